@@ -65,6 +65,9 @@ pub(crate) enum Drawn {
     Points,
     /// A small mark on the horizontal axis for the x of each.
     Rug,
+    /// The columns of a histogram: the y of each point holds from its x to that of the next point;
+    /// the last point only ends the last column.
+    Steps,
 }
 
 impl PaperFigure {
@@ -87,6 +90,13 @@ impl PaperFigure {
     /// With small marks on the horizontal axis.
     pub(crate) fn rug(self, name: &str, points: Vec<[f64; 2]>) -> Self {
         self.with(name, Drawn::Rug, points, Vec::new())
+    }
+
+    /// With the columns of a histogram: counts between edges, of which there is one more.
+    pub(crate) fn steps(self, name: &str, edges: &[f64], counts: &[u64]) -> Self {
+        let counts = counts.iter().chain(counts.last()).map(|&count| count as f64);
+        let points = edges.iter().zip(counts).map(|(edge, count)| [*edge, count]).collect();
+        self.with(name, Drawn::Steps, points, Vec::new())
     }
 
     /// With single points, each with its name.

@@ -77,7 +77,11 @@ fn ant_has_its_tables_and_says_where_it_errs() {
         let name = run["name"].as_str().expect("a name");
         assert!(name.starts_with("ant ") && page.contains(name), "{name}");
     }
-    drawn(&result, &page, &["ant.fig3", "ant.fig9", "ant.fig10", "ant.fig11", "ant.fig12"]);
+    drawn(
+        &result,
+        &page,
+        &["ant.fig2", "ant.fig3", "ant.fig9", "ant.fig10", "ant.fig11", "ant.fig12"],
+    );
     assert!(page.contains("id=\"plot-histogram\"") && page.contains("id=\"plot-percentiles\""));
 }
 
@@ -93,6 +97,17 @@ fn nist_has_both_schedulers_by_one_definition_and_its_figures() {
     }
     assert!(row(&result, "nist.fig4")["measured"].is_null());
     drawn(&result, &page, &["nist.fig3", "nist.fig5"]);
+}
+
+#[test]
+fn linuxcnc_has_its_histograms_in_one_figure() {
+    let (result, page) = reproduced("linuxcnc");
+    drawn(&result, &page, &["linuxcnc.fig"]);
+    let figures = result["figures"].as_array().expect("figures");
+    let series = figures[0]["series"].as_array().expect("series");
+    let names: Vec<&str> = series.iter().filter_map(|of| of["name"].as_str()).collect();
+    assert_eq!(names, ["here: idle", "here: linuxcnc"]);
+    assert!(series.iter().all(|of| of["drawn"] == "steps"), "{series:?}");
 }
 
 #[test]

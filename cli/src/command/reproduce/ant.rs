@@ -43,6 +43,7 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     let errors = intervals
         .iter()
         .filter_map(|(ms, run)| Some([*ms as f64, drift_ns(run.as_ref()?, *ms)? / 1e3]));
+    bench.draw([figures::distribution(process.first().map(|run| &run.outcome.histogram))]);
     bench.draw(figures::ant(errors.collect(), executive.as_ref(), &registration));
     rows.extend(table3(&registration));
     Ok(rows)
@@ -71,7 +72,7 @@ fn table2(run: Option<&Run>) -> Vec<ReproducedRow> {
             ),
         ReproducedRow::new("ant.fig2", "its median", "µs", "")
             .measured(us(lateness.and_then(|of| of.p50)))
-            .note("a distribution without numbers there"),
+            .note("a distribution without numbers there; its ends are those of table 2"),
     ]
 }
 

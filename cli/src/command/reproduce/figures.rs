@@ -1,7 +1,10 @@
-//! The figures of AnT's and Maruti's papers, drawn from what was measured.
+//! The figures of AnT's and Maruti's papers and the histograms of LinuxCNC's, drawn from what was
+//! measured.
 //!
 //! Picks points; measures nothing.
 
+use punctual_analysis::histogram::display::HistogramView;
+use punctual_analysis::plot::bins::bins;
 use punctual_lab::accuracy::{AccuracyOutcome, AccuracyRow};
 use punctual_lab::executive::{ExecutiveOutcome, ExecutiveRow, RegistrationRow};
 use punctual_lab::timer::{TimerOutcome, TimerRow};
@@ -13,6 +16,26 @@ const DESIGNS: [&str; 3] = ["art-linux", "ant", "punctual"];
 
 /// A figure of costs: its name, what it shows, the cost in µs.
 type Costs<'c> = (&'c str, &'c str, fn(&ExecutiveRow) -> f64);
+
+/// Histograms of lateness, each with its name, in the same bins.
+pub(super) fn histograms(figure: PaperFigure, of: &[(&str, &HistogramView)]) -> PaperFigure {
+    let views: Vec<&HistogramView> = of.iter().map(|(_, view)| *view).collect();
+    let bins = bins(&views, &[]);
+    let edges_us: Vec<f64> = bins.edges_ns.iter().map(|ns| ns / 1e3).collect();
+    of.iter().zip(&bins.counts).fold(figure, |figure, ((name, _), counts)| {
+        figure.steps(&format!("here: {name}"), &edges_us, counts)
+    })
+}
+
+/// AnT's figure 2, with what its table 2 says of the same distribution.
+pub(super) fn distribution(of: Option<&HistogramView>) -> PaperFigure {
+    let (x, y) = ("from the timer interrupt to the process, µs (log)", "wakes, of 100");
+    let figure = PaperFigure::new("ant.fig2", "time from timer interrupt to process", x, y);
+    let published = [(2.57, "minimum"), (2.84, "average"), (5.47, "maximum")];
+    let here = of.map(|of| ("a wake after its release", of));
+    histograms(figure.log([true, false]), here.as_slice())
+        .points("published in table 2", published.map(|(us, name)| ([us, 0.0], name)))
+}
 
 /// AnT's figures 3 and 9 to 12. `errors` has periods in ms and errors of the mean interval in µs.
 pub(super) fn ant(
@@ -129,4 +152,40 @@ pub(super) fn quantiles(row: &TimerRow) -> Vec<[f64; 2]> {
         (row.n as f64, ns.max),
     ];
     all.into_iter().filter_map(|(one_in, ns)| Some([one_in, ns?])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_analysis::histogram::Histogram;
+
+    use super::*;
+
+    fn view(values: &[i64]) -> HistogramView {
+        let mut histogram = Histogram::new();
+        values.iter().for_each(|ns| histogram.push(*ns));
+        HistogramView::of(&histogram)
+    }
+
+    #[test]
+    fn histograms_have_the_same_bins_and_all_that_was_counted() {
+        let (idle, loaded) = (view(&[2_000, 2_000, 5_000]), view(&[90_000, 4_000, 2_100]));
+        let figure = PaperFigure::new("a.fig1", "times", "µs", "wakes");
+        let drawn = histograms(figure.clone(), &[("idle", &idle), ("loaded", &loaded)]);
+        let edges = |at: usize| drawn.series[at].points.iter().map(|at| at[0]).collect::<Vec<_>>();
+        assert_eq!(edges(0), edges(1));
+        assert!(edges(0)[0] <= 2.0 && edges(0).last().is_some_and(|us| *us > 90.0));
+        for series in &drawn.series {
+            let columns = &series.points[..series.points.len() - 1];
+            assert_eq!(columns.iter().map(|at| at[1]).sum::<f64>(), 3.0, "{series:?}");
+        }
+        assert!(histograms(figure, &[("none", &view(&[]))]).series.is_empty());
+    }
+
+    #[test]
+    fn figure_2_has_the_published_ends_beside_what_was_measured() {
+        let drawn = distribution(Some(&view(&[3_000, 4_000])));
+        assert_eq!(drawn.series.len(), 2);
+        assert_eq!(drawn.series[1].points, [[2.57, 0.0], [2.84, 0.0], [5.47, 0.0]]);
+        assert_eq!(distribution(None).series.len(), 1, "published alone");
+    }
 }

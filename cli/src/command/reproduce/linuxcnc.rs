@@ -4,9 +4,10 @@ use anyhow::Result;
 use punctual::wait_policy::WaitKind;
 
 use super::bench::{Bench, TUNED};
+use super::figures;
 use crate::experiment::COLD_CYCLES;
 use crate::report::Run;
-use crate::report::reproduced::ReproducedRow;
+use crate::report::reproduced::{PaperFigure, ReproducedRow};
 
 /// How long the paper's runs are.
 const RUN_S: f64 = 1_500.0;
@@ -23,6 +24,7 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     let conditions = &conditions[..if tuned.is_some() { 4 } else { 2 }];
     let length = bench.share(0.9);
     let runs = bench.loops(1_000_000, conditions, (length, COLD_CYCLES))?;
+    bench.draw([histograms(&runs)]);
     let each_s = length.as_ns() as f64 / 1e9 / conditions.len() as f64;
     let mut rows = Vec::new();
     for (name, ..) in conditions {
@@ -49,6 +51,14 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     }
     rows.extend(recipe(bench));
     Ok(rows)
+}
+
+/// The paper's figure: before and after tuning, where --tune was given.
+fn histograms(runs: &[Run]) -> PaperFigure {
+    let what = "histograms of a 1 ms thread, all conditions";
+    let figure = PaperFigure::new("linuxcnc.fig", what, "lateness, µs (log)", "wakes (log)");
+    let views: Vec<_> = runs.iter().map(|run| (&*run.name, &run.outcome.histogram)).collect();
+    figures::histograms(figure.log([true; 2]), &views)
 }
 
 /// Largest latency and deviation of the interval.

@@ -80,7 +80,8 @@ fn single<'s>(
     what: &str,
     stages: impl Iterator<Item = (String, &'s StageRow)>,
 ) -> PaperFigure {
-    let figure = PaperFigure::new(id, what, "µs after the stimulus", "answer, of the last ones");
+    let (x, y) = ("µs after the stimulus (log)", "answer, of the last ones");
+    let figure = PaperFigure::new(id, what, x, y).log([true, false]);
     stages.fold(figure, |figure, (name, stage)| {
         let single = stage.trace.iter().flat_map(|trace| trace.single_ns.iter().enumerate());
         figure.points(&name, single.map(|(at, ns)| ([*ns as f64 / 1e3, at as f64 + 1.0], "")))

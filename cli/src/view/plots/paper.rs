@@ -66,6 +66,10 @@ fn mark(of: &FigureSeries, shown: &impl Fn(&&[f64; 2]) -> bool) -> Mark {
         Drawn::Line => {
             Mark::Line(of.points.iter().filter(shown).map(|at| (at[0], at[1])).collect())
         }
+        Drawn::Steps => Mark::Steps {
+            edges: of.points.iter().map(|at| at[0]).collect(),
+            values: of.points.iter().rev().skip(1).rev().map(|at| at[1]).collect(),
+        },
         Drawn::Points => {
             let labels = of.labels.iter().map(String::as_str).chain(std::iter::repeat(""));
             let points = of.points.iter().zip(labels).filter(|(at, _)| shown(at));
@@ -103,6 +107,12 @@ mod tests {
         let drawn = chart(&line.rug("single", vec![[3.0, 2.0]])).expect("points");
         assert_eq!(drawn.series.len(), 1);
         assert_eq!(drawn.series[0].marks[1], Mark::Rug(vec![3.0]));
+        let figure = PaperFigure::new("a.fig3", "columns", "x", "y").log([true; 2]);
+        let drawn = chart(&figure.steps("here: a", &[1.0, 10.0, 100.0, 1e3], &[7, 0, 2]));
+        let drawn = drawn.expect("columns");
+        let (edges, values) = (vec![1.0, 10.0, 100.0, 1e3], vec![7.0, 0.0, 2.0]);
+        assert_eq!(drawn.series[0].marks, [Mark::Steps { edges, values }]);
+        assert!(drawn.x.low <= 1.0 && drawn.x.high >= 1e3, "the last column has room");
     }
 
     #[test]

@@ -19,6 +19,8 @@ use std::io::Write;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 
+use punctual_os::scheduler::{self, SchedPolicy};
+
 /// Names the file to which each skip is appended as a line `TEST (FILE)<tab>PART`.
 pub const LOG: &str = "PUNCTUAL_SKIP_LOG";
 
@@ -76,6 +78,17 @@ pub const EMULATED: &str = "PUNCTUAL_EMULATED";
 #[must_use = "a test without it must return"]
 pub fn need_native(part: &str) -> bool {
     need(&format!("{part} (the processor is emulated)"), std::env::var_os(EMULATED).is_none())
+}
+
+/// As [`need`], for a kernel that grants SCHED_FIFO to threads of the test.
+///
+/// # Panics
+/// As [`need`] does.
+#[track_caller]
+#[must_use = "a test without it must return"]
+pub fn need_fifo() -> bool {
+    let granted = std::thread::spawn(|| scheduler::set(0, SchedPolicy::Fifo(1)).is_ok());
+    need("SCHED_FIFO", granted.join().unwrap_or(false))
 }
 
 /// As [`need`], for a program on the path.

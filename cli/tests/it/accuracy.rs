@@ -6,7 +6,8 @@ use punctual_os::process::EndSignal;
 use serde_json::Value;
 
 use crate::support::{
-    Dir, catches_interrupt, json, json_file, punctual, refused, run, signal, stderr, stdout, until,
+    Dir, catches_interrupt, fits, json, json_file, punctual, refused, run, signal, stderr, stdout,
+    until,
 };
 
 fn number(of: &Value, key: &str) -> f64 {
@@ -63,8 +64,7 @@ fn the_page_fits_and_a_report_has_the_tables() {
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let text = stdout(&out);
     assert!(text.contains("Error of the exit") && text.contains("vdso"), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    assert!(text.lines().count() <= 40, "{text}");
+    fits(&text);
     let out = run(["report", &result.display().to_string(), "-o", &page.display().to_string()]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let html = fs::read_to_string(page).expect("written");

@@ -4,6 +4,8 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use punctual_testkit::skip;
+
 use crate::support::{Dir, json, punctual, refused, run, sample_file, stderr};
 
 fn recorded(dir: &Dir) -> String {
@@ -131,6 +133,9 @@ fn many_runs_are_refused_and_as_many_as_are_read_take_little_memory() {
     refused(&run(["analyse", &many]), &["describes 1025 runs; at most 1024 are read"]);
     let compared = run(["compare", &many, &many, "--anyway"]);
     refused(&compared, &["describes 1025 runs; at most 1024 are read"]);
+    if !skip::need_native("a limit of its memory") {
+        return;
+    }
     let most = file(1_024);
     let program = punctual().get_program().to_owned();
     let limited = format!("ulimit -v {MEMORY_KIB} && exec \"$0\" analyse \"$1\" --json -");

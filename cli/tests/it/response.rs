@@ -7,8 +7,8 @@ use punctual_os::process::EndSignal;
 use serde_json::Value;
 
 use crate::support::{
-    Dir, catches_interrupt, json_file, measured, plugged_line, punctual, refused, run, signal,
-    stderr, stdout, until,
+    Dir, catches_interrupt, fits, json_file, measured, plugged_line, punctual, refused, run,
+    signal, stderr, stdout, until,
 };
 
 fn number(of: &Value, key: &str) -> u64 {
@@ -89,8 +89,7 @@ fn a_competitor_of_equal_priority_and_a_load_are_conditions_of_their_own() {
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let text = stdout(&out);
     assert!(text.contains("start of each stage") && text.contains("load syscall"), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    assert!(text.lines().count() <= 40, "{text}");
+    fits(&text);
     let stored = json_file(&result);
     let rows = stored["response"]["rows"].as_array().expect("rows");
     let names: Vec<&str> = rows.iter().filter_map(|row| row["condition"].as_str()).collect();

@@ -7,7 +7,8 @@ use punctual_os::process::EndSignal;
 use serde_json::Value;
 
 use crate::support::{
-    Dir, catches_interrupt, json_file, plugged_line, punctual, refused, run, signal, stderr, stdout,
+    Dir, catches_interrupt, fits, json_file, plugged_line, punctual, refused, run, signal, stderr,
+    stdout,
 };
 
 /// Whether this machine has the two CPUs that it needs.
@@ -57,8 +58,7 @@ fn bounds_trials_and_background_add_up() {
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let text = stdout(&out);
     assert!(text.contains("MF") && text.contains("SF50"), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    assert!(text.lines().count() <= 40, "{text}");
+    fits(&text);
     let stored = json_file(&result);
     assert_eq!(stored["experiment"], "measure saturation");
     let of = &stored["saturation"];

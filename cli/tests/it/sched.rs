@@ -54,7 +54,7 @@ fn a_command_gets_nice_value_cpu_and_exit_status() {
 
 #[test]
 fn a_command_and_what_it_starts_get_a_real_time_policy() {
-    if !skip::need("root", skip::is_root()) {
+    if !skip::need("root", skip::is_root()) || !skip::need_fifo() {
         return;
     }
     let show = format!("{PROGRAM} sched show $$; (exec {PROGRAM} sched show $$)");

@@ -28,6 +28,17 @@ pub(crate) fn punctual() -> Command {
     command
 }
 
+/// That a page fits a screen of 80 columns and 40 lines, beside what was refused here.
+pub(crate) fn fits(page: &str) {
+    assert!(page.lines().all(|line| line.chars().count() <= 80), "80 columns: {page}");
+    let mut refused = false;
+    let others = page.lines().filter(|line| {
+        refused = line.starts_with("refused: ") || (refused && line.starts_with("  "));
+        !refused
+    });
+    assert!(others.count() <= 40, "40 lines: {page}");
+}
+
 /// Whether the tests themselves ignore SIGHUP, as under nohup(1): what they start would inherit
 /// that, and never end by it.
 fn hang_up_is_ignored() -> bool {

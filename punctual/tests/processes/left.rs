@@ -77,13 +77,6 @@ fn is_gone(pid: i32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
 }
 
-/// Whether this machine grants SCHED_FIFO to the test's threads.
-#[track_caller]
-fn need_fifo() -> bool {
-    let granted = std::thread::spawn(|| scheduler::set(0, Scheduling::Fifo(1)).is_ok());
-    skip::need("SCHED_FIFO", granted.join().expect("no panic"))
-}
-
 #[test]
 fn after_kill_9_of_the_supervisor_no_task_is_left() {
     for task in ["endless", "silent-forever"] {
@@ -141,7 +134,7 @@ fn what_a_task_started_ends_with_it() {
 
 #[test]
 fn threads_that_take_a_priority_and_never_wait_lose_it() {
-    if !need_fifo() {
+    if !skip::need_fifo() {
         return;
     }
     let task = "spins";
@@ -301,7 +294,7 @@ fn a_spinner() {
 
 #[test]
 fn without_any_guard_the_kernel_ends_what_runs_on() {
-    if !need_fifo() || !skip::need_native("limits of the kernel") {
+    if !skip::need_fifo() || !skip::need_native("limits of the kernel") {
         return;
     }
     let text = |words: &str| std::ffi::CString::new(words).expect("no zero");

@@ -32,6 +32,9 @@ fn a_file_is_synced_before_it_is_renamed_and_its_directory_after() {
 
 #[test]
 fn a_limit_on_the_size_of_files_leaves_the_old_json() {
+    if !skip::need_native("a limit of the size of files") {
+        return;
+    }
     let dir = Dir::new("outputs-limit");
     let [analyse, report] = commands(&dir);
     for command in [analyse, report] {

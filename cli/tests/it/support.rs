@@ -28,8 +28,8 @@ pub(crate) fn punctual() -> Command {
     command
 }
 
-/// That a page fits a screen of 80 columns, and of 40 lines where nothing is refused: refusals take
-/// some, and without SCHED_FIFO times are so long that columns move to a second table.
+/// That a page fits a screen of 80 columns, and of 40 lines where nothing is refused: without
+/// SCHED_FIFO times are so long that columns move to a second table.
 pub(crate) fn fits(page: &str) {
     assert!(page.lines().all(|line| line.chars().count() <= 80), "80 columns: {page}");
     let has_refusals = page.contains("\nrefused: ");

@@ -7,14 +7,14 @@ use punctual_host::facts::MachineFacts;
 use crate::format;
 use crate::report::{Report, Run};
 
-/// The first lines.
+/// The first lines, with all that was refused in few words: for pages that fit a screen.
+pub(super) fn brief(report: &Report) -> String {
+    measured(report).join("\n") + "\n" + &refused_briefly(report) + &incomplete(report)
+}
+
+/// The first lines, with the cause, price and remedy of each refusal.
 pub(super) fn of(report: &Report) -> String {
-    let mut page = Vec::new();
-    match &report.envelope.machine {
-        Some(facts) => page.push(machine(&report.envelope.version, facts)),
-        None => page.push(format!("punctual {}", report.envelope.version)),
-    }
-    page.extend(report.envelope.choice.as_ref().map(|_| conditions(report)));
+    let mut page = measured(report);
     for refused in report.envelope.session.iter().flat_map(|session| &session.refused) {
         let text = format!(
             "refused: {} ({}): {}. Consequence: {}. Remedy: {}.",
@@ -27,6 +27,16 @@ pub(super) fn of(report: &Report) -> String {
         page.push(format::wrap(&text, 2));
     }
     page.join("\n") + "\n" + &incomplete(report)
+}
+
+/// The machine and the conditions.
+fn measured(report: &Report) -> Vec<String> {
+    let first = match &report.envelope.machine {
+        Some(facts) => machine(&report.envelope.version, facts),
+        None => format!("punctual {}", report.envelope.version),
+    };
+    let conditions = report.envelope.choice.as_ref().map(|_| conditions(report));
+    std::iter::once(first).chain(conditions).collect()
 }
 
 /// That it ended early, where it did.

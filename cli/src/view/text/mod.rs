@@ -50,13 +50,13 @@ pub(crate) fn page(report: &Report, results: Option<&str>, detail: Detail) -> St
     match &report.body {
         Body::Wait(body) if detail != Detail::Long => wait::page(report, body),
         Body::Check(_) => check(report, results),
-        Body::Measured(Measured::Executive(body)) => head::of(report) + &executive::of(body),
+        Body::Measured(Measured::Executive(body)) => head::brief(report) + &executive::of(body),
         Body::Soak(body) => soak(report, body),
         Body::Run(body) => supervised::page(report, &body.supervised),
         Body::Compare(body) => compare::page(report, &body.compare),
         Body::Impact(body) => impact::page(body),
         body => match crate::view::parts::of(body) {
-            Some(shown) => head::of(report) + &parts::of(&shown) + &verdict::warnings(report),
+            Some(shown) => head::brief(report) + &parts::of(&shown) + &verdict::warnings(report),
             None => measure(report),
         },
     }

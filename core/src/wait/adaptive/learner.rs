@@ -73,7 +73,7 @@ pub(super) struct Learner {
     pub(super) start_ns: u64,
     /// The share of late wakes that another start had, which this one follows until it has
     /// calibrated itself.
-    pub(super) promised: Option<f64>,
+    pub(super) resumed_late: Option<f64>,
     /// Since the last calibration.
     pub(super) cycles: u64,
     pub(super) late: u64,
@@ -114,7 +114,7 @@ impl Learner {
             reachable: true,
             target: aim.late,
             start_ns: Spin::FIXED.as_ns().unsigned_abs(),
-            promised: None,
+            resumed_late: None,
             cycles: 0,
             late: 0,
             trials_late: 0,
@@ -138,7 +138,7 @@ impl Learner {
         (self.level, self.home, self.phase) = (level, level, LearnPhase::Following);
         self.start_ns = plan.margin_ns.saturating_add(plan.margin_ns / 4).max(MARGIN_MIN_NS);
         (self.left, self.since_doubt, self.settle) = (REVIEW, DOUBT - DOUBT_FIRST, SETTLE);
-        self.promised = Some(known.late);
+        self.resumed_late = Some(known.late);
         self.set_margin();
         self
     }
@@ -191,7 +191,7 @@ impl Learner {
         self.bins = [const { Bins::new() }; LEVELS];
         self.integral_ns = 0.0;
         self.start_ns = Spin::FIXED.as_ns().unsigned_abs();
-        self.promised = None;
+        self.resumed_late = None;
         self.rounds = samples(self.period_ns, &self.sleeps).0.div_ceil(TURN);
         self.phase = LearnPhase::Calibrating;
         self.attempt(0, TURN);
@@ -239,7 +239,7 @@ impl Learner {
     /// Late far more often than could be had, or as seldom as was held out of reach: the machine is
     /// another one than it was, and all is learned anew; in vain, it is so less and less often.
     fn doubt(&mut self) {
-        let expected = match self.promised {
+        let expected = match self.resumed_late {
             // What its own sleeps show would excuse an approach that suits another state only.
             Some(share) => self.aim.late.max(share),
             None => self.target.max(self.late_at_best(self.home)),

@@ -99,11 +99,8 @@ impl Sample {
     /// # Real-time: reader side
     #[inline]
     pub fn to_bytes(self) -> [u8; SAMPLE_BYTES] {
-        let words = self.to_words();
-        let mut bytes = [0; SAMPLE_BYTES];
-        bytes[..8].copy_from_slice(&words[0].to_le_bytes());
-        bytes[8..].copy_from_slice(&words[1].to_le_bytes());
-        bytes
+        let [low, high] = self.to_words();
+        (u128::from(high) << 64 | u128::from(low)).to_le_bytes()
     }
 
     /// The sample from the bytes of a file.
@@ -111,12 +108,8 @@ impl Sample {
     /// # Real-time: reader side
     #[inline]
     pub fn from_bytes(bytes: &[u8; SAMPLE_BYTES]) -> Self {
-        let word = |at: usize| {
-            let mut word = [0; 8];
-            word.copy_from_slice(&bytes[at..at + 8]);
-            u64::from_le_bytes(word)
-        };
-        Self::from_words([word(0), word(8)])
+        let words = u128::from_le_bytes(*bytes);
+        Self::from_words([words as u64, (words >> 64) as u64])
     }
 }
 

@@ -11,10 +11,12 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use punctual::RtThread;
 use punctual::periodic::{Period, Task};
-use punctual::process::{Registration, Restart, Spec, Supervisor, TASK_VARIABLE, Watch, What};
+use punctual::process::{
+    Registration, Restart, Spec, Stop, Supervisor, TASK_VARIABLE, Watch, What,
+};
 use punctual_core::block::Source;
 use punctual_core::time::Span;
-use punctual_core::wait::Sleep;
+use punctual_core::wait::{Sleep, Strategy};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::{pidfd, process};
@@ -46,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             stop.store(true, Ordering::Relaxed);
             turned
         });
-        ready.run(Sleep, None, &stop, &mut |event| {
+        ready.run(Strategy::Sleep(Sleep), None, Stop::new(&stop), &mut |event| {
             if let What::Started(started) = event.what {
                 pid.store(started.cast_signed(), Ordering::Release);
             }

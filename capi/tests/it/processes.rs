@@ -4,9 +4,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::periodic::{OnOverrun, Period, Task};
-use punctual::process::{ProcessEnd, Spec, Supervisor, Watch, What};
+use punctual::process::{ProcessEnd, Spec, Stop, Supervisor, Watch, What};
 use punctual_core::time::Span;
-use punctual_core::wait::Sleep;
+use punctual_core::wait::{Sleep, Strategy};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use crate::built::{compile, need, program};
@@ -46,7 +46,12 @@ fn a_task_is_watched_from_another_process() {
             stop.store(true, Ordering::Relaxed);
             both
         });
-        ready.run(Sleep, Some(Span::from_ms(120_000)), &stop, &mut |_| {});
+        ready.run(
+            Strategy::Sleep(Sleep),
+            Some(Span::from_ms(120_000)),
+            Stop::new(&stop),
+            &mut |_| {},
+        );
         watching.join().expect("no panic")
     });
     for seen in [c, cpp] {
@@ -79,11 +84,18 @@ fn a_task_in_c_runs_until_it_is_ended_or_leaves() {
             }
             stop.store(true, Ordering::Relaxed);
         });
-        ready.run(Sleep, Some(Span::from_ms(60_000)), &stop, &mut |event| {
-            if event.task == "leaves" && matches!(event.what, What::Ended(_) | What::Unregistered) {
-                left.store(true, Ordering::Relaxed);
-            }
-        })
+        ready.run(
+            Strategy::Sleep(Sleep),
+            Some(Span::from_ms(60_000)),
+            Stop::new(&stop),
+            &mut |event| {
+                if event.task == "leaves"
+                    && matches!(event.what, What::Ended(_) | What::Unregistered)
+                {
+                    left.store(true, Ordering::Relaxed);
+                }
+            },
+        )
     });
     let task = |name: &str| finished.tasks.iter().find(|task| task.name == name).expect("one");
     let outcome = |name: &str| {

@@ -16,7 +16,7 @@ use crate::clocks::MachineClock;
 use crate::counting::Stats as Memory;
 use crate::error::Error;
 use crate::loops::ready as ready_wait;
-use crate::process::{Over, Supervisor, TaskOutcome};
+use crate::process::{Over, Stop, Supervisor, TaskOutcome};
 use crate::rt_thread::RtThread;
 use crate::task::Task;
 
@@ -91,7 +91,7 @@ pub(super) fn supervise<C: Clock + Clone + Send>(
             }
             stop.store(true, Ordering::Relaxed);
         });
-        let finished = ready.run(wait, duration, &stop, &mut |_| ());
+        let finished = ready.run(wait, duration, Stop::new(&stop), &mut |_| ());
         ended.store(true, Ordering::Release);
         finished
     });

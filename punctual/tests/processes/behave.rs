@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use punctual::ErrorKind;
 use punctual::periodic::{OnOverrun, Period, Task};
 use punctual::process::{
-    BLOCK_VARIABLE, Event, Finished, Registration, Spec, Supervisor, TASK_VARIABLE, What,
+    BLOCK_VARIABLE, Event, Finished, Registration, Spec, Stop, Supervisor, TASK_VARIABLE, What,
 };
 use punctual_core::time::Span;
-use punctual_core::wait::Sleep;
+use punctual_core::wait::{Sleep, Strategy};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::mapping::{Access, Mapping};
 use punctual_os::{process, scheduler, threads};
@@ -246,13 +246,18 @@ pub(crate) fn run(
     let stop = AtomicBool::new(false);
     let events = RefCell::new(Vec::new());
     let ready = supervisor.build().expect("fine");
-    let finished = ready.run(Sleep, Some(Span::from_ms(120_000)), &stop, &mut |event| {
-        let mut events = events.borrow_mut();
-        if enough(&event, &events) {
-            stop.store(true, Ordering::Relaxed);
-        }
-        events.push(event);
-    });
+    let finished = ready.run(
+        Strategy::Sleep(Sleep),
+        Some(Span::from_ms(120_000)),
+        Stop::new(&stop),
+        &mut |event| {
+            let mut events = events.borrow_mut();
+            if enough(&event, &events) {
+                stop.store(true, Ordering::Relaxed);
+            }
+            events.push(event);
+        },
+    );
     (finished, events.into_inner())
 }
 

@@ -10,7 +10,7 @@ use punctual::process::{
 };
 use punctual_core::block::Source;
 use punctual_core::time::Span;
-use punctual_core::wait::Sleep;
+use punctual_core::wait::{Sleep, Strategy};
 use punctual_os::child::{self, Confinement, Program, Status, Text};
 use punctual_os::scheduler::{self, SchedPolicy as Scheduling};
 use punctual_os::{Errno, process, signal, threads};
@@ -164,7 +164,9 @@ fn who_is_in_a_hurry_ends_tasks_at_once_and_outputs_are_safe() {
         });
         let mut events = Vec::new();
         let stop = Stop::new(&stop).hurry(&stop);
-        made.run(Sleep, Some(Span::from_ms(120_000)), stop, &mut |event| events.push(event));
+        made.run(Strategy::Sleep(Sleep), Some(Span::from_ms(120_000)), stop, &mut |event| {
+            events.push(event);
+        });
         (watching.join().expect("no panic"), events)
     });
     assert_eq!(count(&events, "stubborn", |w| *w == What::Killed(Cause::Over)), 1, "{events:?}");
@@ -179,7 +181,7 @@ fn a_supervisor_that_panics_leaves_no_task() {
     let started = std::cell::Cell::new(0);
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let stop = AtomicBool::new(false);
-        ready.run(Sleep, None, &stop, &mut |event| match event.what {
+        ready.run(Strategy::Sleep(Sleep), None, Stop::new(&stop), &mut |event| match event.what {
             What::Started(pid) => started.set(pid.cast_signed()),
             What::Registered => panic!("on purpose"),
             _ => {}
@@ -196,7 +198,8 @@ fn a_loop_that_sleeps_for_an_hour_ends_when_it_is_to() {
     let made = Supervisor::new().task(Spec::new(hour, Vec::new())).build().expect("fine");
     let stop = AtomicBool::new(false);
     let over = std::thread::scope(|scope| {
-        let run = scope.spawn(|| made.run(Sleep, None, &stop, &mut |_| {}).over);
+        let run = scope
+            .spawn(|| made.run(Strategy::Sleep(Sleep), None, Stop::new(&stop), &mut |_| {}).over);
         // So that the loop sleeps already.
         pause_ms(300);
         stop.store(true, Ordering::Relaxed);
@@ -237,7 +240,7 @@ fn who_joined_loses_its_priority_with_the_supervisor() {
             ended.recv().expect("it says so");
             own()
         });
-        made.run(Sleep, None, stop, &mut |_| {});
+        made.run(Strategy::Sleep(Sleep), None, Stop::new(stop), &mut |_| {});
         after.send(()).expect("it waits");
         assert_eq!(guest.join().expect("no panic"), Scheduling::Other);
     });

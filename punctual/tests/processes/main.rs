@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use punctual::periodic::OnOverrun;
 use punctual::process::{
-    Cause, Event, Over, ProcessEnd, Registration, Restart, Spec, Supervisor, Watch, What,
+    Cause, Event, Over, ProcessEnd, Registration, Restart, Spec, Stop, Supervisor, Watch, What,
 };
 use punctual::{Error, ErrorKind, RtThread};
 use punctual_core::block::Source;
 use punctual_core::executive::many::Cycle;
 use punctual_core::time::Span;
-use punctual_core::wait::Sleep;
+use punctual_core::wait::{Sleep, Strategy};
 use punctual_os::Errno;
 use punctual_testkit::skip;
 
@@ -174,7 +174,7 @@ fn others_join_by_name_and_read_what_is_given_out() {
             while !ended_by(again.wait(), Errno::CANCELED) {}
             ran
         });
-        let finished = made.run(Sleep, None, stop, &mut |_| {});
+        let finished = made.run(Strategy::Sleep(Sleep), None, Stop::new(stop), &mut |_| {});
         (finished, guest.join().expect("no panic"))
     });
     assert!(seen >= 4, "the fifth may not have been taken up yet");
@@ -208,10 +208,11 @@ fn the_safe_value_of_a_task_that_scribbled_is_read() {
             stop.store(true, Ordering::Relaxed);
             assert_eq!((read.expect("a task block"), bytes), (Some(Source::Safe), [0xff; 8]));
         });
-        let finished = made.run(Sleep, None, stop, &mut |event: Event| {
-            let given_up = event.task == "scribbles" && event.what == What::GivenUp;
-            over.fetch_or(given_up, Ordering::Relaxed);
-        });
+        let finished =
+            made.run(Strategy::Sleep(Sleep), None, Stop::new(stop), &mut |event: Event| {
+                let given_up = event.task == "scribbles" && event.what == What::GivenUp;
+                over.fetch_or(given_up, Ordering::Relaxed);
+            });
         reader.join().expect("no panic");
         finished
     });

@@ -10,7 +10,7 @@ use punctual_core::executive::Ended;
 use punctual_core::executive::many::Many;
 use punctual_core::stats::{Aggregate, Page, PageKind};
 use punctual_core::time::{Instant, Span};
-use punctual_core::wait::Wait;
+use punctual_core::wait::Strategy;
 use punctual_os::affinity::CpuMask;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process;
@@ -68,11 +68,11 @@ impl RunSetup<'_> {
     }
 
     /// Runs the executive to its end; then ends all tasks.
-    pub(super) fn execute<'p, W: Wait<MachineClock>>(
+    pub(super) fn execute<'p>(
         &self,
         ready: &'p Ready,
         tasks: RemoteTasks<'p, Page<'p>>,
-        wait: W,
+        wait: Strategy,
         clock: MachineClock,
     ) -> Executed<'p> {
         let Some(page) = Page::new(ready.page.mapping.words(), PageKind::Lateness) else {

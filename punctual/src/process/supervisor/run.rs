@@ -10,7 +10,7 @@ use punctual_core::clock::Clock;
 use punctual_core::executive::Ended;
 use punctual_core::stats::{Page, View};
 use punctual_core::time::{Instant, Span};
-use punctual_core::wait::Wait;
+use punctual_core::wait::Strategy;
 use punctual_os::{affinity, signal};
 
 use super::super::cgroup::Home;
@@ -40,14 +40,13 @@ impl Ready {
     /// Only where a thread cannot be started.
     ///
     /// # Real-time: setup only
-    pub fn run<'a, W: Wait<MachineClock> + Send>(
+    pub fn run(
         mut self,
-        wait: W,
+        wait: Strategy,
         duration: Option<Span>,
-        stop: impl Into<Stop<'a>>,
+        stop: Stop<'_>,
         say: &mut dyn FnMut(Event),
     ) -> Finished {
-        let stop = stop.into();
         let listener = self.listener.take();
         let before = affinity::get(0).ok();
         let cpus: Vec<u32> =

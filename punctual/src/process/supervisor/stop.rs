@@ -39,9 +39,3 @@ impl<'a> Stop<'a> {
         self.hurry.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 }
-
-impl<'a> From<&'a AtomicBool> for Stop<'a> {
-    fn from(flag: &'a AtomicBool) -> Self {
-        Self::new(flag)
-    }
-}

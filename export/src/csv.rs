@@ -50,8 +50,7 @@ impl<W: Write> CsvSamples<W> {
         unrecorded: u64,
     ) -> Result<(), ExportError> {
         let (head, out) = (&self.heads[run], &mut self.writer);
-        let mut give = |row: &ReleaseRow| write(out, head, row);
-        samples.iter().try_for_each(|sample| self.rows.sample(run, sample, unrecorded, &mut give))
+        write_samples(out, head, &mut self.rows, run, (samples, unrecorded))
     }
 
     /// Writes the releases of run `run` that were missed after the last cycle of a segment, where
@@ -64,7 +63,7 @@ impl<W: Write> CsvSamples<W> {
     /// When there is no such run.
     pub fn ended(&mut self, run: usize, missed: u64, unrecorded: u64) -> Result<(), ExportError> {
         let (head, out) = (&self.heads[run], &mut self.writer);
-        self.rows.ended(run, missed, unrecorded, &mut |row| write(out, head, row))
+        self.rows.ended(run, missed, unrecorded, &mut |row| write_row(out, head, row))
     }
 
     /// Writes out what is still held.
@@ -76,8 +75,21 @@ impl<W: Write> CsvSamples<W> {
     }
 }
 
+/// Writes samples of a run and what was missed between them. Not generic: compiled here, and
+/// optimised, whatever the crate that calls it is built with.
+fn write_samples(
+    out: &mut dyn Write,
+    head: &str,
+    rows: &mut ReleaseRows,
+    run: usize,
+    (samples, unrecorded): (&[Sample], u64),
+) -> Result<(), ExportError> {
+    let mut give = |row: &ReleaseRow| write_row(out, head, row);
+    samples.iter().try_for_each(|sample| rows.sample(run, sample, unrecorded, &mut give))
+}
+
 /// Writes a row behind its head.
-fn write(out: &mut impl Write, head: &str, row: &ReleaseRow) -> Result<(), ExportError> {
+fn write_row(out: &mut dyn Write, head: &str, row: &ReleaseRow) -> Result<(), ExportError> {
     write!(out, "{head},{},{},{},", row.cycle, row.release_ns, row.lateness_ns)?;
     if let (Some(interval_ns), Some(gap)) = (row.interval_ns, row.gap_before) {
         write!(out, "{interval_ns},{gap}")?;

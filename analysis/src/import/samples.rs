@@ -226,26 +226,42 @@ impl<R: Read> SampleFileReader<R> {
         if crc32fast::hash(&self.bytes) != header.payload_crc {
             return Err(self.damaged("the checksum of a block does not match".to_owned()));
         }
-        let (samples, _) = self.bytes.as_chunks::<SAMPLE_BYTES>();
-        self.samples.clear();
-        self.samples.extend(samples.iter().map(Sample::from_bytes));
+        decode(&self.bytes, &mut self.samples);
         Ok(())
     }
 
     fn check_samples(&self, header: &BlockHeader) -> Result<(), FileEnding> {
         let progress = &self.progress[header.run as usize];
-        let mut cycle = if progress.samples > 0 { progress.cycle } else { 0 };
-        let mut rising = true;
-        for sample in &self.samples {
-            rising &= sample.cycle >= cycle;
-            cycle = sample.cycle;
+        let from = if progress.samples > 0 { progress.cycle } else { 0 };
+        match is_rising(from, &self.samples) {
+            true => Ok(()),
+            false => Err(self.damaged("the cycles decrease".to_owned())),
         }
-        if rising { Ok(()) } else { Err(self.damaged("the cycles decrease".to_owned())) }
     }
 
     fn damaged(&self, why: String) -> FileEnding {
         FileEnding::Damaged { at_byte: self.at_byte, why }
     }
+}
+
+// What is done for each sample is in functions that are not generic: they are compiled here, and
+// optimised, whatever the crate that reads a file is built with.
+
+/// The samples of a block.
+fn decode(bytes: &[u8], samples: &mut Vec<Sample>) {
+    let (blocks, _) = bytes.as_chunks::<SAMPLE_BYTES>();
+    samples.clear();
+    samples.extend(blocks.iter().map(Sample::from_bytes));
+}
+
+/// Whether no cycle number is below the one before, from `cycle` on.
+fn is_rising(mut cycle: u64, samples: &[Sample]) -> bool {
+    let mut rising = true;
+    for sample in samples {
+        rising &= sample.cycle >= cycle;
+        cycle = sample.cycle;
+    }
+    rising
 }
 
 /// Reads until the buffer is full or the source ends; how many bytes came.

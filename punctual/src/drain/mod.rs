@@ -103,10 +103,7 @@ impl<W: Write> SampleFile<W> {
     }
 
     fn write(&mut self, run: usize, samples: &[Sample], view: &RingView<'_>) -> io::Result<()> {
-        self.block.clear();
-        for sample in samples {
-            self.block.extend_from_slice(&sample.to_bytes());
-        }
+        encode(samples, &mut self.block);
         let header = BlockHeader {
             kind: BlockKind::Data,
             run: run as u32,
@@ -137,6 +134,23 @@ impl<W: Write> SampleFile<W> {
     }
 }
 
+// What is done for each sample is in functions that are not generic: they are compiled here, and
+// optimised, whatever the crate that drains is built with.
+
+/// The bytes of a block of samples.
+fn encode(samples: &[Sample], block: &mut Vec<u8>) {
+    block.clear();
+    for sample in samples {
+        block.extend_from_slice(&sample.to_bytes());
+    }
+}
+
+/// What a ring holds, [`BATCH`] samples at most.
+fn take_batch(drain: &mut Drain<'_>, batch: &mut Vec<Sample>) {
+    batch.clear();
+    batch.extend(std::iter::from_fn(|| drain.pop()).take(BATCH));
+}
+
 /// All recorders of an experiment, and where their samples go.
 pub struct Drainage<'a, S, W: Write> {
     runs: Vec<(Drain<'a>, RingView<'a>)>,
@@ -160,9 +174,8 @@ impl<'a, S: Sink, W: Write> Drainage<'a, S, W> {
     pub fn empty(&mut self) {
         for run in 0..self.runs.len() {
             loop {
-                self.batch.clear();
                 let (drain, view) = &mut self.runs[run];
-                self.batch.extend(std::iter::from_fn(|| drain.pop()).take(BATCH));
+                take_batch(drain, &mut self.batch);
                 if self.batch.is_empty() {
                     break;
                 }

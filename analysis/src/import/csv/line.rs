@@ -4,6 +4,7 @@
 //! ones included). Returns bytes; interprets no numbers.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io::{ErrorKind, Read};
 
 use super::error::{CsvError, shortened};
@@ -30,10 +31,10 @@ impl Separator {
     }
 }
 
-/// A source of lines, standing on one of them.
-#[derive(Debug)]
-pub(super) struct Lines<R> {
-    reader: R,
+/// A source of lines, standing on one of them. What it reads from is boxed, not a parameter, so
+/// that the loops over lines are compiled here, whatever the crate that reads is built with.
+pub(super) struct Lines<'r> {
+    reader: Box<dyn Read + 'r>,
     buffer: Vec<u8>,
     /// The present line, without its end; and where the next one begins.
     start: usize,
@@ -46,10 +47,16 @@ pub(super) struct Lines<R> {
     unquoted: Vec<u8>,
 }
 
-impl<R: Read> Lines<R> {
-    pub(super) fn new(reader: R) -> Self {
+impl fmt::Debug for Lines<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lines").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl<'r> Lines<'r> {
+    pub(super) fn new(reader: impl Read + 'r) -> Self {
         Self {
-            reader,
+            reader: Box::new(reader),
             buffer: vec![0; BUFFER_BYTES],
             start: 0,
             end: 0,

@@ -29,8 +29,8 @@ const BLOCK_SAMPLES: usize = 4096;
 
 /// A CSV file being read.
 #[derive(Debug)]
-pub struct CsvFile<R> {
-    lines: Lines<R>,
+pub struct CsvFile<'r> {
+    lines: Lines<'r>,
     spec: ColumnSpec,
     kind: ColumnKind,
     column: usize,
@@ -55,7 +55,7 @@ struct Wakes {
     latest: u64,
 }
 
-impl<R: Read> CsvFile<R> {
+impl<'r> CsvFile<'r> {
     /// A reader of one column. Instants need the nominal period.
     ///
     /// The kind of the column is its name where that says so (`instant`, `lateness`); any other
@@ -63,7 +63,11 @@ impl<R: Read> CsvFile<R> {
     ///
     /// # Errors
     /// A column of instants without a period.
-    pub fn open(reader: R, spec: ColumnSpec, period: Option<Period>) -> Result<Self, CsvError> {
+    pub fn open(
+        reader: impl Read + 'r,
+        spec: ColumnSpec,
+        period: Option<Period>,
+    ) -> Result<Self, CsvError> {
         let kind = spec.kind(period.is_some());
         let grid = match (kind, period) {
             (ColumnKind::Lateness, _) => None,

@@ -6,6 +6,7 @@ use core::ffi::c_int;
 
 use crate::Errno;
 use crate::descriptor::Descriptor;
+use crate::message::{self, Control};
 
 /// The most descriptors in one message.
 pub const DESCRIPTORS_MAX: usize = 2;
@@ -65,13 +66,6 @@ pub fn peer_pidfd(socket: c_int) -> Result<Descriptor, Errno> {
     // SAFETY: takes numbers only; older kernels give it to children too.
     unsafe { libc::fcntl(pidfd, libc::F_SETFD, libc::FD_CLOEXEC) };
     Ok(Descriptor::new(pidfd))
-}
-
-/// Room for a message's descriptors, aligned as their header.
-#[repr(C)]
-union Control {
-    _header: libc::cmsghdr,
-    bytes: [u8; 64],
 }
 
 // SAFETY: CMSG_SPACE is arithmetic.
@@ -134,43 +128,21 @@ pub struct Received {
 ///
 /// # Real-time: setup only
 pub fn receive(socket: c_int, buffer: &mut [u8]) -> Result<Received, Errno> {
-    let mut control = Control { bytes: [0; 64] };
-    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    // SAFETY: all-zero is a valid msghdr.
-    let mut message: libc::msghdr = unsafe { core::mem::zeroed() };
-    message.msg_iov = &raw mut part;
-    message.msg_iovlen = 1;
-    message.msg_control = (&raw mut control).cast();
-    message.msg_controllen = size_of::<Control>() as _;
-    // SAFETY: the message points to live buffers of the lengths that it states.
-    let got = unsafe { libc::recvmsg(socket, &raw mut message, libc::MSG_CMSG_CLOEXEC) };
-    let bytes = Errno::check(got as libc::c_long)?;
     let mut descriptors = [const { None }; DESCRIPTORS_MAX];
-    // SAFETY: the kernel filled the control buffer and stated its length.
-    let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
-    // SAFETY: not null, so within `control` and filled by the kernel.
-    if let Some(content) = unsafe { header.as_ref() }
-        && content.cmsg_level == libc::SOL_SOCKET
-        && content.cmsg_type == libc::SCM_RIGHTS
-    {
-        // SAFETY: CMSG_LEN is arithmetic.
-        let empty = unsafe { libc::CMSG_LEN(0) } as usize;
-        let count = content.cmsg_len.saturating_sub(empty) / size_of::<c_int>();
-        // SAFETY: CMSG_DATA is arithmetic on that pointer.
-        let data = unsafe { libc::CMSG_DATA(header) }.cast::<c_int>();
-        for at in 0..count {
-            // SAFETY: the kernel wrote `count` descriptors there.
-            let place = unsafe { data.add(at) };
-            // SAFETY: one of them, which may be unaligned.
-            let descriptor = unsafe { place.read_unaligned() };
-            let descriptor = Descriptor::new(descriptor);
-            // One more than there is room for is closed here.
-            if let Some(place) = descriptors.get_mut(at) {
-                *place = Some(descriptor);
+    let flags = libc::MSG_CMSG_CLOEXEC;
+    let bytes = message::receive(socket, buffer, flags, |level, kind, content| {
+        if (level, kind) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+            let (all, _) = content.as_chunks::<{ size_of::<c_int>() }>();
+            for (at, &descriptor) in all.iter().enumerate() {
+                let descriptor = Descriptor::new(c_int::from_ne_bytes(descriptor));
+                // One more than there is room for is closed here.
+                if let Some(place) = descriptors.get_mut(at) {
+                    *place = Some(descriptor);
+                }
             }
         }
-    }
-    Ok(Received { bytes: usize::try_from(bytes).unwrap_or(0), descriptors })
+    })?;
+    Ok(Received { bytes, descriptors })
 }
 
 #[cfg(test)]

@@ -1,0 +1,94 @@
+//! Datagrams with the kernel's own stamp of their arrival.
+//!
+//! For experiments (Linux, Documentation/networking/timestamping.rst, 1.1). Sockets are std's.
+
+use core::ffi::c_int;
+
+use crate::{Errno, message};
+
+/// `setsockopt(SO_TIMESTAMPNS)`: from now on the kernel stamps datagrams when a network device
+/// hands them over.
+///
+/// # Real-time: setup only
+pub fn stamp_arrivals(socket: c_int) -> Result<(), Errno> {
+    let on: c_int = 1;
+    // SAFETY: `on` is readable for the length that is stated.
+    let result = unsafe {
+        libc::setsockopt(
+            socket,
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMPNS_NEW,
+            (&raw const on).cast(),
+            size_of::<c_int>() as libc::socklen_t,
+        )
+    };
+    Errno::check(result.into()).map(drop)
+}
+
+/// What came in one datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// Bytes, at the start of the buffer.
+    pub bytes: usize,
+    /// When it arrived, on CLOCK_REALTIME, ns; `None` where the kernel took no stamp.
+    pub arrived_ns: Option<u64>,
+}
+
+/// `recvmsg(socket, buffer + SCM_TIMESTAMPNS)`: the next datagram.
+///
+/// Errors: `EAGAIN` where the socket's patience is over, `EINTR`.
+///
+/// # Real-time: in loop, waits
+pub fn receive(socket: c_int, buffer: &mut [u8]) -> Result<Datagram, Errno> {
+    let mut arrived_ns = None;
+    let bytes = message::receive(socket, buffer, 0, |level, kind, content| {
+        if (level, kind) == (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS_NEW) {
+            arrived_ns = stamp(content);
+        }
+    })?;
+    Ok(Datagram { bytes, arrived_ns })
+}
+
+/// `struct __kernel_timespec` in nanoseconds.
+fn stamp(content: &[u8]) -> Option<u64> {
+    let (words, []) = content.as_chunks::<8>() else { return None };
+    let &[seconds, ns] = words else { return None };
+    let seconds = u64::try_from(i64::from_ne_bytes(seconds)).ok()?;
+    seconds.checked_mul(1_000_000_000)?.checked_add(u64::try_from(i64::from_ne_bytes(ns)).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, UdpSocket};
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+    use crate::clock::{ClockId, now_ns};
+
+    #[test]
+    fn a_datagram_is_stamped_between_sending_and_receiving() {
+        let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
+        let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
+        let to = receiver.local_addr().expect("bound");
+        let mut buffer = [0; 16];
+        sender.send_to(b"before", to).expect("sent");
+        stamp_arrivals(receiver.as_raw_fd()).expect("Linux 5.1");
+        let first = receive(receiver.as_raw_fd(), &mut buffer).expect("sent");
+        assert_eq!((first.bytes, &buffer[..6]), (6, &b"before"[..]));
+        let before = now_ns(ClockId::Realtime);
+        sender.send_to(b"ok", to).expect("sent");
+        let second = receive(receiver.as_raw_fd(), &mut buffer).expect("sent");
+        let stamp = second.arrived_ns.expect("stamps are on");
+        assert_eq!(second.bytes, 2);
+        assert!((before..=now_ns(ClockId::Realtime)).contains(&stamp), "{before} {stamp}");
+    }
+
+    #[test]
+    fn what_is_no_stamp_is_none() {
+        let of = |seconds: i64, ns: i64| [seconds.to_ne_bytes(), ns.to_ne_bytes()].concat();
+        assert_eq!(stamp(&of(1, 2)), Some(1_000_000_002));
+        for content in [of(-1, 0), of(0, -1), of(i64::MAX, 0), std::vec![0; 8], std::vec![0; 17]] {
+            assert_eq!(stamp(&content), None, "{content:?}");
+        }
+    }
+}

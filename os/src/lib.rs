@@ -22,6 +22,9 @@ pub mod credentials;
 pub mod cycles;
 pub mod descriptor;
 pub mod device;
+#[cfg(target_arch = "x86_64")]
+#[doc(hidden)]
+pub mod emulated_pause;
 pub mod errno;
 pub mod events;
 pub mod futex;
@@ -43,6 +46,7 @@ pub mod scheduler;
 pub mod serial;
 pub mod signal;
 pub mod threads;
+pub mod timed_pause;
 pub mod tripwire;
 pub mod usage;
 pub mod user;

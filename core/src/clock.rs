@@ -54,4 +54,14 @@ pub trait Clock {
     ///
     /// # Real-time: in loop
     fn relax(&mut self);
+
+    /// Lets the processor pause until `at`, in a state meant to take less power and to leave more
+    /// of the core to its other thread; whether it did. An interrupt ends a pause early, and so may
+    /// the kernel. `false` at once where the processor has no instruction for it, or `at` is near.
+    ///
+    /// # Real-time: in loop, waits
+    #[inline]
+    fn pause_until(&mut self, _at: Instant) -> bool {
+        false
+    }
 }

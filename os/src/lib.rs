@@ -23,6 +23,9 @@ pub mod cycles;
 pub mod datagram;
 pub mod descriptor;
 pub mod device;
+#[cfg(target_arch = "x86_64")]
+#[doc(hidden)]
+pub mod emulated_pause;
 pub mod errno;
 pub mod events;
 pub mod futex;
@@ -45,6 +48,7 @@ pub mod scheduler;
 pub mod serial;
 pub mod signal;
 pub mod threads;
+pub mod timed_pause;
 pub mod tripwire;
 pub mod usage;
 pub mod user;

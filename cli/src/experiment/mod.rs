@@ -17,6 +17,7 @@ mod runs;
 pub(crate) mod words;
 
 use jiff::Timestamp;
+use punctual::clocks::PauseTrial;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::{
     self as lab, ClockFacts, Experiment, ExperimentEnd, ExperimentError, FinishedExperiment,
@@ -84,6 +85,11 @@ pub(crate) fn envelope<T>(
 
 /// What stamps were taken with.
 pub(crate) fn clock(clock: &ClockFacts) -> Clock {
+    let (pause, off, lead) = match clock.pauses {
+        PauseTrial::Absent => (None, None, None),
+        PauseTrial::Off(pause, fault) => (Some(pause), Some(fault.to_string()), None),
+        PauseTrial::Used(used) => (Some(used.instruction), None, Some(used.lead)),
+    };
     Clock {
         source: clock.name.to_owned(),
         untrusted: clock.untrusted.clone(),
@@ -94,5 +100,8 @@ pub(crate) fn clock(clock: &ClockFacts) -> Clock {
         stamp_ns: clock.cost.now_ns,
         poll_ns: clock.cost.poll_ns,
         wake_ns: clock.cost.wake_ns,
+        timed_pause: pause.map(|pause| pause.name().to_owned()),
+        timed_pause_off: off,
+        timed_pause_lead_ns: lead.map(|lead| lead.as_ns().unsigned_abs()),
     }
 }

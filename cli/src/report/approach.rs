@@ -26,6 +26,10 @@ pub(crate) struct Approach {
     /// Of an adaptive wait: whether it began with what an earlier run learned.
     #[serde(default)]
     pub(crate) resumed: Option<bool>,
+    /// The share of its spins in which the processor paused by a timed pause, in [0, 1]; null where
+    /// it used none.
+    #[serde(default)]
+    pub(crate) paused_share: Option<f64>,
 }
 
 impl Approach {
@@ -39,6 +43,7 @@ impl Approach {
             reachable: learned.map(|learned| learned.reachable),
             extrapolated: learned.map(|learned| learned.extrapolated),
             resumed: learned.map(|_| run.resumed),
+            paused_share: run.paused.share(),
         }
     }
 }

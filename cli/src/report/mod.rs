@@ -132,6 +132,27 @@ pub(crate) struct Clock {
     pub(crate) poll_ns: f64,
     /// Median cost of the stamp at a wake, which anchors the counter too.
     pub(crate) wake_ns: f64,
+    /// The processor's timed pause: "TPAUSE C0.2", "TPAUSE C0.1", "MWAITX", "WFET"; null where it
+    /// has none.
+    #[serde(default)]
+    pub(crate) timed_pause: Option<String>,
+    /// Why spins do not use it; null where they do.
+    #[serde(default)]
+    pub(crate) timed_pause_off: Option<String>,
+    /// How long before its instant a pause is to end: but for 1 in 100 it came back that late.
+    #[serde(default)]
+    pub(crate) timed_pause_lead_ns: Option<u64>,
+}
+
+impl Clock {
+    /// Whether spins pause the processor, in words; `None` where it has no such instruction.
+    pub(crate) fn pause_words(&self) -> Option<String> {
+        let name = self.timed_pause.as_ref()?;
+        Some(match &self.timed_pause_off {
+            Some(why) => format!("spins poll, without {name}: {why}"),
+            None => format!("spins pause by {name} and poll at the end"),
+        })
+    }
 }
 
 /// What happened to the machine.

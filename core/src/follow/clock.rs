@@ -83,4 +83,9 @@ impl<S: AsRef<Shared>, C: Clock> Clock for Following<S, C> {
     fn relax(&mut self) {
         self.clock.relax();
     }
+
+    #[inline]
+    fn pause_until(&mut self, at: Instant) -> bool {
+        self.clock.pause_until(self.map.monotonic(at))
+    }
 }

@@ -63,6 +63,34 @@ pub struct WaitStatus {
     pub plan: WakePlan,
     /// What it learned of this machine; `None` for a wait that learns nothing.
     pub learned: Option<Learned>,
+    /// How much of its spins the processor paused.
+    pub paused: PausedSpin,
+}
+
+/// How much of the spins that paused the processor did pause ([`Clock::pause_until`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PausedSpin {
+    /// In pauses.
+    pub paused: Span,
+    /// From the first pause to the release.
+    pub spun: Span,
+}
+
+impl PausedSpin {
+    /// Counts a spin.
+    #[inline]
+    pub(crate) fn add(&mut self, paused: Span, spun: Span) {
+        let sum = |a: Span, b: Span| Span::from_ns(a.as_ns().saturating_add(b.as_ns()));
+        (self.paused, self.spun) = (sum(self.paused, paused), sum(self.spun, spun));
+    }
+
+    /// The share of the spins that was paused; `None` where none was.
+    ///
+    /// # Real-time: setup only
+    pub fn share(self) -> Option<f64> {
+        let spun_ns = self.spun.as_ns();
+        (spun_ns > 0).then(|| self.paused.as_ns() as f64 / spun_ns as f64)
+    }
 }
 
 impl<C: Clock, W: Wait<C>> Wait<C> for &mut W {

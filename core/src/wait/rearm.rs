@@ -59,7 +59,7 @@ impl<C: Clock> Wait<C> for Rearm {
     fn status(&self) -> WaitStatus {
         let every_ns = self.every.as_ns();
         let plan = WakePlan { hop_ns: every_ns, hops: u32::MAX, margin_ns: every_ns };
-        WaitStatus { plan, ..WaitStatus::default() }
+        WaitStatus { plan, learned: None, paused: self.spinner.paused }
     }
 
     fn take_stalls(&mut self) -> Stalls {

@@ -5,13 +5,16 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Stalls, Wait, WaitStatus, WakePlan};
+use super::{PausedSpin, Stalls, Wait, WaitStatus, WakePlan};
 use crate::clock::Clock;
 use crate::time::{Instant, Span};
 
 /// The last of a spin, in which the processor gets no hint that it spins: the hint takes tens of
 /// ns, a poll about 10, and the exit scatters by what lies between two polls.
 const NEAR: Span = Span::from_us(1);
+
+/// The longest pause of the processor: a stop is seen after it.
+const PAUSE: Span = Span::from_us(100);
 
 /// A sleep that ends `margin` before the release, or a long one and a short one that does, then a
 /// spin up to it.
@@ -21,10 +24,11 @@ pub struct Spin {
     spinner: Spinner,
 }
 
-/// Spins, and counts the gaps.
+/// Spins, and counts the gaps and the pauses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spinner {
     pub(super) stalls: Stalls,
+    pub(super) paused: PausedSpin,
 }
 
 impl Spin {
@@ -48,7 +52,8 @@ impl Spin {
         let stalls = Stalls { count: 0, longest: Span::ZERO, sum: Span::ZERO };
         let margin_ns = if margin.as_ns() > 0 { margin.as_ns().unsigned_abs() } else { 0 };
         let plan = WakePlan { hop_ns: 0, hops: 0, margin_ns };
-        Self { plan, spinner: Spinner { stalls } }
+        let paused = PausedSpin { paused: Span::ZERO, spun: Span::ZERO };
+        Self { plan, spinner: Spinner { stalls, paused } }
     }
 
     /// The same with a long sleep and a short one of `hop`, from which a CPU in deep idle comes
@@ -70,10 +75,11 @@ impl Spinner {
     pub(super) fn spin<C: Clock>(
         &mut self,
         clock: &mut C,
-        mut last: Instant,
+        last: Instant,
         release: Instant,
         stop: &AtomicBool,
     ) -> Option<Instant> {
+        let mut last = self.pause(clock, last, release, stop);
         loop {
             let mut now = clock.poll();
             let gap = now - last;
@@ -94,6 +100,40 @@ impl Spinner {
                 clock.relax();
             }
         }
+    }
+
+    /// Lets the processor pause up to the last polls, where it can; when that was over. What
+    /// interrupts a pause is no gap, unless the pause came back late by it.
+    #[inline]
+    fn pause<C: Clock>(
+        &mut self,
+        clock: &mut C,
+        first: Instant,
+        release: Instant,
+        stop: &AtomicBool,
+    ) -> Instant {
+        let mut last = first;
+        loop {
+            let until = (release - NEAR).min(last + PAUSE);
+            if !clock.pause_until(until) {
+                break;
+            }
+            last = clock.poll();
+            let late = last - until;
+            if late > Spin::STALL {
+                self.stalled(late);
+            }
+            if late > Spin::ADRIFT {
+                last = clock.wake();
+            }
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        if last > first {
+            self.paused.add(last.min(release) - first, release - first);
+        }
+        last
     }
 
     #[cold]
@@ -121,7 +161,7 @@ impl<C: Clock> Wait<C> for Spin {
     }
 
     fn status(&self) -> WaitStatus {
-        WaitStatus { plan: self.plan, learned: None }
+        WaitStatus { plan: self.plan, learned: None, paused: self.spinner.paused }
     }
 
     fn take_stalls(&mut self) -> Stalls {
@@ -138,6 +178,8 @@ mod tests {
         now: u64,
         stall: (u64, u64),
         relaxed: u64,
+        /// Whether the processor can pause, how many it did, and how late they come back.
+        pauses: Option<(u64, u64)>,
     }
 
     impl Clock for Polls {
@@ -160,11 +202,22 @@ mod tests {
             self.now += 50;
             self.relaxed = self.now;
         }
+        fn pause_until(&mut self, at: Instant) -> bool {
+            let Some((count, late_ns)) = &mut self.pauses else { return false };
+            let left = at.as_ns().saturating_sub(self.now);
+            if left < 1_000 {
+                return false;
+            }
+            *count += 1;
+            // An interrupt ends each second one.
+            self.now += if *count % 2 == 0 { left / 2 } else { left + *late_ns };
+            true
+        }
     }
 
     fn until(stall: (u64, u64)) -> (Span, Stalls, u64) {
         let release = Instant::from_ns(2_000_000);
-        let mut clock = Polls { now: 1_000_000, stall, relaxed: 0 };
+        let mut clock = Polls { now: 1_000_000, stall, relaxed: 0, pauses: None };
         let mut wait = Spin::new(Span::from_us(50));
         let wake = wait.until(&mut clock, release, &AtomicBool::new(false)).expect("not stopped");
         (wake - release, Wait::<Polls>::take_stalls(&mut wait), clock.relaxed)
@@ -183,5 +236,41 @@ mod tests {
         let (late, stalls, _) = until((1_999_500, 5_000));
         assert!((4_000..5_000).contains(&late.as_ns()), "{late}");
         assert_eq!((stalls.count, stalls.longest), (1, Span::from_us(5)));
+    }
+
+    /// Of a spin of 250 µs on a processor whose pauses are so late: how late it ended, pauses, how
+    /// much they took, gaps.
+    fn paused(late_ns: u64, stop: bool) -> (Option<Span>, u64, PausedSpin, Stalls) {
+        let release = Instant::from_ns(2_000_000);
+        let mut clock =
+            Polls { now: 1_000_000, stall: (0, 0), relaxed: 0, pauses: Some((0, late_ns)) };
+        let mut wait = Spin::new(Span::from_us(250));
+        let near = wait.near(&mut clock, release, &AtomicBool::new(false)).expect("not stopped");
+        let stop = AtomicBool::new(stop);
+        let wake = wait.spinner.spin(&mut clock, near, release, &stop);
+        let status = Wait::<Polls>::status(&wait);
+        let (pauses, _) = clock.pauses.expect("it pauses");
+        (wake.map(|wake| wake - release), pauses, status.paused, wait.spinner.stalls)
+    }
+
+    #[test]
+    fn the_processor_pauses_up_to_the_last_microsecond_and_early_ends_are_waited_out() {
+        let (late, pauses, paused, stalls) = paused(0, false);
+        assert!(late.is_some_and(|late| (0..10).contains(&late.as_ns())), "{late:?}");
+        // 100 µs whole, 50 of the next 100, 99 for what is left of it and the last ones.
+        assert!(pauses >= 3 && stalls.count == 0, "{pauses} {stalls:?}");
+        assert!(paused.share().is_some_and(|share| share > 0.98 && share < 1.0), "{paused:?}");
+        let polled_ns = paused.spun.as_ns() - paused.paused.as_ns();
+        assert!(polled_ns >= NEAR.as_ns() - 20, "{paused:?}");
+    }
+
+    #[test]
+    fn a_pause_that_comes_back_late_is_a_stall_and_one_pause_is_all_that_a_stop_waits_for() {
+        let (late, pauses, paused_of, stalls) = paused(5_000, false);
+        assert!(late.is_some_and(|late| (0..5_000).contains(&late.as_ns())), "{late:?}");
+        assert!(pauses > 0 && stalls.count > 0 && stalls.longest >= Span::from_us(5));
+        assert!(paused_of.paused <= paused_of.spun, "{paused_of:?}");
+        let (ended, pauses, ..) = paused(0, true);
+        assert_eq!((ended, pauses), (None, 1));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Plain data.
 
-use punctual::clocks::{CounterRate, MachineClock, Slew, StampCost};
+use punctual::clocks::{CounterRate, MachineClock, PauseTrial, Slew, StampCost};
 
 /// What stamps were taken with.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub struct ClockFacts {
     pub slew: Option<Slew>,
     /// What stamps cost.
     pub cost: StampCost,
+    /// What became of the processor's timed pauses.
+    pub pauses: PauseTrial,
 }
 
 impl ClockFacts {
@@ -26,6 +28,7 @@ impl ClockFacts {
             MachineClock::Counter(_) => None,
             MachineClock::Vdso(_, why) => Some(why.to_string()),
         };
-        Self { name: clock.name(), untrusted, rate: clock.rate(), slew, cost }
+        let (name, rate, pauses) = (clock.name(), clock.rate(), clock.pauses());
+        Self { name, untrusted, rate, slew, cost, pauses }
     }
 }

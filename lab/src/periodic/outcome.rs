@@ -6,7 +6,7 @@ use std::io;
 
 use punctual::disturbance::Disturbance;
 use punctual::session::Refusal;
-use punctual_core::wait::{Learned, Stalls, WakePlan};
+use punctual_core::wait::{Learned, PausedSpin, Stalls, WakePlan};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::usage::Usage;
 
@@ -36,6 +36,8 @@ pub struct RunOutcome {
     pub approach: WakePlan,
     /// What the wait learned, as far as it does.
     pub learned: Option<Learned>,
+    /// How much of its spins the processor paused.
+    pub paused: PausedSpin,
     /// Whether the wait began with what an earlier run learned.
     pub resumed: bool,
     /// Time that the host took from the stream's CPU during its blocks, ns, in steps of 10 ms;

@@ -238,6 +238,7 @@ fn outcomes(
             stalls: tally.stalls,
             approach: tally.approach,
             learned: tally.learned,
+            paused: tally.paused,
             resumed: tally.resumed,
             steal_ns: tally.steal_ns,
             cpu_load: tally.cpu_ns as f64 / (tally.wall_ns.max(1)) as f64,

@@ -19,7 +19,7 @@ use punctual_core::sample::{Beginning, Sample};
 use punctual_core::stats::Missed;
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::adaptive::LearnPhase;
-use punctual_core::wait::{Adaptive, Learned, Stalls, Strategy, Wait, WakePlan};
+use punctual_core::wait::{Adaptive, Learned, PausedSpin, Stalls, Strategy, Wait, WakePlan};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
@@ -66,6 +66,8 @@ pub(super) struct Tally {
     pub(super) approach: WakePlan,
     /// What the wait learned, as far as it does.
     pub(super) learned: Option<Learned>,
+    /// How much of its spins the processor paused, from the wait's first on.
+    pub(super) paused: PausedSpin,
     /// Whether it began with what an earlier run learned.
     pub(super) resumed: bool,
     /// Time that the host took from the stream's CPU, ns; `None` where that is not known.
@@ -86,6 +88,7 @@ impl Tally {
         self.usage.involuntary_switches += other.usage.involuntary_switches;
         self.approach = other.approach;
         self.learned = other.learned.or(self.learned);
+        self.paused = other.paused;
         self.resumed |= other.resumed;
     }
 }
@@ -155,6 +158,7 @@ impl Worker<'_> {
                 usage: difference(usage::of_thread().unwrap_or_default(), before.1),
                 approach: status.plan,
                 learned: status.learned,
+                paused: status.paused,
                 resumed: resumed[order.condition],
                 // The coordinator counts that.
                 steal_ns: None,

@@ -8,6 +8,9 @@ use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Span};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::cycles;
+use punctual_os::timed_pause::TimedPause;
+
+use super::pause::PauseTrial;
 
 /// Ticks to nanoseconds are `ticks · mult >> SHIFT`: a resolution of 2⁻³² ns a tick.
 const SHIFT: u32 = 32;
@@ -69,6 +72,7 @@ pub struct Anchored {
     /// The reading that calibration began with.
     origin: Anchor,
     rate: CounterRate,
+    pauses: PauseTrial,
 }
 
 impl Anchored {
@@ -77,8 +81,13 @@ impl Anchored {
     /// # Real-time: setup only
     pub fn calibrate() -> Self {
         let origin = Anchor::narrowest();
-        let mut anchored =
-            Self { mult: 1 << SHIFT, anchor: origin, origin, rate: rate(&origin, &origin) };
+        let mut anchored = Self {
+            mult: 1 << SHIFT,
+            anchor: origin,
+            origin,
+            rate: rate(&origin, &origin),
+            pauses: PauseTrial::Absent,
+        };
         super::sleep_until(Instant::from_ns(origin.ns) + CALIBRATION);
         anchored.discipline();
         anchored
@@ -94,7 +103,7 @@ impl Anchored {
         if self.drifted(&fresh) {
             // The counter went on in a suspend in which CLOCK_MONOTONIC stood still, say: what lies
             // before tells nothing of the rate any more.
-            *self = Self::calibrate();
+            *self = Self { pauses: self.pauses, ..Self::calibrate() };
             return;
         }
         self.rate = fresh;
@@ -117,6 +126,14 @@ impl Anchored {
     /// # Real-time: setup only
     pub fn rate(&self) -> CounterRate {
         self.rate
+    }
+
+    pub(super) fn try_pauses(&mut self, pauses: impl Iterator<Item = TimedPause>) {
+        self.pauses = PauseTrial::of(pauses, self.rate.hz);
+    }
+
+    pub(super) fn pauses(&self) -> PauseTrial {
+        self.pauses
     }
 
     #[inline]
@@ -205,6 +222,14 @@ impl Clock for Anchored {
     fn relax(&mut self) {
         cycles::relax();
     }
+
+    #[inline]
+    fn pause_until(&mut self, at: Instant) -> bool {
+        let PauseTrial::Used(pause) = &self.pauses else { return false };
+        let ahead_ns = u128::from(at.as_ns().saturating_sub(self.anchor.ns));
+        let ticks = (ahead_ns << SHIFT) / u128::from(self.mult);
+        pause.until(self.anchor.ticks.wrapping_add(ticks as u64))
+    }
 }
 
 #[cfg(test)]
@@ -249,6 +274,7 @@ mod tests {
             anchor: anchor(1_000_000, 5_000, 10),
             origin: anchor(0, 0, 0),
             rate: rate(&anchor(0, 0, 0), &anchor(2, 1, 0)),
+            pauses: PauseTrial::Absent,
         };
         assert_eq!(anchored.instant(1_000_200).as_ns(), 5_100);
         assert_eq!(anchored.instant(999_800).as_ns(), 4_900);

@@ -4,15 +4,18 @@
 
 mod anchored;
 mod cost;
+mod pause;
 mod slew;
 mod trust;
 
 use punctual_core::clock::Clock;
 use punctual_core::time::Instant;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::timed_pause::TimedPause;
 
 pub use anchored::{Anchored, CounterRate};
 pub use cost::{StampCost, wake_cost};
+pub use pause::{PauseFault, PauseTrial, UsedPause};
 pub use slew::{Reading, Slew};
 pub use trust::{Untrusted, counter_trust};
 
@@ -64,13 +67,37 @@ pub enum MachineClock {
 
 impl MachineClock {
     /// The counter where the kernel trusts it, else the vDSO. Takes about 50 ms: it measures the
-    /// counter's rate.
+    /// counter's rate. Where the processor has timed pauses it tries them, some 5 ms each.
     ///
     /// # Real-time: setup only
     pub fn best() -> Self {
-        match counter_trust() {
+        let mut clock = match counter_trust() {
             Ok(()) => Self::Counter(Anchored::calibrate()),
             Err(why) => Self::Vdso(Vdso, why),
+        };
+        let all = TimedPause::ALL.iter().copied();
+        clock.try_pauses(all.filter(|pause| pause.is_supported()));
+        clock
+    }
+
+    /// Tries these timed pauses and lets spins use the first that keeps to its deadline; without
+    /// any, spins poll. One that the processor lacks ends the process.
+    ///
+    /// # Real-time: setup only
+    #[doc(hidden)]
+    pub fn try_pauses(&mut self, pauses: impl Iterator<Item = TimedPause>) {
+        if let Self::Counter(anchored) = self {
+            anchored.try_pauses(pauses);
+        }
+    }
+
+    /// What the trial of the processor's timed pauses found; they need the counter.
+    ///
+    /// # Real-time: setup only
+    pub fn pauses(&self) -> PauseTrial {
+        match self {
+            Self::Counter(anchored) => anchored.pauses(),
+            Self::Vdso(..) => PauseTrial::Absent,
         }
     }
 
@@ -154,5 +181,13 @@ impl Clock for MachineClock {
     #[inline]
     fn relax(&mut self) {
         punctual_os::cycles::relax();
+    }
+
+    #[inline]
+    fn pause_until(&mut self, at: Instant) -> bool {
+        match self {
+            Self::Counter(clock) => clock.pause_until(at),
+            Self::Vdso(..) => false,
+        }
     }
 }

@@ -71,6 +71,7 @@ fn instruments(report: &Report) -> String {
             clock.source,
             format::ns(Some(clock.stamp_ns))
         ));
+        parts.extend(clock.pause_words());
         if let (Some(ppb), Some(bound)) = (clock.slew_ppb, clock.slew_bound_ppb) {
             parts.push(format!(
                 "CLOCK_MONOTONIC slewed by {} ppb (± {bound:.0})",

@@ -118,6 +118,9 @@ fn approach(approach: &Approach, cpu_load: Option<f64>) -> String {
     if let Some(load) = cpu_load {
         text += &format!(", costs {} of the CPU", format::share(load));
     }
+    if let Some(share) = approach.paused_share {
+        text += &format!(", {} of its spins in timed pauses", format::share(share));
+    }
     if approach.reachable == Some(false) {
         text += "; its target exceeds its budget on this machine";
     }
@@ -245,8 +248,13 @@ mod tests {
             reachable: None,
             extrapolated: None,
             resumed: None,
+            paused_share: Some(0.9),
         };
         let text = approach(&hops, None);
-        assert_eq!(text, "sleeps of 141 µs at most, the last ends 20.0 µs early");
+        assert_eq!(
+            text,
+            "sleeps of 141 µs at most, the last ends 20.0 µs early, 90 % of its spins in timed \
+             pauses"
+        );
     }
 }

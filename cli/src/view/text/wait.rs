@@ -2,7 +2,7 @@
 
 use super::{claims, head, verdict};
 use crate::format;
-use crate::report::{FrontComparison, Report, StrategyRow, WaitBody};
+use crate::report::{Clock, FrontComparison, Report, StrategyRow, WaitBody};
 
 /// What the mark means, and the last column.
 const FRONT: &str = "  * on the front: no other way is cheaper and has a lower p99\n  quiet: 1 in \
@@ -51,6 +51,8 @@ pub(super) fn page(report: &Report, body: &WaitBody) -> String {
         (true, true) => TOO_SHORT.to_owned(),
         (true, false) => format!("\n{front}"),
     };
+    let approaches = report.body.runs().iter().filter_map(|run| run.approach.as_ref());
+    let shares: Vec<f64> = approaches.filter_map(|approach| approach.paused_share).collect();
     let advice = body.recommendation.as_ref();
     let advice = advice.map(|text| format::wrap(&format!("Use {text}."), 2) + "\n\n");
     [
@@ -60,9 +62,57 @@ pub(super) fn page(report: &Report, body: &WaitBody) -> String {
         rows,
         if swept { FRONT.to_owned() } else { String::new() },
         front,
+        pauses(report.envelope.clock.as_ref(), &shares).unwrap_or_default(),
         verdict::warnings(report),
         verdict::limits(report),
         claims::judged(report),
     ]
     .concat()
+}
+
+/// Whether the processor paused in the spins, and what that saves.
+fn pauses(clock: Option<&Clock>, shares: &[f64]) -> Option<String> {
+    let mut words = clock?.pause_words()?;
+    let least = shares.iter().copied().reduce(f64::min);
+    if let Some((least, most)) = least.zip(shares.iter().copied().reduce(f64::max)) {
+        let (least, most) = (format::share(least), format::share(most));
+        words += &format!(
+            ": {least} to {most} of each spin, meant to save power and to leave more of the core \
+             to its other thread (not measured); the CPU time is the same"
+        );
+    }
+    Some(format!("  {}\n", format::wrap(&words, 4).trim_start()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timed_pause_is_shown_with_what_it_saves_or_why_it_is_off() {
+        let mut clock = Clock {
+            source: "tsc".to_owned(),
+            untrusted: None,
+            rate_hz: None,
+            rate_bound_ppb: None,
+            slew_ppb: None,
+            slew_bound_ppb: None,
+            stamp_ns: 20.0,
+            poll_ns: 10.0,
+            wake_ns: 50.0,
+            timed_pause: None,
+            timed_pause_off: None,
+            timed_pause_lead_ns: None,
+        };
+        assert_eq!(pauses(Some(&clock), &[]), None);
+        clock.timed_pause = Some("TPAUSE C0.2".to_owned());
+        let text = pauses(Some(&clock), &[0.9, 0.8]).expect("it has one");
+        assert!(
+            text.starts_with("  spins pause by TPAUSE C0.2 and poll at the end: 80 %"),
+            "{text}"
+        );
+        clock.timed_pause_off = Some("it returns before its deadline".to_owned());
+        let text = pauses(Some(&clock), &[]).expect("it has one");
+        assert_eq!(text, "  spins poll, without TPAUSE C0.2: it returns before its deadline\n");
+    }
 }

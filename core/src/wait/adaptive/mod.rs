@@ -106,7 +106,8 @@ impl<C: Clock> Wait<C> for Adaptive {
     }
 
     fn status(&self) -> WaitStatus {
-        WaitStatus { plan: self.learner.approach(), learned: Some(self.learner.learned()) }
+        let learned = Some(self.learner.learned());
+        WaitStatus { plan: self.learner.approach(), learned, paused: self.spinner.paused }
     }
 }
 

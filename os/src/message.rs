@@ -41,9 +41,8 @@ pub(crate) fn receive(
         // SAFETY: CMSG_DATA is arithmetic on that pointer.
         let data = unsafe { libc::CMSG_DATA(header) };
         // SAFETY: the kernel wrote that many bytes behind the header, within `control`.
-        let data = unsafe {
-            core::slice::from_raw_parts(data, (content.cmsg_len as usize).saturating_sub(empty))
-        };
+        let data =
+            unsafe { core::slice::from_raw_parts(data, content.cmsg_len.saturating_sub(empty)) };
         take(content.cmsg_level, content.cmsg_type, data);
         // SAFETY: `header` is one of this message's.
         header = unsafe { libc::CMSG_NXTHDR(&raw const message, header) };

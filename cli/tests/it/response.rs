@@ -61,6 +61,14 @@ fn each_source_raises_stimuli_that_both_stages_answer() {
         assert!(row["condition"] == "idle" && due, "one each millisecond: {row}");
         assert!(row["lost"].is_null(), "{row}");
         adds_up(row);
+        // The kernel stamps datagrams: after the stimulus, before its answer.
+        let stamp = |at: &str| row["kernel_ns"][at].as_f64();
+        let within = row["kernel_within_ns"].as_f64().expect("a bound");
+        assert_eq!(stamp("min").is_some(), source == "udp", "{row}");
+        if let (Some(min), Some(max)) = (stamp("min"), stamp("max")) {
+            let latest = row["stages"][0]["start_ns"]["max"].as_f64().expect("it answered");
+            assert!(min >= -within && max <= latest + within && within > 0.0, "{row}");
+        }
         let by_timer = source == "timerfd";
         assert_eq!(response["stimulus_cpu"].is_null(), by_timer, "{response}");
         if affinity::get(0).expect("own").count() > 1 {
@@ -152,6 +160,7 @@ fn bad_input_is_refused_with_the_reason() {
         &with(&["--source", "gpio:/dev/null:0:1"]),
         &["source gpio:/dev/null:0:1", "GPIO chip"],
     );
+    refused(&with(&["--source", "cable:eth0"]), &["--source", "SENDER:RECEIVER", "eth1:eth2"]);
     refused(&with(&["--source", "modem:/dev/null"]), &["source modem", "not a serial line"]);
     refused(&with(&["--source", "parport:/dev/null"]), &["source parport", "not a parallel port"]);
     refused(&with(&["--source", "serial:/dev/none"]), &["source serial:/dev/none", "No such file"]);

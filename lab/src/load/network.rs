@@ -1,13 +1,15 @@
 //! Two UDP sockets for this machine alone: between two network namespaces of their own, joined by a
-//! pair of virtual Ethernet devices, else over loopback.
+//! pair of virtual Ethernet devices or by a cable between two real ones, else over loopback.
 //!
 //! For the load `net` and for stimuli. The namespaces have no other device, and vanish with the
-//! sockets.
+//! sockets; the kernel then gives real devices back, also after `kill -9`. A device that is in use
+//! is never taken.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use punctual_os::namespace::unshare_network;
 use punctual_os::process;
@@ -19,6 +21,8 @@ const HELPER: Duration = Duration::from_secs(5);
 /// RFC 5737, TEST-NET-1: never in use anywhere, and these namespaces have no way out.
 const SENDER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const RECEIVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+/// Until a cable that was switched on at both ends passes datagrams.
+const CARRIER: Duration = Duration::from_secs(15);
 /// A receiver looks at its flag so often.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -48,12 +52,17 @@ pub(crate) fn pair() -> Result<SocketPair, String> {
 
 /// Runs `ip` with `args` in the namespace of the calling thread.
 fn ip(args: &str) -> Result<(), String> {
+    output_of_ip(args).map(drop)
+}
+
+/// The same, and what it prints.
+fn output_of_ip(args: &str) -> Result<String, String> {
     let path = program::find("ip").ok_or("program ip (iproute2) is not installed")?;
     let mut command = Command::new(path);
-    command.args(args.split(' ')).stdin(Stdio::null()).stdout(Stdio::null());
+    command.args(args.split(' ')).stdin(Stdio::null());
     let output = command.output().map_err(|why| format!("ip: {why}"))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let errors = String::from_utf8_lossy(&output.stderr);
     Err(format!("ip {args}: {}", errors.lines().next().unwrap_or("failed")))
@@ -66,32 +75,114 @@ fn open(device: &str, address: Ipv4Addr) -> Result<UdpSocket, String> {
     UdpSocket::bind((address, 0)).map_err(|why| format!("a socket in a namespace: {why}"))
 }
 
-/// Makes the two namespaces. Each is made by a thread of its own, which then ends: a socket stays
-/// in the namespace it was opened in, and keeps it.
+/// Between two network devices that a cable joins, each in a namespace of its own.
+///
+/// # Errors
+/// A device that is not there, not real or in use, or no datagram that passes.
+pub(crate) fn cabled(devices: [&str; 2]) -> Result<SocketPair, String> {
+    if process::euid() != 0 {
+        return Err("needs root, to lend devices to network namespaces".to_owned());
+    }
+    let network = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net")).ok();
+    if network("self") != network("1") {
+        return Err("this is no longer the first network namespace: the kernel would give the \
+                    devices back to that one"
+            .to_owned());
+    }
+    devices.iter().try_for_each(|device| is_free(device))?;
+    let lend = |device: &str, tid: i32| ip(&format!("link set {device} netns {tid}"));
+    let wire =
+        |tids: [i32; 2]| devices.iter().zip(tids).try_for_each(|(device, tid)| lend(device, tid));
+    let pair = apart(devices, wire)?;
+    let until = Instant::now() + CARRIER;
+    while Instant::now() < until {
+        // Not before both ends are up and know each other's address.
+        let _not_yet = pair.sender.send(b"?");
+        if pair.receiver.recv(&mut [0]).is_ok() {
+            while pair.receiver.recv(&mut [0]).is_ok() {}
+            let [near, far] = devices;
+            return Ok(SocketPair { note: format!("over a cable from {near} to {far}"), ..pair });
+        }
+    }
+    let [near, far] = devices;
+    Err(format!(
+        "no datagram went from {near} to {far} within {} s; connect these two devices",
+        CARRIER.as_secs()
+    ))
+}
+
+/// Sees that nothing uses a network device. One that was lent a moment ago may not be back yet.
+fn is_free(device: &str) -> Result<(), String> {
+    let known = Path::new("/sys/class/net").join(device);
+    let until = Instant::now() + HELPER;
+    while !known.exists() {
+        if Instant::now() > until {
+            return Err(format!("no network device {device:?}"));
+        }
+        // It comes when the kernel has taken its last namespace apart: about now.
+        std::thread::sleep(PATIENCE);
+    }
+    if !known.join("device").exists() {
+        return Err(format!(
+            "{device} is a virtual device; the source udp makes a pair of these itself"
+        ));
+    }
+    let flags = std::fs::read_to_string(known.join("flags")).unwrap_or_default();
+    let flags = u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16);
+    // IFF_UP. Addresses of a device that is up or down would be lost.
+    let is_up = flags.map_or(true, |flags| flags & 1 == 1);
+    let has_address = output_of_ip(&format!("addr show dev {device}"))?.contains("inet");
+    match is_up || has_address || known.join("master").exists() {
+        true => Err(format!(
+            "{device} is in use: remove its addresses ('ip addr flush dev {device}') and switch it \
+             off ('ip link set {device} down')"
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Between two network namespaces made for them, joined by virtual devices.
 fn namespaces() -> Result<SocketPair, String> {
     if process::euid() != 0 {
         return Err("not root".to_owned());
     }
-    let unshared = || unshare_network().map_err(|why| format!("a namespace: {why}"));
-    let (to_near, far_tid) = channel();
-    let (to_far, joined) = channel::<()>();
-    let far = std::thread::spawn(move || {
-        unshared()?;
-        // A sender or receiver that is gone has told its reason itself.
-        let _ = to_near.send(process::tid());
-        joined.recv_timeout(HELPER).map_err(|_| "the devices were not made".to_owned())?;
-        open("far", RECEIVER)
-    });
-    let near = std::thread::spawn(move || {
-        let tid = far_tid.recv_timeout(HELPER).map_err(|_| "no second namespace".to_owned())?;
-        unshared()?;
-        ip(&format!("link add near type veth peer name far netns {tid}"))?;
-        let _ = to_far.send(());
-        open("near", SENDER)
-    });
+    apart(["near", "far"], |[near, far]| {
+        ip(&format!("link add near netns {near} type veth peer name far netns {far}"))
+    })
+}
+
+/// A socket on each of two devices, in two new namespaces; `wire` puts the devices into those of
+/// two threads. Each namespace is made by a thread of its own, which then ends: a socket stays in
+/// the namespace it was opened in, and keeps it.
+fn apart(
+    devices: [&str; 2],
+    wire: impl FnOnce([i32; 2]) -> Result<(), String>,
+) -> Result<SocketPair, String> {
+    let made = |device: &str, address| {
+        let device = device.to_owned();
+        let (to_here, tid) = channel();
+        let (wired, go) = channel::<()>();
+        let thread = std::thread::spawn(move || {
+            unshare_network().map_err(|why| format!("a namespace: {why}"))?;
+            // A receiver that is gone gives its own reason.
+            let _gone = to_here.send(process::tid());
+            go.recv_timeout(HELPER).map_err(|_| "the devices were not made".to_owned())?;
+            open(&device, address)
+        });
+        (thread, tid, wired)
+    };
+    let (near, far) = (made(devices[0], SENDER), made(devices[1], RECEIVER));
+    let tids = near.1.recv_timeout(HELPER).ok().zip(far.1.recv_timeout(HELPER).ok());
+    let wired = tids.map_or(Ok(()), |(near, far)| wire([near, far]));
+    if wired.is_ok() {
+        // A thread that is gone gives its own reason.
+        let _gone = (near.2.send(()), far.2.send(()));
+    }
+    drop((near.2, far.2));
     let ended = |_| Err("a helper thread ended".to_owned());
-    let sender = near.join().unwrap_or_else(ended);
-    let receiver = far.join().unwrap_or_else(ended);
+    let sender = near.0.join().unwrap_or_else(ended);
+    let receiver = far.0.join().unwrap_or_else(ended);
+    wired?;
     let note = "between two network namespaces".to_owned();
     connect(SocketPair { sender: sender?, receiver: receiver?, note })
 }
@@ -136,6 +227,16 @@ mod tests {
                 assert_eq!(pair.sender.local_addr().expect("bound").ip(), SENDER);
             }
             Err(why) => assert!(!why.is_empty()),
+        }
+    }
+
+    #[test]
+    fn devices_that_are_not_there_virtual_or_in_use_are_refused() {
+        let why = is_free("no-such-device").expect_err("it is not there");
+        assert!(why.contains("\"no-such-device\""), "{why}");
+        assert!(is_free("lo").expect_err("loopback").contains("lo is a virtual device"));
+        if process::euid() != 0 {
+            assert!(cabled(["lo", "lo"]).expect_err("unprivileged").contains("root"));
         }
     }
 

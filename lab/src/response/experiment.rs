@@ -80,7 +80,12 @@ impl ResponseExperiment {
         Ok(ran?)
     }
 
-    fn row(&self, name: &str, ran: &Ran) -> ResponseRow {
+    fn row(
+        &self,
+        name: &str,
+        ran: &Ran,
+        stamps_within: Result<Option<Span>, String>,
+    ) -> ResponseRow {
         let (mut late, mut kernel) = (Distribution::default(), Distribution::default());
         let times: Vec<Times> = ran.slots.iter().map(|slot| slot.times()).collect();
         for (slot, of) in ran.slots.iter().zip(&times) {
@@ -92,13 +97,17 @@ impl ResponseExperiment {
             }
         }
         let policies = [&ran.stages[0], &ran.stages[1]].map(|stage| policy_words(stage.policy));
+        let within = *stamps_within.as_ref().unwrap_or(&None);
         ResponseRow {
             condition: name.to_owned(),
             stimuli: times.iter().filter(|of| of.raised_ns > 0).count() as u64,
             not_raised: ran.not_raised,
             raised_late_ns: late.stats(),
             unexpected: ran.stages[0].unexpected,
-            kernel_ns: Some(kernel.stats()).filter(|stats| stats.p50.is_some()),
+            kernel_ns: Some(kernel.stats())
+                .filter(|stats| stats.p50.is_some() && stamps_within.is_ok()),
+            kernel_within_ns: within.map_or(0, |within| within.as_ns().unsigned_abs()),
+            kernel_left_out: stamps_within.err(),
             stages: stages(&times, self.period.as_ns(), policies),
             lost: ran.lost().map(io::Error::to_string),
         }
@@ -168,7 +177,7 @@ impl Experiment for ResponseExperiment {
             let ran = self.condition((number, &source), loading, stop)?;
             refused.extend(ran.stages.iter().flat_map(|stage| stage.refused.clone()));
             refused.extend(ran.refused.clone());
-            let row = self.row(name, &ran);
+            let row = self.row(name, &ran, source.stamps_within());
             lost = row.lost.is_some();
             outcome.rows.push(row);
         }

@@ -59,6 +59,13 @@ pub struct ResponseRow {
     /// Stage 0: from the stimulus to the kernel's own stamp of its event, of those that stage 1
     /// answered one by one; null where the source has none.
     pub kernel_ns: Option<SummaryStats>,
+    /// By how much stage 0 may be off, ns: where the kernel's stamps were on another clock. 0 where
+    /// they were not, or there are none.
+    #[serde(default)]
+    pub kernel_within_ns: u64,
+    /// Why stage 0 is left out; null where it is not, or where the source has none.
+    #[serde(default)]
+    pub kernel_left_out: Option<String>,
     /// Stage 1, then stage 2.
     pub stages: Vec<StageRow>,
     /// Why the condition ended before its time: the source was lost; null where it did not.
@@ -75,6 +82,8 @@ impl ResponseRow {
             raised_late_ns: Distribution::default().stats(),
             unexpected: 0,
             kernel_ns: None,
+            kernel_within_ns: 0,
+            kernel_left_out: None,
             stages: Vec::new(),
             lost: Some(why),
         }

@@ -86,6 +86,9 @@ pub(crate) const GUEST_PORT: u16 = 7_000;
 /// How a device names the end that connects RTS to CTS.
 const PLUG: &str = "chardev=plug";
 
+/// How a device names one end of a cable; the other one is `netdev=far`.
+const CABLE: &str = "netdev=near";
+
 /// A guest to be started.
 pub(crate) struct Guest<'a> {
     pub emulator: &'a System,
@@ -94,7 +97,7 @@ pub(crate) struct Guest<'a> {
     /// Disks: /dev/vda and on.
     pub disks: &'a [&'a Path],
     /// Devices as QEMU names them; `null0` and `null1` are ends of theirs that take everything,
-    /// `plug` one that connects RTS to CTS.
+    /// `plug` one that connects RTS to CTS, `near` and `far` those of a cable.
     pub devices: &'a [&'a str],
     /// What runs on this side meanwhile.
     pub outside: Option<&'a Outside<'a>>,
@@ -132,6 +135,9 @@ impl Guest<'_> {
         }
         if self.devices.iter().any(|device| device.contains(PLUG)) {
             Self::plug(&mut qemu, log)?;
+        }
+        if self.devices.iter().any(|device| device.contains(CABLE)) {
+            qemu.args(["-netdev", "hubport,hubid=0,id=near", "-netdev", "hubport,hubid=0,id=far"]);
         }
         for device in self.devices {
             qemu.args(["-device", device]);

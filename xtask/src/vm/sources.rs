@@ -1,4 +1,5 @@
-//! The guest of `measure response` with devices: GPIO lines, serial and modem lines, parallel port.
+//! The guest of `measure response` with devices: GPIO lines, serial and modem lines, parallel port,
+//! two network devices that are joined.
 //!
 //! gpio-sim has no wires: a loop of the shell copies its output line to its input. The parallel
 //! port of QEMU raises its interrupt when nStrobe rises, and its UART has a loop mode for bytes;
@@ -13,7 +14,7 @@ use super::{Root, Scenario};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "sources",
-    what: "stimuli by GPIO lines, serial and modem lines and a parallel port of the guest",
+    what: "stimuli by GPIO lines, serial and modem lines, a parallel port and a cable of the guest",
     system: Root::Memory {
         guests: &[(
             "7.2",
@@ -21,6 +22,8 @@ pub(super) const SCENARIO: Scenario = Scenario {
                 "isa-parallel,chardev=null0",
                 "isa-serial,chardev=null1,index=2",
                 "isa-serial,chardev=plug,index=3",
+                "e1000e,netdev=near,romfile=",
+                "e1000e,netdev=far,romfile=",
             ],
         )],
         drivers: &[
@@ -29,6 +32,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
             "parport/parport",
             "parport/parport_pc",
             "char/ppdev",
+            "net/ethernet/intel/e1000e/e1000e",
         ],
     },
     append: "isolcpus=1",
@@ -78,20 +82,43 @@ kill $plug
 wire 20 &
 step gone response gpio:/dev/$chip:1:2 10min
 step absent response gpio:/dev/$chip:1:2 3s
+step cable response cable:eth0:eth1 3s
+response cable:eth0:eth1 10min >/dev/null 2>&1 & run=$!
+lent() { [ ! -d /sys/class/net/eth0 ] && [ ! -d /sys/class/net/eth1 ]; }
+for second in $(seq 60); do lent && break; sleep 1; done
+sleep 2
+step lent lent
+kill -9 $run $(pidof punctual)
+back() { [ -d /sys/class/net/eth0 ] && [ -d /sys/class/net/eth1 ]; }
+for second in $(seq 60); do back && break; sleep 1; done
+step back back
+step again response cable:eth0:eth1 3s
+for second in $(seq 60); do back && break; sleep 1; done
+ip link set eth0 up
+step taken response cable:eth0:eth1 3s
+step virtual response cable:lo:eth1 3s
 ";
 
 /// That stimuli of each source were answered by both stages, that what is missing was named, and
 /// that a chip that was removed left what there was. When they were answered means nothing here.
 fn judge(consoles: &[Console]) -> Result<(), String> {
     let console = only(consoles)?;
-    for (step, note) in [("serial", "loop mode"), ("modem", ""), ("parport", ""), ("gpio", "")] {
+    let cable = "over a cable from eth0 to eth1";
+    for (step, note) in [
+        ("serial", "loop mode"),
+        ("modem", ""),
+        ("parport", ""),
+        ("gpio", ""),
+        ("cable", cable),
+        ("again", cable),
+    ] {
         console.ok(step)?;
         let row = answered(console, step, note)?;
         if !row["lost"].is_null() {
             return Err(format!("{step}: the source was lost: {}", row["lost"]));
         }
         let stamp = row["kernel_ns"]["min"].as_f64();
-        if (step == "gpio") != stamp.is_some_and(|ns| ns > 0.0) {
+        if ["gpio", "cable", "again"].contains(&step) != stamp.is_some_and(|ns| ns > 0.0) {
             return Err(format!("{step}: the kernel's stamps: {}", row["kernel_ns"]));
         }
     }
@@ -104,6 +131,8 @@ fn judge(consoles: &[Console]) -> Result<(), String> {
         ("user", "it must be readable and writable"),
         ("gone", "the source was lost"),
         ("absent", "No such file"),
+        ("taken", "eth0 is in use"),
+        ("virtual", "lo is a virtual device"),
     ] {
         let (code, output) = console.step(step)?;
         has(step, output, why)?;
@@ -111,6 +140,7 @@ fn judge(consoles: &[Console]) -> Result<(), String> {
             return Err(format!("{step} exited with {code} instead of 2"));
         }
     }
+    console.ok("lent").and(console.ok("back"))?;
     let row = answered(console, "gone", "")?;
     has("gone", row["lost"].as_str().unwrap_or_default(), "No such device")
 }
@@ -141,7 +171,8 @@ mod tests {
         let row = |kernel: &str, lost: &str| {
             let stage = format!("{{\"answered\":{answers}}}");
             format!(
-                "{{\"response\":{{\"note\":\"in loop mode\",\"rows\":[{{\"stimuli\":30,\
+                "{{\"response\":{{\"note\":\"loop mode, over a cable from eth0 to eth1\",\
+                 \"rows\":[{{\"stimuli\":30,\
                  \"kernel_ns\":{kernel},\"stages\":[{stage},{stage}],\"lost\":{lost}}}]}}}}"
             )
         };
@@ -155,10 +186,13 @@ mod tests {
             ("busy", "line 3 is in use by \"led\""),
             ("user", "it must be readable and writable"),
             ("absent", "No such file"),
+            ("taken", "eth0 is in use: switch it off"),
+            ("virtual", "lo is a virtual device"),
         ];
         let refused = refused.map(|(name, why)| step(name, why, 2)).concat();
         let gone = row(kernel, "\"No such device\"") + "\nthe source was lost";
-        let gpio = step("gpio", &row(kernel, "null"), 0);
+        let stamped = ["gpio", "cable", "again"].map(|name| step(name, &row(kernel, "null"), 0));
+        let gpio = stamped.concat() + &step("lent", "", 0) + &step("back", "", 0);
         Console(fine + &refused + &gpio + &step("gone", &gone, 2))
     }
 

@@ -92,13 +92,23 @@ fn floor(of: &ResponseOutcome) -> String {
 
 /// Stage 0, where the kernel stamps events.
 fn kernel(row: &ResponseRow) -> Option<String> {
+    let condition = format::plain(&row.condition);
+    if let Some(why) = &row.kernel_left_out {
+        return Some(format!("{condition}: stage 0 is left out: {}", format::plain(why)));
+    }
     let ns = row.kernel_ns.as_ref()?;
     let times = [ns.min, ns.p50, ns.p99_9, ns.max].map(format::ns);
     let [min, median, p99_9, max] = times;
+    let within = match row.kernel_within_ns {
+        0 => String::new(),
+        within_ns => format!(
+            ", off by {} at most: it was on CLOCK_REALTIME",
+            format::ns(Some(within_ns as f64))
+        ),
+    };
     Some(format!(
-        "{}: stage 0, the kernel's own stamp of the event, {min} to {max} after the stimulus \
-         (median {median}, 1 in 1000 {p99_9})",
-        format::plain(&row.condition)
+        "{condition}: stage 0, the kernel's own stamp of the event, {min} to {max} after the \
+         stimulus (median {median}, 1 in 1000 {p99_9}){within}"
     ))
 }
 

@@ -6,7 +6,6 @@ use punctual_os::{Errno, events};
 
 use super::Source;
 use super::row::{Opening, SourceRow};
-use crate::load::network;
 
 /// A row of a source without a device.
 const fn row(
@@ -46,18 +45,6 @@ pub(super) const TIMERFD: SourceRow = SourceRow {
         |_| plain(events::timer().map(Source::Timerfd)),
     )
 };
-
-pub(super) const UDP: SourceRow = row(
-    "udp",
-    (
-        "a datagram between two network namespaces made for it (root and ip), else over loopback",
-        "network stack; virtual devices deliver in a softirq of the sender's CPU",
-    ),
-    |_| {
-        let pair = network::pair().map_err(|why| why.to_string())?;
-        Ok((Source::Udp(pair.sender, pair.receiver), Some(pair.note)))
-    },
-);
 
 pub(super) const PTY: SourceRow = row(
     "pty",

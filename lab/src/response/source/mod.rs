@@ -10,11 +10,12 @@ mod modem;
 mod parport;
 mod row;
 mod serial;
+mod udp;
 
 use std::io::{self, ErrorKind};
-use std::net::UdpSocket;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use punctual_core::time::Span;
 use punctual_os::descriptor::Descriptor;
 use punctual_os::futex::{self, Scope};
 use punctual_os::{Errno, events};
@@ -22,12 +23,13 @@ use punctual_os::{Errno, events};
 pub use row::{SourceName, SourceRow};
 
 /// Every source; those that need no device first.
-pub static SOURCES: [SourceRow; 9] = [
+pub static SOURCES: [SourceRow; 10] = [
     machine::EVENTFD,
     machine::FUTEX,
     machine::TIMERFD,
-    machine::UDP,
+    udp::ROW,
     machine::PTY,
+    udp::CABLE,
     serial::ROW,
     modem::ROW,
     gpio::ROW,
@@ -40,7 +42,7 @@ pub(crate) enum Source {
     Futex(AtomicU64),
     Eventfd(Descriptor),
     Timerfd(Descriptor),
-    Udp(UdpSocket, UdpSocket),
+    Udp(udp::StampedPair),
     Pty(Descriptor, Descriptor),
     Serial(serial::SerialLoop),
     Modem(modem::ModemLoop),
@@ -64,6 +66,18 @@ impl Stimulus {
 }
 
 impl Source {
+    /// By how much the kernel's stamps since it was opened may be off CLOCK_MONOTONIC; `None` where
+    /// they are on it, or there are none.
+    ///
+    /// # Errors
+    /// Why they are no times on that clock.
+    pub(super) fn stamps_within(&self) -> Result<Option<Span>, String> {
+        match self {
+            Self::Udp(pair) => pair.stamps_within().map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// Raises stimulus `number`, from 1 on. The kernel raises those of a timer.
     ///
     /// # Errors
@@ -76,7 +90,7 @@ impl Source {
             }
             Self::Eventfd(counter) => events::add(counter, 1).map_err(of),
             Self::Timerfd(_) => Ok(()),
-            Self::Udp(sender, _) => sender.send(&number.to_le_bytes()).map(drop),
+            Self::Udp(pair) => pair.raise(number),
             Self::Pty(near, _) => events::write(near, &[0x55]).map(drop).map_err(of),
             Self::Serial(line) => line.raise(number),
             Self::Modem(line) => line.raise(number),
@@ -104,16 +118,7 @@ impl Source {
                 Ok(Some(Stimulus::numbered(number)).filter(|_| number != seen))
             }
             Self::Eventfd(of) | Self::Timerfd(of) => counted(events::take(of)),
-            Self::Udp(_, receiver) => {
-                let mut number = [0; 8];
-                match receiver.recv(&mut number) {
-                    Ok(8) => Ok(Some(Stimulus::numbered(u64::from_le_bytes(number)))),
-                    // What is not eight bytes long was not sent here.
-                    Ok(_) => Ok(Some(Stimulus::numbered(seen))),
-                    Err(why) if is_nothing(&why) => Ok(None),
-                    Err(why) => Err(why),
-                }
-            }
+            Self::Udp(pair) => pair.wait(seen),
             Self::Pty(_, far) => {
                 let mut bytes = [0; 64];
                 match counted(events::read(far, &mut bytes).map(|count| count as u64)) {

@@ -11,6 +11,7 @@ use punctual::wait_policy::WaitKind;
 use punctual::{Loop, LoopBuilder, Period, Phase, RtThread, WaitPolicy};
 use punctual_core::time::Span;
 use punctual_core::wait::Spin;
+use punctual_core::wait::adaptive::Target;
 
 use crate::errors;
 use crate::ffi::{self, Failure};
@@ -60,8 +61,8 @@ unsafe impl Record for Options {
             margin_ns: 0,
             watchdog_ns: 0,
             grace_ns: 0,
-            budget_share: 0.1,
-            late_share: 1e-3,
+            budget_share: Target::BUDGET,
+            late_share: Target::LATE,
             cpus: std::ptr::null(),
             cpu_count: 0,
             samples: std::ptr::null(),

@@ -117,7 +117,8 @@ impl WaitPolicy {
     ///
     /// # Real-time: setup only
     pub const fn adaptive() -> Self {
-        Self { kind: WaitKind::Adaptive(0.1), late_share: 1e-3, learned: None, learn_first: true }
+        let kind = WaitKind::Adaptive(Target::BUDGET);
+        Self { kind, late_share: Target::LATE, learned: None, learn_first: true }
     }
 
     /// An absolute sleep and nothing else: what a plain loop does.

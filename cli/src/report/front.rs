@@ -6,6 +6,7 @@ use punctual_analysis::compare::series::LatenessSeries;
 use punctual_analysis::compare::{QuantileDifference, quantile};
 use punctual_analysis::quantile::Probability;
 use punctual_core::wait::Spin;
+use punctual_core::wait::adaptive::Target;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,9 +16,6 @@ use crate::format;
 /// A turn is quiet where the pure spin next to it had 1 in 100 later than this at most, ns; and a
 /// release is late in the choice of the cheapest way where it is later than this.
 const QUIET_NS: i64 = 200;
-/// The share of late releases that the learned wait aims at
-/// ([`Target::of`](punctual_core::wait::adaptive::Target::of)).
-const AIM: f64 = 1e-3;
 
 /// Why the other way was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -101,7 +99,7 @@ impl Swept<'_> {
     /// Whether it is late as seldom as the aim in these turns, and was seen often enough to say so.
     fn reaches_the_aim(&self, turns: u64, chosen: impl Fn(u64) -> bool) -> bool {
         let of = self.series.of_turns(turns, chosen);
-        let permitted = AIM * of.releases() as f64;
+        let permitted = Target::LATE * of.releases() as f64;
         permitted >= 1.0 && of.later_than(QUIET_NS) as f64 <= permitted
     }
 }

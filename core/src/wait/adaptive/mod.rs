@@ -39,11 +39,16 @@ pub struct Target {
 }
 
 impl Target {
+    /// The share of wakes that may be late, by default.
+    pub const LATE: f64 = 1e-3;
+    /// The share of the CPU that waiting may take, by default.
+    pub const BUDGET: f64 = 0.1;
+
     /// One wake in a thousand late, a tenth of the CPU, 3 µs a wake.
     ///
     /// # Real-time: setup only
     pub const fn of(period: Period) -> Self {
-        Self { period, late: 1e-3, budget: 0.1, wake_cost: Span::from_us(3) }
+        Self { period, late: Self::LATE, budget: Self::BUDGET, wake_cost: Span::from_us(3) }
     }
 }
 

@@ -123,11 +123,11 @@ fn limited(row: &ResponseRow, period_ns: u64) -> Option<String> {
         }
         if row.not_raised > 0 {
             let count = format::count(row.not_raised);
-            words.push(format!("{count} stimuli not raised: the generator was late by a period;"));
+            words.push(format!("not raised: {count} (the generator was late by a period);"));
         }
         if row.unexpected > 0 {
             let count = format::count(row.unexpected);
-            words.push(format!("{count} events were no stimuli (noise, or another sender);"));
+            words.push(format!("events that are no stimuli: {count} (noise, or another sender);"));
         }
         if let Some(lost) = &row.lost {
             words.push(format!("the source was lost: {};", format::plain(lost)));

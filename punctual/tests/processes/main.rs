@@ -26,13 +26,26 @@ use left::SUPERVISE;
 
 #[test]
 fn good_tasks_run_beside_broken_ones_and_hear_of_the_end() {
-    let broken = ["crashes", "exits", "rubbish"];
-    let supervisor =
-        broken.iter().fold(Supervisor::new().task(spec("good")), |all, name| all.task(spec(name)));
-    let seen = AtomicU32::new(0);
-    let (finished, events) = run(supervisor, |event, _| {
-        let over = matches!(event.what, What::GivenUp);
-        seen.fetch_add(u32::from(over), Ordering::Relaxed) + u32::from(over) == 3 && over
+    let (broken, supervisor) = (["crashes", "exits", "rubbish"], name("broken"));
+    let made = Supervisor::new().name(&supervisor).task(spec("good"));
+    let made = broken.iter().fold(made, |all, name| all.task(spec(name)));
+    let made = made.build().expect("fine");
+    let (stop, over) = (AtomicBool::new(false), AtomicU32::new(0));
+    let mut events = Vec::new();
+    let finished = std::thread::scope(|scope| {
+        // Once the broken ones are given up and the good one ran, whichever comes last.
+        scope.spawn(|| {
+            let watch = Watch::open(&supervisor, "good").expect("it runs");
+            let ran = || watch.page().map_or(0, |page| page.counts().ran);
+            while over.load(Ordering::Relaxed) < 3 || ran() == 0 {
+                std::thread::yield_now();
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        made.run(Strategy::Sleep(Sleep), None, Stop::new(&stop), &mut |event| {
+            over.fetch_add(u32::from(event.what == What::GivenUp), Ordering::Relaxed);
+            events.push(event);
+        })
     });
     let task = |name: &str| finished.tasks.iter().find(|task| task.name == name).expect("one");
     assert_eq!(finished.over, Over::Stopped);

@@ -77,7 +77,12 @@ pub const EMULATED: &str = "PUNCTUAL_EMULATED";
 #[track_caller]
 #[must_use = "a test without it must return"]
 pub fn need_native(part: &str) -> bool {
-    need(&format!("{part} (the processor is emulated)"), std::env::var_os(EMULATED).is_none())
+    need(&format!("{part} (the processor is emulated)"), !is_emulated())
+}
+
+/// Whether the processor is emulated, for a test that then expects something else.
+pub fn is_emulated() -> bool {
+    std::env::var_os(EMULATED).is_some()
 }
 
 /// As [`need`], for a kernel that grants SCHED_FIFO to threads of the test.

@@ -73,7 +73,7 @@ impl Source {
     /// Why they are no times on that clock.
     pub(super) fn stamps_within(&self) -> Result<Option<Span>, String> {
         match self {
-            Self::Udp(pair) => pair.stamps_within().map(Some),
+            Self::Udp(pair) => pair.stamps_within(),
             _ => Ok(None),
         }
     }

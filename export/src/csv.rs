@@ -12,6 +12,9 @@ use crate::ExportError;
 use crate::distribution::{self, LatenessHistogram};
 use crate::row::{COLUMNS, ReleaseRow, ReleaseRows};
 
+/// So much text is written at once.
+const TEXT_BYTES: usize = 1 << 16;
+
 /// A table of samples being written.
 #[derive(Debug)]
 pub struct CsvSamples<W> {
@@ -19,6 +22,8 @@ pub struct CsvSamples<W> {
     rows: ReleaseRows,
     /// What a row of each run begins with.
     heads: Vec<String>,
+    /// Rows that are not written yet.
+    text: Vec<u8>,
 }
 
 impl<W: Write> CsvSamples<W> {
@@ -32,7 +37,7 @@ impl<W: Write> CsvSamples<W> {
             format!("{},{},{}", cell(&run.run), cell(&run.condition), run.cpu)
         };
         let heads = rows.runs().iter().map(head).collect();
-        Ok(Self { writer, rows, heads })
+        Ok(Self { writer, rows, heads, text: Vec::new() })
     }
 
     /// Writes samples of run `run`, of which `unrecorded` have none so far, and the releases that
@@ -49,8 +54,8 @@ impl<W: Write> CsvSamples<W> {
         samples: &[Sample],
         unrecorded: u64,
     ) -> Result<(), ExportError> {
-        let (head, out) = (&self.heads[run], &mut self.writer);
-        write_samples(out, head, &mut self.rows, run, (samples, unrecorded))
+        let mut out = Rows { head: &self.heads[run], text: &mut self.text, out: &mut self.writer };
+        out.samples(&mut self.rows, run, samples, unrecorded)
     }
 
     /// Writes the releases of run `run` that were missed after the last cycle of a segment, where
@@ -62,8 +67,8 @@ impl<W: Write> CsvSamples<W> {
     /// # Panics
     /// When there is no such run.
     pub fn ended(&mut self, run: usize, missed: u64, unrecorded: u64) -> Result<(), ExportError> {
-        let (head, out) = (&self.heads[run], &mut self.writer);
-        self.rows.ended(run, missed, unrecorded, &mut |row| write_row(out, head, row))
+        let mut out = Rows { head: &self.heads[run], text: &mut self.text, out: &mut self.writer };
+        self.rows.ended(run, missed, unrecorded, &mut |row| out.row(row))
     }
 
     /// Writes out what is still held.
@@ -71,33 +76,49 @@ impl<W: Write> CsvSamples<W> {
     /// # Errors
     /// A writer that fails.
     pub fn finish(mut self) -> Result<(), ExportError> {
+        self.writer.write_all(&self.text)?;
         Ok(self.writer.flush()?)
     }
 }
 
-/// Writes samples of a run and what was missed between them. Not generic: compiled here, and
-/// optimised, whatever the crate that calls it is built with.
-fn write_samples(
-    out: &mut dyn Write,
-    head: &str,
-    rows: &mut ReleaseRows,
-    run: usize,
-    (samples, unrecorded): (&[Sample], u64),
-) -> Result<(), ExportError> {
-    let mut give = |row: &ReleaseRow| write_row(out, head, row);
-    samples.iter().try_for_each(|sample| rows.sample(run, sample, unrecorded, &mut give))
+/// Where the rows of a run go. Not generic: compiled here, and optimised, whatever the crate that
+/// exports is built with.
+struct Rows<'a> {
+    head: &'a str,
+    text: &'a mut Vec<u8>,
+    out: &'a mut dyn Write,
 }
 
-/// Writes a row behind its head.
-fn write_row(out: &mut dyn Write, head: &str, row: &ReleaseRow) -> Result<(), ExportError> {
-    write!(out, "{head},{},{},{},", row.cycle, row.release_ns, row.lateness_ns)?;
-    if let (Some(interval_ns), Some(gap)) = (row.interval_ns, row.gap_before) {
-        write!(out, "{interval_ns},{gap}")?;
-    } else {
-        out.write_all(b",")?;
+impl Rows<'_> {
+    /// Writes samples of run `run` and what was missed between them.
+    fn samples(
+        &mut self,
+        rows: &mut ReleaseRows,
+        run: usize,
+        samples: &[Sample],
+        unrecorded: u64,
+    ) -> Result<(), ExportError> {
+        let mut give = |row: &ReleaseRow| self.row(row);
+        samples.iter().try_for_each(|sample| rows.sample(run, sample, unrecorded, &mut give))
     }
-    let (first, cold) = (u8::from(row.first), u8::from(row.cold));
-    Ok(writeln!(out, ",{first},{cold},{}", row.kind.name())?)
+
+    /// Writes a row behind its head.
+    fn row(&mut self, row: &ReleaseRow) -> Result<(), ExportError> {
+        let (head, text) = (self.head, &mut *self.text);
+        write!(text, "{head},{},{},{},", row.cycle, row.release_ns, row.lateness_ns)?;
+        if let (Some(interval_ns), Some(gap)) = (row.interval_ns, row.gap_before) {
+            write!(text, "{interval_ns},{gap}")?;
+        } else {
+            text.push(b',');
+        }
+        let (first, cold) = (u8::from(row.first), u8::from(row.cold));
+        writeln!(text, ",{first},{cold},{}", row.kind.name())?;
+        if text.len() >= TEXT_BYTES {
+            self.out.write_all(text)?;
+            text.clear();
+        }
+        Ok(())
+    }
 }
 
 /// Writes histograms as one table: lower ≤ value < upper; what is in no bucket ends in an open one.

@@ -94,12 +94,12 @@ fn an_end_in_the_middle_leaves_nothing() {
         command.arg("--state").arg(&state).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().expect("it starts");
         let journal = state.join("experiment.journal");
-        // The reference has its blocks first: what is applied then is not tried for a moment only.
+        // In a block with the setting, or while it is tried for a moment before any block.
         let applied = || {
             let journal = fs::read_to_string(&journal).unwrap_or_default();
             journal.contains(path) && fs::read_to_string(path).expect("readable") != before
         };
-        until("a block with the setting", applied);
+        until("the setting", applied);
         signal(&child, how);
         assert_eq!(child.wait().expect("ours").code(), code, "{how:?}");
         if how == EndSignal::Kill {

@@ -3,7 +3,7 @@
 //! What is tried when, and what counts, is `lab::tuning`'s; here settings are applied and put back,
 //! block by block, around the loops that `measure periodic` runs too.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use punctual::wait_policy::WaitKind;
 use punctual_analysis::rng::Rng;
 use punctual_core::time::Span;
@@ -12,6 +12,7 @@ use punctual_lab::load::LoadSpec;
 use punctual_lab::tuning::{
     self, CountedTail, MachineFiles, StepOutcome, TuningTrials, WantedValue,
 };
+use punctual_os::signal;
 
 use super::bench::Bench;
 use super::{Machine, apply, boot_of, show};
@@ -42,6 +43,8 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
     let json = Json::open(args.json.as_deref())?;
     let mut journal = JournalFile::lock(&args.state.state, JournalName::EXPERIMENT)?;
     let boot = boot_of(&machine.root);
+    // Before anything is applied, if only for a moment: then it is put back, whatever comes.
+    signal::catch_stop().context("cannot catch SIGINT")?;
     revert(&mut journal, &boot)?;
     let tried = probe(&mut settings, args, &mut journal, &boot)?;
     let here = experiment::Machine::of(None)?;

@@ -10,7 +10,7 @@ use punctual_core::time::{Period, Span};
 use punctual_os::scheduler::SchedPolicy;
 
 use super::floor;
-use super::outcome::{ResponseOutcome, ResponseRow, Times, stages};
+use super::outcome::{ResponseOutcome, ResponseRow, Times, between, stages};
 use super::run::{Condition, Ran};
 use super::source::{Source, SourceName};
 use super::stages::COMPETES;
@@ -97,6 +97,7 @@ impl ResponseExperiment {
             }
         }
         let policies = [&ran.stages[0], &ran.stages[1]].map(|stage| policy_words(stage.policy));
+        let stamps_within = stamps_within.and_then(|within| between(&times, within));
         let within = *stamps_within.as_ref().unwrap_or(&None);
         ResponseRow {
             condition: name.to_owned(),
@@ -191,5 +192,53 @@ impl Experiment for ResponseExperiment {
             taken: Vec::new(),
             outcome,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stages::{EndedStage, Slot};
+    use super::*;
+
+    #[test]
+    fn stage_0_is_left_out_with_the_reason_and_the_rest_is_kept() {
+        let other = SchedPolicy::Other;
+        let experiment = ResponseExperiment {
+            source: "udp".parse().expect("a source"),
+            cpu: 0,
+            stimulus_cpu: 0,
+            period: Period::from_ns(1_000_000).expect("a period"),
+            duration: Span::from_ms(1),
+            first: other,
+            second: other,
+            competitor: false,
+            conditions: Vec::new(),
+        };
+        let stage = || EndedStage { policy: other, refused: Vec::new(), unexpected: 0, lost: None };
+        let slot = |_| {
+            let slot = Slot::default();
+            slot.raised_ns.store(1_000, Ordering::Relaxed);
+            slot.kernel_ns.store(990, Ordering::Relaxed);
+            slot
+        };
+        let ran = Ran {
+            slots: (0..100).map(slot).collect(),
+            stages: [stage(), stage()],
+            not_raised: 0,
+            refused: Vec::new(),
+            counted: None,
+            lost: None,
+        };
+        let row = |stamps_within| experiment.row("idle", &ran, stamps_within);
+        let stamped = row(Ok(Some(Span::from_ns(1_000))));
+        let median = stamped.kernel_ns.and_then(|ns| ns.p50);
+        assert_eq!((median, stamped.kernel_within_ns), (Some(-10.0), 1_000));
+        assert_eq!(stamped.kernel_left_out, None);
+        // Set and not set back; set back before the end.
+        for within in [Err("it was set".to_owned()), Ok(Some(Span::from_ns(9)))] {
+            let set = row(within);
+            assert_eq!((set.kernel_ns, set.kernel_within_ns, set.stimuli), (None, 0, 100));
+            assert!(set.kernel_left_out.is_some());
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! The doc comments are the descriptions in the schema of results.
 
 use punctual_analysis::summary::{Distribution, SummaryStats};
+use punctual_core::time::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -125,6 +126,26 @@ pub(crate) struct Times {
     pub(crate) complete_ns: [u64; 2],
 }
 
+/// `within`, where all stamps that may be off by that lie between their stimulus and its answer.
+///
+/// # Errors
+/// They do not: the clock that they are on was set, and perhaps set back.
+pub(super) fn between(times: &[Times], within: Option<Span>) -> Result<Option<Span>, String> {
+    let Some(bound) = within else { return Ok(None) };
+    let bound_ns = bound.as_ns().unsigned_abs();
+    let is_outside = |of: &&Times| {
+        of.kernel_ns > 0
+            && (of.kernel_ns.saturating_add(bound_ns) < of.raised_ns
+                || of.kernel_ns > of.start_ns[0].saturating_add(bound_ns))
+    };
+    match times.iter().filter(is_outside).count() {
+        0 => Ok(within),
+        outside => Err(format!(
+            "{outside} of its stamps are earlier than the stimulus or later than the answer"
+        )),
+    }
+}
+
 /// The rows of both stages from the times of all stimuli that were raised.
 pub(super) fn stages(
     times: &[Times],
@@ -170,6 +191,26 @@ pub(super) fn stages(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stamps_before_their_stimulus_or_after_its_answer_are_left_out() {
+        let times = |kernel_ns: u64| Times {
+            raised_ns: 1_000,
+            kernel_ns,
+            start_ns: [1_500, 1_700],
+            complete_ns: [1_600, 1_800],
+        };
+        let within = |ns: i64| Some(Span::from_ns(ns));
+        // 0 where there is no stamp.
+        let fine = [times(970), times(1_200), times(1_530), times(0)];
+        assert_eq!(between(&fine, within(30)), Ok(within(30)));
+        assert_eq!(between(&[], within(30)), Ok(within(30)));
+        // A clock that is set forth, and back before the end.
+        let why = between(&[times(1_200), times(1_531), times(969)], within(30)).expect_err("set");
+        assert!(why.starts_with("2 of its stamps are earlier"), "{why}");
+        // On the same clock a line that bounces may have the stamp of another edge.
+        assert_eq!(between(&[times(969)], None), Ok(None));
+    }
 
     #[test]
     fn stages_count_what_was_answered_in_time_late_and_not_at_all() {

@@ -57,7 +57,7 @@ pub(crate) struct Ran {
     pub(crate) refused: Vec<Refusal>,
     /// How much the other count grew, and in how many ns.
     pub(crate) counted: Option<(u64, u64)>,
-    lost: Option<io::Error>,
+    pub(super) lost: Option<io::Error>,
 }
 
 impl Ran {

@@ -22,7 +22,7 @@ pub(crate) struct Slot {
     pub(super) raised_ns: AtomicU64,
     /// How long after it was due.
     pub(super) late_ns: AtomicU64,
-    kernel_ns: AtomicU64,
+    pub(super) kernel_ns: AtomicU64,
     start_ns: [AtomicU64; 2],
     complete_ns: [AtomicU64; 2],
 }

@@ -9,7 +9,7 @@ use punctual_host::choose::{helper_cpu, parse_cpus};
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::load::Loads;
-use punctual_lab::response::{ResponseExperiment, SOURCES, STIMULI_MAX, SourceName};
+use punctual_lab::response::{ResponseExperiment, ResponseRow, SOURCES, STIMULI_MAX, SourceName};
 
 use super::periodic::with_idle;
 use crate::args::PolicyName;
@@ -101,6 +101,12 @@ pub(super) fn another_cpu(requested: Option<&str>, cpu: u32, here: &MachineFacts
     }
 }
 
+/// Why a condition has no stage 0 though its source has one.
+fn left_out(row: &ResponseRow) -> Option<String> {
+    let why = row.kernel_left_out.as_ref()?;
+    Some(format!("{}: stage 0 is left out: {why}", row.condition))
+}
+
 /// Runs the subcommand.
 pub(super) fn run(args: &Args) -> Result<Exit> {
     let machine = Machine::of(None)?;
@@ -133,8 +139,11 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let json = Json::open(args.json.as_deref())?;
     let started = jiff::Timestamp::now();
     let finished = experiment::run(response, here, &mut Line::new()).map_err(words::error)?;
-    let envelope = experiment::envelope("measure response", &machine, choice, started, &finished);
-    let lost = finished.outcome.rows.iter().any(|row| row.lost.is_some());
+    let mut envelope =
+        experiment::envelope("measure response", &machine, choice, started, &finished);
+    let rows = &finished.outcome.rows;
+    envelope.warnings.extend(rows.iter().filter_map(left_out));
+    let lost = rows.iter().any(|row| row.lost.is_some());
     let loads = finished.loads.iter().flat_map(|loads| report::loads(loads)).collect();
     let body = ResponseBody { response: finished.outcome, loads };
     command::write(&Report { envelope, body: Body::Measured(body.into()) }, json)?;
@@ -142,4 +151,19 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         bail!("the source was lost while it was measured; the result has what there was");
     }
     Ok(Exit::Fine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_0_that_is_left_out_is_a_warning() {
+        let why = Some("CLOCK_REALTIME, which it is on, was set by 1.00 s".to_owned());
+        let row =
+            ResponseRow { condition: "idle".to_owned(), kernel_left_out: why, ..<_>::default() };
+        let warning = left_out(&row).expect("a reason");
+        assert!(warning.starts_with("idle: stage 0 is left out: CLOCK_REALTIME"), "{warning}");
+        assert_eq!(left_out(&ResponseRow::default()), None);
+    }
 }

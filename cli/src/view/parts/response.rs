@@ -92,10 +92,6 @@ fn floor(of: &ResponseOutcome) -> String {
 
 /// Stage 0, where the kernel stamps events.
 fn kernel(row: &ResponseRow) -> Option<String> {
-    let condition = format::plain(&row.condition);
-    if let Some(why) = &row.kernel_left_out {
-        return Some(format!("{condition}: stage 0 is left out: {}", format::plain(why)));
-    }
     let ns = row.kernel_ns.as_ref()?;
     let times = [ns.min, ns.p50, ns.p99_9, ns.max].map(format::ns);
     let [min, median, p99_9, max] = times;
@@ -107,8 +103,9 @@ fn kernel(row: &ResponseRow) -> Option<String> {
         ),
     };
     Some(format!(
-        "{condition}: stage 0, the kernel's own stamp of the event, {min} to {max} after the \
-         stimulus (median {median}, 1 in 1000 {p99_9}){within}"
+        "{}: stage 0, the kernel's own stamp of the event, {min} to {max} after the stimulus \
+         (median {median}, 1 in 1000 {p99_9}){within}",
+        format::plain(&row.condition)
     ))
 }
 

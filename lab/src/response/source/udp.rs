@@ -6,10 +6,13 @@
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
+use std::thread;
+use std::time::Duration;
 
 use punctual::follow::{ClockReading, Reference};
 use punctual_core::time::Span;
-use punctual_os::datagram;
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::datagram::{self, Datagram};
 
 use super::row::{Opening, SourceRow};
 use super::{Source, Stimulus, is_nothing, of};
@@ -55,15 +58,24 @@ fn is_device(name: &str) -> bool {
 
 fn stamped(pair: SocketPair) -> Opening {
     let stamped = StampedPair::new(pair.sender, pair.receiver).map_err(|why| why.to_string())?;
-    Ok((Source::Udp(stamped), Some(pair.note)))
+    let note = match stamped.offset {
+        Some(_) => pair.note,
+        None => format!("{}; the kernel stamps no arrivals, so there is no stage 0", pair.note),
+    };
+    Ok((Source::Udp(stamped), Some(note)))
 }
+
+/// A datagram has arrived after so long.
+const ARRIVES: Duration = Duration::from_millis(1);
+/// Datagrams that are tried until one is stamped when it arrives.
+const TRIES: u32 = 200;
 
 /// Two sockets, and what turns the stamps of one into times on CLOCK_MONOTONIC.
 #[derive(Debug)]
 pub(crate) struct StampedPair {
     sender: UdpSocket,
     receiver: UdpSocket,
-    /// `None` where the kernel stamps nothing.
+    /// `None` where the kernel stamps no arrivals.
     offset: Option<Offset>,
 }
 
@@ -100,11 +112,31 @@ impl Offset {
 
 impl StampedPair {
     fn new(sender: UdpSocket, receiver: UdpSocket) -> io::Result<Self> {
-        let offset = match datagram::stamp_arrivals(receiver.as_raw_fd()) {
-            Ok(()) => Some(Offset::read()?),
-            Err(_unknown) => None,
-        };
-        Ok(Self { sender, receiver, offset })
+        let pair = Self { sender, receiver, offset: None };
+        if datagram::stamp_arrivals(pair.receiver.as_raw_fd()).is_err() {
+            return Ok(pair);
+        }
+        // A worker of the kernel switches it on (net/core/dev.c, netstamp_work). Until then a
+        // datagram is stamped when it is read (net/core/sock.c, __sock_recv_timestamp).
+        for _ in 0..TRIES {
+            if pair.stamps_on_arrival()? {
+                return Ok(Self { offset: Some(Offset::read()?), ..pair });
+            }
+        }
+        Ok(pair)
+    }
+
+    /// Whether a datagram that is read late has an earlier stamp.
+    fn stamps_on_arrival(&self) -> io::Result<bool> {
+        self.raise(0)?;
+        // Longer does not matter: it is read late on purpose.
+        thread::sleep(ARRIVES);
+        let read_ns = now_ns(ClockId::Realtime);
+        match datagram::receive(self.receiver.as_raw_fd(), &mut [0; 8]).map_err(of) {
+            Ok(Datagram { arrived_ns, .. }) => Ok(arrived_ns.is_some_and(|ns| ns < read_ns)),
+            Err(why) if is_nothing(&why) => Ok(false),
+            Err(why) => Err(why),
+        }
     }
 
     pub(super) fn raise(&self, number: u64) -> io::Result<()> {
@@ -114,7 +146,7 @@ impl StampedPair {
     pub(super) fn wait(&self, seen: u64) -> io::Result<Option<Stimulus>> {
         let mut number = [0; 8];
         match datagram::receive(self.receiver.as_raw_fd(), &mut number).map_err(of) {
-            Ok(datagram::Datagram { bytes: 8, arrived_ns }) => Ok(Some(Stimulus {
+            Ok(Datagram { bytes: 8, arrived_ns }) => Ok(Some(Stimulus {
                 number: u64::from_le_bytes(number),
                 kernel_ns: arrived_ns.zip(self.offset).and_then(|(ns, of)| of.monotonic(ns)),
             })),
@@ -172,8 +204,7 @@ mod tests {
         assert_eq!(first.step_to(offset(9_000, 9_000, 60)), Some(Span::from_us(-1)));
         let (sender, receiver) = (UdpSocket::bind("127.0.0.1:0"), UdpSocket::bind("127.0.0.1:0"));
         let (sender, receiver) = (sender.expect("loopback"), receiver.expect("loopback"));
-        let mut pair = StampedPair::new(sender, receiver).expect("stamps");
-        pair.offset = Some(offset(1_000, 2_000, 60));
+        let pair = StampedPair { sender, receiver, offset: Some(first) };
         let why = pair.stamps_within().expect_err("1970 is over");
         assert!(why.starts_with("CLOCK_REALTIME, which it is on, was set by "), "{why}");
     }
@@ -189,10 +220,24 @@ mod tests {
     }
 
     #[test]
+    fn a_datagram_that_is_read_late_has_the_stamp_of_its_arrival() {
+        let pair = network::pair().expect("sockets");
+        let pair = StampedPair::new(pair.sender, pair.receiver).expect("stamps");
+        let stamped = (0..TRIES).find(|_| pair.stamps_on_arrival().expect("sent"));
+        assert_eq!(stamped.is_some(), pair.offset.is_some());
+        // A socket without stamps.
+        let (sender, receiver) = (UdpSocket::bind("127.0.0.1:0"), UdpSocket::bind("127.0.0.1:0"));
+        let (sender, receiver) = (sender.expect("loopback"), receiver.expect("loopback"));
+        sender.connect(receiver.local_addr().expect("bound")).expect("loopback");
+        let pair = StampedPair { sender, receiver, offset: None };
+        assert!(!pair.stamps_on_arrival().expect("sent"));
+    }
+
+    #[test]
     fn stamps_lie_between_the_stimulus_and_its_answer() {
         let pair = network::pair().expect("sockets");
         let pair = StampedPair::new(pair.sender, pair.receiver).expect("stamps");
-        let now = || punctual_os::clock::now_ns(punctual_os::clock::ClockId::Monotonic);
+        let now = || now_ns(ClockId::Monotonic);
         for number in 1..=20 {
             let before = now();
             pair.raise(number).expect("sent");

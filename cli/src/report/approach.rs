@@ -18,6 +18,9 @@ pub(crate) struct Approach {
     pub(crate) margin_ns: u64,
     /// Of an adaptive wait: the share of late wakes since its last calibration.
     pub(crate) late_share: Option<f64>,
+    /// Of an adaptive wait: how many of those while it tried another approach than it follows.
+    #[serde(default)]
+    pub(crate) trials_late: Option<u64>,
     /// Of an adaptive wait: whether its target is within its budget on this machine.
     pub(crate) reachable: Option<bool>,
     /// Of an adaptive wait: whether too few sleeps were seen for the aim; the margin is then as
@@ -40,6 +43,7 @@ impl Approach {
             hops: Some(run.approach.hops).filter(|&hops| hops > 0 && hops < u32::MAX),
             margin_ns: run.approach.margin_ns,
             late_share: learned.map(|learned| learned.late),
+            trials_late: learned.map(|learned| learned.trials_late),
             reachable: learned.map(|learned| learned.reachable),
             extrapolated: learned.map(|learned| learned.extrapolated),
             resumed: learned.map(|_| run.resumed),

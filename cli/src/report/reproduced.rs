@@ -161,11 +161,16 @@ impl ReproducedRow {
         Self { formula: Some(value), ..self }
     }
 
-    /// With what was measured; `missing` says why where nothing was.
+    /// With what was measured.
     pub(crate) fn measured(self, value: Option<f64>) -> Self {
+        self.measured_or(value, "not measured: interrupted, or no data")
+    }
+
+    /// With what was measured, or a note that says why nothing was.
+    pub(crate) fn measured_or(self, value: Option<f64>, why: &str) -> Self {
         let value = value.filter(|value| value.is_finite());
         let row = Self { measured: value, ..self };
-        if value.is_some() { row } else { row.note("not measured: interrupted, or no data") }
+        if value.is_some() { row } else { row.note(why) }
     }
 
     /// With a note, after the others.
@@ -189,5 +194,7 @@ mod tests {
         let missing = row().measured(Some(f64::NAN));
         assert_eq!(missing.measured, None);
         assert_eq!(missing.note, "first; not measured: interrupted, or no data");
+        assert_eq!(row().measured_or(None, "not reached").note, "first; not reached");
+        assert_eq!(row().measured_or(Some(2.0), "not reached").note, "first");
     }
 }

@@ -34,6 +34,7 @@ fn the_adaptive_way_learns_before_it_is_recorded_and_keeps_its_budget() {
     let approach = &run["approach"];
     assert!(approach["margin_ns"].as_u64().is_some_and(|ns| ns >= 2_000), "{approach}");
     assert!(approach["late_share"].as_f64().is_some_and(|share| (0.0..=1.0).contains(&share)));
+    assert!(approach["trials_late"].is_u64(), "{approach}");
     assert!(approach["reachable"].is_boolean() && approach["extrapolated"].is_boolean());
     assert_eq!(run["setup"]["wait"], "adaptive");
 }

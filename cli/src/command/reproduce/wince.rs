@@ -3,7 +3,7 @@
 use anyhow::Result;
 use punctual_core::time::Period;
 use punctual_lab::response::{ResponseOutcome, ResponseRow, StageRow};
-use punctual_lab::saturation::SaturationOutcome;
+use punctual_lab::saturation::{SaturationOutcome, TrialRow};
 use punctual_os::scheduler::SchedPolicy;
 
 use super::bench::{APP_PRIORITY, Bench};
@@ -185,7 +185,7 @@ fn frequencies(of: Option<&SaturationOutcome>) -> Vec<ReproducedRow> {
             };
             let id = format!("wince.fig8.{system}.{key}");
             let row = ReproducedRow::new(id, &format!("{what}, {system}"), "kHz", published)
-                .measured(hz.map(|hz| hz / 1e3));
+                .measured_or(hz.map(|hz| hz / 1e3), &not_reached(of, condition, key == "sf"));
             let row = if key == "sf" {
                 row.note("here where less than a tenth is left: the kernel guarantees a floor")
             } else {
@@ -202,6 +202,25 @@ fn frequencies(of: Option<&SaturationOutcome>) -> Vec<ReproducedRow> {
         }
     }
     rows
+}
+
+/// Why no frequency of the trials was the one of figure 8: nothing was tried, or none of them had
+/// that effect.
+fn not_reached(of: Option<&SaturationOutcome>, condition: &str, beside_background: bool) -> String {
+    let trials = of.map_or(&[][..], |of| &of.trials);
+    let counts = |trial: &&TrialRow| match beside_background {
+        true => trial.background_share.is_some(),
+        false => trial.condition == condition && !trial.generator_limited,
+    };
+    let tried = trials.iter().filter(counts);
+    let Some(highest) = tried.max_by(|a, b| a.hz.total_cmp(&b.hz)) else {
+        return "not measured: interrupted, or no data".to_owned();
+    };
+    let up_to = format!("not reached: tried up to {:.3} kHz", highest.hz / 1e3);
+    match highest.background_share.filter(|_| beside_background) {
+        Some(left) => format!("{up_to}, which left {:.0} %", left * 100.0),
+        None => up_to,
+    }
 }
 
 /// Figure 11.
@@ -256,6 +275,42 @@ mod tests {
         };
         assert_eq!(rows.iter().filter(of).count(), 3);
         assert!(rows.iter().filter(of).all(|row| row.note.contains("one system stands for")));
+    }
+
+    #[test]
+    fn a_frequency_that_no_trial_reached_is_explained_by_what_was_tried() {
+        let trial = |condition: &str, hz, generator_limited, background_share| TrialRow {
+            condition: condition.to_owned(),
+            hz,
+            generator_limited,
+            background_share,
+            ..TrialRow::default()
+        };
+        let of = SaturationOutcome {
+            source: "eventfd".to_owned(),
+            cpu: 1,
+            stimulus_cpu: 0,
+            trial_ns: 1_000_000_000,
+            unthrottled: false,
+            highest_hz: 5e4,
+            rows: Vec::new(),
+            trials: vec![
+                trial("unloaded", 2e4, false, None),
+                trial("unloaded", 4e4, true, None),
+                trial("loaded", 3e4, false, Some(0.62)),
+            ],
+            background: None,
+            lost: None,
+        };
+        let rows = frequencies(Some(&of));
+        let says = |id: &str, tried: &str| {
+            let row = rows.iter().find(|row| row.id == id).expect("a row");
+            assert!(row.measured.is_none() && row.note.contains(tried), "{}", row.note);
+        };
+        says("wince.fig8.cenet-loaded.sf", "tried up to 30.000 kHz, which left 62 %");
+        // Not what the generator could not raise.
+        says("wince.fig8.cenet.mf-isr", "tried up to 20.000 kHz");
+        says("wince.fig8.cenet-loaded.mf-app", "tried up to 30.000 kHz");
     }
 
     #[test]

@@ -245,6 +245,7 @@ mod tests {
             hops: None,
             margin_ns: 20_000,
             late_share: None,
+            trials_late: None,
             reachable: None,
             extrapolated: None,
             resumed: None,

@@ -4,7 +4,7 @@
 //! For the learner: all that compares approaches. Takes no samples.
 
 use super::learned::LearnPhase;
-use super::learner::{Learner, MARGIN_MIN_NS, REVIEW};
+use super::learner::{DOUBTFUL, Learner, MARGIN_MIN_NS, REVIEW};
 use super::levels::LEVELS;
 
 /// Approaches are compared at a quantile that this many sleeps of each exceeded.
@@ -19,6 +19,9 @@ const CHEAPER: f64 = 0.85;
 /// Sleeps from which on an approach counts as tried: fewer than a trial or the shortest calibration
 /// have. Of one that another start did not pass on nothing is known: not that it costs nothing.
 const TRIED: u32 = 40;
+
+/// The share of late sleeps from which on an approach fails.
+const FAILS: f64 = 0.25;
 
 /// Where the aim is out of reach, so much more than the least share of late wakes is as good: what
 /// a calibration can tell apart, and where the price of the next late wake avoided soars.
@@ -49,12 +52,11 @@ impl Learner {
     /// Takes the cheapest approach that reaches the aim, or what of it can be had; stays with the
     /// one that is followed where no other is clearly cheaper.
     pub(super) fn choose(&mut self, followed: Option<usize>) {
-        let tried = |level: &usize| self.bins[*level].n() >= TRIED;
+        let tried = |level: &usize| self.tried(*level) && !self.fails(*level);
         let least = self.levels().filter(tried).map(|level| self.bins[level].n()).min();
         let least = least.unwrap_or(0);
-        let had = self.levels().filter(tried).map(|level| self.late_at_best(level));
-        let had = had.fold(1.0, f64::min);
-        let share = self.aim.late.max(BEYOND / f64::from(least.max(1))).max(NEAR * had);
+        let chance = BEYOND / f64::from(least.max(1));
+        let share = self.aim.late.max(chance).max(NEAR * self.had());
         let least_late = self.aim.late <= 0.0;
         let price = |level: usize| {
             let most = self.margin_max_ns(level);
@@ -80,6 +82,23 @@ impl Learner {
         self.left = REVIEW;
         self.set_target();
         self.set_margin();
+    }
+
+    fn tried(&self, level: usize) -> bool {
+        self.bins[level].n() >= TRIED
+    }
+
+    /// The least share of late wakes that any approach has, as far as they were tried.
+    fn had(&self) -> f64 {
+        let tried = self.levels().filter(|&level| self.tried(level));
+        tried.map(|level| self.late_at_best(level)).fold(1.0, f64::min)
+    }
+
+    /// Whether an approach is late so often, and another one so seldom, that more sleeps of it
+    /// would tell nothing new.
+    pub(super) fn fails(&self, level: usize) -> bool {
+        let late = self.late_at_best(level);
+        self.tried(level) && late > FAILS && late > DOUBTFUL * self.had()
     }
 
     /// The share of late wakes with the widest margin that the budget pays.

@@ -11,9 +11,8 @@
 
 use super::Target;
 use super::bins::Bins;
-use super::choice::NEAR;
 use super::learned::{LearnPhase, Learned};
-use super::levels::{HOPS, LEVELS, samples, sleeps};
+use super::levels::{HOPS, LEVELS, PROBE_FIRST, SETTLE, sleeps};
 use crate::wait::{Spin, WakePlan};
 
 /// The least margin, ns: a poll, a stamp and the return of a call.
@@ -24,21 +23,8 @@ pub(super) const REVIEW: u32 = 64;
 const DOUBT: u32 = 4_096;
 /// The same after a start with what another one learned.
 const DOUBT_FIRST: u32 = 256;
-/// Cycles after which another approach is tried again, at first and at last, and for how many: each
-/// in turn, at the widest margin that the budget pays.
-const PROBE_FIRST: u32 = 1 << 10;
-const PROBE_LAST: u32 = 1 << 16;
-const PROBE: u32 = 64;
-/// Sleeps of another approach above which a trial makes those before count half.
-const KNOWN: u32 = 512;
-/// The share of all late wakes that may come while another approach is tried.
-const TRIALS: f64 = 0.1;
-/// The cycles of an approach's turn in a calibration, and of those the first, after which the
-/// machine is as the approach makes it.
-const TURN: u32 = 25;
-const SETTLE: u32 = 2;
 /// So many times as many late wakes as were expected are another machine's.
-const DOUBTFUL: f64 = 8.0;
+pub(super) const DOUBTFUL: f64 = 8.0;
 /// Nanoseconds that the integrator moves by for a late wake.
 const STEP_NS: f64 = 1_000.0;
 
@@ -78,6 +64,8 @@ pub(super) struct Learner {
     pub(super) cycles: u64,
     pub(super) late: u64,
     pub(super) trials_late: u64,
+    /// In the trial that runs.
+    pub(super) trial_late: u32,
     /// Since the last doubt.
     pub(super) doubted_late: u32,
     pub(super) since_doubt: u32,
@@ -118,6 +106,7 @@ impl Learner {
             cycles: 0,
             late: 0,
             trials_late: 0,
+            trial_late: 0,
             doubted_late: 0,
             since_doubt: 0,
             since_probe: 0,
@@ -174,8 +163,9 @@ impl Learner {
             self.cycles += 1;
             self.late += u64::from(late);
             self.since_probe += 1;
-            let tried = self.phase == LearnPhase::Probing;
-            self.trials_late += u64::from(late && tried);
+            if late && self.phase == LearnPhase::Probing {
+                self.late_in_trial();
+            }
         }
         match self.phase {
             LearnPhase::Calibrating if self.left == 0 => self.calibrated(),
@@ -183,39 +173,6 @@ impl Learner {
             LearnPhase::Probing if self.left == 0 => self.choose(Some(self.home)),
             _ => {}
         }
-    }
-
-    /// All approaches, in turns: a burst of stalls then meets all of them alike.
-    fn calibrate(&mut self) {
-        // What was known was of another machine.
-        self.bins = [const { Bins::new() }; LEVELS];
-        self.integral_ns = 0.0;
-        self.start_ns = Spin::FIXED.as_ns().unsigned_abs();
-        self.resumed_late = None;
-        self.rounds = samples(self.period_ns, &self.sleeps).0.div_ceil(TURN);
-        self.phase = LearnPhase::Calibrating;
-        self.attempt(0, TURN);
-    }
-
-    /// The next cycles are of this approach, at the widest margin that the budget pays.
-    fn attempt(&mut self, level: usize, cycles: u32) {
-        (self.level, self.left, self.settle) = (level, cycles, SETTLE);
-        self.margin_ns = self.margin_max_ns(level);
-    }
-
-    fn calibrated(&mut self) {
-        let next = self.levels().find(|&level| level > self.level);
-        if let Some(level) = next {
-            return self.attempt(level, TURN);
-        }
-        self.rounds = self.rounds.saturating_sub(1);
-        if self.rounds > 0 {
-            return self.attempt(0, TURN);
-        }
-        (self.cycles, self.late, self.trials_late) = (0, 0, 0);
-        (self.since_doubt, self.doubted_late, self.since_probe) = (0, 0, 0);
-        self.probe_every = PROBE_FIRST;
-        self.choose(None);
     }
 
     fn follow(&mut self, late: bool) {
@@ -260,32 +217,5 @@ impl Learner {
             self.patience = self.patience.saturating_mul(2).min(256);
             self.calibrate();
         }
-    }
-
-    /// A few cycles of another approach, at a margin that is safe; not while trials have had their
-    /// share of the late wakes.
-    fn probe(&mut self) {
-        self.since_probe = 0;
-        let permitted = self.target.max(self.late_at_best(self.home));
-        if self.trials_late as f64 > TRIALS * permitted * self.cycles as f64 {
-            return;
-        }
-        let home = self.home;
-        let other = |level: &usize| *level != home;
-        let after = self.levels().filter(other).find(|&level| level > self.probed);
-        let Some(level) = after.or_else(|| self.levels().find(other)) else { return };
-        if level <= self.probed {
-            // All had their turn.
-            self.probe_every = (2 * self.probe_every).min(PROBE_LAST);
-        }
-        self.probed = level;
-        self.phase = LearnPhase::Probing;
-        // What was known counts for less; for little where a burst of stalls may have met it.
-        let forgotten = match self.late_at_best(level) > NEAR * self.late_at_best(home) {
-            true => 2,
-            false => u32::from(self.bins[level].n() > KNOWN),
-        };
-        (0..forgotten).for_each(|_| self.bins[level].halve());
-        self.attempt(level, PROBE);
     }
 }

@@ -16,6 +16,10 @@ pub(super) const HOPS: [(u64, u32); LEVELS] = [
 ];
 /// How many there are.
 pub(super) const LEVELS: usize = 6;
+/// The first cycles of an approach, after which the machine is as the approach makes it.
+pub(super) const SETTLE: u32 = 2;
+/// Cycles up to the first trial of another approach.
+pub(super) const PROBE_FIRST: u32 = 1 << 10;
 /// How long a calibration should take, ns.
 const CALIBRATION_NS: u64 = 2_000_000_000;
 /// How often each approach sleeps in a period; 0 where its hops are half of it and more.

@@ -13,6 +13,7 @@ mod choice;
 mod learned;
 mod learner;
 mod levels;
+mod trial;
 
 use core::sync::atomic::AtomicBool;
 

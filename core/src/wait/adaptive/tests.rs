@@ -56,18 +56,25 @@ impl Clock for Machine {
     fn relax(&mut self) {}
 }
 
-/// Runs cycles of 1 ms; the share of late ones (1 µs or more) among the last half.
-fn run(wait: &mut Adaptive, machine: &mut Machine, cycles: u64) -> f64 {
+/// Runs cycles of 1 ms; how many were late (by 1 µs or more).
+fn count_late(wait: &mut Adaptive, machine: &mut Machine, cycles: u64) -> u64 {
     let first = machine.now / 1_000_000 + 2;
     let mut late = 0;
     for cycle in 0..cycles {
         let release = Instant::from_ns((first + cycle) * 1_000_000);
         let wake = wait.until(machine, release, &AtomicBool::new(false)).expect("not stopped");
         assert!(wake >= release);
-        late += u64::from(cycle >= cycles / 2 && (wake - release).as_ns() >= 1_000);
+        late += u64::from((wake - release).as_ns() >= 1_000);
         machine.now += 10_000;
     }
-    late as f64 / (cycles - cycles / 2) as f64
+    late
+}
+
+/// Runs cycles of 1 ms; the share of late ones among the last half.
+fn run(wait: &mut Adaptive, machine: &mut Machine, cycles: u64) -> f64 {
+    let _settling = count_late(wait, machine, cycles / 2);
+    let last = cycles - cycles / 2;
+    count_late(wait, machine, last) as f64 / last as f64
 }
 
 fn status(wait: &Adaptive) -> Learned {
@@ -265,6 +272,24 @@ fn trials_take_a_tenth_of_the_late_wakes_at_most() {
     let permitted = 1e-3 * learned.cycles as f64;
     // One that ended a trial may be beyond.
     assert!(learned.trials_late as f64 <= 0.1 * permitted + 1.0, "{learned:?}");
+}
+
+#[test]
+fn a_trial_without_a_safe_margin_ends_at_its_first_late_wake() {
+    // Hops all the way leave 2 µs of the budget, and no sleep comes back within 10 µs.
+    let target = Target { wake_cost: Span::from_us(9), ..wait().learner.aim };
+    let late = |_, random| 10_000 + random / 100;
+    let (mut first, mut machine) = (Adaptive::new(target), Machine::new(late));
+    let trying = Adaptive::calibration(target.period).as_ns().unsigned_abs() / 1_000_000;
+    // Of the calibration two turns are late.
+    let calibration = count_late(&mut first, &mut machine, trying);
+    assert!(calibration < 60, "{calibration}");
+    let cycles = 30_000;
+    let known = status(&first);
+    for mut wait in [first, Adaptive::new(target).resume(&known)] {
+        let late = count_late(&mut wait, &mut machine, cycles);
+        assert!(late as f64 <= 0.1 * 1e-3 * cycles as f64 + 1.0, "{late} {:?}", status(&wait));
+    }
 }
 
 #[test]

@@ -163,7 +163,7 @@ impl ReproducedRow {
 
     /// With what was measured.
     pub(crate) fn measured(self, value: Option<f64>) -> Self {
-        self.measured_or(value, "not measured: interrupted, or no data")
+        self.measured_or(value, "not measured: the run ended early, or there is no data")
     }
 
     /// With what was measured, or a note that says why nothing was.
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(row().measured(Some(2.0)).note, "first");
         let missing = row().measured(Some(f64::NAN));
         assert_eq!(missing.measured, None);
-        assert_eq!(missing.note, "first; not measured: interrupted, or no data");
+        assert_eq!(missing.note, "first; not measured: the run ended early, or there is no data");
         assert_eq!(row().measured_or(None, "not reached").note, "first; not reached");
         assert_eq!(row().measured_or(Some(2.0), "not reached").note, "first");
     }

@@ -214,9 +214,9 @@ fn not_reached(of: Option<&SaturationOutcome>, condition: &str, beside_backgroun
     };
     let tried = trials.iter().filter(counts);
     let Some(highest) = tried.max_by(|a, b| a.hz.total_cmp(&b.hz)) else {
-        return "not measured: interrupted, or no data".to_owned();
+        return "not measured: the run ended early, or there is no data".to_owned();
     };
-    let up_to = format!("not reached: tried up to {:.3} kHz", highest.hz / 1e3);
+    let up_to = format!("not measured: not reached up to {:.3} kHz", highest.hz / 1e3);
     match highest.background_share.filter(|_| beside_background) {
         Some(left) => format!("{up_to}, which left {:.0} %", left * 100.0),
         None => up_to,
@@ -307,10 +307,13 @@ mod tests {
             let row = rows.iter().find(|row| row.id == id).expect("a row");
             assert!(row.measured.is_none() && row.note.contains(tried), "{}", row.note);
         };
-        says("wince.fig8.cenet-loaded.sf", "tried up to 30.000 kHz, which left 62 %");
+        says(
+            "wince.fig8.cenet-loaded.sf",
+            "not measured: not reached up to 30.000 kHz, which left 62 %",
+        );
         // Not what the generator could not raise.
-        says("wince.fig8.cenet.mf-isr", "tried up to 20.000 kHz");
-        says("wince.fig8.cenet-loaded.mf-app", "tried up to 30.000 kHz");
+        says("wince.fig8.cenet.mf-isr", "not reached up to 20.000 kHz");
+        says("wince.fig8.cenet-loaded.mf-app", "not reached up to 30.000 kHz");
     }
 
     #[test]

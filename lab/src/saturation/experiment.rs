@@ -38,6 +38,10 @@ pub struct SaturationExperiment {
     pub unthrottled: bool,
 }
 
+/// How often the background's first polygon is looked for, and how long at most.
+const LOOK_NS: u64 = 1_000_000;
+const PATIENCE_NS: u64 = 5_000_000_000;
+
 /// What one condition's search found: its rows, the background's own rate, and why it lost its
 /// source.
 type Searched = (Vec<SaturationRow>, f64, Option<String>);
@@ -109,7 +113,7 @@ impl SaturationExperiment {
         let behind = Background::default();
         std::thread::scope(|scope| {
             let drawing = Builder::new().spawn_scoped(scope, || behind.draw(self.cpu))?;
-            let rate = rate(&behind);
+            let rate = rate(&behind, stop);
             let mut search = Search::new(self, "loaded", (loading, stop));
             search.background = Some((&behind, rate));
             let found = search.run_and_rise(kept);
@@ -120,11 +124,24 @@ impl SaturationExperiment {
     }
 }
 
-/// The background's rate without stimuli.
-fn rate(behind: &Background) -> f64 {
+/// The background's rate without stimuli, from its first polygon on: beside others that keep its
+/// CPU it may be long in starting, and stand still for longer than a trial.
+fn rate(behind: &Background, stop: &AtomicBool) -> f64 {
     let drawn = || behind.drawn().load(Ordering::Relaxed);
-    let (begun_ns, before) = (now_ns(ClockId::Monotonic), drawn());
-    let _interrupted = sleep_until_ns(begun_ns + TRIAL_NS);
-    let took_ns = now_ns(ClockId::Monotonic) - begun_ns;
+    // Sleeps so long, and again while nothing was drawn; how long it was.
+    let until_drawn_since = |before, step_ns| {
+        let begun_ns = now_ns(ClockId::Monotonic);
+        loop {
+            let _interrupted = sleep_until_ns(now_ns(ClockId::Monotonic) + step_ns);
+            let took_ns = now_ns(ClockId::Monotonic) - begun_ns;
+            let over = took_ns >= PATIENCE_NS || stop.load(Ordering::Relaxed);
+            if over || drawn() > before {
+                return took_ns;
+            }
+        }
+    };
+    until_drawn_since(0, LOOK_NS);
+    let before = drawn();
+    let took_ns = until_drawn_since(before, TRIAL_NS);
     (drawn() - before) as f64 / (took_ns as f64 / 1e9)
 }

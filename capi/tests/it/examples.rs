@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use punctual_testkit::skip;
 
@@ -20,9 +21,12 @@ fn build_line(source: &Path) -> String {
     line.trim_start_matches([' ', '*', '/']).to_owned()
 }
 
-/// Builds an example as its comment says, in a folder of its own.
+/// Builds an example as its comment says, in a folder of its own: tests that run at once build the
+/// same one, and none of them can run what another one is linking.
 fn build(name: &str, compiler: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("example-{name}"));
+    static BUILT: AtomicU32 = AtomicU32::new(0);
+    let own = format!("example-{name}-{}", BUILT.fetch_add(1, Ordering::Relaxed));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(own);
     fs::create_dir_all(&folder).expect("writable");
     fs::copy(example(name), folder.join(name)).expect("writable");
     let line = build_line(&example(name));

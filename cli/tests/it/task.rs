@@ -8,15 +8,20 @@ use std::path::Path;
 use std::process::Output;
 
 use punctual_testkit::skip::need_program;
+use serde_json::Value;
 
 use crate::support::{Dir, json, punctual, refused, run, stderr};
 
-/// Runs a file of tasks in its directory, with the program on the path.
+/// Runs a file of tasks in its directory for a second, with the program on the path.
 fn run_tasks(dir: &Dir, tasks: &str) -> Output {
+    run_tasks_for(dir, tasks, "1s")
+}
+
+fn run_tasks_for(dir: &Dir, tasks: &str, duration: &str) -> Output {
     fs::write(dir.path("tasks.toml"), tasks).expect("writable");
     let built = Path::new(env!("CARGO_BIN_EXE_punctual")).parent().expect("a directory");
     let path = format!("{}:{}", built.display(), std::env::var("PATH").unwrap_or_default());
-    let args = ["run", "tasks.toml", "--duration", "1s", "--json", "-"];
+    let args = ["run", "tasks.toml", "--duration", duration, "--json", "-"];
     let mut command = punctual();
     command.args(args).env("PATH", path).current_dir(&dir.0);
     command.output().expect("it starts")
@@ -38,14 +43,17 @@ fn the_examples_of_the_documentation_run() {
     let dir = Dir::new("task-examples");
     fs::write(dir.path("camera.py"), example("python")).expect("writable");
     fs::write(dir.path("log.sh"), example("sh")).expect("writable");
-    let out = run_tasks(&dir, &example("toml"));
-    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    let report = json(&out);
-    let tasks = report["supervised"]["tasks"].as_array().expect("tasks");
-    assert_eq!(tasks.len(), 2);
-    for task in tasks {
-        assert!(task["cycles"].as_u64().is_some_and(|cycles| cycles > 0), "{task}");
-    }
+    let toml = example("toml");
+    let ran = |duration| {
+        let out = run_tasks_for(&dir, &toml, duration);
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        let tasks = json(&out)["supervised"]["tasks"].as_array().expect("tasks").clone();
+        assert_eq!(tasks.len(), 2);
+        let runs = |task: &Value| task["cycles"].as_u64().is_some_and(|cycles| cycles > 0);
+        tasks.iter().all(runs)
+    };
+    // An interpreter may take longer than a second to start where others keep the CPUs.
+    assert!(["1s", "5s", "25s"].into_iter().any(ran), "a task never ran");
 }
 
 #[test]

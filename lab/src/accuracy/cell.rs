@@ -24,6 +24,8 @@ pub(super) const INTERRUPTED_NS: f64 = 1_000.0;
 const LEAD_NS: f64 = 1_000.0;
 /// As far for exits that begin their own approach that early.
 const LEAD_CORRECTED_NS: f64 = 3_000.0;
+/// How often the computed delay is calibrated, 5 ms each, until it is steady.
+const CALIBRATIONS: usize = 20;
 
 /// How a wait ends.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +88,8 @@ pub(super) fn cells(clock: &mut MachineClock) -> Vec<Cell> {
     }
     cells.push(Cell::new(Exit::Vdso, Cold::Nothing, lead(LEAD_NS)));
     cells.push(Cell::new(Exit::Plain, Cold::Nothing, lead(LEAD_CORRECTED_NS)));
-    if let Ok(exit) = SpinExit::measure(clock) {
+    // Polls and links of one length are rare where others disturb the CPU.
+    if let Some(exit) = (0..CALIBRATIONS).find_map(|_| SpinExit::measure(clock).ok()) {
         cells.push(Cell::new(Exit::Corrected(exit), Cold::Nothing, lead(LEAD_CORRECTED_NS)));
     }
     cells

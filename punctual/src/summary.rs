@@ -30,7 +30,8 @@ pub enum End {
     Forced,
     /// The watchdog stopped it: it did not get the CPU.
     Starved,
-    /// A task panicked.
+    /// A task panicked; also where the watchdog stopped it before that, or while the program's
+    /// panic hook ran.
     Panicked {
         /// Its name.
         task: String,

@@ -174,6 +174,8 @@ fn summary<C: Clock + Clone + Send>(
         return Err(why);
     }
     let end = match (shared.forced(), shared.ending.why()) {
+        // What prints a backtrace takes long, and the watchdog sees no more than that.
+        (_, Some(panicked @ End::Panicked { .. })) => panicked,
         (Some(force), _) => force.into(),
         (None, Some(why)) => why,
         (None, None) if stopped => End::Stopped,

@@ -139,6 +139,14 @@ fn one_that_panics_ends_all_and_what_did_not_run_is_counted() {
     assert!(said.contains("broken") && said.contains("on purpose"), "{said}");
 }
 
+/// As long as it takes a watchdog of 300 ms to see it.
+fn spin_until_watched() {
+    let until_ns = now_ns(ClockId::Monotonic) + 600_000_000;
+    while now_ns(ClockId::Monotonic) < until_ns {
+        std::hint::spin_loop();
+    }
+}
+
 #[test]
 fn a_loop_that_does_not_yield_is_forced_and_its_end_says_so() {
     let stuck = AtomicBool::new(false);
@@ -147,11 +155,7 @@ fn a_loop_that_does_not_yield_is_forced_and_its_end_says_so() {
         .thread(thread)
         .task(task("stuck", 1_000), |_| {
             stuck.store(true, Ordering::Relaxed);
-            // Until the watchdog has seen it.
-            let until_ns = now_ns(ClockId::Monotonic) + 600_000_000;
-            while now_ns(ClockId::Monotonic) < until_ns {
-                std::hint::spin_loop();
-            }
+            spin_until_watched();
         })
         .task(task("victim", 10_000), |_| ())
         .build()
@@ -162,6 +166,22 @@ fn a_loop_that_does_not_yield_is_forced_and_its_end_says_so() {
     let Counts { ran, missed, .. } = stats(&summary, "stuck").counts;
     assert!(ran == 1 && missed >= 500, "{ran} ran, {missed} missed");
     assert!(stats(&summary, "victim").counts.missed >= 50, "{summary}");
+}
+
+#[test]
+fn a_panic_is_the_reason_also_where_the_watchdog_acted_before() {
+    let (plan, _) = quick()
+        .thread(sleeping().watchdog(ms(300)))
+        .task(task("broken", 1_000), |_| -> Flow {
+            spin_until_watched();
+            panic!("on purpose")
+        })
+        .build()
+        .expect("fine");
+    let summary = plan.run_for(ms(60_000)).expect("it starts");
+    let (task, text) = ("broken".to_owned(), "on purpose".to_owned());
+    assert_eq!(summary.end, End::Panicked { task, text });
+    assert_eq!(summary.policy, punctual_os::scheduler::SchedPolicy::Other);
 }
 
 #[test]

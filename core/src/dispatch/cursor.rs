@@ -3,17 +3,37 @@
 //! For the dispatcher. Period starts are exact at every cycle, also where the period is no whole
 //! number of nanoseconds: the rest is carried. Reads no clock.
 
+use super::Job;
 use crate::table::{PeriodClass, Table};
 use crate::time::{Instant, Period};
 
 /// The newest release of a run.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Released {
     /// Its cycle: releases since the epoch.
     pub(super) cycle: u64,
     /// When it was due, and when the one after it is, ns.
     pub(super) at_ns: u64,
     pub(super) next_ns: u64,
+    /// The period of its tasks, as its class has it.
+    pub(super) period: Period,
+}
+
+impl Released {
+    /// This release as the cycle of a task, with the releases missed before it and passed after it.
+    #[inline(always)]
+    pub(super) fn job(self, rank: usize, missed: u64, passed: u64) -> Job {
+        let Self { cycle, at_ns, next_ns, period } = self;
+        let (release, next) = (Instant::from_ns(at_ns), Instant::from_ns(next_ns));
+        Job { rank, cycle, part: 0, release, next, missed, passed, period }
+    }
+}
+
+/// No release yet.
+impl Default for Released {
+    fn default() -> Self {
+        Self { cycle: 0, at_ns: 0, next_ns: 0, period: Period::NS }
+    }
 }
 
 /// Where a class is on its ring. Knows the starts of three periods, so that no task divides.
@@ -117,27 +137,26 @@ impl Cursor {
         self.following_ns = self.following_ns.saturating_add(by_ns);
     }
 
-    /// The run that is next, as it is released now.
+    /// Writes down the run that is next, as it is released now.
     #[inline]
-    pub(super) fn released(&self, table: &Table<'_>) -> Released {
+    pub(super) fn release(&self, table: &Table<'_>, released: &mut Released) {
         let phase_ns = table.runs[self.run as usize].phase_ns;
-        Released {
-            cycle: self.period,
-            at_ns: self.start_ns.saturating_add(phase_ns),
-            next_ns: self.following_ns.saturating_add(phase_ns),
-        }
+        released.cycle = self.period;
+        released.at_ns = self.start_ns.saturating_add(phase_ns);
+        released.next_ns = self.following_ns.saturating_add(phase_ns);
     }
 
-    /// The last cycle of a run before the cursor, where several passed at once.
-    pub(super) fn last(&self, table: &Table<'_>, run: u32) -> Released {
+    /// Writes down the last cycle of a run before the cursor, where several passed at once.
+    pub(super) fn release_last(&self, table: &Table<'_>, run: u32, released: &mut Released) {
         let phase_ns = table.runs[run as usize].phase_ns;
         let (cycle, at_ns, next_ns) = if run < self.run {
             (self.period, self.start_ns, self.following_ns)
         } else {
             (self.period.wrapping_sub(1), self.previous_ns, self.start_ns)
         };
-        let at = |start_ns: u64| start_ns.saturating_add(phase_ns);
-        Released { cycle, at_ns: at(at_ns), next_ns: at(next_ns) }
+        released.cycle = cycle;
+        released.at_ns = at_ns.saturating_add(phase_ns);
+        released.next_ns = next_ns.saturating_add(phase_ns);
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! For the dispatcher, out of the way of cycles in time.
 
-use super::cursor::Cursor;
+use super::cursor::{Cursor, Released};
 use super::storage::UNCOUNTED;
 use super::{Job, Overruns, TableState};
 use crate::releases::Releases;
@@ -19,7 +19,7 @@ impl TableState<'_> {
         let class = &table.classes[index];
         let cursor = &mut self.cursors[index];
         if class.moves {
-            self.released[cursor.run as usize] = cursor.released(table);
+            cursor.release(table, &mut self.released[cursor.run as usize]);
             self.ready.add_all(table, cursor.run);
             cursor.advance(class);
             self.due.set(index, u64::MAX);
@@ -28,7 +28,7 @@ impl TableState<'_> {
         // Each run was released, and none of the cycles that passed is walked through.
         *cursor = Cursor::after(class, table, now, cursor.moved_ns);
         for run in class.runs.0..class.runs.1 {
-            self.released[run as usize] = cursor.last(table, run);
+            cursor.release_last(table, run, &mut self.released[run as usize]);
             self.ready.add_all(table, run);
         }
         self.due.set(index, cursor.release_ns(table));
@@ -36,10 +36,16 @@ impl TableState<'_> {
 
     /// The cycle to run of a task that missed releases, or of which several are waiting, `last`
     /// the newest. The oldest one runs, with all its lateness, and those after it are missed; a
-    /// burst runs them one after the other, but for those beyond its length.
+    /// burst runs them one after the other, but for those beyond its length. With it, the releases
+    /// missed before it and passed after it.
     #[cold]
     #[inline(never)]
-    pub(super) fn catch_up(&mut self, table: &Table<'_>, rank: usize, last: u64) -> Job {
+    pub(super) fn catch_up(
+        &mut self,
+        table: &Table<'_>,
+        rank: usize,
+        last: u64,
+    ) -> (Released, u64, u64) {
         let slot = &table.slots[rank];
         let counters = &mut self.counters[rank];
         let oldest = self.paces[rank].next & !UNCOUNTED;
@@ -58,10 +64,9 @@ impl TableState<'_> {
         counters.over_release += skipped + passed;
         let following = cycle + 1 + passed;
         self.paces[rank].next = if passed > 0 { following | UNCOUNTED } else { following };
-        let (release, next) =
-            (self.release_of(table, rank, cycle), self.release_of(table, rank, following));
+        let [at_ns, next_ns] = [cycle, following].map(|n| self.release_of(table, rank, n).as_ns());
         let period = table.classes[slot.class as usize].period;
-        Job { rank, cycle, part: 0, release, next, missed, passed, period }
+        (Released { cycle, at_ns, next_ns, period }, missed, passed)
     }
 
     /// Takes note that the cycle of `job` never ran, because the loop ends over it: it is missed.

@@ -104,12 +104,14 @@ impl<'s> TableState<'s> {
     pub fn begin(table: &Table<'_>, storage: Storage<'s>, from: Instant) -> Option<Self> {
         let Storage { cursors, matches, words, released, paces, counters } = storage.fit(table)?;
         counters.fill(Counters::default());
-        released.fill(Released::default());
         let mut due = Earliest::new(matches, table.classes())?;
         let ready = ReadySet::new(words, table.tasks())?;
         for (index, class) in table.classes.iter().enumerate() {
             let cursor = &mut cursors[index];
             *cursor = Cursor::at(class, table, from, 0);
+            let (first, end) = class.runs;
+            let period = class.period;
+            released[first as usize..end as usize].fill(Released { period, ..Released::default() });
             due.set(index, cursor.release_ns(table));
         }
         for (rank, slot) in table.slots.iter().enumerate() {
@@ -258,7 +260,7 @@ impl TableState<'_> {
                 continue;
             }
             while cursor.release_ns(table) <= now.as_ns() {
-                self.released[cursor.run as usize] = cursor.released(table);
+                cursor.release(table, &mut self.released[cursor.run as usize]);
                 self.ready.add_all(table, cursor.run);
                 cursor.advance(class);
             }
@@ -270,14 +272,14 @@ impl TableState<'_> {
     #[inline(always)]
     fn take(&mut self, table: &Table<'_>, rank: usize) -> Job {
         let pace = &mut self.paces[rank];
-        let Released { cycle, at_ns, next_ns } = self.released[pace.run as usize];
-        if pace.next != cycle {
-            return self.catch_up(table, rank, cycle);
+        let newest = self.released[pace.run as usize];
+        if pace.next != newest.cycle {
+            // In parts: a job returned through memory would keep every job in memory.
+            let (oldest, missed, passed) = self.catch_up(table, rank, newest.cycle);
+            return oldest.job(rank, missed, passed);
         }
-        pace.next = cycle + 1;
-        let (release, next) = (Instant::from_ns(at_ns), Instant::from_ns(next_ns));
-        let period = table.classes[table.slots[rank].class as usize].period;
-        Job { rank, cycle, part: 0, release, next, missed: 0, passed: 0, period }
+        pace.next = newest.cycle + 1;
+        newest.job(rank, 0, 0)
     }
 }
 

@@ -17,6 +17,8 @@ pub struct Period {
 impl Period {
     /// The longest period, ns: a release and the one after it stay within the clock's range.
     pub const MAX_NS: u64 = 1 << 62;
+    /// The shortest, 1 ns.
+    pub(crate) const NS: Self = Self { num_ns: 1, den: 1 };
 
     /// A period of `ns` nanoseconds; `None` for 0 and above [`Period::MAX_NS`].
     ///

@@ -150,7 +150,8 @@ impl Slow<'_> {
             for (rank, &(period, _)) in self.periodic.iter().enumerate() {
                 let runs = until.is_some_and(|(_, of, _)| of == units + rank);
                 if now < end && now % period == 0 && !runs {
-                    self.waiting[rank] = Some(now / period);
+                    // The oldest that waits runs.
+                    self.waiting[rank].get_or_insert(now / period);
                 }
             }
             if let Some((at, rank, flow)) = until

@@ -16,10 +16,13 @@ use punctual_os::timed_pause::TimedPause;
 
 const MARGIN: Span = Span::from_us(400);
 const WAITS: u64 = 50;
+/// How long it is tried: beside loops of high priority hardly a try is undisturbed.
+const PATIENCE: Span = Span::from_ms(60_000);
 
 /// Tries one until it is used: on a busy machine the emulator itself is late.
 fn used(clock: &mut MachineClock, pause: TimedPause) {
-    for _ in 0..200 {
+    let end = clock.wake() + PATIENCE;
+    while clock.wake() < end {
         clock.try_pauses([pause].into_iter());
         if matches!(clock.pauses(), PauseTrial::Used(used) if used.instruction == pause) {
             return;

@@ -126,11 +126,11 @@ pub(crate) struct Clock {
     pub(crate) slew_ppb: Option<f64>,
     /// The slew is off by at most this, in parts per billion.
     pub(crate) slew_bound_ppb: Option<f64>,
-    /// Median cost of a stamp: the floor under every number here.
+    /// Cost of a stamp, undisturbed: the floor under every number here.
     pub(crate) stamp_ns: f64,
-    /// Median cost of a look at the clock in a spin.
+    /// Cost of a look at the clock in a spin.
     pub(crate) poll_ns: f64,
-    /// Median cost of the stamp at a wake, which anchors the counter too.
+    /// Cost of the stamp at a wake, which anchors the counter too.
     pub(crate) wake_ns: f64,
     /// The processor's timed pause: "TPAUSE C0.2", "TPAUSE C0.1", "MWAITX", "WFET"; null where it
     /// has none.

@@ -1,4 +1,4 @@
-//! Which crate may depend on which: the arrows between the rooms.
+//! Which crate may depend on which.
 //!
 //! Asks cargo what the manifests say. The table below is the law; ARCHITECTURE.md draws it.
 
@@ -77,7 +77,7 @@ fn wrong(packages: &[Package]) -> Vec<(&Package, &str, &'static str, String)> {
     let mut wrong = Vec::new();
     for package in packages {
         let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == package.name) else {
-            let why = "a new crate needs its place among the rooms";
+            let why = "a new crate needs its place in this list";
             let instead = "add it to ARROWS in xtask/src/tidy/crates.rs".to_owned();
             wrong.push((package, package.name.as_str(), why, instead));
             continue;

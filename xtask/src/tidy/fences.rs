@@ -1,5 +1,5 @@
-//! The fences between the rooms, where the compiler does not hold them alone: unsafe code, lints
-//! switched off, wildcard imports, relative sleeps, ignored tests, and what fences `core`.
+//! What holds between crates, where the compiler does not: unsafe code, lints switched off,
+//! wildcard imports, relative sleeps, ignored tests, and what keeps `core` apart.
 //!
 //! Looks at one file's code at a time, and at the crate roots.
 
@@ -7,7 +7,7 @@ use super::source::{Source, is_word};
 use super::{File, Finding};
 
 /// Where unsafe code may stand.
-const UNSAFE_ROOMS: &[&str] = &["os", "capi"];
+const UNSAFE_MEMBERS: &[&str] = &["os", "capi"];
 
 /// All checks of one Rust file.
 pub(crate) fn check(file: &File, rust: &Source, found: &mut Vec<Finding>) {
@@ -28,10 +28,10 @@ pub(crate) fn check_roots(files: &[File], found: &mut Vec<Finding>) {
     for file in files.iter().filter(|file| is_root(&file.path)) {
         let Some(rust) = &file.rust else { continue };
         let mut wanted = Vec::new();
-        if !UNSAFE_ROOMS.contains(&file.room()) {
+        if !UNSAFE_MEMBERS.contains(&file.member()) {
             wanted.push(("#![forbid(unsafe_code)]", "all unsafe code lives behind the doors"));
         }
-        if ["core", "os"].contains(&file.room()) {
+        if ["core", "os"].contains(&file.member()) {
             wanted.push(("#![no_std]", "what cannot name `std` cannot allocate, lock or print"));
         }
         for (attribute, why) in wanted {
@@ -58,7 +58,7 @@ pub(crate) fn check_roots(files: &[File], found: &mut Vec<Finding>) {
 }
 
 fn unsafe_code(file: &File, rust: &Source, found: &mut Vec<Finding>) {
-    if UNSAFE_ROOMS.contains(&file.room()) {
+    if UNSAFE_MEMBERS.contains(&file.member()) {
         return;
     }
     let bytes = rust.code.as_bytes();

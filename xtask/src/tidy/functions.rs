@@ -34,7 +34,7 @@ pub(crate) fn check(file: &File, rust: &Source, found: &mut Vec<Finding>) {
         too_long(file, rust, &function, found);
         let promised = is_public(&rust.code, function.at)
             || traits.iter().any(|range| range.contains(&function.at));
-        if promised && LABELLED.contains(&file.room()) {
+        if promised && LABELLED.contains(&file.member()) {
             label(file, rust, &function, found);
         }
     }

@@ -52,7 +52,7 @@ pub(crate) fn check(file: &File, rust: &Source, found: &mut Vec<Finding>) {
         return;
     }
     let mut masks = vec![&rust.strings];
-    if file.room() == "cli" && (file.path.contains("/args/") || file.path.ends_with("/args.rs")) {
+    if file.member() == "cli" && (file.path.contains("/args/") || file.path.ends_with("/args.rs")) {
         masks.push(&rust.comments);
     }
     for mask in masks {

@@ -65,7 +65,7 @@ impl File {
     }
 
     /// The crate's folder: the first part of the path.
-    pub(crate) fn room(&self) -> &str {
+    pub(crate) fn member(&self) -> &str {
         self.path.split('/').next().unwrap_or_default()
     }
 

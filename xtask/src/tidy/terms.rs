@@ -69,7 +69,7 @@ pub(crate) fn check(file: &File, rust: &Source, found: &mut Vec<Finding>) {
         return;
     }
     for item in items(rust).filter(|item| !rust.is_test(item.at)) {
-        if let Some(instead) = refused(file.room(), &item) {
+        if let Some(instead) = refused(file.member(), &item) {
             let what = format!("the name `{}`", item.name);
             found.push(file.finding("term", rust.line(item.at), what, WHY, instead));
         }
@@ -79,14 +79,14 @@ pub(crate) fn check(file: &File, rust: &Source, found: &mut Vec<Finding>) {
     }
 }
 
-fn refused(room: &str, item: &Item<'_>) -> Option<&'static str> {
+fn refused(member: &str, item: &Item<'_>) -> Option<&'static str> {
     let parts = parts(item.name);
     let part = EVERYWHERE.iter().find(|(old, _)| parts.iter().any(|part| part == old));
     if ["fn", "const", "static", "field"].contains(&item.keyword) {
         return part.map(|(_, instead)| *instead);
     }
-    let here = |rooms: &[&str]| rooms.is_empty() || rooms.contains(&room);
-    let whole = || WHOLE.iter().find(|(old, rooms, _)| parts == [*old] && here(rooms));
+    let here = |members: &[&str]| members.is_empty() || members.contains(&member);
+    let whole = || WHOLE.iter().find(|(old, members, _)| parts == [*old] && here(members));
     part.map(|(_, instead)| *instead).or_else(|| whole().map(|(.., instead)| *instead))
 }
 
@@ -149,13 +149,13 @@ mod tests {
                 assert_eq!(whats("a/src/b.rs", &text).len(), 1, "{text}");
             }
         }
-        for (old, rooms, _) in WHOLE {
-            let at = format!("{}/src/b.rs", rooms.first().unwrap_or(&"a"));
+        for (old, members, _) in WHOLE {
+            let at = format!("{}/src/b.rs", members.first().unwrap_or(&"a"));
             assert_eq!(whats(&at, &format!("mod {old};\n")).len(), 1, "{old}");
             assert!(whats(&at, &format!("fn {old}() {{}}\n")).is_empty(), "{old}");
             assert!(whats(&at, &format!("mod {old}_{old};\n")).is_empty(), "{old}");
             let there = whats("cli/src/b.rs", &format!("mod {old};\n"));
-            assert_eq!(there.is_empty(), !rooms.is_empty(), "{old}");
+            assert_eq!(there.is_empty(), !members.is_empty(), "{old}");
         }
     }
 

@@ -77,8 +77,8 @@ pub(super) fn library(files: &[File]) -> Library {
     library
 }
 
-fn sources<'f>(files: &'f [File], room: &'f str) -> impl Iterator<Item = &'f File> {
-    let folder = format!("{room}/src/");
+fn sources<'f>(files: &'f [File], member: &'f str) -> impl Iterator<Item = &'f File> {
+    let folder = format!("{member}/src/");
     files.iter().filter(move |file| {
         file.rust.is_some() && !file.is_test() && file.path.starts_with(&folder)
     })
@@ -149,18 +149,18 @@ fn passed_on(file: &File) -> Vec<Vec<String>> {
 
 /// What the path names: all of a crate or module, or one type or function of a module.
 fn named(files: &[File], path: &[String]) -> Api {
-    let (room, inside) = (&path[0], path[1..].join("/"));
-    let module = |inside: &str| format!("{room}/src/{inside}");
+    let (member, inside) = (&path[0], path[1..].join("/"));
+    let module = |inside: &str| format!("{member}/src/{inside}");
     let mut api = Api::default();
-    if path.len() == 1 || sources(files, room).any(|file| is_in(&file.path, &module(&inside))) {
+    if path.len() == 1 || sources(files, member).any(|file| is_in(&file.path, &module(&inside))) {
         let within = |file: &&File| path.len() == 1 || is_in(&file.path, &module(&inside));
-        sources(files, room).filter(within).for_each(|file| api.add(declared(file, None, false)));
+        sources(files, member).filter(within).for_each(|file| api.add(declared(file, None, false)));
         return api;
     }
     let name = path[path.len() - 1].as_str();
     let above = path[1..path.len() - 1].join("/");
     let home = |file: &&File| above.is_empty() || is_in(&file.path, &module(&above));
-    for file in sources(files, room).filter(home) {
+    for file in sources(files, member).filter(home) {
         api.add(declared(file, Some(name), false));
     }
     // No type of that name: a function, or a constant.
@@ -168,7 +168,7 @@ fn named(files: &[File], path: &[String]) -> Api {
         let function = format!("pub fn {name}");
         let has =
             |file: &File| file.rust.as_ref().is_some_and(|rust| rust.code.contains(&function));
-        api.functions = usize::from(sources(files, room).filter(home).any(has));
+        api.functions = usize::from(sources(files, member).filter(home).any(has));
     }
     api
 }

@@ -21,18 +21,18 @@ pub(super) fn all(files: &[File]) -> Vec<Vec<String>> {
     let crates: BTreeSet<&str> = files
         .iter()
         .filter(|file| file.path.ends_with("/src/lib.rs") || file.path.ends_with("/src/main.rs"))
-        .map(File::room)
+        .map(File::member)
         .collect();
     let mut circles: Vec<Vec<String>> =
-        crates.iter().flat_map(|room| circles(&Modules::of(room, files).needs())).collect();
+        crates.iter().flat_map(|member| circles(&Modules::of(member, files).needs())).collect();
     circles.sort_by_key(|circle| (std::cmp::Reverse(circle.len()), circle.clone()));
     circles
 }
 
 impl<'f> Modules<'f> {
-    fn of(room: &str, files: &'f [File]) -> Self {
+    fn of(member: &str, files: &'f [File]) -> Self {
         let mut modules = Self { files: BTreeMap::new(), brought: BTreeMap::new() };
-        let folder = format!("{room}/src/");
+        let folder = format!("{member}/src/");
         for file in files.iter().filter(|file| file.rust.is_some() && !file.is_test()) {
             let Some(inside) = file.path.strip_prefix(&folder) else { continue };
             let path = inside.trim_end_matches(".rs");

@@ -25,7 +25,7 @@ pub(super) fn of_threads(files: &[File]) -> Vec<String> {
                 && !["Serialize", "Deserialize"].iter().any(|name| attributes.contains(name))
                 && (has_constructor(rust, item.name) || is_made_elsewhere(files, file, item.name));
             if is_filled || attributes.contains("repr(C)") {
-                found.push(format!("{}::{}", file.room(), item.name));
+                found.push(format!("{}::{}", file.member(), item.name));
             }
         }
     }
@@ -81,11 +81,11 @@ fn block_of(code: &str, at: usize) -> Option<&str> {
 
 /// Whether a file of another crate imports `name` from the struct's crate and makes one.
 fn is_made_elsewhere(files: &[File], home: &File, name: &str) -> bool {
-    let library = match home.room() {
+    let library = match home.member() {
         "punctual" => "punctual".to_owned(),
-        room => format!("punctual_{room}"),
+        member => format!("punctual_{member}"),
     };
-    files.iter().filter(|file| file.room() != home.room() && !file.is_test()).any(|file| {
+    files.iter().filter(|file| file.member() != home.member() && !file.is_test()).any(|file| {
         let Some(rust) = &file.rust else { return false };
         let named = paths::uses(&rust.code).into_iter().flat_map(|found| found.names);
         let called: Vec<String> = named

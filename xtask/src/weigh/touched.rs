@@ -14,7 +14,7 @@ pub(super) fn files(files: &[File], word: &str, leave_out: &[&str]) -> (usize, u
     };
     let counts = |file: &&File| {
         let recorded = file.is_data() && !file.path.starts_with("docs/");
-        !recorded && !leave_out.contains(&file.room()) && !LISTS.contains(&file.path.as_str())
+        !recorded && !leave_out.contains(&file.member()) && !LISTS.contains(&file.path.as_str())
     };
     let found: Vec<&File> = files.iter().filter(counts).filter(names).collect();
     let product = found.iter().filter(|file| is_product(file)).count();
@@ -24,7 +24,7 @@ pub(super) fn files(files: &[File], word: &str, leave_out: &[&str]) -> (usize, u
 /// Files outside of `own` in which one of the phrases stands: code, tests and generated pages, and
 /// prose.
 pub(super) fn outside(files: &[File], own: &str, phrases: &[&str]) -> [usize; 3] {
-    let counts = |file: &&File| !file.path.starts_with(own) && file.room() != "xtask";
+    let counts = |file: &&File| !file.path.starts_with(own) && file.member() != "xtask";
     let names = |file: &&File| phrases.iter().any(|phrase| file.text.contains(phrase));
     let mut found = [0; 3];
     for file in files.iter().filter(counts).filter(names) {
@@ -42,7 +42,7 @@ pub(super) fn outside(files: &[File], own: &str, phrases: &[&str]) -> [usize; 3]
 const LISTS: &[&str] = &["xtask/ratchet.txt"];
 
 fn is_product(file: &File) -> bool {
-    file.rust.is_some() && !file.is_test() && !["fuzz", "testkit", "xtask"].contains(&file.room())
+    file.rust.is_some() && !file.is_test() && !["fuzz", "testkit", "xtask"].contains(&file.member())
 }
 
 #[cfg(test)]

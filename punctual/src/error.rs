@@ -23,7 +23,9 @@ use crate::session::Refusal;
 use crate::wait_policy::SPIN_PERIOD_MIN;
 
 /// Why something cannot be, cannot start, or ended badly.
-#[derive(Debug)]
+///
+/// `{:?}` is its sentence too, so that a `main` that returns it and an `unwrap` say what was wrong;
+/// `{:#?}` shows its parts.
 pub struct Error {
     kind: Kind,
 }
@@ -242,6 +244,16 @@ impl fmt::Display for Error {
     }
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.alternate() {
+            f.debug_struct("Error").field("kind", &self.kind).finish()
+        } else {
+            fmt::Display::fmt(self, f)
+        }
+    }
+}
+
 /// All of them, as one text.
 fn listed(all: &[impl ToString]) -> String {
     all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
@@ -259,5 +271,20 @@ impl std::error::Error for Error {
             Kind::Change(why) => Some(why),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_main_that_returns_an_error_prints_its_sentence() {
+        let priority = Error::from(Kind::Priority(99));
+        let sentence = "a loop's priority must be from 1 to 98 (got 99): 99 is its watchdog's";
+        assert_eq!(format!("{priority:?}"), sentence);
+        assert_eq!(format!("{priority}"), sentence);
+        let parts = format!("{priority:#?}");
+        assert!(parts.contains("Priority") && parts.contains("99"), "{parts}");
     }
 }

@@ -206,6 +206,8 @@ const DAMAGED: &[(&str, &str, &str, &[&str])] = &[
     ("oslat/whole.json", "\"1\": ", "\"0\": ", &["bucket 0"]),
     ("rtla/with-zeros.txt", "# Time unit is microseconds (us)\n", "", &["unit"]),
     ("rtla/with-zeros.txt", "Index ", "Inde ", &["Index", "line "]),
+    ("rtla/with-zeros.txt", "# Dur", "Index a\n# Dur", &["second heading Index", "line 5"]),
+    ("rtla/with-zeros.txt", "# Dur", "# RTLA x\n# Dur", &["second histogram", "line 3"]),
     ("rtla/with-zeros.txt", "IRQ-000", "FIQ-000", &["FIQ-000"]),
     ("rtla/with-zeros.txt", "over:      1143", "over:     -1143", &["negative"]),
     ("rtla/with-zeros.txt", "over:      1143", "over:      1144", &["1144 beyond"]),

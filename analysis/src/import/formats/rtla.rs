@@ -43,6 +43,9 @@ pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Plac
     while let Some(line) = lines.advance()? {
         let line = line.trim_end();
         if let Some(what) = line.strip_prefix("# RTLA ") {
+            if !file.source.format.is_empty() {
+                return Err(lines.refuse("a second histogram; a file must hold one"));
+            }
             let osnoise = what.starts_with("osnoise");
             file.source.format = if osnoise { "rtla osnoise hist" } else { "rtla timerlat hist" };
         } else if let Some(unit) = line.strip_prefix("# Time unit is ") {
@@ -51,6 +54,9 @@ pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Plac
             // Newer versions add totals of all CPUs below.
             break;
         } else if let Some(headings) = line.strip_prefix("Index") {
+            if !table.columns.is_empty() {
+                return Err(lines.refuse("a second heading Index; a histogram has one"));
+            }
             table.columns = headings.split_whitespace().map(str::to_owned).collect();
         } else if !line.is_empty() && !line.starts_with('#') {
             table.take(line).map_err(|why| lines.refuse(why))?;

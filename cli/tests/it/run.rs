@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use punctual_testkit::skip;
+use serde_json::Value;
 
 use crate::support::{Dir, json, punctual, refused, run, stderr, stdout};
 
@@ -88,13 +89,19 @@ fn programs_that_never_register_are_ended_and_counted() {
 #[test]
 fn a_page_has_a_row_for_each_task_and_a_free_block_is_no_failure() {
     let dir = Dir::new("run-page");
-    let output = run_file(&dir, &task(""), &["--duration", "100ms"]);
+    let file = dir.path("run.json");
+    let written = ["--duration", "100ms", "--json", file.to_str().expect("UTF-8")];
+    let output = run_file(&dir, &task(""), &written);
     let page = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{page} {}", stderr(&output));
-    assert!(
-        page.contains("finished") && page.contains("releases before the task was ready"),
-        "{page}"
-    );
+    assert!(page.starts_with("finished"), "{page}");
+    let report: Value = serde_json::from_slice(&fs::read(file).expect("written")).expect("JSON");
+    let releases = &report["supervised"]["executive"];
+    let [ran, missed] = ["cycles", "missed"].map(|key| releases[key].as_u64().expect("a count"));
+    // However late it starts or wakes: 100 ms hold 20 releases, and the last one is met late.
+    assert_eq!((ran + missed, ran > 0), (20, true), "{page}");
+    assert!(page.contains(&format!("{ran} releases before the task was ready")), "{page}");
+    assert_eq!(page.contains(&format!("{missed} missed")), missed > 0, "{page}");
 }
 
 #[test]

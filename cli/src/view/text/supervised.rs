@@ -47,9 +47,13 @@ fn head(supervised: &Supervised) -> String {
         Some(priority) => format!("{} {priority}", executive.policy),
         None => executive.policy.clone(),
     };
+    let missed = match executive.missed {
+        0 => String::new(),
+        missed => format!(", {} missed", format::count(missed)),
+    };
     let text = format!(
         "{} · released by {policy}, wait {} · lateness of the releases: median {}, worst {} of \
-         {}",
+         {}{missed}",
         supervised.over,
         executive.wait,
         format::ns(executive.lateness_ns.p50),

@@ -35,7 +35,8 @@ pub(super) struct RunSetup<'s> {
     /// Set once nothing is to be guarded any more.
     pub(super) done: AtomicBool,
     pub(super) aside: CpuMask,
-    pub(super) end: Instant,
+    /// How long releases come, from the first on that can be met.
+    pub(super) duration: Option<Span>,
     pub(super) beats: AtomicU64,
     pub(super) watched: Watched,
 }
@@ -87,11 +88,11 @@ impl RunSetup<'_> {
         ready.blocks.iter().for_each(TaskBlock::touch);
         let session = ThreadSession::enter(ready.thread.cpu, ready.thread.policy());
         let from = many.clock.now();
+        let end = self.duration.map_or(Instant::from_ns(u64::MAX), |duration| from + duration);
         let state = TableState::begin(&table, storage.lend(), from);
         self.watched.arm(process::tid());
-        let ended = state.map_or(Ended::Stopped, |mut state| {
-            many.run(&table, &mut state, self.end, self.stop.flag)
-        });
+        let ended = state
+            .map_or(Ended::Stopped, |mut state| many.run(&table, &mut state, end, self.stop.flag));
         self.watched.disarm();
         let (policy, refused) = (session.policy(), session.refused().to_vec());
         drop(session);

@@ -6,10 +6,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::bucket;
-use punctual_core::clock::Clock;
 use punctual_core::executive::Ended;
 use punctual_core::stats::{Page, View};
-use punctual_core::time::{Instant, Span};
+use punctual_core::time::Span;
 use punctual_core::wait::Strategy;
 use punctual_os::{affinity, signal};
 
@@ -51,13 +50,12 @@ impl Ready {
         let before = affinity::get(0).ok();
         let cpus: Vec<u32> =
             self.blocks.iter().filter_map(|block| block.cpu).chain(self.thread.cpu).collect();
-        let mut clock = MachineClock::best();
-        let end = duration.map_or(Instant::from_ns(u64::MAX), |duration| clock.now() + duration);
+        let clock = MachineClock::best();
         let setup = RunSetup {
             stop,
             done: AtomicBool::new(false),
             aside: aside(&cpus),
-            end,
+            duration,
             beats: AtomicU64::new(0),
             watched: Watched::default(),
         };

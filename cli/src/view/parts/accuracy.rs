@@ -46,7 +46,7 @@ fn errors(of: &AccuracyOutcome) -> Part {
     };
     let caption = "Error of the exit (stamp after it minus target), in ticks: best, median, 95 %, \
                    its period over the offset; ticks per poll; in ns: median, 5 to 95 %";
-    Part::table(caption, &heads, of.rows.iter().map(row).collect())
+    Part::folded(caption, &heads, of.rows.iter().map(row).collect())
 }
 
 /// Where errors repeat with one period though polls take longer, that is the counter's.

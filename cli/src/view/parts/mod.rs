@@ -40,11 +40,11 @@ pub(crate) struct Table {
     pub(crate) brief: Option<Brief>,
 }
 
-/// A part of a table.
+/// A part of a table: what of it a terminal has, as far as there is room.
 pub(crate) struct Brief {
     /// Its first columns.
     pub(crate) columns: usize,
-    /// These rows.
+    /// These rows, each once, the most telling first; they are shown in the order of the table.
     pub(crate) rows: Vec<usize>,
 }
 
@@ -108,5 +108,12 @@ impl Part {
     fn table(caption: &str, heads: &[&str], rows: Vec<Vec<String>>) -> Self {
         let heads = heads.iter().map(|&head| head.to_owned()).collect();
         Self::Table(Table { caption: caption.to_owned(), heads, rows, brief: None })
+    }
+
+    /// The same, of which a terminal has as many rows, from the first on, and columns as fit.
+    fn folded(caption: &str, heads: &[&str], rows: Vec<Vec<String>>) -> Self {
+        let brief = Some(Brief { columns: heads.len(), rows: (0..rows.len()).collect() });
+        let heads = heads.iter().map(|&head| head.to_owned()).collect();
+        Self::Table(Table { caption: caption.to_owned(), heads, rows, brief })
     }
 }

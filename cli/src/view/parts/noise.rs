@@ -46,7 +46,7 @@ fn gaps(noise: &NoiseOutcome, threshold: &str) -> Part {
         ]
     };
     let caption = format!("Gaps of {threshold} or more");
-    Part::table(&caption, &heads, noise.cpus.iter().map(row).collect())
+    Part::folded(&caption, &heads, noise.cpus.iter().map(row).collect())
 }
 
 /// A share that may be very small: `0.031 %`.
@@ -68,7 +68,7 @@ fn lengths(noise: &NoiseOutcome) -> Part {
         cells.extend(row.counts.iter().map(|&count| format::count(count)));
         cells
     });
-    Part::table("Lengths of the gaps", &heads, rows.collect())
+    Part::folded("Lengths of the gaps", &heads, rows.collect())
 }
 
 /// `alone`: no other process could take a CPU.
@@ -113,7 +113,7 @@ fn counted(noise: &NoiseOutcome) -> Part {
     };
     let heads = ["CPU", ">steal", ">interrupts", "most often", ">preempted", ">page faults"];
     let caption = "Kernel counters during the measurement; steal and interrupts include the rests";
-    Part::table(caption, &heads, noise.cpus.iter().map(row).collect())
+    Part::folded(caption, &heads, noise.cpus.iter().map(row).collect())
 }
 
 fn policy(of: &CpuNoise) -> String {

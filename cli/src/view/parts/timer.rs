@@ -6,9 +6,6 @@ use super::{Brief, Part, Shown, Table};
 use crate::format;
 use crate::report::measured::TimerBody;
 
-/// Rows on a terminal.
-const ROWS: usize = 24;
-
 /// The table, and what it is about.
 pub(super) fn shown(body: &TimerBody) -> Shown {
     let of = &body.timer;
@@ -31,7 +28,7 @@ pub(super) fn shown(body: &TimerBody) -> Shown {
         caption: "From the expiry to the time stamp that the waiting thread takes".to_owned(),
         heads: heads.map(str::to_owned).into(),
         rows: of.rows.iter().map(cells).collect(),
-        brief: Some(Brief { columns: 9, rows: brief(of) }),
+        brief: Some(Brief { columns: 9, rows: telling(of) }),
     };
     let parts = vec![Part::Table(table), Part::Words(about(of))];
     Shown { id: "timer", heading: "Lateness of timers", parts }
@@ -57,9 +54,24 @@ fn cells(row: &TimerRow) -> Vec<String> {
     ]
 }
 
-/// The rows that fit.
-fn brief(of: &TimerOutcome) -> Vec<usize> {
-    (0..of.rows.len()).take(ROWS).collect()
+/// All rows, the most telling first: each path with nothing behind it, then with the work that
+/// delays it most, and so on.
+fn telling(of: &TimerOutcome) -> Vec<usize> {
+    let late = |row: &TimerRow| row.lateness_ns.p99.or(row.lateness_ns.max).unwrap_or(0.0);
+    let before = |other: &TimerRow, row: &TimerRow| match row.background.as_str() {
+        "none" => false,
+        _ => other.background == "none" || late(other) > late(row),
+    };
+    let rank = |&at: &usize| {
+        let row = &of.rows[at];
+        let same = |other: &&TimerRow| {
+            (&other.path, &other.store, other.period_ns) == (&row.path, &row.store, row.period_ns)
+        };
+        of.rows.iter().filter(same).filter(|other| before(other, row)).count()
+    };
+    let mut rows: Vec<usize> = (0..of.rows.len()).collect();
+    rows.sort_by_key(rank);
+    rows
 }
 
 fn about(of: &TimerOutcome) -> String {

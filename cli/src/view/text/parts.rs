@@ -6,13 +6,34 @@ use crate::view::parts::{Part, Shown, Table};
 /// Between two columns.
 const GAP: usize = 2;
 
-/// The parts, in order.
-pub(super) fn of(shown: &Shown) -> String {
+/// Lines of a page that is read at once, and rows that a table keeps however long the rest is.
+const LINES: usize = 40;
+const ROWS_MIN: usize = 6;
+
+/// The parts, in order; `others` lines of the page are not theirs. Tables with a brief have as many
+/// rows as fit.
+pub(super) fn of(shown: &Shown, others: usize) -> String {
+    let briefs = shown.parts.iter().filter_map(|part| match part {
+        Part::Table(table) => table.brief.as_ref().map(|brief| brief.rows.len()),
+        Part::Words(_) => None,
+    });
+    let most = briefs.max().unwrap_or(0);
+    let mut page = all(shown, most);
+    let mut rows = most;
+    while rows > ROWS_MIN && others + page.lines().count() > LINES {
+        rows -= 1;
+        page = all(shown, rows);
+    }
+    page
+}
+
+/// The parts, a brief of a table with at most so many rows.
+fn all(shown: &Shown, rows: usize) -> String {
     let mut page = String::new();
     let mut after_table = true;
     for part in &shown.parts {
         match part {
-            Part::Table(of) => page += &brief(of),
+            Part::Table(of) => page += &brief(of, rows),
             Part::Words(words) => {
                 page += if after_table { "\n" } else { "" };
                 page += &(format::wrap(&format!("  {words}"), 4) + "\n");
@@ -23,41 +44,55 @@ pub(super) fn of(shown: &Shown) -> String {
     page
 }
 
-/// A table, or what of it fits a terminal.
-fn brief(of: &Table) -> String {
+/// A table, or what of it fits a terminal: the first of its brief's rows, and as many columns as
+/// one line has.
+fn brief(of: &Table, most: usize) -> String {
     let Some(brief) = &of.brief else { return table(of) };
-    let row = |&at: &usize| of.rows.get(at).map(|row| row.iter().take(brief.columns).cloned());
+    let mut shown: Vec<usize> = brief.rows.iter().take(most).copied().collect();
+    shown.sort_unstable();
+    let rows: Vec<&[String]> = shown.iter().map(|&at| of.rows[at].as_slice()).collect();
+    let widths = widths(&of.heads[..brief.columns], &rows);
+    let columns = pieces(&widths).first().map_or(1, |piece| 1 + piece.len());
     let part = Table {
         caption: of.caption.clone(),
-        heads: of.heads.iter().take(brief.columns).cloned().collect(),
-        rows: brief.rows.iter().filter_map(row).map(Iterator::collect).collect(),
+        heads: of.heads[..columns].to_vec(),
+        rows: rows.iter().map(|row| row.iter().take(columns).cloned().collect()).collect(),
         brief: None,
     };
-    let more = of.rows.len() - part.rows.len();
-    let mut page = table(&part);
-    if more > 0 || brief.columns < of.heads.len() {
-        let rows = match more {
-            0 => "the other columns".to_owned(),
-            1 => "1 more row, and the other columns,".to_owned(),
-            more => format!("{} more rows, and the other columns,", format::count(more as u64)),
-        };
-        let text = format!("  {rows} are in the JSON and its page");
-        page += &(format::wrap(&text, 4) + "\n");
-    }
-    page
+    let (more, narrowed) = (of.rows.len() - part.rows.len(), columns < of.heads.len());
+    let rows = match more {
+        0 => String::new(),
+        1 => "1 more row".to_owned(),
+        more => format!("{} more rows", format::count(more as u64)),
+    };
+    let left_out = match (more, narrowed) {
+        (0, false) => return table(&part),
+        (0, true) => "the other columns are".to_owned(),
+        (1, false) => format!("{rows} is"),
+        (_, false) => format!("{rows} are"),
+        (_, true) => format!("{rows}, and the other columns, are"),
+    };
+    let text = format!("  {left_out} in the JSON and its page");
+    table(&part) + &format::wrap(&text, 4) + "\n"
 }
 
-/// A table; one that is too wide is cut between columns, and each piece has the first one.
-fn table(of: &Table) -> String {
-    let cell = |row: &[String], column: usize| {
-        row.get(column).map(|cell| format::plain(cell)).unwrap_or_default()
-    };
-    let width = |column: usize| {
-        let cells = of.rows.iter().map(|row| cell(row, column).chars().count());
-        let head = of.heads[column].trim_start_matches('>').chars().count();
+/// A cell as a terminal may show it.
+fn cell(row: &[String], column: usize) -> String {
+    row.get(column).map(|cell| format::plain(cell)).unwrap_or_default()
+}
+
+/// How wide each column is.
+fn widths<R: AsRef<[String]>>(heads: &[String], rows: &[R]) -> Vec<usize> {
+    let width = |(column, head): (usize, &String)| {
+        let cells = rows.iter().map(|row| cell(row.as_ref(), column).chars().count());
+        let head = head.trim_start_matches('>').chars().count();
         cells.chain([head]).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..of.heads.len()).map(width).collect();
+    heads.iter().enumerate().map(width).collect()
+}
+
+/// The columns, in pieces that fit beside the first one.
+fn pieces(widths: &[usize]) -> Vec<Vec<usize>> {
     let first = widths.first().copied().unwrap_or(0) + GAP;
     let mut pieces: Vec<Vec<usize>> = Vec::new();
     let mut used = usize::MAX;
@@ -71,6 +106,12 @@ fn table(of: &Table) -> String {
             }
         }
     }
+    pieces
+}
+
+/// A table; one that is too wide is cut between columns, and each piece has the first one.
+fn table(of: &Table) -> String {
+    let widths = widths(&of.heads, &of.rows);
     let line = |row: &dyn Fn(usize) -> String, columns: &[usize]| {
         let mut line = format!("  {:width$}", row(0), width = widths[0]);
         for &column in columns {
@@ -82,7 +123,7 @@ fn table(of: &Table) -> String {
         line.trim_end().to_owned() + "\n"
     };
     let mut page = format!("\n{}\n", format::wrap(&of.caption, 2));
-    for columns in &pieces {
+    for columns in &pieces(&widths) {
         page += &line(&|column| of.heads[column].trim_start_matches('>').to_owned(), columns);
         for row in &of.rows {
             page += &line(&|column| cell(row, column), columns);

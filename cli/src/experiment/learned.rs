@@ -213,6 +213,18 @@ fn write(dir: &std::path::Path, kept: &Kept) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use punctual::RtThread;
+    use punctual_core::time::{Instant, Span};
+    use punctual_core::wait::adaptive::Target;
+    use punctual_core::wait::{Adaptive, PausedSpin, Stalls, Wait};
+    use punctual_lab::load::LoadSpec;
+    use punctual_lab::periodic::{Condition, Stream};
+    use punctual_os::scheduler::SchedPolicy;
+    use punctual_os::usage::Usage;
+    use punctual_testkit::sim::{SimClock, SleepNoise};
+
     use super::*;
 
     fn wait(period_ns: u64, margin_ns: u64) -> KeptWait {
@@ -261,5 +273,87 @@ mod tests {
         assert!(wait(0, 0).known().is_none() && wait(1_000, 20_000).known().is_none());
         let nan = KeptWait { budget: f64::NAN, ..wait(1_000_000, 20_000) };
         assert!(nan.known().is_none());
+    }
+
+    /// What a wait says after so many cycles of 1 ms on a machine whose sleeps come back this late.
+    fn learned(mut wait: Adaptive, cycles: u64, late: impl Iterator<Item = Span>) -> Learned {
+        let mut clock = SimClock::new(Instant::from_ns(1_000_000), late.map(SleepNoise::Late));
+        clock.poll_cost = Span::from_ns(500);
+        let stop = AtomicBool::new(false);
+        for cycle in 2..cycles + 2 {
+            let release = Instant::from_ns(cycle * 1_000_000);
+            wait.until(&mut clock, release, &stop).expect("nobody stops it");
+        }
+        Wait::<SimClock<std::iter::Empty<SleepNoise>>>::status(&wait).learned.expect("it learns")
+    }
+
+    /// A wait that learns, of a loop of 1 ms.
+    fn adaptive() -> Adaptive {
+        Adaptive::new(Target::of(Period::from_ns(1_000_000).expect("positive")))
+    }
+
+    /// A loop of 1 ms on CPU 1, idle and under load.
+    fn plan() -> PeriodicPlan {
+        let condition = |name: &str, load: &str| Condition {
+            name: name.to_owned(),
+            wait: None,
+            loads: LoadSpec::parse_list(load).expect("a load"),
+        };
+        PeriodicPlan {
+            streams: vec![Stream {
+                thread: RtThread::cpu(1).other().with_wait(WaitKind::Adaptive(Target::BUDGET)),
+                period: Period::from_ns(1_000_000).expect("positive"),
+                phase_ns: 0,
+            }],
+            conditions: vec![condition("idle", "none"), condition("cpu", "cpu")],
+            blocks: Vec::new(),
+            housekeeping: Vec::new(),
+            cold: 0,
+        }
+    }
+
+    fn outcome(learned: Learned) -> RunOutcome {
+        RunOutcome {
+            cycles: learned.cycles,
+            missed: 0,
+            unrecorded: 0,
+            stalls: Stalls::default(),
+            cpu_load: 0.1,
+            wall_ns: 1,
+            usage: Usage::default(),
+            policy: SchedPolicy::Other,
+            approach: learned.approach,
+            learned: Some(learned),
+            paused: PausedSpin::default(),
+            resumed: false,
+            steal_ns: None,
+        }
+    }
+
+    #[test]
+    fn what_reached_its_aim_while_idle_is_kept_and_the_next_start_goes_on_from_it() {
+        let quick = || std::iter::repeat(Span::from_us(4));
+        let at_aim = learned(adaptive(), 6_000, quick());
+        assert!(at_aim.reachable && at_aim.phase != LearnPhase::Calibrating, "{at_aim:?}");
+        let learns = learned(adaptive(), 10, quick());
+        assert!(learns.reachable && learns.phase == LearnPhase::Calibrating, "{learns:?}");
+        let hopeless = Learned { reachable: false, ..at_aim };
+        let dir = std::env::temp_dir().join(format!("punctual-kept-{}", std::process::id()));
+        let store = || LearnedStore { dir: Some(dir.clone()), kept: kept(vec![]), relearn: false };
+        for not in [learns, hopeless] {
+            store().keep(&plan(), &[not, at_aim].map(outcome));
+            assert!(!dir.exists(), "{not:?}");
+        }
+        store().keep(&plan(), &[at_aim, hopeless].map(outcome));
+        let read = read(&dir, &kept(vec![])).expect("readable").expect("its own");
+        std::fs::remove_dir_all(&dir).expect("its own");
+        let store = LearnedStore { kept: read, ..store() };
+        let known = store.known();
+        assert_eq!(known.len(), 1);
+        let of = &known[0].learned;
+        assert_eq!((of.approach, of.cycles), (at_aim.approach, at_aim.cycles));
+        let again = learned(adaptive().resume(of), 2, quick());
+        assert_eq!((again.phase, again.cycles), (LearnPhase::Following, 1));
+        assert!(LearnedStore { relearn: true, ..store }.known().is_empty());
     }
 }

@@ -2,7 +2,10 @@
 
 use serde_json::json;
 
-use crate::support::{Dir, json, json_file, measured, punctual, refused, run, stderr, stdout};
+use crate::support::{
+    Dir, json, json_file, measured, punctual, refused, run, settings_of_this_machine, stderr,
+    stdout,
+};
 
 fn periodic(args: &[&str]) -> serde_json::Value {
     let all = ["measure", "periodic", "--duration", "500ms", "--json", "-"];
@@ -150,6 +153,8 @@ fn a_front_has_ways_that_no_cheaper_one_beats() {
 
 #[test]
 fn what_a_wait_learned_is_kept_for_the_next_run_and_checked() {
+    // What is kept holds for one setup of the machine.
+    let _turn = settings_of_this_machine();
     let dir = Dir::new("learned");
     let file = dir.path("punctual").join("learned.json");
     let measured = |more: &[&str]| {
@@ -162,9 +167,8 @@ fn what_a_wait_learned_is_kept_for_the_next_run_and_checked() {
     };
     let (first, _) = measured(&[]);
     assert_eq!(first["approach"]["resumed"], false);
-    // On a machine that others use the aim may be out of reach.
-    let sure = first["approach"]["reachable"] == true;
-    assert_eq!(file.is_file(), sure, "{}", first["approach"]);
+    // On a machine that others use its aim may be out of reach, or it may still learn.
+    assert!(first["approach"]["reachable"] == true || !file.is_file(), "{}", first["approach"]);
     let kept = |period_ns: u64| {
         json!({ "cpu": first["setup"]["cpu"], "period_ns": period_ns, "budget": 0.1, "hop_ns": 0,
             "hops": 0, "margin_ns": 60_000, "late": 5e-4, "cycles": 20_000 })
@@ -188,27 +192,32 @@ fn what_a_wait_learned_is_kept_for_the_next_run_and_checked() {
         assert_eq!(line.filter(|line| line.contains(word)).count(), 1, "{said}");
     }
     let baselines = dir.path("baselines");
-    let name = ["--duration", "300ms", "--baseline", "b", "--baselines"];
-    let out = run(["measure", "periodic"]
-        .iter()
-        .chain(&name)
-        .map(AsRef::as_ref)
-        .chain([baselines.as_os_str()]));
-    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    let baseline = json_file(&baselines.join("b.json"));
-    let digest = |key: &str| baseline[key].as_str().expect("a digest").to_owned();
-    let own = [digest("machine_digest"), digest("setup_digest")];
-    let own = [own[0].as_str(), own[1].as_str()];
-    let write = |waits| {
-        let text = whole(waits, own, baseline["machine_id"].clone()).to_string();
-        std::fs::write(&file, text).expect("writable");
+    // Another program may set the machine up differently between two runs: then it is said so, and
+    // both are done again.
+    let with = |waits: serde_json::Value, more: &[&str]| {
+        let attempt = |_| {
+            let name = ["--duration", "300ms", "--baseline", "b", "--baselines"];
+            let args = ["measure", "periodic"].iter().chain(&name).map(AsRef::as_ref);
+            let out = run(args.chain([baselines.as_os_str()]));
+            assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+            let baseline = json_file(&baselines.join("b.json"));
+            std::fs::remove_dir_all(&baselines).expect("its own");
+            let digest = |key: &str| baseline[key].as_str().expect("a digest").to_owned();
+            let own = [digest("machine_digest"), digest("setup_digest")];
+            let own = [own[0].as_str(), own[1].as_str()];
+            let text = whole(waits.clone(), own, baseline["machine_id"].clone()).to_string();
+            std::fs::write(&file, text).expect("writable");
+            let (ran, said) = measured(more);
+            let same = !said.contains("set up differently");
+            assert!(!same || !said.contains("is ignored"), "{said}");
+            same.then(|| ran["approach"]["resumed"].clone())
+        };
+        (0..10).find_map(attempt).expect("a machine that stays as it is for two seconds")
     };
-    write(json!([kept(1_000_000)]));
-    assert_eq!(measured(&[]).0["approach"]["resumed"], true);
-    write(json!([kept(1_000_000)]));
-    assert_eq!(measured(&["--relearn"]).0["approach"]["resumed"], false);
+    assert_eq!(with(json!([kept(1_000_000)]), &[]), true);
+    assert_eq!(with(json!([kept(1_000_000)]), &["--relearn"]), false);
     // Of another period, and what cannot be true: nothing is known.
-    write(json!([kept(500_000), { "cpu": 0, "period_ns": 0, "budget": 0.1, "hop_ns": 0, "hops": 0,
-        "margin_ns": 0, "late": 0.0, "cycles": 0 }]));
-    assert_eq!(measured(&[]).0["approach"]["resumed"], false);
+    let others = json!([kept(500_000), { "cpu": 0, "period_ns": 0, "budget": 0.1, "hop_ns": 0,
+        "hops": 0, "margin_ns": 0, "late": 0.0, "cycles": 0 }]);
+    assert_eq!(with(others, &[]), false);
 }

@@ -102,6 +102,8 @@ pub mod loops;
 #[doc(hidden)]
 pub mod monitor;
 #[doc(hidden)]
+pub mod named;
+#[doc(hidden)]
 pub mod periodic;
 #[doc(hidden)]
 pub mod process;

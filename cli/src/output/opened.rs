@@ -2,14 +2,14 @@
 //!
 //! A regular file is replaced in one step, once all of it is on the disk; until then the old file
 //! stays and no new one appears. What is not a regular file (a pipe, a device, standard output) is
-//! opened at once and written to directly. A link that the user named is followed; a link in the
-//! place of a name that the program chose is replaced.
+//! opened at once and written to directly. A link that the user named is followed where the kernel
+//! would ([`named`]); a link in the place of a name that the program chose is replaced.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,17 +17,15 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, anyhow, bail};
 use punctual::drain::{BytesWritten, GrowingFile};
+use punctual::named;
 use punctual_os::process;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat, StatxAttributes};
-use rustix::fs::{StatxFlags, fstat, fstatfs, openat, readlinkat, statat, statx};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxAttributes, StatxFlags};
+use rustix::fs::{fstat, openat, statat, statx};
 use rustix::io::Errno;
 
 use super::dir::Dir;
 use super::messages;
 use super::pending::Pending;
-
-/// Links that are followed, as many as the kernel follows (path_resolution(7)).
-const LINKS_MAX: u32 = 40;
 
 /// An output.
 #[derive(Debug)]
@@ -76,7 +74,7 @@ impl Opened {
     /// # Errors
     /// In one line, why it cannot be written.
     pub(crate) fn at(path: &Path) -> Result<Self> {
-        let to = named(path).with_context(|| format!("cannot write {}", path.display()))?;
+        let to = followed(path).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Self { to, path: path.to_owned(), begun: OnceLock::new() })
     }
 
@@ -180,39 +178,13 @@ impl Opened {
 }
 
 /// What the user named: a stream as it is, else the name that its links lead to.
-fn named(path: &Path) -> Result<To> {
-    let is_file = |path: &Path| fs::metadata(path).map_or(true, |there| there.is_file());
+fn followed(path: &Path) -> Result<To> {
     if path.as_os_str().as_bytes().ends_with(b"/") || path.is_dir() {
         bail!("it is a directory");
     }
-    if !is_file(path) {
-        return stream(path);
-    }
-    let mut at = path.to_owned();
-    for _ in 0..=LINKS_MAX {
-        let Some(name) = at.file_name() else { bail!("it is a directory") };
-        let parent = at.parent().unwrap_or(Path::new(""));
-        let dir = Dir::of_named(parent)?;
-        let Some(target) = link(&dir, name)? else {
-            return replaceable(dir, name.to_owned());
-        };
-        // A link in /proc/self/fd is an open file, which has no name to replace.
-        if fstatfs(&dir)?.f_type == PROC_SUPER_MAGIC {
-            return stream(path);
-        }
-        at = parent.join(target);
-    }
-    Err(io::Error::from(Errno::LOOP).into())
-}
-
-/// Where `name` leads, if it is a link.
-fn link(dir: &Dir, name: &OsStr) -> io::Result<Option<PathBuf>> {
-    match readlinkat(dir, name, Vec::new()) {
-        Ok(target) => Ok(Some(OsString::from_vec(target.into_bytes()).into())),
-        // Another kind of file, or none.
-        Err(Errno::INVAL | Errno::NOENT) => Ok(None),
-        Err(why) => Err(why.into()),
-    }
+    let Some(place) = named::place(path)? else { return stream(path) };
+    let Some(name) = place.file_name() else { bail!("it is a directory") };
+    replaceable(Dir::of_named(place.parent().unwrap_or(Path::new("")))?, name.to_owned())
 }
 
 /// What is not a regular file, or is open already. Never truncated.
@@ -222,7 +194,8 @@ fn stream(path: &Path) -> Result<To> {
     Ok(To::Stream(match path.to_str() {
         Some("/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1") => same(io::stdout().as_fd())?,
         Some("/dev/stderr" | "/dev/fd/2" | "/proc/self/fd/2") => same(io::stderr().as_fd())?,
-        _ => OpenOptions::new().append(true).open(path)?,
+        // As one that would create it: only then the kernel judges whose pipe it is.
+        _ => OpenOptions::new().append(true).create(true).open(path)?,
     }))
 }
 
@@ -244,8 +217,10 @@ fn refuse_irreplaceable(dir: &Dir, name: &OsStr, old: &Stat) -> Result<()> {
         FileType::Directory => bail!("it is a directory"),
         // One that may not be written is not replaced either.
         FileType::RegularFile => {
-            let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            openat(dir, name, flags, Mode::empty()).map_err(io::Error::from)?;
+            // As one that would create it: only then the kernel judges whose file it is.
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+            let mode = Mode::RUSR | Mode::WUSR;
+            openat(dir, name, flags | OFlags::CLOEXEC, mode).map_err(io::Error::from)?;
         }
         _ => {}
     }
@@ -265,6 +240,7 @@ fn refuse_irreplaceable(dir: &Dir, name: &OsStr, old: &Stat) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io::Read;
     use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
     use std::process::Command;

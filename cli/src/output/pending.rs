@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use punctual::temporary;
+use punctual::{named, temporary};
 use punctual_os::{lock, process};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::fs::{fchmod, fchown, fstat, openat, renameat, statat, unlinkat};
@@ -39,11 +39,16 @@ pub(super) struct Pending {
 
 impl Pending {
     /// Makes a file in `dir`, with owner and permissions of the regular file `name` where there is
-    /// one.
+    /// one that nobody planted.
     pub(super) fn create(dir: &Dir, name: &OsStr) -> io::Result<Self> {
         sweep(dir);
         let old = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok();
-        let old = old.filter(|old| FileType::from_raw_mode(old.st_mode) == FileType::RegularFile);
+        let around = fstat(dir)?;
+        let around = (around.st_mode, around.st_uid);
+        let old = old.filter(|old| {
+            FileType::from_raw_mode(old.st_mode) == FileType::RegularFile
+                && named::planted("", old.st_uid, around).is_none()
+        });
         let mode = old.as_ref().map_or(MODE, |old| Mode::from_raw_mode(old.st_mode & 0o777));
         for _ in 0..TRIES {
             let pending = match Self::begin(dir, mode) {
@@ -163,6 +168,9 @@ fn is_ours(stat: &Stat) -> bool {
 mod tests {
     use std::fs;
     use std::io::Write;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+
+    use punctual_testkit::skip;
 
     use super::super::testing::Scratch;
     use super::*;
@@ -197,6 +205,26 @@ mod tests {
         assert!(dir.path(&first.temporary).exists());
         drop((first, second));
         assert_eq!(dir.names().len(), before - 1);
+    }
+
+    #[test]
+    fn a_file_that_another_user_planted_lends_neither_owner_nor_permissions() {
+        if !skip::need("root", skip::is_root()) {
+            return;
+        }
+        let dir = Scratch::new("planted-old");
+        let page = dir.path("page");
+        for (mode, is_kept) in [(0o755, true), (0o1777, false)] {
+            fs::set_permissions(dir.path(""), fs::Permissions::from_mode(mode)).expect("ours");
+            fs::write(&page, "theirs").expect("writable");
+            chown(&page, Some(12_345), None).expect("root may");
+            fs::set_permissions(&page, fs::Permissions::from_mode(0o602)).expect("root may");
+            let pending = Pending::create(&dir.dir(), "page".as_ref()).expect("writable");
+            pending.place("page".as_ref()).expect("it takes its place");
+            let found = fs::metadata(&page).expect("there");
+            assert_eq!(found.uid() == 12_345, is_kept, "{mode:o}");
+            assert_eq!(found.mode() & 0o777 == 0o602, is_kept, "{mode:o}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use punctual::named;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat};
 use rustix::fs::{readlinkat, statat};
 use rustix::io::Errno;
@@ -150,6 +151,11 @@ impl<'t> Walk<'t> {
 
     /// Where the link `part` leads.
     fn link(&mut self, part: &OsStr, stat: &Stat, shown: &Path) -> Result<PathBuf> {
+        let around = self.named(fstat(&self.at), shown)?;
+        let link = format!("the symbolic link {}", shown.display());
+        if let Some(why) = named::planted(&link, stat.st_uid, (around.st_mode, around.st_uid)) {
+            bail!(why);
+        }
         if !self.below_named && self.distrusted.is_none() {
             self.distrusted = self.trust.distrusted_link(stat, shown);
         }
@@ -235,6 +241,28 @@ mod tests {
         // Nothing is made before the way to it is trusted.
         assert!(directory(&dir.path("theirs/new/deep"), true, &strict).is_err());
         assert!(!dir.path("theirs/new").exists());
+    }
+
+    #[test]
+    fn a_link_that_another_user_planted_is_refused_for_every_user() {
+        if !skip::need("root", skip::is_root()) {
+            return;
+        }
+        let dir = Scratch::new("walk-planted");
+        fs::create_dir_all(dir.path("ours/below")).expect("writable");
+        symlink("ours", dir.path("link")).expect("free");
+        lchown(dir.path("link"), Some(12_345), None).expect("root may");
+        let named = Trust::of_owners(&[0], &[dir.path("").as_path()]);
+        for (mode, refused) in [(0o777, false), (0o1755, false), (0o1777, true)] {
+            fs::set_permissions(dir.path(""), fs::Permissions::from_mode(mode)).expect("ours");
+            for trust in [&Trust::all(), &named] {
+                for way in ["link", "link/below"] {
+                    let why = why(&dir.path(way), trust);
+                    assert_eq!(why.contains("(uid 12345), in a directory like /tmp"), refused);
+                    assert!(refused || why.is_empty(), "{way}: {mode:o}: {why}");
+                }
+            }
+        }
     }
 
     #[test]

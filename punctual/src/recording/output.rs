@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use punctual_os::lock;
 
 use crate::drain::{BytesWritten, GrowingFile};
-use crate::temporary;
+use crate::{named, temporary};
 
 /// Names that are tried: the program may sweep a new file before it is locked.
 const TRIES: u32 = 16;
@@ -41,12 +41,12 @@ struct Named {
 impl Output {
     /// Creates the file.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
-        if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-            // A directory is refused here.
-            return Ok(Self { file: OpenOptions::new().append(true).open(path)?, named: None });
-        }
         // The file that a link leads to is replaced, not the link.
-        let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let Some(place) = named::place(path)? else {
+            // A directory is refused here.
+            let file = OpenOptions::new().append(true).create(true).open(path)?;
+            return Ok(Self { file, named: None });
+        };
         place.file_name().ok_or(io::ErrorKind::IsADirectory)?;
         for _ in 0..TRIES {
             let random = RandomState::new().build_hasher().finish();

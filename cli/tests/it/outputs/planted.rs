@@ -1,9 +1,12 @@
-//! Links in the place of names that the program chooses: never followed.
+//! Links in the place of names that the program chooses: never followed; in the place of names that
+//! the user chose: followed only where nobody else planted them.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+
+use punctual_testkit::skip;
 
 use super::{names, result, text};
 use crate::support::{Dir, punctual, refused, run, stderr, stdout, until};
@@ -122,6 +125,89 @@ fn results_go_where_their_directory_is_whatever_becomes_of_its_name() {
     let page = fs::read_to_string(away.join("report.html")).expect("there");
     assert!(!page.contains("no samples are beside this result"), "its own samples are drawn");
     victim.is_whole();
+}
+
+/// A user that is not root.
+const STRANGER: u32 = 54_321;
+
+/// Commands that write the file that the user names, each with its options up to the name.
+fn writers(dir: &Dir) -> Vec<Vec<String>> {
+    let made = result(dir, "made");
+    let tree = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/industrial-rt-4cpu");
+    let csv = dir.path("a.csv");
+    let split = |line: &str| -> Vec<String> { line.split(' ').map(str::to_owned).collect() };
+    vec![
+        split(&format!("analyse {} --column lateness:us --json", text(&csv))),
+        split(&format!("report {} --output", text(&made))),
+        split(&format!("export {} --csv --histogram --output", text(&made.join("result.json")))),
+        split("facts --json"),
+        split(&format!("tune check --root {tree} --json")),
+        split(&format!("tune plan --root {tree} --json")),
+        // An hour: it would not come back if it began.
+        split("measure periodic --duration 1h --samples"),
+        split("measure periodic --duration 1h --json"),
+    ]
+}
+
+/// A directory like /tmp, which `owner` has.
+fn like_tmp(dir: &Dir, owner: u32) -> PathBuf {
+    let open = dir.path(&format!("open-{owner}"));
+    fs::create_dir(&open).expect("writable");
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o1777)).expect("ours");
+    chown(&open, Some(owner), None).expect("root may");
+    open
+}
+
+#[test]
+fn what_another_user_planted_in_a_directory_like_tmp_is_no_output() {
+    if !skip::need("root", skip::is_root()) {
+        return;
+    }
+    let dir = Dir::new("planted-named");
+    let victim = Victim(&dir);
+    victim.make();
+    let open = like_tmp(&dir, 0);
+    let (link, file, pipe) = (open.join("link"), open.join("file"), open.join("pipe"));
+    victim.plant(&link);
+    fs::write(&file, "theirs").expect("writable");
+    let mkfifo = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(mkfifo.expect("it starts").success());
+    for planted in [&link, &file, &pipe] {
+        lchown(planted, Some(STRANGER), None).expect("root may");
+    }
+    // A link of our own to theirs leads to theirs.
+    let ours = dir.path("ours");
+    symlink(&link, &ours).expect("free");
+    for args in writers(&dir) {
+        for planted in [&link, &file, &pipe, &ours] {
+            let args = [&args[..], &[text(planted).to_owned()]].concat();
+            let kind = if *planted == link || *planted == ours { "symbolic link" } else { "file" };
+            let why = [kind, "another user (uid 54321)", "name a file in another directory"];
+            refused(&run(&args), &why);
+        }
+    }
+    victim.is_whole();
+    assert_eq!(fs::read_to_string(&file).expect("there"), "theirs");
+    assert_eq!(names(&open), ["file", "link", "pipe"]);
+}
+
+#[test]
+fn a_link_of_the_users_own_or_of_the_directorys_owner_is_followed() {
+    if !skip::need("root", skip::is_root()) {
+        return;
+    }
+    let dir = Dir::new("planted-own");
+    for (around, owner) in [(0, 0), (STRANGER, STRANGER), (STRANGER, 0)] {
+        let open = like_tmp(&dir, around);
+        let (target, link) = (open.join("target"), open.join("link"));
+        symlink("target", &link).expect("free");
+        lchown(&link, Some(owner), None).expect("root may");
+        let out = run(["facts", "--json", text(&link)]);
+        assert_eq!(out.status.code(), Some(0), "{around} {owner}: {}", stderr(&out));
+        let written = fs::read_to_string(&target).expect("where the link leads");
+        assert!(written.starts_with('{') && names(&open) == ["link", "target"]);
+        fs::remove_dir_all(&open).expect("ours");
+    }
 }
 
 #[test]

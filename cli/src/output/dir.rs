@@ -19,6 +19,13 @@ use rustix::io::Errno;
 use super::trust::Trust;
 use super::walk::{self, DIRECTORY};
 
+/// Permissions of a directory that is made, before the umask: who may write into it decides what
+/// every name in it leads to.
+pub(super) const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
+
+/// Permissions of a file that replaces none, before the umask.
+pub(super) const FILE_MODE: Mode = Mode::from_raw_mode(0o664);
+
 /// An open directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Dir {
@@ -65,7 +72,7 @@ impl Dir {
 
     /// Makes a directory in it, which must be new.
     pub(crate) fn make_new(&self, name: &str) -> io::Result<Self> {
-        mkdirat(self, name, Mode::from_raw_mode(0o777))?;
+        mkdirat(self, name, DIRECTORY_MODE)?;
         self.below(name)
     }
 
@@ -74,7 +81,7 @@ impl Dir {
         if name == ".." {
             return Err(io::Error::from(Errno::INVAL));
         }
-        match mkdirat(self, name, Mode::from_raw_mode(0o777)) {
+        match mkdirat(self, name, DIRECTORY_MODE) {
             Ok(()) | Err(Errno::EXIST) => self.below(name),
             Err(why) => Err(why.into()),
         }
@@ -93,7 +100,7 @@ impl Dir {
         let dirs = dirs.split('/').filter(|dir| !dir.is_empty());
         let dir = dirs.map(OsStr::new).try_fold(self.clone(), |dir, name| dir.make_below(name))?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let file = openat(&dir, name, flags | OFlags::CLOEXEC, Mode::from_raw_mode(0o666))?;
+        let file = openat(&dir, name, flags | OFlags::CLOEXEC, FILE_MODE)?;
         File::from(file).write_all(bytes)
     }
 
@@ -104,7 +111,7 @@ impl Dir {
     pub(crate) fn shared(&self, name: &str) -> Result<File> {
         let shown = self.path.join(name);
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = openat(self, name, flags | OFlags::CLOEXEC, Mode::from_raw_mode(0o666));
+        let file = openat(self, name, flags | OFlags::CLOEXEC, FILE_MODE);
         let file = match file {
             Err(Errno::LOOP) => bail!("cannot write {}: it is a symbolic link", shown.display()),
             other => other.map_err(io::Error::from),

@@ -17,13 +17,10 @@ use rustix::fs::{fchmod, fchown, fstat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::dir::Dir;
+use super::dir::{Dir, FILE_MODE};
 
 /// Names that are tried: another process may sweep a new file before it is locked.
 const TRIES: u32 = 16;
-
-/// Permissions of a file that replaces none, before the umask.
-const MODE: Mode = Mode::from_raw_mode(0o666);
 
 /// Entries of a directory that are looked through for files left behind.
 const ENTRIES_MAX: usize = 10_000;
@@ -49,7 +46,7 @@ impl Pending {
             FileType::from_raw_mode(old.st_mode) == FileType::RegularFile
                 && named::planted("", old.st_uid, around).is_none()
         });
-        let mode = old.as_ref().map_or(MODE, |old| Mode::from_raw_mode(old.st_mode & 0o777));
+        let mode = old.as_ref().map_or(FILE_MODE, |old| Mode::from_raw_mode(old.st_mode & 0o777));
         for _ in 0..TRIES {
             let pending = match Self::begin(dir, mode) {
                 Err(why) if why.kind() == io::ErrorKind::AlreadyExists => continue,

@@ -17,6 +17,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, ope
 use rustix::fs::{readlinkat, statat};
 use rustix::io::Errno;
 
+use super::dir::DIRECTORY_MODE;
 use super::trust::Trust;
 
 /// How an open directory is kept: to find names in it, which needs no right to list it.
@@ -89,7 +90,7 @@ fn parts(path: &Path) -> VecDeque<OsString> {
 
 /// Makes a directory; one that another process made meanwhile is as good.
 fn made(at: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
-    match mkdirat(at, name, Mode::from_raw_mode(0o777)) {
+    match mkdirat(at, name, DIRECTORY_MODE) {
         Err(Errno::EXIST) => Ok(()),
         made => made,
     }

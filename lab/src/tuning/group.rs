@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use punctual_os::affinity::{self, CpuMask};
@@ -30,7 +31,7 @@ pub(super) fn read(place: &Path) -> String {
 /// Makes a group, or removes it: its threads go to the group above.
 pub(super) fn write(place: &Path, value: &str) -> io::Result<()> {
     match value {
-        MADE => fs::create_dir(place),
+        MADE => fs::DirBuilder::new().mode(0o755).create(place),
         NONE => remove(place),
         _ => Err(io::ErrorKind::InvalidInput.into()),
     }

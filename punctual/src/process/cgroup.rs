@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -64,7 +65,7 @@ impl Home {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let folder = self.0.join(format!("{PREFIX}{}-{number}", std::process::id()));
-        fs::create_dir(&folder).ok()?;
+        fs::DirBuilder::new().mode(0o755).create(&folder).ok()?;
         let open = |name: &str| File::options().write(true).open(folder.join(name)).ok();
         match (open("cgroup.procs"), open("cgroup.kill")) {
             (Some(procs), Some(kill)) => Some(Cgroup { folder, procs, kill }),

@@ -2,9 +2,9 @@
 //! `--trust-directory` names them.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
-use std::path::Path;
-use std::process::Output;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 use punctual_testkit::skip;
 
@@ -74,6 +74,40 @@ fn a_strangers_directory_is_refused_unless_it_is_trusted() {
     assert!(theirs.join("report.html").is_file() && theirs.join("punctual.1").is_file());
 }
 
+/// Where there is anything that another user could change: the modes of `dir` and all below it.
+fn open_to_others(dir: &Path) -> Vec<(PathBuf, u32)> {
+    let entries = fs::read_dir(dir).expect("readable").map(|entry| entry.expect("there").path());
+    let below = |path: PathBuf| {
+        let found = path.symlink_metadata().expect("there");
+        let writable = if found.is_dir() { 0o022 } else { 0o002 };
+        let own = (found.mode() & writable != 0).then(|| (path.clone(), found.mode()));
+        let deeper = if found.is_dir() { open_to_others(&path) } else { Vec::new() };
+        own.into_iter().chain(deeper)
+    };
+    entries.flat_map(below).collect()
+}
+
+#[test]
+fn what_it_makes_is_no_other_users_to_change_whatever_the_umask() {
+    let dir = Dir::new("umask");
+    let (own, made, state) = (result(&dir, "own"), dir.path("made"), dir.path("made/state"));
+    fs::create_dir(&made).expect("writable");
+    fs::set_permissions(&made, fs::Permissions::from_mode(0o755)).expect("ours");
+    let below = |args: &Vec<String>| args.iter().any(|arg| arg.contains("below"));
+    let chosen = commands(text(&made)).into_iter().filter(|args| below(args));
+    // `check` keeps what waits learned; a second one writes into the directories of the first.
+    let again = chosen.clone().filter(|args| args[0] == "check");
+    let named = ["facts", "--json", text(&made.join("facts.json"))].map(str::to_owned).to_vec();
+    for args in chosen.clone().filter(|args| args[0] != "baseline").chain(again).chain([named]) {
+        let mut command = Command::new("sh");
+        command.args(["-c", "umask 000; exec \"$@\"", "sh"]).arg(punctual().get_program());
+        command.args(with_own(&args, &own)).env("XDG_STATE_HOME", &state);
+        let out = command.output().expect("it starts");
+        assert_eq!(out.status.code(), Some(0), "{args:?}: {}", stderr(&out));
+        assert_eq!(open_to_others(&made), [], "{args:?}");
+    }
+}
+
 fn man_as(user: Option<u32>, dir: &Path) -> Output {
     let mut command = punctual();
     command.arg("man").arg(dir).env_remove("SUDO_UID").env_remove("PKEXEC_UID");
@@ -125,7 +159,7 @@ fn without_root_the_kernel_decides() {
     let open = dir.path("open");
     fs::create_dir(&open).expect("writable");
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("ours");
-    let mut command = std::process::Command::new("setpriv");
+    let mut command = Command::new("setpriv");
     command.args(["--reuid=54321", "--regid=54321", "--clear-groups"]).arg(&program);
     let out = command.arg("man").arg(&open).output().expect("it starts");
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
@@ -134,7 +168,7 @@ fn without_root_the_kernel_decides() {
     let json = open.join("facts.json");
     fs::write(&json, "theirs").expect("writable");
     fs::set_permissions(&json, fs::Permissions::from_mode(0o666)).expect("ours");
-    let mut command = std::process::Command::new("setpriv");
+    let mut command = Command::new("setpriv");
     command.args(["--reuid=54321", "--regid=54321", "--clear-groups"]).arg(&program);
     let out = command.args(["facts", "--json"]).arg(&json).output().expect("it starts");
     refused(&out, &["facts.json", "another user"]);

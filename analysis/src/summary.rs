@@ -28,7 +28,7 @@ pub struct SummaryStats {
     pub p99_9: Option<f64>,
     /// 99.99 % quantile; needs n ≥ 10 000.
     pub p99_99: Option<f64>,
-    /// Largest value, exact.
+    /// Largest value, exact; where values are known only to be at least this, a lower bound.
     pub max: Option<f64>,
 }
 

@@ -213,10 +213,11 @@ impl Campaign {
                 cycles: collector.cycles(),
                 missed: effort.missed,
                 unrecorded: effort.unrecorded,
+                censored: releases.censored,
                 p50_ns: quantile(Probability::P50),
                 p99_ns: quantile(Probability::P99),
                 p99_9_ns: quantile(Probability::P99_9),
-                max_ns: known.histogram().max(),
+                max_ns: releases.stats_of(&known).max.map(|ns| ns as i64),
             };
             if row.cycles + row.missed > 0 {
                 self.rows.push(row.clone());

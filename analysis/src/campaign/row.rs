@@ -32,17 +32,26 @@ pub struct BatchRow {
     pub missed: u64,
     /// Cycles that ran but did not fit in the recorder.
     pub unrecorded: u64,
+    /// Missed releases known only to be at least a period late.
+    #[serde(default)]
+    pub censored: u64,
     /// Median of lateness; of several batches the largest. Null where n is too small.
     pub p50_ns: Option<i64>,
     /// 99 % quantile, likewise.
     pub p99_ns: Option<i64>,
     /// 99.9 % quantile, likewise.
     pub p99_9_ns: Option<i64>,
-    /// Largest lateness.
+    /// Largest lateness; a lower bound where releases are only known to be a period late or cycles
+    /// went unrecorded.
     pub max_ns: Option<i64>,
 }
 
 impl BatchRow {
+    /// Releases whose lateness is not known, which may have been later than `max_ns`.
+    pub fn unknown(&self) -> u64 {
+        self.censored.saturating_add(self.unrecorded)
+    }
+
     /// Merges the row that follows.
     fn add(&mut self, next: &Self) {
         self.to_unix_s = next.to_unix_s;
@@ -50,6 +59,7 @@ impl BatchRow {
         self.cycles += next.cycles;
         self.missed += next.missed;
         self.unrecorded += next.unrecorded;
+        self.censored += next.censored;
         self.p50_ns = self.p50_ns.max(next.p50_ns);
         self.p99_ns = self.p99_ns.max(next.p99_ns);
         self.p99_9_ns = self.p99_9_ns.max(next.p99_9_ns);
@@ -57,7 +67,8 @@ impl BatchRow {
     }
 
     fn is_sound(&self) -> bool {
-        [self.cycles, self.missed, self.unrecorded].iter().all(|&count| count <= 1 << 56)
+        let counts = [self.cycles, self.missed, self.unrecorded, self.censored];
+        counts.iter().all(|&count| count <= 1 << 56)
     }
 }
 

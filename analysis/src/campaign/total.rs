@@ -123,7 +123,12 @@ impl Total {
 
     /// Lateness of all releases.
     pub fn lateness_ns(&self) -> SummaryStats {
-        self.lateness.known().stats_below(self.lateness.unknown())
+        self.lateness.stats()
+    }
+
+    /// Releases whose lateness is not known: the largest is a lower bound where it is not 0.
+    pub fn unknown(&self) -> u64 {
+        self.lateness.unknown()
     }
 
     pub(super) fn lateness(&self) -> &Releases {
@@ -204,7 +209,7 @@ impl Total {
             missed: Some(self.effort.missed),
             censored: self.lateness.censored,
             unrecorded: self.effort.unrecorded,
-            lateness_ns: known.stats_below(self.lateness.unknown()),
+            lateness_ns: self.lateness.stats_of(&known),
             wakes: Wakes::of(
                 &self.lateness.wakes,
                 Some(self.effort.missed.saturating_add(self.effort.unrecorded)),

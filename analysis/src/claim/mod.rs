@@ -71,7 +71,7 @@ const TAIL_SHARE: f64 = 0.1;
 /// their latenesses as far as they are known.
 pub fn claims(tails: &Tails, lateness: &Histogram) -> Vec<Claim> {
     let Some(max) = lateness.max() else { return Vec::new() };
-    let mut claims = vec![largest(tails, lateness.count(), max), none_above(tails, max)];
+    let mut claims = vec![largest(tails, max), none_above(tails, max)];
     claims.extend(thresholds(tails));
     claims.extend(Probability::SUMMARY.into_iter().filter_map(|p| quantile(tails, lateness, p)));
     claims
@@ -128,7 +128,9 @@ fn lost_count(tails: &Tails) -> String {
     }
 }
 
-fn largest(tails: &Tails, n: u64, max: i64) -> Claim {
+/// The largest of all, whose known ones go up to `max`.
+fn largest(tails: &Tails, max: i64) -> Claim {
+    let (n, max) = (tails.n(), max.max(tails.censored_from_ns().unwrap_or(max)));
     let missed = match tails.missed - tails.censored() {
         0 => String::new(),
         missed => format!("; {missed} of them missed releases"),
@@ -137,8 +139,8 @@ fn largest(tails: &Tails, n: u64, max: i64) -> Claim {
         0 => String::new(),
         some => {
             format!(
-                "; {some} more were missed: each was at least a period late and may have been \
-                    later"
+                "; {some} of them missed with no wake after them, at least a period late and \
+                    maybe later"
             )
         }
     };
@@ -146,9 +148,10 @@ fn largest(tails: &Tails, n: u64, max: i64) -> Claim {
         0 => String::new(),
         lost => format!("; {lost} cycles went unrecorded and may have been later"),
     };
+    let at_least = if tails.unknown() > 0 { "at least " } else { "" };
     Claim {
         level: Level::L0,
-        statement: format!("the largest of {n} latenesses was {}", shown(max)),
+        statement: format!("the largest of {n} latenesses was {at_least}{}", shown(max)),
         p: None,
         bound_ns: Some(max as f64),
         confidence: None,

@@ -100,6 +100,7 @@ impl<'a> Prepared<'a> {
             let parts = self.runs.sides[side].iter();
             parts.filter_map(|part| part.series.max_ns).max().map(|ns| ns as f64)
         };
+        let is_open = |side: usize| self.runs.sides[side].iter().any(|part| part.series.is_open());
         let mut comparison = RunComparison {
             name: self.runs.name.to_owned(),
             verdict,
@@ -110,6 +111,8 @@ impl<'a> Prepared<'a> {
             missed_b: sum(1, |part| part.series.missed),
             max_a_ns: max(0),
             max_b_ns: max(1),
+            max_a_open: is_open(0),
+            max_b_open: is_open(1),
             rates,
             quantiles,
         };

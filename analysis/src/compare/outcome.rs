@@ -99,6 +99,12 @@ pub struct RunComparison {
     pub max_a_ns: Option<f64>,
     /// The largest lateness of B.
     pub max_b_ns: Option<f64>,
+    /// Whether releases of A may have been later than that.
+    #[serde(default)]
+    pub max_a_open: bool,
+    /// Whether releases of B may have been.
+    #[serde(default)]
+    pub max_b_open: bool,
     /// Exceedances, thresholds rising.
     pub rates: Vec<RateRatio>,
     /// Quantiles, rising.

@@ -36,7 +36,8 @@ pub struct LatenessSeries {
     pub ordered: bool,
     /// Releases that never ran; they are in the chunks too.
     pub missed: u64,
-    /// The largest lateness that is known, ns.
+    /// The largest lateness that is known, ns; a lower bound where releases are only known to be a
+    /// period late.
     pub max_ns: Option<i64>,
     /// Whether these are the wakes alone, of data that know no releases.
     pub of_wakes: bool,
@@ -90,6 +91,13 @@ impl LatenessSeries {
         let allowed = (1.0 - p) * count(&all) as f64;
         let exceeded = |&&(cell, _): &&(u16, u64)| above(&all, cell) as f64 <= allowed;
         all.iter().find(exceeded).map(|&(cell, _)| bounds_ns(cell).1 - 1)
+    }
+
+    /// Whether some releases may have been later than the largest that is known: they count beyond
+    /// the last bucket.
+    pub(super) fn is_open(&self) -> bool {
+        let beyond = self.chunks.iter().any(|cells| cells.last().is_some_and(|of| of.0 == TOP));
+        beyond && self.max_ns.is_none_or(|ns| cell_of(ns) < TOP)
     }
 
     /// Whether every cell exists and stands in order: what a file contains is checked before use.
@@ -263,7 +271,9 @@ impl Builder {
         let trailing = placement.trailing.iter().flat_map(|end| end.pieces);
         let late_ns = trailing.clone().filter_map(|piece| piece.next_ns());
         let of_gaps = self.max_ns.filter(|_| placement.gaps);
+        let least_ns = (placement.censored > 0).then_some(placement.censored_from_ns);
         let max_ns = late_ns.chain(of_gaps).chain(self.wakes_max_ns).max();
+        let max_ns = max_ns.map(|ns| least_ns.map_or(ns, |least| ns.max(least)));
         let trailing: Cells = trailing.flat_map(cells_of).collect();
         let beyond = (placement.censored > 0).then_some((TOP, placement.censored));
         parts.push([Cells::new(), merged(&sorted(trailing), beyond.as_slice())]);

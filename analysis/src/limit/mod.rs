@@ -96,11 +96,10 @@ impl MetricLimit {
         let bound = self.bound as f64;
         let ok = if self.or_equal { measured <= bound } else { measured < bound };
         if let Some(open) = self.metric.left_open(outcome).filter(|_| ok) {
-            let reason = format!(
-                "{} of the others is {}, but {open} may have been later",
-                self.metric,
-                Span::from_ns(measured.round() as i64),
-            );
+            // What is known of the others is in the largest already.
+            let is = if self.metric == Metric::Max { "is at least" } else { "of the others is" };
+            let shown = Span::from_ns(measured.round() as i64);
+            let reason = format!("{} {is} {shown}, but {open} may have been later", self.metric);
             return judgement(false, Some(measured), reason);
         }
         let relation = match (ok, self.or_equal) {

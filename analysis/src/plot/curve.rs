@@ -29,6 +29,9 @@ pub fn curve(view: &HistogramView, max_ns: Option<f64>) -> Vec<CurvePoint> {
     let (Some(first), Some(max_ns), 1..) = (view.buckets.first(), max_ns, known) else {
         return Vec::new();
     };
+    // Of those that are not known the maximum may say the least that they can have been.
+    let highest_ns = view.buckets.last().filter(|_| view.unknown > 0 && view.overflow == 0);
+    let max_ns = highest_ns.map_or(max_ns, |bucket| max_ns.min(bucket.1 as f64 - 1.0));
     let mut points = vec![CurvePoint { one_in: 1.0, lateness_ns: (first.0 as f64).min(max_ns) }];
     let mut seen = 0u64;
     for &(_, upper, count) in &view.buckets {
@@ -64,6 +67,7 @@ mod tests {
         let points = curve(&view(&known).with_unknown(5), Some(95.0));
         let last = points.last().unwrap();
         assert_eq!((last.one_in, last.lateness_ns), (20.0, 95.0), "5 of 100 may be later");
+        assert_eq!(curve(&view(&known).with_unknown(5), Some(1_000.0)).last(), Some(last));
         let median = points.iter().find(|point| point.one_in >= 2.0).unwrap();
         assert!((49.0..=51.0).contains(&median.lateness_ns), "{median:?}");
     }

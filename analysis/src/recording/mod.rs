@@ -237,7 +237,7 @@ impl Recording {
             missed: Some(missed),
             censored: releases.censored,
             unrecorded,
-            lateness_ns: known.stats_below(releases.unknown()),
+            lateness_ns: releases.stats_of(&known),
             wakes: Wakes::of(&releases.wakes, Some(missed.saturating_add(unrecorded))),
             interval_ns: self.interval.stats(),
             response_ns: response.map(Distribution::stats),

@@ -97,6 +97,14 @@ impl Wakes {
 }
 
 impl RunFigures {
+    /// Releases that the figures of lateness are of: those that ran, those that were missed and
+    /// those that went unrecorded. Cold ones that are left out are not among them.
+    pub fn releases(&self) -> u64 {
+        let view = &self.histogram;
+        let known = view.buckets.iter().map(|bucket| bucket.2);
+        known.fold(view.overflow, u64::saturating_add).saturating_add(self.unknown())
+    }
+
     /// Releases whose lateness is not known, which may have been later than all others.
     pub fn unknown(&self) -> u64 {
         self.censored.saturating_add(self.unrecorded)

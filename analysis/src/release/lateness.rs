@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::walk::StartPlacement;
 use super::{Falling, ReleaseGap};
 use crate::histogram::Histogram;
-use crate::summary::Distribution;
+use crate::summary::{Distribution, SummaryStats};
 
 /// Lateness while a run is collected.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -50,7 +50,8 @@ impl Lateness {
         let mut missed = if placement.gaps { self.gaps } else { Distribution::default() };
         let trailing = placement.trailing.iter().flat_map(|end| end.pieces);
         trailing.for_each(|piece| missed.push_falling(piece));
-        Releases { wakes: self.wakes, missed, censored: placement.censored, unrecorded }
+        let &StartPlacement { censored, censored_from_ns, .. } = placement;
+        Releases { wakes: self.wakes, missed, censored, censored_from_ns, unrecorded }
     }
 }
 
@@ -63,6 +64,9 @@ pub(crate) struct Releases {
     missed: Distribution,
     /// Missed releases that were late by a period at least, and no more is known.
     pub(crate) censored: u64,
+    /// That period, ns; 0 where it is not known.
+    #[serde(default)]
+    censored_from_ns: i64,
     /// Cycles that ran, and nobody knows how late.
     unrecorded: u64,
 }
@@ -72,6 +76,11 @@ impl Releases {
     pub(crate) fn merge(&mut self, other: &Self) {
         self.wakes.merge(&other.wakes);
         self.missed.merge(&other.missed);
+        self.censored_from_ns = match (self.censored, other.censored) {
+            (0, _) => other.censored_from_ns,
+            (_, 0) => self.censored_from_ns,
+            _ => self.censored_from_ns.min(other.censored_from_ns),
+        };
         self.censored = self.censored.saturating_add(other.censored);
         self.unrecorded = self.unrecorded.saturating_add(other.unrecorded);
     }
@@ -81,6 +90,19 @@ impl Releases {
         let mut known = self.wakes.clone();
         known.merge(&self.missed);
         known
+    }
+
+    /// The nine numbers: quantiles count those that are not known as the latest, and the maximum
+    /// is a lower bound where there are such.
+    pub(crate) fn stats(&self) -> SummaryStats {
+        self.stats_of(&self.known())
+    }
+
+    /// The same of what [`Self::known`] gave.
+    pub(crate) fn stats_of(&self, known: &Distribution) -> SummaryStats {
+        let stats = known.stats_below(self.unknown());
+        let least_ns = if self.censored > 0 { self.censored_from_ns as f64 } else { f64::MIN };
+        SummaryStats { max: stats.max.map(|ns| ns.max(least_ns)), ..stats }
     }
 
     /// How many are not known, which may have been later than all others.
@@ -93,6 +115,7 @@ impl Releases {
         let counts = [self.censored, self.unrecorded, self.missed.histogram().count()];
         self.wakes.is_sound()
             && self.missed.is_sound()
+            && self.censored_from_ns >= 0
             && counts.iter().all(|&count| count <= count_max)
     }
 }
@@ -153,7 +176,9 @@ mod tests {
             let mut model = Distribution::default();
             known.iter().for_each(|&ns| model.push(ns));
             prop_assert_eq!(releases.known(), model, "sums and every bucket");
-            let stats = releases.known().stats_below(releases.unknown());
+            let stats = releases.stats();
+            let latest = known.last().copied().into_iter().chain((censored > 0).then_some(period));
+            prop_assert_eq!(stats.max, latest.max().map(|ns| ns as f64));
             let n = known.len() as u64 + censored;
             for p in Probability::SUMMARY {
                 let rank = p.rank(n) as usize - 1;
@@ -173,14 +198,19 @@ mod tests {
     fn what_is_not_known_counts_as_the_latest() {
         let mut lateness = Lateness::default();
         (0..90).for_each(|ns| lateness.push(ns));
-        let lost = StartPlacement { gaps: false, trailing: Vec::new(), censored: 9 };
-        let stats = |releases: &Releases| releases.known().stats_below(releases.unknown());
+        let lost = StartPlacement {
+            gaps: false,
+            trailing: Vec::new(),
+            censored: 9,
+            censored_from_ns: 1_000,
+        };
         let releases = lateness.clone().finish(&lost, 1);
         let wakes = releases.wakes.stats();
-        let all = stats(&releases);
+        let all = releases.stats();
         assert_eq!((all.p50, all.p90, all.p99), (Some(49.0), Some(89.0), None));
-        assert_eq!((all.max, wakes.p90), (Some(89.0), Some(80.0)));
+        assert_eq!((all.max, wakes.max), (Some(1_000.0), Some(89.0)), "a period at least");
+        assert_eq!(wakes.p90, Some(80.0));
         let more = StartPlacement { censored: 10, ..lost };
-        assert_eq!(stats(&lateness.finish(&more, 1)).p90, None, "the 91st of 101 is not known");
+        assert_eq!(lateness.finish(&more, 1).stats().p90, None, "the 91st of 101 is not known");
     }
 }

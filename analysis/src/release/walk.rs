@@ -45,6 +45,8 @@ pub struct StartPlacement {
     pub trailing: Vec<Trailing>,
     /// Missed releases of which only is known that they were late by a period at least.
     pub censored: u64,
+    /// That period, ns; 0 where there is none.
+    pub censored_from_ns: i64,
 }
 
 impl Walk {
@@ -126,15 +128,17 @@ impl Walk {
 
     /// What is known of the releases without a sample: `missed` never ran, `unrecorded` ran.
     pub fn placement(&self, missed: u64, unrecorded: u64) -> StartPlacement {
+        let censored_from_ns = self.spacing_ns;
         if unrecorded > 0 || missed < self.gaps {
-            return StartPlacement { gaps: false, trailing: Vec::new(), censored: missed };
+            let trailing = Vec::new();
+            return StartPlacement { gaps: false, trailing, censored: missed, censored_from_ns };
         }
         let mut ends = self.ends.clone();
         if let Some((sample, lateness_ns)) = self.previous {
             ends.push(sample.cycle, lateness_ns, self.spacing_ns);
         }
         let (trailing, censored) = ends.place(missed - self.gaps, self.spacing_ns);
-        StartPlacement { gaps: true, trailing, censored }
+        StartPlacement { gaps: true, trailing, censored, censored_from_ns }
     }
 }
 

@@ -87,6 +87,7 @@ impl Maker<'_> {
             cycles: outcome.cycles,
             missed: outcome.missed.unwrap_or_default(),
             censored: outcome.censored,
+            unrecorded: outcome.unrecorded,
             lateness_ns: outcome.lateness_ns,
             steal_ns: self.of.runs[self.of.plan.run(number, condition)].steal_ns,
             loads: loads(&self.loads[condition]),

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::shown::{Shown, judged};
+use super::shown::Shown;
 use crate::report::Run;
 use crate::stored::Stored;
 
@@ -81,7 +81,9 @@ pub(super) fn drawn(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
     let mut all: Vec<(usize, usize)> = Vec::new();
     for (result, shown) in results.iter().enumerate() {
         let runs = shown.report.body.runs().iter().enumerate();
-        all.extend(runs.filter(|(_, run)| judged(run) > 0).map(|(run, _)| (result, run)));
+        all.extend(
+            runs.filter(|(_, run)| run.outcome.releases() > 0).map(|(run, _)| (result, run)),
+        );
     }
     if all.len() <= RUNS_DRAWN {
         return (all, Vec::new());
@@ -105,7 +107,7 @@ pub(super) fn drawn(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
 fn overview(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
     let last = |loaded: bool| {
         let of = move |(result, shown): (usize, &Shown)| {
-            let fits = |run: &Run| judged(run) > 0 && is_loaded(run) == loaded;
+            let fits = |run: &Run| run.outcome.releases() > 0 && is_loaded(run) == loaded;
             let run = shown.report.body.runs().iter().rposition(fits)?;
             Some((result, run))
         };

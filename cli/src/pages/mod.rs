@@ -21,7 +21,7 @@ use crate::stored::{SAMPLES, Stored};
 use layout::RUNS_DRAWN;
 pub(crate) use layout::{Line, Panel, Row};
 use samples::FromSamples;
-pub(crate) use shown::{Loaded, Shown, judged};
+pub(crate) use shown::{Loaded, Shown};
 
 /// The most results on one page.
 pub(crate) const RESULTS_MAX: usize = 500;

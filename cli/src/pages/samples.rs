@@ -12,7 +12,7 @@ use punctual_analysis::import::samples::SampleFileReader;
 use punctual_analysis::plot::thinned::{Thinned, Thinner, ThinnerConfig};
 use punctual_core::sample::Flags;
 
-use super::shown::{Loaded, judged};
+use super::shown::Loaded;
 use crate::report::{Report, Run};
 use crate::stored;
 
@@ -78,7 +78,7 @@ pub(super) fn thinned(
         bins: (BINS / drawn).min(BINS_OF_ONE),
         outliers: (OUTLIERS / drawn).min(OUTLIERS_OF_ONE),
         outlier_above_ns: run.outcome.lateness_ns.p99_9.map(|ns| ns as i64),
-        leave_out_cold: judged(run) < run.outcome.cycles,
+        leave_out_cold: recorded(run) < run.outcome.cycles,
     };
     let mut thinners: Vec<Thinner> =
         report.body.runs().iter().map(|run| Thinner::new(bounds(run))).collect();
@@ -100,6 +100,12 @@ pub(super) fn thinned(
         .collect();
     let ended = stored::ended(file.ending(), "the time series is incomplete");
     Ok(FromSamples { series, loaded, notes: ended.into_iter().collect() })
+}
+
+/// The recorded cycles that the figures of a run are of.
+fn recorded(run: &Run) -> u64 {
+    let lost = run.outcome.missed.unwrap_or(0).saturating_add(run.outcome.unrecorded);
+    run.outcome.releases().saturating_sub(lost)
 }
 
 /// The load of a run that counts in another together with others.

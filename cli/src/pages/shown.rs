@@ -1,8 +1,8 @@
-//! One result on a page, and how many of its cycles count there.
+//! One result on a page, and which load ran when.
 
 use punctual_analysis::plot::thinned::Thinned;
 
-use crate::report::{Report, Run};
+use crate::report::Report;
 
 /// A load that ran next to a loop, from one cycle to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,12 +32,6 @@ pub(crate) struct Shown {
     pub(crate) loaded: Vec<Vec<Loaded>>,
     /// Why a time series is missing, or ends early.
     pub(crate) notes: Vec<String>,
-}
-
-/// Cycles behind the figures of a run: those that were judged, cold ones not.
-pub(crate) fn judged(run: &Run) -> u64 {
-    let view = &run.outcome.histogram;
-    view.buckets.iter().map(|bucket| bucket.2).fold(view.overflow, u64::saturating_add)
 }
 
 impl Shown {

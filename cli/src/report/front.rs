@@ -177,6 +177,7 @@ mod tests {
         StrategyRow {
             name: name.to_owned(),
             releases: TURNS * EACH,
+            unknown: 0,
             lateness_ns: punctual_analysis::summary::SummaryStats::default(),
             cpu_load: Some(cpu),
             missed: Some(0),

@@ -93,7 +93,7 @@ pub(crate) fn of_first_wait(runs: &[Run]) -> &[Run] {
 
 /// What was measured, how much was missed and late.
 fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String {
-    let n: u64 = runs.iter().map(|run| run.outcome.lateness.count()).sum();
+    let n: u64 = runs.iter().map(|run| run.outcome.releases()).sum();
     let mut cpus: Vec<String> =
         runs.iter().filter_map(|run| run.setup.cpu).map(|cpu| cpu.to_string()).collect();
     cpus.dedup();
@@ -145,7 +145,9 @@ fn worst(runs: &[&Run], rows: &[&LoadRow]) -> Option<String> {
     let of = |run: &&&Run| run.outcome.lateness_ns.max;
     let run = runs.iter().max_by(|a, b| by(&of(a), &of(b)))?;
     let largest = run.outcome.lateness_ns.max?;
-    let most = format::largest(Some(largest), run.outcome.unknown());
+    // Any of those that are not known may have been the worst of all.
+    let unknown = runs.iter().map(|run| run.outcome.unknown()).fold(0, u64::saturating_add);
+    let most = format::largest(Some(largest), unknown);
     let row = rows.iter().find(|row| row.lateness_ns.max == Some(largest));
     let loaded = runs.iter().any(|run| !run.setup.load.is_empty());
     let known = runs.iter().all(|run| run.setup.wait.is_some());

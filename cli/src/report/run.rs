@@ -191,6 +191,9 @@ pub(crate) struct LoadRow {
     /// Missed releases of which only a lower bound of lateness is known: a period at least.
     #[serde(default)]
     pub(crate) censored: u64,
+    /// Cycles that ran but did not fit in the recorder.
+    #[serde(default)]
+    pub(crate) unrecorded: u64,
     /// Lateness of all releases, as in `runs`.
     pub(crate) lateness_ns: SummaryStats,
     /// Time that the host took from the loop's CPU meanwhile, as in `runs`.
@@ -198,6 +201,14 @@ pub(crate) struct LoadRow {
     pub(crate) steal_ns: Option<u64>,
     /// What it did.
     pub(crate) loads: Vec<Load>,
+}
+
+impl LoadRow {
+    /// The largest lateness, with a sign where it is a lower bound.
+    pub(crate) fn worst(&self) -> String {
+        let unknown = self.censored.saturating_add(self.unrecorded);
+        format::largest(self.lateness_ns.max, unknown)
+    }
 }
 
 /// What loads did, as a report has it.

@@ -18,6 +18,9 @@ pub(crate) struct StrategyRow {
     /// Its releases: those that ran, and those that were missed.
     #[serde(default)]
     pub(crate) releases: u64,
+    /// Those of which only a lower bound of lateness is known: the largest is one then, too.
+    #[serde(default)]
+    pub(crate) unknown: u64,
     /// Lateness of all its releases.
     pub(crate) lateness_ns: SummaryStats,
     /// CPU time of the loop's thread over wall time, in [0, 1].
@@ -56,7 +59,8 @@ pub(crate) fn of(runs: &[Run], beside: &[Option<usize>]) -> Vec<StrategyRow> {
     let quiet = |run: usize| runs.get(run)?.outcome.lateness_ns.p99;
     let row = |(run, beside): (&Run, &Option<usize>)| StrategyRow {
         name: run.setup.wait.clone().unwrap_or_default(),
-        releases: run.outcome.lateness.count(),
+        releases: run.outcome.releases(),
+        unknown: run.outcome.unknown(),
         lateness_ns: run.outcome.lateness_ns.clone(),
         quiet_p99_ns: beside.and_then(quiet),
         cpu_load: run.cpu_load,

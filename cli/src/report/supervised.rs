@@ -41,6 +41,9 @@ pub(crate) struct ExecutiveRow {
     pub(crate) cycles: u64,
     /// Releases that it missed.
     pub(crate) missed: u64,
+    /// Those of which only a lower bound of lateness is known: nothing came after them.
+    #[serde(default)]
+    pub(crate) censored: u64,
     /// post − release: how late a task is released, before it is woken.
     pub(crate) lateness_ns: SummaryStats,
 }
@@ -62,6 +65,9 @@ pub(crate) struct TaskRow {
     pub(crate) cycles: u64,
     /// Releases that never ran while it was registered.
     pub(crate) missed: u64,
+    /// Those of which only a lower bound of lateness is known: no start came after them.
+    #[serde(default)]
+    pub(crate) censored: u64,
     /// start − release.
     pub(crate) lateness_ns: SummaryStats,
     /// Cycles that started later than `start_within`.
@@ -129,6 +135,7 @@ pub(crate) fn of(finished: &Finished, wait: &str, phase_ns: u64) -> Supervised {
             forced,
             cycles: finished.releases.counts.ran,
             missed: finished.releases.counts.missed,
+            censored: finished.releases.counts.censored,
             lateness_ns: stats(&finished.releases),
         },
         tasks: finished.tasks.iter().map(row).collect(),
@@ -159,6 +166,7 @@ fn row(task: &TaskOutcome) -> TaskRow {
         priority: had.and_then(|(_, priority)| priority),
         cycles: counts.ran,
         missed: counts.missed,
+        censored: counts.censored,
         lateness_ns: stats(&task.figures),
         started_late: counts.started_late,
         over_budget: counts.over_budget,

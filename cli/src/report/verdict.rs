@@ -138,7 +138,7 @@ pub(super) fn of(runs: &[Run], question: &Question<'_>) -> Vec<Verdict> {
         let shortest = judged.iter().filter_map(|run| run.setup.period_ns).min();
         let fastest: Vec<&Run> =
             judged.iter().filter(|run| run.setup.period_ns == shortest).copied().collect();
-        let n = fastest.iter().map(|run| run.outcome.lateness.count()).sum();
+        let n = fastest.iter().map(|run| run.outcome.releases()).sum();
         verdicts.extend(stepping(&fastest, n));
     }
     if judged.iter().any(|run| run.load_deaths > 0) {
@@ -240,7 +240,7 @@ fn length_ns(runs: &[&Run]) -> f64 {
     let lengths =
         runs.iter().filter(same).map(|run| match (run.setup.duration_ns, run.setup.period_ns) {
             (Some(ns), _) => ns as f64,
-            (None, Some(period)) => run.outcome.lateness.count() as f64 * period as f64,
+            (None, Some(period)) => run.outcome.releases() as f64 * period as f64,
             (None, None) => 0.0,
         });
     lengths.sum()

@@ -229,7 +229,9 @@ impl Exceedances {
     pub fn counted(mut self, missed: u64) -> Pooled {
         self.close();
         let censored = missed.saturating_sub(self.index.saturating_sub(self.recorded));
-        self.placed(missed, &StartPlacement { gaps: true, trailing: Vec::new(), censored })
+        let censored_from_ns = self.period_ns;
+        let trailing = Vec::new();
+        self.placed(missed, &StartPlacement { gaps: true, trailing, censored, censored_from_ns })
     }
 
     /// Ends the series.

@@ -174,6 +174,11 @@ impl Tails {
         if self.unrecorded > 0 { self.missed } else { self.unplaced.min(self.missed) }
     }
 
+    /// How late each of those was at least, ns; `None` without any.
+    pub(crate) fn censored_from_ns(&self) -> Option<i64> {
+        (self.censored() > 0 && self.unplaced_from_ns < i64::MAX).then_some(self.unplaced_from_ns)
+    }
+
     /// Upper 95 % bound of P(lateness > threshold), adjusted for dependence; `None` for a threshold
     /// that was not watched.
     pub fn p_upper(&self, threshold_ns: i64) -> Option<f64> {

@@ -22,9 +22,11 @@ const TIMES: [(&str, &str, Value); 6] = [
     ("punctual_period_seconds", "Nominal period of the loop.", |run| {
         run.setup.period_ns.map(|ns| ns as f64)
     }),
-    ("punctual_lateness_max_seconds", "Largest lateness of all cycles, exact.", |run| {
-        run.outcome.lateness_ns.max
-    }),
+    (
+        "punctual_lateness_max_seconds",
+        "Largest lateness of all releases; a lower bound where some are not known.",
+        |run| run.outcome.lateness_ns.max,
+    ),
     ("punctual_lateness_min_seconds", "Smallest lateness; negative after an early wake.", |run| {
         run.outcome.lateness_ns.min
     }),

@@ -191,13 +191,13 @@ pub(super) fn line(
         time(row.p50_ns),
         time(row.p99_ns),
         time(row.p99_9_ns),
-        time(row.max_ns),
+        format::largest(row.max_ns.map(|ns| ns as f64), row.unknown()),
         total.cycles(),
         total.effort().missed,
         format::ns(all.p50),
         format::ns(all.p99),
         format::ns(all.p99_9),
-        format::ns(all.max),
+        format::largest(all.max, total.unknown()),
     );
     line.replace('\u{a0}', "")
 }

@@ -3,7 +3,7 @@
 use super::markup::{details, table};
 use super::section::{Section, Source};
 use crate::format;
-use crate::pages::{Page, judged};
+use crate::pages::Page;
 use crate::report::Run;
 
 /// The section; an overview has a table of its own.
@@ -67,7 +67,7 @@ fn row(name: &str, run: &Run) -> Vec<String> {
     let (outcome, lateness) = (&run.outcome, &run.outcome.lateness_ns);
     vec![
         name.to_owned(),
-        format::count(judged(run)),
+        format::count(outcome.releases()),
         format::ns(lateness.p50),
         format::ns(lateness.p99),
         format::ns(lateness.p99_9),

@@ -3,7 +3,7 @@
 use super::markup::{escape, table};
 use super::section::{Section, Source};
 use crate::format;
-use crate::pages::{Shown, judged};
+use crate::pages::Shown;
 use crate::report::Run;
 
 /// The section; none for one or two results.
@@ -49,7 +49,7 @@ fn row(shown: &Shown, run: &Run) -> Vec<String> {
         shown.label.clone(),
         report.envelope.started_at.clone().unwrap_or_else(|| "-".to_owned()),
         run.name.clone(),
-        format::count(judged(run)),
+        format::count(run.outcome.releases()),
         format::ns(lateness.p50),
         format::ns(lateness.p99_9),
         format::largest(lateness.max, run.outcome.unknown()),

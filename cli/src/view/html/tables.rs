@@ -71,7 +71,7 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
                 format::count(row.cycles),
                 format::ns(row.lateness_ns.p50),
                 format::ns(row.lateness_ns.p99_9),
-                format::largest(row.lateness_ns.max, row.censored),
+                row.worst(),
                 format::count(row.missed),
                 row.loads.iter().map(rate).collect::<Vec<_>>().join(" · "),
             ]);

@@ -48,7 +48,7 @@ fn rows(rows: &[StrategyRow]) -> String {
             format::ns(of.p50),
             format::ns(of.p99),
             format::ns(of.p99_9),
-            format::ns(of.max),
+            format::largest(of.max, row.unknown),
             row.cpu_load.map_or_else(|| "-".to_owned(), format::share),
             format::count_or_dash(row.missed),
             format::ns(row.quiet_p99_ns),

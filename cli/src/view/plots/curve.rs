@@ -1,7 +1,7 @@
 //! Percentile curves: how late the latest of x cycles was.
 
 use punctual_analysis::plot::curve::curve;
-use punctual_analysis::summary::SummaryStats;
+use punctual_analysis::recording::RunFigures;
 use punctual_plot::chart::{Chart, ChartSeries, Mark};
 
 use super::axes::{Axes, Size};
@@ -17,7 +17,7 @@ pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Char
         let marks = vec![Mark::Stairs(stairs)];
         ChartSeries { name: line.name.clone(), ink: line.ink, marks }
     };
-    let part = |line: &Line| described(line, &page.run(line).outcome.lateness_ns);
+    let part = |line: &Line| described(line, &page.run(line).outcome);
     Chart {
         title: format!("Percentile curve of lateness: {}", panel.title),
         titled: false,
@@ -30,12 +30,13 @@ pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Char
 }
 
 /// Only what n supports.
-fn described(line: &Line, lateness: &SummaryStats) -> String {
+fn described(line: &Line, outcome: &RunFigures) -> String {
+    let lateness = &outcome.lateness_ns;
     let known = [("half", lateness.p50), ("99 %", lateness.p99), ("99.9 %", lateness.p99_9)];
     let known = known.iter().filter(|(_, ns)| ns.is_some());
     let shares: Vec<String> = known
         .map(|(share, ns)| format!("{share} of cycles at most {} late", format::ns(*ns)))
         .collect();
-    let worst = format::ns(lateness.max);
+    let worst = format::largest(lateness.max, outcome.unknown());
     format!("{}: {}; the worst {worst}.", line.name, shares.join(", "))
 }

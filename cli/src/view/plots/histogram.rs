@@ -5,7 +5,7 @@ use punctual_plot::chart::{Chart, ChartSeries, Mark};
 
 use super::axes::{Axes, Size};
 use crate::format;
-use crate::pages::{Line, Page, Panel, judged};
+use crate::pages::{Line, Page, Panel};
 
 /// The chart of a panel.
 pub(super) fn chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
@@ -56,11 +56,11 @@ fn described(page: &Page, line: &Line) -> String {
         .map(|c| format!("{} ({})", format::ns(Some(c.peak_ns)), format::share(c.share)))
         .collect();
     format!(
-        "{}: {} cycles, half of them at most {} late, the worst {}; {}.{early}{far}",
+        "{}: {} releases, half of them at most {} late, the worst {}; {}.{early}{far}",
         line.name,
-        format::count(judged(run)),
+        format::count(run.outcome.releases()),
         format::ns(run.outcome.lateness_ns.p50),
-        format::ns(run.outcome.lateness_ns.max),
+        format::largest(run.outcome.lateness_ns.max, run.outcome.unknown()),
         match clusters.as_slice() {
             [] => "no separate peaks".to_owned(),
             [one] => format!("one peak, at {one}"),

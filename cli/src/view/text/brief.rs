@@ -100,7 +100,7 @@ fn table(report: &Report) -> String {
         format!("\n{}", head("typical", "1 in 100", "1 in 1000", "worst", "missed", heading));
     for (run, name) in runs.iter().zip(&names) {
         let of = &run.outcome.lateness_ns;
-        let n = format::count(run.outcome.lateness.count());
+        let n = format::count(run.outcome.releases());
         let missed = run.outcome.missed.map_or_else(|| "-".to_owned(), format::count);
         let missed = if has_releases { format!("{missed}/{n}") } else { missed };
         page += &head(

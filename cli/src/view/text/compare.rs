@@ -90,8 +90,8 @@ fn of_run(run: &RunComparison) -> String {
         format::count(run.n_b),
         format::count(run.missed_a),
         format::count(run.missed_b),
-        format::ns(run.max_a_ns),
-        format::ns(run.max_b_ns),
+        format::largest(run.max_a_ns, u64::from(run.max_a_open)),
+        format::largest(run.max_b_ns, u64::from(run.max_b_open)),
     );
     page + &format::wrap(&text, 4) + "\n"
 }

@@ -28,7 +28,7 @@ pub(super) fn page(report: &Report, supervised: &Supervised) -> String {
             format::count(task.restarts),
             format::ns(task.lateness_ns.p50),
             format::ns(task.lateness_ns.p99_9),
-            format::ns(task.lateness_ns.max),
+            format::largest(task.lateness_ns.max, task.censored),
         );
     }
     supervised.tasks.iter().filter_map(notes).for_each(|note| page += &note);
@@ -57,7 +57,7 @@ fn head(supervised: &Supervised) -> String {
         supervised.over,
         executive.wait,
         format::ns(executive.lateness_ns.p50),
-        format::ns(executive.lateness_ns.max),
+        format::largest(executive.lateness_ns.max, executive.censored),
         format::count(executive.cycles),
     );
     format::wrap(&text, 2)

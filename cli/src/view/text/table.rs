@@ -23,7 +23,7 @@ pub(super) fn of(report: &Report) -> String {
         let lateness = imported.map_or(&run.outcome.lateness_ns, |imported| &imported.values_ns);
         let judged = match imported {
             Some(_) => run.outcome.cycles,
-            None => run.outcome.lateness.count(),
+            None => run.outcome.releases(),
         };
         let most = format::largest(lateness.max, run.outcome.unknown());
         let worst = format!("{most} {:>10}", format::count(judged));
@@ -135,10 +135,8 @@ pub(super) fn rows(report: &Report) -> String {
     }
     let worst = |row: &&LoadRow| row.lateness_ns.max.unwrap_or(0.0);
     rows.sort_by(|a, b| worst(b).total_cmp(&worst(a)));
-    let parts: Vec<String> = rows
-        .iter()
-        .map(|row| format!("{} {}", row.load, format::largest(row.lateness_ns.max, row.censored)))
-        .collect();
+    let parts: Vec<String> =
+        rows.iter().map(|row| format!("{} {}", row.load, row.worst())).collect();
     let mut page = format::wrap(&format!("    worst under {}", parts.join(" · ")), 6) + "\n";
     let rates: Vec<String> = rows.iter().flat_map(|row| &row.loads).map(rate).collect();
     page += &(format::wrap(&format!("    the loads ran at {}", rates.join(" · ")), 6) + "\n");

@@ -352,7 +352,8 @@ int punctual_loop_wait(punctual_loop *loop, punctual_cycle *cycle) PUNCTUAL_NOEX
 
 /*
  * Tells the loop to stop, for good: from any thread, and from a signal handler. A loop that spins
- * hears of it at once, one that sleeps at its next wake.
+ * hears of it at once, one that sleeps at its next wake. Releases from now on are none of its run:
+ * what was due before and never ran is missed.
  * Real-time: in loop
  */
 int punctual_loop_stop(punctual_loop *loop) PUNCTUAL_NOEXCEPT;
@@ -714,8 +715,8 @@ int punctual_executive_run(punctual_executive *executive, const punctual_options
 
 /*
  * Tells the executive to stop, for good: from any thread, from a task, and from a signal handler.
- * Takes effect after the task that runs; where all wait, as with a loop. A later run returns 0 at
- * once.
+ * Takes effect after the task that runs; where all wait, as with a loop, of which releases count as
+ * well. A later run returns 0 at once.
  * Real-time: in loop
  */
 int punctual_executive_stop(punctual_executive *executive) PUNCTUAL_NOEXCEPT;

@@ -29,6 +29,7 @@ pub mod releases;
 pub mod ring;
 pub mod sample;
 pub mod stats;
+pub mod stop;
 pub mod table;
 pub mod time;
 pub mod wait;

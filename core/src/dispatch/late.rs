@@ -79,26 +79,27 @@ impl TableState<'_> {
         }
     }
 
-    /// The releases of a task up to `now`, where the loop ends, that never ran and that no cycle
-    /// has counted in its `missed`; they are counted as missed here.
+    /// The releases of a task up to `over`, where the run ends, that never ran and that no cycle
+    /// has counted in its `missed`; they are counted as missed here, and those after it are not.
     ///
     /// # Real-time: in loop
     #[cold]
-    pub fn never_ran(&mut self, table: &Table<'_>, rank: usize, now: Instant) -> Option<Missed> {
-        self.release(table, now);
-        let next = self.paces[rank].next & !UNCOUNTED;
-        let newest = self.released[table.slots[rank].run as usize];
-        // What was released ahead of time, and is still to come, is not missed.
-        let passed = newest.cycle + u64::from(newest.at_ns <= now.as_ns());
-        let waiting = if self.ready.has(rank) { passed.saturating_sub(next) } else { 0 };
-        let counters = &mut self.counters[rank];
-        counters.missed += waiting;
-        let uncounted = core::mem::take(&mut counters.uncounted);
-        self.paces[rank].next = next + waiting;
-        self.ready.remove(rank);
-        let (first, count) = (next - uncounted, uncounted + waiting);
+    pub fn never_ran(&mut self, table: &Table<'_>, rank: usize, over: Instant) -> Option<Missed> {
+        self.release(table, over);
         let period = table.classes[table.slots[rank].class as usize].period;
         let releases = Releases::new(self.release_of(table, rank, 0), period);
+        let next = self.paces[rank].next & !UNCOUNTED;
+        let uncounted = core::mem::take(&mut self.counters[rank].uncounted);
+        let first = next - uncounted;
+        let newest = self.released[table.slots[rank].run as usize].cycle;
+        // What was released ahead of time, or while a task ran past the end, is not missed.
+        let due = releases.released(over).min(newest + 1).max(first);
+        let end = if self.ready.has(rank) { due } else { due.min(next) };
+        let counters = &mut self.counters[rank];
+        counters.missed = (counters.missed + end).saturating_sub(next);
+        self.paces[rank].next = end;
+        self.ready.remove(rank);
+        let count = end - first;
         (count > 0).then_some(Missed { releases, first, count })
     }
 

@@ -12,6 +12,7 @@ use super::schedule::Schedule;
 use crate::clock::Clock;
 use crate::dispatch::{Decision, Job, Overruns, TableState};
 use crate::stats::Missed;
+use crate::stop::StopRequest;
 use crate::table::{OnOverrun, Table};
 use crate::time::{Instant, Span};
 use crate::wait::Wait;
@@ -96,7 +97,7 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
         table: &Table<'_>,
         state: &mut TableState<'_>,
         end: Instant,
-        stop: &AtomicBool,
+        stop: &impl StopRequest,
     ) -> Ended {
         self.obey(&mut Schedule::of_table(table, state), end, stop)
     }
@@ -108,36 +109,41 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
         &mut self,
         schedule: &mut Schedule<'_, '_>,
         end: Instant,
-        stop: &AtomicBool,
+        stop: &impl StopRequest,
     ) -> Ended {
         schedule.end(end);
-        let ended = match schedule.kind() {
-            (false, _) => self.turns::<false, true>(schedule, end, stop),
-            (true, false) => self.turns::<true, false>(schedule, end, stop),
-            (true, true) => self.turns::<true, true>(schedule, end, stop),
+        let flag = stop.flag();
+        let (ended, awaited) = match schedule.kind() {
+            (false, _) => self.turns::<false, true>(schedule, end, flag),
+            (true, false) => self.turns::<true, false>(schedule, end, flag),
+            (true, true) => self.turns::<true, true>(schedule, end, flag),
         };
-        self.never_ran(schedule);
+        // What is due after the stop is no release of the run.
+        let before = awaited.map(|release| release - Span::from_ns(1));
+        let over = stop.requested_on(&mut self.clock).or(before);
+        let over = over.unwrap_or_else(|| self.clock.now());
+        self.never_ran_by(schedule, over);
         ended
     }
 
     /// The loop of [`Many::obey`] for one kind of schedule ([`Schedule::kind`]): a table alone does
-    /// not pay for calendars.
+    /// not pay for calendars. Why it is over, and where a stop came while it waited, for what.
     #[inline]
     fn turns<const UNITS: bool, const TASKS: bool>(
         &mut self,
         schedule: &mut Schedule<'_, '_>,
         end: Instant,
         stop: &AtomicBool,
-    ) -> Ended {
+    ) -> (Ended, Option<Instant>) {
         let mut now = self.clock.now();
         loop {
             now = match self.turn::<UNITS, TASKS>(schedule, now, stop, black_box(true)) {
-                After::Idle(until) if until >= end => return Ended::Finished,
+                After::Idle(until) if until >= end => return (Ended::Finished, None),
                 After::Idle(until) => match self.wait::<UNITS, TASKS>(schedule, until, stop) {
-                    Some(wake) => wake,
-                    None => return Ended::Stopped,
+                    Some(wake) if !stop.load(Ordering::Relaxed) => wake,
+                    _ => return (Ended::Stopped, Some(until)),
                 },
-                After::Over(ended) => return ended,
+                After::Over(ended) => return (ended, None),
             };
         }
     }
@@ -149,9 +155,14 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
     #[cold]
     pub fn never_ran(&mut self, schedule: &mut Schedule<'_, '_>) {
         let now = self.clock.now();
+        self.never_ran_by(schedule, now);
+    }
+
+    /// The same for those up to `over`, where the run was over.
+    fn never_ran_by(&mut self, schedule: &mut Schedule<'_, '_>, over: Instant) {
         for rank in 0..schedule.ranks() {
-            if let Some(missed) = schedule.never_ran(rank, now) {
-                self.observe.never_ran(rank, missed, now);
+            if let Some(missed) = schedule.never_ran(rank, over) {
+                self.observe.never_ran(rank, missed, over);
             }
         }
     }

@@ -271,15 +271,15 @@ impl<'r, 's> Schedule<'r, 's> {
         self.first + self.tasks.as_ref().map_or(0, |(table, _)| table.tasks())
     }
 
-    /// The releases of the task of this rank up to `now`, where the loop ends, that never ran and
+    /// The releases of the task of this rank up to `over`, where the run ends, that never ran and
     /// that no cycle counted. None where the loop goes on after a change.
-    pub(super) fn never_ran(&mut self, rank: usize, now: Instant) -> Option<Missed> {
+    pub(super) fn never_ran(&mut self, rank: usize, over: Instant) -> Option<Missed> {
         if self.left() {
             return None;
         }
         match (&mut self.tasks, &mut self.units) {
             (Some((table, state)), _) if rank >= self.first => {
-                state.never_ran(table, rank - self.first, now)
+                state.never_ran(table, rank - self.first, over)
             }
             (_, Some((calendar, state))) => state.never_ran(calendar, rank),
             _ => None,

@@ -79,6 +79,10 @@ impl<S: AsRef<Shared>, C: Clock> Clock for Following<S, C> {
         self.map.grid(wake)
     }
 
+    fn at_monotonic(&mut self, at: Instant) -> Option<Instant> {
+        Some(self.map.grid(self.clock.at_monotonic(at)?))
+    }
+
     #[inline]
     fn relax(&mut self) {
         self.clock.relax();

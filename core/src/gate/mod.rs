@@ -9,7 +9,7 @@
 //! that passed are missed, and so are those that pass while the body runs. A missed release never
 //! runs later, and the loop keeps its phase.
 
-use core::sync::atomic::AtomicBool;
+use core::sync::atomic::Ordering;
 
 use crate::clock::Clock;
 use crate::dispatch::{Job, Overruns};
@@ -17,6 +17,7 @@ use crate::executive::Ended;
 use crate::executive::many::{Cycle, Observe};
 use crate::releases::Releases;
 use crate::stats::Missed;
+use crate::stop::StopRequest;
 use crate::time::{Instant, Span};
 use crate::wait::Wait;
 
@@ -81,7 +82,7 @@ impl<C: Clock, W: Wait<C>, O: Observe> Gate<C, W, O> {
     ///
     /// # Real-time: in loop, waits
     #[inline]
-    pub fn wait(&mut self, stop: &AtomicBool) -> Result<Cycle<'static>, Ended> {
+    pub fn wait(&mut self, stop: &impl StopRequest) -> Result<Cycle<'static>, Ended> {
         if self.last.is_some() {
             let finish = self.clock.poll();
             self.observe_end(finish);
@@ -92,12 +93,21 @@ impl<C: Clock, W: Wait<C>, O: Observe> Gate<C, W, O> {
         }
         let n = self.next;
         if n >= self.end {
-            return Err(self.ended(Ended::Finished));
+            let now = self.clock.now();
+            return Err(self.ended(Ended::Finished, now));
         }
         let release = self.releases.release(n);
-        let Some(wake) = self.wait.until(&mut self.clock, release, stop) else {
-            return Err(self.ended(Ended::Stopped));
+        let Some(wake) = self.wait.until(&mut self.clock, release, stop.flag()) else {
+            // A wait looks at its release first: that one was still to come.
+            let at = stop.requested_on(&mut self.clock).unwrap_or(release - Span::from_ns(1));
+            return Err(self.ended(Ended::Stopped, at));
         };
+        if stop.flag().load(Ordering::Relaxed)
+            && let Some(at) = stop.requested_on(&mut self.clock).filter(|&at| at < release)
+        {
+            // It was slept for when the stop was requested.
+            return Err(self.ended(Ended::Stopped, at));
+        }
         let mut following = n + 1;
         let mut next = self.releases.release(following);
         if wake >= next {
@@ -124,7 +134,7 @@ impl<C: Clock, W: Wait<C>, O: Observe> Gate<C, W, O> {
     /// measures.
     ///
     /// # Real-time: in loop, waits
-    pub fn run(&mut self, stop: &AtomicBool) -> Ended {
+    pub fn run(&mut self, stop: &impl StopRequest) -> Ended {
         loop {
             if let Err(ended) = self.wait(stop) {
                 return ended;
@@ -132,14 +142,17 @@ impl<C: Clock, W: Wait<C>, O: Observe> Gate<C, W, O> {
         }
     }
 
-    /// Gives the observer the cycle that ran up to now, and what passed since: for the end of a
-    /// loop that breaks off. Does nothing where [`Gate::wait`] has returned an end.
+    /// Gives the observer the cycle that ran up to now, and what passed since, up to `stop` where
+    /// that was requested: for the end of a loop that breaks off. Does nothing where
+    /// [`Gate::wait`] has returned an end.
     ///
     /// # Real-time: in loop
-    pub fn finish(&mut self) {
+    pub fn finish(&mut self, stop: &impl StopRequest) {
         if self.last.is_some() {
             self.count();
-            let _why = self.ended(Ended::Stopped);
+            let now = self.clock.now();
+            let at = stop.requested_on(&mut self.clock).unwrap_or(now);
+            let _why = self.ended(Ended::Stopped, at);
         }
     }
 
@@ -171,16 +184,15 @@ impl<C: Clock, W: Wait<C>, O: Observe> Gate<C, W, O> {
         }
     }
 
-    /// Gives the observer what passed since the last cycle and is missed.
+    /// Gives the observer what passed since the last cycle up to `at`, and is missed.
     #[cold]
-    fn ended(&mut self, ended: Ended) -> Ended {
-        let now = self.clock.now();
-        let released = self.releases.released(now).min(self.end).max(self.next);
+    fn ended(&mut self, ended: Ended, at: Instant) -> Ended {
         let first = self.last.map_or(self.next, |last| last + 1);
-        let count = released - first.min(released);
+        let released = self.releases.released(at).min(self.end).max(first);
+        let count = released - first;
         if count > 0 {
             let missed = Missed { releases: self.releases, first, count };
-            self.observe.never_ran(0, missed, now);
+            self.observe.never_ran(0, missed, at);
         }
         (self.next, self.last) = (released, None);
         ended

@@ -6,9 +6,10 @@ use std::vec::Vec;
 use super::*;
 use crate::bucket::{self, Place};
 use crate::stats::{Page, PageKind, View, WORDS};
+use crate::stop::StopFlag;
 use crate::time::Period;
 use core::cell::Cell;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicBool, AtomicU64};
 
 /// A clock that the test moves on.
 #[derive(Clone, Copy)]
@@ -25,6 +26,9 @@ impl Clock for Now<'_> {
     fn wake(&mut self) -> Instant {
         self.now()
     }
+    fn at_monotonic(&mut self, at: Instant) -> Option<Instant> {
+        Some(at)
+    }
     fn relax(&mut self) {}
 }
 
@@ -35,7 +39,7 @@ impl<'c, I: Iterator<Item = u64>> Wait<Now<'c>> for Late<'c, I> {
     fn until(&mut self, _: &mut Now<'c>, release: Instant, stop: &AtomicBool) -> Option<Instant> {
         let at = self.0.get().max(release.as_ns()) + self.1.next().unwrap_or(0);
         self.0.set(at);
-        let stopped = stop.load(core::sync::atomic::Ordering::Relaxed);
+        let stopped = stop.load(Ordering::Relaxed);
         (!stopped).then_some(Instant::from_ns(at))
     }
 }
@@ -80,7 +84,7 @@ fn every_release_counts_once_whatever_stalls_and_overruns() {
         let mut random = Random(seed);
         let period = Period::from_ns(50 + random.below(2_000)).expect("in range");
         let releases = Releases::aligned(Instant::from_ns(5_000), period, random.below(40));
-        let (now, stop) = (Cell::new(4_900), AtomicBool::new(false));
+        let (now, stop) = (Cell::new(4_900), StopFlag::default());
         let words: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
         let page = Page::new(&words, PageKind::Lateness).expect("large enough");
         let mut stalls = Random(seed ^ 77);
@@ -90,7 +94,7 @@ fn every_release_counts_once_whatever_stalls_and_overruns() {
         let first = random.below(5);
         let mut gate = Gate::new(Now(&now), Late(&now, script), page, releases, first)
             .until(releases.release(first + 500));
-        let (mut starts, mut counted, mut last) = (BTreeMap::new(), 0, None);
+        let (mut starts, mut counted, mut last, mut over) = (BTreeMap::new(), 0, None, None);
         let ended = loop {
             let cycle = match gate.wait(&stop) {
                 Ok(cycle) => cycle,
@@ -107,10 +111,12 @@ fn every_release_counts_once_whatever_stalls_and_overruns() {
             let body = if random.below(12) == 0 { random.below(90_000) } else { random.below(30) };
             now.set(now.get() + body);
             if seed % 2 == 1 && starts.len() > 8 {
-                stop.store(true, core::sync::atomic::Ordering::Relaxed);
+                stop.request(Instant::from_ns(now.get()));
+                over.get_or_insert(now.get());
             }
         };
-        let over_ns = now.get();
+        // What is due after a stop is no release of the run.
+        let over_ns = over.unwrap_or(now.get());
         let end = releases.released(Instant::from_ns(over_ns)).min(first + 500);
         ends[usize::from(ended == Ended::Stopped)] += 1;
         let (all, censored) = by_definition(&releases, &starts, (first, end), over_ns);

@@ -219,6 +219,11 @@ impl Clock for Anchored {
     }
 
     #[inline]
+    fn at_monotonic(&mut self, at: Instant) -> Option<Instant> {
+        Some(at)
+    }
+
+    #[inline]
     fn relax(&mut self) {
         cycles::relax();
     }

@@ -45,6 +45,11 @@ impl Clock for Vdso {
     }
 
     #[inline]
+    fn at_monotonic(&mut self, at: Instant) -> Option<Instant> {
+        Some(at)
+    }
+
+    #[inline]
     fn relax(&mut self) {
         punctual_os::cycles::relax();
     }
@@ -176,6 +181,11 @@ impl Clock for MachineClock {
             Self::Counter(clock) => clock.wake(),
             Self::Vdso(clock, _) => clock.wake(),
         }
+    }
+
+    #[inline]
+    fn at_monotonic(&mut self, at: Instant) -> Option<Instant> {
+        Some(at)
     }
 
     #[inline]

@@ -5,7 +5,11 @@
 use std::sync::Arc;
 #[expect(clippy::disallowed_types, reason = "set once, when all ends")]
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+
+use punctual_core::stop::{StopFlag, StopRequest};
+use punctual_core::time::Instant;
+use punctual_os::clock::{ClockId, now_ns};
 
 use crate::summary::End;
 
@@ -15,7 +19,8 @@ pub struct StopHandle(pub(super) Arc<Ending>);
 
 impl StopHandle {
     /// Ends the executive: at once where it spins, at its next wake where it sleeps, and where a
-    /// task runs when that returns. Stays so.
+    /// task runs when that returns. Stays so. Releases from now on are none of its run:
+    /// what was due before and never ran is missed.
     ///
     /// # Real-time: in loop
     pub fn stop(&self) {
@@ -35,19 +40,19 @@ impl StopHandle {
 #[expect(clippy::disallowed_types, reason = "set once, when all ends")]
 pub(super) struct Ending {
     /// What all loops look at.
-    pub(super) stop: AtomicBool,
+    pub(super) stop: StopFlag,
     why: OnceLock<End>,
 }
 
 impl Ending {
     /// Stops all, for no other reason than that somebody wants it.
     pub(super) fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop.request(Instant::from_ns(now_ns(ClockId::Monotonic)));
     }
 
     /// Whether all are to stop.
     pub(super) fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.flag().load(Ordering::Relaxed)
     }
 
     /// Everything ends because of this; what was said first stays.

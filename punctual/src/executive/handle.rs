@@ -39,7 +39,8 @@ impl fmt::Debug for Handle<'_> {
 
 impl<'env> Handle<'env> {
     /// Ends the executive: at once where it spins, at its next wake where it sleeps, and where a
-    /// task runs when that returns. Stays so. May be called in a signal handler.
+    /// task runs when that returns. Stays so. Releases from now on are none of its run:
+    /// what was due before and never ran is missed. May be called in a signal handler.
     ///
     /// # Real-time: in loop
     pub fn stop(&self) {

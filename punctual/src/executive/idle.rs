@@ -94,6 +94,7 @@ impl<C: Clock> Wait<C> for Filling<'_, '_> {
 
 #[cfg(test)]
 mod tests {
+    use punctual_core::stop::StopRequest;
     use punctual_core::wait::Sleep;
 
     use super::*;
@@ -128,7 +129,7 @@ mod tests {
         let mut filling = Filling { wait, idle, counts: &counts, ending: &ending };
         let release = Instant::from_ns(until_us * 1_000);
         let mut clock = Made(&time);
-        let _near = filling.near(&mut clock, release, &ending.stop);
+        let _near = filling.near(&mut clock, release, ending.stop.flag());
         let (ran, over) = counts.read();
         (ran, over, time.load(Ordering::Relaxed) / 1_000)
     }

@@ -14,6 +14,7 @@ use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual_core::executive::paced::{Distances, Paced};
 use punctual_core::executive::schedule::Schedule;
 use punctual_core::stats::Page;
+use punctual_core::stop::StopRequest;
 use punctual_core::time::Instant;
 use punctual_core::wait::Strategy;
 use punctual_os::futex::{self, Scope};
@@ -114,13 +115,13 @@ impl ThreadTask {
         let (ending, period) = (only.ending, self.task.period);
         let mut paced = Paced {
             clock,
-            pacer: || wait(&ending.stop),
+            pacer: || wait(ending.stop.flag()),
             tasks: only,
             observe: Distances::new(page),
             period,
             budget_ns: self.task.budget_ns.unwrap_or(u64::MAX),
         };
-        if paced.run(&ending.stop) == Ended::Stopped {
+        if paced.run(ending.stop.flag()) == Ended::Stopped {
             ending.stop();
         }
     }

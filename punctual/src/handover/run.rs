@@ -3,7 +3,7 @@
 //! In the executive's thread. Never allocates, never frees, never waits but for releases: what is
 //! no longer needed stays in the place that the change came in.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::calendar::{CalendarPosition, CalendarState, TaskProgress, UnitTable};
 use punctual_core::clock::Clock;
@@ -12,6 +12,7 @@ use punctual_core::executive::Ended;
 use punctual_core::executive::many::{Dispatch, Many, Observe};
 use punctual_core::executive::schedule::Schedule;
 use punctual_core::releases::Releases;
+use punctual_core::stop::StopRequest;
 use punctual_core::table::Table;
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Wait;
@@ -24,13 +25,13 @@ const NEVER: Span = Span::from_ns(i64::MAX);
 
 /// When a run of the loop ends, and what may end it.
 #[derive(Clone, Copy, Debug)]
-pub struct LoopRun<'s> {
+pub struct LoopRun<'s, S> {
     /// The first release is at or after this instant, as given to [`RunningPlan::new`].
     pub from: Instant,
     /// Releases at or after this instant do not run.
     pub end: Instant,
     /// Ends it.
-    pub stop: &'s AtomicBool,
+    pub stop: &'s S,
     /// Counts the moments in which there was nothing to do: progress for a watchdog, at least
     /// every [`LOOK`] while tasks return.
     pub turns: &'s AtomicU64,
@@ -71,7 +72,7 @@ impl<B> Handover<B> {
         &self,
         many: &mut Many<C, W, D, O>,
         running: &mut RunningPlan,
-        run: &LoopRun<'_>,
+        run: &LoopRun<'_, impl StopRequest>,
     ) -> Ended
     where
         C: Clock,
@@ -91,7 +92,7 @@ impl<B> Handover<B> {
         many: &mut Many<C, W, D, O>,
         running: &mut RunningPlan,
         mut units: Option<RunningUnits<'_>>,
-        run: &LoopRun<'_>,
+        run: &LoopRun<'_, impl StopRequest>,
     ) -> Ended
     where
         C: Clock,
@@ -115,7 +116,7 @@ impl<B> Handover<B> {
         many: &mut Many<C, W, D, O>,
         running: &mut RunningPlan,
         units: Option<&mut RunningUnits<'_>>,
-        run: &LoopRun<'_>,
+        run: &LoopRun<'_, impl StopRequest>,
     ) -> Option<Ended>
     where
         C: Clock,

@@ -5,8 +5,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use punctual_core::time::Span;
+use punctual_core::stop::{StopFlag, StopRequest};
+use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Stalls;
+use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process;
 
 use crate::monitor::{Force, Shows, Watchdog, Watched};
@@ -20,7 +22,7 @@ pub struct Control {
 /// What a loop shares.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    pub(super) stop: AtomicBool,
+    pub(super) stop: StopFlag,
     pub(super) watched: Watched,
     stalls: AtomicU64,
     longest_stall_ns: AtomicU64,
@@ -32,7 +34,7 @@ impl Shows for Shared {
         &self.watched
     }
 
-    fn stop(&self) -> &AtomicBool {
+    fn stop(&self) -> &impl StopRequest {
         &self.stop
     }
 }
@@ -67,7 +69,7 @@ impl Control {
     /// # Real-time: in loop
     #[inline]
     pub fn flag(&self) -> &AtomicBool {
-        &self.shared.stop
+        self.shared.stop.flag()
     }
 
     /// Has the calling thread watched from now on, if there is a [`super::Watchdog`].
@@ -110,18 +112,19 @@ impl Control {
 /// For everybody else.
 impl Control {
     /// Ends the loop: its wait gives `None`, at once where it spins, at its next wake where it
-    /// sleeps. Stays so. May be called in a signal handler.
+    /// sleeps. Stays so. Releases from now on are none of its run: what was due before and never
+    /// ran is missed. May be called in a signal handler.
     ///
     /// # Real-time: in loop
     pub fn stop(&self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.stop.request(Instant::from_ns(now_ns(ClockId::Monotonic)));
     }
 
     /// Whether `stop` was called.
     ///
     /// # Real-time: in loop
     pub fn stopped(&self) -> bool {
-        self.shared.stop.load(Ordering::Relaxed)
+        self.shared.stop.flag().load(Ordering::Relaxed)
     }
 
     /// Gaps inside spins; each number is whole, and they may be one cycle apart.

@@ -21,7 +21,8 @@ pub struct LoopHandle {
 
 impl LoopHandle {
     /// Ends the loop: its wait gives `None`, at once where it spins, at its next wake where it
-    /// sleeps. Stays so. May be called in a signal handler.
+    /// sleeps. Stays so. Releases from now on are none of its run: what was due before and never
+    /// ran is missed. May be called in a signal handler.
     ///
     /// # Real-time: in loop
     pub fn stop(&self) {

@@ -136,14 +136,14 @@ impl<C: Clock> Loop<C> {
         }
         // A wait that need not sleep looks at its release before it looks at the flag.
         if self.handle.stopped() {
-            self.gate.finish();
+            self.gate.finish(&self.handle.control.shared.stop);
             return None;
         }
         let stalls = Wait::<C>::take_stalls(&mut self.gate.wait);
         if stalls.count > 0 {
             self.handle.control.stalled(stalls);
         }
-        let cycle = self.gate.wait(self.handle.control.flag());
+        let cycle = self.gate.wait(&self.handle.control.shared.stop);
         self.handle.control.beat();
         cycle.map_err(|ended| self.finished = ended == Ended::Finished).ok()
     }
@@ -210,7 +210,7 @@ impl<C: Clock> Loop<C> {
     ///
     /// # Real-time: setup only
     pub fn finish(mut self) -> Summary {
-        self.gate.finish();
+        self.gate.finish(&self.handle.control.shared.stop);
         self.handle.control.disarm();
         let end = match self.handle.forced() {
             Some(force) => force.into(),
@@ -242,7 +242,7 @@ impl<C: Clock> Loop<C> {
 impl<C: Clock> Drop for Loop<C> {
     fn drop(&mut self) {
         // Also where the body panicked: its cycle has run.
-        self.gate.finish();
+        self.gate.finish(&self.handle.control.shared.stop);
         self.handle.control.disarm();
     }
 }

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 use punctual_core::executive::cancel::Token;
+use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Span};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
@@ -46,7 +47,7 @@ impl<P: Fn() -> u64> Monitor<'_, P> {
     pub(crate) fn run(
         self,
         mut now: impl FnMut() -> Instant,
-        stop: &AtomicBool,
+        stop: &impl StopRequest,
         done: &AtomicBool,
         mut also: impl FnMut(),
     ) {
@@ -62,7 +63,7 @@ impl<P: Fn() -> u64> Monitor<'_, P> {
             let _interrupted = sleep_until_ns((last + tick).as_ns());
             let monotonic = Instant::from_ns(now_ns(ClockId::Monotonic));
             if monotonic - looked >= progress::TICK {
-                progress::look(loops, &mut idle, monotonic - looked, stop);
+                progress::look(loops, &mut idle, (monotonic, monotonic - looked), stop);
                 looked = monotonic;
             }
             if !seldom {
@@ -88,7 +89,11 @@ impl<P: Fn() -> u64> Monitor<'_, P> {
 /// demoted to SCHED_OTHER; if not, another one kept it from running, and all are.
 ///
 /// # Real-time: reader side
-pub fn watch<P: Fn() -> u64>(loops: &[Progress<'_, P>], stop: &AtomicBool, done: &AtomicBool) {
+pub fn watch<P: Fn() -> u64>(
+    loops: &[Progress<'_, P>],
+    stop: &impl StopRequest,
+    done: &AtomicBool,
+) {
     let cancels = &AtomicBool::new(false);
     let monitor = Monitor { loops, guards: &mut [], tokens: &[], cancels };
     monitor.run(|| Instant::from_ns(now_ns(ClockId::Monotonic)), stop, done, || ());
@@ -107,7 +112,7 @@ pub(crate) trait Shows: Send + Sync + 'static {
     /// Its progress.
     fn watched(&self) -> &Watched;
     /// What stops it.
-    fn stop(&self) -> &AtomicBool;
+    fn stop(&self) -> &impl StopRequest;
 }
 
 /// The monitor of one loop in its caller's thread: a thread that ends when this is dropped.

@@ -4,9 +4,10 @@
 //! thread to SCHED_OTHER and sets its stop flag. On a machine with one CPU the kernel's real-time
 //! throttling has to let it run.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use punctual_core::time::Span;
+use punctual_core::stop::StopRequest;
+use punctual_core::time::{Instant, Span};
 use punctual_os::clock::thread_cpu_ns;
 use punctual_os::scheduler::{self, SchedPolicy};
 
@@ -150,14 +151,14 @@ impl Idle {
     }
 }
 
-/// One look at `charges`, `elapsed` after the last one. When one gets nowhere for longer than its
-/// bound, it is marked as ended and `stop` is set, for all. If it used the CPU for half of that
-/// time it is demoted to SCHED_OTHER; if not, another one kept it from running, and all are.
+/// One look at `charges`, at `now`, `elapsed` after the last one. When one gets nowhere for longer
+/// than its bound, it is marked as ended and `stop` is set, for all. If it used the CPU for half of
+/// that time it is demoted to SCHED_OTHER; if not, another one kept it from running, and all are.
 pub(super) fn look<P: Fn() -> u64>(
     charges: &[Progress<'_, P>],
     idle: &mut [Idle],
-    elapsed: Span,
-    stop: &AtomicBool,
+    (now, elapsed): (Instant, Span),
+    stop: &impl StopRequest,
 ) {
     for (charge, idle) in charges.iter().zip(idle) {
         let tid = charge.watched.thread();
@@ -177,13 +178,15 @@ pub(super) fn look<P: Fn() -> u64>(
                 Force::Starved
             };
             charge.watched.end(force);
-            stop.store(true, Ordering::Relaxed);
+            stop.request(now);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use punctual_testkit::skip;
 
     use super::super::watch;

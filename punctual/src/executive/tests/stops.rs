@@ -1,0 +1,140 @@
+//! Ways to stop an executive: what was due before it ran or was missed, and nothing else counts.
+
+#[expect(clippy::disallowed_types, reason = "set once, before the loop begins")]
+use std::sync::OnceLock;
+
+use punctual_core::clock::Clock;
+use punctual_core::time::{Instant, Span};
+
+use super::*;
+
+/// A simulated clock, and an executive that is stopped when it passes an instant.
+#[derive(Clone, Default)]
+#[expect(clippy::disallowed_types, reason = "set once, before the loop begins")]
+struct Simulated {
+    now_ns: Arc<AtomicU64>,
+    /// 0 for none.
+    stop_ns: Arc<AtomicU64>,
+    stop: Arc<OnceLock<StopHandle>>,
+}
+
+impl Simulated {
+    fn pass(&self, to: Instant) {
+        self.now_ns.fetch_max(to.as_ns(), Ordering::Relaxed);
+        let stop_ns = self.stop_ns.load(Ordering::Relaxed);
+        if stop_ns != 0
+            && stop_ns <= to.as_ns()
+            && let Some(stop) = self.stop.get()
+        {
+            stop.stop();
+        }
+    }
+}
+
+impl Clock for Simulated {
+    fn now(&mut self) -> Instant {
+        Instant::from_ns(self.now_ns.load(Ordering::Relaxed))
+    }
+    fn poll(&mut self) -> Instant {
+        let to = self.now() + Span::from_us(1);
+        self.pass(to);
+        to
+    }
+    fn sleep_until(&mut self, at: Instant) {
+        self.pass(at);
+    }
+    fn wake(&mut self) -> Instant {
+        self.now()
+    }
+    fn relax(&mut self) {}
+}
+
+/// How an executive ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Handle,
+    Flow,
+    Panic,
+}
+
+fn ordinary(wait: WaitPolicy) -> RtThread {
+    RtThread::any().other().wait(wait).lock_memory(false).hold_idle_states(false)
+}
+
+/// What one task of 20 Hz did that is stopped 5 ms after its fourth release or by its fourth cycle.
+fn simulated(wait: WaitPolicy, way: Way) -> Summary {
+    let (clock, mut cycles) = (Simulated::default(), 0);
+    clock.now_ns.store(1_000_000_001, Ordering::Relaxed);
+    let stop_ns = Arc::clone(&clock.stop_ns);
+    let set = Arc::clone(&clock.stop);
+    let (plan, _) = Executive::builder()
+        .clock(clock)
+        .thread(ordinary(wait))
+        .task(task("a", 50_000), |cycle: &mut Cycle<'_>| {
+            cycles += 1;
+            if cycles < 4 {
+                return Flow::Continue;
+            }
+            match way {
+                Way::Flow => return Flow::Stop,
+                Way::Panic => panic!("the fourth cycle"),
+                Way::Handle => stop_ns.store(cycle.release.as_ns() + 5_000_000, Ordering::Relaxed),
+            }
+            Flow::Continue
+        })
+        .build()
+        .expect("fine");
+    assert!(set.set(plan.stop_handle()).is_ok());
+    plan.run().expect("it starts")
+}
+
+#[test]
+fn a_stop_in_a_sleep_misses_nothing_however_it_waits() {
+    let waits = [
+        WaitPolicy::sleep(),
+        WaitPolicy::fixed(Duration::from_micros(100)),
+        WaitPolicy::fixed(ms(1)),
+        WaitPolicy::rearm(None),
+        WaitPolicy::adaptive(),
+        WaitPolicy::spin(),
+    ];
+    for wait in waits {
+        for way in [Way::Handle, Way::Flow, Way::Panic] {
+            let summary = simulated(wait, way);
+            let Counts { ran, missed, censored, .. } = stats(&summary, "a").counts;
+            assert_eq!((ran, missed, censored), (4, 0, 0), "{wait:?} {way:?}: {summary}");
+        }
+    }
+}
+
+/// On the machine's clock: how many releases were due is between two readings of it.
+#[test]
+fn a_clean_stop_counts_the_releases_before_it() {
+    for wait in [WaitPolicy::sleep(), WaitPolicy::fixed(Duration::from_micros(100))] {
+        for placement in [Placement::inline(), Placement::thread(ordinary(wait))] {
+            let first_ns = Arc::new(AtomicU64::new(0));
+            let first = Arc::clone(&first_ns);
+            let (plan, ids) = Executive::builder()
+                .thread(ordinary(wait).fifo(2))
+                .phase(Phase::Zero)
+                .task(task("a", 40_000).placed(placement), move |cycle: &mut Cycle<'_>| {
+                    let ns = cycle.release.as_ns() - cycle.missed * 40_000_000;
+                    let _later =
+                        first.compare_exchange(0, ns, Ordering::Relaxed, Ordering::Relaxed);
+                })
+                .build()
+                .expect("fine");
+            let running = plan.start().expect("it starts");
+            while running.counts(ids[0]).expect("its own").ran < 3 {
+                std::thread::yield_now();
+            }
+            let due = |now_ns: u64| (now_ns - first_ns.load(Ordering::Relaxed)) / 40_000_000 + 1;
+            let before = due(now_ns(ClockId::Monotonic));
+            running.stop();
+            let after = due(now_ns(ClockId::Monotonic));
+            let summary = running.join().expect("it ran");
+            let Counts { ran, missed, .. } = stats(&summary, "a").counts;
+            assert!((before..=after).contains(&(ran + missed)), "{before} to {after}: {summary}");
+        }
+    }
+}

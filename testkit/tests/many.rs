@@ -1,7 +1,7 @@
 //! The loop of many tasks in a simulated clock: order, lateness, overruns, stops.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual::periodic::{Offset, OnOverrun, Periodic, Task};
 use punctual_core::clock::Clock;
@@ -11,7 +11,7 @@ use punctual_core::executive::cancel::Token;
 use punctual_core::executive::cancelling::Cancelling;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
 use punctual_core::executive::schedule::Schedule;
-use punctual_core::stats::Missed;
+use punctual_core::stats::{Missed, Page, PageKind, View, WORDS};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Sleep;
 use punctual_testkit::sim::{SimClock, SleepNoise};
@@ -232,4 +232,50 @@ fn after_a_panic_the_releases_that_never_ran_can_still_be_observed() {
     assert_eq!(many.observe.0, [(0, 5, 4)], "cycle 4 began, 5 to 8 passed");
     many.never_ran(&mut schedule);
     assert_eq!(many.observe.0.len(), 1, "once");
+}
+
+/// Of `policy`, a task that waits behind the first cycle of another for 950 ns; by rank what ran
+/// and what was missed, and the largest lateness.
+fn behind_a_hog(policy: OnOverrun, stop_at: Option<(usize, u64)>) -> (Ended, [(u64, u64, i64); 2]) {
+    let hog = Task::every("hog", Period::ratio(100_000, 1).expect("in range"));
+    let all = Periodic::new().task(task("a", 100).on_overrun(policy).priority(1));
+    let plan = all.task(hog.phase(Offset::At(0)).priority(2)).build().expect("a plan");
+    let table = plan.table(Instant::from_ns(0));
+    let mut storage = plan.storage();
+    let (now, from) = (Cell::new(99_950), Instant::from_ns(99_950));
+    let mut state = TableState::begin(&table, storage.lend(), from).expect("its own storage");
+    let words: Vec<_> = (0..2 * WORDS).map(|_| AtomicU64::new(0)).collect();
+    let mut pages: Vec<_> = words
+        .chunks(WORDS)
+        .map(|words| Page::new(words, PageKind::Lateness).expect("large enough"))
+        .collect();
+    let long = vec![((0, 1), 950)];
+    let mut many = Many {
+        clock: Shared(&now, SimClock::new(from, Vec::new().into_iter())),
+        wait: Sleep,
+        tasks: Script { now: &now, long, seen: Vec::new(), stop_at },
+        observe: &mut pages[..],
+    };
+    let end = Instant::from_ns(101_500);
+    let ended = many.run(&table, &mut state, end, &AtomicBool::new(false));
+    let counts = [0, 1].map(|rank| {
+        let page = View::open(&words[rank * WORDS..][..WORDS]).expect("a page").counts();
+        let counters = state.counters(rank);
+        assert_eq!((counters.ran, counters.missed), (page.ran, page.missed), "{rank}");
+        (page.ran, page.missed, page.max.map_or(0, Span::as_ns))
+    });
+    (ended, counts)
+}
+
+#[test]
+fn a_release_over_which_everything_ends_is_missed_with_the_others() {
+    // 10 releases passed while the hog ran; the oldest one is 950 ns late.
+    let all = (0, 10, 950);
+    let (ended, [_, behind]) = behind_a_hog(OnOverrun::Stop, None);
+    assert_eq!((ended, behind), (Ended::Overran(1), all));
+    let (ended, [_, behind]) = behind_a_hog(OnOverrun::Stop, Some((0, 1)));
+    assert_eq!((ended, behind), (Ended::Stopped, all));
+    // The others go on.
+    let (ended, [_, behind]) = behind_a_hog(OnOverrun::Skip, None);
+    assert_eq!((ended, behind), (Ended::Finished, (6, 9, 950)));
 }

@@ -2,6 +2,7 @@
 //!
 //! For the calendar's state, which has one a task in its caller's storage. Pure.
 
+use crate::dispatch::Job;
 use crate::table::OnOverrun;
 
 /// What a task of a calendar did so far.
@@ -53,6 +54,12 @@ impl TaskProgress {
     #[inline]
     pub(super) fn is_done(&self, frame: u64) -> bool {
         !self.unfinished && self.next > frame
+    }
+
+    /// The cycle of `job` never ran: it is missed, and nobody has counted what it would have.
+    pub(super) fn refuse(&mut self, job: &Job) {
+        self.counters.missed += 1;
+        self.uncounted += job.missed + 1;
     }
 
     /// The cycle of a unit that starts in `frame`: the next one, or the one that took a break.

@@ -90,6 +90,17 @@ impl<'s> CalendarState<'s> {
         self.last = end - Span::from_ns(1);
     }
 
+    /// Takes note that the cycle of `job` never ran, because the loop ends over it: it is missed,
+    /// and no cycle has counted those that were missed before it.
+    ///
+    /// # Real-time: in loop
+    #[cold]
+    pub fn refuse(&mut self, job: &Job) {
+        if let Some(progress) = self.tasks.get_mut(job.rank) {
+            progress.refuse(job);
+        }
+    }
+
     /// The frames that a task missed since its last cycle, where the loop ends.
     ///
     /// # Real-time: in loop

@@ -69,13 +69,15 @@ impl TableState<'_> {
         (Released { cycle, at_ns, next_ns, period }, missed, passed)
     }
 
-    /// Takes note that the cycle of `job` never ran, because the loop ends over it: it is missed.
+    /// Takes note that the cycle of `job` never ran, because the loop ends over it: it is missed,
+    /// and no cycle has counted those that were missed before it.
     ///
     /// # Real-time: in loop
     #[cold]
     pub fn refuse(&mut self, job: &Job) {
         if let Some(counters) = self.counters.get_mut(job.rank) {
             counters.missed += 1;
+            counters.uncounted += job.missed + 1;
         }
     }
 

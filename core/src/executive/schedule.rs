@@ -260,9 +260,12 @@ impl<'r, 's> Schedule<'r, 's> {
     /// Takes note that `job` never ran, because the loop ends over it.
     #[cold]
     pub(super) fn refuse(&mut self, job: &Job) {
-        if let (Some((_, state)), Some(rank)) = (&mut self.tasks, job.rank.checked_sub(self.first))
-        {
-            state.refuse(&Job { rank, ..*job });
+        match (&mut self.tasks, &mut self.units) {
+            (Some((_, state)), _) if job.rank >= self.first => {
+                state.refuse(&Job { rank: job.rank - self.first, ..*job });
+            }
+            (_, Some((_, state))) => state.refuse(job),
+            _ => {}
         }
     }
 

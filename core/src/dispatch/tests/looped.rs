@@ -134,7 +134,9 @@ fn agree_in_loop(tasks: &[Task], seed: u64, end: u64) -> u64 {
                     let twice = |cycle| world.model.at(rank, cycle + 1) <= now;
                     let due = unrun.is_ok_and(|job| job.0 == rank && twice(job.1));
                     assert!(due, "{unrun:?}");
+                    // It never ran, and what it would have counted nobody did.
                     world.model.missed[rank] += 1;
+                    world.model.uncounted[rank] += 1 + unrun.map_or(0, |job| job.4);
                 }
             }
             Ended::Stopped => panic!("it was not stopped"),

@@ -3,13 +3,17 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use punctual::periodic::{Offset, Periodic, Task};
+use punctual::calendar::{CalendarBuilder, Unit};
+use punctual::periodic::{Offset, OnOverrun, Periodic, Task};
 use punctual::wait_policy::WaitKind;
+use punctual_core::calendar::CalendarState;
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::{Job, Overruns, TableState};
 use punctual_core::executive::Ended;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
+use punctual_core::executive::schedule::Schedule;
 use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
 use punctual_core::stats::Missed;
@@ -192,6 +196,79 @@ fn a_task_that_stops_it_does_so_at_its_end() {
             // At the end of the first cycle of all.
             let right = [due(FIRST_NS + work_ns, 1), due(FIRST_NS + work_ns, 2)];
             assert_eq!(many(wait, &stop, with), right, "{wait:?} {with:?}");
+        }
+    }
+}
+
+/// How a calendar ends: by a stop at an instant, or before one; or by a body, the nth that runs.
+#[derive(Clone, Copy, Debug)]
+enum UnitsEnd {
+    Stop(u64),
+    Before(u64),
+    Flow(usize),
+}
+
+/// Bodies of which each fifth overruns.
+struct Overrunning<'w> {
+    work: Work<'w, StopFlag>,
+    long_ns: u64,
+    ran: usize,
+    last: Option<usize>,
+}
+
+impl Dispatch for Overrunning<'_> {
+    fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
+        self.ran += 1;
+        self.work.ns = if self.ran.is_multiple_of(5) { self.long_ns } else { 10_000 };
+        let _flow = self.work.run(rank, cycle);
+        if self.last == Some(self.ran) { Flow::Stop } else { Flow::Continue }
+    }
+}
+
+/// A calendar of two units, at 100 and 500 us of a frame of the period; what was counted of each
+/// and what was due when it was over.
+fn units(end: UnitsEnd, long_ns: u64, policy: OnOverrun) -> ([u64; 2], [u64; 2]) {
+    let unit = |name: &str, us| {
+        Unit::new(name, Duration::from_micros(100)).at(Duration::from_micros(us)).on_overrun(policy)
+    };
+    let all = CalendarBuilder::new(period()).unit(unit("a", 100)).unit(unit("b", 500));
+    let plan = all.build().expect("a plan");
+    let table = plan.calendar(Instant::from_ns(0));
+    let (mut storage, now, stop) = (plan.storage(), Cell::new(FIRST_NS), StopFlag::default());
+    let from = Instant::from_ns(FIRST_NS);
+    let mut state = CalendarState::begin(&table, &mut storage, from).expect("its own storage");
+    let (at_ns, before_ns, last) = match end {
+        UnitsEnd::Stop(at_ns) => (at_ns, u64::MAX, None),
+        UnitsEnd::Before(end_ns) => (u64::MAX, end_ns, None),
+        UnitsEnd::Flow(last) => (u64::MAX, u64::MAX, Some(last)),
+    };
+    let clock = || Stopping { now: &now, stop: &stop, at_ns, late_ns: 0, related: true };
+    let work = Work { clock: clock(), ns: 0, stops: false };
+    let mut many = Many {
+        clock: clock(),
+        wait: WaitKind::Sleep.strategy(period(), || Span::from_us(3)),
+        tasks: Overrunning { work, long_ns, ran: 0, last },
+        observe: Tally::default(),
+    };
+    let mut schedule = Schedule::of_calendar(&table, &mut state);
+    let _why = many.obey(&mut schedule, Instant::from_ns(before_ns), &stop);
+    many.observe.of(1);
+    let over_ns = now.get().min(at_ns).min(before_ns - 1);
+    let due = |ready_ns| (over_ns + PERIOD_NS - FIRST_NS).saturating_sub(ready_ns) / PERIOD_NS;
+    let counted = [0, 1].map(|rank| many.observe.0[rank].0 + many.observe.0[rank].1);
+    (counted, [due(100_000), due(500_000)])
+}
+
+#[test]
+fn each_place_of_a_calendar_ran_or_was_missed_however_it_ends() {
+    for policy in [OnOverrun::Skip, OnOverrun::Terminate, OnOverrun::Stop] {
+        for long_ns in [10_000, 99_000, 450_000, 900_000, 1_600_000, 3_000_000, 25_000_000] {
+            let at = (0..10u64).flat_map(|n| stops().map(move |ns| ns + n * PERIOD_NS / 3));
+            let ends = at.flat_map(|ns| [UnitsEnd::Stop(ns), UnitsEnd::Before(ns)]);
+            for end in ends.chain((1..20).map(UnitsEnd::Flow)) {
+                let (counted, due) = units(end, long_ns, policy);
+                assert_eq!(counted, due, "{end:?}, {long_ns} ns, {policy:?}");
+            }
         }
     }
 }

@@ -62,6 +62,16 @@ impl TaskProgress {
         self.uncounted += job.missed + 1;
     }
 
+    /// The run ends, and the frames from `due` on are none of it. The frames missed that no cycle
+    /// has counted: the first, and how many.
+    pub(super) fn end(&mut self, due: u64) -> (u64, u64) {
+        let first = self.next - core::mem::take(&mut self.uncounted);
+        let end = due.max(first);
+        self.counters.missed = (self.counters.missed + end).saturating_sub(self.next);
+        self.next = end;
+        (first, end - first)
+    }
+
     /// The cycle of a unit that starts in `frame`: the next one, or the one that took a break.
     #[inline]
     pub(super) fn begin(&mut self, frame: u64, policy: OnOverrun) {

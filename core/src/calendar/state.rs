@@ -19,7 +19,8 @@ use crate::time::{Instant, Span};
 /// What changes while a calendar runs.
 #[derive(Debug)]
 pub struct CalendarState<'s> {
-    /// The last instant at which a unit is ready.
+    /// The first and the last instant at which a unit is ready.
+    from: Instant,
     last: Instant,
     /// The frame of the next unit, its start, ns, and the unit.
     frame: u64,
@@ -33,6 +34,7 @@ pub struct CalendarState<'s> {
 /// Where a state is in its calendar, for [`CalendarState::resume`].
 #[derive(Clone, Copy, Debug)]
 pub struct CalendarPosition {
+    from: Instant,
     frame: u64,
     start_ns: u64,
     at: usize,
@@ -59,7 +61,7 @@ impl<'s> CalendarState<'s> {
             tasks[unit.task as usize].next = frame;
         }
         let last = Instant::from_ns(u64::MAX);
-        let mut state = Self { last, frame, start_ns, at, running: (0, 0), tasks };
+        let mut state = Self { from, last, frame, start_ns, at, running: (0, 0), tasks };
         if at == calendar.units() {
             state.enter(calendar, frame + 1);
         }
@@ -70,17 +72,17 @@ impl<'s> CalendarState<'s> {
     ///
     /// # Real-time: in loop
     pub fn position(&self) -> CalendarPosition {
-        let Self { frame, start_ns, at, .. } = *self;
-        CalendarPosition { frame, start_ns, at }
+        let Self { from, frame, start_ns, at, .. } = *self;
+        CalendarPosition { from, frame, start_ns, at }
     }
 
     /// The state that an earlier one was at `position`, in the storage that it left.
     ///
     /// # Real-time: in loop
     pub fn resume(storage: &'s mut [TaskProgress], position: CalendarPosition) -> Self {
-        let CalendarPosition { frame, start_ns, at } = position;
+        let CalendarPosition { from, frame, start_ns, at } = position;
         let last = Instant::from_ns(u64::MAX);
-        Self { last, frame, start_ns, at, running: (0, 0), tasks: storage }
+        Self { from, last, frame, start_ns, at, running: (0, 0), tasks: storage }
     }
 
     /// Units that are ready at or after `end` do not run: an overloaded calendar ends too.
@@ -101,18 +103,38 @@ impl<'s> CalendarState<'s> {
         }
     }
 
-    /// The frames that a task missed since its last cycle, where the loop ends.
+    /// The frames that a task missed since its last cycle up to `over`, where the run ends: those in
+    /// which it had a place by then.
     ///
     /// # Real-time: in loop
     #[cold]
-    pub fn never_ran(&mut self, calendar: &UnitTable<'_>, task: usize) -> Option<Missed> {
+    pub fn never_ran(
+        &mut self,
+        calendar: &UnitTable<'_>,
+        task: usize,
+        over: Instant,
+    ) -> Option<Missed> {
         let unit = calendar.units.iter().find(|unit| unit.task as usize == task)?;
         let ready_ns = calendar.epoch.as_ns().saturating_add(unit.ready_ns);
         let releases = Releases::new(Instant::from_ns(ready_ns), calendar.frame);
-        let progress = self.tasks.get_mut(task)?;
-        let count = core::mem::take(&mut progress.uncounted);
-        let first = progress.next.saturating_sub(count);
+        let due = self.due(calendar, task, over.min(self.last));
+        let (first, count) = self.tasks.get_mut(task)?.end(due);
         (count > 0).then_some(Missed { releases, first, count })
+    }
+
+    /// The first frame in which the task has had no place up to `over`.
+    fn due(&self, calendar: &UnitTable<'_>, task: usize, over: Instant) -> u64 {
+        let since_ns = over.as_ns().saturating_sub(calendar.epoch.as_ns());
+        let newest = since_ns / calendar.frame_ns;
+        let places = self.from.as_ns()..=over.as_ns();
+        let has_place = |&frame: &u64| {
+            let start_ns = calendar.start_ns(frame);
+            let mut units = calendar.units.iter().filter(|unit| unit.task as usize == task);
+            units.any(|unit| places.contains(&start_ns.saturating_add(unit.ready_ns)))
+        };
+        // Of the frame before that one all places have passed.
+        let frames = [Some(newest), newest.checked_sub(1)].into_iter().flatten();
+        frames.into_iter().find(has_place).map_or(0, |frame| frame.saturating_add(1))
     }
 
     /// What a task did so far.

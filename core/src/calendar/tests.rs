@@ -173,7 +173,8 @@ fn agree(units: &[UnitSlot], policies: &[OnOverrun], seed: u64, steps: u32) {
     let epoch = Instant::from_ns(5_000 + seed % 777);
     let calendar = UnitTable::new(epoch, frame, units, policies).expect("a calendar");
     let mut random = Random(seed);
-    let mut now = 4_000 + random.below(4_000);
+    let from = 4_000 + random.below(4_000);
+    let mut now = from;
     let mut storage = vec![TaskProgress::default(); policies.len()];
     let mut state =
         CalendarState::begin(&calendar, &mut storage, Instant::from_ns(now)).expect("it fits");
@@ -205,6 +206,22 @@ fn agree(units: &[UnitSlot], policies: &[OnOverrun], seed: u64, steps: u32) {
             }
             (fast, slow) => panic!("{fast:?} against {slow:?}: {shown:?}"),
         }
+    }
+    // At the end each frame in which a task had a place by then ran or was missed.
+    let over = now + random.below(2) * random.below(3_000);
+    for task in 0..policies.len() {
+        let start = |frame| epoch.as_ns() + frame * 1_000;
+        let has_place = |frame: &u64| {
+            let places = units.iter().filter(|unit| unit.task as usize == task);
+            places.map(|unit| start(*frame) + unit.ready_ns).any(|at| (from..=over).contains(&at))
+        };
+        let frames = (0..).take_while(|&frame| start(frame) <= over).filter(has_place);
+        let unused = frames.filter(|frame| !model.used[task].contains(frame)).count() as u64;
+        let missed = state.never_ran(&calendar, task, Instant::from_ns(over));
+        let count = missed.map_or(0, |missed| missed.count);
+        assert_eq!(count, model.uncounted[task] + unused, "{task} of {units:?} {policies:?}");
+        model.counters[task].missed += unused;
+        assert!(state.never_ran(&calendar, task, Instant::from_ns(over)).is_none(), "once");
     }
     for (task, slow) in model.counters.iter().enumerate() {
         let fast = state.counters(task);

@@ -284,7 +284,7 @@ impl<'r, 's> Schedule<'r, 's> {
             (Some((table, state)), _) if rank >= self.first => {
                 state.never_ran(table, rank - self.first, over)
             }
-            (_, Some((calendar, state))) => state.never_ran(calendar, rank),
+            (_, Some((calendar, state))) => state.never_ran(calendar, rank, over),
             _ => None,
         }
     }

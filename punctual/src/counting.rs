@@ -168,19 +168,24 @@ impl Observe for Counting {
 /// The tasks of one loop, by rank; none where a task's cycles are kept by who releases it. They may
 /// be exchanged for others while the loop runs: what is kept is in their memory.
 #[derive(Debug, Default)]
-pub(crate) struct ByRank(pub(crate) Vec<Option<Counting>>);
+pub(crate) struct ByRank {
+    pub(crate) tasks: Vec<Option<Counting>>,
+    /// By rank what was never released, at the end, of tasks whose cycles others keep.
+    pub(crate) unreleased: Vec<(usize, Missed)>,
+}
 
 impl Observe for ByRank {
     #[inline]
     fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
-        if let Some(Some(task)) = self.0.get_mut(job.rank) {
+        if let Some(Some(task)) = self.tasks.get_mut(job.rank) {
             task.ran(job, start, finish, overruns);
         }
     }
 
     fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
-        if let Some(Some(task)) = self.0.get_mut(rank) {
-            task.never_ran(rank, missed, end);
+        match self.tasks.get_mut(rank) {
+            Some(Some(task)) => task.never_ran(rank, missed, end),
+            _ => self.unreleased.push((rank, missed)),
         }
     }
 }

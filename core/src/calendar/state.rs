@@ -103,8 +103,8 @@ impl<'s> CalendarState<'s> {
         }
     }
 
-    /// The frames that a task missed since its last cycle up to `over`, where the run ends: those in
-    /// which it had a place by then.
+    /// The frames that a task missed since its last cycle up to `over`, where the run ends: those
+    /// in which it had a place by then.
     ///
     /// # Real-time: in loop
     #[cold]

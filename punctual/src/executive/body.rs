@@ -101,7 +101,7 @@ pub(super) struct Parts<'env> {
     pub(super) ranked: Vec<Ranked<'env>>,
     pub(super) names: Vec<String>,
     /// Of a task that goes on none: its own is where it runs.
-    pub(super) counting: ByRank,
+    pub(super) counting: Vec<Option<Counting>>,
     /// How long an executive of that plan may make no progress.
     pub(super) bound: Option<Span>,
 }
@@ -123,14 +123,14 @@ impl<'env> Exchange<Cancelling<'_, Bodies<'_, 'env>>, ByRank> for Parts<'env> {
             if let (Some(next), Some(own)) = (self.ranked.get_mut(at), ranked.get_mut(from)) {
                 std::mem::swap(next, own);
             }
-            if let (Some(next), Some(own)) = (self.counting.0.get_mut(at), counting.0.get_mut(from))
-            {
+            let own = counting.tasks.get_mut(from);
+            if let (Some(next), Some(own)) = (self.counting.get_mut(at), own) {
                 std::mem::swap(next, own);
             }
         }
         std::mem::swap(&mut self.ranked, ranked);
         std::mem::swap(&mut self.names, names);
-        std::mem::swap(&mut self.counting, counting);
+        std::mem::swap(&mut self.counting, &mut counting.tasks);
         watched.allow(self.bound);
     }
 }

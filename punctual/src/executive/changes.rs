@@ -17,7 +17,7 @@ use super::handle::Handle;
 use super::id::TaskId;
 use super::shared::{LaneShared, LaneTasks, RunState, pause};
 use crate::calendar::Combination;
-use crate::counting::{ByRank, Counting, Stats as Memory, Words, blank};
+use crate::counting::{Counting, Stats as Memory, Words, blank};
 use crate::error::{Error, Kind};
 use crate::handover::Change;
 use crate::pack::place;
@@ -163,7 +163,7 @@ impl<'env> Handle<'env> {
         let periods = (0..plan.tasks()).map(|rank| plan.period(rank));
         let shortest = periods.chain(calendar.map(|(calendar, _)| calendar.frame())).min();
         let bound = shortest.and_then(|period| shared.rules.thread.bound(period));
-        let parts = Parts { units, ranked, names, counting: ByRank(counting), bound };
+        let parts = Parts { units, ranked, names, counting, bound };
         let next = Successor { plan: plan.clone(), ranks };
         let change = Change::new(next, shared.epoch(), parts);
         // What was there before is freed here.

@@ -9,6 +9,7 @@ use punctual_core::clock::Clock;
 use punctual_core::executive::Ended;
 use punctual_core::executive::cancelling::Cancelling;
 use punctual_core::executive::many::Many;
+use punctual_core::stats::Missed;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Wait, WaitStatus};
 use punctual_os::process;
@@ -58,6 +59,8 @@ pub(super) struct LoopEnd {
     pub(super) policy: SchedPolicy,
     pub(super) wait: WaitStatus,
     pub(super) quiet: Option<Quiet>,
+    /// By its remote task what it never released and should have.
+    pub(super) unreleased: Vec<(usize, Missed)>,
 }
 
 impl<'env> Lane<'env> {
@@ -121,9 +124,11 @@ impl<'env> Lane<'env> {
         }
         let ending = &run.shared.ending;
         let wait = Filling { wait, idle, counts: &run.shared.idle, ending };
+        let elsewhere = remotes.len();
         let bodies = Bodies { ranked, names, remotes, watched: &shared.watched, ending };
         let tasks = Cancelling { tasks: bodies, token: &shared.token };
-        let mut many = Many { clock, wait, tasks, observe: ByRank(counting) };
+        let observe = ByRank { tasks: counting, unreleased: Vec::with_capacity(elsewhere) };
+        let mut many = Many { clock, wait, tasks, observe };
         run.ready();
         if let Some(times) = run.await_go(at == 0, || many.clock.now()) {
             shared.watched.arm(process::tid());
@@ -144,6 +149,12 @@ impl<'env> Lane<'env> {
         let policy = scheduler::get(0).unwrap_or(SchedPolicy::Other);
         drop(session);
         let wait = Wait::<C>::status(&many.wait);
-        (LoopEnd { policy, wait, quiet }, many.tasks.tasks.remotes)
+        let Bodies { ranked, remotes, .. } = many.tasks.tasks;
+        let unreleased = many.observe.unreleased.into_iter();
+        let unreleased = unreleased.filter_map(|(rank, missed)| match ranked.get(rank) {
+            Some(Ranked::Remote(at)) => Some((*at, missed)),
+            _ => None,
+        });
+        (LoopEnd { policy, wait, quiet, unreleased: unreleased.collect() }, remotes)
     }
 }

@@ -22,6 +22,7 @@ use super::thread_task::ThreadTask;
 use super::watch::watch;
 use super::work::Work;
 use crate::checks::check_period;
+use crate::counting::Keep;
 use crate::error::Kind;
 use crate::loops::Phase;
 use crate::monitor::above;
@@ -105,6 +106,10 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         if let Some((mut clock, _)) = run.await_settled() {
             let now = clock.now();
             remotes.iter_mut().for_each(|post| post.close(now));
+            // What came after the last one that it released.
+            for (at, missed) in main.iter().flat_map(|end| &end.unreleased) {
+                remotes[*at].kept.end(*missed, now);
+            }
         }
         let processes = external.and_then(|external| external.join().ok()).flatten();
         run.done.store(true, Ordering::Release);

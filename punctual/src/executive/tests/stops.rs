@@ -138,3 +138,19 @@ fn a_clean_stop_counts_the_releases_before_it() {
         }
     }
 }
+
+#[test]
+fn what_a_task_elsewhere_was_due_for_is_missed_where_nobody_released_it() {
+    // Behind a body of 60 ms that ends all.
+    let until = |cycle: &mut Cycle<'_>| {
+        sleep_until_ns((cycle.release + cycle.lateness).as_ns() + 60_000_000).expect("no signal");
+        Flow::Stop
+    };
+    let own = Placement::thread(RtThread::any());
+    let all = quick().task(task("hog", 10_000).placed(Placement::inline()), until);
+    let summary = run(all.task(task("own", 5_000).placed(own), |_| ()), 60_000);
+    let Counts { ran, missed, .. } = stats(&summary, "own").counts;
+    assert!(ran + missed >= 12, "{summary}");
+    let Counts { ran, missed, .. } = stats(&summary, "hog").counts;
+    assert!(ran == 1 && missed >= 6, "{summary}");
+}

@@ -7,6 +7,7 @@ use std::io;
 use punctual::clocks::MachineClock;
 use punctual::quiet::{Gap, Quiet, listen, place};
 use punctual::session::ThreadSession;
+use punctual::spawn;
 use punctual_core::time::{Period, Span};
 use punctual_os::scheduler::SchedPolicy;
 
@@ -23,6 +24,6 @@ pub fn find(cpu: Option<u32>, policy: SchedPolicy, period: Period) -> io::Result
         let _session = ThreadSession::enter(cpu, policy);
         listen(&mut MachineClock::best(), LISTEN)
     };
-    let gaps = std::thread::Builder::new().spawn(find)?.join();
+    let gaps = spawn::plain("punctual-quiet", find)?.join();
     Ok(place(&gaps.unwrap_or_default(), period))
 }

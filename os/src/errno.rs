@@ -14,6 +14,8 @@ impl Errno {
     pub const PERM: Self = Self(libc::EPERM);
     /// EINTR: a signal was handled meanwhile.
     pub const INTR: Self = Self(libc::EINTR);
+    /// EAGAIN: not now, or a limit is reached.
+    pub const AGAIN: Self = Self(libc::EAGAIN);
     /// EINVAL: an argument that the kernel does not accept.
     pub const INVAL: Self = Self(libc::EINVAL);
     /// ENOMEM: beyond a limit of memory.

@@ -52,8 +52,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             if let What::Started(started) = event.what {
                 pid.store(started.cast_signed(), Ordering::Release);
             }
-        });
-        killer.join().map_err(|_| "it panicked".to_owned())?
+        })?;
+        killer.join().map_err(|_| "it panicked")?.map_err(Box::<dyn Error>::from)
     })?;
     let show = |what: &str, of: &dyn Fn(&(f64, f64)) -> f64| {
         let mut all: Vec<f64> = turned.iter().map(of).collect();

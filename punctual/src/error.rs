@@ -20,6 +20,7 @@ use crate::periodic::BuildError;
 use crate::process::{SetupError, TaskError};
 use crate::safety::{NoCpuLeft, STAMPS_IN_A_PERIOD};
 use crate::session::Refusal;
+use crate::spawn;
 use crate::wait_policy::SPIN_PERIOD_MIN;
 
 /// Why something cannot be, cannot start, or ended badly.
@@ -45,7 +46,8 @@ pub(crate) enum Kind {
     /// A period, and what one stamp of its clock takes, ns.
     ShortPeriod(Period, f64),
     NoCpuLeft(NoCpuLeft),
-    Thread(&'static str, io::Error),
+    /// As [`spawn`] says it.
+    Thread(io::Error),
     Samples(PathBuf, io::Error),
     Refused(Vec<Refusal>),
     Tasks(BuildError),
@@ -67,12 +69,11 @@ impl Error {
     /// # Real-time: setup only
     pub fn errno(&self) -> Option<i32> {
         match &self.kind {
-            Kind::Thread(_, why) | Kind::Samples(_, why) => why.raw_os_error(),
+            Kind::Thread(why) | Kind::Follow(FollowError::Thread(why)) => spawn::errno(why),
+            Kind::Samples(_, why) => why.raw_os_error(),
             Kind::Refused(refused) => refused.first().map(|refusal| refusal.errno.0),
             Kind::Cpu(_, why, _) => Some(why.0),
-            Kind::Follow(FollowError::Thread(why) | FollowError::Device(_, why)) => {
-                why.raw_os_error()
-            }
+            Kind::Follow(FollowError::Device(_, why)) => why.raw_os_error(),
             Kind::Task(why) => Some(why.errno()),
             _ => None,
         }
@@ -221,7 +222,7 @@ impl fmt::Display for Error {
                  ns (got {got})"
             ),
             Kind::NoCpuLeft(why) => why.fmt(f),
-            Kind::Thread(what, why) => write!(f, "cannot start the thread of {what}: {why}"),
+            Kind::Thread(why) => why.fmt(f),
             Kind::Samples(path, why) => {
                 write!(f, "cannot record samples in {}: {why}", path.display())
             }
@@ -262,7 +263,7 @@ fn listed(all: &[impl ToString]) -> String {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
-            Kind::Thread(_, why) | Kind::Samples(_, why) => Some(why),
+            Kind::Samples(_, why) => Some(why),
             Kind::Tasks(why) => Some(why),
             Kind::Calendar(why) => Some(why),
             Kind::Setup(why) => Some(why),

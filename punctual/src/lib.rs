@@ -116,6 +116,8 @@ pub mod safety;
 #[doc(hidden)]
 pub mod session;
 #[doc(hidden)]
+pub mod spawn;
+#[doc(hidden)]
 pub mod temporary;
 #[doc(hidden)]
 pub mod wait_policy;

@@ -11,6 +11,7 @@ use punctual_os::scheduler::SchedPolicy;
 
 use crate::error::{Error, Kind};
 use crate::safety::{self, Demand};
+use crate::spawn;
 use crate::wait_policy::{WaitKind, WaitPolicy};
 
 /// A loop that makes no progress for this long is stopped, where its periods are shorter.
@@ -245,7 +246,7 @@ impl RtThread {
         let Some(cpu) = self.cpu else { return Ok(()) };
         let try_it = || affinity::set(0, &CpuMask::one(cpu));
         let tried = std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().spawn_scoped(scope, try_it);
+            let thread = spawn::scoped(scope, "punctual-cpu", try_it);
             thread.map(|thread| thread.join().unwrap_or(Ok(())))
         });
         match tried {
@@ -254,7 +255,7 @@ impl RtThread {
                 let allowed = affinity::get(0).unwrap_or(CpuMask::EMPTY);
                 Err(Kind::Cpu(cpu, why, allowed.iter().collect()).into())
             }
-            Err(why) => Err(Kind::Thread("a look at its CPU", why).into()),
+            Err(why) => Err(Kind::Thread(why).into()),
         }
     }
 }

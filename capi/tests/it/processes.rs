@@ -46,12 +46,13 @@ fn a_task_is_watched_from_another_process() {
             stop.store(true, Ordering::Relaxed);
             both
         });
-        ready.run(
+        let run = ready.run(
             Strategy::Sleep(Sleep),
             Some(Span::from_ms(120_000)),
             Stop::new(&stop),
             &mut |_| {},
         );
+        run.expect("threads");
         watching.join().expect("no panic")
     });
     for seen in [c, cpp] {
@@ -97,6 +98,7 @@ fn a_task_in_c_runs_until_it_is_ended_or_leaves() {
             },
         )
     });
+    let finished = finished.expect("threads");
     let task = |name: &str| finished.tasks.iter().find(|task| task.name == name).expect("one");
     let outcome = |name: &str| {
         let task = task(name);

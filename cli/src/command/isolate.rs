@@ -7,26 +7,26 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use punctual::spawn;
 use punctual_host::plan::{CpuPartition, TuningPlan};
 use punctual_lab::tuning::{
     self, KnobFiles as _, MachineFiles, RevertOutcome, StepOutcome, WantedValue, move_threads,
 };
 use punctual_os::affinity::CpuMask;
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::poll::{self, Interest};
 use punctual_os::process::{self, EndSignal};
-use punctual_os::signal;
+use punctual_os::{pidfd, signal};
 
 use super::tune::{Machine, apply, boot_of, revert};
 use crate::args::{IsolateArgs, RootArgs, TuneScopeArgs};
 use crate::exit::Exit;
 use crate::output::{self, JournalFile, JournalName};
 
-/// How often a signal that is to be passed on is looked for.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often a signal that is to be passed on is looked for, ns.
+const LOOK_NS: u64 = 50_000_000;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &IsolateArgs) -> Result<Exit> {
@@ -145,21 +145,21 @@ fn command(args: &IsolateArgs, partition: &CpuPartition) -> Result<ExitStatus> {
     if let Some(user) = &args.user {
         command.args(["--user", user]);
     }
-    let child = command.arg("--").args(&args.command).spawn();
+    let child = spawn::process(command.arg("--").args(&args.command));
     wait(child.context("cannot start the command")?)
 }
 
 /// Waits, and passes on the signals that request an end.
 fn wait(mut child: Child) -> Result<ExitStatus> {
     let pid = i32::try_from(child.id()).context("the number of a process")?;
-    let (over, ended) = channel();
-    let waiter = thread::spawn(move || over.send(child.wait()));
+    // Without it (Linux 5.3) the end is seen at the next look.
+    let pidfd = pidfd::open(pid).ok();
+    let mut over: Vec<Interest> = pidfd.iter().map(|fd| Interest::new(fd.number())).collect();
     let (mut passed_on, mut killed) = (false, false);
-    let status = loop {
-        match ended.recv_timeout(LOOK) {
-            Ok(status) => break status,
-            Err(RecvTimeoutError::Disconnected) => bail!("no thread waits for the command"),
-            Err(RecvTimeoutError::Timeout) => {}
+    loop {
+        let _over_or_not = poll::wait_until(&mut over, now_ns(ClockId::Monotonic) + LOOK_NS);
+        if let Some(status) = child.try_wait().context("cannot wait for the command")? {
+            return Ok(status);
         }
         if let Some(how) = signal::stop_signal().and_then(to_pass_on).filter(|_| !passed_on) {
             passed_on = true;
@@ -170,9 +170,7 @@ fn wait(mut child: Child) -> Result<ExitStatus> {
             killed = true;
             let _ended = process::end(pid, EndSignal::Kill);
         }
-    };
-    let _joined = waiter.join();
-    status.context("cannot wait for the command")
+    }
 }
 
 /// What the command gets of a signal that this process got. A terminal sends SIGINT to both.

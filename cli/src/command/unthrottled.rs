@@ -10,11 +10,12 @@ use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use punctual::session::ThreadSession;
+use punctual::spawn;
 use punctual_lab::tuning::{self, MachineFiles, StepOutcome, WantedValue};
 use punctual_os::Errno;
 use punctual_os::clock::{ClockId, now_ns};
@@ -55,7 +56,8 @@ impl Unthrottled {
         let mut command = Command::new(own);
         command.arg(WORD).arg(state).arg(cpu.to_string()).arg(limit.as_secs().to_string());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-        let mut process = command.spawn().context("cannot start the process that ends it")?;
+        let mut process =
+            spawn::process(&mut command).context("cannot start the process that ends it")?;
         let orders = process.stdin.take();
         let mut lines = BufReader::new(process.stdout.take().context("no output")?).lines();
         let first = lines.next().and_then(Result::ok);
@@ -65,12 +67,15 @@ impl Unthrottled {
             bail!("cannot switch throttling off: {}", first.as_deref().unwrap_or("no answer"));
         }
         let state = state.to_owned();
-        let watcher = thread::spawn(move || match lines.next().and_then(Result::ok) {
+        let mut begun = Self { process, orders, watcher: None };
+        let watch = move || match lines.next().and_then(Result::ok) {
             Some(line) if line == RESTORED => Ok(()),
             Some(why) => bail!("throttling: {why}"),
             None => killed(&state),
-        });
-        Ok(Self { process, orders, watcher: Some(watcher) })
+        };
+        // Where it cannot be started the drop of what has begun puts them back.
+        begun.watcher = Some(spawn::plain("punctual-restore", watch)?);
+        Ok(begun)
     }
 
     /// Puts them back; an error where that was too early, or failed.

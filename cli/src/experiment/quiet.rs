@@ -3,7 +3,7 @@
 //! For the measuring subcommands. Listens on each loop's CPU before the experiment; decides nothing
 //! that `punctual::quiet` does not.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use punctual_lab::periodic::Stream;
 use punctual_lab::quiet;
 
@@ -18,8 +18,7 @@ pub(crate) fn settle(streams: &mut [Stream], phase: Phase) -> Result<Vec<String>
         return Ok(notes);
     }
     for stream in streams {
-        let quiet = quiet::find(stream.thread.pinned_to(), stream.thread.policy(), stream.period)
-            .context("cannot start a thread")?;
+        let quiet = quiet::find(stream.thread.pinned_to(), stream.thread.policy(), stream.period)?;
         let cpu =
             stream.thread.pinned_to().map_or_else(String::new, |cpu| format!(" of CPU {cpu}"));
         let period = format::period(stream.period.as_ns());

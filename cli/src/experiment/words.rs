@@ -163,7 +163,7 @@ pub(crate) fn error(why: ExperimentError) -> Error {
     match why {
         ExperimentError::Refused(why) => risk(&why),
         ExperimentError::Signal(why) => Error::new(why).context("cannot catch SIGINT"),
-        ExperimentError::Thread(why) => Error::new(why).context("cannot start a thread"),
+        ExperimentError::Thread(why) => Error::new(why).context("cannot measure"),
         ExperimentError::Panic => anyhow!("a measuring thread panicked: this is a bug in punctual"),
         ExperimentError::Load(why) | ExperimentError::Source(why) => anyhow!(why),
         ExperimentError::Follow(why) => anyhow!("the clock cannot be followed: {why}"),

@@ -41,6 +41,7 @@ mod support;
 mod syscalls;
 mod task;
 mod terminal;
+mod thread_limits;
 mod timer;
 mod traced;
 mod tune;

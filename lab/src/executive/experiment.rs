@@ -8,6 +8,7 @@ use std::thread;
 use punctual::RtThread;
 use punctual::clocks::{MachineClock, StampCost};
 use punctual::session::{Refusal, ThreadSession};
+use punctual::spawn;
 use punctual_core::time::{Period, Span};
 
 use super::cell::{Cell, ExecutiveRow, RESTS};
@@ -61,7 +62,7 @@ impl Experiment for ExecutiveExperiment {
     fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError> {
         let stop = context.stop;
         let (outcome, clock, refused) = thread::scope(|scope| {
-            let measuring = thread::Builder::new().spawn_scoped(scope, || self.measure(stop))?;
+            let measuring = spawn::scoped(scope, "punctual-measure", || self.measure(stop))?;
             measuring.join().map_err(|_| ExperimentError::Panic)
         })?;
         let end = if stop.load(Ordering::Relaxed) {

@@ -5,10 +5,11 @@
 
 use std::io;
 use std::sync::atomic::AtomicBool;
-use std::thread::{Builder, Scope};
+use std::thread::Scope;
 
 use punctual::disturbance::{Disturbance, Observation, compare};
 use punctual::monitor::{Progress, watch};
+use punctual::spawn;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::{self, SchedPolicy};
 
@@ -31,7 +32,7 @@ pub(crate) fn watchdog<'scope, 'env: 'scope, P: Fn() -> u64 + Send + 'scope>(
     charges: Vec<Progress<'env, P>>,
     (stop, done): (&'env AtomicBool, &'env AtomicBool),
 ) -> io::Result<()> {
-    Builder::new().spawn_scoped(scope, move || {
+    spawn::scoped(scope, "punctual-watch", move || {
         keep_to(housekeeping);
         // Above the measuring threads where permitted; below them it still runs, as it has another
         // CPU, or their rests.

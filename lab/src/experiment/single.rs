@@ -8,6 +8,7 @@ use std::thread;
 use punctual::RtThread;
 use punctual::safety::is_real_time;
 use punctual::session::Refusal;
+use punctual::spawn;
 use punctual_core::time::Period;
 use punctual_os::affinity;
 
@@ -34,7 +35,7 @@ pub(crate) fn on_one_thread<T: Send>(
     measure: impl FnOnce() -> (T, ClockFacts, Vec<Refusal>) + Send,
 ) -> Result<Measured<T>, ExperimentError> {
     let (outcome, clock, refused) = thread::scope(|scope| {
-        let measuring = thread::Builder::new().spawn_scoped(scope, measure)?;
+        let measuring = spawn::scoped(scope, "punctual-measure", measure)?;
         measuring.join().map_err(|_| ExperimentError::Panic)
     })?;
     let end =

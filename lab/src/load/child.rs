@@ -50,7 +50,7 @@ fn run(args: &[String], launcher: &dyn Launcher, out: &mut dyn Write) -> Result<
         }
         _ => {
             lifecycle::end_with_parent(&setup)?;
-            let orders = lifecycle::listen(|| ());
+            let orders = lifecycle::listen(|| ())?;
             be_ordinary(&setup, out)?;
             let (row, prepared) = prepare(&setup)?;
             work(&setup, row, prepared, &orders, out)

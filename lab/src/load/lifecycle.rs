@@ -8,6 +8,7 @@ use std::io::BufRead;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use punctual::spawn;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::process::{self, EndSignal};
 use punctual_os::scheduler::{self, SchedPolicy};
@@ -71,14 +72,18 @@ pub(super) fn be_ordinary(setup: &Setup) -> Result<Option<String>, String> {
 
 /// Listens to the parent: passes its order on. When the parent has gone, `last` is called and then
 /// the whole group ends.
-pub(super) fn listen(last: impl FnOnce() + Send + 'static) -> Receiver<Stop> {
+///
+/// # Errors
+/// No thread could be had.
+pub(super) fn listen(last: impl FnOnce() + Send + 'static) -> Result<Receiver<Stop>, String> {
     let (orders, received) = channel();
-    std::thread::spawn(move || {
+    let listen = move || {
         follow(&orders);
         last();
         end_group()
-    });
-    received
+    };
+    spawn::plain("load-orders", listen).map_err(|why| why.to_string())?;
+    Ok(received)
 }
 
 /// Returns when standard input ends.

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use punctual::spawn;
 use punctual_os::namespace::unshare_network;
 use punctual_os::process;
 
@@ -162,16 +163,18 @@ fn apart(
         let device = device.to_owned();
         let (to_here, tid) = channel();
         let (wired, go) = channel::<()>();
-        let thread = std::thread::spawn(move || {
+        let thread = spawn::plain("load-namespace", move || {
             unshare_network().map_err(|why| format!("a namespace: {why}"))?;
             // A receiver that is gone gives its own reason.
             let _gone = to_here.send(process::tid());
             go.recv_timeout(HELPER).map_err(|_| "the devices were not made".to_owned())?;
             open(&device, address)
         });
-        (thread, tid, wired)
+        thread.map(|thread| (thread, tid, wired)).map_err(|why| why.to_string())
     };
-    let (near, far) = (made(devices[0], SENDER), made(devices[1], RECEIVER));
+    // Where there is no second thread the first one ends as its channel closes.
+    let near = made(devices[0], SENDER)?;
+    let far = made(devices[1], RECEIVER)?;
     let tids = near.1.recv_timeout(HELPER).ok().zip(far.1.recv_timeout(HELPER).ok());
     let wired = tids.map_or(Ok(()), |(near, far)| wire([near, far]));
     if wired.is_ok() {

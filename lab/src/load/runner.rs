@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
+use punctual::spawn;
+
 use super::bounds::LoadBounds;
 use super::error::LoadError;
 use super::kinds::Start;
@@ -74,10 +76,9 @@ impl RunningLoads {
         let failed = |why: String| LoadError::Start { name: "supervisor".to_owned(), why };
         let (to_supervisor, stop) = channel();
         let (to_us, started) = channel();
-        let supervisor = std::thread::Builder::new()
-            .name("load-supervisor".to_owned())
-            .spawn(move || supervisor::supervise(launches, &to_us, &stop))
-            .map_err(|why| failed(why.to_string()))?;
+        let supervise = move || supervisor::supervise(launches, &to_us, &stop);
+        let supervisor = spawn::plain("load-supervisor", supervise);
+        let supervisor = supervisor.map_err(|why| failed(why.to_string()))?;
         self.stop = Some(to_supervisor);
         self.supervisor = Some(supervisor);
         let started = started.recv().map_err(|_| failed("its thread ended".to_owned()))?;

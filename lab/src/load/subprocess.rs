@@ -3,12 +3,13 @@
 //! The program belongs to the load's process group, and is tied to the load by [`super::exec`]. The
 //! load lives as long as the main thread of its process, which the kernel's tie refers to.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use punctual::spawn;
 use punctual_os::process::{self, EndSignal};
 
 use super::exec;
@@ -47,13 +48,15 @@ impl Program {
         let mut command = launcher.command(&step.to_args());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.envs(variables.iter().map(|(name, value)| (name, value)));
-        let mut child = command.spawn().map_err(|why| format!("{}: {why}", path.display()))?;
+        let mut child =
+            spawn::process(&mut command).map_err(|why| format!("{}: {why}", path.display()))?;
         let (sender, lines) = sync_channel(LINES);
-        if let Some(out) = child.stdout.take() {
-            listen(out, sender.clone());
-        }
-        if let Some(errors) = child.stderr.take() {
-            listen(errors, sender);
+        let out = child.stdout.take().map(|out| listen(out, sender.clone()));
+        let errors = child.stderr.take().map(|errors| listen(errors, sender));
+        if let Err(why) = out.into_iter().chain(errors).collect::<io::Result<()>>() {
+            // Without its outputs nobody learns what it does.
+            let _ended = child.kill().and_then(|()| child.wait());
+            return Err(why.to_string());
         }
         Ok(Self { child, lines })
     }
@@ -86,13 +89,14 @@ impl Program {
     }
 }
 
-fn listen(source: impl Read + Send + 'static, sender: SyncSender<String>) {
-    std::thread::spawn(move || {
+fn listen(source: impl Read + Send + 'static, sender: SyncSender<String>) -> io::Result<()> {
+    let pass_on = move || {
         let lines = BufReader::new(source).lines().map_while(Result::ok);
         for line in lines {
             if sender.send(line).is_err() {
                 break;
             }
         }
-    });
+    };
+    spawn::plain("load-lines", pass_on).map(drop)
 }

@@ -13,6 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use punctual::spawn;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process::{self, EndSignal};
 use punctual_os::scheduler::{self, SchedPolicy};
@@ -201,13 +202,13 @@ impl Process {
     fn start(launch: &mut Launch) -> Result<Self, String> {
         let Launch { command, observed, .. } = launch;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-        let mut child = command.spawn().map_err(|why| why.to_string())?;
+        let mut child = spawn::process(command).map_err(|why| why.to_string())?;
         let (to_ready, ready) = channel();
         let (to_ended, ended) = channel();
         let group = child.id().cast_signed();
         let out = child.stdout.take();
         let shared = Arc::clone(observed);
-        let reader = std::thread::Builder::new().name("load-reader".to_owned()).spawn(move || {
+        let reader = spawn::plain("load-reader", move || {
             let began_ns = out.and_then(|out| read(out, &shared, to_ready));
             let at_ns = now_ns(ClockId::Monotonic);
             let worked_ns = began_ns.map(|began_ns| at_ns.saturating_sub(began_ns));

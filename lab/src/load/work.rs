@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use punctual::spawn;
+
 /// What one worker does: returns when [`Ticket::going`] says no, or why it gave up.
 pub(super) type Work = Box<dyn FnOnce(&Ticket) -> Result<(), String> + Send>;
 
@@ -71,13 +73,12 @@ impl Workers {
             let count = Arc::new(Count::default());
             let ticket = Ticket { stop: Arc::clone(&workers.stop), count: Arc::clone(&count) };
             let failure = Arc::clone(&workers.failure);
-            let thread = std::thread::Builder::new().name(format!("load-{name}"));
-            let thread = thread.spawn(move || {
+            let thread = spawn::plain(&format!("load-{name}"), move || {
                 if let Err(why) = work(&ticket) {
                     failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
                 }
             });
-            workers.threads.push(thread.map_err(|why| format!("a worker's thread: {why}"))?);
+            workers.threads.push(thread.map_err(|why| why.to_string())?);
             workers.counts.push(count);
         }
         Ok(workers)

@@ -6,11 +6,12 @@ use std::io;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::{self, Builder, Scope, ScopedJoinHandle};
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use punctual::clocks::MachineClock;
 use punctual::session::ThreadSession;
+use punctual::spawn;
 use punctual_core::releases::Releases;
 use punctual_core::ring::{self, Drain, Ring, RingView};
 use punctual_core::time::{Instant, Span};
@@ -124,7 +125,7 @@ impl Threads<'_> {
                 start: take,
             };
             let clock = self.clock.clone();
-            let thread = Builder::new().spawn_scoped(scope, move || spinner.run(clock))?;
+            let thread = spawn::scoped(scope, "punctual-spin", move || spinner.run(clock))?;
             Ok(Started { thread, start })
         };
         self.cpus.iter().zip(rings).zip(seen).map(spinner).collect()
@@ -143,7 +144,7 @@ impl Threads<'_> {
         let looks_max = LOOKS_MAX;
         let collector = Collector { drains, seen, windows, stop, at_once, looks_max };
         let (over, done) = channel();
-        let thread = Builder::new().spawn_scoped(scope, move || {
+        let thread = spawn::scoped(scope, "punctual-drain", move || {
             let _over: Sender<()> = over;
             keep_to(self.housekeeping);
             // Above the spinning threads, whose rests it works in.

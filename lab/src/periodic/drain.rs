@@ -5,12 +5,13 @@
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use punctual::disturbance::Disturbance;
 use punctual::drain::{Drainage, INTERVAL, Sink};
 use punctual::monitor::{Progress, Watched};
+use punctual::spawn;
 use punctual_core::ring::RingView;
 use punctual_core::time::Span;
 
@@ -54,7 +55,7 @@ where
 {
     let (requests, requested): (_, Receiver<Sender<()>>) = channel();
     let (plan, pinned) = (context.plan, context.pinned);
-    let thread = Builder::new().spawn_scoped(scope, move || {
+    let thread = spawn::scoped(scope, "punctual-drain", move || {
         keep_to(&plan.housekeeping);
         let threads = || pinned.lock().map_or_else(|_| Vec::new(), |pinned| pinned.clone());
         let mut lookout = Lookout::new(&threads());

@@ -11,6 +11,7 @@ use punctual::drain::{SampleFile, Sink};
 use punctual::follow::Reference;
 use punctual::safety::{STAMPS_IN_A_PERIOD, is_too_short};
 use punctual::session::ThreadSession;
+use punctual::spawn;
 use punctual_core::releases::Releases;
 use punctual_core::time::Span;
 use punctual_os::scheduler::SchedPolicy;
@@ -196,7 +197,7 @@ fn cost(plan: &PeriodicPlan, mut clock: MachineClock) -> Option<RecordCost> {
         let _session = ThreadSession::enter(cpu, policy);
         RecordCost::measure(&mut clock, COLD_PUSHES)
     };
-    std::thread::Builder::new().spawn(measure).ok()?.join().ok()?
+    spawn::plain("punctual-cost", measure).ok()?.join().ok()?
 }
 
 /// A period that the clock's own stamps would fill is refused.

@@ -13,6 +13,7 @@ use punctual::drain::{Drainage, SampleFile, Sink};
 use punctual::follow::Follower;
 use punctual::monitor::Watched;
 use punctual::session::ThreadSession;
+use punctual::spawn;
 use punctual_core::clock::Clock;
 use punctual_core::releases::Releases;
 use punctual_core::ring::{self, Drain, Ring, RingView, split};
@@ -116,8 +117,8 @@ impl Prepared {
     pub fn granted(&self) -> io::Result<Vec<SchedPolicy>> {
         let ask = |stream: &Stream| {
             let (cpu, policy) = (stream.thread.pinned_to(), stream.thread.policy());
-            let thread =
-                thread::Builder::new().spawn(move || ThreadSession::enter(cpu, policy).policy())?;
+            let enter = move || ThreadSession::enter(cpu, policy).policy();
+            let thread = spawn::plain("punctual-policy", enter)?;
             Ok(thread.join().unwrap_or(SchedPolicy::Other))
         };
         self.plan.streams.iter().map(ask).collect()

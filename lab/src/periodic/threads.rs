@@ -5,10 +5,11 @@
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::{Builder, Scope};
+use std::thread::Scope;
 use std::time::Duration;
 
 use punctual::session::Refusal;
+use punctual::spawn;
 use punctual_core::executive::Ended;
 use punctual_core::ring::Ring;
 use punctual_core::time::{Instant, Span};
@@ -68,10 +69,10 @@ impl StreamThreads {
             };
             let clock = context.clock.clone();
             match context.follower {
-                None => Builder::new().spawn_scoped(scope, move || worker.run(clock))?,
+                None => spawn::scoped(scope, "punctual-loop", move || worker.run(clock))?,
                 Some(follower) => {
                     let clock = follower.over(clock);
-                    Builder::new().spawn_scoped(scope, move || worker.run(clock))?
+                    spawn::scoped(scope, "punctual-loop", move || worker.run(clock))?
                 }
             };
         }

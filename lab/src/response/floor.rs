@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use punctual::session::ThreadSession;
+use punctual::spawn;
 use punctual_analysis::summary::Distribution;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::futex::{self, Scope};
@@ -38,7 +39,7 @@ pub(super) fn measure(
     let (ping, pong) = (AtomicU64::new(0), AtomicU64::new(0));
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        let answering = thread::Builder::new().spawn_scoped(scope, || {
+        let answering = spawn::scoped(scope, "punctual-pong", || {
             let _session = ThreadSession::enter(Some(far), policy);
             while !over.load(Ordering::Acquire) {
                 let seen = ping.load(Ordering::Acquire);
@@ -50,7 +51,7 @@ pub(super) fn measure(
                 let _woken = futex::wake(&pong, 1, Scope::Process);
             }
         });
-        let measuring = thread::Builder::new().spawn_scoped(scope, || {
+        let measuring = spawn::scoped(scope, "punctual-ping", || {
             let _session = ThreadSession::enter(Some(near), policy);
             trips(&ping, &pong, period_ns, stop)
         });

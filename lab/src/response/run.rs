@@ -6,10 +6,11 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread::{self, Builder, ScopedJoinHandle};
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use punctual::session::{Refusal, ThreadSession};
+use punctual::spawn;
 use punctual_core::time::Span;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::descriptor::Descriptor;
@@ -105,14 +106,14 @@ impl Condition<'_> {
             let shared = &shared;
             let ending = Ending(shared);
             let (go, took) = (up(), up());
-            let second = Builder::new()
-                .spawn_scoped(scope, move || shared.second(self.cpu, of_second, go))?;
-            let first = Builder::new()
-                .spawn_scoped(scope, move || shared.first(self.cpu, of_first, took))?;
+            let answer = move || shared.second(self.cpu, of_second, go);
+            let second = spawn::scoped(scope, "punctual-second", answer)?;
+            let answer = move || shared.first(self.cpu, of_first, took);
+            let first = spawn::scoped(scope, "punctual-first", answer)?;
             let mut threads = 2;
             if self.competitor {
                 let go = up();
-                Builder::new().spawn_scoped(scope, move || {
+                spawn::scoped(scope, "punctual-other", move || {
                     shared.compete(self.cpu, of_second, go);
                 })?;
                 threads += 1;
@@ -122,7 +123,7 @@ impl Condition<'_> {
                 let _late = ready.recv_timeout(Duration::from_secs(5));
             }
             let (over, done) = channel::<()>();
-            let raiser = Builder::new().spawn_scoped(scope, move || {
+            let raiser = spawn::scoped(scope, "punctual-raise", move || {
                 let _over = over;
                 self.raise(shared, of_raiser)
             })?;

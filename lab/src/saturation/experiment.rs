@@ -1,10 +1,10 @@
 //! The saturation experiment as the lifecycle of all experiments runs it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::Builder;
 
 use punctual::clocks::{MachineClock, StampCost};
 use punctual::safety::is_real_time;
+use punctual::spawn;
 use punctual_core::time::{Period, Span};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::scheduler::SchedPolicy;
@@ -112,7 +112,7 @@ impl SaturationExperiment {
     ) -> Result<Searched, ExperimentError> {
         let behind = Background::default();
         std::thread::scope(|scope| {
-            let drawing = Builder::new().spawn_scoped(scope, || behind.draw(self.cpu))?;
+            let drawing = spawn::scoped(scope, "punctual-load", || behind.draw(self.cpu))?;
             let rate = rate(&behind, stop);
             let mut search = Search::new(self, "loaded", (loading, stop));
             search.background = Some((&behind, rate));

@@ -4,11 +4,11 @@
 //! 20 ms, and a tenth of the time is rest.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::Builder;
 
 use punctual::RtThread;
 use punctual::clocks::{MachineClock, StampCost};
 use punctual::session::{Refusal, ThreadSession};
+use punctual::spawn;
 use punctual_core::time::{Period, Span};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
@@ -62,7 +62,7 @@ impl Experiment for TimerExperiment {
         let (order, cpu) = (Order::default(), cpu_of(&self.thread));
         loading.begin(0, self.duration).map_err(ExperimentError::Load)?;
         let measured = std::thread::scope(|scope| {
-            let behind = Builder::new().spawn_scoped(scope, || order.obey(cpu))?;
+            let behind = spawn::scoped(scope, "punctual-load", || order.obey(cpu))?;
             let measured = on_one_thread(stop, || self.measure(&order, stop));
             order.give(None);
             // Its panic is one of an instruction loop: there is nothing to hand on.

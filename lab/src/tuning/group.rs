@@ -7,6 +7,8 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use punctual_os::affinity::{self, CpuMask};
 
@@ -16,6 +18,8 @@ const MADE: &str = "made";
 const NONE: &str = "none";
 /// How often the threads of a group are moved: some may start others meanwhile.
 const ROUNDS: u32 = 100;
+/// Between two rounds: a process that is ending keeps its group busy, and is no member any more.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Whether a path is a group's.
 pub(super) fn is_group(path: &str) -> bool {
@@ -49,6 +53,8 @@ fn remove(place: &Path) -> io::Result<()> {
             // One that ended meanwhile need not go; one that does not go keeps the group busy.
             let _gone = fs::write(&to, id.to_string());
         }
+        // Nothing is measured, and there is nothing to wait on.
+        thread::sleep(PAUSE);
     }
     Err(io::ErrorKind::ResourceBusy.into())
 }

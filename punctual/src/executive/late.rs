@@ -44,7 +44,7 @@ pub(super) fn start<'scope, 'env, C: Clock + Clone + Send>(
         let seen = starter.bell.load(Ordering::Acquire);
         for (at, slot) in threads.iter().enumerate() {
             let Some(wanted) = slot.take() else { continue };
-            let thread = run.try_spawn(scope, "task", move || {
+            let thread = run.try_start_thread(scope, "punctual-task", move || {
                 let (of, body) = *wanted;
                 let mut work = Work::Body(body);
                 thread::work(run, (at, &of), &mut work, &Released::default());

@@ -14,10 +14,11 @@ use super::run::Run;
 use super::shared::{IDLE, pause};
 use crate::clocks::MachineClock;
 use crate::counting::Stats as Memory;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::loops::ready as ready_wait;
 use crate::process::{Over, Stop, Supervisor, TaskOutcome};
 use crate::rt_thread::RtThread;
+use crate::spawn;
 use crate::task::Task;
 
 /// The supervisor of the tasks that are processes.
@@ -85,16 +86,18 @@ pub(super) fn supervise<C: Clock + Clone + Send>(
     let duration = (times.end.as_ns() < u64::MAX).then(|| times.end - clock.now());
     let finished = std::thread::scope(|scope| {
         // Its own flag: that no process is left is no reason for the other tasks to stop.
-        scope.spawn(|| {
+        let follow_the_end = || {
             while !run.shared.ending.stopped() && !ended.load(Ordering::Acquire) {
                 pause();
             }
             stop.store(true, Ordering::Relaxed);
-        });
+        };
+        spawn::scoped(scope, "punctual-end", follow_the_end).map_err(Kind::Thread)?;
         let finished = ready.run(wait, duration, Stop::new(&stop), &mut |_| ());
         ended.store(true, Ordering::Release);
         finished
     });
+    let finished = finished.map_err(|why: Error| run.fail(why)).ok()?;
     if let Over::Overran(task) = &finished.over {
         run.shared.ending.overran(task);
     }

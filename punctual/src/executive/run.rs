@@ -7,7 +7,7 @@
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::thread::{Scope, ScopedJoinHandle};
 
 use punctual_core::clock::Clock;
 use punctual_core::executive::Ended;
@@ -18,6 +18,7 @@ use super::shared::{Shared, pause};
 use crate::counting::{Counting, Stats as Memory, Words};
 use crate::error::{Error, Kind};
 use crate::session::Refusal;
+use crate::spawn;
 
 /// From the end of setup to the first release, at least.
 const LEAD: Span = Span::from_ms(1);
@@ -212,23 +213,22 @@ impl<'s, 'env, C: Clock + Clone + Send> Run<'s, 'env, C> {
     }
 
     /// Starts a thread; where there is none nothing will run.
-    pub(super) fn spawn<'scope, R: Send + 'scope>(
+    pub(super) fn start_thread<'scope, R: Send + 'scope>(
         &self,
         scope: &'scope Scope<'scope, '_>,
-        what: &'static str,
+        name: &str,
         run: impl FnOnce() -> R + Send + 'scope,
     ) -> Option<ScopedJoinHandle<'scope, R>> {
-        self.try_spawn(scope, what, run).map_err(|why| self.fail(why)).ok()
+        self.try_start_thread(scope, name, run).map_err(|why| self.fail(why)).ok()
     }
 
     /// Starts a thread while all run.
-    pub(super) fn try_spawn<'scope, R: Send + 'scope>(
+    pub(super) fn try_start_thread<'scope, R: Send + 'scope>(
         &self,
         scope: &'scope Scope<'scope, '_>,
-        what: &'static str,
+        name: &str,
         run: impl FnOnce() -> R + Send + 'scope,
     ) -> Result<ScopedJoinHandle<'scope, R>, Error> {
-        let thread = Builder::new().name(format!("punctual-{what}")).spawn_scoped(scope, run);
-        thread.map_err(|why| Kind::Thread(what, why).into())
+        spawn::scoped(scope, name, run).map_err(|why| Kind::Thread(why).into())
     }
 }

@@ -3,7 +3,7 @@
 //! For programs that go on beside it.
 
 use std::ops::Deref;
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 
 use punctual_core::clock::Clock;
 
@@ -12,6 +12,7 @@ use super::error::ExecutiveError;
 use super::handle::Handle;
 use super::shared::RunState;
 use crate::error::{Error, Kind};
+use crate::spawn;
 use crate::summary::Summary;
 
 /// An executive that runs: its [`Handle`], and its end. Dropping it stops the executive and waits
@@ -84,10 +85,10 @@ impl<C: Clock + Clone + Send + 'static> Executive<'static, C> {
     pub fn start(self) -> Result<Running, Error> {
         let handle = self.handle();
         self.shared.enter(RunState::Starting);
-        let thread = Builder::new()
-            .name("punctual-loop".to_owned())
-            .spawn(move || self.run())
-            .map_err(|why| Error::from(Kind::Thread("the executive", why)))?;
+        let thread = spawn::plain("punctual-loop", move || self.run()).map_err(|why| {
+            handle.shared.enter(RunState::Over);
+            Kind::Thread(why)
+        })?;
         Ok(Running { handle, thread: Some(thread) })
     }
 }

@@ -73,21 +73,26 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         beside: Option<impl FnOnce() -> R>,
     ) -> (Ends, Option<std::thread::Result<R>>) {
         let run = self.run;
-        let monitor = run.spawn(scope, "watch", || {
+        let monitor = run.start_thread(scope, "punctual-watch", || {
             above(&self.aside, || watch(run, &self.bounds, self.threads, self.released));
         });
         let others = lanes.split_off(1).into_iter();
-        let others = others.filter_map(|lane| run.spawn(scope, "loop", || other_loop(run, lane)));
+        let others = others
+            .filter_map(|lane| run.start_thread(scope, "punctual-loop", || other_loop(run, lane)));
         let others: Vec<_> = others.collect();
         let all = works.iter_mut().zip(self.threads.iter().zip(self.released)).enumerate();
         let tasks = all.filter_map(|(at, (work, (of, released)))| {
-            run.spawn(scope, "task", move || thread::work(run, (at, of), work, released))
+            run.start_thread(scope, "punctual-task", move || {
+                thread::work(run, (at, of), work, released);
+            })
         });
         let tasks: Vec<_> = tasks.collect();
         let external = supervisor.and_then(|(supervisor, entries)| {
-            run.spawn(scope, "processes", move || supervise(run, supervisor, &entries))
+            run.start_thread(scope, "punctual-processes", move || {
+                supervise(run, supervisor, &entries)
+            })
         });
-        let starter = run.spawn(scope, "starter", || late::start(run, scope));
+        let starter = run.start_thread(scope, "punctual-starter", || late::start(run, scope));
         let (main, said) = self.main_and(scope, lanes.remove(0), start, beside);
         for other in others {
             // A loop that panicked outside its bodies is a fault of this library's.
@@ -126,7 +131,7 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         beside: Option<impl FnOnce() -> R>,
     ) -> (Option<LaneEnd<'r>>, Option<std::thread::Result<R>>) {
         let Some(beside) = beside else { return (Some(self.main_loop(lane, start)), None) };
-        let main = self.run.spawn(scope, "loop", || self.main_loop(lane, start));
+        let main = self.run.start_thread(scope, "punctual-loop", || self.main_loop(lane, start));
         // What it borrowed is not used again where it panicked.
         let said = catch_unwind(AssertUnwindSafe(beside));
         if said.is_err() {

@@ -69,7 +69,7 @@ impl fmt::Display for FollowError {
                 "limit must be from 0 to {LIMIT_MAX_PPB} parts in 10^9 (got {limit_ppb}), and step \
                  must not be negative (got {step})"
             ),
-            Self::Thread(why) => write!(f, "cannot start the thread that follows it: {why}"),
+            Self::Thread(why) => why.fmt(f),
         }
     }
 }

@@ -35,6 +35,7 @@ use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use crate::error::Error;
+use crate::spawn;
 use follower::Common;
 
 pub(crate) use error::FollowError;
@@ -136,8 +137,7 @@ impl Follow {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("punctual-follow".to_owned()).spawn(run);
-        let thread = thread.map_err(FollowError::Thread)?;
+        let thread = spawn::plain("punctual-follow", run).map_err(FollowError::Thread)?;
         Ok(Follower::new(common, thread))
     }
 

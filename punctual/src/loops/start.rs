@@ -80,7 +80,7 @@ impl LoopBuilder {
         let control = Control::default();
         // Before the session, so that it may run on any CPU that the caller may.
         let watchdog = thread.bound(period).map(|bound| Watchdog::start(&control, bound));
-        let watchdog = watchdog.transpose().map_err(|why| Kind::Thread("the watchdog", why))?;
+        let watchdog = watchdog.transpose().map_err(Kind::Thread)?;
         let session = ThreadSession::enter(thread.cpu, thread.policy());
         let refused: Vec<Refusal> =
             process.refused().iter().chain(session.refused()).copied().collect();

@@ -11,7 +11,7 @@ mod progress;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 
 use punctual_core::executive::cancel::Token;
 use punctual_core::stop::StopRequest;
@@ -21,6 +21,7 @@ use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::session::ThreadSession;
+use crate::spawn;
 
 pub(crate) use aside::aside;
 pub use overrun::{Act, Guarded, RunawayRule, TICK, hang_bound};
@@ -129,7 +130,7 @@ impl Watchdog {
     pub(crate) fn over(shown: Arc<impl Shows>, bound: Span) -> std::io::Result<Self> {
         let done = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&done);
-        let thread = Builder::new().name("punctual-watch".to_owned()).spawn(move || {
+        let thread = spawn::plain("punctual-watch", move || {
             // Above the loop where permitted; below it still runs where it has another CPU.
             let _session = ThreadSession::enter(None, ABOVE);
             let progress = || shown.watched().beats();

@@ -9,7 +9,7 @@ mod output;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use punctual_core::ring;
@@ -22,6 +22,7 @@ use crate::counting::{Words, words};
 use crate::drain::{Drainage, INTERVAL, SampleFile, Sink};
 use crate::error::{Error, Kind};
 use crate::monitor::aside;
+use crate::spawn;
 use crate::summary::Samples;
 use output::Output;
 
@@ -120,14 +121,12 @@ impl Recording {
             done: Arc::clone(&done),
         };
         let beside = aside(&cpus);
-        let thread = Builder::new()
-            .name("punctual-drain".to_owned())
-            .spawn(move || {
-                // Where it may not go there it writes where it is.
-                let _beside_the_loop = affinity::set(0, &beside);
-                writer.run()
-            })
-            .map_err(|why| Error::from(Kind::Thread("the sample file", why)))?;
+        let write = move || {
+            // Where it may not go there it writes where it is.
+            let _beside_the_loop = affinity::set(0, &beside);
+            writer.run()
+        };
+        let thread = spawn::plain("punctual-drain", write).map_err(Kind::Thread)?;
         Ok((Self { first_ns, done, thread: Some(thread) }, rings))
     }
 

@@ -258,7 +258,7 @@ pub(crate) fn run(
             events.push(event);
         },
     );
-    (finished, events.into_inner())
+    (finished.expect("threads"), events.into_inner())
 }
 
 pub(crate) fn count(events: &[Event], task: &str, what: impl Fn(&What) -> bool) -> usize {

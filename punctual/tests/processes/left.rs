@@ -164,9 +164,11 @@ fn who_is_in_a_hurry_ends_tasks_at_once_and_outputs_are_safe() {
         });
         let mut events = Vec::new();
         let stop = Stop::new(&stop).hurry(&stop);
-        made.run(Strategy::Sleep(Sleep), Some(Span::from_ms(120_000)), stop, &mut |event| {
-            events.push(event);
-        });
+        let run =
+            made.run(Strategy::Sleep(Sleep), Some(Span::from_ms(120_000)), stop, &mut |event| {
+                events.push(event);
+            });
+        run.expect("threads");
         (watching.join().expect("no panic"), events)
     });
     assert_eq!(count(&events, "stubborn", |w| *w == What::Killed(Cause::Over)), 1, "{events:?}");
@@ -198,12 +200,12 @@ fn a_loop_that_sleeps_for_an_hour_ends_when_it_is_to() {
     let made = Supervisor::new().task(Spec::new(hour, Vec::new())).build().expect("fine");
     let stop = AtomicBool::new(false);
     let over = std::thread::scope(|scope| {
-        let run = scope
-            .spawn(|| made.run(Strategy::Sleep(Sleep), None, Stop::new(&stop), &mut |_| {}).over);
+        let run =
+            scope.spawn(|| made.run(Strategy::Sleep(Sleep), None, Stop::new(&stop), &mut |_| {}));
         // So that the loop sleeps already.
         pause_ms(300);
         stop.store(true, Ordering::Relaxed);
-        run.join().expect("no panic")
+        run.join().expect("no panic").expect("threads").over
     });
     assert_eq!(over, Over::Stopped);
 }
@@ -240,7 +242,7 @@ fn who_joined_loses_its_priority_with_the_supervisor() {
             ended.recv().expect("it says so");
             own()
         });
-        made.run(Strategy::Sleep(Sleep), None, Stop::new(stop), &mut |_| {});
+        made.run(Strategy::Sleep(Sleep), None, Stop::new(stop), &mut |_| {}).expect("threads");
         after.send(()).expect("it waits");
         assert_eq!(guest.join().expect("no panic"), Scheduling::Other);
     });

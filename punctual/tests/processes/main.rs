@@ -47,6 +47,7 @@ fn good_tasks_run_beside_broken_ones_and_hear_of_the_end() {
             events.push(event);
         })
     });
+    let finished = finished.expect("threads");
     let task = |name: &str| finished.tasks.iter().find(|task| task.name == name).expect("one");
     assert_eq!(finished.over, Over::Stopped);
     let good = task("good");
@@ -188,7 +189,7 @@ fn others_join_by_name_and_read_what_is_given_out() {
             ran
         });
         let finished = made.run(Strategy::Sleep(Sleep), None, Stop::new(stop), &mut |_| {});
-        (finished, guest.join().expect("no panic"))
+        (finished.expect("threads"), guest.join().expect("no panic"))
     });
     assert!(seen >= 4, "the fifth may not have been taken up yet");
     let open = finished.tasks.iter().find(|task| task.name == "open").expect("one");
@@ -227,7 +228,7 @@ fn the_safe_value_of_a_task_that_scribbled_is_read() {
                 over.fetch_or(given_up, Ordering::Relaxed);
             });
         reader.join().expect("no panic");
-        finished
+        finished.expect("threads")
     });
     let task = finished.tasks.iter().find(|task| task.name == "scribbles").expect("one");
     assert_eq!(task.exit, Some(ProcessEnd::Signal(6)), "{task:?}");

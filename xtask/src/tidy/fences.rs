@@ -1,5 +1,5 @@
 //! What holds between crates, where the compiler does not: unsafe code, lints switched off,
-//! wildcard imports, relative sleeps, ignored tests, and what keeps `core` apart.
+//! wildcard imports, relative sleeps, threads, ignored tests, and what keeps `core` apart.
 //!
 //! Looks at one file's code at a time, and at the crate roots.
 
@@ -8,6 +8,10 @@ use super::{File, Finding};
 
 /// Where unsafe code may stand.
 const UNSAFE_MEMBERS: &[&str] = &["os", "capi"];
+/// Where threads are started.
+const THREAD_DOOR: &str = "punctual/src/spawn.rs";
+/// Run by people who work on the project, who may see a panic.
+const TOOLS: &[&str] = &["testkit", "xtask", "peers", "fuzz"];
 
 /// All checks of one Rust file.
 pub(crate) fn check(file: &File, rust: &Source, found: &mut Vec<Finding>) {
@@ -15,6 +19,7 @@ pub(crate) fn check(file: &File, rust: &Source, found: &mut Vec<Finding>) {
     unreasoned(file, rust, found);
     wildcards(file, rust, found);
     sleeps(file, rust, found);
+    threads(file, rust, found);
     ignored(file, rust, found);
 }
 
@@ -128,6 +133,28 @@ fn sleeps(file: &File, rust: &Source, found: &mut Vec<Finding>) {
     }
 }
 
+/// Whether threads are started anywhere but through their door. A process has no argument where
+/// it is started, a thread what it runs.
+fn threads(file: &File, rust: &Source, found: &mut Vec<Finding>) {
+    if file.path == THREAD_DOOR || TOOLS.contains(&file.member()) || file.is_test() {
+        return;
+    }
+    for start in ["thread::spawn", "thread::Builder", ".spawn_scoped(", ".spawn("] {
+        for (at, _) in rust.code.match_indices(start) {
+            let is_process = start == ".spawn(" && rust.code[at + start.len()..].starts_with(')');
+            if !is_process && !rust.is_test(at) {
+                found.push(file.finding(
+                    "thread",
+                    rust.line(at),
+                    format!("`{start}`"),
+                    "where no thread can be had it panics, or the limit is not named",
+                    "`punctual::spawn`: named threads, and an error in words",
+                ));
+            }
+        }
+    }
+}
+
 fn ignored(file: &File, rust: &Source, found: &mut Vec<Finding>) {
     for (at, _) in rust.code.match_indices("#[ignore") {
         found.push(file.finding(
@@ -192,6 +219,23 @@ mod tests {
         let said = "fn a() {\n    // Polls; nothing is measured.\n    std::thread::sleep(d);\n}\n";
         assert!(checks("a/src/a.rs", said).is_empty());
         assert!(checks("a/tests/a.rs", "fn a() {\n\n    std::thread::sleep(d);\n}\n").is_empty());
+    }
+
+    #[test]
+    fn threads_are_started_through_their_door() {
+        for start in ["std::thread::spawn(run)", "s.spawn(|| 1)", "b.spawn_scoped(s, run)"] {
+            let text = format!("fn a() {{ {start}; }}\n");
+            assert_eq!(checks("lab/src/a.rs", &text), ["thread"], "{start}");
+            assert!(checks("lab/tests/a.rs", &text).is_empty());
+            assert!(checks("lab/src/b/tests.rs", &text).is_empty());
+            assert!(checks("punctual/src/spawn.rs", &text).is_empty());
+            assert!(checks("xtask/src/a.rs", &text).is_empty(), "a tool of the project");
+            let test = format!("#[cfg(test)]\nmod tests {{\n    fn a() {{ {start}; }}\n}}\n");
+            assert!(checks("lab/src/a.rs", &test).is_empty());
+        }
+        assert_eq!(checks("cli/src/a.rs", "use std::thread::Builder;\n"), ["thread"]);
+        let process = "fn a() { command.spawn()?; spawn::plain(\"a\", run)?; }\n";
+        assert!(checks("lab/src/a.rs", process).is_empty());
     }
 
     #[test]

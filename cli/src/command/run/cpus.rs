@@ -3,7 +3,9 @@
 //! CPUs by trying: a thread moves to each of them once.
 
 use std::collections::BTreeMap;
+use std::io;
 
+use punctual::spawn;
 use punctual_host::choose::check_cpus;
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
@@ -18,7 +20,7 @@ pub(super) fn check(tasks: &TaskFile) -> Result<(), String> {
         tasks.all.iter().filter_map(|task| Some((task.spec.thread.pinned_to()?, Some(task.line))));
     let all: Vec<(u32, Option<usize>)> =
         tasks.thread.pinned_to().map(|cpu| (cpu, None)).into_iter().chain(named).collect();
-    let refused = refused(all.iter().map(|(cpu, _)| *cpu));
+    let refused = refused(all.iter().map(|(cpu, _)| *cpu)).map_err(|why| why.to_string())?;
     let Some((cpu, line)) = all.iter().find(|(cpu, _)| refused.contains_key(cpu)) else {
         return Ok(());
     };
@@ -32,10 +34,11 @@ pub(super) fn check(tasks: &TaskFile) -> Result<(), String> {
 }
 
 /// The CPUs that the kernel refuses, and why.
-fn refused(cpus: impl Iterator<Item = u32> + Send) -> BTreeMap<u32, Errno> {
+fn refused(cpus: impl Iterator<Item = u32> + Send) -> io::Result<BTreeMap<u32, Errno>> {
     let go = |cpu| Some((cpu, affinity::set(0, &CpuMask::one(cpu)).err()?));
     // Its own affinity is gone with the thread.
     std::thread::scope(|scope| {
-        scope.spawn(|| cpus.filter_map(go).collect()).join().unwrap_or_default()
+        let tried = spawn::scoped(scope, "punctual-cpu", || cpus.filter_map(go).collect())?;
+        Ok(tried.join().unwrap_or_default())
     })
 }

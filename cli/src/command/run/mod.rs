@@ -60,7 +60,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     let started = jiff::Timestamp::now();
     let mut refused = messages::Refusals::default();
     let mut registered = messages::Registrations::default();
-    let mut printer = Printer::start().context("cannot start a thread")?;
+    let mut printer = Printer::start()?;
     let finished = ready.run(
         wait,
         args.duration.map(|duration| duration.0),
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
             registered.note(&event);
             printer.print(messages::line(&event));
         },
-    );
+    )?;
     drop(hold);
     warnings.extend(registered.warnings());
     warnings.extend(refused.warnings(&finished));
@@ -114,8 +114,7 @@ fn phase(tasks: &TaskFile, shortest: Period) -> Result<(u64, Vec<String>)> {
         GridPhase::At(ns) => return Ok((ns, Vec::new())),
         GridPhase::Quiet => {
             let thread = &tasks.thread;
-            quiet::find(thread.pinned_to(), thread.policy(), shortest)
-                .context("cannot start a thread")?
+            quiet::find(thread.pinned_to(), thread.policy(), shortest)?
         }
     };
     Ok(match at {

@@ -6,7 +6,9 @@
 
 use std::io;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
+
+use punctual::spawn;
 
 use crate::output;
 
@@ -26,7 +28,7 @@ impl Printer {
     pub(super) fn start() -> io::Result<Self> {
         let (lines, received) = sync_channel::<String>(WAITING_MAX);
         let print = move || received.iter().for_each(|line| output::message(&line));
-        let thread = Builder::new().name("punctual print".to_owned()).spawn(print)?;
+        let thread = spawn::plain("punctual-print", print)?;
         Ok(Self { lines, thread, dropped: 0 })
     }
 

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
+use punctual::spawn;
 use punctual_analysis::plain::plain;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::signal;
@@ -148,7 +149,7 @@ impl<'a> Checkpointer<'a> {
 
     /// Saves every so often, and with the result whenever a batch is over, until the channel's
     /// other end is gone. A disk may take its time: the loops do not wait for it.
-    pub(crate) fn spawn<'scope, 'env>(
+    pub(crate) fn start<'scope, 'env>(
         &'scope self,
         scope: &'scope Scope<'scope, 'env>,
         housekeeping: &[u32],
@@ -156,7 +157,7 @@ impl<'a> Checkpointer<'a> {
         batches: mpsc::Receiver<Here>,
     ) -> io::Result<ScopedJoinHandle<'scope, ()>> {
         let housekeeping = housekeeping.to_vec();
-        std::thread::Builder::new().spawn_scoped(scope, move || {
+        spawn::scoped(scope, "punctual-save", move || {
             let mut mask = CpuMask::EMPTY;
             housekeeping.iter().for_each(|&cpu| mask.insert(cpu));
             if !housekeeping.is_empty() {

@@ -231,7 +231,7 @@ fn measure(
     let every = Duration::from_nanos(args.save_every.0.as_ns().unsigned_abs());
     let housekeeping = session.plan.housekeeping.clone();
     std::thread::scope(|scope| {
-        checkpointer.spawn(scope, &housekeeping, every, over).context("cannot start a thread")?;
+        checkpointer.start(scope, &housekeeping, every, over)?;
         let ended = session.run();
         let Session { here, batches, .. } = session;
         // The checkpointer's thread ends with it.

@@ -71,7 +71,7 @@ pub(in crate::load) fn run(
         if let Some(path) = set(&left, None) {
             let _ = std::fs::remove_file(path);
         }
-    });
+    })?;
     let [screen, picture] = PROGRAMS.map(program::find);
     let (screen, picture) = screen.zip(picture).ok_or("Xvfb or glxgears is not installed")?;
     let args = ["-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"];

@@ -86,7 +86,7 @@ pub(in crate::load) fn run(
     launcher: &dyn Launcher,
     out: &mut dyn Write,
 ) -> Result<(), String> {
-    let orders = lifecycle::listen(|| ());
+    let orders = lifecycle::listen(|| ())?;
     let path = program::find(PROGRAM).ok_or("stress-ng is not installed")?;
     let mut program = Program::start(setup, launcher, &path, &setup.words, &[])?;
     let begun = Instant::now();

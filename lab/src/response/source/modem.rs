@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use punctual::spawn;
 use punctual_os::serial::{self, CTS, RTS};
 use punctual_os::{Errno, process, signal};
 
@@ -116,7 +117,7 @@ impl ModemLoop {
         signal::catch_interrupt().map_err(failed)?;
         let waiting = AtomicI32::new(0);
         thread::scope(|scope| {
-            let waiter = thread::Builder::new().spawn_scoped(scope, || {
+            let waiter = spawn::scoped(scope, "punctual-cts", || {
                 waiting.store(process::tid(), Ordering::Release);
                 serial::wait_for_cts(line)
             });

@@ -22,8 +22,10 @@ use super::task_block::TaskBlock;
 use super::task_process::TaskProcess;
 use super::{Figures, Finished, Over, Ready, TaskOutcome};
 use crate::clocks::MachineClock;
+use crate::error::{Error, Kind};
 use crate::monitor::{Watched, aside};
 use crate::remote::RemoteTasks;
+use crate::spawn;
 
 impl Ready {
     /// Starts all tasks and stays with them for `duration`, or until `stop` is set, a task that may
@@ -34,9 +36,9 @@ impl Ready {
     /// ([`signal::catch_interrupt`]), which is sent to its thread. The calling thread starts the
     /// processes, and the kernel ends them when it ends.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// Only where a thread cannot be started.
+    /// A thread cannot be started: no process was started then.
     ///
     /// # Real-time: setup only
     pub fn run(
@@ -45,7 +47,7 @@ impl Ready {
         duration: Option<Span>,
         stop: Stop<'_>,
         say: &mut dyn FnMut(Event),
-    ) -> Finished {
+    ) -> Result<Finished, Error> {
         let listener = self.listener.take();
         let before = affinity::get(0).ok();
         let cpus: Vec<u32> =
@@ -62,13 +64,14 @@ impl Ready {
         let ready = &self;
         let mut all: Vec<TaskProcess> =
             ready.blocks.iter().map(|block| TaskProcess::new(block, now())).collect();
-        let (over, policy, refused) = std::thread::scope(|scope| {
+        let executed = std::thread::scope(|scope| {
             let setup = &setup;
             // Also where `say` panics: then the processes end with their occupants.
             let _end = End(setup);
-            scope.spawn(move || setup.monitor(ready));
+            spawn::scoped(scope, "punctual-watch", move || setup.monitor(ready))?;
             let tasks = remotes(ready, &setup.beats);
-            let executive = scope.spawn(move || setup.execute(ready, tasks, wait, clock));
+            let execute = move || setup.execute(ready, tasks, wait, clock);
+            let executive = spawn::scoped(scope, "punctual-loop", execute)?;
             let _beside_them = affinity::set(0, &setup.aside);
             let (poller, home) = (Poller::new(), Home::find());
             let mut looped =
@@ -83,14 +86,20 @@ impl Ready {
             executed.remotes.stopped_by = executed.remotes.stopped_by.or(looped.stopped_by);
             looped.wind_down();
             executed.remotes.all.iter_mut().for_each(|post| post.close(now()));
-            (ready.over(&executed, gone), executed.policy, executed.refused)
+            Ok::<_, std::io::Error>((
+                ready.over(&executed, gone),
+                executed.policy,
+                executed.refused,
+            ))
         });
         if let Some(before) = before {
             let _restored = affinity::set(0, &before);
         }
+        let (over, policy, refused) = executed.map_err(Kind::Thread)?;
         let tasks = all.iter().enumerate().map(|(rank, one)| ready.outcome(rank, one)).collect();
         let releases = figures(ready.page.mapping.words());
-        Finished { over, policy, refused, forced: setup.watched.ended(), releases, tasks }
+        let forced = setup.watched.ended();
+        Ok(Finished { over, policy, refused, forced, releases, tasks })
     }
 
     /// Why it ended; `gone`: because nobody was left.

@@ -1,0 +1,131 @@
+//! The door through which this project starts threads: named, and an error in words where the
+//! kernel refuses one. The same words for processes.
+//!
+//! For everything that needs a thread. `std::thread::spawn` and `Scope::spawn` panic where none can
+//! be had, and leave behind what was changed before. Decides nothing: what is to be put back the
+//! caller puts back.
+
+use std::fmt;
+use std::io;
+use std::process::{Child, Command};
+use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
+
+use punctual_os::Errno;
+
+/// Starts a thread that may outlive its caller. The kernel shows the first 15 bytes of `name`.
+///
+/// # Errors
+/// The kernel refused it; [`errno`] is its number, and nothing of `run` was run.
+///
+/// # Real-time: setup only
+pub fn plain<R: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> R + Send + 'static,
+) -> io::Result<JoinHandle<R>> {
+    builder(name).spawn(run).map_err(|why| refused("thread", name, why))
+}
+
+/// Starts a thread of a scope, as [`plain`] does. The scope's end waits for the threads that were
+/// started before one was refused: they must learn that they are to end.
+///
+/// # Errors
+/// As [`plain`].
+///
+/// # Real-time: setup only
+pub fn scoped<'scope, R: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    run: impl FnOnce() -> R + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, R>> {
+    builder(name).spawn_scoped(scope, run).map_err(|why| refused("thread", name, why))
+}
+
+/// Starts a process.
+///
+/// # Errors
+/// As the standard library says it; where a limit is reached, with the words of [`plain`].
+///
+/// # Real-time: setup only
+pub fn process(command: &mut Command) -> io::Result<Child> {
+    command.spawn().map_err(|why| match why.raw_os_error() {
+        Some(number) if number == Errno::AGAIN.0 => {
+            refused("process", &command.get_program().to_string_lossy(), why)
+        }
+        _ => why,
+    })
+}
+
+/// The kernel's error number in an error of this module, or of a system call.
+///
+/// # Real-time: setup only
+pub fn errno(why: &io::Error) -> Option<i32> {
+    let inner = why.get_ref().and_then(|inner| inner.downcast_ref::<NotStarted>());
+    inner.map_or(why, |inner| &inner.why).raw_os_error()
+}
+
+/// The standard library panics at a name with a zero byte.
+fn builder(name: &str) -> Builder {
+    Builder::new().name(name.replace('\0', ""))
+}
+
+fn refused(kind: &'static str, name: &str, why: io::Error) -> io::Error {
+    io::Error::new(why.kind(), NotStarted { kind, name: name.to_owned(), why })
+}
+
+/// A thread or a process that could not be started.
+#[derive(Debug)]
+struct NotStarted {
+    kind: &'static str,
+    name: String,
+    why: io::Error,
+}
+
+impl fmt::Display for NotStarted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, name, why } = self;
+        write!(f, "cannot start {kind} {name:?}: {why}")?;
+        if why.raw_os_error() == Some(Errno::AGAIN.0) {
+            f.write_str(
+                "; a limit on threads or memory is reached: raise pids.max of its control group, \
+                 RLIMIT_NPROC of its user (ulimit -u) or the limit on memory, or end other \
+                 processes",
+            )?;
+        }
+        Ok(())
+    }
+}
+
+// No source: the sentence has its words already.
+impl std::error::Error for NotStarted {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_has_its_name_and_gives_its_result() {
+        let name = || std::thread::current().name().map(str::to_owned);
+        let own = plain("punctual-own", name).expect("there are threads").join();
+        assert_eq!(own.expect("no panic").as_deref(), Some("punctual-own"));
+        let within = std::thread::scope(|scope| {
+            scoped(scope, "with\0zero", name).expect("there are threads").join()
+        });
+        assert_eq!(within.expect("no panic").as_deref(), Some("withzero"));
+    }
+
+    #[test]
+    fn a_refusal_names_the_thread_the_limits_and_the_way_out() {
+        let why = refused("thread", "punctual-watch", io::Error::from_raw_os_error(Errno::AGAIN.0));
+        assert_eq!((errno(&why), why.kind()), (Some(Errno::AGAIN.0), io::ErrorKind::WouldBlock));
+        let words = why.to_string();
+        for part in
+            ["thread \"punctual-watch\"", "os error 11", "pids.max", "RLIMIT_NPROC", "raise"]
+        {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+        let other =
+            refused("thread", "punctual-watch", io::Error::from_raw_os_error(Errno::PERM.0));
+        assert!(!other.to_string().contains("pids.max"));
+        assert_eq!(errno(&io::Error::from_raw_os_error(5)), Some(5));
+    }
+}

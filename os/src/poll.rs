@@ -33,12 +33,14 @@ impl Interest {
     /// # Real-time: setup only
     pub fn is_readable(&self) -> bool {
         let closed = self.0.revents & (libc::POLLHUP | libc::POLLRDHUP | libc::POLLERR) != 0;
-        self.0.revents & libc::POLLIN != 0 && !(closed && self.bytes() == Some(0))
+        self.0.revents & libc::POLLIN != 0 && !(closed && self.unread() == Some(0))
     }
 
-    /// `ioctl(FIONREAD)`: the bytes that are there to be read; `None` where the descriptor does not
-    /// say.
-    fn bytes(&self) -> Option<c_int> {
+    /// `ioctl(FIONREAD)`: the bytes that are there to be read, also at the end of a pipe that is
+    /// written to; `None` where the descriptor does not say.
+    ///
+    /// # Real-time: setup only
+    pub fn unread(&self) -> Option<c_int> {
         let mut bytes: c_int = 0;
         // SAFETY: FIONREAD writes one int, which outlives the call.
         let answer = unsafe { libc::ioctl(self.0.fd, libc::FIONREAD, &raw mut bytes) };

@@ -87,6 +87,8 @@ pub(crate) struct RemoteCounts {
     overran: AtomicU64,
     /// Releases at which no task was registered.
     unattended: AtomicU64,
+    /// Those of them since its last process ended or left; 0 until one was released.
+    after_end: AtomicU64,
     /// Results that cannot be.
     invalid: AtomicU64,
 }
@@ -111,6 +113,22 @@ impl RemoteCounts {
     /// # Real-time: reader side
     pub(crate) fn unattended(&self) -> u64 {
         self.unattended.load(Ordering::Relaxed)
+    }
+
+    /// Those of them since its last process ended or left; 0 until one was released.
+    ///
+    /// # Real-time: reader side
+    pub(crate) fn after_end(&self) -> u64 {
+        self.after_end.load(Ordering::Relaxed)
+    }
+
+    /// A release at which no task was registered.
+    #[inline]
+    fn leave_unattended(&self) {
+        bump(&self.unattended);
+        if self.posted() > 0 {
+            bump(&self.after_end);
+        }
     }
 
     /// Results that cannot be: of cycles that were not posted, or at impossible times.
@@ -171,16 +189,16 @@ impl<K: Keep> RemoteTask<'_, K> {
     pub(crate) fn post(&mut self, cycle: u64, now: Instant) -> Flow {
         let (kept, limits) = (&mut self.kept, &self.limits);
         match self.server.enter(self.door, now, |done| keep(kept, limits, &done)) {
-            Entered::Open => {}
+            Entered::Open => self.counts.after_end.store(0, Ordering::Relaxed),
             Entered::Left(unclaimed) => {
                 if let Some(missed) = unclaimed {
                     self.kept.end(missed, now);
                 }
-                bump(&self.counts.unattended);
+                self.counts.leave_unattended();
                 return Flow::Continue;
             }
             Entered::Closed => {
-                bump(&self.counts.unattended);
+                self.counts.leave_unattended();
                 return Flow::Continue;
             }
         }

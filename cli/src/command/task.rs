@@ -1,25 +1,32 @@
 //! `punctual task exec -- CMD…`: a program in any language as a task of `punctual run`.
 //!
 //! Starts the program, registers when it is ready, and turns each release into a line of its
-//! standard input; a line of its standard output is the end of the cycle. The program ends with the
-//! task. Waits for the program without a limit of its own: the supervisor has those, for
-//! registering (`register_within`), for a cycle (`overrun`) and for the end.
+//! standard input; the next line of its standard output is the end of the cycle, and lines beyond
+//! that are surplus. The program ends with the task. Waits for the program without a limit of its
+//! own: the supervisor has those, for registering (`register_within`), for a cycle (`overrun`) and
+//! for the end.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsRawFd as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use punctual::Registration;
+use punctual::{Registration, spawn};
 use punctual_lab::tasks::hex;
 use punctual_os::errno::Errno;
+use punctual_os::poll::{self, Interest};
 
 use crate::args::{TaskCommand, TaskExecArgs};
 use crate::exit::Exit;
-use crate::format as show;
+use crate::{format as show, output};
 
 /// The longest line of the program: an output of 4096 bytes as hex digits with spaces.
-const LINE_MAX: u64 = 16_384;
+const LINE_MAX: usize = 16_384;
+/// Bytes that are read at once.
+const CHUNK: usize = 4_096;
+/// Reads of surplus before a release: a whole pipe, however fast it is filled again.
+const SURPLUS_READS: usize = 16;
 /// What the program has for its own end; the supervisor gives its tasks 2 s.
 const GRACE: Duration = Duration::from_secs(1);
 /// How often it is looked at meanwhile.
@@ -33,11 +40,13 @@ pub(crate) fn run(command: &TaskCommand) -> Result<Exit> {
     }
     let mut program = Program::start(args)?;
     // Its first line: it is ready. A first output is valid from its first cycle on.
-    let Some(mut output) = program.line()? else { return program.ended() };
+    let Some(first) = program.line()? else { return program.ended() };
     let mut task = Registration::from_env(None)?;
-    commit(&mut task, &output)?;
+    commit(&mut task, &first)?;
     loop {
-        let cycle = match task.wait() {
+        let released = task.wait();
+        program.drop_surplus()?;
+        let cycle = match released {
             Ok(cycle) => format!("{} {} {}\n", cycle.n, cycle.release.as_ns(), cycle.missed),
             Err(why) => {
                 program.leave();
@@ -48,14 +57,14 @@ pub(crate) fn run(command: &TaskCommand) -> Result<Exit> {
                 };
             }
         };
-        output = match program.tell(&cycle).then(|| program.line()).transpose()?.flatten() {
-            Some(output) => output,
+        let line = match program.tell(&cycle).then(|| program.answer()).transpose()?.flatten() {
+            Some(line) => line,
             None => {
-                task.unregister();
+                task.abandon();
                 return program.ended();
             }
         };
-        commit(&mut task, &output)?;
+        commit(&mut task, &line)?;
     }
 }
 
@@ -80,7 +89,11 @@ struct Program {
     name: String,
     child: Child,
     to: Option<ChildStdin>,
-    from: BufReader<ChildStdout>,
+    from: ChildStdout,
+    /// What was read of `from` and is no line that was taken.
+    pending: Vec<u8>,
+    /// Lines that ended no cycle.
+    surplus: u64,
 }
 
 impl Program {
@@ -89,10 +102,11 @@ impl Program {
         let name = show::plain(&program.to_string_lossy());
         let mut command = Command::new(program);
         command.args(rest).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
+        let mut child =
+            spawn::process(&mut command).with_context(|| format!("cannot start {name}"))?;
         let (to, from) = (child.stdin.take(), child.stdout.take());
-        let from = BufReader::new(from.context("no pipe from the program")?);
-        Ok(Self { name, child, to, from })
+        let from = from.context("no pipe from the program")?;
+        Ok(Self { name, child, to, from, pending: Vec::new(), surplus: 0 })
     }
 
     /// Writes a line; false where the program reads no more.
@@ -100,16 +114,81 @@ impl Program {
         self.to.as_mut().is_some_and(|to| to.write_all(line.as_bytes()).is_ok())
     }
 
+    /// The line that ends a cycle: one that it writes once it has read of its release.
+    fn answer(&mut self) -> Result<Option<String>> {
+        loop {
+            let line = self.line()?;
+            let unread = self.to.as_ref().and_then(|to| Interest::new(to.as_raw_fd()).unread());
+            if line.is_none() || unread.unwrap_or(0) == 0 {
+                return Ok(line);
+            }
+            self.count_surplus();
+        }
+    }
+
+    /// Takes the lines that it has written since the last one: no release is open that they end.
+    fn drop_surplus(&mut self) -> Result<()> {
+        for _ in 0..SURPLUS_READS {
+            while self.take_line().is_some() {
+                self.count_surplus();
+            }
+            let mut output = [Interest::new(self.from.as_raw_fd())];
+            let there = poll::wait_until(&mut output, 0).is_ok() && output[0].is_readable();
+            if !there || self.pending.len() >= LINE_MAX || !self.read()? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says it of the first, the tenth, the hundredth, and so on.
+    fn count_surplus(&mut self) {
+        self.surplus += 1;
+        let (name, count) = (&self.name, self.surplus);
+        if 10_u64.checked_pow(count.ilog10()) == Some(count) {
+            output::message(&format!(
+                "{name}: surplus lines so far: {count}; a cycle ends by one line, after the \
+                 program has read its release"
+            ));
+        }
+    }
+
     /// Its next line, without its end; `None` where it has closed its output.
     fn line(&mut self) -> Result<Option<String>> {
-        let mut line = Vec::new();
-        let read = self.from.by_ref().take(LINE_MAX).read_until(b'\n', &mut line);
-        read.with_context(|| format!("cannot read from {}", self.name))?;
-        match line.pop() {
-            None => Ok(None),
-            Some(b'\n') => Ok(Some(String::from_utf8_lossy(&line).trim().to_owned())),
-            Some(_) if line.len() as u64 + 1 < LINE_MAX => Ok(None),
-            Some(_) => bail!("{}: line is longer than {LINE_MAX} bytes", self.name),
+        loop {
+            if let Some(line) = self.take_line() {
+                return Ok(Some(line));
+            }
+            if self.pending.len() >= LINE_MAX {
+                bail!("{}: line is longer than {LINE_MAX} bytes", self.name);
+            }
+            if !self.read()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// A whole line of what was read.
+    fn take_line(&mut self) -> Option<String> {
+        let end = self.pending.iter().take(LINE_MAX).position(|&byte| byte == b'\n')?;
+        let line: Vec<u8> = self.pending.drain(..=end).collect();
+        Some(String::from_utf8_lossy(&line).trim().to_owned())
+    }
+
+    /// Reads what there is, at least a byte; false at the end of its output.
+    fn read(&mut self) -> Result<bool> {
+        let mut chunk = [0; CHUNK];
+        loop {
+            match self.from.read(&mut chunk) {
+                Ok(count) => {
+                    self.pending.extend(chunk.iter().take(count));
+                    return Ok(count > 0);
+                }
+                Err(why) if why.kind() == ErrorKind::Interrupted => {}
+                Err(why) => {
+                    return Err(why).with_context(|| format!("cannot read from {}", self.name));
+                }
+            }
         }
     }
 

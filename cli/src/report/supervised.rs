@@ -99,6 +99,9 @@ pub(crate) struct TaskRow {
     /// Releases at which no process was registered.
     #[serde(rename = "vacant")]
     pub(crate) unattended: u64,
+    /// Those of them after its last process had ended or left.
+    #[serde(default)]
+    pub(crate) after_end: u64,
     /// Invalid results that it reported: for instance a finish in the future.
     #[serde(rename = "rubbish")]
     pub(crate) invalid: u64,
@@ -181,6 +184,7 @@ fn row(task: &TaskOutcome) -> TaskRow {
         registered: task.registered,
         restarts: task.restarts,
         unattended: task.unattended,
+        after_end: task.after_end,
         invalid: task.invalid,
         failed: task.failed,
         exit_status: match task.exit {

@@ -94,6 +94,57 @@ fn a_program_that_does_not_answer_ends_with_its_task() {
 }
 
 #[test]
+fn a_task_that_exited_has_its_cycles_and_no_invalid_results() {
+    let dir = Dir::new("task-exited");
+    let script = "echo; for i in 1 2 3 4 5; do read -r line; echo; done; exit 0";
+    fs::write(dir.path("five.sh"), script).expect("writable");
+    let text = "[[task]]\nname = \"a\"\nperiod = \"5ms\"\n\
+                command = [\"punctual\", \"task\", \"exec\", \"--\", \"sh\", \"five.sh\"]\n\
+                [[task]]\nname = \"free\"\nperiod = \"5ms\"\n";
+    let seen = |duration: &str| {
+        let out = run_tasks_for(&dir, text, duration);
+        let tasks = json(&out)["supervised"]["tasks"].as_array().expect("tasks").clone();
+        let task = tasks.iter().find(|task| task["name"] == "a").expect("one");
+        let count = |key: &str| task[key].as_u64().expect("a count");
+        assert_eq!((count("rubbish"), &task["exit_status"]), (0, &0.into()), "{task}");
+        assert!(count("cycles") <= 5 && count("after_end") < count("vacant"), "{task}");
+        count("cycles") == 5 && count("after_end") > 0
+    };
+    // An interpreter may take longer than a second to start where others keep the CPUs.
+    assert!(["1s", "5s", "25s"].into_iter().any(seen), "it never ran");
+}
+
+#[test]
+fn lines_that_answer_no_release_are_surplus_and_end_no_cycle() {
+    let dir = Dir::new("task-surplus");
+    // One never reads; one prints twice a cycle, and both before its next release.
+    for (script, cycles) in [
+        ("while :; do echo; sleep 0.01; done", None),
+        (
+            "echo; n=0; while read -r line; do printf '\\n\\n'; n=$((n+1)); echo $n > ran; done",
+            Some("ran"),
+        ),
+    ] {
+        fs::write(dir.path("prints.sh"), script).expect("writable");
+        let tasks = "[[task]]\nname = \"a\"\nperiod = \"20ms\"\n\
+                     command = [\"punctual\", \"task\", \"exec\", \"--\", \"sh\", \"prints.sh\"]\n";
+        let out = run_tasks(&dir, tasks);
+        let ran = json(&out)["supervised"]["tasks"][0]["cycles"].as_u64().expect("a count");
+        let surplus = stderr(&out).contains("sh: surplus lines so far: 1;");
+        match cycles {
+            None => assert!(ran == 0, "{ran} cycles of a program that reads nothing"),
+            Some(file) => {
+                let read = fs::read_to_string(dir.path(file)).unwrap_or_default();
+                let read: u64 = read.trim().parse().unwrap_or(0);
+                assert!(ran <= read, "{ran} cycles of {read} that were read");
+                // Where its second line was seen at all.
+                assert!(surplus || ran <= 1, "{}", stderr(&out));
+            }
+        }
+    }
+}
+
+#[test]
 fn by_hand_it_says_who_starts_it() {
     refused(&run(["task", "exec", "--", "true"]), &["punctual run", "docs/running.md"]);
     refused(&run(["task", "exec"]), &["CMD"]);

@@ -98,6 +98,8 @@ pub struct TaskServer<'a> {
     tail: u64,
     /// When the next result was seen that came after its time: it waits for the next look.
     ahead: Option<Instant>,
+    /// Whether the child has ended, and its block is somebody else's until the gate opens again.
+    left: bool,
     invalid: u64,
 }
 
@@ -111,7 +113,8 @@ impl<'a> TaskServer<'a> {
             return None;
         }
         clear(whole, &terms);
-        Some(Self { block, terms, gate: 0, posted: 0, next: 0, tail: 0, ahead: None, invalid: 0 })
+        let (ahead, left) = (None, false);
+        Some(Self { block, terms, gate: 0, posted: 0, next: 0, tail: 0, ahead, left, invalid: 0 })
     }
 
     /// The terms on which the task is released.
@@ -137,7 +140,8 @@ impl<'a> TaskServer<'a> {
     }
 
     /// Whether a child is to be released; takes note of which. After a child has ended, its last
-    /// results go to `each`.
+    /// results go to `each`; where one of them came after `now` was read, it is left at the next
+    /// look only.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -150,10 +154,13 @@ impl<'a> TaskServer<'a> {
         let mut unclaimed = None;
         if was_open {
             self.harvest(now, each);
+            if self.ahead.is_some() {
+                return Entered::Closed;
+            }
             unclaimed = self.unclaimed();
         }
         (self.gate, self.posted, self.next, self.tail) = (request, 0, 0, 0);
-        self.ahead = None;
+        self.left = !is_open;
         gate.done.store(request, Ordering::Release);
         if is_open { Entered::Open } else { Entered::Left(unclaimed) }
     }
@@ -184,11 +191,15 @@ impl<'a> TaskServer<'a> {
         Posted { wake, overran }
     }
 
-    /// Takes the results that the task left, in order.
+    /// Takes the results that the task left, in order; none of a child that has ended, whose last
+    /// ones [`TaskServer::enter`] took.
     ///
     /// # Real-time: in loop
     #[inline]
     pub fn harvest(&mut self, now: Instant, mut each: impl FnMut(Done)) {
+        if self.left {
+            return;
+        }
         let head = self.block.fixed[HEAD].load(Ordering::Acquire);
         if head.wrapping_sub(self.tail) > RESULTS as u64 {
             self.invalid += 1;

@@ -6,6 +6,7 @@ use std::vec;
 use std::vec::Vec;
 
 mod against;
+mod left;
 
 use super::*;
 use crate::time::{Instant, Period, Span};

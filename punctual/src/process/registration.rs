@@ -243,6 +243,15 @@ impl Registration {
     pub fn unregister(self) {
         drop(self);
     }
+
+    /// As [`Registration::unregister`], in the middle of a cycle, which then counts as missed: for
+    /// work done elsewhere that has ended without an answer.
+    ///
+    /// # Real-time: setup only
+    #[doc(hidden)]
+    pub fn abandon(mut self) {
+        self.running = false;
+    }
 }
 
 impl Drop for Registration {

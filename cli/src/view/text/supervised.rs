@@ -73,7 +73,8 @@ fn notes(task: &TaskRow) -> Option<String> {
         (task.terminated, "times terminated"),
         (task.demoted, "times demoted"),
         (task.threads_demoted, "other threads demoted"),
-        (task.unattended, "releases before the task was ready"),
+        (task.unattended.saturating_sub(task.after_end), "releases before the task was ready"),
+        (task.after_end, "releases after its end"),
         (task.invalid, "invalid results"),
     ];
     let parts: Vec<String> = counted

@@ -76,6 +76,8 @@ pub struct TaskOutcome {
     pub threads_demoted: u64,
     /// Releases at which nobody sat on its block.
     pub unattended: u64,
+    /// Those of them since its last process ended or left; 0 where none was ever released.
+    pub after_end: u64,
     /// Results in its block that cannot be.
     pub invalid: u64,
     /// Whether it was given up: no restart was left, or wanted, and it had failed.

@@ -128,6 +128,7 @@ impl Ready {
             demoted: (block.guarded.demotions(), block.guarded.restored()),
             threads_demoted: block.others.demoted(),
             unattended: block.counts.unattended(),
+            after_end: block.counts.after_end(),
             invalid: block.counts.invalid(),
             failed: one.failed,
             exit: one.exit,

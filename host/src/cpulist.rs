@@ -4,8 +4,10 @@
 //! that of `bitmap_parselist` (Linux, `lib/bitmap-str.c`; admin-guide/kernel-parameters, "cpu
 //! lists"), except that junk between regions is refused here.
 
+mod format;
 mod region;
 
+pub use format::CpuFormat;
 use region::Region;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};

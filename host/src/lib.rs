@@ -39,7 +39,7 @@ pub mod settings;
 mod testing;
 
 pub use choose::{Choice, CpuError, check_cpus, choose, helper_cpu, parse_cpus};
-pub use cpulist::CpuList;
+pub use cpulist::{CpuFormat, CpuList};
 pub use explain::{Explanation, RefusedCall, explain};
 pub use fact::Fact;
 pub use facts::MachineFacts;

@@ -78,7 +78,7 @@ impl KnobFiles for BootFiles {
         }
     }
 
-    fn says(&self, text: &str, value: &str) -> bool {
+    fn says(&self, _: &str, text: &str, value: &str) -> bool {
         text == value
     }
 }

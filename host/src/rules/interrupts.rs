@@ -3,7 +3,7 @@
 use super::finding::Finding;
 use super::inputs::{CMDLINE, Inputs, read, settled};
 use super::row::{Judge, Rule, rule};
-use crate::cpulist::CpuList;
+use crate::cpulist::{CpuFormat, CpuList};
 use crate::settings::{IrqLine, path_of};
 
 const AFFINITY: &str = "Linux, core-api/irq/irq-affinity";
@@ -93,7 +93,9 @@ fn irqaffinity(inputs: &Inputs<'_>) -> Finding {
                 .boot("irqaffinity", Some(inputs.others().to_string())));
         }
         let (value, origin) = inputs.value("default_smp_affinity")?;
-        let Some(effective) = mask(value) else { return Err(Finding::unknown(value, origin)) };
+        let Some(effective) = CpuFormat::Mask.parse(value) else {
+            return Err(Finding::unknown(value, origin));
+        };
         let online = inputs.facts.cpu.online_cpus.value().cloned().unwrap_or_default();
         let other = effective.intersection(&online) != typed.intersection(&online);
         let found = format!("{param}; the default is {effective}");
@@ -117,7 +119,9 @@ fn writeback(inputs: &Inputs<'_>) -> Finding {
 /// A mask that should not have the loop's CPUs.
 fn one_mask(inputs: &Inputs<'_>, name: &str) -> Finding {
     let judged = inputs.value(name).and_then(|(value, origin)| {
-        let Some(cpus) = mask(value) else { return Err(Finding::unknown(value, origin)) };
+        let Some(cpus) = CpuFormat::Mask.parse(value) else {
+            return Err(Finding::unknown(value, origin));
+        };
         let online = inputs.facts.cpu.online_cpus.value().cloned().unwrap_or_default();
         let cpus = cpus.intersection(&online);
         let others = inputs.others();
@@ -128,7 +132,8 @@ fn one_mask(inputs: &Inputs<'_>, name: &str) -> Finding {
             return Err(Finding::not_applicable("there is no other CPU", origin));
         }
         let path = path_of(name).unwrap_or_default();
-        Ok(Finding::improve(format!("CPU {cpus}"), origin).write(path, hex(&others)))
+        Ok(Finding::improve(format!("CPU {cpus}"), origin)
+            .write(path, CpuFormat::Mask.show(&others)))
     });
     settled(judged)
 }
@@ -242,7 +247,9 @@ fn unbound_cpus(inputs: &Inputs<'_>) -> Finding {
             .list(param.value.as_deref().unwrap_or_default())
             .map_err(|error| nothing(format!("The kernel drops it: {error}.")))?;
         let (value, origin) = inputs.value("workqueue/cpumask")?;
-        let Some(effective) = mask(value) else { return Err(Finding::unknown(value, origin)) };
+        let Some(effective) = CpuFormat::Mask.parse(value) else {
+            return Err(Finding::unknown(value, origin));
+        };
         let found = format!("{param}; the mask is CPU {effective}");
         Ok(if effective.difference(&typed).is_empty() {
             Finding::good(found, origin)
@@ -251,25 +258,4 @@ fn unbound_cpus(inputs: &Inputs<'_>) -> Finding {
         })
     });
     settled(judged)
-}
-
-/// A hexadecimal mask in groups of 32 bits, `3,00000000`.
-pub(super) fn mask(text: &str) -> Option<CpuList> {
-    let digits: String = text.trim().chars().filter(|c| *c != ',').collect();
-    let bits = digits.chars().rev().enumerate().map(|(at, digit)| Some((at, digit.to_digit(16)?)));
-    let mut cpus = CpuList::new();
-    for bit in bits {
-        let (at, digit) = bit?;
-        let four = (0..4).filter(|n| digit & (1 << n) != 0);
-        four.for_each(|n| cpus.insert(u32::try_from(at).unwrap_or(u32::MAX / 8) * 4 + n));
-    }
-    (!digits.is_empty()).then_some(cpus)
-}
-
-/// The mask of a list, in groups of 32 bits.
-pub(super) fn hex(cpus: &CpuList) -> String {
-    let groups = cpus.last().unwrap_or(0) / 32;
-    let group = |n: u32| (0..32).fold(0u32, |g, b| g | u32::from(cpus.contains(n * 32 + b)) << b);
-    let first = format!("{:x}", group(groups));
-    (0..groups).rev().fold(first, |text, n| format!("{text},{:08x}", group(n)))
 }

@@ -95,7 +95,7 @@ fn one(
         Ok(old) => old,
         Err(why) => return Ok(StepOutcome::Unreadable(why)),
     };
-    if files.says(&old, value) {
+    if files.says(path, &old, value) {
         return Ok(StepOutcome::Already);
     }
     store.append(&journal::about_to(path, &old, value)).map_err(JournalError::Store)?;
@@ -106,7 +106,7 @@ fn one(
     };
     let outcome = match written {
         Err(why) => StepOutcome::Refused(why),
-        Ok(()) if files.says(&now, value) => StepOutcome::Applied,
+        Ok(()) if files.says(path, &now, value) => StepOutcome::Applied,
         Ok(()) => {
             let shows = now.clone();
             let _refused = files.restore(path, &old);

@@ -41,10 +41,10 @@ pub trait KnobFiles {
         self.write(path, active(text))
     }
 
-    /// Whether a text that was read has the value that was written: the same word, or the same mask
-    /// in other digits.
-    fn says(&self, text: &str, value: &str) -> bool {
-        says(text, value)
+    /// Whether a text that was read from `path` has the value that was written: the same word, or
+    /// the same CPUs in other digits.
+    fn says(&self, path: &str, text: &str, value: &str) -> bool {
+        says(path, text, value)
     }
 }
 
@@ -134,6 +134,7 @@ mod tests {
     fn what_was_added_to_a_list_of_controllers_is_taken_away() {
         let all: Vec<String> = removed("cpuset cpu io\n", "cpu\n").collect();
         assert_eq!(all, ["-cpuset", "-io"]);
-        assert!(says("cpuset cpu\n", "+cpuset") && !says("cpu\n", "+cpuset"));
+        let says = |text: &str| says("/sys/fs/cgroup/cgroup.subtree_control", text, "+cpuset");
+        assert!(says("cpuset cpu\n") && !says("cpu\n"));
     }
 }

@@ -100,7 +100,7 @@ pub fn state(entry: &JournalEntry, now: &str, files: &impl KnobFiles) -> RevertO
     // Where the program ended before it saw what the setting became, the value says it.
     let ours = match &entry.took {
         Some(took) => now == took,
-        None => files.says(now, &entry.new),
+        None => files.says(&entry.path, now, &entry.new),
     };
     if now == entry.old {
         RevertOutcome::AsBefore

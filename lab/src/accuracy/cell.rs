@@ -16,8 +16,8 @@ use crate::spin_exit::{FINE, SpinExit, plain};
 pub(super) const OFFSETS: usize = 512;
 /// Polls of a wait whose mean distance counts.
 const POLLS_MIN: u64 = 8;
-/// Rounds that are kept at most.
-const ROUNDS: usize = 400;
+/// Sweeps that quantiles are of at most: 1.6 MB.
+const SWEEPS: usize = 400;
 /// An exit later than this was interrupted: it is ten times what the paper aims at.
 pub(super) const INTERRUPTED_NS: f64 = 1_000.0;
 /// From the entry to the first target, where the entry is to be over by then.
@@ -106,7 +106,7 @@ impl Cell {
             exit,
             cold,
             lead_ticks,
-            sweep: Sweep::new(OFFSETS, ROUNDS),
+            sweep: Sweep::new(OFFSETS, SWEEPS),
             offset: Box::default(),
             last: None,
             poll_ticks: None,
@@ -115,13 +115,9 @@ impl Cell {
         }
     }
 
-    /// Whether it has enough.
-    pub(super) fn is_full(&self) -> bool {
-        !self.sweep.has_room()
-    }
-
     /// One sweep over all offsets: a few milliseconds.
     pub(super) fn round(&mut self, clock: &mut MachineClock, tick_ns: f64) {
+        self.sweep.begin();
         clock.wake();
         for offset in 0..OFFSETS {
             let ticks = self.lead_ticks + offset as f64;
@@ -192,6 +188,7 @@ impl Cell {
             .to_owned(),
             lead_ticks: self.lead_ticks,
             offsets: OFFSETS as u64,
+            sweeps: self.sweep.swept(),
             n: self.sweep.count(),
             interrupted: self.interrupted,
             interrupted_worst_ns: (self.interrupted > 0)

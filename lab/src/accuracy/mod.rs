@@ -12,3 +12,4 @@ mod sweep;
 
 pub use experiment::AccuracyExperiment;
 pub use outcome::{AccuracyOutcome, AccuracyRow, LoopPeriod};
+pub use sweep::SHARE_MIN;

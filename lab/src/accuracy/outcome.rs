@@ -34,6 +34,10 @@ pub struct AccuracyRow {
     pub lead_ticks: f64,
     /// Offsets that were swept, a tick apart.
     pub offsets: u64,
+    /// Sweeps over all of them; 0 in results of before, which do not tell. Quantiles, curve and
+    /// period are of all sweeps, or of 400 that were drawn from them, each as likely as any other.
+    #[serde(default)]
+    pub sweeps: u64,
     /// Exits measured, interrupted ones not included.
     pub n: u64,
     /// Exits that something interrupted.

@@ -1,8 +1,10 @@
-//! Errors of a sweep over target offsets: their quantiles, their curve and its period.
+//! Errors of sweeps over target offsets: their quantiles, their curve and its period.
 //!
-//! Pure arithmetic over memory that was allocated before.
+//! Pure arithmetic over memory that was allocated before, however many sweeps there are.
 
 use std::f64::consts::TAU;
+
+use punctual_analysis::rng::Rng;
 
 /// Frequencies that are tried for each that the sweep resolves.
 const OVERSAMPLE: usize = 8;
@@ -10,14 +12,24 @@ const OVERSAMPLE: usize = 8;
 const SHORTEST: f64 = 3.0;
 /// A sine that explains less of the variance than this is no period: among noise alone one of 512
 /// offsets reaches it once in some thousand sweeps (256·(1−s)²⁵⁴).
-const SHARE_MIN: f64 = 0.05;
+pub const SHARE_MIN: f64 = 0.05;
 
-/// The errors at each offset, over as many rounds as there is room for.
+/// The errors at each offset: counts and extremes of all sweeps; of more sweeps than there is room
+/// for, a sample for the quantiles, each as likely to be in it (Vitter's algorithm R).
 #[derive(Debug)]
 pub(super) struct Sweep {
     offsets: usize,
+    /// Whole sweeps, one after the other.
     errors: Vec<f64>,
     room: usize,
+    /// Sweeps that were begun.
+    swept: u64,
+    /// Where the next error goes; `None` where its sweep is not in the sample.
+    at: Option<usize>,
+    random: Rng,
+    count: u64,
+    min: f64,
+    max: f64,
 }
 
 /// The errors in short, in their own unit.
@@ -31,27 +43,59 @@ pub(super) struct Spread {
 }
 
 impl Sweep {
-    /// Of so many offsets, with room for so many rounds.
-    pub(super) fn new(offsets: usize, rounds: usize) -> Self {
-        let room = offsets * rounds;
-        Self { offsets, errors: Vec::with_capacity(room), room }
+    /// Of so many offsets, with room for so many sweeps, at least one.
+    pub(super) fn new(offsets: usize, sweeps: usize) -> Self {
+        let room = offsets * sweeps;
+        Self {
+            offsets,
+            errors: Vec::with_capacity(room),
+            room,
+            swept: 0,
+            at: None,
+            random: Rng::new(0),
+            count: 0,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+        }
     }
 
-    /// Whether another round fits.
-    pub(super) fn has_room(&self) -> bool {
-        self.errors.len() + self.offsets <= self.room
+    /// Begins a sweep: an error at each offset follows, from the first on.
+    pub(super) fn begin(&mut self) {
+        self.swept += 1;
+        let rooms = self.room / self.offsets;
+        self.at = match self.errors.len() < self.room {
+            true => Some(self.errors.len()),
+            false => {
+                let place = self.random.below(usize::try_from(self.swept).unwrap_or(usize::MAX));
+                (place < rooms).then_some(place * self.offsets)
+            }
+        };
     }
 
     /// Takes the error at the next offset; NaN for a sample that is told apart.
+    #[inline]
     pub(super) fn push(&mut self, error: f64) {
-        if self.errors.len() < self.room {
-            self.errors.push(error);
+        if error.is_finite() {
+            self.count += 1;
+            self.min = self.min.min(error);
+            self.max = self.max.max(error);
         }
+        let Some(at) = self.at else { return };
+        match self.errors.get_mut(at) {
+            Some(place) => *place = error,
+            None => self.errors.push(error),
+        }
+        self.at = Some(at + 1);
+    }
+
+    /// How many sweeps were begun.
+    pub(super) fn swept(&self) -> u64 {
+        self.swept
     }
 
     /// How many errors there are, without those that are told apart.
     pub(super) fn count(&self) -> u64 {
-        self.errors.iter().filter(|error| error.is_finite()).count() as u64
+        self.count
     }
 
     /// The errors in short; `None` where there are none.
@@ -61,7 +105,7 @@ impl Sweep {
         errors.sort_by(f64::total_cmp);
         let last = errors.len().checked_sub(1)?;
         let at = |share: f64| errors[(share * last as f64).round() as usize];
-        Some(Spread { min: at(0.0), p5: at(0.05), p50: at(0.5), p95: at(0.95), max: at(1.0) })
+        Some(Spread { min: self.min, p5: at(0.05), p50: at(0.5), p95: at(0.95), max: self.max })
     }
 
     /// The median error at each offset, from the first on; NaN where there is none.
@@ -145,14 +189,42 @@ mod tests {
     fn quantiles_and_curve_leave_out_what_is_told_apart() {
         let mut sweep = Sweep::new(2, 3);
         assert_eq!(sweep.spread(), None);
-        for error in [1.0, 10.0, f64::NAN, 12.0, 3.0, 14.0] {
-            assert!(sweep.has_room() || sweep.errors.len() > 4);
-            sweep.push(error);
+        for errors in [[1.0, 10.0], [f64::NAN, 12.0], [3.0, 14.0]] {
+            sweep.begin();
+            errors.into_iter().for_each(|error| sweep.push(error));
         }
-        assert!(!sweep.has_room());
-        sweep.push(99.0);
         let spread = sweep.spread().expect("five errors");
         assert_eq!((spread.min, spread.p50, spread.max), (1.0, 10.0, 14.0));
         assert_eq!(sweep.curve(), [3.0, 12.0]);
+        assert_eq!((sweep.swept(), sweep.count()), (3, 5));
+    }
+
+    #[test]
+    fn sweeps_beyond_the_room_count_and_each_is_as_likely_in_the_quantiles() {
+        let (offsets, rooms, sweeps) = (4, 400, 40_000);
+        let mut sweep = Sweep::new(offsets, rooms);
+        let memory = sweep.errors.capacity();
+        for number in 0..sweeps {
+            sweep.begin();
+            for offset in 0..offsets {
+                // The machine changes half way, and is interrupted now and then; one is a stall.
+                let level = if number < sweeps / 2 { 10.0 } else { 30.0 };
+                let told_apart = number % 10 == 0 && offset == 3;
+                let stall = if number == 31_111 && offset == 1 { 500.0 } else { 0.0 };
+                let error = level + offset as f64 + stall;
+                sweep.push(if told_apart { f64::NAN } else { error });
+            }
+        }
+        assert_eq!(sweep.errors.capacity(), memory);
+        let apart = sweeps / 10;
+        assert_eq!((sweep.swept(), sweep.count()), (sweeps, sweeps * 4 - apart));
+        let spread = sweep.spread().expect("errors");
+        // The extremes are of all; the quantiles are of both halves.
+        assert_eq!((spread.min, spread.max), (10.0, 531.0));
+        assert!(spread.p5 < 14.0 && spread.p95 >= 30.0, "{spread:?}");
+        let late = sweep.errors.iter().filter(|error| **error >= 30.0).count();
+        let known = sweep.errors.iter().filter(|error| error.is_finite()).count();
+        // Of 400 in two halves: six standard deviations.
+        assert!((0.35..0.65).contains(&(late as f64 / known as f64)), "{late} of {known}");
     }
 }

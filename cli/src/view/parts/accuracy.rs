@@ -68,8 +68,13 @@ fn own_step(of: &AccuracyOutcome) -> Option<String> {
 fn about(of: &AccuracyOutcome) -> String {
     let n: u64 = of.rows.iter().map(|row| row.n).sum();
     let worst = of.rows.iter().filter_map(|row| row.interrupted_worst_ns).fold(0.0, f64::max);
+    // Those of results of before are not known.
+    let sweeps = match of.rows.iter().map(|row| row.sweeps).max().unwrap_or(0) {
+        0 => String::new(),
+        sweeps => format!(" in up to {} sweeps each", format::count(sweeps)),
+    };
     format!(
-        "{} exits; a tick is {:.3} ns; {} offsets a tick apart; cut: exits that \
+        "{} exits{sweeps}; a tick is {:.3} ns; {} offsets a tick apart; cut: exits that \
          were interrupted (later than {}), worst {}; \"at once\" and \
          cold: the first targets are due at the entry",
         format::count(n),

@@ -142,6 +142,11 @@ pub(crate) struct ReproducedRow {
     pub(crate) note: String,
 }
 
+/// Why nothing was measured, where nobody knows better.
+const NO_DATA: &str = "not measured: too few data for it";
+/// The same where the run was over before.
+const ENDED_EARLY: &str = "not measured: the run ended early";
+
 impl ReproducedRow {
     /// A row of which only the paper is known.
     pub(crate) fn new(id: impl Into<String>, what: &str, unit: &str, published: &str) -> Self {
@@ -163,7 +168,12 @@ impl ReproducedRow {
 
     /// With what was measured.
     pub(crate) fn measured(self, value: Option<f64>) -> Self {
-        self.measured_or(value, "not measured: the run ended early, or there is no data")
+        self.measured_or(value, NO_DATA)
+    }
+
+    /// Of a run that ended early: that is the reason where no better one is known.
+    pub(crate) fn ended_early(self) -> Self {
+        Self { note: self.note.replace(NO_DATA, ENDED_EARLY), ..self }
     }
 
     /// With what was measured, or a note that says why nothing was.
@@ -193,8 +203,11 @@ mod tests {
         assert_eq!(row().measured(Some(2.0)).note, "first");
         let missing = row().measured(Some(f64::NAN));
         assert_eq!(missing.measured, None);
-        assert_eq!(missing.note, "first; not measured: the run ended early, or there is no data");
-        assert_eq!(row().measured_or(None, "not reached").note, "first; not reached");
+        assert_eq!(missing.note, "first; not measured: too few data for it");
+        assert_eq!(missing.ended_early().note, "first; not measured: the run ended early");
+        assert_eq!(row().measured(Some(2.0)).ended_early().note, "first");
+        let why = row().measured_or(None, "not reached").ended_early();
+        assert_eq!(why.note, "first; not reached");
         assert_eq!(row().measured_or(Some(2.0), "not reached").note, "first");
     }
 }

@@ -69,8 +69,7 @@ pub(super) struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     pub(super) fn new(machine: &'a Machine, (cpu, choice): (u32, Choice), quick: bool) -> Self {
-        let (runs, figures) = (Vec::new(), Vec::new());
-        let (envelope, settings) = (None, None);
+        let (runs, figures, envelope, settings) = (Vec::new(), Vec::new(), None, None);
         Self { machine, cpu, choice, quick, paper: "", runs, figures, envelope, settings }
     }
 
@@ -213,8 +212,7 @@ impl<'a> Bench<'a> {
     /// How exactly waits end.
     pub(super) fn accuracy(&mut self, duration: Span) -> Result<Option<AccuracyOutcome>> {
         let thread = RtThread::cpu(self.cpu).fifo(PRIORITY);
-        let measured = self.measure(AccuracyExperiment { thread, duration })?;
-        Ok(measured.map(|(outcome, _)| outcome))
+        Ok(self.measure(AccuracyExperiment { thread, duration })?.map(|(outcome, _)| outcome))
     }
 
     /// How late timers of these periods are, with this work behind and these loads beside.
@@ -248,8 +246,7 @@ impl<'a> Bench<'a> {
             let loads = Loads::parse(load).map_err(|why| anyhow::anyhow!("{load}: {why}"))?;
             conditions.push((load.to_owned(), loads.turns().into_iter().flatten().collect()));
         }
-        let cpu = self.cpu;
-        let other = helper_cpu(&CpuList::single(cpu), &self.machine.here);
+        let (cpu, other) = (self.cpu, self.other_cpu());
         self.measure(ResponseExperiment {
             source: SourceName::default(),
             cpu,
@@ -263,12 +260,15 @@ impl<'a> Bench<'a> {
         })
     }
 
+    /// The CPU that raises stimuli for the measured one; `None` on one CPU.
+    pub(super) fn other_cpu(&self) -> Option<u32> {
+        helper_cpu(&CpuList::single(self.cpu), &self.machine.here)
+    }
+
     /// The highest frequencies of an eventfd that are served; `None` on one CPU.
     pub(super) fn saturation(&mut self, duration: Span) -> Result<Option<SaturationOutcome>> {
         let cpu = self.cpu;
-        let Some(other) = helper_cpu(&CpuList::single(cpu), &self.machine.here) else {
-            return Ok(None);
-        };
+        let Some(other) = self.other_cpu() else { return Ok(None) };
         let measured = self.measure(SaturationExperiment {
             source: SourceName::default(),
             cpu,

@@ -116,6 +116,9 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
     }
     let papers = papers.into_iter().map(|paper| paper.name().to_owned()).collect();
     let (envelope, runs, figures) = bench.finish();
+    if envelope.incomplete {
+        rows = rows.into_iter().map(ReproducedRow::ended_early).collect();
+    }
     let body = ReproduceBody { papers, quick: args.quick, rows, runs, figures };
     command::write(&Report { envelope, body: body.into() }, json)?;
     Ok(Exit::Fine)

@@ -23,15 +23,15 @@ type Traces<'m> = (&'static str, &'static str, Shown, [&'m Option<ResponseRow>; 
 
 /// All of them; `rows` are those of figures 8 and 11.
 pub(super) fn figures(of: &Measured, rows: &[ReproducedRow]) -> Vec<PaperFigure> {
-    let (idle, loaded, equal) = (&of.idle, &of.loaded, &of.equal);
-    let here = [loaded, equal];
+    let (idle, equal) = (&of.idle, &of.equal);
+    let here = [equal, equal];
     // Figures 9 and 10 are of three systems; here one stands for all.
     let traces: [Traces<'_>; 8] = [
         ("5", "single answers, unloaded", Shown::Single, [idle, idle]),
         ("6a", "averaged answers, unloaded", Shown::Averaged, [idle, idle]),
         ("6b", "single answers at equal priority", Shown::Single, [equal, equal]),
         ("6c", "averaged answers at equal priority", Shown::Averaged, [equal, equal]),
-        ("7", "averaged answers, loaded", Shown::Averaged, [loaded, loaded]),
+        ("7", "averaged answers, loaded", Shown::Averaged, here),
         ("9a", "this system beside CE 2.12, loaded", Shown::BesidePublished("ce212-loaded"), here),
         ("9b", "this system beside CE 3.0, loaded", Shown::BesidePublished("ce30-loaded"), here),
         ("10", "this system beside CE.NET, loaded", Shown::BesidePublished("cenet-loaded"), here),
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_is_published_is_drawn_where_nothing_is_measured() {
-        let none = Measured { idle: None, loaded: None, equal: None, polygons: None };
+        let none = Measured { idle: None, equal: None, polygons: None };
         let drawn = figures(&none, &[]);
         let series = |id: &str| {
             let figure = drawn.iter().find(|figure| figure.id == id).expect("drawn");
@@ -179,8 +179,8 @@ mod tests {
         let row = |ns: i64| {
             Some(ResponseRow { stages: vec![stage(ns), stage(ns + 100)], ..ResponseRow::default() })
         };
-        let (idle, loaded, equal) = (row(1_000), row(2_000), row(3_000));
-        let drawn = figures(&Measured { idle, loaded, equal, polygons: None }, &[]);
+        let (idle, equal) = (row(1_000), row(3_000));
+        let drawn = figures(&Measured { idle, equal, polygons: None }, &[]);
         let mut ids: Vec<&str> = drawn.iter().map(|figure| figure.id.as_str()).collect();
         ids.sort_unstable();
         ids.dedup();
@@ -195,7 +195,7 @@ mod tests {
         let singles = |id: &str| series(id, "single ones")[0][0];
         let first =
             ["6a", "6c", "7", "9a", "9b", "10"].map(|of| singles(&format!("wince.fig{of}")));
-        assert_eq!(first, [1.0, 3.0, 2.0, 2.0, 2.0, 2.0]);
+        assert_eq!(first, [1.0, 3.0, 3.0, 3.0, 3.0, 3.0]);
         let published = series("wince.fig9a", "published in figure 11");
         assert_eq!(published, [[3.9, 0.0], [11.0, 1.0], [117.0, 0.0], [201.0, 1.0]]);
     }

@@ -47,10 +47,10 @@ pub(super) const LATENCIES: [(&str, [[&str; 4]; 2]); 6] = [
 /// A figure of a stage, ns.
 type Value = fn(&StageRow) -> Option<f64>;
 
-/// What was measured: idle and under polygons, and with a competitor of equal priority.
+/// What was measured: idle, and with a competitor of equal priority, which is what the paper calls
+/// loaded; the polygons of a load of its own.
 pub(super) struct Measured {
     pub(super) idle: Option<ResponseRow>,
-    pub(super) loaded: Option<ResponseRow>,
     pub(super) equal: Option<ResponseRow>,
     pub(super) polygons: Option<f64>,
 }
@@ -68,16 +68,11 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     let loads = plain.as_ref().and_then(|(_, loads)| loads.get(1)?.first()?.rate);
     let equal = equal.map(|(of, _)| (of, ()));
     let plain = plain.map(|(of, _)| (of, ()));
-    let measured = Measured {
-        idle: row(&plain, 0),
-        loaded: row(&plain, 1),
-        equal: row(&equal, 0),
-        polygons: loads,
-    };
+    let measured = Measured { idle: row(&plain, 0), equal: row(&equal, 0), polygons: loads };
     let mut rows = polygons(&measured);
     rows.extend(figures(&measured));
     let saturation = bench.saturation(bench.share(0.35))?;
-    rows.extend(frequencies(saturation.as_ref()));
+    rows.extend(frequencies(saturation.as_ref(), bench.other_cpu().is_none()));
     rows.extend(latencies(&measured));
     bench.draw(scope::figures(&measured, &rows));
     Ok(rows)
@@ -142,15 +137,17 @@ fn figures(of: &Measured) -> Vec<ReproducedRow> {
             "fig7.isr",
             "latest completion, interrupt's stage, loaded",
             "50",
-            stage(&of.loaded, 0, done),
-        ),
+            stage(&of.equal, 0, done),
+        )
+        .note(equal),
         new(
             "fig7.app",
             "latest completion, application's, loaded",
             "125",
             stage(&of.equal, 1, done),
         )
-        .note("below the latest start of figure 11, 133: one of them is wrong"),
+        .note("below the latest start of figure 11, 133: one of them is wrong")
+        .note(equal),
         new("fig9a.app", "CE 2.12: latest start, loaded", "201", stage(&of.equal, 1, latest))
             .note("two figures are numbered 9; the plot has no number, figure 11 has")
             .note(one),
@@ -163,8 +160,9 @@ fn figures(of: &Measured) -> Vec<ReproducedRow> {
     ]
 }
 
-/// Figure 8: the first frequency that loses, and the one at which the background dies.
-fn frequencies(of: Option<&SaturationOutcome>) -> Vec<ReproducedRow> {
+/// Figure 8: the first frequency that loses, and the one at which the background dies; `alone`: on
+/// a machine of one CPU.
+fn frequencies(of: Option<&SaturationOutcome>, alone: bool) -> Vec<ReproducedRow> {
     let first_loss = |condition: &str, stage: u32| {
         let rows = of.map_or(&[][..], |of| &of.rows);
         let row = rows.iter().find(|row| row.condition == condition && row.stage == stage);
@@ -184,8 +182,13 @@ fn frequencies(of: Option<&SaturationOutcome>) -> Vec<ReproducedRow> {
                 _ => ("first frequency that loses pulses, APP", first_loss(condition, 2)),
             };
             let id = format!("wince.fig8.{system}.{key}");
-            let row = ReproducedRow::new(id, &format!("{what}, {system}"), "kHz", published)
-                .measured_or(hz.map(|hz| hz / 1e3), &not_reached(of, condition, key == "sf"));
+            let row = ReproducedRow::new(id, &format!("{what}, {system}"), "kHz", published);
+            let one_cpu = || alone.then(|| "not measured: it takes a second CPU".to_owned());
+            let khz = hz.map(|hz| hz / 1e3);
+            let row = match not_reached(of, condition, key == "sf").or_else(one_cpu) {
+                Some(why) => row.measured_or(khz, &why),
+                None => row.measured(khz),
+            };
             let row = if key == "sf" {
                 row.note("here where less than a tenth is left: the kernel guarantees a floor")
             } else {
@@ -204,23 +207,25 @@ fn frequencies(of: Option<&SaturationOutcome>) -> Vec<ReproducedRow> {
     rows
 }
 
-/// Why no frequency of the trials was the one of figure 8: nothing was tried, or none of them had
-/// that effect.
-fn not_reached(of: Option<&SaturationOutcome>, condition: &str, beside_background: bool) -> String {
+/// Why no frequency of the trials was the one of figure 8: none of them had that effect; `None`
+/// where nothing was tried.
+fn not_reached(
+    of: Option<&SaturationOutcome>,
+    condition: &str,
+    beside_background: bool,
+) -> Option<String> {
     let trials = of.map_or(&[][..], |of| &of.trials);
     let counts = |trial: &&TrialRow| match beside_background {
         true => trial.background_share.is_some(),
         false => trial.condition == condition && !trial.generator_limited,
     };
     let tried = trials.iter().filter(counts);
-    let Some(highest) = tried.max_by(|a, b| a.hz.total_cmp(&b.hz)) else {
-        return "not measured: the run ended early, or there is no data".to_owned();
-    };
+    let highest = tried.max_by(|a, b| a.hz.total_cmp(&b.hz))?;
     let up_to = format!("not measured: not reached up to {:.3} kHz", highest.hz / 1e3);
-    match highest.background_share.filter(|_| beside_background) {
+    Some(match highest.background_share.filter(|_| beside_background) {
         Some(left) => format!("{up_to}, which left {:.0} %", left * 100.0),
         None => up_to,
-    }
+    })
 }
 
 /// Figure 11.
@@ -233,18 +238,13 @@ fn latencies(of: &Measured) -> Vec<ReproducedRow> {
     ];
     let mut rows = Vec::new();
     for (system, stages) in LATENCIES {
-        // The application competes at equal priority in the loaded case.
-        let source = |at| match (system.ends_with("loaded"), at) {
-            (false, _) => &of.idle,
-            (true, 0) => &of.loaded,
-            (true, _) => &of.equal,
-        };
+        let source = if system.ends_with("loaded") { &of.equal } else { &of.idle };
         for (at, (name, cells)) in ["isr", "app"].into_iter().zip(stages).enumerate() {
             for ((key, ns), published) in values.into_iter().zip(cells) {
                 let id = format!("wince.fig11.{system}.{name}.{key}");
                 let what = format!("start of {name}, {key}, {system}");
                 let row = ReproducedRow::new(id, &what, "µs", published)
-                    .measured(stage(source(at), at, ns))
+                    .measured(stage(source, at, ns))
                     .note("the table's heading has ms: it is µs");
                 rows.push(match (system, name, key) {
                     ("ce30", "app", "latency") => row.note("above its own maximum, 17.6"),
@@ -262,8 +262,8 @@ mod tests {
 
     #[test]
     fn every_row_has_an_id_of_its_own_and_a_reason_where_nothing_is_measured() {
-        let none = Measured { idle: None, loaded: None, equal: None, polygons: None };
-        let parts = [polygons(&none), figures(&none), frequencies(None), latencies(&none)];
+        let none = Measured { idle: None, equal: None, polygons: None };
+        let parts = [polygons(&none), figures(&none), frequencies(None, false), latencies(&none)];
         let rows: Vec<ReproducedRow> = parts.into_iter().flatten().collect();
         let mut ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
         ids.sort_unstable();
@@ -275,6 +275,30 @@ mod tests {
         };
         assert_eq!(rows.iter().filter(of).count(), 3);
         assert!(rows.iter().filter(of).all(|row| row.note.contains("one system stands for")));
+    }
+
+    #[test]
+    fn what_is_called_loaded_is_one_condition_in_rows_and_figures() {
+        let stage = |ns: f64| {
+            let ns = punctual_analysis::summary::SummaryStats {
+                min: Some(ns),
+                mean: Some(ns),
+                p50: Some(ns),
+                max: Some(ns),
+                ..Default::default()
+            };
+            StageRow { start_ns: ns.clone(), complete_ns: ns, ..StageRow::default() }
+        };
+        let row =
+            |ns| Some(ResponseRow { stages: vec![stage(ns), stage(ns)], ..ResponseRow::default() });
+        let of = Measured { idle: row(1_000.0), equal: row(7_000.0), polygons: None };
+        let rows = [figures(&of), latencies(&of)].concat();
+        let ranges =
+            |row: &&ReproducedRow| row.id.starts_with("wince.fig6a") || row.id.ends_with("jitter");
+        for row in rows.iter().filter(|row| !ranges(row)) {
+            let loaded = row.what.contains("loaded") && !row.what.contains("unloaded");
+            assert_eq!(row.measured, Some(if loaded { 7.0 } else { 1.0 }), "{row:?}");
+        }
     }
 
     #[test]
@@ -302,7 +326,7 @@ mod tests {
             background: None,
             lost: None,
         };
-        let rows = frequencies(Some(&of));
+        let rows = frequencies(Some(&of), false);
         let says = |id: &str, tried: &str| {
             let row = rows.iter().find(|row| row.id == id).expect("a row");
             assert!(row.measured.is_none() && row.note.contains(tried), "{}", row.note);
@@ -314,6 +338,8 @@ mod tests {
         // Not what the generator could not raise.
         says("wince.fig8.cenet.mf-isr", "not reached up to 20.000 kHz");
         says("wince.fig8.cenet-loaded.mf-app", "not reached up to 30.000 kHz");
+        let alone = frequencies(None, true);
+        assert!(alone.iter().all(|row| row.note.contains("it takes a second CPU")), "{alone:?}");
     }
 
     #[test]

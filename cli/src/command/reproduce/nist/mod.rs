@@ -1,8 +1,10 @@
 //! NIST, *Timing jitter of real-time Linux and its effect on motor control*.
 
+mod torques;
+
 use anyhow::Result;
 use punctual::wait_policy::WaitKind;
-use punctual_analysis::impact::stepper::torque_lost_ratio;
+use punctual_analysis::quantile::Probability;
 use punctual_core::time::{Period, Span};
 use punctual_lab::timer::{Background, TimerOutcome, TimerRow};
 
@@ -44,36 +46,6 @@ const SCHEDULERS: [Scheduler; 2] = [
     ("second.", "deadline", "SCHED_DEADLINE", "RTAI there, SCHED_DEADLINE here, pinned to no CPU"),
 ];
 
-/// A motor of table 1: holding torque (oz-in), steps per second, and its four cells.
-struct Motor {
-    id: &'static str,
-    holding: f64,
-    step_hz: f64,
-    cells: [&'static str; 4],
-}
-
-/// Table 1: Tu, Tu%, Tc, Tc%. A step is 0.9°, 400 to a turn.
-const MOTORS: [Motor; 3] = [
-    Motor {
-        id: "23ozin",
-        holding: 23.0,
-        step_hz: 6_000.0,
-        cells: ["0.88", "7.6%", "0.021", "0.18%"],
-    },
-    Motor {
-        id: "80ozin",
-        holding: 80.0,
-        step_hz: 2_680.0,
-        cells: ["1.3", "3.2%", "0.033", "0.082%"],
-    },
-    Motor {
-        id: "500ozin",
-        holding: 500.0,
-        step_hz: 6_000.0,
-        cells: ["19", "7.6%", "0.46", "0.18%"],
-    },
-];
-
 /// Peak-to-peak about the fitted grid, µs.
 fn grid_pp_us(run: Option<&Run>) -> Option<f64> {
     run?.outcome.jitters.grid_pp_ns.map(|ns| ns / 1e3)
@@ -100,7 +72,6 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     rows.extend(LOADINGS.iter().zip(&timers).flat_map(|(loading, of)| ranges(loading, *of)));
     bench.draw([loadings_figure(&timers)]);
     rows.push(schematic());
-    rows.extend(loading(run("rearm")));
     let sweep =
         INTERVALS.map(|(name, us)| (name, WaitKind::Rearm(Period::from_ns(us * 1_000)), "none"));
     let sweep = bench.loops(500_000, &sweep, (bench.share(0.15), COLD_CYCLES))?;
@@ -109,18 +80,19 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
         .zip(&sweep)
         .filter_map(|((_, us), run)| Some([*us as f64, run.cpu_load? * 100.0]))
         .collect();
+    rows.extend(loading(run("rearm"), &cost));
     rows.extend(INTERVALS.iter().map(|(_, us)| {
-        let here = cost.iter().find(|at| at[0] == *us as f64).map(|at| at[1]);
+        let here = load_at(&cost, *us as f64);
         let what = format!("load at an interval of {us} µs");
         ReproducedRow::new(format!("nist.fig5.{us}us"), &what, "%", "")
-            .formula(load(*us as f64))
+            .formula(load(*us as f64, S))
             .measured(here)
             .note("a plot without numbers there; here the CPU time of the loop's thread")
     }));
     bench.draw([load_figure(cost)]);
     let pp_us = [grid_pp_us(run("idle")), grid_pp_us(run("rearm"))];
-    rows.extend(compensation(pp_us));
-    rows.extend(MOTORS.iter().flat_map(|motor| torques(motor, pp_us)));
+    rows.extend(compensation(run("idle"), run("rearm")));
+    rows.extend(torques::rows(pp_us));
     Ok(rows)
 }
 
@@ -145,20 +117,52 @@ fn jitters<'r>(
     ]
 }
 
-/// Figure 6: peak-to-peak about the grid, idle and with re-arming, µs.
-fn compensation([idle, rearm]: [Option<f64>; 2]) -> [ReproducedRow; 2] {
-    let new = |id: &str, what: &str, published: &str| {
-        ReproducedRow::new(format!("nist.{id}"), what, "µs", published)
+/// Figure 6, uncompensated and compensated: the range about the grid, which one stall makes, and
+/// beside it the spreads that it does not.
+fn compensation(idle: Option<&Run>, rearm: Option<&Run>) -> Vec<ReproducedRow> {
+    let sides = [
+        ("uncompensated", "uncompensated", "3.60", idle),
+        ("compensated", "compensated by early wakes and polling", "0.098", rearm),
+    ];
+    let new = |id: &str, what: String, published: &str| {
+        ReproducedRow::new(format!("nist.fig6.{id}"), &what, "µs", published)
     };
-    [
-        new("fig6.uncompensated", "uncompensated", "3.60").measured(idle),
-        new("fig6.compensated", "compensated by early wakes and polling", "0.098")
-            .measured(rearm)
-            .note(
-                "the paper polls with interrupts disabled, which user space cannot; \"about 40 \
-                 times\" is 36.7 times",
-            ),
-    ]
+    let mut rows = Vec::new();
+    for (id, what, published, run) in sides {
+        let n = run.map_or(0, |run| run.outcome.cycles);
+        let range = new(id, format!("{what}: peak to peak"), published)
+            .measured(grid_pp_us(run))
+            .note(&format!("of {n} cycles, about the grid: one stall is all of it"));
+        rows.push(match id {
+            "compensated" => {
+                range.note("the paper polls with interrupts disabled, which user space cannot")
+            }
+            _ => range,
+        });
+        let spreads = [("p99", "99 % less the least", 0.0, 0.99), ("p90", "5 to 95 %", 0.05, 0.95)];
+        rows.extend(spreads.map(|(key, share, from, to)| {
+            new(&format!("{id}.{key}"), format!("{what}: {share}"), "")
+                .measured(run.and_then(|run| spread_us(run, from, to)))
+                .note(&format!("lateness of {n} cycles; a plot without numbers there"))
+        }));
+    }
+    let p99 = [idle, rearm].map(|run| run.and_then(|run| spread_us(run, 0.0, 0.99)));
+    let factor = p99[0].zip(p99[1]).filter(|(_, with)| *with > 0.0).map(|(of, with)| of / with);
+    rows.push(
+        ReproducedRow::new("nist.fig6.factor", "gain of the compensation", "times", "40")
+            .formula(UNCOMPENSATED / COMPENSATED)
+            .measured(factor)
+            .note("\"about 40 times\" is 36.7 times; measured: by the spreads of 99 %"),
+    );
+    rows
+}
+
+/// From one quantile of a run's lateness to another, µs; a share of 0 is the least.
+fn spread_us(run: &Run, from: f64, to: f64) -> Option<f64> {
+    let lateness = &run.outcome.lateness;
+    let at = |share| lateness.quantile(Probability::from_share(share)?);
+    let least = if from == 0.0 { lateness.min() } else { at(from) };
+    Some((at(to)? - least?) as f64 / 1e3)
 }
 
 /// The wakes of a scheduler in figure 3.
@@ -212,154 +216,60 @@ fn schematic() -> ReproducedRow {
     )
 }
 
-/// Equation 1: the load of waking each `a` µs, in %.
-fn load(a: f64) -> f64 {
-    ((T / a - 1.0) * S + a) / T * 100.0
+/// Equation 1: the load of waking each `a` µs where a wake takes `s` µs, in %.
+fn load(a: f64, s: f64) -> f64 {
+    ((T / a - 1.0) * s + a) / T * 100.0
+}
+
+/// What was measured at an interval of `a` µs, of pairs of interval and load.
+fn load_at(here: &[[f64; 2]], a: f64) -> Option<f64> {
+    here.iter().find(|at| at[0] == a).map(|at| at[1])
 }
 
 /// Figure 5.
 fn load_figure(here: Vec<[f64; 2]>) -> PaperFigure {
-    let curve = (5..=60).map(|step| f64::from(step) * 5.0).map(|a| [a, load(a)]).collect();
+    let curve = (5..=60).map(|step| f64::from(step) * 5.0).map(|a| [a, load(a, S)]).collect();
     PaperFigure::new("nist.fig5", "load over the interval of waking", "interval, µs", "load, %")
         .line("formula: equation 1, T = 500 µs, S = 5 µs", curve)
         .points("published: the least load", [([50.0, 19.0], "19 %")])
         .points("here: CPU time of the loop", here.into_iter().map(|at| (at, "")))
 }
 
-/// Equations 1 to 3.
-fn loading(rearm: Option<&Run>) -> Vec<ReproducedRow> {
+/// Equations 1 to 3; `here`: the loads at the intervals of figure 5.
+fn loading(rearm: Option<&Run>, here: &[[f64; 2]]) -> Vec<ReproducedRow> {
     let best = (T * S).sqrt();
     let worst_case = "the last poll is taken to last a whole A; with its mean, A/2, the optimum is \
                       √(2TS) = 70.7 µs at 13.1 %; A must also exceed the scatter of wakes";
+    let own = rearm.and_then(|run| run.cpu_load).map(|share| share * 100.0);
+    // The wait computes its interval from what a wake takes here.
+    let own_a = rearm.and_then(|run| run.approach.as_ref()?.hop_ns).map(|ns| ns as f64 / 1e3);
+    let own_s = own_a.map(|a| a * a / T);
+    let at_own = match (own_a, own_s) {
+        (Some(a), Some(s)) => format!("load at the A of this machine, {a:.1} µs for S = {s:.1} µs"),
+        _ => "load at the A of this machine".to_owned(),
+    };
+    let at_own = ReproducedRow::new("nist.eq1.own", &at_own, "%", "").measured(own);
     vec![
         ReproducedRow::new("nist.eq1", "load at A = 50 µs, T = 500 µs, S = 5 µs", "%", "")
-            .formula(load(50.0))
-            .measured(rearm.and_then(|run| run.cpu_load).map(|share| share * 100.0))
-            .note(worst_case),
+            .formula(load(50.0, S))
+            .measured(load_at(here, 50.0))
+            .note(worst_case)
+            .note("measured at A = 50 µs, with the S of this machine"),
+        match own_a.zip(own_s) {
+            Some((a, s)) => at_own.formula(load(a, s)),
+            None => at_own,
+        },
         ReproducedRow::new("nist.eq2", "the interval of least load", "µs", "50")
             .formula(best)
-            .note("not measured: figure 5 sweeps intervals"),
+            .measured(own_a)
+            .note("measured: by the same equation, from what a wake takes here"),
         ReproducedRow::new("nist.eq3", "the least load", "%", "19%")
             .formula((2.0 * best - S) / T * 100.0)
-            .measured(rearm.and_then(|run| run.cpu_load).map(|share| share * 100.0))
-            .note("the text has \"about 20%\" for the cost; measured: CPU time of the loop"),
+            .measured(own)
+            .note("the text has \"about 20%\" for the cost; measured: CPU time of the loop")
+            .note("at the interval of nist.eq2; the formula for that is in nist.eq1.own"),
     ]
 }
 
-/// A row of table 1: four cells.
-fn torques(motor: &Motor, pp_us: [Option<f64>; 2]) -> Vec<ReproducedRow> {
-    let small = |us: f64| std::f64::consts::FRAC_PI_2 * motor.step_hz * us * 1e-6;
-    let here = |us: f64| torque_lost_ratio(motor.step_hz * us * 1e-6).0;
-    let of = [UNCOMPENSATED, COMPENSATED];
-    let kinds = ["Tu", "Tc"];
-    let mut rows = Vec::new();
-    for at in 0..2 {
-        // Half of the holding torque is available.
-        let cells = [("", "oz-in", motor.holding), ("%", "%", 200.0)];
-        for (cell, (suffix, unit, times)) in cells.into_iter().enumerate() {
-            let what = format!("torque lost by the {} motor", motor.id.replace("ozin", " oz-in"));
-            let id = format!("nist.table1.{}.{}{suffix}", motor.id, kinds[at]);
-            let row = ReproducedRow::new(id, &what, unit, motor.cells[2 * at + cell])
-                .formula(small(of[at]) * times)
-                .measured(pp_us[at].map(|us| here(us) * times));
-            rows.push(match at {
-                0 => row.note(
-                    "the printed value is 5.6 to 12.8 % above equation 7 at 3.6 µs, and no single \
-                     time error explains all of them",
-                ),
-                _ if motor.id == "80ozin" && cell == 1 => {
-                    row.note("equation 7 gives 0.0825, which rounds to 0.083")
-                }
-                _ => row.note("the caption's 0.0988 µs should be 0.098"),
-            });
-        }
-    }
-    rows
-}
-
 #[cfg(test)]
-mod tests {
-    use punctual_analysis::summary::SummaryStats;
-
-    use super::*;
-
-    #[test]
-    fn the_formulas_give_what_the_paper_prints_where_it_is_right() {
-        let rows = loading(None);
-        let value = |id: &str| rows.iter().find(|row| row.id == id).and_then(|row| row.formula);
-        assert_eq!(value("nist.eq2"), Some(50.0));
-        assert!(value("nist.eq3").is_some_and(|of| (of - 19.0).abs() < 1e-9));
-        assert!(value("nist.eq1").is_some_and(|of| (of - 19.0).abs() < 1e-9));
-        for motor in &MOTORS {
-            for row in torques(motor, [None, None]) {
-                let published: f64 = row.published.trim_end_matches('%').parse().expect("a number");
-                let off = published / row.formula.expect("equation 7") - 1.0;
-                let bounds = if row.id.contains(".Tu") { 0.05..0.13 } else { -0.03..0.03 };
-                assert!(bounds.contains(&off), "{}: {off}", row.id);
-            }
-        }
-    }
-
-    #[test]
-    fn figure_5_has_the_curve_its_minimum_and_what_was_measured() {
-        let figure = load_figure(vec![[50.0, 31.0]]);
-        let points: Vec<usize> = figure.series.iter().map(|of| of.points.len()).collect();
-        assert_eq!(points, [56, 1, 1]);
-        let least = figure.series[0].points.iter().min_by(|a, b| a[1].total_cmp(&b[1]));
-        let [at, share] = *least.expect("a curve");
-        assert!((at - 50.0).abs() < 1e-9 && (share - 19.0).abs() < 1e-9, "{at} {share}");
-    }
-
-    #[test]
-    fn a_refused_scheduler_is_no_measurement_and_the_other_is_one() {
-        let lateness_ns = SummaryStats {
-            min: Some(2_000.0),
-            p50: Some(5_000.0),
-            max: Some(12_000.0),
-            ..SummaryStats::default()
-        };
-        let row = |path: &str, store: &str| TimerRow {
-            path: path.to_owned(),
-            store: store.to_owned(),
-            period_ns: 500_000,
-            background: "none".to_owned(),
-            n: 40,
-            missed: 0,
-            lateness_ns: lateness_ns.clone(),
-            cpu_share: None,
-        };
-        let rows = vec![row("sleep", "array"), row("sleep", "hot")];
-        let (cpu, policy) = (1, "SCHED_FIFO".to_owned());
-        let mut of =
-            TimerOutcome { cpu, policy, priority: Some(90), rows, deadline_refused: Some(1) };
-        for loading in &LOADINGS {
-            let [fifo, deadline] = ranges(loading, Some(&of));
-            assert_eq!((fifo.measured, deadline.measured), (Some(10.0), None));
-            assert_eq!(fifo.what.replace("FIFO", "DEADLINE"), deadline.what);
-            assert!(fifo.note.contains("40 wakes") && !fifo.note.contains("errno"), "{fifo:?}");
-            assert!(deadline.note.contains("not measured: "), "{deadline:?}");
-            assert!(deadline.note.contains("errno 1"), "{deadline:?}");
-        }
-        of.rows.push(row("deadline", "array"));
-        let [fifo, deadline] = ranges(&LOADINGS[0], Some(&of));
-        assert_eq!(fifo.measured, deadline.measured);
-        let figure = loadings_figure(&[Some(&of), None, None]);
-        let names: Vec<&str> = figure.series.iter().map(|of| of.name.as_str()).collect();
-        let both = ["SCHED_FIFO", "SCHED_DEADLINE"].map(|of| format!("here: {of}, normal"));
-        assert_eq!(names, both);
-        assert_eq!(figure.series[0].points, [[1.0, 2e3], [2.0, 5e3], [40.0, 12e3]]);
-    }
-
-    #[test]
-    fn the_schematic_says_what_stands_for_it() {
-        let row = schematic();
-        assert_eq!((row.id.as_str(), row.measured), ("nist.fig4", None));
-        assert!(row.note.contains("schematic") && row.note.contains("--wait rearm"), "{row:?}");
-    }
-
-    #[test]
-    fn a_large_error_of_today_loses_all_torque_and_no_more() {
-        let rows = torques(&MOTORS[0], [Some(8_000.0), Some(0.1)]);
-        assert_eq!(rows[0].measured, Some(23.0));
-    }
-}
+mod tests;

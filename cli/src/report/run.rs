@@ -43,8 +43,8 @@ pub(crate) struct Run {
     pub(crate) approach: Option<Approach>,
     /// What each load did.
     pub(crate) loads: Vec<Load>,
-    /// Times that a process of its loads ended before the run did. Unless it is 0, no limit and no
-    /// claim of the run holds, for a part of it was not under load.
+    /// Times that a process of its loads ended before the run did, or stood still. Unless it is 0,
+    /// no limit and no claim of the run holds, for a part of it was not under load.
     #[serde(default)]
     pub(crate) load_deaths: u64,
 }
@@ -77,7 +77,7 @@ impl Run {
         let first = self.loads.iter().find_map(|load| Some((load, load.deaths.first()?)));
         Some(match first {
             Some((load, death)) => format!("load {} {}", load.name, death.event()),
-            None => format!("its loads died {} times", self.load_deaths),
+            None => format!("its loads died or stood still {} times", self.load_deaths),
         })
     }
 }
@@ -119,12 +119,12 @@ pub(crate) struct Load {
     pub(crate) unit: String,
     /// A note that it reported.
     pub(crate) note: Option<String>,
-    /// When its process ended before the run did, the first 16.
+    /// When its process ended before the run did, or stood still, the first 16.
     #[serde(default)]
     pub(crate) deaths: Vec<LoadDeath>,
 }
 
-/// A load's process that ended before its run did.
+/// A load's process that ended before its run did, or stood still for a time.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct LoadDeath {
     /// When, on CLOCK_MONOTONIC.
@@ -135,6 +135,9 @@ pub(crate) struct LoadDeath {
     pub(crate) why: String,
     /// Whether it was started again.
     pub(crate) restarted: bool,
+    /// It did not end, but stood still for so long; null of one that ended.
+    #[serde(default)]
+    pub(crate) stood_still_ns: Option<u64>,
 }
 
 impl LoadDeath {
@@ -145,7 +148,9 @@ impl LoadDeath {
             Some(ns) => format!("{} after its start", format::ns(Some(ns as f64))),
             None => "before it began".to_owned(),
         };
-        if self.is_at_limit() {
+        if let Some(ns) = self.stood_still_ns {
+            format!("stood still {when}, for {}", format::ns(Some(ns as f64)))
+        } else if self.is_at_limit() {
             format!("reached its time limit {when}, before the run was over")
         } else {
             format!("died {when}")
@@ -167,6 +172,7 @@ pub(crate) fn deaths(reports: &[LoadReport]) -> Vec<String> {
         };
         let event = first.event();
         let then = match first {
+            of if of.stood_still_ns.is_some() => format!(" ({}){more}", of.why),
             of if of.is_at_limit() => " (the machine was too slow for the plan)".to_owned(),
             of if of.restarted => format!(" ({}){more} and was started again", of.why),
             of => format!(" ({}){more} and was not started again", of.why),
@@ -218,6 +224,7 @@ pub(crate) fn loads(reports: &[LoadReport]) -> Vec<Load> {
         worked_ns: death.worked_ns,
         why: death.why.clone(),
         restarted: death.restarted,
+        stood_still_ns: death.stood_still_ns,
     };
     let load = |report: &LoadReport| Load {
         name: report.name.clone(),

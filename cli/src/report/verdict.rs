@@ -147,7 +147,7 @@ pub(super) fn of(runs: &[Run], question: &Question<'_>) -> Vec<Verdict> {
             verdict.answer = Answer::Unknown;
             verdict.stands = verdict.stands.map(|_| Stands::Open);
             verdict.statement =
-                format!("not shown, as a load ended before its run: {}", verdict.statement);
+                format!("not shown, as a load did not run all the time: {}", verdict.statement);
         }
     }
     verdicts

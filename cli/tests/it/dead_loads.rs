@@ -1,9 +1,10 @@
-//! Loads that die while a run is under load: said, started again once, and nothing holds by it.
+//! Loads that die or stand still while a run is under load: said, the dead ones started again once,
+//! and nothing holds by it.
 //!
-//! Finds the processes of loads in /proc, as children of the program, and kills them.
+//! Finds the processes of loads in /proc, as children of the program, and kills or stops them.
 
 use std::fs;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use punctual_os::process::{EndSignal, end};
 
@@ -23,18 +24,60 @@ fn children(of: &Child) -> Vec<i32> {
     pids.filter(lives).collect()
 }
 
-/// Kills the children, of which there are two at some time.
-fn kill_both(program: &Child, but: &[i32]) -> Vec<i32> {
+/// The children but for these, of which there are two at some time.
+fn two(program: &Child, but: &[i32]) -> Vec<i32> {
     let mut found = Vec::new();
     until("two loads", || {
         found = children(program);
         found.retain(|pid| !but.contains(pid));
         found.len() == 2
     });
+    found
+}
+
+fn kill_both(program: &Child, but: &[i32]) -> Vec<i32> {
+    let found = two(program, but);
     for &pid in &found {
         end(pid, EndSignal::Kill).expect("it lives");
     }
     found
+}
+
+#[test]
+fn loads_that_are_stopped_stand_still_and_no_limit_holds() {
+    let dir = Dir::new("stopped-loads");
+    let (samples, json) = (dir.path("samples"), dir.path("result.json"));
+    let mut command = punctual();
+    command.args(["measure", "periodic", "--duration", "10s", "--load", "cpu,timer"]);
+    command.args(["--limit", "max<60s", "--claim", "p(lateness>60s)<0.1"]);
+    command.arg("--samples").arg(&samples).arg("--json").arg(&json);
+    let program = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    until("1.2 s of samples", || fs::metadata(&samples).is_ok_and(|of| of.len() > 1_200 * 36));
+    for pid in two(&program, &[]) {
+        let stop = Command::new("sh").arg("-c").arg(format!("kill -STOP {pid}")).status();
+        assert!(stop.expect("a shell").success());
+    }
+    let out = program.wait_with_output().expect("it ends");
+    let text = stdout(&out);
+    assert_eq!(out.status.code(), Some(1), "{text} {}", stderr(&out));
+    let result = json_file(&json);
+    let run = &result["runs"][0];
+    assert_eq!(run["load_deaths"], 2, "{run}");
+    for load in run["loads"].as_array().expect("loads") {
+        let deaths = load["deaths"].as_array().expect("deaths");
+        assert_eq!((deaths.len(), &deaths[0]["restarted"]), (1, &false.into()), "{load}");
+        // Half a second before the end at least; how long it was depends on the machine.
+        assert!(deaths[0]["stood_still_ns"].as_u64() >= Some(400_000_000), "{load}");
+        let name = load["name"].as_str().expect("a name");
+        for page in [text.clone(), result["warnings"].to_string()] {
+            let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(words.contains(&format!("load {name} stood still")), "{page}");
+        }
+    }
+    let verdict = &result["verdict"];
+    assert_eq!((&verdict["ok"], &verdict["limits"][0]["ok"]), (&false.into(), &false.into()));
+    assert_eq!(verdict["claims"][0]["holds"], "undecided", "{verdict}");
+    assert_ne!(result["verdicts"][0]["answer"], "yes", "{result}");
 }
 
 #[test]

@@ -22,6 +22,7 @@ pub(crate) mod network;
 mod observed;
 mod part;
 mod program;
+mod progress;
 mod protocol;
 mod report;
 mod runner;

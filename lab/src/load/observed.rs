@@ -4,6 +4,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::progress::Progress;
 use super::protocol::Line;
 use super::report::LoadDeath;
 
@@ -21,6 +22,8 @@ pub(super) struct Observed {
     pub(super) counts: Vec<Counted>,
     pub(super) notes: Vec<String>,
     pub(super) deaths: Vec<LoadDeath>,
+    /// Whether it worked all the time; of no use for one that reports at its end only.
+    pub(super) progress: Progress,
     /// The counts of a process that died before.
     carried: Vec<Counted>,
     pub(super) failed: Option<String>,
@@ -38,12 +41,13 @@ impl Observed {
     /// The next process adds to the counts of the one that died.
     pub(super) fn carry(&mut self) {
         self.carried = self.counts.clone();
+        self.progress.pause();
     }
 
     /// Takes in one line.
     pub(super) fn take_in(&mut self, line: Line) {
         match line {
-            Line::Ready => {}
+            Line::Ready => self.progress.begin(),
             Line::Note(note) => {
                 if !self.notes.contains(&note) {
                     self.notes.push(note);
@@ -54,6 +58,7 @@ impl Observed {
                 let carried = self.carried.iter().find(|before| before.unit == unit);
                 let (more, more_ns) = carried.map_or((0, 0), |before| (before.count, before.at_ns));
                 let (count, at_ns) = (count.saturating_add(more), at_ns.saturating_add(more_ns));
+                self.progress.report((count, at_ns));
                 let counted = Counted { unit, count, at_ns };
                 match self.counts.iter_mut().find(|before| before.unit == counted.unit) {
                     Some(before) => *before = counted,

@@ -3,7 +3,7 @@
 /// The most deaths that a report lists.
 pub(crate) const DEATHS_MAX: usize = 16;
 
-/// A load's process that ended before it was to.
+/// A load's process that ended before it was to, or stood still for a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadDeath {
     /// When, on CLOCK_MONOTONIC, in ns.
@@ -14,6 +14,8 @@ pub struct LoadDeath {
     pub why: String,
     /// Whether it was started again: once in a block.
     pub restarted: bool,
+    /// It did not end, but stood still for so long, in ns; `None` of one that ended.
+    pub stood_still_ns: Option<u64>,
 }
 
 /// One rate of one load. A load can have several: stress-ng has one for each requested stressor.
@@ -29,7 +31,7 @@ pub struct LoadReport {
     pub unit: String,
     /// What a reader should know: a part that is not installed, a network that fell back.
     pub note: Option<String>,
-    /// When its process ended before it was to, the first 16.
+    /// When its process ended before it was to, or stood still, the first 16.
     pub deaths: Vec<LoadDeath>,
 }
 

@@ -9,7 +9,7 @@ use punctual::spawn;
 
 use super::bounds::LoadBounds;
 use super::error::LoadError;
-use super::kinds::Start;
+use super::kinds::{Start, own};
 use super::launcher::Launcher;
 use super::observed::{self, Shared};
 use super::part::{GRACE, Part};
@@ -60,7 +60,8 @@ impl RunningLoads {
                 if let Some(setup) = part.setup {
                     let command: Command = launcher.command(&setup.to_args());
                     let (name, observed) = (part.name.clone(), Arc::clone(&observed));
-                    launches.push(Launch { name, command, observed, grace: part.grace });
+                    let (grace, reports) = (part.grace, own(&setup.name).is_some());
+                    launches.push(Launch { name, command, observed, reports, grace });
                 }
                 let (name, unit, note) = (part.name, part.unit, part.note);
                 running.parts.push(RunningPart { name, unit, note, observed });

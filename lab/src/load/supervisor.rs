@@ -33,6 +33,8 @@ pub(super) struct Launch {
     pub(super) name: String,
     pub(super) command: Command,
     pub(super) observed: Shared,
+    /// Whether it reports each tenth of a second, or at its end only.
+    pub(super) reports: bool,
     /// How long it may take to end when that is requested.
     pub(super) grace: Duration,
 }
@@ -52,7 +54,7 @@ pub(super) fn supervise(
     let received = started.send(result);
     if !failed && received.is_ok() {
         while stop.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-            loads.iter_mut().for_each(Load::replace_dead);
+            loads.iter_mut().for_each(Load::look);
         }
     }
     end_all(loads);
@@ -75,7 +77,12 @@ fn end_all(mut loads: Vec<Load>) {
         one.request_end();
     }
     for one in loads {
+        let observed = Arc::clone(&one.launch.observed);
         one.end(requested);
+        let mut observed = lock(&observed);
+        let stood_still = observed.progress.stood_still();
+        observed.deaths.extend(stood_still);
+        observed.deaths.sort_by_key(|death| death.at_ns);
     }
 }
 
@@ -124,10 +131,16 @@ impl Load {
         Err(LoadError::Start { name: self.launch.name.clone(), why })
     }
 
-    /// Takes in that its process has ended, and starts it again if that was the first.
-    fn replace_dead(&mut self) {
+    /// Takes in that its process has ended, and starts it again if that was the first; or that it
+    /// has not.
+    fn look(&mut self) {
         let ended = self.process.as_ref().map(|process| process.ended.try_recv());
-        let Some(Ok(ended)) = ended else { return };
+        let Some(Ok(ended)) = ended else {
+            if self.launch.reports && self.process.is_some() {
+                lock(&self.launch.observed).progress.look(now_ns(ClockId::Monotonic));
+            }
+            return;
+        };
         let Some(process) = self.process.take() else { return };
         let why = self.reason(process.reap());
         // One that came to its limit must not get another.
@@ -158,7 +171,8 @@ impl Load {
         if !observed.notes.contains(&why) {
             observed.notes.push(why.clone());
         }
-        observed.deaths.push(LoadDeath { at_ns, worked_ns, why, restarted });
+        let stood_still_ns = None;
+        observed.deaths.push(LoadDeath { at_ns, worked_ns, why, restarted, stood_still_ns });
     }
 
     /// Requests the end of its process.
@@ -177,13 +191,24 @@ impl Load {
         let left = (at + self.launch.grace).saturating_duration_since(Instant::now());
         let ended = process.ended.recv_timeout(left);
         let killed = matches!(ended, Err(RecvTimeoutError::Timeout));
+        let mut worked_ns = None;
         if killed {
+            lock(&self.launch.observed).progress.unanswered(at_ns);
             process.kill();
+            let worked = process.ended.recv_timeout(READY).ok().and_then(|of| of.worked_ns);
+            let overdue_ns = now_ns(ClockId::Monotonic).saturating_sub(at_ns);
+            worked_ns = worked.map(|ns| ns.saturating_sub(overdue_ns));
         }
         let status = process.reap();
         if let Some(ended) = ended.ok().filter(|ended| ended.at_ns < at_ns) {
             let why = self.reason(status);
             return self.died(&ended, why, false);
+        }
+        let silent = lock(&self.launch.observed).counts.is_empty();
+        if killed && silent && !self.launch.reports {
+            // It may have stood still: nothing shows that it did anything.
+            let why = "it did not answer the request of its end, and gave no counts".to_owned();
+            return self.died(&Ended { at_ns, worked_ns }, why, false);
         }
         let mut observed = lock(&self.launch.observed);
         if killed {
@@ -266,6 +291,7 @@ mod tests {
             name: "x".to_owned(),
             command: Command::new("true"),
             observed: Shared::default(),
+            reports: true,
             grace: Duration::ZERO,
         };
         let (started, result) = channel();

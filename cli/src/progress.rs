@@ -18,6 +18,8 @@ use crate::format;
 #[derive(Debug)]
 pub(crate) struct Line {
     terminal: bool,
+    /// Whether nothing is shown.
+    is_silent: bool,
     /// Lines that stand on the terminal.
     shown: usize,
     /// Time left at which the next lines are due, off a terminal.
@@ -36,13 +38,23 @@ impl Line {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         Self {
             terminal: io::stderr().is_terminal() && !dumb,
+            is_silent: false,
             shown: 0,
             next: Span::from_ns(i64::MAX),
         }
     }
 
+    /// The same; with `quiet` on a terminal alone, where nothing of it stays.
+    pub(crate) fn of(quiet: bool) -> Self {
+        let line = Self::new();
+        Self { is_silent: quiet && !line.terminal, ..line }
+    }
+
     /// Shows how far the experiment is; `condition` names what runs.
     fn show(&mut self, progress: &ExperimentProgress, condition: &str, loops: &[LoopSoFar]) {
+        if self.is_silent {
+            return;
+        }
         let lines = lines(progress, condition, loops);
         let lines: Vec<String> = lines.iter().map(|line| format::plain(line)).collect();
         // A standard error that is gone costs the lines, not the measurement.

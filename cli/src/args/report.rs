@@ -43,7 +43,7 @@ pub(crate) struct ReportArgs {
     /// Print everything: the machine, all measures, what can be claimed
     #[arg(long, short, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
-    /// Print the result in one line a loop
+    /// Print the result in one line a loop; what fails is named on standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// Include the cold cycles at the start of each block, which are left out by default

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
     let json = Json::open(args.report.json.as_deref())?;
     if args.column.is_none() && super::soak::is_campaign(&args.file) {
         let report = super::soak::judged(&args.file, &args.report)?;
-        super::write(&report, json)?;
+        super::write_in(&report, json, args.report.detail(Detail::Long))?;
         return Ok(Exit::of(&report));
     }
     let RecordedData { mut envelope, runs } = match &args.column {

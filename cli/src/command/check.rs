@@ -137,9 +137,11 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     gate.judge(&mut report, &recorded)?;
     let text = view::json::of(&report)?;
     let shown = Some(results.path().display().to_string());
-    let page = view::text::page(&report, shown.as_deref(), args.report.detail(Detail::Short));
+    let detail = args.report.detail(Detail::Short);
+    let page = view::text::page(&report, shown.as_deref(), detail);
     // Each of them is tried: what one disk has no room for another has.
     let shown = json.write(&text, &page);
+    super::name_failures(&report, detail);
     let kept = results.replace(RESULT, &text);
     let drawn = super::report::write_to(&results, &report);
     shown.and(kept).and(drawn)?;

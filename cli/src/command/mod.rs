@@ -30,7 +30,7 @@ use punctual_core::time::Span;
 
 use crate::exit::Exit;
 use crate::experiment::{self, root};
-use crate::output::Json;
+use crate::output::{self, Json};
 use crate::report::{PlannedRun, Report};
 use crate::view;
 use crate::view::text::Detail;
@@ -50,5 +50,14 @@ fn write(report: &Report, json: Json) -> Result<()> {
 
 /// The same, in so much detail.
 fn write_in(report: &Report, json: Json, detail: Detail) -> Result<()> {
-    json.write(&view::json::of(report)?, &view::text::page(report, None, detail))
+    let shown = json.write(&view::json::of(report)?, &view::text::page(report, None, detail));
+    name_failures(report, detail);
+    shown
+}
+
+/// Says on standard error what failed, where the page is a line that has no room for it.
+fn name_failures(report: &Report, detail: Detail) {
+    if detail == Detail::Line {
+        report.envelope.verdict.failures().for_each(|why| output::message(&why));
+    }
 }

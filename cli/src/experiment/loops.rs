@@ -113,7 +113,7 @@ impl LoopExperiment<'_> {
             changes: changes.map(|changes| changes as &mut dyn ConditionChanges),
             destination: &mut destination,
         };
-        let finished = run(experiment, &machine.here, &mut Line::new());
+        let finished = run(experiment, &machine.here, &mut Line::of(args.quiet));
         let mut finished = finished.map_err(|why| match (why, &clock) {
             (ExperimentError::Follow(why), Some(clock)) => super::follow::refused(clock, &why),
             (why, _) => words::error(why),

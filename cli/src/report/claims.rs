@@ -32,6 +32,12 @@ pub(crate) struct JudgedClaim {
 }
 
 impl JudgedClaim {
+    /// Why the whole fails, where it does.
+    pub(super) fn failure(&self) -> String {
+        let Judged { statement, reason, .. } = &self.judged;
+        format!("{}: {statement}: {reason}", self.run)
+    }
+
     /// How it came out, in a word: what fails is in capitals.
     pub(crate) fn word(&self) -> &'static str {
         match self.judged.holds {

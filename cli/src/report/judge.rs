@@ -36,6 +36,14 @@ pub(crate) struct JudgedLimit {
     pub(crate) judgement: Judgement,
 }
 
+impl JudgedLimit {
+    /// Why the whole fails, where it does.
+    fn failure(&self) -> String {
+        let Judgement { text, reason, .. } = &self.judgement;
+        format!("{}: {text}: {reason}", self.run)
+    }
+}
+
 /// The reason for which the limits of a run fail that ended before its time.
 pub(crate) const ENDED_EARLY: &str =
     "the run ended early: conditions that did not run were not checked against limits";
@@ -61,10 +69,7 @@ pub(crate) fn judge(runs: &[Run], limits: &[MetricLimit], incomplete: bool) -> O
         .collect();
     let cut = (incomplete && !limits.is_empty()).then(|| ENDED_EARLY.to_owned());
     let failed = judged.iter().filter(|limit| !limit.judgement.ok);
-    let failed = failed.map(|limit| {
-        format!("{}: {}: {}", limit.run, limit.judgement.text, limit.judgement.reason)
-    });
-    let reasons: Vec<String> = cut.into_iter().chain(failed).collect();
+    let reasons: Vec<String> = cut.into_iter().chain(failed.map(JudgedLimit::failure)).collect();
     Overall { ok: reasons.is_empty(), limits: judged, claims: Vec::new(), reasons }
 }
 
@@ -96,12 +101,20 @@ impl Overall {
             Holds::IfAlone => strict,
             Holds::Undecided | Holds::No => true,
         };
+        let claim = JudgedClaim { run, judged };
         if fails {
-            let Judged { statement, reason, .. } = &judged;
-            self.reasons.push(format!("{run}: {statement}: {reason}"));
+            self.reasons.push(claim.failure());
             self.ok = false;
         }
-        self.claims.push(JudgedClaim { run, judged });
+        self.claims.push(claim);
+    }
+
+    /// The reasons for a failure, each behind its word: FAILS, or that of a claim.
+    pub(crate) fn failures(&self) -> impl Iterator<Item = String> {
+        self.reasons.iter().map(|reason| {
+            let claim = self.claims.iter().find(|claim| claim.failure() == *reason);
+            format!("{} {reason}", claim.map_or("FAILS", JudgedClaim::word))
+        })
     }
 }
 

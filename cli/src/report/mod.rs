@@ -40,7 +40,7 @@ pub(crate) use claims::{PlannedRun, thresholds};
 pub(crate) use compare::{ComparedResult, ComparedSide, Comparison, Difference, Pair};
 pub(crate) use follow::Follow;
 pub(crate) use front::{FrontComparison, Swept, compared};
-pub(crate) use headline::{Headline, judged, of_first_wait};
+pub(crate) use headline::{Headline, LoopLine, judged, of_first_wait};
 pub(crate) use impact::{Impact, ImpactBody};
 pub(crate) use judge::{ENDED_EARLY, Overall, judge, open_where_loads_died};
 pub(crate) use measured::{ExecutiveBody, Recording};

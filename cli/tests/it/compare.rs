@@ -247,6 +247,9 @@ fn a_baseline_is_kept_listed_held_against_and_removed() {
     let reasons = report["verdict"]["reasons"].to_string();
     assert!(reasons.contains("against before: idle: worse"), "{reasons}");
     assert!(reasons.contains("one run compared with one: a drift"), "{reasons}");
+    let out = measure(&baselines, &["--against", "before", "-q"]);
+    assert_eq!((out.status.code(), stdout(&out).lines().count()), (Some(1), 1), "{out:?}");
+    assert!(stderr(&out).contains("FAILS against before: idle: worse: "), "{}", stderr(&out));
     // Everything later than half an hour: any machine is better, and another kernel is said.
     move_to(&file, 4_000);
     let mut kept = json_file(&file);

@@ -27,6 +27,7 @@ mod measure;
 mod noise;
 mod outputs;
 mod outside;
+mod quiet;
 mod report;
 mod report_browser;
 mod reproduce;

@@ -5,7 +5,7 @@
 use super::{claims, compare, head, histogram, verdict};
 use crate::format::{self, Paint};
 use crate::report::{
-    Advice, Answer, Headline, NOTE_GUEST, NOTE_ORDINARY, Report, Run, Stands, Verdict,
+    Advice, Answer, Headline, LoopLine, NOTE_GUEST, NOTE_ORDINARY, Report, Run, Stands, Verdict,
 };
 use crate::view::followed;
 
@@ -32,12 +32,38 @@ pub(super) fn page(report: &Report, headline: &Headline, results: Option<&str>) 
     .concat()
 }
 
-/// One line: what was measured, in counts.
+/// One line a measured period, in counts, with its worst; where none was judged a line a run, and
+/// nothing without runs.
 pub(super) fn line(report: &Report) -> Option<String> {
-    let headline = report.body.headline()?;
-    let lines = headline.loops.iter().map(|of| format::plain(&of.counts) + "\n");
-    let lines: String = lines.collect();
+    let loops = report.body.headline().map_or(&[][..], |headline| &headline.loops);
+    let judged = |of: &LoopLine| [&of.counts[..], of.worst.as_deref().unwrap_or("")].join(" ");
+    let lines: Vec<String> = match loops {
+        [] => report.body.runs().iter().map(figures).collect(),
+        loops => loops.iter().map(judged).collect(),
+    };
+    let end = if report.envelope.incomplete { " Incomplete: it ended early." } else { "" };
+    let lines: String =
+        lines.iter().map(|line| format::plain(line.trim_end()) + end + "\n").collect();
     (!lines.is_empty()).then_some(lines)
+}
+
+/// A run in a line.
+fn figures(run: &Run) -> String {
+    let (name, outcome) = (&run.name, &run.outcome);
+    let lateness = &outcome.lateness_ns;
+    let Some(imported) = outcome.imported.as_ref().filter(|_| lateness.max.is_none()) else {
+        return format!(
+            "{name}: {} releases, {} missed, typical {}, worst {}.",
+            format::count(outcome.releases()),
+            format::count_or_dash(outcome.missed),
+            format::ns(lateness.p50),
+            format::largest(lateness.max, outcome.unknown()),
+        );
+    };
+    let n = format::count(outcome.cycles);
+    let (typical, worst) = (imported.values_ns.p50, imported.values_ns.max);
+    let holds = imported.holds.many();
+    format!("{name}: {n} {holds}, typical {}, worst {}.", format::ns(typical), format::ns(worst))
 }
 
 /// Each measured period in counts, and its worst.

@@ -100,6 +100,9 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     }
     let gate = Gate::open(&args.baseline, &machine.facts, machine.is_foreign())?;
     gate.spare(args.report.json.as_deref())?;
+    let periodic = plan.of(duration);
+    let merge = periodic.counts_as_one(1);
+    gate.refuse_others(&experiment::planned(&periodic, merge, args.report.keep_cold, None))?;
     let json = Json::open(args.report.json.as_deref())?;
     let plans = claims_take(args, &plan, duration);
     if args.plan.plan {
@@ -115,7 +118,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let periodic = plan.of(duration);
     let loops = LoopExperiment {
         name: NAME,
-        merge: periodic.counts_as_one(1),
+        merge,
         plan: periodic,
         machine: &machine,
         choice,
@@ -134,7 +137,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     })?;
     let MeasuredLoops { envelope, loops, rows, recorded, trouble } = measured;
     let mut report = Report { envelope, body: CheckBody { loops, rows, compare: None }.into() };
-    gate.judge(&mut report, &recorded)?;
+    let uncompared = gate.judge(&mut report, &recorded);
     let text = view::json::of(&report)?;
     let shown = Some(results.path().display().to_string());
     let detail = args.report.detail(Detail::Short);
@@ -146,7 +149,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let drawn = super::report::write_to(&results, &report);
     shown.and(kept).and(drawn)?;
     gate.keep(&report, &recorded)?;
-    Exit::after(&report, trouble)
+    Exit::after(&report, trouble.or(uncompared))
 }
 
 /// A directory that an earlier run as root left is the usual reason: there is another.

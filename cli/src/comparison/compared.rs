@@ -37,13 +37,15 @@ pub(crate) fn compare_sides(
     let matched: Vec<Vec<Matched<'_>>> =
         others.iter().map(|b| matched(reference, b, anyway)).collect();
     if let Some(at) = matched.iter().position(Vec::is_empty) {
+        let other = &others[at];
+        let one_each = names(reference).len() == 1 && names(other).len() == 1;
         bail!(
-            "{} and {} have no run with the same name: the first has {}; the second has {}; where \
-             each has only one run, --anyway compares them",
+            "{} and {} have no run with the same name: the first has {}; the second has {}{}",
             reference.results[0].from,
-            others[at].results[0].from,
+            other.results[0].from,
             named(reference),
-            named(&others[at])
+            named(other),
+            if one_each { "; --anyway compares them" } else { "" }
         );
     }
     let runs: Vec<Runs<'_>> = matched

@@ -40,6 +40,15 @@ pub(super) fn of(a: &Recorded, b: &Recorded, matched: &[(usize, usize)]) -> Vec<
     once
 }
 
+/// What makes two runs of one name answers to different questions.
+const OF_THE_QUESTION: [&str; 5] = ["period", "clock of the grid", "wait", "load", "cold cycles"];
+
+/// Those differences of how two runs were set up that leave nothing to compare.
+pub(super) fn of_questions(a: &RecordedRun, b: &RecordedRun) -> impl Iterator<Item = Difference> {
+    let matters = |of: &Difference| OF_THE_QUESTION.contains(&of.what.as_str());
+    setups(a, b).into_iter().filter(matters)
+}
+
 fn setups(a: &RecordedRun, b: &RecordedRun) -> Vec<Difference> {
     let time = |ns: Option<u64>| ns.map(format::period);
     let number = |value: Option<u32>| value.map(|value| value.to_string());

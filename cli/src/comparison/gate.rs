@@ -2,16 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use punctual_host::baseline::Name;
 use punctual_host::facts::MachineFacts;
 
 use super::compared::{Side, compare_sides};
+use super::differences;
 use super::recorded::{Recorded, RecordedRun};
 use super::store::{Baseline, Store};
 use crate::args::BaselineArgs;
 use crate::output::{self, Opened};
-use crate::report::{Report, Run};
+use crate::report::{Difference, Report, Run};
 
 /// What a run is to be compared with, and kept as.
 pub(crate) struct Gate {
@@ -65,48 +66,44 @@ impl Gate {
         Ok(Self { against, keep, files })
     }
 
+    /// Refuses a baseline that these runs, which are about to be measured, cannot be held against:
+    /// none of the same name, or one of another period, wait or load.
+    pub(crate) fn refuse_others(&self, planned: &[RecordedRun]) -> Result<()> {
+        let Some(baseline) = &self.against else { return Ok(()) };
+        let kept = &baseline.recorded.runs;
+        let mut names = Vec::new();
+        for of in planned {
+            let Some(before) = kept.iter().find(|run| run.is_named(&of.name)) else { continue };
+            names.push(&of.name);
+            if let Some(Difference { what, a, b }) = differences::of_questions(before, of).next() {
+                return Err(baseline.otherwise(&format!("'{}' had {what} {a}, not {b}", of.name)));
+            }
+        }
+        if names.is_empty() {
+            let quoted = |runs: &[RecordedRun]| {
+                let names: Vec<String> = runs.iter().map(|run| format!("'{}'", run.name)).collect();
+                names.join(", ")
+            };
+            let (its, these) = (quoted(kept), quoted(planned));
+            return Err(baseline.otherwise(&format!("its runs are {its}, not {these}")));
+        }
+        Ok(())
+    }
+
     /// Refuses JSON in the place of a baseline.
     pub(crate) fn spare(&self, json: Option<&Path>) -> Result<()> {
         self.files.iter().try_for_each(|file| output::distinct(json, Some(file)))
     }
 
-    /// Holds a report against the baseline: its verdict fails where the run is worse.
-    pub(crate) fn judge(&self, report: &mut Report, runs: &[RecordedRun]) -> Result<()> {
-        let Some(baseline) = &self.against else { return Ok(()) };
-        let name = baseline.name.as_str();
-        let sides = [
-            Side { label: format!("baseline {name}"), results: vec![baseline.recorded.clone()] },
-            Side {
-                label: "this run".to_owned(),
-                results: vec![Recorded::measured(report, runs, "this run")],
-            },
-        ];
-        let comparison = compare_sides(&sides, &[], false)?;
-        if comparison.is_worse() {
-            let worse = comparison.pairs.iter().flat_map(|pair| &pair.runs);
-            let worse = worse.filter(|run| {
-                use punctual_analysis::compare::Verdict::{Mixed, Worse};
-                matches!(run.verdict, Worse | Mixed)
-            });
-            let reasons = worse.map(|run| format!("{}: {}", run.name, run.statement));
-            report
-                .envelope
-                .verdict
-                .reasons
-                .extend(reasons.map(|why| format!("against {name}: {why}")));
-            let alone = "one run compared with one: a drift of the machine or a reboot can look \
-                         the same; 'punctual compare --a A1,A2,A3 --b B1,B2,B3' with runs \
-                         measured in turn separates them";
-            report.envelope.verdict.reasons.push(format!("against {name}: {alone}"));
-            report.envelope.verdict.ok = false;
-        }
-        let died: Vec<String> = report.body.runs().iter().filter_map(Run::load_died).collect();
-        if let Some(why) = died.first() {
-            report.envelope.verdict.reasons.push(format!("against {name}: {why}"));
-            report.envelope.verdict.ok = false;
-        }
-        report.body.set_compare(comparison);
-        Ok(())
+    /// Holds a report against the baseline: its verdict fails where the run is worse, and where
+    /// they cannot be compared. The error is for after the report was written.
+    pub(crate) fn judge(&self, report: &mut Report, runs: &[RecordedRun]) -> Option<Error> {
+        let baseline = self.against.as_ref()?;
+        let why = compared(baseline, report, runs).err()?;
+        let verdict = &mut report.envelope.verdict;
+        verdict.reasons.push(format!("against {}: {why:#}", baseline.name.as_str()));
+        verdict.ok = false;
+        Some(why)
     }
 
     /// Keeps the report as the baseline, where that is requested and it ran to its end.
@@ -124,4 +121,49 @@ impl Gate {
         output::message(&format!("baseline saved as {}", file.path().display()));
         Ok(())
     }
+}
+
+impl Baseline {
+    /// Why it is of no use for a run.
+    fn otherwise(&self, how: &str) -> Error {
+        let name = self.name.as_str();
+        anyhow!(
+            "baseline {name} was measured otherwise: {how}; use its options again, or keep another \
+             baseline with --baseline NAME; 'punctual compare' takes two results"
+        )
+    }
+}
+
+/// Compares a report with a baseline; its verdict fails where the run is worse.
+fn compared(baseline: &Baseline, report: &mut Report, runs: &[RecordedRun]) -> Result<()> {
+    let name = baseline.name.as_str();
+    let sides = [
+        Side { label: format!("baseline {name}"), results: vec![baseline.recorded.clone()] },
+        Side {
+            label: "this run".to_owned(),
+            results: vec![Recorded::measured(report, runs, "this run")],
+        },
+    ];
+    let comparison = compare_sides(&sides, &[], false)?;
+    if comparison.is_worse() {
+        let worse = comparison.pairs.iter().flat_map(|pair| &pair.runs);
+        let worse = worse.filter(|run| {
+            use punctual_analysis::compare::Verdict::{Mixed, Worse};
+            matches!(run.verdict, Worse | Mixed)
+        });
+        let reasons = worse.map(|run| format!("{}: {}", run.name, run.statement));
+        report.envelope.verdict.reasons.extend(reasons.map(|why| format!("against {name}: {why}")));
+        let alone = "one run compared with one: a drift of the machine or a reboot can look \
+                     the same; 'punctual compare --a A1,A2,A3 --b B1,B2,B3' with runs \
+                     measured in turn separates them";
+        report.envelope.verdict.reasons.push(format!("against {name}: {alone}"));
+        report.envelope.verdict.ok = false;
+    }
+    let died: Vec<String> = report.body.runs().iter().filter_map(Run::load_died).collect();
+    if let Some(why) = died.first() {
+        report.envelope.verdict.reasons.push(format!("against {name}: {why}"));
+        report.envelope.verdict.ok = false;
+    }
+    report.body.set_compare(comparison);
+    Ok(())
 }

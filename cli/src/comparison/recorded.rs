@@ -57,6 +57,11 @@ pub(crate) struct RecordedRun {
 }
 
 impl RecordedRun {
+    /// Whether this is its name. Results of before have hard spaces in names.
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        self.name == name
+    }
+
     /// Whether the other one holds the very same counts.
     pub(crate) fn is_copy_of(&self, other: &Self) -> bool {
         self.name == other.name && self.parts == other.parts

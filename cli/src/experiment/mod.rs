@@ -33,6 +33,7 @@ pub(crate) use follow::Target;
 pub(crate) use loops::{LoopExperiment, MeasuredLoops};
 pub(crate) use machine::{Machine, root};
 pub(crate) use quiet::settle;
+pub(crate) use recorded::planned;
 pub(crate) use runs::{load_deaths, run_name};
 
 /// The priority that a measuring loop asks for: above the kernel's threaded interrupts (50).

@@ -267,6 +267,60 @@ fn a_baseline_is_kept_listed_held_against_and_removed() {
 }
 
 #[test]
+fn a_baseline_of_other_runs_is_refused_before_an_hour_is_measured() {
+    let dir = Dir::new("baseline-other");
+    let (baselines, _) = baseline(&dir);
+    let results = dir.path("results");
+    let results = results.to_str().expect("UTF-8");
+    let against = ["--against", "before", "--baselines", &baselines];
+    let long = |command: &[&str]| run(command.iter().chain(&against).chain(&["-d", "1h"]));
+    let check = long(&["check", "--for", "linuxcnc", "--results", results]);
+    let words = ["baseline before was measured otherwise", "its runs are 'idle', not 'CPU "];
+    refused(&check, &words);
+    assert!(!stderr(&check).contains("--anyway"), "it has no such option: {}", stderr(&check));
+    assert!(!Path::new(results).exists(), "nothing was begun");
+    let slower = long(&["measure", "periodic", "-p", "2ms"]);
+    refused(&slower, &["'idle' had period 1 ms, not 2 ms", "--baseline NAME"]);
+    refused(&long(&["measure", "periodic", "--wait", "spin"]), &["had wait sleep, not spin"]);
+    refused(&long(&["measure", "periodic", "--keep-cold"]), &["had cold cycles left out, not"]);
+    let loaded = long(&["measure", "periodic", "-p", "1ms,2ms", "--load", "cpu"]);
+    refused(&loaded, &["its runs are 'idle'"]);
+}
+
+#[test]
+fn a_run_that_cannot_be_compared_is_written_all_the_same() {
+    let dir = Dir::new("baseline-written");
+    let (baselines, file) = baseline(&dir);
+    // Wakes beside releases from which none can be taken: no comparison has both.
+    let mut kept = json_file(&file);
+    let parts = kept["recorded"]["runs"][0]["parts"].as_array_mut().expect("parts");
+    let mut wakes = parts[0].clone();
+    (parts[0]["missed"], parts[0]["missed_chunks"]) = (json!(5), json!([]));
+    wakes["of_wakes"] = json!(true);
+    parts.push(wakes);
+    fs::write(&file, kept.to_string()).expect("writable");
+    let result = dir.path("result.json");
+    let out =
+        measure(&baselines, &["--against", "before", "--json", result.to_str().expect("UTF-8")]);
+    assert_eq!(out.status.code(), Some(2), "{}", stderr(&out));
+    assert!(stderr(&out).contains("cannot be separated"), "{}", stderr(&out));
+    assert!(stdout(&out).contains("1 in 1000"), "the page is shown: {}", stdout(&out));
+    let result = json_file(&result);
+    assert!(result["runs"][0]["cycles"].as_u64() > Some(0), "{result}");
+    let verdict = &result["verdict"];
+    assert!(verdict["ok"] == false, "{verdict}");
+    assert!(verdict["reasons"].to_string().contains("against before: "), "{verdict}");
+
+    let results = dir.path("results");
+    let results = results.to_str().expect("UTF-8");
+    let check = ["check", "-d", "2s", "--results", results, "--baselines", &baselines];
+    let out = run(check.iter().chain(&["--against", "before", "-q"]));
+    assert_eq!(out.status.code(), Some(2), "{}", stderr(&out));
+    let made = fs::read_dir(results).expect("made").flatten().next().expect("one").path();
+    assert!(made.join("report.html").is_file() && made.join("result.json").is_file());
+}
+
+#[test]
 fn a_baseline_of_another_machine_or_of_nothing_is_refused() {
     let dir = Dir::new("baseline-refused");
     let (baselines, file) = baseline(&dir);

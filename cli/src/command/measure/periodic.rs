@@ -121,6 +121,8 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     output::distinct(args.report.json.as_deref(), args.samples.as_deref())?;
     let gate = Gate::open(&args.baseline, &machine.facts, machine.is_foreign())?;
     gate.spare(args.report.json.as_deref())?;
+    let clock = follow.as_ref().map(|target| target.name.as_str());
+    gate.refuse_others(&experiment::planned(&plan, false, args.report.keep_cold, clock))?;
     let json = Json::open(args.report.json.as_deref())?;
     let conditions = plan.conditions.len();
     let plan_of = |duration| PeriodicPlan { blocks: blocks(conditions, duration), ..plan.clone() };
@@ -154,8 +156,8 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let measured = loops.run()?;
     let body = PeriodicBody { loops: measured.loops, compare: None };
     let mut report = Report { envelope: measured.envelope, body: body.into() };
-    gate.judge(&mut report, &measured.recorded)?;
-    let trouble = measured.trouble;
+    let uncompared = gate.judge(&mut report, &measured.recorded);
+    let trouble = measured.trouble.or(uncompared);
     command::write_in(&report, json, args.report.detail(Detail::Short))?;
     gate.keep(&report, &measured.recorded)?;
     Exit::after(&report, trouble)

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::{process, root};
 
 /// Every attack: its name, the module that it is in, what it does.
-const ATTACKS: [(&str, &str, &str); 8] = [
+const ATTACKS: [(&str, &str, &str); 9] = [
     ("kill", "faults", "kill -9 at every call that changes a file"),
     ("enospc", "faults", "a full disk at every such call"),
     ("edquot", "faults", "a used-up quota at every such call"),
@@ -18,6 +18,7 @@ const ATTACKS: [(&str, &str, &str); 8] = [
     ("neighbours", "neighbours", "hostile processes on a supervisor's socket"),
     ("links", "links", "links planted in the place of chosen names"),
     ("inputs", "inputs", "mutated inputs of every format and text"),
+    ("threads", "threads", "threads that cannot be started"),
 ];
 
 /// What is run.
@@ -109,7 +110,7 @@ mod tests {
 
     #[test]
     fn arguments_are_read() {
-        let all = Order { seconds: 120, seed: 1, attacks: (0..8).collect() };
+        let all = Order { seconds: 120, seed: 1, attacks: (0..ATTACKS.len()).collect() };
         assert_eq!(order(&[]), Ok(all));
         let some = Order { seconds: 3600, seed: 7, attacks: vec![6] };
         assert_eq!(order(&["--seconds", "3600", "links", "--seed", "7"]), Ok(some));
@@ -146,7 +147,9 @@ mod tests {
         assert_eq!(found, rows);
         let files = std::fs::read_dir(&folder).expect("readable").flatten();
         let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
-        for name in names.filter(|name| !["mod.rs", "random.rs"].contains(&name.as_str())) {
+        for name in
+            names.filter(|name| !["mod.rs", "random.rs", "settings.rs"].contains(&name.as_str()))
+        {
             let module = name.trim_end_matches(".rs");
             assert!(ATTACKS.iter().any(|(_, known, _)| *known == module), "{name}");
         }

@@ -10,12 +10,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::MutexGuard;
 
 use punctual_os::process::EndSignal;
 
 use super::Attack;
 use crate::outputs::names;
-use crate::support::{Dir, json_file, punctual, signal, until};
+use crate::support::{Dir, json_file, punctual, settings_of_this_machine, signal, until};
 
 /// Files below /proc and /sys that hold what a program like this could change.
 fn settings() -> Vec<PathBuf> {
@@ -35,7 +36,6 @@ fn settings() -> Vec<PathBuf> {
 }
 
 /// The machine, as far as a run may not change it.
-#[derive(Debug, PartialEq, Eq)]
 struct Machine {
     settings: BTreeMap<PathBuf, String>,
     interfaces: Vec<String>,
@@ -49,32 +49,64 @@ impl Machine {
             interfaces: names(Path::new("/sys/class/net")),
         }
     }
+
+    /// Asserts that it is what it was.
+    fn is_still(&self, before: &Self, trial: &str) {
+        for (path, text) in &before.settings {
+            assert_eq!(self.settings.get(path), Some(text), "{trial}: {}", path.display());
+        }
+        assert_eq!(self.settings.len(), before.settings.len(), "{trial}");
+        assert_eq!(self.interfaces, before.interfaces, "{trial}");
+    }
 }
+
+/// What a Rust program exits with after a panic.
+pub(super) const PANICKED: i32 = 101;
 
 /// A place of one trial's own.
 pub(super) struct Place {
     dir: Dir,
     machine: Machine,
+    /// Nobody else changes what it compares.
+    _turn: Option<MutexGuard<'static, ()>>,
 }
 
 impl Place {
     pub(super) fn new(name: &str) -> Self {
+        let turn = settings_of_this_machine();
+        Self { _turn: Some(turn), ..Self::within_turn(name) }
+    }
+
+    /// One for a caller whose turn with the settings of this machine it is already.
+    pub(super) fn within_turn(name: &str) -> Self {
         let dir = Dir::new(&format!("attack-{name}"));
         for name in ["tmp", "run", "out"] {
             fs::create_dir(dir.path(name)).expect("writable");
         }
         fs::set_permissions(dir.path("run"), fs::Permissions::from_mode(0o700)).expect("ours");
-        Self { dir, machine: Machine::now() }
+        Self { dir, machine: Machine::now(), _turn: None }
     }
 
-    /// One of the commands that take time, here, under a shell's `limits` where there are some.
-    pub(super) fn command(&self, which: usize, limits: &str) -> Command {
-        let out = self.dir.path("out");
+    /// A path in it.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path(name)
+    }
+
+    /// The program here with no arguments yet, started by a shell after `limits`, which may be
+    /// any of its commands.
+    pub(super) fn shell(&self, limits: &str) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("{limits} exec \"$0\" \"$@\"")]);
         command.arg(punctual().get_program());
         command.env("TMPDIR", self.dir.path("tmp"));
         command.env("PUNCTUAL_RUNTIME_DIR", self.dir.path("run"));
+        command
+    }
+
+    /// One of the commands that take time, here, under a shell's `limits` where there are some.
+    pub(super) fn command(&self, which: usize, limits: &str) -> Command {
+        let out = self.dir.path("out");
+        let mut command = self.shell(limits);
         match which % COMMANDS {
             0 => {
                 command.args(["measure", "periodic", "--duration", "1s", "--load"]);
@@ -115,21 +147,28 @@ impl Place {
         all.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())).filter(lives).collect()
     }
 
-    /// What must hold after `pid` ended like this, whatever was done to it; in a word, how it did.
-    pub(super) fn check(self, what: &str, pid: u32, status: ExitStatus) -> &'static str {
-        until(&format!("the processes of {what} to end"), || self.processes().is_empty());
-        assert_eq!(Machine::now(), self.machine, "{what}");
-        let killed = status.signal() == Some(EndSignal::Kill as i32);
+    /// What must hold after `pid` ended like this, whatever was done to it: no panic, and the
+    /// machine as before.
+    pub(super) fn left_nothing(&self, trial: &str, pid: u32, status: ExitStatus) {
+        assert_ne!(status.code(), Some(PANICKED), "{trial}: it panicked");
+        until(&format!("the processes of {trial} to end"), || self.processes().is_empty());
+        Machine::now().is_still(&self.machine, trial);
         let uncaught = status.signal().is_some();
         let sockets = names(&self.dir.path("run"));
-        assert!(uncaught || sockets.is_empty(), "{what}: {sockets:?}");
+        assert!(uncaught || sockets.is_empty(), "{trial}: {sockets:?}");
         let temporary = names(&self.dir.path("tmp"));
-        assert!(temporary.is_empty(), "{what}: {temporary:?}");
+        assert!(temporary.is_empty(), "{trial}: {temporary:?}");
         let groups = Path::new("/sys/fs/cgroup/unified");
         let groups = if groups.is_dir() { groups } else { Path::new("/sys/fs/cgroup") };
         let prefix = format!("punctual-{pid}-");
         let left = names(groups).into_iter().any(|name| name.starts_with(&prefix));
-        assert!(uncaught || !left, "{what}: its cgroups are left");
+        assert!(uncaught || !left, "{trial}: its cgroups are left");
+    }
+
+    /// The same, and that a result is whole; in a word, how it ended.
+    pub(super) fn check(self, what: &str, pid: u32, status: ExitStatus) -> &'static str {
+        self.left_nothing(what, pid, status);
+        let killed = status.signal() == Some(EndSignal::Kill as i32);
         for file in [self.dir.path("out/result.json"), self.dir.path("out/c/result.json")] {
             if file.is_file() {
                 let result = json_file(&file);

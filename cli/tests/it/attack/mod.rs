@@ -11,7 +11,9 @@ mod inputs;
 mod links;
 mod neighbours;
 mod random;
+mod settings;
 mod signals;
+mod threads;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -43,6 +45,12 @@ impl Attack {
     /// Whether there is time for another trial; there is for the first.
     pub(crate) fn goes_on(&self) -> bool {
         self.outcomes.is_empty() || Instant::now() < self.until
+    }
+
+    /// Whether nothing else runs meanwhile, as in `cargo xtask attack`: then a trial may also do
+    /// what others would notice.
+    pub(crate) fn is_alone(&self) -> bool {
+        std::env::var_os("PUNCTUAL_ATTACK_LOG").is_some()
     }
 
     /// A trial came out like this.

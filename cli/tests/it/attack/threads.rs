@@ -1,0 +1,170 @@
+//! Few threads: limits of a user and of a control group under which commands cannot start all
+//! their threads and processes. Refused in words, or it works; no panic, and nothing left.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use punctual_os::process::EndSignal;
+use punctual_testkit::skip;
+
+use super::Attack;
+use super::ends::{COMMANDS, Place};
+use super::settings::Settings;
+use crate::support::{Dir, punctual, signal, until};
+
+/// A user without any other process, for whom the limit of a user counts one command alone.
+const USER: u32 = 54_323;
+/// How long a command may work before it is told to end.
+const LONG: Duration = Duration::from_secs(3);
+
+/// Where a control group that limits threads can be made: versions 1 and 2.
+const ABOVE: [&str; 2] = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
+
+/// A control group that limits how many threads there are in it; removed at the end.
+struct PidsGroup(PathBuf);
+
+impl PidsGroup {
+    fn make() -> Option<Self> {
+        let name = format!("attack-{}", std::process::id());
+        let groups = ABOVE.iter().map(|above| Self(Path::new(above).join(&name)));
+        groups
+            .into_iter()
+            .find(|group| fs::create_dir(&group.0).is_ok() && group.0.join("pids.max").exists())
+    }
+
+    /// Gives it its limit; the commands with which a shell joins it.
+    fn limit(&self, threads: usize) -> String {
+        fs::write(self.0.join("pids.max"), threads.to_string()).expect("ours");
+        format!("echo $$ >{}/cgroup.procs &&", self.0.display())
+    }
+}
+
+impl Drop for PidsGroup {
+    fn drop(&mut self) {
+        // Not made, or kept busy by what a failed trial left.
+        let _none = fs::remove_dir(&self.0);
+    }
+}
+
+/// Commands beside those of [`Place::command`]; `OUT` is a directory, `PROGRAM` the program.
+const MORE: [&str; 7] = [
+    "check --duration 1s --load cpu,net --results OUT/results",
+    "stimulate udp:127.0.0.1:9 --duration 300ms",
+    "sched run --other -- true",
+    "reproduce linuxcnc --quick",
+    "run OUT/exec.toml --duration 500ms",
+    "tune experiment --only vm.stat_interval --duration 9s --dry-run --state OUT/state",
+    // Takes a CPU from everybody: only where nothing else runs.
+    "isolate --cpus 1 --state OUT/state -- true",
+];
+
+/// One of the commands that start threads, in a place, after these limits.
+fn command(place: &Place, which: usize, limits: &str, program: &Path) -> Command {
+    let Some(line) = which.checked_sub(COMMANDS).map(|at| MORE[at]) else {
+        return place.command(which, limits);
+    };
+    let out = place.path("out");
+    let tasks = format!(
+        "[supervisor]\nname = \"attacked\"\n[[task]]\nname = \"a\"\nperiod = \"5ms\"\n\
+         command = [\"{}\", \"task\", \"exec\", \"--\", \"sh\", \"-c\", \
+         \"echo; while read -r line; do echo; done\"]\n",
+        program.display()
+    );
+    fs::write(out.join("exec.toml"), tasks).expect("writable");
+    let mut command = place.shell(limits);
+    command.args(line.split(' ').map(|word| word.replace("OUT", &out.display().to_string())));
+    command
+}
+
+/// Waits for its end, which is requested after a time; how it ended, in a word.
+fn ended(child: &mut Child, trial: &str) -> (ExitStatus, &'static str) {
+    let begun = Instant::now();
+    let mut requested = false;
+    until(trial, || {
+        if !requested && begun.elapsed() > LONG {
+            requested = true;
+            signal(child, EndSignal::Terminate);
+        }
+        child.try_wait().expect("ours").is_some()
+    });
+    let status = child.wait().expect("ours");
+    let word = match status.code() {
+        Some(0) => "worked",
+        Some(1) => "worked, with a fault that it names",
+        Some(2) => "refused",
+        Some(143) if requested => "worked until its end was requested",
+        _ => panic!("{trial}: {status}"),
+    };
+    (status, word)
+}
+
+/// A program that every user can run.
+fn for_everybody(dir: &Dir) -> PathBuf {
+    let program = dir.path("punctual");
+    fs::copy(punctual().get_program(), &program).expect("copied");
+    fs::set_permissions(&dir.0, fs::Permissions::from_mode(0o755)).expect("ours");
+    program
+}
+
+/// A limit of a user, who is not root: the shell's commands that begin under it.
+fn user_limit(place: &Place, threads: usize, program: &Path) -> String {
+    let limit = format!("prlimit --nproc={threads} -- '{}' \"$@\";", program.display());
+    if !skip::is_root() {
+        return format!("exec {limit}");
+    }
+    for made in ["", "tmp", "run", "out"] {
+        chown(place.path(made), Some(USER), Some(USER)).expect("root may");
+    }
+    format!("exec setpriv --reuid={USER} --regid={USER} --clear-groups {limit}")
+}
+
+#[test]
+fn threads() {
+    if !skip::need_program("prlimit") || !skip::need_program("setpriv") {
+        return;
+    }
+    let mut attack = Attack::begin("threads");
+    let dir = Dir::new("attack-threads");
+    let program = for_everybody(&dir);
+    let group = PidsGroup::make();
+    let _none = skip::need_device("a control group of pids that may be made", group.is_some());
+    let which = COMMANDS + MORE.len() - usize::from(!attack.is_alone());
+    let mut trials: Vec<(usize, usize, bool)> = (0..which)
+        .flat_map(|which| {
+            let of_a_user = (0..=3).map(move |limit| (which, limit, true));
+            of_a_user.chain((2..=8).map(move |limit| (which, limit, false)))
+        })
+        .filter(|&(.., of_user)| of_user || group.is_some())
+        .collect();
+    attack.random.shuffle(&mut trials);
+    let settings = Settings::read(&[]);
+    for (number, &(which, threads, of_user)) in trials.iter().cycle().enumerate() {
+        if !attack.goes_on() {
+            break;
+        }
+        let place = Place::within_turn(&format!("threads-{number}"));
+        let limits = match &group {
+            Some(group) if !of_user => group.limit(threads),
+            _ => user_limit(&place, threads, &program),
+        };
+        let mut command = command(&place, which, &limits, &program);
+        let errors = place.path("errors");
+        let file = fs::File::create(&errors).expect("writable");
+        let mut child = command.stdout(Stdio::null()).stderr(file).spawn().expect("a shell");
+        let whose = if of_user { "user" } else { "group" };
+        let trial = format!("{threads} threads of a {whose}: {command:?}");
+        let (status, word) = ended(&mut child, &trial);
+        let errors = fs::read(errors).expect("readable");
+        let errors = String::from_utf8_lossy(&errors);
+        // A thread that panics does not end the program always.
+        assert!(!errors.contains("panicked at"), "{trial}: {errors}");
+        assert!(status.code() != Some(2) || errors.contains("punctual: "), "{trial}: {errors}");
+        place.left_nothing(&trial, child.id(), status);
+        settings.are_as_before(&trial);
+        attack.note(format!("{word} ({whose})"));
+    }
+    attack.end();
+}

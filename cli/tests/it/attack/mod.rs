@@ -13,6 +13,7 @@ mod neighbours;
 mod random;
 mod settings;
 mod signals;
+mod sticky;
 mod threads;
 
 use std::collections::BTreeMap;

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::{process, root};
 
 /// Every attack: its name, the module that it is in, what it does.
-const ATTACKS: [(&str, &str, &str); 10] = [
+const ATTACKS: [(&str, &str, &str); 11] = [
     ("kill", "faults", "kill -9 at every call that changes a file"),
     ("enospc", "faults", "a full disk at every such call"),
     ("edquot", "faults", "a used-up quota at every such call"),
@@ -20,6 +20,7 @@ const ATTACKS: [(&str, &str, &str); 10] = [
     ("inputs", "inputs", "mutated inputs of every format and text"),
     ("threads", "threads", "threads that cannot be started"),
     ("sticky", "sticky", "links of others in directories such as /tmp"),
+    ("journals", "journals", "forged and foreign journals of settings"),
 ];
 
 /// What is run.

@@ -8,6 +8,7 @@
 mod ends;
 mod faults;
 mod inputs;
+mod journals;
 mod links;
 mod neighbours;
 mod random;

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::{process, root};
 
 /// Every attack: its name, the module that it is in, what it does.
-const ATTACKS: [(&str, &str, &str); 11] = [
+const ATTACKS: [(&str, &str, &str); 12] = [
     ("kill", "faults", "kill -9 at every call that changes a file"),
     ("enospc", "faults", "a full disk at every such call"),
     ("edquot", "faults", "a used-up quota at every such call"),
@@ -21,6 +21,7 @@ const ATTACKS: [(&str, &str, &str); 11] = [
     ("threads", "threads", "threads that cannot be started"),
     ("sticky", "sticky", "links of others in directories such as /tmp"),
     ("journals", "journals", "forged and foreign journals of settings"),
+    ("boot", "boot", "boot files and the loader's program, cut off"),
 ];
 
 /// What is run.

@@ -18,7 +18,7 @@ use crate::support::{Dir, stderr};
 use crate::traced;
 
 /// Calls that make, change, name or remove files, as far as the program can come to make them.
-const CHANGING: [&str; 22] = [
+pub(super) const CHANGING: [&str; 22] = [
     "openat",
     "openat2",
     "creat",

@@ -5,6 +5,7 @@
 //! of each attack (2), PUNCTUAL_ATTACK_SEED the seed (1), PUNCTUAL_ATTACK_LOG a file that gets a
 //! line for each attack. Only the number of trials depends on time; each asserts what must hold.
 
+mod boot;
 mod ends;
 mod faults;
 mod inputs;

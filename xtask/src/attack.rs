@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::{process, root};
 
 /// Every attack: its name, the module that it is in, what it does.
-const ATTACKS: [(&str, &str, &str); 12] = [
+const ATTACKS: [(&str, &str, &str); 13] = [
     ("kill", "faults", "kill -9 at every call that changes a file"),
     ("enospc", "faults", "a full disk at every such call"),
     ("edquot", "faults", "a used-up quota at every such call"),
@@ -22,6 +22,7 @@ const ATTACKS: [(&str, &str, &str); 12] = [
     ("sticky", "sticky", "links of others in directories such as /tmp"),
     ("journals", "journals", "forged and foreign journals of settings"),
     ("boot", "boot", "boot files and the loader's program, cut off"),
+    ("missing", "missing", "parts of /proc and /sys missing or unreadable"),
 ];
 
 /// What is run.
@@ -91,14 +92,14 @@ fn parse(args: &[String]) -> Result<Order, String> {
 
 /// A row for each attack, from the lines `NAME<tab>TRIALS<tab>OUTCOMES` of the log.
 fn table(order: &Order, lines: &str) -> String {
-    let mut table = format!("{:12} {:44} {:>8}  outcome\n", "attack", "what it does", "trials");
+    let mut table = format!("{:12} {:45} {:>8}  outcome\n", "attack", "what it does", "trials");
     for &at in &order.attacks {
         let (name, _, what) = ATTACKS[at];
         let row = lines.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'));
         let (trials, outcomes) = row
             .and_then(|row| row.split_once('\t'))
             .unwrap_or(("-", "failed, or skipped for what it lacks: see above"));
-        table += &format!("{name:12} {what:44} {trials:>8}  {outcomes}\n");
+        table += &format!("{name:12} {what:45} {trials:>8}  {outcomes}\n");
     }
     table
 }

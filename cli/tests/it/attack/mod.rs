@@ -11,6 +11,7 @@ mod faults;
 mod inputs;
 mod journals;
 mod links;
+mod missing;
 mod neighbours;
 mod random;
 mod settings;

@@ -38,7 +38,7 @@ impl Settings {
     }
 
     /// What is not as it was: setting, now, before.
-    fn changed(&self) -> Vec<String> {
+    pub(super) fn changed(&self) -> Vec<String> {
         let mut changed = Vec::new();
         for (path, before) in &self.texts {
             let now = fs::read_to_string(path).unwrap_or_default();

@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use punctual_os::process::EndSignal;
@@ -79,26 +79,35 @@ fn command(place: &Place, which: usize, limits: &str, program: &Path) -> Command
     command
 }
 
-/// Waits for its end, which is requested after a time; how it ended, in a word.
-fn ended(child: &mut Child, trial: &str) -> (ExitStatus, &'static str) {
+/// Runs a command in a place to its end, which is requested after a time: it is never a signal or a
+/// panic, and a refusal has words. In a word, how it ended; the place is as before.
+pub(super) fn ended(mut command: Command, place: &Place, trial: &str) -> &'static str {
+    let errors = place.path("errors");
+    let file = fs::File::create(&errors).expect("writable");
+    let mut child = command.stdout(Stdio::null()).stderr(file).spawn().expect("a shell");
     let begun = Instant::now();
     let mut requested = false;
     until(trial, || {
         if !requested && begun.elapsed() > LONG {
             requested = true;
-            signal(child, EndSignal::Terminate);
+            signal(&child, EndSignal::Terminate);
         }
         child.try_wait().expect("ours").is_some()
     });
     let status = child.wait().expect("ours");
-    let word = match status.code() {
+    let errors = fs::read(errors).expect("readable");
+    let errors = String::from_utf8_lossy(&errors);
+    // A thread that panics does not end the program always.
+    assert!(!errors.contains("panicked at"), "{trial}: {errors}");
+    assert!(status.code() != Some(2) || errors.contains("punctual: "), "{trial}: {errors}");
+    place.left_nothing(trial, child.id(), status);
+    match status.code() {
         Some(0) => "worked",
         Some(1) => "worked, with a fault that it names",
         Some(2) => "refused",
         Some(143) if requested => "worked until its end was requested",
-        _ => panic!("{trial}: {status}"),
-    };
-    (status, word)
+        _ => panic!("{trial}: {status}: {errors}"),
+    }
 }
 
 /// A program that every user can run.
@@ -150,19 +159,10 @@ fn threads() {
             Some(group) if !of_user => group.limit(threads),
             _ => user_limit(&place, threads, &program),
         };
-        let mut command = command(&place, which, &limits, &program);
-        let errors = place.path("errors");
-        let file = fs::File::create(&errors).expect("writable");
-        let mut child = command.stdout(Stdio::null()).stderr(file).spawn().expect("a shell");
+        let command = command(&place, which, &limits, &program);
         let whose = if of_user { "user" } else { "group" };
         let trial = format!("{threads} threads of a {whose}: {command:?}");
-        let (status, word) = ended(&mut child, &trial);
-        let errors = fs::read(errors).expect("readable");
-        let errors = String::from_utf8_lossy(&errors);
-        // A thread that panics does not end the program always.
-        assert!(!errors.contains("panicked at"), "{trial}: {errors}");
-        assert!(status.code() != Some(2) || errors.contains("punctual: "), "{trial}: {errors}");
-        place.left_nothing(&trial, child.id(), status);
+        let word = ended(command, &place, &trial);
         settings.are_as_before(&trial);
         attack.note(format!("{word} ({whose})"));
     }

@@ -68,7 +68,7 @@ fn a_responder_answers_over_loopback_whatever_else_arrives() {
     }
     let mut refusal = [0; 64];
     let count = hostile.recv(&mut refusal).expect("the other version alone is answered");
-    assert_eq!((count, &refusal[..6]), (28, &b"PNCT\x01\x05"[..]));
+    assert_eq!(&refusal[..count], b"PNCT\x01\x05");
     let args = ["stimulate", &link, "--period", "2ms", "--duration", "200ms", "--json"];
     let out = run(args.iter().map(ToString::to_string).chain([own.display().to_string()]));
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));

@@ -25,7 +25,8 @@ pub(super) enum Kind {
     Stimulus = 3,
     /// The answer to that.
     Answer = 4,
-    /// The answer to another version.
+    /// The answer to another version: its head alone, which all versions read, so that it is never
+    /// larger than what it answers.
     Refusal = 5,
 }
 
@@ -62,6 +63,11 @@ fn number(bytes: &[u8]) -> u64 {
 }
 
 impl Frame {
+    /// How many of its bytes are sent.
+    pub(super) fn length(self) -> usize {
+        if self.kind == Kind::Refusal { HEAD } else { BYTES }
+    }
+
     pub(super) fn to_bytes(self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         bytes[..4].copy_from_slice(&MAGIC);

@@ -143,11 +143,11 @@ impl Link {
     /// # Errors
     /// `WouldBlock` where the link takes no more at this time; else it is lost.
     pub(super) fn send(&self, frame: Frame, to: Option<SocketAddr>) -> io::Result<()> {
-        let bytes = frame.to_bytes();
+        let bytes = &frame.to_bytes()[..frame.length()];
         let sent = match (&self.0, to) {
-            (Open::Udp(socket), Some(to)) => socket.send_to(&bytes, to)?,
-            (Open::Udp(socket), None) => socket.send(&bytes)?,
-            (Open::Line { line, .. }, _) => events::write(line.descriptor(), &bytes).map_err(of)?,
+            (Open::Udp(socket), Some(to)) => socket.send_to(bytes, to)?,
+            (Open::Udp(socket), None) => socket.send(bytes)?,
+            (Open::Line { line, .. }, _) => events::write(line.descriptor(), bytes).map_err(of)?,
         };
         if sent == bytes.len() { Ok(()) } else { Err(ErrorKind::WouldBlock.into()) }
     }

@@ -117,7 +117,8 @@ impl Responder {
                     self.others.replayed += 1;
                     return None;
                 }
-                self.skipped += frame.number - own.last - 1;
+                // The number is whatever the other side says.
+                self.skipped = self.skipped.saturating_add(frame.number - own.last - 1);
                 (own.last, own.seen_ns) = (frame.number, of.at_ns);
                 self.answered += 1;
                 Some(Frame { kind: Kind::Answer, ..frame })
@@ -213,6 +214,7 @@ impl RespondExperiment {
 
 #[cfg(test)]
 mod tests {
+    use super::super::frame::{VERSION, parse};
     use super::*;
 
     fn arrival(kind: Kind, session: u64, number: u64, at_ns: u64) -> Arrival {
@@ -250,6 +252,38 @@ mod tests {
         assert_eq!(of.take(&arrival(Kind::Stimulus, 7, 9, IDLE_NS)), None);
         assert_eq!(of.take(&arrival(Kind::Hello, 7, 0, 3 * IDLE_NS)), None);
         assert_eq!((of.sessions, of.others.foreign, of.others.replayed), (2, 1, 2));
+    }
+
+    #[test]
+    fn numbers_that_were_made_up_do_not_wrap() {
+        let mut of = Responder::default();
+        for session in [7, 8] {
+            let at_ns = session * IDLE_NS;
+            assert!(of.take(&arrival(Kind::Hello, session, 0, at_ns)).is_some());
+            assert!(of.take(&arrival(Kind::Stimulus, session, u64::MAX, at_ns)).is_some());
+            assert_eq!(of.take(&arrival(Kind::Stimulus, session, u64::MAX, at_ns)), None);
+        }
+        assert_eq!((of.answered, of.skipped, of.others.replayed), (2, u64::MAX, 2));
+    }
+
+    #[test]
+    fn no_answer_is_larger_than_what_it_answers() {
+        let mut answered = Vec::new();
+        for version in [0, VERSION, 2, 255] {
+            for kind in 0..=255 {
+                let mut frame = Frame { kind: Kind::Hello, session: 7, number: 0 }.to_bytes();
+                (frame[4], frame[5]) = (version, kind);
+                let bytes = [&frame[..], &[0; 40]].concat();
+                for length in 0..bytes.len() {
+                    let received = parse(&bytes[..length]);
+                    let arrival = Arrival { received, at_ns: 0, from: None };
+                    let Some(answer) = Responder::default().take(&arrival) else { continue };
+                    assert!(answer.length() <= length, "{answer:?} to {length} bytes");
+                    answered.push((version, length));
+                }
+            }
+        }
+        assert!(answered.contains(&(VERSION, 28)) && answered.contains(&(2, 6)), "{answered:?}");
     }
 
     #[test]

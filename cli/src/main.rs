@@ -1,8 +1,8 @@
 //! `punctual`: the contents page. Parses the command line, runs one subcommand, exits.
 //!
 //! The only crate that prints, exits and parses arguments. One subcommand is one file in `command`.
-//! Exit 0: fine. 1: a limit or claim failed. 2: could not run, or unreadable input. 130, 143:
-//! SIGINT or SIGTERM ended it early, with results.
+//! Exit 0: fine. 1: a limit or claim failed. 2: could not run, or unreadable input. 130, 143, 129:
+//! SIGINT, SIGTERM or SIGHUP ended it early, with results.
 #![forbid(unsafe_code)]
 
 mod args;

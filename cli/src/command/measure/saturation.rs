@@ -56,7 +56,8 @@ pub(crate) struct Args {
     /// Switch real-time throttling, and the fair server of --cpu, off meanwhile, to find the
     /// frequency that leaves nothing for others. Dangerous: in trials of 2.5 s two CPUs run nothing
     /// else, and a machine with two hangs that long. Root; a process of its own puts the settings
-    /// back, also where this one is killed
+    /// back, also where this one is killed. Tested in virtual machines only; that this is one is
+    /// not checked
     #[arg(long)]
     unsafe_no_throttle: bool,
     /// The directory of the journal of --unsafe-no-throttle, which 'punctual tune revert' reads

@@ -12,7 +12,7 @@ use super::recorded::{Recorded, RecordedRun};
 use super::store::{Baseline, Store};
 use crate::args::BaselineArgs;
 use crate::output::{self, Opened};
-use crate::report::{Difference, Report, Run};
+use crate::report::{Difference, EndedBy, Report, Run};
 
 /// What a run is to be compared with, and kept as.
 pub(crate) struct Gate {
@@ -110,7 +110,9 @@ impl Gate {
     pub(crate) fn keep(&self, report: &Report, runs: &[RecordedRun]) -> Result<()> {
         let Some(Keep { store, name, force, file }) = &self.keep else { return Ok(()) };
         if report.envelope.incomplete {
-            bail!("not saved as baseline {}: the run or its file ended early", name.as_str());
+            let why = EndedBy::words(report.envelope.ended_by);
+            let why = why.split(';').next().unwrap_or_default();
+            bail!("not saved as baseline {}: {why}", name.as_str());
         }
         let from = format!("baseline {}", name.as_str());
         if let Some(why) = report.body.runs().iter().find_map(Run::load_died) {

@@ -24,7 +24,7 @@ use crate::comparison::RecordedRun;
 use crate::output::Opened;
 use crate::progress::Line;
 use crate::report::{
-    self, Choice, Envelope, Follow, Judged, LoadRow, LoopsBody, PlannedRun, Question, Run,
+    self, Choice, EndedBy, Envelope, Follow, Judged, LoadRow, LoopsBody, PlannedRun, Question, Run,
 };
 
 /// Loops to be measured.
@@ -132,7 +132,7 @@ impl LoopExperiment<'_> {
         let mut measured = made(envelope, finished, followed, plans, (args, merge, question));
         // After the limits were judged: the figures are those of the whole run.
         if let Some(why) = &trouble {
-            measured.envelope.incomplete = true;
+            measured.envelope.end_early(EndedBy::File);
             measured.envelope.warnings.push(format!("{why:#}"));
         }
         Ok(MeasuredLoops { trouble, ..measured })
@@ -173,7 +173,9 @@ fn made(
     let (mut sink, of) = outcome.without_sink();
     let series = std::mem::take(&mut sink.series);
     let cold = if args.keep_cold { 0 } else { of.plan.cold };
-    if of.runs.iter().any(|run| run.cycles > 0 && run.cycles <= u64::from(cold)) {
+    let interrupted = envelope.is_interrupted();
+    let all_cold = |run: &periodic::RunOutcome| run.cycles > 0 && run.cycles <= u64::from(cold);
+    if !interrupted && of.runs.iter().any(all_cold) {
         envelope.warnings.push(
             "a run was so short that all its cycles were cold and left out: use a longer \
              --duration or --keep-cold"
@@ -189,7 +191,7 @@ fn made(
     let maker = Maker { of: &of, follows, loads: &loads, floor_ns: clock.cost.now_ns };
     let (runs, rows) = maker.runs(sink);
     let recorded = recorded(&of.plan, merge, args.keep_cold, &of.runs, series, &runs);
-    envelope.warnings.extend(unmeasured(&runs));
+    envelope.warnings.extend(unmeasured(&runs, interrupted));
     let judged = if merge { report::of_first_wait(&runs) } else { &runs };
     envelope.verdict = report::judge(judged, &args.limits, envelope.incomplete);
     envelope.verdict.judge_claims(judged, (&args.claims, args.strict), envelope.incomplete);
@@ -206,9 +208,10 @@ fn made(
     MeasuredLoops { envelope, loops, rows, recorded, trouble: None }
 }
 
-/// Runs without a cycle that counts: no lateness is no good one.
-fn unmeasured(runs: &[Run]) -> Vec<String> {
-    let empty = runs.iter().filter(|run| run.outcome.lateness.count() == 0);
+/// Runs without a cycle that counts: no lateness is no good one. After an interruption there is
+/// nothing else to say of them.
+fn unmeasured(runs: &[Run], interrupted: bool) -> Vec<String> {
+    let empty = runs.iter().filter(|run| run.outcome.lateness.count() == 0 && !interrupted);
     let warnings = empty.map(|run| {
         let why = "its blocks were over before the loop ran";
         format!("\"{}\" has no cycles: {why}; use a longer --duration", run.name)
@@ -231,7 +234,9 @@ mod tests {
         let run = |name: &str, recording: Recording| {
             Run::recorded(name.to_owned(), report::Setup::default(), recording.finish(0))
         };
-        let warnings = unmeasured(&[run("idle", some), run("under load", none)]);
+        let runs = [run("idle", some), run("under load", none)];
+        assert!(unmeasured(&runs, true).is_empty(), "it was interrupted");
+        let warnings = unmeasured(&runs, false);
         assert_eq!(warnings.len(), 1);
         assert!(warnings[0].starts_with("\"under load\" has no cycle"), "{warnings:?}");
     }

@@ -25,7 +25,7 @@ use punctual_lab::experiment::{
 };
 
 use crate::output;
-use crate::report::{Choice, Clock, Disturbance, Envelope};
+use crate::report::{Choice, Clock, Disturbance, EndedBy, Envelope};
 
 pub(crate) use choice::{one_cpu, pick};
 pub(crate) use claims::{announce, plans, reach};
@@ -74,6 +74,13 @@ pub(crate) fn envelope<T>(
     Envelope {
         started_at: Some(started.to_string()),
         incomplete: finished.end != ExperimentEnd::Finished,
+        ended_by: match finished.end {
+            ExperimentEnd::Finished => None,
+            ExperimentEnd::Stopped => Some(EndedBy::Interrupt),
+            ExperimentEnd::Lost => Some(EndedBy::Link),
+            ExperimentEnd::Watchdog(_) => Some(EndedBy::Watchdog),
+            ExperimentEnd::Load(_) => Some(EndedBy::Load),
+        },
         machine: Some(machine.facts.clone()),
         choice: Some(choice),
         clock: Some(clock(&finished.clock)),

@@ -10,6 +10,7 @@ pub(crate) mod body;
 mod campaign;
 mod claims;
 mod compare;
+mod ended;
 mod follow;
 mod front;
 mod headline;
@@ -38,6 +39,7 @@ pub(crate) use body::{
 pub(crate) use campaign::{Campaign, Kept, Late, Maxima};
 pub(crate) use claims::{PlannedRun, thresholds};
 pub(crate) use compare::{ComparedResult, ComparedSide, Comparison, Difference, Pair};
+pub(crate) use ended::EndedBy;
 pub(crate) use follow::Follow;
 pub(crate) use front::{FrontComparison, Swept, compared};
 pub(crate) use headline::{Headline, LoopLine, judged, of_first_wait};
@@ -84,6 +86,10 @@ pub(crate) struct Envelope {
     pub(crate) started_at: Option<String>,
     /// Whether the run ended early, or its file is incomplete.
     pub(crate) incomplete: bool,
+    /// What ended an incomplete run before its time; null where it ran to its end, and in results
+    /// that do not tell.
+    #[serde(default)]
+    pub(crate) ended_by: Option<EndedBy>,
     /// The facts of the machine, each with its origin; null if the data do not record it.
     pub(crate) machine: Option<MachineFacts>,
     /// Which CPU was measured, and why that one; null when not measuring.
@@ -175,6 +181,7 @@ impl Envelope {
             experiment: experiment.to_owned(),
             started_at: None,
             incomplete: false,
+            ended_by: None,
             machine: None,
             choice: None,
             clock: None,
@@ -185,9 +192,21 @@ impl Envelope {
         }
     }
 
+    /// Whether it was interrupted: what it lacks is explained by that alone.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.ended_by == Some(EndedBy::Interrupt)
+    }
+
+    /// Marks it as incomplete, by this where no cause is known.
+    pub(crate) fn end_early(&mut self, cause: EndedBy) {
+        self.incomplete = true;
+        self.ended_by.get_or_insert(cause);
+    }
+
     /// Takes in what a further measurement of the same result says.
     pub(crate) fn take_in(&mut self, next: Self) {
         self.incomplete |= next.incomplete;
+        self.ended_by = self.ended_by.or(next.ended_by);
         self.disturbances.extend(next.disturbances);
         for warning in next.warnings {
             if !self.warnings.contains(&warning) {

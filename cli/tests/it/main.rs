@@ -21,6 +21,7 @@ mod guide;
 mod hostile;
 mod impact;
 mod import;
+mod interrupted;
 mod lateness;
 mod library;
 mod measure;

@@ -110,7 +110,7 @@ fn a_plug_that_is_pulled_ends_it_with_what_there_is() {
     assert_eq!(out.status.code(), Some(2), "{}", stderr(&out));
     assert!(stderr(&out).contains("the source was lost"), "{}", stderr(&out));
     let result = json_file(&file);
-    assert_eq!(result["incomplete"], true);
+    assert_eq!((&result["incomplete"], &result["ended_by"]), (&true.into(), &"link".into()));
     let of = &result["saturation"];
     assert!(of["lost"].as_str().is_some_and(|why| why.contains("closed")), "{of}");
     assert_eq!(of["source"], source.as_str());

@@ -128,6 +128,8 @@ pub enum ExperimentEnd {
     Finished,
     /// It was stopped.
     Stopped,
+    /// The link to another machine, or the source of stimuli, was lost: the outcome says how.
+    Lost,
     /// The watchdog ended a thread, like this.
     Watchdog(Force),
     /// A load could not be started.

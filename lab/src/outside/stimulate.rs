@@ -77,7 +77,7 @@ impl Experiment for StimulateExperiment {
         let stop = context.stop;
         let mut measured = on_one_thread(stop, move || self.measure(stop))?;
         if measured.outcome.ended.is_some() {
-            measured.end = ExperimentEnd::Stopped;
+            measured.end = ExperimentEnd::Lost;
         }
         Ok(measured)
     }

@@ -183,9 +183,15 @@ impl Experiment for ResponseExperiment {
             outcome.rows.push(row);
         }
         clock.discipline();
-        let stopped = stop.load(Ordering::Relaxed) || lost;
+        let end = if lost {
+            ExperimentEnd::Lost
+        } else if stop.load(Ordering::Relaxed) {
+            ExperimentEnd::Stopped
+        } else {
+            ExperimentEnd::Finished
+        };
         Ok(Measured {
-            end: if stopped { ExperimentEnd::Stopped } else { ExperimentEnd::Finished },
+            end,
             clock: ClockFacts::of(&clock, cost, begun.until(&Reading::take())),
             refused,
             disturbances: Vec::new(),

@@ -80,7 +80,9 @@ impl Experiment for SaturationExperiment {
             (rate, lost) = (found.1, found.2);
         }
         clock.discipline();
-        let end = if stop.load(Ordering::Relaxed) || lost.is_some() {
+        let end = if lost.is_some() {
+            ExperimentEnd::Lost
+        } else if stop.load(Ordering::Relaxed) {
             ExperimentEnd::Stopped
         } else {
             ExperimentEnd::Finished

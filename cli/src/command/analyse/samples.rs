@@ -6,13 +6,13 @@ use std::io::Read;
 
 use anyhow::Result;
 use punctual_analysis::import::info::RunInfo;
-use punctual_analysis::import::samples::SampleFileReader;
+use punctual_analysis::import::samples::{FileEnding, SampleFileReader};
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants, RunFigures};
 use punctual_core::time::{Instant, Period};
 
 use super::data::RecordedData;
 use crate::args::ReportArgs;
-use crate::report::{self, Run, Setup};
+use crate::report::{self, EndedBy, Run, Setup};
 use crate::stored;
 
 /// A run of the report: the runs of the file that count as one.
@@ -35,6 +35,10 @@ pub(in crate::command) fn read(args: &ReportArgs, reader: impl Read) -> Result<R
     read.envelope.machine = info.machine.and_then(|facts| serde_json::from_value(facts).ok());
     let ended = stored::ended(file.ending(), "its data up to there was read");
     read.envelope.incomplete = ended.is_some();
+    read.envelope.ended_by = ended.as_ref().map(|_| match file.ending() {
+        Some(FileEnding::Early) => EndedBy::Recording,
+        _ => EndedBy::File,
+    });
     read.envelope.warnings.extend(ended);
     for part in parts {
         let infos: Vec<&RunInfo> = part.infos.iter().map(|&run| &info.runs[run]).collect();

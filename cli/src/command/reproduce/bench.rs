@@ -31,7 +31,7 @@ use crate::format;
 use crate::parse::{self, Phase};
 use crate::progress::Line;
 use crate::report::reproduced::PaperFigure;
-use crate::report::{Choice, Envelope, Run};
+use crate::report::{Choice, EndedBy, Envelope, Run};
 
 /// The subcommand's name.
 const NAME: &str = "reproduce";
@@ -107,9 +107,10 @@ impl<'a> Bench<'a> {
 
     /// What the result has besides its rows: what every result has, the loops and the figures.
     pub(super) fn finish(self) -> (Envelope, Vec<Run>, Vec<PaperFigure>) {
-        let incomplete = stopped();
-        let envelope = self.envelope.unwrap_or_else(|| Envelope::of(NAME));
-        let envelope = Envelope { incomplete: envelope.incomplete || incomplete, ..envelope };
+        let mut envelope = self.envelope.unwrap_or_else(|| Envelope::of(NAME));
+        if stopped() {
+            envelope.end_early(EndedBy::Interrupt);
+        }
         (envelope, self.runs, self.figures)
     }
 
@@ -205,8 +206,7 @@ impl<'a> Bench<'a> {
     /// Tasks that register at irregular times.
     pub(super) fn registration(&mut self) -> Result<Vec<RegistrationRow>> {
         let thread = RtThread::cpu(self.cpu).fifo(PRIORITY);
-        let measured = self.measure(RegistrationExperiment { thread })?;
-        Ok(measured.map(|(rows, _)| rows).unwrap_or_default())
+        Ok(self.measure(RegistrationExperiment { thread })?.map(|(of, _)| of).unwrap_or_default())
     }
 
     /// How exactly waits end.

@@ -10,6 +10,7 @@ use punctual::session::{Attempt, Refusal};
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::format as show;
+use crate::report::EndedBy;
 
 /// An event in a line.
 pub(super) fn line(event: &Event) -> String {
@@ -149,9 +150,15 @@ pub(super) fn left_out(lines: u64) -> Option<String> {
     (lines > 0).then(|| format!("standard error was blocked: {lines} lines were dropped"))
 }
 
-/// Whether the run ended before its time.
-pub(super) fn is_cut_short(finished: &Finished, timed: bool) -> bool {
-    timed && finished.over != Over::Finished
+/// What ended a run of a given length before its time.
+pub(super) fn cut_short_by(finished: &Finished, timed: bool) -> Option<EndedBy> {
+    let cause = match finished.over {
+        Over::Finished => return None,
+        Over::Stopped if finished.forced.is_some() => EndedBy::Watchdog,
+        Over::Stopped => EndedBy::Interrupt,
+        Over::AllGone | Over::Overran(_) => EndedBy::Task,
+    };
+    timed.then_some(cause)
 }
 
 /// Why the run has failed; empty where it has not.

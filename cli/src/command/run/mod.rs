@@ -78,7 +78,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     let supervised = supervised::of(&finished, waits.name(), phase_ns);
     let mut report = Report::new("run", RunBody { supervised });
     report.envelope.started_at = Some(started.to_string());
-    report.envelope.incomplete = messages::is_cut_short(&finished, args.duration.is_some());
+    report.envelope.ended_by = messages::cut_short_by(&finished, args.duration.is_some());
+    report.envelope.incomplete = report.envelope.ended_by.is_some();
     report.envelope.warnings = warnings;
     report.envelope.verdict.reasons = messages::reasons(&finished, &registered);
     report.envelope.verdict.ok = report.envelope.verdict.reasons.is_empty();

@@ -16,6 +16,7 @@ mod session;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ use crate::exit::Exit;
 use crate::experiment::{Machine, words};
 use crate::format;
 use crate::output::{self, Json};
-use crate::report::Report;
+use crate::report::{EndedBy, Report};
 use crate::stored::RESULT;
 use checkpointer::Checkpointer;
 use config::CampaignConfig;
@@ -252,8 +253,12 @@ fn finish(
     checkpointer.checkpoint();
     checkpointer.write_result(here);
     let mut report = pages::report(&checkpointer.shared().snapshot(), config, here);
-    if ended == Ended::Finished {
-        report.envelope.incomplete = false;
+    match ended {
+        Ended::Finished => (report.envelope.incomplete, report.envelope.ended_by) = (false, None),
+        Ended::Stopped if signal::stop_flag().load(Ordering::Relaxed) => {
+            report.envelope.ended_by = Some(EndedBy::Interrupt);
+        }
+        Ended::Stopped => report.envelope.ended_by = Some(EndedBy::Limit),
     }
     print(&report, json).and_then(|exit| {
         checkpointer.unsaved().map_or(Ok(exit), |what| bail!("{what} could not be saved"))

@@ -10,7 +10,7 @@ use super::limits;
 use super::live::run_name;
 use crate::format;
 use crate::report::{
-    self, Choice, Clock, Envelope, Load, Question, Report, Run, Session, Setup, SoakBody,
+    self, Choice, Clock, EndedBy, Envelope, Load, Question, Report, Run, Session, Setup, SoakBody,
 };
 
 /// What only the process that measures knows.
@@ -57,6 +57,7 @@ pub(super) fn report(campaign: &Campaign, config: &CampaignConfig, here: &Here) 
     let envelope = Envelope {
         started_at: began.map(|at| at.to_string()),
         incomplete,
+        ended_by: incomplete.then_some(EndedBy::Continues),
         machine: here.machine.clone(),
         choice: here.choice.clone(),
         clock: here.clock.clone(),

@@ -89,7 +89,7 @@ impl Session<'_> {
                 ExperimentEnd::Watchdog(force) => {
                     Some(format!("the watchdog ended a loop ({force:?})"))
                 }
-                ExperimentEnd::Finished | ExperimentEnd::Stopped => None,
+                ExperimentEnd::Finished | ExperimentEnd::Stopped | ExperimentEnd::Lost => None,
             };
             let Some(why) = failed else {
                 failures = 0;

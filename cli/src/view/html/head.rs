@@ -6,7 +6,7 @@ use super::markup::{escape, paragraph};
 use super::section::{Section, Source};
 use crate::format;
 use crate::pages::{Page, Shown};
-use crate::report::{Advice, Answer, Body, Report, Stands, Verdict};
+use crate::report::{Advice, Answer, Body, EndedBy, Report, Stands, Verdict};
 
 /// The most notes of a page.
 const NOTES: usize = 200;
@@ -57,6 +57,13 @@ pub(super) fn of(page: &Page) -> String {
     html
 }
 
+/// Why there is not all of it, as a sentence.
+fn incomplete(report: &Report) -> String {
+    let words = EndedBy::words(report.envelope.ended_by);
+    let (first, rest) = words.split_at(1);
+    format!("{}{rest}.", first.to_uppercase())
+}
+
 fn origin(shown: &Shown, labelled: bool) -> String {
     let report = &shown.report;
     let label = match labelled {
@@ -68,10 +75,7 @@ fn origin(shown: &Shown, labelled: bool) -> String {
         format!(" · CPU {} ({})", escape(&choice.cpus), escape(&choice.why))
     });
     let cut = match report.envelope.incomplete {
-        true => paragraph(
-            "banner bad",
-            "Incomplete: the run ended early or its file is cut off; these are the results so far.",
-        ),
+        true => paragraph("banner bad", &incomplete(report)),
         false => String::new(),
     };
     format!(
@@ -224,7 +228,7 @@ pub(super) fn warnings(source: &Source<'_>) -> Option<Section> {
         };
         let report = &shown.report;
         if results.len() > 2 && report.envelope.incomplete {
-            add("incomplete:", "it or its file ended early");
+            add("", &incomplete(report));
         }
         for refused in report.envelope.session.iter().flat_map(|session| &session.refused) {
             let words = format!(

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use punctual_host::facts::MachineFacts;
 
 use crate::format;
-use crate::report::{Report, Run};
+use crate::report::{EndedBy, Report, Run};
 
 /// The first lines, with all that was refused in few words: for pages that fit a screen.
 pub(super) fn brief(report: &Report) -> String {
@@ -44,9 +44,7 @@ pub(super) fn incomplete(report: &Report) -> String {
     if !report.envelope.incomplete {
         return String::new();
     }
-    let text =
-        "incomplete: the run ended early or its file is cut off; these are the results so far";
-    format::wrap(text, 2) + "\n"
+    format::wrap(&EndedBy::words(report.envelope.ended_by), 2) + "\n"
 }
 
 /// What was refused, its price and the way out.

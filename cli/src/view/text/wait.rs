@@ -48,6 +48,7 @@ pub(super) fn page(report: &Report, body: &WaitBody) -> String {
     let front: String = body.front.iter().map(held).collect();
     let front = match (swept, front.is_empty()) {
         (false, _) => String::new(),
+        (true, true) if report.envelope.is_interrupted() => String::new(),
         (true, true) => TOO_SHORT.to_owned(),
         (true, false) => format!("\n{front}"),
     };
@@ -58,6 +59,7 @@ pub(super) fn page(report: &Report, body: &WaitBody) -> String {
     [
         advice.unwrap_or_default(),
         head::refused_briefly(report),
+        head::incomplete(report),
         head,
         rows,
         if swept { FRONT.to_owned() } else { String::new() },

@@ -96,7 +96,8 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     }
 
     /// Units at fixed places of a frame, which the executive's own thread runs; its other tasks run
-    /// where their budgets fit between the units.
+    /// where their budgets fit between the units. All begins with the first frame that can be
+    /// whole.
     ///
     /// # Real-time: setup only
     pub fn calendar(mut self, calendar: Calendar<'env>) -> Self {

@@ -104,7 +104,10 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
         let count = lanes.len() + threads.len() + usize::from(supervisor.is_some());
         let waits = !threads.is_empty() || supervisor.is_some();
         let discipline = clocking.discipline;
-        let run = Run::new(&shared, discipline, main.strict, duration.map(span), (count, waits));
+        let grids = lanes.iter().flat_map(Lane::grids);
+        let grids = grids.chain(threads.iter().filter_map(ThreadTask::grid)).collect();
+        let duration = (duration.map(span), grids);
+        let run = Run::new(&shared, discipline, main.strict, duration, (count, waits));
         run.refuse(process.refused());
         run.warn(self.cautions.iter().map(Caution::to_string));
         let recording =

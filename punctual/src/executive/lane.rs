@@ -100,6 +100,16 @@ impl<'env> Lane<'env> {
         periods.chain(self.calendar.iter().map(|(plan, _)| plan.frame()))
     }
 
+    /// The periods and the phases of all that it runs or releases, ns; of units the first one's.
+    pub(super) fn grids(&self) -> impl Iterator<Item = (Period, u64)> {
+        let tasks = (0..self.plan.tasks()).map(|at| (self.plan.period(at), self.plan.phase_ns(at)));
+        let units = self.calendar.iter().filter_map(|(plan, _)| {
+            let (_, first) = plan.units().next()?;
+            Some((plan.frame(), first.ready_ns))
+        });
+        tasks.chain(units)
+    }
+
     /// Runs it to its end, on the calling thread. The main loop, which has the `remotes`, says when
     /// all begin.
     pub(super) fn run<'r, C: Clock + Clone + Send>(

@@ -11,7 +11,8 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 use punctual_core::clock::Clock;
 use punctual_core::executive::Ended;
-use punctual_core::time::{Instant, Span};
+use punctual_core::releases::Releases;
+use punctual_core::time::{Instant, Period, Span};
 
 use super::entries::Entry;
 use super::shared::{Shared, pause};
@@ -51,6 +52,8 @@ pub(super) struct Run<'s, 'env, C> {
     pub(super) discipline: fn(&mut C),
     pub(super) strict: bool,
     duration: Option<Span>,
+    /// Period and phase of all that has releases, ns.
+    grids: Vec<(Period, u64)>,
     /// Whether tasks run elsewhere, which have until the end.
     waits_for_end: bool,
     threads: usize,
@@ -66,7 +69,7 @@ impl<'s, 'env, C: Clock + Clone + Send> Run<'s, 'env, C> {
         shared: &'s Shared<'env>,
         discipline: fn(&mut C),
         strict: bool,
-        duration: Option<Span>,
+        (duration, grids): (Option<Span>, Vec<(Period, u64)>),
         (threads, waits_for_end): (usize, bool),
     ) -> Self {
         let setup = Setup {
@@ -82,6 +85,7 @@ impl<'s, 'env, C: Clock + Clone + Send> Run<'s, 'env, C> {
             discipline,
             strict,
             duration,
+            grids,
             waits_for_end,
             threads,
             ready: AtomicUsize::new(0),
@@ -183,12 +187,12 @@ impl<'s, 'env, C: Clock + Clone + Send> Run<'s, 'env, C> {
                 }
             }
             let from = now() + LEAD;
-            let end = self.duration.map_or(Instant::from_ns(u64::MAX), |span| from + span);
             let epoch = self.with(|setup| {
-                setup.times = Some(Times { from, end });
-                setup.settled.as_ref().map(|settled| settled.1)
+                let epoch = setup.settled.as_ref().map_or(from, |settled| settled.1);
+                setup.times = Some(self.times(epoch, from));
+                epoch
             });
-            self.shared.begin(epoch.unwrap_or(from));
+            self.shared.begin(epoch);
         }
         loop {
             if self.aborted.load(Ordering::Acquire) {
@@ -199,6 +203,22 @@ impl<'s, 'env, C: Clock + Clone + Send> Run<'s, 'env, C> {
             }
             pause();
         }
+    }
+
+    /// When all begin, at `from` at the earliest, and when they end.
+    fn times(&self, epoch: Instant, from: Instant) -> Times {
+        let next = |(period, phase_ns): (Period, u64), from| {
+            let first = Instant::from_ns(epoch.as_ns().saturating_add(phase_ns));
+            let releases = Releases::new(first, period);
+            releases.release(releases.at_or_after(from))
+        };
+        // No frame is begun in its middle, and nothing else runs before the first one: of each task
+        // as many releases are within the duration as it has room for.
+        let frame = self.shared.rules.calendar.as_ref().map(|(calendar, _)| calendar.frame());
+        let from = frame.map_or(from, |frame| next((frame, 0), from));
+        let first = self.grids.iter().map(|grid| next(*grid, from)).min().unwrap_or(from);
+        let end = self.duration.map_or(Instant::from_ns(u64::MAX), |span| first + span);
+        Times { from, end }
     }
 
     /// A loop has come to its end: where tasks run elsewhere they have until the end of all.

@@ -1,6 +1,7 @@
 //! A task of an executive that has a thread of its own: what it is, before and while it runs.
 
 use punctual_core::stats::PageKind;
+use punctual_core::time::Period;
 use punctual_os::scheduler::SchedPolicy;
 
 use super::pace::Pace;
@@ -48,6 +49,14 @@ impl ThreadTask {
         let Self { cpu, policy, task, .. } = self;
         let real_time = safety::is_real_time(*policy);
         Demand { cpu: *cpu, real_time, period: task.period, share: task.load() }
+    }
+
+    /// Its period and its phase, ns, where it waits for its releases itself.
+    pub(super) fn grid(&self) -> Option<(Period, u64)> {
+        match &self.pace {
+            Pace::Own(plan) => Some((plan.period(0), plan.phase_ns(0))),
+            Pace::Remote { .. } | Pace::Triggered => None,
+        }
     }
 
     /// What its statistics are of.

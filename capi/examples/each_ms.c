@@ -19,7 +19,7 @@ static punctual_loop *each_ms;
 static void on_interrupt(int signal)
 {
     (void)signal;
-    punctual_loop_stop(each_ms); /* a store of a flag, no more */
+    punctual_loop_stop(each_ms); /* a stamp and a flag, no more */
 }
 
 static int report(void)

@@ -359,6 +359,12 @@ int punctual_loop_wait(punctual_loop *loop, punctual_cycle *cycle) PUNCTUAL_NOEX
 int punctual_loop_stop(punctual_loop *loop) PUNCTUAL_NOEXCEPT;
 
 /*
+ * *to is 1 once it was stopped, also by the watchdog: no further cycle begins then. From any thread.
+ * Real-time: in loop
+ */
+int punctual_loop_stopped(const punctual_loop *loop, int *to) PUNCTUAL_NOEXCEPT;
+
+/*
  * What the loop did so far, from any thread. A cycle is counted once it is over: at the beginning of
  * the next wait, or when the loop's own thread asks for this or is stopped.
  * Real-time: reader side

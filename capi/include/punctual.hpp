@@ -135,6 +135,12 @@ public:
     // punctual_loop_stop(), from any thread and from a signal handler.
     void stop() noexcept { punctual_loop_stop(handle.get()); }
 
+    // punctual_loop_stopped(), from any thread.
+    bool stopped() const noexcept {
+        int is = 0;
+        return punctual_loop_stopped(handle.get(), &is) == 0 && is != 0;
+    }
+
     // punctual_loop_stats(), from any thread.
     punctual_stats stats() const {
         punctual_stats stats = empty_stats();

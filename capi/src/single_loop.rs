@@ -143,6 +143,16 @@ unsafe extern "C" fn punctual_loop_stop(single: *mut SingleLoop) -> c_int {
 }
 
 #[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_loop_stopped(single: *const SingleLoop, to: *mut c_int) -> c_int {
+    ffi::enter(|| {
+        // SAFETY: null or a loop, says the header.
+        let stopped = unsafe { ffi::object(single) }?.handle.stopped();
+        // SAFETY: null or writable, says the header.
+        unsafe { ffi::put(to, c_int::from(stopped)) }
+    })
+}
+
+#[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_loop_stats(single: *const SingleLoop, to: *mut Stats) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or a loop, says the header.

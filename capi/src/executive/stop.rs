@@ -84,12 +84,12 @@ mod tests {
 
     use super::*;
 
-    fn handle() -> StopHandle {
+    fn executive() -> Executive<'static> {
         let task = Task::every("a", Period::hz(1_000).expect("in range"));
         let thread = RtThread::any().other().wait(WaitPolicy::sleep());
         let builder = Executive::builder().task(task.budget(Duration::from_micros(1)), |_| ());
         let (executive, _) = builder.thread(thread).phase(Phase::Zero).build().expect("fine");
-        executive.stop_handle()
+        executive
     }
 
     #[test]
@@ -97,23 +97,25 @@ mod tests {
         let stop = Stop::default();
         assert!(!stop.is_stopped());
         for _ in 0..2 {
-            let run = handle();
+            let executive = executive();
+            let run = executive.stop_handle();
             stop.during(&run, || assert!(!stop.is_stopped() && !run.stopped()));
             assert!(stop.is_stopped() && !run.stopped());
         }
-        let run = handle();
+        let executive = executive();
+        let run = executive.stop_handle();
         stop.during(&run, || {
             stop.request();
             assert!(stop.is_stopped() && run.stopped());
         });
-        let next = handle();
+        let next = executive.stop_handle();
         stop.during(&next, || assert!(next.stopped()));
     }
 
     #[test]
     fn who_stops_may_come_at_any_time() {
         let (stop, done) = (Stop::default(), AtomicBool::new(false));
-        let run = handle();
+        let run = executive().stop_handle();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !done.load(SeqCst) {

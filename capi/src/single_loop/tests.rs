@@ -52,7 +52,11 @@ fn a_loop_runs_is_read_and_stops() {
         assert_eq!(punctual_loop_stats(single, &raw mut stats), 0);
         assert_eq!(punctual_loop_quantile_ns(single, 0.5, &raw mut half_ns), 0);
         assert_eq!(punctual_loop_quantile_ns(single, 1.5, &raw mut half_ns), -libc::EINVAL);
+        let mut stopped = -1;
+        assert_eq!((punctual_loop_stopped(single, &raw mut stopped), stopped), (0, 0));
         assert_eq!(punctual_loop_stop(single), 0);
+        assert_eq!(punctual_loop_stopped(single, &raw mut stopped), 0);
+        assert_eq!(stopped, 1);
     }
     assert!(half_ns >= 0);
     assert!(format!("{stats:?}").contains("ran: 20"), "{stats:?}");
@@ -91,6 +95,7 @@ fn bad_arguments_are_refused_in_words() {
         assert_eq!(punctual_loop_create(null_mut(), &quick()), -libc::EINVAL);
         assert_eq!(punctual_loop_create(&mut null_mut(), null()), -libc::EINVAL);
         assert_eq!(punctual_loop_stop(null_mut()), -libc::EINVAL);
+        assert_eq!(punctual_loop_stopped(null(), null_mut()), -libc::EINVAL);
         assert_eq!(punctual_loop_stats(null(), &mut Stats::blank()), -libc::EINVAL);
         assert_eq!(punctual_loop_quantile_ns(null(), 0.5, null_mut()), -libc::EINVAL);
         assert_eq!(punctual_loop_wait_info(null_mut(), null_mut()), -libc::EINVAL);
@@ -230,6 +235,8 @@ fn a_panic_inside_any_entry_is_an_error_outside() {
     unsafe {
         panics();
         assert_eq!(punctual_loop_stop(single), fault);
+        panics();
+        assert_eq!(punctual_loop_stopped(single, null_mut()), fault);
         panics();
         assert_eq!(punctual_loop_stats(single, null_mut()), fault);
         panics();

@@ -40,6 +40,7 @@ static void no_objects(void)
     CHECK(punctual_loop_create(NULL, &options) == -EINVAL);
     CHECK(punctual_loop_wait(NULL, &cycle) == -EINVAL);
     CHECK(punctual_loop_stop(NULL) == -EINVAL);
+    CHECK(punctual_loop_stopped(NULL, NULL) == -EINVAL);
     CHECK(punctual_loop_stats(NULL, &stats) == -EINVAL);
     CHECK(punctual_loop_quantile_ns(NULL, 0.5, &ns) == -EINVAL);
     CHECK(punctual_loop_wait_info(NULL, &info) == -EINVAL);

@@ -41,6 +41,7 @@ static void watch_loop(void)
     punctual_wait_info info;
     pthread_t thread;
     int64_t half_ns;
+    int stopped = -1;
 
     CHECK(pthread_create(&thread, NULL, run_loop, NULL) == 0);
     while ((loop = atomic_load(&shared)) == NULL)
@@ -55,7 +56,9 @@ static void watch_loop(void)
     CHECK(punctual_wait_info_init(&info, sizeof info) == 0);
     CHECK(punctual_loop_wait_info(loop, &info) == -EPERM);
     CHECK(punctual_loop_destroy(loop) == -EPERM);
+    CHECK(punctual_loop_stopped(loop, &stopped) == 0 && stopped == 0);
     CHECK(punctual_loop_stop(loop) == 0);
+    CHECK(punctual_loop_stopped(loop, &stopped) == 0 && stopped == 1);
     atomic_store(&destroy_now, 1);
     CHECK(pthread_join(thread, NULL) == 0);
 }

@@ -197,8 +197,9 @@ static void loops() {
     CHECK(cycle != nullptr && cycle->n == 0);
     CHECK(loop.quantile_ns(0.5) && loop.refused().empty());
     punctual::loop moved = std::move(loop);
+    CHECK(!moved.stopped());
     moved.stop();
-    CHECK(moved.wait() == nullptr && moved.last_answer() == -ECANCELED);
+    CHECK(moved.stopped() && moved.wait() == nullptr && moved.last_answer() == -ECANCELED);
     CHECK(moved.stats().ran == 1 && moved.wait_info().learns == 0);
 }
 

@@ -27,7 +27,7 @@ impl StopHandle {
         self.0.stop();
     }
 
-    /// Whether it is to stop, or has ended.
+    /// Whether it is to stop, or has ended, or was dropped.
     ///
     /// # Real-time: in loop
     pub fn stopped(&self) -> bool {

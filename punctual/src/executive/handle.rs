@@ -47,11 +47,11 @@ impl<'env> Handle<'env> {
         self.shared.ending.stop();
     }
 
-    /// Whether it is to stop, or has ended.
+    /// Whether it is to stop, or has ended, or was dropped.
     ///
     /// # Real-time: in loop
     pub fn stopped(&self) -> bool {
-        self.shared.ending.stopped() || self.shared.state() == RunState::Over
+        self.shared.ending.stopped()
     }
 
     /// Whether its first releases are decided: setup is over, and every thread runs or has ended.

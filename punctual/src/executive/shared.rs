@@ -240,12 +240,14 @@ impl<'env> Shared<'env> {
     }
 }
 
-/// Ends what an executive shares when it is dropped: a change that waits is refused.
+/// Ends what an executive shares when it is dropped: a change that waits is refused, and all handles
+/// say that it is over.
 #[derive(Debug)]
 pub(super) struct Closing<'env>(pub(super) Arc<Shared<'env>>);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
+        self.0.ending.stop();
         self.0.enter(RunState::Over);
         self.0.lanes.iter().for_each(|lane| lane.handover.close());
     }

@@ -120,7 +120,7 @@ impl Control {
         self.shared.stop.request(Instant::from_ns(now_ns(ClockId::Monotonic)));
     }
 
-    /// Whether `stop` was called.
+    /// Whether `stop` was called, the watchdog stopped the loop, or that has ended.
     ///
     /// # Real-time: in loop
     pub fn stopped(&self) -> bool {

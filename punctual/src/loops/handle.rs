@@ -29,7 +29,7 @@ impl LoopHandle {
         self.control.stop();
     }
 
-    /// Whether `stop` was called.
+    /// Whether it is to stop, or has ended, or was dropped.
     ///
     /// # Real-time: in loop
     pub fn stopped(&self) -> bool {

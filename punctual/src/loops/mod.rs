@@ -205,13 +205,20 @@ impl<C: Clock> Loop<C> {
         self.handle.clone()
     }
 
+    /// Nothing runs any more: counts all, and says so to its handles.
+    fn end(&mut self) {
+        // A body that panicked has run its cycle too.
+        self.gate.finish(&self.handle.control.shared.stop);
+        self.handle.control.disarm();
+        self.handle.control.stop();
+    }
+
     /// Ends the loop: everything is put back and its sample file is complete. Gives a summary of
     /// what it did.
     ///
     /// # Real-time: setup only
     pub fn finish(mut self) -> Summary {
-        self.gate.finish(&self.handle.control.shared.stop);
-        self.handle.control.disarm();
+        self.end();
         let end = match self.handle.forced() {
             Some(force) => force.into(),
             None if self.finished => End::Finished,
@@ -241,9 +248,7 @@ impl<C: Clock> Loop<C> {
 
 impl<C: Clock> Drop for Loop<C> {
     fn drop(&mut self) {
-        // Also where the body panicked: its cycle has run.
-        self.gate.finish(&self.handle.control.shared.stop);
-        self.handle.control.disarm();
+        self.end();
     }
 }
 

@@ -226,6 +226,31 @@ fn a_loop_ends_by_itself_or_by_its_body() {
     assert_eq!(looped.run_for(ms(5), |_| ()).end, End::Finished);
 }
 
+#[test]
+fn a_handle_says_so_once_its_loop_cannot_run_any_more() {
+    let start = || {
+        let looped = sleeping(1_000).start().expect("a loop");
+        let handle = looped.handle();
+        assert!(!handle.stopped());
+        (looped, handle)
+    };
+    let (looped, handle) = start();
+    drop(looped);
+    assert!(handle.stopped(), "dropped unrun");
+    let (looped, handle) = start();
+    assert_eq!(looped.finish().end, End::Stopped);
+    assert!(handle.stopped(), "finished");
+    let (looped, handle) = start();
+    assert_eq!(looped.run_for(Duration::from_millis(5), |_| ()).end, End::Finished);
+    assert!(handle.stopped(), "its time was up");
+    let (mut looped, handle) = start();
+    let body = std::panic::AssertUnwindSafe(move || {
+        let _cycle = looped.wait();
+        panic!("on purpose");
+    });
+    assert!(std::panic::catch_unwind(body).is_err() && handle.stopped(), "its body panicked");
+}
+
 /// A directory of a test's own.
 fn scratch(name: &str) -> std::path::PathBuf {
     let dir = std::env::temp_dir().join(format!("punctual-{name}-{}", std::process::id()));

@@ -141,6 +141,25 @@ fn a_clean_stop_counts_the_releases_before_it() {
 }
 
 #[test]
+fn each_handle_says_so_once_an_executive_cannot_run_any_more() {
+    let built = || {
+        let (plan, _) = quick().task(task("a", 1_000), |_| ()).build().expect("fine");
+        let (handle, stop) = (plan.handle(), plan.stop_handle());
+        assert!(!handle.stopped() && !stop.stopped());
+        (plan, handle, stop)
+    };
+    let (plan, handle, stop) = built();
+    drop(plan);
+    assert!(handle.stopped() && stop.stopped(), "dropped unrun");
+    let (plan, handle, stop) = built();
+    assert_eq!(plan.run_for(ms(5)).expect("it starts").end, End::Finished);
+    assert!(handle.stopped() && stop.stopped(), "its time was up");
+    let (plan, handle, stop) = built();
+    drop(plan.start().expect("it starts"));
+    assert!(handle.stopped() && stop.stopped(), "dropped while it ran");
+}
+
+#[test]
 fn what_a_task_elsewhere_was_due_for_is_missed_where_nobody_released_it() {
     // Behind a body of 60 ms that ends all.
     let until = |cycle: &mut Cycle<'_>| {
@@ -156,8 +175,8 @@ fn what_a_task_elsewhere_was_due_for_is_missed_where_nobody_released_it() {
     assert!(ran == 1 && missed >= 6, "{summary}");
 }
 
-/// Runs, with nothing late, units at 1 and 5 ms of a frame of 10 ms from this instant on; with tasks
-/// of 10 and 5 ms beside them where `mixed`. How often each ran.
+/// Runs, with nothing late, units at 1 and 5 ms of a frame of 10 ms from this instant on; with
+/// tasks of 10 and 5 ms beside them where `mixed`. How often each ran.
 fn run_units(start_ns: u64, duration: Duration, mixed: bool) -> Vec<(u64, u64)> {
     let clock = Simulated::default();
     clock.now_ns.store(start_ns, Ordering::Relaxed);

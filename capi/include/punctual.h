@@ -115,7 +115,8 @@ typedef struct punctual_cycle {
     uint64_t dt_ns;      /* from the last cycle's release to this one: what an integrator has to
                             go on by; the period, for the first */
     uint64_t next_ns;    /* when the next cycle is due, the first release that was still to come
-                            at the start: what runs beyond this is an overrun */
+                            at the start; of a unit, when its budget is spent: what runs beyond
+                            this is an overrun */
     uint64_t part;       /* how often the task broke this cycle off before: it goes on where it
                             was. Of a calendar; 0 elsewhere */
 } punctual_cycle;
@@ -123,11 +124,11 @@ typedef struct punctual_cycle {
 /* What a loop or a task did so far. */
 typedef struct punctual_stats {
     size_t size;               /* sizeof(punctual_stats) */
-    uint64_t ran;              /* cycles */
+    uint64_t ran;              /* cycles; one that takes several units counts once */
     uint64_t missed;           /* releases that never ran, as far as that is known */
     uint64_t started_late;     /* later than the task's start_ns: of a task only */
     uint64_t over_budget;      /* ran longer than the task's budget_ns: of a task only */
-    uint64_t over_release;     /* still running at the next release: overruns */
+    uint64_t over_release;     /* still running at next_ns of their cycle: overruns */
     uint64_t over_deadline;    /* finished after the task's deadline_ns: of a task only */
     uint64_t last_release_ns;  /* the release of the last cycle */
     uint64_t last_cycle;       /* and its n */

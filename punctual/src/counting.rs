@@ -50,7 +50,7 @@ impl UnitPages {
         if let Ok(unit) = of
             && let Some(mut page) = Page::resume(&self.pages[unit].1)
         {
-            page.ran(&Job { missed: 0, ..*job }, start, finish, overruns);
+            page.ran(&Job { missed: 0, part: 0, ..*job }, start, finish, overruns);
         }
     }
 }
@@ -157,7 +157,10 @@ impl Observe for Counting {
         if let Some(units) = &self.units {
             units.ran(job, start, finish, overruns);
         }
-        self.record(job.missed, |flags| Sample::of(job, start, flags));
+        // A cycle that goes on has its sample already.
+        if job.part == 0 {
+            self.record(job.missed, |flags| Sample::of(job, start, flags));
+        }
     }
 
     fn never_ran(&mut self, _: usize, missed: Missed, end: Instant) {

@@ -24,7 +24,7 @@ pub struct UnitCounters {
     pub started_late: u64,
     /// Executions beyond the budget, timed out: the causes of delays.
     pub over_budget: u64,
-    /// Units that ran into the place of the next one, by their own fault or another's.
+    /// Units that ran beyond the `next` of their cycle, at which their budget was spent.
     pub over_release: u64,
     /// Cycles that were not done when their task's next frame came.
     pub over_frame: u64,

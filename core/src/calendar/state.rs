@@ -240,13 +240,12 @@ pub fn finish(
 ) -> Overruns {
     let (index, frame_start_ns) = state.running;
     let unit = &calendar.units[index];
-    let next_ns = state.start_ns.saturating_add(calendar.units[state.at].ready_ns);
     let took_ns = finish.as_ns().saturating_sub(start.as_ns());
     let late_ns = start.as_ns().saturating_sub(job.release.as_ns());
     let overruns = Overruns {
         started_late: late_ns > unit.start_ns,
         over_budget: took_ns > unit.budget_ns,
-        over_release: finish.as_ns() > next_ns,
+        over_release: finish >= job.next,
         over_deadline: finish.as_ns() > frame_start_ns.saturating_add(unit.deadline_ns),
     };
     let progress = &mut state.tasks[job.rank];

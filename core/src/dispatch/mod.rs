@@ -90,7 +90,7 @@ pub struct Overruns {
     pub started_late: bool,
     /// It ran longer than its budget.
     pub over_budget: bool,
-    /// It finished after its next release.
+    /// It ran beyond its `next`: its next release; or, of a unit, the end of its budget.
     pub over_release: bool,
     /// It finished after its deadline.
     pub over_deadline: bool,

@@ -149,10 +149,7 @@ impl<'a> Page<'a> {
                 page.count_missed(missed, last, Some(start));
             }
             page.bump(RAN, 1);
-            page.bump(STARTED_LATE, u64::from(overruns.started_late));
-            page.bump(OVER_BUDGET, u64::from(overruns.over_budget));
-            page.bump(OVER_RELEASE, u64::from(overruns.over_release));
-            page.bump(OVER_DEADLINE, u64::from(overruns.over_deadline));
+            page.count_overruns(overruns);
             page.put(RELEASE, at.release.as_ns());
             page.put(CYCLE, at.cycle);
             page.put(START, start.as_ns());
@@ -161,6 +158,20 @@ impl<'a> Page<'a> {
             page.extend_to(value_ns, value_ns);
             page.count(bucket::index(value_ns), 1);
         });
+    }
+
+    /// A cycle that was kept went on in another unit of its calendar, and this went wrong there.
+    #[cold]
+    fn go_on(&mut self, overruns: Overruns) {
+        self.write(|page| page.count_overruns(overruns));
+    }
+
+    #[inline]
+    fn count_overruns(&mut self, overruns: Overruns) {
+        self.bump(STARTED_LATE, u64::from(overruns.started_late));
+        self.bump(OVER_BUDGET, u64::from(overruns.over_budget));
+        self.bump(OVER_RELEASE, u64::from(overruns.over_release));
+        self.bump(OVER_DEADLINE, u64::from(overruns.over_deadline));
     }
 
     /// Releases that never ran before the loop ended at `end`, and that no cycle has counted. Those

@@ -1,7 +1,8 @@
 //! Pages as observers of a loop: of one task, of each task, of all tasks together.
 //!
-//! For loops, which call them after each cycle. Each says for a missed release when its own task
-//! started next; never allocates, never fails.
+//! For loops, which call them after each cycle, and after each unit in which one goes on: that
+//! counts for what went wrong in it, and is no cycle. Each says for a missed release when its own
+//! task started next; never allocates, never fails.
 
 use super::{At, Missed, Page};
 use crate::dispatch::{Job, Overruns};
@@ -12,6 +13,9 @@ use crate::time::Instant;
 impl Observe for Page<'_> {
     #[inline]
     fn ran(&mut self, job: &Job, start: Instant, _: Instant, overruns: Overruns) {
+        if job.part > 0 {
+            return self.go_on(overruns);
+        }
         self.keep(at(job), start - job.release, missed_before(job), overruns);
     }
 
@@ -60,6 +64,9 @@ impl<'p, 's> Aggregate<'p, 's> {
 impl Observe for Aggregate<'_, '_> {
     #[inline]
     fn ran(&mut self, job: &Job, start: Instant, _: Instant, overruns: Overruns) {
+        if job.part > 0 {
+            return self.page.go_on(overruns);
+        }
         let last = self.starts.get_mut(job.rank).and_then(|last| last.replace(start));
         let late = start - job.release;
         self.page.keep_after(last, at(job), late, missed_before(job), overruns);

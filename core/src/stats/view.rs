@@ -48,18 +48,20 @@ impl core::error::Error for PageError {}
 pub struct Counts {
     /// Whether all are of one moment: false when the writer wrote all the time, or broke off.
     pub consistent: bool,
-    /// Cycles that ran.
+    /// Cycles that ran; one that takes several units of a calendar counts once, when it begins.
     pub ran: u64,
     /// Releases that never ran, each counted with the next cycle or at the end.
     pub missed: u64,
     /// Those of the missed that no start followed before the end: what the other values say of
     /// them are lower bounds.
     pub censored: u64,
-    /// Cycles that started later than their slot allows.
+    /// Cycles that started later than their slot allows; here and below each unit of a calendar
+    /// counts, also where several of them are one cycle.
     pub started_late: u64,
     /// Cycles that ran longer than their budget.
     pub over_budget: u64,
-    /// Cycles that finished after their next release.
+    /// Cycles that ran beyond their `next`: their next release; or, of a unit, the end of its
+    /// budget.
     pub over_release: u64,
     /// Cycles that finished after their deadline.
     pub over_deadline: u64,

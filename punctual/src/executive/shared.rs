@@ -240,8 +240,8 @@ impl<'env> Shared<'env> {
     }
 }
 
-/// Ends what an executive shares when it is dropped: a change that waits is refused, and all handles
-/// say that it is over.
+/// Ends what an executive shares when it is dropped: a change that waits is refused, and all
+/// handles say that it is over.
 #[derive(Debug)]
 pub(super) struct Closing<'env>(pub(super) Arc<Shared<'env>>);
 

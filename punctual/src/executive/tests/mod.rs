@@ -7,6 +7,7 @@ mod late;
 mod refused;
 mod stops;
 mod threads;
+mod units;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -7,20 +7,19 @@ use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Span};
 
 use super::*;
-use crate::calendar::Unit;
 
 /// A simulated clock, and an executive that is stopped when it passes an instant.
 #[derive(Clone, Default)]
 #[expect(clippy::disallowed_types, reason = "set once, before the loop begins")]
-struct Simulated {
-    now_ns: Arc<AtomicU64>,
+pub(super) struct Simulated {
+    pub(super) now_ns: Arc<AtomicU64>,
     /// 0 for none.
     stop_ns: Arc<AtomicU64>,
     stop: Arc<OnceLock<StopHandle>>,
 }
 
 impl Simulated {
-    fn pass(&self, to: Instant) {
+    pub(super) fn pass(&self, to: Instant) {
         self.now_ns.fetch_max(to.as_ns(), Ordering::Relaxed);
         let stop_ns = self.stop_ns.load(Ordering::Relaxed);
         if stop_ns != 0
@@ -58,7 +57,7 @@ enum Way {
     Panic,
 }
 
-fn ordinary(wait: WaitPolicy) -> RtThread {
+pub(super) fn ordinary(wait: WaitPolicy) -> RtThread {
     RtThread::any().other().wait(wait).lock_memory(false).hold_idle_states(false)
 }
 
@@ -173,39 +172,6 @@ fn what_a_task_elsewhere_was_due_for_is_missed_where_nobody_released_it() {
     assert!(ran + missed >= 12, "{summary}");
     let Counts { ran, missed, .. } = stats(&summary, "hog").counts;
     assert!(ran == 1 && missed >= 6, "{summary}");
-}
-
-/// Runs, with nothing late, units at 1 and 5 ms of a frame of 10 ms from this instant on; with
-/// tasks of 10 and 5 ms beside them where `mixed`. How often each ran.
-fn run_units(start_ns: u64, duration: Duration, mixed: bool) -> Vec<(u64, u64)> {
-    let clock = Simulated::default();
-    clock.now_ns.store(start_ns, Ordering::Relaxed);
-    let unit = |name: &str, at| Unit::new(name, Duration::from_micros(500)).at(ms(at));
-    let frame = Calendar::frame(Period::from_ns(10_000_000).expect("in range"));
-    let frame = frame.unit(unit("read", 1), |_| ()).unit(unit("write", 5), |_| ());
-    let thread = ordinary(WaitPolicy::sleep());
-    let mut all = Executive::builder().clock(clock).thread(thread).calendar(frame);
-    if mixed {
-        let plain = |name: &str, us| task(name, us).budget(Duration::from_micros(10));
-        all = all.task(plain("slow", 10_000), |_| ()).task(plain("fast", 5_000), |_| ());
-    }
-    let (plan, _) = all.build().expect("fine");
-    let summary = plan.run_for(duration).expect("it starts");
-    assert_eq!(summary.end, End::Finished);
-    summary.tasks.iter().map(|task| (task.counts.ran, task.counts.missed)).collect()
-}
-
-#[test]
-fn the_time_of_a_calendar_begins_with_its_first_place_wherever_that_is_in_a_frame() {
-    for start_us in (0..10_000).step_by(250) {
-        let ran = |for_ms, mixed| run_units(1_000_000_000 + start_us * 1_000, ms(for_ms), mixed);
-        assert_eq!(ran(30, false), [(3, 0), (3, 0)], "{start_us} us into a frame");
-        let mut mixed = ran(30, true);
-        mixed.sort_unstable();
-        assert_eq!(mixed, [(3, 0), (3, 0), (3, 0), (6, 0)], "{start_us} us into a frame");
-        // From the first place on: that of 35 ms later is no longer within.
-        assert_eq!(ran(34, false), [(4, 0), (3, 0)], "{start_us} us into a frame");
-    }
 }
 
 #[test]

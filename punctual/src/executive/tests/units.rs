@@ -1,0 +1,102 @@
+//! Units of a calendar in a simulated clock: how often they run, and what their counts mean.
+
+use punctual_core::time::Span;
+
+use super::stops::{Simulated, ordinary};
+use super::*;
+use crate::calendar::Unit;
+
+/// Runs, with nothing late, units at 1 and 5 ms of a frame of 10 ms from this instant on; with
+/// tasks of 10 and 5 ms beside them where `mixed`. How often each ran.
+fn run_units(start_ns: u64, duration: Duration, mixed: bool) -> Vec<(u64, u64)> {
+    let clock = Simulated::default();
+    clock.now_ns.store(start_ns, Ordering::Relaxed);
+    let unit = |name: &str, at| Unit::new(name, Duration::from_micros(500)).at(ms(at));
+    let frame = Calendar::frame(Period::from_ns(10_000_000).expect("in range"));
+    let frame = frame.unit(unit("read", 1), |_| ()).unit(unit("write", 5), |_| ());
+    let thread = ordinary(WaitPolicy::sleep());
+    let mut all = Executive::builder().clock(clock).thread(thread).calendar(frame);
+    if mixed {
+        let plain = |name: &str, us| task(name, us).budget(Duration::from_micros(10));
+        all = all.task(plain("slow", 10_000), |_| ()).task(plain("fast", 5_000), |_| ());
+    }
+    let (plan, _) = all.build().expect("fine");
+    let summary = plan.run_for(duration).expect("it starts");
+    assert_eq!(summary.end, End::Finished);
+    summary.tasks.iter().map(|task| (task.counts.ran, task.counts.missed)).collect()
+}
+
+#[test]
+fn the_time_of_a_calendar_begins_with_its_first_place_wherever_that_is_in_a_frame() {
+    for start_us in (0..10_000).step_by(250) {
+        let ran = |for_ms, mixed| run_units(1_000_000_000 + start_us * 1_000, ms(for_ms), mixed);
+        assert_eq!(ran(30, false), [(3, 0), (3, 0)], "{start_us} us into a frame");
+        let mut mixed = ran(30, true);
+        mixed.sort_unstable();
+        assert_eq!(mixed, [(3, 0), (3, 0), (3, 0), (6, 0)], "{start_us} us into a frame");
+        // From the first place on: that of 35 ms later is no longer within.
+        assert_eq!(ran(34, false), [(4, 0), (3, 0)], "{start_us} us into a frame");
+    }
+}
+
+/// A clock at a second, and a frame of 10 ms.
+fn at_a_second<'env>() -> (Simulated, Calendar<'env>) {
+    let clock = Simulated::default();
+    clock.now_ns.store(1_000_000_000, Ordering::Relaxed);
+    (clock, Calendar::frame(Period::from_ns(10_000_000).expect("in range")))
+}
+
+#[test]
+fn a_cycle_of_several_units_is_one_cycle_in_counts_and_samples() {
+    let path = std::env::temp_dir().join(format!("punctual-units-{}", std::process::id()));
+    let (clock, frame) = at_a_second();
+    let part = |n: u64| {
+        Unit::new(format!("part {n}"), Duration::from_micros(500)).at(ms(2 * n)).of("long")
+    };
+    let calendar = frame.unit(
+        part(0),
+        |cycle: &mut Cycle<'_>| {
+            if cycle.part < 3 { Flow::Break } else { Flow::Continue }
+        },
+    );
+    let calendar = (1..4).fold(calendar, |calendar, n| calendar.part(part(n)));
+    let thread = ordinary(WaitPolicy::sleep());
+    let all = Executive::builder().clock(clock).thread(thread).calendar(calendar).record(&path);
+    let summary = all.build().expect("fine").0.run_for(ms(50)).expect("it starts");
+    std::fs::remove_file(&path).expect("ours");
+    let counts = stats(&summary, "long").counts;
+    assert_eq!((counts.ran, counts.missed, counts.sum_ns), (5, 0, 0), "{summary}");
+    assert!(summary.units.iter().all(|unit| unit.counts.ran == 5), "{summary}");
+    assert_eq!(summary.units.len(), 4);
+    assert_eq!(summary.samples.map(|samples| samples.written), Some(5));
+}
+
+#[test]
+fn a_unit_that_runs_beyond_its_next_is_an_overrun_and_no_other_is() {
+    let (clock, frame) = at_a_second();
+    let (beyond, time) = (AtomicU64::new(0), clock.clone());
+    let body = |cycle: &mut Cycle<'_>| {
+        // Of a budget of 1 ms, in a place of 5.
+        let took = Span::from_us(if cycle.n.is_multiple_of(3) { 1_700 } else { 400 });
+        let now = cycle.release + cycle.lateness + took;
+        time.pass(now);
+        beyond.fetch_add(u64::from(cycle.overran(now)), Ordering::Relaxed);
+    };
+    // The one after it is kept from its place by it, and does not overrun.
+    let after = |cycle: &mut Cycle<'_>| {
+        let finish = cycle.release + cycle.lateness + Span::from_us(900);
+        time.pass(finish);
+        assert!(!cycle.overran(finish));
+    };
+    let calendar = frame
+        .unit(Unit::new("a", ms(1)).at(ms(1)).deadline(ms(8)), body)
+        .unit(Unit::new("b", ms(1)).at(ms(2)).deadline(ms(7)), after)
+        .unit(Unit::new("c", ms(1)).at(ms(3)).deadline(ms(6)), |_| ());
+    let thread = ordinary(WaitPolicy::sleep());
+    let all = Executive::builder().clock(clock).thread(thread).calendar(calendar);
+    let summary = all.build().expect("fine").0.run_for(ms(90)).expect("it starts");
+    let [a, b] = ["a", "b"].map(|name| stats(&summary, name).counts);
+    assert_eq!((a.ran, a.over_release, a.over_budget), (9, 3, 3), "{summary}");
+    assert_eq!(beyond.load(Ordering::Relaxed), 3);
+    assert_eq!((b.ran, b.over_release, b.max), (9, 0, Some(Span::from_us(700))), "{summary}");
+}

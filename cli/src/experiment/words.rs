@@ -128,7 +128,8 @@ pub(crate) fn planned(caution: &Caution) -> String {
     )
 }
 
-fn throttled(caution: &Caution) -> String {
+/// What throttling did to a real-time loop.
+pub(crate) fn throttled(caution: &Caution) -> String {
     let Caution { cpu, share, throttling } = caution;
     format!(
         "the loops used {} of CPU {cpu}, but {}: throttling stopped them for up to {} at a time",

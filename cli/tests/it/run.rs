@@ -27,6 +27,10 @@ fn what_is_wrong_with_a_file_is_one_line_with_its_place() {
     let dir = Dir::new("run-refused");
     for (text, words) in [
         (task("colour = 1"), &["tasks.toml", "line 4", "colour"][..]),
+        (
+            "[supervisor]\nwait = \"spin\"\n".to_owned() + &task("").replace("5ms", "10us"),
+            &["spins", "at least 40.0 µs", "10000 ns"],
+        ),
         (task("") + &task(""), &["line 6", "another task"]),
         (task("command = [\"/no/such/program\"]"), &["line 4", "\"a\"", "/no/such/program"]),
         (task("command = [\"no/such\"]"), &["line 4", "no/such from this directory"]),

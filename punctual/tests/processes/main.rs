@@ -13,7 +13,7 @@ use punctual::periodic::OnOverrun;
 use punctual::process::{
     Cause, Event, Over, ProcessEnd, Registration, Restart, Spec, Stop, Supervisor, Watch, What,
 };
-use punctual::{Error, ErrorKind, RtThread};
+use punctual::{Error, ErrorKind, Period, RtThread, Task, WaitPolicy};
 use punctual_core::block::Source;
 use punctual_core::executive::many::Cycle;
 use punctual_core::time::Span;
@@ -243,6 +243,13 @@ fn what_cannot_be_is_refused() {
     assert!(refused(with(spec("a")).task(spec("a"))).contains("\"a\""));
     assert!(refused(with(policy(spec("a"), OnOverrun::Delay))).contains("phase"));
     assert!(refused(with(policy(spec("a"), OnOverrun::Burst(17)))).contains("16"));
+    let spinning = |period_us: u64| {
+        let period = Period::from_ns(period_us * 1_000).expect("in range");
+        let spec = Spec { task: Task::every("a", period), ..spec("a") };
+        Supervisor::new().thread(RtThread::any().fifo(80).wait(WaitPolicy::spin())).task(spec)
+    };
+    assert!(refused(spinning(39)).contains("at least 40.0 µs (got 39000 ns)"));
+    assert!(spinning(40).build().is_ok());
     let fifo = Cell::new(0);
     let high = || Spec { thread: RtThread::any().fifo(fifo.get()), ..spec("a") };
     for priority in [0, 80, 99] {

@@ -74,6 +74,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     drop(hold);
     warnings.extend(registered.warnings());
     warnings.extend(refused.warnings(&finished));
+    warnings.extend(finished.throttled.as_ref().map(words::throttled));
     warnings.extend(messages::left_out(printer.end()));
     let supervised = supervised::of(&finished, waits.name(), phase_ns);
     let mut report = Report::new("run", RunBody { supervised });

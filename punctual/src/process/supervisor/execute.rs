@@ -11,7 +11,7 @@ use punctual_core::executive::many::Many;
 use punctual_core::stats::{Aggregate, Page, PageKind};
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Strategy;
-use punctual_os::affinity::CpuMask;
+use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
@@ -23,6 +23,7 @@ use super::threads::Rounds;
 use crate::clocks::MachineClock;
 use crate::monitor::{Monitor, Progress, RunawayRule, Watched, above};
 use crate::remote::RemoteTasks;
+use crate::safety::{self, Caution, Machine, Throttling};
 use crate::session::{Refusal, ThreadSession};
 
 /// Looks of the guard, one each 2 ms, from one look at a process's other threads to the next.
@@ -47,6 +48,8 @@ pub(super) struct Executed<'s> {
     pub(super) ended: Ended,
     pub(super) policy: SchedPolicy,
     pub(super) refused: Vec<Refusal>,
+    /// What throttling did to it.
+    pub(super) throttled: Option<Caution>,
     pub(super) remotes: RemoteTasks<'s, Page<'s>>,
 }
 
@@ -78,7 +81,7 @@ impl RunSetup<'_> {
     ) -> Executed<'p> {
         let Some(page) = Page::new(ready.page.mapping.words(), PageKind::Lateness) else {
             let (ended, policy, refused) = (Ended::Stopped, SchedPolicy::Other, Vec::new());
-            return Executed { ended, policy, refused, remotes: tasks };
+            return Executed { ended, policy, refused, throttled: None, remotes: tasks };
         };
         let mut starts = vec![None; ready.plan.tasks()];
         let observe = Aggregate::new(page, &mut starts);
@@ -87,6 +90,8 @@ impl RunSetup<'_> {
         let mut storage = ready.plan.storage();
         ready.blocks.iter().for_each(TaskBlock::touch);
         let session = ThreadSession::enter(ready.thread.cpu, ready.thread.policy());
+        let times_ns = || (now_ns(ClockId::Monotonic), now_ns(ClockId::ThreadCpu));
+        let begin_ns = times_ns();
         let from = many.clock.now();
         let end = self.duration.map_or(Instant::from_ns(u64::MAX), |duration| from + duration);
         let state = TableState::begin(&table, storage.lend(), from);
@@ -95,10 +100,26 @@ impl RunSetup<'_> {
             .map_or(Ended::Stopped, |mut state| many.run(&table, &mut state, end, self.stop.flag));
         self.watched.disarm();
         let (policy, refused) = (session.policy(), session.refused().to_vec());
+        let cpu = ready.thread.cpu.unwrap_or_else(affinity::current_cpu);
+        let throttling = Machine::here().throttling.filter(|_| safety::is_real_time(policy));
+        let throttled = throttling.and_then(|of| throttled(cpu, of, begin_ns, times_ns()));
         drop(session);
         many.tasks.end();
-        Executed { ended, policy, refused, remotes: many.tasks }
+        Executed { ended, policy, refused, throttled, remotes: many.tasks }
     }
+}
+
+/// Whether a real-time loop met this throttling that began and ended at these times: on
+/// CLOCK_MONOTONIC, and of its own CPU time.
+fn throttled(
+    cpu: u32,
+    throttling: Throttling,
+    (begin_ns, cpu_begin_ns): (u64, u64),
+    (end_ns, cpu_end_ns): (u64, u64),
+) -> Option<Caution> {
+    let used_ns = cpu_end_ns.saturating_sub(cpu_begin_ns);
+    let share = used_ns as f64 / end_ns.saturating_sub(begin_ns).max(1) as f64;
+    throttling.is_met_by(share).then_some(Caution { cpu, share, throttling })
 }
 
 /// How long the executive may post nothing.
@@ -106,4 +127,20 @@ fn bound(ready: &Ready) -> Span {
     let shortest_ns = (0..ready.plan.tasks()).map(|rank| ready.plan.period_ns(rank)).min();
     let ns = shortest_ns.unwrap_or(0).saturating_mul(2).saturating_add(1_000_000_000);
     Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_that_took_all_that_it_may_met_throttling() {
+        let throttling = Throttling::of(950_000, 1_000_000).expect("a limit");
+        let after = |used_ns: u64| throttled(1, throttling, (1_000, 500), (2_000, 500 + used_ns));
+        assert_eq!(after(900), None);
+        let met = after(950).expect("all of it");
+        assert_eq!((met.cpu, met.throttling), (1, throttling));
+        assert!((met.share - 0.95).abs() < 1e-9);
+        assert_eq!(throttled(1, throttling, (1_000, 500), (1_000, 500)), None, "no time at all");
+    }
 }

@@ -6,6 +6,7 @@ use punctual_core::stats::Counts;
 use punctual_os::scheduler::SchedPolicy;
 
 use super::super::lifecycle::ProcessEnd;
+use crate::safety::Caution;
 use crate::session::Refusal;
 
 /// Why a supervisor ended.
@@ -32,6 +33,8 @@ pub struct Finished {
     pub refused: Vec<Refusal>,
     /// How the executive itself was ended by force, if it was.
     pub forced: Option<crate::monitor::Force>,
+    /// That its executive took all that real-time threads may have: there throttling made gaps.
+    pub throttled: Option<Caution>,
     /// How late the executive's own releases were.
     pub releases: Figures,
     /// What became of each task, by rank.

@@ -143,13 +143,16 @@ impl Supervisor {
     /// # Errors
     ///
     /// The first thing that cannot be; that its threads could take the machine away; a period that
-    /// the clock's own stamps would fill.
+    /// the clock's own stamps would fill, or in which its wait has no time to sleep.
     ///
     /// # Real-time: setup only
     pub fn build(self) -> Result<Ready, Error> {
         let plan = self.check()?;
         let cautions = check_demands(&self.demands())?;
-        self.shortest().map_or(Ok(()), check_period_here)?;
+        if let Some(shortest) = self.shortest() {
+            self.thread.wait.check(shortest)?;
+            check_period_here(shortest)?;
+        }
         let listener = self.name.as_deref().map(Listener::open).transpose()?;
         let mut blocks = Vec::new();
         for rank in 0..plan.tasks() {

@@ -86,20 +86,17 @@ impl Ready {
             executed.remotes.stopped_by = executed.remotes.stopped_by.or(looped.stopped_by);
             looped.wind_down();
             executed.remotes.all.iter_mut().for_each(|post| post.close(now()));
-            Ok::<_, std::io::Error>((
-                ready.over(&executed, gone),
-                executed.policy,
-                executed.refused,
-            ))
+            let over = ready.over(&executed, gone);
+            Ok::<_, std::io::Error>((over, executed.policy, executed.refused, executed.throttled))
         });
         if let Some(before) = before {
             let _restored = affinity::set(0, &before);
         }
-        let (over, policy, refused) = executed.map_err(Kind::Thread)?;
+        let (over, policy, refused, throttled) = executed.map_err(Kind::Thread)?;
         let tasks = all.iter().enumerate().map(|(rank, one)| ready.outcome(rank, one)).collect();
         let releases = figures(ready.page.mapping.words());
         let forced = setup.watched.ended();
-        Ok(Finished { over, policy, refused, forced, releases, tasks })
+        Ok(Finished { over, policy, refused, forced, throttled, releases, tasks })
     }
 
     /// Why it ended; `gone`: because nobody was left.

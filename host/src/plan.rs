@@ -92,6 +92,7 @@ impl TuningPlan {
                 plan.take(step(verdict, change.clone()), inputs.settings, root);
             }
         }
+        plan.by_hand.extend(preset.and_then(|preset| preset.split(inputs)));
         for row in preset.map_or(&[][..], |preset| preset.boot) {
             if let Some(value) = (row.value)(inputs) {
                 plan.want(row, value, inputs.settings);

@@ -6,6 +6,8 @@ use crate::cpulist::CpuList;
 use crate::facts::PreemptionModel;
 use crate::rules::{Inputs, Workload};
 
+use super::ByHand;
+
 /// A parameter that a workload wants at boot: its name, and its value on this machine; `None` where
 /// this machine has no use for it.
 pub(super) struct BootRow {
@@ -22,29 +24,56 @@ pub(super) struct Preset {
     pub(super) without: &'static [&'static str],
 }
 
+impl Preset {
+    /// Why the CPUs cannot be isolated as the workload wants it, for a person to solve.
+    pub(super) fn split(&self, inputs: &Inputs<'_>) -> Option<ByHand> {
+        let split = inputs.split_siblings(inputs.cpus);
+        let wants = self.boot.iter().any(|row| row.name == ISOLCPUS.name);
+        let fits = inputs.whole_cores(inputs.cpus).is_some();
+        (wants && !fits && !split.is_empty()).then(|| ByHand {
+            knob: ISOLCPUS.name.to_owned(),
+            found: format!("CPU {split} shares the cores of CPU {}", inputs.cpus),
+            why: "One thread of a core is not isolated without the other, and no core would be \
+                  left for other tasks: name the CPUs of fewer cores."
+                .to_owned(),
+        })
+    }
+}
+
 const ISOLCPUS: BootRow = BootRow {
     name: "isolcpus",
-    value: |inputs| Some(Some(format!("domain,managed_irq,{}", inputs.cpus))),
+    value: |inputs| Some(Some(format!("domain,managed_irq,{}", isolated(inputs)?))),
     why: "The CPUs of the loop are kept free from the start of the machine on.",
 };
 const IRQAFFINITY: BootRow = BootRow {
     name: "irqaffinity",
-    value: |inputs| Some(Some(others(inputs).to_string())),
+    value: |inputs| {
+        let online = inputs.facts.cpu.online_cpus.value()?;
+        let others = online.difference(&kept(inputs).unwrap_or_else(|| inputs.cpus.clone()));
+        (!others.is_empty()).then(|| Some(others.to_string()))
+    },
     why: "Interrupts go to the other CPUs from the start.",
 };
 const RCU_NOCBS: BootRow = BootRow {
     name: "rcu_nocbs",
-    value: |inputs| built(inputs, "RCU_NOCB_CPU").then(|| Some(inputs.cpus.to_string())),
+    value: |inputs| {
+        kept(inputs).filter(|_| built(inputs, "RCU_NOCB_CPU")).map(|cpus| Some(cpus.to_string()))
+    },
     why: "RCU's callbacks run on the other CPUs.",
+};
+/// Where `nohz_full=` cannot have that effect too.
+const RCU_NOCBS_INSTEAD: BootRow = BootRow {
+    value: |inputs| if full(inputs).is_some() { None } else { (RCU_NOCBS.value)(inputs) },
+    ..RCU_NOCBS
 };
 const NOHZ_FULL: BootRow = BootRow {
     name: "nohz_full",
-    value: |inputs| built(inputs, "NO_HZ_FULL").then(|| Some(inputs.cpus.to_string())),
+    value: |inputs| Some(Some(full(inputs)?.to_string())),
     why: "A loop that never sleeps is not interrupted by the tick.",
 };
 const NOCB_POLL: BootRow = BootRow {
     name: "rcu_nocb_poll",
-    value: |inputs| built(inputs, "RCU_NOCB_CPU").then_some(None),
+    value: |inputs| kept(inputs).filter(|_| built(inputs, "RCU_NOCB_CPU")).map(|_| None),
     why: "The CPUs of the loop need not wake RCU's threads.",
 };
 const THREADIRQS: BootRow = BootRow {
@@ -83,12 +112,12 @@ pub(super) const PRESETS: &[Preset] = &[
     },
     Preset {
         workload: Workload::Polling,
-        boot: &[ISOLCPUS, NOHZ_FULL, IRQAFFINITY, NOCB_POLL],
+        boot: &[ISOLCPUS, NOHZ_FULL, RCU_NOCBS_INSTEAD, IRQAFFINITY, NOCB_POLL],
         without: &["rcu.nocbs"],
     },
     Preset {
         workload: Workload::VmGuest,
-        boot: &[ISOLCPUS, NOHZ_FULL, IRQAFFINITY],
+        boot: &[ISOLCPUS, NOHZ_FULL, RCU_NOCBS_INSTEAD, IRQAFFINITY],
         without: &["rcu.nocbs"],
     },
 ];
@@ -103,7 +132,20 @@ fn built(inputs: &Inputs<'_>, option: &str) -> bool {
     inputs.settings.is_built(option) != Some(false)
 }
 
-fn others(inputs: &Inputs<'_>) -> CpuList {
-    let online = inputs.facts.cpu.online_cpus.value().cloned().unwrap_or_default();
-    online.difference(inputs.cpus)
+/// The CPUs that can be kept for the workload: whole cores, since one thread of a core slows the
+/// other; `None` where no core would be left for other tasks.
+fn kept(inputs: &Inputs<'_>) -> Option<CpuList> {
+    inputs.whole_cores(inputs.cpus)
+}
+
+/// The CPUs that can be isolated.
+fn isolated(inputs: &Inputs<'_>) -> Option<CpuList> {
+    kept(inputs).filter(|_| built(inputs, "CPU_ISOLATION"))
+}
+
+/// The CPUs whose tick can stop: isolated ones, without the boot CPU, which keeps it.
+fn full(inputs: &Inputs<'_>) -> Option<CpuList> {
+    let isolated = isolated(inputs).filter(|_| inputs.keeps_the_tick().is_none())?;
+    let full = isolated.difference(&CpuList::single(0));
+    (!full.is_empty()).then_some(full)
 }

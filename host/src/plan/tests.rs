@@ -5,6 +5,17 @@ use crate::cpulist::CpuList;
 use crate::facts::MachineFacts;
 use crate::rules::{CpuScope, Workload, judge};
 
+mod booted;
+
+/// The directories of `fixtures/machines`.
+fn machines() -> Vec<std::path::PathBuf> {
+    let at = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines");
+    let entries = std::fs::read_dir(at).unwrap().map(|entry| entry.unwrap().path());
+    let mut machines: Vec<_> = entries.filter(|path| path.is_dir()).collect();
+    machines.sort();
+    machines
+}
+
 fn plan(machine: &str, cpus: &str, workload: Workload) -> (TuningPlan, KernelSettings) {
     let at = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/");
     let root = Root::captured(format!("{at}{machine}")).unwrap();

@@ -80,7 +80,23 @@ impl Rule {
             (None, Judge::One(one)) => vec![one(inputs)],
             (None, Judge::Each(each)) => each(inputs),
         };
-        findings.into_iter().map(|finding| self.verdict(finding)).collect()
+        let findings = findings.into_iter().map(|finding| self.not_passed_over(finding, inputs));
+        findings.map(|finding| self.verdict(finding)).collect()
+    }
+
+    /// A parameter that was typed where the machine or the kernel does not have what it sets does
+    /// nothing, which is more than that the setting is not there.
+    fn not_passed_over(&self, finding: Finding, inputs: &Inputs<'_>) -> Finding {
+        match inputs.typed(self.knob) {
+            Typed::Yes(param)
+                if finding.verdict == RuleVerdict::NotApplicable && finding.knob.is_none() =>
+            {
+                Finding::no_effect(format!("{param}; {}", finding.found), finding.origin)
+                    .note("This machine does not have what it sets.")
+                    .remove(self.knob)
+            }
+            _ => finding,
+        }
     }
 
     /// Whether this kernel does not have the knob yet, or no longer.

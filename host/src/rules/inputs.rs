@@ -5,7 +5,7 @@ use crate::choose::choose;
 use crate::cmdline::Param;
 use crate::cpulist::CpuList;
 use crate::fact::Fact;
-use crate::facts::{MachineFacts, PreemptionModel};
+use crate::facts::{MachineFacts, NoHz, PreemptionModel};
 use crate::settings::KernelSettings;
 
 /// Where the command line is.
@@ -106,11 +106,33 @@ impl Inputs<'_> {
     }
 
     /// CPUs of a list that share a core with CPUs outside of it, those outside.
-    pub(super) fn split_siblings(&self, cpus: &CpuList) -> CpuList {
+    pub(crate) fn split_siblings(&self, cpus: &CpuList) -> CpuList {
         let Some(topology) = self.facts.cpu.topology.value() else { return CpuList::new() };
         let siblings =
             cpus.iter().flat_map(|cpu| topology.siblings(cpu).iter().collect::<Vec<_>>());
         siblings.collect::<CpuList>().difference(cpus)
+    }
+
+    /// The cores of these CPUs, each with all of its threads; `None` where no CPU would be left for
+    /// other tasks.
+    pub(crate) fn whole_cores(&self, cpus: &CpuList) -> Option<CpuList> {
+        let whole = cpus.union(&self.split_siblings(cpus));
+        let online = self.facts.cpu.online_cpus.value()?;
+        (!online.difference(&whole).is_empty()).then_some(whole)
+    }
+
+    /// Why this kernel cannot stop the tick of a CPU that is busy (`nohz_full=`), where that is
+    /// known.
+    pub(crate) fn keeps_the_tick(&self) -> Option<&'static str> {
+        let built = self.settings.is_built("NO_HZ_FULL");
+        let mode = self.facts.kernel.no_hz.value();
+        if built == Some(false) || mode.is_some_and(|mode| *mode != NoHz::Full) {
+            return Some("the kernel is built without CONFIG_NO_HZ_FULL");
+        }
+        // With the option the file exists.
+        let shown = &self.facts.isolation.nohz_full_cpus;
+        let is_absent = !shown.is_known() && shown.why().is_none();
+        is_absent.then_some("the kernel shows no list of such CPUs")
     }
 
     /// Whether the kernel is PREEMPT_RT.

@@ -5,7 +5,6 @@ use super::inputs::{CMDLINE, Inputs, read, settled};
 use super::row::{Judge, PARAMETERS, Rule, rule};
 use crate::cmdline::Isolcpus;
 use crate::cpulist::CpuList;
-use crate::facts::NoHz;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -86,12 +85,11 @@ fn judged_isolcpus(inputs: &Inputs<'_>) -> Result<Finding, Finding> {
         return Ok(if by_partition {
             Finding::good(found, CMDLINE).note("A partition isolates the same CPUs.")
         } else {
-            Finding::no_effect(found, CMDLINE)
-                .note(
-                    "Any flag drops the implied flag 'domain', so these CPUs stay in load \
-                     balancing: add 'domain', or isolate them by a partition.",
-                )
-                .boot("isolcpus", Some(format!("domain,managed_irq,{cpus}")))
+            let finding = Finding::no_effect(found, CMDLINE).note(
+                "Any flag drops the implied flag 'domain', so these CPUs stay in load balancing: \
+                 add 'domain', or isolate them by a partition.",
+            );
+            whole(inputs, &cpus, finding)
         });
     }
     let (effective, origin) = read(&inputs.facts.isolation.isolated_cpus)?;
@@ -115,15 +113,20 @@ fn layout(inputs: &Inputs<'_>, cpus: &CpuList, name: &str) -> Option<Finding> {
     if split.is_empty() {
         return None;
     }
-    let whole = cpus.union(&split);
     let found = format!("{name}={cpus}; CPU {split} shares its cores");
     let finding = Finding::conflict(found, "/sys/devices/system/cpu/cpu*/topology").note(
         "The range splits cores: one thread of a core is isolated, the other works for everybody. \
          Isolate both threads or neither.",
     );
-    let rest = online.difference(&whole);
-    let fits = !rest.is_empty();
-    Some(if fits { finding.boot(name, Some(whole.to_string())) } else { finding })
+    Some(whole(inputs, cpus, finding))
+}
+
+/// With the parameter that isolates the whole cores of these CPUs, where that leaves others some.
+fn whole(inputs: &Inputs<'_>, cpus: &CpuList, finding: Finding) -> Finding {
+    match inputs.whole_cores(cpus) {
+        Some(whole) => finding.boot("isolcpus", Some(format!("domain,managed_irq,{whole}"))),
+        None => finding,
+    }
 }
 
 fn without_isolcpus(inputs: &Inputs<'_>) -> Finding {
@@ -135,9 +138,8 @@ fn without_isolcpus(inputs: &Inputs<'_>) -> Finding {
     if isolation.cpuset_isolated_cpus.is_known() {
         return found.note("A partition can isolate CPUs without a reboot.");
     }
-    let value = format!("domain,managed_irq,{}", inputs.cpus);
-    Finding::needs_reboot("not set; cpusets of cgroup v2 are not available", CMDLINE)
-        .boot("isolcpus", Some(value))
+    let found = "not set; cpusets of cgroup v2 are not available";
+    whole(inputs, inputs.cpus, Finding::needs_reboot(found, CMDLINE))
 }
 
 fn partition(inputs: &Inputs<'_>) -> Finding {
@@ -169,10 +171,8 @@ fn judged_nohz_full(inputs: &Inputs<'_>) -> Result<Finding, Finding> {
     let shown = param.to_string();
     let nothing =
         |why: String| Finding::no_effect(shown.clone(), CMDLINE).note(why).remove("nohz_full");
-    let built = inputs.settings.is_built("NO_HZ_FULL");
-    let modes = inputs.facts.kernel.no_hz.value();
-    if built == Some(false) || modes.is_some_and(|mode| *mode != NoHz::Full) {
-        return Err(nothing("The kernel is built without CONFIG_NO_HZ_FULL.".to_owned()));
+    if let Some(why) = inputs.keeps_the_tick() {
+        return Err(nothing(sentence(why)));
     }
     let log = inputs.settings.kernel_log.value();
     if log.is_some_and(|log| log.after("nohz unsupported").is_some()) {
@@ -181,14 +181,7 @@ fn judged_nohz_full(inputs: &Inputs<'_>) -> Result<Finding, Finding> {
     let typed = inputs
         .list(param.value.as_deref().unwrap_or_default())
         .map_err(|error| nothing(format!("The kernel drops the whole parameter: {error}.")))?;
-    let (effective, origin) = match read(&inputs.facts.isolation.nohz_full_cpus) {
-        Ok(read) => read,
-        // With the option the file exists: without it, the parameter cannot work.
-        Err(_) if inputs.facts.isolation.nohz_full_cpus.why().is_none() => {
-            return Err(nothing("The kernel shows no list of such CPUs.".to_owned()));
-        }
-        Err(unknown) => return Err(unknown),
-    };
+    let (effective, origin) = read(&inputs.facts.isolation.nohz_full_cpus)?;
     let found = format!("{shown}; effective: {}", list(effective));
     if effective.is_empty() {
         return Err(Finding::no_effect(found, origin).note("The kernel took none of the CPUs."));
@@ -213,22 +206,30 @@ fn judged_nohz_full(inputs: &Inputs<'_>) -> Result<Finding, Finding> {
     Ok(Finding::good(found, origin))
 }
 
-/// With the list that it should have: none where the workload sleeps every period.
+/// With the list that it should have: none where the workload sleeps every period. Where the CPUs
+/// are not isolated, that comes first, and is for a person to decide.
 fn otherwise(inputs: &Inputs<'_>, finding: Finding) -> Finding {
-    match inputs.workload.is_none_or(super::Workload::spins) {
-        true => finding.boot("nohz_full", Some(inputs.cpus.to_string())),
-        false => finding.remove("nohz_full"),
+    if inputs.workload.is_some_and(|workload| !workload.spins()) {
+        return finding.remove("nohz_full");
     }
+    match inputs.cpus.difference(&inputs.facts.isolation.isolated()).is_empty() {
+        true => finding.boot("nohz_full", Some(inputs.cpus.to_string())),
+        false => finding,
+    }
+}
+
+/// A reason as a sentence.
+fn sentence(why: &str) -> String {
+    let mut letters = why.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).chain(['.']).collect()
 }
 
 fn without_nohz_full(inputs: &Inputs<'_>) -> Finding {
     let spins = inputs.workload.is_some_and(super::Workload::spins);
-    match (spins, inputs.settings.is_built("NO_HZ_FULL")) {
-        (true, Some(false)) => Finding::not_applicable(
-            "the kernel is built without CONFIG_NO_HZ_FULL",
-            inputs.settings.options.origin(),
-        ),
-        (true, _) => Finding::needs_reboot("not set", CMDLINE)
+    match (spins, inputs.keeps_the_tick()) {
+        (true, Some(why)) => Finding::not_applicable(why, inputs.settings.options.origin()),
+        (true, None) => Finding::needs_reboot("not set", CMDLINE)
             .boot("nohz_full", Some(inputs.cpus.to_string())),
         (false, _) => Finding::not_applicable("not set", CMDLINE),
     }

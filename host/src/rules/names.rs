@@ -15,12 +15,18 @@ pub(super) const NEVER: &[(&str, &str)] = &[
     ),
     ("noirqbalance", "It went with the kernel's own balancing of interrupts in Linux 2.6.29."),
     ("noht", "It went with Linux 2.6; nosmt switches the siblings off."),
+    (
+        "amd_idle.max_cstate",
+        "No driver of Linux is called amd_idle: processors of AMD idle by acpi_idle, which \
+         processor.max_cstate limits; pm_qos_resume_latency_us limits one CPU alone.",
+    ),
     ("acpi_irq_nobalance", "It is the default of machines with an IO-APIC."),
 ];
 
 /// Parameters that change how late a loop may be: those that are compared with the boot files,
 /// counted, and looked at for contradictions.
 pub(super) const TUNING: &[&str] = &[
+    "amd_idle.max_cstate",
     "amd_pstate",
     "audit",
     "clocksource",

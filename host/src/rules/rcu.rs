@@ -6,6 +6,9 @@ use super::row::{Judge, Rule, rule};
 
 const RCU: &str = "Linux, admin-guide/kernel-parameters; admin-guide/kernel-per-CPU-kthreads";
 
+/// What stands before the list of CPUs in the kernel's log.
+const OFFLOADED: &str = "Offload RCU callbacks from CPUs:";
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
         why: "RCU's callbacks run in threads that other CPUs can have, rather than in the \
@@ -20,6 +23,7 @@ pub(super) const RULES: &[Rule] = &[
               them.",
         cost: "Work on the other CPUs all the time.",
         source: RCU,
+        verified: "the kernel log (Offload RCU callbacks), nohz_full, else the list of rcu_nocbs",
         ..rule("rcu.nocb_poll", "rcu_nocb_poll", 2, Judge::One(nocb_poll))
     },
     Rule {
@@ -61,6 +65,19 @@ pub(super) const RULES: &[Rule] = &[
         verified: "/sys/kernel/rcu_normal",
         source: RCU,
         ..rule("rcu.normal", "rcu_normal", 4, Judge::One(normal))
+    },
+    Rule {
+        why: "Once the machine is up, grace periods are no longer expedited, which is what \
+              rcu_normal sets at run time.",
+        cost: "Changing network or tracing settings takes longer.",
+        verified: "/sys/kernel/rcu_normal",
+        source: RCU,
+        ..rule(
+            "rcu.normal_after_boot",
+            "rcupdate.rcu_normal_after_boot",
+            3,
+            Judge::One(normal_after_boot),
+        )
     },
 ];
 
@@ -111,7 +128,7 @@ fn judged_nocbs(inputs: &Inputs<'_>) -> Result<Finding, Finding> {
             .boot("rcu_nocbs", Some(isolated.to_string())));
     }
     let (log, origin) = read(&inputs.settings.kernel_log)?;
-    match log.after("Offload RCU callbacks from CPUs:") {
+    match log.after(OFFLOADED) {
         Some("(none).") if log.complete => Err(nothing("The kernel offloads none.".to_owned())),
         Some(cpus) => Ok(Finding::good(format!("{shown}; offloaded: {cpus}"), origin)),
         None if log.complete => Err(nothing("The kernel log names no such CPU.".to_owned())),
@@ -122,17 +139,44 @@ fn judged_nocbs(inputs: &Inputs<'_>) -> Result<Finding, Finding> {
 
 fn nocb_poll(inputs: &Inputs<'_>) -> Finding {
     let judged = inputs.typed("rcu_nocb_poll").or_absent().map(|param| {
-        let full = inputs.facts.isolation.nohz_full_cpus.value();
-        let offloaded = matches!(inputs.typed("rcu_nocbs"), Typed::Yes(_))
-            || full.is_some_and(|cpus| !cpus.is_empty());
-        if offloaded && inputs.settings.is_built("RCU_NOCB_CPU") != Some(false) {
-            return Finding::good(param.to_string(), CMDLINE);
+        let nothing = |why: &str| {
+            Finding::no_effect(param.to_string(), CMDLINE).note(why).remove("rcu_nocb_poll")
+        };
+        if inputs.settings.is_built("RCU_NOCB_CPU") == Some(false) {
+            return nothing("The kernel is built without CONFIG_RCU_NOCB_CPU.");
         }
-        Finding::no_effect(param.to_string(), CMDLINE)
-            .note("No CPU's callbacks are offloaded.")
-            .remove("rcu_nocb_poll")
+        match offloaded(inputs) {
+            Some(false) => nothing("No CPU's callbacks are offloaded."),
+            Some(true) => Finding::good(param.to_string(), CMDLINE),
+            None => Finding::unknown(param.to_string(), inputs.settings.kernel_log.origin())
+                .note("Whether callbacks of any CPU are offloaded is not known."),
+        }
     });
     settled(judged)
+}
+
+/// Whether any CPU's callbacks are offloaded: by the kernel's log, where it has its start, else by
+/// what the kernel makes of its parameters.
+fn offloaded(inputs: &Inputs<'_>) -> Option<bool> {
+    let full = inputs.facts.isolation.nohz_full_cpus.value();
+    if full.is_some_and(|cpus| !cpus.is_empty()) {
+        return Some(true);
+    }
+    let log = inputs.settings.kernel_log.value();
+    match log.map(|log| (log.after(OFFLOADED), log.complete)) {
+        Some((Some(cpus), _)) => return Some(cpus != "(none)."),
+        Some((None, true)) => return Some(false),
+        _ => {}
+    }
+    let by_default = inputs.settings.is_built("RCU_NOCB_CPU_DEFAULT_ALL");
+    match inputs.typed("rcu_nocbs") {
+        Typed::Unknown(_) => None,
+        Typed::No => by_default,
+        Typed::Yes(param) => {
+            let list = inputs.list(param.value.as_deref().unwrap_or_default());
+            Some(list.is_ok_and(|cpus| !cpus.is_empty()))
+        }
+    }
 }
 
 fn kthread_prio(inputs: &Inputs<'_>) -> Finding {
@@ -188,6 +232,28 @@ fn normal(inputs: &Inputs<'_>) -> Finding {
     let judged = inputs.value("rcu_normal").map(|(value, origin)| match value {
         "0" => Finding::improve("0", origin).write("/sys/kernel/rcu_normal", "1"),
         _ => Finding::good(value, origin),
+    });
+    settled(judged)
+}
+
+fn normal_after_boot(inputs: &Inputs<'_>) -> Finding {
+    let name = "rcupdate.rcu_normal_after_boot";
+    let judged = inputs.typed(name).or_absent().and_then(|param| {
+        let nothing = |why| Finding::no_effect(param.to_string(), CMDLINE).note(why).remove(name);
+        match (param.value.as_deref(), inputs.is_rt()) {
+            (_, Some(true)) => {
+                return Err(nothing("PREEMPT_RT does so, and has no such parameter."));
+            }
+            (Some("0"), Some(false)) => return Err(nothing("It is the default.")),
+            _ => {}
+        }
+        let (value, origin) = inputs.value("rcu_normal")?;
+        let found = format!("{param}; rcu_normal: {value}");
+        Ok(match (value, inputs.is_rt()) {
+            (_, None) => Finding::unknown(found, origin),
+            ("0", _) => Finding::no_effect(found, origin).note("Something changed it since."),
+            _ => Finding::good(found, origin),
+        })
     });
     settled(judged)
 }

@@ -1,7 +1,7 @@
 //! Rules about periodic checks that run on every CPU.
 
 use super::finding::Finding;
-use super::inputs::{Inputs, settled};
+use super::inputs::{CMDLINE, Inputs, Typed, settled};
 use super::row::{Judge, Rule, rule};
 
 const SYSCTL: &str = "Linux, admin-guide/sysctl/kernel; admin-guide/lockup-watchdogs";
@@ -29,6 +29,20 @@ pub(super) const RULES: &[Rule] = &[
         verified: "/proc/sys/kernel/watchdog",
         source: SYSCTL,
         ..rule("watchdogs.nowatchdog", "nowatchdog", 2, Judge::One(nowatchdog))
+    },
+    Rule {
+        why: "It switches the detector of soft lockups off at boot, and leaves that of hard ones.",
+        cost: "A CPU that hangs in the kernel is no longer reported.",
+        verified: "/proc/sys/kernel/soft_watchdog",
+        source: SYSCTL,
+        ..rule("watchdogs.nosoftlockup", "nosoftlockup", 2, Judge::One(nosoftlockup))
+    },
+    Rule {
+        why: "It switches the detector of hard lockups off at boot, or on.",
+        cost: "A CPU that hangs with interrupts off is no longer reported.",
+        verified: "/proc/sys/kernel/nmi_watchdog",
+        source: SYSCTL,
+        ..rule("watchdogs.nmi_parameter", "nmi_watchdog", 2, Judge::One(nmi_parameter))
     },
     Rule {
         why: "Every five minutes a timer on each CPU looks for corrected memory errors.",
@@ -74,6 +88,43 @@ fn nowatchdog(inputs: &Inputs<'_>) -> Finding {
         Ok(match on {
             "0" => Finding::good(found, origin),
             _ => Finding::no_effect(found, origin).note("Something switched them on again."),
+        })
+    });
+    settled(judged)
+}
+
+fn nosoftlockup(inputs: &Inputs<'_>) -> Finding {
+    let judged = inputs.typed("nosoftlockup").or_absent().and_then(|param| {
+        if matches!(inputs.typed("nowatchdog"), Typed::Yes(_)) {
+            return Err(Finding::no_effect(param.to_string(), CMDLINE)
+                .note("nowatchdog switches both detectors off.")
+                .remove("nosoftlockup"));
+        }
+        let (on, origin) = inputs.value("kernel.soft_watchdog")?;
+        let found = format!("{param}; kernel.soft_watchdog: {on}");
+        Ok(match on {
+            "0" => Finding::good(found, origin),
+            _ => Finding::no_effect(found, origin).note("Something switched it on again."),
+        })
+    });
+    settled(judged)
+}
+
+fn nmi_parameter(inputs: &Inputs<'_>) -> Finding {
+    let judged = inputs.typed("nmi_watchdog").or_absent().and_then(|param| {
+        // Before it may stand what becomes of a machine that hangs: nmi_watchdog=panic,0.
+        let value = param.value.as_deref().and_then(|value| value.rsplit(',').next());
+        let (now, origin) = inputs.value("kernel.nmi_watchdog")?;
+        let found = format!("{param}; kernel.nmi_watchdog: {now}");
+        Ok(match (value, now) {
+            (Some("0"), "0") => Finding::good(found, origin),
+            (Some("0"), _) => {
+                Finding::no_effect(found, origin).note("Something switched it on again.")
+            }
+            (_, "0") => Finding::no_effect(found, origin).note("The detector is off."),
+            _ => Finding::needs_reboot(found, origin)
+                .note("It asks for the detector.")
+                .boot("nmi_watchdog", Some("0".to_owned())),
         })
     });
     settled(judged)

@@ -11,6 +11,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("kernel.sched_rt_period_us", "/proc/sys/kernel/sched_rt_period_us"),
     ("kernel.sched_rt_runtime_us", "/proc/sys/kernel/sched_rt_runtime_us"),
     ("kernel.sched_util_clamp_min_rt_default", "/proc/sys/kernel/sched_util_clamp_min_rt_default"),
+    ("kernel.soft_watchdog", "/proc/sys/kernel/soft_watchdog"),
     ("kernel.timer_migration", "/proc/sys/kernel/timer_migration"),
     ("kernel.watchdog", "/proc/sys/kernel/watchdog"),
     ("kernel.watchdog_cpumask", "/proc/sys/kernel/watchdog_cpumask"),

@@ -8,9 +8,9 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use punctual_lab::tuning::TuningStore;
-use punctual_os::lock;
+use punctual_os::{lock, process};
 
 use super::Dir;
 
@@ -44,8 +44,8 @@ impl JournalFile {
     /// # Errors
     /// Where it cannot be written, or another process has it.
     pub(crate) fn lock(directory: &Path, name: JournalName) -> Result<Self> {
-        let dir = Dir::make(directory)?;
-        let file = dir.shared(name.0)?;
+        let dir = Dir::make(directory).map_err(with_way_out)?;
+        let file = dir.shared(name.0).map_err(with_way_out)?;
         if !lock::try_exclusive(file.as_raw_fd())
             .map_err(|why| io::Error::from_raw_os_error(why.0))?
         {
@@ -72,6 +72,17 @@ impl JournalFile {
         let file = file.with_context(|| format!("cannot read {}", shown.display()))?;
         let bytes = file.map(|file| all_of(&file)).transpose();
         bytes.with_context(|| format!("cannot read {}", shown.display()))
+    }
+}
+
+/// With what to do where this user may not change settings.
+fn with_way_out(why: anyhow::Error) -> anyhow::Error {
+    let is_refused = |cause: &io::Error| cause.kind() == io::ErrorKind::PermissionDenied;
+    match why.root_cause().downcast_ref::<io::Error>() {
+        Some(cause) if is_refused(cause) && process::euid() != 0 => {
+            anyhow!("{why:#}: only root changes settings: use sudo")
+        }
+        _ => why,
     }
 }
 

@@ -90,6 +90,9 @@ fn what_was_applied_is_shown_verified_and_put_back_exactly() {
     assert_eq!(verified.status.code(), Some(1), "{page}");
     assert!(page.contains("/proc/sys/vm/swappiness: in effect\n"), "{page}");
     assert!(page.contains("preempt: no-effect: preempt=none"), "{page}");
+    let irq = "/proc/irq/120/smp_affinity_list: set: takes effect at its next interrupt (CPU 7";
+    assert!(page.contains(irq), "a directory has no next interrupt: {page}");
+    assert!(page.contains("next interrupt, ") && !page.contains("without effect"), "{page}");
     let again = stdout(&laptop.tune("apply"));
     assert!(again.contains("0 settings changed"), "{again}");
     let reverted = laptop.tune("revert");

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use crate::support::{Dir, json, punctual, stderr, stdout};
+use crate::support::{Dir, json, punctual, refused, stderr, stdout};
 use punctual_testkit::skip;
 
 #[test]
@@ -42,5 +42,23 @@ fn works_as_sched_other_and_says_so() {
         assert_eq!(result["runs"][0]["setup"]["policy"], "SCHED_OTHER");
         let facts = Command::new(&program).args(["facts", "--json", "-"]).output().expect("starts");
         assert!(json(&facts)["rtprio_limit"].is_object());
+    }
+}
+
+#[test]
+fn settings_that_only_root_may_change_are_refused_with_the_way_out() {
+    if !skip::need("root", skip::is_root()) || !skip::need_program("setpriv") {
+        return;
+    }
+    let dir = Dir::new("unprivileged-tune");
+    let (program, state) = (dir.path("punctual"), dir.path("state"));
+    fs::copy(punctual().get_program(), &program).expect("copied to where anybody may read");
+    fs::create_dir(&state).expect("own");
+    for mode in [0o755, 0o700] {
+        fs::set_permissions(&state, fs::Permissions::from_mode(mode)).expect("own");
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
+        let out = command.args(["tune", "apply", "--state"]).arg(&state).output().expect("starts");
+        refused(&out, &["tune.journal", "Permission denied", "use sudo"]);
     }
 }

@@ -14,7 +14,7 @@ mod single;
 
 pub use boot::{BootFile, Loader, kernel_words};
 pub(crate) use boot::{DROP_INS, ENTRIES, GRUB, KERNEL, WHOLE, is_boot_file};
-pub use interrupts::{IrqLine, IrqTable};
+pub use interrupts::{IrqLine, IrqPlace, IrqTable};
 pub use kernel_log::KernelLog;
 pub(crate) use kernel_log::relevant;
 pub use parameters::ModuleParameter;
@@ -103,13 +103,14 @@ impl KernelSettings {
         Some(self.options.value()?.get(option).is_some_and(|value| value == "y"))
     }
 
-    /// Reads the counts of interrupts again; what has risen since is known from then on.
+    /// Reads interrupts again: what has risen since is known from then on, and where they go now.
     pub fn watch(&mut self, root: &Root) {
-        let later = interrupts::counts(&Source::new(root));
+        let source = Source::new(root);
+        let later = interrupts::counts(&source);
         if let (Fact::Known { value: interrupts, .. }, Fact::Known { value: later, .. }) =
             (&mut self.interrupts, later)
         {
-            interrupts.note_risen(&later);
+            interrupts.note_later(&source, &later);
         }
     }
 }

@@ -144,3 +144,19 @@ fn many_runs_are_refused_and_as_many_as_are_read_take_little_memory() {
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     assert_eq!(json(&out)["runs"].as_array().map(Vec::len), Some(1_024));
 }
+
+#[test]
+fn a_decimal_comma_is_no_second_column_and_no_whole_number() {
+    let dir = Dir::new("decimal-comma");
+    let file = dir.path("file.csv");
+    let file = file.to_str().expect("UTF-8");
+    let ways = ["for a decimal comma write a point", "for several columns name each"];
+    for text in ["lateness\n1,5\n2,5\n", "lateness\n1;2\n", "1;2\n3;4\n", "1,5\n2,5\n"] {
+        fs::write(file, text).expect("writable");
+        let out = run(["analyse", file, "--column", "lateness:us"]);
+        refused(&out, &[ways[0], ways[1], file]);
+    }
+    fs::write(file, "cpu;lateness\n1;1.5\n").expect("writable");
+    let result = json(&run(["analyse", file, "--column", "lateness:us", "--json", "-"]));
+    assert_eq!(result["runs"][0]["lateness_ns"]["max"], 1_500.0);
+}

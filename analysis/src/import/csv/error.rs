@@ -14,15 +14,6 @@ pub enum CsvError {
         /// The requested name.
         name: String,
     },
-    /// The first line is numbers with commas between: columns without names, or decimal commas.
-    #[error(
-        "{fields} numbers a line and no header that names them; write decimals with a point, not \
-        a comma"
-    )]
-    Several {
-        /// How many there are.
-        fields: usize,
-    },
     /// The header has no such column.
     #[error("no column {name:?}; the columns are: {columns:?}")]
     NoColumn {

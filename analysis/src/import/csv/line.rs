@@ -11,6 +11,9 @@ use super::error::{CsvError, shortened};
 
 /// A longer line is no line of numbers.
 pub(super) const LINE_BYTES_MAX: usize = 65_536;
+/// The ways out where a line may be one number with a decimal comma, or several.
+pub(super) const BOTH_WAYS: &str = "for a decimal comma write a point, for several columns name \
+                                    each in a first line";
 const BUFFER_BYTES: usize = 2 * LINE_BYTES_MAX;
 
 /// What stands between fields.
@@ -145,8 +148,17 @@ impl<'r> Lines<'r> {
         }
     }
 
-    /// One field of the line, from 0.
-    pub(super) fn field(&mut self, separator: Separator, at: usize) -> Result<&[u8], CsvError> {
+    /// One field of the line, from 0, where the first line has so many `columns`.
+    pub(super) fn field(
+        &mut self,
+        separator: Separator,
+        at: usize,
+        columns: usize,
+    ) -> Result<&[u8], CsvError> {
+        let separators = self.line().iter().filter(|&&byte| byte == separator.byte()).count();
+        if separators >= columns {
+            self.refuse_more(separator, columns)?;
+        }
         let mut rest = &self.buffer[self.start..self.end];
         for column in 0.. {
             let (field, after) = split(rest, separator).ok_or_else(|| self.unclosed())?;
@@ -177,6 +189,27 @@ impl<'r> Lines<'r> {
             rest = after;
         }
         Ok(fields)
+    }
+
+    /// Refuses a line of more fields than the first one has: a decimal comma looks like that.
+    pub(super) fn refuse_more(&self, separator: Separator, columns: usize) -> Result<(), CsvError> {
+        let fields = self.fields(separator)?;
+        let filled = fields.iter().rposition(|field| !field.is_empty()).map_or(0, |last| last + 1);
+        if filled <= columns {
+            return Ok(());
+        }
+        let first = if columns == 1 { "one".to_owned() } else { columns.to_string() };
+        Err(self.refuse(format!("{filled} fields, but {first} in the first line; {BOTH_WAYS}")))
+    }
+
+    /// Why the requested field of the line is no number.
+    pub(super) fn refuse_text(&self, why: &str, separator: Separator, columns: usize) -> CsvError {
+        let own = self.separator();
+        let other = (own != separator).then(|| self.refuse_more(own, columns).err()).flatten();
+        let is_comma = |byte: &u8| *byte == b',' && separator != Separator::Comma;
+        let comma =
+            if self.line().iter().any(is_comma) { "; write decimals with a point" } else { "" };
+        other.unwrap_or_else(|| self.refuse(format!("{why}{comma}")))
     }
 
     fn unclosed(&self) -> CsvError {

@@ -22,7 +22,7 @@ use crate::gridfit::count::{Counter, NumberedWake};
 use crate::quantity::decimal::{Decimal, Scaled};
 pub use column::{ColumnError, ColumnKind, ColumnSpec, TimeUnit};
 pub use error::{CsvError, shortened};
-use line::{Lines, Separator};
+use line::{BOTH_WAYS, Lines, Separator};
 
 /// Samples in a block.
 const BLOCK_SAMPLES: usize = 4096;
@@ -34,6 +34,8 @@ pub struct CsvFile<'r> {
     spec: ColumnSpec,
     kind: ColumnKind,
     column: usize,
+    /// Fields of the first line.
+    columns: usize,
     separator: Separator,
     /// What was found out from the first line that is not blank.
     begun: bool,
@@ -81,6 +83,7 @@ impl<'r> CsvFile<'r> {
             spec,
             kind,
             column: 0,
+            columns: 1,
             separator: Separator::Comma,
             begun: false,
             grid,
@@ -142,8 +145,10 @@ impl<'r> CsvFile<'r> {
                 return Ok(());
             }
         }
-        let field = self.lines.field(self.separator, self.column)?;
-        let ns = time_ns(field, self.spec.unit()).map_err(|why| self.lines.refuse(why))?;
+        let (separator, columns) = (self.separator, self.columns);
+        let field = self.lines.field(separator, self.column, columns)?;
+        let ns = time_ns(field, self.spec.unit());
+        let ns = ns.map_err(|why| self.lines.refuse_text(why, separator, columns))?;
         match self.kind {
             ColumnKind::Lateness => self.take_lateness(ns),
             ColumnKind::Instant => self.take_instant(ns),
@@ -154,15 +159,16 @@ impl<'r> CsvFile<'r> {
     fn take_first_line(&mut self) -> Result<bool, CsvError> {
         self.separator = self.lines.separator();
         let fields = self.lines.fields(self.separator)?;
+        self.columns = fields.len();
         let is_number =
             |field: &String| matches!(Decimal::split(field.trim().as_bytes()), Some((_, [])));
         let named = fields.iter().position(|field| self.spec.is_named(field));
         if named.is_none() && fields.iter().any(is_number) {
-            // No header: the first column, unless a comma may be a decimal one, and only a telling
-            // name says what it holds.
+            // No header: of several numbers none is named, or a comma is a decimal one; and only a
+            // telling name says what a single one is.
             let numbers = fields.iter().filter(|field| is_number(field)).count();
-            return if self.separator == Separator::Comma && numbers > 1 {
-                Err(CsvError::Several { fields: numbers })
+            return if numbers > 1 {
+                Err(self.lines.refuse(format!("{numbers} numbers and no header; {BOTH_WAYS}")))
             } else if self.spec.tells_kind() {
                 Ok(false)
             } else {

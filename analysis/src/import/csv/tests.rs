@@ -30,7 +30,9 @@ fn lateness_with_and_without_a_header() {
         wanted
     );
     assert_eq!(read(b"what\n7.6\n-0.25\n1000", "lateness:us", None), wanted);
-    assert_eq!(read(b"7.6\t1\n-0.25\t2\n1000\t3", "lateness:us", None), wanted);
+    assert_eq!(read(b"lateness\tn\n7.6\t1\n-0.25\t2\n1000\t3", "lateness:us", None), wanted);
+    assert_eq!(read(b"lateness\n7.6,\n-0.25,, \n1000", "lateness:us", None), wanted);
+    assert_eq!(read(b"lateness,n\n7.6\n-0.25,2\n1000,3,", "lateness:us", None), wanted);
 }
 
 #[test]
@@ -55,7 +57,25 @@ fn bad_input_is_refused_with_line_and_text() {
         refused(b"1\n", "instant:us", None),
         "instants need the nominal period: --period 500us"
     );
-    assert!(refused(b"7,6\n0,25\n", "lateness:us", None).contains("write decimals with a point"));
+    let both = "for a decimal comma write a point, for several columns name each in";
+    for text in ["7,6\n0,25\n", "1;2\n", "1\t2\n"] {
+        let why = refused(text.as_bytes(), "lateness:us", None);
+        assert!(
+            why.starts_with("line 1: 2 numbers and no header; ") && why.contains(both),
+            "{why}"
+        );
+    }
+    for text in ["lateness\n5\n1,5\n", "5\n6\n1,5\n", "lateness\n5\n1;5\n", "lateness\n5\n1\t5\n"] {
+        let why = refused(text.as_bytes(), "lateness:us", None);
+        let place = "line 3: 2 fields, but one in the first line; ";
+        assert!(why.starts_with(place) && why.contains(both), "{text:?}: {why}");
+    }
+    let why = refused(b"n,lateness\n1,7,6\n", "lateness:us", None);
+    assert!(why.starts_with("line 2: 3 fields, but 2 in the first line; "), "{why}");
+    for text in ["n;lateness\n1;7,6\n", "n\tlateness\n1\t\"7,6\"\n"] {
+        let why = refused(text.as_bytes(), "lateness:us", None);
+        assert!(why.starts_with("line 2: not a number; write decimals with a point: "), "{why}");
+    }
     assert!(
         refused(b"a,b\n1,2\n", "c:us", None).contains("no column \"c\"; the columns are: \"a, b\"")
     );

@@ -31,6 +31,12 @@ pub fn plain_lines(text: &str) -> String {
     escaped(text, |c| c != '\n' && steers(c))
 }
 
+/// `text` with plain spaces in place of hard ones (no-break, narrow no-break, figure space), which
+/// keep a number and its unit on one line: what searches a text does not know them.
+pub fn plain_spaces(text: &str) -> String {
+    text.replace(['\u{a0}', '\u{202f}', '\u{2007}'], " ")
+}
+
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -66,6 +72,7 @@ mod tests {
         let shown = plain("a\n\u{1b}]0;x\u{7}\u{9b}2J\u{202e}b\u{2066}\u{200b}c");
         assert_eq!(shown, "a\\n\\u{1b}]0;x\\u{7}\\u{9b}2J\\u{202e}b\\u{2066}\\u{200b}c");
         assert_eq!(plain_lines("a\n\tb"), "a\n\\tb");
+        assert_eq!(plain_spaces("1\u{a0}000\u{202f}µs,\u{2007}1 s"), "1 000 µs, 1 s");
     }
 
     proptest! {

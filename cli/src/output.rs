@@ -25,7 +25,7 @@ pub(crate) use boot::BootFiles;
 pub(crate) use dir::Dir;
 pub(crate) use inputs::{distinct, spare, spare_tree};
 pub(crate) use journal::{JournalFile, JournalName};
-pub(crate) use messages::{line, message, page};
+pub(crate) use messages::{line, message, page, spaced};
 pub(crate) use opened::Opened;
 pub(crate) use punctual::drain::GrowingFile;
 pub(crate) use trust::Trust;

@@ -13,6 +13,7 @@ use punctual_lab::experiment::{
 };
 
 use crate::format;
+use crate::output;
 
 /// The progress lines, as the observer of an experiment.
 #[derive(Debug)]
@@ -67,7 +68,8 @@ impl Line {
             write!(io::stderr(), "{text}").and_then(|()| io::stderr().flush())
         } else if progress.left <= self.next {
             self.next = Span::from_ns(progress.left.as_ns() - EVERY.as_ns());
-            writeln!(io::stderr(), "{}", lines.join("\n"))
+            let text = output::spaced(lines.join("\n"), io::stderr().is_terminal());
+            writeln!(io::stderr(), "{text}")
         } else {
             Ok(())
         };

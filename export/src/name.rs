@@ -10,13 +10,13 @@ use punctual_analysis::plain;
 /// The most characters of a name that are kept: it stands in every row of a table.
 pub const NAME_CHARS_MAX: usize = 200;
 
-/// A name as one plain line: what steers a reader escaped as in Rust (`\n`, `\u{1b}`), at most
-/// [`NAME_CHARS_MAX`] characters of it, the last one "…" when it was longer.
+/// A name as one plain line: what steers a reader escaped as in Rust (`\n`, `\u{1b}`), hard
+/// spaces plain, at most [`NAME_CHARS_MAX`] characters of it, the last one "…" when it was longer.
 pub fn plain(name: &str) -> String {
     let mut kept = String::new();
     let mut chars = 0;
     for c in name.chars() {
-        let shown = plain::plain(c.encode_utf8(&mut [0; 4]));
+        let shown = plain::plain_spaces(&plain::plain(c.encode_utf8(&mut [0; 4])));
         let more = shown.chars().count();
         if chars + more > NAME_CHARS_MAX - 1 {
             kept.push('…');
@@ -58,6 +58,7 @@ mod tests {
     fn what_steers_is_shown_and_not_done() {
         assert_eq!(plain("under load"), "under load");
         assert_eq!(plain("CPU 1, 25.0 µs"), "CPU 1, 25.0 µs");
+        assert_eq!(plain("1\u{a0}kHz"), "1 kHz");
         assert_eq!(plain("a\nb\u{1b}[2Jc\u{202e}"), "a\\nb\\u{1b}[2Jc\\u{202e}");
         assert_eq!(plain(&"x".repeat(NAME_CHARS_MAX + 1)).chars().count(), NAME_CHARS_MAX);
     }

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use punctual_analysis::compare::{Part, Runs, Verdict, compare, together};
+use punctual_analysis::plain::plain_spaces;
 use punctual_analysis::summary::SummaryStats;
 
 use super::differences;
@@ -85,6 +86,10 @@ fn on_one_footing(sides: &[Side]) -> Result<Vec<Side>> {
         runs.flat_map(|run| &run.parts).map(|series| series.of_wakes).collect()
     };
     let mut sides = sides.to_vec();
+    for run in sides.iter_mut().flat_map(|side| &mut side.results).flat_map(|of| &mut of.runs) {
+        // Results of before may have hard spaces in names.
+        run.name = plain_spaces(&run.name);
+    }
     let of_wakes: Vec<bool> = sides.iter().flat_map(parts).collect();
     if of_wakes.contains(&true) && of_wakes.contains(&false) {
         for result in sides.iter_mut().flat_map(|side| &mut side.results) {

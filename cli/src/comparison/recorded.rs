@@ -2,6 +2,7 @@
 
 use punctual_analysis::compare::series::LatenessSeries;
 pub(crate) use punctual_analysis::import::samples::RUNS_MAX;
+use punctual_analysis::plain::plain_spaces;
 use punctual_analysis::summary::SummaryStats;
 use punctual_host::facts::MachineFacts;
 use serde::{Deserialize, Serialize};
@@ -59,7 +60,7 @@ pub(crate) struct RecordedRun {
 impl RecordedRun {
     /// Whether this is its name. Results of before have hard spaces in names.
     pub(crate) fn is_named(&self, name: &str) -> bool {
-        self.name == name
+        plain_spaces(&self.name) == plain_spaces(name)
     }
 
     /// Whether the other one holds the very same counts.

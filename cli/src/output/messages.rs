@@ -4,9 +4,9 @@
 //! another machine can steer a terminal. A foreign text in a page is made plain by the view too,
 //! so that it breaks no line. Never adds anything but the name of the program.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
-use punctual_analysis::plain::{plain, plain_lines};
+use punctual_analysis::plain::{plain, plain_lines, plain_spaces};
 
 use crate::format;
 
@@ -18,7 +18,12 @@ pub(crate) fn message(text: &str) {
 
 /// As [`message`], without the name of the program.
 pub(crate) fn line(text: &str) {
-    let _closed = writeln!(io::stderr(), "{}", plain(text));
+    let _closed = writeln!(io::stderr(), "{}", spaced(plain(text), io::stderr().is_terminal()));
+}
+
+/// `text` for a terminal, or with plain spaces for whoever searches it.
+pub(crate) fn spaced(text: String, to_terminal: bool) -> String {
+    if to_terminal { text } else { plain_spaces(&text) }
 }
 
 /// Writes a page of lines to standard output.
@@ -26,7 +31,8 @@ pub(crate) fn line(text: &str) {
 /// # Errors
 /// It cannot be written; a reader that has seen enough is none.
 pub(crate) fn page(text: &str) -> io::Result<()> {
-    let text = format::with_colours(plain_lines(text));
+    let text = spaced(plain_lines(text), io::stdout().is_terminal());
+    let text = format::with_colours(text);
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
         Err(why) if why.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,

@@ -190,6 +190,29 @@ fn a_hostile_name_does_not_reach_the_terminal() {
     assert!(!stdout(&out).contains('\u{1b}') && stdout(&out).contains("\\u{1b}[2J"));
 }
 
+#[test]
+fn hard_spaces_in_the_names_of_earlier_results_are_spaces() {
+    let dir = Dir::new("compare-spaces");
+    let made = |name: &str, at: &str, run: &str, n: u64| {
+        samples(&dir.path(name), at, &[Made::new(run, n, 300)])
+    };
+    let a = made("a.punctual", EARLIER, "CPU 1, 25\u{a0}µs", 2_000);
+    let b = made("b.punctual", LATER, "CPU 1, 25 µs", 2_001);
+    for pair in [[&a, &b], [&b, &a]] {
+        let out = run(["compare", pair[0], pair[1], "--json", "-"]);
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        let compared = json(&out)["compare"]["pairs"][0].take();
+        assert_eq!(compared["runs"][0]["name"], "CPU 1, 25 µs");
+        assert_eq!(compared["only_in_a"], json!([]), "{compared}");
+    }
+    let (baselines, file) = baseline(&dir);
+    let mut kept = json_file(&file);
+    kept["recorded"]["runs"][0]["name"] = json!("id\u{a0}le");
+    fs::write(&file, kept.to_string()).expect("writable");
+    let out = measure(&baselines, &["--against", "before"]);
+    refused(&out, &["its runs are 'id le', not 'idle'"]);
+}
+
 /// A measured run kept as a baseline.
 fn baseline(dir: &Dir) -> (String, PathBuf) {
     let baselines = dir.path("baselines").to_str().expect("UTF-8").to_owned();

@@ -86,12 +86,20 @@ pub(crate) fn plugged_line(last: u8) -> (String, Descriptor, JoinHandle<()>) {
 
 /// What it wrote to standard output.
 pub(crate) fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+    searchable(String::from_utf8(output.stdout.clone()).expect("UTF-8"))
 }
 
 /// What it wrote to standard error.
 pub(crate) fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("UTF-8")
+    searchable(String::from_utf8(output.stderr.clone()).expect("UTF-8"))
+}
+
+/// Text of a pipe or a file, in which `grep '1 kHz'` finds what a reader sees: without hard spaces.
+fn searchable(text: String) -> String {
+    let hard = text.lines().find(|line| line.contains(['\u{a0}', '\u{202f}', '\u{2007}']));
+    assert_eq!(hard, None, "a hard space");
+    assert!(!text.contains("\\u00a0") && !text.contains("\\u202f"), "a hard space in JSON");
+    text
 }
 
 /// Its standard output as JSON; shows what it said when there is none.
@@ -102,7 +110,7 @@ pub(crate) fn json(output: &Output) -> Value {
 
 /// The JSON of a file.
 pub(crate) fn json_file(path: &Path) -> Value {
-    let text = fs::read_to_string(path).expect("readable");
+    let text = searchable(fs::read_to_string(path).expect("readable"));
     serde_json::from_str(&text).expect("JSON")
 }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use punctual_analysis::import::samples::FileEnding;
+use punctual_analysis::plain::plain_spaces;
 use punctual_core::file::FILE_MAGIC;
 use serde::Deserialize;
 
@@ -46,7 +47,7 @@ impl Stored {
         let shown = self.path.display();
         let all = self.report.body.runs();
         let runs: Vec<&Run> =
-            all.iter().filter(|run| name.is_none_or(|name| name == run.name)).collect();
+            all.iter().filter(|run| name.is_none_or(|name| is_name(run, name))).collect();
         match (runs.is_empty(), name) {
             (false, _) => Ok(runs),
             (true, None) => bail!("{shown}: no runs in this result"),
@@ -56,6 +57,11 @@ impl Stored {
             }
         }
     }
+}
+
+/// Whether a run has this name, whatever the kind of its spaces: a name may be copied from a page.
+fn is_name(run: &Run, name: &str) -> bool {
+    plain_spaces(&run.name) == plain_spaces(name)
 }
 
 /// Whether samples of a recording that began at `started_at` are those of this result: each run

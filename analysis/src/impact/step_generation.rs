@@ -78,6 +78,9 @@ impl SteppingClass {
 pub struct StepGeneration {
     /// `step-generation`.
     pub model: String,
+    /// The run that the timing was taken from; null when it was given.
+    #[serde(default)]
+    pub run: Option<String>,
     /// LinuxCNC's `max |interval|`, ns.
     pub interval_max_abs_ns: u64,
     /// The drive's needs.
@@ -117,6 +120,7 @@ pub fn step_generation(interval_max_abs_ns: u64, drive: DriveTimings) -> StepGen
     let shown = |ns: u64| Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX));
     StepGeneration {
         model: "step-generation".to_owned(),
+        run: None,
         interval_max_abs_ns,
         drive,
         base_period_ns,

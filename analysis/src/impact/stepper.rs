@@ -72,6 +72,9 @@ pub enum Form {
 pub struct Impact {
     /// `stepper`.
     pub model: String,
+    /// The run that the timing was taken from; null when it was given.
+    #[serde(default)]
+    pub run: Option<String>,
     /// Torque lost to the time error, Nm; the holding torque where the field runs a whole step
     /// ahead.
     pub torque_lost_nm: f64,
@@ -139,6 +142,7 @@ impl Stepper {
         let max_rate = max_step_rate_hz(self.jitter_pp_ns, self.share, available_ratio);
         Impact {
             model: "stepper".to_owned(),
+            run: None,
             torque_lost_nm: ratio * holding_nm,
             torque_lost_ratio: ratio,
             share_of_available,

@@ -97,6 +97,50 @@ fn takes_the_worst_of_a_result_and_refuses_what_is_none() {
     refused(&from(dir.path("absent").to_str().expect("UTF-8")), &["cannot read"]);
 }
 
+#[test]
+fn steps_are_those_of_the_base_thread_and_the_run_is_named() {
+    let dir = Dir::new("impact-threads");
+    let wakes: String = (0..100).map(|k| format!("{}\n", 1 + k * 1_000_000)).collect();
+    let (csv, file) = (dir.path("wakes.csv"), dir.path("night.json"));
+    fs::write(&csv, wakes).expect("writable");
+    let columns = ["--column", "instant:ns", "--period", "1ms", "--json", "-"];
+    let csv = csv.to_str().expect("UTF-8");
+    let mut result = json(&run(["analyse", csv].into_iter().chain(columns)));
+    let made = result["runs"][0].clone();
+    let thread = |name: &str, period_ns: u64, grid_pp_ns: f64, interval_ns: f64| {
+        let mut run = made.clone();
+        (run["name"], run["setup"]["period_ns"]) = (json!(name), json!(period_ns));
+        run["grid"]["jitter_pp_ns"] = json!(grid_pp_ns);
+        run["jitters"]["interval_max_abs_ns"] = json!(interval_ns);
+        run
+    };
+    let base = thread("CPU 1, 25 µs, idle", 25_000, 3_000.0, 8_000.0);
+    let loaded = thread("CPU 1, 25 µs, linuxcnc", 25_000, 9_000.0, 7_000.0);
+    let servo = thread("CPU 1, 1 ms, linuxcnc", 1_000_000, 5e6, 4e6);
+    result["runs"] = json!([base, servo, loaded]);
+    fs::write(&file, result.to_string()).expect("writable");
+    let of = |more: &[&str]| {
+        let args = ["impact", "stepper", "--holding-torque", "1.2Nm", "--step-angle", "1.8deg"];
+        let from = ["--speed", "5rev/s", "--from", file.to_str().expect("UTF-8")];
+        run(args.iter().chain(&from).chain(more))
+    };
+    let taken = json(&of(&["--json", "-"]));
+    assert_eq!(taken["step_generation"]["interval_max_abs_ns"], 8_000);
+    assert_eq!(taken["step_generation"]["run"], "CPU 1, 25 µs, idle");
+    assert_eq!(taken["impact"]["run"], "CPU 1, 25 µs, linuxcnc");
+    assert_eq!(taken["impact"]["jitter_pp_ns"], 9_000.0);
+    let page = stdout(&of(&[]));
+    assert!(page.contains("of the run \"CPU 1, 25 µs, idle\""), "{page}");
+    assert!(page.contains("of the run \"CPU 1, 25 µs, linuxcnc\""), "{page}");
+    assert!(!page.contains("servo thread"), "{page}");
+    // Copied from a terminal, where a number and its unit stay together.
+    let servo = stdout(&of(&["--run", "CPU 1, 1\u{a0}ms, linuxcnc"]));
+    let joined = servo.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(joined.contains("max |interval| 4.00 ms"), "{servo}");
+    assert!(joined.contains("a loop of 1 ms is a servo thread"), "{servo}");
+    assert!(joined.contains("'punctual check --for linuxcnc' measures both"), "{servo}");
+}
+
 /// (model and its arguments, what a dimension mismatch of the first quantity is refused with).
 const MODELS: [(&[&str], &str); 11] = [
     (&["servo", "--crossover", "100Hz", "--period", "1ms"], "--crossover"),

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use punctual_analysis::impact::drives;
-use punctual_analysis::impact::step_generation::{DriveTimings, step_generation};
-use punctual_analysis::impact::stepper::Stepper;
+use punctual_analysis::impact::step_generation::{DriveTimings, StepGeneration, step_generation};
+use punctual_analysis::impact::stepper::{self, Stepper};
 use punctual_analysis::quantity::{self, QuantityError};
 
 use crate::exit::Exit;
+use crate::format;
 use crate::output::{self, Json};
-use crate::report::{Impact, ImpactBody, Report};
+use crate::report::{Impact, ImpactBody, Report, Run};
 use crate::stored;
 use crate::view;
 
@@ -61,7 +62,7 @@ pub(crate) struct StepperArgs {
     /// Take that deviation from a result: a directory of 'punctual check', or a result.json
     #[arg(long, value_name = "RESULT")]
     pub(crate) from: Option<PathBuf>,
-    /// Use this run of the result instead of the worst
+    /// Use this run of the result instead of the worst of the shortest period, the base thread
     #[arg(long, value_name = "NAME", requires = "from")]
     pub(crate) run: Option<String>,
     /// Torque that the motor has at that speed [default: half of the holding torque]
@@ -103,7 +104,12 @@ pub(super) fn run(args: &StepperArgs) -> Result<Exit> {
         (Some(text), _) => {
             let span = read("--jitter", text, quantity::duration)?.as_ns() as f64;
             // The interval of two pulses is off by no more than the whole range.
-            Timed { grid_pp_ns: span, interval_max_abs_ns: span, started_at: None }
+            Timed {
+                grid_pp: (None, span),
+                interval_max_abs: (None, span),
+                caution: None,
+                started_at: None,
+            }
         }
         (None, Some(path)) => Timed::from(path, args.run.as_deref())?,
         (None, None) => bail!("--jitter or --from is needed"),
@@ -120,17 +126,19 @@ pub(super) fn run(args: &StepperArgs) -> Result<Exit> {
         },
         step_angle: needed("--step-angle", args.step_angle.as_deref(), quantity::angle)?,
         speed: needed("--speed", args.speed.as_deref(), quantity::speed)?,
-        jitter_pp_ns: timed.grid_pp_ns,
+        jitter_pp_ns: timed.grid_pp.1,
         share: read("--share", &args.share, quantity::share)?,
     };
     if stepper.available_torque.is_some_and(|torque| torque > stepper.holding_torque) {
         bail!("--available-torque must not exceed --holding-torque");
     }
     let drive = drive(args)?;
-    let steps = step_generation(timed.interval_max_abs_ns.ceil() as u64, drive);
-    let body =
-        ImpactBody { impact: Impact::Stepper(stepper.impact()), step_generation: Some(steps) };
+    let steps = step_generation(timed.interval_max_abs.1.ceil() as u64, drive);
+    let impact = stepper::Impact { run: timed.grid_pp.0, ..stepper.impact() };
+    let steps = StepGeneration { run: timed.interval_max_abs.0, ..steps };
+    let body = ImpactBody { impact: Impact::Stepper(impact), step_generation: Some(steps) };
     let mut report = Report::new("impact stepper", body);
+    report.envelope.warnings.extend(timed.caution);
     report.envelope.started_at = timed.started_at;
     super::super::write(&report, Json::open(args.json.as_deref())?)?;
     Ok(Exit::Fine)
@@ -170,30 +178,43 @@ fn drive(args: &StepperArgs) -> Result<DriveTimings> {
     })
 }
 
-/// What a result says of timing: the worst of all its runs.
+/// The longest period of a base thread, which makes steps in software: LinuxCNC's are 20 to 100 µs.
+const BASE_PERIOD_MAX_NS: u64 = 200_000;
+
+/// What a result says of timing: the worst, each with the run that it is of.
 struct Timed {
-    grid_pp_ns: f64,
-    interval_max_abs_ns: f64,
+    grid_pp: (Option<String>, f64),
+    interval_max_abs: (Option<String>, f64),
+    /// Why it may not be what was meant.
+    caution: Option<String>,
     started_at: Option<String>,
 }
 
 impl Timed {
-    /// Reads a result, or the one in a directory; of the run `name`, or the worst of all.
+    /// Reads a result, or the one in a directory; of the run `name`, or the worst of the shortest
+    /// period: the base thread makes the steps.
     fn from(path: &Path, name: Option<&str>) -> Result<Self> {
         let stored = stored::read(path)?;
-        let runs = stored.runs(name)?;
-        let runs = runs.iter().map(|run| &run.outcome);
-        let worst = |values: &mut dyn Iterator<Item = f64>| values.max_by(f64::total_cmp);
-        let grid_pp_ns =
-            worst(&mut runs.clone().filter_map(|run| Some(run.grid.as_ref()?.jitter_pp_ns)));
-        let interval = worst(&mut runs.filter_map(|run| run.jitters.interval_max_abs_ns));
-        match (grid_pp_ns, interval) {
-            (Some(grid_pp_ns), Some(interval_max_abs_ns)) => Ok(Self {
-                grid_pp_ns,
-                interval_max_abs_ns,
-                started_at: stored.report.envelope.started_at,
-            }),
-            _ => bail!("{}: no run has a fitted grid", stored.path.display()),
-        }
+        let mut runs = stored.runs(name)?;
+        let shortest = runs.iter().filter_map(|run| run.setup.period_ns).min();
+        runs.retain(|run| run.setup.period_ns == shortest);
+        let worst = |figure: fn(&Run) -> Option<f64>| {
+            let known = runs.iter().filter_map(|run| Some((Some(run.name.clone()), figure(run)?)));
+            known.max_by(|a, b| a.1.total_cmp(&b.1))
+        };
+        let grid_pp = worst(|run| Some(run.outcome.grid.as_ref()?.jitter_pp_ns));
+        let interval_max_abs = worst(|run| run.outcome.jitters.interval_max_abs_ns);
+        let (Some(grid_pp), Some(interval_max_abs)) = (grid_pp, interval_max_abs) else {
+            bail!("{}: no run has a fitted grid", stored.path.display());
+        };
+        let caution = shortest.filter(|&ns| ns > BASE_PERIOD_MAX_NS).map(|ns| {
+            format!(
+                "a loop of {} is a servo thread, and steps are made in a base thread: 'punctual \
+                 check --for linuxcnc' measures both",
+                format::period(ns)
+            )
+        });
+        let started_at = stored.report.envelope.started_at;
+        Ok(Self { grid_pp, interval_max_abs, caution, started_at })
     }
 }

@@ -15,8 +15,14 @@ pub(super) fn page(body: &ImpactBody) -> String {
     };
     if let Some(steps) = &body.step_generation {
         page += &(format::wrap(&steps.statement, 2) + "\n");
+        page += &steps.run.as_deref().map_or_else(String::new, of_run);
     }
     page
+}
+
+/// The run that the lines before it are of.
+fn of_run(run: &str) -> String {
+    format!("  of the run \"{}\"\n", format::plain(run))
 }
 
 fn stepper(impact: &stepper::Impact) -> String {
@@ -41,7 +47,7 @@ fn stepper(impact: &stepper::Impact) -> String {
             format::rate(rate)
         );
     }
-    page
+    page + &impact.run.as_deref().map_or_else(String::new, of_run)
 }
 
 fn application(impact: &Application) -> String {
@@ -62,9 +68,7 @@ fn application(impact: &Application) -> String {
         let rests = if at == 0 { "  rests on " } else { "  and on   " };
         page += &(format::wrap(&format!("{rests}{}", basis.words()), 11) + "\n");
     }
-    if let Some(run) = &impact.run {
-        page += &format!("  of the run \"{}\"\n", format::plain(run));
-    }
+    page += &impact.run.as_deref().map_or_else(String::new, of_run);
     page + &format::wrap(&format!("  by {}", impact.source), 5) + "\n"
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn page(report: &Report, results: Option<&str>, detail: Detail) -> St
         Body::Soak(body) => soak(report, body),
         Body::Run(body) => supervised::page(report, &body.supervised),
         Body::Compare(body) => compare::page(report, &body.compare),
-        Body::Impact(body) => impact::page(body),
+        Body::Impact(body) => impact::page(body) + &verdict::warnings(report),
         body => match crate::view::parts::of(body) {
             Some(shown) => {
                 let (first, last) = (head::brief(report), verdict::warnings(report));

@@ -67,16 +67,12 @@ pub fn apply(
     boot: &str,
     mut done: impl FnMut(AppliedStep),
 ) -> Result<(), JournalError> {
-    let bytes = store.load().map_err(JournalError::Store)?;
-    let known = TuningJournal::parse(&bytes)?;
-    let cut = !bytes.is_empty() && !bytes.ends_with(b"\n");
+    let known = TuningJournal::load(store)?;
     if known.boot != boot || known.entries.is_empty() {
         store.clear().map_err(JournalError::Store)?;
         store.append(&journal::head(boot)).map_err(JournalError::Store)?;
-    } else if cut {
-        // What follows must begin on a line of its own: the cut one announced nothing.
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        store.cut(whole).map_err(JournalError::Store)?;
+    } else {
+        store.end_last_line().map_err(JournalError::Store)?;
     }
     for wanted in wanted {
         let outcome = one(wanted, files, store)?;

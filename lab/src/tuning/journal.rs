@@ -37,6 +37,19 @@ pub trait TuningStore {
     fn clear(&mut self) -> io::Result<()> {
         self.cut(0)
     }
+
+    /// Cuts off a last line without its end, so that what is added next begins on a line of its
+    /// own: what the cut line announces was not done.
+    ///
+    /// # Errors
+    /// As [`TuningStore::load`] and [`TuningStore::cut`].
+    fn end_last_line(&mut self) -> io::Result<()> {
+        let bytes = self.load()?;
+        match bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1) {
+            whole if whole < bytes.len() => self.cut(whole),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A setting that was changed, or was about to be.
@@ -75,7 +88,7 @@ pub enum JournalError {
 impl fmt::Display for JournalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Store(why) => write!(f, "cannot keep the journal: {why}"),
+            Self::Store(why) => write!(f, "cannot use the journal: {why}"),
             Self::Foreign => write!(f, "not a journal of this program: it must begin '{HEAD}'"),
             Self::Line(number) => write!(
                 f,

@@ -21,7 +21,7 @@ pub use experiment::{
 pub use files::{KnobFiles, MachineFiles};
 pub use group::{MovedThreads, move_threads};
 pub use journal::{JournalEntry, JournalError, TuningJournal, TuningStore};
-pub use revert::{RevertOutcome, RevertedStep, revert, state};
+pub use revert::{RevertOutcome, RevertedStep, put_back, revert, state};
 pub use text::active;
 
 #[cfg(test)]

@@ -55,8 +55,23 @@ pub fn revert(
     files: &mut impl KnobFiles,
     store: &mut impl TuningStore,
     boot: &str,
-    mut done: impl FnMut(RevertedStep),
+    done: impl FnMut(RevertedStep),
 ) -> Result<(), JournalError> {
+    let open = put_back(files, store, boot, done)?;
+    if open { Ok(()) } else { store.clear().map_err(JournalError::Store) }
+}
+
+/// As [`revert`], and leaves the journal as it is, for who has more to do before it may go: whether
+/// something has to be tried again.
+///
+/// # Errors
+/// As [`revert`].
+pub fn put_back(
+    files: &mut impl KnobFiles,
+    store: &mut impl TuningStore,
+    boot: &str,
+    mut done: impl FnMut(RevertedStep),
+) -> Result<bool, JournalError> {
     let journal = TuningJournal::load(store)?;
     let mut open = false;
     if journal.boot == boot {
@@ -69,13 +84,14 @@ pub fn revert(
             let outcome = one(&entry, files);
             if let RevertOutcome::Differs { now } = &outcome {
                 // What is there now is this program's: the next try may put it back.
+                store.end_last_line().map_err(JournalError::Store)?;
                 store.append(&journal::took(&entry.path, now)).map_err(JournalError::Store)?;
             }
             open |= outcome.is_open();
             done(RevertedStep { entry, outcome });
         }
     }
-    if open { Ok(()) } else { store.clear().map_err(JournalError::Store) }
+    Ok(open)
 }
 
 fn one(entry: &JournalEntry, files: &mut impl KnobFiles) -> RevertOutcome {

@@ -7,6 +7,8 @@ use std::rc::Rc;
 
 use super::*;
 
+mod journal;
+
 const BOOT: &str = "boot-1";
 /// A group, and a setting in it.
 const GROUP: &str = "/sys/fs/cgroup/punctual.isolated/";
@@ -357,26 +359,6 @@ fn a_full_disk_stops_before_the_setting_is_touched() {
     machine.full.set(true);
     assert!(matches!(machine.apply().1, Err(JournalError::Store(_))));
     assert_eq!(*machine.texts.borrow(), before);
-}
-
-#[test]
-fn a_damaged_or_foreign_journal_changes_nothing() {
-    let machine = FakeMachine::new();
-    machine.apply().1.unwrap();
-    let (after, good) = (machine.texts.borrow().clone(), machine.disk.borrow().clone());
-    for at in 0..good.len() - 1 {
-        machine.disk.borrow_mut().clone_from(&good);
-        machine.disk.borrow_mut()[at] ^= 1;
-        assert!(machine.revert().1.is_err(), "byte {at}");
-        assert!(machine.apply().1.is_err(), "byte {at}");
-        assert_eq!(*machine.texts.borrow(), after, "byte {at}");
-        assert_eq!(machine.disk.borrow().len(), good.len());
-    }
-    for foreign in ["{}\n", "x", "tuned 1\n"] {
-        *machine.disk.borrow_mut() = foreign.as_bytes().to_vec();
-        assert!(matches!(machine.revert().1, Err(JournalError::Foreign)), "{foreign:?}");
-        assert!(matches!(machine.apply().1, Err(JournalError::Foreign)), "{foreign:?}");
-    }
 }
 
 #[test]

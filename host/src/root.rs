@@ -6,16 +6,20 @@
 //! what was asked of it ([`Root::recording`]), which is how a capture knows what to copy.
 
 mod answer;
+mod beneath;
 
 pub use answer::{Listing, Read, RootError, Seen};
+pub use beneath::{TreeDir, open_regular, read_text, read_whole};
 
 use crate::capture::manifest::{MANIFEST, Manifest, Missing};
+use beneath::{absolute, open_directory};
 use flate2::read::GzDecoder;
+use rustix::fs::Dir;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// The most that is read of one file, after decompression too. `/proc/cpuinfo` of a thousand CPUs
@@ -29,20 +33,21 @@ pub const MAX_NAMES: usize = 4096;
 #[derive(Debug)]
 pub struct Root {
     source: Source,
+    tree: Option<PathBuf>,
     seen: Option<Mutex<BTreeMap<String, Seen>>>,
 }
 
 #[derive(Debug)]
 enum Source {
     Live,
-    /// The canonical directory, and what the machine did not have, where that was written down.
-    Captured(PathBuf, Option<Manifest>),
+    /// The directory, and what the machine did not have, where that was written down.
+    Captured(TreeDir, Option<Manifest>),
 }
 
 impl Root {
     /// This machine.
     pub fn live() -> Self {
-        Self { source: Source::Live, seen: None }
+        Self { source: Source::Live, tree: None, seen: None }
     }
 
     /// A captured tree: `dir/proc/cmdline` stands for `/proc/cmdline`. With a manifest, files that
@@ -53,19 +58,24 @@ impl Root {
     pub fn captured(dir: impl AsRef<Path>) -> Result<Self, RootError> {
         let dir = dir.as_ref();
         let refused = |why| RootError::Directory { dir: dir.to_owned(), why };
-        let canonical = fs::canonicalize(dir).map_err(|error| refused(words(&error)))?;
-        if !canonical.is_dir() {
-            return Err(refused("it is a file".to_owned()));
-        }
-        let mut root = Self { source: Source::Captured(canonical.clone(), None), seen: None };
+        let tree = TreeDir::open(dir).map_err(|error| {
+            refused(match error.kind() {
+                io::ErrorKind::NotADirectory => "it is a file".to_owned(),
+                _ => words(&error),
+            })
+        })?;
+        let source = Source::Captured(tree, None);
+        let mut root = Self { source, tree: Some(dir.to_owned()), seen: None };
         let manifest = match root.file(&format!("/{MANIFEST}")) {
             Ok(bytes) => Manifest::parse(&String::from_utf8_lossy(&bytes))
                 .map(Some)
-                .map_err(|source| RootError::Manifest { path: canonical.join(MANIFEST), source })?,
+                .map_err(|source| RootError::Manifest { path: dir.join(MANIFEST), source })?,
             Err(Read::Unreadable { why }) => return Err(refused(format!("{MANIFEST}: {why}"))),
             Err(_) => None,
         };
-        root.source = Source::Captured(canonical, manifest);
+        if let Source::Captured(_, known) = &mut root.source {
+            *known = manifest;
+        }
         Ok(root)
     }
 
@@ -84,6 +94,11 @@ impl Root {
     /// Whether this is the machine itself.
     pub fn is_live(&self) -> bool {
         matches!(self.source, Source::Live)
+    }
+
+    /// The directory of a captured tree, as it was given.
+    pub fn tree(&self) -> Option<&Path> {
+        self.tree.as_deref()
     }
 
     /// Reads a file of at most [`MAX_BYTES`]. `path` is absolute, without `..`.
@@ -178,18 +193,19 @@ impl Root {
     }
 
     fn names(&self, path: &str) -> Listing {
-        let entries =
-            match self.resolve(path).and_then(|at| fs::read_dir(at).map_err(|e| refusal(&e))) {
-                Ok(entries) => entries,
-                Err(Read::Absent) if self.missing(path) == Some(&Missing::Directory) => {
-                    return Listing::Names(Vec::new());
-                }
-                Err(Read::Unreadable { why }) => return Listing::Unreadable { why },
-                Err(_) => return Listing::Absent,
-            };
-        let names =
-            entries.take(MAX_NAMES).filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        let mut names: Vec<String> = names.collect();
+        let entries = match self.entries(path) {
+            Ok(entries) => entries,
+            Err(Read::Absent) if self.missing(path) == Some(&Missing::Directory) => {
+                return Listing::Names(Vec::new());
+            }
+            Err(Read::Unreadable { why }) => return Listing::Unreadable { why },
+            Err(_) => return Listing::Absent,
+        };
+        let names = entries.flatten().filter_map(|entry| {
+            let name = entry.file_name().to_str().ok()?;
+            (name != "." && name != "..").then(|| name.to_owned())
+        });
+        let mut names: Vec<String> = names.take(MAX_NAMES).collect();
         names.sort();
         Listing::Names(names)
     }
@@ -199,32 +215,29 @@ impl Root {
     }
 
     fn open(&self, path: &str) -> Result<File, Read> {
-        let at = self.resolve(path)?;
-        // Looked at before it is opened: opening a FIFO would wait, opening a device may act.
-        if !fs::metadata(&at).map_err(|error| refusal(&error))?.is_file() {
-            return Err(Read::Unreadable { why: "not a regular file".to_owned() });
+        absolute(path)?;
+        match &self.source {
+            Source::Live => open_regular(Path::new(path)).map_err(|error| refusal(&error)),
+            Source::Captured(tree, _) => {
+                tree.file(Path::new(path)).map_err(|error| self.refusal(path, &error))
+            }
         }
-        File::open(at).map_err(|error| refusal(&error))
     }
 
-    /// The place of a path below this root, links followed and kept inside.
-    fn resolve(&self, path: &str) -> Result<PathBuf, Read> {
-        let mut parts = Path::new(path).components();
-        let absolute = parts.next() == Some(Component::RootDir);
-        let relative = parts.as_path();
-        if !absolute || !parts.clone().all(|part| matches!(part, Component::Normal(_))) {
-            return Err(Read::Unreadable { why: "not an absolute path without '..'".to_owned() });
-        }
-        let Source::Captured(dir, _) = &self.source else {
-            return Ok(PathBuf::from(path));
+    fn entries(&self, path: &str) -> Result<Dir, Read> {
+        absolute(path)?;
+        let opened = match &self.source {
+            Source::Live => open_directory(Path::new(path)),
+            Source::Captured(tree, _) => tree.directory(Path::new(path)),
         };
-        match fs::canonicalize(dir.join(relative)) {
-            Ok(at) if at.starts_with(dir) => Ok(at),
-            Ok(_) => Err(Read::Unreadable { why: "a link leaves the captured tree".to_owned() }),
-            Err(error) => Err(match refusal(&error) {
-                Read::Absent => self.why_missing(path),
-                refused => refused,
-            }),
+        let entries = opened.and_then(|directory| Ok(Dir::new(directory)?));
+        entries.map_err(|error| self.refusal(path, &error))
+    }
+
+    fn refusal(&self, path: &str, error: &io::Error) -> Read {
+        match refusal(error) {
+            Read::Absent => self.why_missing(path),
+            refused => refused,
         }
     }
 
@@ -269,12 +282,7 @@ fn kernel_log() -> Read {
 }
 
 fn bounded(source: impl io::Read) -> Result<Vec<u8>, Read> {
-    let mut bytes = Vec::new();
-    source.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| refusal(&error))?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(Read::Unreadable { why: format!("larger than {MAX_BYTES} bytes") });
-    }
-    Ok(bytes)
+    read_whole(source, MAX_BYTES).map_err(|error| refusal(&error))
 }
 
 fn refusal(error: &io::Error) -> Read {

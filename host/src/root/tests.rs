@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::testing::Tree;
+use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
@@ -37,6 +38,36 @@ fn never_leaves_the_tree() {
     for path in ["/proc/../proc/a", "proc/a", "", "/../x"] {
         assert_eq!(root.read(path), unreadable("not an absolute path without '..'"), "{path}");
     }
+}
+
+#[test]
+fn a_link_that_is_turned_meanwhile_leads_nowhere_else() {
+    let outside = Tree::of(&[("/knob", "outside")]);
+    let tree = Tree::of(&[("/real/knob", "inside")]);
+    let at = |name: &str| tree.path().join(name);
+    symlink("real", at("within")).unwrap();
+    symlink(outside.path(), at("out")).unwrap();
+    symlink("real", at("turned")).unwrap();
+    let root = tree.root();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let turner = scope.spawn(|| {
+            for target in ["within", "out"].into_iter().cycle() {
+                if done.load(std::sync::atomic::Ordering::Relaxed) {
+                    return;
+                }
+                let _raced = symlink(fs::read_link(at(target)).unwrap(), at("next"));
+                fs::rename(at("next"), at("turned")).unwrap();
+            }
+        });
+        for _ in 0..2_000 {
+            if let Read::Text(text) = root.read("/turned/knob") {
+                assert_eq!(text, "inside");
+            }
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        turner.join().unwrap();
+    });
 }
 
 #[test]

@@ -9,12 +9,14 @@ use crate::settings::KernelSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod files;
 mod loader;
 mod partition;
 mod presets;
 
 use presets::{BootRow, PRESETS};
 
+pub use files::is_setting;
 pub use loader::{BootPlan, BootText, GRUBBY, grub_lines};
 pub use partition::CpuPartition;
 
@@ -148,6 +150,10 @@ impl TuningPlan {
         match &step.change {
             // Where debugfs is not mounted, or a driver is gone, there is nothing to write.
             KnobChange::Write { path, .. } if root.read(path) == Read::Absent => {}
+            // What a journal could not put back is not changed either.
+            KnobChange::Write { path, .. } if !files::is_planned(path) => {
+                debug_assert!(false, "{path} is not in the list of settings");
+            }
             KnobChange::Write { path, value } => {
                 step.from = current(root, path);
                 let same = step.from.as_deref() == Some(value);

@@ -57,7 +57,23 @@ impl BootPlan {
             .or_else(|| entries(plan, root))
             .or_else(|| grub(plan, root))
             .or_else(|| kernel_install(plan, root))
+            .inspect(|plan| {
+                let known = |file: &BootText| Self::is_file(&file.path);
+                debug_assert!(plan.files.iter().all(known), "{:?}", plan.files);
+            })
             .unwrap_or_default()
+    }
+
+    /// Whether a plan may name this file: one of a boot loader that is known, an entry by its name
+    /// in its directory.
+    pub fn is_file(path: &str) -> bool {
+        let is_entry = |directory: &str| {
+            let name = path.strip_prefix(directory).and_then(|rest| rest.strip_prefix('/'));
+            name.is_some_and(|name| name.ends_with(".conf") && !name.contains('/'))
+        };
+        [GRUB, GRUB_DROP_IN].contains(&path)
+            || WHOLE.iter().any(|(whole, _)| path == *whole)
+            || ENTRIES.into_iter().any(is_entry)
     }
 
     /// The program that has to run again once a file of a plan was put back.
@@ -325,6 +341,9 @@ mod tests {
         let first = [("isolcpus=2", Some("isolcpus=1")), ("-idle", Some("idle=poll"))];
         let plan = of(&there, &first);
         assert_eq!(plan.then, Some(&["/usr/sbin/update-grub"][..]));
+        let foreign = ["/etc/shadow", "/etc/default/grub.d/50-mine.cfg", "/etc/default/grub/", ""];
+        let entry = ["/boot/loader/entries/../x.conf", "/boot/loader/entries/a/b.conf"];
+        assert!(foreign.iter().chain(&entry).all(|path| !BootPlan::is_file(path)));
         let drop_in = &plan.files[0];
         assert_eq!(drop_in.path, GRUB_DROP_IN);
         assert_eq!(sourced(&[own, &drop_in.text]), "quiet isolcpus=2\n", "{}", drop_in.text);

@@ -13,6 +13,12 @@ const OTHERS: &str = "punctual.others";
 /// The first kernel with partitions that are isolated; earlier ones have those with load balancing.
 const ISOLATED_SINCE: (u32, u32) = (6, 1);
 
+/// What is written in a group of these names; the empty one is the group itself.
+const IN_GROUP: [&str; 5] =
+    ["", "cpuset.cpus", "cpuset.cpus.partition", "cpuset.mems", "cpuset.sched_load_balance"];
+/// What is written in the group above.
+const ABOVE: [&str; 2] = ["cgroup.subtree_control", "cpuset.sched_load_balance"];
+
 /// The groups, and what is written into them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CpuPartition {
@@ -42,6 +48,8 @@ impl CpuPartition {
         release: Option<(u32, u32)>,
     ) -> Result<Self, String> {
         let mut partition = Self::to_isolate(root, (cpus, others), release)?;
+        let known = |(path, _): &(String, String)| Self::is_below(path, &partition.above);
+        debug_assert!(partition.settings.iter().all(known), "{:?}", partition.settings);
         if cpus.difference(booted).is_empty() {
             // Some kernels (6.12) refuse a partition of such CPUs.
             let needless = ["cpuset.cpus.partition", "cpuset.sched_load_balance"];
@@ -52,6 +60,23 @@ impl CpuPartition {
             });
         }
         Ok(partition)
+    }
+
+    /// Whether a path is one that [`CpuPartition::of`] may name, where the groups are mounted.
+    pub(super) fn has(path: &str, root: &Root) -> bool {
+        let groups = Cgroups::find(root);
+        let mounted = [groups.v2.value(), groups.cpuset_v1.value()];
+        mounted.into_iter().flatten().any(|group| Self::is_below(path, &group.mount))
+    }
+
+    fn is_below(path: &str, above: &str) -> bool {
+        let Some(rest) = path.strip_prefix(above).and_then(|rest| rest.strip_prefix('/')) else {
+            return false;
+        };
+        match rest.split_once('/') {
+            None => ABOVE.contains(&rest),
+            Some((group, inside)) => [GROUP, OTHERS].contains(&group) && IN_GROUP.contains(&inside),
+        }
     }
 
     fn to_isolate(

@@ -58,12 +58,7 @@ impl Root {
     pub fn captured(dir: impl AsRef<Path>) -> Result<Self, RootError> {
         let dir = dir.as_ref();
         let refused = |why| RootError::Directory { dir: dir.to_owned(), why };
-        let tree = TreeDir::open(dir).map_err(|error| {
-            refused(match error.kind() {
-                io::ErrorKind::NotADirectory => "it is a file".to_owned(),
-                _ => words(&error),
-            })
-        })?;
+        let tree = TreeDir::open(dir).map_err(|error| refused(words(&error)))?;
         let source = Source::Captured(tree, None);
         let mut root = Self { source, tree: Some(dir.to_owned()), seen: None };
         let manifest = match root.file(&format!("/{MANIFEST}")) {

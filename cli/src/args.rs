@@ -26,7 +26,7 @@ pub(crate) use sched::{
     IsolateArgs, SchedArgs, SchedCommand, SchedRunArgs, SchedSetArgs, SchedShowArgs,
 };
 pub(crate) use tune::{
-    StateArgs, TuneApplyArgs, TuneCheckArgs, TuneCommand, TuneExperimentArgs, TunePlanArgs,
+    STATE, StateArgs, TuneApplyArgs, TuneCheckArgs, TuneCommand, TuneExperimentArgs, TunePlanArgs,
     TuneScopeArgs, TuneStateArgs, TuneVerifyArgs, WorkloadName,
 };
 

@@ -5,10 +5,13 @@
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::LazyLock;
 
 pub(crate) use punctual_analysis::plain::plain;
 use punctual_core::time::Span;
+
+use crate::args::STATE;
 
 /// Columns of a page, where nothing is narrower.
 const WIDTH: usize = 80;
@@ -94,6 +97,27 @@ pub(crate) fn command(command: &str) -> String {
     let name = plain(name.as_deref().unwrap_or("punctual"));
     let sudo = if std::env::var_os("SUDO_UID").is_some() { "sudo " } else { "" };
     format!("{sudo}{name} {rest}")
+}
+
+/// A command of `punctual tune` about what the journals in `state` have, on a machine or in a
+/// directory that stands for one; as it can be pasted here.
+pub(crate) fn tune(word: &str, tree: Option<&Path>, state: &Path) -> String {
+    let mut line = format!("punctual tune {word}");
+    let option = |name, path: &Path| format!(" {name} {}", quoted(&path.to_string_lossy()));
+    line += &tree.map(|tree| option("--root", tree)).unwrap_or_default();
+    if state != Path::new(STATE) {
+        line += &option("--state", state);
+    }
+    plain(&command(&line))
+}
+
+/// A word for a shell: in single quotes, unless it needs none.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// Whether a browser can be opened here.
@@ -248,6 +272,24 @@ pub(crate) fn wrap(text: &str, indent: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_for_a_shell_are_quoted_where_they_need_it() {
+        assert_eq!(quoted("0-3,5"), "0-3,5");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("$(x)'"), "'$(x)'\\'''");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn a_command_names_the_state_that_it_is_about() {
+        let at = |tree: Option<&str>, state: &str| {
+            let words = tune("revert", tree.map(Path::new), Path::new(state));
+            words.split_once(" tune ").expect("the command").1.to_owned()
+        };
+        assert_eq!(at(None, STATE), "revert");
+        assert_eq!(at(Some("a b"), "/s"), "revert --root 'a b' --state /s");
+    }
 
     #[test]
     fn numbers_are_grouped_and_carry_their_unit() {

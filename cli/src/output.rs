@@ -11,8 +11,10 @@ mod journal;
 mod messages;
 mod opened;
 mod pending;
+mod settings_lock;
 #[cfg(test)]
 mod testing;
+mod tree;
 mod trust;
 mod walk;
 
@@ -28,6 +30,8 @@ pub(crate) use journal::{JournalFile, JournalName};
 pub(crate) use messages::{line, message, page, spaced};
 pub(crate) use opened::Opened;
 pub(crate) use punctual::drain::GrowingFile;
+pub(crate) use settings_lock::SettingsLock;
+pub(crate) use tree::TreeFiles;
 pub(crate) use trust::Trust;
 
 /// Where the JSON goes, opened.

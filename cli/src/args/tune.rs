@@ -58,11 +58,14 @@ pub(crate) enum TuneCommand {
     Status(TuneStateArgs),
 }
 
+/// Where journals are, unless another directory is named.
+pub(crate) const STATE: &str = "/var/lib/punctual";
+
 /// Where the journal of applied settings is.
 #[derive(Debug, Args)]
 pub(crate) struct StateArgs {
     /// The directory of the journal
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/punctual")]
+    #[arg(long, value_name = "DIR", default_value = STATE)]
     pub(crate) state: PathBuf,
 }
 

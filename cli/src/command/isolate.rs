@@ -23,7 +23,8 @@ use punctual_os::{pidfd, signal};
 use super::tune::{Machine, apply, boot_of, revert};
 use crate::args::{IsolateArgs, RootArgs, TuneScopeArgs};
 use crate::exit::Exit;
-use crate::output::{self, JournalFile, JournalName};
+use crate::format;
+use crate::output::{self, JournalFile, JournalName, SettingsLock};
 
 /// How often a signal that is to be passed on is looked for, ns.
 const LOOK_NS: u64 = 50_000_000;
@@ -33,12 +34,14 @@ pub(crate) fn run(args: &IsolateArgs) -> Result<Exit> {
     signal::catch_stop().map_err(|errno| std::io::Error::from_raw_os_error(errno.0))?;
     // Whatever is requested, what was changed is put back.
     let _hold = signal::Hold::begin();
-    let mut journal = JournalFile::lock(&args.state.state, JournalName::ISOLATION)?;
+    let boot = boot_of(&super::root(None)?)?;
+    let mut settings = SettingsLock::take(None, &boot, "isolate")?;
+    let mut journal = JournalFile::begin(&mut settings, &args.state.state, JournalName::ISOLATION)?;
     let scope =
         TuneScopeArgs { cpus: Some(args.cpus.clone()), workload: None, root: RootArgs::default() };
-    let boot = boot_of(&super::root(None)?);
+    let shown = || format::tune("status", None, &args.state.state);
     if put_back(&mut journal, &boot)? > 0 {
-        bail!("what an earlier 'punctual isolate' left cannot be put back: punctual tune status");
+        bail!("what an earlier 'punctual isolate' left cannot be put back: {}", shown());
     }
     let machine = Machine::read(&scope)?;
     machine.leaves_cpus(&scope)?;
@@ -64,7 +67,7 @@ pub(crate) fn run(args: &IsolateArgs) -> Result<Exit> {
     let left = put_back(&mut journal, &boot)?;
     let status = ended?;
     if left > 0 {
-        bail!("{left} settings are not as before: punctual tune status");
+        bail!("{left} settings are not as before: {}", shown());
     }
     Ok(Exit::Status(code(status)))
 }

@@ -25,7 +25,8 @@ use punctual_os::signal;
 
 use super::isolate::put_back;
 use super::tune::{apply, boot_of};
-use crate::output::{JournalFile, JournalName};
+use crate::format;
+use crate::output::{JournalFile, JournalName, SettingsLock};
 
 /// The word that selects that process.
 pub(crate) const WORD: &str = "__unthrottle";
@@ -34,6 +35,9 @@ const READY: &str = "off";
 const RESTORED: &str = "restored";
 /// Its priority: above every thread of the experiment.
 const PRIORITY: u8 = 99;
+
+/// Whom it works for.
+const COMMAND: &str = "measure saturation";
 
 /// Throttling, for all CPUs; and what runs ordinary threads of a CPU where it is off.
 const THROTTLING: &str = "/proc/sys/kernel/sched_rt_runtime_us";
@@ -95,8 +99,10 @@ impl Drop for Unthrottled {
 
 /// The process is gone without a word.
 fn killed(state: &Path) -> Result<()> {
-    let mut journal = JournalFile::lock(state, JournalName::THROTTLING)?;
-    let left = put_back(&mut journal, &boot_of(&super::root(None)?))?;
+    let boot = boot_of(&super::root(None)?)?;
+    let settings = SettingsLock::take(None, &boot, COMMAND)?;
+    let mut journal = JournalFile::lock(&settings, state, JournalName::THROTTLING)?;
+    let left = put_back(&mut journal, &boot)?;
     bail!("the process that puts throttling back was killed; {left} settings are not as before")
 }
 
@@ -128,17 +134,19 @@ fn held(words: &[String]) -> Result<()> {
     if session.policy() != SchedPolicy::Fifo(PRIORITY) {
         bail!("the process that puts it back needs SCHED_FIFO {PRIORITY}, which is not permitted");
     }
-    let mut journal = JournalFile::lock(&state, JournalName::THROTTLING)?;
-    let boot = boot_of(&super::root(None)?);
+    let boot = boot_of(&super::root(None)?)?;
+    let mut settings = SettingsLock::take(None, &boot, COMMAND)?;
+    let mut journal = JournalFile::begin(&mut settings, &state, JournalName::THROTTLING)?;
+    let status = format::tune("status", None, &state);
     if put_back(&mut journal, &boot)? > 0 {
-        bail!("what an earlier run left cannot be put back: punctual tune status");
+        bail!("what an earlier run left cannot be put back: {status}");
     }
     let off = switch_off(cpu, &mut journal, &boot);
     let late = off.is_ok() && say(READY).is_ok() && wait(limit);
     let left = put_back(&mut journal, &boot)?;
     off?;
     if left > 0 {
-        bail!("{left} settings are not as before: punctual tune status");
+        bail!("{left} settings are not as before: {status}");
     }
     if late {
         bail!("it was put back after {} s, before the measurement ended", limit.as_secs());

@@ -12,12 +12,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
-use rustix::fs::{fstat, fsync, mkdirat, openat, statat, unlinkat};
+use punctual_host::root::TreeDir;
+use punctual_os::process;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{fchmod, fstat, fsync, mkdirat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::trust::Trust;
-use super::walk::{self, DIRECTORY};
+use super::walk::{self, DIRECTORY, Reached};
+
+/// Permissions of a file that is its owner's alone.
+const OWNERS: Mode = Mode::from_raw_mode(0o600);
 
 /// Permissions of a directory that is made, before the umask: who may write into it decides what
 /// every name in it leads to.
@@ -31,6 +36,8 @@ pub(super) const FILE_MODE: Mode = Mode::from_raw_mode(0o664);
 pub(crate) struct Dir {
     at: Arc<OwnedFd>,
     path: PathBuf,
+    /// Whether `--trust-directory` names it, or one that it is below.
+    below_named: bool,
 }
 
 impl AsFd for Dir {
@@ -46,23 +53,59 @@ impl Dir {
     /// In one line, what is missing, or that another user can change it.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let opened = walk::directory(path, false, Trust::of_process());
-        Ok(Self::of(opened.with_context(|| format!("cannot open {}", path.display()))?, path))
+        Ok(Self::reached(opened.with_context(|| format!("cannot open {}", path.display()))?, path))
     }
 
     /// As `open`; what is missing of it is made.
     pub(crate) fn make(path: &Path) -> Result<Self> {
         let made = walk::directory(path, true, Trust::of_process());
-        Ok(Self::of(made.with_context(|| format!("cannot make {}", path.display()))?, path))
+        Ok(Self::reached(made.with_context(|| format!("cannot make {}", path.display()))?, path))
+    }
+
+    fn reached(reached: Reached, path: &Path) -> Self {
+        let Reached { at, below_named } = reached;
+        Self { at: Arc::new(at), path: path.to_owned(), below_named }
     }
 
     /// The directory of a file that the user named, whoever owns it.
     pub(super) fn of_named(path: &Path) -> io::Result<Self> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        Ok(Self::of(openat(CWD, path, DIRECTORY, Mode::empty())?, path))
+        let at = openat(CWD, path, DIRECTORY, Mode::empty())?;
+        Ok(Self { at: Arc::new(at), path: path.to_owned(), below_named: false })
     }
 
-    fn of(at: OwnedFd, path: &Path) -> Self {
-        Self { at: Arc::new(at), path: path.to_owned() }
+    /// The directory `path` beneath this one, which no link leaves; a leading `/` is this one.
+    ///
+    /// # Errors
+    /// As the kernel gives them.
+    pub(super) fn beneath(&self, path: &Path) -> io::Result<Self> {
+        let tree = TreeDir::from(self.at.try_clone()?);
+        let path = path.strip_prefix("/").unwrap_or(path);
+        let (at, path) = (Arc::new(tree.directory(path)?), self.path.join(path));
+        Ok(Self { at, path, below_named: self.below_named })
+    }
+
+    /// Refuses a directory that another user can change.
+    ///
+    /// # Errors
+    /// In one line, with the way out.
+    pub(super) fn refuse_distrusted(&self) -> io::Result<()> {
+        let why = Trust::of_process().distrusted(&fstat(self)?, &self.path);
+        self.refuse(why)
+    }
+
+    /// As `refuse_distrusted`, and where its group can write to it: for journals, which are obeyed.
+    pub(super) fn refuse_shared(&self) -> io::Result<()> {
+        self.refuse_distrusted()?;
+        self.refuse(Trust::of_process().distrusted_group(&fstat(self)?, &self.path))
+    }
+
+    fn refuse(&self, why: Option<String>) -> io::Result<()> {
+        let Some(why) = why.filter(|_| !self.below_named) else { return Ok(()) };
+        let path = self.path.display();
+        Err(io::Error::other(format!(
+            "{why}: as root, punctual writes there only with --trust-directory {path}"
+        )))
     }
 
     /// Its name, as it was given.
@@ -90,7 +133,8 @@ impl Dir {
     fn below(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
         let name = name.as_ref();
         let at = openat(self, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
-        Ok(Self::of(at, &self.path.join(name)))
+        let below_named = self.below_named;
+        Ok(Self { at: Arc::new(at), path: self.path.join(name), below_named })
     }
 
     /// Writes `bytes` as the new file `path` below it, in directories that are made if need be: for
@@ -104,14 +148,25 @@ impl Dir {
         File::from(file).write_all(bytes)
     }
 
-    /// The regular file `name`, for reading and writing; made empty where it is not there.
+    /// The regular file `name`, for reading, writing and locking; made empty where it is not there.
+    ///
+    /// Only its owner can open it, so that nobody else can lock it.
     ///
     /// # Errors
     /// Where it is a link, or has another name elsewhere.
-    pub(crate) fn shared(&self, name: &str) -> Result<File> {
+    pub(crate) fn private(&self, name: &str) -> Result<File> {
+        self.checked(name, |_| Ok(()))
+    }
+
+    /// As `private`; `check` looks at it before its permissions are narrowed.
+    pub(super) fn checked(
+        &self,
+        name: &str,
+        check: impl FnOnce(&Stat) -> Result<()>,
+    ) -> Result<File> {
         let shown = self.path.join(name);
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = openat(self, name, flags | OFlags::CLOEXEC, FILE_MODE);
+        let file = openat(self, name, flags | OFlags::CLOEXEC, OWNERS);
         let file = match file {
             Err(Errno::LOOP) => bail!("cannot write {}: it is a symbolic link", shown.display()),
             other => other.map_err(io::Error::from),
@@ -120,6 +175,12 @@ impl Dir {
         let stat = fstat(&file).map_err(io::Error::from)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink != 1 {
             bail!("cannot write {}: not a regular file with one link", shown.display());
+        }
+        check(&stat).with_context(|| format!("cannot use {}", shown.display()))?;
+        if stat.st_mode & 0o777 != OWNERS.as_raw_mode() && stat.st_uid == process::euid() {
+            // One of an earlier version, or of a strange umask. Some file systems have no
+            // permissions of their own.
+            let _as_it_is = fchmod(&file, OWNERS);
         }
         Ok(file.into())
     }
@@ -191,12 +252,16 @@ mod tests {
         let there = dir.dir();
         there.replace("replaced", "ours").expect("writable");
         assert_eq!(fs::read_to_string(dir.path("replaced")).expect("there"), "ours");
-        assert!(there.shared("lock").is_err_and(|why| why.to_string().contains("symbolic link")));
+        fs::write(dir.path("older"), "").expect("writable");
+        there.private("older").expect("ours");
+        let older = fs::metadata(dir.path("older")).expect("there");
+        assert_eq!(std::os::unix::fs::MetadataExt::mode(&older) & 0o777, 0o600);
+        assert!(there.private("lock").is_err_and(|why| why.to_string().contains("symbolic link")));
         assert!(there.read("read").is_err());
         assert!(there.create("new", b"x").is_err() && there.create("below/x", b"x").is_err());
         assert!(there.create("../x", b"x").is_err() && there.create("a/../../x", b"x").is_err());
         fs::hard_link(&victim, dir.path("hard")).expect("one file system");
-        assert!(there.shared("hard").is_err_and(|why| why.to_string().contains("one link")));
+        assert!(there.private("hard").is_err_and(|why| why.to_string().contains("one link")));
         there.replace("hard", "ours").expect("writable");
         assert_eq!(fs::read_to_string(&victim).expect("there"), "precious");
         assert_eq!(elsewhere.names(), ["victim"]);

@@ -64,6 +64,20 @@ impl Trust {
         })
     }
 
+    /// Why the journals in a directory are not trusted: users of its group can put others in their
+    /// place.
+    pub(super) fn distrusted_group(&self, dir: &Stat, shown: &Path) -> Option<String> {
+        let mode = dir.st_mode & 0o7777;
+        (self.owners.is_some() && mode & 0o1020 == 0o0020).then(|| {
+            format!(
+                "the group {} can write to the directory {} (mode {mode:04o}): chmod g-w {}",
+                dir.st_gid,
+                shown.display(),
+                shown.display()
+            )
+        })
+    }
+
     /// Why a link is not trusted: another user can point it elsewhere.
     pub(super) fn distrusted_link(&self, link: &Stat, shown: &Path) -> Option<String> {
         self.foreign_owner(link, &format!("the symbolic link {}", shown.display()))

@@ -39,8 +39,15 @@ struct Walk<'t> {
     distrusted: Option<String>,
 }
 
+/// A directory that was reached.
+pub(super) struct Reached {
+    pub(super) at: OwnedFd,
+    /// Whether `--trust-directory` names it, or one that it is below.
+    pub(super) below_named: bool,
+}
+
 /// Opens the directory at `path`; with `make`, creates what is missing of it.
-pub(super) fn directory(path: &Path, make: bool, trust: &Trust) -> Result<OwnedFd> {
+pub(super) fn directory(path: &Path, make: bool, trust: &Trust) -> Result<Reached> {
     let mut parts = parts(path);
     let mut walk = Walk::start(path, path, trust)?;
     let mut links = 0;
@@ -75,7 +82,7 @@ pub(super) fn directory(path: &Path, make: bool, trust: &Trust) -> Result<OwnedF
         parts = self::parts(&target).into_iter().chain(rest).collect();
     }
     walk.refuse_distrusted()?;
-    Ok(walk.at)
+    Ok(Reached { at: walk.at, below_named: walk.below_named })
 }
 
 /// The parts of `path` after its root or the current directory.
@@ -188,7 +195,7 @@ mod tests {
         symlink("b/c", dir.path("a/relative")).expect("free");
         symlink(dir.path("a"), dir.path("absolute")).expect("free");
         for way in ["a/b/c", "a/./b//c", "a/relative", "absolute/relative", "absolute/../a/b/c/"] {
-            let at = directory(&dir.path(way), false, &all).expect("there");
+            let at = directory(&dir.path(way), false, &all).expect("there").at;
             let (here, there) =
                 (fstat(at).expect("open"), fs::metadata(dir.path(way)).expect("there"));
             assert_eq!((here.st_dev, here.st_ino), (there.dev(), there.ino()), "{way}");

@@ -29,6 +29,9 @@ pub(crate) struct TrialsBody {
     pub(crate) together: Option<RateRatio>,
     /// The settings that stay applied.
     pub(crate) kept: Vec<String>,
+    /// The directory of the journals; empty in results of earlier versions.
+    #[serde(default)]
+    pub(crate) state: String,
 }
 
 /// One setting.

@@ -9,7 +9,7 @@ use punctual_testkit::skip;
 use crate::support::{Dir, refused, run, settings_of_this_machine, stderr, stdout};
 
 /// The files of a directory with their bytes.
-fn files(under: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn files(under: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(under).expect("a directory").flatten() {
         let path = entry.path();
@@ -35,14 +35,14 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// A directory that stands for a machine of the fixtures, the laptop, and one for the journal.
-struct Laptop {
+pub(crate) struct Laptop {
     _dir: Dir,
-    root: String,
-    state: String,
+    pub(crate) root: String,
+    pub(crate) state: String,
 }
 
 impl Laptop {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         Self::of(name, "laptop-intel-pstate")
     }
 
@@ -55,20 +55,20 @@ impl Laptop {
         Self { _dir: dir, root: root.display().to_string(), state }
     }
 
-    fn tune(&self, command: &str) -> std::process::Output {
+    pub(crate) fn tune(&self, command: &str) -> std::process::Output {
         run(["tune", command, "--root", &self.root, "--state", &self.state])
     }
 
-    fn text(&self, path: &str) -> String {
+    pub(crate) fn text(&self, path: &str) -> String {
         fs::read_to_string(Path::new(&self.root).join(path)).expect("readable")
     }
 
-    fn write(&self, path: &str, text: &str) {
+    pub(crate) fn write(&self, path: &str, text: &str) {
         fs::write(Path::new(&self.root).join(path), text).expect("writable");
     }
 }
 
-const SWAPPINESS: &str = "proc/sys/vm/swappiness";
+pub(crate) const SWAPPINESS: &str = "proc/sys/vm/swappiness";
 const HUGE_PAGES: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 
 #[test]
@@ -82,6 +82,8 @@ fn what_was_applied_is_shown_verified_and_put_back_exactly() {
     assert_eq!(laptop.text(HUGE_PAGES), "madvise\n");
     let page = stdout(&applied);
     assert!(page.contains("swappiness: 10\n") && page.contains("not applied: "), "{page}");
+    let undo = format!("tune revert --root {} --state {}\n", laptop.root, laptop.state);
+    assert!(page.contains(&undo), "{page}");
     let status = stdout(&laptop.tune("status"));
     assert!(status.contains("/proc/sys/vm/swappiness: 60 -> 10\n"), "{status}");
     // Its command line has parameters that do nothing: that is not in effect.
@@ -201,10 +203,10 @@ fn a_setting_of_this_machine_is_changed_and_put_back() {
     assert_eq!(reverted, Some(0), "{after}");
 }
 
-const DROP_IN: &str = "etc/default/grub.d/90-punctual.cfg";
+pub(crate) const DROP_IN: &str = "etc/default/grub.d/90-punctual.cfg";
 
 /// A machine with GRUB as Debian has it.
-fn with_grub(name: &str) -> Laptop {
+pub(crate) fn with_grub(name: &str) -> Laptop {
     let machine = Laptop::of(name, "smt-desktop-8cpu");
     for directory in ["etc/default/grub.d", "usr/sbin"] {
         fs::create_dir_all(Path::new(&machine.root).join(directory)).expect("writable");
@@ -213,7 +215,7 @@ fn with_grub(name: &str) -> Laptop {
     machine
 }
 
-fn apply_boot(machine: &Laptop) -> std::process::Output {
+pub(crate) fn apply_boot(machine: &Laptop) -> std::process::Output {
     let to = ["--cpus", "3,7", "--for", "servo", "--boot"];
     run(["tune", "apply", "--root", &machine.root, "--state", &machine.state].into_iter().chain(to))
 }

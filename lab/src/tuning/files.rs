@@ -1,8 +1,10 @@
-//! Where settings are: this machine, or a directory that stands for one.
+//! Where settings are: this machine, or what stands for one.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use punctual_host::root::{open_regular, read_text};
 
 use super::group;
 use super::text::{active, says};
@@ -48,66 +50,53 @@ pub trait KnobFiles {
     }
 }
 
-/// The settings of this machine, or of the directory that stands for a machine.
-#[derive(Debug)]
-pub struct MachineFiles {
-    tree: Option<PathBuf>,
+impl<T: KnobFiles + ?Sized> KnobFiles for Box<T> {
+    fn read(&self, path: &str) -> io::Result<String> {
+        (**self).read(path)
+    }
+
+    fn write(&mut self, path: &str, value: &str) -> io::Result<()> {
+        (**self).write(path, value)
+    }
+
+    fn restore(&mut self, path: &str, text: &str) -> io::Result<()> {
+        (**self).restore(path, text)
+    }
+
+    fn says(&self, path: &str, text: &str, value: &str) -> bool {
+        (**self).says(path, text, value)
+    }
 }
 
+/// The settings of this machine.
+#[derive(Debug)]
+pub struct MachineFiles;
+
 impl MachineFiles {
-    /// This machine's.
+    /// Those that the kernel shows now.
     pub fn live() -> Self {
-        Self { tree: None }
+        Self
     }
+}
 
-    /// Those of a directory, where files are plain: they hold what is written.
-    pub fn below(tree: &Path) -> Self {
-        Self { tree: Some(tree.to_owned()) }
-    }
-
-    /// Where a setting is; a path that would leave the directory is none.
-    fn place(&self, path: &str) -> io::Result<PathBuf> {
-        let Some(tree) = &self.tree else { return Ok(PathBuf::from(path)) };
-        let tree = fs::canonicalize(tree)?;
-        let place = tree.join(path.trim_start_matches('/'));
-        let place = match place.file_name() {
-            // It may have to be made first.
-            Some(name) if group::is_group(path) => {
-                fs::canonicalize(place.parent().unwrap_or(&tree))?.join(name)
-            }
-            _ => fs::canonicalize(place)?,
-        };
-        match place.starts_with(&tree) {
-            true => Ok(place),
-            false => Err(io::Error::other("a link leaves the directory")),
-        }
-    }
-
-    fn put(&self, path: &str, text: &str) -> io::Result<()> {
-        // Never created: a setting that is not there cannot be set.
-        let truncate = self.tree.is_some();
-        let mut file = OpenOptions::new().write(true).truncate(truncate).open(self.place(path)?)?;
-        file.write_all(text.as_bytes())
-    }
+/// Writes in one call, and never creates: a setting that is not there cannot be set.
+fn put(path: &str, text: &str) -> io::Result<()> {
+    OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
 }
 
 impl KnobFiles for MachineFiles {
     fn read(&self, path: &str) -> io::Result<String> {
         if group::is_group(path) {
-            return self.place(path).map(|place| group::read(&place));
+            return Ok(group::read(Path::new(path)));
         }
-        let mut text = String::new();
-        File::open(self.place(path)?)?.take(TEXT_MAX).read_to_string(&mut text)?;
-        Ok(text)
+        read_text(open_regular(Path::new(path))?, TEXT_MAX)
     }
 
     fn write(&mut self, path: &str, value: &str) -> io::Result<()> {
         if group::is_group(path) {
-            return group::write(&self.place(path)?, value);
+            return group::write(Path::new(path), value);
         }
-        // The kernel shows a value with a line end; a plain file keeps what it gets.
-        let line = if self.tree.is_some() { format!("{value}\n") } else { value.to_owned() };
-        self.put(path, &line)
+        put(path, value)
     }
 
     fn restore(&mut self, path: &str, text: &str) -> io::Result<()> {
@@ -115,13 +104,12 @@ impl KnobFiles for MachineFiles {
             return self.write(path, text);
         }
         if path.ends_with(CONTROLLERS) {
-            return removed(&self.read(path)?, text).try_for_each(|word| self.put(path, &word));
+            return removed(&self.read(path)?, text).try_for_each(|word| put(path, &word));
         }
-        match self.tree {
-            Some(_) => self.put(path, text),
+        match active(text) {
             // write(2) without bytes would change nothing.
-            None if active(text).is_empty() => self.put(path, "\n"),
-            None => self.put(path, active(text)),
+            "" => put(path, "\n"),
+            word => put(path, word),
         }
     }
 }

@@ -8,7 +8,7 @@ use punctual_lab::response::SourceName;
 use punctual_lab::saturation::SaturationExperiment;
 
 use super::response::another_cpu;
-use crate::args::PolicyName;
+use crate::args::{PolicyName, STATE};
 use crate::command;
 use crate::command::unthrottled::Unthrottled;
 use crate::exit::Exit;
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     #[arg(long)]
     unsafe_no_throttle: bool,
     /// The directory of the journal of --unsafe-no-throttle, which 'punctual tune revert' reads
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/punctual")]
+    #[arg(long, value_name = "DIR", default_value = STATE)]
     state: PathBuf,
     /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
     #[arg(long, value_name = "FILE|-")]

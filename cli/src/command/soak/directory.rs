@@ -165,7 +165,7 @@ fn held(lock: &File) -> Result<bool, Errno> {
 }
 
 fn take_lock(dir: &Dir) -> Result<File> {
-    let mut lock = dir.shared(LOCK)?;
+    let mut lock = dir.private(LOCK)?;
     match held(&lock) {
         Ok(true) => {}
         Ok(false) => {
@@ -207,6 +207,9 @@ mod tests {
             held.save(&campaign).expect("writable");
         }
         assert!(Directory::take(&path, true).is_err(), "it is taken");
+        // Nobody else can take it.
+        let lock = fs::metadata(path.join(LOCK)).expect("there");
+        assert_eq!(std::os::unix::fs::MetadataExt::mode(&lock) & 0o777, 0o600);
         let began = |path: &Path| read(path).expect("readable").map(|f| f.campaign.began_unix_s);
         assert_eq!(began(&path), Some(5));
         let newest = path.join(STATES[0]);

@@ -10,11 +10,14 @@ use super::{Machine, boot, boot_of, files_of, show};
 use crate::args::TuneApplyArgs;
 use crate::exit::Exit;
 use crate::format;
-use crate::output::{JournalFile, JournalName};
+use crate::output::{JournalFile, JournalName, SettingsLock};
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &TuneApplyArgs) -> Result<Exit> {
-    let mut journal = JournalFile::lock(&args.state.state, JournalName::SETTINGS)?;
+    let (tree, state) = (args.scope.root.root.as_deref(), &args.state.state);
+    let boot = boot_of(&super::super::root(tree)?)?;
+    let mut settings = SettingsLock::take(tree, &boot, "tune apply")?;
+    let mut journal = JournalFile::begin(&mut settings, state, JournalName::SETTINGS)?;
     let machine = Machine::read(&args.scope)?;
     machine.leaves_cpus(&args.scope)?;
     let plan = machine.plan(&args.only)?;
@@ -28,7 +31,7 @@ pub(crate) fn run(args: &TuneApplyArgs) -> Result<Exit> {
         plan.writes().map(|(_, path, value)| WantedValue::new(path, value)).collect();
     let mut files = files_of(&args.scope.root);
     let (mut changed, mut failed) = (0, 0);
-    let done = tuning::apply(&wanted, &mut files, &mut journal, &boot_of(&machine.root), |step| {
+    let done = tuning::apply(&wanted, &mut files, &mut journal, &boot, |step| {
         match step.outcome {
             StepOutcome::Applied => changed += 1,
             StepOutcome::Already => {}
@@ -36,11 +39,11 @@ pub(crate) fn run(args: &TuneApplyArgs) -> Result<Exit> {
         }
         show(words(&step));
     });
-    let undo = format::command("punctual tune revert");
+    let undo = format::tune("revert", tree, state);
     show(format!("{changed} settings changed, {failed} refused; to undo: {undo}"));
     done?;
     if args.boot {
-        failed += boot::apply(&machine, &plan, &args.scope.root, &args.state)?.failed;
+        failed += boot::apply(&machine, &plan, &args.scope.root, (&settings, &args.state))?.failed;
     }
     let rest = [
         (!args.boot && !plan.boot.is_empty()).then_some("boot parameters (--boot)"),

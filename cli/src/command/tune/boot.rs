@@ -6,19 +6,20 @@
 
 use std::process::{Command, Stdio};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use punctual_host::Root;
 use punctual_host::cmdline::CommandLine;
 use punctual_host::plan::{BootPlan, GRUBBY, TuningPlan};
 use punctual_host::settings::kernel_words;
 use punctual_lab::tuning::{
-    self, JournalEntry, KnobFiles as _, RevertOutcome, StepOutcome, TuningJournal, WantedValue,
+    self, JournalEntry, KnobFiles as _, RevertOutcome, StepOutcome, TuningJournal,
+    TuningStore as _, WantedValue,
 };
 
 use super::{Machine, show};
 use crate::args::{RootArgs, StateArgs};
 use crate::format;
-use crate::output::{BootFiles, JournalFile, JournalName};
+use crate::output::{BootFiles, JournalFile, JournalName, SettingsLock};
 
 /// What became of all files.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,7 +33,7 @@ pub(super) fn apply(
     machine: &Machine,
     plan: &TuningPlan,
     args: &RootArgs,
-    state: &StateArgs,
+    (settings, state): (&SettingsLock, &StateArgs),
 ) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     if plan.boot.is_empty() {
@@ -50,7 +51,7 @@ pub(super) fn apply(
         .map(|file| WantedValue { path: file.path, value: file.text })
         .collect();
     let mut files = BootFiles::of(args.root.as_deref());
-    let mut journal = JournalFile::lock(&state.state, JournalName::BOOT)?;
+    let mut journal = JournalFile::lock(settings, &state.state, JournalName::BOOT)?;
     tuning::apply(&wanted, &mut files, &mut journal, BootFiles::KEPT, |step| {
         let path = &step.wanted.path;
         let parameters = parameters(path, &step.wanted.value);
@@ -73,7 +74,8 @@ pub(super) fn apply(
         show(line);
     })?;
     if outcome.failed == 0 {
-        let ran = boot.then.is_none_or(|program| run(program, args));
+        let again = "the same command runs it again";
+        let ran = boot.then.is_none_or(|program| run(program, args, again));
         outcome.failed += u32::from(!ran);
         let verify = format::command("punctual tune verify");
         show(format!("{}: takes effect at the next boot; after it: {verify}", boot.loader));
@@ -81,13 +83,18 @@ pub(super) fn apply(
     Ok(outcome)
 }
 
-/// Puts the files back, and runs the boot loader's program for them.
-pub(super) fn revert(root: &Root, args: &RootArgs, state: &StateArgs) -> Result<Outcome> {
+/// Puts the files back, and runs the boot loader's program for them. Only then the journal is
+/// emptied: where anything ends this before, the next one runs the program again.
+pub(super) fn revert(
+    root: &Root,
+    args: &RootArgs,
+    (settings, state): (&SettingsLock, &StateArgs),
+) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let mut programs = Vec::new();
-    let mut journal = JournalFile::lock(&state.state, JournalName::BOOT)?;
+    let mut journal = JournalFile::lock(settings, &state.state, JournalName::BOOT)?;
     let mut files = BootFiles::of(args.root.as_deref());
-    tuning::revert(&mut files, &mut journal, BootFiles::KEPT, |step| {
+    let open = tuning::put_back(&mut files, &mut journal, BootFiles::KEPT, |step| {
         let path = &step.entry.path;
         let line = match &step.outcome {
             RevertOutcome::Restored | RevertOutcome::AsBefore => {
@@ -111,9 +118,12 @@ pub(super) fn revert(root: &Root, args: &RootArgs, state: &StateArgs) -> Result<
         outcome.failed +=
             u32::from(!matches!(step.outcome, RevertOutcome::Restored | RevertOutcome::AsBefore));
     })?;
-    for program in programs {
-        outcome.failed += u32::from(!run(program, args));
+    let again = "the same command runs it again";
+    let failed = programs.into_iter().filter(|program| !run(program, args, again)).count();
+    if failed == 0 && !open {
+        journal.clear().context("cannot empty the journal")?;
     }
+    outcome.failed += u32::try_from(failed).unwrap_or(u32::MAX);
     Ok(outcome)
 }
 
@@ -169,8 +179,8 @@ fn by_hand(plan: &TuningPlan, loader: &str) -> String {
     )
 }
 
-/// Runs the boot loader's program; whether it succeeded.
-fn run(program: &[&str], args: &RootArgs) -> bool {
+/// Runs the boot loader's program; whether it succeeded. `again` says what runs it again.
+fn run(program: &[&str], args: &RootArgs, again: &str) -> bool {
     let [command, rest @ ..] = program else { return true };
     if args.root.is_some() {
         show(format!("then, on that machine: {}", program.join(" ")));
@@ -189,7 +199,7 @@ fn run(program: &[&str], args: &RootArgs) -> bool {
     let line = program.join(" ");
     match failed {
         None => show(format!("ran {line}")),
-        Some(ref why) => show(format!("{line} failed: {why}; run it again by hand")),
+        Some(ref why) => show(format!("{line} failed: {why}; {again}")),
     }
     failed.is_none()
 }

@@ -10,7 +10,7 @@ use punctual_lab::tuning::{self, MachineFiles, WantedValue};
 use super::experiment::revert;
 use super::{Machine, boot_of};
 use crate::args::{RootArgs, StateArgs, TuneScopeArgs, WorkloadName};
-use crate::output::{JournalFile, JournalName};
+use crate::output::{JournalFile, JournalName, SettingsLock};
 
 /// The settings of each condition, applied for its blocks.
 pub(crate) struct Changes<'a> {
@@ -56,6 +56,7 @@ pub(crate) struct PlannedSettings {
     writes: Vec<WantedValue>,
     journal: JournalFile,
     boot: String,
+    _settings: SettingsLock,
 }
 
 impl PlannedSettings {
@@ -73,10 +74,11 @@ impl PlannedSettings {
         machine.leaves_cpus(&scope)?;
         let plan = machine.plan(&[])?;
         let writes = plan.writes().map(|(_, path, value)| WantedValue::new(path, value)).collect();
-        let mut journal = JournalFile::lock(&state.state, JournalName::EXPERIMENT)?;
-        let boot = boot_of(&machine.root);
+        let boot = boot_of(&machine.root)?;
+        let mut settings = SettingsLock::take(None, &boot, "reproduce")?;
+        let mut journal = JournalFile::begin(&mut settings, &state.state, JournalName::EXPERIMENT)?;
         revert(&mut journal, &boot)?;
-        Ok(Self { writes, journal, boot })
+        Ok(Self { writes, journal, boot, _settings: settings })
     }
 
     /// The paths that are written.

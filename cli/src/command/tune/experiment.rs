@@ -22,7 +22,7 @@ use crate::command::measure::{LoopChoices, PlannedLoops};
 use crate::exit::Exit;
 use crate::experiment::{self, PRIORITY};
 use crate::format;
-use crate::output::{JournalFile, JournalName, Json};
+use crate::output::{JournalFile, JournalName, Json, SettingsLock};
 use crate::parse::{self, Phase};
 use crate::report::trials::{TrialVerdict, TrialsBody, TriedSetting};
 use crate::report::{Body, Envelope, Report};
@@ -41,8 +41,9 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
     machine.leaves_cpus(&args.scope)?;
     let mut settings = settings(&machine.plan(&args.only)?);
     let json = Json::open(args.json.as_deref())?;
-    let mut journal = JournalFile::lock(&args.state.state, JournalName::EXPERIMENT)?;
-    let boot = boot_of(&machine.root);
+    let (state, boot) = (&args.state.state, boot_of(&machine.root)?);
+    let mut lock = SettingsLock::take(None, &boot, NAME)?;
+    let mut journal = JournalFile::begin(&mut lock, state, JournalName::EXPERIMENT)?;
     // Before anything is applied, if only for a moment: then it is put back, whatever comes.
     signal::catch_stop().context("cannot catch SIGINT")?;
     revert(&mut journal, &boot)?;
@@ -70,7 +71,7 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
     let trials = trials?;
     let kept: Vec<usize> = trials.kept().into_iter().map(|at| tried[at]).collect();
     if !args.dry_run {
-        keep(&kept, &settings, args, &boot)?;
+        keep(&kept, &settings, args, (&mut lock, &boot))?;
     }
     let mut body = body(args, &machine, (&settings, &tried), &trials);
     if !args.dry_run {
@@ -179,17 +180,23 @@ pub(super) fn revert(journal: &mut JournalFile, boot: &str) -> Result<()> {
         }
     })?;
     if !left.is_empty() {
-        bail!("not put back: {}; punctual tune revert tries again", left.join("; "));
+        let left = left.join("; ");
+        bail!("not put back: {left}; punctual tune revert, with the same --state, tries again");
     }
     Ok(())
 }
 
 /// Applies what helps, for `tune revert` to put back.
-fn keep(kept: &[usize], settings: &[Setting], args: &TuneExperimentArgs, boot: &str) -> Result<()> {
+fn keep(
+    kept: &[usize],
+    settings: &[Setting],
+    args: &TuneExperimentArgs,
+    (lock, boot): (&mut SettingsLock, &str),
+) -> Result<()> {
     if kept.is_empty() {
         return Ok(());
     }
-    let mut journal = JournalFile::lock(&args.state.state, JournalName::SETTINGS)?;
+    let mut journal = JournalFile::begin(lock, &args.state.state, JournalName::SETTINGS)?;
     let wanted: Vec<WantedValue> =
         kept.iter().flat_map(|&at| settings[at].writes.clone()).collect();
     tuning::apply(&wanted, &mut MachineFiles::live(), &mut journal, boot, |step| {
@@ -232,5 +239,6 @@ fn body(
         settings: settings.iter().enumerate().map(one).collect(),
         together: trials.together.clone(),
         kept: Vec::new(),
+        state: args.state.state.display().to_string(),
     }
 }

@@ -23,11 +23,12 @@ use punctual_host::facts::MachineFacts;
 use punctual_host::plan::TuningPlan;
 use punctual_host::rules::{self, CpuScope, Inputs, Workload};
 use punctual_host::settings::KernelSettings;
-use punctual_host::{Root, identity, parse_cpus};
-use punctual_lab::tuning::MachineFiles;
+use punctual_host::{Fact, Root, identity, parse_cpus};
+use punctual_lab::tuning::{KnobFiles, MachineFiles};
 
 use crate::args::{RootArgs, TuneCommand, TuneScopeArgs};
 use crate::exit::Exit;
+use crate::output::TreeFiles;
 use crate::{format, output};
 
 /// Runs the subcommand.
@@ -52,14 +53,32 @@ pub(super) fn show(line: impl AsRef<str>) {
 const WATCH: Duration = Duration::from_secs(1);
 
 /// The settings of this machine, or of a captured one.
-pub(super) fn files_of(args: &RootArgs) -> MachineFiles {
-    args.root.as_deref().map_or_else(MachineFiles::live, MachineFiles::below)
+pub(super) fn files_of(args: &RootArgs) -> Box<dyn KnobFiles> {
+    match &args.root {
+        Some(tree) => Box::new(TreeFiles::below(tree)),
+        None => Box::new(MachineFiles::live()),
+    }
 }
 
-/// The boot whose settings a journal is about; a captured machine has one for ever.
-pub(super) fn boot_of(root: &Root) -> String {
-    identity::boot(root).value().cloned().unwrap_or_else(|| "unknown boot".to_owned())
+/// What a journal's settings are those of: this boot, or a directory, whose files stay.
+///
+/// # Errors
+/// Where it cannot be known which boot this is: settings of this one would be taken for those of an
+/// earlier one, which went with it.
+pub(super) fn boot_of(root: &Root) -> Result<String> {
+    if let Some(tree) = root.tree() {
+        let tree = tree.canonicalize().with_context(|| tree.display().to_string())?;
+        return Ok(format!("files of {}", tree.display()));
+    }
+    match identity::boot(root) {
+        Fact::Known { value, .. } => Ok(value),
+        Fact::Absent { origin } => bail!("{UNKNOWN_BOOT}: there is no {origin}"),
+        Fact::Unreadable { origin, why } => bail!("{UNKNOWN_BOOT}: {origin}: {why}"),
+    }
 }
+
+const UNKNOWN_BOOT: &str = "nothing is changed or put back, because it is unknown which boot of \
+                            the machine this is, and whether settings went with an earlier one";
 
 /// A machine with the CPUs that are tuned.
 pub(super) struct Machine {

@@ -9,42 +9,32 @@ use punctual_lab::tuning::{self, JournalEntry, KnobFiles, RevertOutcome, TuningJ
 use super::{boot, boot_of, files_of, show};
 use crate::args::TuneStateArgs;
 use crate::exit::Exit;
-use crate::output::{JournalFile, JournalName};
-
-/// The journals of settings of the running machine.
-const JOURNALS: [JournalName; 4] = [
-    JournalName::THROTTLING,
-    JournalName::EXPERIMENT,
-    JournalName::ISOLATION,
-    JournalName::SETTINGS,
-];
+use crate::output::{JournalFile, JournalName, SettingsLock};
 
 /// Runs `revert`.
 pub(crate) fn run(args: &TuneStateArgs) -> Result<Exit> {
+    let state = &args.state.state;
     let at_boot = !boot::journal(&args.state)?.entries.is_empty();
-    let mut journals = Vec::new();
-    for name in JOURNALS {
-        let bytes = JournalFile::read(&args.state.state, name)?;
-        if bytes.is_some_and(|bytes| !bytes.is_empty()) {
-            journals.push(JournalFile::lock(&args.state.state, name)?);
-        }
+    let mut names = Vec::new();
+    for name in JournalName::RUNNING {
+        let bytes = JournalFile::read(state, name)?;
+        names.extend(bytes.is_some_and(|bytes| !bytes.is_empty()).then_some(name));
     }
-    if journals.is_empty() && !at_boot {
+    if names.is_empty() && !at_boot {
         show("nothing is applied");
         return Ok(Exit::Fine);
     }
     let root = super::super::root(args.root.root.as_deref())?;
+    let this = boot_of(&root)?;
+    let settings = SettingsLock::take(args.root.root.as_deref(), &this, "tune revert")?;
+    // All of them before any is put back: where one is not to be obeyed, nothing is changed.
+    let lock = |name| JournalFile::lock(&settings, state, name);
+    let journals: Vec<JournalFile> = names.into_iter().map(lock).collect::<Result<_>>()?;
     let (mut restored, mut left) = (0, 0);
     if at_boot {
-        // One change of settings at a time, that of the boot included.
-        let _exclusive = match journals.is_empty() {
-            true => Some(JournalFile::lock(&args.state.state, JournalName::SETTINGS)?),
-            false => None,
-        };
-        let outcome = boot::revert(&root, &args.root, &args.state)?;
+        let outcome = boot::revert(&root, &args.root, (&settings, &args.state))?;
         (restored, left) = (outcome.done, outcome.failed);
     }
-    let this = boot_of(&root);
     for mut journal in journals {
         if earlier_boot(&TuningJournal::load(&mut journal)?, &this) {
             show("the machine was restarted since: its settings are those of the boot");
@@ -71,11 +61,14 @@ pub(crate) fn status(args: &TuneStateArgs) -> Result<Exit> {
         at_boot.iter().for_each(|entry| show(boot::standing(entry, &args.root, now)));
     }
     let mut nothing = at_boot.is_empty();
-    for name in JOURNALS {
+    for name in JournalName::RUNNING {
         let bytes = JournalFile::read(&args.state.state, name)?.unwrap_or_default();
         let journal = TuningJournal::parse(&bytes)?;
-        nothing &= journal.entries.is_empty();
-        if earlier_boot(&journal, &boot_of(&root)) {
+        if journal.entries.is_empty() {
+            continue;
+        }
+        nothing = false;
+        if earlier_boot(&journal, &boot_of(&root)?) {
             show("the machine was restarted since: nothing of the journal is in effect");
             continue;
         }

@@ -28,7 +28,8 @@ pub(crate) fn run(args: &TuneVerifyArgs) -> Result<Exit> {
     let verdicts = rules::judge(&machine.inputs());
     let files = files_of(&args.scope.root);
     let mut count = Count::default();
-    let entries = if journal.boot == boot_of(&machine.root) { journal.entries } else { Vec::new() };
+    let entries =
+        if journal.boot == boot_of(&machine.root)? { journal.entries } else { Vec::new() };
     for entry in &entries {
         let now = files.read(&entry.path);
         let ours = now

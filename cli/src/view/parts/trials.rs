@@ -1,8 +1,11 @@
 //! What `tune experiment` gives: each setting with its effect on the tail.
 
+use std::path::Path;
+
 use punctual_analysis::compare::RateRatio;
 
 use super::{Part, Shown};
+use crate::args::STATE;
 use crate::format;
 use crate::report::trials::{TrialsBody, TriedSetting};
 
@@ -77,13 +80,18 @@ fn short(value: f64) -> String {
     }
 }
 
+/// Where the journals are.
+fn state(body: &TrialsBody) -> &str {
+    if body.state.is_empty() { STATE } else { &body.state }
+}
+
 fn kept(body: &TrialsBody) -> String {
     match body.kept.as_slice() {
         [] => "nothing is kept: all settings are as before".to_owned(),
         kept => format!(
             "kept: {}; the others are as before; to undo: {}",
             kept.join(", "),
-            format::command("punctual tune revert")
+            format::tune("revert", None, Path::new(state(body)))
         ),
     }
 }

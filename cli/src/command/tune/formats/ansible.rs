@@ -2,8 +2,9 @@
 
 use anyhow::Result;
 
-use super::{Printed, partition_commands, quoted};
+use super::{Printed, partition_commands};
 use crate::format;
+use crate::format::quoted;
 
 /// The tasks. Strings are JSON, which is YAML.
 pub(super) fn print(printed: &Printed<'_>) -> Result<String> {

@@ -124,25 +124,3 @@ fn partition_commands(cpus: &str) -> [String; 4] {
         format!("echo isolated > {group}/cpuset.cpus.partition"),
     ]
 }
-
-/// A word for a shell: in single quotes, unless it needs none.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn words_for_a_shell_are_quoted_where_they_need_it() {
-        assert_eq!(quoted("0-3,5"), "0-3,5");
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted("$(x)'"), "'$(x)'\\'''");
-        assert_eq!(quoted(""), "''");
-    }
-}

@@ -2,8 +2,9 @@
 
 use anyhow::Result;
 
-use super::{Printed, partition_commands, quoted};
+use super::{Printed, partition_commands};
 use crate::format;
+use crate::format::quoted;
 
 /// The unit. Each line is a shell of its own, so that one refused setting does not stop the others.
 pub(super) fn print(printed: &Printed<'_>) -> Result<String> {

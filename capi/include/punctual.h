@@ -142,7 +142,8 @@ typedef struct punctual_stats {
                                   it ran on, once the run is over: of a task only */
     uint32_t consistent;       /* whether all but the stalls is of one moment */
     uint32_t forced;           /* 0, or how the watchdog ended the loop: 1 its thread was made
-                                  SCHED_OTHER, 2 that was refused, 3 it did not get the CPU */
+                                  SCHED_OTHER, 2 that was refused, 3 it did not get the CPU, 4 it
+                                  blocked, 5 it made no progress and nothing shows why */
 } punctual_stats;
 
 /*

@@ -151,6 +151,8 @@ impl Stats {
             Some(Force::Demoted) => 1,
             Some(Force::NotDemoted) => 2,
             Some(Force::Starved) => 3,
+            Some(Force::Blocked) => 4,
+            Some(Force::Stuck) => 5,
         };
         Self { forced, ..self }
     }

@@ -26,6 +26,17 @@ pub struct Account {
     pub waits: u64,
 }
 
+/// What a thread does at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadState {
+    /// It has a CPU, or wants one.
+    Runnable,
+    /// It waits for something else: time, a lock, data.
+    Waiting,
+    /// A signal or a tracer stopped it, or it is about to end.
+    Stopped,
+}
+
 /// `getdents64("/proc/PID/task")`: calls `each` with the number of each thread of a process.
 ///
 /// Errors: `ENOENT` when there is no such process, `EMFILE`.
@@ -72,6 +83,14 @@ pub fn account(pid: i32, thread: i32) -> Option<Account> {
     Some(Account { cpu_ns: ticks.saturating_mul(TICK_NS), waits })
 }
 
+/// `read("/proc/PID/task/TID/stat")`: what a thread does at present; `None` when it is gone.
+///
+/// # Real-time: reader side
+pub fn state(pid: i32, thread: i32) -> Option<ThreadState> {
+    let mut file = [0; FILE_BYTES];
+    state_in(read(pid, thread, "stat", &mut file)?)
+}
+
 /// Entries begin on a multiple of 8.
 #[repr(align(8))]
 struct Aligned([u8; DIRECTORY_BYTES]);
@@ -88,12 +107,26 @@ fn number(text: &[u8]) -> Option<i32> {
     core::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// utime and stime, the 14th and 15th field (proc_pid_stat(5)). The second one is a name in
-/// brackets, which may hold anything.
-fn cpu_ticks(stat: &[u8]) -> Option<u64> {
+/// What follows the name, the third field (proc_pid_stat(5)) and all after it. The second one is a
+/// name in brackets, which may hold anything.
+fn fields(stat: &[u8]) -> Option<impl Iterator<Item = &str>> {
     let name_end = stat.iter().rposition(|&byte| byte == b')')?;
     let rest = core::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
-    let mut fields = rest.split_ascii_whitespace().skip(11);
+    Some(rest.split_ascii_whitespace())
+}
+
+/// The third field.
+fn state_in(stat: &[u8]) -> Option<ThreadState> {
+    match fields(stat)?.next()? {
+        "R" => Some(ThreadState::Runnable),
+        "S" | "D" | "I" => Some(ThreadState::Waiting),
+        _ => Some(ThreadState::Stopped),
+    }
+}
+
+/// utime and stime, the 14th and 15th field.
+fn cpu_ticks(stat: &[u8]) -> Option<u64> {
+    let mut fields = fields(stat)?.skip(11);
     let (user, system) = (fields.next()?, fields.next()?);
     user.parse::<u64>().ok()?.checked_add(system.parse().ok()?)
 }
@@ -221,6 +254,10 @@ mod tests {
     fn a_name_may_hold_anything_and_damage_is_no_number() {
         let stat = b"7 (a) b (c)) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14";
         assert_eq!(cpu_ticks(stat), Some(11 + 12));
+        assert_eq!(state_in(stat), Some(ThreadState::Runnable));
+        assert_eq!(state_in(b"7 (a) S) D 1"), Some(ThreadState::Waiting));
+        assert_eq!(state_in(b"7 (R) T 1"), Some(ThreadState::Stopped));
+        assert_eq!([state_in(b"7 (a"), state_in(b"7 (a)")], [None, None]);
         assert_eq!(cpu_ticks(b"7 (a"), None);
         assert_eq!(cpu_ticks(b"7 (a) R 1 2 3"), None);
         assert_eq!(voluntary(b"a:\t1\nvoluntary_ctxt_switches:\t42\nx"), Some(42));

@@ -28,8 +28,12 @@ pub enum End {
     Stopped,
     /// The watchdog stopped it: it had the CPU and did not yield.
     Forced,
-    /// The watchdog stopped it: it did not get the CPU.
+    /// The watchdog stopped it: it did not get the CPU, though it wanted it.
     Starved,
+    /// The watchdog stopped it: a body blocked, that is, waited for something other than the CPU.
+    Blocked,
+    /// The watchdog stopped it: it made no progress, and nothing shows why.
+    Stuck,
     /// A task panicked; also where the watchdog stopped it before that, or while the program's
     /// panic hook ran.
     Panicked {
@@ -149,6 +153,8 @@ impl Summary {
                 _ => Ok(self),
             },
             End::Starved => Err(Kind::Forced("it did not get the CPU").into()),
+            End::Blocked => Err(Kind::Forced("a body blocked").into()),
+            End::Stuck => Err(Kind::Forced("it made no progress").into()),
             End::Forced => Err(Kind::Forced("it did not yield").into()),
             End::Panicked { task, text } => Err(Kind::Panicked(task.clone(), text.clone()).into()),
             End::Overran(task) => Err(Kind::Overran(task.clone()).into()),
@@ -167,6 +173,8 @@ impl From<Force> for End {
     fn from(force: Force) -> Self {
         match force {
             Force::Starved => Self::Starved,
+            Force::Blocked => Self::Blocked,
+            Force::Stuck => Self::Stuck,
             Force::Demoted | Force::NotDemoted => Self::Forced,
         }
     }
@@ -178,6 +186,8 @@ impl fmt::Display for End {
             Self::Finished => f.write_str("finished"),
             Self::Stopped => f.write_str("stopped"),
             Self::Starved => f.write_str("stopped by the watchdog: it did not get the CPU"),
+            Self::Blocked => f.write_str("stopped by the watchdog: a body blocked"),
+            Self::Stuck => f.write_str("stopped by the watchdog: it made no progress"),
             Self::Forced => f.write_str("stopped by the watchdog: it did not yield"),
             Self::Panicked { task, text } => write!(f, "task {task:?} panicked: {text}"),
             Self::Overran(task) => write!(f, "stopped: task {task:?} overran"),

@@ -90,8 +90,12 @@ fn watchdog(end: &ExperimentEnd) -> Option<&'static str> {
              SCHED_OTHER"
         }
         Force::Starved => {
-            "the watchdog stopped the run: a loop did not get its CPU because another one kept it"
+            "the watchdog stopped the run: a loop did not get its CPU, though it wanted it"
         }
+        Force::Blocked => {
+            "the watchdog stopped the run: a loop waited for something else than its release"
+        }
+        Force::Stuck => "the watchdog stopped the run: a loop made no progress",
     })
 }
 

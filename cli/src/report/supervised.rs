@@ -35,7 +35,8 @@ pub(crate) struct ExecutiveRow {
     pub(crate) wait: String,
     /// Offset of the whole grid on CLOCK_MONOTONIC.
     pub(crate) phase_ns: u64,
-    /// How its watchdog ended it: "demoted", "not_demoted", "starved"; null where it did not.
+    /// How its watchdog ended it: "demoted", "not_demoted", "starved", "blocked", or "stuck" where
+    /// nothing shows why it made no progress; null where it did not.
     pub(crate) forced: Option<String>,
     /// Releases that it posted.
     pub(crate) cycles: u64,
@@ -126,6 +127,8 @@ pub(crate) fn of(finished: &Finished, wait: &str, phase_ns: u64) -> Supervised {
         Force::Demoted => "demoted".to_owned(),
         Force::NotDemoted => "not_demoted".to_owned(),
         Force::Starved => "starved".to_owned(),
+        Force::Blocked => "blocked".to_owned(),
+        Force::Stuck => "stuck".to_owned(),
     });
     Supervised {
         over: over.to_owned(),

@@ -251,6 +251,27 @@ fn a_handle_says_so_once_its_loop_cannot_run_any_more() {
     assert!(std::panic::catch_unwind(body).is_err() && handle.stopped(), "its body panicked");
 }
 
+#[test]
+fn a_loop_whose_body_blocks_is_not_said_to_lack_the_cpu() {
+    let builder = Loop::builder(Period::hz(100).expect("in range")).phase(Phase::Zero);
+    let watched = thread(WaitPolicy::sleep()).watchdog(Duration::from_millis(300));
+    let mut looped = builder.thread(watched).start().expect("a loop");
+    let handle = looped.handle();
+    assert!(looped.wait().is_some());
+    // A lock that another thread has, say.
+    let (held, waits) = std::sync::mpsc::channel::<()>();
+    let holder = std::thread::spawn(move || {
+        while !handle.stopped() {
+            std::thread::yield_now();
+        }
+        drop(held);
+    });
+    let _released = waits.recv();
+    holder.join().expect("no panic");
+    let summary = looped.finish();
+    assert_eq!(summary.end, End::Blocked, "{summary}");
+}
+
 /// A directory of a test's own.
 fn scratch(name: &str) -> std::path::PathBuf {
     let dir = std::env::temp_dir().join(format!("punctual-{name}-{}", std::process::id()));

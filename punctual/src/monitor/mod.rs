@@ -86,8 +86,9 @@ impl<P: Fn() -> u64> Monitor<'_, P> {
 }
 
 /// Watches `loops` until `done` is set. When one makes no progress for longer than its bound, it is
-/// marked as ended and `stop` is set, for all. If it used the CPU for half of that time it is
-/// demoted to SCHED_OTHER; if not, another one kept it from running, and all are.
+/// marked as ended and `stop` is set, for all. If it used the CPU for half of that time, or waited
+/// for something else at each look, it is demoted to SCHED_OTHER; if not, another one may have kept
+/// it from running, and all are.
 ///
 /// # Real-time: reader side
 pub fn watch<P: Fn() -> u64>(

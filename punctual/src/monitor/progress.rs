@@ -10,6 +10,7 @@ use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Span};
 use punctual_os::clock::thread_cpu_ns;
 use punctual_os::scheduler::{self, SchedPolicy};
+use punctual_os::threads::{self, ThreadState};
 
 /// How often the watchdog looks.
 pub(super) const TICK: Span = Span::from_ms(50);
@@ -35,8 +36,15 @@ pub enum Force {
     Demoted,
     /// As before, but the kernel refused to demote it: its stop flag was set.
     NotDemoted,
-    /// It did not get the CPU: all watched loops were made SCHED_OTHER and their stop flag set.
+    /// It did not get the CPU, though it wanted it: all watched loops were made SCHED_OTHER and
+    /// their stop flag set.
     Starved,
+    /// It waited for something else than its release or the CPU: it was made SCHED_OTHER, and the
+    /// stop flag of all set.
+    Blocked,
+    /// It made no progress, and nothing shows why: all watched loops were made SCHED_OTHER and
+    /// their stop flag set.
+    Stuck,
 }
 
 impl Watched {
@@ -99,17 +107,23 @@ impl Watched {
             1 => Some(Force::Demoted),
             2 => Some(Force::NotDemoted),
             3 => Some(Force::Starved),
+            4 => Some(Force::Blocked),
+            5 => Some(Force::Stuck),
             _ => None,
         }
     }
 
+    /// It was ended so; what was said first stays.
     fn end(&self, force: Force) {
         let number = match force {
             Force::Demoted => 1,
             Force::NotDemoted => 2,
             Force::Starved => 3,
+            Force::Blocked => 4,
+            Force::Stuck => 5,
         };
-        self.ended.store(number, Ordering::Release);
+        let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
+        let _first = self.ended.compare_exchange(0, number, release, relaxed);
     }
 
     /// The watched thread, if any.
@@ -136,24 +150,63 @@ pub(super) struct Idle {
     span: Span,
     /// CPU time of the thread when it last got on, in ns.
     cpu_ns: u64,
+    /// What it did at all looks in the second half of its bound.
+    seen: Seen,
+}
+
+/// What a thread did at some looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Seen {
+    #[default]
+    Nothing,
+    /// The same at each.
+    Always(ThreadState),
+    /// One thing and another, or nobody knows.
+    Unclear,
+}
+
+impl Seen {
+    /// Another look.
+    fn add(&mut self, state: Option<ThreadState>) {
+        *self = match (*self, state) {
+            (Self::Nothing, Some(state)) => Self::Always(state),
+            (Self::Always(before), Some(state)) if before == state => Self::Always(state),
+            _ => Self::Unclear,
+        };
+    }
+
+    /// Why a thread that used little of the CPU made no progress.
+    fn why(self) -> Force {
+        match self {
+            Self::Always(ThreadState::Runnable) => Force::Starved,
+            Self::Always(ThreadState::Waiting) => Force::Blocked,
+            _ => Force::Stuck,
+        }
+    }
 }
 
 impl Idle {
     /// One tick later; whether the bound is passed.
     fn tick(&mut self, cpu_ns: Option<u64>, progress: u64, elapsed: Span, bound: Span) -> bool {
         if cpu_ns.is_none() || progress != self.progress {
-            *self = Self { progress, span: Span::ZERO, cpu_ns: cpu_ns.unwrap_or(0) };
+            *self = Self { progress, cpu_ns: cpu_ns.unwrap_or(0), ..Self::default() };
             return false;
         }
         let fair = elapsed.min(Span::from_ns(2 * TICK.as_ns()));
         self.span = Span::from_ns(self.span.as_ns().saturating_add(fair.as_ns()));
         self.span > bound
     }
+
+    /// Whether half of the bound has passed: from then on it is looked at what the thread does.
+    fn is_suspect(&self, bound: Span) -> bool {
+        self.span.as_ns() > bound.as_ns() / 2
+    }
 }
 
 /// One look at `charges`, at `now`, `elapsed` after the last one. When one gets nowhere for longer
 /// than its bound, it is marked as ended and `stop` is set, for all. If it used the CPU for half of
-/// that time it is demoted to SCHED_OTHER; if not, another one kept it from running, and all are.
+/// that time, or waited for something else at each look, it is demoted to SCHED_OTHER; if not,
+/// another one may have kept it from running, and all are.
 pub(super) fn look<P: Fn() -> u64>(
     charges: &[Progress<'_, P>],
     idle: &mut [Idle],
@@ -164,18 +217,25 @@ pub(super) fn look<P: Fn() -> u64>(
         let tid = charge.watched.thread();
         let cpu_ns = tid.and_then(thread_cpu_ns);
         let bound = charge.watched.bound(charge.bound);
-        if idle.tick(cpu_ns, (charge.progress)(), elapsed, bound) {
+        let is_over = idle.tick(cpu_ns, (charge.progress)(), elapsed, bound);
+        if let Some(tid) = tid.filter(|_| idle.is_suspect(bound)) {
+            idle.seen.add(threads::state(std::process::id().cast_signed(), tid));
+        }
+        if is_over {
             let used_ns = cpu_ns.unwrap_or(0).saturating_sub(idle.cpu_ns);
+            let demote = |tid| scheduler::set(tid, SchedPolicy::Other).is_ok();
             let force = if used_ns >= idle.span.as_ns().unsigned_abs() / 2 {
-                let demoted =
-                    tid.is_some_and(|tid| scheduler::set(tid, SchedPolicy::Other).is_ok());
-                if demoted { Force::Demoted } else { Force::NotDemoted }
+                if tid.is_some_and(demote) { Force::Demoted } else { Force::NotDemoted }
             } else {
-                for thread in charges.iter().filter_map(|charge| charge.watched.thread()) {
+                let why = idle.seen.why();
+                let is_alone = |watched: &Watched| std::ptr::eq(watched, charge.watched);
+                let all = charges.iter().map(|charge| charge.watched);
+                let demoted = all.filter(|watched| why != Force::Blocked || is_alone(watched));
+                for tid in demoted.filter_map(Watched::thread) {
                     // One that is gone needs no demotion.
-                    let _gone = scheduler::set(thread, SchedPolicy::Other);
+                    let _gone = demote(tid);
                 }
-                Force::Starved
+                why
             };
             charge.watched.end(force);
             stop.request(now);
@@ -201,6 +261,36 @@ mod tests {
         let mut idle = Idle::default();
         let ticks = (1..).find(|_| idle.tick(Some(0), 7, TICK, bound)).expect("unbounded");
         assert_eq!(ticks, 6, "one to see the number, four to the bound, one beyond");
+    }
+
+    #[test]
+    fn why_it_made_no_progress_is_said_where_each_look_saw_the_same() {
+        use ThreadState::{Runnable, Stopped, Waiting};
+        let why = |looks: &[Option<ThreadState>]| {
+            let mut seen = Seen::default();
+            looks.iter().for_each(|look| seen.add(*look));
+            seen.why()
+        };
+        assert_eq!(why(&[Some(Runnable), Some(Runnable)]), Force::Starved);
+        assert_eq!(why(&[Some(Waiting)]), Force::Blocked);
+        assert_eq!(why(&[]), Force::Stuck, "nobody looked");
+        assert_eq!(why(&[Some(Waiting), None]), Force::Stuck, "gone, or no /proc");
+        assert_eq!(why(&[Some(Waiting), Some(Runnable), Some(Waiting)]), Force::Stuck);
+        assert_eq!(why(&[Some(Stopped), Some(Stopped)]), Force::Stuck);
+    }
+
+    #[test]
+    fn what_was_said_first_stays() {
+        let watched = Watched::default();
+        for force in [Force::Blocked, Force::Demoted, Force::Starved] {
+            watched.end(force);
+            assert_eq!(watched.ended(), Some(Force::Blocked));
+        }
+        for force in [Force::Demoted, Force::NotDemoted, Force::Starved, Force::Stuck] {
+            let watched = Watched::default();
+            watched.end(force);
+            assert_eq!(watched.ended(), Some(force));
+        }
     }
 
     #[test]
@@ -250,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_that_does_not_run_is_starved_not_blamed() {
+    fn a_loop_that_blocks_is_not_one_that_did_not_get_the_cpu() {
         let (watched, stop) = (Watched::default(), AtomicBool::new(false));
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -261,7 +351,6 @@ mod tests {
             let (wake, asleep) = std::sync::mpsc::channel::<()>();
             scope.spawn(move || {
                 watched.arm(punctual_os::process::tid());
-                // Blocked, as a thread that others keep from running is.
                 let _woken = asleep.recv();
             });
             while !stop.load(Ordering::Relaxed) {
@@ -270,6 +359,6 @@ mod tests {
             drop(wake);
             done.store(true, Ordering::Release);
         });
-        assert_eq!(watched.ended(), Some(Force::Starved));
+        assert_eq!(watched.ended(), Some(Force::Blocked));
     }
 }

@@ -171,6 +171,8 @@ pub(super) fn reasons(finished: &Finished, registered: &Registrations) -> Vec<St
         let how = match force {
             Force::Demoted | Force::NotDemoted => "it did not yield",
             Force::Starved => "it did not get the CPU",
+            Force::Blocked => "it waited for something else than a release",
+            Force::Stuck => "it made no progress",
         };
         format!("the watchdog ended the releases: {how}")
     }));

@@ -172,6 +172,24 @@ fn a_loop_that_does_not_yield_is_forced_and_its_end_says_so() {
 }
 
 #[test]
+fn a_body_that_blocks_is_the_reason_and_no_lack_of_a_cpu() {
+    for placement in [Placement::inline(), Placement::thread(RtThread::any())] {
+        let (plan, _) = quick()
+            .thread(sleeping().watchdog(ms(300)))
+            .task(task("victim", 10_000), |_| ())
+            .task(task("waits", 10_000).on_overrun(OnOverrun::Delay).placed(placement), |_| {
+                sleep_until_ns(now_ns(ClockId::Monotonic) + 2_000_000_000).expect("no signal");
+            })
+            .build()
+            .expect("fine");
+        let summary = plan.run_for(ms(60_000)).expect("it starts");
+        assert_eq!(summary.end, End::Blocked, "{summary}");
+        let said = summary.ok().expect_err("a bad end").to_string();
+        assert!(said.contains("a body blocked"), "{said}");
+    }
+}
+
+#[test]
 fn a_panic_is_the_reason_also_where_the_watchdog_acted_before() {
     let (plan, _) = quick()
         .thread(sleeping().watchdog(ms(300)))

@@ -12,9 +12,10 @@
  *   failure with names and numbers. Common to all:
  *     -EINVAL           a null pointer or an argument that cannot be
  *     -E2BIG            a struct of a newer version that asks for what this library does not know
+ *     -ECHILD           the object is of the process that fork(2) made this one of (see Fork)
  *     -ENOTRECOVERABLE  a fault of the library's own, caught at its border: destroy the object
- *   Nothing here ends the process, throws, prints (but a fault of its own, on standard error) or
- *   installs a signal handler.
+ *   Nothing here ends the process (but what Fork says), throws, prints (but a fault of its own, on
+ *   standard error) or installs a signal handler.
  *
  * Time. All instants are nanoseconds on CLOCK_MONOTONIC, or on the clock that is followed; all spans
  *   are nanoseconds, shares from 0 to 1. A period is an exact fraction of nanoseconds, num/den:
@@ -27,6 +28,13 @@
  *     reader side      from any thread at any time, disturbs no loop; may allocate
  *
  * Threads. Where nothing else is said, an object is used by one thread at a time.
+ *
+ * Fork. A child of fork(2) has its parent's memory, not its threads and priorities. In it loops,
+ *   executives, followed clocks and processes of its parent answer -ECHILD, _destroy() and
+ *   punctual_unregister() too: nothing is put back or freed there, and the parent's sample file is
+ *   not touched. What the child creates itself works. A child that is made in the body of a task
+ *   must end, or become another program, before the body returns; one that returns is ended there,
+ *   by _exit(70).
  *
  * Structs that cross the border begin with their size and are filled in by their _init function,
  *   which is given sizeof: so each side may be of another version than the other.

@@ -50,7 +50,7 @@ unsafe extern "C" fn punctual_ns_from_timespec(
 ) -> c_int {
     ffi::enter(|| {
         // SAFETY: null or a timespec, says the header.
-        let from = unsafe { ffi::object(from) }?;
+        let from = unsafe { ffi::pointee(from) }?;
         let in_second = u64::try_from(from.tv_nsec).ok().filter(|&ns| ns < NS_PER_S);
         let seconds = u64::try_from(from.tv_sec).ok();
         let (Some(in_second), Some(seconds)) = (in_second, seconds) else {

@@ -48,6 +48,7 @@ pub(crate) fn failure(why: &punctual::Error) -> Failure {
         ErrorKind::Forced => libc::ETIMEDOUT,
         ErrorKind::Overran => libc::ETIME,
         ErrorKind::Panicked => libc::ENOTRECOVERABLE,
+        ErrorKind::Forked => libc::ECHILD,
         _ => libc::EINVAL,
     };
     Failure::new(errno, why.to_string())
@@ -96,6 +97,7 @@ fn meaning(error: c_int) -> &'static CStr {
         libc::ECONNREFUSED => c"the supervisor refused, or does not answer",
         libc::EPROTO => c"the supervisor is of another version",
         libc::EPIPE => c"the supervisor has ended",
+        libc::ECHILD => c"of the process that this one was forked of, where it goes on",
         libc::EDEADLK => c"a task cannot change the loop that runs it",
         libc::EMSGSIZE => c"longer than the task's output",
         _ => c"no error of this library",

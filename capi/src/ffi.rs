@@ -13,6 +13,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use punctual_os::fork::Origin;
+
 use crate::errors;
 
 /// Why an entry fails.
@@ -85,13 +87,30 @@ fn message(payload: &(dyn Any + Send)) -> String {
     format!("a fault of libpunctual's own: {}", text.unwrap_or("a panic"))
 }
 
-/// The object behind a handle, or EINVAL for null.
+/// What a pointer points to, or EINVAL for null.
+///
+/// # Safety
+/// A pointer that is not null points to what its type says.
+pub(crate) unsafe fn pointee<'a, T>(from: *const T) -> Result<&'a T, Failure> {
+    // SAFETY: null or as its type, says the caller.
+    unsafe { from.as_ref() }.ok_or(Failure::bare(libc::EINVAL))
+}
+
+/// An object behind a handle.
+pub(crate) trait Object {
+    /// The process that it belongs to.
+    fn origin(&self) -> Origin;
+}
+
+/// The object behind a handle; EINVAL for null, ECHILD in a child that fork(2) made: threads,
+/// priorities and files stayed with the parent, and so does what would put them back.
 ///
 /// # Safety
 /// A handle that is not null is one that this library gave and that was not destroyed since.
-pub(crate) unsafe fn object<'a, T>(handle: *const T) -> Result<&'a T, Failure> {
+pub(crate) unsafe fn object<'a, T: Object>(handle: *const T) -> Result<&'a T, Failure> {
     // SAFETY: null or alive, says the caller.
-    unsafe { handle.as_ref() }.ok_or(Failure::bare(libc::EINVAL))
+    let object = unsafe { pointee(handle) }?;
+    if object.origin().is_here() { Ok(object) } else { Err(Failure::bare(libc::ECHILD)) }
 }
 
 /// Writes a value where the caller wants it; EINVAL for null.

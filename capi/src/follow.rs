@@ -6,16 +6,23 @@
 use std::ffi::{c_char, c_int};
 
 use punctual::follow::{self, Follower, Reference, Settings};
+use punctual_os::fork::Origin;
 
 use crate::errors;
-use crate::ffi::{self, Failure};
+use crate::ffi::{self, Failure, Object};
 use crate::record::{self, Record};
 
 const REFERENCE_TAI: c_int = 0;
 const REFERENCE_PTP: c_int = 1;
 
 /// What a `punctual_follow` is.
-pub(crate) struct Follow(Follower);
+pub(crate) struct Follow(Follower, Origin);
+
+impl Object for Follow {
+    fn origin(&self) -> Origin {
+        self.1
+    }
+}
 
 impl Follow {
     /// A share in what follows.
@@ -46,7 +53,7 @@ impl Follow {
         let period_ns = (period_ns > 0).then_some(period_ns);
         let settings = Settings { period_ns, ..Settings::default() };
         let follower = follow::Follow::new(reference).settings(settings).start();
-        Ok(Self(follower.map_err(|why| errors::failure(&why))?))
+        Ok(Self(follower.map_err(|why| errors::failure(&why))?, Origin::here()))
     }
 }
 
@@ -130,6 +137,8 @@ unsafe extern "C" fn punctual_follow_status(follow: *const Follow, to: *mut Foll
 unsafe extern "C" fn punctual_follow_destroy(follow: *mut Follow) -> c_int {
     ffi::enter(|| {
         if !follow.is_null() {
+            // SAFETY: not null, and then one that is followed, says the header.
+            let _own = unsafe { ffi::object(follow) }?;
             // SAFETY: from a box, by `punctual_follow_create`; the caller uses it no more.
             drop(unsafe { Box::from_raw(follow) });
         }

@@ -6,21 +6,30 @@ use std::ffi::{c_char, c_int, c_void};
 
 use punctual::Error;
 use punctual::process::Registration;
+use punctual_os::fork::Origin;
 
-use crate::ffi::{self, Failure};
+use crate::ffi::{self, Failure, Object};
 use crate::record;
 use crate::stats::Cycle;
 use crate::thread_bound::ThreadBound;
 
 /// What a `punctual_process` is.
 pub(crate) struct Process {
+    origin: Origin,
     own: ThreadBound<Registration>,
+}
+
+impl Object for Process {
+    fn origin(&self) -> Origin {
+        self.origin
+    }
 }
 
 impl Process {
     fn of(registered: Result<Registration, Error>) -> Result<*mut Self, Failure> {
         let registration = registered.map_err(|why| Failure::new(errno(&why), why.to_string()))?;
-        Ok(Box::into_raw(Box::new(Self { own: ThreadBound::new(registration) })))
+        let own = ThreadBound::new(registration);
+        Ok(Box::into_raw(Box::new(Self { origin: Origin::here(), own })))
     }
 }
 

@@ -7,9 +7,10 @@ use std::ffi::{c_char, c_int};
 
 use punctual::follow::FollowedClock;
 use punctual::{Loop, LoopHandle, Samples};
+use punctual_os::fork::Origin;
 
 use crate::errors;
-use crate::ffi::{self, Failure};
+use crate::ffi::{self, Failure, Object};
 use crate::options::Options;
 use crate::record;
 use crate::stats::{self, Cycle, Stats};
@@ -34,9 +35,16 @@ macro_rules! on_either {
 
 /// What a `punctual_loop` is.
 pub(crate) struct SingleLoop {
+    origin: Origin,
     own: ThreadBound<AnyLoop>,
     handle: LoopHandle,
     refused: String,
+}
+
+impl Object for SingleLoop {
+    fn origin(&self) -> Origin {
+        self.origin
+    }
 }
 
 impl SingleLoop {
@@ -67,7 +75,7 @@ impl SingleLoop {
         };
         let own = started.map_err(|why| errors::failure(&why))?;
         let (handle, refused) = on_either!(&own, own => (own.handle(), listed(own.refused())));
-        Ok(Self { own: ThreadBound::new(own), handle, refused })
+        Ok(Self { origin: Origin::here(), own: ThreadBound::new(own), handle, refused })
     }
 
     /// Ends it: what became of its sample file.

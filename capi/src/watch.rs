@@ -9,8 +9,9 @@ use punctual::process::Watch;
 use punctual::quantile;
 use punctual_core::block::Source;
 use punctual_core::stats::View;
+use punctual_os::fork::Origin;
 
-use crate::ffi::{self, Failure};
+use crate::ffi::{self, Failure, Object};
 use crate::process;
 use crate::record;
 use crate::stats::{self, Stats};
@@ -18,6 +19,13 @@ use crate::stats::{self, Stats};
 /// Whose an output is, as in the header.
 const OUTPUT_TASK: c_int = 0;
 const OUTPUT_SAFE: c_int = 1;
+
+/// What is read there is shared memory, of which a child has its share.
+impl Object for Watch {
+    fn origin(&self) -> Origin {
+        Origin::here()
+    }
+}
 
 /// What threads share is whole.
 const fn is_shared<T: Sync>() {}

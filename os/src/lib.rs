@@ -28,6 +28,7 @@ pub mod device;
 pub mod emulated_pause;
 pub mod errno;
 pub mod events;
+pub mod fork;
 pub mod futex;
 pub mod gpio;
 pub mod kernel_log;

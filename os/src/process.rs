@@ -138,6 +138,14 @@ pub fn group_exists(group: i32) -> Result<bool, Errno> {
     }
 }
 
+/// `_exit(status)`: ends the process; nothing is dropped, flushed or printed.
+///
+/// # Real-time: setup only
+pub fn exit_at_once(status: i32) -> ! {
+    // SAFETY: takes a number, and does not return.
+    unsafe { libc::_exit(status) }
+}
+
 /// `fork()`, `_exit(0)` in the new process, `waitpid(pid, NULL, 0)` in this one: a process that
 /// does nothing, from its start until it is reaped. Goes on waiting after a signal (`EINTR`).
 ///

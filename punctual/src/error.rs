@@ -61,6 +61,8 @@ pub(crate) enum Kind {
     Change(Refused),
     Executive(ExecutiveError),
     Overran(String),
+    /// It is another process's: fork(2) made this one.
+    Forked,
 }
 
 impl Error {
@@ -113,6 +115,7 @@ impl Error {
             Kind::Forced(_) => ErrorKind::Forced,
             Kind::Panicked(..) => ErrorKind::Panicked,
             Kind::Overran(_) => ErrorKind::Overran,
+            Kind::Forked => ErrorKind::Forked,
             _ => ErrorKind::Setting,
         }
     }
@@ -213,9 +216,7 @@ impl fmt::Display for Error {
             Kind::Budget(got) => {
                 write!(f, "CPU budget of the wait must be above 0 and at most 1 (got {got})")
             }
-            Kind::LateShare(got) => {
-                write!(f, "share of late wakes must be at least 0 and below 1 (got {got})")
-            }
+            Kind::LateShare(got) => write!(f, "share of late wakes must be in [0, 1) (got {got})"),
             Kind::ShortPeriod(got, stamp) => write!(
                 f,
                 "period must be at least {STAMPS_IN_A_PERIOD} of the clock's stamps of {stamp:.0} \
@@ -241,6 +242,7 @@ impl fmt::Display for Error {
             Kind::Change(why) => why.fmt(f),
             Kind::Executive(why) => why.fmt(f),
             Kind::Overran(task) => write!(f, "task {task:?} overran, and its policy is to stop"),
+            Kind::Forked => f.write_str(FORKED),
         }
     }
 }
@@ -254,6 +256,10 @@ impl fmt::Debug for Error {
         }
     }
 }
+
+/// What is said in a child.
+const FORKED: &str = "it was made by another process, of which fork(2) made this one: its threads \
+                      and priorities stayed there; make another one here";
 
 /// All of them, as one text.
 fn listed(all: &[impl ToString]) -> String {

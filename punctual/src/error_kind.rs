@@ -38,4 +38,6 @@ pub enum ErrorKind {
     Panicked,
     /// A task overran, and its policy is to stop everything.
     Overran,
+    /// It was made by another process, of which fork(2) made this one.
+    Forked,
 }

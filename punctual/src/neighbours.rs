@@ -6,20 +6,24 @@
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-/// The CPUs that loops of this process are pinned to.
+use punctual_os::fork::Origin;
+
+/// The CPUs that loops are pinned to, each with its process: a child that fork(2) made has those of
+/// its parent in memory.
 #[expect(clippy::disallowed_types, reason = "setup; no loop waits for it")]
-static LOOPS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+static LOOPS: Mutex<Vec<(Origin, u32)>> = Mutex::new(Vec::new());
 
 /// A loop that is pinned to a CPU, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Neighbour(Option<u32>);
+pub(crate) struct Neighbour(Option<(Origin, u32)>);
 
 impl Neighbour {
     /// A loop on `cpu`, and what is to be said of the others there.
     pub(crate) fn enter(cpu: Option<u32>) -> (Self, Option<String>) {
         let mut loops = LOOPS.lock().unwrap_or_else(PoisonError::into_inner);
-        let others = loops.iter().filter(|other| Some(**other) == cpu).count();
-        loops.extend(cpu);
+        let own = cpu.map(|cpu| (Origin::here(), cpu));
+        let others = loops.iter().filter(|other| Some(**other) == own).count();
+        loops.extend(own);
         let warning = cpu.filter(|_| others > 0).map(|cpu| {
             format!(
                 "CPU {cpu} has {} loops of this process: each makes the others late by what it \
@@ -28,14 +32,17 @@ impl Neighbour {
                 others + 1
             )
         });
-        (Self(cpu), warning)
+        (Self(own), warning)
     }
 }
 
 impl Drop for Neighbour {
     fn drop(&mut self) {
+        if self.0.is_some_and(|(origin, _)| !origin.is_here()) {
+            return;
+        }
         let mut loops = LOOPS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = loops.iter().position(|cpu| Some(*cpu) == self.0) {
+        if let Some(at) = loops.iter().position(|own| Some(*own) == self.0) {
             loops.swap_remove(at);
         }
     }

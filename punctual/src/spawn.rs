@@ -8,9 +8,10 @@
 use std::fmt;
 use std::io;
 use std::process::{Child, Command};
-use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
+use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
 
 use punctual_os::Errno;
+use punctual_os::fork::Origin;
 
 /// Starts a thread that may outlive its caller. The kernel shows the first 15 bytes of `name`.
 ///
@@ -38,6 +39,46 @@ pub fn scoped<'scope, R: Send + 'scope>(
     run: impl FnOnce() -> R + Send + 'scope,
 ) -> io::Result<ScopedJoinHandle<'scope, R>> {
     builder(name).spawn_scoped(scope, run).map_err(|why| refused("thread", name, why))
+}
+
+/// A thread that the process which started it joins. A child that fork(2) made has none of its
+/// parent's threads: there this is empty.
+#[derive(Debug)]
+pub(crate) struct OwnThread<R> {
+    thread: Option<JoinHandle<R>>,
+    origin: Origin,
+}
+
+impl<R> OwnThread<R> {
+    /// Of the calling process.
+    pub(crate) fn new(thread: JoinHandle<R>) -> Self {
+        Self { thread: Some(thread), origin: Origin::here() }
+    }
+
+    /// Ends its wait, where it is parked.
+    pub(crate) fn unpark(&self) {
+        self.thread.iter().for_each(|thread| thread.thread().unpark());
+    }
+
+    /// Waits for its end; `None` where that was done before, and in a child.
+    pub(crate) fn join(&mut self) -> Option<thread::Result<R>> {
+        let thread = self.thread.take()?;
+        if self.origin.is_here() {
+            return Some(thread.join());
+        }
+        // Neither joined nor detached: there is no such thread here.
+        std::mem::forget(thread);
+        None
+    }
+}
+
+impl<R> Drop for OwnThread<R> {
+    /// Of a thread that nobody joined: it goes on.
+    fn drop(&mut self) {
+        if !self.origin.is_here() {
+            std::mem::forget(self.thread.take());
+        }
+    }
 }
 
 /// Starts a process.
@@ -104,10 +145,10 @@ mod tests {
 
     #[test]
     fn a_thread_has_its_name_and_gives_its_result() {
-        let name = || std::thread::current().name().map(str::to_owned);
+        let name = || thread::current().name().map(str::to_owned);
         let own = plain("punctual-own", name).expect("there are threads").join();
         assert_eq!(own.expect("no panic").as_deref(), Some("punctual-own"));
-        let within = std::thread::scope(|scope| {
+        let within = thread::scope(|scope| {
             scoped(scope, "with\0zero", name).expect("there are threads").join()
         });
         assert_eq!(within.expect("no panic").as_deref(), Some("withzero"));

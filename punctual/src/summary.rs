@@ -44,6 +44,8 @@ pub enum End {
     },
     /// This task overran, and its policy is to stop everything.
     Overran(String),
+    /// It belongs to another process, of which fork(2) made this one.
+    Forked,
 }
 
 /// What one loop or task did.
@@ -158,6 +160,7 @@ impl Summary {
             End::Forced => Err(Kind::Forced("it did not yield").into()),
             End::Panicked { task, text } => Err(Kind::Panicked(task.clone(), text.clone()).into()),
             End::Overran(task) => Err(Kind::Overran(task.clone()).into()),
+            End::Forked => Err(Kind::Forked.into()),
         }
     }
 
@@ -191,6 +194,7 @@ impl fmt::Display for End {
             Self::Forced => f.write_str("stopped by the watchdog: it did not yield"),
             Self::Panicked { task, text } => write!(f, "task {task:?} panicked: {text}"),
             Self::Overran(task) => write!(f, "stopped: task {task:?} overran"),
+            Self::Forked => f.write_str("left: it runs in the process that this one was forked of"),
         }
     }
 }

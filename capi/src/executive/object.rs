@@ -11,12 +11,13 @@ use std::time::Duration;
 use punctual::{ExecutiveBuilder, Handle, Summary, TaskId, WaitPolicy};
 use punctual_core::clock::Clock;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::fork::Origin;
 
 use super::outcome::{Last, Outcome};
 use super::specs::{Built, Specs};
 use super::stop::Stop;
 use crate::errors;
-use crate::ffi::{Exclusive, Failure};
+use crate::ffi::{Exclusive, Failure, Object};
 use crate::layout::Layout;
 use crate::options::Config;
 
@@ -27,6 +28,7 @@ const LOOK_NS: u64 = 500_000;
 #[derive(Default)]
 #[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
 pub(crate) struct Executive {
+    origin: Origin,
     /// One call at a time changes it.
     pub(super) changes: Exclusive<()>,
     /// One call at a time runs it: of the last run.
@@ -95,6 +97,12 @@ impl Registry {
             // A task in a thread of its own has a CPU of its own too.
             (layout.phase_ns, layout.rank) = (now.phase_ns, now.rank);
         }
+    }
+}
+
+impl Object for Executive {
+    fn origin(&self) -> Origin {
+        self.origin
     }
 }
 

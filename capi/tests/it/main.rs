@@ -5,6 +5,7 @@
 
 mod built;
 mod examples;
+mod forked;
 mod header;
 mod installed;
 mod processes;

@@ -67,6 +67,21 @@ fn tasks_without_threads_are_refused_and_none_is_left() {
 }
 
 #[test]
+fn a_child_of_fork_leaves_what_is_its_parents_alone() {
+    if !need(&[]) {
+        return;
+    }
+    let built = compile("forked", &program("gcc"), &source("forked.c"), &C);
+    let samples = built.with_extension("samples");
+    let out = Command::new(built).arg(&samples).output().expect("it starts");
+    let err = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success() && err.is_empty(), "{}: {err}", out.status);
+    assert!(std::fs::metadata(&samples).is_ok_and(|file| file.len() > 0), "the parent's samples");
+    // Left to the next run at worst.
+    let _gone = std::fs::remove_file(samples);
+}
+
+#[test]
 fn a_loop_allocates_nothing() {
     if !need(&[]) {
         return;

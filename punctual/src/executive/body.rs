@@ -48,7 +48,9 @@ pub(super) fn guarded(
     ending: &Ending,
 ) -> Flow {
     // Only its owner uses the body again, who learns of the panic by the end.
-    match catch_unwind(AssertUnwindSafe(|| body(cycle))) {
+    let ended = catch_unwind(AssertUnwindSafe(|| body(cycle)));
+    ending.end_child();
+    match ended {
         Ok(flow) => flow,
         Err(panic) => {
             ending.panicked(&name(), panic_text(&*panic));

@@ -116,6 +116,7 @@ impl<'env> Handle<'env> {
 
     /// Waits until changes can be made, and holds others off meanwhile.
     fn change(&self) -> Result<std::sync::MutexGuard<'_, ()>, Error> {
+        self.shared.ending.check_process()?;
         let tid = process::tid();
         let late = self.shared.threads.iter().filter(|slot| slot.late).map(|slot| &slot.watched);
         let mut all = self.shared.lanes.iter().map(|lane| &lane.watched).chain(late);

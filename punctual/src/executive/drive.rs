@@ -43,6 +43,11 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
     /// A panic of a body ends it in order ([`End::Panicked`]); the program's panic hook runs at
     /// that body's priority.
     ///
+    /// A child that fork(2) makes in a body must end, or become another program, before the body
+    /// returns: where it returns it is ended with status 70, for the threads that its copy of the
+    /// executive would wait for are its parent's. Whatever else it has of its parent's executive
+    /// answers with an error there, and its drop does nothing.
+    ///
     /// A task in a thread of its own that never returns keeps this from returning: it has lost its
     /// real-time policy by then, and the others have ended.
     ///
@@ -98,6 +103,7 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
     ) -> Result<(Summary, Option<R>), Error> {
         let Self { shared, closing, lanes, threads, supervisor, clocking, phase, .. } = self;
         let (threads, mut works): (Vec<ThreadTask>, Vec<Work<'env>>) = threads.into_iter().unzip();
+        shared.ending.check_process()?;
         shared.enter(RunState::Starting);
         let main = &lanes[0].thread;
         let process = ProcessSession::ask(main.lock_memory, main.hold_idle_states);

@@ -10,8 +10,14 @@ use std::sync::atomic::Ordering;
 use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::Instant;
 use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::fork::Origin;
+use punctual_os::process;
 
+use crate::error::{Error, Kind};
 use crate::summary::End;
+
+/// EX_SOFTWARE of sysexits.h: the exit status of a child that comes back from a body.
+const FORKED_STATUS: i32 = 70;
 
 /// Stops an executive from any thread, and from a signal handler; outlives it.
 #[derive(Clone, Debug)]
@@ -39,6 +45,8 @@ impl StopHandle {
 #[derive(Debug, Default)]
 #[expect(clippy::disallowed_types, reason = "set once, when all ends")]
 pub(super) struct Ending {
+    /// The process that it runs in: a child has none of its threads.
+    origin: Origin,
     /// What all loops look at.
     pub(super) stop: StopFlag,
     why: OnceLock<End>,
@@ -52,7 +60,21 @@ impl Ending {
 
     /// Whether all are to stop.
     pub(super) fn stopped(&self) -> bool {
-        self.stop.flag().load(Ordering::Relaxed)
+        self.stop.flag().load(Ordering::Relaxed) || !self.origin.is_here()
+    }
+
+    /// Whether this is the process that made the executive.
+    pub(super) fn check_process(&self) -> Result<(), Error> {
+        if self.origin.is_here() { Ok(()) } else { Err(Kind::Forked.into()) }
+    }
+
+    /// Ends a child of this process that came back from a body: the threads that its copy of the
+    /// executive would wait for are its parent's.
+    #[inline]
+    pub(super) fn end_child(&self) {
+        if !self.origin.is_here() {
+            process::exit_at_once(FORKED_STATUS);
+        }
     }
 
     /// Everything ends because of this; what was said first stays.

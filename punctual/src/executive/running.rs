@@ -3,7 +3,6 @@
 //! For programs that go on beside it.
 
 use std::ops::Deref;
-use std::thread::JoinHandle;
 
 use punctual_core::clock::Clock;
 
@@ -12,7 +11,7 @@ use super::error::ExecutiveError;
 use super::handle::Handle;
 use super::shared::RunState;
 use crate::error::{Error, Kind};
-use crate::spawn;
+use crate::spawn::{self, OwnThread};
 use crate::summary::Summary;
 
 /// An executive that runs: its [`Handle`], and its end. Dropping it stops the executive and waits
@@ -20,7 +19,7 @@ use crate::summary::Summary;
 #[derive(Debug)]
 pub struct Running {
     handle: Handle<'static>,
-    thread: Option<JoinHandle<Result<Summary, Error>>>,
+    thread: OwnThread<Result<Summary, Error>>,
 }
 
 impl Deref for Running {
@@ -61,17 +60,16 @@ impl Running {
     }
 
     fn end(&mut self) -> Result<Summary, Error> {
-        let thread = self.thread.take().ok_or_else(|| Error::from(ExecutiveError::NotRunning))?;
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        self.handle.shared.ending.check_process()?;
+        let ended = self.thread.join().ok_or_else(|| Error::from(ExecutiveError::NotRunning))?;
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         self.handle.stop();
-        if let Some(thread) = self.thread.take() {
-            let _ended = thread.join();
-        }
+        let _ended = self.thread.join();
     }
 }
 
@@ -83,12 +81,13 @@ impl<C: Clock + Clone + Send + 'static> Executive<'static, C> {
     ///
     /// # Real-time: setup only
     pub fn start(self) -> Result<Running, Error> {
+        self.shared.ending.check_process()?;
         let handle = self.handle();
         self.shared.enter(RunState::Starting);
         let thread = spawn::plain("punctual-loop", move || self.run()).map_err(|why| {
             handle.shared.enter(RunState::Over);
             Kind::Thread(why)
         })?;
-        Ok(Running { handle, thread: Some(thread) })
+        Ok(Running { handle, thread: OwnThread::new(thread) })
     }
 }

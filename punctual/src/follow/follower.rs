@@ -14,6 +14,7 @@ use punctual_os::clock::sleep_until_ns;
 
 use super::{TRIES, monotonic};
 use crate::clocks::MachineClock;
+use crate::spawn::OwnThread;
 
 /// The longest sleep of the thread: how soon it ends once the last share is dropped.
 const NAP: Span = Span::from_ms(50);
@@ -29,7 +30,7 @@ pub type FollowedClock<C = MachineClock> = Following<Follower, C>;
 #[derive(Debug)]
 struct Thread {
     common: Arc<Common>,
-    thread: Option<JoinHandle<()>>,
+    thread: OwnThread<()>,
 }
 
 impl AsRef<Shared> for Follower {
@@ -41,7 +42,7 @@ impl AsRef<Shared> for Follower {
 
 impl Follower {
     pub(super) fn new(common: Arc<Common>, thread: JoinHandle<()>) -> Self {
-        Self(Arc::new(Thread { common, thread: Some(thread) }))
+        Self(Arc::new(Thread { common, thread: OwnThread::new(thread) }))
     }
 
     /// A clock on the reference's timescale, for [`LoopBuilder::start_on`] or
@@ -108,10 +109,8 @@ impl Follower {
 impl Drop for Thread {
     fn drop(&mut self) {
         self.common.over.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // A panic of a callback ended the reading: the map stays as it was.
-            let _panicked = thread.join();
-        }
+        // A panic of a callback ended the reading: the map stays as it was.
+        let _panicked = self.thread.join();
     }
 }
 

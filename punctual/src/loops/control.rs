@@ -9,6 +9,7 @@ use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Stalls;
 use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::fork::Origin;
 use punctual_os::process;
 
 use crate::monitor::{Force, Shows, Watchdog, Watched};
@@ -22,6 +23,8 @@ pub struct Control {
 /// What a loop shares.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
+    /// The process that it runs in: a child has neither its watchdog nor its policy.
+    pub(super) origin: Origin,
     pub(super) stop: StopFlag,
     pub(super) watched: Watched,
     stalls: AtomicU64,
@@ -120,11 +123,21 @@ impl Control {
         self.shared.stop.request(Instant::from_ns(now_ns(ClockId::Monotonic)));
     }
 
-    /// Whether `stop` was called, the watchdog stopped the loop, or that has ended.
+    /// Whether `stop` was called, the watchdog stopped the loop, or that has ended; true in a child
+    /// that fork(2) made.
     ///
     /// # Real-time: in loop
+    #[inline]
     pub fn stopped(&self) -> bool {
-        self.shared.stop.flag().load(Ordering::Relaxed)
+        self.shared.stop.flag().load(Ordering::Relaxed) || self.is_forked()
+    }
+
+    /// Whether this process is a child of the loop's.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub(super) fn is_forked(&self) -> bool {
+        !self.shared.origin.is_here()
     }
 
     /// Gaps inside spins; each number is whole, and they may be one cycle apart.

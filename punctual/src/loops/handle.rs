@@ -29,7 +29,7 @@ impl LoopHandle {
         self.control.stop();
     }
 
-    /// Whether it is to stop, or has ended, or was dropped.
+    /// Whether it is to stop, or has ended, or was dropped; true in a child that fork(2) made.
     ///
     /// # Real-time: in loop
     pub fn stopped(&self) -> bool {

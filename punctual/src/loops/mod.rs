@@ -46,6 +46,10 @@ const LEAD: Span = Span::from_us(100);
 
 /// A periodic loop on the thread that started it.
 ///
+/// A child that fork(2) makes of its process has the memory, not the threads, and SCHED_OTHER:
+/// there [`Loop::wait`] gives `None`, [`Loop::finish`] says [`End::Forked`], and the drop does
+/// nothing.
+///
 /// ```
 /// use punctual::{Loop, Period};
 /// # use punctual::{Phase, RtThread, WaitPolicy};
@@ -220,6 +224,7 @@ impl<C: Clock> Loop<C> {
     pub fn finish(mut self) -> Summary {
         self.end();
         let end = match self.handle.forced() {
+            _ if self.handle.control.is_forked() => End::Forked,
             Some(force) => force.into(),
             None if self.finished => End::Finished,
             None => End::Stopped,

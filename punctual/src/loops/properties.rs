@@ -34,13 +34,15 @@ impl<C: Clock> Loop<C> {
         Wait::<C>::status(&self.gate.wait)
     }
 
-    /// The policy that its thread has now: the watchdog may have taken it away.
+    /// The policy that its thread has now: the watchdog may have taken it away. In a child that
+    /// fork(2) made that of the calling thread.
     ///
     /// # Real-time: in loop
     pub fn policy(&self) -> SchedPolicy {
+        let of_caller = || punctual_os::scheduler::get(0).unwrap_or(SchedPolicy::Other);
         match self.handle.forced() {
-            Some(_) => punctual_os::scheduler::get(0).unwrap_or(SchedPolicy::Other),
-            None => self.session.policy(),
+            None if !self.handle.control.is_forked() => self.session.policy(),
+            _ => of_caller(),
         }
     }
 

@@ -11,7 +11,6 @@ mod progress;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 
 use punctual_core::executive::cancel::Token;
 use punctual_core::stop::StopRequest;
@@ -21,7 +20,7 @@ use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::session::ThreadSession;
-use crate::spawn;
+use crate::spawn::{self, OwnThread};
 
 pub(crate) use aside::aside;
 pub use overrun::{Act, Guarded, RunawayRule, TICK, hang_bound};
@@ -121,7 +120,7 @@ pub(crate) trait Shows: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Watchdog {
     done: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: OwnThread<()>,
 }
 
 impl Watchdog {
@@ -138,16 +137,14 @@ impl Watchdog {
             let loops = [Progress { watched: shown.watched(), progress, bound }];
             watch(&loops, shown.stop(), &over);
         })?;
-        Ok(Self { done, thread: Some(thread) })
+        Ok(Self { done, thread: OwnThread::new(thread) })
     }
 }
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
         self.done.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            // It ends at its next look, in 50 ms.
-            let _ended = thread.join();
-        }
+        // It ends at its next look, in 50 ms.
+        let _ended = self.thread.join();
     }
 }

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use punctual_core::time::{Instant, Span};
 use punctual_os::descriptor::Descriptor;
+use punctual_os::fork::Origin;
 use punctual_os::local::{self, Peer};
 use punctual_os::{Errno, pidfd, process};
 
@@ -75,6 +76,7 @@ impl Guest {
 /// The socket of a running supervisor; gone with it.
 #[derive(Debug)]
 pub(super) struct Listener {
+    origin: Origin,
     socket: UnixListener,
     path: PathBuf,
     _held: NameLock,
@@ -104,7 +106,8 @@ impl Listener {
         let socket = UnixListener::bind(&path).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
         let window = (Instant::from_ns(0), 0);
-        Ok(Self { socket, path, _held: held, guests: Vec::new(), window })
+        let origin = Origin::here();
+        Ok(Self { origin, socket, path, _held: held, guests: Vec::new(), window })
     }
 
     /// The descriptors that have something to read when a connection or a request comes.
@@ -166,6 +169,9 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
+        if !self.origin.is_here() {
+            return;
+        }
         // While the name is still held. Left behind it is in nobody's way.
         let _left = fs::remove_file(&self.path);
     }

@@ -11,6 +11,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use punctual_os::fork::Origin;
 use punctual_os::lock;
 
 /// How often a file may be removed between its opening and its locking, before that is an error.
@@ -19,6 +20,7 @@ const TRIES: usize = 100;
 /// A name that is held.
 #[derive(Debug)]
 pub(super) struct NameLock {
+    origin: Origin,
     path: PathBuf,
     _lock: File,
 }
@@ -34,7 +36,8 @@ impl NameLock {
                 return Ok(None);
             }
             if is_at(&file, path)? {
-                return Ok(Some(Self { path: path.to_owned(), _lock: file }));
+                let origin = Origin::here();
+                return Ok(Some(Self { origin, path: path.to_owned(), _lock: file }));
             }
         }
         Err(io::Error::other("it is removed again and again"))
@@ -53,6 +56,9 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 
 impl Drop for NameLock {
     fn drop(&mut self) {
+        if !self.origin.is_here() {
+            return;
+        }
         // Left behind it is in nobody's way. The lock goes after this.
         let _left = fs::remove_file(&self.path);
     }

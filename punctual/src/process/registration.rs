@@ -15,6 +15,7 @@ use punctual_core::executive::many::Cycle;
 use punctual_core::time::{Instant, Span};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::descriptor::{self, Descriptor};
+use punctual_os::fork::Origin;
 use punctual_os::futex::{self, Scope};
 use punctual_os::mapping::{Access, Mapping};
 use punctual_os::scheduler::{self, SchedPolicy};
@@ -23,8 +24,8 @@ use punctual_os::{memory, process};
 use super::request::Request;
 use super::tie::{Tie, ask};
 use super::{BLOCK_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE, TaskError};
-use crate::Error;
 use crate::clocks::MachineClock;
+use crate::error::{Error, Kind};
 
 /// How long a task waits without a release before it looks after its supervisor, ns; two periods
 /// where that is longer.
@@ -39,6 +40,7 @@ const REST_NS: u64 = 50_000;
 /// and gets the task's priority and CPU.
 #[derive(Debug)]
 pub struct Registration {
+    origin: Origin,
     task: String,
     client: TaskClient<'static>,
     outputs: Option<Outputs<'static>>,
@@ -117,6 +119,7 @@ impl Registration {
         let outputs = client.outputs().filter(|outputs| outputs.words() > 0);
         client.ask(process::tid().unsigned_abs().into());
         Ok(Self {
+            origin: Origin::here(),
             task,
             client,
             outputs,
@@ -160,6 +163,9 @@ impl Registration {
     ///
     /// # Real-time: in loop, waits
     pub fn wait(&mut self) -> Result<Cycle<'_>, Error> {
+        if !self.origin.is_here() {
+            return Err(Kind::Forked.into());
+        }
         if self.done().is_some_and(|finish| finish - self.rested >= REST_EVERY) {
             self.rest();
         }
@@ -199,7 +205,7 @@ impl Registration {
 
     /// Ends the cycle that runs; when, if there is one.
     fn done(&mut self) -> Option<Instant> {
-        if !self.running {
+        if !self.running || !self.origin.is_here() {
             return None;
         }
         let finish = self.clock.now();
@@ -217,13 +223,13 @@ impl Registration {
     }
 
     /// Gives out `bytes`, whole, as this task's output; the rest of a longer output is zero. False
-    /// where that is longer than the task's output. Until the next one, or until the safe value
-    /// takes over, readers see this one.
+    /// where that is longer than the task's output, and in a child that fork(2) made. Until the
+    /// next one, or until the safe value takes over, readers see this one.
     ///
     /// # Real-time: in loop
     pub fn commit(&mut self, bytes: &[u8]) -> bool {
-        let Some(outputs) = self.outputs.filter(|outputs| bytes.len() <= 8 * outputs.words())
-        else {
+        let fits = |outputs: &Outputs<'_>| bytes.len() <= 8 * outputs.words();
+        let Some(outputs) = self.outputs.filter(fits).filter(|_| self.origin.is_here()) else {
             return false;
         };
         let mut words = [0u64; OUTPUT_WORDS_MAX];
@@ -256,7 +262,10 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.done();
-        self.client.leave();
+        // The block is the supervisor's and the task's: a child that fork(2) made is neither.
+        if self.origin.is_here() {
+            self.done();
+            self.client.leave();
+        }
     }
 }

@@ -9,7 +9,6 @@ mod output;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use punctual_core::ring;
@@ -22,7 +21,7 @@ use crate::counting::{Words, words};
 use crate::drain::{Drainage, INTERVAL, SampleFile, Sink};
 use crate::error::{Error, Kind};
 use crate::monitor::aside;
-use crate::spawn;
+use crate::spawn::{self, OwnThread};
 use crate::summary::Samples;
 use output::Output;
 
@@ -94,7 +93,7 @@ pub(crate) struct Recording {
     /// The instant of release 0, ns; 0 before the first wait.
     first_ns: Arc<AtomicU64>,
     done: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Option<Samples>>>,
+    thread: OwnThread<Option<Samples>>,
 }
 
 /// Samples go to the file alone.
@@ -127,7 +126,7 @@ impl Recording {
             writer.run()
         };
         let thread = spawn::plain("punctual-drain", write).map_err(Kind::Thread)?;
-        Ok((Self { first_ns, done, thread: Some(thread) }, rings))
+        Ok((Self { first_ns, done, thread: OwnThread::new(thread) }, rings))
     }
 
     /// The loop begins with its release 0 at `first`.
@@ -143,9 +142,8 @@ impl Recording {
 
     fn end(&mut self) -> Option<Samples> {
         self.done.store(true, Ordering::Release);
-        let thread = self.thread.take()?;
-        thread.thread().unpark();
-        thread.join().ok()?
+        self.thread.unpark();
+        self.thread.join()?.ok()?
     }
 }
 

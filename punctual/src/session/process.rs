@@ -9,6 +9,7 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
+use punctual_os::fork::Origin;
 use punctual_os::{Errno, memory};
 
 use super::{Attempt, Refusal};
@@ -42,6 +43,8 @@ impl<T> Shared<T> {
 /// Memory, and idle states.
 #[derive(Debug)]
 struct SharedByAll {
+    /// The process: a child that fork(2) made inherits neither.
+    origin: Option<Origin>,
     memory: Shared<Locked>,
     idle_states: Shared<File>,
 }
@@ -55,13 +58,14 @@ struct Locked {
 
 #[expect(clippy::disallowed_types, reason = "setup only; no loop waits for it")]
 static SHARED: Mutex<SharedByAll> =
-    Mutex::new(SharedByAll { memory: Shared::NOBODY, idle_states: Shared::NOBODY });
+    Mutex::new(SharedByAll { origin: None, memory: Shared::NOBODY, idle_states: Shared::NOBODY });
 
 /// What holds for the whole process: memory locked, idle states held off. Ends when dropped, and
 /// with the last of several in effect.
 #[derive(Debug)]
 #[must_use = "it ends when it is dropped"]
 pub struct ProcessSession {
+    origin: Origin,
     memory: bool,
     idle_states: bool,
     refused: Vec<Refusal>,
@@ -84,13 +88,18 @@ impl ProcessSession {
             refused.extend(answer.err().map(|errno| Refusal { attempt, errno }));
         };
         let mut held = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let origin = Origin::here();
+        if held.origin != Some(origin) {
+            let (memory, idle_states) = (Shared::NOBODY, Shared::NOBODY);
+            *held = SharedByAll { origin: Some(origin), memory, idle_states };
+        }
         if memory {
             note(Attempt::LockMemory, held.memory.take(lock_memory));
         }
         if idle_states {
             note(Attempt::HoldIdleStates, held.idle_states.take(hold_idle_states));
         }
-        Self { memory, idle_states, refused }
+        Self { origin, memory, idle_states, refused }
     }
 
     /// Whether all memory is locked.
@@ -121,6 +130,9 @@ impl ProcessSession {
 
 impl Drop for ProcessSession {
     fn drop(&mut self) {
+        if !self.origin.is_here() {
+            return;
+        }
         let mut held = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if self.memory && held.memory.leave().is_some_and(|locked| !locked.before) {
             // Cannot fail.

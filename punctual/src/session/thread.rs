@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 
 use punctual_os::affinity::{self, CpuMask};
+use punctual_os::fork::Origin;
 use punctual_os::scheduler::{self, Saved, SchedPolicy};
 use punctual_os::{Errno, memory, process};
 
@@ -51,6 +52,7 @@ thread_local! {
 #[derive(Debug)]
 #[must_use = "it ends when it is dropped"]
 pub struct ThreadSession {
+    origin: Origin,
     number: u64,
     refused: Vec<Refusal>,
     policy: SchedPolicy,
@@ -80,7 +82,8 @@ impl ThreadSession {
         ask(Attempt::TimerSlack, process::set_timer_slack_ns(1));
         memory::prefault_stack();
         let policy = scheduler::get(0).unwrap_or(SchedPolicy::Other);
-        Self { number, refused, policy, _of_this_thread: PhantomData }
+        let origin = Origin::here();
+        Self { origin, number, refused, policy, _of_this_thread: PhantomData }
     }
 
     /// The policy that the thread was given.
@@ -100,6 +103,10 @@ impl ThreadSession {
 
 impl Drop for ThreadSession {
     fn drop(&mut self) {
+        // A child that fork(2) made got nothing that could be put back.
+        if !self.origin.is_here() {
+            return;
+        }
         SESSIONS.with_borrow_mut(|sessions| {
             let Some(at) = sessions.iter().position(|(number, _)| *number == self.number) else {
                 return;

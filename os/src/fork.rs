@@ -1,0 +1,132 @@
+//! Which process this is, without a system call: whether a fork(2) lies between.
+//!
+//! For what belongs to one process and cannot go on in its child: threads, locks, memory that is
+//! shared with others. A page that the kernel wipes in a child holds the process's mark, so that a
+//! look is a load, and also a child of the raw system call is seen, which no handler of
+//! pthread_atfork(3) would be. Before Linux 4.14 the kernel wipes no page, and no child is seen.
+
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+/// The page, of which the first word is the mark of this process; 0 in a child that has none yet.
+static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
+/// The last mark that this process or one above it took. A child inherits it, and takes others.
+static MARKS: AtomicU64 = AtomicU64::new(0);
+/// Where there is no page: no child is seen.
+static NO_PAGE: AtomicU64 = AtomicU64::new(0);
+/// No more than a page on any processor.
+const BYTES: usize = 4_096;
+
+/// The process in which something was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin(u64);
+
+impl Default for Origin {
+    fn default() -> Self {
+        Self::here()
+    }
+}
+
+impl Origin {
+    /// The calling process. The first call maps the page:
+    /// `mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)`,
+    /// `madvise(page, 4096, MADV_WIPEONFORK)`.
+    ///
+    /// # Real-time: setup only
+    pub fn here() -> Self {
+        let word = page();
+        let mark = word.load(Ordering::Acquire);
+        if mark != 0 {
+            return Self(mark);
+        }
+        let own = MARKS.fetch_add(1, Ordering::Relaxed) + 1;
+        // Of threads that come at once one is first.
+        match word.compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Self(own),
+            Err(first) => Self(first),
+        }
+    }
+
+    /// Whether the calling process is that one; not, in a child that fork(2) made of it since.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn is_here(self) -> bool {
+        let page = PAGE.load(Ordering::Relaxed);
+        // SAFETY: never null where there is an `Origin`; what it points to is mapped for good.
+        unsafe { &*page }.load(Ordering::Relaxed) == self.0
+    }
+}
+
+/// The word with the mark.
+fn page() -> &'static AtomicU64 {
+    let known = PAGE.load(Ordering::Acquire);
+    let page = if known.is_null() { map() } else { known };
+    // SAFETY: mapped for good, or a static; nobody makes a mutable reference of it.
+    unsafe { &*page }
+}
+
+#[cold]
+fn map() -> *mut AtomicU64 {
+    let (protection, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: new memory at an address of the kernel's choice.
+    let mapped = unsafe { libc::mmap(ptr::null_mut(), BYTES, protection, flags, -1, 0) };
+    let mut page = ptr::from_ref(&NO_PAGE).cast_mut();
+    if mapped != libc::MAP_FAILED {
+        // SAFETY: advice on the memory that was mapped above, which is nobody's yet.
+        if unsafe { libc::madvise(mapped, BYTES, libc::MADV_WIPEONFORK) } == 0 {
+            page = mapped.cast();
+        }
+    }
+    let first = PAGE.compare_exchange(ptr::null_mut(), page, Ordering::AcqRel, Ordering::Acquire);
+    let kept = first.map_or_else(|first| first, |_| page);
+    if mapped != libc::MAP_FAILED && kept.cast() != mapped {
+        // SAFETY: mapped above, and known to nobody else.
+        let _unmapped = unsafe { libc::munmap(mapped, BYTES) };
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `child` answers in a child process.
+    fn in_child(raw: bool, child: impl FnOnce() -> bool) -> bool {
+        let fork = || match raw {
+            // SAFETY: as fork(2): SIGCHLD, and no memory of the parent's is shared.
+            true => unsafe {
+                libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as libc::pid_t
+            },
+            // SAFETY: the child calls nothing that another thread might hold a lock of.
+            false => unsafe { libc::fork() },
+        };
+        let pid = fork();
+        assert!(pid >= 0, "no child");
+        if pid == 0 {
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(i32::from(!child())) };
+        }
+        let mut status = 0;
+        // SAFETY: `status` is writable.
+        assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+        libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
+    }
+
+    #[test]
+    fn a_child_is_not_its_parent_and_has_a_mark_of_its_own() {
+        let parent = Origin::here();
+        assert!(parent.is_here() && parent == Origin::here());
+        for raw in [false, true] {
+            let child = || {
+                let before = parent.is_here();
+                let own = Origin::here();
+                let grandchild = in_child(raw, || !own.is_here() && !parent.is_here());
+                !before && own.is_here() && own != parent && !parent.is_here() && grandchild
+            };
+            assert!(in_child(raw, child), "raw: {raw}");
+            assert!(parent.is_here());
+        }
+    }
+}

@@ -23,9 +23,17 @@ mod view;
 use std::process::ExitCode;
 
 use clap::Parser;
+use punctual::spawn;
+use punctual_os::{memory, signal};
 
 use cli::{Cli, Command};
 use exit::Exit;
+
+/// The stack of a thread that runs a command.
+const STACK_BYTES: usize = 8 << 20;
+/// With less in the first thread a command runs in one of its own: the parser of arguments alone
+/// takes half a megabyte.
+const STACK_BYTES_MIN: u64 = 4 << 20;
 
 fn main() -> ExitCode {
     let words: Vec<String> =
@@ -36,15 +44,37 @@ fn main() -> ExitCode {
     if words.get(1).is_some_and(|word| word == command::unthrottled::WORD) {
         return command::unthrottled::run(&words[2..]);
     }
-    // A file beyond a limit is an error to report, not an end.
-    punctual_os::signal::ignore_file_size();
+    let limit = memory::stack_limit_bytes().ok().flatten();
+    let Some(bytes) = limit.filter(|&bytes| bytes < STACK_BYTES_MIN) else {
+        return command_line();
+    };
+    match spawn::with_stack("punctual-main", STACK_BYTES, command_line) {
+        Ok(thread) => {
+            signal::leave_to_others();
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        }
+        Err(why) => {
+            output::message(&format!(
+                "{why}; the stack limit of {} KiB needs one: raise it (ulimit -s {})",
+                bytes >> 10,
+                STACK_BYTES_MIN >> 10
+            ));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Parses the command line and does what it says.
+fn command_line() -> ExitCode {
+    // A file beyond a limit is an error to report, not an end. Where that cannot be had, it ends.
+    let _as_it_is = signal::catch_file_size();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(why) => return refuse(&why),
     };
     let done = output::Trust::set(&cli.trust_directory).and_then(|()| run(cli.command));
     match done {
-        Ok(Exit::Fine) => ended(punctual_os::signal::stop_signal()),
+        Ok(Exit::Fine) => ended(signal::stop_signal()),
         Ok(Exit::Failed) => ExitCode::from(1),
         Ok(Exit::Status(status)) => ExitCode::from(status),
         Err(why) => {

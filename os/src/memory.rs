@@ -20,9 +20,21 @@ pub fn lock_all() -> Result<(), Errno> {
 ///
 /// # Real-time: setup only
 pub fn lock_limit_bytes() -> Result<Option<u64>, Errno> {
+    limit_of(libc::RLIMIT_MEMLOCK)
+}
+
+/// `getrlimit(RLIMIT_STACK)`: bytes that the stack of the first thread may have; `None` for no
+/// limit.
+///
+/// # Real-time: setup only
+pub fn stack_limit_bytes() -> Result<Option<u64>, Errno> {
+    limit_of(libc::RLIMIT_STACK)
+}
+
+fn limit_of(resource: libc::__rlimit_resource_t) -> Result<Option<u64>, Errno> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid rlimit for the call to fill.
-    let result = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) };
+    let result = unsafe { libc::getrlimit(resource, &raw mut limit) };
     Errno::check(result.into())?;
     Ok((limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur))
 }

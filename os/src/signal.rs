@@ -154,12 +154,26 @@ pub fn interrupt(tid: i32) -> Result<(), Errno> {
     Errno::check(result).map(drop)
 }
 
-/// `signal(SIGXFSZ, SIG_IGN)`: a file beyond RLIMIT_FSIZE gives EFBIG instead of an end.
+/// `sigaction(SIGXFSZ)`: a file beyond RLIMIT_FSIZE gives EFBIG instead of an end. Caught, not
+/// ignored: programs that are started begin with the default again. One that was ignored before
+/// stays ignored, as for any program.
 ///
 /// # Real-time: setup only
-pub fn ignore_file_size() {
-    // SAFETY: SIG_IGN is a valid disposition and runs no code.
-    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+pub fn catch_file_size() -> Result<(), Errno> {
+    if is_ignored(libc::SIGXFSZ)? { Ok(()) } else { handle(libc::SIGXFSZ, on_interrupt) }
+}
+
+/// `pthread_sigmask(SIG_BLOCK, all signals)`: the calling thread handles none from now on, so that
+/// those of the process reach its other threads.
+///
+/// # Real-time: setup only
+pub fn leave_to_others() {
+    // SAFETY: all-zero is a valid signal set.
+    let mut all: libc::sigset_t = unsafe { core::mem::zeroed() };
+    // SAFETY: `all` is writable.
+    unsafe { libc::sigfillset(&raw mut all) };
+    // SAFETY: `all` is initialised and outlives the call; the old mask is not wanted.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, core::ptr::null_mut()) };
 }
 
 fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> Result<(), Errno> {

@@ -26,6 +26,21 @@ pub fn plain<R: Send + 'static>(
     builder(name).spawn(run).map_err(|why| refused("thread", name, why))
 }
 
+/// As [`plain`], with so much stack.
+///
+/// # Errors
+/// As [`plain`].
+///
+/// # Real-time: setup only
+pub fn with_stack<R: Send + 'static>(
+    name: &str,
+    bytes: usize,
+    run: impl FnOnce() -> R + Send + 'static,
+) -> io::Result<JoinHandle<R>> {
+    let started = builder(name).stack_size(bytes).spawn(run);
+    started.map_err(|why| refused("thread", name, why))
+}
+
 /// Starts a thread of a scope, as [`plain`] does. The scope's end waits for the threads that were
 /// started before one was refused: they must learn that they are to end.
 ///

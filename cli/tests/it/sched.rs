@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 
 use punctual_testkit::skip;
 
-use crate::support::{refused, run, stderr, stdout};
+use crate::support::{Dir, refused, run, stderr, stdout};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
 
@@ -50,6 +50,44 @@ fn a_command_gets_nice_value_cpu_and_exit_status() {
     assert!(shown.starts_with("19\n") && shown.ends_with(":\t0\n"), "{shown}");
     let absent = run(["sched", "run", "--other", "--", "/no/such/program"]);
     refused(&absent, &["cannot run /no/such/program"]);
+}
+
+#[test]
+fn a_command_starts_with_the_signals_that_it_would_have_without() {
+    // SIGXFSZ, which is caught here; SIGPIPE, which Rust ignores.
+    let ignored = |program: &str, args: &[&str]| {
+        let out = Command::new(program).args(args).output().expect("it starts");
+        let shown = stdout(&out);
+        let mask = shown.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let mask = mask.unwrap_or_else(|| panic!("{}", stderr(&out))).trim().to_owned();
+        u64::from_str_radix(&mask, 16).expect("a mask") & (1 << 24 | 1 << 12)
+    };
+    let direct = ["SigIgn", "/proc/self/status"];
+    let without = ignored("grep", &direct);
+    let command = ["sched", "run", "--other", "--", "grep"];
+    assert_eq!(ignored(PROGRAM, &[&command[..], &direct[..]].concat()), without);
+    let through =
+        format!("trap '' XFSZ; exec {PROGRAM} {} {}", command.join(" "), direct.join(" "));
+    assert_eq!(ignored("sh", &["-c", &through]), without | 1 << 24, "as it was started with");
+}
+
+#[test]
+fn what_only_isolate_may_request_changes_no_file() {
+    let dir = Dir::new("sched-isolated");
+    let own = std::process::id().to_string();
+    for (name, pid, why) in [
+        ("cgroup.procs", "1", "did not start this one"),
+        ("notes", own.as_str(), "not the members of a control group"),
+        ("absent/cgroup.procs", own.as_str(), "cannot join"),
+    ] {
+        let file = dir.path(name);
+        let _parent = std::fs::write(&file, "kept");
+        let file = file.to_str().expect("UTF-8");
+        let args = ["sched", "run", "--other", "--isolated", file, pid, "--", "true"];
+        let out = Command::new(PROGRAM).args(args).output().expect("it starts");
+        refused(&out, &[why]);
+        assert!(std::fs::read(file).is_ok_and(|text| text == b"kept") || name.contains('/'));
+    }
 }
 
 #[test]

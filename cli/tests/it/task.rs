@@ -96,7 +96,8 @@ fn a_program_that_does_not_answer_ends_with_its_task() {
 #[test]
 fn a_task_that_exited_has_its_cycles_and_no_invalid_results() {
     let dir = Dir::new("task-exited");
-    let script = "echo; for i in 1 2 3 4 5; do read -r line; echo; done; exit 0";
+    let script = "grep SigIgn /proc/self/status > signals\n\
+                  echo; for i in 1 2 3 4 5; do read -r line; echo; done; exit 0";
     fs::write(dir.path("five.sh"), script).expect("writable");
     let text = "[[task]]\nname = \"a\"\nperiod = \"5ms\"\n\
                 command = [\"punctual\", \"task\", \"exec\", \"--\", \"sh\", \"five.sh\"]\n\
@@ -112,6 +113,13 @@ fn a_task_that_exited_has_its_cycles_and_no_invalid_results() {
     };
     // An interpreter may take longer than a second to start where others keep the CPUs.
     assert!(["1s", "5s", "25s"].into_iter().any(seen), "it never ran");
+    let signals = fs::read_to_string(dir.path("signals")).expect("it ran");
+    let mask = signals.trim_start_matches("SigIgn:").trim();
+    let own = fs::read_to_string("/proc/self/status").expect("procfs");
+    let own = own.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask").trim();
+    // SIGXFSZ: the default, or as it was started with.
+    let file_size = |mask: &str| u64::from_str_radix(mask, 16).expect("a mask") >> 24 & 1;
+    assert_eq!(file_size(mask), file_size(own), "{signals}");
 }
 
 #[test]

@@ -89,6 +89,39 @@ fn a_user_without_threads_left_is_told_so() {
 }
 
 #[test]
+fn with_a_small_stack_a_command_runs_in_a_thread_or_says_what_it_needs() {
+    if !skip::need_native("RLIMIT_STACK") {
+        return;
+    }
+    let (dir, program) = place("stack", 0o777);
+    for command in [&["--version"][..], &["sched", "run", "--other", "--", "true"], COMMANDS[1]] {
+        for kib in [64, 384] {
+            let mut limited = Command::new("sh");
+            let script = format!("ulimit -s {kib}; exec \"$0\" \"$@\"");
+            limited.arg("-c").arg(script).arg(&program).args(command).current_dir(&dir.0);
+            let out = limited.env("XDG_STATE_HOME", dir.path("own")).output().expect("it starts");
+            assert_eq!(out.status.code(), Some(0), "{kib} {command:?}: {}", stderr(&out));
+        }
+    }
+    let root = skip::is_root();
+    if !skip::need_program("prlimit") || (root && !skip::need_program("setpriv")) {
+        return;
+    }
+    let mut limited = Command::new(if root { "setpriv" } else { "prlimit" });
+    if root {
+        let user = 2_000_000 + std::process::id() % 1_000_000;
+        limited.args([format!("--reuid={user}"), format!("--regid={user}")]);
+        limited.args(["--clear-groups", "prlimit"]);
+    }
+    limited.args(["--nproc=0", "--stack=65536:65536", "--"]).arg(&program).arg("--version");
+    let out = limited.output().expect("it starts");
+    assert_eq!(out.status.code(), Some(2), "{}", stderr(&out));
+    for word in ["RLIMIT_NPROC", "stack limit of 64 KiB", "ulimit -s 4096"] {
+        assert!(stderr(&out).contains(word), "{word}: {}", stderr(&out));
+    }
+}
+
+#[test]
 fn a_control_group_without_threads_left_is_named() {
     let group = PidsGroup::new("threads");
     if !skip::need_device("control groups with pids.max that can be made", group.is_some()) {

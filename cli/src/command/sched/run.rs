@@ -2,9 +2,10 @@
 //! replaced by the command.
 
 use std::ffi::CString;
-use std::fs;
-use std::io::Error as IoError;
+use std::fs::OpenOptions;
+use std::io::{Error as IoError, Write as _};
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -21,9 +22,9 @@ use crate::{format, output};
 pub(super) fn run(args: &SchedRunArgs) -> Result<Exit> {
     let (program, rest) = args.command.split_first().context("no command")?;
     let isolated = args.isolated.as_deref().map(Membership::of).transpose()?;
-    if let Some(Membership { members, .. }) = &isolated {
+    if let Some(membership) = &isolated {
         // First: it decides which CPUs there are.
-        fs::write(members, "0").with_context(|| format!("cannot join {members}"))?;
+        membership.join()?;
         if let Err(errno) = process::allow_real_time() {
             let why = IoError::from_raw_os_error(errno.0);
             output::message(&format!("the limits of real-time threads stay as they are: {why}"));
@@ -60,6 +61,21 @@ impl Membership {
     fn of(words: &[String]) -> Result<Self> {
         let [members, parent] = words else { bail!("--isolated takes FILE PID") };
         Ok(Self { members: members.clone(), parent: parent.parse().context("--isolated")? })
+    }
+
+    /// Joins the group. Only for 'punctual isolate', and only a group: another file keeps what is
+    /// in it.
+    fn join(&self) -> Result<()> {
+        let Self { members, parent } = self;
+        if process::parent() != *parent {
+            bail!("--isolated is for 'punctual isolate': process {parent} did not start this one");
+        }
+        if !Path::new(members).ends_with("cgroup.procs") {
+            bail!("--isolated: {members} is not the members of a control group (cgroup.procs)");
+        }
+        let file = OpenOptions::new().write(true).open(members);
+        file.and_then(|mut file| file.write_all(b"0"))
+            .with_context(|| format!("cannot join {members}"))
     }
 }
 

@@ -29,6 +29,9 @@ pub(crate) struct TrialsBody {
     pub(crate) together: Option<RateRatio>,
     /// The settings that stay applied.
     pub(crate) kept: Vec<String>,
+    /// What somebody else changed meanwhile: path and value at the end, which was left.
+    #[serde(default)]
+    pub(crate) changed: Vec<String>,
     /// The directory of the journals; empty in results of earlier versions.
     #[serde(default)]
     pub(crate) state: String,
@@ -67,6 +70,8 @@ pub(crate) enum TrialVerdict {
     Refused,
     /// The run ended before, or had no time for it.
     NotTried,
+    /// Somebody else changed it meanwhile.
+    Void,
 }
 
 impl TrialVerdict {
@@ -93,6 +98,7 @@ impl TrialVerdict {
             Self::Harms => "harms",
             Self::Refused => "refused",
             Self::NotTried => "not tried",
+            Self::Void => "void",
         }
     }
 }

@@ -38,8 +38,8 @@ fn a_setting_is_tried_and_all_is_as_before() {
     let args = ["tune", "experiment", "--only", knob, "--duration", "9s", "--json", "-"];
     let out = punctual().args(args).arg("--dry-run").arg("--state").arg(&state).output();
     let out = out.expect("it starts");
-    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let result = json(&out);
+    assert_eq!(out.status.code(), Some(0), "{} {}", result["changed"], stderr(&out));
     assert_eq!(result["experiment"], "tune experiment");
     let setting = &result["settings"][0];
     assert_eq!(setting["knob"], knob);
@@ -50,6 +50,33 @@ fn a_setting_is_tried_and_all_is_as_before() {
     assert_eq!(fs::read_to_string(path).expect("readable"), before);
     let journal = fs::read(state.join("experiment.journal")).expect("it was locked");
     assert!(journal.is_empty());
+}
+
+#[test]
+fn a_setting_that_somebody_else_changes_meanwhile_is_void_and_left() {
+    let _turn = settings_of_this_machine();
+    let Some((knob, path)) = harmless() else { return };
+    let text = || fs::read_to_string(path).expect("readable");
+    let before = text();
+    let dir = Dir::new("tune-experiment-changed");
+    let state = dir.path("state");
+    let mut command = punctual();
+    command.args(["tune", "experiment", "--only", knob, "--duration", "9s", "--json", "-"]);
+    command.arg("--state").arg(&state).stdout(Stdio::piped());
+    let child = command.spawn().expect("it starts");
+    until("the setting", || text() != before);
+    fs::write(path, "7\n").expect("writable");
+    let out = child.wait_with_output().expect("ours");
+    let after = text();
+    fs::write(path, &before).expect("writable");
+    assert_eq!(after, "7\n", "what somebody else set is left");
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    let result = json(&out);
+    assert_eq!(result["settings"][0]["verdict"], "void", "{result}");
+    assert_eq!(result["changed"][0], format!("{path}: 7"), "{result}");
+    assert_eq!(result["kept"].as_array().map(Vec::len), Some(0));
+    let reason = result["verdict"]["reasons"][0].as_str().expect("a reason");
+    assert!(reason.contains("changed by somebody else") && reason.contains(path), "{reason}");
 }
 
 #[test]

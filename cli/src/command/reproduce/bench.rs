@@ -115,7 +115,8 @@ impl<'a> Bench<'a> {
     }
 
     /// Takes in what every measurement says.
-    fn keep(&mut self, next: Envelope) {
+    fn keep(&mut self, mut next: Envelope) {
+        next.warnings.extend(self.settings.iter().flat_map(PlannedSettings::warnings));
         match &mut self.envelope {
             Some(envelope) => envelope.take_in(next),
             None => self.envelope = Some(next),
@@ -175,9 +176,7 @@ impl<'a> Bench<'a> {
             notes: Vec::new(),
         };
         let measured = loops.run()?;
-        if let Some(why) = changes.and_then(|changes| changes.failed) {
-            return Err(why);
-        }
+        changes.and_then(|changes| changes.failed).map_or(Ok(()), Err)?;
         self.keep(measured.envelope);
         let runs = measured.loops.judged.runs;
         self.name(&runs, &format::period(period_ns));

@@ -7,7 +7,7 @@ use punctual_lab::load::LoadSpec;
 use punctual_lab::periodic::{Condition, PeriodicPlan, split};
 use punctual_lab::tuning::{Measure, SettingSets, WantedValue};
 
-use super::conditions::Changes;
+use super::conditions::{Changes, Watched};
 use super::experiment::{NAME, Setting};
 use crate::args::{LearnArgs, ReportArgs};
 use crate::experiment::{self, LoopExperiment};
@@ -25,6 +25,7 @@ pub(super) struct Bench<'a> {
     pub(super) tried: &'a [usize],
     pub(super) journal: &'a mut JournalFile,
     pub(super) boot: &'a str,
+    pub(super) watched: Watched,
     pub(super) rng: Rng,
     /// Of the first measurement, with the warnings of all.
     pub(super) envelope: Option<Envelope>,
@@ -51,7 +52,8 @@ impl Measure for Bench<'_> {
             set.iter().flat_map(of).collect()
         };
         let writes = sets.sets.iter().map(writes).collect();
-        let mut changes = Changes::new(writes, &mut *self.journal, self.boot);
+        let journal = (&mut *self.journal, self.boot);
+        let mut changes = Changes::new(writes, journal, &mut self.watched);
         let loops = LoopExperiment {
             name: NAME,
             plan,

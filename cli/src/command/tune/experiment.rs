@@ -15,6 +15,7 @@ use punctual_lab::tuning::{
 use punctual_os::signal;
 
 use super::bench::Bench;
+use super::conditions::Watched;
 use super::{Machine, apply, boot_of, show};
 use crate::args::{PolicyName, TuneExperimentArgs};
 use crate::command;
@@ -47,7 +48,9 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
     // Before anything is applied, if only for a moment: then it is put back, whatever comes.
     signal::catch_stop().context("cannot catch SIGINT")?;
     revert(&mut journal, &boot)?;
+    let mut watched = Watched::of(settings.iter().flat_map(|setting| &setting.writes));
     let tried = probe(&mut settings, args, &mut journal, &boot)?;
+    watched.look();
     let here = experiment::Machine::of(None)?;
     let loads: Vec<LoadSpec> = args.load.turns().into_iter().flatten().collect();
     let PlannedLoops { plan, choice } = planned(args, &machine, &here)?;
@@ -60,28 +63,46 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
         tried: &tried,
         journal: &mut journal,
         boot: &boot,
+        watched,
         rng: Rng::new(SEED),
         envelope: None,
     };
     let wanted = (args.tail, args.duration.0);
     let trials = tuning::try_settings(tried.len(), wanted, &mut bench);
     let envelope = bench.envelope.take();
+    let mut watched = bench.watched;
     // Whatever became of it, nothing stays that was only tried.
     revert(&mut journal, &boot)?;
+    watched.look();
     let trials = trials?;
-    let kept: Vec<usize> = trials.kept().into_iter().map(|at| tried[at]).collect();
-    if !args.dry_run {
-        keep(&kept, &settings, args, (&mut lock, &boot))?;
-    }
     let mut body = body(args, &machine, (&settings, &tried), &trials);
-    if !args.dry_run {
+    void(&mut body, &settings, &watched);
+    // As of an interrupted run, nothing is kept where somebody else had a hand in it.
+    if !args.dry_run && body.changed.is_empty() {
+        let kept: Vec<usize> = trials.kept().into_iter().map(|at| tried[at]).collect();
+        keep(&kept, &settings, args, (&mut lock, &boot))?;
         body.kept = kept.iter().map(|&at| settings[at].knob.clone()).collect();
     }
-    let envelope =
+    let mut envelope =
         Envelope { experiment: NAME.to_owned(), ..envelope.unwrap_or_else(|| Envelope::of(NAME)) };
+    let reason = |change: &String| format!("changed by somebody else while it was tried: {change}");
+    envelope.verdict.reasons.extend(body.changed.iter().map(reason));
+    envelope.verdict.ok &= body.changed.is_empty();
     let report = Report { envelope, body: Body::Measured(body.into()) };
     command::write(&report, json)?;
-    Ok(Exit::Fine)
+    Ok(Exit::of(&report))
+}
+
+/// Says of no setting that somebody else changed meanwhile what it does.
+fn void(body: &mut TrialsBody, settings: &[Setting], watched: &Watched) {
+    body.changed = watched.changed().map(|(path, now)| format!("{path}: {now}")).collect();
+    for (tried, setting) in body.settings.iter_mut().zip(settings) {
+        let is_changed =
+            |write: &WantedValue| watched.changed().any(|(path, _)| path == write.path);
+        if setting.writes.iter().any(is_changed) {
+            tried.verdict = TrialVerdict::Void;
+        }
+    }
 }
 
 /// The numbers of the settings that the kernel takes; there is one at least, and time for all.
@@ -239,6 +260,7 @@ fn body(
         settings: settings.iter().enumerate().map(one).collect(),
         together: trials.together.clone(),
         kept: Vec::new(),
+        changed: Vec::new(),
         state: args.state.state.display().to_string(),
     }
 }

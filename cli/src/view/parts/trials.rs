@@ -87,6 +87,11 @@ fn state(body: &TrialsBody) -> &str {
 
 fn kept(body: &TrialsBody) -> String {
     match body.kept.as_slice() {
+        [] if !body.changed.is_empty() => format!(
+            "void: changed by somebody else meanwhile, and left so: {}; nothing is kept: all other \
+             settings are as before",
+            body.changed.join(", ")
+        ),
         [] => "nothing is kept: all settings are as before".to_owned(),
         kept => format!(
             "kept: {}; the others are as before; to undo: {}",

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use punctual_host::Root;
 use punctual_host::plan::{BootPlan, is_setting};
 use punctual_host::root::read_whole;
-use punctual_lab::tuning::{TuningJournal, TuningStore};
+use punctual_lab::tuning::{JournalEntry, TuningJournal, TuningStore};
 use punctual_os::{lock, process};
 use rustix::fs::{Stat, fstat};
 
@@ -167,7 +167,7 @@ impl JournalFile {
         let bytes = Self::read(directory, name)?.unwrap_or_default();
         let journal = TuningJournal::parse(&bytes)?;
         let of_this = [boot, BootFiles::KEPT].contains(&journal.boot.as_str());
-        Ok(of_this && !journal.entries.is_empty())
+        Ok(of_this && journal.entries.iter().any(JournalEntry::is_changed))
     }
 }
 

@@ -45,7 +45,10 @@ impl SettingsLock {
     /// # Errors
     /// Where another process holds it, or another user can change the directory.
     pub(crate) fn take(tree: Option<&Path>, boot: &str, command: &str) -> Result<Self> {
-        let mut name = "punctual-settings".to_owned();
+        let mut name = match process::euid() {
+            0 => "punctual-settings".to_owned(),
+            user => format!("punctual-settings-{user}"),
+        };
         if let Some(tree) = tree {
             let identity = fstat(Dir::open(tree)?).map_err(io::Error::from)?;
             name += &format!("-{:x}-{:x}", identity.st_dev, identity.st_ino);
@@ -162,7 +165,7 @@ fn directory() -> Result<Dir> {
         Some(dir) => Dir::open(&dir),
         None => match state_dir(None) {
             Some(dir) => Dir::make(&dir.join("punctual")),
-            None => bail!("no directory for the lock of settings: set XDG_RUNTIME_DIR or HOME"),
+            None => Dir::open(&std::env::temp_dir()),
         },
     }
 }

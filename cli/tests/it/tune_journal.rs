@@ -144,7 +144,11 @@ fn settings_are_changed_by_one_directory_at_a_time() {
     refused(&tune("apply"), &["have settings that are changed", &first]);
     // Who holds the lock is named.
     let tree = fs::metadata(&laptop.root).expect("there");
-    let name = format!("punctual-settings-{:x}-{:x}.lock", tree.dev(), tree.ino());
+    let user = match tree.uid() {
+        0 => String::new(),
+        user => format!("-{user}"),
+    };
+    let name = format!("punctual-settings{user}-{:x}-{:x}.lock", tree.dev(), tree.ino());
     let lock = match skip::is_root() {
         true => Path::new("/run").join(name),
         false => match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {

@@ -65,6 +65,14 @@ pub struct JournalEntry {
     pub took: Option<String>,
 }
 
+impl JournalEntry {
+    /// Whether its text may be another than before: not where it is known that the kernel refused
+    /// the value.
+    pub fn is_changed(&self) -> bool {
+        self.took.as_ref() != Some(&self.old)
+    }
+}
+
 /// A journal that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TuningJournal {

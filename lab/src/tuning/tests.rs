@@ -282,6 +282,9 @@ fn refused_and_lying_settings_are_named_and_left_as_they_were() {
             other => panic!("{other:?}"),
         }
         assert!(matches!(steps[1].outcome, StepOutcome::Applied), "the others go on");
+        let entries = TuningJournal::parse(&machine.disk.borrow()).unwrap().entries;
+        let is_refused = matches!(fault, Fault::Errno(_));
+        assert!(entries[0].is_changed() != is_refused && entries[1].is_changed(), "{fault:?}");
         machine.faults.borrow_mut().clear();
         machine.revert().1.unwrap();
         assert_eq!(*machine.texts.borrow(), before, "{fault:?}");

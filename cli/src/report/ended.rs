@@ -31,7 +31,7 @@ impl EndedBy {
     /// In words, with what there is; where the cause is not known, all that it may be.
     pub(crate) fn words(cause: Option<Self>) -> String {
         let cause = match cause {
-            Some(Self::Interrupt) => return "interrupted; these are the results so far".to_owned(),
+            Some(Self::Interrupt) => "interrupted",
             Some(Self::Watchdog) => "the watchdog ended the run",
             Some(Self::Load) => "a load could not be started",
             Some(Self::Link) => "the link or the source of stimuli was lost",
@@ -39,7 +39,8 @@ impl EndedBy {
             Some(Self::Limit) => "a broken limit ended the campaign",
             Some(Self::Continues) => "the campaign is not over",
             Some(Self::Recording) => "the recording ended early",
-            Some(Self::File) => "its file is cut off or damaged",
+            // The figures of a run that was measured are whole all the same.
+            Some(Self::File) => return "incomplete: its file is cut off or damaged".to_owned(),
             None => "the run ended early or its file is cut off",
         };
         format!("incomplete: {cause}; these are the results so far")
@@ -53,7 +54,7 @@ mod tests {
     #[test]
     fn an_interruption_is_nothing_else_and_other_causes_are_none() {
         let interrupted = EndedBy::words(Some(EndedBy::Interrupt));
-        assert_eq!(interrupted, "interrupted; these are the results so far");
+        assert_eq!(interrupted, "incomplete: interrupted; these are the results so far");
         let json = serde_json::to_string(&EndedBy::Interrupt).expect("a word");
         assert_eq!(json, "\"interrupt\"");
         for cause in [None, Some(EndedBy::File), Some(EndedBy::Watchdog), Some(EndedBy::Link)] {

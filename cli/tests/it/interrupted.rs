@@ -32,9 +32,12 @@ fn interrupted(args: &[&str]) {
     let report = run(["report", &json.display().to_string(), "-o", &page.display().to_string()]);
     assert_eq!(report.status.code(), Some(0), "{}", stderr(&report));
     let html = fs::read_to_string(&page).expect("written");
-    assert!(html.contains("Interrupted; these are the results so far."), "{args:?}");
+    assert!(html.contains("Incomplete: interrupted; these are the results so far."), "{args:?}");
     let warnings = result["warnings"].to_string();
-    assert!(text.contains("interrupted; these are the results so far"), "{args:?}: {text}");
+    assert!(
+        text.contains("incomplete: interrupted; these are the results so far"),
+        "{args:?}: {text}"
+    );
     for words in ["cut off", "longer --duration", "too short", "ended early, or", "so short"] {
         let said = [&text, &warnings].into_iter().find(|of| of.contains(words));
         assert_eq!(said, None, "{args:?}: {words}");

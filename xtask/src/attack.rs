@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::{process, root};
 
 /// Every attack: its name, the module that it is in, what it does.
-const ATTACKS: [(&str, &str, &str); 13] = [
+const ATTACKS: [(&str, &str, &str); 14] = [
     ("kill", "faults", "kill -9 at every call that changes a file"),
     ("enospc", "faults", "a full disk at every such call"),
     ("edquot", "faults", "a used-up quota at every such call"),
@@ -23,6 +23,7 @@ const ATTACKS: [(&str, &str, &str); 13] = [
     ("journals", "journals", "forged and foreign journals of settings"),
     ("boot", "boot", "boot files and the loader's program, cut off"),
     ("missing", "missing", "parts of /proc and /sys missing or unreadable"),
+    ("stopped", "stopped", "loads that are stopped while a run has them"),
 ];
 
 /// What is run.

@@ -11,7 +11,7 @@ use punctual_os::process::{EndSignal, end};
 use crate::support::{Dir, json_file, punctual, stderr, stdout, until};
 
 /// The children of a process that have not ended.
-fn children(of: &Child) -> Vec<i32> {
+pub(crate) fn children(of: &Child) -> Vec<i32> {
     let parent = of.id().to_string();
     let stat = |pid: i32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -77,7 +77,7 @@ const PARTS: [&str; 54] = [
 
 /// Commands that read them; `OUT` is a directory.
 const COMMANDS: [&str; 23] = [
-    "check --duration 1s --load cpu --results OUT/results",
+    "check --duration 1s --results OUT/results",
     "measure periodic --duration 300ms --load cpu,timer --samples OUT/samples",
     "measure noise --duration 300ms",
     "measure response --duration 300ms",

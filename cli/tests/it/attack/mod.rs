@@ -17,6 +17,7 @@ mod random;
 mod settings;
 mod signals;
 mod sticky;
+mod stopped;
 mod threads;
 
 use std::collections::BTreeMap;

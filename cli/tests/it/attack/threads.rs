@@ -51,7 +51,7 @@ impl Drop for PidsGroup {
 
 /// Commands beside those of [`Place::command`]; `OUT` is a directory, `PROGRAM` the program.
 const MORE: [&str; 7] = [
-    "check --duration 1s --load cpu,net --results OUT/results",
+    "check --duration 1s --results OUT/results",
     "stimulate udp:127.0.0.1:9 --duration 300ms",
     "sched run --other -- true",
     "reproduce linuxcnc --quick",

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::{process, root};
 
 /// Every attack: its name, the module that it is in, what it does.
-const ATTACKS: [(&str, &str, &str); 14] = [
+const ATTACKS: [(&str, &str, &str); 15] = [
     ("kill", "faults", "kill -9 at every call that changes a file"),
     ("enospc", "faults", "a full disk at every such call"),
     ("edquot", "faults", "a used-up quota at every such call"),
@@ -24,6 +24,7 @@ const ATTACKS: [(&str, &str, &str); 14] = [
     ("boot", "boot", "boot files and the loader's program, cut off"),
     ("missing", "missing", "parts of /proc and /sys missing or unreadable"),
     ("stopped", "stopped", "loads that are stopped while a run has them"),
+    ("pairs", "pairs", "two commands at once that change settings"),
 ];
 
 /// What is run.

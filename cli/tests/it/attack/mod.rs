@@ -13,6 +13,7 @@ mod journals;
 mod links;
 mod missing;
 mod neighbours;
+mod pairs;
 mod random;
 mod settings;
 mod signals;

@@ -17,7 +17,7 @@ use super::Attack;
 use super::faults::CHANGING;
 use super::random::Random;
 use crate::outputs::{names, text};
-use crate::support::{Dir, punctual, stderr, stdout};
+use crate::support::{Dir, punctual, settings_of_this_machine, stderr, stdout};
 use crate::traced;
 
 /// Directories of a machine that a trial has its own of.
@@ -245,6 +245,8 @@ fn boot() {
     if !skip::need_device("/etc/default, /boot and /usr/sbin, and no entries in /efi", has_own) {
         return;
     }
+    // One command changes settings at a time, those of the boot too.
+    let _turn = settings_of_this_machine();
     let mut attack = Attack::begin("boot");
     let calls = [true, false].map(|with_drop_ins| {
         let loader = Loader::new(with_drop_ins);

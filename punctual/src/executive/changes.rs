@@ -81,9 +81,9 @@ impl<'env> Handle<'env> {
     }
 
     /// One task less. Returns once that is in effect, with what the task did; its body is dropped
-    /// here. A release that it was due for, and that has not begun, does not run. Tasks that follow
-    /// it keep their phases. One with a thread of its own leaves within some 100 ms, once its body
-    /// has returned, and its thread ends.
+    /// here. A release that it was due for, and that has not begun, does not run and is missed.
+    /// Tasks that follow it keep their phases. One with a thread of its own leaves within some
+    /// 100 ms, once its body has returned, and its thread ends.
     ///
     /// # Errors
     /// That there is no such task; that it has a process, or a thread since before the executive

@@ -141,7 +141,12 @@ fn own<C: Clock>(
     let Some(mut state) = TableState::begin(&table, storage.lend(), from) else { return };
     let schedule = Schedule::of_table(&table, &mut state);
     let mut schedule = schedule.leave_on(&slot.leave, slot.watched.word(), LOOK);
-    match many.obey(&mut schedule, times.end, &ending.stop) {
+    let ended = many.obey(&mut schedule, times.end, &ending.stop);
+    if schedule.left() {
+        // It is removed: what it was due for, it missed.
+        many.never_ran(&mut Schedule::of_table(&table, &mut state));
+    }
+    match ended {
         Ended::Stopped => ending.stop(),
         Ended::Overran(_) => ending.overran(name),
         Ended::Finished => {}

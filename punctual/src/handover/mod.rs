@@ -154,6 +154,8 @@ impl<D, O> Exchange<D, O> for () {
 pub struct Change<B> {
     running: RunningPlan,
     ranks: Vec<Option<u32>>,
+    /// The ranks of before that go on, in their order.
+    stay: Vec<u32>,
     refused: Option<Mismatch>,
     /// What goes with the plan.
     pub parts: B,
@@ -173,7 +175,9 @@ impl<B> Change<B> {
     pub fn new(next: Successor, epoch: Instant, parts: B) -> Box<Self> {
         let Successor { plan, ranks } = next;
         let running = RunningPlan::new(plan, epoch, epoch);
-        Box::new(Self { running, ranks, refused: None, parts })
+        let mut stay: Vec<u32> = ranks.iter().copied().flatten().collect();
+        stay.sort_unstable();
+        Box::new(Self { running, ranks, stay, refused: None, parts })
     }
 
     /// What ran before, once the loop has taken the change.

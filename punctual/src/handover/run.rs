@@ -131,6 +131,7 @@ impl<B> Handover<B> {
         let Some(mut state) = TableState::resume(&table, storage.lend()) else {
             return Some(Ended::Finished);
         };
+        let first = units.as_ref().map_or(0, |units| units.table.tasks());
         let look = if self.last.load(Ordering::Acquire) { NEVER } else { LOOK };
         let (mut unit_state, position) = match units {
             Some(RunningUnits { table, progress, position, guard }) => {
@@ -160,12 +161,11 @@ impl<B> Handover<B> {
         // No release before the first one, also where there is a change before that.
         let now = many.clock.now().max(run.from - Span::from_ns(1));
         let Ok(mut place) = self.place.try_lock() else { return None };
-        if let Some(change) = &mut *place {
-            let taken = change.take((&table, &mut state), many, now);
+        if let Some(change) = &mut *place
+            && change.take((&table, &mut state, first), many, now)
+        {
             drop(state);
-            if taken {
-                std::mem::swap(running, &mut change.running);
-            }
+            std::mem::swap(running, &mut change.running);
         }
         drop(place);
         self.request_ns.store(0, Ordering::Release);
@@ -174,20 +174,31 @@ impl<B> Handover<B> {
 }
 
 impl<B> Change<B> {
-    /// Goes on in the new plan from where the old one is; whether that fits.
+    /// Goes on in the new plan from where the old one is, whose ranks begin at `first`; whether
+    /// that fits. What a task that goes was due for and did not run is missed.
     fn take<C, W, D, O>(
         &mut self,
-        (table, state): (&Table<'_>, &mut TableState<'_>),
+        (table, state, first): (&Table<'_>, &mut TableState<'_>, usize),
         many: &mut Many<C, W, D, O>,
         now: Instant,
     ) -> bool
     where
+        O: Observe,
         B: Exchange<D, O>,
     {
         let RunningPlan { plan, storage, epoch } = &mut self.running;
-        let before = Before { table, state, ranks: &self.ranks };
+        let before = Before { table, state: &mut *state, ranks: &self.ranks };
         match TableState::follow(&plan.table(*epoch), storage.lend(), before, now) {
             Ok(_left_in_its_storage) => {
+                let mut stay = self.stay.iter().peekable();
+                for rank in 0..table.tasks() {
+                    if stay.next_if(|stays| **stays as usize == rank).is_some() {
+                        continue;
+                    }
+                    if let Some(missed) = state.never_ran(table, rank, now) {
+                        many.observe.never_ran(first + rank, missed, now);
+                    }
+                }
                 self.parts.exchange(&mut many.tasks, &mut many.observe, &self.ranks);
                 true
             }

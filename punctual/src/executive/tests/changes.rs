@@ -214,3 +214,32 @@ fn one_that_runs_in_threads_of_its_own_is_stopped_and_joined() {
     assert_eq!(summary.end, End::Stopped);
     assert_eq!(stats(&summary, "a").counts.ran, ran.load(Ordering::Relaxed));
 }
+
+#[test]
+fn what_a_removed_task_was_due_for_and_did_not_run_is_missed() {
+    for placement in [Placement::inline(), Placement::thread(RtThread::any())] {
+        let begun = AtomicBool::new(false);
+        let (plan, _) = quick().task(task("stays", 7_000), |_| ()).build().expect("fine");
+        let (removed, _) = plan
+            .run_with(ms(60_000), |handle| {
+                let body = |cycle: &mut Cycle<'_>| {
+                    if !begun.swap(true, Ordering::Relaxed) {
+                        // 5 releases pass.
+                        let until = cycle.release + cycle.lateness;
+                        sleep_until_ns(until.as_ns() + 55_000_000).expect("no signal");
+                    }
+                };
+                let goes = task("goes", 10_000).placed(placement.clone());
+                let id = handle.add(goes, body).expect("it runs");
+                while !begun.load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+                let removed = handle.remove(id).expect("it is there");
+                handle.stop();
+                removed
+            })
+            .expect("it starts");
+        let Counts { ran, missed, .. } = removed.counts;
+        assert!(ran >= 1 && missed >= 5, "{placement:?}: {removed}");
+    }
+}

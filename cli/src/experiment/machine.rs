@@ -9,8 +9,9 @@ use punctual_host::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
 use punctual_host::rules::{self, Inputs};
-use punctual_host::settings::KernelSettings;
+use punctual_host::settings::{KernelSettings, WatchedSettings};
 
+use super::words;
 use crate::report::Findings;
 
 /// What is known of both.
@@ -21,6 +22,8 @@ pub(crate) struct Machine {
     pub(crate) facts: MachineFacts,
     /// What is known of the machine that measures, by which CPUs are chosen.
     pub(crate) here: MachineFacts,
+    /// Its settings before anything is measured.
+    settings: WatchedSettings,
     /// Says so where they are two.
     pub(crate) foreign: Option<String>,
 }
@@ -38,7 +41,8 @@ impl Machine {
         let foreign = captured.map(|dir| {
             format!("the facts come from {}, the measurements from this machine", dir.display())
         });
-        Ok(Self { root, facts, here, foreign })
+        let settings = WatchedSettings::read(&Root::live());
+        Ok(Self { root, facts, here, settings, foreign })
     }
 
     /// What the rules about tuning find on a CPU.
@@ -48,6 +52,11 @@ impl Machine {
         let inputs =
             Inputs { facts: &self.facts, settings: &settings, cpus: &cpus, workload: None };
         Findings { cpus: cpus.to_string(), verdicts: rules::judge(&inputs) }
+    }
+
+    /// That settings of the machine that measures are not what they were.
+    pub(crate) fn changed(&self) -> Option<String> {
+        words::changed(&self.settings.changed(&WatchedSettings::read(&Root::live())))
     }
 
     /// Whether the facts are those of another machine.

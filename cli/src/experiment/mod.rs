@@ -86,7 +86,10 @@ pub(crate) fn envelope<T>(
         clock: Some(clock(&finished.clock)),
         session: Some(words::session(finished, &machine.here)),
         disturbances: finished.disturbances.iter().map(disturbance).collect(),
-        warnings: words::warnings(finished, &machine.here),
+        warnings: words::warnings(finished, &machine.here)
+            .into_iter()
+            .chain(machine.changed())
+            .collect(),
         ..Envelope::of(name)
     }
 }

@@ -9,6 +9,7 @@ use punctual::session::{Attempt, Refusal};
 use punctual_host::cpulist::CpuList;
 use punctual_host::explain::{self, explain};
 use punctual_host::facts::MachineFacts;
+use punctual_host::settings::ChangedSetting;
 use punctual_lab::experiment::{
     Caution, ExperimentEnd, ExperimentError, FinishedExperiment, Risk, Throttling, throttling,
 };
@@ -120,6 +121,23 @@ pub(crate) fn group_budget(here: &MachineFacts) -> Option<String> {
     ))
 }
 
+/// How many changed settings are named.
+const CHANGED_MOST: usize = 4;
+
+/// That settings were changed while something was measured; `None` where none was.
+pub(crate) fn changed(settings: &[ChangedSetting]) -> Option<String> {
+    let change = |of: &ChangedSetting| {
+        format!("{} was {} and is {}", of.name, format::plain(&of.from), format::plain(&of.to))
+    };
+    let named: Vec<String> = settings.iter().take(CHANGED_MOST).map(change).collect();
+    let more = match settings.len().saturating_sub(CHANGED_MOST) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let text = "settings changed while it measured, so the figures are of both; measure again";
+    (!named.is_empty()).then(|| format!("{text}: {}{more}", named.join(", ")))
+}
+
 /// What the plan of an experiment risks.
 pub(crate) fn planned(caution: &Caution) -> String {
     let Caution { cpu, share, throttling } = caution;
@@ -180,6 +198,20 @@ pub(crate) fn error(why: ExperimentError) -> Error {
 mod tests {
     use super::*;
     use punctual_core::time::{Period, Span};
+
+    #[test]
+    fn settings_that_changed_are_named_up_to_a_few() {
+        assert_eq!(changed(&[]), None);
+        let setting = |name: &str| ChangedSetting {
+            name: name.to_owned(),
+            from: "1".to_owned(),
+            to: "10".to_owned(),
+        };
+        let one = changed(&[setting("vm.stat_interval")]).expect("one");
+        assert!(one.ends_with("measure again: vm.stat_interval was 1 and is 10"), "{one}");
+        let six = changed(&["a", "b", "c", "d", "e", "f"].map(setting)).expect("six");
+        assert!(six.ends_with("d was 1 and is 10, and 2 more"), "{six}");
+    }
 
     #[test]
     fn what_throttling_does_is_told_with_its_gap() {

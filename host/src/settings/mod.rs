@@ -11,6 +11,7 @@ mod kernel_log;
 mod parameters;
 mod per_cpu;
 mod single;
+mod watched;
 
 pub use boot::{BootFile, Loader, kernel_words};
 pub(crate) use boot::{DROP_INS, ENTRIES, GRUB, KERNEL, WHOLE, is_boot_file};
@@ -20,6 +21,7 @@ pub(crate) use kernel_log::relevant;
 pub use parameters::ModuleParameter;
 pub use per_cpu::PerCpu;
 pub use single::path_of;
+pub use watched::{ChangedSetting, WatchedSettings};
 
 use crate::cmdline::CommandLine;
 use crate::fact::Fact;

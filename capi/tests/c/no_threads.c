@@ -41,7 +41,8 @@ int main(void)
     CHECK(setrlimit(RLIMIT_NPROC, &most) == 0);
     CHECK(getuid() != 0 || setuid(NOBODY) == 0);
     CHECK(punctual_executive_run(executive, &options, 0) == -EAGAIN);
-    CHECK(strstr(punctual_last_error(), "cannot start the thread") != NULL);
+    CHECK(strstr(punctual_last_error(), "cannot start thread \"punctual-") != NULL);
+    CHECK(strstr(punctual_last_error(), "RLIMIT_NPROC") != NULL);
     CHECK(punctual_stats_init(&stats, sizeof stats) == 0);
     CHECK(punctual_executive_task_stats(executive, 0, &stats) == 0 && stats.ran == 0);
     CHECK(punctual_executive_destroy(executive) == 0);

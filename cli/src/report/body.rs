@@ -116,6 +116,17 @@ pub(crate) struct WaitBody {
     /// The way to wait that these figures recommend; null where they do not tell.
     #[serde(default)]
     pub(crate) recommendation: Option<String>,
+    /// Why they do not tell, and what run may; null where they do.
+    #[serde(default)]
+    pub(crate) undecided: Option<String>,
+}
+
+impl WaitBody {
+    /// What it comes to, in a sentence: the way to use, or why none is recommended.
+    pub(crate) fn advice(&self) -> Option<String> {
+        let used = self.recommendation.as_ref().map(|text| format!("Use {text}."));
+        used.or_else(|| self.undecided.as_ref().map(|text| format!("Undecided: {text}")))
+    }
 }
 
 /// Of `soak`.

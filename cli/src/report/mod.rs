@@ -49,7 +49,7 @@ pub(crate) use measured::{ExecutiveBody, Recording};
 pub(crate) use punctual_analysis::verdict::Stands;
 pub(crate) use run::{Load, LoadRow, Run, Setup, deaths, loads};
 pub(crate) use session::{Refused, Session, policy_words};
-pub(crate) use strategies::{StrategyRow, of as strategies, recommendation};
+pub(crate) use strategies::{StrategyRow, WaitAdvice, advice, of as strategies};
 pub(crate) use verdict::{Answer, Question, Verdict};
 
 /// The version of this schema.

@@ -1,7 +1,9 @@
 //! The ways to wait side by side, as rows of a report.
 //!
-//! Plain data, picked from the runs, and the one way that they recommend.
+//! Plain data, picked from the runs, and the one way that they recommend, where they tell.
 
+use punctual_analysis::compare::series::LatenessSeries;
+use punctual_analysis::compare::{RateRatio, Verdict, exceedances};
 use punctual_analysis::summary::SummaryStats;
 use punctual_lab::waits::HOP;
 use schemars::JsonSchema;
@@ -87,31 +89,217 @@ pub(crate) fn of(runs: &[Run], beside: &[Option<usize>]) -> Vec<StrategyRow> {
 /// The short sleep of `--wait hop`.
 const HOP_NS: u64 = HOP.as_ns().unsigned_abs();
 
-/// Ways that are this close to the best are as good as that.
+/// Lateness counts from this factor above that of the best way.
 const AS_GOOD: f64 = 1.25;
 
 /// The most of a CPU that a wait may take to be recommended.
 const CPU_MAX: f64 = 0.25;
 
-/// Of the ways that leave three quarters of the CPU, the cheapest of those whose latest release in
-/// 1000 is about as punctual as that of the best.
-pub(crate) fn recommendation(rows: &[StrategyRow]) -> Option<String> {
+/// So many releases without a late one show that fewer than 1 in 100 are, 95 % sure (3 over n).
+const NONE_MIN: u64 = 300;
+
+/// The p value at which a way is later than the best: stricter than that of `compare`, since the
+/// best was chosen by the same data, and advice that changes from run to run is none.
+const LATER_MAX: f64 = 0.001;
+
+/// What a comparison of ways to wait says.
+#[derive(Debug, PartialEq)]
+pub(crate) enum WaitAdvice {
+    /// This way, with what it gives: `Use …`.
+    Use(String),
+    /// Not yet, and why.
+    Undecided {
+        /// What these data do not tell.
+        why: String,
+        /// How many times as long a run may tell it.
+        longer: f64,
+    },
+    /// There is nothing to choose from.
+    None,
+}
+
+/// How a way stands against the best.
+enum Standing {
+    Later,
+    /// A share of late releases twice as large would have been found.
+    AsGood,
+    /// It may be either; so many times the releases would tell.
+    Open(f64),
+}
+
+/// Of the ways that leave three quarters of the CPU, the cheapest of those that are not later than
+/// the best: how many releases are later than its 99 % quantile by a quarter decides. `series` are
+/// the latenesses of each row. Where the data do not tell whether a cheaper one is later, nothing is
+/// recommended.
+pub(crate) fn advice(rows: &[StrategyRow], series: &[Option<&LatenessSeries>]) -> WaitAdvice {
     // A short sleep of another length is no value of --wait.
-    let given = |row: &&StrategyRow| row.name != "hop" || row.hop_ns == Some(HOP_NS);
-    let affordable = rows.iter().filter(|row| row.cpu_load.is_some_and(|load| load <= CPU_MAX));
-    let affordable = affordable.filter(given);
-    let late = |row: &StrategyRow| row.lateness_ns.p99_9;
-    let best = affordable.clone().filter_map(late).min_by(f64::total_cmp)?;
-    let good = affordable.filter(|row| late(row).is_some_and(|ns| ns <= best * AS_GOOD));
-    let row =
-        good.min_by(|a, b| a.cpu_load.unwrap_or(1.0).total_cmp(&b.cpu_load.unwrap_or(1.0)))?;
+    let given = |row: &StrategyRow| row.name != "hop" || row.hop_ns == Some(HOP_NS);
+    let mut ways: Vec<(&StrategyRow, &LatenessSeries, f64, f64)> = rows
+        .iter()
+        .zip(series)
+        .filter(|(row, _)| given(row))
+        .filter_map(|(row, series)| Some((row, (*series)?, row.cpu_load?, row.lateness_ns.p99?)))
+        .filter(|(.., load, _)| *load <= CPU_MAX)
+        .collect();
+    ways.sort_by(|(.., a, _), (.., b, _)| a.total_cmp(b));
+    let best = ways.iter().min_by(|(.., a), (.., b)| a.total_cmp(b)).copied();
+    let Some((best, best_series, _, best_ns)) = best else { return WaitAdvice::None };
+    let threshold_ns = (best_ns * AS_GOOD) as i64;
+    let others: Vec<_> = ways.iter().filter(|(row, ..)| !std::ptr::eq(*row, best)).collect();
+    let pairs: Vec<_> = others.iter().map(|(_, series, ..)| [best_series, *series]).collect();
+    let found = exceedances(&pairs, threshold_ns);
+    for (row, ..) in &ways {
+        let at = others.iter().position(|(other, ..)| std::ptr::eq(*other, *row));
+        let standing = at.map_or(Standing::AsGood, |at| standing(found[at].as_ref()));
+        match standing {
+            Standing::Later => {}
+            Standing::AsGood => {
+                let is_cheapest = std::ptr::eq(*row, ways[0].0);
+                return WaitAdvice::Use(words(row, is_cheapest));
+            }
+            Standing::Open(longer) => {
+                let why = format!(
+                    "{} costs less than {}, and whether it is later more often (than {}) is not \
+                     known from {} releases",
+                    row.label(),
+                    best.label(),
+                    format::ns(Some(threshold_ns as f64)),
+                    format::count(row.releases)
+                );
+                return WaitAdvice::Undecided { why, longer };
+            }
+        }
+    }
+    WaitAdvice::None
+}
+
+fn standing(found: Option<&RateRatio>) -> Standing {
+    let Some(found) = found else { return Standing::Open(f64::INFINITY) };
+    let n = found.n_a.min(found.n_b);
+    let is_sure = found.p_adjusted.is_some_and(|p| p <= LATER_MAX);
+    match (found.verdict, found.more_cycles) {
+        (Verdict::Worse, _) if is_sure => Standing::Later,
+        (Verdict::Worse, _) => Standing::Open(2.0),
+        (_, Some(0)) => Standing::AsGood,
+        (_, Some(more)) => Standing::Open((n + more) as f64 / n as f64),
+        (_, None) if n >= NONE_MIN => Standing::AsGood,
+        (_, None) => Standing::Open(NONE_MIN as f64 / n as f64),
+    }
+}
+
+/// How to have this way, and what it gives.
+fn words(row: &StrategyRow, is_cheapest: bool) -> String {
     let margin_ns = row.margin_ns.filter(|_| ["fixed", "hop"].contains(&row.name.as_str()));
     let margin = margin_ns
         .map_or_else(String::new, |ns| format!(" --margin {}", format::period_argument(ns)));
-    Some(format!(
-        "--wait {}{margin}: 1 release in 1000 later than {}, for {} of the CPU",
+    let library = match row.name.as_str() {
+        // The library has no such constructor.
+        "hop" => String::new(),
+        name => {
+            format!("; in a program WaitPolicy::{name}, in C PUNCTUAL_WAIT_{}", name.to_uppercase())
+        }
+    };
+    format!(
+        "--wait {}{margin} (of 'measure periodic' and 'soak'{library}): 1 release in 100 later \
+         than {}, for {} of the CPU; {}",
         row.name,
-        format::ns(row.lateness_ns.p99_9),
-        format::share(row.cpu_load.unwrap_or(0.0))
-    ))
+        format::ns(row.lateness_ns.p99),
+        format::share(row.cpu_load.unwrap_or(0.0)),
+        match is_cheapest {
+            true => "none costs less, and the others are not known to be later less often",
+            false => "ways that cost less are later more often",
+        }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_analysis::compare::series::Builder;
+    use punctual_analysis::rng::Rng;
+    use punctual_core::sample::Sample;
+    use punctual_core::time::Span;
+
+    use super::*;
+
+    /// Ways by name, CPU load, and the shares of releases that are 2 to 3 µs and 60 µs late; the
+    /// others are 1 µs late.
+    type Made = (&'static str, f64, [f64; 2]);
+
+    fn advised(ways: &[Made], releases: u64, seed: u64) -> WaitAdvice {
+        let mut rng = Rng::new(seed);
+        let mut made = |&(name, cpu, [two, sixty]): &Made| {
+            let mut builder = Builder::new(1_000_000, false);
+            let mut latenesses = Vec::new();
+            for cycle in 0..releases {
+                let uniform = (rng.bits() >> 11) as f64 / (1_u64 << 53) as f64;
+                let late = if uniform < sixty { 60_000 } else { 1_000 };
+                let over = uniform - (1.0 - two);
+                let late = if over > 0.0 { 2_000 + (over / two * 1e3) as i64 } else { late };
+                latenesses.push(late);
+                let lateness = Span::from_ns(late);
+                builder.push(&Sample { cycle, lateness, ..Sample::default() });
+            }
+            latenesses.sort_unstable();
+            let p99 = latenesses[(releases * 99 / 100) as usize] as f64;
+            let lateness_ns = SummaryStats { p99: Some(p99), ..SummaryStats::default() };
+            let row = StrategyRow {
+                name: name.to_owned(),
+                releases,
+                lateness_ns,
+                cpu_load: Some(cpu),
+                missed: Some(0),
+                unknown: 0,
+                phase_ns: None,
+                hop_ns: (name == "hop").then_some(HOP_NS),
+                margin_ns: Some(20_000),
+                quiet_p99_ns: None,
+                on_front: false,
+            };
+            (row, builder.finish(0))
+        };
+        let (rows, series): (Vec<_>, Vec<_>) = ways.iter().map(&mut made).unzip();
+        advice(&rows, &series.iter().map(Some).collect::<Vec<_>>())
+    }
+
+    /// A sleep that is late each time, and three that spin and are alike.
+    const WAYS: [Made; 5] = [
+        ("sleep", 0.01, [0.0, 1.0]),
+        ("hop", 0.03, [0.02, 0.004]),
+        ("adaptive", 0.05, [0.02, 0.004]),
+        ("fixed", 0.12, [0.02, 0.004]),
+        ("spin", 0.9, [0.0, 0.0]),
+    ];
+
+    #[test]
+    fn long_runs_of_one_machine_give_one_advice_and_short_ones_none() {
+        let mut undecided = [0; 2];
+        for seed in 0..20 {
+            for (at, releases) in [60_000, 2_000].into_iter().enumerate() {
+                match advised(&WAYS, releases, seed) {
+                    WaitAdvice::Use(words) => assert!(words.starts_with("--wait hop"), "{words}"),
+                    WaitAdvice::Undecided { why, longer } => {
+                        assert!(why.starts_with("hop ") && longer > 1.0, "{longer}: {why}");
+                        undecided[at] += 1;
+                    }
+                    WaitAdvice::None => panic!("{seed}: nothing at all"),
+                }
+            }
+        }
+        // In some of the short runs that way happens to look best itself.
+        let [long, short] = undecided;
+        assert!(long <= 2 && short >= 8, "{long} and {short} of 20 runs were undecided");
+    }
+
+    #[test]
+    fn a_cheaper_way_that_is_later_is_not_advised_and_one_as_good_is() {
+        let mut ways = WAYS;
+        ways[1].2 = [0.02, 0.03];
+        let WaitAdvice::Use(words) = advised(&ways, 60_000, 1) else { panic!("undecided") };
+        assert!(words.starts_with("--wait adaptive (of 'measure periodic' and 'soak'"), "{words}");
+        assert!(words.contains("WaitPolicy::adaptive, in C PUNCTUAL_WAIT_ADAPTIVE"), "{words}");
+        ways[0].2 = ways[2].2;
+        let WaitAdvice::Use(words) = advised(&ways, 60_000, 1) else { panic!("undecided") };
+        assert!(words.starts_with("--wait sleep ("), "{words}");
+        assert_eq!(advised(&[("spin", 0.9, [0.0, 0.0])], 2_000, 1), WaitAdvice::None);
+    }
 }

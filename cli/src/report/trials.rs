@@ -62,8 +62,10 @@ pub(crate) enum TrialVerdict {
     Helps,
     /// Fewer the first time; not significantly the second time.
     NotConfirmed,
-    /// No significant difference.
+    /// No effect that matters: a change of the share by [`MATTERS`] would have been seen.
     NoEffect,
+    /// No significant difference, and there may be one that matters.
+    Undecided,
     /// More releases were later.
     Harms,
     /// The kernel refused it.
@@ -72,6 +74,14 @@ pub(crate) enum TrialVerdict {
     NotTried,
     /// Somebody else changed it meanwhile.
     Void,
+}
+
+/// A setting that makes late releases so many times rarer or more frequent matters.
+pub(crate) const MATTERS: f64 = 1.5;
+
+/// Whether the interval of the ratio has no change that matters.
+fn is_within(of: &RateRatio) -> bool {
+    of.lower > 1.0 / MATTERS && of.upper.is_some_and(|upper| upper < MATTERS)
 }
 
 impl TrialVerdict {
@@ -84,7 +94,8 @@ impl TrialVerdict {
                 Verdict::Worse => Self::Harms,
                 Verdict::Better if again.is_some() => Self::NotConfirmed,
                 Verdict::Better => Self::NotTried,
-                _ => Self::NoEffect,
+                _ if is_within(first) => Self::NoEffect,
+                _ => Self::Undecided,
             },
         }
     }
@@ -94,11 +105,41 @@ impl TrialVerdict {
         match self {
             Self::Helps => "helps",
             Self::NotConfirmed => "not confirmed",
-            Self::NoEffect => "no effect seen",
+            Self::NoEffect => "no effect",
+            Self::Undecided => "undecided",
             Self::Harms => "harms",
             Self::Refused => "refused",
             Self::NotTried => "not tried",
             Self::Void => "void",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_analysis::compare::exceedances;
+    use punctual_analysis::compare::series::LatenessSeries;
+
+    use super::*;
+
+    /// `late` of 100 000 releases above 10 µs without the setting and with it.
+    fn said(late: [u64; 2], n: u64) -> TrialVerdict {
+        let series = late.map(|late| {
+            LatenessSeries::of_buckets(&[(0, 1_000, n - late), (50_000, 51_000, late)], 0, None)
+        });
+        let first = exceedances(&[[&series[0], &series[1]]], 10_000).remove(0);
+        TrialVerdict::of(&SettingTrial { first, again: None })
+    }
+
+    #[test]
+    fn what_could_have_an_effect_is_undecided_and_what_has_none_is_told() {
+        assert_eq!(said([1_000, 1_020], 100_000), TrialVerdict::NoEffect);
+        assert_eq!(said([1_000, 2_000], 100_000), TrialVerdict::Harms);
+        // A ratio of 0.29 from 0.00 to 3.8 and its like.
+        assert_eq!(said([7, 2], 100_000), TrialVerdict::Undecided);
+        assert_eq!(said([7, 7], 100_000), TrialVerdict::Undecided);
+        assert_eq!(said([0, 0], 100_000), TrialVerdict::Undecided);
+        // Found the first time, and not held against fresh blocks.
+        assert_eq!(said([1_000, 500], 100_000), TrialVerdict::NotTried);
     }
 }

@@ -23,7 +23,7 @@ use crate::format;
 use crate::output::Json;
 use crate::parse::{self, Phase};
 use crate::report::{
-    FrontComparison, LoopsBody, Report, StrategyRow, Swept, WaitBody, compared, recommendation,
+    FrontComparison, LoopsBody, Report, StrategyRow, Swept, WaitAdvice, WaitBody, advice, compared,
     strategies,
 };
 use crate::view::text::Detail;
@@ -82,6 +82,27 @@ pub(crate) struct Args {
     pub(crate) root: RootArgs,
 }
 
+impl Args {
+    /// Why nothing is recommended, with the command of a run that may tell.
+    fn undecided(&self, why: &str, longer: f64) -> String {
+        let duration = format::argument(self.duration.0.as_ns() as f64 * longer);
+        let Some(duration) = duration else { return format!("{why}, nor would it be from more") };
+        let mut command = format::command("punctual measure wait");
+        if let Some(cpu) = &self.cpu {
+            command += &format!(" --cpu {cpu}");
+        }
+        let period = format::period_argument(self.period.0.as_ns().unsigned_abs());
+        command += &format!(" --period {period} --duration {duration}");
+        if self.load.turns().iter().any(|loads| !loads.is_empty()) {
+            command += &format!(" --load {}", self.load);
+        }
+        if self.front {
+            command += " --front";
+        }
+        format!("{why}; a longer run may tell: {command}")
+    }
+}
+
 /// Runs the subcommand.
 pub(super) fn run(args: &Args) -> Result<Exit> {
     let machine = Machine::of(args.root.root.as_deref())?;
@@ -124,13 +145,18 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let turns_each = turns.rounds(&loops.plan);
     let MeasuredLoops { envelope, loops, recorded, trouble, .. } = loops.run()?;
     let strategies = strategies(&loops.judged.runs, &turns.beside);
-    let recommendation = recommendation(&strategies);
+    let series: Vec<_> = recorded.iter().map(|run| run.parts.first()).collect();
+    let (recommendation, undecided) = match advice(&strategies, &series) {
+        WaitAdvice::Use(words) => (Some(words), None),
+        WaitAdvice::Undecided { why, longer } => (None, Some(args.undecided(&why, longer))),
+        WaitAdvice::None => (None, None),
+    };
     let front = if args.front && !envelope.incomplete {
         turns.compared(&strategies, &recorded, turns_each)
     } else {
         Vec::new()
     };
-    let body = WaitBody { loops, strategies, front, recommendation };
+    let body = WaitBody { loops, strategies, front, recommendation, undecided };
     let report = Report { envelope, body: body.into() };
     command::write_in(&report, json, args.report.detail(Detail::Short))?;
     Exit::after(&report, trouble)

@@ -134,8 +134,8 @@ fn card(shown: &Shown, labelled: bool) -> String {
     html += &next(report);
     match &report.body {
         Body::Wait(waits) => {
-            let advice = waits.recommendation.as_ref().map(|text| format!("Use {text}."));
-            let advice = advice.unwrap_or_else(|| "No way to wait is recommended.".to_owned());
+            let advice =
+                waits.advice().unwrap_or_else(|| "No way to wait is recommended.".to_owned());
             html += &paragraph("", &advice);
         }
         body if body.verdicts().is_empty() => {

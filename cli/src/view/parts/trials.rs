@@ -7,7 +7,7 @@ use punctual_analysis::compare::RateRatio;
 use super::{Part, Shown};
 use crate::args::STATE;
 use crate::format;
-use crate::report::trials::{TrialsBody, TriedSetting};
+use crate::report::trials::{MATTERS, TrialVerdict, TrialsBody, TriedSetting};
 
 /// The table, and what it says.
 pub(super) fn shown(body: &TrialsBody) -> Shown {
@@ -26,11 +26,39 @@ pub(super) fn shown(body: &TrialsBody) -> Shown {
     if let Some(together) = &body.together {
         parts.push(Part::Words(format!("those that help, all together: {}", ratio(together))));
     }
+    parts.extend(verdicts(body).map(Part::Words));
     parts.push(Part::Words(
         "how settings act on each other is not seen: each was tried alone".to_owned(),
     ));
     parts.push(Part::Words(kept(body)));
     Shown { id: "trials", heading: "Settings tried", parts }
+}
+
+/// What "no effect" and "undecided" mean here, and what it would take.
+fn verdicts(body: &TrialsBody) -> impl Iterator<Item = String> {
+    let of = |verdict| body.settings.iter().filter(move |of| of.verdict == verdict);
+    let none = of(TrialVerdict::NoEffect).next().map(|_| {
+        format!("no effect: a share that is {MATTERS} times as large or as small is ruled out")
+    });
+    let more = |setting: &TriedSetting| {
+        let first = setting.first.as_ref()?;
+        let n = first.n_a.min(first.n_b).max(1);
+        first.more_cycles.map(|more| (n + more) as f64 / n as f64)
+    };
+    let undecided: Vec<Option<f64>> = of(TrialVerdict::Undecided).map(more).collect();
+    let longest = undecided.iter().flatten().copied().fold(1.0, f64::max);
+    let undecided = (!undecided.is_empty()).then(|| {
+        let rest = "undecided: there may be an effect that this run was too short to show";
+        match longest {
+            longer if longer > 1.0 => format!(
+                "{rest}; a share twice as large is seen, four times in five, with a --duration {} \
+                 times as long",
+                short(longer)
+            ),
+            _ => format!("{rest}; use a longer --duration, or a --tail nearer to the middle"),
+        }
+    });
+    none.into_iter().chain(undecided)
 }
 
 fn setup(body: &TrialsBody) -> String {

@@ -54,8 +54,7 @@ pub(super) fn page(report: &Report, body: &WaitBody) -> String {
     };
     let approaches = report.body.runs().iter().filter_map(|run| run.approach.as_ref());
     let shares: Vec<f64> = approaches.filter_map(|approach| approach.paused_share).collect();
-    let advice = body.recommendation.as_ref();
-    let advice = advice.map(|text| format::wrap(&format!("Use {text}."), 2) + "\n\n");
+    let advice = body.advice().map(|text| format::wrap(&text, 2) + "\n\n");
     [
         advice.unwrap_or_default(),
         head::refused_briefly(report),

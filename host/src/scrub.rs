@@ -80,13 +80,16 @@ impl Scrub {
     /// Free text: names, MAC and IP addresses, UUIDs and other long identifiers. Unspecified and
     /// loopback addresses are everybody's and stay.
     pub fn text(&self, text: &str) -> String {
-        self.replace(text, &[Kind::Uuid, Kind::Mac, Kind::Ipv6, Kind::Ipv4, Kind::LongHex])
+        self.replace(
+            text,
+            &[Kind::Uuid, Kind::MacName, Kind::Mac, Kind::Ipv6, Kind::Ipv4, Kind::LongHex],
+        )
     }
 
     /// Names of kernels and paths, where four numbers with points are a version: as
     /// [`Scrub::text`], without IP addresses.
     pub fn path(&self, text: &str) -> String {
-        self.replace(text, &[Kind::Uuid, Kind::Mac, Kind::LongHex])
+        self.replace(text, &[Kind::Uuid, Kind::MacName, Kind::Mac, Kind::LongHex])
     }
 
     /// A kernel command line: as text, and by what each parameter is. What stands after `--` is for

@@ -51,8 +51,8 @@ pub(super) fn filter(path: &str, text: &str, scrub: &Scrub) -> String {
         "/proc/self/limits" => {
             starting(text, &["Limit ", "Max locked memory", "Max realtime priority"])
         }
-        // Devices are named by their addresses on the bus.
-        "/proc/interrupts" => scrub.path(text),
+        // Devices are named by their addresses on the bus, and some by those on the network.
+        "/proc/interrupts" => scrub.text(text),
         "/var/log/dmesg" => kernel_log(text, scrub),
         "/etc/default/irqbalance" | "/etc/sysconfig/irqbalance" => {
             starting(text, &["IRQBALANCE_BANNED_"])

@@ -21,11 +21,23 @@ fn captured(root: Root, out: &testing::Tree, scrub: &Scrub) -> Captured {
 fn machine() -> testing::Tree {
     let hex = "0123456789abcdef".repeat(4);
     testing::Tree::of(&[
-        ("/proc/cmdline", "root=UUID=4c1a5c3e-0001-4a3b-9c8d-0123456789ab ip=10.0.0.9 isolcpus=1"),
+        (
+            "/proc/cmdline",
+            "root=UUID=4c1a5c3e-0001-4a3b-9c8d-0123456789ab ip=10.0.0.9 isolcpus=1 \
+             rd.luks.name=4c1a5c3e-0002-4a3b-9c8d-0123456789ab=moonbase \
+             cifsroot=//hidden-server/share wpa=hunter2 x.devname=enxdeadbeef0001",
+        ),
         (
             "/proc/cpuinfo",
             "processor : 0\nCPU implementer : 0x41\nCPU part : 0xd03\n\n\
              Serial\t: 10000000c0ffee\nModel\t: Board of alice\n",
+        ),
+        (
+            "/proc/interrupts",
+            "           CPU0       CPU1\n\
+              24:          5          0   PCI-MSIX-0000:01:00.0   0-edge   enxdeadbeef0002-rx-0\n\
+              25:          0          7   PCI-MSI 524288-edge   nvmf-192.168.7.9\n\
+              26:          0          7   PCI-MSI 524289-edge   nvmf-fd00:1234::77\n",
         ),
         ("/proc/version", "Linux version 6.1.0 (alice@anvil) (gcc) #1 SMP PREEMPT_RT\n"),
         (
@@ -71,7 +83,10 @@ fn nothing_of_a_secret_is_left() {
     let done = captured(tree.root(), &out, &scrub);
     let mut found = String::new();
     everything_below(out.path(), &mut found);
-    for secret in ["alice", "anvil", "4c1a", "10.0.0.9", "c0ffee", "de:ad", "SN-77", "cdef0"] {
+    for secret in [
+        "alice", "anvil", "4c1a", "10.0.0.9", "c0ffee", "de:ad", "SN-77", "cdef0", "deadbeef",
+        "moonbase", "hidden", "hunter", "192.168", "fd00",
+    ] {
         assert!(!found.contains(secret), "{secret} in\n{found}");
     }
     let config = Root::captured(out.path()).unwrap().read_compressed("/proc/config.gz");

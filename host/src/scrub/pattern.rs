@@ -7,6 +7,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 pub(super) enum Kind {
     /// 8-4-4-4-12 hexadecimal digits (RFC 9562), or the 8:8:8:8 of md arrays.
     Uuid,
+    /// A network device that udev named after its address, `enx` and twelve hexadecimal digits.
+    MacName,
     /// 6 to 8 pairs: Ethernet, BOOTIF= with its leading type, EUI-64.
     Mac,
     /// RFC 4291 text form.
@@ -30,6 +32,7 @@ impl Kind {
                     .or_else(|| groups(text, ':', &[8, 8, 8, 8]))?;
                 Some((len, zeros(&text[..len])))
             }
+            Self::MacName => mac_name(text),
             Self::Mac => mac(text),
             Self::Ipv6 => ipv6(text),
             Self::Ipv4 => ipv4(text),
@@ -81,6 +84,15 @@ fn mac(text: &str) -> Option<(usize, String)> {
         }
     }
     None
+}
+
+/// `enx020000000000`: as systemd.net-naming-scheme(7) has them, for Ethernet, WLAN and others.
+fn mac_name(text: &str) -> Option<(usize, String)> {
+    const DIGITS: usize = 12;
+    let prefix = ["enx", "wlx", "wwx", "slx", "ibx"].into_iter().find(|of| text.starts_with(of))?;
+    let digits = run(&text[prefix.len()..], |c| c.is_ascii_hexdigit());
+    let zeroed = format!("{prefix}{}", MAC.replace(':', ""));
+    (digits == DIGITS).then_some((prefix.len() + DIGITS, zeroed))
 }
 
 fn ipv6(text: &str) -> Option<(usize, String)> {

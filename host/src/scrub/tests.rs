@@ -15,6 +15,8 @@ fn addresses_and_identifiers_go() {
         ("at 10.1.2.3.", "at 192.0.2.1."),
         ("10.1.2.3:8080/x", "192.0.2.1:8080/x"),
         ("de:ad:be:ef:00:01", "02:00:00:00:00:00"),
+        ("enxdeadbeef0001-rx-0", "enx020000000000-rx-0"),
+        ("renxdeadbeef0001 enxdeadbeef", "renxdeadbeef0001 enxdeadbeef"),
         ("BOOTIF=01-de-ad-be-ef-00-01", "BOOTIF=01-02-00-00-00-00-00"),
         ("[fe80::1234]:80", "[2001:db8::1]:80"),
         ("2001:470:1:2:3:4:5:6", "2001:db8::1"),
@@ -85,6 +87,20 @@ fn command_lines_keep_what_tunes() {
         ("x=bob@box", "x=removed"),
         ("systemd.hostname=box", "systemd.hostname=removed"),
         ("quiet -- --token abc", "quiet --"),
+        ("net.ifnames=1 ip=enxdeadbeef0001:dhcp", "net.ifnames=1 ip=removed"),
+        ("rd.neednet=1 x=enxdeadbeef0001", "rd.neednet=1 x=enx020000000000"),
+        (
+            "rd.luks.name=4c1a5c3e-0001-4a3b-9c8d-0123456789ab=alices_disk",
+            "rd.luks.name=00000000-0000-0000-0000-000000000000=removed",
+        ),
+        ("cifsroot=//fileserver/share,user=x", "cifsroot=removed"),
+        ("root=fileserver:/srv/nfs", "root=removed"),
+        (
+            "wpa=hunter2 wifikey=x apitoken=y mypasswd=z",
+            "wpa=removed wifikey=removed apitoken=removed mypasswd=removed",
+        ),
+        ("iommu.passthrough=1 vconsole.keymap=de", "iommu.passthrough=1 vconsole.keymap=de"),
+        ("iommu=pt module.x_bypass=1 blkdev=8:1", "iommu=pt module.x_bypass=1 blkdev=8:1"),
     ] {
         assert_eq!(scrub().command_line(text).trim_end(), shown, "{text}");
     }

@@ -1,4 +1,4 @@
-//! Text from files and from other machines, made safe to show.
+//! Text from files and from other machines, made safe to show, and counts as people read them.
 //!
 //! For every output that a person reads. May touch nothing but the text. Never cuts or removes:
 //! what could act on a terminal or change the order of what is read is shown as an escape.
@@ -35,6 +35,19 @@ pub fn plain_lines(text: &str) -> String {
 /// keep a number and its unit on one line: what searches a text does not know them.
 pub fn plain_spaces(text: &str) -> String {
     text.replace(['\u{a0}', '\u{202f}', '\u{2007}'], " ")
+}
+
+/// A count in groups of three, with hard spaces, so that no line breaks inside a number.
+pub fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut shown = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            shown.push('\u{a0}');
+        }
+        shown.push(digit);
+    }
+    shown
 }
 
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {

@@ -17,7 +17,7 @@ use clap::{Args, ValueEnum};
 use punctual_analysis::import::formats;
 
 use crate::parse;
-pub(crate) use compare::{BaselineArgs, BaselineCommand, BaselinesDir, CompareArgs};
+pub(crate) use compare::{BaselineArgs, BaselineCommand, BaselinesDir, CompareArgs, Undecided};
 pub(crate) use export::ExportArgs;
 pub(crate) use names::{PolicyName, WaitName};
 pub(crate) use report::{LearnArgs, PlanArgs, ReportArgs, RootArgs};

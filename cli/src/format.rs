@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::LazyLock;
 
-pub(crate) use punctual_analysis::plain::plain;
+pub(crate) use punctual_analysis::plain::{grouped as count, plain};
 use punctual_core::time::Span;
 
 use crate::args::STATE;
@@ -196,20 +196,6 @@ pub(crate) fn argument(ns: f64) -> Option<String> {
     };
     let tenths = (ns / unit_ns * 10.0).ceil() / 10.0;
     (tenths * unit_ns < LONGEST_NS).then(|| format!("{tenths}{unit}"))
-}
-
-/// A count in groups of three: `20 000`.
-pub(crate) fn count(value: u64) -> String {
-    let digits = value.to_string();
-    let mut shown = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            // A line never breaks inside a number.
-            shown.push('\u{a0}');
-        }
-        shown.push(digit);
-    }
-    shown
 }
 
 /// A count, or `-` where the data do not have it.

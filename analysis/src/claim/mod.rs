@@ -20,8 +20,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
+use crate::plain::grouped;
 use crate::quantile::Probability;
-use bound::{CONFIDENCE, p_upper, quantile_ranks};
+use bound::{CONFIDENCE, independent_for, p_upper, quantile_ranks};
 use dependence::Tails;
 
 /// How strong a claim is.
@@ -151,7 +152,7 @@ fn largest(tails: &Tails, max: i64) -> Claim {
     let at_least = if tails.unknown() > 0 { "at least " } else { "" };
     Claim {
         level: Level::L0,
-        statement: format!("the largest of {n} latenesses was {at_least}{}", shown(max)),
+        statement: format!("the largest of {} latenesses was {at_least}{}", grouped(n), shown(max)),
         p: None,
         bound_ns: Some(max as f64),
         confidence: None,
@@ -198,9 +199,9 @@ fn probability(
     let cycles = |count| match count {
         0 => "no cycle".to_owned(),
         1 => "1 cycle".to_owned(),
-        more => format!("{more} cycles"),
+        more => format!("{} cycles", grouped(more)),
     };
-    let n = tails.n();
+    let n = grouped(tails.n());
     let least = tails.exceedances_within(bound_ns).0;
     let count = match exceedances.saturating_sub(least) {
         some if some > 0 && tails.unrecorded == 0 => format!(
@@ -249,10 +250,20 @@ fn quantile(tails: &Tails, lateness: &Histogram, p: Probability) -> Option<Claim
         Some(upper) => {
             format!("the {percent} % quantile lies from {} to {}", shown(lower), shown(upper))
         }
-        None => format!(
-            "the {percent} % quantile is at least {}; {n} cycles are too few for an upper end",
-            shown(lower)
-        ),
+        None => {
+            let (independent, needed) = independent_for(p, n, theta);
+            let clusters = match independent < n {
+                true => format!(", in clusters, about {} independent ones,", grouped(independent)),
+                false => String::new(),
+            };
+            format!(
+                "the {percent} % quantile is at least {}; {} cycles{clusters} are too few for an \
+                 upper end: it takes {}",
+                shown(lower),
+                grouped(n),
+                grouped(needed)
+            )
+        }
     };
     Some(Claim {
         level: Level::L2,

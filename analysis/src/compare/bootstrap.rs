@@ -10,6 +10,7 @@ use super::dispersion::{Part, dispersion};
 use super::distributions::{student_above, student_level, student_p, student_quantile_above};
 use super::rates::pooled;
 use super::series::{Cells, bounds_ns, count};
+use crate::plain::grouped;
 use crate::quantile::Probability;
 use crate::rng::Rng;
 use crate::summary::SummaryStats;
@@ -40,6 +41,8 @@ pub(super) struct Quantiles {
     resolution_ns: f64,
     /// Differences B − A of the resamples, rising; empty where n does not support a test.
     replicates: Vec<f64>,
+    /// Why it is not tested; `None` where it is.
+    pub(super) untested: Option<String>,
     /// Blocks that were resampled, less one a side.
     df: f64,
     /// Where there are several results on a side: standard error, degrees of freedom.
@@ -102,9 +105,14 @@ pub(super) fn quantiles(
         .filter(|p| releases.iter().all(|&n| p.is_supported(n)))
         .map(|p| unsampled(p, &totals, shown))
         .collect();
-    let tested: Vec<usize> = (0..found.len())
-        .filter(|&at| ordered && is_enough(sides, &all, releases, found[at].p))
-        .collect();
+    for of in &mut found {
+        of.untested = if ordered {
+            lack(sides, &all, releases, of.p)
+        } else {
+            Some("the order of the cycles is not known".to_owned())
+        };
+    }
+    let tested: Vec<usize> = (0..found.len()).filter(|&at| found[at].untested.is_none()).collect();
     if tested.is_empty() {
         return found;
     }
@@ -152,6 +160,7 @@ fn unsampled(p: Probability, totals: &[Cells; 2], shown: [Option<&SummaryStats>;
         // Below 256 ns each whole nanosecond has a bucket.
         resolution_ns: widths[0].max(widths[1]) - 1.0,
         replicates: Vec::new(),
+        untested: None,
         df: f64::INFINITY,
         few: None,
     }
@@ -168,12 +177,42 @@ fn few(results: [usize; 2], of: &Quantiles) -> Option<(f64, f64)> {
     Some(((variance * least / (least - 1.0)).sqrt(), df as f64))
 }
 
-fn is_enough(sides: [&[Part<'_>]; 2], all: &Cells, releases: [u64; 2], p: Probability) -> bool {
+/// Why a quantile cannot be tested, with what that takes; `None` where it can.
+fn lack(
+    sides: [&[Part<'_>]; 2],
+    all: &Cells,
+    releases: [u64; 2],
+    p: Probability,
+) -> Option<String> {
     let chunks = |side: &[Part<'_>]| side.iter().map(chunks_of).sum::<usize>();
+    let have = sides.map(chunks).into_iter().min().unwrap_or(0);
+    let n = releases.into_iter().min().unwrap_or(0);
+    if have < CHUNKS_MIN {
+        return Some(format!("{} releases are too few", grouped(n)));
+    }
     let found = dispersion(sides, cell_at(all, p));
-    let least = CHUNKS_MIN.max(BATCHES_MIN * found.batch);
-    sides.iter().all(|side| chunks(side) >= least)
-        && releases.iter().all(|&n| (1.0 - p.share()) * n as f64 / found.factor >= BEYOND_MIN)
+    let beyond = (1.0 - p.share()) * n as f64;
+    let independent = beyond / found.factor;
+    if independent < BEYOND_MIN {
+        let (n, late) = (grouped(n), grouped(beyond.round() as u64));
+        let needed = format!("{BEYOND_MIN} are needed on each side");
+        return Some(match found.factor > 1.0 {
+            true => format!(
+                "of {n} releases the {late} beyond it count as about {} independent ones, as they \
+                 come in clusters; {needed}",
+                grouped(independent.round() as u64)
+            ),
+            false => format!("{late} of {n} releases lie beyond it; {needed}"),
+        });
+    }
+    (have < BATCHES_MIN * found.batch).then(|| {
+        format!(
+            "the {} releases depend on each other for so long that they count as about {} \
+             independent stretches; {BATCHES_MIN} are needed on each side",
+            grouped(n),
+            have / found.batch
+        )
+    })
 }
 
 fn chunks_of(part: &Part<'_>) -> usize {

@@ -23,7 +23,7 @@ use bootstrap::{Quantiles, quantiles};
 pub use dispersion::Part;
 use holm::{Tested, holm};
 pub use outcome::{Family, QuantileDifference, RateRatio, RunComparison, Verdict};
-use power::{releases_needed, would_have_detected};
+use power::{detectable, releases_needed, would_have_detected};
 use rates::{Counts, thresholds};
 use series::LatenessSeries;
 pub use turns::quantile;
@@ -178,6 +178,8 @@ fn rate(counts: &Counts, test: Option<Tested>, alpha: f64, least: f64) -> RateRa
         p_value: counts.p_value(),
         p_adjusted: test.map(|test| test.adjusted),
         verdict: verdict(significant, is_more),
+        clustered: !significant && counts.independent().p_value() <= least,
+        detectable: detectable(counts, least),
         more_cycles: if would_have_detected(counts, least) { Some(0) } else { more },
     }
 }
@@ -193,6 +195,7 @@ fn quantile_difference(of: &Quantiles, test: Option<Tested>, alpha: f64) -> Quan
         lower_ns: interval.map(|interval| interval.0),
         upper_ns: interval.map(|interval| interval.1),
         p_value: test.map(|_| of.p_value()),
+        untested: of.untested.clone(),
         p_adjusted: test.map(|test| test.adjusted),
         verdict: verdict(significant, of.difference_ns() > 0.0),
     }

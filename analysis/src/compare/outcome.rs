@@ -15,7 +15,8 @@ pub enum Verdict {
     Worse,
     /// Better in one place of the distribution and worse in another.
     Mixed,
-    /// No significant difference; there may be one all the same.
+    /// No significant difference; there may be one all the same
+    /// ([`RunComparison::is_open`]).
     Undecided,
 }
 
@@ -52,6 +53,21 @@ pub struct RateRatio {
     /// five; 0 where a ratio of 2 would have been detected. Null where nothing exceeds the
     /// threshold.
     pub more_cycles: Option<u64>,
+    /// Whether only the dependence of the cycles keeps the difference from being significant: with
+    /// independent ones it would be.
+    #[serde(default)]
+    pub clustered: bool,
+    /// The smallest ratio that would have been detected four times in five; null where none up to
+    /// 1000 would.
+    #[serde(default)]
+    pub detectable: Option<f64>,
+}
+
+impl RateRatio {
+    /// Whether it says neither: no difference was seen, and twice as often would not have been.
+    pub fn is_open(&self) -> bool {
+        self.verdict == Verdict::Undecided && self.more_cycles != Some(0)
+    }
 }
 
 /// One quantile of two runs.
@@ -72,6 +88,9 @@ pub struct QuantileDifference {
     pub upper_ns: Option<f64>,
     /// p value of equal quantiles; null where n is too small.
     pub p_value: Option<f64>,
+    /// Why they were not tested, with what a test takes; null where they were.
+    #[serde(default)]
+    pub untested: Option<String>,
     /// The same adjusted for all tests of the comparison.
     pub p_adjusted: Option<f64>,
     /// What it says.
@@ -109,6 +128,16 @@ pub struct RunComparison {
     pub rates: Vec<RateRatio>,
     /// Quantiles, rising.
     pub quantiles: Vec<QuantileDifference>,
+}
+
+impl RunComparison {
+    /// Whether it says neither: the counts differ and clusters may account for that, or nowhere
+    /// would twice as often have been detected.
+    pub fn is_open(&self) -> bool {
+        let nowhere = self.rates.iter().all(RateRatio::is_open);
+        let clustered = self.rates.iter().any(|rate| rate.clustered);
+        self.verdict == Verdict::Undecided && (nowhere || clustered)
+    }
 }
 
 /// How many tests were done, and the confidence of all of them together.

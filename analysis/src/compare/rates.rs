@@ -60,6 +60,11 @@ impl Counts {
         (a > 0.0 && n_b > 0.0).then(|| b / n_b / (a / n_a))
     }
 
+    /// The same counts as if cycles were independent.
+    pub(super) fn independent(&self) -> Self {
+        Self { dispersion: super::dispersion::NONE, ..*self }
+    }
+
     /// The counts that independent cycles would need for the same scatter.
     fn effective(&self) -> [f64; 2] {
         self.exceedances.map(|k| k as f64 / self.dispersion.factor)

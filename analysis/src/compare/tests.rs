@@ -52,6 +52,38 @@ fn three_times_as_often_is_told_and_a_run_from_itself_is_not() {
 }
 
 #[test]
+fn a_difference_that_clusters_may_account_for_is_undecided_with_what_would_have_been_seen() {
+    // One stall of so many cycles, and nothing else that is late.
+    let stalled = |stall: u64| {
+        let mut builder = Builder::new(1_000_000, true);
+        for cycle in 0..200_000 {
+            let is_late = (80_000..80_000 + stall).contains(&cycle);
+            let ns = if is_late { 7_000_000 } else { 5_000 + (cycle as i64 * 7_919) % 1_000 };
+            builder.push(&Sample { cycle, lateness: Span::from_ns(ns), ..Sample::default() });
+        }
+        builder.finish(0)
+    };
+    let compared = verdict_of(&stalled(0), &stalled(4_000));
+    assert_eq!((compared.verdict, compared.is_open()), (Verdict::Undecided, true));
+    let rate = compared.rates.iter().find(|rate| rate.clustered).expect("none against thousands");
+    assert!(rate.is_open() && rate.dispersion > 100.0, "{rate:?}");
+    let text = compared.statement.replace('\u{a0}', " ");
+    assert!(text.starts_with("undecided: later than "), "{text}");
+    assert!(text.contains(" of 200 000 against 0 of 200 000"), "{text}");
+    assert!(text.contains("they come in clusters, and all ") && text.contains(" ratio "), "{text}");
+    let far = compared.quantiles.iter().find(|of| of.p == 0.99).expect("of 200 000");
+    assert!(far.a_ns < 50_000.0 && far.b_ns > 1e6 && far.p_value.is_none(), "{far:?}");
+    let why = far.untested.as_deref().expect("a reason").replace('\u{a0}', " ");
+    assert!(why.starts_with("of 200 000 releases the 2 000 beyond it count as about "), "{why}");
+    assert!(why.ends_with("as they come in clusters; 20 are needed on each side"), "{why}");
+    // Without clusters there are too few all the same.
+    let mut rng = Rng::new(8);
+    let short = verdict_of(&run(&mut rng, 300, 0.0, 1.0), &run(&mut rng, 300, 0.0, 1.0));
+    let whys: Vec<_> = short.quantiles.iter().filter_map(|of| of.untested.as_deref()).collect();
+    assert_eq!(whys, ["3 of 300 releases lie beyond it; 20 are needed on each side"]);
+}
+
+#[test]
 fn a_single_burst_is_no_difference() {
     let calm: Vec<i64> = (0..20_000).map(|i| 5_000 + (i * 7_919) % 1_000).collect();
     let of = |latenesses: &[i64]| {

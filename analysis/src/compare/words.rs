@@ -5,18 +5,20 @@
 use punctual_core::time::Span;
 
 use super::outcome::{RateRatio, RunComparison, Verdict};
+use crate::plain::grouped;
 
 /// The sentence. A comparison that is not testable holds counts without their order.
 pub(super) fn statement(run: &RunComparison, is_testable: bool) -> String {
     if !is_testable {
-        return "no significant difference: the order of the cycles is not known, so one burst \
-               looks like many single exceedances"
+        return "undecided: the order of the cycles is not known, so one burst looks like many \
+                single exceedances"
             .to_owned();
     }
     if run.rates.is_empty() {
         return format!(
-            "no significant difference: {} and {} releases are too few",
-            run.n_a, run.n_b
+            "undecided: {} and {} releases are too few",
+            grouped(run.n_a),
+            grouped(run.n_b)
         );
     }
     let rate_of = |verdict: Verdict| run.rates.iter().rev().find(|rate| rate.verdict == verdict);
@@ -55,7 +57,10 @@ fn of_rate(rate: &RateRatio) -> String {
     let threshold = shown(rate.threshold_ns);
     let counts = format!(
         "{} of {} against {} of {}",
-        rate.exceedances_b, rate.n_b, rate.exceedances_a, rate.n_a
+        grouped(rate.exceedances_b),
+        grouped(rate.n_b),
+        grouped(rate.exceedances_a),
+        grouped(rate.n_a)
     );
     match (rate.ratio, rate.upper) {
         (Some(ratio), Some(upper)) => format!(
@@ -93,15 +98,19 @@ fn of_quantile(run: &RunComparison) -> String {
 }
 
 fn undecided(run: &RunComparison) -> String {
+    if let Some(rate) = run.rates.iter().rev().find(|rate| rate.clustered) {
+        return format!("undecided: {}; {}", of_rate(rate), in_clusters(rate));
+    }
     let enough = run.rates.iter().rev().find(|rate| rate.more_cycles == Some(0));
     let rarest = run.rates.iter().rev().find(|rate| rate.more_cycles.is_some_and(|n| n > 0));
-    let mut text = "no significant difference".to_owned();
-    if let Some(rate) = enough {
-        text += &format!(
-            "; exceeding {} twice as often would have been detected with a probability of 80 %",
+    let mut text = match enough {
+        Some(rate) => format!(
+            "no significant difference; exceeding {} twice as often would have been detected with \
+             a probability of 80 %",
             shown(rate.threshold_ns)
-        );
-    }
+        ),
+        None => "undecided".to_owned(),
+    };
     if let Some((rate, more)) = rarest.and_then(|rate| Some((rate, rate.more_cycles?))) {
         text += &format!(
             "; about {} more cycles on each side would be needed to detect a ratio of 2 at {}",
@@ -112,18 +121,24 @@ fn undecided(run: &RunComparison) -> String {
     text
 }
 
-/// A count rounded to two figures: it is an estimate. Groups of three, as people read them.
+/// Why counts that differ so much are no evidence, and what would have been.
+fn in_clusters(rate: &RateRatio) -> String {
+    let late = rate.exceedances_a.saturating_add(rate.exceedances_b);
+    let independent = (late as f64 / rate.dispersion).round() as u64;
+    let detectable = match rate.detectable {
+        Some(ratio) => format!("a ratio of {} or more would have been detected", figures(ratio)),
+        None => "no ratio would have been detected".to_owned(),
+    };
+    format!(
+        "they come in clusters, and all {} count as about {} independent ones: {detectable}",
+        grouped(late),
+        grouped(independent)
+    )
+}
+
+/// A count rounded to two figures: it is an estimate.
 fn two_figures(count: u64) -> String {
     let digits = count.checked_ilog10().unwrap_or(0);
     let place = 10u64.pow(digits.saturating_sub(1));
-    let rounded = count.div_ceil(place).saturating_mul(place);
-    let text = rounded.to_string();
-    let mut grouped = String::new();
-    for (at, digit) in text.chars().enumerate() {
-        if at > 0 && (text.len() - at).is_multiple_of(3) {
-            grouped.push('\u{a0}');
-        }
-        grouped.push(digit);
-    }
-    grouped
+    grouped(count.div_ceil(place).saturating_mul(place))
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use crate::parse;
 
@@ -67,8 +67,20 @@ pub(crate) struct BaselineArgs {
     /// Compare this run with baseline NAME, and fail (exit 1) if it is worse
     #[arg(long, value_name = "NAME")]
     pub(crate) against: Option<String>,
+    /// What a comparison with --against that can tell neither counts as: exit status 0, or 1
+    #[arg(long, value_name = "WORD", value_enum, default_value = "pass", requires = "against")]
+    pub(crate) undecided: Undecided,
     #[command(flatten)]
     pub(crate) dir: BaselinesDir,
+}
+
+/// What an undecided comparison counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Undecided {
+    /// Only what is worse fails
+    Pass,
+    /// What may be worse fails too
+    Fail,
 }
 
 /// `punctual baseline`.

@@ -25,7 +25,7 @@ use crate::comparison::gate::Gate;
 use crate::exit::Exit;
 use crate::experiment::launcher::launcher;
 use crate::experiment::{self, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
-use crate::output::{self, Json};
+use crate::output::{self, Dir, Json};
 use crate::parse::{self, Phase};
 use crate::report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report};
 use crate::stored::{RESULT, SAMPLES};
@@ -138,18 +138,22 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let MeasuredLoops { envelope, loops, rows, recorded, trouble } = measured;
     let mut report = Report { envelope, body: CheckBody { loops, rows, compare: None }.into() };
     let uncompared = gate.judge(&mut report, &recorded);
-    let text = view::json::of(&report)?;
-    let shown = Some(results.path().display().to_string());
-    let detail = args.report.detail(Detail::Short);
-    let page = view::text::page(&report, shown.as_deref(), detail);
-    // Each of them is tried: what one disk has no room for another has.
-    let shown = json.write(&text, &page);
-    super::name_failures(&report, detail);
-    let kept = results.replace(RESULT, &text);
-    let drawn = super::report::write_to(&results, &report);
-    shown.and(kept).and(drawn)?;
+    write(&report, &results, json, args.report.detail(Detail::Short))?;
     gate.keep(&report, &recorded)?;
     Exit::after(&report, trouble.or(uncompared))
+}
+
+/// Writes the page, and JSON and the HTML page into the directory of the run.
+fn write(report: &Report, results: &Dir, json: Json, detail: Detail) -> Result<()> {
+    let text = view::json::of(report)?;
+    let shown = results.path().display().to_string();
+    let page = view::text::page(report, Some(&shown), detail);
+    // Each of them is tried: what one disk has no room for another has.
+    let shown = json.write(&text, &page);
+    super::name_failures(report, detail);
+    let kept = results.replace(RESULT, &text);
+    let drawn = super::report::write_to(results, report);
+    shown.and(kept).and(drawn.map(drop))
 }
 
 /// A directory that an earlier run as root left is the usual reason: there is another.

@@ -10,7 +10,7 @@ use super::compared::{Side, compare_sides};
 use super::differences;
 use super::recorded::{Recorded, RecordedRun};
 use super::store::{Baseline, Store};
-use crate::args::BaselineArgs;
+use crate::args::{BaselineArgs, Undecided};
 use crate::output::{self, Opened};
 use crate::report::{Difference, EndedBy, Report, Run};
 
@@ -18,6 +18,8 @@ use crate::report::{Difference, EndedBy, Report, Run};
 pub(crate) struct Gate {
     against: Option<Baseline>,
     keep: Option<Keep>,
+    /// Whether what cannot be told fails.
+    fails_undecided: bool,
     /// The files of both.
     files: Vec<PathBuf>,
 }
@@ -63,7 +65,8 @@ impl Gate {
                 Some(Keep { store, name, force: args.force, file })
             }
         };
-        Ok(Self { against, keep, files })
+        let fails_undecided = args.undecided == Undecided::Fail;
+        Ok(Self { against, keep, fails_undecided, files })
     }
 
     /// Refuses a baseline that these runs, which are about to be measured, cannot be held against:
@@ -99,7 +102,7 @@ impl Gate {
     /// they cannot be compared. The error is for after the report was written.
     pub(crate) fn judge(&self, report: &mut Report, runs: &[RecordedRun]) -> Option<Error> {
         let baseline = self.against.as_ref()?;
-        let why = compared(baseline, report, runs).err()?;
+        let why = compared(baseline, self.fails_undecided, report, runs).err()?;
         let verdict = &mut report.envelope.verdict;
         verdict.reasons.push(format!("against {}: {why:#}", baseline.name.as_str()));
         verdict.ok = false;
@@ -136,8 +139,14 @@ impl Baseline {
     }
 }
 
-/// Compares a report with a baseline; its verdict fails where the run is worse.
-fn compared(baseline: &Baseline, report: &mut Report, runs: &[RecordedRun]) -> Result<()> {
+/// Compares a report with a baseline; its verdict fails where the run is worse, and with
+/// `fails_undecided` where it may be.
+fn compared(
+    baseline: &Baseline,
+    fails_undecided: bool,
+    report: &mut Report,
+    runs: &[RecordedRun],
+) -> Result<()> {
     let name = baseline.name.as_str();
     let sides = [
         Side { label: format!("baseline {name}"), results: vec![baseline.recorded.clone()] },
@@ -159,6 +168,12 @@ fn compared(baseline: &Baseline, report: &mut Report, runs: &[RecordedRun]) -> R
                      the same; 'punctual compare --a A1,A2,A3 --b B1,B2,B3' with runs \
                      measured in turn separates them";
         report.envelope.verdict.reasons.push(format!("against {name}: {alone}"));
+        report.envelope.verdict.ok = false;
+    }
+    let open = comparison.pairs.iter().flat_map(|pair| &pair.runs).filter(|run| run.is_open());
+    for run in open.filter(|_| fails_undecided) {
+        let why = format!("against {name}: {}: {}", run.name, run.statement);
+        report.envelope.verdict.reasons.push(why);
         report.envelope.verdict.ok = false;
     }
     let died: Vec<String> = report.body.runs().iter().filter_map(Run::load_died).collect();

@@ -67,7 +67,7 @@ fn recorded_cycles_are_counted_exactly_and_answer_yes_no_or_open() {
     assert_eq!(claim["statement"], "p(lateness>50us)<1e-2");
     assert_eq!((&claim["run"], &claim["holds"]), (&"idle".into(), &"if-alone".into()));
     let reason = claim["reason"].as_str().expect("a reason");
-    assert!(reason.contains("if late cycles come alone: 7 of 10000"), "{reason}");
+    assert!(reason.contains("if late cycles come alone: 7 of 10 000"), "{reason}");
     let strict = ["analyse", file, "--strict", "--claim", "p(lateness>50us)<1e-2"];
     assert_eq!(run(strict).status.code(), Some(1));
     refused(&run(["analyse", file, "--strict"]), &["--claim"]);

@@ -108,6 +108,9 @@ fn where_nothing_can_be_told_it_says_what_it_would_take() {
     let page = flowing(&stdout(&out));
     assert!(page.contains("idle: no significant difference; "), "{page}");
     assert!(page.contains("; about "), "{page}");
+    assert!(page.contains("[0.52, 2.06] undecided"), "it may be twice as often: {page}");
+    let few = "p99.9 not tested: 10 of 10 000 releases lie beyond it; 20 are needed on each side";
+    assert!(page.contains(few), "{page}");
     assert!(
         page.contains("more cycles on each side would be needed to detect a ratio of 2 at"),
         "{page}"
@@ -273,6 +276,16 @@ fn a_baseline_is_kept_listed_held_against_and_removed() {
     let out = measure(&baselines, &["--against", "before", "-q"]);
     assert_eq!((out.status.code(), stdout(&out).lines().count()), (Some(1), 1), "{out:?}");
     assert!(stderr(&out).contains("FAILS against before: idle: worse: "), "{}", stderr(&out));
+    // Fifty cycles cannot tell, whatever they are.
+    let short = ["measure", "periodic", "-q", "-d", "60ms", "--baselines", &baselines];
+    let kept = run(short.iter().chain(&["--baseline", "tiny"]));
+    assert_eq!(kept.status.code(), Some(0), "{}", stderr(&kept));
+    let out = run(short.iter().chain(&["--against", "tiny", "--undecided", "fail"]));
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    assert!(stderr(&out).contains("FAILS against tiny: idle: "), "{}", stderr(&out));
+    let out = measure(&baselines, &["--against", "before", "--undecided", "maybe"]);
+    refused(&out, &["--undecided", "pass, fail"]);
+    refused(&measure(&baselines, &["--undecided", "fail"]), &["--against"]);
     // Everything later than half an hour: any machine is better, and another kernel is said.
     move_to(&file, 4_000);
     let mut kept = json_file(&file);

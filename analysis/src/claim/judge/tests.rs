@@ -21,15 +21,16 @@ fn enough_too_little_and_false_are_different_answers() {
     assert_eq!((none.holds, none.n_needed), (Holds::IfAlone, Some(34_917)));
     assert_eq!(
         none.reason,
-        "at most 1.0e-3, 95 % sure if late cycles come alone: none of 3000 cycles exceeded it; \
-         a run without any cannot show whether they do; it takes at least 34917 cycles to show that"
+        "at most 1.0e-3, 95 % sure if late cycles come alone: none of 3\u{a0}000 cycles \
+         exceeded it; a run without any cannot show whether they do; it takes at least \
+         34\u{a0}917 cycles to show that"
     );
     let yes = planned(claim, 25, 60_000);
     assert_eq!((yes.holds, yes.clusters), (Holds::Yes, Some(25.0)));
     assert_eq!(
         yes.reason,
-        "at most 5.9e-4, 95 % sure: 25 of 60000 cycles exceeded it; 25 separate clusters, spread \
-         evenly over the run"
+        "at most 5.9e-4, 95 % sure: 25 of 60\u{a0}000 cycles exceeded it; 25 separate clusters, \
+         spread evenly over the run"
     );
     let alone = planned(claim, 24, 60_000);
     assert_eq!((alone.holds, alone.n_needed), (Holds::IfAlone, Some(62_500)));
@@ -41,7 +42,7 @@ fn enough_too_little_and_false_are_different_answers() {
     let short = planned(claim, 0, 2_990);
     assert_eq!((short.holds, short.n_needed), (Holds::Undecided, Some(2_996)));
     assert!(short.reason.starts_with("not shown: at most 1.1e-3"), "{}", short.reason);
-    assert!(short.reason.contains("; it takes at least 2996 cycles;"), "{}", short.reason);
+    assert!(short.reason.contains("; it takes at least 2\u{a0}996 cycles;"), "{}", short.reason);
     assert_eq!(short.duration_needed_ns, Some(2_996e6));
     let few = planned(claim, 1, 3_000);
     assert!(few.reason.contains("at this share, it takes about"), "{}", few.reason);
@@ -74,7 +75,7 @@ fn a_bucket_that_is_cut_counts_as_both() {
     );
     let text = judged("p(lateness>50us)<1e-4", 3, 10, 900_010, StoppingRule::AsPlanned).reason;
     assert!(
-        text.contains("3 to 10 of 900010") && text.contains("in the bucket of the threshold"),
+        text.contains("3 to 10 of 900\u{a0}010") && text.contains("in the bucket of the threshold"),
         "{text}"
     );
 }

@@ -6,6 +6,7 @@ use super::super::ask::{Ask, ClaimEvent};
 use super::super::dependence::Separate;
 use super::super::{rounded_up, shown_theta};
 use super::{CLUSTERS_MIN, EventCount, Holds, StoppingRule};
+use crate::plain::grouped;
 
 pub(super) fn reason(
     ask: &Ask,
@@ -26,7 +27,7 @@ pub(super) fn reason(
         Holds::No => format!("shown false: at least {}, {sure} sure: {seen}", rounded_down(lower)),
         Holds::Undecided => {
             let why = match n_needed {
-                Some(needed) => format!("{} {needed} cycles", takes(counted)),
+                Some(needed) => format!("{} {} cycles", takes(counted), grouped(needed)),
                 None => {
                     let share = counted.most as f64 / counted.n as f64;
                     format!(
@@ -78,7 +79,7 @@ fn if_alone(ask: &Ask, theta: f64) -> String {
 
 /// Why it is not shown that they come alone, and which run would show it.
 fn too_few(counted: &EventCount, n_needed: Option<u64>) -> String {
-    let takes = |needed: u64| format!("{} {needed} cycles to show that", takes(counted));
+    let takes = |needed: u64| format!("{} {} cycles to show that", takes(counted), grouped(needed));
     let why = match (counted.clusters(), counted.separate) {
         (None, _) => {
             return "the data do not record the order of cycles, so bursts would not \
@@ -116,15 +117,15 @@ fn takes(counted: &EventCount) -> &'static str {
 fn seen(ask: &Ask, counted: &EventCount) -> String {
     let count = match (counted.least, counted.most) {
         (0, 0) => "none".to_owned(),
-        (least, most) if least == most => least.to_string(),
-        (least, most) => format!("{least} to {most}"),
+        (least, most) if least == most => grouped(least),
+        (least, most) => format!("{} to {}", grouped(least), grouped(most)),
     };
     let (things, did) = match ask.event() {
         ClaimEvent::Lateness { .. } => ("cycles", "exceeded it"),
         ClaimEvent::Interval { .. } => ("intervals", "exceeded it"),
         ClaimEvent::Missed => ("releases", if count == "1" { "was missed" } else { "were missed" }),
     };
-    format!("{count} of {} {things} {did}", counted.n)
+    format!("{count} of {} {things} {did}", grouped(counted.n))
 }
 
 /// A bound with two digits, rounded down.

@@ -83,6 +83,12 @@ fn of_run(run: &RunComparison) -> String {
             &format!("  {:>9} {:>8} {:>8}  {:<22} {}\n", "quantile", "A", "B", "B − A", "verdict");
     }
     run.quantiles.iter().for_each(|quantile| page += &of_quantile(quantile));
+    for quantile in &run.quantiles {
+        let why = quantile.untested.as_ref().map(|why| {
+            format::wrap(&format!("    p{} not tested: {why}", quantile.p * 100.0), 6) + "\n"
+        });
+        page += &why.unwrap_or_default();
+    }
     let text = format!(
         "    releases {} and {}, missed {} and {}; the largest, {} and {}, are not compared: \
          maxima depend on run length and chance",
@@ -107,7 +113,7 @@ fn of_rate(rate: &RateRatio) -> String {
         format::ns(Some(rate.threshold_ns)),
         format::count(rate.exceedances_a),
         format::count(rate.exceedances_b),
-        verdict(rate.verdict, rate.p_adjusted.is_some())
+        verdict(rate.verdict, rate.p_adjusted.is_some(), rate.is_open())
     )
 }
 
@@ -116,23 +122,24 @@ fn of_quantile(quantile: &QuantileDifference) -> String {
         (Some(lower), Some(upper)) => {
             format!("[{}, {}]", format::ns(Some(lower)), format::ns(Some(upper)))
         }
-        _ => "n is too small".to_owned(),
+        _ => "-".to_owned(),
     };
     format!(
         "  {:>10} {:>8} {:>8}  {interval:<22} {}\n",
         format!("p{}", quantile.p * 100.0),
         format::ns(Some(quantile.a_ns)),
         format::ns(Some(quantile.b_ns)),
-        verdict(quantile.verdict, quantile.p_value.is_some())
+        verdict(quantile.verdict, quantile.p_value.is_some(), false)
     )
 }
 
-fn verdict(verdict: Verdict, is_tested: bool) -> &'static str {
+fn verdict(verdict: Verdict, is_tested: bool, is_open: bool) -> &'static str {
     match verdict {
         _ if !is_tested => "not tested",
         Verdict::Better => "better",
         Verdict::Worse => "worse",
         Verdict::Mixed => "mixed",
+        Verdict::Undecided if is_open => "undecided",
         Verdict::Undecided => "no significant difference",
     }
 }

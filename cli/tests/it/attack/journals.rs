@@ -125,7 +125,7 @@ const COMMANDS: [&str; 5] = [
     "isolate --cpus 4095",
 ];
 
-/// A machine of files that has GRUB, and a setting to change.
+/// A machine of files that has GRUB, and parameters and a setting to change.
 fn tree(dir: &Dir) -> PathBuf {
     let machine = dir.path("machine");
     let laptop = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/smt-desktop-8cpu");
@@ -135,6 +135,8 @@ fn tree(dir: &Dir) -> PathBuf {
         fs::create_dir_all(machine.join(folder)).expect("writable");
     }
     fs::write(machine.join("usr/sbin/update-grub"), "").expect("writable");
+    // What was isolated before decides what can be.
+    fs::write(machine.join("proc/cmdline"), "root=/dev/sda1 ro\n").expect("writable");
     machine
 }
 

@@ -13,12 +13,13 @@ use crate::quantile::Probability;
 pub(crate) use buckets::BUCKETS;
 use buckets::{bucket_of, lowest_of, width_of};
 
-/// A histogram of signed nanoseconds. About 270 KiB, twice that once a negative value came.
+/// A histogram of signed nanoseconds. As long as its largest value needs: 8 KiB for each power of
+/// two above 1 µs, about 270 KiB at most, and as much for negative ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
-    /// Counts of values ≥ 0 by bucket; allocated with the first one.
+    /// Counts of values ≥ 0 by bucket; as far as the largest one needs.
     positive: Vec<u64>,
-    /// Counts of values < 0 by bucket of the magnitude; allocated with the first one.
+    /// Counts of values < 0 by bucket of the magnitude, likewise.
     negative: Vec<u64>,
     /// Values of magnitude 2⁴² ns or more, above and below.
     beyond: u64,
@@ -37,6 +38,20 @@ pub struct Bucket {
     pub highest_ns: i64,
     /// How many values did.
     pub count: u64,
+}
+
+/// Counts are allocated for so many buckets at once: a power of two of magnitudes.
+const AT_ONCE: usize = 1024;
+
+/// Makes a half long enough for a bucket; its length depends on its largest value alone.
+fn reach(half: &mut Vec<u64>, bucket: usize) {
+    let wanted = (bucket + 1).next_multiple_of(AT_ONCE).min(BUCKETS);
+    if half.len() < wanted {
+        // Zeroed by the system rather than here: what is never counted takes no memory.
+        let mut longer = vec![0; wanted];
+        longer[..half.len()].copy_from_slice(half);
+        *half = longer;
+    }
 }
 
 impl Histogram {
@@ -111,11 +126,11 @@ impl Histogram {
         self.n += values_ns.len() as u64;
         let (so_far_min, so_far_max) = self.range.unwrap_or((min, max));
         self.range = Some((so_far_min.min(min), so_far_max.max(max)));
-        if max >= 0 && self.positive.is_empty() {
-            self.positive.resize(BUCKETS, 0);
+        if max >= 0 {
+            reach(&mut self.positive, bucket_of(max.unsigned_abs()));
         }
-        if min < 0 && self.negative.is_empty() {
-            self.negative.resize(BUCKETS, 0);
+        if min < 0 {
+            reach(&mut self.negative, bucket_of(min.unsigned_abs()));
         }
         // The sign selects the half without a branch: that of intervals is unpredictable.
         let halves = [&mut self.positive[..], &mut self.negative[..]];
@@ -127,12 +142,12 @@ impl Histogram {
         max
     }
 
-    /// The rare cases of `push`: a half that is not allocated yet, or a value beyond its end.
+    /// The rare cases of `push`: a half that does not reach the bucket yet, or an overflow.
     #[cold]
     fn push_outside(&mut self, value_ns: i64, bucket: usize) {
         let half = if value_ns >= 0 { &mut self.positive } else { &mut self.negative };
         if bucket < BUCKETS {
-            half.resize(BUCKETS, 0);
+            reach(half, bucket);
             half[bucket] += 1;
         } else if value_ns >= 0 {
             self.beyond += 1;
@@ -146,11 +161,10 @@ impl Histogram {
         for (mine, theirs) in
             [(&mut self.positive, &other.positive), (&mut self.negative, &other.negative)]
         {
-            if mine.is_empty() {
-                mine.clone_from(theirs);
-            } else {
-                mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
+            if let Some(last) = theirs.len().checked_sub(1) {
+                reach(mine, last);
             }
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
         }
         self.beyond += other.beyond;
         self.below += other.below;
@@ -364,5 +378,23 @@ mod tests {
             prop_assert_eq!(buckets.len(), 1);
             prop_assert!(buckets[0].lowest_ns <= value && value <= buckets[0].highest_ns);
         }
+    }
+
+    #[test]
+    fn it_is_as_long_as_its_largest_value_needs_however_it_came() {
+        let mut pushed = of(&[1_000, 50_000, 2]);
+        assert_eq!((pushed.positive.len(), pushed.negative.len()), (7 * 1024, 0));
+        let mut near = Histogram::new();
+        near.extend_near(&[1_000, 50_000, 2]);
+        let mut merged = of(&[2]);
+        merged.merge(&of(&[50_000, 1_000]));
+        assert_eq!((&near, &merged), (&pushed, &pushed));
+        pushed.push(-3_000_000);
+        pushed.push(i64::MAX);
+        assert_eq!((pushed.positive.len(), pushed.negative.len()), (7 * 1024, 13 * 1024));
+        merged.merge(&of(&[-3_000_000, i64::MAX]));
+        assert_eq!(merged, pushed);
+        pushed.push((1 << 42) - 1);
+        assert_eq!(pushed.positive.len(), BUCKETS);
     }
 }

@@ -4,7 +4,7 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{BUCKETS, Histogram, bucket_of};
+use super::{BUCKETS, Histogram, bucket_of, reach};
 
 /// More values than any histogram holds: so many that a few such counts add up without overflow.
 const COUNT_MAX: u64 = 1 << 56;
@@ -37,15 +37,13 @@ fn dense(list: &[u64]) -> Result<(Vec<u64>, u64), &'static str> {
         return Err("a bucket without a count");
     }
     let (mut counts, mut next, mut n) = (Vec::new(), 0u64, 0u64);
-    if !pairs.is_empty() {
-        counts.resize(BUCKETS, 0);
-    }
     for &[step, count] in pairs {
         let at = next.checked_add(step).filter(|&at| at < BUCKETS as u64);
         let at = at.ok_or("a bucket beyond the last one")?;
         if count == 0 || count > COUNT_MAX {
             return Err("an invalid count");
         }
+        reach(&mut counts, at as usize);
         counts[at as usize] = count;
         n += count;
         if n > COUNT_MAX {

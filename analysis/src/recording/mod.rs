@@ -1,6 +1,6 @@
 //! The one streaming pass over one run: samples in, [`RunFigures`] out.
 //!
-//! Feeds every accumulator of this crate. Constant memory (about 1.6 MiB; before the first sample
+//! Feeds every accumulator of this crate. Bounded memory (1.6 MiB at most; before the first sample
 //! some KiB), no allocation per sample. Never reads a clock or a file; never drops a sample without
 //! counting it.
 

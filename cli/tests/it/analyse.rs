@@ -118,6 +118,9 @@ fn reads_standard_input() {
 /// What the program may take for 1024 runs without samples, in KiB: itself, and some 32 KiB a run.
 const MEMORY_KIB: u32 = 64 << 10;
 
+/// The same for 1024 runs of three samples: some 400 KiB a run, most of it never touched.
+const THREE_KIB: u32 = 448 << 10;
+
 #[test]
 fn many_runs_are_refused_and_as_many_as_are_read_take_little_memory() {
     let dir = Dir::new("analyse-runs");
@@ -136,13 +139,17 @@ fn many_runs_are_refused_and_as_many_as_are_read_take_little_memory() {
     if !skip::need_native("a limit of its memory") {
         return;
     }
-    let most = file(1_024);
-    let program = punctual().get_program().to_owned();
-    let limited = format!("ulimit -v {MEMORY_KIB} && exec \"$0\" analyse \"$1\" --json -");
-    let out = Command::new("sh").args(["-c", &limited]).arg(program).arg(&most).output();
-    let out = out.expect("sh starts");
-    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    assert_eq!(json(&out)["runs"].as_array().map(Vec::len), Some(1_024));
+    let run = |n| serde_json::json!({ "name": format!("run {n}"), "period_ns": 1_000_000 });
+    let info = serde_json::json!({ "runs": (0..1_024).map(run).collect::<Vec<_>>() });
+    let three = sample_file(&dir.path("three"), &info, &[&[20_000, 30_000, 25_000][..]; 1_024]);
+    for (most, memory) in [(file(1_024), MEMORY_KIB), (three, THREE_KIB)] {
+        let program = punctual().get_program().to_owned();
+        let limited = format!("ulimit -v {memory} && exec \"$0\" analyse \"$1\" --json -");
+        let out = Command::new("sh").args(["-c", &limited]).arg(program).arg(&most).output();
+        let out = out.expect("sh starts");
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        assert_eq!(json(&out)["runs"].as_array().map(Vec::len), Some(1_024));
+    }
 }
 
 #[test]

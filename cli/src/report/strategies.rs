@@ -128,9 +128,9 @@ enum Standing {
 }
 
 /// Of the ways that leave three quarters of the CPU, the cheapest of those that are not later than
-/// the best: how many releases are later than its 99 % quantile by a quarter decides. `series` are
-/// the latenesses of each row. Where the data do not tell whether a cheaper one is later, nothing is
-/// recommended.
+/// the best: how many releases are later than its 99 % quantile by a quarter decides. `series`
+/// are the latenesses of each row. Where the data do not tell whether a cheaper one is later,
+/// nothing is recommended.
 pub(crate) fn advice(rows: &[StrategyRow], series: &[Option<&LatenessSeries>]) -> WaitAdvice {
     // A short sleep of another length is no value of --wait.
     let given = |row: &StrategyRow| row.name != "hop" || row.hop_ns == Some(HOP_NS);

@@ -229,6 +229,12 @@ pub(crate) fn share(value: f64) -> String {
     }
 }
 
+/// ASCII words as a sentence: with a capital letter and a full stop.
+pub(crate) fn sentence(words: &str) -> String {
+    let (first, rest) = words.split_at(words.len().min(1));
+    format!("{}{rest}.", first.to_uppercase())
+}
+
 /// `text`, made plain, in lines of at most [`width`] columns, each after the first behind `indent`
 /// spaces. Spaces at the start stay.
 pub(crate) fn wrap(text: &str, indent: usize) -> String {

@@ -113,8 +113,7 @@ impl Gate {
     pub(crate) fn keep(&self, report: &Report, runs: &[RecordedRun]) -> Result<()> {
         let Some(Keep { store, name, force, file }) = &self.keep else { return Ok(()) };
         if report.envelope.incomplete {
-            let why = EndedBy::words(report.envelope.ended_by);
-            let why = why.split(';').next().unwrap_or_default();
+            let why = EndedBy::brief(report.envelope.ended_by);
             bail!("not saved as baseline {}: {why}", name.as_str());
         }
         let from = format!("baseline {}", name.as_str());

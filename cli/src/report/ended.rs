@@ -45,6 +45,12 @@ impl EndedBy {
         };
         format!("incomplete: {cause}; these are the results so far")
     }
+
+    /// The cause alone.
+    pub(crate) fn brief(cause: Option<Self>) -> String {
+        let words = Self::words(cause);
+        words.split(';').next().unwrap_or_default().to_owned()
+    }
 }
 
 #[cfg(test)]

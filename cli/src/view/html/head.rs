@@ -59,9 +59,7 @@ pub(super) fn of(page: &Page) -> String {
 
 /// Why there is not all of it, as a sentence.
 fn incomplete(report: &Report) -> String {
-    let words = EndedBy::words(report.envelope.ended_by);
-    let (first, rest) = words.split_at(1);
-    format!("{}{rest}.", first.to_uppercase())
+    format::sentence(&EndedBy::words(report.envelope.ended_by))
 }
 
 fn origin(shown: &Shown, labelled: bool) -> String {

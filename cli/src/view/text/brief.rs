@@ -5,7 +5,8 @@
 use super::{claims, compare, head, histogram, verdict};
 use crate::format::{self, Paint};
 use crate::report::{
-    Advice, Answer, Headline, LoopLine, NOTE_GUEST, NOTE_ORDINARY, Report, Run, Stands, Verdict,
+    Advice, Answer, EndedBy, Headline, LoopLine, NOTE_GUEST, NOTE_ORDINARY, Report, Run, Stands,
+    Verdict,
 };
 use crate::view::followed;
 
@@ -41,9 +42,12 @@ pub(super) fn line(report: &Report) -> Option<String> {
         [] => report.body.runs().iter().map(figures).collect(),
         loops => loops.iter().map(judged).collect(),
     };
-    let end = if report.envelope.incomplete { " Incomplete: it ended early." } else { "" };
+    let end = match report.envelope.incomplete {
+        true => format!(" {}", format::sentence(&EndedBy::brief(report.envelope.ended_by))),
+        false => String::new(),
+    };
     let lines: String =
-        lines.iter().map(|line| format::plain(line.trim_end()) + end + "\n").collect();
+        lines.iter().map(|line| format::plain(line.trim_end()) + &end + "\n").collect();
     (!lines.is_empty()).then_some(lines)
 }
 

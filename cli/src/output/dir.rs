@@ -31,6 +31,9 @@ pub(super) const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 /// Permissions of a file that replaces none, before the umask.
 pub(super) const FILE_MODE: Mode = Mode::from_raw_mode(0o664);
 
+/// How often a file is opened again that was removed meanwhile.
+const TRIES: u32 = 16;
+
 /// An open directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Dir {
@@ -166,13 +169,25 @@ impl Dir {
     ) -> Result<File> {
         let shown = self.path.join(name);
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = openat(self, name, flags | OFlags::CLOEXEC, OWNERS);
-        let file = match file {
-            Err(Errno::LOOP) => bail!("cannot write {}: it is a symbolic link", shown.display()),
-            other => other.map_err(io::Error::from),
+        let open = || {
+            let file = match openat(self, name, flags | OFlags::CLOEXEC, OWNERS) {
+                Err(Errno::LOOP) => {
+                    bail!("cannot write {}: it is a symbolic link", shown.display())
+                }
+                other => other.map_err(io::Error::from),
+            };
+            let file = file.with_context(|| format!("cannot write {}", shown.display()))?;
+            let stat = fstat(&file).map_err(io::Error::from)?;
+            Ok((file, stat))
         };
-        let file = file.with_context(|| format!("cannot write {}", shown.display()))?;
-        let stat = fstat(&file).map_err(io::Error::from)?;
+        let (mut file, mut stat) = open()?;
+        for _ in 0..TRIES {
+            if stat.st_nlink != 0 {
+                break;
+            }
+            // Its last user removed it after it was opened.
+            (file, stat) = open()?;
+        }
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink != 1 {
             bail!("cannot write {}: not a regular file with one link", shown.display());
         }
@@ -237,6 +252,8 @@ impl Dir {
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
 
     use super::super::testing::Scratch;
 
@@ -278,6 +295,25 @@ mod tests {
         assert!(dir.path("away/result.json").exists() && dir.path("away/a/b/c").exists());
         assert!(elsewhere.names().is_empty());
         assert!(dir.dir().make_new("results").is_err(), "it must be new");
+    }
+
+    #[test]
+    fn a_file_that_is_removed_as_it_is_opened_is_made_again() {
+        let dir = Scratch::new("removed");
+        let (there, done) = (dir.dir(), AtomicBool::new(false));
+        let failed = thread::scope(|scope| {
+            let remover = scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let _raced = fs::remove_file(dir.path("lock"));
+                }
+            });
+            let failed = (0..20_000).find_map(|_| there.private("lock").err());
+            // Before anything can fail: the scope waits for the other thread.
+            done.store(true, Ordering::Relaxed);
+            remover.join().expect("no panic");
+            failed
+        });
+        assert!(failed.is_none(), "{failed:?}");
     }
 
     #[test]

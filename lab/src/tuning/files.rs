@@ -87,7 +87,7 @@ fn put(path: &str, text: &str) -> io::Result<()> {
 impl KnobFiles for MachineFiles {
     fn read(&self, path: &str) -> io::Result<String> {
         if group::is_group(path) {
-            return Ok(group::read(Path::new(path)));
+            return group::read(Path::new(path));
         }
         read_text(open_regular(Path::new(path))?, TEXT_MAX)
     }

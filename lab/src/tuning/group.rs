@@ -16,6 +16,8 @@ use punctual_os::affinity::{self, CpuMask};
 const MADE: &str = "made";
 /// What one that is not there says.
 const NONE: &str = "none";
+/// The file of a group's processes: each group has it.
+const PROCESSES: &str = "cgroup.procs";
 /// How often the threads of a group are moved: some may start others meanwhile.
 const ROUNDS: u32 = 100;
 /// Between two rounds: a process that is ending keeps its group busy, and is no member any more.
@@ -27,9 +29,18 @@ pub(super) fn is_group(path: &str) -> bool {
 }
 
 /// Whether a group is there, as a text.
-pub(super) fn read(place: &Path) -> String {
-    let text = if place.is_dir() { MADE } else { NONE };
-    text.to_owned()
+///
+/// # Errors
+/// Where the group above is not there either: something else may hide both.
+pub(super) fn read(place: &Path) -> io::Result<String> {
+    if place.is_dir() {
+        return Ok(MADE.to_owned());
+    }
+    let above = place.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    match above.join(PROCESSES).exists() {
+        true => Ok(NONE.to_owned()),
+        false => Err(io::ErrorKind::NotFound.into()),
+    }
 }
 
 /// Makes a group, or removes it: its threads go to the group above.
@@ -62,7 +73,7 @@ fn remove(place: &Path) -> io::Result<()> {
 /// The file of a group's members: of version 1 its threads, of version 2 its processes.
 fn members(group: &Path) -> PathBuf {
     let threads = group.join("tasks");
-    if threads.exists() { threads } else { group.join("cgroup.procs") }
+    if threads.exists() { threads } else { group.join(PROCESSES) }
 }
 
 fn ids(members: &Path) -> Vec<i32> {
@@ -110,13 +121,18 @@ mod tests {
     #[test]
     fn a_group_is_made_and_removed_once() {
         let name = format!("punctual-group-{}", std::process::id());
-        let place = std::env::temp_dir().join(name);
-        assert_eq!(read(&place), NONE);
+        let above = std::env::temp_dir().join(name);
+        let place = above.join("group");
+        fs::create_dir(&above).unwrap();
+        assert_eq!(read(&place).unwrap_err().kind(), io::ErrorKind::NotFound, "hidden");
+        fs::write(above.join(PROCESSES), "").unwrap();
+        assert_eq!(read(&place).unwrap(), NONE);
         write(&place, MADE).unwrap();
-        assert_eq!(read(&place), MADE);
+        assert_eq!(read(&place).unwrap(), MADE);
         assert!(write(&place, MADE).is_err() && write(&place, "other").is_err());
         write(&place, NONE).unwrap();
-        assert_eq!(read(&place), NONE);
+        assert_eq!(read(&place).unwrap(), NONE);
         assert_eq!(write(&place, NONE).unwrap_err().kind(), io::ErrorKind::NotFound);
+        fs::remove_dir_all(&above).unwrap();
     }
 }

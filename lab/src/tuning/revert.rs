@@ -2,6 +2,8 @@
 
 use std::io;
 
+use punctual_host::CpuFormat;
+
 use super::KnobFiles;
 use super::group;
 use super::journal::{self, JournalEntry, JournalError, TuningJournal, TuningStore};
@@ -19,7 +21,7 @@ pub enum RevertOutcome {
         /// What it has now.
         now: String,
     },
-    /// It is no longer there, as the settings of a CPU that was unplugged: it went with that.
+    /// It went with its interrupt, or with its CPU, which is no longer online.
     Gone,
     /// The kernel refused; it stays in the journal.
     Refused(io::Error),
@@ -97,7 +99,9 @@ pub fn put_back(
 fn one(entry: &JournalEntry, files: &mut impl KnobFiles) -> RevertOutcome {
     let now = match files.read(&entry.path) {
         Ok(now) => now,
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return RevertOutcome::Gone,
+        Err(why) if why.kind() == io::ErrorKind::NotFound && is_gone(&entry.path, files) => {
+            return RevertOutcome::Gone;
+        }
         Err(why) => return RevertOutcome::Refused(why),
     };
     match state(entry, &now, files) {
@@ -108,6 +112,22 @@ fn one(entry: &JournalEntry, files: &mut impl KnobFiles) -> RevertOutcome {
         Ok(text) if text == entry.old => RevertOutcome::Restored,
         Ok(now) => RevertOutcome::Differs { now },
         Err(why) => RevertOutcome::Refused(why),
+    }
+}
+
+/// Whether a setting that is not there went with an interrupt or a CPU. The others stay as long as
+/// the kernel runs, and where something hides a part of /proc or /sys, it hides those too.
+fn is_gone(path: &str, files: &impl KnobFiles) -> bool {
+    const CPUS: &str = "/sys/devices/system/cpu/";
+    if path.starts_with("/proc/irq/") {
+        return files.read("/proc/irq/default_smp_affinity").is_ok();
+    }
+    let cpu = path.strip_prefix(CPUS).and_then(|rest| rest.strip_prefix("cpu")?.split_once('/'));
+    let online = files.read(&format!("{CPUS}online")).ok();
+    let online = online.and_then(|text| CpuFormat::List.parse(&text));
+    match (cpu.and_then(|(number, _)| number.parse().ok()), online) {
+        (Some(cpu), Some(online)) => !online.contains(cpu),
+        _ => false,
     }
 }
 

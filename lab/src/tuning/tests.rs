@@ -7,12 +7,17 @@ use std::rc::Rc;
 
 use super::*;
 
+mod gone;
 mod journal;
 
 const BOOT: &str = "boot-1";
 /// A group, and a setting in it.
 const GROUP: &str = "/sys/fs/cgroup/punctual.isolated/";
 const INSIDE: &str = "/sys/fs/cgroup/punctual.isolated/cpuset.cpus";
+
+/// A setting of a CPU, and the CPUs that are online.
+const GOVERNOR: &str = "/sys/devices/system/cpu/cpu3/cpufreq/scaling_governor";
+const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// What is wrong with a setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,6 +66,9 @@ impl FakeMachine {
             ("/sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n"),
             ("/sys/devices/virtual/workqueue/cpumask", "ff\n"),
             ("/proc/irq/9/smp_affinity_list", "0-7\n"),
+            ("/proc/irq/default_smp_affinity", "ff\n"),
+            (ONLINE, "0-7\n"),
+            (GOVERNOR, "powersave\n"),
             (GROUP, "none\n"),
         ];
         machine.texts.borrow_mut().extend(texts.map(|(path, text)| (path.into(), text.into())));
@@ -74,6 +82,7 @@ impl FakeMachine {
             value("/sys/kernel/mm/transparent_hugepage/enabled", "madvise"),
             value("/sys/devices/virtual/workqueue/cpumask", "0f"),
             value("/proc/irq/9/smp_affinity_list", "0-3"),
+            value(GOVERNOR, "performance"),
             value(GROUP, "made"),
             value(INSIDE, "3"),
         ]
@@ -362,24 +371,4 @@ fn a_full_disk_stops_before_the_setting_is_touched() {
     machine.full.set(true);
     assert!(matches!(machine.apply().1, Err(JournalError::Store(_))));
     assert_eq!(*machine.texts.borrow(), before);
-}
-
-#[test]
-fn a_reboot_and_an_unplugged_cpu_leave_nothing_to_put_back() {
-    let machine = FakeMachine::new();
-    machine.apply().1.unwrap();
-    let (mut files, mut store) = (machine.clone(), machine.clone());
-    let after = machine.texts.borrow().clone();
-    revert(&mut files, &mut store, "boot-2", |step| panic!("{step:?}")).unwrap();
-    assert_eq!(*machine.texts.borrow(), after);
-    assert!(machine.disk.borrow().is_empty());
-    let machine = FakeMachine::new();
-    machine.apply().1.unwrap();
-    let irq = "/proc/irq/9/smp_affinity_list";
-    machine.texts.borrow_mut().remove(irq);
-    let (steps, done) = machine.revert();
-    done.unwrap();
-    let is_gone = |step: &RevertedStep| matches!(step.outcome, RevertOutcome::Gone);
-    assert!(steps.iter().all(|step| is_gone(step) == (step.entry.path == irq)), "{steps:?}");
-    assert!(machine.disk.borrow().is_empty());
 }

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-pub(crate) use boot::BootFiles;
+pub(crate) use boot::{BootFiles, TREE};
 pub(crate) use dir::Dir;
 pub(crate) use inputs::{distinct, spare, spare_tree};
 pub(crate) use journal::{JournalFile, JournalName};

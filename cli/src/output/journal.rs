@@ -50,7 +50,7 @@ impl JournalName {
         let at_boot = self.0 == Self::BOOT.0;
         if !bytes.is_empty()
             && !journal.boot.is_empty()
-            && at_boot != (journal.boot == BootFiles::KEPT)
+            && at_boot != BootFiles::are_kept(&journal.boot)
         {
             return Err(io::Error::other(format!("it is about {}", journal.boot)));
         }
@@ -130,8 +130,11 @@ impl JournalFile {
         // One that is damaged is refused by who reads it.
         let known = TuningJournal::parse(&bytes).unwrap_or_default();
         let of_boot = |boot: &str| boot.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
-        let this = if name.0 == JournalName::BOOT.0 { BootFiles::KEPT } else { settings.boot() };
-        let restarted = of_boot(&known.boot) && of_boot(this);
+        let this = match name.0 == JournalName::BOOT.0 {
+            true => BootFiles::kept(settings.boot()),
+            false => settings.boot().to_owned(),
+        };
+        let restarted = of_boot(&known.boot) && of_boot(&this);
         if !known.entries.is_empty() && known.boot != this && !restarted {
             bail!("{}: it is about {}, not about {this}", shown.display(), known.boot);
         }
@@ -166,7 +169,7 @@ impl JournalFile {
     pub(super) fn is_live(directory: &Path, name: JournalName, boot: &str) -> Result<bool> {
         let bytes = Self::read(directory, name)?.unwrap_or_default();
         let journal = TuningJournal::parse(&bytes)?;
-        let of_this = [boot, BootFiles::KEPT].contains(&journal.boot.as_str());
+        let of_this = journal.boot == boot || journal.boot == BootFiles::kept(boot);
         Ok(of_this && journal.entries.iter().any(JournalEntry::is_changed))
     }
 }

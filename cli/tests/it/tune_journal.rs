@@ -134,6 +134,34 @@ fn a_journal_of_another_machine_is_not_taken_for_an_earlier_boot() {
 }
 
 #[test]
+fn boot_files_of_another_machine_are_not_taken_for_those_of_this_one() {
+    let (machine, other) = (with_grub("tune-boot-of"), with_grub("tune-boot-other"));
+    let before = files(Path::new(&machine.root));
+    assert_eq!(apply_boot(&machine).status.code(), Some(0));
+    let running = journal(&machine);
+    fs::rename(&running, running.with_file_name("kept")).expect("ours");
+    let at_boot = || fs::read(running.with_file_name("boot.journal")).expect("written");
+    let written = at_boot();
+    let whose = ["boot.journal", "it is about files of the boot loader of ", &machine.root];
+    let args = ["tune", "revert", "--root", &other.root, "--state", &machine.state];
+    refused(&run(args), &whose);
+    {
+        let _turn = settings_of_this_machine();
+        refused(&run(["tune", "revert", "--state", &machine.state]), &whose);
+    }
+    // And those of this one, which have no directory.
+    let head = ["punctual tuning journal 1", "files of the boot loader"];
+    let of_this = line(&head) + &line(&["old", "/etc/default/grub.d/90-punctual.cfg", "", ""]);
+    fs::write(running.with_file_name("boot.journal"), of_this).expect("ours");
+    refused(&machine.tune("revert"), &["it is about files of the boot loader, not about"]);
+    fs::write(running.with_file_name("boot.journal"), &written).expect("ours");
+    fs::rename(running.with_file_name("kept"), &running).expect("ours");
+    assert_eq!(at_boot(), written);
+    assert_eq!(machine.tune("revert").status.code(), Some(0));
+    assert_eq!(files(Path::new(&machine.root)), before);
+}
+
+#[test]
 fn settings_are_changed_by_one_directory_at_a_time() {
     let laptop = Laptop::new("tune-two-states");
     let before = files(Path::new(&laptop.root));

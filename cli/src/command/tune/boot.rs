@@ -16,7 +16,7 @@ use punctual_lab::tuning::{
     TuningStore as _, WantedValue,
 };
 
-use super::{Machine, show};
+use super::{Machine, boot_of, show};
 use crate::args::{RootArgs, StateArgs};
 use crate::format;
 use crate::output::{BootFiles, JournalFile, JournalName, SettingsLock};
@@ -52,7 +52,8 @@ pub(super) fn apply(
         .collect();
     let mut files = BootFiles::of(args.root.as_deref());
     let mut journal = JournalFile::lock(settings, &state.state, JournalName::BOOT)?;
-    tuning::apply(&wanted, &mut files, &mut journal, BootFiles::KEPT, |step| {
+    let kept = BootFiles::kept(&boot_of(&machine.root)?);
+    tuning::apply(&wanted, &mut files, &mut journal, &kept, |step| {
         let path = &step.wanted.path;
         let parameters = parameters(path, &step.wanted.value);
         let line = match &step.outcome {
@@ -94,7 +95,8 @@ pub(super) fn revert(
     let mut programs = Vec::new();
     let mut journal = JournalFile::lock(settings, &state.state, JournalName::BOOT)?;
     let mut files = BootFiles::of(args.root.as_deref());
-    let open = tuning::put_back(&mut files, &mut journal, BootFiles::KEPT, |step| {
+    let kept = BootFiles::kept(&boot_of(root)?);
+    let open = tuning::put_back(&mut files, &mut journal, &kept, |step| {
         let path = &step.entry.path;
         let line = match &step.outcome {
             RevertOutcome::Restored | RevertOutcome::AsBefore => {

@@ -28,7 +28,7 @@ use punctual_lab::tuning::{KnobFiles, MachineFiles};
 
 use crate::args::{RootArgs, TuneCommand, TuneScopeArgs};
 use crate::exit::Exit;
-use crate::output::TreeFiles;
+use crate::output::{TREE, TreeFiles};
 use crate::{format, output};
 
 /// Runs the subcommand.
@@ -68,7 +68,7 @@ pub(super) fn files_of(args: &RootArgs) -> Box<dyn KnobFiles> {
 pub(super) fn boot_of(root: &Root) -> Result<String> {
     if let Some(tree) = root.tree() {
         let tree = tree.canonicalize().with_context(|| tree.display().to_string())?;
-        return Ok(format!("files of {}", tree.display()));
+        return Ok(format!("{TREE}{}", tree.display()));
     }
     match identity::boot(root) {
         Fact::Known { value, .. } => Ok(value),

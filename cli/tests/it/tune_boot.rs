@@ -111,6 +111,19 @@ fn the_boot_loaders_program_runs_again_until_it_has_succeeded() {
     let again = stdout(&grub.tune(&["revert"]));
     assert!(again.contains("nothing is applied"), "{again}");
     assert_eq!(runs(), 4);
+    // It fails, and somebody edits the file before it is run again.
+    assert_eq!(grub.tune(&apply).status.code(), Some(0));
+    grub.program(&format!("{counted}\nexit 3"));
+    assert_eq!(grub.tune(&["revert"]).status.code(), Some(1));
+    fs::write(grub.dir.path(DROP_IN), "# mine\n").expect("writable");
+    let journal = || fs::read(grub.dir.path("state/boot.journal")).expect("there");
+    let failed = stdout(&grub.tune(&["revert"]));
+    assert!(failed.contains("update-grub failed: ") && !journal().is_empty(), "{failed}");
+    grub.program(&counted);
+    let page = stdout(&grub.tune(&["revert"]));
+    assert!(page.contains("left: changed since") && page.contains("ran /usr/sbin/"), "{page}");
+    assert_eq!((runs(), journal().len()), (8, 0));
+    assert_eq!(fs::read_to_string(grub.dir.path(DROP_IN)).expect("theirs"), "# mine\n");
 }
 
 #[test]

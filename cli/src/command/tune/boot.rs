@@ -98,11 +98,14 @@ pub(super) fn revert(
     let kept = BootFiles::kept(&boot_of(root)?);
     let open = tuning::put_back(&mut files, &mut journal, &kept, |step| {
         let path = &step.entry.path;
+        if !step.outcome.is_open() {
+            // Also of a file that somebody else changed since: the program may have failed before.
+            let program = BootPlan::then_of(path, root);
+            programs.extend(program.filter(|program| !programs.contains(program)));
+        }
         let line = match &step.outcome {
             RevertOutcome::Restored | RevertOutcome::AsBefore => {
                 outcome.done += 1;
-                let program = BootPlan::then_of(path, root);
-                programs.extend(program.filter(|program| !programs.contains(program)));
                 format!("{path}: as before")
             }
             RevertOutcome::Changed { .. } => {

@@ -88,10 +88,12 @@ impl JournalFile {
         directory: &Path,
         name: JournalName,
     ) -> Result<Self> {
-        let dir = Dir::make(directory)?;
-        settings.claim(dir.path())?;
-        for other in JournalName::PASSING.into_iter().filter(|other| other.0 != name.0) {
-            if Self::is_live(directory, other, settings.boot())? {
+        let names = JournalName::RUNNING.into_iter().chain([JournalName::BOOT]);
+        // All of them: whether settings are changed must stay known while this directory has them.
+        for other in names {
+            let is_passing = JournalName::PASSING.iter().any(|passing| passing.0 == other.0);
+            let is_live = Self::is_live(directory, other, settings.boot())?;
+            if is_live && is_passing && other.0 != name.0 {
                 bail!(
                     "{}: a command that was killed left settings changed: first {}",
                     directory.join(other.0).display(),
@@ -99,7 +101,9 @@ impl JournalFile {
                 );
             }
         }
-        Self::lock(settings, directory, name)
+        let journal = Self::lock(settings, directory, name)?;
+        settings.claim(directory)?;
+        Ok(journal)
     }
 
     /// Opens it in `directory`, which is made if necessary, and locks it.

@@ -200,6 +200,33 @@ fn settings_are_changed_by_one_directory_at_a_time() {
 }
 
 #[test]
+fn a_directory_whose_journals_are_refused_keeps_no_other_out() {
+    let laptop = Laptop::new("tune-refused-state");
+    let foreign = |of: &str| {
+        line(&["punctual tuning journal 1", &format!("{of} {}", laptop.root)])
+            + &line(&["old", "/proc/sys/kernel/core_pattern", "evil", "precious"])
+    };
+    let second = format!("{}-second", laptop.state);
+    let tune = |command| run(["tune", command, "--root", &laptop.root, "--state", &second]);
+    fs::create_dir(&laptop.state).expect("new");
+    set_mode(Path::new(&laptop.state), 0o755);
+    for name in ["tune", "isolate", "experiment", "throttling", "boot"] {
+        let at = Path::new(&laptop.state).join(format!("{name}.journal"));
+        let of = if name == "boot" { "files of the boot loader of" } else { "files of" };
+        for text in ["other\n", &foreign(of)] {
+            fs::write(&at, text).expect("writable");
+            set_mode(&at, 0o600);
+            refused(&laptop.tune("apply"), &[]);
+            let applied = tune("apply");
+            assert_eq!(applied.status.code(), Some(0), "{name}: {}", stderr(&applied));
+            assert_eq!(tune("revert").status.code(), Some(0), "{name}");
+        }
+        fs::remove_file(&at).expect("there");
+    }
+    assert_eq!(laptop.text(SWAPPINESS), "60\n");
+}
+
+#[test]
 fn what_a_killed_command_left_goes_first() {
     let laptop = Laptop::new("tune-left");
     assert_eq!(laptop.tune("apply").status.code(), Some(0));

@@ -10,9 +10,9 @@ use std::os::fd::AsRawFd as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use punctual_host::Root;
 use punctual_host::plan::{BootPlan, is_setting};
 use punctual_host::root::read_whole;
+use punctual_host::{Root, identity};
 use punctual_lab::tuning::{JournalEntry, TuningJournal, TuningStore};
 use punctual_os::{lock, process};
 use rustix::fs::{Stat, fstat};
@@ -55,6 +55,12 @@ impl JournalName {
             return Err(io::Error::other(format!("it is about {}", journal.boot)));
         }
         let root = Root::live();
+        // It is not put back, and that boot may have had other control groups.
+        let is_earlier =
+            |boot: &str| identity::boot(&root).value().is_some_and(|this| boot != this);
+        if is_boot(&journal.boot) && is_earlier(&journal.boot) {
+            return Ok(());
+        }
         let is_known =
             |path: &str| if at_boot { BootPlan::is_file(path) } else { is_setting(path, &root) };
         match journal.entries.iter().find(|entry| !is_known(&entry.path)) {
@@ -133,12 +139,11 @@ impl JournalFile {
         let bytes = journal.load().with_context(|| format!("cannot use {}", shown.display()))?;
         // One that is damaged is refused by who reads it.
         let known = TuningJournal::parse(&bytes).unwrap_or_default();
-        let of_boot = |boot: &str| boot.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
         let this = match name.0 == JournalName::BOOT.0 {
             true => BootFiles::kept(settings.boot()),
             false => settings.boot().to_owned(),
         };
-        let restarted = of_boot(&known.boot) && of_boot(&this);
+        let restarted = is_boot(&known.boot) && is_boot(&this);
         if !known.entries.is_empty() && known.boot != this && !restarted {
             bail!("{}: it is about {}, not about {this}", shown.display(), known.boot);
         }
@@ -176,6 +181,11 @@ impl JournalFile {
         let of_this = journal.boot == boot || journal.boot == BootFiles::kept(boot);
         Ok(of_this && journal.entries.iter().any(JournalEntry::is_changed))
     }
+}
+
+/// Whether a journal that names this is of a boot of this machine, this one or an earlier.
+fn is_boot(named: &str) -> bool {
+    named.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
 }
 
 /// With what to do where this user may not change settings.

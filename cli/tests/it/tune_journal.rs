@@ -9,7 +9,7 @@ use std::process::Command;
 
 use punctual_testkit::skip;
 
-use crate::support::{punctual, refused, run, settings_of_this_machine, stderr, stdout};
+use crate::support::{Dir, punctual, refused, run, settings_of_this_machine, stderr, stdout};
 use crate::tune_apply::{DROP_IN, Laptop, SWAPPINESS, apply_boot, files, with_grub};
 
 const COMMANDS: [&str; 4] = ["apply", "revert", "status", "verify"];
@@ -197,6 +197,33 @@ fn settings_are_changed_by_one_directory_at_a_time() {
     assert_eq!(tune("apply").status.code(), Some(0));
     assert_eq!(tune("revert").status.code(), Some(0));
     assert_eq!(files(Path::new(&laptop.root)), before);
+}
+
+#[test]
+fn a_journal_of_an_earlier_boot_may_name_what_this_one_has_not() {
+    let _turn = settings_of_this_machine();
+    let dir = Dir::new("tune-earlier-boot");
+    let at = dir.path("isolate.journal");
+    set_mode(&dir.0, 0o755);
+    let journal = |boot: &str| {
+        let path = "/sys/fs/cgroup/of-another-version/cpuset.cpus";
+        let head = line(&["punctual tuning journal 1", boot]);
+        fs::write(&at, head + &line(&["old", path, "", "1"])).expect("writable");
+        set_mode(&at, 0o600);
+    };
+    let tune = |command: &str| punctual().args(["tune", command, "--state"]).arg(&dir.0).output();
+    journal("00000000-0000-4000-8000-000000000000");
+    for command in ["status", "revert"] {
+        let out = tune(command).expect("it starts");
+        assert_eq!(out.status.code(), Some(0), "{command}: {}", stderr(&out));
+        assert!(stdout(&out).contains("the machine was restarted since"), "{}", stdout(&out));
+    }
+    assert!(fs::read(&at).expect("there").is_empty());
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("readable");
+    journal(boot.trim());
+    for command in ["status", "revert"] {
+        refused(&tune(command).expect("it starts"), &["it names /sys/fs/cgroup/of-another"]);
+    }
 }
 
 #[test]

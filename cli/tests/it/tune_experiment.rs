@@ -7,7 +7,10 @@ use std::process::Stdio;
 use punctual_os::process::EndSignal;
 use punctual_testkit::skip;
 
-use crate::support::{Dir, json, punctual, run, settings_of_this_machine, signal, stderr, until};
+use crate::support::{
+    Dir, json, punctual, refused, run, settings_of_this_machine, signal, stderr, until,
+};
+use crate::tune_apply::Laptop;
 
 /// Settings that no other test depends on.
 const HARMLESS: [(&str, &str); 2] = [
@@ -135,6 +138,22 @@ fn an_end_in_the_middle_leaves_nothing() {
         }
         assert_eq!(fs::read_to_string(path).expect("readable"), before, "{how:?}");
     }
+}
+
+#[test]
+fn what_could_not_be_kept_in_the_end_is_refused_at_the_beginning() {
+    let _turn = settings_of_this_machine();
+    let Some((knob, path)) = harmless() else { return };
+    let before = fs::read_to_string(path).expect("readable");
+    let laptop = Laptop::new("tune-experiment-keep");
+    assert_eq!(laptop.tune("apply").status.code(), Some(0));
+    // Too short for an experiment, which is found out later.
+    let args = ["tune", "experiment", "--only", knob, "--duration", "1s", "--state"];
+    let experiment = || run(args.iter().copied().chain([laptop.state.as_str()]));
+    refused(&experiment(), &["tune.journal", "it is about files of ", &laptop.root]);
+    assert_eq!(laptop.tune("revert").status.code(), Some(0));
+    refused(&experiment(), &["1 settings take at least 8.0 s"]);
+    assert_eq!(fs::read_to_string(path).expect("readable"), before);
 }
 
 #[test]

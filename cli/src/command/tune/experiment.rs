@@ -3,7 +3,7 @@
 //! What is tried when, and what counts, is `lab::tuning`'s; here settings are applied and put back,
 //! block by block, around the loops that `measure periodic` runs too.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use punctual::wait_policy::WaitKind;
 use punctual_analysis::rng::Rng;
 use punctual_core::time::Span;
@@ -48,6 +48,11 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
     // Before anything is applied, if only for a moment: then it is put back, whatever comes.
     signal::catch_stop().context("cannot catch SIGINT")?;
     revert(&mut journal, &boot)?;
+    // Nothing is measured for hours that cannot be kept then.
+    let mut keeping = match args.dry_run {
+        true => None,
+        false => Some(JournalFile::lock(&lock, state, JournalName::SETTINGS)?),
+    };
     let mut watched = Watched::of(settings.iter().flat_map(|setting| &setting.writes));
     let tried = probe(&mut settings, args, &mut journal, &boot)?;
     watched.look();
@@ -72,16 +77,21 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
     let envelope = bench.envelope.take();
     let mut watched = bench.watched;
     // Whatever became of it, nothing stays that was only tried.
-    revert(&mut journal, &boot)?;
+    let mut trouble = revert(&mut journal, &boot).err();
     watched.look();
-    let trials = trials?;
+    let trials = match trials {
+        Ok(trials) => trials,
+        Err(why) => return Err(trouble.unwrap_or(why)),
+    };
     let mut body = body(args, &machine, (&settings, &tried), &trials);
     void(&mut body, &settings, &watched);
-    // As of an interrupted run, nothing is kept where somebody else had a hand in it.
-    if !args.dry_run && body.changed.is_empty() {
-        let kept: Vec<usize> = trials.kept().into_iter().map(|at| tried[at]).collect();
-        keep(&kept, &settings, args, (&mut lock, &boot))?;
-        body.kept = kept.iter().map(|&at| settings[at].knob.clone()).collect();
+    // As of an interrupted run, nothing is kept where somebody else had a hand in it, or where
+    // something is not as before.
+    if let Some(journal) = keeping.as_mut().filter(|_| body.changed.is_empty() && trouble.is_none())
+    {
+        let helpful: Vec<&Setting> =
+            trials.kept().into_iter().map(|at| &settings[tried[at]]).collect();
+        (body.kept, trouble) = keep(&helpful, args, journal, &boot);
     }
     let mut envelope =
         Envelope { experiment: NAME.to_owned(), ..envelope.unwrap_or_else(|| Envelope::of(NAME)) };
@@ -90,7 +100,7 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
     envelope.verdict.ok &= body.changed.is_empty();
     let report = Report { envelope, body: Body::Measured(body.into()) };
     command::write(&report, json)?;
-    Ok(Exit::of(&report))
+    Exit::after(&report, trouble)
 }
 
 /// Says of no setting that somebody else changed meanwhile what it does.
@@ -207,25 +217,30 @@ pub(super) fn revert(journal: &mut JournalFile, boot: &str) -> Result<()> {
     Ok(())
 }
 
-/// Applies what helps, for `tune revert` to put back.
+/// Applies what helps, for `tune revert` to put back: the names of what is applied, and the error
+/// that ended it.
 fn keep(
-    kept: &[usize],
-    settings: &[Setting],
+    helpful: &[&Setting],
     args: &TuneExperimentArgs,
-    (lock, boot): (&mut SettingsLock, &str),
-) -> Result<()> {
-    if kept.is_empty() {
-        return Ok(());
-    }
-    let mut journal = JournalFile::begin(lock, &args.state.state, JournalName::SETTINGS)?;
-    let wanted: Vec<WantedValue> =
-        kept.iter().flat_map(|&at| settings[at].writes.clone()).collect();
-    tuning::apply(&wanted, &mut MachineFiles::live(), &mut journal, boot, |step| {
-        if args.json.is_none() {
-            show(apply::words(&step));
+    journal: &mut JournalFile,
+    boot: &str,
+) -> (Vec<String>, Option<Error>) {
+    let mut kept = Vec::new();
+    for setting in helpful {
+        let mut is_applied = false;
+        let done =
+            tuning::apply(&setting.writes, &mut MachineFiles::live(), journal, boot, |step| {
+                is_applied |= matches!(step.outcome, StepOutcome::Applied | StepOutcome::Already);
+                if args.json.is_none() {
+                    show(apply::words(&step));
+                }
+            });
+        kept.extend(is_applied.then(|| setting.knob.clone()));
+        if let Err(why) = done {
+            return (kept, Some(why.into()));
         }
-    })?;
-    Ok(())
+    }
+    (kept, None)
 }
 
 /// The result.

@@ -94,6 +94,7 @@ impl JournalFile {
         directory: &Path,
         name: JournalName,
     ) -> Result<Self> {
+        let journal = Self::lock(settings, directory, name)?;
         let names = JournalName::RUNNING.into_iter().chain([JournalName::BOOT]);
         // All of them: whether settings are changed must stay known while this directory has them.
         for other in names {
@@ -107,7 +108,6 @@ impl JournalFile {
                 );
             }
         }
-        let journal = Self::lock(settings, directory, name)?;
         settings.claim(directory)?;
         Ok(journal)
     }
@@ -121,6 +121,7 @@ impl JournalFile {
         directory: &Path,
         name: JournalName,
     ) -> Result<Self> {
+        let with_way_out = |why| with_way_out(why, settings.is_of_tree());
         let dir = Dir::make(directory).map_err(with_way_out)?;
         dir.refuse_shared()?;
         let file = dir.checked(name.0, refuse_forged).map_err(with_way_out)?;
@@ -188,13 +189,15 @@ fn is_boot(named: &str) -> bool {
     named.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
 }
 
-/// With what to do where this user may not change settings.
-fn with_way_out(why: anyhow::Error) -> anyhow::Error {
+/// With what to do where this user may not write there: only root changes settings of this machine,
+/// and whoever may write to it those of a directory.
+fn with_way_out(why: anyhow::Error, is_of_tree: bool) -> anyhow::Error {
     let is_refused = |cause: &io::Error| cause.kind() == io::ErrorKind::PermissionDenied;
     match why.root_cause().downcast_ref::<io::Error>() {
-        Some(cause) if is_refused(cause) && process::euid() != 0 => {
-            anyhow!("{why:#}: only root changes settings: use sudo")
-        }
+        Some(cause) if is_refused(cause) && process::euid() != 0 => match is_of_tree {
+            true => anyhow!("{why:#}: --state DIR keeps the journal where you can write"),
+            false => anyhow!("{why:#}: only root changes settings: use sudo"),
+        },
         _ => why,
     }
 }

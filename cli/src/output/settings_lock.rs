@@ -90,6 +90,11 @@ impl SettingsLock {
         &self.boot
     }
 
+    /// Whether they are those of a directory that stands for a machine.
+    pub(super) fn is_of_tree(&self) -> bool {
+        self.tree.is_some()
+    }
+
     /// The command that puts back what the journals in `state` have.
     pub(super) fn revert(&self, state: &Path) -> String {
         format::tune("revert", self.tree.as_deref(), state)
@@ -160,12 +165,16 @@ fn directory() -> Result<Dir> {
     {
         return Ok(dir);
     }
+    // Who became another user may still have the variables of the one before.
+    let is_own = |dir: &PathBuf| {
+        fs::metadata(dir).is_ok_and(|dir| dir.is_dir() && dir.uid() == process::euid())
+    };
     let users = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    match users.filter(|dir| dir.is_absolute() && dir.is_dir()) {
+    match users.filter(|dir| dir.is_absolute() && is_own(dir)) {
         Some(dir) => Dir::open(&dir),
-        None => match state_dir(None) {
-            Some(dir) => Dir::make(&dir.join("punctual")),
-            None => Dir::open(&std::env::temp_dir()),
+        None => match state_dir(None).map(|dir| Dir::make(&dir.join("punctual"))) {
+            Some(Ok(dir)) => Ok(dir),
+            _ => Dir::open(&std::env::temp_dir()),
         },
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
 use crate::support::{Dir, json, punctual, refused, stderr, stdout};
@@ -54,11 +55,23 @@ fn settings_that_only_root_may_change_are_refused_with_the_way_out() {
     let (program, state) = (dir.path("punctual"), dir.path("state"));
     fs::copy(punctual().get_program(), &program).expect("copied to where anybody may read");
     fs::create_dir(&state).expect("own");
-    for mode in [0o755, 0o700] {
-        fs::set_permissions(&state, fs::Permissions::from_mode(mode)).expect("own");
+    let apply = |state: &Path, more: &[&str]| {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
-        let out = command.args(["tune", "apply", "--state"]).arg(&state).output().expect("starts");
-        refused(&out, &["tune.journal", "Permission denied", "use sudo"]);
+        let command = command.args(["tune", "apply", "--state"]).arg(state).args(more);
+        command.output().expect("it starts")
+    };
+    for mode in [0o755, 0o700] {
+        fs::set_permissions(&state, fs::Permissions::from_mode(mode)).expect("own");
+        refused(&apply(&state, &[]), &["tune.journal", "Permission denied", "use sudo"]);
     }
+    // On a machine where it was never used.
+    let missing = dir.path("missing/state");
+    refused(&apply(&missing, &[]), &["missing", "Permission denied", "use sudo"]);
+    // Of a directory that stands for a machine it need not be root.
+    let tree = dir.path("tree");
+    fs::create_dir(&tree).expect("own");
+    let out = apply(&missing, &["--root", tree.to_str().expect("UTF-8")]);
+    refused(&out, &["missing", "Permission denied", "--state DIR"]);
+    assert!(!stderr(&out).contains("sudo"), "{}", stderr(&out));
 }

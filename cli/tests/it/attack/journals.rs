@@ -125,7 +125,7 @@ const COMMANDS: [&str; 5] = [
     "isolate --cpus 4095",
 ];
 
-/// A machine of files that has GRUB, and parameters and a setting to change.
+/// A machine of files that has GRUB, and a setting to change.
 fn tree(dir: &Dir) -> PathBuf {
     let machine = dir.path("machine");
     let laptop = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/smt-desktop-8cpu");
@@ -135,8 +135,6 @@ fn tree(dir: &Dir) -> PathBuf {
         fs::create_dir_all(machine.join(folder)).expect("writable");
     }
     fs::write(machine.join("usr/sbin/update-grub"), "").expect("writable");
-    // What was isolated before decides what can be.
-    fs::write(machine.join("proc/cmdline"), "root=/dev/sda1 ro\n").expect("writable");
     machine
 }
 
@@ -154,7 +152,10 @@ fn real(dir: &Dir, settings: &Settings) -> Option<[String; 2]> {
     let changed = applied.status.success() && journal.lines().count() > 1;
     skip::need_device("a setting that may be changed", changed).then_some(())?;
     let machine = tree(dir);
-    let boot = ["tune", "apply", "--only", "isolcpus", "--cpus", "3,7", "--boot", "--root"];
+    let boot = [
+        "tune", "apply", "--only", "isolcpus", "--cpus", "3,7", "--for", "servo", "--boot",
+        "--root",
+    ];
     let applied = at_state(&[&boot[..], &[text(&machine)]].concat());
     let boot = fs::read_to_string(state.join("boot.journal")).unwrap_or_default();
     assert!(boot.lines().count() > 1, "{}{}", stdout(&applied), stderr(&applied));

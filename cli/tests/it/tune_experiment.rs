@@ -2,6 +2,7 @@
 //! everything is as before, also after a signal and a kill.
 
 use std::fs;
+use std::io::Write as _;
 use std::process::Stdio;
 
 use punctual_os::process::EndSignal;
@@ -154,6 +155,34 @@ fn what_could_not_be_kept_in_the_end_is_refused_at_the_beginning() {
     assert_eq!(laptop.tune("revert").status.code(), Some(0));
     refused(&experiment(), &["1 settings take at least 8.0 s"]);
     assert_eq!(fs::read_to_string(path).expect("readable"), before);
+}
+
+#[test]
+fn an_error_in_the_middle_leaves_the_result_so_far() {
+    let _turn = settings_of_this_machine();
+    let Some((knob, path)) = harmless() else { return };
+    let text = || fs::read_to_string(path).expect("readable");
+    let (before, dir) = (text(), Dir::new("tune-experiment-error"));
+    let state = dir.path("state");
+    let mut command = punctual();
+    command.args(["tune", "experiment", "--only", knob, "--duration", "9s", "--json", "-"]);
+    command.arg("--state").arg(&state).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("it starts");
+    let tasks = format!("/proc/{}/task", child.id());
+    let threads = || fs::read_dir(&tasks).map_or(0, Iterator::count);
+    // Not while it is tried for a moment before any block.
+    until("the setting in a block", || text() != before && threads() > 1);
+    let journal = state.join("experiment.journal");
+    let file = fs::OpenOptions::new().append(true).open(journal).expect("there");
+    { file }.write_all(b"somebody else's line\n").expect("writable");
+    let out = child.wait_with_output().expect("ours");
+    fs::write(path, &before).expect("writable");
+    assert_eq!(out.status.code(), Some(2), "{}", stderr(&out));
+    assert!(stderr(&out).contains("journal is corrupt"), "{}", stderr(&out));
+    let result = json(&out);
+    assert_eq!(result["experiment"], "tune experiment", "{result}");
+    assert_eq!(result["incomplete"], true, "{result}");
+    assert!(result["threshold_ns"].as_i64() > Some(0), "{result}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The loops of `tune experiment`: sets of settings, each applied for its blocks and put back.
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use punctual_analysis::compare::series::LatenessSeries;
 use punctual_analysis::rng::Rng;
 use punctual_lab::load::LoadSpec;
@@ -29,10 +29,12 @@ pub(super) struct Bench<'a> {
     pub(super) rng: Rng,
     /// Of the first measurement, with the warnings of all.
     pub(super) envelope: Option<Envelope>,
+    /// The error that ended a measurement: what was found before it counts.
+    pub(super) trouble: Option<Error>,
 }
 
 impl Measure for Bench<'_> {
-    type Error = anyhow::Error;
+    type Error = Error;
 
     fn measure(&mut self, sets: &SettingSets) -> Result<Option<Vec<LatenessSeries>>> {
         let name = |set: &Vec<usize>| match set.as_slice() {
@@ -70,13 +72,14 @@ impl Measure for Bench<'_> {
             notes: Vec::new(),
         };
         let measured = loops.run()?;
-        if let Some(why) = changes.failed.or(measured.trouble) {
-            return Err(why);
-        }
-        let incomplete = measured.envelope.incomplete;
+        let trouble = changes.failed.or(measured.trouble);
+        let mut envelope = measured.envelope;
+        envelope.incomplete |= trouble.is_some();
+        self.trouble = trouble;
+        let incomplete = envelope.incomplete;
         match &mut self.envelope {
-            Some(envelope) => envelope.take_in(measured.envelope),
-            None => self.envelope = Some(measured.envelope),
+            Some(first) => first.take_in(envelope),
+            None => self.envelope = Some(envelope),
         }
         if incomplete {
             return Ok(None);

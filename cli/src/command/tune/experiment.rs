@@ -49,10 +49,8 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
     signal::catch_stop().context("cannot catch SIGINT")?;
     revert(&mut journal, &boot)?;
     // Nothing is measured for hours that cannot be kept then.
-    let mut keeping = match args.dry_run {
-        true => None,
-        false => Some(JournalFile::lock(&lock, state, JournalName::SETTINGS)?),
-    };
+    let keeping = || JournalFile::lock(&lock, state, JournalName::SETTINGS);
+    let mut keeping = (!args.dry_run).then(keeping).transpose()?;
     let mut watched = Watched::of(settings.iter().flat_map(|setting| &setting.writes));
     let tried = probe(&mut settings, args, &mut journal, &boot)?;
     watched.look();
@@ -71,13 +69,13 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
         watched,
         rng: Rng::new(SEED),
         envelope: None,
+        trouble: None,
     };
     let wanted = (args.tail, args.duration.0);
     let trials = tuning::try_settings(tried.len(), wanted, &mut bench);
-    let envelope = bench.envelope.take();
-    let mut watched = bench.watched;
+    let Bench { envelope, trouble, mut watched, .. } = bench;
     // Whatever became of it, nothing stays that was only tried.
-    let mut trouble = revert(&mut journal, &boot).err();
+    let mut trouble = revert(&mut journal, &boot).err().or(trouble);
     watched.look();
     let trials = match trials {
         Ok(trials) => trials,
@@ -87,20 +85,23 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
     void(&mut body, &settings, &watched);
     // As of an interrupted run, nothing is kept where somebody else had a hand in it, or where
     // something is not as before.
-    if let Some(journal) = keeping.as_mut().filter(|_| body.changed.is_empty() && trouble.is_none())
-    {
-        let helpful: Vec<&Setting> =
-            trials.kept().into_iter().map(|at| &settings[tried[at]]).collect();
-        (body.kept, trouble) = keep(&helpful, args, journal, &boot);
+    let is_clean = body.changed.is_empty() && trouble.is_none();
+    if let Some(journal) = keeping.as_mut().filter(|_| is_clean) {
+        let helpful = trials.kept().into_iter().map(|at| &settings[tried[at]]);
+        (body.kept, trouble) = keep(helpful, args, journal, &boot);
     }
+    let report = report(envelope, body);
+    command::write(&report, json)?;
+    Exit::after(&report, trouble)
+}
+
+fn report(envelope: Option<Envelope>, body: TrialsBody) -> Report {
     let mut envelope =
         Envelope { experiment: NAME.to_owned(), ..envelope.unwrap_or_else(|| Envelope::of(NAME)) };
     let reason = |change: &String| format!("changed by somebody else while it was tried: {change}");
     envelope.verdict.reasons.extend(body.changed.iter().map(reason));
     envelope.verdict.ok &= body.changed.is_empty();
-    let report = Report { envelope, body: Body::Measured(body.into()) };
-    command::write(&report, json)?;
-    Exit::after(&report, trouble)
+    Report { envelope, body: Body::Measured(body.into()) }
 }
 
 /// Says of no setting that somebody else changed meanwhile what it does.
@@ -219,8 +220,8 @@ pub(super) fn revert(journal: &mut JournalFile, boot: &str) -> Result<()> {
 
 /// Applies what helps, for `tune revert` to put back: the names of what is applied, and the error
 /// that ended it.
-fn keep(
-    helpful: &[&Setting],
+fn keep<'a>(
+    helpful: impl Iterator<Item = &'a Setting>,
     args: &TuneExperimentArgs,
     journal: &mut JournalFile,
     boot: &str,

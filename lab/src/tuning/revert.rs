@@ -106,6 +106,10 @@ fn one(entry: &JournalEntry, files: &mut impl KnobFiles) -> RevertOutcome {
     };
     match state(entry, &now, files) {
         RevertOutcome::Restored => {}
+        // The kernel shows a line end at least: something else lies over it.
+        RevertOutcome::Changed { .. } if now.is_empty() && is_kernels(&entry.path) => {
+            return RevertOutcome::Refused(io::Error::other("it is an empty file"));
+        }
         other => return other,
     }
     match files.restore(&entry.path, &entry.old).and_then(|()| files.read(&entry.path)) {
@@ -113,6 +117,10 @@ fn one(entry: &JournalEntry, files: &mut impl KnobFiles) -> RevertOutcome {
         Ok(now) => RevertOutcome::Differs { now },
         Err(why) => RevertOutcome::Refused(why),
     }
+}
+
+fn is_kernels(path: &str) -> bool {
+    path.starts_with("/proc/") || path.starts_with("/sys/")
 }
 
 /// Whether a setting that is not there went with an interrupt or a CPU. The others stay as long as

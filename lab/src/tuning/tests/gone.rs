@@ -49,3 +49,19 @@ fn what_is_hidden_stays_in_the_journal() {
         assert!(machine.disk.borrow().is_empty());
     }
 }
+
+#[test]
+fn what_an_empty_file_lies_over_stays_in_the_journal() {
+    let machine = FakeMachine::new();
+    let before = machine.texts.borrow().clone();
+    machine.apply().1.unwrap();
+    let path = "/proc/sys/vm/swappiness";
+    let ours = machine.texts.borrow_mut().insert(path.to_owned(), String::new()).unwrap();
+    let (steps, done) = machine.revert();
+    done.unwrap();
+    let is_right = |step: &RevertedStep| step.outcome.is_open() == (step.entry.path == path);
+    assert!(steps.iter().all(is_right), "{steps:?}");
+    machine.texts.borrow_mut().insert(path.to_owned(), ours);
+    machine.revert().1.unwrap();
+    assert_eq!(*machine.texts.borrow(), before);
+}

@@ -32,9 +32,10 @@
  * Fork. A child of fork(2) has its parent's memory, not its threads and priorities. In it loops,
  *   executives, followed clocks and processes of its parent answer -ECHILD, _destroy() and
  *   punctual_unregister() too: nothing is put back or freed there, and the parent's sample file is
- *   not touched. What the child creates itself works. A child that is made in the body of a task
- *   must end, or become another program, before the body returns; one that returns is ended there,
- *   by _exit(70).
+ *   not touched. What the child creates itself works. A child that is made in any callback (a
+ *   body, a trigger, background work) must end, or become another program, before the callback
+ *   returns; one that returns is ended there, by _exit(70). A child that lives on without an exec
+ *   keeps its parent's request to hold off idle states open (/dev/cpu_dma_latency).
  *
  * Structs that cross the border begin with their size and are filled in by their _init function,
  *   which is given sizeof: so each side may be of another version than the other.

@@ -189,8 +189,9 @@ impl Options {
         let cpus: Result<Vec<u32>, Failure> = cpus.iter().map(|&cpu| number(cpu)).collect();
         // SAFETY: null or a text that ends, says the caller.
         let samples = unsafe { ffi::path(self.samples) };
-        // SAFETY: null or one that was created, says the caller.
-        let follow = unsafe { self.follow.as_ref() }.map(Follow::share);
+        // SAFETY: not null, and then one that was created, says the caller.
+        let follow = (!self.follow.is_null()).then(|| unsafe { ffi::object(self.follow) });
+        let follow = follow.transpose()?.map(Follow::share);
         let (thread, wait) = (self.thread()?, self.wait()?);
         let grace = (self.grace_ns > 0).then(|| Duration::from_nanos(self.grace_ns));
         Ok(Config { thread, wait, cpus: cpus?, phase, grace, samples, follow })

@@ -8,6 +8,8 @@
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
+use crate::process;
+
 /// The page, of which the first word is the mark of this process; 0 in a child that has none yet.
 static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
 /// The last mark that this process or one above it took. A child inherits it, and takes others.
@@ -16,6 +18,9 @@ static MARKS: AtomicU64 = AtomicU64::new(0);
 static NO_PAGE: AtomicU64 = AtomicU64::new(0);
 /// No more than a page on any processor.
 const BYTES: usize = 4_096;
+
+/// EX_SOFTWARE of sysexits.h: the exit status of a child that comes back from a callback.
+const FORKED_STATUS: i32 = 70;
 
 /// The process in which something was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +60,28 @@ impl Origin {
         let page = PAGE.load(Ordering::Relaxed);
         // SAFETY: never null where there is an `Origin`; what it points to is mapped for good.
         unsafe { &*page }.load(Ordering::Relaxed) == self.0
+    }
+
+    /// Runs a function that knows nothing of its caller's threads. A child that fork(2) made in it
+    /// and that comes back from it, by a panic too, is ended by `_exit(70)`.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn callback<R>(self, run: impl FnOnce() -> R) -> R {
+        let _ends = EndsChild(self);
+        run()
+    }
+}
+
+/// Ends a child of this process when it is dropped there.
+struct EndsChild(Origin);
+
+impl Drop for EndsChild {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.0.is_here() {
+            process::exit_at_once(FORKED_STATUS);
+        }
     }
 }
 

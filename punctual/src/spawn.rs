@@ -70,6 +70,11 @@ impl<R> OwnThread<R> {
         Self { thread: Some(thread), origin: Origin::here() }
     }
 
+    /// Whether the calling process is the one that has it.
+    pub(crate) fn is_here(&self) -> bool {
+        self.origin.is_here()
+    }
+
     /// Ends its wait, where it is parked.
     pub(crate) fn unpark(&self) {
         self.thread.iter().for_each(|thread| thread.thread().unpark());

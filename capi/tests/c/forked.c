@@ -30,10 +30,21 @@ static int in_child(void (*run)(void))
     return WEXITSTATUS(status);
 }
 
+/* Its child returns, which the parent's loop does too. */
+static int forks_once(void *data, const punctual_cycle *cycle)
+{
+    (void)data;
+    (void)cycle;
+    if (in_body == 0)
+        in_body = fork();
+    return in_body < 0 ? PUNCTUAL_STOP : PUNCTUAL_CONTINUE;
+}
+
 static void use_what_is_not_its_own(void)
 {
     punctual_options options = plain(1000000);
     punctual_options no_period = plain(0);
+    punctual_executive *another;
     punctual_loop *own;
     punctual_stats stats;
     punctual_wait_info info;
@@ -59,21 +70,21 @@ static void use_what_is_not_its_own(void)
     CHECK(punctual_follow_info_init(&followed, sizeof followed) == 0);
     CHECK(punctual_follow_status(follow, &followed) == -ECHILD);
     CHECK(punctual_follow_destroy(follow) == -ECHILD);
+    options.follow = no_period.follow = follow;
+    CHECK(punctual_loop_create(&own, &options) == -ECHILD && own == NULL);
+    CHECK(punctual_executive_create(&another) == 0);
+    task.name = "another";
+    task.period_num_ns = 1000000;
+    task.run = forks_once;
+    CHECK(punctual_executive_add(another, &task, NULL) == 0);
+    CHECK(punctual_executive_run(another, &no_period, 1000000) == -ECHILD);
+    CHECK(punctual_executive_destroy(another) == 0);
+    options.follow = NULL;
     CHECK(strcmp(punctual_strerror(-ECHILD), punctual_strerror(0)) != 0);
     /* Its own. */
     CHECK(punctual_loop_create(&own, &options) == 0);
     CHECK(punctual_loop_wait(own, NULL) == 0 && punctual_loop_wait(own, NULL) == 0);
     CHECK(punctual_loop_destroy(own) == 0);
-}
-
-/* Its child returns, which the parent's loop does too. */
-static int forks_once(void *data, const punctual_cycle *cycle)
-{
-    (void)data;
-    (void)cycle;
-    if (in_body == 0)
-        in_body = fork();
-    return in_body < 0 ? PUNCTUAL_STOP : PUNCTUAL_CONTINUE;
 }
 
 int main(int argc, char **argv)

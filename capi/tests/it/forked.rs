@@ -6,9 +6,10 @@
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-use punctual::follow::{Follow, Reference};
+use punctual::follow::{Follow, Reference, ServoStatus};
 use punctual::{
-    End, Error, ErrorKind, Executive, Loop, LoopBuilder, Period, Phase, RtThread, Task, WaitPolicy,
+    End, Error, ErrorKind, Executive, Flow, Loop, LoopBuilder, Period, Phase, RtThread, Task,
+    Trigger, WaitPolicy,
 };
 use punctual_testkit::skip;
 
@@ -104,8 +105,10 @@ fn an_executive_is_an_error_in_the_child() {
     let status = in_child(|| {
         let [first, second] = not_run.take().expect("the parent's");
         let add = handle.add(Task::every("b", EACH_MS), |_| ());
-        drop(follower.take());
+        let follower = follower.take().expect("the parent's");
+        let clock = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| follower.clock()));
         vec![
+            follower.status() == ServoStatus::default() && clock.is_err(),
             is_forked(first.run_for(Duration::from_millis(1))),
             is_forked(second.start()),
             handle.stopped(),
@@ -119,24 +122,83 @@ fn an_executive_is_an_error_in_the_child() {
     assert!(first.run_for(Duration::from_millis(5)).is_ok());
 }
 
+/// Of a process: what makes one child, which returns as its parent does.
+struct ForksOnce(AtomicI32, i32);
+
+impl ForksOnce {
+    fn new() -> Self {
+        // SAFETY: no preconditions.
+        Self(AtomicI32::new(0), unsafe { libc::getpid() })
+    }
+
+    fn fork(&self) {
+        self.go_on();
+        if self.0.load(Ordering::Relaxed) == 0 {
+            // SAFETY: the child returns from here, which ends it; else the alarm does.
+            let pid = unsafe { libc::fork() };
+            if pid == 0 {
+                // SAFETY: no preconditions.
+                unsafe { libc::alarm(60) };
+            }
+            self.0.store(pid, Ordering::Relaxed);
+        }
+    }
+
+    /// A child that comes by here has come back from where it was made.
+    fn go_on(&self) {
+        // SAFETY: no preconditions.
+        if unsafe { libc::getpid() } != self.1 {
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(97) };
+        }
+    }
+
+    /// How its child ended.
+    fn status(&self) -> i32 {
+        let pid = self.0.load(Ordering::Relaxed);
+        assert!(pid > 0, "no child");
+        ended(pid)
+    }
+}
+
 #[test]
-fn a_child_that_comes_back_from_a_body_is_ended() {
+fn a_child_that_comes_back_from_a_callback_is_ended_before_anything_else_runs() {
     if !skip::need_native("fork in a thread") {
         return;
     }
-    let child = AtomicI32::new(0);
-    let task = Task::every("forks", EACH_MS);
-    let forks = |_: &mut punctual::Cycle<'_>| {
-        if child.load(Ordering::Relaxed) == 0 {
-            // SAFETY: the child returns from here, which ends it.
-            child.store(unsafe { libc::fork() }, Ordering::Relaxed);
-        }
-    };
-    let builder = Executive::builder().phase(Phase::Zero).thread(plain()).task(task, forks);
+    let (body, idle, trigger, beside, panics) =
+        (ForksOnce::new(), ForksOnce::new(), ForksOnce::new(), ForksOnce::new(), ForksOnce::new());
+    let triggers = Trigger::wait(|| {
+        trigger.fork();
+        false
+    });
+    let builder = Executive::builder()
+        .phase(Phase::Zero)
+        .thread(plain())
+        .task(Task::every("forks", EACH_MS), |_| {
+            [&idle, &trigger, &beside, &panics].into_iter().for_each(ForksOnce::go_on);
+            body.fork();
+        })
+        .triggered(triggers, Task::named("triggered"), |_| trigger.go_on())
+        .idle(Duration::from_micros(10), || {
+            if idle.0.load(Ordering::Relaxed) == 0 {
+                idle.fork();
+            } else {
+                panics.fork();
+                // SAFETY: no preconditions.
+                if unsafe { libc::getpid() } != panics.1 {
+                    // Without the hook, whose locks other threads may hold.
+                    std::panic::resume_unwind(Box::new(()));
+                }
+            }
+            Flow::Break
+        });
     let (executive, _) = builder.build().expect("fine");
-    let summary = executive.run_for(Duration::from_millis(20)).expect("threads");
+    let run = executive.run_with(Duration::from_millis(20), |_| beside.fork());
+    let ((), summary) = run.expect("threads");
     assert_eq!(summary.end, End::Finished);
-    let pid = child.load(Ordering::Relaxed);
-    assert!(pid > 0, "no child");
-    assert_eq!(ended(pid), 70);
+    for (of, child) in [("body", &body), ("idle", &idle), ("trigger", &trigger)] {
+        assert_eq!(child.status(), 70, "{of}");
+    }
+    assert_eq!((beside.status(), panics.status()), (70, 70));
 }

@@ -48,8 +48,7 @@ pub(super) fn guarded(
     ending: &Ending,
 ) -> Flow {
     // Only its owner uses the body again, who learns of the panic by the end.
-    let ended = catch_unwind(AssertUnwindSafe(|| body(cycle)));
-    ending.end_child();
+    let ended = catch_unwind(AssertUnwindSafe(|| ending.callback(|| body(cycle))));
     match ended {
         Ok(flow) => flow,
         Err(panic) => {

@@ -43,10 +43,11 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
     /// A panic of a body ends it in order ([`End::Panicked`]); the program's panic hook runs at
     /// that body's priority.
     ///
-    /// A child that fork(2) makes in a body must end, or become another program, before the body
-    /// returns: where it returns it is ended with status 70, for the threads that its copy of the
-    /// executive would wait for are its parent's. Whatever else it has of its parent's executive
-    /// answers with an error there, and its drop does nothing.
+    /// A child that fork(2) makes in a callback (a body, a trigger, background work, the
+    /// companion of [`run_with`](Self::run_with)) must end, or become another program, before the
+    /// callback returns: where it returns it is ended with status 70, for the threads that its copy
+    /// of the executive would wait for are its parent's. Whatever else it has of its parent's
+    /// executive answers with an error there, and its drop does nothing.
     ///
     /// A task in a thread of its own that never returns keeps this from returning: it has lost its
     /// real-time policy by then, and the others have ended.

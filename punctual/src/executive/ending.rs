@@ -11,13 +11,9 @@ use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::Instant;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::fork::Origin;
-use punctual_os::process;
 
 use crate::error::{Error, Kind};
 use crate::summary::End;
-
-/// EX_SOFTWARE of sysexits.h: the exit status of a child that comes back from a body.
-const FORKED_STATUS: i32 = 70;
 
 /// Stops an executive from any thread, and from a signal handler; outlives it.
 #[derive(Clone, Debug)]
@@ -68,13 +64,12 @@ impl Ending {
         if self.origin.is_here() { Ok(()) } else { Err(Kind::Forked.into()) }
     }
 
-    /// Ends a child of this process that came back from a body: the threads that its copy of the
-    /// executive would wait for are its parent's.
+    /// Runs a function of the caller's. A child that fork(2) made in it and that comes back from
+    /// it, by a panic too, is ended: the threads that its copy of the executive would wait for are
+    /// its parent's.
     #[inline]
-    pub(super) fn end_child(&self) {
-        if !self.origin.is_here() {
-            process::exit_at_once(FORKED_STATUS);
-        }
+    pub(super) fn callback<R>(&self, run: impl FnOnce() -> R) -> R {
+        self.origin.callback(run)
     }
 
     /// Everything ends because of this; what was said first stays.

@@ -56,7 +56,7 @@ impl Filling<'_, '_> {
         let Some(idle) = &mut self.idle else { return };
         let mut now = clock.now();
         while now + idle.slice + MARGIN <= release && !stop.load(Ordering::Relaxed) {
-            let flow = (idle.body)();
+            let flow = self.ending.callback(&mut idle.body);
             let end = clock.now();
             add(&self.counts.ran);
             if end - now > idle.slice {

@@ -133,9 +133,10 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         let Some(beside) = beside else { return (Some(self.main_loop(lane, start)), None) };
         let main = self.run.start_thread(scope, "punctual-loop", || self.main_loop(lane, start));
         // What it borrowed is not used again where it panicked.
-        let said = catch_unwind(AssertUnwindSafe(beside));
+        let ending = &self.run.shared.ending;
+        let said = catch_unwind(AssertUnwindSafe(|| ending.callback(beside)));
         if said.is_err() {
-            self.run.shared.ending.stop();
+            ending.stop();
         }
         let end = main.map(|main| main.join().unwrap_or_else(|why| resume_unwind(why)));
         (end, Some(said))
@@ -148,7 +149,7 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         let _all = Abort(run);
         let session = ThreadSession::enter(lane.thread.cpu, lane.thread.policy());
         run.refuse(session.refused());
-        let mut clock = (clocking.make)();
+        let mut clock = run.shared.ending.callback(clocking.make);
         if let Some(Err(why)) = shortest.map(|period| check_period(period, &mut clock)) {
             run.fail(why);
         }

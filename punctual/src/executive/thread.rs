@@ -115,7 +115,7 @@ impl ThreadTask {
         let (ending, period) = (only.ending, self.task.period);
         let mut paced = Paced {
             clock,
-            pacer: || wait(ending.stop.flag()),
+            pacer: || ending.callback(|| wait(ending.stop.flag())),
             tasks: only,
             observe: Distances::new(page),
             period,

@@ -3,6 +3,7 @@
 //! The thread and the clocks share one map. Each clock keeps its follower alive, for loops and
 //! executives that outlive the scope in which it was started. Reading the map never waits.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -14,6 +15,7 @@ use punctual_os::clock::sleep_until_ns;
 
 use super::{TRIES, monotonic};
 use crate::clocks::MachineClock;
+use crate::error::{Error, Kind};
 use crate::spawn::OwnThread;
 
 /// The longest sleep of the thread: how soon it ends once the last share is dropped.
@@ -49,6 +51,9 @@ impl Follower {
     /// [`ExecutiveBuilder::clock`]: all releases then lie on that timescale. It takes 50 ms to
     /// calibrate.
     ///
+    /// # Panics
+    /// In a child of fork(2), without the panic hook: the thread that follows is its parent's.
+    ///
     /// [`LoopBuilder::start_on`]: crate::LoopBuilder::start_on
     /// [`ExecutiveBuilder::clock`]: crate::ExecutiveBuilder::clock
     ///
@@ -59,9 +64,16 @@ impl Follower {
 
     /// The same over a clock of the caller's.
     ///
+    /// # Panics
+    /// As [`Follower::clock`] does.
+    ///
     /// # Real-time: setup only
     #[doc(hidden)]
     pub fn over<C: Clock + Clone>(&self, clock: C) -> FollowedClock<C> {
+        if !self.0.thread.is_here() {
+            // Without the panic hook: another thread of the parent's may hold its locks.
+            resume_unwind(Box::new(Error::from(Kind::Forked).to_string()));
+        }
         loop {
             if let Some(following) = Following::new(clock.clone(), self.clone()) {
                 return following;
@@ -70,16 +82,18 @@ impl Follower {
         }
     }
 
-    /// How well it follows.
+    /// How well it follows; all 0 in a child of fork(2), where nothing does.
     ///
     /// # Real-time: reader side
     pub fn status(&self) -> ServoStatus {
-        loop {
+        // The fork may have come within a publication, which nobody would end.
+        while self.0.thread.is_here() {
             if let Some(view) = self.0.common.shared.view() {
                 return view.status;
             }
             std::hint::spin_loop();
         }
+        ServoStatus::default()
     }
 
     /// The settings with which it follows.

@@ -33,6 +33,7 @@ pub use punctual_core::follow::{ClockReading, Last, ServoStatus, Settings};
 use punctual_core::time::{Instant, Span};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::fork::Origin;
 
 use crate::error::Error;
 use crate::spawn;
@@ -123,7 +124,7 @@ impl Follow {
         servo.begin();
         let common = Arc::new(Common::new(self.settings));
         common.shared.publish(&servo);
-        let theirs = Arc::clone(&common);
+        let (theirs, origin) = (Arc::clone(&common), Origin::here());
         let run = move || {
             if self.cpus != CpuMask::EMPTY {
                 let _anywhere = affinity::set(0, &self.cpus);
@@ -131,7 +132,7 @@ impl Follow {
             let mut next = monotonic() + self.every;
             while theirs.nap(next) {
                 next = next.max(monotonic()) + self.every;
-                match self.reference.read() {
+                match origin.callback(|| self.reference.read()) {
                     Some(reading) => theirs.follow(&mut servo, reading, self.lead),
                     None => theirs.unread(),
                 }

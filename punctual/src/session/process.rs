@@ -43,7 +43,9 @@ impl<T> Shared<T> {
 /// Memory, and idle states.
 #[derive(Debug)]
 struct SharedByAll {
-    /// The process: a child that fork(2) made inherits neither.
+    /// The process. A child that fork(2) made has no memory locked; the open file it inherits, so
+    /// that idle states stay held off until it ends, becomes another program, or has a session of
+    /// its own, which puts this aside.
     origin: Option<Origin>,
     memory: Shared<Locked>,
     idle_states: Shared<File>,

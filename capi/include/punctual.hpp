@@ -135,10 +135,10 @@ public:
     // punctual_loop_stop(), from any thread and from a signal handler.
     void stop() noexcept { punctual_loop_stop(handle.get()); }
 
-    // punctual_loop_stopped(), from any thread.
+    // punctual_loop_stopped(), from any thread; true where that fails, as in a child of fork(2).
     bool stopped() const noexcept {
         int is = 0;
-        return punctual_loop_stopped(handle.get(), &is) == 0 && is != 0;
+        return punctual_loop_stopped(handle.get(), &is) != 0 || is != 0;
     }
 
     // punctual_loop_stats(), from any thread.
@@ -287,10 +287,10 @@ public:
     // punctual_executive_stop(), from any thread and from a signal handler.
     void stop() noexcept { punctual_executive_stop(handle.get()); }
 
-    // punctual_executive_stopped(), from any thread.
+    // punctual_executive_stopped(), from any thread; true where that fails, as in a child of fork(2).
     bool stopped() const noexcept {
         int is = 0;
-        return punctual_executive_stopped(handle.get(), &is) == 0 && is != 0;
+        return punctual_executive_stopped(handle.get(), &is) != 0 || is != 0;
     }
 
     // punctual_executive_task_stats(), from any thread.

@@ -4,6 +4,9 @@
 #include <stdexcept>
 #include <string>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <punctual.hpp>
 
 #include "check.h"
@@ -204,6 +207,20 @@ static void loops() {
     CHECK(moved.stats().ran == 1 && moved.wait_info().learns == 0);
 }
 
+static void forks() {
+    punctual::loop loop(plain(1'000'000));
+    punctual::executive executive;
+    CHECK(!loop.stopped() && !executive.stopped());
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        _exit(loop.stopped() && executive.stopped() ? 0 : 1);
+    }
+    int status = -1;
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK(!loop.stopped() && !executive.stopped());
+}
+
 int main() {
     failures();
     processes();
@@ -214,4 +231,5 @@ int main() {
     background();
     follows();
     loops();
+    forks();
 }

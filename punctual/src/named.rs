@@ -46,7 +46,9 @@ pub fn planted(kind: &str, owner: u32, (mode, around): (u32, u32)) -> Option<Str
 pub fn place(path: &Path) -> io::Result<Option<PathBuf>> {
     let processes = fs::metadata("/proc/self").ok().map(|process| process.dev());
     let mut place = path.to_owned();
+    let mut links = LINKS_MAX;
     for _ in 0..=LINKS_MAX {
+        refuse_planted_ways(directory(&place), processes, &mut links)?;
         let found = match place.symlink_metadata() {
             Err(why) if why.kind() == io::ErrorKind::NotFound => None,
             found => Some(found?),
@@ -68,6 +70,28 @@ pub fn place(path: &Path) -> io::Result<Option<PathBuf>> {
     }
     // The kernel gives up as early.
     Err(fs::metadata(path).err().unwrap_or_else(|| io::ErrorKind::TooManyLinks.into()))
+}
+
+/// Refuses a way to `directory` over a link that another user planted, at most this many `links`.
+fn refuse_planted_ways(
+    directory: &Path,
+    processes: Option<u64>,
+    links: &mut u32,
+) -> io::Result<()> {
+    let mut way = PathBuf::new();
+    for part in directory.components() {
+        way.push(part);
+        // What cannot be looked at is not reached: the kernel says why.
+        let Ok(found) = way.symlink_metadata() else { return Ok(()) };
+        if !found.is_symlink() || processes == Some(found.dev()) {
+            continue;
+        }
+        let around = self::directory(&way);
+        refuse_planted(&way, &found, &fs::metadata(around)?)?;
+        *links = links.checked_sub(1).ok_or(io::ErrorKind::TooManyLinks)?;
+        refuse_planted_ways(&around.join(fs::read_link(&way)?), processes, links)?;
+    }
+    Ok(())
 }
 
 fn refuse_planted(path: &Path, found: &Metadata, around: &Metadata) -> io::Result<()> {
@@ -141,9 +165,17 @@ mod tests {
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o1777)).expect("ours");
         symlink("victim", dir.join("link")).expect("free");
         lchown(dir.join("link"), Some(12_345), None).expect("root may");
-        let why = place(&dir.join("link")).expect_err("refused");
-        assert_eq!(why.kind(), io::ErrorKind::PermissionDenied);
-        assert!(why.to_string().contains("another user (uid 12345)"), "{why}");
+        fs::create_dir(dir.join("ours")).expect("writable");
+        symlink("ours", dir.join("way")).expect("free");
+        lchown(dir.join("way"), Some(12_345), None).expect("root may");
+        symlink("way/..", dir.join("own")).expect("free");
+        symlink("way/new", dir.join("file")).expect("free");
+        for planted in ["link", "way/new", "way/../new", "own/new", "file"] {
+            let why = place(&dir.join(planted)).expect_err("refused");
+            assert_eq!(why.kind(), io::ErrorKind::PermissionDenied, "{planted}");
+            assert!(why.to_string().contains("another user (uid 12345)"), "{planted}: {why}");
+        }
+        assert!(place(&dir.join("ours/new")).is_ok());
         fs::remove_dir_all(&dir).expect("it was made here");
     }
 }

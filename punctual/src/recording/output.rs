@@ -9,7 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +18,9 @@ use punctual_os::lock;
 
 use crate::drain::{BytesWritten, GrowingFile};
 use crate::{named, temporary};
+
+/// What a umask may take from: other users may not write it, whatever the umask leaves.
+const FILE_MODE: u32 = 0o664;
 
 /// Names that are tried: the program may sweep a new file before it is locked.
 const TRIES: u32 = 16;
@@ -44,14 +47,16 @@ impl Output {
         // The file that a link leads to is replaced, not the link.
         let Some(place) = named::place(path)? else {
             // A directory is refused here.
-            let file = OpenOptions::new().append(true).create(true).open(path)?;
+            let file = OpenOptions::new().append(true).create(true).mode(FILE_MODE).open(path)?;
             return Ok(Self { file, named: None });
         };
         place.file_name().ok_or(io::ErrorKind::IsADirectory)?;
         for _ in 0..TRIES {
             let random = RandomState::new().build_hasher().finish();
             let until_then = place.with_file_name(temporary::name(random));
-            let file = match OpenOptions::new().write(true).create_new(true).open(&until_then) {
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true).mode(FILE_MODE);
+            let file = match options.open(&until_then) {
                 Err(why) if why.kind() == io::ErrorKind::AlreadyExists => continue,
                 file => file?,
             };
@@ -139,6 +144,8 @@ mod tests {
         let there = names();
         assert_eq!((there.len(), there.iter().all(|name| temporary::is_name(name))), (2, true));
         let until_then = &first.named.as_ref().expect("a regular file").until_then;
+        let mode = fs::metadata(until_then).expect("there").mode();
+        assert_eq!(mode & 0o113, 0, "{mode:o}: no umask lets other users write");
         let other = File::open(until_then).expect("readable");
         assert_eq!(lock::try_exclusive(other.as_raw_fd()), Ok(false), "a sweep leaves it");
         first.placing()().expect("it takes its place");

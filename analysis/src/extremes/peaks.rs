@@ -6,7 +6,7 @@
 
 /// What is kept is cut down to this many (fewer where values are equal).
 pub const KEPT: usize = 4_096;
-/// And cut down when it reaches this many. The memory: 128 KiB.
+/// And cut down when it reaches this many. The memory: up to 128 KiB, as it is needed.
 const CAPACITY: usize = 2 * KEPT;
 
 /// One value with its place.
@@ -57,9 +57,6 @@ impl Peaks {
 
     #[cold]
     fn keep(&mut self, peak: Peak) {
-        if self.kept.capacity() == 0 {
-            self.kept.reserve_exact(CAPACITY);
-        }
         self.kept.push(peak);
         if self.kept.len() == CAPACITY {
             let mut values: Vec<i64> = self.kept.iter().map(|peak| peak.value_ns).collect();

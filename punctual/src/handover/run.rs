@@ -24,7 +24,7 @@ use crate::calendar::CalendarPlan;
 const NEVER: Span = Span::from_ns(i64::MAX);
 
 /// When a run of the loop ends, and what may end it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct LoopRun<'s, S> {
     /// The first release is at or after this instant, as given to [`RunningPlan::new`].
     pub from: Instant,

@@ -168,13 +168,16 @@ impl Observe for Counting {
     }
 }
 
+/// Of which task, what was never released before which instant.
+pub(crate) type Unreleased = (usize, Missed, Instant);
+
 /// The tasks of one loop, by rank; none where a task's cycles are kept by who releases it. They may
 /// be exchanged for others while the loop runs: what is kept is in their memory.
 #[derive(Debug, Default)]
 pub(crate) struct ByRank {
     pub(crate) tasks: Vec<Option<Counting>>,
     /// By rank what was never released, at the end, of tasks whose cycles others keep.
-    pub(crate) unreleased: Vec<(usize, Missed)>,
+    pub(crate) unreleased: Vec<Unreleased>,
 }
 
 impl Observe for ByRank {
@@ -188,7 +191,7 @@ impl Observe for ByRank {
     fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
         match self.tasks.get_mut(rank) {
             Some(Some(task)) => task.never_ran(rank, missed, end),
-            _ => self.unreleased.push((rank, missed)),
+            _ => self.unreleased.push((rank, missed, end)),
         }
     }
 }

@@ -173,14 +173,14 @@ impl<K: Keep> RemoteTask<'_, K> {
         self.counts.invalid.store(self.server.invalid(), Ordering::Relaxed);
     }
 
-    /// Takes the last results, and counts what was posted and not taken as missed. The task runs no
-    /// more.
+    /// Takes the last results up to `now`, and counts what was posted and not taken as missed at
+    /// `over`, when nothing was released any more. The task runs no more.
     ///
     /// # Real-time: setup only
-    pub(crate) fn close(&mut self, now: Instant) {
+    pub(crate) fn close(&mut self, now: Instant, over: Instant) {
         self.harvest(now);
         if let Some(missed) = self.server.unclaimed() {
-            self.kept.end(missed, now);
+            self.kept.end(missed, over);
         }
     }
 

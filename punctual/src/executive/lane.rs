@@ -9,7 +9,6 @@ use punctual_core::clock::Clock;
 use punctual_core::executive::Ended;
 use punctual_core::executive::cancelling::Cancelling;
 use punctual_core::executive::many::Many;
-use punctual_core::stats::Missed;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Wait, WaitStatus};
 use punctual_os::process;
@@ -20,7 +19,7 @@ use super::idle::{Filling, Idle};
 use super::run::{Run, Times};
 use super::shared::IDLE;
 use crate::calendar::CalendarPlan;
-use crate::counting::{ByRank, Counting};
+use crate::counting::{ByRank, Counting, Unreleased};
 use crate::handover::{LoopRun, RunningPlan, RunningUnits};
 use crate::loops::ready;
 use crate::neighbours::Neighbour;
@@ -59,8 +58,10 @@ pub(super) struct LoopEnd {
     pub(super) policy: SchedPolicy,
     pub(super) wait: WaitStatus,
     pub(super) quiet: Option<Quiet>,
+    /// When it was over.
+    pub(super) over: Instant,
     /// By its remote task what it never released and should have.
-    pub(super) unreleased: Vec<(usize, Missed)>,
+    pub(super) unreleased: Vec<Unreleased>,
 }
 
 impl<'env> Lane<'env> {
@@ -156,15 +157,16 @@ impl<'env> Lane<'env> {
                 Ended::Overran(rank) => ending.overran(&many.tasks.tasks.names[rank]),
             }
         }
+        let over = many.clock.now();
         let policy = scheduler::get(0).unwrap_or(SchedPolicy::Other);
         drop(session);
         let wait = Wait::<C>::status(&many.wait);
         let Bodies { ranked, remotes, .. } = many.tasks.tasks;
         let unreleased = many.observe.unreleased.into_iter();
-        let unreleased = unreleased.filter_map(|(rank, missed)| match ranked.get(rank) {
-            Some(Ranked::Remote(at)) => Some((*at, missed)),
+        let unreleased = unreleased.filter_map(|(rank, missed, end)| match ranked.get(rank) {
+            Some(Ranked::Remote(at)) => Some((*at, missed, end)),
             _ => None,
         });
-        (LoopEnd { policy, wait, quiet, unreleased: unreleased.collect() }, remotes)
+        (LoopEnd { policy, wait, quiet, over, unreleased: unreleased.collect() }, remotes)
     }
 }

@@ -110,10 +110,11 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         run.shared.threads.iter().for_each(Slot::clear);
         if let Some((mut clock, _)) = run.await_settled() {
             let now = clock.now();
-            remotes.iter_mut().for_each(|post| post.close(now));
+            let over = main.as_ref().map_or(now, |end| end.over);
+            remotes.iter_mut().for_each(|post| post.close(now, over));
             // What came after the last one that it released.
-            for (at, missed) in main.iter().flat_map(|end| &end.unreleased) {
-                remotes[*at].kept.end(*missed, now);
+            for (at, missed, end) in main.iter().flat_map(|end| &end.unreleased) {
+                remotes[*at].kept.end(*missed, *end);
             }
         }
         let processes = external.and_then(|external| external.join().ok()).flatten();

@@ -5,10 +5,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::clock::Clock;
-use punctual_core::dispatch::TableState;
+use punctual_core::dispatch::{Job, Overruns, TableState};
 use punctual_core::executive::Ended;
-use punctual_core::executive::many::Many;
-use punctual_core::stats::{Aggregate, Page, PageKind};
+use punctual_core::executive::many::{Many, Observe};
+use punctual_core::stats::{Aggregate, Missed, Page, PageKind};
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Strategy;
 use punctual_os::affinity::{self, CpuMask};
@@ -21,6 +21,7 @@ use super::stop::Stop;
 use super::task_block::TaskBlock;
 use super::threads::Rounds;
 use crate::clocks::MachineClock;
+use crate::counting::Unreleased;
 use crate::monitor::{Monitor, Progress, RunawayRule, Watched, above};
 use crate::remote::RemoteTasks;
 use crate::safety::{self, Caution, Machine, Throttling};
@@ -51,6 +52,41 @@ pub(super) struct Executed<'s> {
     /// What throttling did to it.
     pub(super) throttled: Option<Caution>,
     pub(super) remotes: RemoteTasks<'s, Page<'s>>,
+    /// When it was over.
+    over: Instant,
+    /// By rank what it never released and should have.
+    unreleased: Vec<Unreleased>,
+}
+
+impl Executed<'_> {
+    /// Takes the last results of the tasks, which run no more at `now`, and what they missed.
+    pub(super) fn close(&mut self, now: Instant) {
+        let over = self.over;
+        self.remotes.all.iter_mut().for_each(|post| post.close(now, over));
+        for (rank, missed, end) in self.unreleased.drain(..) {
+            if let Some(post) = self.remotes.all.get_mut(rank) {
+                post.kept.end(missed, end);
+            }
+        }
+    }
+}
+
+/// All tasks on the page of the supervisor; what was never released is of a task's own page too.
+struct Releases<'p, 's> {
+    aggregate: Aggregate<'p, 's>,
+    unreleased: Vec<Unreleased>,
+}
+
+impl Observe for Releases<'_, '_> {
+    #[inline]
+    fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
+        self.aggregate.ran(job, start, finish, overruns);
+    }
+
+    fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
+        self.aggregate.never_ran(rank, missed, end);
+        self.unreleased.push((rank, missed, end));
+    }
 }
 
 impl RunSetup<'_> {
@@ -81,10 +117,20 @@ impl RunSetup<'_> {
     ) -> Executed<'p> {
         let Some(page) = Page::new(ready.page.mapping.words(), PageKind::Lateness) else {
             let (ended, policy, refused) = (Ended::Stopped, SchedPolicy::Other, Vec::new());
-            return Executed { ended, policy, refused, throttled: None, remotes: tasks };
+            let (over, unreleased) = (Instant::from_ns(now_ns(ClockId::Monotonic)), Vec::new());
+            return Executed {
+                ended,
+                policy,
+                refused,
+                throttled: None,
+                remotes: tasks,
+                over,
+                unreleased,
+            };
         };
         let mut starts = vec![None; ready.plan.tasks()];
-        let observe = Aggregate::new(page, &mut starts);
+        let unreleased = Vec::with_capacity(ready.plan.tasks());
+        let observe = Releases { aggregate: Aggregate::new(page, &mut starts), unreleased };
         let mut many = Many { clock, wait, tasks, observe };
         let table = ready.plan.table(ready.epoch);
         let mut storage = ready.plan.storage();
@@ -98,6 +144,7 @@ impl RunSetup<'_> {
         self.watched.arm(process::tid());
         let ended = state
             .map_or(Ended::Stopped, |mut state| many.run(&table, &mut state, end, self.stop.flag));
+        let over = many.clock.now();
         self.watched.disarm();
         let (policy, refused) = (session.policy(), session.refused().to_vec());
         let cpu = ready.thread.cpu.unwrap_or_else(affinity::current_cpu);
@@ -105,7 +152,8 @@ impl RunSetup<'_> {
         let throttled = throttling.and_then(|of| throttled(cpu, of, begin_ns, times_ns()));
         drop(session);
         many.tasks.end();
-        Executed { ended, policy, refused, throttled, remotes: many.tasks }
+        let (remotes, unreleased) = (many.tasks, many.observe.unreleased);
+        Executed { ended, policy, refused, throttled, remotes, over, unreleased }
     }
 }
 

@@ -85,7 +85,7 @@ impl Ready {
             let mut executed = executive.join().expect("the loop never panics");
             executed.remotes.stopped_by = executed.remotes.stopped_by.or(looped.stopped_by);
             looped.wind_down();
-            executed.remotes.all.iter_mut().for_each(|post| post.close(now()));
+            executed.close(now());
             let over = ready.over(&executed, gone);
             Ok::<_, std::io::Error>((over, executed.policy, executed.refused, executed.throttled))
         });

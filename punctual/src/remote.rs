@@ -122,6 +122,11 @@ impl RemoteCounts {
         self.after_end.load(Ordering::Relaxed)
     }
 
+    /// Whether a task was registered at the last release.
+    pub(crate) fn is_attended(&self) -> bool {
+        self.posted() > 0 && self.after_end() == 0
+    }
+
     /// A release at which no task was registered.
     #[inline]
     fn leave_unattended(&self) {

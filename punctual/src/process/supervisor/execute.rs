@@ -64,7 +64,9 @@ impl Executed<'_> {
         let over = self.over;
         self.remotes.all.iter_mut().for_each(|post| post.close(now, over));
         for (rank, missed, end) in self.unreleased.drain(..) {
-            if let Some(post) = self.remotes.all.get_mut(rank) {
+            // Without a process there it is none that one missed.
+            let post = self.remotes.all.get_mut(rank);
+            if let Some(post) = post.filter(|post| post.counts.is_attended()) {
                 post.kept.end(missed, end);
             }
         }
@@ -179,7 +181,73 @@ fn bound(ready: &Ready) -> Span {
 
 #[cfg(test)]
 mod tests {
+    use punctual_core::executive::many::{Cycle, Dispatch, Flow};
+    use punctual_core::stats::View;
+    use punctual_core::wait::Sleep;
+    use punctual_testkit::sim::SimClock;
+
+    use super::super::{Spec, Supervisor};
     use super::*;
+    use crate::periodic::{Offset, Period, Task};
+
+    /// Stops everything after so many releases.
+    struct StopsAfter<'s>(RemoteTasks<'s, Page<'s>>, usize);
+
+    impl Dispatch for StopsAfter<'_> {
+        fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
+            self.1 -= 1;
+            match self.0.run(rank, cycle) {
+                Flow::Continue if self.1 > 0 => Flow::Continue,
+                _ => Flow::Stop,
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_due_and_never_released_is_missed_by_the_task_until_the_end() {
+        let ms = |ms: u64| Instant::from_ns(ms * 1_000_000);
+        let period = Period::hz(1_000).expect("in range");
+        let task = |name| Task::every(name, period).phase(Offset::At(0));
+        let supervisor = ["first", "second", "nobody"]
+            .into_iter()
+            .fold(Supervisor::new(), |all, name| all.task(Spec::new(task(name), Vec::new())));
+        let ready = supervisor.build().expect("fine");
+        ready.blocks[..2].iter().for_each(|block| block.door.open(1));
+        let beats = AtomicU64::new(0);
+        let all = ready.blocks.iter().filter_map(TaskBlock::post).collect();
+        let remotes = RemoteTasks { all, beats: &beats, stopped_by: None };
+        let page = Page::new(ready.page.mapping.words(), PageKind::Lateness).expect("a page");
+        let mut starts = vec![None; ready.plan.tasks()];
+        let observe =
+            Releases { aggregate: Aggregate::new(page, &mut starts), unreleased: Vec::new() };
+        // All three are released once, then the first one again.
+        let tasks = StopsAfter(remotes, 4);
+        let clock = SimClock::new(ms(10), std::iter::empty());
+        let mut many = Many { clock, wait: Sleep, tasks, observe };
+        let table = ready.plan.table(ready.epoch);
+        let mut storage = ready.plan.storage();
+        let mut state = TableState::begin(&table, storage.lend(), ms(10)).expect("room");
+        let ended = many.run(&table, &mut state, ms(20), &AtomicBool::new(false));
+        assert_eq!((ended, many.clock.now), (Ended::Stopped, ms(11)));
+        let mut executed = Executed {
+            ended,
+            policy: SchedPolicy::Other,
+            refused: Vec::new(),
+            throttled: None,
+            remotes: many.tasks.0,
+            over: ms(11),
+            unreleased: many.observe.unreleased,
+        };
+        executed.close(ms(2_000));
+        let missed = |rank: usize| {
+            let view = View::open(ready.blocks[rank].page.mapping.words()).expect("a page");
+            let counts = view.counts();
+            (counts.missed, counts.max.map(Span::as_ns))
+        };
+        assert_eq!(missed(0), (2, Some(1_000_000)), "posted twice, taken by nobody");
+        assert_eq!(missed(1), (2, Some(1_000_000)), "posted once");
+        assert_eq!(missed(2).0, 0, "nobody was there to miss any");
+    }
 
     #[test]
     fn a_loop_that_took_all_that_it_may_met_throttling() {

@@ -639,7 +639,7 @@ int punctual_executive_add_unit(punctual_executive *executive, const punctual_un
 /*
  * Sets the frame in which its units have their places, and which comes round for ever: num/den ns, a
  * whole number of nanoseconds. A run begins with the first frame that can be whole, its other tasks
- * too.
+ * too, in threads and processes as well; only those that a device triggers run before it.
  *   -EBUSY  it runs, or is in use by another call
  * Real-time: setup only
  */

@@ -97,7 +97,8 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
 
     /// Units at fixed places of a frame, which the executive's own thread runs; its other tasks run
     /// where their budgets fit between the units. All begins with the first frame that can be
-    /// whole.
+    /// whole, also tasks in threads and processes; only what is triggered runs before it
+    /// ([`Trigger`](crate::Trigger)).
     ///
     /// # Real-time: setup only
     pub fn calendar(mut self, calendar: Calendar<'env>) -> Self {

@@ -112,7 +112,9 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
         let waits = !threads.is_empty() || supervisor.is_some();
         let discipline = clocking.discipline;
         let grids = lanes.iter().flat_map(Lane::grids);
-        let grids = grids.chain(threads.iter().filter_map(ThreadTask::grid)).collect();
+        let grids = grids.chain(threads.iter().filter_map(ThreadTask::grid));
+        let processes = supervisor.iter().flat_map(|(supervisor, _)| supervisor.grids());
+        let grids = grids.chain(processes).collect();
         let duration = (duration.map(span), grids);
         let run = Run::new(&shared, discipline, main.strict, duration, (count, waits));
         run.refuse(process.refused());

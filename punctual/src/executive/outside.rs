@@ -83,7 +83,6 @@ pub(super) fn supervise<C: Clock + Clone + Send>(
     run.ready();
     let times = run.await_go(false, || epoch)?;
     let (stop, ended) = (AtomicBool::new(false), AtomicBool::new(false));
-    let duration = (times.end.as_ns() < u64::MAX).then(|| times.end - clock.now());
     let finished = std::thread::scope(|scope| {
         // Its own flag: that no process is left is no reason for the other tasks to stop.
         let follow_the_end = || {
@@ -93,7 +92,8 @@ pub(super) fn supervise<C: Clock + Clone + Send>(
             stop.store(true, Ordering::Relaxed);
         };
         spawn::scoped(scope, "punctual-end", follow_the_end).map_err(Kind::Thread)?;
-        let finished = ready.run(wait, duration, Stop::new(&stop), &mut |_| ());
+        let finished =
+            ready.run_between(wait, (times.from, times.end), Stop::new(&stop), &mut |_| ());
         ended.store(true, Ordering::Release);
         finished
     });

@@ -39,6 +39,26 @@ fn the_time_of_a_calendar_begins_with_its_first_place_wherever_that_is_in_a_fram
     }
 }
 
+/// On the machine's clock: more than the duration has room for is too many however late it is.
+#[test]
+fn a_process_is_released_within_the_duration_from_the_first_frame_on() {
+    let frame = Calendar::frame(Period::from_ns(1_000_000_000).expect("in range"));
+    let frame = frame.unit(Unit::new("unit", Duration::from_micros(500)).at(ms(0)), |_| ());
+    // One that nobody joins: each of its releases finds nobody.
+    let all = quick().calendar(frame).external(task("process", 2_000), Process::joining());
+    let summary = run(all, 50);
+    let [process] = &summary.processes[..] else { panic!("one: {summary}") };
+    assert!((1..=25).contains(&process.unattended), "{}: {summary}", process.unattended);
+}
+
+#[test]
+fn the_time_of_a_process_begins_with_the_first_of_its_releases() {
+    // Its next release may be long after the setup: the time begins there.
+    let summary = run(quick().external(task("process", 300_000), Process::joining()), 50);
+    let [process] = &summary.processes[..] else { panic!("one: {summary}") };
+    assert_eq!(process.unattended, 1, "{summary}");
+}
+
 /// A clock at a second, and a frame of 10 ms.
 fn at_a_second<'env>() -> (Simulated, Calendar<'env>) {
     let clock = Simulated::default();

@@ -37,10 +37,29 @@ pub(super) struct RunSetup<'s> {
     /// Set once nothing is to be guarded any more.
     pub(super) done: AtomicBool,
     pub(super) aside: CpuMask,
-    /// How long releases come, from the first on that can be met.
-    pub(super) duration: Option<Span>,
+    pub(super) extent: Extent,
     pub(super) beats: AtomicU64,
     pub(super) watched: Watched,
+}
+
+/// When releases come.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Extent {
+    /// For so long, or until it is stopped, from the first on that can be met.
+    Lasting(Option<Span>),
+    /// From this instant on and before that one, on the clock of the machine.
+    Between(Instant, Instant),
+}
+
+impl Extent {
+    /// From when on releases come, and before when, where it begins at `now`.
+    fn at(self, now: Instant) -> (Instant, Instant) {
+        match self {
+            Self::Lasting(None) => (now, Instant::from_ns(u64::MAX)),
+            Self::Lasting(Some(duration)) => (now, now + duration),
+            Self::Between(from, end) => (from, end),
+        }
+    }
 }
 
 /// What the executive leaves.
@@ -109,6 +128,15 @@ impl RunSetup<'_> {
         });
     }
 
+    /// Sleeps until `at`, or until it is stopped.
+    fn rest_until(&self, at: Instant, clock: &mut impl Clock) {
+        let mut now = clock.now();
+        while now < at && !self.stop.is_set() {
+            clock.sleep_until(at.min(now + LOOK));
+            now = clock.now();
+        }
+    }
+
     /// Runs the executive to its end; then ends all tasks.
     pub(super) fn execute<'p>(
         &self,
@@ -140,8 +168,8 @@ impl RunSetup<'_> {
         let session = ThreadSession::enter(ready.thread.cpu, ready.thread.policy());
         let times_ns = || (now_ns(ClockId::Monotonic), now_ns(ClockId::ThreadCpu));
         let begin_ns = times_ns();
-        let from = many.clock.now();
-        let end = self.duration.map_or(Instant::from_ns(u64::MAX), |duration| from + duration);
+        let (from, end) = self.extent.at(many.clock.now());
+        self.rest_until(from - NEAR, &mut many.clock);
         let state = TableState::begin(&table, storage.lend(), from);
         self.watched.arm(process::tid());
         let ended = state
@@ -158,6 +186,12 @@ impl RunSetup<'_> {
         Executed { ended, policy, refused, throttled, remotes, over, unreleased }
     }
 }
+
+/// So long before its first release a loop is watched.
+const NEAR: Span = Span::from_ms(1);
+
+/// From one look at the stop to the next in a rest.
+const LOOK: Span = Span::from_ms(2);
 
 /// Whether a real-time loop met this throttling that began and ended at these times: on
 /// CLOCK_MONOTONIC, and of its own CPU time.

@@ -173,6 +173,13 @@ impl Supervisor {
         self.specs.iter().map(|spec| spec.task.period).min()
     }
 
+    /// The periods and the phases of its tasks, ns; none where they cannot be.
+    pub(crate) fn grids(&self) -> Vec<(Period, u64)> {
+        let plan = self.plan().ok();
+        let grid = |plan: &Plan, rank| (plan.period(rank), plan.phase_ns(rank));
+        plan.iter().flat_map(|plan| (0..plan.tasks()).map(|rank| grid(plan, rank))).collect()
+    }
+
     /// What its loop and its tasks may take of their CPUs.
     pub(crate) fn demands(&self) -> Vec<Demand> {
         let of = |spec: &Spec| Demand {

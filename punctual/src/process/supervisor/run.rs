@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use punctual_core::bucket;
 use punctual_core::executive::Ended;
 use punctual_core::stats::{Page, View};
-use punctual_core::time::Span;
+use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Strategy;
 use punctual_os::{affinity, signal};
 
 use super::super::cgroup::Home;
 use super::event::Event;
-use super::execute::{Executed, RunSetup};
+use super::execute::{Executed, Extent, RunSetup};
 use super::poller::Poller;
 use super::stop::Stop;
 use super::supervisor_loop::{SupervisorLoop, now};
@@ -42,9 +42,30 @@ impl Ready {
     ///
     /// # Real-time: setup only
     pub fn run(
-        mut self,
+        self,
         wait: Strategy,
         duration: Option<Span>,
+        stop: Stop<'_>,
+        say: &mut dyn FnMut(Event),
+    ) -> Result<Finished, Error> {
+        self.run_over(wait, Extent::Lasting(duration), stop, say)
+    }
+
+    /// As [`Ready::run`], with all releases that are due from `from` on and before `end`.
+    pub(crate) fn run_between(
+        self,
+        wait: Strategy,
+        (from, end): (Instant, Instant),
+        stop: Stop<'_>,
+        say: &mut dyn FnMut(Event),
+    ) -> Result<Finished, Error> {
+        self.run_over(wait, Extent::Between(from, end), stop, say)
+    }
+
+    fn run_over(
+        mut self,
+        wait: Strategy,
+        extent: Extent,
         stop: Stop<'_>,
         say: &mut dyn FnMut(Event),
     ) -> Result<Finished, Error> {
@@ -57,7 +78,7 @@ impl Ready {
             stop,
             done: AtomicBool::new(false),
             aside: aside(&cpus),
-            duration,
+            extent,
             beats: AtomicU64::new(0),
             watched: Watched::default(),
         };

@@ -54,7 +54,9 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
     ///
     /// # Errors
     /// A thread that cannot be started, a sample file that cannot be written; with
-    /// [`RtThread::strict`](crate::RtThread::strict) what the kernel refused. Nothing has run then.
+    /// [`RtThread::strict`](crate::RtThread::strict) what the kernel refused. Nothing has run then,
+    /// unless it is one of the two threads that release and watch tasks which are processes: they
+    /// are started as all begins, and the other tasks may have run by then.
     ///
     /// # Real-time: setup only
     pub fn run(self) -> Result<Summary, Error> {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 #[expect(clippy::disallowed_types, reason = "set once, when all ends")]
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::Instant;
@@ -45,13 +45,15 @@ pub(super) struct Ending {
     origin: Origin,
     /// What all loops look at.
     pub(super) stop: StopFlag,
+    /// What the supervisor of its processes looks at, which may end before the others do.
+    pub(super) processes: StopFlag,
     why: OnceLock<End>,
 }
 
 impl Ending {
     /// Stops all, for no other reason than that somebody wants it.
     pub(super) fn stop(&self) {
-        self.stop.request(Instant::from_ns(now_ns(ClockId::Monotonic)));
+        self.request(Instant::from_ns(now_ns(ClockId::Monotonic)));
     }
 
     /// Whether all are to stop.
@@ -93,5 +95,39 @@ impl Ending {
     /// Why it is over, if anybody said so.
     pub(super) fn why(&self) -> Option<End> {
         self.why.get().cloned()
+    }
+}
+
+impl StopRequest for Ending {
+    #[inline]
+    fn flag(&self) -> &AtomicBool {
+        self.stop.flag()
+    }
+
+    fn requested(&self) -> Option<Instant> {
+        self.stop.requested()
+    }
+
+    fn request(&self, at: Instant) {
+        self.processes.request(at);
+        self.stop.request(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_stop_with_all_others_at_the_same_instant_and_may_stop_alone() {
+        let (ending, alone) = (Ending::default(), Ending::default());
+        for at in [50, 30] {
+            ending.request(Instant::from_ns(at));
+        }
+        ending.stop();
+        assert_eq!(ending.stop.requested(), Some(Instant::from_ns(30)));
+        assert_eq!(ending.processes.requested(), ending.stop.requested());
+        alone.processes.request(Instant::from_ns(30));
+        assert!(!alone.stopped(), "the others go on");
     }
 }

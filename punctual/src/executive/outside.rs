@@ -2,8 +2,6 @@
 //!
 //! Setup and the end are the executive's; in between a supervisor releases them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use punctual_core::clock::Clock;
 use punctual_core::time::Period;
 use punctual_os::scheduler::SchedPolicy;
@@ -11,14 +9,13 @@ use punctual_os::scheduler::SchedPolicy;
 use super::error::ExecutiveError;
 use super::process::Process;
 use super::run::Run;
-use super::shared::{IDLE, pause};
+use super::shared::IDLE;
 use crate::clocks::MachineClock;
 use crate::counting::Stats as Memory;
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::loops::ready as ready_wait;
 use crate::process::{Over, Stop, Supervisor, TaskOutcome};
 use crate::rt_thread::RtThread;
-use crate::spawn;
 use crate::task::Task;
 
 /// The supervisor of the tasks that are processes.
@@ -82,21 +79,9 @@ pub(super) fn supervise<C: Clock + Clone + Send>(
     run.warn(warnings);
     run.ready();
     let times = run.await_go(false, || epoch)?;
-    let (stop, ended) = (AtomicBool::new(false), AtomicBool::new(false));
-    let finished = std::thread::scope(|scope| {
-        // Its own flag: that no process is left is no reason for the other tasks to stop.
-        let follow_the_end = || {
-            while !run.shared.ending.stopped() && !ended.load(Ordering::Acquire) {
-                pause();
-            }
-            stop.store(true, Ordering::Relaxed);
-        };
-        spawn::scoped(scope, "punctual-end", follow_the_end).map_err(Kind::Thread)?;
-        let finished =
-            ready.run_between(wait, (times.from, times.end), Stop::new(&stop), &mut |_| ());
-        ended.store(true, Ordering::Release);
-        finished
-    });
+    // Its own stop: that no process is left is no reason for the other tasks to stop.
+    let stop = Stop::dated(&run.shared.ending.processes);
+    let finished = ready.run_between(wait, (times.from, times.end), stop, &mut |_| ());
     let finished = finished.map_err(|why: Error| run.fail(why)).ok()?;
     if let Over::Overran(task) = &finished.over {
         run.shared.ending.overran(task);

@@ -33,5 +33,5 @@ pub(super) fn watch<C: Clock + Clone + Send>(
         tokens.chain(run.shared.threads.iter().map(|slot| &slot.token)).collect();
     let cancels = &run.shared.cancels;
     let monitor = Monitor { loops: &loops, guards: &mut guards, tokens: &tokens, cancels };
-    monitor.run(|| clock.now(), &run.shared.ending.stop, &run.done, || ());
+    monitor.run(|| clock.now(), &*run.shared.ending, &run.done, || ());
 }

@@ -124,7 +124,7 @@ impl RunSetup<'_> {
         let monitor = Monitor { loops: &loops, guards: &mut guards, tokens: &[], cancels };
         let now = || Instant::from_ns(now_ns(ClockId::Monotonic));
         above(&self.aside, || {
-            monitor.run(now, self.stop.flag, &self.done, || rounds.call());
+            monitor.run(now, &self.stop, &self.done, || rounds.call());
         });
     }
 
@@ -172,8 +172,8 @@ impl RunSetup<'_> {
         self.rest_until(from - NEAR, &mut many.clock);
         let state = TableState::begin(&table, storage.lend(), from);
         self.watched.arm(process::tid());
-        let ended = state
-            .map_or(Ended::Stopped, |mut state| many.run(&table, &mut state, end, self.stop.flag));
+        let ended =
+            state.map_or(Ended::Stopped, |mut state| many.run(&table, &mut state, end, &self.stop));
         let over = many.clock.now();
         self.watched.disarm();
         let (policy, refused) = (session.policy(), session.refused().to_vec());

@@ -81,7 +81,8 @@ pub(super) fn supervise<C: Clock + Clone + Send>(
     let times = run.await_go(false, || epoch)?;
     // Its own stop: that no process is left is no reason for the other tasks to stop.
     let stop = Stop::dated(&run.shared.ending.processes);
-    let finished = ready.run_between(wait, (times.from, times.end), stop, &mut |_| ());
+    let times = (times.from, times.end);
+    let finished = ready.run_between((clock, wait), times, stop, &mut |_| ());
     let finished = finished.map_err(|why: Error| run.fail(why)).ok()?;
     if let Over::Overran(task) = &finished.over {
         run.shared.ending.overran(task);

@@ -48,13 +48,14 @@ impl Ready {
         stop: Stop<'_>,
         say: &mut dyn FnMut(Event),
     ) -> Result<Finished, Error> {
-        self.run_over(wait, Extent::Lasting(duration), stop, say)
+        self.run_over((MachineClock::best(), wait), Extent::Lasting(duration), stop, say)
     }
 
-    /// As [`Ready::run`], with all releases that are due from `from` on and before `end`.
+    /// As [`Ready::run`], on a clock that is made already, with all releases that are due from
+    /// `from` on and before `end`.
     pub(crate) fn run_between(
         self,
-        wait: Strategy,
+        wait: (MachineClock, Strategy),
         (from, end): (Instant, Instant),
         stop: Stop<'_>,
         say: &mut dyn FnMut(Event),
@@ -64,7 +65,7 @@ impl Ready {
 
     fn run_over(
         mut self,
-        wait: Strategy,
+        (clock, wait): (MachineClock, Strategy),
         extent: Extent,
         stop: Stop<'_>,
         say: &mut dyn FnMut(Event),
@@ -73,7 +74,6 @@ impl Ready {
         let before = affinity::get(0).ok();
         let cpus: Vec<u32> =
             self.blocks.iter().filter_map(|block| block.cpu).chain(self.thread.cpu).collect();
-        let clock = MachineClock::best();
         let setup = RunSetup {
             stop,
             done: AtomicBool::new(false),

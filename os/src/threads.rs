@@ -224,17 +224,23 @@ mod tests {
 
     #[test]
     fn cpu_time_and_waits_are_told_apart() {
-        let (stop, me) = (AtomicBool::new(false), std::process::id().cast_signed());
+        let (spins, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+        let me = std::process::id().cast_signed();
         std::thread::scope(|scope| {
             let (to_us, its) = std::sync::mpsc::channel();
-            let stop = &stop;
+            let (spins, stop) = (&spins, &stop);
             scope.spawn(move || {
                 to_us.send(tid()).expect("it waits");
                 while !stop.load(Ordering::Relaxed) {
+                    spins.store(true, Ordering::Relaxed);
                     std::hint::spin_loop();
                 }
             });
             let busy = its.recv().expect("it says so");
+            // Sending may wait, until long after this thread has received.
+            while !spins.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
             let first = account(me, busy).expect("it lives");
             let (mine, mut last) = (account(me, tid()).expect("its own"), first);
             while last.cpu_ns < first.cpu_ns + 2 * TICK_NS {

@@ -34,7 +34,8 @@ fn units_keep_their_places_and_a_filter_goes_on_where_it_was() {
     assert_eq!(made.run(60_000_000), 0);
     assert_eq!(made.ran(1), made.ran(2), "one task");
     // A cycle of the filter is three parts; the last may not have come to its end.
-    assert_eq!((made.ran(1), made.ran(0)), (filter.ran / 3, read.ran));
+    assert!((filter.ran / 3..=filter.ran.div_ceil(3)).contains(&made.ran(1)), "{}", filter.ran);
+    assert_eq!(made.ran(0), read.ran);
     assert_eq!((filter.most_part, read.most_part), (2, 0));
     assert!(made.quantile_ns(0, 0.5).expect("it ran") >= 0 && made.wait_info() == 0);
 }

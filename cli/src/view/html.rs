@@ -24,11 +24,11 @@ use crate::view::plots::Axes;
 use markup::{escape, fill};
 use section::{Section, Source};
 
-const FRAME: &str = include_str!("assets/page.html");
-const STYLE: &str = include_str!("assets/style.css");
-const SCRIPT: &str = include_str!("assets/script.js");
-const UPLOT: &str = include_str!("assets/vendor/uPlot.iife.min.js");
-const UPLOT_STYLE: &str = include_str!("assets/vendor/uPlot.min.css");
+const FRAME: &str = include_str!("html/assets/page.html");
+const STYLE: &str = include_str!("html/assets/style.css");
+const SCRIPT: &str = include_str!("html/assets/script.js");
+const UPLOT: &str = include_str!("html/assets/vendor/uPlot.iife.min.js");
+const UPLOT_STYLE: &str = include_str!("html/assets/vendor/uPlot.min.css");
 
 /// The sections in their order; each is there when it has something to say. What later pages add
 /// (causes, papers) is a line here.

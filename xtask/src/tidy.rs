@@ -12,6 +12,7 @@ mod documents;
 mod fences;
 mod functions;
 mod homonyms;
+mod impls;
 mod items;
 mod layout;
 mod messages;
@@ -125,7 +126,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
             finding.path, finding.line, finding.what, finding.why, finding.instead, finding.check
         );
     }
-    for note in files.iter().filter_map(layout::long_file_note) {
+    for note in files.iter().flat_map(functions::long_functions).chain(impls::notes(&files)) {
         println!("note: {note}");
     }
     match found.len() {

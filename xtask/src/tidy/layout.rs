@@ -1,15 +1,11 @@
-//! The shape of a file: its door, its width, its length, and marks left behind.
+//! The shape of a file: what it opens with, its name, its width, and marks left behind.
 //!
-//! Looks at one file's text at a time.
+//! Looks at one file's text at a time. How long a file is decides nothing: a noun is one file.
 
 use super::{File, Finding};
 
 /// Columns of a line of Rust, as in `rustfmt.toml`; only what rustfmt gives up on gets past it.
 const COLUMNS: usize = 100;
-/// Lines of a file, tests included.
-const LINES: usize = 400;
-/// Lines of a file beside its tests, above which a note is printed.
-const LINES_NOTED: usize = 300;
 
 /// Marks of work not done, with what to do about each. Split, so that this file has none.
 const MARKS: &[(&str, &str)] = &[
@@ -26,9 +22,9 @@ const MARKS: &[(&str, &str)] = &[
 pub(crate) fn check(file: &File, found: &mut Vec<Finding>) {
     marks(file, found);
     if file.rust.is_some() {
-        door(file, found);
+        opening(file, found);
         columns(file, found);
-        length(file, found);
+        module(file, found);
     }
 }
 
@@ -51,13 +47,13 @@ fn marks(file: &File, found: &mut Vec<Finding>) {
     }
 }
 
-fn door(file: &File, found: &mut Vec<Finding>) {
+fn opening(file: &File, found: &mut Vec<Finding>) {
     if !file.text.starts_with("//!") {
         found.push(file.finding(
-            "door",
+            "opening",
             1,
             "the file does not open with `//!`",
-            "a file says at its door what it is for, what it may touch and what it never does",
+            "a file says first what it is for, what it may touch and what it never does",
             "open it with such a paragraph",
         ));
     }
@@ -81,25 +77,15 @@ fn columns(file: &File, found: &mut Vec<Finding>) {
     }
 }
 
-fn length(file: &File, found: &mut Vec<Finding>) {
-    let lines = file.text.lines().count();
-    if lines > LINES {
-        found.push(file.finding(
-            "length",
-            LINES + 1,
-            format!("{lines} lines, at most {LINES}"),
-            "a file holds one noun",
-            "when a noun grows, it becomes a folder",
-        ));
+/// One module style: `noun.rs`, with `noun/` beside it. Where cargo takes each file of a folder for
+/// a program of its own (`tests`, `benches`, `examples`), what they share is `NAME/mod.rs`.
+fn module(file: &File, found: &mut Vec<Finding>) {
+    let Some(folder) = file.path.strip_suffix("/mod.rs") else { return };
+    let parent = folder.rsplit('/').nth(1);
+    if !parent.is_some_and(|parent| ["tests", "benches", "examples"].contains(&parent)) {
+        let why = "a module is `noun.rs`, and `noun/` beside it holds its parts";
+        found.push(file.finding("module", 1, "`mod.rs`", why, format!("move it to {folder}.rs")));
     }
-}
-
-/// A note on a file that is on its way to being too long.
-pub(crate) fn long_file_note(file: &File) -> Option<String> {
-    let rust = file.rust.as_ref().filter(|_| !file.is_test())?;
-    let lines = rust.lines_outside_tests(file.text.lines().count());
-    (lines > LINES_NOTED)
-        .then(|| format!("{}: {lines} lines beside its tests, over {LINES_NOTED}", file.path))
 }
 
 #[cfg(test)]
@@ -118,8 +104,8 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_door_is_found_in_rust_only() {
-        assert_eq!(checks("core/src/a.rs", "fn a() {}\n"), ["door"]);
+    fn a_missing_opening_is_found_in_rust_only() {
+        assert_eq!(checks("core/src/a.rs", "fn a() {}\n"), ["opening"]);
         assert_eq!(checks("a.sh", "true\n"), Vec::<&str>::new());
     }
 
@@ -143,11 +129,10 @@ mod tests {
     }
 
     #[test]
-    fn a_long_file_fails_and_a_growing_one_is_noted() {
-        let lines = |count: usize| format!("//! A.\n{}", "// b\n".repeat(count - 1));
-        assert_eq!(checks("a/a.rs", &lines(LINES)), Vec::<&str>::new());
-        assert_eq!(checks("a/a.rs", &lines(LINES + 1)), ["length"]);
-        assert!(long_file_note(&File::new("a/a.rs", &lines(LINES_NOTED + 1))).is_some());
-        assert!(long_file_note(&File::new("a/a.rs", &lines(LINES_NOTED))).is_none());
+    fn a_module_is_named_by_its_file() {
+        assert_eq!(checks("a/src/b/mod.rs", "//! B.\n"), ["module"]);
+        assert_eq!(checks("a/tests/b/c/mod.rs", "//! C.\n"), ["module"]);
+        assert_eq!(checks("a/src/b.rs", "//! B.\n"), Vec::<&str>::new());
+        assert_eq!(checks("a/tests/common/mod.rs", "//! Shared.\n"), Vec::<&str>::new());
     }
 }

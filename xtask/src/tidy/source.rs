@@ -66,13 +66,6 @@ impl Source {
         self.tests.iter().any(|range| range.contains(&offset))
     }
 
-    /// How many lines, of `lines` in all, are not tests.
-    pub(crate) fn lines_outside_tests(&self, lines: usize) -> usize {
-        let tests: usize =
-            self.tests.iter().map(|range| self.line(range.end) - self.line(range.start) + 1).sum();
-        lines.saturating_sub(tests)
-    }
-
     /// Whether a comment stands on the line, from 1, or on the one before it.
     pub(crate) fn has_comment_near(&self, line: usize) -> bool {
         (line.saturating_sub(1).max(1)..=line)
@@ -288,7 +281,6 @@ mod tests {
         let source = Source::new(text);
         assert!(!source.is_test(0));
         assert!(source.is_test(text.find("fn b").unwrap()));
-        assert_eq!(source.lines_outside_tests(7), 2);
         assert_eq!(source.line(text.find("mod").unwrap()), 4);
     }
 

@@ -18,8 +18,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             next = Some(cycle.n + 1);
         })
         .build()?;
-    let (done, summary) = executive.run_with(Duration::from_secs(2), |handle| {
-        let mut all = Vec::new();
+    let (done, summary) = executive.run_with(Duration::from_secs(20), |handle| {
+        let mut removed = Vec::new();
         for hertz in [500, 250, 125] {
             let task = Task::every("probe", Period::hz(hertz).expect("in range"));
             let id = handle.add(task, |_| {
@@ -28,9 +28,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             while handle.counts(id)?.ran < 20 && !handle.stopped() {
                 std::thread::yield_now();
             }
-            all.push(handle.remove(id)?);
+            removed.push(handle.remove(id)?);
         }
-        Ok::<_, punctual::Error>(all)
+        handle.stop();
+        Ok::<_, punctual::Error>(removed)
     })?;
     done?.iter().for_each(|probe| println!("removed: {probe}"));
     println!("{}\n{probes:?} cycles of probes, {lost} releases of the servo lost", summary.ok()?);

@@ -23,30 +23,23 @@ mod cgroup;
 mod error;
 mod lifecycle;
 mod listener;
-mod memory;
-mod name_lock;
-mod place;
-mod program;
 mod registration;
 mod request;
-mod restart;
 mod spec;
 mod supervisor;
-mod surroundings;
-mod tie;
 mod watch;
 
 pub(crate) use error::{SetupError, TaskError};
-pub use lifecycle::{Cause, ProcessEnd};
-pub(crate) use memory::Memory;
-pub use place::{DIR_VARIABLE, NAME_MAX, directory, is_name, socket};
-pub use program::program;
+pub use lifecycle::{Cause, ProcessEnd, Restart};
 pub use registration::Registration;
-pub use request::{LINE_MAX, Request, answer, answered};
-pub use restart::Restart;
-pub use spec::Spec;
-pub use supervisor::{Event, Figures, Finished, Over, Ready, Stop, Supervisor, TaskOutcome, What};
-pub use surroundings::Surroundings;
+pub use request::{
+    DIR_VARIABLE, LINE_MAX, NAME_MAX, Request, answer, answered, directory, is_name, socket,
+};
+pub use spec::{Spec, Surroundings};
+pub(crate) use supervisor::Memory;
+pub use supervisor::{
+    Event, Figures, Finished, Over, Ready, Stop, Supervisor, TaskOutcome, What, program,
+};
 pub use watch::Watch;
 
 /// Names the descriptor of the task block, in the environment of a started process.

@@ -11,7 +11,7 @@ use punctual_core::stats::PageError;
 use punctual_os::Errno;
 
 use super::BLOCK_VARIABLE;
-use super::place::invalid_name;
+use super::request::invalid_name;
 use crate::ErrorKind;
 use crate::periodic::BuildError;
 

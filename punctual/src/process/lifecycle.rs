@@ -5,15 +5,17 @@
 
 mod act;
 mod end;
+mod restart;
 
 use punctual_core::block::TaskState;
 use punctual_core::time::{Instant, Span};
 
-use super::restart::{Count, Restart};
 use crate::periodic::OnOverrun;
+use restart::Count;
 
 pub(super) use act::{Act, Seen};
 pub use end::{Cause, ProcessEnd};
+pub use restart::Restart;
 
 /// Where a task block is in its lifecycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

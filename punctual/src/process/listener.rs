@@ -4,6 +4,8 @@
 //! For the supervising thread, which looks in when it is called. A name is locked ([`NameLock`]):
 //! the files that a killed supervisor left are replaced, those of a living one never.
 
+mod name_lock;
+
 use std::ffi::c_int;
 use std::fs;
 use std::io;
@@ -18,9 +20,9 @@ use punctual_os::local::{self, Peer};
 use punctual_os::{Errno, pidfd, process};
 
 use super::error::SetupError;
-use super::name_lock::NameLock;
-use super::place;
+use super::request::place;
 use super::request::{LINE_MAX, Request, answer};
+use name_lock::NameLock;
 
 /// How many connections may be open without a request.
 const GUESTS_MAX: usize = 128;
@@ -221,7 +223,7 @@ impl Guest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::tie::exchange;
+    use crate::process::request::exchange;
 
     #[test]
     fn a_request_is_heard_soon_among_many_silent_connections() {

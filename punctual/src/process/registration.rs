@@ -21,8 +21,7 @@ use punctual_os::mapping::{Access, Mapping};
 use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_os::{memory, process};
 
-use super::request::Request;
-use super::tie::{Tie, ask};
+use super::request::{Request, Tie, ask};
 use super::{BLOCK_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE, TaskError};
 use crate::clocks::MachineClock;
 use crate::error::{Error, Kind};

@@ -2,7 +2,14 @@
 //!
 //! Pure. Nothing but these lines and descriptors goes through the socket.
 
-use super::place::is_name;
+pub(super) mod place;
+mod tie;
+
+pub(super) use place::invalid_name;
+pub use place::{DIR_VARIABLE, NAME_MAX, directory, is_name, socket};
+#[cfg(test)]
+pub(super) use tie::exchange;
+pub(super) use tie::{Tie, ask};
 
 /// The longest line, bytes.
 pub const LINE_MAX: usize = 256;

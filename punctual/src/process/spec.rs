@@ -2,17 +2,21 @@
 //!
 //! Plain data, and what cannot be where a process runs.
 
+mod surroundings;
+
 use std::ffi::OsString;
 
 use punctual_core::block::OUTPUT_WORDS_MAX;
 use punctual_core::time::Span;
 
 use super::error::SetupError;
-use super::place::is_name;
-use super::restart::Restart;
-use super::surroundings::Surroundings;
+use super::lifecycle::Restart;
+use super::request::is_name;
 use crate::periodic::{BuildError, OnOverrun, Task};
 use crate::rt_thread::RtThread;
+
+pub(super) use surroundings::Resolved;
+pub use surroundings::Surroundings;
 
 /// A task that is a process.
 #[derive(Clone, Debug)]

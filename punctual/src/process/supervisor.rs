@@ -6,18 +6,13 @@
 //! thread.
 
 mod child;
-mod event;
-mod execute;
-mod finished;
-mod poller;
+mod memory;
 mod ready;
-mod run;
+mod report;
 mod stop;
 mod supervisor_loop;
 mod task_block;
-mod task_process;
 mod threads;
-mod wind_down;
 
 use std::sync::Arc;
 
@@ -27,8 +22,7 @@ use punctual_core::time::{Instant, Period, Span};
 
 use super::error::SetupError;
 use super::listener::Listener;
-use super::memory::Memory;
-use super::place::is_name;
+use super::request::is_name;
 use super::spec::Spec;
 use crate::Error;
 use crate::checks::{check_demands, check_period_here};
@@ -38,9 +32,10 @@ use crate::remote::{Limits, RemoteCounts, RemoteOverrun};
 use crate::rt_thread::RtThread;
 use crate::safety::Demand;
 
-pub use event::{Event, What};
-pub use finished::{Figures, Finished, Over, TaskOutcome};
+pub use child::program;
+pub(crate) use memory::Memory;
 pub use ready::Ready;
+pub use report::{Event, Figures, Finished, Over, TaskOutcome, What};
 pub use stop::Stop;
 use task_block::TaskBlock;
 use threads::Others;

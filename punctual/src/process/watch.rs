@@ -12,8 +12,7 @@ use punctual_os::mapping::{Access, Mapping};
 use punctual_os::{Errno, local, pidfd};
 
 use super::TaskError;
-use super::request::Request;
-use super::tie::ask;
+use super::request::{Request, ask};
 use crate::Error;
 
 /// A task as others see it.

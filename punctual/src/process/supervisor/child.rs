@@ -5,6 +5,8 @@
 //! a cgroup of its own where one can be had, and is killed by the kernel when the thread that
 //! started it ends. Decides nothing: that is [`super::super::lifecycle`].
 
+mod program;
+
 use std::ffi::{CString, OsString, c_int};
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -18,10 +20,11 @@ use punctual_os::{Errno, pidfd};
 
 use super::super::cgroup::{Cgroup, Home};
 use super::super::lifecycle::ProcessEnd;
-use super::super::program::program;
 use super::super::spec::Spec;
 use super::super::{BLOCK_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE};
 use super::task_block::TaskBlock;
+
+pub use program::program;
 
 /// How long the end of a process waits for what it started: that was killed, and may still write to
 /// memory that it inherited. A process that nobody has waited for is left behind after it.

@@ -1,13 +1,16 @@
 //! A supervisor that was built: everything is checked and made, nothing runs yet.
 //!
-//! What it does is in [`super::run`].
+//! What it does is in `run`.
+
+mod execute;
+mod run;
 
 use std::sync::Arc;
 
 use punctual_core::time::{Instant, Period};
 
 use super::super::listener::Listener;
-use super::super::memory::Memory;
+use super::Memory;
 use super::task_block::TaskBlock;
 use crate::periodic::Plan;
 use crate::rt_thread::RtThread;

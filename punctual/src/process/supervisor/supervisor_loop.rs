@@ -4,6 +4,10 @@
 //! called, and every few milliseconds; does what [`super::super::lifecycle`] says, and decides
 //! nothing itself.
 
+mod poller;
+mod task_process;
+mod wind_down;
+
 use punctual_core::block::{TaskState, clear, look};
 use punctual_core::time::Instant;
 use punctual_os::Errno;
@@ -15,12 +19,12 @@ use super::super::cgroup::Home;
 use super::super::lifecycle::{Act, Cause, LifecycleState, Seen};
 use super::super::listener::{Guest, Listener};
 use super::super::request::Request;
-use super::Ready;
-use super::event::{Event, What};
-use super::poller::Poller;
 use super::stop::Stop;
-use super::task_process::{TaskProcess, own_thread};
+use super::{Event, Ready, What};
 use crate::session::Attempt;
+pub(super) use poller::Poller;
+pub(super) use task_process::TaskProcess;
+use task_process::own_thread;
 
 /// Now.
 pub(super) fn now() -> Instant {

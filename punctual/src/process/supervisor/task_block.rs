@@ -11,9 +11,9 @@ use punctual_core::time::Span;
 use punctual_os::futex::Scope;
 use punctual_os::scheduler::SchedPolicy;
 
-use super::super::memory::Memory;
+use super::super::spec::Resolved;
 use super::super::spec::Spec;
-use super::super::surroundings::Resolved;
+use super::Memory;
 use super::threads::{Others, Watch};
 use crate::monitor::{Guarded, RunawayRule, hang_bound};
 use crate::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};

@@ -11,15 +11,16 @@ use std::time::Duration;
 use punctual_os::descriptor::Descriptor;
 use punctual_os::{Errno, local, process};
 
-use super::request::{LINE_MAX, Request, answered};
-use super::{TaskError, place};
+use super::place;
+use super::{LINE_MAX, Request, answered};
+use crate::process::TaskError;
 
 /// How long a supervisor may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// How a task knows that its supervisor lives.
 #[derive(Debug)]
-pub(super) enum Tie {
+pub(in super::super) enum Tie {
     /// It is the parent, by this number.
     Parent(i32),
     /// A connection, which ends with it.
@@ -27,7 +28,7 @@ pub(super) enum Tie {
 }
 
 impl Tie {
-    pub(super) fn holds(&self) -> bool {
+    pub(in super::super) fn holds(&self) -> bool {
         match self {
             Self::Parent(pid) => process::parent() == *pid,
             // What a supervisor says after its answer is nothing; its end says all.
@@ -40,7 +41,7 @@ impl Tie {
 }
 
 /// Asks a supervisor for something; what came with its answer.
-pub(super) fn ask(
+pub(in super::super) fn ask(
     supervisor: &str,
     request: &Request,
 ) -> Result<(UnixStream, [Option<Descriptor>; 2]), TaskError> {
@@ -61,7 +62,7 @@ pub(super) fn ask(
 }
 
 /// Sends a request; the answer, and the descriptors that came with it.
-pub(super) fn exchange(
+pub(in super::super) fn exchange(
     socket: &UnixStream,
     request: &Request,
 ) -> Result<(Vec<u8>, [Option<Descriptor>; 2]), Errno> {

@@ -7,10 +7,10 @@
 use punctual_core::time::{Instant, Span};
 use punctual_os::scheduler::{self, SchedPolicy};
 
-use super::super::lifecycle::{Act, Cause, ProcessEnd};
-use super::stop::Stop;
-use super::supervisor_loop::{SupervisorLoop, now};
-use super::task_block::TaskBlock;
+use super::super::stop::Stop;
+use super::super::task_block::TaskBlock;
+use super::{SupervisorLoop, now};
+use crate::process::lifecycle::{Act, Cause, ProcessEnd};
 
 /// How long tasks may take to leave when the supervisor ends, and then to be ended.
 const LEAVE: Span = Span::from_ms(2_000);
@@ -55,7 +55,7 @@ impl<'s> WindDown<'s> {
 
 impl SupervisorLoop<'_, '_> {
     /// The loop has ended and every task knows it: a child that does not exit is ended.
-    pub(super) fn wind_down(&mut self) {
+    pub(in super::super) fn wind_down(&mut self) {
         let mut down = WindDown::new(now(), self.stop);
         while (0..self.all.len()).fold(false, |left, rank| left | self.leave(rank, down.killed)) {
             match down.step(now()) {

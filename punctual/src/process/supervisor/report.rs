@@ -2,12 +2,16 @@
 //!
 //! Plain data; whoever ran it says it to a person.
 
+mod event;
+
 use punctual_core::stats::Counts;
 use punctual_os::scheduler::SchedPolicy;
 
 use super::super::lifecycle::ProcessEnd;
 use crate::safety::Caution;
 use crate::session::Refusal;
+
+pub use event::{Event, What};
 
 /// Why a supervisor ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -58,7 +58,7 @@ pub fn socket(name: &str) -> io::Result<PathBuf> {
 }
 
 /// Why a name is refused.
-pub(super) fn invalid_name(name: &str) -> String {
+pub(in super::super) fn invalid_name(name: &str) -> String {
     format!(
         "invalid name {name:?}: use at most {NAME_MAX} letters, digits, '-', '_' and '.', with no \
          '.' first"
@@ -66,7 +66,7 @@ pub(super) fn invalid_name(name: &str) -> String {
 }
 
 /// Makes the directory, where it is not there; refuses one that another user can write to.
-pub(super) fn make(dir: &Path) -> io::Result<()> {
+pub(in super::super) fn make(dir: &Path) -> io::Result<()> {
     match fs::DirBuilder::new().mode(0o700).create(dir) {
         Err(why) if why.kind() != io::ErrorKind::AlreadyExists => return Err(why),
         _ => {}

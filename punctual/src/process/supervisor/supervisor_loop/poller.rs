@@ -9,7 +9,7 @@ use std::ffi::c_int;
 use punctual_core::time::{Instant, Span};
 use punctual_os::poll::{self, Interest};
 
-use super::supervisor_loop::now;
+use super::now;
 
 /// How often the supervisor looks where nothing calls it.
 const TICK: Span = Span::from_ms(5);
@@ -19,7 +19,7 @@ const CALLS_MAX: u32 = 32;
 
 /// The rests of one supervising thread.
 #[derive(Debug)]
-pub(super) struct Poller {
+pub(in super::super) struct Poller {
     interests: Vec<Interest>,
     /// The next look, called or not.
     next: Instant,
@@ -27,12 +27,12 @@ pub(super) struct Poller {
 }
 
 impl Poller {
-    pub(super) fn new() -> Self {
+    pub(in super::super) fn new() -> Self {
         Self { interests: Vec::new(), next: now() + TICK, calls: 0 }
     }
 
     /// Rests until one of these descriptors is there, or the next look is due.
-    pub(super) fn rest(&mut self, descriptors: impl Iterator<Item = c_int>) {
+    pub(in super::super) fn rest(&mut self, descriptors: impl Iterator<Item = c_int>) {
         self.interests.clear();
         if self.calls < CALLS_MAX {
             self.interests.extend(descriptors.map(Interest::new));

@@ -40,16 +40,16 @@ impl Restart {
 
 /// How often a task was started again.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Count {
+pub(in super::super) struct Count {
     in_row: u32,
     /// In all.
-    pub(super) all: u64,
+    pub(in super::super) all: u64,
 }
 
 impl Count {
     /// When a process that ended at `now` is started again; `None` for never. It had been released
     /// for `ran`.
-    pub(super) fn next(
+    pub(in super::super) fn next(
         &mut self,
         restart: &Restart,
         failed: bool,

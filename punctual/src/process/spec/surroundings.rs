@@ -12,7 +12,7 @@ use punctual_os::child::Confinement;
 use punctual_os::user::{self, GROUPS_MAX, User};
 use punctual_os::{Errno, capability};
 
-use super::error::SetupError;
+use super::super::error::SetupError;
 
 /// What a process runs as and in; by default what its supervisor has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Surroundings {
 
 /// The same in numbers.
 #[derive(Debug)]
-pub(super) struct Resolved {
+pub(in super::super) struct Resolved {
     uid: Option<u32>,
     gid: Option<u32>,
     groups: Option<Vec<u32>>,
@@ -49,7 +49,7 @@ impl Surroundings {
     ///
     /// # Errors
     /// Those that there are not, and what cannot be.
-    pub(super) fn resolve(&self, task: &str) -> Result<Resolved, SetupError> {
+    pub(in super::super) fn resolve(&self, task: &str) -> Result<Resolved, SetupError> {
         let refused = |why: String| SetupError::Surroundings(task.to_owned(), why);
         let user = self.user.as_deref().map(find_user).transpose().map_err(refused)?;
         let group = self.group.as_deref().map(find_group).transpose().map_err(refused)?;
@@ -101,7 +101,7 @@ impl Surroundings {
 
 impl Resolved {
     /// As a new process takes it.
-    pub(super) fn confinement(&self) -> Confinement<'_> {
+    pub(in super::super) fn confinement(&self) -> Confinement<'_> {
         Confinement {
             uid: self.uid,
             gid: self.gid,

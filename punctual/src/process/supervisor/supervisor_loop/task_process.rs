@@ -1,6 +1,6 @@
 //! The process of a block, as the supervising thread knows it: started or joined, until it is gone.
 //!
-//! Decides nothing: that is [`super::super::lifecycle`].
+//! Decides nothing: that is [`crate::process::lifecycle`].
 
 use std::ffi::c_int;
 use std::os::unix::net::UnixStream;
@@ -12,39 +12,39 @@ use punctual_os::pidfd;
 use punctual_os::process::EndSignal;
 use punctual_os::scheduler::SchedPolicy;
 
-use super::super::cgroup::Home;
-use super::super::lifecycle::{Lifecycle, ProcessEnd};
-use super::child::Child;
-use super::event::What;
-use super::supervisor_loop::now;
-use super::task_block::TaskBlock;
+use super::super::What;
+use super::super::child::Child;
+use super::super::task_block::TaskBlock;
+use super::now;
+use crate::process::cgroup::Home;
+use crate::process::lifecycle::{Lifecycle, ProcessEnd};
 
 /// The process of a block, as the supervising thread knows it.
 #[derive(Debug)]
-pub(super) struct TaskProcess {
-    pub(super) lifecycle: Lifecycle,
+pub(in super::super) struct TaskProcess {
+    pub(in super::super) lifecycle: Lifecycle,
     /// Of the last one; each has its own.
-    pub(super) number: u64,
+    pub(in super::super) number: u64,
     /// Where it was started here.
-    pub(super) child: Option<Child>,
+    pub(in super::super) child: Option<Child>,
     /// Where it joined.
-    pub(super) pidfd: Option<Descriptor>,
-    pub(super) pid: i32,
-    pub(super) connection: Option<UnixStream>,
+    pub(in super::super) pidfd: Option<Descriptor>,
+    pub(in super::super) pid: i32,
+    pub(in super::super) connection: Option<UnixStream>,
     /// Known without looking: it could not be started.
-    pub(super) ended: Option<ProcessEnd>,
-    pub(super) policy: Option<SchedPolicy>,
-    pub(super) starts: u64,
-    pub(super) registered: u64,
-    pub(super) terminated: u64,
+    pub(in super::super) ended: Option<ProcessEnd>,
+    pub(in super::super) policy: Option<SchedPolicy>,
+    pub(in super::super) starts: u64,
+    pub(in super::super) registered: u64,
+    pub(in super::super) terminated: u64,
     /// Threads beside the registered one that were demoted, as far as that was said.
-    pub(super) others_demoted: u64,
-    pub(super) failed: bool,
-    pub(super) exit: Option<ProcessEnd>,
+    pub(in super::super) others_demoted: u64,
+    pub(in super::super) failed: bool,
+    pub(in super::super) exit: Option<ProcessEnd>,
 }
 
 impl TaskProcess {
-    pub(super) fn new(block: &TaskBlock, now: Instant) -> Self {
+    pub(in super::super) fn new(block: &TaskBlock, now: Instant) -> Self {
         let spec = &block.spec;
         let policy = (spec.task.policy, block.silent_after);
         let program = !spec.command.is_empty();
@@ -69,7 +69,7 @@ impl TaskProcess {
 
 impl TaskProcess {
     /// How the process ended, if it did.
-    pub(super) fn has_ended(&mut self) -> Option<ProcessEnd> {
+    pub(in super::super) fn has_ended(&mut self) -> Option<ProcessEnd> {
         if self.ended.is_some() {
             return self.ended;
         }
@@ -81,7 +81,7 @@ impl TaskProcess {
     }
 
     /// What tells that the process has ended, while that is not known.
-    pub(super) fn descriptor(&self) -> Option<c_int> {
+    pub(in super::super) fn descriptor(&self) -> Option<c_int> {
         match &self.child {
             Some(child) => child.descriptor(),
             None => self.pidfd.as_ref().map(Descriptor::number),
@@ -89,7 +89,7 @@ impl TaskProcess {
     }
 
     /// Starts the program of a block that is clear.
-    pub(super) fn start(&mut self, block: &TaskBlock, home: Option<&Home>) -> What {
+    pub(in super::super) fn start(&mut self, block: &TaskBlock, home: Option<&Home>) -> What {
         self.number += 1;
         self.starts += 1;
         self.ended = None;
@@ -109,7 +109,7 @@ impl TaskProcess {
     }
 
     /// Ends the process.
-    pub(super) fn kill(&self) {
+    pub(in super::super) fn kill(&self) {
         match (&self.child, &self.pidfd) {
             (Some(child), _) => child.kill(),
             // Only itself: what else is in its process group is not ours.
@@ -119,14 +119,14 @@ impl TaskProcess {
     }
 
     /// Its process is gone.
-    pub(super) fn reap(&mut self, block: &TaskBlock, exit: ProcessEnd) {
+    pub(in super::super) fn reap(&mut self, block: &TaskBlock, exit: ProcessEnd) {
         block.others.watch(0);
         (self.child, self.pidfd, self.connection) = (None, None, None);
         self.exit = Some(exit);
     }
 
     /// Closes the gate and disarms the guard; the thread that was registered.
-    pub(super) fn close(&self, block: &TaskBlock) -> Option<i32> {
+    pub(in super::super) fn close(&self, block: &TaskBlock) -> Option<i32> {
         block.door.close(self.number);
         block.guarded.arm(0);
         let thread = look(block.memory.mapping.words()).map_or(0, |seen| seen.thread);
@@ -135,7 +135,7 @@ impl TaskProcess {
 }
 
 /// A thread by the number that a task gave, where it really is one of its process.
-pub(super) fn own_thread(pid: i32, thread: u64) -> Option<i32> {
+pub(in super::super) fn own_thread(pid: i32, thread: u64) -> Option<i32> {
     let thread = i32::try_from(thread).ok().filter(|&thread| thread > 0)?;
     std::fs::exists(format!("/proc/{pid}/task/{thread}")).ok()?.then_some(thread)
 }

@@ -19,7 +19,7 @@ const TRIES: usize = 100;
 
 /// A name that is held.
 #[derive(Debug)]
-pub(super) struct NameLock {
+pub(in super::super) struct NameLock {
     origin: Origin,
     path: PathBuf,
     _lock: File,
@@ -28,7 +28,7 @@ pub(super) struct NameLock {
 impl NameLock {
     /// Takes the name that this file stands for; `None` where another process has it, until that
     /// has ended.
-    pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
+    pub(in super::super) fn take(path: &Path) -> io::Result<Option<Self>> {
         for _ in 0..TRIES {
             let file = File::options().create(true).truncate(false).write(true).open(path)?;
             let locked = lock::try_exclusive(file.as_raw_fd());

@@ -12,18 +12,16 @@ use punctual_core::time::{Instant, Span};
 use punctual_core::wait::Strategy;
 use punctual_os::{affinity, signal};
 
-use super::super::cgroup::Home;
-use super::event::Event;
+use super::super::stop::Stop;
+use super::super::supervisor_loop::{Poller, SupervisorLoop, TaskProcess, now};
+use super::super::task_block::TaskBlock;
+use super::super::{Event, Figures, Finished, Over, TaskOutcome};
+use super::Ready;
 use super::execute::{Executed, Extent, RunSetup};
-use super::poller::Poller;
-use super::stop::Stop;
-use super::supervisor_loop::{SupervisorLoop, now};
-use super::task_block::TaskBlock;
-use super::task_process::TaskProcess;
-use super::{Figures, Finished, Over, Ready, TaskOutcome};
 use crate::clocks::MachineClock;
 use crate::error::{Error, Kind};
 use crate::monitor::{Watched, aside};
+use crate::process::cgroup::Home;
 use crate::remote::RemoteTasks;
 use crate::spawn;
 

@@ -16,10 +16,10 @@ use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
 
+use super::super::stop::Stop;
+use super::super::task_block::TaskBlock;
+use super::super::threads::Rounds;
 use super::Ready;
-use super::stop::Stop;
-use super::task_block::TaskBlock;
-use super::threads::Rounds;
 use crate::clocks::MachineClock;
 use crate::counting::Unreleased;
 use crate::monitor::{Monitor, Progress, RunawayRule, Watched, above};
@@ -220,9 +220,9 @@ mod tests {
     use punctual_core::wait::Sleep;
     use punctual_testkit::sim::SimClock;
 
-    use super::super::{Spec, Supervisor};
     use super::*;
     use crate::periodic::{Offset, Period, Task};
+    use crate::process::{Spec, Supervisor};
 
     /// Stops everything after so many releases.
     struct StopsAfter<'s>(RemoteTasks<'s, Page<'s>>, usize);

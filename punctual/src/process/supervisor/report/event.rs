@@ -5,7 +5,7 @@
 use punctual_core::time::Span;
 use punctual_os::Errno;
 
-use super::super::lifecycle::{Cause, ProcessEnd};
+use crate::process::lifecycle::{Cause, ProcessEnd};
 use crate::session::Attempt;
 
 /// Something that happened.

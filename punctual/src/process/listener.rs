@@ -4,35 +4,34 @@
 //! For the supervising thread, which looks in when it is called. A name is locked ([`NameLock`]):
 //! the files that a killed supervisor left are replaced, those of a living one never.
 
-mod name_lock;
-
-use std::ffi::c_int;
-use std::fs;
-use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
-
+use super::error::SetupError;
+use super::request::{LINE_MAX, Request, answer, make_directory, socket};
 use punctual_core::time::{Instant, Span};
 use punctual_os::descriptor::Descriptor;
 use punctual_os::fork::Origin;
 use punctual_os::local::{self, Peer};
-use punctual_os::{Errno, pidfd, process};
-
-use super::error::SetupError;
-use super::request::place;
-use super::request::{LINE_MAX, Request, answer};
-use name_lock::NameLock;
+use punctual_os::{Errno, lock, pidfd, process};
+use std::ffi::c_int;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 
 /// How many connections may be open without a request.
 const GUESTS_MAX: usize = 128;
+
 /// How long a connection may stay open without a request.
 const PATIENCE: Span = Span::from_ms(1_000);
+
 /// After so long a silent connection makes room for a new one where all places are taken: a program
 /// sends its request as soon as it is connected.
 const SILENT: Span = Span::from_ms(50);
+
 /// How many connections are accepted in a [`WINDOW`]: 12 800 a second, each some 10 µs.
 const ACCEPTS_MAX: u32 = 64;
+
 /// The time in which accepted connections are counted.
 const WINDOW: Span = Span::from_ms(5);
 
@@ -73,6 +72,26 @@ impl Guest {
     pub(super) fn keep(self) -> UnixStream {
         self.socket
     }
+
+    fn read(&mut self, now: Instant) -> Received {
+        if self.said.contains(&b'\n') {
+            return Received::Line;
+        }
+        let mut part = [0; LINE_MAX];
+        match local::receive(self.socket.as_raw_fd(), &mut part) {
+            Ok(received) if received.bytes == 0 => Received::Gone,
+            Ok(received) => {
+                self.said.extend_from_slice(&part[..received.bytes]);
+                if self.said.contains(&b'\n') || self.said.len() > LINE_MAX {
+                    Received::Line
+                } else {
+                    Received::Nothing
+                }
+            }
+            Err(_) if now - self.since <= PATIENCE => Received::Nothing,
+            Err(_) => Received::Gone,
+        }
+    }
 }
 
 /// The socket of a running supervisor; gone with it.
@@ -91,10 +110,11 @@ pub(super) struct Listener {
 impl Listener {
     /// Takes the name.
     pub(super) fn open(name: &str) -> Result<Self, SetupError> {
-        let path = place::socket(name).map_err(|_| SetupError::Name(name.to_owned()))?;
+        let path = socket(name).map_err(|_| SetupError::Name(name.to_owned()))?;
         let failed = |why| SetupError::Socket(path.display().to_string(), why);
         if let Some(dir) = path.parent() {
-            place::make(dir).map_err(|why| SetupError::Socket(dir.display().to_string(), why))?;
+            make_directory(dir)
+                .map_err(|why| SetupError::Socket(dir.display().to_string(), why))?;
         }
         let lock = path.with_extension("lock");
         let held = NameLock::take(&lock)
@@ -198,31 +218,66 @@ enum Received {
     Gone,
 }
 
-impl Guest {
-    fn read(&mut self, now: Instant) -> Received {
-        if self.said.contains(&b'\n') {
-            return Received::Line;
-        }
-        let mut part = [0; LINE_MAX];
-        match local::receive(self.socket.as_raw_fd(), &mut part) {
-            Ok(received) if received.bytes == 0 => Received::Gone,
-            Ok(received) => {
-                self.said.extend_from_slice(&part[..received.bytes]);
-                if self.said.contains(&b'\n') || self.said.len() > LINE_MAX {
-                    Received::Line
-                } else {
-                    Received::Nothing
-                }
+/// How often a file may be removed between its opening and its locking, before that is an error.
+const TRIES: usize = 100;
+
+/// A name that one supervisor has: a file that is locked, and gone with its holder.
+///
+/// The lock goes with the process however that ends, so that a file left by one that was killed
+/// holds nothing. Who ends in good order removes the file while the lock still holds; a process that
+/// opened the file before that then locks one without a name, detects this, and tries again with
+/// the file that has the name.
+#[derive(Debug)]
+pub(super) struct NameLock {
+    origin: Origin,
+    path: PathBuf,
+    _lock: File,
+}
+
+impl NameLock {
+    /// Takes the name that this file stands for; `None` where another process has it, until that
+    /// has ended.
+    pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
+        for _ in 0..TRIES {
+            let file = File::options().create(true).truncate(false).write(true).open(path)?;
+            let locked = lock::try_exclusive(file.as_raw_fd());
+            if !locked.map_err(|why| io::Error::from_raw_os_error(why.0))? {
+                return Ok(None);
             }
-            Err(_) if now - self.since <= PATIENCE => Received::Nothing,
-            Err(_) => Received::Gone,
+            if is_at(&file, path)? {
+                let origin = Origin::here();
+                return Ok(Some(Self { origin, path: path.to_owned(), _lock: file }));
+            }
         }
+        Err(io::Error::other("it is removed again and again"))
+    }
+}
+
+/// Whether this is the file that stands there.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let ours = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(why) => Err(why),
+    }
+}
+
+impl Drop for NameLock {
+    fn drop(&mut self) {
+        if !self.origin.is_here() {
+            return;
+        }
+        // Left behind it is in nobody's way. The lock goes after this.
+        let _left = fs::remove_file(&self.path);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use crate::process::request::exchange;
 
     #[test]
@@ -248,5 +303,53 @@ mod tests {
         let why = exchange(&silent[0], &Request::Watch("a".to_owned())).expect("an answer");
         let why = super::super::request::answered(&why.0).expect_err("refused");
         assert_eq!(why, "too many connections without a request");
+    }
+
+    fn path(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("punctual-held-{name}-{}", std::process::id()))
+    }
+
+    #[test]
+    fn a_name_is_one_holders_and_leaves_nothing() {
+        let path = path("one");
+        let held = NameLock::take(&path).expect("writable").expect("free");
+        assert!(NameLock::take(&path).expect("writable").is_none());
+        drop(held);
+        assert!(!path.exists());
+        // As one that was killed leaves it.
+        drop(File::create(&path).expect("writable"));
+        assert!(NameLock::take(&path).expect("writable").is_some());
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_file_that_lost_its_name_holds_nothing() {
+        let path = path("lost");
+        let file = File::create(&path).expect("writable");
+        assert!(is_at(&file, &path).expect("readable"));
+        fs::remove_file(&path).expect("ours");
+        assert!(!is_at(&file, &path).expect("readable"));
+        drop(File::create(&path).expect("writable"));
+        assert!(!is_at(&file, &path).expect("readable"), "another one stands there");
+        fs::remove_file(&path).expect("ours");
+    }
+
+    #[test]
+    fn of_many_that_come_and_go_one_has_it_at_a_time() {
+        let (path, inside, taken) = (path("many"), AtomicU32::new(0), AtomicU32::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..300 {
+                        let Some(held) = NameLock::take(&path).expect("writable") else { continue };
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                        taken.fetch_add(1, Ordering::SeqCst);
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        drop(held);
+                    }
+                });
+            }
+        });
+        assert!(taken.load(Ordering::SeqCst) > 0 && !path.exists());
     }
 }

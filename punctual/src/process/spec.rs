@@ -2,21 +2,22 @@
 //!
 //! Plain data, and what cannot be where a process runs.
 
-mod surroundings;
-
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
+use std::fmt::Display;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 
 use punctual_core::block::OUTPUT_WORDS_MAX;
 use punctual_core::time::Span;
+use punctual_os::child::Confinement;
+use punctual_os::user::{self, GROUPS_MAX, User};
+use punctual_os::{Errno, capability};
 
 use super::error::SetupError;
 use super::lifecycle::Restart;
 use super::request::is_name;
 use crate::periodic::{BuildError, OnOverrun, Task};
 use crate::rt_thread::RtThread;
-
-pub(super) use surroundings::Resolved;
-pub use surroundings::Surroundings;
 
 /// A task that is a process.
 #[derive(Clone, Debug)]
@@ -107,5 +108,186 @@ impl Spec {
             return cannot("a safe value must be a multiple of 8 bytes");
         }
         Ok(())
+    }
+}
+
+/// What a process runs as and in, each part by the name that systemd.exec(5) gives it; by default
+/// what its supervisor has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// Its user, by name or number. It then has that user's groups, and no capabilities but those
+    /// of `capabilities`.
+    pub user: Option<String>,
+    /// Its group, by name or number [default: the login group of `user`].
+    pub group: Option<String>,
+    /// Its whole environment, besides the variables by which it finds its supervisor; `None`: that
+    /// of its supervisor.
+    pub env: Option<Vec<(OsString, OsString)>>,
+    /// The capabilities that it has, and that no program that it runs can exceed: `CAP_NET_RAW`.
+    pub capabilities: Option<Vec<String>>,
+    /// Its working directory.
+    pub directory: Option<PathBuf>,
+    /// Its file mode creation mask, at most 0o777.
+    pub umask: Option<u32>,
+}
+
+/// The same in numbers.
+#[derive(Debug)]
+pub(super) struct Resolved {
+    uid: Option<u32>,
+    gid: Option<u32>,
+    groups: Option<Vec<u32>>,
+    capabilities: Option<u64>,
+    directory: Option<CString>,
+    umask: Option<u32>,
+}
+
+impl Surroundings {
+    /// Looks the names up.
+    ///
+    /// # Errors
+    /// Those that there are not, and what cannot be.
+    pub(super) fn resolve(&self, task: &str) -> Result<Resolved, SetupError> {
+        let refused = |why: String| SetupError::Surroundings(task.to_owned(), why);
+        let user = self.user.as_deref().map(find_user).transpose().map_err(refused)?;
+        let group = self.group.as_deref().map(find_group).transpose().map_err(refused)?;
+        let gid = group.or_else(|| user.as_ref().and_then(|(_, user)| Some(user.as_ref()?.gid)));
+        if user.is_some() && gid.is_none() {
+            return Err(refused("user is a number without a name: group is needed too".to_owned()));
+        }
+        let groups = match (&user, gid) {
+            (Some((_, Some(_))), Some(gid)) => {
+                let name = self.user.as_deref().unwrap_or_default();
+                Some(groups_of(name, gid).map_err(|why| refused(format!("user {name:?}: {why}")))?)
+            }
+            (_, Some(gid)) => Some(vec![gid]),
+            _ => None,
+        };
+        if let Some(umask) = self.umask.filter(|&umask| umask > 0o777) {
+            return Err(refused(format!("umask must be at most 0777 (got {umask:#o})")));
+        }
+        let names = self.env.iter().flatten().map(|(name, _)| name.as_encoded_bytes());
+        if names.clone().any(|name| name.is_empty() || name.contains(&b'=')) {
+            return Err(refused("the name of a variable must not be empty or contain '='".into()));
+        }
+        let directory = self.directory.as_ref().map(|path| {
+            let bytes = path.clone().into_os_string().into_vec();
+            CString::new(bytes).map_err(|_| refused("directory contains a zero byte".to_owned()))
+        });
+        Ok(Resolved {
+            uid: user.map(|(uid, _)| uid),
+            gid,
+            groups,
+            capabilities: self.bits().map_err(refused)?,
+            directory: directory.transpose()?,
+            umask: self.umask,
+        })
+    }
+
+    fn bits(&self) -> Result<Option<u64>, String> {
+        let Some(names) = &self.capabilities else { return Ok(None) };
+        let mut bits = 0;
+        for name in names {
+            let number = capability::number(name).ok_or_else(|| {
+                format!("unknown capability {name:?}; names are those of capabilities(7)")
+            })?;
+            bits |= 1 << number;
+        }
+        Ok(Some(bits))
+    }
+}
+
+impl Resolved {
+    /// As a new process takes it.
+    pub(super) fn confinement(&self) -> Confinement<'_> {
+        Confinement {
+            uid: self.uid,
+            gid: self.gid,
+            groups: self.groups.as_deref(),
+            capabilities: self.capabilities,
+            directory: self.directory.as_deref(),
+            umask: self.umask,
+        }
+    }
+}
+
+fn text(name: &str) -> Result<CString, String> {
+    CString::new(name).map_err(|_| "it contains a zero byte".to_owned())
+}
+
+fn cannot(what: &str, name: &str) -> impl Fn(Errno) -> String {
+    let what = format!("{what} {name:?}");
+    move |why| format!("{what} cannot be looked up: {why}")
+}
+
+fn unknown(what: &str, name: impl Display) -> String {
+    format!("there is no {what} {name}")
+}
+
+/// A user by name, or by number; of a number, what is known of it.
+fn find_user(name: &str) -> Result<(u32, Option<User>), String> {
+    let failed = cannot("user", name);
+    if let Ok(uid) = name.parse() {
+        return Ok((uid, user::by_number(uid).map_err(failed)?));
+    }
+    let found = user::by_name(&text(name)?).map_err(failed)?;
+    let found = found.ok_or_else(|| unknown("user", format_args!("{name:?}")))?;
+    Ok((found.uid, Some(found)))
+}
+
+fn find_group(name: &str) -> Result<u32, String> {
+    if let Ok(gid) = name.parse() {
+        return Ok(gid);
+    }
+    let found = user::group(&text(name)?).map_err(cannot("group", name))?;
+    found.ok_or_else(|| unknown("group", format_args!("{name:?}")))
+}
+
+/// The groups of a user; of one that was given by its number, the one group.
+fn groups_of(name: &str, gid: u32) -> Result<Vec<u32>, String> {
+    if name.parse::<u32>().is_ok() {
+        return Ok(vec![gid]);
+    }
+    let mut groups = [0; GROUPS_MAX];
+    let count = user::groups(&text(name)?, gid, &mut groups)
+        .map_err(|_| format!("it is in more than {GROUPS_MAX} groups"))?;
+    Ok(groups[..count].to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_numbers_or_are_refused_with_the_task() {
+        let root = Surroundings {
+            user: Some("root".to_owned()),
+            capabilities: Some(vec!["cap_net_raw".to_owned(), "CAP_CHOWN".to_owned()]),
+            umask: Some(0o27),
+            ..Surroundings::default()
+        };
+        let resolved = root.resolve("a").expect("every machine has it");
+        assert_eq!((resolved.uid, resolved.gid), (Some(0), Some(0)));
+        assert!(resolved.groups.is_some_and(|groups| groups.contains(&0)));
+        assert_eq!((resolved.capabilities, resolved.umask), (Some(1 << 13 | 1), Some(0o27)));
+        let refused = |of: Surroundings| of.resolve("a").expect_err("refused").to_string();
+        let some = |text: &str| Some(text.to_owned());
+        let none = Surroundings::default;
+        for (of, words) in [
+            (Surroundings { user: some("no such"), ..none() }, "there is no user \"no such\""),
+            (Surroundings { group: some("no such"), ..none() }, "there is no group \"no such\""),
+            (Surroundings { user: some("4000000000"), ..none() }, "group is needed"),
+            (
+                Surroundings { capabilities: Some(vec!["CAP_X".to_owned()]), ..none() },
+                "unknown capability \"CAP_X\"",
+            ),
+            (Surroundings { umask: Some(0o1000), ..none() }, "got 0o1000"),
+            (Surroundings { env: Some(vec![("A=".into(), "b".into())]), ..none() }, "'='"),
+        ] {
+            let said = refused(of);
+            assert!(said.starts_with("task \"a\": ") && said.contains(words), "{said}");
+        }
+        let number = Surroundings { user: some("4000000000"), group: some("7"), ..none() };
+        assert_eq!(number.resolve("a").expect("given").groups, Some(vec![7]));
     }
 }

@@ -6,39 +6,45 @@
 //! thread.
 
 mod child;
-mod memory;
 mod ready;
 mod report;
-mod stop;
 mod supervisor_loop;
-mod task_block;
 mod threads;
 
+use std::ffi::CString;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual_core::block::{OUTPUT_WORDS_MAX, TaskServer, Terms, words};
+use punctual_core::block::{
+    OUTPUT_WORDS_MAX, Outputs, Source, TaskGate, TaskServer, Terms, restate, words,
+};
 use punctual_core::stats;
+use punctual_core::stats::{Page, PageKind};
+use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::{Instant, Period, Span};
+use punctual_os::Errno;
+use punctual_os::descriptor::{self, Descriptor};
+use punctual_os::futex::Scope;
+use punctual_os::mapping::{self, Access, Mapping, Writers};
+use punctual_os::scheduler::SchedPolicy;
 
 use super::error::SetupError;
 use super::listener::Listener;
 use super::request::is_name;
-use super::spec::Spec;
+use super::spec::{Resolved, Spec};
 use crate::Error;
 use crate::checks::{check_demands, check_period_here};
-use crate::monitor::{Guarded, hang_bound};
+use crate::monitor::{Guarded, RunawayRule, hang_bound};
 use crate::periodic::{BuildError, Periodic, Plan, Task};
-use crate::remote::{Limits, RemoteCounts, RemoteOverrun};
+use crate::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
 use crate::rt_thread::RtThread;
 use crate::safety::Demand;
+use supervisor_loop::now;
+use threads::{Others, Watch};
 
 pub use child::program;
-pub(crate) use memory::Memory;
 pub use ready::Ready;
 pub use report::{Event, Figures, Finished, Over, TaskOutcome, What};
-pub use stop::Stop;
-use task_block::TaskBlock;
-use threads::Others;
 
 /// How long a process that is to be terminated keeps its real-time policy after its overrun.
 const TERMINATE_GRACE: Span = Span::from_ms(4);
@@ -255,10 +261,208 @@ impl Supervisor {
             memory,
             page: Arc::new(page),
             spec,
-            door: punctual_core::block::TaskGate::new(),
+            door: TaskGate::new(),
             counts: RemoteCounts::default(),
             guarded: Guarded::default(),
             others: Others::default(),
         })
+    }
+}
+
+/// One block of a supervisor: what its loop, its monitor and its supervising thread share. Only
+/// atomics change here; the supervising thread alone knows which process has the block.
+#[derive(Debug)]
+struct TaskBlock {
+    spec: Spec,
+    terms: Terms,
+    limits: Limits,
+    on_overrun: RemoteOverrun,
+    fifo: u8,
+    cpu: Option<u32>,
+    grace: Span,
+    /// A process that takes none of so many releases is silent.
+    silent_after: u64,
+    safe: Vec<u64>,
+    /// What its process runs as and in.
+    resolved: Resolved,
+    memory: Memory,
+    page: Arc<Memory>,
+    door: TaskGate,
+    counts: RemoteCounts,
+    guarded: Guarded,
+    others: Others,
+    /// How long a thread of its process may run under a real-time policy without blocking, µs.
+    realtime_us: u64,
+}
+
+impl TaskBlock {
+    /// As the loop has it; `None` never: the memory was made for it.
+    fn post(&self) -> Option<RemoteTask<'_, Page<'_>>> {
+        Some(RemoteTask {
+            server: TaskServer::new(self.memory.mapping.words(), self.terms)?,
+            kept: Page::new(self.page.mapping.words(), PageKind::Lateness)?,
+            door: &self.door,
+            counts: &self.counts,
+            limits: self.limits,
+            on_overrun: self.on_overrun,
+            scope: Scope::Machine,
+        })
+    }
+
+    /// As the guard has it.
+    fn guard(&self) -> RunawayRule<'_> {
+        let words = self.memory.mapping.words();
+        let policy = SchedPolicy::Fifo(self.fifo);
+        RunawayRule::new(words, self.terms.releases, self.grace, policy, &self.guarded)
+    }
+
+    /// As the guard has the other threads of its process.
+    fn watch(&self) -> Watch<'_> {
+        let bound = hang_bound(self.spec.task.period.as_ns());
+        Watch::new(&self.others, &self.guarded, bound)
+    }
+
+    /// States the terms again, over which the task may have written, and commits the safe value:
+    /// nobody else writes any more.
+    fn take_over(&self) {
+        restate(self.memory.mapping.words(), &self.terms);
+        if !self.safe.is_empty()
+            && let Some(outputs) = Outputs::of(self.memory.mapping.words(), self.safe.len())
+        {
+            outputs.commit(&self.safe, Source::Safe);
+        }
+    }
+
+    /// A word of the block is in memory: pays its first touch.
+    fn touch(&self) {
+        let touched = self.memory.mapping.words().iter().chain(self.page.mapping.words());
+        let sum = touched.step_by(512).map(|word| word.load(Ordering::Relaxed));
+        std::hint::black_box(sum.fold(0u64, u64::wrapping_add));
+    }
+}
+
+/// A task block or a page in memory of its own, with the descriptors by which others get it.
+///
+/// Sealed in size, so that nobody can make an access fail. A page is sealed against writes by all
+/// but its maker (F_SEAL_FUTURE_WRITE). A block cannot be: each process that is started for its
+/// task maps it anew. Its file has mode 0400 instead, so that a reader who opens it again through
+/// /proc gets no right to write; root, and a process of the same user that changes the mode first,
+/// can still get that.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    descriptor: Descriptor,
+    pub(crate) mapping: Mapping,
+}
+
+impl Memory {
+    /// New memory of so many words, zeroed, that processes it is handed to may write; the name is
+    /// for /proc.
+    pub(crate) fn block(name: &str, words: usize) -> Result<Self, Errno> {
+        Self::new(name, words, Writers::Holders)
+    }
+
+    /// New memory of so many words, zeroed, that this process alone writes.
+    pub(crate) fn page(name: &str, words: usize) -> Result<Self, Errno> {
+        Self::new(name, words, Writers::Maker)
+    }
+
+    fn new(name: &str, words: usize, writers: Writers) -> Result<Self, Errno> {
+        let name = CString::new(format!("punctual:{name}")).map_err(|_| Errno::INVAL)?;
+        let descriptor = mapping::create(&name, words)?;
+        let mapping = Mapping::of(descriptor.number(), Some(words), Access::Write)?;
+        mapping::seal(&descriptor, writers)?;
+        Ok(Self { descriptor, mapping })
+    }
+
+    /// For who may write to it.
+    pub(crate) fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    /// For who may only read.
+    pub(crate) fn read_only(&self) -> Result<Descriptor, Errno> {
+        descriptor::read_only(&self.descriptor)
+    }
+}
+
+/// When a supervisor ends, as its caller decides while it runs.
+///
+/// Flags alone: a signal handler or another thread sets them. The instant at which one was set is
+/// known only where the flag keeps it.
+#[derive(Clone, Copy, Debug)]
+pub struct Stop<'a> {
+    flag: &'a AtomicBool,
+    /// The same with its instant, where it has one.
+    dated: Option<&'a StopFlag>,
+    hurry: Option<&'a AtomicBool>,
+}
+
+impl<'a> Stop<'a> {
+    /// It ends once `flag` is set.
+    ///
+    /// # Real-time: setup only
+    pub const fn new(flag: &'a AtomicBool) -> Self {
+        Self { flag, dated: None, hurry: None }
+    }
+
+    /// It ends once `stop` is set: what is due after its instant is none of its releases.
+    pub(crate) fn dated(stop: &'a StopFlag) -> Self {
+        Self { flag: stop.flag(), dated: Some(stop), hurry: None }
+    }
+
+    /// Once `flag` is set too, tasks get no time to leave: they are ended at once.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub const fn hurry(self, flag: &'a AtomicBool) -> Self {
+        Self { hurry: Some(flag), ..self }
+    }
+
+    fn set(&self) {
+        self.request(now());
+    }
+
+    fn is_set(&self) -> bool {
+        self.flag.load(Ordering::Relaxed)
+    }
+
+    fn is_hurried(&self) -> bool {
+        self.hurry.is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+}
+
+impl StopRequest for Stop<'_> {
+    fn flag(&self) -> &AtomicBool {
+        self.flag
+    }
+
+    fn requested(&self) -> Option<Instant> {
+        self.dated?.requested()
+    }
+
+    fn request(&self, at: Instant) {
+        match self.dated {
+            Some(stop) => stop.request(at),
+            None => self.flag.request(at),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dated_stop_keeps_the_first_instant_and_a_flag_none() {
+        let (dated, flag) = (StopFlag::default(), AtomicBool::new(false));
+        let (first, stop) = (Instant::from_ns(30), Stop::dated(&dated));
+        assert!(!stop.is_set());
+        dated.request(first);
+        // As it does itself at its end.
+        stop.set();
+        assert_eq!((stop.is_set(), stop.requested()), (true, Some(first)));
+        let stop = Stop::new(&flag);
+        stop.set();
+        assert_eq!((stop.is_set(), stop.requested()), (true, None));
     }
 }

@@ -5,12 +5,12 @@
 //! a cgroup of its own where one can be had, and is killed by the kernel when the thread that
 //! started it ends. Decides nothing: that is [`super::super::lifecycle`].
 
-mod program;
-
-use std::ffi::{CString, OsString, c_int};
+use std::ffi::{CString, OsStr, OsString, c_int};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use punctual_core::time::{Instant, Span};
 use punctual_os::child::{self, Program, Status, Text};
@@ -22,9 +22,7 @@ use super::super::cgroup::{Cgroup, Home};
 use super::super::lifecycle::ProcessEnd;
 use super::super::spec::Spec;
 use super::super::{BLOCK_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE};
-use super::task_block::TaskBlock;
-
-pub use program::program;
+use super::TaskBlock;
 
 /// How long the end of a process waits for what it started: that was killed, and may still write to
 /// memory that it inherited. A process that nobody has waited for is left behind after it.
@@ -166,4 +164,38 @@ fn texts(all: impl Iterator<Item = OsString>) -> Result<Vec<CString>, Errno> {
 
 fn list(texts: &[CString]) -> Vec<Text<'_>> {
     texts.iter().map(|text| Text::of(text)).chain([Text::END]).collect()
+}
+
+/// What execvp(3) takes where the environment has no PATH (confstr(3), _CS_PATH).
+const PATH: &str = "/bin:/usr/bin";
+
+/// The file of the program of this name, where there is one that can be run; as execvp(3) looks for
+/// it: a name with a slash is a path, any other one is looked for in PATH. Starts nothing.
+///
+/// # Real-time: setup only
+pub fn program(name: &OsStr) -> Option<PathBuf> {
+    if name.as_encoded_bytes().contains(&b'/') {
+        return Some(PathBuf::from(name)).filter(|path| can_run(path));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| PATH.into());
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| can_run(path))
+}
+
+fn can_run(path: &Path) -> bool {
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_looked_for_and_a_path_is_not() {
+        let shell = program(OsStr::new("sh")).expect("every system has one");
+        assert!(shell.is_absolute() && shell.ends_with("sh"));
+        assert_eq!(program(shell.as_os_str()), Some(shell));
+        for none in ["no-such-program", "no/such/program", "/tmp", "/etc/passwd", ""] {
+            assert_eq!(program(OsStr::new(none)), None, "{none:?}");
+        }
+    }
 }

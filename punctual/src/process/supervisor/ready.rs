@@ -1,19 +1,38 @@
 //! A supervisor that was built: everything is checked and made, nothing runs yet.
 //!
-//! What it does is in `run`.
-
-mod execute;
-mod run;
-
-use std::sync::Arc;
-
-use punctual_core::time::{Instant, Period};
+//! [`Ready::run`] brings it up: the executive in a thread of its own, the monitor above it, the
+//! lifecycle of the processes in the calling thread, under no real-time policy and aside of the tasks
+//! where there is a CPU for that; then everything is put back.
 
 use super::super::listener::Listener;
-use super::Memory;
-use super::task_block::TaskBlock;
+use super::supervisor_loop::{Poller, SupervisorLoop, TaskProcess, now};
+use super::threads::Rounds;
+use super::{Event, Figures, Finished, Memory, Over, Stop, TaskBlock, TaskOutcome};
+use crate::clocks::MachineClock;
+use crate::counting::Unreleased;
+use crate::error::{Error, Kind};
+use crate::monitor::{Monitor, Progress, RunawayRule, Watched, above, aside};
 use crate::periodic::Plan;
+use crate::process::cgroup::Home;
+use crate::remote::RemoteTasks;
 use crate::rt_thread::RtThread;
+use crate::safety::{self, Caution, Machine, Throttling};
+use crate::session::{Refusal, ThreadSession};
+use crate::spawn;
+use punctual_core::bucket;
+use punctual_core::clock::Clock;
+use punctual_core::dispatch::{Job, Overruns, TableState};
+use punctual_core::executive::Ended;
+use punctual_core::executive::many::{Many, Observe};
+use punctual_core::stats::{Aggregate, Missed, Page, PageKind, View};
+use punctual_core::time::{Instant, Period, Span};
+use punctual_core::wait::Strategy;
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::scheduler::SchedPolicy;
+use punctual_os::{process, signal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A supervisor that can begin: it has its name, and the tasks their memory.
 #[derive(Debug)]
@@ -58,5 +77,423 @@ impl Ready {
     /// The shortest period.
     pub(crate) fn shortest(&self) -> Option<Period> {
         (0..self.plan.tasks()).map(|rank| self.plan.period(rank)).min()
+    }
+
+    /// Starts all tasks and stays with them for `duration`, or until `stop` is set, a task that may
+    /// stops everything, or none is left. What happens goes to `say`, which must not wait: nobody
+    /// is ended, reaped or let in meanwhile. `stop` is set at the end.
+    ///
+    /// A loop that sleeps sees `stop` at its next release; at once in a process that catches SIGURG
+    /// ([`signal::catch_interrupt`]), which is sent to its thread. The calling thread starts the
+    /// processes, and the kernel ends them when it ends.
+    ///
+    /// # Errors
+    ///
+    /// A thread cannot be started: no process was started then.
+    ///
+    /// # Real-time: setup only
+    pub fn run(
+        self,
+        wait: Strategy,
+        duration: Option<Span>,
+        stop: Stop<'_>,
+        say: &mut dyn FnMut(Event),
+    ) -> Result<Finished, Error> {
+        self.run_over((MachineClock::best(), wait), Extent::Lasting(duration), stop, say)
+    }
+
+    /// As [`Ready::run`], on a clock that is made already, with all releases that are due from
+    /// `from` on and before `end`.
+    pub(crate) fn run_between(
+        self,
+        wait: (MachineClock, Strategy),
+        (from, end): (Instant, Instant),
+        stop: Stop<'_>,
+        say: &mut dyn FnMut(Event),
+    ) -> Result<Finished, Error> {
+        self.run_over(wait, Extent::Between(from, end), stop, say)
+    }
+
+    fn run_over(
+        mut self,
+        (clock, wait): (MachineClock, Strategy),
+        extent: Extent,
+        stop: Stop<'_>,
+        say: &mut dyn FnMut(Event),
+    ) -> Result<Finished, Error> {
+        let listener = self.listener.take();
+        let before = affinity::get(0).ok();
+        let cpus: Vec<u32> =
+            self.blocks.iter().filter_map(|block| block.cpu).chain(self.thread.cpu).collect();
+        let setup = RunSetup {
+            stop,
+            done: AtomicBool::new(false),
+            aside: aside(&cpus),
+            extent,
+            beats: AtomicU64::new(0),
+            watched: Watched::default(),
+        };
+        let ready = &self;
+        let mut all: Vec<TaskProcess> =
+            ready.blocks.iter().map(|block| TaskProcess::new(block, now())).collect();
+        let executed = std::thread::scope(|scope| {
+            let setup = &setup;
+            // Also where `say` panics: then the processes end with their occupants.
+            let _end = End(setup);
+            spawn::scoped(scope, "punctual-watch", move || setup.monitor(ready))?;
+            let tasks = remotes(ready, &setup.beats);
+            let execute = move || setup.execute(ready, tasks, wait, clock);
+            let executive = spawn::scoped(scope, "punctual-loop", execute)?;
+            let _beside_them = affinity::set(0, &setup.aside);
+            let (poller, home) = (Poller::new(), Home::find());
+            let mut looped =
+                SupervisorLoop { ready, all: &mut all, say, poller, stop, home, stopped_by: None };
+            let gone = looped.supervise(listener, || executive.is_finished());
+            while !executive.is_finished() {
+                // Again and again: it may be about to sleep.
+                let _awake = setup.watched.thread().map(signal::interrupt);
+                looped.rest(None);
+            }
+            let mut executed = executive.join().expect("the loop never panics");
+            executed.remotes.stopped_by = executed.remotes.stopped_by.or(looped.stopped_by);
+            looped.wind_down();
+            executed.close(now());
+            let over = ready.over(&executed, gone);
+            Ok::<_, std::io::Error>((over, executed.policy, executed.refused, executed.throttled))
+        });
+        if let Some(before) = before {
+            let _restored = affinity::set(0, &before);
+        }
+        let (over, policy, refused, throttled) = executed.map_err(Kind::Thread)?;
+        let tasks = all.iter().enumerate().map(|(rank, one)| ready.outcome(rank, one)).collect();
+        let releases = figures(ready.page.mapping.words());
+        let forced = setup.watched.ended();
+        Ok(Finished { over, policy, refused, forced, throttled, releases, tasks })
+    }
+
+    /// Why it ended; `gone`: because nobody was left.
+    fn over(&self, executed: &Executed<'_>, gone: bool) -> Over {
+        match (executed.remotes.stopped_by, executed.ended) {
+            (Some(rank), _) => Over::Overran(self.plan.name(rank).to_owned()),
+            (None, _) if gone => Over::AllGone,
+            (None, Ended::Finished) => Over::Finished,
+            (None, _) => Over::Stopped,
+        }
+    }
+
+    fn outcome(&self, rank: usize, one: &TaskProcess) -> TaskOutcome {
+        let block = &self.blocks[rank];
+        TaskOutcome {
+            name: block.spec.task.name.clone(),
+            period_ns: self.plan.period_ns(rank),
+            phase_ns: self.plan.phase_ns(rank),
+            figures: figures(block.page.mapping.words()),
+            policy: one.policy,
+            starts: one.starts,
+            registered: one.registered,
+            restarts: one.lifecycle.restarts.all,
+            overran: block.counts.overran(),
+            terminated: one.terminated,
+            demoted: (block.guarded.demotions(), block.guarded.restored()),
+            threads_demoted: block.others.demoted(),
+            unattended: block.counts.unattended(),
+            after_end: block.counts.after_end(),
+            invalid: block.counts.invalid(),
+            failed: one.failed,
+            exit: one.exit,
+        }
+    }
+}
+
+/// Ends the threads of a supervisor when it is dropped.
+struct End<'s>(&'s RunSetup<'s>);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.stop.set();
+        self.0.done.store(true, Ordering::Release);
+    }
+}
+
+/// All remotes, by rank; outputs begin as the safe values.
+fn remotes<'r>(ready: &'r Ready, beats: &'r AtomicU64) -> RemoteTasks<'r, Page<'r>> {
+    let all = ready.blocks.iter().filter_map(TaskBlock::post).collect();
+    ready.blocks.iter().for_each(TaskBlock::take_over);
+    RemoteTasks { all, beats, stopped_by: None }
+}
+
+/// A page as it is now.
+fn figures(words: &[AtomicU64]) -> Figures {
+    let mut buckets = Box::new([0; bucket::COUNT]);
+    let counts = View::open(words).map(|page| page.read(&mut buckets)).unwrap_or_default();
+    Figures { counts, buckets: buckets.to_vec() }
+}
+
+/// Looks of the guard, one each 2 ms, from one look at a process's other threads to the next.
+const THREADS_EVERY: usize = 50;
+
+/// What the threads of a supervisor share: the executive, the monitor above it, and the calling
+/// thread, which starts and ends both.
+#[derive(Debug)]
+struct RunSetup<'s> {
+    stop: Stop<'s>,
+    /// Set once nothing is to be guarded any more.
+    done: AtomicBool,
+    aside: CpuMask,
+    extent: Extent,
+    beats: AtomicU64,
+    watched: Watched,
+}
+
+/// When releases come.
+#[derive(Clone, Copy, Debug)]
+enum Extent {
+    /// For so long, or until it is stopped, from the first on that can be met.
+    Lasting(Option<Span>),
+    /// From this instant on and before that one, on the clock of the machine.
+    Between(Instant, Instant),
+}
+
+impl Extent {
+    /// From when on releases come, and before when, where it begins at `now`.
+    fn at(self, now: Instant) -> (Instant, Instant) {
+        match self {
+            Self::Lasting(None) => (now, Instant::from_ns(u64::MAX)),
+            Self::Lasting(Some(duration)) => (now, now + duration),
+            Self::Between(from, end) => (from, end),
+        }
+    }
+}
+
+/// What the executive leaves when its loop has ended.
+#[derive(Debug)]
+struct Executed<'s> {
+    ended: Ended,
+    policy: SchedPolicy,
+    refused: Vec<Refusal>,
+    /// What throttling did to it.
+    throttled: Option<Caution>,
+    remotes: RemoteTasks<'s, Page<'s>>,
+    /// When it was over.
+    over: Instant,
+    /// By rank what it never released and should have.
+    unreleased: Vec<Unreleased>,
+}
+
+impl Executed<'_> {
+    /// Takes the last results of the tasks, which run no more at `now`, and what they missed.
+    fn close(&mut self, now: Instant) {
+        let over = self.over;
+        self.remotes.all.iter_mut().for_each(|post| post.close(now, over));
+        for (rank, missed, end) in self.unreleased.drain(..) {
+            // Without a process there it is none that one missed.
+            let post = self.remotes.all.get_mut(rank);
+            if let Some(post) = post.filter(|post| post.counts.is_attended()) {
+                post.kept.end(missed, end);
+            }
+        }
+    }
+}
+
+/// All tasks on the page of the supervisor; what was never released is of a task's own page too.
+struct Releases<'p, 's> {
+    aggregate: Aggregate<'p, 's>,
+    unreleased: Vec<Unreleased>,
+}
+
+impl Observe for Releases<'_, '_> {
+    #[inline]
+    fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
+        self.aggregate.ran(job, start, finish, overruns);
+    }
+
+    fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
+        self.aggregate.never_ran(rank, missed, end);
+        self.unreleased.push((rank, missed, end));
+    }
+}
+
+impl RunSetup<'_> {
+    /// The monitor of the executive and of the tasks' threads: of those that registered, and of
+    /// those beside them.
+    fn monitor(&self, ready: &Ready) {
+        let mut guards: Vec<RunawayRule<'_>> = ready.blocks.iter().map(TaskBlock::guard).collect();
+        let mut rounds =
+            Rounds::new(ready.blocks.iter().map(TaskBlock::watch).collect(), THREADS_EVERY);
+        let (watched, bound) = (&self.watched, bound(ready));
+        let progress = || self.beats.load(Ordering::Relaxed);
+        let loops = [Progress { watched, progress, bound }];
+        let cancels = &AtomicBool::new(false);
+        let monitor = Monitor { loops: &loops, guards: &mut guards, tokens: &[], cancels };
+        let now = || Instant::from_ns(now_ns(ClockId::Monotonic));
+        above(&self.aside, || {
+            monitor.run(now, &self.stop, &self.done, || rounds.call());
+        });
+    }
+
+    /// Sleeps until `at`, or until it is stopped.
+    fn rest_until(&self, at: Instant, clock: &mut impl Clock) {
+        let mut now = clock.now();
+        while now < at && !self.stop.is_set() {
+            clock.sleep_until(at.min(now + LOOK));
+            now = clock.now();
+        }
+    }
+
+    /// Runs the executive to its end; then ends all tasks.
+    fn execute<'p>(
+        &self,
+        ready: &'p Ready,
+        tasks: RemoteTasks<'p, Page<'p>>,
+        wait: Strategy,
+        clock: MachineClock,
+    ) -> Executed<'p> {
+        let Some(page) = Page::new(ready.page.mapping.words(), PageKind::Lateness) else {
+            let (ended, policy, refused) = (Ended::Stopped, SchedPolicy::Other, Vec::new());
+            let (over, unreleased) = (Instant::from_ns(now_ns(ClockId::Monotonic)), Vec::new());
+            return Executed {
+                ended,
+                policy,
+                refused,
+                throttled: None,
+                remotes: tasks,
+                over,
+                unreleased,
+            };
+        };
+        let mut starts = vec![None; ready.plan.tasks()];
+        let unreleased = Vec::with_capacity(ready.plan.tasks());
+        let observe = Releases { aggregate: Aggregate::new(page, &mut starts), unreleased };
+        let mut many = Many { clock, wait, tasks, observe };
+        let table = ready.plan.table(ready.epoch);
+        let mut storage = ready.plan.storage();
+        ready.blocks.iter().for_each(TaskBlock::touch);
+        let session = ThreadSession::enter(ready.thread.cpu, ready.thread.policy());
+        let times_ns = || (now_ns(ClockId::Monotonic), now_ns(ClockId::ThreadCpu));
+        let begin_ns = times_ns();
+        let (from, end) = self.extent.at(many.clock.now());
+        self.rest_until(from - NEAR, &mut many.clock);
+        let state = TableState::begin(&table, storage.lend(), from);
+        self.watched.arm(process::tid());
+        let ended =
+            state.map_or(Ended::Stopped, |mut state| many.run(&table, &mut state, end, &self.stop));
+        let over = many.clock.now();
+        self.watched.disarm();
+        let (policy, refused) = (session.policy(), session.refused().to_vec());
+        let cpu = ready.thread.cpu.unwrap_or_else(affinity::current_cpu);
+        let throttling = Machine::here().throttling.filter(|_| safety::is_real_time(policy));
+        let throttled = throttling.and_then(|of| throttled(cpu, of, begin_ns, times_ns()));
+        drop(session);
+        many.tasks.end();
+        let (remotes, unreleased) = (many.tasks, many.observe.unreleased);
+        Executed { ended, policy, refused, throttled, remotes, over, unreleased }
+    }
+}
+
+/// So long before its first release a loop is watched.
+const NEAR: Span = Span::from_ms(1);
+
+/// From one look at the stop to the next in a rest.
+const LOOK: Span = Span::from_ms(2);
+
+/// Whether a real-time loop met this throttling that began and ended at these times: on
+/// CLOCK_MONOTONIC, and of its own CPU time.
+fn throttled(
+    cpu: u32,
+    throttling: Throttling,
+    (begin_ns, cpu_begin_ns): (u64, u64),
+    (end_ns, cpu_end_ns): (u64, u64),
+) -> Option<Caution> {
+    let used_ns = cpu_end_ns.saturating_sub(cpu_begin_ns);
+    let share = used_ns as f64 / end_ns.saturating_sub(begin_ns).max(1) as f64;
+    throttling.is_met_by(share).then_some(Caution { cpu, share, throttling })
+}
+
+/// How long the executive may post nothing.
+fn bound(ready: &Ready) -> Span {
+    let shortest_ns = (0..ready.plan.tasks()).map(|rank| ready.plan.period_ns(rank)).min();
+    let ns = shortest_ns.unwrap_or(0).saturating_mul(2).saturating_add(1_000_000_000);
+    Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::executive::many::{Cycle, Dispatch, Flow};
+    use punctual_core::stats::View;
+    use punctual_core::wait::Sleep;
+    use punctual_testkit::sim::SimClock;
+
+    use crate::periodic::{Offset, Period, Task};
+    use crate::process::{Spec, Supervisor};
+
+    /// Stops everything after so many releases.
+    struct StopsAfter<'s>(RemoteTasks<'s, Page<'s>>, usize);
+
+    impl Dispatch for StopsAfter<'_> {
+        fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
+            self.1 -= 1;
+            match self.0.run(rank, cycle) {
+                Flow::Continue if self.1 > 0 => Flow::Continue,
+                _ => Flow::Stop,
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_due_and_never_released_is_missed_by_the_task_until_the_end() {
+        let ms = |ms: u64| Instant::from_ns(ms * 1_000_000);
+        let period = Period::hz(1_000).expect("in range");
+        let task = |name| Task::every(name, period).phase(Offset::At(0));
+        let supervisor = ["first", "second", "nobody"]
+            .into_iter()
+            .fold(Supervisor::new(), |all, name| all.task(Spec::new(task(name), Vec::new())));
+        let ready = supervisor.build().expect("fine");
+        ready.blocks[..2].iter().for_each(|block| block.door.open(1));
+        let beats = AtomicU64::new(0);
+        let all = ready.blocks.iter().filter_map(TaskBlock::post).collect();
+        let remotes = RemoteTasks { all, beats: &beats, stopped_by: None };
+        let page = Page::new(ready.page.mapping.words(), PageKind::Lateness).expect("a page");
+        let mut starts = vec![None; ready.plan.tasks()];
+        let observe =
+            Releases { aggregate: Aggregate::new(page, &mut starts), unreleased: Vec::new() };
+        // All three are released once, then the first one again.
+        let tasks = StopsAfter(remotes, 4);
+        let clock = SimClock::new(ms(10), std::iter::empty());
+        let mut many = Many { clock, wait: Sleep, tasks, observe };
+        let table = ready.plan.table(ready.epoch);
+        let mut storage = ready.plan.storage();
+        let mut state = TableState::begin(&table, storage.lend(), ms(10)).expect("room");
+        let ended = many.run(&table, &mut state, ms(20), &AtomicBool::new(false));
+        assert_eq!((ended, many.clock.now), (Ended::Stopped, ms(11)));
+        let mut executed = Executed {
+            ended,
+            policy: SchedPolicy::Other,
+            refused: Vec::new(),
+            throttled: None,
+            remotes: many.tasks.0,
+            over: ms(11),
+            unreleased: many.observe.unreleased,
+        };
+        executed.close(ms(2_000));
+        let missed = |rank: usize| {
+            let view = View::open(ready.blocks[rank].page.mapping.words()).expect("a page");
+            let counts = view.counts();
+            (counts.missed, counts.max.map(Span::as_ns))
+        };
+        assert_eq!(missed(0), (2, Some(1_000_000)), "posted twice, taken by nobody");
+        assert_eq!(missed(1), (2, Some(1_000_000)), "posted once");
+        assert_eq!(missed(2).0, 0, "nobody was there to miss any");
+    }
+
+    #[test]
+    fn a_loop_that_took_all_that_it_may_met_throttling() {
+        let throttling = Throttling::of(950_000, 1_000_000).expect("a limit");
+        let after = |used_ns: u64| throttled(1, throttling, (1_000, 500), (2_000, 500 + used_ns));
+        assert_eq!(after(900), None);
+        let met = after(950).expect("all of it");
+        assert_eq!((met.cpu, met.throttling), (1, throttling));
+        assert!((met.share - 0.95).abs() < 1e-9);
+        assert_eq!(throttled(1, throttling, (1_000, 500), (1_000, 500)), None, "no time at all");
     }
 }

@@ -2,16 +2,14 @@
 //!
 //! Plain data; whoever ran it says it to a person.
 
-mod event;
-
 use punctual_core::stats::Counts;
+use punctual_core::time::Span;
+use punctual_os::Errno;
 use punctual_os::scheduler::SchedPolicy;
 
-use super::super::lifecycle::ProcessEnd;
+use crate::process::lifecycle::{Cause, ProcessEnd};
 use crate::safety::Caution;
-use crate::session::Refusal;
-
-pub use event::{Event, What};
+use crate::session::{Attempt, Refusal};
 
 /// Why a supervisor ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,4 +89,45 @@ pub struct TaskOutcome {
     pub failed: bool,
     /// How its last process ended.
     pub exit: Option<ProcessEnd>,
+}
+
+/// Something that happened to a task while its supervisor ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// To this task.
+    pub task: String,
+    /// What.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Its process was started, with this number.
+    Started(u32),
+    /// A process of this number joined.
+    Joined(i32),
+    /// A process asked to join and was refused.
+    TurnedAway(&'static str),
+    /// It registered and is released from now on.
+    Registered,
+    /// The kernel refused something for its thread.
+    Refused(Attempt, Errno),
+    /// So many of its threads beside the registered one used the CPU under a real-time policy of
+    /// their own without waiting, and lost that.
+    ThreadsDemoted(u64),
+    /// It took none of the releases of a second, ten at least.
+    Silent,
+    /// It unregistered.
+    Unregistered,
+    /// It lost its block, and goes on without.
+    Dismissed(Cause),
+    /// Its process is ended.
+    Killed(Cause),
+    /// Its process has ended.
+    Ended(ProcessEnd),
+    /// It is started again after this pause.
+    StartsAgain(Span),
+    /// It is not started again.
+    GivenUp,
 }

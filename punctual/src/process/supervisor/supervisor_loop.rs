@@ -1,30 +1,27 @@
 //! The supervising thread: drives the lifecycle of each block and answers requests.
 //!
 //! The kernel ends every process that this thread started when this thread ends. Looks when it is
-//! called, and every few milliseconds; does what [`super::super::lifecycle`] says, and decides
+//! called, and every few milliseconds; does what [`Lifecycle`] says, and decides
 //! nothing itself.
 
-mod poller;
-mod task_process;
-mod wind_down;
-
-use punctual_core::block::{TaskState, clear, look};
-use punctual_core::time::Instant;
-use punctual_os::Errno;
-use punctual_os::affinity::{self, CpuMask};
-use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::scheduler::{self, SchedPolicy};
-
 use super::super::cgroup::Home;
-use super::super::lifecycle::{Act, Cause, LifecycleState, Seen};
+use super::super::lifecycle::{Act, Cause, Lifecycle, LifecycleState, ProcessEnd, Seen};
 use super::super::listener::{Guest, Listener};
 use super::super::request::Request;
-use super::stop::Stop;
-use super::{Event, Ready, What};
+use super::child::Child;
+use super::{Event, Ready, Stop, TaskBlock, What};
 use crate::session::Attempt;
-pub(super) use poller::Poller;
-pub(super) use task_process::TaskProcess;
-use task_process::own_thread;
+use punctual_core::block::{TaskState, clear, look};
+use punctual_core::time::{Instant, Span};
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::descriptor::Descriptor;
+use punctual_os::poll::{self, Interest};
+use punctual_os::process::EndSignal;
+use punctual_os::scheduler::{self, SchedPolicy};
+use punctual_os::{Errno, pidfd};
+use std::ffi::c_int;
+use std::os::unix::net::UnixStream;
 
 /// Now.
 pub(super) fn now() -> Instant {
@@ -252,5 +249,299 @@ impl SupervisorLoop<'_, '_> {
         guest.answer(None, &[block.memory.descriptor()]);
         one.connection = Some(guest.keep());
         self.say(rank, What::Joined(pid));
+    }
+
+    /// The loop has ended and every task knows it: a child that does not exit is ended.
+    pub(super) fn wind_down(&mut self) {
+        let mut down = WindDown::new(now(), self.stop);
+        while (0..self.all.len()).fold(false, |left, rank| left | self.leave(rank, down.killed)) {
+            match down.step(now()) {
+                Step::Wait => {}
+                Step::Kill => self.kill_all(),
+                Step::GiveUp => break,
+            }
+            self.rest(None);
+        }
+        for (one, block) in self.all.iter().zip(&self.ready.blocks) {
+            // A process that joined lives on, without a guard: it does not keep its priority.
+            let thread = one.close(block);
+            let _gone = thread.map(|thread| scheduler::set(thread, SchedPolicy::Other));
+        }
+        self.ready.blocks.iter().for_each(TaskBlock::take_over);
+    }
+
+    /// Ends the children. Those that joined are not ours to end.
+    fn kill_all(&mut self) {
+        for rank in 0..self.all.len() {
+            if self.all[rank].child.is_some() {
+                let act = self.all[rank].lifecycle.kill(Cause::Over, now());
+                self.act(rank, act);
+            }
+        }
+    }
+
+    /// Whether a child of this block is still there.
+    fn leave(&mut self, rank: usize, killed: bool) -> bool {
+        let one = &mut self.all[rank];
+        if one.child.is_none() && one.ended.is_none() {
+            return false;
+        }
+        let Some(exit) = one.has_ended() else { return true };
+        // That it ends now is as it should be, unless it had to be ended.
+        one.failed |= killed || exit != ProcessEnd::Status(0);
+        self.act(rank, Act::Reap(exit));
+        self.all[rank].ended = None;
+        false
+    }
+}
+
+/// The process of a block, as the supervising thread knows it: started or joined, until it is gone.
+/// Decides nothing: that is [`Lifecycle`].
+#[derive(Debug)]
+pub(super) struct TaskProcess {
+    pub(super) lifecycle: Lifecycle,
+    /// Of the last one; each has its own.
+    pub(super) number: u64,
+    /// Where it was started here.
+    pub(super) child: Option<Child>,
+    /// Where it joined.
+    pub(super) pidfd: Option<Descriptor>,
+    pub(super) pid: i32,
+    pub(super) connection: Option<UnixStream>,
+    /// Known without looking: it could not be started.
+    pub(super) ended: Option<ProcessEnd>,
+    pub(super) policy: Option<SchedPolicy>,
+    pub(super) starts: u64,
+    pub(super) registered: u64,
+    pub(super) terminated: u64,
+    /// Threads beside the registered one that were demoted, as far as that was said.
+    pub(super) others_demoted: u64,
+    pub(super) failed: bool,
+    pub(super) exit: Option<ProcessEnd>,
+}
+
+impl TaskProcess {
+    pub(super) fn new(block: &TaskBlock, now: Instant) -> Self {
+        let spec = &block.spec;
+        let policy = (spec.task.policy, block.silent_after);
+        let program = !spec.command.is_empty();
+        Self {
+            lifecycle: Lifecycle::new(program, policy, spec.register_within, spec.restart, now),
+            number: 0,
+            child: None,
+            pidfd: None,
+            pid: 0,
+            connection: None,
+            ended: None,
+            policy: None,
+            starts: 0,
+            registered: 0,
+            terminated: 0,
+            others_demoted: 0,
+            failed: false,
+            exit: None,
+        }
+    }
+
+    /// How the process ended, if it did.
+    pub(super) fn has_ended(&mut self) -> Option<ProcessEnd> {
+        if self.ended.is_some() {
+            return self.ended;
+        }
+        if let Some(child) = &mut self.child {
+            return child.has_ended(now());
+        }
+        let pidfd = self.pidfd.as_ref()?;
+        (pidfd::has_ended(pidfd) != Ok(false)).then_some(ProcessEnd::Unknown)
+    }
+
+    /// What tells that the process has ended, while that is not known.
+    pub(super) fn descriptor(&self) -> Option<c_int> {
+        match &self.child {
+            Some(child) => child.descriptor(),
+            None => self.pidfd.as_ref().map(Descriptor::number),
+        }
+    }
+
+    /// Starts the program of a block that is clear.
+    pub(super) fn start(&mut self, block: &TaskBlock, home: Option<&Home>) -> What {
+        self.number += 1;
+        self.starts += 1;
+        self.ended = None;
+        match Child::start(block, home) {
+            Ok(child) => {
+                self.pid = child.pid();
+                block.others.watch(self.pid);
+                self.child = Some(child);
+                What::Started(self.pid.unsigned_abs())
+            }
+            Err(why) => {
+                let exit = ProcessEnd::NotStarted(why.0);
+                self.ended = Some(exit);
+                What::Ended(exit)
+            }
+        }
+    }
+
+    /// Ends the process.
+    pub(super) fn kill(&self) {
+        match (&self.child, &self.pidfd) {
+            (Some(child), _) => child.kill(),
+            // Only itself: what else is in its process group is not ours.
+            (None, Some(pidfd)) => drop(pidfd::end(pidfd, EndSignal::Kill)),
+            (None, None) => {}
+        }
+    }
+
+    /// Its process is gone.
+    pub(super) fn reap(&mut self, block: &TaskBlock, exit: ProcessEnd) {
+        block.others.watch(0);
+        (self.child, self.pidfd, self.connection) = (None, None, None);
+        self.exit = Some(exit);
+    }
+
+    /// Closes the gate and disarms the guard; the thread that was registered.
+    pub(super) fn close(&self, block: &TaskBlock) -> Option<i32> {
+        block.door.close(self.number);
+        block.guarded.arm(0);
+        let thread = look(block.memory.mapping.words()).map_or(0, |seen| seen.thread);
+        own_thread(self.pid, thread)
+    }
+}
+
+/// A thread by the number that a task gave, where it really is one of its process.
+pub(super) fn own_thread(pid: i32, thread: u64) -> Option<i32> {
+    let thread = i32::try_from(thread).ok().filter(|&thread| thread > 0)?;
+    std::fs::exists(format!("/proc/{pid}/task/{thread}")).ok()?.then_some(thread)
+}
+
+/// How long tasks may take to leave when the supervisor ends, and then to be ended.
+const LEAVE: Span = Span::from_ms(2_000);
+
+/// What a wind-down has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Tasks leave.
+    Wait,
+    /// Those that are still there are ended.
+    Kill,
+    /// What cannot be ended is left behind.
+    GiveUp,
+}
+
+/// How far the end of a supervisor has got: its loop has ended, tasks leave or are ended. Decided by
+/// the time alone; whoever is in a hurry shortens the time that tasks have, and skips nothing.
+#[derive(Clone, Copy, Debug)]
+struct WindDown<'s> {
+    stop: Stop<'s>,
+    /// Until when tasks may leave; once that is over, until when they may end.
+    until: Instant,
+    killed: bool,
+}
+
+impl<'s> WindDown<'s> {
+    fn new(now: Instant, stop: Stop<'s>) -> Self {
+        Self { stop, until: now + LEAVE, killed: false }
+    }
+
+    /// What is to be done at `now`.
+    fn step(&mut self, now: Instant) -> Step {
+        match self.killed {
+            false if now >= self.until || self.stop.is_hurried() => {
+                (self.until, self.killed) = (now + LEAVE, true);
+                Step::Kill
+            }
+            true if now >= self.until => Step::GiveUp,
+            _ => Step::Wait,
+        }
+    }
+}
+
+/// How often the supervisor looks where nothing calls it.
+const TICK: Span = Span::from_ms(5);
+
+/// How often it lets itself be called from one such look to the next: whoever comes again and again
+/// takes no more of the CPU than that.
+const CALLS_MAX: u32 = 32;
+
+/// The rests of one supervising thread between two looks: the end of a process, a connection or a
+/// request ends a rest at once. A change in shared memory alone (a registration, an overrun) is seen
+/// at the next look. Never reads what it waits for.
+#[derive(Debug)]
+pub(super) struct Poller {
+    interests: Vec<Interest>,
+    /// The next look, called or not.
+    next: Instant,
+    calls: u32,
+}
+
+impl Poller {
+    pub(super) fn new() -> Self {
+        Self { interests: Vec::new(), next: now() + TICK, calls: 0 }
+    }
+
+    /// Rests until one of these descriptors is there, or the next look is due.
+    pub(super) fn rest(&mut self, descriptors: impl Iterator<Item = c_int>) {
+        self.interests.clear();
+        if self.calls < CALLS_MAX {
+            self.interests.extend(descriptors.map(Interest::new));
+        }
+        // A signal that cuts this short costs an extra look.
+        let called = poll::wait_until(&mut self.interests, self.next.as_ns());
+        self.calls += u32::from(called.is_ok_and(|there| there > 0));
+        let at = now();
+        if at >= self.next {
+            (self.next, self.calls) = (at + TICK, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_ns(ms * 1_000_000)
+    }
+
+    #[test]
+    fn tasks_have_two_seconds_to_leave_and_two_to_end() {
+        let set = AtomicBool::new(true);
+        let mut down = WindDown::new(at(1_000), Stop::new(&set));
+        assert_eq!(down.step(at(2_999)), Step::Wait);
+        assert_eq!(down.step(at(3_000)), Step::Kill);
+        assert_eq!(down.step(at(4_999)), Step::Wait);
+        assert_eq!(down.step(at(5_000)), Step::GiveUp);
+    }
+
+    #[test]
+    fn who_is_in_a_hurry_takes_the_time_to_leave_and_nothing_else() {
+        let (set, hurry) = (AtomicBool::new(true), AtomicBool::new(false));
+        let mut down = WindDown::new(at(0), Stop::new(&set).hurry(&hurry));
+        assert_eq!(down.step(at(1)), Step::Wait);
+        hurry.store(true, Ordering::Relaxed);
+        assert_eq!(down.step(at(700)), Step::Kill);
+        assert_eq!(down.step(at(2_699)), Step::Wait, "what was killed is waited for");
+        assert_eq!(down.step(at(2_700)), Step::GiveUp);
+    }
+
+    #[test]
+    fn a_call_ends_a_rest_and_who_calls_without_end_is_not_always_heard() {
+        let (mut one, two) = UnixStream::pair().expect("sockets");
+        one.write_all(b"x").expect("open");
+        let mut poller = Poller::new();
+        // As if the next look were never due.
+        poller.next = Instant::from_ns(u64::MAX);
+        for _ in 0..CALLS_MAX {
+            poller.rest(std::iter::once(two.as_raw_fd()));
+        }
+        assert_eq!(poller.calls, CALLS_MAX);
+        poller.next = now();
+        poller.rest(std::iter::once(two.as_raw_fd()));
+        assert!(poller.interests.is_empty() && poller.calls == 0, "and then it is heard again");
     }
 }

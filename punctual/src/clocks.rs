@@ -4,20 +4,16 @@
 
 mod anchored;
 mod cost;
-mod pause;
 mod slew;
-mod trust;
 
+pub use anchored::{Anchored, CounterRate, PauseFault, PauseTrial, UsedPause};
+pub use cost::{StampCost, wake_cost};
 use punctual_core::clock::Clock;
 use punctual_core::time::Instant;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::timed_pause::TimedPause;
-
-pub use anchored::{Anchored, CounterRate};
-pub use cost::{StampCost, wake_cost};
-pub use pause::{PauseFault, PauseTrial, UsedPause};
 pub use slew::{Reading, Slew};
-pub use trust::{Untrusted, counter_trust};
+use std::{fmt, fs};
 
 /// CLOCK_MONOTONIC by clock_gettime: what is used where the counter is not trusted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,12 +49,6 @@ impl Clock for Vdso {
     fn relax(&mut self) {
         punctual_os::cycles::relax();
     }
-}
-
-/// An interrupted sleep is no error here: whoever waits looks at the clock again.
-#[inline]
-fn sleep_until(at: Instant) {
-    let _interrupted = sleep_until_ns(at.as_ns());
 }
 
 /// The clock to stamp with on this machine.
@@ -199,5 +189,78 @@ impl Clock for MachineClock {
             Self::Counter(clock) => clock.pause_until(at),
             Self::Vdso(..) => false,
         }
+    }
+}
+
+/// An interrupted sleep is no error here: whoever waits looks at the clock again.
+#[inline]
+fn sleep_until(at: Instant) {
+    let _interrupted = sleep_until_ns(at.as_ns());
+}
+
+/// Why the processor's counter is not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Untrusted {
+    /// The kernel keeps time by something else, named here: it may have seen the counter fail.
+    Clocksource(String),
+    /// The processor does not state that the counter's rate is constant in all states.
+    NotInvariant,
+    /// What the kernel uses could not be read.
+    Unknown(String),
+}
+
+impl fmt::Display for Untrusted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Clocksource(name) => write!(f, "the kernel keeps time by {name}"),
+            Self::NotInvariant => f.write_str("the processor states no invariant counter"),
+            Self::Unknown(why) => write!(f, "the kernel's clocksource could not be read: {why}"),
+        }
+    }
+}
+
+const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+/// Whether the kernel of this machine trusts the counter now.
+///
+/// # Errors
+/// Why it does not, or that this is unknown.
+///
+/// # Real-time: setup only
+pub fn counter_trust() -> Result<(), Untrusted> {
+    let source =
+        fs::read_to_string(CLOCKSOURCE).map_err(|why| Untrusted::Unknown(why.to_string()))?;
+    let cpuinfo =
+        fs::read_to_string("/proc/cpuinfo").map_err(|why| Untrusted::Unknown(why.to_string()))?;
+    judge(source.trim(), &cpuinfo)
+}
+
+/// On x86-64 the current clocksource must be `tsc` (one that the kernel demoted is not) and the
+/// flags must say constant_tsc and nonstop_tsc; on AArch64 the architected timer is both.
+fn judge(source: &str, cpuinfo: &str) -> Result<(), Untrusted> {
+    let wanted = if cfg!(target_arch = "x86_64") { "tsc" } else { "arch_sys_counter" };
+    if source != wanted {
+        return Err(Untrusted::Clocksource(source.to_owned()));
+    }
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    let states = |flag| flags.split_ascii_whitespace().any(|word| word == flag);
+    if cfg!(target_arch = "x86_64") && !(states("constant_tsc") && states("nonstop_tsc")) {
+        return Err(Untrusted::NotInvariant);
+    }
+    Ok(())
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_counter_that_the_kernel_uses_and_that_never_changes_is_trusted() {
+        let invariant = "processor\t: 0\nflags\t\t: fpu constant_tsc nonstop_tsc sse2\n";
+        assert_eq!(judge("tsc", invariant), Ok(()));
+        assert_eq!(judge("hpet", invariant), Err(Untrusted::Clocksource("hpet".into())));
+        assert_eq!(judge("tsc", "flags : constant_tsc\n"), Err(Untrusted::NotInvariant));
+        assert_eq!(judge("tsc", ""), Err(Untrusted::NotInvariant));
+        assert_eq!(judge("kvm-clock", ""), Err(Untrusted::Clocksource("kvm-clock".into())));
     }
 }

@@ -19,37 +19,45 @@
 //! # Ok::<(), punctual::Error>(())
 //! ```
 
-mod error;
-mod follower;
-mod ptp;
 mod reference;
-#[cfg(test)]
-mod tests;
 
-use std::sync::Arc;
-
-use punctual_core::follow::Servo;
+use crate::clocks::MachineClock;
+use crate::error::{Error, Kind};
+use crate::error_kind::ErrorKind;
+use crate::spawn::{self, OwnThread};
+use punctual_core::clock::Clock;
 pub use punctual_core::follow::{ClockReading, Last, ServoStatus, Settings};
+use punctual_core::follow::{Following, Servo, Shared};
 use punctual_core::time::{Instant, Span};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::fork::Origin;
-
-use crate::error::Error;
-use crate::spawn;
-use follower::Common;
-
-pub(crate) use error::FollowError;
-pub use follower::{FollowedClock, Follower};
 #[doc(hidden)]
-pub use ptp::PtpClock;
+pub use reference::PtpClock;
 pub use reference::Reference;
+use std::panic::resume_unwind;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::{fmt, io};
 
 /// How often the first reading is tried.
 const TRIES: usize = 5;
+
 /// How many readings determine the rate before the map is used, and the time between them.
 const FIRST: usize = 16;
+
 const FIRST_EVERY: Span = Span::from_ms(5);
+
+/// The most that a grid's time may be made to differ from CLOCK_MONOTONIC's, parts in 10⁹.
+const LIMIT_MAX_PPB: i64 = 100_000_000;
+
+/// The shortest time between two readings.
+const EVERY_MIN: Span = Span::from_ms(1);
+
+/// The longest sleep of the thread: how soon it ends once the last share is dropped.
+const NAP: Span = Span::from_ms(50);
 
 /// How a reference is followed.
 #[derive(Debug)]
@@ -144,18 +152,249 @@ impl Follow {
 
     fn check(&self) -> Result<(), FollowError> {
         let Self { settings, every, lead, .. } = *self;
-        if every < error::EVERY_MIN {
+        if every < EVERY_MIN {
             return Err(FollowError::Every(every));
         }
         if lead < Span::ZERO || lead >= every {
             return Err(FollowError::Lead(lead, every));
         }
-        let in_range = (0..=error::LIMIT_MAX_PPB).contains(&settings.limit_ppb)
+        let in_range = (0..=LIMIT_MAX_PPB).contains(&settings.limit_ppb)
             && settings.step >= Span::ZERO
             && settings.period_ns != Some(0);
         if in_range { Ok(()) } else { Err(FollowError::Settings(settings)) }
     }
 }
+
+/// A reference that is followed, until this, all its clones and all its clocks are dropped: each
+/// clock keeps it alive, for loops that outlive the scope in which it was started. Reading never
+/// waits.
+#[derive(Clone, Debug)]
+pub struct Follower(Arc<Thread>);
+
+/// A clock on the timescale of the reference; made by [`Follower::clock`].
+pub type FollowedClock<C = MachineClock> = Following<Follower, C>;
+
+/// The thread that reads, ended when the last share is dropped.
+#[derive(Debug)]
+struct Thread {
+    common: Arc<Common>,
+    thread: OwnThread<()>,
+}
+
+impl AsRef<Shared> for Follower {
+    #[inline]
+    fn as_ref(&self) -> &Shared {
+        &self.0.common.shared
+    }
+}
+
+impl Follower {
+    fn new(common: Arc<Common>, thread: JoinHandle<()>) -> Self {
+        Self(Arc::new(Thread { common, thread: OwnThread::new(thread) }))
+    }
+
+    /// A clock on the reference's timescale, for [`LoopBuilder::start_on`] or
+    /// [`ExecutiveBuilder::clock`]: all releases then lie on that timescale. It takes 50 ms to
+    /// calibrate.
+    ///
+    /// # Panics
+    /// In a child of fork(2), without the panic hook: the thread that follows is its parent's.
+    ///
+    /// [`LoopBuilder::start_on`]: crate::LoopBuilder::start_on
+    /// [`ExecutiveBuilder::clock`]: crate::ExecutiveBuilder::clock
+    ///
+    /// # Real-time: setup only
+    pub fn clock(&self) -> FollowedClock {
+        self.over(MachineClock::best())
+    }
+
+    /// As [`Follower::clock`], over a clock of the caller's.
+    ///
+    /// # Panics
+    /// As [`Follower::clock`] does.
+    ///
+    /// # Real-time: setup only
+    #[doc(hidden)]
+    pub fn over<C: Clock + Clone>(&self, clock: C) -> FollowedClock<C> {
+        if !self.0.thread.is_here() {
+            // Without the panic hook: another thread of the parent's may hold its locks.
+            resume_unwind(Box::new(Error::from(Kind::Forked).to_string()));
+        }
+        loop {
+            if let Some(following) = Following::new(clock.clone(), self.clone()) {
+                return following;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// How well it follows; all 0 in a child of fork(2), where nothing does.
+    ///
+    /// # Real-time: reader side
+    pub fn status(&self) -> ServoStatus {
+        // The fork may have come within a publication, which nobody would end.
+        while self.0.thread.is_here() {
+            if let Some(view) = self.0.common.shared.view() {
+                return view.status;
+            }
+            std::hint::spin_loop();
+        }
+        ServoStatus::default()
+    }
+
+    /// The settings with which it follows.
+    ///
+    /// # Real-time: setup only
+    #[doc(hidden)]
+    pub fn settings(&self) -> Settings {
+        self.0.common.settings
+    }
+
+    /// How often the reference could not be read.
+    ///
+    /// # Real-time: reader side
+    pub fn unread(&self) -> u64 {
+        self.0.common.unread.load(Ordering::Relaxed)
+    }
+
+    /// How often a correction was published too late, because the thread had no CPU for as long as
+    /// its lead while it published. Only then was a period longer or shorter than the limit allows.
+    ///
+    /// # Real-time: reader side
+    pub fn late(&self) -> u64 {
+        self.0.common.late.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.common.over.store(true, Ordering::Relaxed);
+        // A panic of a callback ended the reading: the map stays as it was.
+        let _panicked = self.thread.join();
+    }
+}
+
+/// What the thread and its owners share.
+#[derive(Debug)]
+struct Common {
+    shared: Shared,
+    settings: Settings,
+    unread: AtomicU64,
+    late: AtomicU64,
+    over: AtomicBool,
+}
+
+impl Common {
+    fn new(settings: Settings) -> Self {
+        Self {
+            shared: Shared::default(),
+            settings,
+            unread: AtomicU64::new(0),
+            late: AtomicU64::new(0),
+            over: AtomicBool::new(false),
+        }
+    }
+
+    /// Counts a reading that failed.
+    fn unread(&self) {
+        self.unread.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Follows a reading, and publishes the correction before it takes effect: a thread that lost
+    /// its CPU in between tries again, or drops the reading.
+    fn follow(&self, servo: &mut Servo, reading: ClockReading, lead: Span) {
+        for _ in 0..TRIES {
+            let bend = monotonic() + lead;
+            let mut next = servo.clone();
+            next.follow(reading, bend);
+            let bent = next.map() != servo.map();
+            if bent && lead > Span::ZERO && bend - monotonic() < Span::from_ns(lead.as_ns() / 2) {
+                continue;
+            }
+            *servo = next;
+            self.shared.publish(servo);
+            if bent && lead > Span::ZERO && monotonic() >= bend {
+                self.late.fetch_add(1, Ordering::Relaxed);
+            }
+            return;
+        }
+        self.unread();
+    }
+
+    /// Sleeps until `until`; false when the follower ends before that.
+    fn nap(&self, until: Instant) -> bool {
+        loop {
+            if self.over.load(Ordering::Relaxed) {
+                return false;
+            }
+            let now = monotonic();
+            if now >= until {
+                return true;
+            }
+            // A signal ends the sleep early: the loop checks again.
+            let _interrupted = sleep_until_ns(until.min(now + NAP).as_ns());
+        }
+    }
+}
+
+/// Why a reference cannot be followed.
+#[derive(Debug)]
+pub(crate) enum FollowError {
+    /// This device cannot be opened, or is no PTP clock.
+    Device(PathBuf, io::Error),
+    /// This reference could not be read.
+    Unreadable(String),
+    /// The time between two readings is below a millisecond.
+    Every(Span),
+    /// The lead is negative, or not shorter than the time between two readings, which follows.
+    Lead(Span, Span),
+    /// Settings out of range.
+    Settings(Settings),
+    /// The thread cannot be started.
+    Thread(io::Error),
+}
+
+impl FollowError {
+    /// What kind of thing it is.
+    pub(crate) fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Device(..) => ErrorKind::Device,
+            Self::Unreadable(_) => ErrorKind::Unreadable,
+            Self::Thread(_) => ErrorKind::Thread,
+            _ => ErrorKind::Setting,
+        }
+    }
+}
+
+impl fmt::Display for FollowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Device(path, why) => write!(f, "{}: {why}", path.display()),
+            Self::Unreadable(reference) => write!(f, "{reference} cannot be read"),
+            Self::Every(every) => {
+                write!(f, "time between two readings must be at least {EVERY_MIN} (got {every})")
+            }
+            Self::Lead(lead, every) => {
+                write!(
+                    f,
+                    "lead must be from 0 to below the time between two readings of {every} (got \
+                     {lead})"
+                )
+            }
+            Self::Settings(Settings { period_ns: Some(0), .. }) => {
+                f.write_str("period must be greater than 0")
+            }
+            Self::Settings(Settings { limit_ppb, step, .. }) => write!(
+                f,
+                "limit must be from 0 to {LIMIT_MAX_PPB} parts in 10^9 (got {limit_ppb}), and step \
+                 must not be negative (got {step})"
+            ),
+            Self::Thread(why) => why.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for FollowError {}
 
 fn monotonic() -> Instant {
     Instant::from_ns(now_ns(ClockId::Monotonic))
@@ -166,5 +405,160 @@ fn pause(span: Span) {
     let until = monotonic() + span;
     while monotonic() < until {
         let _interrupted = sleep_until_ns(until.as_ns());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clocks::Vdso;
+
+    /// A clock 30 000 parts in 10⁹ fast that steps once, by a second.
+    fn made_up(stepped: Arc<AtomicBool>) -> Reference {
+        Reference::Callback(Box::new(move || {
+            let ns = now_ns(ClockId::Monotonic);
+            let step = if stepped.load(Ordering::Relaxed) { 1_000_000_000 } else { 0 };
+            let reference = Instant::from_ns(ns + ns / 1_000_000 * 30 + (1 << 55) + step);
+            Some(ClockReading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
+        }))
+    }
+
+    /// Waits until the follower has reached this status.
+    fn until(follower: &Follower, reached: impl Fn(ServoStatus) -> bool) -> ServoStatus {
+        let end = monotonic() + Span::from_ms(60_000);
+        while !reached(follower.status()) && monotonic() < end {
+            let _interrupted = sleep_until_ns((monotonic() + Span::from_ms(1)).as_ns());
+        }
+        follower.status()
+    }
+
+    #[test]
+    fn a_thread_follows_what_it_is_given_and_counts_its_step() {
+        let stepped = Arc::new(AtomicBool::new(false));
+        let follow = Follow::new(made_up(Arc::clone(&stepped)));
+        let follower = follow.every(Span::from_ms(2), Span::from_ms(1)).start().expect("a thread");
+        let status = until(&follower, |status| status.readings > 40);
+        assert!((status.drift_ppb - 30_000.0).abs() < 3_000.0, "{status:?}");
+        assert_eq!(status.steps, 0);
+        let mut clock = follower.over(Vdso);
+        let before = (clock.wake(), monotonic());
+        stepped.store(true, Ordering::Relaxed);
+        let status = until(&follower, |status| status.steps > 0);
+        assert_eq!(status.steps, 1);
+        let after = (clock.wake(), monotonic());
+        let apart = (after.0 - before.0).as_ns() - (after.1 - before.1).as_ns();
+        // A part in ten thousand of what has passed, and the time between the two looks.
+        assert!(apart.abs() < 500_000_000, "the grid has not stepped: {apart}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_and_what_cannot_any_more_is_counted() {
+        let never = Follow::new(Reference::Callback(Box::new(|| None)));
+        let refusal = never.start().expect_err("unreadable").to_string();
+        assert_eq!(refusal, "Callback cannot be read");
+        let mut first = true;
+        let once = Reference::Callback(Box::new(move || {
+            let ns = now_ns(ClockId::Monotonic);
+            let at = Instant::from_ns(ns);
+            let reading = ClockReading { monotonic: at, reference: at, width: Span::ZERO };
+            std::mem::take(&mut first).then_some(reading)
+        }));
+        let follower = Follow::new(once).every(Span::from_ms(1), Span::ZERO).start();
+        let follower = follower.expect("read once");
+        let end = monotonic() + Span::from_ms(60_000);
+        while follower.unread() == 0 && monotonic() < end {
+            let _interrupted = sleep_until_ns((monotonic() + Span::from_ms(1)).as_ns());
+        }
+        assert!(follower.unread() > 0);
+        assert_eq!(follower.status().readings, 0);
+    }
+
+    #[test]
+    fn what_was_set_and_cannot_be_is_refused_before_anything_is_read() {
+        let unread = || Follow::new(Reference::Callback(Box::new(|| panic!("read"))));
+        let refused = |follow: Follow| follow.start().expect_err("refused").to_string();
+        let every = |every_ns, lead_ns| {
+            refused(unread().every(Span::from_ns(every_ns), Span::from_ns(lead_ns)))
+        };
+        assert_eq!(
+            every(500_000, 0),
+            "time between two readings must be at least 1.00 ms (got 500 µs)"
+        );
+        let lead = "lead must be from 0 to below the time between two readings of 2.00 ms";
+        assert_eq!(every(2_000_000, -1), format!("{lead} (got -1 ns)"));
+        assert_eq!(every(2_000_000, 2_000_000), format!("{lead} (got 2.00 ms)"));
+        let usual = Settings::default();
+        for (settings, said) in [
+            (Settings { limit_ppb: -1, ..usual }, "parts in 10^9 (got -1)"),
+            (Settings { limit_ppb: 100_000_001, ..usual }, "parts in 10^9 (got 100000001)"),
+            (
+                Settings { step: Span::from_ns(-1), ..usual },
+                "step must not be negative (got -1 ns)",
+            ),
+            (Settings { period_ns: Some(0), ..usual }, "period must be greater than 0"),
+        ] {
+            let is = refused(unread().settings(settings));
+            assert!(is.contains(said), "{is}");
+        }
+    }
+
+    #[test]
+    fn a_reference_that_stops_is_counted_once() {
+        let (stopped, still) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (theirs, at) = (Arc::clone(&stopped), Arc::clone(&still));
+        let reference = Reference::Callback(Box::new(move || {
+            let ns = now_ns(ClockId::Monotonic);
+            if !theirs.load(Ordering::Relaxed) {
+                at.store(ns, Ordering::Relaxed);
+            }
+            let reference = Instant::from_ns(at.load(Ordering::Relaxed));
+            Some(ClockReading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
+        }));
+        let follow = Follow::new(reference).every(Span::from_ms(5), Span::from_ms(1));
+        let follower = follow.start().expect("a thread");
+        let before = until(&follower, |status| status.readings > 3);
+        assert_eq!((before.stops, before.steps), (0, 0));
+        stopped.store(true, Ordering::Relaxed);
+        let after = until(&follower, |status| status.stops > 0);
+        assert_eq!((after.stops, after.steps), (1, 0), "{after:?}");
+    }
+
+    #[test]
+    fn what_was_thought_of_too_late_is_not_published() {
+        let common = Common::new(Settings::default());
+        let reading = |ns: u64| {
+            let at = Instant::from_ns(ns);
+            ClockReading {
+                monotonic: at,
+                reference: at + Span::from_ns(ns.cast_signed() / 50_000),
+                width: Span::ZERO,
+            }
+        };
+        let mut servo = Servo::new(Settings::default(), reading(1_000_000_000));
+        common.shared.publish(&servo);
+        let (map, turn) = (servo.map(), common.shared.turn());
+        // No thread is as quick as this lead asks for.
+        common.follow(&mut servo, reading(2_000_000_000), Span::from_ns(2));
+        assert_eq!((servo.map(), common.shared.turn()), (map, turn));
+        assert_eq!(common.unread.load(Ordering::Relaxed), 1);
+        common.follow(&mut servo, reading(2_000_000_000), Span::from_ms(60_000));
+        assert_ne!(servo.map(), map);
+        assert_eq!(common.shared.view().map(|view| view.map), Some(servo.map()));
+        let counts = (common.unread.load(Ordering::Relaxed), common.late.load(Ordering::Relaxed));
+        assert_eq!(counts, (1, 0));
+    }
+
+    #[test]
+    fn it_is_on_the_references_time_also_when_its_maker_let_go() {
+        let follower = Follow::new(Reference::Tai).start().expect("it can be read");
+        let mut clock = follower.over(Vdso);
+        drop(follower);
+        let (before, monotonic) = (clock.now(), Vdso.now());
+        assert!(before > monotonic, "seconds since 1970, not since the machine started");
+        let until = before + Span::from_ms(1);
+        while clock.wake() < until {
+            clock.sleep_until(until);
+        }
+        assert!(clock.poll() >= until);
     }
 }

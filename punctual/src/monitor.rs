@@ -5,7 +5,6 @@
 //! ([`Progress`]), a task elsewhere that runs on is demoted alone ([`RunawayRule`]), a task that is
 //! to be terminated has its cancel token set. Never waits for a loop, never ends a process.
 
-mod aside;
 mod overrun;
 mod progress;
 
@@ -22,7 +21,6 @@ use punctual_os::scheduler::SchedPolicy;
 use crate::session::ThreadSession;
 use crate::spawn::{self, OwnThread};
 
-pub(crate) use aside::aside;
 pub use overrun::{Act, Guarded, RunawayRule, TICK, hang_bound};
 pub use progress::{Force, Progress, Watched};
 
@@ -147,4 +145,12 @@ impl Drop for Watchdog {
         // It ends at its next look, in 50 ms.
         let _ended = self.thread.join();
     }
+}
+
+/// Where threads beside loops run: the CPUs on which none of the loops is; all that are allowed where there are no others.
+pub(crate) fn aside(cpus: &[u32]) -> CpuMask {
+    let allowed = affinity::get(0).unwrap_or(CpuMask::EMPTY);
+    let mut aside = allowed;
+    cpus.iter().for_each(|&cpu| aside.remove(cpu));
+    if aside.count() == 0 { allowed } else { aside }
 }

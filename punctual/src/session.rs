@@ -5,16 +5,18 @@
 //! silent. Everything is put back when the session ends; sessions nest, in any order: what one
 //! requested stays as long as it lives. Why the kernel refuses is not judged here.
 
-mod process;
-mod thread;
-
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::fork::Origin;
+use punctual_os::scheduler::{self, Saved, SchedPolicy};
+use punctual_os::{Errno, memory, process};
+use std::cell::{Cell, RefCell};
 use std::fmt;
-
-use punctual_os::Errno;
-use punctual_os::scheduler::SchedPolicy;
-
-pub use process::ProcessSession;
-pub use thread::ThreadSession;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::marker::PhantomData;
+#[expect(clippy::disallowed_types, reason = "setup only; no loop waits for it")]
+use std::sync::Mutex;
+use std::sync::PoisonError;
 
 /// A request to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,12 +76,281 @@ impl fmt::Display for Refusal {
     }
 }
 
+/// One thing that the process holds for its sessions.
+#[derive(Debug)]
+struct Shared<T> {
+    sessions: usize,
+    got: Option<Result<T, Errno>>,
+}
+
+impl<T> Shared<T> {
+    const NOBODY: Self = Self { sessions: 0, got: None };
+
+    /// One session more; what the kernel answered to the first one.
+    fn take(&mut self, ask: impl FnOnce() -> Result<T, Errno>) -> Result<(), Errno> {
+        self.sessions += 1;
+        self.got.get_or_insert_with(ask).as_ref().map(drop).map_err(|&why| why)
+    }
+
+    /// One session less; what it held, once there is none.
+    fn leave(&mut self) -> Option<T> {
+        self.sessions -= 1;
+        if self.sessions > 0 {
+            return None;
+        }
+        self.got.take()?.ok()
+    }
+}
+
+/// Memory, and idle states.
+#[derive(Debug)]
+struct SharedByAll {
+    /// The process. A child that fork(2) made has no memory locked; the open file it inherits, so
+    /// that idle states stay held off until it ends, becomes another program, or has a session of
+    /// its own, which puts this aside.
+    origin: Option<Origin>,
+    memory: Shared<Locked>,
+    idle_states: Shared<File>,
+}
+
+/// Memory that is locked.
+#[derive(Debug)]
+struct Locked {
+    /// The program had locked some itself, which stays.
+    before: bool,
+}
+
+#[expect(clippy::disallowed_types, reason = "setup only; no loop waits for it")]
+static SHARED: Mutex<SharedByAll> =
+    Mutex::new(SharedByAll { origin: None, memory: Shared::NOBODY, idle_states: Shared::NOBODY });
+
+/// What holds for the whole process: memory locked, idle states held off. Ends when dropped: the
+/// first that asks for one gets it for all, and the last that goes gives it back, never what the
+/// program had locked before.
+#[derive(Debug)]
+#[must_use = "it ends when it is dropped"]
+pub struct ProcessSession {
+    origin: Origin,
+    memory: bool,
+    idle_states: bool,
+    refused: Vec<Refusal>,
+}
+
+impl ProcessSession {
+    /// Locks all memory, now and later, and holds `/dev/cpu_dma_latency` at 0 µs.
+    ///
+    /// # Real-time: setup only
+    pub fn enter() -> Self {
+        Self::ask(true, true)
+    }
+
+    /// One of the two, or both, or none.
+    ///
+    /// # Real-time: setup only
+    pub fn ask(memory: bool, idle_states: bool) -> Self {
+        let mut refused = Vec::new();
+        let mut note = |attempt, answer: Result<(), Errno>| {
+            refused.extend(answer.err().map(|errno| Refusal { attempt, errno }));
+        };
+        let mut held = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let origin = Origin::here();
+        if held.origin != Some(origin) {
+            let (memory, idle_states) = (Shared::NOBODY, Shared::NOBODY);
+            *held = SharedByAll { origin: Some(origin), memory, idle_states };
+        }
+        if memory {
+            note(Attempt::LockMemory, held.memory.take(lock_memory));
+        }
+        if idle_states {
+            note(Attempt::HoldIdleStates, held.idle_states.take(hold_idle_states));
+        }
+        Self { origin, memory, idle_states, refused }
+    }
+
+    /// Whether all memory is locked.
+    ///
+    /// # Real-time: setup only
+    pub fn memory_locked(&self) -> bool {
+        self.memory && !self.was_refused(Attempt::LockMemory)
+    }
+
+    /// Whether idle states are held off.
+    ///
+    /// # Real-time: setup only
+    pub fn idle_states_held(&self) -> bool {
+        self.idle_states && !self.was_refused(Attempt::HoldIdleStates)
+    }
+
+    fn was_refused(&self, attempt: Attempt) -> bool {
+        self.refused.iter().any(|refusal| refusal.attempt == attempt)
+    }
+
+    /// What was refused.
+    ///
+    /// # Real-time: setup only
+    pub fn refused(&self) -> &[Refusal] {
+        &self.refused
+    }
+}
+
+impl Drop for ProcessSession {
+    fn drop(&mut self) {
+        if !self.origin.is_here() {
+            return;
+        }
+        let mut held = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.memory && held.memory.leave().is_some_and(|locked| !locked.before) {
+            // Cannot fail.
+            let _unlocked = memory::unlock_all();
+        }
+        if self.idle_states {
+            // Closing the device file is what lets idle states in again.
+            drop(held.idle_states.leave());
+        }
+    }
+}
+
+/// CAP_IPC_LOCK in the effective capabilities of /proc/self/status.
+const CAP_IPC_LOCK: u32 = 14;
+
+/// Locks all memory where that has no limit. Under a limit that is not reached yet, the lock would
+/// be granted and every later allocation and thread stack of the process refused: that is no
+/// session.
+fn lock_memory() -> Result<Locked, Errno> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+    let effective = field("CapEff:").and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    let before = field("VmLck:").is_some_and(|size| size.trim() != "0 kB");
+    let capable = effective.is_some_and(|set| set >> CAP_IPC_LOCK & 1 == 1);
+    if !capable && memory::lock_limit_bytes()?.is_some() {
+        return Err(Errno::NOMEM);
+    }
+    memory::lock_all().map(|()| Locked { before })
+}
+
+/// An exit latency of 0 µs as PM QoS request, held while the file is open (kernel document
+/// power/pm_qos_interface.rst, Linux 6.12).
+fn hold_idle_states() -> Result<File, Errno> {
+    let errno = |why: std::io::Error| Errno(why.raw_os_error().unwrap_or(0));
+    let mut file = OpenOptions::new().write(true).open("/dev/cpu_dma_latency").map_err(errno)?;
+    file.write_all(&0i32.to_ne_bytes()).map_err(errno)?;
+    Ok(file)
+}
+
+/// What a thread was before a session.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    cpus: Option<CpuMask>,
+    policy: Option<Saved>,
+    slack_ns: Option<u64>,
+}
+
+impl Found {
+    fn now() -> Self {
+        let (cpus, policy) = (affinity::get(0).ok(), scheduler::save(0).ok());
+        Self { cpus, policy, slack_ns: process::timer_slack_ns().ok() }
+    }
+
+    /// What was once the thread's own is always allowed again.
+    fn restore(&self) {
+        if let Some(policy) = &self.policy {
+            let _restored = scheduler::restore(0, policy);
+        }
+        if let Some(cpus) = &self.cpus {
+            let _restored = affinity::set(0, cpus);
+        }
+        if let Some(slack_ns) = self.slack_ns {
+            let _restored = process::set_timer_slack_ns(slack_ns);
+        }
+    }
+}
+
+thread_local! {
+    /// The sessions of this thread in the order in which they began: number, and what each found.
+    static SESSIONS: RefCell<Vec<(u64, Found)>> = const { RefCell::new(Vec::new()) };
+    static NUMBER: Cell<u64> = const { Cell::new(0) };
+}
+
+/// What holds for the calling thread: CPU, policy, timer slack, stack touched. Put back when
+/// dropped, by the same thread: it cannot be sent to another. One that ends before a later one hands
+/// what it found to that one, so that the last puts back what there was before the first.
+#[derive(Debug)]
+#[must_use = "it ends when it is dropped"]
+pub struct ThreadSession {
+    origin: Origin,
+    number: u64,
+    refused: Vec<Refusal>,
+    policy: SchedPolicy,
+    _of_this_thread: PhantomData<*const ()>,
+}
+
+impl ThreadSession {
+    /// Makes the calling thread run on `cpu` under `policy`, as far as the kernel lets it. A
+    /// real-time policy is that thread's alone: the threads and processes that it starts are
+    /// SCHED_OTHER.
+    ///
+    /// The CPU first: a policy beyond what another CPU's cgroup allows would be refused there.
+    ///
+    /// # Real-time: setup only
+    pub fn enter(cpu: Option<u32>, policy: SchedPolicy) -> Self {
+        let number = NUMBER.get();
+        NUMBER.set(number + 1);
+        SESSIONS.with_borrow_mut(|sessions| sessions.push((number, Found::now())));
+        let mut refused = Vec::new();
+        let mut ask = |attempt, answer: Result<(), Errno>| {
+            refused.extend(answer.err().map(|errno| Refusal { attempt, errno }));
+        };
+        if let Some(cpu) = cpu {
+            ask(Attempt::Affinity(cpu), affinity::set(0, &CpuMask::one(cpu)));
+        }
+        ask(Attempt::Scheduler(policy), scheduler::set(0, policy));
+        ask(Attempt::TimerSlack, process::set_timer_slack_ns(1));
+        memory::prefault_stack();
+        let policy = scheduler::get(0).unwrap_or(SchedPolicy::Other);
+        let origin = Origin::here();
+        Self { origin, number, refused, policy, _of_this_thread: PhantomData }
+    }
+
+    /// The policy that the thread was given.
+    ///
+    /// # Real-time: setup only
+    pub fn policy(&self) -> SchedPolicy {
+        self.policy
+    }
+
+    /// What was refused.
+    ///
+    /// # Real-time: setup only
+    pub fn refused(&self) -> &[Refusal] {
+        &self.refused
+    }
+}
+
+impl Drop for ThreadSession {
+    fn drop(&mut self) {
+        // A child that fork(2) made got nothing that could be put back.
+        if !self.origin.is_here() {
+            return;
+        }
+        SESSIONS.with_borrow_mut(|sessions| {
+            let Some(at) = sessions.iter().position(|(number, _)| *number == self.number) else {
+                return;
+            };
+            let (_, found) = sessions.remove(at);
+            match sessions.get_mut(at) {
+                // One that began later goes on; it will put back what was there before this one.
+                Some((_, later)) => *later = found,
+                None => found.restore(),
+            }
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
     use punctual_os::affinity::{self, CpuMask};
     use punctual_os::{process, scheduler};
-
-    use super::*;
 
     fn state() -> (CpuMask, SchedPolicy, u64) {
         (
@@ -159,7 +430,7 @@ mod tests {
             let line = status.lines().find_map(|line| line.strip_prefix("VmLck:"));
             line.expect("there").trim() != "0 kB"
         };
-        if own && punctual_os::memory::lock_all().is_err() {
+        if own && memory::lock_all().is_err() {
             return;
         }
         let (first, second) = (ProcessSession::enter(), ProcessSession::enter());

@@ -32,7 +32,7 @@ pub(super) enum LifecycleState {
 /// The lifecycle of one block.
 #[derive(Debug)]
 pub(super) struct Lifecycle {
-    pub(super) stage: LifecycleState,
+    state: LifecycleState,
     /// Whether it has a program; else a process may join.
     program: bool,
     /// What an overrun does.
@@ -41,7 +41,7 @@ pub(super) struct Lifecycle {
     silent_after: u64,
     register_within: Span,
     restart: Restart,
-    pub(super) restarts: Count,
+    restarts: Count,
     overran: u64,
     /// The release that was taken last, and how many were posted then.
     last_seen: (Option<u64>, u64),
@@ -57,10 +57,10 @@ impl Lifecycle {
         restart: Restart,
         now: Instant,
     ) -> Self {
-        let stage = if program { LifecycleState::Due(now) } else { LifecycleState::Free };
+        let state = if program { LifecycleState::Due(now) } else { LifecycleState::Free };
         let restarts = Count::default();
         Self {
-            stage,
+            state,
             program,
             policy,
             silent_after,
@@ -75,26 +75,36 @@ impl Lifecycle {
 
     /// A process asks to join; only a free block is given.
     pub(super) fn join(&mut self, now: Instant) -> bool {
-        let free = self.stage == LifecycleState::Free;
+        let free = self.state == LifecycleState::Free;
         if free {
-            self.stage = LifecycleState::Started(now);
+            self.state = LifecycleState::Started(now);
         }
         free
     }
 
+    /// Where it is.
+    pub(super) fn state(&self) -> LifecycleState {
+        self.state
+    }
+
+    /// How often its program was started again.
+    pub(super) fn restarts(&self) -> u64 {
+        self.restarts.total
+    }
+
     /// Whether nothing will run here any more.
     pub(super) fn is_over(&self) -> bool {
-        self.stage == LifecycleState::Over
+        self.state == LifecycleState::Over
     }
 
     /// What is to be done at `now`.
     pub(super) fn tick(&mut self, seen: &Seen, now: Instant) -> Act {
         let overran = seen.overran != self.overran;
         self.overran = seen.overran;
-        match self.stage {
+        match self.state {
             LifecycleState::Free | LifecycleState::Over => Act::Nothing,
             LifecycleState::Due(at) if now >= at => {
-                self.stage = LifecycleState::Started(now);
+                self.state = LifecycleState::Started(now);
                 Act::Start
             }
             LifecycleState::Due(_) => Act::Nothing,
@@ -123,7 +133,7 @@ impl Lifecycle {
                 self.reap(exit, failed, Span::ZERO)
             }
             (None, TaskState::Asking) => {
-                self.stage = LifecycleState::Registered(now);
+                self.state = LifecycleState::Registered(now);
                 (self.last_seen, self.silent) = ((seen.taken, seen.posted), false);
                 Act::Admit
             }
@@ -143,7 +153,7 @@ impl Lifecycle {
         }
         match seen.state {
             TaskState::Gone => {
-                self.stage = LifecycleState::Dismissed(since, None);
+                self.state = LifecycleState::Dismissed(since, None);
                 Act::Dismiss
             }
             TaskState::Unknown | TaskState::Empty => self.kill(Cause::Invalid, now),
@@ -183,39 +193,39 @@ impl Lifecycle {
     /// for silence alone, and sent away otherwise.
     pub(super) fn kill(&mut self, cause: Cause, now: Instant) -> Act {
         // How long it ran counts, not how long it takes to end.
-        let since = match self.stage {
+        let since = match self.state {
             LifecycleState::Started(_) => now,
             LifecycleState::Registered(since) | LifecycleState::Dismissed(since, _) => since,
             _ => return Act::Nothing,
         };
         if self.program || matches!(cause, Cause::Overran | Cause::Silent) {
-            self.stage = LifecycleState::Ending(since, cause);
+            self.state = LifecycleState::Ending(since, cause);
             return Act::Kill(cause);
         }
-        self.stage = LifecycleState::Dismissed(since, Some(cause));
+        self.state = LifecycleState::Dismissed(since, Some(cause));
         Act::Dismiss
     }
 
     /// Why it was sent away; `None` where it left by itself.
     pub(super) fn dismissed_for(&self) -> Option<Cause> {
-        match self.stage {
+        match self.state {
             LifecycleState::Dismissed(_, cause) => cause,
             _ => None,
         }
     }
 
     fn reap(&mut self, exit: ProcessEnd, failed: bool, ran: Span) -> Act {
-        self.stage = LifecycleState::Leaving(failed, ran);
+        self.state = LifecycleState::Leaving(failed, ran);
         Act::Reap(exit)
     }
 
     fn again(&mut self, failed: bool, ran: Span, now: Instant) -> Act {
         if !self.program {
-            self.stage = LifecycleState::Free;
+            self.state = LifecycleState::Free;
             return Act::Free;
         }
         let next = self.restarts.next(&self.restart, failed, ran, now);
-        self.stage = next.map_or(LifecycleState::Over, LifecycleState::Due);
+        self.state = next.map_or(LifecycleState::Over, LifecycleState::Due);
         Act::Nothing
     }
 }
@@ -324,18 +334,17 @@ impl Restart {
     pub const WELL: Span = Span::from_ms(60_000);
 }
 
-/// How often a task was started again.
+/// How often a task was started again: in a row, and in total.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Count {
+struct Count {
     in_row: u32,
-    /// In all.
-    pub(super) all: u64,
+    total: u64,
 }
 
 impl Count {
     /// When a process that ended at `now` is started again; `None` for never. It had been released
     /// for `ran`.
-    pub(super) fn next(
+    fn next(
         &mut self,
         restart: &Restart,
         failed: bool,
@@ -351,7 +360,7 @@ impl Count {
         }
         let doubled = restart.pause.as_ns().max(0).saturating_mul(1 << self.in_row.min(40));
         self.in_row += 1;
-        self.all += 1;
+        self.total += 1;
         Some(now + Span::from_ns(doubled).min(Restart::LONGEST))
     }
 }
@@ -416,7 +425,7 @@ mod tests {
         assert_eq!(lifecycle.tick(&killed, at(4)), Act::Reap(ProcessEnd::Signal(9)));
         let after = Seen { overran: 1, ..ALIVE };
         assert_eq!(lifecycle.tick(&after, at(5)), Act::Nothing);
-        assert_eq!(lifecycle.stage, LifecycleState::Due(at(105)));
+        assert_eq!(lifecycle.state, LifecycleState::Due(at(105)));
         assert_eq!(lifecycle.tick(&after, at(104)), Act::Nothing);
         assert_eq!(lifecycle.tick(&after, at(105)), Act::Start);
         // This time it ends before it registers.
@@ -424,7 +433,7 @@ mod tests {
         assert_eq!(lifecycle.tick(&at_once, at(106)), Act::Reap(ProcessEnd::Status(1)));
         assert_eq!(lifecycle.tick(&after, at(107)), Act::Nothing);
         assert!(lifecycle.is_over(), "once in a row was all");
-        assert_eq!(lifecycle.restarts.all, 1);
+        assert_eq!(lifecycle.restarts.total, 1);
     }
 
     #[test]
@@ -460,7 +469,7 @@ mod tests {
             brief.tick(&ALIVE, at(0));
             assert_eq!(brief.tick(&is(TaskState::Gone), at(1)), Act::Nothing);
             assert_eq!(brief.tick(&ended(exit, TaskState::Gone), at(2)), Act::Reap(exit));
-            assert!(matches!(brief.stage, LifecycleState::Leaving(is, _) if is == failed));
+            assert!(matches!(brief.state, LifecycleState::Leaving(is, _) if is == failed));
         }
         let mut lingering = lifecycle(Restart::default());
         lingering.tick(&ALIVE, at(0));
@@ -532,7 +541,7 @@ mod tests {
         }
         assert_eq!(next(5), None);
         assert_eq!(next(60_000), Some(at(1_100)), "it ran well");
-        assert_eq!(count.all, 10);
+        assert_eq!(count.total, 10);
     }
 
     #[test]

@@ -35,6 +35,9 @@ const ACCEPTS_MAX: u32 = 64;
 /// The time in which accepted connections are counted.
 const WINDOW: Span = Span::from_ms(5);
 
+/// How often a file may be removed between its opening and its locking, before that is an error.
+const TRIES: usize = 100;
+
 /// A process that connected.
 #[derive(Debug)]
 pub(super) struct Guest {
@@ -92,6 +95,25 @@ impl Guest {
             Err(_) => Received::Gone,
         }
     }
+}
+
+/// What a connection had to read.
+enum Received {
+    Nothing,
+    Line,
+    Gone,
+}
+
+/// Who may come in: the same user, or root.
+fn admit(socket: UnixStream, now: Instant) -> Option<Guest> {
+    let peer = local::peer(socket.as_raw_fd()).ok()?;
+    socket.set_nonblocking(true).ok()?;
+    let guest = Guest { socket, peer, since: now, said: Vec::new() };
+    if peer.uid != 0 && peer.uid != process::euid() {
+        guest.answer(Some("it is another user's supervisor"), &[]);
+        return None;
+    }
+    Some(guest)
 }
 
 /// The socket of a running supervisor; gone with it.
@@ -199,28 +221,6 @@ impl Drop for Listener {
     }
 }
 
-/// Who may come in: the same user, or root.
-fn admit(socket: UnixStream, now: Instant) -> Option<Guest> {
-    let peer = local::peer(socket.as_raw_fd()).ok()?;
-    socket.set_nonblocking(true).ok()?;
-    let guest = Guest { socket, peer, since: now, said: Vec::new() };
-    if peer.uid != 0 && peer.uid != process::euid() {
-        guest.answer(Some("it is another user's supervisor"), &[]);
-        return None;
-    }
-    Some(guest)
-}
-
-/// What a connection had to read.
-enum Received {
-    Nothing,
-    Line,
-    Gone,
-}
-
-/// How often a file may be removed between its opening and its locking, before that is an error.
-const TRIES: usize = 100;
-
 /// A name that one supervisor has: a file that is locked, and gone with its holder.
 ///
 /// The lock goes with the process however that ends, so that a file left by one that was killed
@@ -253,16 +253,6 @@ impl NameLock {
     }
 }
 
-/// Whether this is the file that stands there.
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    let ours = file.metadata()?;
-    match fs::symlink_metadata(path) {
-        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(why) => Err(why),
-    }
-}
-
 impl Drop for NameLock {
     fn drop(&mut self) {
         if !self.origin.is_here() {
@@ -270,6 +260,16 @@ impl Drop for NameLock {
         }
         // Left behind it is in nobody's way. The lock goes after this.
         let _left = fs::remove_file(&self.path);
+    }
+}
+
+/// Whether this is the file that stands there.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let ours = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(why) => Err(why),
     }
 }
 

@@ -2,6 +2,9 @@
 //!
 //! Pure. Nothing but these lines and descriptors goes through the socket.
 
+use crate::process::TaskError;
+use punctual_os::descriptor::Descriptor;
+use punctual_os::{Errno, local, process};
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -10,13 +13,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use punctual_os::descriptor::Descriptor;
-use punctual_os::{Errno, local, process};
-
-use crate::process::TaskError;
-
 /// The longest line, bytes.
 pub const LINE_MAX: usize = 256;
+
+/// The longest name of a supervisor or a task, bytes.
+pub const NAME_MAX: usize = 48;
+
+/// Says where supervisors are found, in place of the usual directory.
+pub const DIR_VARIABLE: &str = "PUNCTUAL_RUNTIME_DIR";
+
+/// How long a supervisor may take to answer.
+const ANSWER: Duration = Duration::from_secs(5);
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,12 +109,6 @@ pub fn answered(line: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The longest name of a supervisor or a task, bytes.
-pub const NAME_MAX: usize = 48;
-
-/// Says where supervisors are found, in place of the usual directory.
-pub const DIR_VARIABLE: &str = "PUNCTUAL_RUNTIME_DIR";
-
 /// Whether a name can be one of a supervisor or a task: letters, digits, `-`, `_` and `.`, not
 /// first, and at most [`NAME_MAX`].
 ///
@@ -170,9 +171,6 @@ pub(super) fn make_directory(dir: &Path) -> io::Result<()> {
     }
     Ok(())
 }
-
-/// How long a supervisor may take to answer.
-const ANSWER: Duration = Duration::from_secs(5);
 
 /// What ties a process to its supervisor, by which it knows that the supervisor lives.
 #[derive(Debug)]

@@ -5,6 +5,16 @@
 //! a cgroup of its own where one can be had, and is killed by the kernel when the thread that
 //! started it ends. Decides nothing: that is [`super::super::lifecycle`].
 
+use super::super::cgroup::{Cgroup, Home};
+use super::super::lifecycle::ProcessEnd;
+use super::super::spec::Spec;
+use super::super::{BLOCK_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE};
+use super::TaskBlock;
+use punctual_core::time::{Instant, Span};
+use punctual_os::child::{self, Program, Status, Text};
+use punctual_os::descriptor::{self, Descriptor};
+use punctual_os::process::{self, EndSignal};
+use punctual_os::{Errno, pidfd};
 use std::ffi::{CString, OsStr, OsString, c_int};
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -12,24 +22,15 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use punctual_core::time::{Instant, Span};
-use punctual_os::child::{self, Program, Status, Text};
-use punctual_os::descriptor::{self, Descriptor};
-use punctual_os::process::{self, EndSignal};
-use punctual_os::{Errno, pidfd};
-
-use super::super::cgroup::{Cgroup, Home};
-use super::super::lifecycle::ProcessEnd;
-use super::super::spec::Spec;
-use super::super::{BLOCK_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE};
-use super::TaskBlock;
-
 /// How long the end of a process waits for what it started: that was killed, and may still write to
 /// memory that it inherited. A process that nobody has waited for is left behind after it.
 const LINGER: Span = Span::from_ms(100);
 
 /// ENOENT: there is no such program.
 const NOT_FOUND: Errno = Errno(2);
+
+/// What execvp(3) takes where the environment has no PATH (confstr(3), _CS_PATH).
+const PATH: &str = "/bin:/usr/bin";
 
 /// A process that was started.
 #[derive(Debug)]
@@ -165,9 +166,6 @@ fn texts(all: impl Iterator<Item = OsString>) -> Result<Vec<CString>, Errno> {
 fn list(texts: &[CString]) -> Vec<Text<'_>> {
     texts.iter().map(|text| Text::of(text)).chain([Text::END]).collect()
 }
-
-/// What execvp(3) takes where the environment has no PATH (confstr(3), _CS_PATH).
-const PATH: &str = "/bin:/usr/bin";
 
 /// The file of the program of this name, where there is one that can be run; as execvp(3) looks for
 /// it: a name with a slash is a path, any other one is looked for in PATH. Starts nothing.

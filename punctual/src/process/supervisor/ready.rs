@@ -5,26 +5,34 @@
 //! where there is a CPU for that; then everything is put back.
 
 use super::super::listener::Listener;
-use super::supervisor_loop::{Poller, SupervisorLoop, TaskProcess, now};
+use super::supervisor_loop::{SupervisorLoop, TaskProcess, now};
 use super::threads::Rounds;
-use super::{Event, Figures, Finished, Memory, Over, Stop, TaskBlock, TaskOutcome};
+use super::{Event, Figures, Finished, Memory, Over, Stop, TaskBlock};
 use crate::clocks::MachineClock;
 use crate::counting::Unreleased;
 use crate::error::{Error, Kind};
 use crate::monitor::{Monitor, Progress, RunawayRule, Watched, above, aside};
 use crate::periodic::Plan;
-use crate::process::cgroup::Home;
 use crate::remote::RemoteTasks;
 use crate::rt_thread::RtThread;
 use crate::safety::{self, Caution, Machine, Throttling};
 use crate::session::{Refusal, ThreadSession};
 use crate::spawn;
-use punctual_core::bucket;
+
+/// Looks of the monitor, one each 2 ms, from one look at a process's other threads to the next.
+const THREADS_EVERY: usize = 50;
+
+/// How long before its first release a loop is watched from.
+const NEAR: Span = Span::from_ms(1);
+
+/// From one look at the stop to the next in a rest.
+const LOOK: Span = Span::from_ms(2);
+
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::{Job, Overruns, TableState};
 use punctual_core::executive::Ended;
 use punctual_core::executive::many::{Many, Observe};
-use punctual_core::stats::{Aggregate, Missed, Page, PageKind, View};
+use punctual_core::stats::{Aggregate, Missed, Page, PageKind};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Strategy;
 use punctual_os::affinity::{self, CpuMask};
@@ -134,7 +142,7 @@ impl Ready {
             watched: Watched::default(),
         };
         let ready = &self;
-        let mut all: Vec<TaskProcess> =
+        let mut processes: Vec<TaskProcess> =
             ready.blocks.iter().map(|block| TaskProcess::new(block, now())).collect();
         let executed = std::thread::scope(|scope| {
             let setup = &setup;
@@ -145,18 +153,16 @@ impl Ready {
             let execute = move || setup.execute(ready, tasks, wait, clock);
             let executive = spawn::scoped(scope, "punctual-loop", execute)?;
             let _beside_them = affinity::set(0, &setup.aside);
-            let (poller, home) = (Poller::new(), Home::find());
-            let mut looped =
-                SupervisorLoop { ready, all: &mut all, say, poller, stop, home, stopped_by: None };
-            let gone = looped.supervise(listener, || executive.is_finished());
+            let mut supervision = SupervisorLoop::new(ready, &mut processes, say, stop);
+            let gone = supervision.supervise(listener, || executive.is_finished());
             while !executive.is_finished() {
                 // Again and again: it may be about to sleep.
                 let _awake = setup.watched.thread().map(signal::interrupt);
-                looped.rest(None);
+                supervision.rest(None);
             }
             let mut executed = executive.join().expect("the loop never panics");
-            executed.remotes.stopped_by = executed.remotes.stopped_by.or(looped.stopped_by);
-            looped.wind_down();
+            executed.remotes.stopped_by = executed.remotes.stopped_by.or(supervision.stopped_by());
+            supervision.wind_down();
             executed.close(now());
             let over = ready.over(&executed, gone);
             Ok::<_, std::io::Error>((over, executed.policy, executed.refused, executed.throttled))
@@ -165,8 +171,12 @@ impl Ready {
             let _restored = affinity::set(0, &before);
         }
         let (over, policy, refused, throttled) = executed.map_err(Kind::Thread)?;
-        let tasks = all.iter().enumerate().map(|(rank, one)| ready.outcome(rank, one)).collect();
-        let releases = figures(ready.page.mapping.words());
+        let tasks = processes
+            .iter()
+            .enumerate()
+            .map(|(rank, process)| process.outcome(ready, rank))
+            .collect();
+        let releases = Figures::read(ready.page.mapping.words());
         let forced = setup.watched.ended();
         Ok(Finished { over, policy, refused, forced, throttled, releases, tasks })
     }
@@ -180,137 +190,19 @@ impl Ready {
             (None, _) => Over::Stopped,
         }
     }
-
-    fn outcome(&self, rank: usize, one: &TaskProcess) -> TaskOutcome {
-        let block = &self.blocks[rank];
-        TaskOutcome {
-            name: block.spec.task.name.clone(),
-            period_ns: self.plan.period_ns(rank),
-            phase_ns: self.plan.phase_ns(rank),
-            figures: figures(block.page.mapping.words()),
-            policy: one.policy,
-            starts: one.starts,
-            registered: one.registered,
-            restarts: one.lifecycle.restarts.all,
-            overran: block.counts.overran(),
-            terminated: one.terminated,
-            demoted: (block.guarded.demotions(), block.guarded.restored()),
-            threads_demoted: block.others.demoted(),
-            unattended: block.counts.unattended(),
-            after_end: block.counts.after_end(),
-            invalid: block.counts.invalid(),
-            failed: one.failed,
-            exit: one.exit,
-        }
-    }
 }
-
-/// Ends the threads of a supervisor when it is dropped.
-struct End<'s>(&'s RunSetup<'s>);
-
-impl Drop for End<'_> {
-    fn drop(&mut self) {
-        self.0.stop.set();
-        self.0.done.store(true, Ordering::Release);
-    }
-}
-
-/// All remotes, by rank; outputs begin as the safe values.
-fn remotes<'r>(ready: &'r Ready, beats: &'r AtomicU64) -> RemoteTasks<'r, Page<'r>> {
-    let all = ready.blocks.iter().filter_map(TaskBlock::post).collect();
-    ready.blocks.iter().for_each(TaskBlock::take_over);
-    RemoteTasks { all, beats, stopped_by: None }
-}
-
-/// A page as it is now.
-fn figures(words: &[AtomicU64]) -> Figures {
-    let mut buckets = Box::new([0; bucket::COUNT]);
-    let counts = View::open(words).map(|page| page.read(&mut buckets)).unwrap_or_default();
-    Figures { counts, buckets: buckets.to_vec() }
-}
-
-/// Looks of the guard, one each 2 ms, from one look at a process's other threads to the next.
-const THREADS_EVERY: usize = 50;
 
 /// What the threads of a supervisor share: the executive, the monitor above it, and the calling
 /// thread, which starts and ends both.
 #[derive(Debug)]
 struct RunSetup<'s> {
     stop: Stop<'s>,
-    /// Set once nothing is to be guarded any more.
+    /// Set once nothing is to be watched any more.
     done: AtomicBool,
     aside: CpuMask,
     extent: Extent,
     beats: AtomicU64,
     watched: Watched,
-}
-
-/// When releases come.
-#[derive(Clone, Copy, Debug)]
-enum Extent {
-    /// For so long, or until it is stopped, from the first on that can be met.
-    Lasting(Option<Span>),
-    /// From this instant on and before that one, on the clock of the machine.
-    Between(Instant, Instant),
-}
-
-impl Extent {
-    /// From when on releases come, and before when, where it begins at `now`.
-    fn at(self, now: Instant) -> (Instant, Instant) {
-        match self {
-            Self::Lasting(None) => (now, Instant::from_ns(u64::MAX)),
-            Self::Lasting(Some(duration)) => (now, now + duration),
-            Self::Between(from, end) => (from, end),
-        }
-    }
-}
-
-/// What the executive leaves when its loop has ended.
-#[derive(Debug)]
-struct Executed<'s> {
-    ended: Ended,
-    policy: SchedPolicy,
-    refused: Vec<Refusal>,
-    /// What throttling did to it.
-    throttled: Option<Caution>,
-    remotes: RemoteTasks<'s, Page<'s>>,
-    /// When it was over.
-    over: Instant,
-    /// By rank what it never released and should have.
-    unreleased: Vec<Unreleased>,
-}
-
-impl Executed<'_> {
-    /// Takes the last results of the tasks, which run no more at `now`, and what they missed.
-    fn close(&mut self, now: Instant) {
-        let over = self.over;
-        self.remotes.all.iter_mut().for_each(|post| post.close(now, over));
-        for (rank, missed, end) in self.unreleased.drain(..) {
-            // Without a process there it is none that one missed.
-            let post = self.remotes.all.get_mut(rank);
-            if let Some(post) = post.filter(|post| post.counts.is_attended()) {
-                post.kept.end(missed, end);
-            }
-        }
-    }
-}
-
-/// All tasks on the page of the supervisor; what was never released is of a task's own page too.
-struct Releases<'p, 's> {
-    aggregate: Aggregate<'p, 's>,
-    unreleased: Vec<Unreleased>,
-}
-
-impl Observe for Releases<'_, '_> {
-    #[inline]
-    fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
-        self.aggregate.ran(job, start, finish, overruns);
-    }
-
-    fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
-        self.aggregate.never_ran(rank, missed, end);
-        self.unreleased.push((rank, missed, end));
-    }
 }
 
 impl RunSetup<'_> {
@@ -382,7 +274,7 @@ impl RunSetup<'_> {
         let (policy, refused) = (session.policy(), session.refused().to_vec());
         let cpu = ready.thread.cpu.unwrap_or_else(affinity::current_cpu);
         let throttling = Machine::here().throttling.filter(|_| safety::is_real_time(policy));
-        let throttled = throttling.and_then(|of| throttled(cpu, of, begin_ns, times_ns()));
+        let throttled = throttling.and_then(|limit| throttled(cpu, limit, begin_ns, times_ns()));
         drop(session);
         many.tasks.end();
         let (remotes, unreleased) = (many.tasks, many.observe.unreleased);
@@ -390,11 +282,83 @@ impl RunSetup<'_> {
     }
 }
 
-/// So long before its first release a loop is watched.
-const NEAR: Span = Span::from_ms(1);
+/// Ends the threads of a supervisor when it is dropped.
+struct End<'s>(&'s RunSetup<'s>);
 
-/// From one look at the stop to the next in a rest.
-const LOOK: Span = Span::from_ms(2);
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.stop.set();
+        self.0.done.store(true, Ordering::Release);
+    }
+}
+
+/// When releases come.
+#[derive(Clone, Copy, Debug)]
+enum Extent {
+    /// For so long, or until it is stopped, from the first on that can be met.
+    Lasting(Option<Span>),
+    /// From this instant on and before that one, on the clock of the machine.
+    Between(Instant, Instant),
+}
+
+impl Extent {
+    /// From when on releases come, and before when, where it begins at `now`.
+    fn at(self, now: Instant) -> (Instant, Instant) {
+        match self {
+            Self::Lasting(None) => (now, Instant::from_ns(u64::MAX)),
+            Self::Lasting(Some(duration)) => (now, now + duration),
+            Self::Between(from, end) => (from, end),
+        }
+    }
+}
+
+/// What the executive leaves when its loop has ended.
+#[derive(Debug)]
+struct Executed<'s> {
+    ended: Ended,
+    policy: SchedPolicy,
+    refused: Vec<Refusal>,
+    /// That it met throttling, and how much of its CPU it took.
+    throttled: Option<Caution>,
+    remotes: RemoteTasks<'s, Page<'s>>,
+    /// When it was over.
+    over: Instant,
+    /// By rank what it never released and should have.
+    unreleased: Vec<Unreleased>,
+}
+
+impl Executed<'_> {
+    /// Takes the last results of the tasks, which run no more at `now`, and what they missed.
+    fn close(&mut self, now: Instant) {
+        let over = self.over;
+        self.remotes.all.iter_mut().for_each(|post| post.close(now, over));
+        for (rank, missed, end) in self.unreleased.drain(..) {
+            // Without a process there it is none that one missed.
+            let post = self.remotes.all.get_mut(rank);
+            if let Some(post) = post.filter(|post| post.counts.is_attended()) {
+                post.kept.end(missed, end);
+            }
+        }
+    }
+}
+
+/// All tasks on the page of the supervisor; what was never released is of a task's own page too.
+struct Releases<'p, 's> {
+    aggregate: Aggregate<'p, 's>,
+    unreleased: Vec<Unreleased>,
+}
+
+impl Observe for Releases<'_, '_> {
+    #[inline]
+    fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
+        self.aggregate.ran(job, start, finish, overruns);
+    }
+
+    fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
+        self.aggregate.never_ran(rank, missed, end);
+        self.unreleased.push((rank, missed, end));
+    }
+}
 
 /// Whether a real-time loop met this throttling that began and ended at these times: on
 /// CLOCK_MONOTONIC, and of its own CPU time.
@@ -414,6 +378,13 @@ fn bound(ready: &Ready) -> Span {
     let shortest_ns = (0..ready.plan.tasks()).map(|rank| ready.plan.period_ns(rank)).min();
     let ns = shortest_ns.unwrap_or(0).saturating_mul(2).saturating_add(1_000_000_000);
     Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
+/// All remotes, by rank; outputs begin as the safe values.
+fn remotes<'r>(ready: &'r Ready, beats: &'r AtomicU64) -> RemoteTasks<'r, Page<'r>> {
+    let all = ready.blocks.iter().filter_map(TaskBlock::post).collect();
+    ready.blocks.iter().for_each(TaskBlock::take_over);
+    RemoteTasks { all, beats, stopped_by: None }
 }
 
 #[cfg(test)]

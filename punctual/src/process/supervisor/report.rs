@@ -1,8 +1,11 @@
-//! What became of a supervisor and its tasks.
+//! What a supervisor tells while it runs, and what became of it and its tasks.
 //!
 //! Plain data; whoever ran it says it to a person.
 
-use punctual_core::stats::Counts;
+use std::sync::atomic::AtomicU64;
+
+use punctual_core::bucket;
+use punctual_core::stats::{Counts, View};
 use punctual_core::time::Span;
 use punctual_os::Errno;
 use punctual_os::scheduler::SchedPolicy;
@@ -52,6 +55,15 @@ pub struct Figures {
     pub buckets: Vec<u64>,
 }
 
+impl Figures {
+    /// Those of a page as it is now.
+    pub(super) fn read(words: &[AtomicU64]) -> Self {
+        let mut buckets = Box::new([0; bucket::COUNT]);
+        let counts = View::open(words).map(|page| page.read(&mut buckets)).unwrap_or_default();
+        Self { counts, buckets: buckets.to_vec() }
+    }
+}
+
 /// What became of a task.
 #[derive(Clone, Debug)]
 pub struct TaskOutcome {
@@ -65,7 +77,7 @@ pub struct TaskOutcome {
     pub figures: Figures,
     /// The policy that its thread had last; `None` when it never registered.
     pub policy: Option<SchedPolicy>,
-    /// How often a process was started, or came, for it.
+    /// How many processes were started for it, or joined.
     pub starts: u64,
     /// How often it registered.
     pub registered: u64,
@@ -79,7 +91,7 @@ pub struct TaskOutcome {
     pub demoted: (u64, u64),
     /// How many threads other than the registered one lost a real-time policy of their own.
     pub threads_demoted: u64,
-    /// Releases at which nobody sat on its block.
+    /// Releases at which no process was registered.
     pub unattended: u64,
     /// Those of them since its last process ended or left; 0 where none was ever released.
     pub after_end: u64,
@@ -94,13 +106,13 @@ pub struct TaskOutcome {
 /// Something that happened to a task while its supervisor ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// To this task.
+    /// The task it happened to.
     pub task: String,
-    /// What.
+    /// What happened.
     pub what: What,
 }
 
-/// What happened.
+/// What can happen to a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// Its process was started, with this number.

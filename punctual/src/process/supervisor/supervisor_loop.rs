@@ -9,8 +9,19 @@ use super::super::lifecycle::{Act, Cause, Lifecycle, LifecycleState, ProcessEnd,
 use super::super::listener::{Guest, Listener};
 use super::super::request::Request;
 use super::child::Child;
-use super::{Event, Ready, Stop, TaskBlock, What};
+use super::{Event, Figures, Ready, Stop, TaskBlock, TaskOutcome, What};
 use crate::session::Attempt;
+
+/// How long tasks may take to leave when the supervisor ends, and then to be ended.
+const LEAVE: Span = Span::from_ms(2_000);
+
+/// How often the supervisor looks where nothing calls it.
+const TICK: Span = Span::from_ms(5);
+
+/// How often it lets itself be called from one such look to the next: whoever comes again and again
+/// takes no more of the CPU than that.
+const CALLS_MAX: u32 = 32;
+
 use punctual_core::block::{TaskState, clear, look};
 use punctual_core::time::{Instant, Span};
 use punctual_os::affinity::{self, CpuMask};
@@ -23,25 +34,42 @@ use punctual_os::{Errno, pidfd};
 use std::ffi::c_int;
 use std::os::unix::net::UnixStream;
 
-/// Now.
+/// Now, on CLOCK_MONOTONIC.
 pub(super) fn now() -> Instant {
     Instant::from_ns(now_ns(ClockId::Monotonic))
 }
 
-/// The supervising thread at work.
+/// What the supervising thread does from the first start to the end of the last process.
 pub(super) struct SupervisorLoop<'l, 's> {
-    pub(super) ready: &'s Ready,
-    pub(super) all: &'l mut [TaskProcess],
-    pub(super) say: &'l mut dyn FnMut(Event),
-    pub(super) poller: Poller,
-    pub(super) stop: Stop<'l>,
+    ready: &'s Ready,
+    /// By rank.
+    processes: &'l mut [TaskProcess],
+    say: &'l mut dyn FnMut(Event),
+    poller: Poller,
+    stop: Stop<'l>,
     /// Where tasks get cgroups of their own.
-    pub(super) home: Option<Home>,
-    /// Who ends everything by taking no releases.
-    pub(super) stopped_by: Option<usize>,
+    home: Option<Home>,
+    /// The rank of the task that ends everything by taking no releases.
+    stopped_by: Option<usize>,
 }
 
-impl SupervisorLoop<'_, '_> {
+impl<'l, 's> SupervisorLoop<'l, 's> {
+    /// Of these processes, by rank; what happens to one goes to `say`.
+    pub(super) fn new(
+        ready: &'s Ready,
+        processes: &'l mut [TaskProcess],
+        say: &'l mut dyn FnMut(Event),
+        stop: Stop<'l>,
+    ) -> Self {
+        let (poller, home) = (Poller::new(), Home::find());
+        Self { ready, processes, say, poller, stop, home, stopped_by: None }
+    }
+
+    /// The rank of the task that ended everything by taking no releases.
+    pub(super) fn stopped_by(&self) -> Option<usize> {
+        self.stopped_by
+    }
+
     fn say(&mut self, rank: usize, what: What) {
         let task = self.ready.plan.name(rank).to_owned();
         (self.say)(Event { task, what });
@@ -57,7 +85,7 @@ impl SupervisorLoop<'_, '_> {
         let mut gone = false;
         while !has_ended() && !gone && !self.stop.is_set() && self.stopped_by.is_none() {
             self.tick(listener.as_mut());
-            gone = self.all.iter().all(|one| one.lifecycle.is_over());
+            gone = self.processes.iter().all(|process| process.lifecycle.is_over());
             self.rest(listener.as_ref());
         }
         self.stop.set();
@@ -66,12 +94,12 @@ impl SupervisorLoop<'_, '_> {
 
     /// Rests until a process ends, a connection or a request comes, or the next look is due.
     pub(super) fn rest(&mut self, listener: Option<&Listener>) {
-        let ends = self.all.iter().filter_map(TaskProcess::descriptor);
+        let ends = self.processes.iter().filter_map(TaskProcess::descriptor);
         self.poller.rest(ends.chain(listener.into_iter().flat_map(Listener::descriptors)));
     }
 
     /// A look at everything.
-    pub(super) fn tick(&mut self, listener: Option<&mut Listener>) {
+    fn tick(&mut self, listener: Option<&mut Listener>) {
         let mut came = Vec::new();
         if let Some(listener) = listener {
             listener.look(now(), |guest, request| came.push((guest, request)));
@@ -79,35 +107,35 @@ impl SupervisorLoop<'_, '_> {
         for (guest, request) in came {
             self.receive(guest, request);
         }
-        for rank in 0..self.all.len() {
+        for rank in 0..self.processes.len() {
             self.look(rank);
         }
     }
 
     fn look(&mut self, rank: usize) {
         let block = &self.ready.blocks[rank];
-        let one = &mut self.all[rank];
+        let process = &mut self.processes[rank];
         // Before the block: what is taken after this was posted.
         let posted = block.counts.posted();
         let on_block = look(block.memory.mapping.words());
         let seen = Seen {
-            ended: one.has_ended(),
+            ended: process.has_ended(),
             state: on_block.map_or(TaskState::Unknown, |seen| seen.state),
             taken: on_block.and_then(|seen| seen.cycle),
             posted,
             overran: block.counts.overran(),
-            left: block.door.is_left(one.number),
+            left: block.door.is_left(process.number),
         };
-        let before = one.lifecycle.stage;
-        let act = one.lifecycle.tick(&seen, now());
+        let before = process.lifecycle.state();
+        let act = process.lifecycle.tick(&seen, now());
         self.act(rank, act);
         self.say_demoted(rank);
-        let one = &mut self.all[rank];
+        let process = &mut self.processes[rank];
         if let LifecycleState::Leaving(failed, _) = before {
-            match one.lifecycle.stage {
+            match process.lifecycle.state() {
                 LifecycleState::Due(at) => self.say(rank, What::StartsAgain(at - now())),
                 LifecycleState::Over => {
-                    one.failed = failed;
+                    process.failed = failed;
                     self.say(rank, What::GivenUp);
                 }
                 _ => {}
@@ -115,23 +143,23 @@ impl SupervisorLoop<'_, '_> {
         }
     }
 
-    /// Says what the guard did to threads beside the registered one.
+    /// Says what the guard did to threads beside the registered process.
     fn say_demoted(&mut self, rank: usize) {
         let demoted = self.ready.blocks[rank].others.demoted();
-        let news = demoted - std::mem::replace(&mut self.all[rank].others_demoted, demoted);
+        let news = demoted - std::mem::replace(&mut self.processes[rank].others_demoted, demoted);
         if news > 0 {
             self.say(rank, What::ThreadsDemoted(news));
         }
     }
 
-    pub(super) fn act(&mut self, rank: usize, act: Act) {
+    fn act(&mut self, rank: usize, act: Act) {
         let block = &self.ready.blocks[rank];
-        let one = &mut self.all[rank];
+        let process = &mut self.processes[rank];
         match act {
             Act::Nothing => {}
             Act::Start => {
                 clear(block.memory.mapping.words(), &block.terms);
-                let what = one.start(block, self.home.as_ref());
+                let what = process.start(block, self.home.as_ref());
                 self.say(rank, what);
             }
             Act::Admit => self.block(rank),
@@ -141,24 +169,24 @@ impl SupervisorLoop<'_, '_> {
                 self.say(rank, What::Silent);
             }
             Act::Dismiss => {
-                let thread = one.close(block);
+                let thread = process.close(block);
                 // Not a task any more: as any other thread.
                 let _gone = thread.map(|thread| scheduler::set(thread, SchedPolicy::Other));
                 block.take_over();
-                let cause = one.lifecycle.dismissed_for();
+                let cause = process.lifecycle.dismissed_for();
                 self.say(rank, cause.map_or(What::Unregistered, What::Dismissed));
             }
             Act::Kill(cause) => {
-                one.close(block);
+                process.close(block);
                 let by_policy = matches!(cause, Cause::Overran | Cause::Silent);
-                one.terminated += u64::from(by_policy);
-                one.kill();
+                process.terminated += u64::from(by_policy);
+                process.kill();
                 self.say(rank, What::Killed(cause));
             }
             Act::Reap(exit) => {
-                one.close(block);
+                process.close(block);
                 block.take_over();
-                one.reap(block, exit);
+                process.reap(block, exit);
                 self.say(rank, What::Ended(exit));
             }
             Act::Free => clear(block.memory.mapping.words(), &block.terms),
@@ -168,10 +196,10 @@ impl SupervisorLoop<'_, '_> {
     /// Gives a registered thread its CPU and its priority, and opens the gate.
     fn block(&mut self, rank: usize) {
         let block = &self.ready.blocks[rank];
-        let one = &mut self.all[rank];
-        let told = look(block.memory.mapping.words()).map_or(0, |seen| seen.thread);
-        let Some(thread) = own_thread(one.pid, told) else {
-            let act = one.lifecycle.kill(Cause::ForeignThread, now());
+        let process = &mut self.processes[rank];
+        let number = look(block.memory.mapping.words()).map_or(0, |seen| seen.thread);
+        let Some(thread) = own_thread(process.pid, number) else {
+            let act = process.lifecycle.kill(Cause::ForeignThread, now());
             return self.act(rank, act);
         };
         let mut refused = Vec::new();
@@ -186,10 +214,10 @@ impl SupervisorLoop<'_, '_> {
         let policy = SchedPolicy::Fifo(block.fifo);
         ask(Attempt::Scheduler(policy), scheduler::set(thread, policy));
         let granted = scheduler::get(thread).unwrap_or(SchedPolicy::Other);
-        one.policy = Some(granted);
-        one.registered += 1;
+        process.policy = Some(granted);
+        process.registered += 1;
         block.guarded.arm(if granted == policy { thread } else { 0 });
-        block.door.open(one.number);
+        block.door.open(process.number);
         refused.into_iter().for_each(|what| self.say(rank, what));
         self.say(rank, What::Registered);
     }
@@ -197,7 +225,7 @@ impl SupervisorLoop<'_, '_> {
     /// Carries out a request.
     fn receive(&mut self, guest: Guest, request: Request) {
         let (Request::Join(name) | Request::Watch(name)) = &request;
-        let rank = (0..self.all.len()).find(|&rank| self.ready.plan.name(rank) == name);
+        let rank = (0..self.processes.len()).find(|&rank| self.ready.plan.name(rank) == name);
         let Some(rank) = rank else {
             guest.answer(Some("it has no task of this name"), &[]);
             return;
@@ -225,18 +253,19 @@ impl SupervisorLoop<'_, '_> {
 
     fn join(&mut self, guest: Guest, rank: usize) {
         let block = &self.ready.blocks[rank];
-        let one = &mut self.all[rank];
+        let process = &mut self.processes[rank];
         let refused = if !block.spec.command.is_empty() {
             Some("the task has a program of its own")
         } else {
             match guest.pidfd() {
                 Err(_) => Some("its process is gone"),
-                Ok(_) if !one.lifecycle.join(now()) => Some("the block is taken"),
+                Ok(_) if !process.lifecycle.join(now()) => Some("the block is taken"),
                 Ok(pidfd) => {
                     clear(block.memory.mapping.words(), &block.terms);
-                    one.number += 1;
-                    one.starts += 1;
-                    (one.pid, one.ended, one.pidfd) = (guest.peer.pid, None, Some(pidfd));
+                    process.number += 1;
+                    process.starts += 1;
+                    (process.pid, process.ended, process.pidfd) =
+                        (guest.peer.pid, None, Some(pidfd));
                     None
                 }
             }
@@ -245,16 +274,18 @@ impl SupervisorLoop<'_, '_> {
             guest.answer(Some(why), &[]);
             return self.say(rank, What::TurnedAway(why));
         }
-        let pid = one.pid;
+        let pid = process.pid;
         guest.answer(None, &[block.memory.descriptor()]);
-        one.connection = Some(guest.keep());
+        process.connection = Some(guest.keep());
         self.say(rank, What::Joined(pid));
     }
 
     /// The loop has ended and every task knows it: a child that does not exit is ended.
     pub(super) fn wind_down(&mut self) {
         let mut down = WindDown::new(now(), self.stop);
-        while (0..self.all.len()).fold(false, |left, rank| left | self.leave(rank, down.killed)) {
+        while (0..self.processes.len())
+            .fold(false, |left, rank| left | self.leave(rank, down.killed))
+        {
             match down.step(now()) {
                 Step::Wait => {}
                 Step::Kill => self.kill_all(),
@@ -262,9 +293,9 @@ impl SupervisorLoop<'_, '_> {
             }
             self.rest(None);
         }
-        for (one, block) in self.all.iter().zip(&self.ready.blocks) {
+        for (process, block) in self.processes.iter().zip(&self.ready.blocks) {
             // A process that joined lives on, without a guard: it does not keep its priority.
-            let thread = one.close(block);
+            let thread = process.close(block);
             let _gone = thread.map(|thread| scheduler::set(thread, SchedPolicy::Other));
         }
         self.ready.blocks.iter().for_each(TaskBlock::take_over);
@@ -272,9 +303,9 @@ impl SupervisorLoop<'_, '_> {
 
     /// Ends the children. Those that joined are not ours to end.
     fn kill_all(&mut self) {
-        for rank in 0..self.all.len() {
-            if self.all[rank].child.is_some() {
-                let act = self.all[rank].lifecycle.kill(Cause::Over, now());
+        for rank in 0..self.processes.len() {
+            if self.processes[rank].child.is_some() {
+                let act = self.processes[rank].lifecycle.kill(Cause::Over, now());
                 self.act(rank, act);
             }
         }
@@ -282,15 +313,15 @@ impl SupervisorLoop<'_, '_> {
 
     /// Whether a child of this block is still there.
     fn leave(&mut self, rank: usize, killed: bool) -> bool {
-        let one = &mut self.all[rank];
-        if one.child.is_none() && one.ended.is_none() {
+        let process = &mut self.processes[rank];
+        if process.child.is_none() && process.ended.is_none() {
             return false;
         }
-        let Some(exit) = one.has_ended() else { return true };
+        let Some(exit) = process.has_ended() else { return true };
         // That it ends now is as it should be, unless it had to be ended.
-        one.failed |= killed || exit != ProcessEnd::Status(0);
+        process.failed |= killed || exit != ProcessEnd::Status(0);
         self.act(rank, Act::Reap(exit));
-        self.all[rank].ended = None;
+        self.processes[rank].ended = None;
         false
     }
 }
@@ -299,25 +330,25 @@ impl SupervisorLoop<'_, '_> {
 /// Decides nothing: that is [`Lifecycle`].
 #[derive(Debug)]
 pub(super) struct TaskProcess {
-    pub(super) lifecycle: Lifecycle,
+    lifecycle: Lifecycle,
     /// Of the last one; each has its own.
-    pub(super) number: u64,
+    number: u64,
     /// Where it was started here.
-    pub(super) child: Option<Child>,
+    child: Option<Child>,
     /// Where it joined.
-    pub(super) pidfd: Option<Descriptor>,
-    pub(super) pid: i32,
-    pub(super) connection: Option<UnixStream>,
+    pidfd: Option<Descriptor>,
+    pid: i32,
+    connection: Option<UnixStream>,
     /// Known without looking: it could not be started.
-    pub(super) ended: Option<ProcessEnd>,
-    pub(super) policy: Option<SchedPolicy>,
-    pub(super) starts: u64,
-    pub(super) registered: u64,
-    pub(super) terminated: u64,
+    ended: Option<ProcessEnd>,
+    policy: Option<SchedPolicy>,
+    starts: u64,
+    registered: u64,
+    terminated: u64,
     /// Threads beside the registered one that were demoted, as far as that was said.
-    pub(super) others_demoted: u64,
-    pub(super) failed: bool,
-    pub(super) exit: Option<ProcessEnd>,
+    others_demoted: u64,
+    failed: bool,
+    exit: Option<ProcessEnd>,
 }
 
 impl TaskProcess {
@@ -344,7 +375,7 @@ impl TaskProcess {
     }
 
     /// How the process ended, if it did.
-    pub(super) fn has_ended(&mut self) -> Option<ProcessEnd> {
+    fn has_ended(&mut self) -> Option<ProcessEnd> {
         if self.ended.is_some() {
             return self.ended;
         }
@@ -356,7 +387,7 @@ impl TaskProcess {
     }
 
     /// What tells that the process has ended, while that is not known.
-    pub(super) fn descriptor(&self) -> Option<c_int> {
+    fn descriptor(&self) -> Option<c_int> {
         match &self.child {
             Some(child) => child.descriptor(),
             None => self.pidfd.as_ref().map(Descriptor::number),
@@ -364,7 +395,7 @@ impl TaskProcess {
     }
 
     /// Starts the program of a block that is clear.
-    pub(super) fn start(&mut self, block: &TaskBlock, home: Option<&Home>) -> What {
+    fn start(&mut self, block: &TaskBlock, home: Option<&Home>) -> What {
         self.number += 1;
         self.starts += 1;
         self.ended = None;
@@ -384,7 +415,7 @@ impl TaskProcess {
     }
 
     /// Ends the process.
-    pub(super) fn kill(&self) {
+    fn kill(&self) {
         match (&self.child, &self.pidfd) {
             (Some(child), _) => child.kill(),
             // Only itself: what else is in its process group is not ours.
@@ -394,14 +425,38 @@ impl TaskProcess {
     }
 
     /// Its process is gone.
-    pub(super) fn reap(&mut self, block: &TaskBlock, exit: ProcessEnd) {
+    fn reap(&mut self, block: &TaskBlock, exit: ProcessEnd) {
         block.others.watch(0);
         (self.child, self.pidfd, self.connection) = (None, None, None);
         self.exit = Some(exit);
     }
 
+    /// What became of the task, whose rank this is.
+    pub(super) fn outcome(&self, ready: &Ready, rank: usize) -> TaskOutcome {
+        let block = &ready.blocks[rank];
+        TaskOutcome {
+            name: block.spec.task.name.clone(),
+            period_ns: ready.plan.period_ns(rank),
+            phase_ns: ready.plan.phase_ns(rank),
+            figures: Figures::read(block.page.mapping.words()),
+            policy: self.policy,
+            starts: self.starts,
+            registered: self.registered,
+            restarts: self.lifecycle.restarts(),
+            overran: block.counts.overran(),
+            terminated: self.terminated,
+            demoted: (block.guarded.demotions(), block.guarded.restored()),
+            threads_demoted: block.others.demoted(),
+            unattended: block.counts.unattended(),
+            after_end: block.counts.after_end(),
+            invalid: block.counts.invalid(),
+            failed: self.failed,
+            exit: self.exit,
+        }
+    }
+
     /// Closes the gate and disarms the guard; the thread that was registered.
-    pub(super) fn close(&self, block: &TaskBlock) -> Option<i32> {
+    fn close(&self, block: &TaskBlock) -> Option<i32> {
         block.door.close(self.number);
         block.guarded.arm(0);
         let thread = look(block.memory.mapping.words()).map_or(0, |seen| seen.thread);
@@ -410,13 +465,10 @@ impl TaskProcess {
 }
 
 /// A thread by the number that a task gave, where it really is one of its process.
-pub(super) fn own_thread(pid: i32, thread: u64) -> Option<i32> {
+fn own_thread(pid: i32, thread: u64) -> Option<i32> {
     let thread = i32::try_from(thread).ok().filter(|&thread| thread > 0)?;
     std::fs::exists(format!("/proc/{pid}/task/{thread}")).ok()?.then_some(thread)
 }
-
-/// How long tasks may take to leave when the supervisor ends, and then to be ended.
-const LEAVE: Span = Span::from_ms(2_000);
 
 /// What a wind-down has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -457,18 +509,11 @@ impl<'s> WindDown<'s> {
     }
 }
 
-/// How often the supervisor looks where nothing calls it.
-const TICK: Span = Span::from_ms(5);
-
-/// How often it lets itself be called from one such look to the next: whoever comes again and again
-/// takes no more of the CPU than that.
-const CALLS_MAX: u32 = 32;
-
 /// The rests of one supervising thread between two looks: the end of a process, a connection or a
 /// request ends a rest at once. A change in shared memory alone (a registration, an overrun) is seen
 /// at the next look. Never reads what it waits for.
 #[derive(Debug)]
-pub(super) struct Poller {
+struct Poller {
     interests: Vec<Interest>,
     /// The next look, called or not.
     next: Instant,
@@ -476,12 +521,12 @@ pub(super) struct Poller {
 }
 
 impl Poller {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self { interests: Vec::new(), next: now() + TICK, calls: 0 }
     }
 
     /// Rests until one of these descriptors is there, or the next look is due.
-    pub(super) fn rest(&mut self, descriptors: impl Iterator<Item = c_int>) {
+    fn rest(&mut self, descriptors: impl Iterator<Item = c_int>) {
         self.interests.clear();
         if self.calls < CALLS_MAX {
             self.interests.extend(descriptors.map(Interest::new));
@@ -531,8 +576,8 @@ mod tests {
 
     #[test]
     fn a_call_ends_a_rest_and_who_calls_without_end_is_not_always_heard() {
-        let (mut one, two) = UnixStream::pair().expect("sockets");
-        one.write_all(b"x").expect("open");
+        let (mut process, two) = UnixStream::pair().expect("sockets");
+        process.write_all(b"x").expect("open");
         let mut poller = Poller::new();
         // As if the next look were never due.
         poller.next = Instant::from_ns(u64::MAX);

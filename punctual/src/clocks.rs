@@ -70,8 +70,8 @@ impl MachineClock {
             Ok(()) => Self::Counter(Anchored::calibrate()),
             Err(why) => Self::Vdso(Vdso, why),
         };
-        let all = TimedPause::ALL.iter().copied();
-        clock.try_pauses(all.filter(|pause| pause.is_supported()));
+        let pauses = TimedPause::ALL.iter().copied();
+        clock.try_pauses(pauses.filter(|pause| pause.is_supported()));
         clock
     }
 

@@ -210,7 +210,7 @@ impl Stats {
     pub(crate) fn view(&self) -> Option<View<'_>> {
         let words = match self {
             Self::Own(words) => words,
-            Self::Shared(memory) => memory.mapping.words(),
+            Self::Shared(memory) => memory.words(),
         };
         View::open(words).ok()
     }

@@ -21,7 +21,9 @@ use punctual_os::scheduler::SchedPolicy;
 use crate::session::ThreadSession;
 use crate::spawn::{self, OwnThread};
 
-pub use overrun::{Act, Guarded, RunawayRule, TICK, hang_bound};
+// The old name of it, until its users have the new one.
+pub use overrun::Demotable as Guarded;
+pub use overrun::{Act, Demotable, RunawayRule, TICK, hang_bound};
 pub use progress::{Force, Progress, Watched};
 
 /// The monitor's policy: above every loop.
@@ -66,10 +68,10 @@ impl<P: Fn() -> u64> Monitor<'_, P> {
             }
             if !seldom {
                 let at = now();
-                for guard in guards.iter_mut() {
-                    match guard.tick(at, monotonic - last) {
+                for rule in guards.iter_mut() {
+                    match rule.tick(at, monotonic - last) {
                         Act::Nothing => {}
-                        act => guard.act(act),
+                        act => rule.act(act),
                     }
                 }
                 for token in tokens {

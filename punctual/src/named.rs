@@ -147,13 +147,13 @@ mod tests {
 
     #[test]
     fn what_another_user_planted_is_refused_whatever_the_kernel_would_allow() {
-        let (me, other) = (process::euid(), process::euid().wrapping_add(1));
+        let (me, stranger) = (process::euid(), process::euid().wrapping_add(1));
         for (mode, around, owner, refused) in [
-            (0o1777, me, other, true),
-            (0o1777, other, other, false),
-            (0o1777, other, me, false),
-            (0o0777, me, other, false),
-            (0o1775, me, other, false),
+            (0o1777, me, stranger, true),
+            (0o1777, stranger, stranger, false),
+            (0o1777, stranger, me, false),
+            (0o0777, me, stranger, false),
+            (0o1775, me, stranger, false),
         ] {
             let why = planted("the file x", owner, (mode, around));
             assert_eq!(why.is_some(), refused, "{mode:o} {around} {owner}");

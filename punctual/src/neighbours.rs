@@ -18,11 +18,11 @@ static LOOPS: Mutex<Vec<(Origin, u32)>> = Mutex::new(Vec::new());
 pub(crate) struct Neighbour(Option<(Origin, u32)>);
 
 impl Neighbour {
-    /// A loop on `cpu`, and what is to be said of the others there.
+    /// A loop on `cpu`, and what is to be warning of the others there.
     pub(crate) fn enter(cpu: Option<u32>) -> (Self, Option<String>) {
         let mut loops = LOOPS.lock().unwrap_or_else(PoisonError::into_inner);
         let own = cpu.map(|cpu| (Origin::here(), cpu));
-        let others = loops.iter().filter(|other| Some(**other) == own).count();
+        let others = loops.iter().filter(|pinned| Some(**pinned) == own).count();
         loops.extend(own);
         let warning = cpu.filter(|_| others > 0).map(|cpu| {
             format!(
@@ -53,13 +53,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_loop_on_a_cpu_is_told_of_the_first() {
+    fn the_second_loop_on_a_cpu_gets_a_warning() {
         // A CPU that no other test has.
         let cpu = Some(u32::MAX);
-        let (first, said) = Neighbour::enter(cpu);
-        assert_eq!(said, None);
-        let (second, said) = Neighbour::enter(cpu);
-        assert!(said.is_some_and(|said| said.contains("has 2 loops")));
+        let (first, warning) = Neighbour::enter(cpu);
+        assert_eq!(warning, None);
+        let (second, warning) = Neighbour::enter(cpu);
+        assert!(warning.is_some_and(|warning| warning.contains("has 2 loops")));
         drop((first, second));
         assert_eq!(Neighbour::enter(cpu).1, None);
         assert_eq!(Neighbour::enter(None).1, None);

@@ -13,13 +13,12 @@
 //! ([`Watch`]); when its process is gone, the safe value takes over.
 //!
 //! A process that a supervisor started ends with it, by the kernel where the supervisor is killed,
-//! and takes along what it started; no thread keeps a real-time policy that nobody guards.
+//! and takes along what it started; no thread keeps a real-time policy that nobody watches.
 //!
 //! Who may come: processes of the same user, or of root. Such a process could harm its supervisor
 //! in other ways; the checks here are against broken ones. A process that unregisters and lives on
 //! keeps its memory, and could write into the block of its successor.
 
-mod cgroup;
 mod error;
 mod lifecycle;
 mod listener;

@@ -165,14 +165,14 @@ pub fn judge(demands: &[Demand], machine: &Machine) -> Result<Vec<Caution>, NoCp
         // One that the kernel places may be on any CPU that is left.
         let restless = demands.iter().filter(|demand| demand.is_restless());
         let floating = restless.clone().filter(|demand| demand.cpu.is_none()).count();
-        let left = machine.cpus.as_ref().map_or(0, |all| all.difference(&pinned).count());
+        let left = machine.cpus.as_ref().map_or(0, |cpus| cpus.difference(&pinned).count());
         if left <= floating && restless.count() > 0 {
             return Err(NoCpuLeft);
         }
         return Ok(Vec::new());
     };
     let demanded = |cpu: u32| -> f64 {
-        let on_cpu = demands.iter().filter(|of| of.cpu == Some(cpu) && of.real_time);
+        let on_cpu = demands.iter().filter(|demand| demand.cpu == Some(cpu) && demand.real_time);
         on_cpu.map(|demand| demand.share).sum()
     };
     let cautions = pinned.into_iter().map(|cpu| Caution { cpu, share: demanded(cpu), throttling });
@@ -210,10 +210,10 @@ mod tests {
         assert!(refused(&[demand(Some(0), long, 0.9), demand(None, long, 0.9)]));
         assert!(!refused(&[demand(None, long, 0.9)]));
         assert!(!refused(&[demand(Some(0), long, 0.1), demand(Some(1), long, 0.1)]));
-        let other = Demand { real_time: false, ..demand(Some(0), short, 1.0) };
-        assert!(!refused(&[other, Demand { cpu: Some(1), ..other }]));
-        let one = Machine { cpus: list("0"), throttling: None };
-        assert_eq!(judge(&[demand(None, short, 0.1)], &one), Err(NoCpuLeft));
+        let batch = Demand { real_time: false, ..demand(Some(0), short, 1.0) };
+        assert!(!refused(&[batch, Demand { cpu: Some(1), ..batch }]));
+        let single = Machine { cpus: list("0"), throttling: None };
+        assert_eq!(judge(&[demand(None, short, 0.1)], &single), Err(NoCpuLeft));
         let unknown = Machine { cpus: None, throttling: None };
         assert_eq!(judge(&[demand(None, short, 0.1)], &unknown), Err(NoCpuLeft));
         assert_eq!(judge(&[demand(None, long, 0.1)], &unknown), Ok(Vec::new()));

@@ -1,4 +1,4 @@
-//! The door through which this project starts threads: named, and an error in words where the
+//! The one place where this project starts threads: named, and an error in words where the
 //! kernel refuses one. The same words for processes.
 //!
 //! For everything that needs a thread. `std::thread::spawn` and `Scope::spawn` panic where none can
@@ -184,9 +184,9 @@ mod tests {
         {
             assert!(words.contains(part), "{part}: {words}");
         }
-        let other =
+        let forbidden =
             refused("thread", "punctual-watch", io::Error::from_raw_os_error(Errno::PERM.0));
-        assert!(!other.to_string().contains("pids.max"));
+        assert!(!forbidden.to_string().contains("pids.max"));
         assert_eq!(errno(&io::Error::from_raw_os_error(5)), Some(5));
     }
 }

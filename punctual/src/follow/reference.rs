@@ -154,9 +154,9 @@ impl fmt::Debug for Reference {
 fn bracket(id: ClockId) -> (u64, u64, u64) {
     let read = || {
         let before = now_ns(ClockId::Monotonic);
-        let other = now_ns(id);
+        let reference = now_ns(id);
         let width = now_ns(ClockId::Monotonic).saturating_sub(before);
-        (before + width / 2, other, width)
+        (before + width / 2, reference, width)
     };
     (1..READINGS)
         .map(|_| read())
@@ -186,7 +186,9 @@ impl PtpClock {
     pub fn open(path: &Path) -> io::Result<Self> {
         let foreign = || io::Error::new(io::ErrorKind::InvalidInput, "it is no PTP clock");
         let meta = fs::metadata(path)?;
-        if !meta.file_type().is_char_device() || class(meta.rdev()).is_some_and(|of| of != "ptp") {
+        if !meta.file_type().is_char_device()
+            || class(meta.rdev()).is_some_and(|class| class != "ptp")
+        {
             return Err(foreign());
         }
         let device = OpenOptions::new().read(true).custom_flags(ptp::OPEN_FLAGS).open(path)?;
@@ -241,8 +243,8 @@ fn best(mut read: impl FnMut(How) -> Result<PtpSample, Errno>) -> Result<(How, P
 /// say.
 fn class(device: u64) -> Option<String> {
     let (major, minor) = ptp::number(device);
-    let of = fs::read_link(format!("/sys/dev/char/{major}:{minor}/subsystem")).ok()?;
-    Some(of.file_name()?.to_string_lossy().into_owned())
+    let class = fs::read_link(format!("/sys/dev/char/{major}:{minor}/subsystem")).ok()?;
+    Some(class.file_name()?.to_string_lossy().into_owned())
 }
 
 /// A sample on CLOCK_MONOTONIC; `ahead` and `after` are how far CLOCK_REALTIME was ahead of that

@@ -1,4 +1,4 @@
-//! The guard of tasks elsewhere: a runaway alone loses its real-time policy, the others are left
+//! The rule for tasks elsewhere: a runaway alone loses its real-time policy, the others are left
 //! alone; when it comes back it gets it again.
 //!
 //! A rule of the monitor, for tasks in threads and in processes of their own. Deciding
@@ -12,7 +12,7 @@ use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Span};
 use punctual_os::scheduler::{self, SchedPolicy};
 
-/// How often the guard looks.
+/// How often the monitor looks at tasks elsewhere.
 pub const TICK: Span = Span::from_ms(2);
 
 /// How long after its next release a task may still run one cycle, unless it is to be terminated:
@@ -24,24 +24,25 @@ pub fn hang_bound(period_ns: u64) -> Span {
     Span::from_ns(ten.max(1_000_000_000))
 }
 
-/// What a guard shares with who owns a task.
+/// The thread of a task that a [`RunawayRule`] may demote, and how often it did; the rule shares it
+/// with whoever owns the task.
 #[derive(Debug, Default)]
-pub struct Guarded {
+pub struct Demotable {
     /// The thread to be demoted; 0 for none.
     thread: AtomicI32,
     demotions: AtomicU64,
     restored: AtomicU64,
 }
 
-impl Guarded {
-    /// Guards this thread from now on; 0 for none.
+impl Demotable {
+    /// Sets the thread that may be demoted from now on; 0 for none.
     ///
     /// # Real-time: setup only
     pub fn arm(&self, thread: i32) {
         self.thread.store(thread, Ordering::Release);
     }
 
-    /// The thread that is guarded; 0 for none.
+    /// The thread that is demotable; 0 for none.
     pub(crate) fn thread(&self) -> i32 {
         self.thread.load(Ordering::Acquire)
     }
@@ -61,7 +62,7 @@ impl Guarded {
     }
 }
 
-/// What is to be done.
+/// What the monitor is to do about a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Nothing.
@@ -72,7 +73,7 @@ pub enum Act {
     Restore,
 }
 
-/// One task under guard.
+/// One task that runs elsewhere, as the monitor judges it.
 #[derive(Debug)]
 pub struct RunawayRule<'a> {
     words: &'a [AtomicU64],
@@ -80,9 +81,9 @@ pub struct RunawayRule<'a> {
     /// How long beyond its next release it may run.
     grace: Span,
     policy: SchedPolicy,
-    guarded: &'a Guarded,
-    /// The cycle that is over its time, and for how long by the guard's own ticks: time in which
-    /// the guard did not run either is no fault of the task.
+    demotable: &'a Demotable,
+    /// The cycle that is over its time, and for how long by the monitor's own ticks: time in which
+    /// the monitor did not run either is no fault of the task.
     over: Option<(u64, Span)>,
     demoted: Option<u64>,
 }
@@ -96,9 +97,9 @@ impl<'a> RunawayRule<'a> {
         releases: Releases,
         grace: Span,
         policy: SchedPolicy,
-        guarded: &'a Guarded,
+        demotable: &'a Demotable,
     ) -> Self {
-        Self { words, releases, grace, policy, guarded, over: None, demoted: None }
+        Self { words, releases, grace, policy, demotable, over: None, demoted: None }
     }
 
     /// What is to be done at `now`, `elapsed` after the look before.
@@ -120,7 +121,7 @@ impl<'a> RunawayRule<'a> {
             return Act::Nothing;
         };
         let fair = elapsed.min(Span::from_ns(2 * TICK.as_ns()));
-        let before = self.over.filter(|(of, _)| *of == cycle);
+        let before = self.over.filter(|(over, _)| *over == cycle);
         let span = before.map_or(Span::ZERO, |(_, span)| {
             Span::from_ns(span.as_ns().saturating_add(fair.as_ns()))
         });
@@ -133,15 +134,15 @@ impl<'a> RunawayRule<'a> {
     }
 
     pub(super) fn act(&mut self, act: Act) {
-        let thread = self.guarded.thread();
+        let thread = self.demotable.thread();
         if thread == 0 {
             self.demoted = None;
             return;
         }
         let (to, counter) = match act {
             Act::Nothing => return,
-            Act::Demote => (SchedPolicy::Other, &self.guarded.demotions),
-            Act::Restore => (self.policy, &self.guarded.restored),
+            Act::Demote => (SchedPolicy::Other, &self.demotable.demotions),
+            Act::Restore => (self.policy, &self.demotable.restored),
         };
         // One that is gone needs neither.
         if scheduler::set(thread, to).is_ok() {
@@ -168,39 +169,39 @@ mod tests {
         let terms = Terms { releases, burst: 0, output_words: 0 };
         let mut server = TaskServer::new(&memory, terms).expect("large enough");
         let mut client = TaskClient::open(&memory).expect("a task block");
-        let guarded = Guarded::default();
+        let demotable = Demotable::default();
         let policy = SchedPolicy::Fifo(5);
-        let mut guard = RunawayRule::new(&memory, releases, Span::from_ms(3), policy, &guarded);
+        let mut rule = RunawayRule::new(&memory, releases, Span::from_ms(3), policy, &demotable);
         client.ask(1);
         server.post(0, false);
         assert_eq!(client.turn(), ClientStep::Run);
         let _cycle = client.begin(at(0));
-        let mut tick = |ms| guard.tick(at(ms), TICK);
+        let mut tick = |ms| rule.tick(at(ms), TICK);
         assert!((0..10).all(|ms| tick(ms) == Act::Nothing), "it may");
         // Seen at 10; 3 ms of grace by ticks of 2 ms are over at the third look.
         assert_eq!([tick(10), tick(12), tick(14)], [Act::Nothing, Act::Nothing, Act::Demote]);
         assert_eq!(tick(16), Act::Nothing, "once");
         client.done(at(17));
         assert_eq!([tick(18), tick(20)], [Act::Restore, Act::Nothing]);
-        assert_eq!((guarded.demotions(), guarded.restored()), (0, 0), "nothing was done here");
+        assert_eq!((demotable.demotions(), demotable.restored()), (0, 0), "nothing was done here");
     }
 
     #[test]
-    fn time_in_which_the_guard_slept_too_is_no_fault() {
+    fn time_in_which_the_monitor_slept_too_is_no_fault() {
         let memory: Vec<AtomicU64> = (0..words(0)).map(|_| AtomicU64::new(0)).collect();
         let releases = Releases::new(at(0), Period::from_ns(10_000_000).expect("in range"));
         let mut server =
             TaskServer::new(&memory, Terms { releases, burst: 0, output_words: 0 }).expect("fits");
         let mut client = TaskClient::open(&memory).expect("a task block");
-        let guarded = Guarded::default();
+        let demotable = Demotable::default();
         let bound = hang_bound(10_000_000);
-        let mut guard = RunawayRule::new(&memory, releases, bound, SchedPolicy::Fifo(5), &guarded);
+        let mut rule = RunawayRule::new(&memory, releases, bound, SchedPolicy::Fifo(5), &demotable);
         client.ask(1);
         server.post(0, false);
         assert_eq!(client.turn(), ClientStep::Run);
         let _cycle = client.begin(at(0));
         let hour = Span::from_ms(3_600_000);
-        assert_eq!(guard.tick(at(3_600_000), hour), Act::Nothing);
-        assert_eq!(guard.tick(at(7_200_000), hour), Act::Nothing);
+        assert_eq!(rule.tick(at(3_600_000), hour), Act::Nothing);
+        assert_eq!(rule.tick(at(7_200_000), hour), Act::Nothing);
     }
 }

@@ -25,7 +25,7 @@ pub struct Watched {
     ended: AtomicU8,
     /// Cycles that no recorder counts.
     beats: AtomicU64,
-    /// How long it may get nowhere, ns; 0 for what its charge says.
+    /// How long it may get nowhere, ns; 0 for what its [`Progress`] says.
     allowed_ns: AtomicU64,
 }
 
@@ -62,7 +62,7 @@ impl Watched {
         self.tid.store(0, Ordering::Release);
     }
 
-    /// From now on the loop may get nowhere for so long, whatever its charge says: what it runs has
+    /// From now on the loop may get nowhere for so long, whatever its [`Progress`] says: what it runs has
     /// changed. `None` takes that back.
     ///
     /// # Real-time: in loop
@@ -72,9 +72,9 @@ impl Watched {
     }
 
     /// How long the loop may get nowhere.
-    fn bound(&self, charged: Span) -> Span {
+    fn bound(&self, bound: Span) -> Span {
         match self.allowed_ns.load(Ordering::Relaxed) {
-            0 => charged,
+            0 => bound,
             ns => Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX)),
         }
     }
@@ -142,7 +142,7 @@ pub struct Progress<'a, P> {
     pub bound: Span,
 }
 
-/// How long each charge has got nowhere, counted by the watchdog's own ticks: time in which the
+/// How long a loop has got nowhere, counted by the watchdog's own ticks: time in which the
 /// watchdog did not run either (suspend, a halted guest) is no fault of the loop.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Idle {
@@ -203,21 +203,21 @@ impl Idle {
     }
 }
 
-/// One look at `charges`, at `now`, `elapsed` after the last one. When one gets nowhere for longer
+/// One look at `loops`, at `now`, `elapsed` after the last one. When one gets nowhere for longer
 /// than its bound, it is marked as ended and `stop` is set, for all. If it used the CPU for half of
 /// that time, or waited for something else at each look, it is demoted to SCHED_OTHER; if not,
 /// another one may have kept it from running, and all are.
 pub(super) fn look<P: Fn() -> u64>(
-    charges: &[Progress<'_, P>],
+    loops: &[Progress<'_, P>],
     idle: &mut [Idle],
     (now, elapsed): (Instant, Span),
     stop: &impl StopRequest,
 ) {
-    for (charge, idle) in charges.iter().zip(idle) {
-        let tid = charge.watched.thread();
+    for (progress, idle) in loops.iter().zip(idle) {
+        let tid = progress.watched.thread();
         let cpu_ns = tid.and_then(thread_cpu_ns);
-        let bound = charge.watched.bound(charge.bound);
-        let is_over = idle.tick(cpu_ns, (charge.progress)(), elapsed, bound);
+        let bound = progress.watched.bound(progress.bound);
+        let is_over = idle.tick(cpu_ns, (progress.progress)(), elapsed, bound);
         if let Some(tid) = tid.filter(|_| idle.is_suspect(bound)) {
             idle.seen.add(threads::state(std::process::id().cast_signed(), tid));
         }
@@ -228,16 +228,16 @@ pub(super) fn look<P: Fn() -> u64>(
                 if tid.is_some_and(demote) { Force::Demoted } else { Force::NotDemoted }
             } else {
                 let why = idle.seen.why();
-                let is_alone = |watched: &Watched| std::ptr::eq(watched, charge.watched);
-                let all = charges.iter().map(|charge| charge.watched);
-                let demoted = all.filter(|watched| why != Force::Blocked || is_alone(watched));
+                let is_alone = |watched: &Watched| std::ptr::eq(watched, progress.watched);
+                let watched = loops.iter().map(|progress| progress.watched);
+                let demoted = watched.filter(|watched| why != Force::Blocked || is_alone(watched));
                 for tid in demoted.filter_map(Watched::thread) {
                     // One that is gone needs no demotion.
                     let _gone = demote(tid);
                 }
                 why
             };
-            charge.watched.end(force);
+            progress.watched.end(force);
             stop.request(now);
         }
     }
@@ -295,12 +295,12 @@ mod tests {
 
     #[test]
     fn what_is_allowed_may_change_while_it_is_watched() {
-        let (watched, charged) = (Watched::default(), Span::from_ms(5));
-        assert_eq!(watched.bound(charged), charged);
+        let (watched, bound) = (Watched::default(), Span::from_ms(5));
+        assert_eq!(watched.bound(bound), bound);
         watched.allow(Some(Span::from_ms(70)));
-        assert_eq!(watched.bound(charged), Span::from_ms(70));
+        assert_eq!(watched.bound(bound), Span::from_ms(70));
         watched.allow(None);
-        assert_eq!(watched.bound(charged), charged);
+        assert_eq!(watched.bound(bound), bound);
     }
 
     #[test]
@@ -318,10 +318,9 @@ mod tests {
         let (watched, stop, done) =
             (Watched::default(), AtomicBool::new(false), AtomicBool::new(false));
         let policy = std::thread::scope(|scope| {
-            let charges =
-                [Progress { watched: &watched, progress: || 0, bound: Span::from_ms(100) }];
+            let loops = [Progress { watched: &watched, progress: || 0, bound: Span::from_ms(100) }];
             let (stop, done, watched) = (&stop, &done, &watched);
-            scope.spawn(move || watch(&charges, stop, done));
+            scope.spawn(move || watch(&loops, stop, done));
             let stuck = scope.spawn(move || {
                 // FIFO where permitted; as SCHED_OTHER the demotion changes nothing, the stop does.
                 let _session = crate::session::ThreadSession::enter(None, SchedPolicy::Fifo(1));
@@ -344,10 +343,9 @@ mod tests {
         let (watched, stop) = (Watched::default(), AtomicBool::new(false));
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let charges =
-                [Progress { watched: &watched, progress: || 0, bound: Span::from_ms(100) }];
+            let loops = [Progress { watched: &watched, progress: || 0, bound: Span::from_ms(100) }];
             let (stop, done, watched) = (&stop, &done, &watched);
-            scope.spawn(move || watch(&charges, stop, done));
+            scope.spawn(move || watch(&loops, stop, done));
             let (wake, asleep) = std::sync::mpsc::channel::<()>();
             scope.spawn(move || {
                 watched.arm(punctual_os::process::tid());

@@ -127,7 +127,7 @@ impl Lifecycle {
 
     fn started(&mut self, seen: &Seen, since: Instant, now: Instant) -> Act {
         match (seen.ended, seen.state) {
-            // It registered and left between two looks: no failure where it says so.
+            // It registered and left between two looks: no failure where its block says that it left.
             (Some(exit), state) => {
                 let failed = state != TaskState::Gone || exit != ProcessEnd::Status(0);
                 self.reap(exit, failed, Span::ZERO)
@@ -147,7 +147,7 @@ impl Lifecycle {
 
     fn registered(&mut self, seen: &Seen, since: Instant, now: Instant, overran: bool) -> Act {
         if let Some(exit) = seen.ended {
-            // One that says so before it goes has not failed.
+            // One that unregistered before it ended has not failed.
             let failed = seen.state != TaskState::Gone || exit != ProcessEnd::Status(0);
             return self.reap(exit, failed, now - since);
         }
@@ -162,7 +162,7 @@ impl Lifecycle {
             {
                 self.kill(Cause::Overran, now)
             }
-            // A cycle that runs long is an overrun, or the guard's.
+            // A cycle that runs long is an overrun, or left to the monitor.
             TaskState::Running => self.hear(seen),
             TaskState::Asking | TaskState::Idle if self.last_seen.0 != seen.taken => {
                 self.hear(seen)

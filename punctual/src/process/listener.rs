@@ -44,7 +44,7 @@ pub(super) struct Guest {
     socket: UnixStream,
     pub(super) peer: Peer,
     since: Instant,
-    said: Vec<u8>,
+    line: Vec<u8>,
 }
 
 impl Guest {
@@ -77,15 +77,15 @@ impl Guest {
     }
 
     fn read(&mut self, now: Instant) -> Received {
-        if self.said.contains(&b'\n') {
+        if self.line.contains(&b'\n') {
             return Received::Line;
         }
         let mut part = [0; LINE_MAX];
         match local::receive(self.socket.as_raw_fd(), &mut part) {
             Ok(received) if received.bytes == 0 => Received::Gone,
             Ok(received) => {
-                self.said.extend_from_slice(&part[..received.bytes]);
-                if self.said.contains(&b'\n') || self.said.len() > LINE_MAX {
+                self.line.extend_from_slice(&part[..received.bytes]);
+                if self.line.contains(&b'\n') || self.line.len() > LINE_MAX {
                     Received::Line
                 } else {
                     Received::Nothing
@@ -108,7 +108,7 @@ enum Received {
 fn admit(socket: UnixStream, now: Instant) -> Option<Guest> {
     let peer = local::peer(socket.as_raw_fd()).ok()?;
     socket.set_nonblocking(true).ok()?;
-    let guest = Guest { socket, peer, since: now, said: Vec::new() };
+    let guest = Guest { socket, peer, since: now, line: Vec::new() };
     if peer.uid != 0 && peer.uid != process::euid() {
         guest.answer(Some("it is another user's supervisor"), &[]);
         return None;
@@ -157,8 +157,8 @@ impl Listener {
     /// The descriptors that have something to read when a connection or a request comes.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = c_int> {
         let accepts = self.guests.len() < GUESTS_MAX && self.window.1 < ACCEPTS_MAX;
-        let door = accepts.then_some(self.socket.as_raw_fd());
-        door.into_iter().chain(self.guests.iter().map(|guest| guest.socket.as_raw_fd()))
+        let new = accepts.then_some(self.socket.as_raw_fd());
+        new.into_iter().chain(self.guests.iter().map(|guest| guest.socket.as_raw_fd()))
     }
 
     /// Accepts connections, and calls `receive` with each complete request.
@@ -168,7 +168,7 @@ impl Listener {
             match guest.read(now) {
                 Received::Nothing => self.guests.push(guest),
                 Received::Gone => {}
-                Received::Line => match Request::parse(&guest.said) {
+                Received::Line => match Request::parse(&guest.line) {
                     Ok(request) => receive(guest, request),
                     Err(why) => drop(guest.answer(Some(why), &[])),
                 },
@@ -228,7 +228,7 @@ impl Drop for Listener {
 /// opened the file before that then locks one without a name, detects this, and tries again with
 /// the file that has the name.
 #[derive(Debug)]
-pub(super) struct NameLock {
+struct NameLock {
     origin: Origin,
     path: PathBuf,
     _lock: File,
@@ -237,7 +237,7 @@ pub(super) struct NameLock {
 impl NameLock {
     /// Takes the name that this file stands for; `None` where another process has it, until that
     /// has ended.
-    pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
+    fn take(path: &Path) -> io::Result<Option<Self>> {
         for _ in 0..TRIES {
             let file = File::options().create(true).truncate(false).write(true).open(path)?;
             let locked = lock::try_exclusive(file.as_raw_fd());
@@ -299,7 +299,7 @@ mod tests {
             assert!(listener.guests.len() <= GUESTS_MAX && listener.window.1 <= ACCEPTS_MAX);
         }
         assert_eq!(heard, [Request::Join("a".to_owned())]);
-        // A connection that had to go is told why, though its request comes too late.
+        // A connection that had to go learns why, though its request comes too late.
         let why = exchange(&silent[0], &Request::Watch("a".to_owned())).expect("an answer");
         let why = super::super::request::answered(&why.0).expect_err("refused");
         assert_eq!(why, "too many connections without a request");

@@ -158,7 +158,7 @@ impl Registration {
     ///
     /// When there will be none: the supervisor ended this task, which is to exit
     /// ([`Error::errno`] is ECANCELED), or is gone (EPIPE). Then nobody releases the task any more,
-    /// writes its safe value or guards it, and its thread is SCHED_OTHER.
+    /// writes its safe value or watches it, and its thread is SCHED_OTHER.
     ///
     /// # Real-time: in loop, waits
     pub fn wait(&mut self) -> Result<Cycle<'_>, Error> {
@@ -185,7 +185,7 @@ impl Registration {
                     futex::wait_until(self.client.bell(), seen, Scope::Machine, until_ns);
                     waited = true;
                     if now_ns(ClockId::Monotonic) >= until_ns && !self.tie.holds() {
-                        // The priority was the supervisor's to give, as long as it guards it.
+                        // The priority was the supervisor's to give, as long as it watches it.
                         let _demoted = scheduler::set(0, SchedPolicy::Other);
                         return Err(TaskError::Gone.into());
                     }

@@ -1,6 +1,8 @@
-//! Requests of processes that address a supervisor by its name, and its answers: a line each.
+//! How a process reaches a running supervisor by its name: where the socket is, what is asked, what
+//! is answered, and what ties the two together.
 //!
-//! Pure. Nothing but these lines and descriptors goes through the socket.
+//! For both ends. A request and its answer are a line each; nothing but these lines and descriptors
+//! goes through the socket.
 
 use crate::process::TaskError;
 use punctual_os::descriptor::Descriptor;
@@ -59,7 +61,7 @@ impl Request {
             .ok_or("the request does not end with a newline")?
             .split(' ')
             .collect();
-        let &[tool, version, what, task] = &words[..] else {
+        let &[tool, version, verb, task] = &words[..] else {
             return Err("the request must have four words");
         };
         if tool != "punctual" {
@@ -71,7 +73,7 @@ impl Request {
         if !is_name(task) {
             return Err("the request names no valid task");
         }
-        match what {
+        match verb {
             "join" => Ok(Self::Join(task.to_owned())),
             "watch" => Ok(Self::Watch(task.to_owned())),
             _ => Err("neither join nor watch"),
@@ -266,9 +268,9 @@ mod tests {
     #[test]
     fn answers_are_one_line() {
         assert_eq!(answered(answer(None).as_bytes()), Ok(()));
-        let said = answer(Some("it is\n\u{1b}taken"));
-        assert_eq!(said, "no it istaken\n");
-        assert_eq!(answered(said.as_bytes()), Err("it istaken".to_owned()));
+        let refusal = answer(Some("it is\n\u{1b}taken"));
+        assert_eq!(refusal, "no it istaken\n");
+        assert_eq!(answered(refusal.as_bytes()), Err("it istaken".to_owned()));
         assert!(answered(b"ok then\n").is_err() && answered(b"").is_err());
     }
 

@@ -131,7 +131,7 @@ pub struct Surroundings {
     pub umask: Option<u32>,
 }
 
-/// The same in numbers.
+/// The surroundings in the numbers that the kernel takes.
 #[derive(Debug)]
 pub(super) struct Resolved {
     uid: Option<u32>,
@@ -215,13 +215,13 @@ fn text(name: &str) -> Result<CString, String> {
     CString::new(name).map_err(|_| "it contains a zero byte".to_owned())
 }
 
-fn cannot(what: &str, name: &str) -> impl Fn(Errno) -> String {
-    let what = format!("{what} {name:?}");
-    move |why| format!("{what} cannot be looked up: {why}")
+fn cannot(kind: &str, name: &str) -> impl Fn(Errno) -> String {
+    let wanted = format!("{kind} {name:?}");
+    move |why| format!("{wanted} cannot be looked up: {why}")
 }
 
-fn unknown(what: &str, name: impl Display) -> String {
-    format!("there is no {what} {name}")
+fn unknown(kind: &str, name: impl Display) -> String {
+    format!("there is no {kind} {name}")
 }
 
 /// A user by name, or by number; of a number, what is known of it.
@@ -270,10 +270,12 @@ mod tests {
         assert_eq!((resolved.uid, resolved.gid), (Some(0), Some(0)));
         assert!(resolved.groups.is_some_and(|groups| groups.contains(&0)));
         assert_eq!((resolved.capabilities, resolved.umask), (Some(1 << 13 | 1), Some(0o27)));
-        let refused = |of: Surroundings| of.resolve("a").expect_err("refused").to_string();
+        let refused = |surroundings: Surroundings| {
+            surroundings.resolve("a").expect_err("refused").to_string()
+        };
         let some = |text: &str| Some(text.to_owned());
         let none = Surroundings::default;
-        for (of, words) in [
+        for (surroundings, words) in [
             (Surroundings { user: some("no such"), ..none() }, "there is no user \"no such\""),
             (Surroundings { group: some("no such"), ..none() }, "there is no group \"no such\""),
             (Surroundings { user: some("4000000000"), ..none() }, "group is needed"),
@@ -284,8 +286,8 @@ mod tests {
             (Surroundings { umask: Some(0o1000), ..none() }, "got 0o1000"),
             (Surroundings { env: Some(vec![("A=".into(), "b".into())]), ..none() }, "'='"),
         ] {
-            let said = refused(of);
-            assert!(said.starts_with("task \"a\": ") && said.contains(words), "{said}");
+            let refusal = refused(surroundings);
+            assert!(refusal.starts_with("task \"a\": ") && refusal.contains(words), "{refusal}");
         }
         let number = Surroundings { user: some("4000000000"), group: some("7"), ..none() };
         assert_eq!(number.resolve("a").expect("given").groups, Some(vec![7]));

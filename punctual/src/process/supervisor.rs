@@ -2,7 +2,7 @@
 //!
 //! For `punctual run`, and for programs that want the same. [`Supervisor::build`] checks everything
 //! and makes the memory; [`Ready::run`] starts the processes and stays until the end: the executive
-//! in a SCHED_FIFO thread, the guard above it, the lifecycle of the processes in the calling
+//! in a SCHED_FIFO thread, the monitor above it, the lifecycle of the processes in the calling
 //! thread.
 
 mod child;
@@ -13,7 +13,7 @@ mod threads;
 
 use std::ffi::CString;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::block::{
     OUTPUT_WORDS_MAX, Outputs, Source, TaskGate, TaskServer, Terms, restate, words,
@@ -34,7 +34,7 @@ use super::request::is_name;
 use super::spec::{Resolved, Spec};
 use crate::Error;
 use crate::checks::{check_demands, check_period_here};
-use crate::monitor::{Guarded, RunawayRule, hang_bound};
+use crate::monitor::{Demotable, RunawayRule, hang_bound};
 use crate::periodic::{BuildError, Periodic, Plan, Task};
 use crate::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
 use crate::rt_thread::RtThread;
@@ -50,8 +50,8 @@ pub use report::{Event, Figures, Finished, Over, TaskOutcome, What};
 const TERMINATE_GRACE: Span = Span::from_ms(4);
 
 /// How long a thread of a task may run under a real-time policy without blocking before the kernel
-/// kills its process (RLIMIT_RTTIME), µs: ten times what the guard allows, and a burst. It is for
-/// when there is no guard any more; [`super::Registration::wait`] blocks now and then, however far
+/// kills its process (RLIMIT_RTTIME), µs: ten times what the monitor allows, and a burst. It is for
+/// when there is no monitor any more; [`super::Registration::wait`] blocks now and then, however far
 /// a task is behind.
 fn realtime_us(period_ns: u64, burst: u32) -> u64 {
     let cycles_ns = period_ns.saturating_mul(u64::from(burst).saturating_add(1));
@@ -183,14 +183,14 @@ impl Supervisor {
 
     /// What its loop and its tasks may take of their CPUs.
     pub(crate) fn demands(&self) -> Vec<Demand> {
-        let of = |spec: &Spec| Demand {
+        let demand = |spec: &Spec| Demand {
             cpu: spec.thread.cpu.or(self.thread.cpu),
             real_time: true,
             period: spec.task.period,
             share: spec.task.load(),
         };
         let own = self.shortest().map(|period| self.thread.demand(period));
-        self.specs.iter().map(of).chain(own).collect()
+        self.specs.iter().map(demand).chain(own).collect()
     }
 
     /// The executive's priority; 0 for another policy than SCHED_FIFO.
@@ -217,8 +217,8 @@ impl Supervisor {
     /// judged by what its block says.
     fn plan(&self) -> Result<Plan, BuildError> {
         let checked = self.specs.iter().map(|spec| spec.task.clone());
-        let all = checked.fold(Periodic::new(), Periodic::task);
-        let joint = if self.overload { all.allow_overload() } else { all }.build()?;
+        let periodic = checked.fold(Periodic::new(), Periodic::task);
+        let joint = if self.overload { periodic.allow_overload() } else { periodic }.build()?;
         let phase_ns = |task: &Task| {
             let rank = (0..joint.tasks()).find(|&rank| joint.name(rank) == task.name);
             rank.map_or(0, |rank| joint.phase_ns(rank))
@@ -237,7 +237,7 @@ impl Supervisor {
         let memory = Memory::block(&spec.task.name, words(safe.len())).map_err(failed)?;
         let page = Memory::page(&spec.task.name, stats::WORDS).map_err(failed)?;
         // Whoever reads before the loop begins finds an empty block, a page and the safe value.
-        let _block = TaskServer::new(memory.mapping.words(), terms);
+        let _block = TaskServer::new(memory.words(), terms);
         let resolved = spec.surroundings.resolve(&spec.task.name)?;
         let below = u8::try_from(rank.saturating_add(1)).unwrap_or(u8::MAX);
         let period_ns = spec.task.period.as_ns();
@@ -261,9 +261,9 @@ impl Supervisor {
             memory,
             page: Arc::new(page),
             spec,
-            door: TaskGate::new(),
+            task_gate: TaskGate::new(),
             counts: RemoteCounts::default(),
-            guarded: Guarded::default(),
+            demotable: Demotable::default(),
             others: Others::default(),
         })
     }
@@ -287,21 +287,21 @@ struct TaskBlock {
     resolved: Resolved,
     memory: Memory,
     page: Arc<Memory>,
-    door: TaskGate,
+    task_gate: TaskGate,
     counts: RemoteCounts,
-    guarded: Guarded,
+    demotable: Demotable,
     others: Others,
     /// How long a thread of its process may run under a real-time policy without blocking, µs.
     realtime_us: u64,
 }
 
 impl TaskBlock {
-    /// As the loop has it; `None` never: the memory was made for it.
-    fn post(&self) -> Option<RemoteTask<'_, Page<'_>>> {
+    /// The task as the executive has it; `None` never: the memory was made for it.
+    fn remote(&self) -> Option<RemoteTask<'_, Page<'_>>> {
         Some(RemoteTask {
-            server: TaskServer::new(self.memory.mapping.words(), self.terms)?,
-            kept: Page::new(self.page.mapping.words(), PageKind::Lateness)?,
-            door: &self.door,
+            server: TaskServer::new(self.memory.words(), self.terms)?,
+            kept: Page::new(self.page.words(), PageKind::Lateness)?,
+            door: &self.task_gate,
             counts: &self.counts,
             limits: self.limits,
             on_overrun: self.on_overrun,
@@ -309,25 +309,25 @@ impl TaskBlock {
         })
     }
 
-    /// As the guard has it.
-    fn guard(&self) -> RunawayRule<'_> {
-        let words = self.memory.mapping.words();
+    /// The rule by which the monitor demotes its registered thread.
+    fn rule(&self) -> RunawayRule<'_> {
+        let words = self.memory.words();
         let policy = SchedPolicy::Fifo(self.fifo);
-        RunawayRule::new(words, self.terms.releases, self.grace, policy, &self.guarded)
+        RunawayRule::new(words, self.terms.releases, self.grace, policy, &self.demotable)
     }
 
-    /// As the guard has the other threads of its process.
+    /// The watch that the monitor keeps over the other threads of its process.
     fn watch(&self) -> Watch<'_> {
         let bound = hang_bound(self.spec.task.period.as_ns());
-        Watch::new(&self.others, &self.guarded, bound)
+        Watch::new(&self.others, &self.demotable, bound)
     }
 
     /// States the terms again, over which the task may have written, and commits the safe value:
     /// nobody else writes any more.
     fn take_over(&self) {
-        restate(self.memory.mapping.words(), &self.terms);
+        restate(self.memory.words(), &self.terms);
         if !self.safe.is_empty()
-            && let Some(outputs) = Outputs::of(self.memory.mapping.words(), self.safe.len())
+            && let Some(outputs) = Outputs::of(self.memory.words(), self.safe.len())
         {
             outputs.commit(&self.safe, Source::Safe);
         }
@@ -335,7 +335,7 @@ impl TaskBlock {
 
     /// A word of the block is in memory: pays its first touch.
     fn touch(&self) {
-        let touched = self.memory.mapping.words().iter().chain(self.page.mapping.words());
+        let touched = self.memory.words().iter().chain(self.page.words());
         let sum = touched.step_by(512).map(|word| word.load(Ordering::Relaxed));
         std::hint::black_box(sum.fold(0u64, u64::wrapping_add));
     }
@@ -351,13 +351,13 @@ impl TaskBlock {
 #[derive(Debug)]
 pub(crate) struct Memory {
     descriptor: Descriptor,
-    pub(crate) mapping: Mapping,
+    mapping: Mapping,
 }
 
 impl Memory {
     /// New memory of so many words, zeroed, that processes it is handed to may write; the name is
     /// for /proc.
-    pub(crate) fn block(name: &str, words: usize) -> Result<Self, Errno> {
+    fn block(name: &str, words: usize) -> Result<Self, Errno> {
         Self::new(name, words, Writers::Holders)
     }
 
@@ -374,13 +374,18 @@ impl Memory {
         Ok(Self { descriptor, mapping })
     }
 
-    /// For who may write to it.
-    pub(crate) fn descriptor(&self) -> &Descriptor {
+    /// All of its words, for this process.
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        self.mapping.words()
+    }
+
+    /// What is handed to a process that may write to it.
+    fn descriptor(&self) -> &Descriptor {
         &self.descriptor
     }
 
-    /// For who may only read.
-    pub(crate) fn read_only(&self) -> Result<Descriptor, Errno> {
+    /// What is handed to a process that may only read it.
+    fn read_only(&self) -> Result<Descriptor, Errno> {
         descriptor::read_only(&self.descriptor)
     }
 }
@@ -392,7 +397,7 @@ impl Memory {
 #[derive(Clone, Copy, Debug)]
 pub struct Stop<'a> {
     flag: &'a AtomicBool,
-    /// The same with its instant, where it has one.
+    /// The flag with the instant at which it was set, where it keeps that.
     dated: Option<&'a StopFlag>,
     hurry: Option<&'a AtomicBool>,
 }

@@ -176,7 +176,7 @@ impl Ready {
             .enumerate()
             .map(|(rank, process)| process.outcome(ready, rank))
             .collect();
-        let releases = Figures::read(ready.page.mapping.words());
+        let releases = Figures::read(ready.page.words());
         let forced = setup.watched.ended();
         Ok(Finished { over, policy, refused, forced, throttled, releases, tasks })
     }
@@ -209,14 +209,14 @@ impl RunSetup<'_> {
     /// The monitor of the executive and of the tasks' threads: of those that registered, and of
     /// those beside them.
     fn monitor(&self, ready: &Ready) {
-        let mut guards: Vec<RunawayRule<'_>> = ready.blocks.iter().map(TaskBlock::guard).collect();
+        let mut rules: Vec<RunawayRule<'_>> = ready.blocks.iter().map(TaskBlock::rule).collect();
         let mut rounds =
             Rounds::new(ready.blocks.iter().map(TaskBlock::watch).collect(), THREADS_EVERY);
         let (watched, bound) = (&self.watched, bound(ready));
         let progress = || self.beats.load(Ordering::Relaxed);
         let loops = [Progress { watched, progress, bound }];
         let cancels = &AtomicBool::new(false);
-        let monitor = Monitor { loops: &loops, guards: &mut guards, tokens: &[], cancels };
+        let monitor = Monitor { loops: &loops, guards: &mut rules, tokens: &[], cancels };
         let now = || Instant::from_ns(now_ns(ClockId::Monotonic));
         above(&self.aside, || {
             monitor.run(now, &self.stop, &self.done, || rounds.call());
@@ -240,7 +240,7 @@ impl RunSetup<'_> {
         wait: Strategy,
         clock: MachineClock,
     ) -> Executed<'p> {
-        let Some(page) = Page::new(ready.page.mapping.words(), PageKind::Lateness) else {
+        let Some(page) = Page::new(ready.page.words(), PageKind::Lateness) else {
             let (ended, policy, refused) = (Ended::Stopped, SchedPolicy::Other, Vec::new());
             let (over, unreleased) = (Instant::from_ns(now_ns(ClockId::Monotonic)), Vec::new());
             return Executed {
@@ -331,12 +331,12 @@ impl Executed<'_> {
     /// Takes the last results of the tasks, which run no more at `now`, and what they missed.
     fn close(&mut self, now: Instant) {
         let over = self.over;
-        self.remotes.all.iter_mut().for_each(|post| post.close(now, over));
+        self.remotes.all.iter_mut().for_each(|remote| remote.close(now, over));
         for (rank, missed, end) in self.unreleased.drain(..) {
             // Without a process there it is none that one missed.
-            let post = self.remotes.all.get_mut(rank);
-            if let Some(post) = post.filter(|post| post.counts.is_attended()) {
-                post.kept.end(missed, end);
+            let remote = self.remotes.all.get_mut(rank);
+            if let Some(remote) = remote.filter(|remote| remote.counts.is_attended()) {
+                remote.kept.end(missed, end);
             }
         }
     }
@@ -373,7 +373,7 @@ fn throttled(
     throttling.is_met_by(share).then_some(Caution { cpu, share, throttling })
 }
 
-/// How long the executive may post nothing.
+/// How long the executive may remote nothing.
 fn bound(ready: &Ready) -> Span {
     let shortest_ns = (0..ready.plan.tasks()).map(|rank| ready.plan.period_ns(rank)).min();
     let ns = shortest_ns.unwrap_or(0).saturating_mul(2).saturating_add(1_000_000_000);
@@ -382,9 +382,9 @@ fn bound(ready: &Ready) -> Span {
 
 /// All remotes, by rank; outputs begin as the safe values.
 fn remotes<'r>(ready: &'r Ready, beats: &'r AtomicU64) -> RemoteTasks<'r, Page<'r>> {
-    let all = ready.blocks.iter().filter_map(TaskBlock::post).collect();
+    let remotes = ready.blocks.iter().filter_map(TaskBlock::remote).collect();
     ready.blocks.iter().for_each(TaskBlock::take_over);
-    RemoteTasks { all, beats, stopped_by: None }
+    RemoteTasks { all: remotes, beats, stopped_by: None }
 }
 
 #[cfg(test)]
@@ -418,13 +418,15 @@ mod tests {
         let task = |name| Task::every(name, period).phase(Offset::At(0));
         let supervisor = ["first", "second", "nobody"]
             .into_iter()
-            .fold(Supervisor::new(), |all, name| all.task(Spec::new(task(name), Vec::new())));
+            .fold(Supervisor::new(), |supervisor, name| {
+                supervisor.task(Spec::new(task(name), Vec::new()))
+            });
         let ready = supervisor.build().expect("fine");
-        ready.blocks[..2].iter().for_each(|block| block.door.open(1));
+        ready.blocks[..2].iter().for_each(|block| block.task_gate.open(1));
         let beats = AtomicU64::new(0);
-        let all = ready.blocks.iter().filter_map(TaskBlock::post).collect();
-        let remotes = RemoteTasks { all, beats: &beats, stopped_by: None };
-        let page = Page::new(ready.page.mapping.words(), PageKind::Lateness).expect("a page");
+        let remotes = ready.blocks.iter().filter_map(TaskBlock::remote).collect();
+        let remotes = RemoteTasks { all: remotes, beats: &beats, stopped_by: None };
+        let page = Page::new(ready.page.words(), PageKind::Lateness).expect("a page");
         let mut starts = vec![None; ready.plan.tasks()];
         let observe =
             Releases { aggregate: Aggregate::new(page, &mut starts), unreleased: Vec::new() };
@@ -448,7 +450,7 @@ mod tests {
         };
         executed.close(ms(2_000));
         let missed = |rank: usize| {
-            let view = View::open(ready.blocks[rank].page.mapping.words()).expect("a page");
+            let view = View::open(ready.blocks[rank].page.words()).expect("a page");
             let counts = view.counts();
             (counts.missed, counts.max.map(Span::as_ns))
         };

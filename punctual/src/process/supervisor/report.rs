@@ -87,7 +87,7 @@ pub struct TaskOutcome {
     pub overran: u64,
     /// How often its process was ended because of that, or because it took no releases.
     pub terminated: u64,
-    /// How often the guard made it SCHED_OTHER, and how often it got its policy back.
+    /// How often the monitor made it SCHED_OTHER, and how often it got its policy back.
     pub demoted: (u64, u64),
     /// How many threads other than the registered one lost a real-time policy of their own.
     pub threads_demoted: u64,

@@ -4,11 +4,10 @@
 //! called, and every few milliseconds; does what [`Lifecycle`] says, and decides
 //! nothing itself.
 
-use super::super::cgroup::Home;
 use super::super::lifecycle::{Act, Cause, Lifecycle, LifecycleState, ProcessEnd, Seen};
 use super::super::listener::{Guest, Listener};
 use super::super::request::Request;
-use super::child::Child;
+use super::child::{Child, Home};
 use super::{Event, Figures, Ready, Stop, TaskBlock, TaskOutcome, What};
 use crate::session::Attempt;
 
@@ -70,9 +69,9 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         self.stopped_by
     }
 
-    fn say(&mut self, rank: usize, what: What) {
+    fn say(&mut self, rank: usize, happened: What) {
         let task = self.ready.plan.name(rank).to_owned();
-        (self.say)(Event { task, what });
+        (self.say)(Event { task, what: happened });
     }
 
     /// Leads all lives until the loop has ended or is to end, or until none is left, which it says.
@@ -98,7 +97,7 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         self.poller.rest(ends.chain(listener.into_iter().flat_map(Listener::descriptors)));
     }
 
-    /// A look at everything.
+    /// One look at all blocks, and at the requests that came.
     fn tick(&mut self, listener: Option<&mut Listener>) {
         let mut came = Vec::new();
         if let Some(listener) = listener {
@@ -117,14 +116,14 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         let process = &mut self.processes[rank];
         // Before the block: what is taken after this was posted.
         let posted = block.counts.posted();
-        let on_block = look(block.memory.mapping.words());
+        let on_block = look(block.memory.words());
         let seen = Seen {
             ended: process.has_ended(),
             state: on_block.map_or(TaskState::Unknown, |seen| seen.state),
             taken: on_block.and_then(|seen| seen.cycle),
             posted,
             overran: block.counts.overran(),
-            left: block.door.is_left(process.number),
+            left: block.task_gate.is_left(process.number),
         };
         let before = process.lifecycle.state();
         let act = process.lifecycle.tick(&seen, now());
@@ -143,7 +142,7 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         }
     }
 
-    /// Says what the guard did to threads beside the registered process.
+    /// Says how many threads beside the registered one the monitor demoted.
     fn say_demoted(&mut self, rank: usize) {
         let demoted = self.ready.blocks[rank].others.demoted();
         let news = demoted - std::mem::replace(&mut self.processes[rank].others_demoted, demoted);
@@ -158,11 +157,11 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         match act {
             Act::Nothing => {}
             Act::Start => {
-                clear(block.memory.mapping.words(), &block.terms);
-                let what = process.start(block, self.home.as_ref());
-                self.say(rank, what);
+                clear(block.memory.words(), &block.terms);
+                let happened = process.start(block, self.home.as_ref());
+                self.say(rank, happened);
             }
-            Act::Admit => self.block(rank),
+            Act::Admit => self.admit(rank),
             Act::Note => self.say(rank, What::Silent),
             Act::Stop => {
                 self.stopped_by = Some(rank);
@@ -189,16 +188,16 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
                 process.reap(block, exit);
                 self.say(rank, What::Ended(exit));
             }
-            Act::Free => clear(block.memory.mapping.words(), &block.terms),
+            Act::Free => clear(block.memory.words(), &block.terms),
         }
     }
 
-    /// Gives a registered thread its CPU and its priority, and opens the gate.
-    fn block(&mut self, rank: usize) {
+    /// Gives a registered thread its CPU and its priority, and releases its task from then on.
+    fn admit(&mut self, rank: usize) {
         let block = &self.ready.blocks[rank];
         let process = &mut self.processes[rank];
-        let number = look(block.memory.mapping.words()).map_or(0, |seen| seen.thread);
-        let Some(thread) = own_thread(process.pid, number) else {
+        let thread_number = look(block.memory.words()).map_or(0, |seen| seen.thread);
+        let Some(thread) = own_thread(process.pid, thread_number) else {
             let act = process.lifecycle.kill(Cause::ForeignThread, now());
             return self.act(rank, act);
         };
@@ -216,9 +215,9 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         let granted = scheduler::get(thread).unwrap_or(SchedPolicy::Other);
         process.policy = Some(granted);
         process.registered += 1;
-        block.guarded.arm(if granted == policy { thread } else { 0 });
-        block.door.open(process.number);
-        refused.into_iter().for_each(|what| self.say(rank, what));
+        block.demotable.arm(if granted == policy { thread } else { 0 });
+        block.task_gate.open(process.number);
+        refused.into_iter().for_each(|happened| self.say(rank, happened));
         self.say(rank, What::Registered);
     }
 
@@ -261,7 +260,7 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
                 Err(_) => Some("its process is gone"),
                 Ok(_) if !process.lifecycle.join(now()) => Some("the block is taken"),
                 Ok(pidfd) => {
-                    clear(block.memory.mapping.words(), &block.terms);
+                    clear(block.memory.words(), &block.terms);
                     process.number += 1;
                     process.starts += 1;
                     (process.pid, process.ended, process.pidfd) =
@@ -294,7 +293,7 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
             self.rest(None);
         }
         for (process, block) in self.processes.iter().zip(&self.ready.blocks) {
-            // A process that joined lives on, without a guard: it does not keep its priority.
+            // A process that joined lives on, without a monitor: it does not keep its priority.
             let thread = process.close(block);
             let _gone = thread.map(|thread| scheduler::set(thread, SchedPolicy::Other));
         }
@@ -438,14 +437,14 @@ impl TaskProcess {
             name: block.spec.task.name.clone(),
             period_ns: ready.plan.period_ns(rank),
             phase_ns: ready.plan.phase_ns(rank),
-            figures: Figures::read(block.page.mapping.words()),
+            figures: Figures::read(block.page.words()),
             policy: self.policy,
             starts: self.starts,
             registered: self.registered,
             restarts: self.lifecycle.restarts(),
             overran: block.counts.overran(),
             terminated: self.terminated,
-            demoted: (block.guarded.demotions(), block.guarded.restored()),
+            demoted: (block.demotable.demotions(), block.demotable.restored()),
             threads_demoted: block.others.demoted(),
             unattended: block.counts.unattended(),
             after_end: block.counts.after_end(),
@@ -455,11 +454,11 @@ impl TaskProcess {
         }
     }
 
-    /// Closes the gate and disarms the guard; the thread that was registered.
+    /// Releases the task no more, and demotes it no more; the thread that was registered.
     fn close(&self, block: &TaskBlock) -> Option<i32> {
-        block.door.close(self.number);
-        block.guarded.arm(0);
-        let thread = look(block.memory.mapping.words()).map_or(0, |seen| seen.thread);
+        block.task_gate.close(self.number);
+        block.demotable.arm(0);
+        let thread = look(block.memory.words()).map_or(0, |seen| seen.thread);
         own_thread(self.pid, thread)
     }
 }

@@ -1,7 +1,7 @@
 //! The threads of a task's process beside the one that registered: one that runs on and on under a
 //! real-time policy loses it.
 //!
-//! For the guard, which runs above everything: no allocation, no lock. The kernel grants the task's
+//! For the monitor, which runs above everything: no allocation, no lock. The kernel grants the task's
 //! priority to the registered thread alone; others have one only where the program took it itself.
 //! One that waits now and then keeps it.
 
@@ -11,12 +11,12 @@ use punctual_core::time::Span;
 use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_os::threads::{self, Account};
 
-use crate::monitor::Guarded;
+use crate::monitor::Demotable;
 
 /// Real-time threads of one process that are watched at a time; further ones once there is room.
 const THREADS_MAX: usize = 64;
 
-/// What the guard and the supervising thread share of one process's threads.
+/// What the monitor and the supervising thread share of one process's threads.
 #[derive(Debug, Default)]
 pub(super) struct Others {
     /// The process; 0 for none.
@@ -61,7 +61,7 @@ impl Known {
 #[derive(Debug)]
 pub(super) struct Watch<'a> {
     others: &'a Others,
-    guarded: &'a Guarded,
+    demotable: &'a Demotable,
     /// CPU time that a thread may use without waiting.
     bound: Span,
     process: i32,
@@ -69,12 +69,12 @@ pub(super) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    pub(super) fn new(others: &'a Others, guarded: &'a Guarded, bound: Span) -> Self {
-        Self { others, guarded, bound, process: 0, known: Vec::with_capacity(THREADS_MAX) }
+    pub(super) fn new(others: &'a Others, demotable: &'a Demotable, bound: Span) -> Self {
+        Self { others, demotable, bound, process: 0, known: Vec::with_capacity(THREADS_MAX) }
     }
 
     /// A look at all of them.
-    pub(super) fn look(&mut self) {
+    fn look(&mut self) {
         let process = self.others.process.load(Ordering::Acquire);
         if process != self.process {
             self.known.clear();
@@ -84,7 +84,7 @@ impl<'a> Watch<'a> {
             return;
         }
         self.known.iter_mut().for_each(|known| known.there = false);
-        let registered = self.guarded.thread();
+        let registered = self.demotable.thread();
         // A process that is gone has no threads.
         let _gone = threads::of(process, |thread| {
             if thread != registered {
@@ -167,9 +167,9 @@ mod tests {
 
     #[test]
     fn each_process_gets_its_turn_and_few_are_looked_at_as_often_as_many() {
-        let (others, guarded) = (Others::default(), Guarded::default());
+        let (others, demotable) = (Others::default(), Demotable::default());
         let turns = |processes: usize, calls: usize| {
-            let watch = || Watch::new(&others, &guarded, Span::from_ms(1));
+            let watch = || Watch::new(&others, &demotable, Span::from_ms(1));
             let mut rounds = Rounds::new((0..processes).map(|_| watch()).collect(), 50);
             let mut seen = Vec::new();
             for _ in 0..calls {

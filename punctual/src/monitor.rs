@@ -5,8 +5,8 @@
 //! ([`Progress`]), a task elsewhere that runs on is demoted alone ([`RunawayRule`]), a task that is
 //! to be terminated has its cancel token set. Never waits for a loop, never ends a process.
 
-mod overrun;
 mod progress;
+mod runaway;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,14 +22,14 @@ use crate::session::ThreadSession;
 use crate::spawn::{self, OwnThread};
 
 // The old name of it, until its users have the new one.
-pub use overrun::Demotable as Guarded;
-pub use overrun::{Act, Demotable, RunawayRule, TICK, hang_bound};
 pub use progress::{Force, Progress, Watched};
+pub use runaway::Demotable as Guarded;
+pub use runaway::{Act, Demotable, RunawayRule, TICK, hang_bound};
 
 /// The monitor's policy: above every loop.
 pub(crate) const ABOVE: SchedPolicy = SchedPolicy::Fifo(99);
 
-/// What one monitor watches.
+/// One thread's watch over loops and tasks; [`Monitor::run`] is the thread's body.
 pub(crate) struct Monitor<'m, P> {
     /// Loops that must make progress.
     pub(crate) loops: &'m [Progress<'m, P>],
@@ -37,7 +37,7 @@ pub(crate) struct Monitor<'m, P> {
     pub(crate) guards: &'m mut [RunawayRule<'m>],
     /// The tokens of executives with tasks that are to be terminated.
     pub(crate) tokens: &'m [&'m Token],
-    /// Whether they are needed.
+    /// Set while a task is there that is to be terminated: else the tokens are not looked at.
     pub(crate) cancels: &'m AtomicBool,
 }
 
@@ -108,11 +108,11 @@ pub(crate) fn above(aside: &CpuMask, watch: impl FnOnce()) {
     watch();
 }
 
-/// What a loop in its caller's thread shares with its monitor.
+/// A loop in its caller's thread, as its [`Watchdog`] sees it from another thread.
 pub(crate) trait Shows: Send + Sync + 'static {
     /// Its progress.
     fn watched(&self) -> &Watched;
-    /// What stops it.
+    /// The request that ends it.
     fn stop(&self) -> &impl StopRequest;
 }
 
@@ -149,7 +149,8 @@ impl Drop for Watchdog {
     }
 }
 
-/// Where threads beside loops run: the CPUs on which none of the loops is; all that are allowed where there are no others.
+/// The CPUs for threads that run beside loops: those on which no loop is, or all that are allowed
+/// where there are no others.
 pub(crate) fn aside(cpus: &[u32]) -> CpuMask {
     let allowed = affinity::get(0).unwrap_or(CpuMask::EMPTY);
     let mut aside = allowed;

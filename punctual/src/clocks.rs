@@ -96,7 +96,7 @@ impl MachineClock {
         }
     }
 
-    /// What stamps are taken with: `tsc`, `cntvct` or `vdso`.
+    /// The name of what stamps are taken with: `tsc`, `cntvct` or `vdso`.
     ///
     /// # Real-time: setup only
     pub fn name(&self) -> &'static str {
@@ -192,7 +192,7 @@ impl Clock for MachineClock {
     }
 }
 
-/// An interrupted sleep is no error here: whoever waits looks at the clock again.
+/// Sleeps until `at`, or until a signal comes: whoever waits looks at the clock again.
 #[inline]
 fn sleep_until(at: Instant) {
     let _interrupted = sleep_until_ns(at.as_ns());

@@ -274,7 +274,7 @@ impl Drop for Thread {
     }
 }
 
-/// What the thread and its owners share.
+/// The state that the reading thread and all its owners share.
 #[derive(Debug)]
 struct Common {
     shared: Shared,
@@ -355,7 +355,7 @@ pub(crate) enum FollowError {
 }
 
 impl FollowError {
-    /// What kind of thing it is.
+    /// The kind of error, by which callers decide.
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
             Self::Device(..) => ErrorKind::Device,

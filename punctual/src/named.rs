@@ -40,7 +40,7 @@ pub fn planted(kind: &str, owner: u32, (mode, around): (u32, u32)) -> Option<Str
 /// place and is opened by `path`.
 ///
 /// # Errors
-/// Where the kernel would not follow it, or another user planted it.
+/// The kernel would not follow the path, or another user planted part of it.
 ///
 /// # Real-time: setup only
 pub fn place(path: &Path) -> io::Result<Option<PathBuf>> {

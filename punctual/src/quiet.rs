@@ -144,9 +144,9 @@ fn steadiest(gaps: &[Gap], tick_ns: u64) -> (u64, usize) {
 /// A gap in a spin: the CPU was elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// When it began.
+    /// The last read before it.
     pub at: Instant,
-    /// How long it was.
+    /// From the read before it to the read after it.
     pub length: Span,
 }
 
@@ -161,7 +161,8 @@ pub struct Spun {
 
 /// Spins until `end`, or until `stop` is set. Two reads that are `threshold` or more apart are a
 /// gap; one that lasts beyond the end is measured whole. Allocates nothing, makes no system call.
-/// No pause instruction stands between two reads: in a guest it can make the host take the CPU away.
+/// No pause instruction stands between two reads: in a guest it can make the host take the CPU
+/// away.
 ///
 /// # Real-time: in loop
 #[inline]

@@ -19,14 +19,14 @@ const NEAR: f64 = 0.02;
 /// So many of the clock's stamps must fit into a period: one at the wake, the others for the work.
 pub const STAMPS_IN_A_PERIOD: f64 = 4.0;
 
-/// What a thread may take of its CPU.
+/// The share of a CPU that a thread may take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Demand {
     /// Its CPU; `None` where the kernel chooses.
     pub cpu: Option<u32>,
     /// Whether it asks for a real-time policy.
     pub real_time: bool,
-    /// How often it comes.
+    /// The time between two of its releases.
     pub period: Period,
     /// The share of the CPU that it takes at most, in [0, 1].
     pub share: f64,
@@ -37,7 +37,7 @@ pub struct Demand {
 pub struct Throttling {
     /// Their share of a CPU, in [0, 1].
     pub share: f64,
-    /// How long they stand still.
+    /// The longest time for which they stand still.
     pub gap: Span,
     /// Whether it is the budget of the own control group, and smaller than the machine's.
     pub of_cgroup: bool,
@@ -54,7 +54,7 @@ pub struct Caution {
     pub throttling: Throttling,
 }
 
-/// What of a machine decides whether it can be taken away.
+/// The CPUs and the throttling of a machine, which decide whether threads can take it away.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     /// Its CPUs that threads can be on; `None` where nothing is known of them.

@@ -237,7 +237,7 @@ fn hold_idle_states() -> Result<File, Errno> {
     Ok(file)
 }
 
-/// What a thread was before a session.
+/// The CPUs, policy and timer slack of a thread before a session; `None` where that is unknown.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     cpus: Option<CpuMask>,
@@ -272,8 +272,8 @@ thread_local! {
 }
 
 /// What holds for the calling thread: CPU, policy, timer slack, stack touched. Put back when
-/// dropped, by the same thread: it cannot be sent to another. One that ends before a later one hands
-/// what it found to that one, so that the last puts back what there was before the first.
+/// dropped, by the same thread: it cannot be sent to another. One that ends before a later one
+/// hands what it found to that one, so that the last puts back what there was before the first.
 #[derive(Debug)]
 #[must_use = "it ends when it is dropped"]
 pub struct ThreadSession {

@@ -167,8 +167,8 @@ fn span(ns: u64) -> Span {
     Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
-/// A PTP hardware clock as the system shows it, `/dev/ptpN`, read beside CLOCK_MONOTONIC. Opens
-/// character devices only, never blocks on one, changes no clock.
+/// A PTP hardware clock as the system shows it, `/dev/ptpN`, read with CLOCK_MONOTONIC at one
+/// moment. Opens character devices only, never blocks on one, changes no clock.
 #[derive(Debug)]
 pub struct PtpClock {
     device: File,
@@ -199,7 +199,7 @@ impl PtpClock {
         }
     }
 
-    /// How it is read at present.
+    /// The request by which it was read last.
     ///
     /// # Real-time: setup only
     #[doc(hidden)]

@@ -15,8 +15,8 @@ use punctual_os::threads::{self, ThreadState};
 /// How often the watchdog looks.
 pub(super) const TICK: Span = Span::from_ms(50);
 
-/// What a loop shows to its watchdog. The loop's owner arms it before a segment and disarms it
-/// after.
+/// The state that a loop shows to its watchdog, in atomic numbers. The loop's owner arms it before
+/// a segment and disarms it after.
 #[derive(Debug, Default)]
 pub struct Watched {
     /// The thread of the loop; 0 while nothing is watched.
@@ -25,7 +25,7 @@ pub struct Watched {
     ended: AtomicU8,
     /// Cycles that no recorder counts.
     beats: AtomicU64,
-    /// How long it may get nowhere, ns; 0 for what its [`Progress`] says.
+    /// The longest time without progress, ns; 0 for the bound of its [`Progress`].
     allowed_ns: AtomicU64,
 }
 
@@ -55,15 +55,15 @@ impl Watched {
         self.tid.store(u64::from(tid.unsigned_abs()), Ordering::Release);
     }
 
-    /// Watches nothing.
+    /// Ends the watch: the thread may do as it likes.
     ///
     /// # Real-time: setup only
     pub fn disarm(&self) {
         self.tid.store(0, Ordering::Release);
     }
 
-    /// From now on the loop may get nowhere for so long, whatever its [`Progress`] says: what it runs has
-    /// changed. `None` takes that back.
+    /// From now on the loop may get nowhere for so long, whatever its [`Progress`] says: what it
+    /// runs has changed. `None` takes that back.
     ///
     /// # Real-time: in loop
     pub fn allow(&self, bound: Option<Span>) {
@@ -71,7 +71,7 @@ impl Watched {
         self.allowed_ns.store(ns, Ordering::Relaxed);
     }
 
-    /// How long the loop may get nowhere.
+    /// The longest time without progress: that of [`Watched::allow`], else `bound`.
     fn bound(&self, bound: Span) -> Span {
         match self.allowed_ns.load(Ordering::Relaxed) {
             0 => bound,
@@ -113,7 +113,7 @@ impl Watched {
         }
     }
 
-    /// It was ended so; what was said first stays.
+    /// Notes that it was ended by force; the first note stays.
     fn end(&self, force: Force) {
         let number = match force {
             Force::Demoted => 1,
@@ -134,11 +134,11 @@ impl Watched {
 
 /// A loop as its watchdog sees it.
 pub struct Progress<'a, P> {
-    /// Where the loop says that it is at work.
+    /// The state that the loop shows.
     pub watched: &'a Watched,
     /// A number that changes whenever the loop gets on; cycles pushed, say.
     pub progress: P,
-    /// How long the loop may get nowhere.
+    /// The longest time without progress.
     pub bound: Span,
 }
 
@@ -150,18 +150,18 @@ pub(super) struct Idle {
     span: Span,
     /// CPU time of the thread when it last got on, in ns.
     cpu_ns: u64,
-    /// What it did at all looks in the second half of its bound.
+    /// The state of the thread at all looks in the second half of its bound.
     seen: Seen,
 }
 
-/// What a thread did at some looks.
+/// The states of a thread at several looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Seen {
     #[default]
     Nothing,
-    /// The same at each.
+    /// This state at each look.
     Always(ThreadState),
-    /// One thing and another, or nobody knows.
+    /// Several states, or one that could not be read.
     Unclear,
 }
 
@@ -197,7 +197,7 @@ impl Idle {
         self.span > bound
     }
 
-    /// Whether half of the bound has passed: from then on it is looked at what the thread does.
+    /// Whether half of the bound has passed: from then on the state of the thread is read.
     fn is_suspect(&self, bound: Span) -> bool {
         self.span.as_ns() > bound.as_ns() / 2
     }
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_first_stays() {
+    fn the_first_end_by_force_stays() {
         let watched = Watched::default();
         for force in [Force::Blocked, Force::Demoted, Force::Starved] {
             watched.end(force);

@@ -83,7 +83,7 @@ pub(crate) enum TaskError {
     NotStarted,
     /// The supervisor, which is this process, is not its parent.
     NotChild(i32),
-    /// It was started as the second task, and asks for the first.
+    /// The task that it asked for, and the one that it was started as.
     OtherTask(String, String),
     /// The descriptor is no memory of a supervisor's.
     Memory(Errno),
@@ -106,7 +106,7 @@ pub(crate) enum TaskError {
 }
 
 impl TaskError {
-    /// What the C interface returns for it.
+    /// The errno that the C interface returns for it.
     pub(crate) fn errno(&self) -> i32 {
         let errno = match self {
             Self::NotStarted | Self::NotChild(_) => Errno::NOTCONN,
@@ -123,7 +123,7 @@ impl TaskError {
         errno.0
     }
 
-    /// What kind of error it is.
+    /// The kind of error, by which callers decide.
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
             Self::NotStarted | Self::NotChild(_) | Self::Supervisor(..) => ErrorKind::NotRunning,

@@ -35,7 +35,7 @@ pub(super) struct Lifecycle {
     state: LifecycleState,
     /// Whether it has a program; else a process may join.
     program: bool,
-    /// What an overrun does.
+    /// The policy for overruns, and for a process that takes no releases.
     policy: OnOverrun,
     /// A process that takes none of so many releases is silent.
     silent_after: u64,
@@ -82,7 +82,7 @@ impl Lifecycle {
         free
     }
 
-    /// Where it is.
+    /// The state after the last tick.
     pub(super) fn state(&self) -> LifecycleState {
         self.state
     }
@@ -92,12 +92,13 @@ impl Lifecycle {
         self.restarts.total
     }
 
-    /// Whether nothing will run here any more.
+    /// Whether no process will run for this block any more.
     pub(super) fn is_over(&self) -> bool {
         self.state == LifecycleState::Over
     }
 
-    /// What is to be done at `now`.
+    /// Takes in what was seen at `now`; the act is to be carried out, for it is not asked for
+    /// again.
     pub(super) fn tick(&mut self, seen: &Seen, now: Instant) -> Act {
         let overran = seen.overran != self.overran;
         self.overran = seen.overran;
@@ -127,7 +128,8 @@ impl Lifecycle {
 
     fn started(&mut self, seen: &Seen, since: Instant, now: Instant) -> Act {
         match (seen.ended, seen.state) {
-            // It registered and left between two looks: no failure where its block says that it left.
+            // It registered and left between two looks: no failure where its block says that it
+            // left.
             (Some(exit), state) => {
                 let failed = state != TaskState::Gone || exit != ProcessEnd::Status(0);
                 self.reap(exit, failed, Span::ZERO)
@@ -260,16 +262,16 @@ pub enum ProcessEnd {
     NotStarted(i32),
 }
 
-/// What the supervisor sees of a task block: what a lifecycle takes in.
+/// The observations of one look at a task block, which a lifecycle judges.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     /// How the process ended, if it did.
     pub(super) ended: Option<ProcessEnd>,
-    /// What its block says.
+    /// The state in its block, as the task wrote it.
     pub(super) state: TaskState,
     /// Releases so far that found it still running.
     pub(super) overran: u64,
-    /// The last release that it took, by its own word.
+    /// The last release that the task took, as its block has it.
     pub(super) taken: Option<u64>,
     /// Releases posted so far.
     pub(super) posted: u64,
@@ -277,7 +279,7 @@ pub(super) struct Seen {
     pub(super) left: bool,
 }
 
-/// What is to be done: what comes out of a lifecycle.
+/// An act of the supervising thread that a lifecycle asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     /// Nothing.

@@ -97,7 +97,7 @@ impl Guest {
     }
 }
 
-/// What a connection had to read.
+/// The outcome of reading from a connection without waiting.
 enum Received {
     Nothing,
     Line,
@@ -189,7 +189,8 @@ impl Listener {
         }
     }
 
-    /// Whether there is room for one more connection. A silent one makes it, where one is there.
+    /// Whether one more connection can be accepted. Where all places are taken, one that has been
+    /// silent for long enough is closed for it.
     fn make_room(&mut self, now: Instant) -> bool {
         if self.guests.len() < GUESTS_MAX {
             return true;
@@ -224,9 +225,9 @@ impl Drop for Listener {
 /// A name that one supervisor has: a file that is locked, and gone with its holder.
 ///
 /// The lock goes with the process however that ends, so that a file left by one that was killed
-/// holds nothing. Who ends in good order removes the file while the lock still holds; a process that
-/// opened the file before that then locks one without a name, detects this, and tries again with
-/// the file that has the name.
+/// holds nothing. Who ends in good order removes the file while the lock still holds; a process
+/// that opened the file before that then locks one without a name, detects this, and tries again
+/// with the file that has the name.
 #[derive(Debug)]
 struct NameLock {
     origin: Origin,
@@ -263,7 +264,7 @@ impl Drop for NameLock {
     }
 }
 
-/// Whether this is the file that stands there.
+/// Whether `file` is the one that is at `path` now.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let ours = file.metadata()?;
     match fs::symlink_metadata(path) {

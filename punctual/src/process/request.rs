@@ -47,11 +47,11 @@ impl Request {
         }
     }
 
-    /// What a line asks for, its end included.
+    /// Reads a request from its line, which ends with a newline.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, in a line.
+    /// The fault of the line, in words for the one who sent it.
     ///
     /// # Real-time: setup only
     pub fn parse(line: &[u8]) -> Result<Self, &'static str> {
@@ -94,7 +94,7 @@ pub fn answer(refused: Option<&str>) -> String {
     }
 }
 
-/// What an answer says.
+/// Reads the line of an answer.
 ///
 /// # Errors
 ///
@@ -151,7 +151,7 @@ pub fn socket(name: &str) -> io::Result<PathBuf> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, invalid_name(name)))
 }
 
-/// Why a name is refused.
+/// The refusal of a name, in words.
 pub(super) fn invalid_name(name: &str) -> String {
     format!(
         "invalid name {name:?}: use at most {NAME_MAX} letters, digits, '-', '_' and '.', with no \

@@ -29,9 +29,9 @@ pub struct Spec {
     /// The CPU that its thread is pinned to, and its SCHED_FIFO priority, below the supervisor's;
     /// without one: by rank, 1 for all whose rank is beyond the priorities there are.
     pub thread: RtThread,
-    /// How long it may take to register; more than nothing.
+    /// The time in which it has to register, above 0; else its process is ended.
     pub register_within: Span,
-    /// Whether it is started again.
+    /// The restarts after its process has ended.
     pub restart: Restart,
     /// Its output while nobody gives one: a multiple of 8 bytes; none for no output.
     pub safe: Vec<u8>,
@@ -70,7 +70,7 @@ impl Spec {
         self.safe.chunks(8).map(word).collect()
     }
 
-    /// What cannot be.
+    /// Refuses what a process of a supervisor of this SCHED_FIFO priority cannot be.
     pub(super) fn check(&self, supervisor: u8) -> Result<(), SetupError> {
         let name = || self.task.name.clone();
         let cannot = |why| Err(SetupError::Build(BuildError::Cannot(name(), why)));
@@ -198,7 +198,7 @@ impl Surroundings {
 }
 
 impl Resolved {
-    /// As a new process takes it.
+    /// The part of a new process's start that confines it.
     pub(super) fn confinement(&self) -> Confinement<'_> {
         Confinement {
             uid: self.uid,

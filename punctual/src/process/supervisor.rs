@@ -51,8 +51,8 @@ const TERMINATE_GRACE: Span = Span::from_ms(4);
 
 /// How long a thread of a task may run under a real-time policy without blocking before the kernel
 /// kills its process (RLIMIT_RTTIME), µs: ten times what the monitor allows, and a burst. It is for
-/// when there is no monitor any more; [`super::Registration::wait`] blocks now and then, however far
-/// a task is behind.
+/// when there is no monitor any more; [`super::Registration::wait`] blocks now and then, however
+/// far a task is behind.
 fn realtime_us(period_ns: u64, burst: u32) -> u64 {
     let cycles_ns = period_ns.saturating_mul(u64::from(burst).saturating_add(1));
     let allowed_ns = hang_bound(period_ns).as_ns().unsigned_abs().saturating_add(cycles_ns);
@@ -181,7 +181,7 @@ impl Supervisor {
         plan.iter().flat_map(|plan| (0..plan.tasks()).map(|rank| grid(plan, rank))).collect()
     }
 
-    /// What its loop and its tasks may take of their CPUs.
+    /// The shares of their CPUs that its loop and its tasks may take.
     pub(crate) fn demands(&self) -> Vec<Demand> {
         let demand = |spec: &Spec| Demand {
             cpu: spec.thread.cpu.or(self.thread.cpu),
@@ -198,7 +198,7 @@ impl Supervisor {
         self.thread.named_fifo().unwrap_or(0)
     }
 
-    /// Whether all of it can be; the plan.
+    /// The plan, where all settings and tasks can be; makes nothing.
     pub(crate) fn check(&self) -> Result<Plan, SetupError> {
         if let Some(name) = self.name.as_ref().filter(|name| !is_name(name)) {
             return Err(SetupError::Name(name.clone()));
@@ -213,8 +213,8 @@ impl Supervisor {
         Ok(self.plan()?)
     }
 
-    /// All tasks as the executive has them: a post is done at once, and what a task does wrong is
-    /// judged by what its block says.
+    /// All tasks as the executive runs them: it posts a release and is done at once; what a task
+    /// does wrong is judged by its block.
     fn plan(&self) -> Result<Plan, BuildError> {
         let checked = self.specs.iter().map(|spec| spec.task.clone());
         let periodic = checked.fold(Periodic::new(), Periodic::task);

@@ -46,7 +46,7 @@ pub(super) struct Child {
     /// Tells that it ends; gone once it has.
     pidfd: Option<Descriptor>,
     cgroup: Option<Cgroup>,
-    /// How it ended, and until when what it started is waited for.
+    /// The end of the process, and the instant until which what it started is waited for.
     ended: Option<(ProcessEnd, Instant)>,
 }
 
@@ -92,7 +92,7 @@ impl Child {
         self.pid
     }
 
-    /// What tells that the process has ended, while that is not known.
+    /// A descriptor that becomes readable when the process ends; `None` once that is known.
     pub(super) fn descriptor(&self) -> Option<c_int> {
         self.pidfd.as_ref().map(Descriptor::number)
     }
@@ -252,7 +252,7 @@ impl Home {
     }
 }
 
-/// Whose cgroup has this name, where it is one of a supervisor's.
+/// The process whose cgroup has this name; `None` where it is no supervisor's.
 fn owner(name: &str) -> Option<u32> {
     name.strip_prefix(PREFIX)?.split_once('-')?.0.parse().ok()
 }
@@ -266,7 +266,7 @@ struct Cgroup {
 }
 
 impl Cgroup {
-    /// Where a process writes that it belongs here.
+    /// The descriptor by which a process moves itself into it.
     fn procs(&self) -> i32 {
         self.procs.as_raw_fd()
     }

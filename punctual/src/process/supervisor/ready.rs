@@ -1,8 +1,8 @@
 //! A supervisor that was built: everything is checked and made, nothing runs yet.
 //!
 //! [`Ready::run`] brings it up: the executive in a thread of its own, the monitor above it, the
-//! lifecycle of the processes in the calling thread, under no real-time policy and aside of the tasks
-//! where there is a CPU for that; then everything is put back.
+//! lifecycle of the processes in the calling thread, under no real-time policy and aside of the
+//! tasks where there is a CPU for that; then everything is put back.
 
 use super::super::listener::Listener;
 use super::supervisor_loop::{SupervisorLoop, TaskProcess, now};
@@ -22,10 +22,10 @@ use crate::spawn;
 /// Looks of the monitor, one each 2 ms, from one look at a process's other threads to the next.
 const THREADS_EVERY: usize = 50;
 
-/// How long before its first release a loop is watched from.
+/// The time before the first release from which the watchdog watches.
 const NEAR: Span = Span::from_ms(1);
 
-/// From one look at the stop to the next in a rest.
+/// The time between two looks at the stop while the first release is waited for.
 const LOOK: Span = Span::from_ms(2);
 
 use punctual_core::clock::Clock;
@@ -70,7 +70,7 @@ impl Ready {
         self.blocks.iter().map(|block| block.fifo)
     }
 
-    /// Where throttling will stop its threads, in words.
+    /// Warnings for a person: CPUs on which real-time throttling will stop its threads.
     ///
     /// # Real-time: setup only
     pub fn warnings(&self) -> &[String] {
@@ -360,8 +360,8 @@ impl Observe for Releases<'_, '_> {
     }
 }
 
-/// Whether a real-time loop met this throttling that began and ended at these times: on
-/// CLOCK_MONOTONIC, and of its own CPU time.
+/// A caution where a real-time loop took all that throttling leaves it. Its begin and its end are
+/// each a time on CLOCK_MONOTONIC and the CPU time of its thread, ns.
 fn throttled(
     cpu: u32,
     throttling: Throttling,
@@ -373,7 +373,8 @@ fn throttled(
     throttling.is_met_by(share).then_some(Caution { cpu, share, throttling })
 }
 
-/// How long the executive may remote nothing.
+/// The longest time in which the executive may release nothing before its watchdog ends it: two of
+/// the shortest periods and a second.
 fn bound(ready: &Ready) -> Span {
     let shortest_ns = (0..ready.plan.tasks()).map(|rank| ready.plan.period_ns(rank)).min();
     let ns = shortest_ns.unwrap_or(0).saturating_mul(2).saturating_add(1_000_000_000);

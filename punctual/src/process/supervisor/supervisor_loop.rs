@@ -74,8 +74,8 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         (self.say)(Event { task, what: happened });
     }
 
-    /// Leads all lives until the loop has ended or is to end, or until none is left, which it says.
-    /// Nobody comes any more after it.
+    /// Drives all lifecycles until the executive has ended or is to end, or until no process will
+    /// run any more; then true. No process can join after it.
     pub(super) fn supervise(
         &mut self,
         mut listener: Option<Listener>,
@@ -310,7 +310,7 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         }
     }
 
-    /// Whether a child of this block is still there.
+    /// Takes the end of the block's process, if it has ended; whether a child is still there.
     fn leave(&mut self, rank: usize, killed: bool) -> bool {
         let process = &mut self.processes[rank];
         if process.child.is_none() && process.ended.is_none() {
@@ -330,21 +330,21 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
 #[derive(Debug)]
 pub(super) struct TaskProcess {
     lifecycle: Lifecycle,
-    /// Of the last one; each has its own.
+    /// The number of the last process of this block; each has its own.
     number: u64,
-    /// Where it was started here.
+    /// The process, where this supervisor started it.
     child: Option<Child>,
-    /// Where it joined.
+    /// The process, where it joined by name.
     pidfd: Option<Descriptor>,
     pid: i32,
     connection: Option<UnixStream>,
-    /// Known without looking: it could not be started.
+    /// The end of a process that could not be started.
     ended: Option<ProcessEnd>,
     policy: Option<SchedPolicy>,
     starts: u64,
     registered: u64,
     terminated: u64,
-    /// Threads beside the registered one that were demoted, as far as that was said.
+    /// Threads beside the registered one that were demoted, as far as an event told of them.
     others_demoted: u64,
     failed: bool,
     exit: Option<ProcessEnd>,
@@ -385,7 +385,7 @@ impl TaskProcess {
         (pidfd::has_ended(pidfd) != Ok(false)).then_some(ProcessEnd::Unknown)
     }
 
-    /// What tells that the process has ended, while that is not known.
+    /// A descriptor that becomes readable when the process ends; `None` once that is known.
     fn descriptor(&self) -> Option<c_int> {
         match &self.child {
             Some(child) => child.descriptor(),
@@ -423,7 +423,7 @@ impl TaskProcess {
         }
     }
 
-    /// Its process is gone.
+    /// Forgets the process, which is gone.
     fn reap(&mut self, block: &TaskBlock, exit: ProcessEnd) {
         block.others.watch(0);
         (self.child, self.pidfd, self.connection) = (None, None, None);
@@ -469,7 +469,7 @@ fn own_thread(pid: i32, thread: u64) -> Option<i32> {
     std::fs::exists(format!("/proc/{pid}/task/{thread}")).ok()?.then_some(thread)
 }
 
-/// What a wind-down has come to.
+/// One step of a wind-down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// Tasks leave.
@@ -480,8 +480,8 @@ enum Step {
     GiveUp,
 }
 
-/// How far the end of a supervisor has got: its loop has ended, tasks leave or are ended. Decided by
-/// the time alone; whoever is in a hurry shortens the time that tasks have, and skips nothing.
+/// How far the end of a supervisor has got: its loop has ended, tasks leave or are ended. Decided
+/// by the time alone; whoever is in a hurry shortens the time that tasks have, and skips nothing.
 #[derive(Clone, Copy, Debug)]
 struct WindDown<'s> {
     stop: Stop<'s>,
@@ -509,8 +509,8 @@ impl<'s> WindDown<'s> {
 }
 
 /// The rests of one supervising thread between two looks: the end of a process, a connection or a
-/// request ends a rest at once. A change in shared memory alone (a registration, an overrun) is seen
-/// at the next look. Never reads what it waits for.
+/// request ends a rest at once. A change in shared memory alone (a registration, an overrun) is
+/// seen at the next look. Never reads what it waits for.
 #[derive(Debug)]
 struct Poller {
     interests: Vec<Interest>,

@@ -1,9 +1,9 @@
 //! The threads of a task's process beside the one that registered: one that runs on and on under a
 //! real-time policy loses it.
 //!
-//! For the monitor, which runs above everything: no allocation, no lock. The kernel grants the task's
-//! priority to the registered thread alone; others have one only where the program took it itself.
-//! One that waits now and then keeps it.
+//! For the monitor, which runs above everything: no allocation, no lock. The kernel grants the
+//! task's priority to the registered thread alone; others have one only where the program took it
+//! itself. One that waits now and then keeps it.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
@@ -16,7 +16,8 @@ use crate::monitor::Demotable;
 /// Real-time threads of one process that are watched at a time; further ones once there is room.
 const THREADS_MAX: usize = 64;
 
-/// What the monitor and the supervising thread share of one process's threads.
+/// One process's threads beside the registered one, as the monitor and the supervising thread share
+/// them.
 #[derive(Debug, Default)]
 pub(super) struct Others {
     /// The process; 0 for none.
@@ -42,7 +43,7 @@ struct Known {
     thread: i32,
     /// As it was when it had waited last.
     since: Account,
-    /// Whether the last look found it.
+    /// Whether the last look found it, under a real-time policy.
     there: bool,
 }
 
@@ -73,7 +74,7 @@ impl<'a> Watch<'a> {
         Self { others, demotable, bound, process: 0, known: Vec::with_capacity(THREADS_MAX) }
     }
 
-    /// A look at all of them.
+    /// Looks at all threads of the process once, and demotes those that run on.
     fn look(&mut self) {
         let process = self.others.process.load(Ordering::Acquire);
         if process != self.process {

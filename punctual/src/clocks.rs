@@ -6,14 +6,16 @@ mod anchored;
 mod cost;
 mod slew;
 
-pub use anchored::{Anchored, CounterRate, PauseFault, PauseTrial, UsedPause};
-pub use cost::{StampCost, wake_cost};
+use std::{fmt, fs};
+
 use punctual_core::clock::Clock;
 use punctual_core::time::Instant;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::timed_pause::TimedPause;
+
+pub use anchored::{Anchored, CounterRate, PauseFault, PauseTrial, UsedPause};
+pub use cost::{StampCost, wake_cost};
 pub use slew::{Reading, Slew};
-use std::{fmt, fs};
 
 /// CLOCK_MONOTONIC by clock_gettime: what is used where the counter is not trusted.
 #[derive(Clone, Copy, Debug, Default)]

@@ -21,26 +21,29 @@
 
 mod reference;
 
-use crate::clocks::MachineClock;
-use crate::error::{Error, Kind};
-use crate::error_kind::ErrorKind;
-use crate::spawn::{self, OwnThread};
-use punctual_core::clock::Clock;
-pub use punctual_core::follow::{ClockReading, Last, ServoStatus, Settings};
-use punctual_core::follow::{Following, Servo, Shared};
-use punctual_core::time::{Instant, Span};
-use punctual_os::affinity::{self, CpuMask};
-use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
-use punctual_os::fork::Origin;
-#[doc(hidden)]
-pub use reference::PtpClock;
-pub use reference::Reference;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::{fmt, io};
+
+use punctual_core::clock::Clock;
+use punctual_core::follow::{Following, Servo, Shared};
+use punctual_core::time::{Instant, Span};
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::fork::Origin;
+
+use crate::clocks::MachineClock;
+use crate::error::{Error, Kind};
+use crate::error_kind::ErrorKind;
+use crate::spawn::{self, OwnThread};
+
+pub use punctual_core::follow::{ClockReading, Last, ServoStatus, Settings};
+#[doc(hidden)]
+pub use reference::PtpClock;
+pub use reference::Reference;
 
 /// How often the first reading is tried.
 const TRIES: usize = 5;

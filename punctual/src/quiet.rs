@@ -5,13 +5,15 @@
 //! the gaps, on the calling thread, with the CPU and policy that the loop will have; [`place`] is
 //! pure.
 
-use crate::gcd::gcd;
-use punctual_core::clock::Clock;
-use punctual_core::time::{Instant, Period, Span};
-use punctual_core::wait::Spin;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use punctual_core::clock::Clock;
+use punctual_core::time::{Instant, Period, Span};
+use punctual_core::wait::Spin;
+
+use crate::gcd::gcd;
 
 /// Periods of the tick that Linux can be built with: CONFIG_HZ of 1000, 300, 250 and 100.
 const TICKS_NS: [u64; 4] = [1_000_000, 3_333_333, 4_000_000, 10_000_000];

@@ -5,10 +5,6 @@
 //! silent. Everything is put back when the session ends; sessions nest, in any order: what one
 //! requested stays as long as it lives. Why the kernel refuses is not judged here.
 
-use punctual_os::affinity::{self, CpuMask};
-use punctual_os::fork::Origin;
-use punctual_os::scheduler::{self, Saved, SchedPolicy};
-use punctual_os::{Errno, memory, process};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -17,6 +13,11 @@ use std::marker::PhantomData;
 #[expect(clippy::disallowed_types, reason = "setup only; no loop waits for it")]
 use std::sync::Mutex;
 use std::sync::PoisonError;
+
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::fork::Origin;
+use punctual_os::scheduler::{self, Saved, SchedPolicy};
+use punctual_os::{Errno, memory, process};
 
 /// A request to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

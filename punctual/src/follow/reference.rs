@@ -2,18 +2,20 @@
 //!
 //! For the thread that follows. May make system calls, which is why no loop reads them itself.
 
-use super::FollowError;
-use crate::error::Error;
-use punctual_core::follow::ClockReading;
-use punctual_core::time::{Instant, Span};
-use punctual_os::Errno;
-use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::ptp::{self, How, PtpSample};
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::{fmt, io};
+
+use punctual_core::follow::ClockReading;
+use punctual_core::time::{Instant, Span};
+use punctual_os::Errno;
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::ptp::{self, How, PtpSample};
+
+use super::FollowError;
+use crate::error::Error;
 
 /// Readings of which the one in the narrowest bracket counts.
 const READINGS: usize = 10;

@@ -4,13 +4,6 @@
 //! For the supervising thread, which looks in when it is called. A name is locked ([`NameLock`]):
 //! the files that a killed supervisor left are replaced, those of a living one never.
 
-use super::error::SetupError;
-use super::request::{LINE_MAX, Request, answer, make_directory, socket};
-use punctual_core::time::{Instant, Span};
-use punctual_os::descriptor::Descriptor;
-use punctual_os::fork::Origin;
-use punctual_os::local::{self, Peer};
-use punctual_os::{Errno, lock, pidfd, process};
 use std::ffi::c_int;
 use std::fs::{self, File};
 use std::io;
@@ -18,6 +11,15 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+
+use punctual_core::time::{Instant, Span};
+use punctual_os::descriptor::Descriptor;
+use punctual_os::fork::Origin;
+use punctual_os::local::{self, Peer};
+use punctual_os::{Errno, lock, pidfd, process};
+
+use super::error::SetupError;
+use super::request::{LINE_MAX, Request, answer, make_directory, socket};
 
 /// How many connections may be open without a request.
 const GUESTS_MAX: usize = 128;

@@ -4,9 +4,6 @@
 //! For both ends. A request and its answer are a line each; nothing but these lines and descriptors
 //! goes through the socket.
 
-use crate::process::TaskError;
-use punctual_os::descriptor::Descriptor;
-use punctual_os::{Errno, local, process};
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -14,6 +11,11 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
+
+use punctual_os::descriptor::Descriptor;
+use punctual_os::{Errno, local, process};
+
+use crate::process::TaskError;
 
 /// The longest line, bytes.
 pub const LINE_MAX: usize = 256;

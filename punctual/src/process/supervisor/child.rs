@@ -5,15 +5,6 @@
 //! a cgroup of its own where one can be had, and is killed by the kernel when the thread that
 //! started it ends. Decides nothing: that is [`super::super::lifecycle`].
 
-use super::super::lifecycle::ProcessEnd;
-use super::super::spec::Spec;
-use super::super::{BLOCK_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE};
-use super::TaskBlock;
-use punctual_core::time::{Instant, Span};
-use punctual_os::child::{self, Program, Status, Text};
-use punctual_os::descriptor::{self, Descriptor};
-use punctual_os::process::{self, EndSignal};
-use punctual_os::{Errno, attribute, pidfd};
 use std::ffi::{CString, OsStr, OsString, c_int};
 use std::fs::{self, File};
 use std::io::Write;
@@ -22,6 +13,17 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use punctual_core::time::{Instant, Span};
+use punctual_os::child::{self, Program, Status, Text};
+use punctual_os::descriptor::{self, Descriptor};
+use punctual_os::process::{self, EndSignal};
+use punctual_os::{Errno, attribute, pidfd};
+
+use super::super::lifecycle::ProcessEnd;
+use super::super::spec::Spec;
+use super::super::{BLOCK_VARIABLE, SUPERVISOR_VARIABLE, TASK_VARIABLE};
+use super::TaskBlock;
 
 /// How long the end of a process waits for what it started: that was killed, and may still write to
 /// memory that it inherited. A process that nobody has waited for is left behind after it.

@@ -4,6 +4,21 @@
 //! lifecycle of the processes in the calling thread, under no real-time policy and aside of the
 //! tasks where there is a CPU for that; then everything is put back.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use punctual_core::clock::Clock;
+use punctual_core::dispatch::{Job, Overruns, TableState};
+use punctual_core::executive::Ended;
+use punctual_core::executive::many::{Many, Observe};
+use punctual_core::stats::{Aggregate, Missed, Page, PageKind};
+use punctual_core::time::{Instant, Period, Span};
+use punctual_core::wait::Strategy;
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::scheduler::SchedPolicy;
+use punctual_os::{process, signal};
+
 use super::super::listener::Listener;
 use super::supervisor_loop::{SupervisorLoop, TaskProcess, now};
 use super::threads::Rounds;
@@ -27,20 +42,6 @@ const NEAR: Span = Span::from_ms(1);
 
 /// The time between two looks at the stop while the first release is waited for.
 const LOOK: Span = Span::from_ms(2);
-
-use punctual_core::clock::Clock;
-use punctual_core::dispatch::{Job, Overruns, TableState};
-use punctual_core::executive::Ended;
-use punctual_core::executive::many::{Many, Observe};
-use punctual_core::stats::{Aggregate, Missed, Page, PageKind};
-use punctual_core::time::{Instant, Period, Span};
-use punctual_core::wait::Strategy;
-use punctual_os::affinity::{self, CpuMask};
-use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::scheduler::SchedPolicy;
-use punctual_os::{process, signal};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A supervisor that can begin: it has its name, and the tasks their memory.
 #[derive(Debug)]

@@ -4,6 +4,19 @@
 //! called, and every few milliseconds; does what [`Lifecycle`] says, and decides
 //! nothing itself.
 
+use std::ffi::c_int;
+use std::os::unix::net::UnixStream;
+
+use punctual_core::block::{TaskState, clear, look};
+use punctual_core::time::{Instant, Span};
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::descriptor::Descriptor;
+use punctual_os::poll::{self, Interest};
+use punctual_os::process::EndSignal;
+use punctual_os::scheduler::{self, SchedPolicy};
+use punctual_os::{Errno, pidfd};
+
 use super::super::lifecycle::{Act, Cause, Lifecycle, LifecycleState, ProcessEnd, Seen};
 use super::super::listener::{Guest, Listener};
 use super::super::request::Request;
@@ -20,18 +33,6 @@ const TICK: Span = Span::from_ms(5);
 /// How often it lets itself be called from one such look to the next: whoever comes again and again
 /// takes no more of the CPU than that.
 const CALLS_MAX: u32 = 32;
-
-use punctual_core::block::{TaskState, clear, look};
-use punctual_core::time::{Instant, Span};
-use punctual_os::affinity::{self, CpuMask};
-use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::descriptor::Descriptor;
-use punctual_os::poll::{self, Interest};
-use punctual_os::process::EndSignal;
-use punctual_os::scheduler::{self, SchedPolicy};
-use punctual_os::{Errno, pidfd};
-use std::ffi::c_int;
-use std::os::unix::net::UnixStream;
 
 /// Now, on CLOCK_MONOTONIC.
 pub(super) fn now() -> Instant {

@@ -2,12 +2,13 @@
 //!
 //! In the loop: calls what C gave, allocates nothing, follows no pointer itself.
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
 use punctual::Flow;
 use punctual_core::executive::many;
 
-use crate::current_cycle;
+use crate::ffi;
 use crate::stats::Cycle;
 
 /// The body of a task.
@@ -57,8 +58,7 @@ impl Callback<Body> {
         let ours = Cycle::of(cycle);
         // SAFETY: the header says what the function must take, and that it neither throws nor
         // jumps out.
-        let answer =
-            current_cycle::during(cycle, || unsafe { (self.run)(self.data, &raw const ours) });
+        let answer = during(cycle, || unsafe { (self.run)(self.data, &raw const ours) });
         (flow(answer), answer)
     }
 }
@@ -74,5 +74,44 @@ impl Callback<Plain> {
     pub(crate) fn wait(&self) -> c_int {
         // SAFETY: as above.
         unsafe { (self.run)(self.data) }
+    }
+}
+
+thread_local! {
+    static TURN: Cell<*const many::Cycle<'static>> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Runs a body with this as the calling thread's cycle, of which the body may ask: it holds a
+/// `punctual_cycle` and no more, so that a copy of that, or one that is over, leads nowhere.
+fn during<R>(cycle: &many::Cycle<'_>, body: impl FnOnce() -> R) -> R {
+    /// Gives the cycle before it back on every way out: a body may run an executive of its own.
+    struct Before(*const many::Cycle<'static>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            TURN.set(self.0);
+        }
+    }
+    let _before = Before(TURN.replace(std::ptr::from_ref(cycle).cast()));
+    body()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn punctual_cycle_cancelled() -> c_int {
+    ffi::value(0, || {
+        // SAFETY: null, or the cycle that `during` of this thread holds on to while it is set.
+        let cycle = unsafe { TURN.get().as_ref() };
+        c_int::from(cycle.is_some_and(many::Cycle::cancelled))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outside_of_a_task_nothing_is_cancelled() {
+        assert_eq!(punctual_cycle_cancelled(), 0);
+        ffi::tests::panic_next();
+        assert_eq!(punctual_cycle_cancelled(), 0);
     }
 }

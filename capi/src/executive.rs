@@ -1,26 +1,465 @@
-//! `punctual_executive`: the entries of many tasks, whatever runs them and wherever they run.
+//! `punctual_executive`: many tasks, whatever runs them and wherever they run, and its entries.
 //!
-//! One call at a time changes it, and one runs it; any thread stops it and reads what its tasks do
-//! (`readers.rs`).
+//! What was added to it, and the run that is under way or was last; what runs is
+//! `punctual::Executive`. One call at a time changes it, before it runs and meanwhile, and one runs
+//! it; any thread stops it and reads what its tasks do, which disturbs no loop.
 
-mod changes;
-mod object;
-mod outcome;
-mod readers;
 mod specs;
 mod stop;
 
-use std::ffi::{c_int, c_void};
+use std::collections::HashMap;
+use std::ffi::{c_char, c_int, c_void};
+#[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
+use std::sync::Mutex;
+#[expect(clippy::disallowed_types, reason = "filled by setup before the loop begins")]
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use punctual::{
+    End, ErrorKind, ExecutiveBuilder, Flow, Handle, Placed, StopHandle, Summary, TaskId, WaitPolicy,
+};
+use punctual_core::clock::Clock;
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::fork::Origin;
+
 use crate::callback::{Callback, Plain};
-use crate::ffi::{self, Failure};
+use crate::errors;
+use crate::ffi::{self, Exclusive, Failure, Object};
 use crate::options::{Config, Options, period};
 use crate::record::{self, Record};
-use crate::task::TaskRecord;
+use crate::single_loop::listed;
+use crate::stats::{self, Stats};
+use crate::task::{TaskRecord, TaskSpec};
 use crate::unit::UnitRecord;
-pub(crate) use object::Executive;
-use specs::Spec;
+use crate::wait_info::WaitInfo;
+use specs::{Built, Spec, Specs, body};
+use stop::Stop;
+
+/// How often one that waits for a run or a change to be over looks again, ns.
+const LOOK_NS: u64 = 500_000;
+
+/// The object behind a `punctual_executive`.
+#[derive(Default)]
+#[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
+pub(crate) struct Executive {
+    origin: Origin,
+    /// One call at a time changes it.
+    changes: Exclusive<()>,
+    /// One call at a time runs it; holds what the last run left.
+    runs: Exclusive<Option<Last>>,
+    registry: Mutex<Registry>,
+    stop: Stop,
+}
+
+impl Object for Executive {
+    fn origin(&self) -> Origin {
+        self.origin
+    }
+}
+
+impl Executive {
+    /// Locks the registry: to be held for moments only, and never while a loop answers.
+    fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks all of it and lays it out.
+    fn build(&self, config: Config) -> Result<(), Failure> {
+        self.changes.with(|()| {
+            let mut registry = self.registry();
+            if registry.running {
+                return Err(busy());
+            }
+            registry.built = Some(Built::trial(&registry.specs, config)?);
+            Ok(())
+        })
+    }
+
+    /// Reads what was built; EINVAL where nothing was.
+    fn with_built<R>(
+        &self,
+        read: impl FnOnce(&Specs, &Built) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        let registry = self.registry();
+        let built = registry.built.as_ref();
+        let built = built.ok_or_else(|| Failure::invalid("the executive is not built yet"))?;
+        read(&registry.specs, built)
+    }
+
+    /// The run that knows of a task, with its id there, and how often it was demoted; `None` where
+    /// it did not run yet.
+    fn ran(&self, index: u32) -> Result<Option<(Handle<'static>, TaskId, u64)>, Failure> {
+        let registry = self.registry();
+        let name = registry.specs.get(index)?.task_name();
+        let Some(run) = &registry.run else { return Ok(None) };
+        let id = run.ids.get(index as usize).copied().flatten();
+        let demoted = run.demoted.get(name).copied().unwrap_or(0);
+        Ok(id.map(|id| (run.handle.clone(), id, demoted)))
+    }
+
+    /// Runs it for so long, or until it is stopped.
+    fn run(&self, config: Config, duration_ns: u64) -> Result<(), Failure> {
+        self.runs.with(|last| {
+            *last = None;
+            let follow = config.follow.clone();
+            let clock = follow.map(|follow| follow.clock());
+            let outcome = Arc::<Outcome>::default();
+            let registry = self.unchanging();
+            let builder = registry.specs.builder(&config, &outcome)?;
+            if self.stop.is_requested() {
+                return Ok(());
+            }
+            let summary = match clock {
+                None => self.go(registry, builder, &outcome, (config, duration_ns)),
+                Some(clock) => {
+                    self.go(registry, builder.clock(clock), &outcome, (config, duration_ns))
+                }
+            }?;
+            if let Some(run) = &mut self.registry().run {
+                let demotions =
+                    summary.tasks.iter().map(|task| (task.name.clone(), task.demotions));
+                run.demoted = demotions.collect();
+            }
+            *last = Some(Last::of(&summary));
+            outcome.judge(summary)
+        })
+    }
+
+    fn go<C: Clock + Clone + Send + 'static>(
+        &self,
+        mut registry: MutexGuard<'_, Registry>,
+        builder: ExecutiveBuilder<'static, C>,
+        outcome: &Arc<Outcome>,
+        (config, duration_ns): (Config, u64),
+    ) -> Result<Summary, Failure> {
+        /// Not under way any more, on every way out, a panic's too.
+        struct Over<'e>(&'e Executive);
+        impl Drop for Over<'_> {
+            fn drop(&mut self) {
+                self.0.registry().running = false;
+            }
+        }
+        let (executive, ids) = builder.build().map_err(|why| errors::failure(&why))?;
+        let (handle, stop) = (executive.handle(), executive.stop_handle());
+        outcome.stopped_by(&stop);
+        let ids = registry.specs.ids(&ids, &handle);
+        let (wait, outcome) = (config.wait, Arc::clone(outcome));
+        registry.built = Some(Built::of(&executive, config));
+        registry.run = Some(Run { handle, outcome, wait, ids, demoted: HashMap::new() });
+        registry.running = true;
+        drop(registry);
+        let _over = Over(self);
+        let summary = self.stop.during(&stop, || match duration_ns {
+            0 => executive.run(),
+            ns => executive.run_for(Duration::from_nanos(ns)),
+        });
+        summary.map_err(|why| errors::failure(&why))
+    }
+
+    /// The registry while no change of a run is under way: one that is hears of the end of the run
+    /// before and goes first.
+    fn unchanging(&self) -> MutexGuard<'_, Registry> {
+        loop {
+            let registry = self.registry();
+            if !registry.changing {
+                return registry;
+            }
+            drop(registry);
+            pause();
+        }
+    }
+
+    /// EBUSY while it runs or is changed.
+    fn unused(&self) -> Result<(), Failure> {
+        self.runs.with(|_| self.changes.with(|()| Ok(())))
+    }
+
+    /// Changes what does not run.
+    fn change(
+        &self,
+        change: impl FnOnce(&mut Specs) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.changes.with(|()| {
+            let mut registry = self.registry();
+            if registry.running { Err(busy()) } else { registry.change(change) }
+        })
+    }
+
+    /// Adds a task or a unit; its index. A task may be added while it runs.
+    fn add(&self, spec: &Spec) -> Result<u32, Failure> {
+        self.changes.with(|()| {
+            loop {
+                let mut registry = self.registry();
+                let index = registry.specs.next()?;
+                let add = |specs: &mut Specs| {
+                    specs.entries.push(Some(spec.clone()));
+                    Ok(())
+                };
+                let Some(run) = registry.live() else {
+                    registry.change(add)?;
+                    return Ok(index);
+                };
+                let Spec::Task(task @ TaskSpec { trigger: None, .. }) = spec else {
+                    return Err(busy());
+                };
+                let change = || {
+                    let callback = body(task.body, &run.outcome);
+                    run.handle.add(task.task(run.wait), callback).map(Some)
+                };
+                let taken = |registry: &mut Registry, id| {
+                    registry.specs.entries.push(Some(spec.clone()));
+                    if let Some(run) = &mut registry.run {
+                        run.ids.push(id);
+                    }
+                };
+                if self.change_live(registry, change, taken)? {
+                    return Ok(index);
+                }
+            }
+        })
+    }
+
+    /// Removes a task or a unit. A task may be removed while it runs.
+    fn remove(&self, index: u32) -> Result<(), Failure> {
+        self.changes.with(|()| {
+            loop {
+                let mut registry = self.registry();
+                registry.specs.get(index)?;
+                let remove = |specs: &mut Specs| {
+                    specs.entries[index as usize] = None;
+                    Ok(())
+                };
+                let Some(run) = registry.live() else { return registry.change(remove) };
+                let id = run.ids.get(index as usize).copied().flatten();
+                let id = id.ok_or(Failure::bare(libc::ENOENT))?;
+                let change = || run.handle.remove(id).map(|_| None);
+                let taken = |registry: &mut Registry, _| {
+                    registry.specs.entries[index as usize] = None;
+                };
+                if self.change_live(registry, change, taken)? {
+                    return Ok(());
+                }
+            }
+        })
+    }
+
+    /// Hands a change to the run, and keeps what it has changed; false where that has not begun or
+    /// is over: there may be another one by then.
+    fn change_live(
+        &self,
+        mut registry: MutexGuard<'_, Registry>,
+        change: impl FnOnce() -> Result<Option<TaskId>, punctual::Error>,
+        taken: impl FnOnce(&mut Registry, Option<TaskId>),
+    ) -> Result<bool, Failure> {
+        /// Over on every way out, a panic's too.
+        struct UnderWay<'e>(&'e Executive);
+        impl Drop for UnderWay<'_> {
+            fn drop(&mut self) {
+                self.0.registry().changing = false;
+            }
+        }
+        registry.changing = true;
+        // The loop answers in its own time; readers read meanwhile.
+        drop(registry);
+        let under_way = UnderWay(self);
+        match change() {
+            Ok(id) => {
+                let mut registry = self.registry();
+                taken(&mut registry, id);
+                registry.lay_out_anew();
+                Ok(true)
+            }
+            Err(why) if why.kind() == ErrorKind::NotRunning => {
+                drop(under_way);
+                pause();
+                Ok(false)
+            }
+            Err(why) => Err(errors::failure(&why)),
+        }
+    }
+}
+
+/// Sleeps from one look to the next.
+fn pause() {
+    // A signal that cuts this short costs an extra look.
+    let _cut = sleep_until_ns(now_ns(ClockId::Monotonic) + LOOK_NS);
+}
+
+fn busy() -> Failure {
+    Failure::new(libc::EBUSY, "the executive runs: only tasks can come and go meanwhile")
+}
+
+/// What threads share is whole.
+const fn is_shared<T: Sync>() {}
+
+const _: () = is_shared::<Executive>();
+
+/// The tasks of an executive and its run, for one thread at a time.
+#[derive(Default)]
+struct Registry {
+    specs: Specs,
+    /// The specs laid out as they are now, where it was built.
+    built: Option<Built>,
+    /// The run that is under way, else the last one.
+    run: Option<Run>,
+    /// Whether it is under way.
+    running: bool,
+    /// Whether a change waits for a loop of that run.
+    changing: bool,
+}
+
+impl Registry {
+    /// Changes what does not run: all or nothing, checked where it was built before.
+    fn change(
+        &mut self,
+        change: impl FnOnce(&mut Specs) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut specs = self.specs.clone();
+        change(&mut specs)?;
+        let config = self.built.as_ref().map(|built| built.config.clone());
+        let config = config.filter(|_| specs.entries.iter().any(Option::is_some));
+        self.built = config.map(|config| Built::trial(&specs, config)).transpose()?;
+        self.specs = specs;
+        Ok(())
+    }
+
+    /// The run that is under way.
+    fn live(&self) -> Option<Run> {
+        self.run.clone().filter(|_| self.running)
+    }
+
+    /// Tasks have come or gone: ranks and phases as they are now.
+    fn lay_out_anew(&mut self) {
+        let (Some(run), Some(built)) = (&self.run, &mut self.built) else { return };
+        for id in run.ids.iter().flatten() {
+            let Ok(Some(placed)) = run.handle.placed(*id) else { continue };
+            let now = Layout::of(&placed);
+            let layout = built.layouts.entry(placed.name).or_insert(now);
+            // A task in a thread of its own has a CPU of its own too.
+            (layout.phase_ns, layout.rank) = (now.phase_ns, now.rank);
+        }
+    }
+}
+
+/// A run, from the start of its setup on.
+#[derive(Clone)]
+struct Run {
+    handle: Handle<'static>,
+    outcome: Arc<Outcome>,
+    wait: WaitPolicy,
+    /// By index.
+    ids: Vec<Option<TaskId>>,
+    /// Once it is over, by the name of the task: how often its thread lost its policy.
+    demoted: HashMap<String, u64>,
+}
+
+/// What the functions of a run returned, as far as it ends the run.
+#[derive(Debug, Default)]
+#[expect(clippy::disallowed_types, reason = "filled by setup before the loop begins")]
+struct Outcome {
+    /// The first one; 0 for none.
+    answer: AtomicI32,
+    stop: OnceLock<StopHandle>,
+}
+
+impl Outcome {
+    /// What stops the run.
+    fn stopped_by(&self, stop: &StopHandle) {
+        let _first = self.stop.set(stop.clone());
+    }
+
+    /// What a function returned; and what follows.
+    fn keep(&self, (flow, answer): (Flow, c_int)) -> Flow {
+        if flow == Flow::Stop {
+            let ordering = Ordering::Relaxed;
+            let _later = self.answer.compare_exchange(0, answer, ordering, ordering);
+        }
+        flow
+    }
+
+    /// Whether a trigger has another cycle; one that fails ends the run.
+    fn triggered(&self, answer: c_int) -> bool {
+        if answer < 0 {
+            self.keep((Flow::Stop, answer));
+            if let Some(stop) = self.stop.get() {
+                stop.stop();
+            }
+        }
+        answer > 0
+    }
+
+    /// Judges the end of the run: the errno of a task first, then the error of the summary.
+    fn judge(&self, summary: Summary) -> Result<(), Failure> {
+        let answer = self.answer.load(Ordering::Relaxed);
+        if answer < 0 {
+            // The task's own errno.
+            return Err(Failure::bare(answer.saturating_neg()));
+        }
+        summary.ok().map(drop).map_err(|why| errors::failure(&why))
+    }
+}
+
+/// The last run, as it is read afterwards.
+#[derive(Debug)]
+struct Last {
+    /// The state of its wait at its end.
+    info: WaitInfo,
+    /// What the kernel refused.
+    refused: String,
+    /// The summary as text.
+    summary: String,
+}
+
+impl Last {
+    fn of(summary: &Summary) -> Self {
+        let Summary { epoch, quiet, policy, wait, refused, .. } = summary;
+        let mut text = summary.to_string();
+        if let End::Panicked { .. } = summary.end {
+            text.push_str(" (a fault of libpunctual's own)");
+        }
+        Self {
+            info: WaitInfo::of(epoch.as_ns(), *quiet, *policy, *wait),
+            refused: listed(refused),
+            summary: text,
+        }
+    }
+}
+
+/// `punctual_layout`, as in the header: where a task of an executive is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Layout {
+    size: usize,
+    pub(crate) phase_ns: u64,
+    pub(crate) rank: u32,
+    pub(crate) cpu: i32,
+}
+
+const _: () = assert!(size_of::<Layout>() == 24);
+
+// SAFETY: `repr(C)`; two words and two halves of one make 24 bytes, so that there is no padding.
+unsafe impl Record for Layout {
+    const LEAST: usize = 24;
+
+    fn blank() -> Self {
+        Self { size: size_of::<Self>(), phase_ns: u64::MAX, rank: u32::MAX, cpu: -1 }
+    }
+}
+
+impl Layout {
+    /// The layout of a placed task.
+    pub(crate) fn of(placed: &Placed) -> Self {
+        let ns = |phase: Duration| u64::try_from(phase.as_nanos()).ok();
+        Self {
+            phase_ns: placed.phase.and_then(ns).unwrap_or(u64::MAX),
+            rank: placed.rank.and_then(|rank| u32::try_from(rank).ok()).unwrap_or(u32::MAX),
+            cpu: placed.cpu.and_then(|cpu| i32::try_from(cpu).ok()).unwrap_or(-1),
+            ..Self::blank()
+        }
+    }
+}
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn punctual_executive_create(to: *mut *mut Executive) -> c_int {
@@ -218,6 +657,127 @@ unsafe extern "C" fn punctual_executive_destroy(executive: *mut Executive) -> c_
         drop(unsafe { Box::from_raw(executive) });
         Ok(())
     })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_executive_peak(executive: *const Executive, to: *mut u64) -> c_int {
+    ffi::enter(|| {
+        // SAFETY: null or an executive, says the header.
+        let executive = unsafe { ffi::object(executive) }?;
+        let peak = executive.with_built(|_, built| Ok(built.peak))?;
+        // SAFETY: null or writable, says the header.
+        unsafe { ffi::put(to, peak) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_executive_task_layout(
+    executive: *const Executive,
+    task: u32,
+    to: *mut Layout,
+) -> c_int {
+    ffi::enter(|| {
+        // SAFETY: null or an executive, says the header.
+        let executive = unsafe { ffi::object(executive) }?;
+        let layout = executive.with_built(|specs, built| {
+            let layout = built.layouts.get(specs.get(task)?.task_name()).copied();
+            layout.ok_or(Failure::bare(libc::ENODATA))
+        })?;
+        // SAFETY: null or a struct that says its size, says the header.
+        unsafe { record::give(to, &layout) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_executive_task_stats(
+    executive: *const Executive,
+    task: u32,
+    to: *mut Stats,
+) -> c_int {
+    ffi::enter(|| {
+        // SAFETY: null or an executive, says the header.
+        let ran = unsafe { ffi::object(executive) }?.ran(task)?;
+        let stats = match ran {
+            None => Stats::blank(),
+            Some((handle, id, demoted)) => {
+                let counts = handle.counts(id).map_err(|why| errors::failure(&why))?;
+                Stats::of(&counts).with_forced(handle.forced()).with_demotions(demoted)
+            }
+        };
+        // SAFETY: null or a struct that says its size, says the header.
+        unsafe { record::give(to, &stats) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_executive_task_quantile_ns(
+    executive: *const Executive,
+    task: u32,
+    share: f64,
+    to_ns: *mut i64,
+) -> c_int {
+    ffi::enter(|| {
+        // SAFETY: null or an executive, says the header.
+        let ran = unsafe { ffi::object(executive) }?.ran(task)?;
+        let quantile =
+            |share| ran.and_then(|(handle, id, _)| handle.quantile(id, share).ok().flatten());
+        let quantile_ns = stats::quantile_ns(quantile, share)?;
+        // SAFETY: null or writable, says the header.
+        unsafe { ffi::put(to_ns, quantile_ns) }
+    })
+}
+
+/// Reads what the last run left: EBUSY while there is one, ENODATA where none has ended yet.
+fn last<R>(executive: &Executive, read: impl FnOnce(&Last) -> R) -> Result<R, Failure> {
+    executive.runs.with(|last| last.as_ref().map(read).ok_or(Failure::bare(libc::ENODATA)))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_executive_wait_info(
+    executive: *const Executive,
+    to: *mut WaitInfo,
+) -> c_int {
+    ffi::enter(|| {
+        // SAFETY: null or an executive, says the header.
+        let info = last(unsafe { ffi::object(executive) }?, |last| last.info)?;
+        // SAFETY: null or a struct that says its size, says the header.
+        unsafe { record::give(to, &info) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_executive_refused(
+    executive: *const Executive,
+    to: *mut c_char,
+    size: usize,
+) -> c_int {
+    ffi::enter(|| {
+        // SAFETY: null or an executive, says the header.
+        let refused = last(unsafe { ffi::object(executive) }?, |last| last.refused.clone())?;
+        // SAFETY: null or `size` writable bytes, says the header.
+        unsafe { ffi::put_text(to, size, &refused) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_executive_summary(
+    executive: *const Executive,
+    to: *mut c_char,
+    size: usize,
+) -> c_int {
+    ffi::enter(|| {
+        // SAFETY: null or an executive, says the header.
+        let summary = last(unsafe { ffi::object(executive) }?, |last| last.summary.clone())?;
+        // SAFETY: null or `size` writable bytes, says the header.
+        unsafe { ffi::put_text(to, size, &summary) }
+    })
+}
+
+/// Writes an empty layout.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_layout_init(layout: *mut Layout, size: usize) -> c_int {
+    // SAFETY: null or `size` writable bytes, says the header.
+    ffi::enter(|| unsafe { record::init(layout, size) })
 }
 
 #[cfg(test)]

@@ -16,12 +16,10 @@ compile_error!("a panic must become an error at the interface: build with panic 
 
 mod callback;
 mod clock;
-mod current_cycle;
 mod errors;
 mod executive;
 mod ffi;
 mod follow;
-mod layout;
 mod options;
 mod process;
 mod record;

@@ -10,11 +10,11 @@ use std::time::Duration;
 use punctual::{Calendar, Executive, ExecutiveBuilder, Flow, Handle, Period, TaskId, Trigger};
 use punctual_core::executive::many::Cycle;
 
-use super::outcome::Outcome;
+use super::Outcome;
 use crate::callback::{Body, Callback, Plain};
 use crate::errors;
+use crate::executive::Layout;
 use crate::ffi::Failure;
-use crate::layout::Layout;
 use crate::options::Config;
 use crate::task::{Release, TaskSpec};
 use crate::unit::UnitSpec;
@@ -36,11 +36,11 @@ impl Spec {
     }
 }
 
-/// All that was added.
+/// All tasks and units that were added, and how they are to run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Specs {
     /// By index; none for one that was removed.
-    pub(super) all: Vec<Option<Spec>>,
+    pub(super) entries: Vec<Option<Spec>>,
     pub(super) frame: Option<Period>,
     pub(super) idle: Option<(Duration, Callback<Plain>)>,
     pub(super) overload: bool,
@@ -71,17 +71,17 @@ impl Specs {
     /// The index of the next one.
     pub(super) fn next(&self) -> Result<u32, Failure> {
         let too_many = |_| Failure::new(libc::E2BIG, "too many tasks and units");
-        u32::try_from(self.all.len()).map_err(too_many)
+        u32::try_from(self.entries.len()).map_err(too_many)
     }
 
     /// What is there at an index.
     pub(super) fn get(&self, index: u32) -> Result<&Spec, Failure> {
-        let spec = self.all.get(index as usize).and_then(Option::as_ref);
+        let spec = self.entries.get(index as usize).and_then(Option::as_ref);
         spec.ok_or(Failure::bare(libc::ENOENT))
     }
 
     fn units(&self) -> impl Iterator<Item = &UnitSpec> {
-        self.all.iter().flatten().filter_map(|spec| match spec {
+        self.entries.iter().flatten().filter_map(|spec| match spec {
             Spec::Unit(unit) => Some(unit),
             Spec::Task(_) => None,
         })
@@ -93,7 +93,7 @@ impl Specs {
         config: &Config,
         outcome: &Arc<Outcome>,
     ) -> Result<ExecutiveBuilder<'static>, Failure> {
-        if self.all.iter().flatten().next().is_none() {
+        if self.entries.iter().flatten().next().is_none() {
             return Err(Failure::invalid("an executive without tasks"));
         }
         let mut builder = Executive::builder().thread(config.thread.clone()).phase(config.phase);
@@ -113,7 +113,7 @@ impl Specs {
             let outcome = Arc::clone(outcome);
             builder = builder.idle(slice, move || outcome.keep(work.slice()));
         }
-        for spec in self.all.iter().flatten() {
+        for spec in self.entries.iter().flatten() {
             let Spec::Task(spec) = spec else { continue };
             let (task, run) = (spec.task(config.wait), body(spec.body, outcome));
             builder = match spec.trigger {
@@ -161,9 +161,9 @@ impl Specs {
     pub(super) fn ids(&self, ids: &[TaskId], handle: &Handle<'_>) -> Vec<Option<TaskId>> {
         let stats = handle.stats();
         let named: HashMap<&str, TaskId> =
-            stats.iter().map(|of| of.name.as_str()).zip(ids.iter().copied()).collect();
+            stats.iter().map(|task| task.name.as_str()).zip(ids.iter().copied()).collect();
         let id = |spec: &Spec| named.get(spec.task_name()).copied();
-        self.all.iter().map(|spec| spec.as_ref().and_then(id)).collect()
+        self.entries.iter().map(|spec| spec.as_ref().and_then(id)).collect()
     }
 }
 

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual_testkit::skip;
 
-use super::readers::{
+use super::*;
+use super::{
     punctual_executive_peak, punctual_executive_refused, punctual_executive_summary,
     punctual_executive_task_layout, punctual_executive_task_quantile_ns,
     punctual_executive_task_stats, punctual_executive_wait_info,
 };
-use super::*;
 use crate::errors;
-use crate::layout::Layout;
+use crate::executive::Layout;
 use crate::stats::Cycle;
 use crate::stats::Stats;
 use crate::wait_info::WaitInfo;

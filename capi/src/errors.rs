@@ -54,7 +54,7 @@ pub(crate) fn failure(why: &punctual::Error) -> Failure {
     Failure::new(errno, why.to_string())
 }
 
-/// The words of the calling thread's last failure.
+/// The text of the calling thread's last failure.
 #[unsafe(no_mangle)]
 extern "C" fn punctual_last_error() -> *const c_char {
     ffi::value(c"".as_ptr(), || {
@@ -131,8 +131,8 @@ pub(crate) mod tests {
     #[test]
     fn each_thread_has_its_own_last_error() {
         keep("one\0two".to_owned());
-        let other = std::thread::spawn(last).join().expect("no panic");
-        assert_eq!((last().as_str(), other.as_str()), ("one?two", ""));
+        let elsewhere = std::thread::spawn(last).join().expect("no panic");
+        assert_eq!((last().as_str(), elsewhere.as_str()), ("one?two", ""));
         wordless();
         assert_eq!(last(), "", "the last failure had no words");
     }

@@ -130,13 +130,13 @@ pub(crate) unsafe fn put<T>(to: *mut T, value: T) -> Result<(), Failure> {
 ///
 /// # Safety
 /// A pointer that is not null points to a text that ends with a zero byte.
-pub(crate) unsafe fn text(from: *const c_char, what: &str) -> Result<Option<String>, Failure> {
+pub(crate) unsafe fn text(from: *const c_char, name: &str) -> Result<Option<String>, Failure> {
     if from.is_null() {
         return Ok(None);
     }
     // SAFETY: not null, and then a text that ends, says the caller.
     let text = unsafe { CStr::from_ptr(from) };
-    let text = text.to_str().map_err(|_| Failure::invalid(format!("{what} is no UTF-8")))?;
+    let text = text.to_str().map_err(|_| Failure::invalid(format!("{name} is no UTF-8")))?;
     Ok(Some(text.to_owned()))
 }
 

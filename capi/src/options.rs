@@ -329,9 +329,9 @@ mod tests {
         assert!(words(|o| o.watchdog_ns = 1).contains("watchdog"));
         assert_eq!(words(|o| (o.wait, o.margin_ns, o.priority) = (WAIT_REARM, 0, 0)), "");
         assert!(words(|o| o.cpu_count = 1).contains("cpus is null"));
-        let one = [0];
-        assert!(words(|o| (o.cpus, o.cpu_count) = (one.as_ptr(), 9_000)).contains("(got 9000)"));
-        assert!(words(|o| (o.cpus, o.cpu_count) = (one.as_ptr(), 1)).contains("one CPU"));
+        let cpus = [0];
+        assert!(words(|o| (o.cpus, o.cpu_count) = (cpus.as_ptr(), 9_000)).contains("(got 9000)"));
+        assert!(words(|o| (o.cpus, o.cpu_count) = (cpus.as_ptr(), 1)).contains("one CPU"));
     }
 
     #[test]

@@ -23,7 +23,7 @@ enum AnyLoop {
     Followed(Loop<FollowedClock>),
 }
 
-/// The same on either.
+/// Evaluates `$result` with the loop of either clock as `$own`.
 macro_rules! on_either {
     ($any:expr, $own:ident => $result:expr) => {
         match $any {
@@ -33,7 +33,7 @@ macro_rules! on_either {
     };
 }
 
-/// What a `punctual_loop` is.
+/// The object behind a `punctual_loop`.
 pub(crate) struct SingleLoop {
     origin: Origin,
     own: ThreadBound<AnyLoop>,

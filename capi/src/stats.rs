@@ -144,7 +144,7 @@ impl Stats {
         }
     }
 
-    /// The same, with how the watchdog ended the loop.
+    /// These, with how the watchdog ended the loop.
     pub(crate) fn with_forced(self, forced: Option<Force>) -> Self {
         let forced = match forced {
             None => 0,
@@ -157,12 +157,12 @@ impl Stats {
         Self { forced, ..self }
     }
 
-    /// The same, with how often the monitor took the real-time policy of a task's thread.
+    /// These, with how often the monitor took the real-time policy of a task's thread.
     pub(crate) fn with_demotions(self, demoted: u64) -> Self {
         Self { demoted, ..self }
     }
 
-    /// The same, with the gaps in the spins of a loop.
+    /// These, with the gaps in the spins of a loop.
     pub(crate) fn with_stalls(self, stalls: Stalls) -> Self {
         Self {
             stalls: stalls.count,
@@ -183,13 +183,13 @@ impl Stats {
 
 /// A quantile of a page: EINVAL for a share that is none, ENODATA before the first cycle.
 pub(crate) fn quantile_ns(
-    of: impl FnOnce(f64) -> Option<Span>,
+    quantile: impl FnOnce(f64) -> Option<Span>,
     share: f64,
 ) -> Result<i64, Failure> {
     if !(0.0..=1.0).contains(&share) {
         return Err(Failure::invalid(format!("share must be from 0 to 1 (got {share})")));
     }
-    let lateness = of(share).ok_or(Failure::bare(libc::ENODATA))?;
+    let lateness = quantile(share).ok_or(Failure::bare(libc::ENODATA))?;
     Ok(lateness.as_ns())
 }
 

@@ -97,15 +97,15 @@ pub(crate) fn on_overrun(number: i32, burst: u32) -> Result<OnOverrun, Failure> 
         OVERRUN_DELAY => OnOverrun::Delay,
         OVERRUN_TERMINATE => OnOverrun::Terminate,
         OVERRUN_STOP => OnOverrun::Stop,
-        other => {
-            return Err(Failure::invalid(format!("no answer to an overrun is numbered {other}")));
+        number => {
+            return Err(Failure::invalid(format!("no answer to an overrun is numbered {number}")));
         }
     })
 }
 
-/// The same failure, of a task or unit of this name.
-pub(crate) fn named(what: &str, name: &str, failure: Failure) -> Failure {
-    let text = failure.text.map(|text| format!("{what} {name:?}: {text}"));
+/// This failure, of a task or unit of this name.
+pub(crate) fn named(kind: &str, name: &str, failure: Failure) -> Failure {
+    let text = failure.text.map(|text| format!("{kind} {name:?}: {text}"));
     Failure { text, ..failure }
 }
 
@@ -192,8 +192,8 @@ impl TaskRecord {
                 let after = after.ok_or_else(|| Failure::invalid("after no task"))?;
                 Offset::After(after, self.phase_ns)
             }
-            other => {
-                return Err(Failure::invalid(format!("no phase of a task is numbered {other}")));
+            number => {
+                return Err(Failure::invalid(format!("no phase of a task is numbered {number}")));
             }
         });
         task = task.on_overrun(on_overrun(self.on_overrun, self.burst)?);
@@ -251,7 +251,7 @@ impl TaskRecord {
                  PUNCTUAL_PLACE_THREAD alone (got place_cpu {} and place_priority {})",
                 self.place_cpu, self.place_priority
             ))),
-            (other, ..) => Err(Failure::invalid(format!("no place is numbered {other}"))),
+            (number, ..) => Err(Failure::invalid(format!("no place is numbered {number}"))),
         }
     }
 }

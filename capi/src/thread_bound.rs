@@ -24,7 +24,7 @@ fn mark() -> u64 {
     MARK.try_with(own).unwrap_or(0)
 }
 
-/// Something of one thread.
+/// A value that the thread which made it may touch, and no other.
 #[derive(Debug)]
 pub(crate) struct ThreadBound<T> {
     owner: u64,
@@ -37,12 +37,12 @@ pub(crate) struct ThreadBound<T> {
 unsafe impl<T> Sync for ThreadBound<T> {}
 
 impl<T> ThreadBound<T> {
-    /// The calling thread's.
+    /// Binds a value to the calling thread.
     pub(crate) fn new(inside: T) -> Self {
         Self { owner: mark(), busy: Cell::new(false), inside: UnsafeCell::new(inside) }
     }
 
-    /// What is inside, for good.
+    /// The value, bound no more.
     pub(crate) fn into_inner(self) -> T {
         self.inside.into_inner()
     }
@@ -84,11 +84,11 @@ mod tests {
     #[test]
     fn another_thread_and_a_second_call_are_refused() {
         let owned = ThreadBound::new(1);
-        let other = std::thread::scope(|scope| {
-            let other = scope.spawn(|| owned.with(|inside| Ok(*inside)).map_err(|f| f.errno));
-            other.join().expect("no panic")
+        let refused = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| owned.with(|inside| Ok(*inside)).map_err(|f| f.errno));
+            thread.join().expect("no panic")
         });
-        assert_eq!(other, Err(libc::EPERM));
+        assert_eq!(refused, Err(libc::EPERM));
         let nested = owned.with(|_| owned.with(|_| Ok(())));
         assert_eq!(nested.expect_err("inside").errno, libc::EBUSY);
         assert_eq!(owned.with(|inside| Ok(*inside)).expect("free again"), 1);

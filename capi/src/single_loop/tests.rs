@@ -133,8 +133,8 @@ fn refused(single: *const SingleLoop) -> String {
     let mut text: [c_char; 256] = [1; 256];
     // SAFETY: a loop, and as much memory as is said.
     assert_eq!(unsafe { punctual_loop_refused(single, text.as_mut_ptr(), text.len()) }, 0);
-    let said: Vec<u8> = text.iter().take_while(|&&c| c != 0).map(|&c| c as u8).collect();
-    String::from_utf8_lossy(&said).into_owned()
+    let bytes: Vec<u8> = text.iter().take_while(|&&c| c != 0).map(|&c| c as u8).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[test]

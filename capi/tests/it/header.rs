@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::built::CAPI;
 
@@ -66,27 +66,21 @@ fn the_list_of_exports_is_the_headers() {
     assert_eq!(listed, names());
 }
 
+/// All Rust files below a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("readable"));
+    let paths = entries.map(|entry| entry.path());
+    paths
+        .flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .collect()
+}
+
 #[test]
 fn each_entry_catches_panics() {
     let mut entries = BTreeSet::new();
-    for path in [
-        "clock",
-        "current_cycle",
-        "errors",
-        "executive/mod",
-        "executive/readers",
-        "follow",
-        "layout",
-        "single_loop",
-        "options",
-        "process",
-        "stats",
-        "task",
-        "unit",
-        "wait_info",
-        "watch",
-    ] {
-        let text = read(&format!("src/{path}.rs"));
+    for path in sources(&Path::new(CAPI).join("src")) {
+        let text = fs::read_to_string(&path).expect("readable");
         let bodies: Vec<&str> = text.split("#[unsafe(no_mangle)]").skip(1).collect();
         for body in bodies {
             let name = body.split("fn ").nth(1).and_then(|rest| rest.split('(').next());

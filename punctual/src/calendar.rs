@@ -11,22 +11,18 @@
 //! In addition to a calendar the same loop can run periodic tasks ([`Combination`]): each is
 //! started only where its budget fits before the next unit. [`crate::Calendar`] adds the bodies.
 
-mod combination;
-mod error;
-mod place;
-mod plan;
-mod unit;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::time::Duration;
 
-use std::collections::HashMap;
+use punctual_core::calendar::{CalendarState, TaskProgress, UNITS_MAX, UnitSlot, UnitTable};
+use punctual_core::dispatch::TableState;
+use punctual_core::executive::schedule::Schedule;
+use punctual_core::table::{OnOverrun, Table};
+use punctual_core::time::{Instant, Period, Span};
 
-use punctual_core::calendar::UNITS_MAX;
-use punctual_core::table::OnOverrun;
-use punctual_core::time::Period;
-
-pub use combination::Combination;
-pub use error::{CalendarError, UnitPlace};
-pub use plan::CalendarPlan;
-pub use unit::Unit;
+use crate::periodic;
+use crate::task::ns;
 
 /// Collects units; [`CalendarBuilder::build`] checks them and lays them out.
 #[derive(Clone, Debug)]
@@ -61,11 +57,11 @@ impl CalendarBuilder {
     /// # Real-time: setup only
     pub fn build(&self) -> Result<CalendarPlan, CalendarError> {
         let names = self.check()?;
-        let ready = place::of(&self.units, &names, self.frame.as_ns())?;
+        let ready = ready_instants(&self.units, &names, self.frame.as_ns())?;
         let mut order: Vec<(u64, usize)> = ready.into_iter().zip(0..).collect();
         order.sort_unstable();
         for pair in order.windows(2) {
-            let [one, other] = [pair[0], pair[1]].map(|(at, i)| place::placed(&self.units[i], at));
+            let [one, other] = [pair[0], pair[1]].map(|(at, i)| placed(&self.units[i], at));
             if one.to_ns > other.from_ns {
                 return Err(CalendarError::Overlap(one, other));
             }
@@ -119,6 +115,501 @@ impl CalendarBuilder {
             }
         }
         Ok(())
+    }
+}
+
+/// Where a unit's place begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    /// This many nanoseconds after the start of the frame.
+    At(u64),
+    /// This many nanoseconds after the end of the named unit's place.
+    After(String, u64),
+}
+
+/// An elemental unit: a place in the frame, and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit {
+    name: String,
+    task: Option<String>,
+    place: Place,
+    budget_ns: u64,
+    deadline_ns: Option<u64>,
+    start_ns: Option<u64>,
+    policy: Option<OnOverrun>,
+}
+
+impl Unit {
+    /// A unit of a name that no other has, ready at the start of the frame, of a task of the same
+    /// name, with its budget as deadline and [`OnOverrun::Skip`]. The budget is its longest
+    /// execution, above 0.
+    ///
+    /// # Real-time: setup only
+    pub fn new(name: impl Into<String>, budget: Duration) -> Self {
+        Self {
+            name: name.into(),
+            task: None,
+            place: Place::At(0),
+            budget_ns: ns(budget),
+            deadline_ns: None,
+            start_ns: None,
+            policy: None,
+        }
+    }
+
+    /// Sets when it is ready, after the start of the frame.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn at(mut self, offset: Duration) -> Self {
+        self.place = Place::At(ns(offset));
+        self
+    }
+
+    /// Sets it to be ready this long after the place of another unit ends: for orders such as read,
+    /// compute, write.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn after(mut self, unit: impl Into<String>, gap: Duration) -> Self {
+        self.place = Place::After(unit.into(), ns(gap));
+        self
+    }
+
+    /// Makes it a unit of the task of this name, which may have several in a frame: one that breaks
+    /// off goes on in the next.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn of(mut self, task: impl Into<String>) -> Self {
+        self.task = Some(task.into());
+        self
+    }
+
+    /// Sets the time from when it is ready to its latest finish: at least the budget, at most the
+    /// frame. A unit that could not start by then is missed.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline_ns = Some(ns(deadline));
+        self
+    }
+
+    /// Sets how late it may start without being counted as late.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn start_within(mut self, limit: Duration) -> Self {
+        self.start_ns = Some(ns(limit));
+        self
+    }
+
+    /// Sets what a time-out does to its task: [`OnOverrun::Skip`], [`OnOverrun::Terminate`] or
+    /// [`OnOverrun::Stop`]. All units of a task that say so say the same.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn on_overrun(mut self, then: OnOverrun) -> Self {
+        self.policy = Some(then);
+        self
+    }
+
+    /// Whether its task is to be terminated at a time-out.
+    pub(crate) fn terminates(&self) -> bool {
+        self.policy == Some(OnOverrun::Terminate)
+    }
+
+    /// The name of the task that it belongs to.
+    pub(crate) fn task(&self) -> &str {
+        self.task.as_deref().unwrap_or(&self.name)
+    }
+}
+
+/// A unit and its place in the frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitPlace {
+    /// The unit's name.
+    pub name: String,
+    /// From the start of the frame to the start of its place, ns.
+    pub from_ns: u64,
+    /// From the start of the frame to the end of its place, ns.
+    pub to_ns: u64,
+}
+
+/// Why units cannot be a calendar.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum CalendarError {
+    /// There is no unit.
+    Empty,
+    /// More units than fit.
+    TooMany(usize),
+    /// The frame is no whole number of nanoseconds.
+    Frame(Period),
+    /// A unit has no name.
+    NoName,
+    /// Two units have this name.
+    SameName(String),
+    /// A unit's budget is nothing.
+    Budget(String),
+    /// A unit is not within the frame, ns.
+    Outside(UnitPlace, u64),
+    /// Two units want one time.
+    Overlap(UnitPlace, UnitPlace),
+    /// A unit's deadline, ns after it is ready, is below its budget or above the frame, ns.
+    Deadline(String, u64, u64, u64),
+    /// A unit is after one that is not there.
+    Unknown(String, String),
+    /// A unit is after itself, directly or through others.
+    Circle(String),
+    /// A unit has a policy that a fixed place does not allow.
+    OnOverrun(String, OnOverrun),
+    /// Two units of one task, named first, have different policies.
+    Policies(String, String, String),
+    /// A periodic task beside the calendar has no budget.
+    NoBudget(String),
+    /// A periodic task's budget, ns, fits into no gap; the longest, ns, the guard left out.
+    NoGap(String, u64, u64),
+    /// A time before each unit, ns, in which nothing runs, of less than nothing.
+    Guard(i64),
+    /// A task of the calendar and a periodic one have this name.
+    Shared(String),
+    /// Units and periodic tasks together ask for this share of the CPU.
+    Overload(f64),
+}
+
+fn span(ns: u64) -> Span {
+    Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
+impl fmt::Display for UnitPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unit {:?} at {} to {} ns", self.name, self.from_ns, self.to_ns)
+    }
+}
+
+impl fmt::Display for CalendarError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("no unit was given: a calendar needs at least one"),
+            Self::TooMany(n) => write!(f, "a calendar has at most {UNITS_MAX} units (got {n})"),
+            Self::Frame(frame) => {
+                write!(f, "a frame must be a whole number of nanoseconds (got {frame})")
+            }
+            Self::NoName => f.write_str("a unit's name must not be empty"),
+            Self::SameName(name) => write!(f, "two units are named {name:?}"),
+            Self::Budget(name) => write!(f, "unit {name:?}: budget must be greater than 0"),
+            Self::Outside(placed, frame) => {
+                write!(f, "{placed} must lie within the frame of {frame} ns")
+            }
+            Self::Overlap(one, other) => write!(f, "{one} and {other} overlap"),
+            Self::Deadline(name, deadline, budget, frame) => write!(
+                f,
+                "unit {name:?}: deadline must be from its budget of {budget} ns to the frame of \
+                 {frame} ns (got {deadline} ns)"
+            ),
+            Self::Unknown(name, of) => {
+                write!(f, "unit {name:?} is after {of:?}, and no unit has that name")
+            }
+            Self::Circle(name) => write!(f, "unit {name:?} is after itself"),
+            Self::OnOverrun(name, policy) => write!(
+                f,
+                "unit {name:?}: {policy:?} would move its place: use Skip, Terminate or Stop"
+            ),
+            Self::Policies(task, one, other) => {
+                write!(f, "units {one:?} and {other:?} of task {task:?} have different policies")
+            }
+            Self::NoBudget(name) => write!(
+                f,
+                "task {name:?} has no budget: beside a calendar a task is started only where its \
+                 budget fits"
+            ),
+            Self::NoGap(name, budget, gap) => write!(
+                f,
+                "task {name:?}: a budget of {} fits nowhere between the units; the longest gap is \
+                 {}",
+                span(*budget),
+                span(*gap)
+            ),
+            Self::Guard(ns) => write!(f, "gap before each unit must not be negative (got {ns} ns)"),
+            Self::Shared(name) => {
+                write!(f, "a task of the calendar and a periodic one are both named {name:?}")
+            }
+            Self::Overload(load) => {
+                write!(f, "units and tasks add up to {load:.3} of the CPU: at most 1 is possible")
+            }
+        }
+    }
+}
+
+impl std::error::Error for CalendarError {}
+
+/// When each unit is ready, ns after the start of the frame.
+fn ready_instants(
+    units: &[Unit],
+    names: &HashMap<&str, usize>,
+    frame_ns: u64,
+) -> Result<Vec<u64>, CalendarError> {
+    let mut ready: Vec<Option<u64>> = vec![None; units.len()];
+    let mut chain = Vec::new();
+    for first in 0..units.len() {
+        let mut at = first;
+        // Down to one whose place is known, then back up.
+        let mut end_ns = loop {
+            if let Some(ready_ns) = ready[at] {
+                break ready_ns.saturating_add(units[at].budget_ns);
+            }
+            chain.push(at);
+            match &units[at].place {
+                Place::At(_) => break 0,
+                Place::After(..) if chain.len() > units.len() => {
+                    return Err(CalendarError::Circle(units[first].name.clone()));
+                }
+                Place::After(of, _) => {
+                    let unknown = || CalendarError::Unknown(units[at].name.clone(), of.clone());
+                    at = *names.get(of.as_str()).ok_or_else(unknown)?;
+                }
+            }
+        };
+        while let Some(index) = chain.pop() {
+            let ready_ns = match units[index].place {
+                Place::At(ready_ns) => ready_ns,
+                Place::After(_, gap_ns) => end_ns.saturating_add(gap_ns),
+            };
+            ready[index] = Some(ready_ns);
+            end_ns = ready_ns.saturating_add(units[index].budget_ns);
+        }
+    }
+    let ready: Vec<u64> = ready.into_iter().flatten().collect();
+    for (unit, &from_ns) in units.iter().zip(&ready) {
+        let placed = placed(unit, from_ns);
+        if placed.to_ns > frame_ns {
+            return Err(CalendarError::Outside(placed, frame_ns));
+        }
+    }
+    Ok(ready)
+}
+
+/// A unit and its place.
+fn placed(unit: &Unit, from_ns: u64) -> UnitPlace {
+    let to_ns = from_ns.saturating_add(unit.budget_ns);
+    UnitPlace { name: unit.name.clone(), from_ns, to_ns }
+}
+
+/// What an executive runs: units at their places, and whose they are. Never changes once made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CalendarPlan {
+    frame: Period,
+    /// By task.
+    names: Vec<String>,
+    policies: Vec<OnOverrun>,
+    /// In the order of the frame.
+    units: Vec<String>,
+    places: Vec<UnitSlot>,
+}
+
+impl CalendarPlan {
+    /// Lays out units that were checked: `order` are their indices and places in the order of the
+    /// frame. Tasks are numbered as they come in it.
+    fn of(frame: Period, units: &[Unit], order: &[(u64, usize)]) -> Self {
+        let mut numbers = HashMap::new();
+        let mut plan = Self {
+            frame,
+            names: Vec::new(),
+            policies: Vec::new(),
+            units: Vec::with_capacity(units.len()),
+            places: Vec::with_capacity(units.len()),
+        };
+        for &(ready_ns, index) in order {
+            let unit = &units[index];
+            let task = *numbers.entry(unit.task()).or_insert_with(|| {
+                plan.names.push(unit.task().to_owned());
+                plan.policies.push(OnOverrun::Skip);
+                plan.names.len() - 1
+            });
+            if let Some(policy) = unit.policy {
+                plan.policies[task] = policy;
+            }
+            plan.units.push(unit.name.clone());
+            plan.places.push(UnitSlot {
+                ready_ns,
+                budget_ns: unit.budget_ns,
+                deadline_ns: ready_ns + unit.deadline_ns.unwrap_or(unit.budget_ns),
+                start_ns: unit.start_ns.unwrap_or(u64::MAX),
+                task: u32::try_from(task).unwrap_or(u32::MAX),
+            });
+        }
+        plan
+    }
+
+    /// The calendar whose frame 0 starts at `epoch`; at the zero of CLOCK_MONOTONIC, separate
+    /// processes agree on all places without talking.
+    ///
+    /// # Panics
+    ///
+    /// Never: the builder made what the calendar checks.
+    ///
+    /// # Real-time: setup only
+    pub fn calendar(&self, epoch: Instant) -> UnitTable<'_> {
+        UnitTable::new(epoch, self.frame, &self.places, &self.policies)
+            .expect("the builder makes whole calendars")
+    }
+
+    /// Storage for a run of this plan.
+    ///
+    /// # Real-time: setup only
+    pub fn storage(&self) -> Vec<TaskProgress> {
+        vec![TaskProgress::default(); self.names.len()]
+    }
+
+    /// The frame.
+    ///
+    /// # Real-time: setup only
+    pub fn frame(&self) -> Period {
+        self.frame
+    }
+
+    /// How many tasks there are.
+    ///
+    /// # Real-time: setup only
+    pub fn tasks(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The name of this task, which is its rank in the loop; they are numbered as they first come
+    /// in the frame.
+    ///
+    /// # Real-time: setup only
+    pub fn name(&self, task: usize) -> &str {
+        &self.names[task]
+    }
+
+    /// The units in the order of the frame, each with its name.
+    ///
+    /// # Real-time: setup only
+    pub fn units(&self) -> impl ExactSizeIterator<Item = (&str, &UnitSlot)> {
+        self.units.iter().map(String::as_str).zip(&self.places)
+    }
+
+    /// When the first unit of this task is ready, ns after the start of the frame.
+    pub(crate) fn ready_ns(&self, task: usize) -> Option<u64> {
+        let of = |place: &&UnitSlot| place.task as usize == task;
+        self.places.iter().find(of).map(|place| place.ready_ns)
+    }
+
+    /// The share of the CPU that all budgets take.
+    ///
+    /// # Real-time: setup only
+    pub fn load(&self) -> f64 {
+        let budgets = self.places.iter().map(|place| place.budget_ns as f64);
+        budgets.sum::<f64>() / self.frame.as_ns() as f64
+    }
+
+    /// The longest time between two units, ns: that from the last one to the first one of the next
+    /// frame counts too.
+    ///
+    /// # Real-time: setup only
+    pub fn longest_gap_ns(&self) -> u64 {
+        let end_ns = |place: &UnitSlot| place.ready_ns + place.budget_ns;
+        let between = self.places.windows(2).map(|pair| pair[1].ready_ns - end_ns(&pair[0]));
+        let around = match (self.places.first(), self.places.last()) {
+            (Some(first), Some(last)) => self.frame.as_ns() - end_ns(last) + first.ready_ns,
+            _ => 0,
+        };
+        between.fold(around, u64::max)
+    }
+}
+
+/// How long before a unit nothing else runs, unless said otherwise: what one turn of the loop and
+/// the start of a wait take.
+const GUARD: Span = Span::from_us(2);
+
+/// A calendar and periodic tasks that go together.
+#[derive(Clone, Copy, Debug)]
+pub struct Combination<'p> {
+    calendar: &'p CalendarPlan,
+    periodic: &'p periodic::Plan,
+    guard: Span,
+}
+
+impl<'p> Combination<'p> {
+    /// Checks that the two go together, with 2 µs before each unit in which nothing runs.
+    ///
+    /// # Errors
+    ///
+    /// The first periodic task without a budget, with one that fits into no gap, or with the name
+    /// of a task of the calendar; or all that they ask for together, where that is more than the
+    /// CPU.
+    ///
+    /// # Real-time: setup only
+    pub fn new(
+        calendar: &'p CalendarPlan,
+        periodic: &'p periodic::Plan,
+    ) -> Result<Self, CalendarError> {
+        Self::with_guard(calendar, periodic, GUARD)
+    }
+
+    /// The same with a time of its own before each unit, not less than nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Combination::new`].
+    ///
+    /// # Real-time: setup only
+    pub fn with_guard(
+        calendar: &'p CalendarPlan,
+        periodic: &'p periodic::Plan,
+        guard: Span,
+    ) -> Result<Self, CalendarError> {
+        if guard < Span::ZERO {
+            return Err(CalendarError::Guard(guard.as_ns()));
+        }
+        let gap_ns = calendar.longest_gap_ns().saturating_sub(guard.as_ns().unsigned_abs());
+        let taken: HashSet<&str> = (0..calendar.tasks()).map(|task| calendar.name(task)).collect();
+        for rank in 0..periodic.tasks() {
+            let name = || periodic.name(rank).to_owned();
+            match periodic.budget_ns(rank) {
+                None => return Err(CalendarError::NoBudget(name())),
+                Some(ns) if ns > gap_ns => return Err(CalendarError::NoGap(name(), ns, gap_ns)),
+                Some(_) => {}
+            }
+            if taken.contains(periodic.name(rank)) {
+                return Err(CalendarError::Shared(name()));
+            }
+        }
+        let load = calendar.load() + periodic.load();
+        // A sum of quotients may be off by a few parts in 10¹⁶.
+        if load > 1.0 + 1e-9 {
+            return Err(CalendarError::Overload(load));
+        }
+        Ok(Self { calendar, periodic, guard })
+    }
+
+    /// How long before each unit nothing else runs.
+    pub(crate) fn guard(&self) -> Span {
+        self.guard
+    }
+
+    /// The name of a rank in the loop: the calendar's tasks, then the periodic ones.
+    ///
+    /// # Real-time: setup only
+    pub fn name(&self, rank: usize) -> &'p str {
+        match rank.checked_sub(self.calendar.tasks()) {
+            Some(rank) => self.periodic.name(rank),
+            None => self.calendar.name(rank),
+        }
+    }
+
+    /// The schedule of both, with the states of both.
+    ///
+    /// # Real-time: setup only
+    pub fn schedule<'r, 's>(
+        &self,
+        (calendar, units): (&'r UnitTable<'r>, &'r mut CalendarState<'s>),
+        (table, tasks): (&'r Table<'r>, &'r mut TableState<'s>),
+    ) -> Schedule<'r, 's> {
+        Schedule::of_calendar(calendar, units).with_table(table, tasks, self.guard)
     }
 }
 

@@ -4,10 +4,11 @@
 //! blocks with a checksum, closed at least every 0.5 s, so that a kill loses no more than the last
 //! one. A file that cannot be written any more ends the writing, never the measuring.
 
-mod growing;
-
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::file::{
     BLOCK_SAMPLES_MAX, BlockHeader, BlockKind, FILE_VERSION, FileHeader, JSON_BYTES_MAX,
@@ -15,8 +16,6 @@ use punctual_core::file::{
 use punctual_core::ring::{Drain, RingView};
 use punctual_core::sample::{SAMPLE_BYTES, Sample};
 use punctual_core::time::Span;
-
-pub use growing::{BytesWritten, GrowingFile};
 
 /// How often the drain's thread empties the rings: half of what a kill may cost.
 pub const INTERVAL: Span = Span::from_ms(200);
@@ -215,16 +214,79 @@ impl<'a, S: Sink, W: Write> Drainage<'a, S, W> {
     }
 }
 
+/// How many bytes were written; shared with the code that checks it at the end.
+#[derive(Clone, Debug, Default)]
+pub struct BytesWritten(Arc<AtomicU64>);
+
+impl BytesWritten {
+    /// Whether `file` is still as long as what was written.
+    ///
+    /// # Errors
+    /// It is shorter or longer, or its length cannot be read.
+    ///
+    /// # Real-time: setup only
+    pub fn check(&self, file: &File) -> io::Result<()> {
+        let (written, found) = (self.0.load(Ordering::Acquire), file.metadata()?.len());
+        if written == found {
+            return Ok(());
+        }
+        Err(io::Error::other(format!(
+            "another program changed it while it was written: {found} bytes long, {written} were \
+             written"
+        )))
+    }
+}
+
+/// The writer of such a file.
+#[derive(Debug)]
+pub struct GrowingFile {
+    file: File,
+    /// `None` for what has no length: a pipe, a terminal.
+    length: Option<BytesWritten>,
+}
+
+impl GrowingFile {
+    /// A new file, of which nothing was written yet.
+    ///
+    /// # Real-time: setup only
+    pub fn new(file: File, length: BytesWritten) -> Self {
+        Self { file, length: Some(length) }
+    }
+
+    /// Something without a length of its own.
+    ///
+    /// # Real-time: setup only
+    pub fn stream(file: File) -> Self {
+        Self { file, length: None }
+    }
+}
+
+impl Write for GrowingFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(length) = &self.length {
+            length.check(&self.file)?;
+        }
+        let written = self.file.write(bytes)?;
+        if let Some(length) = &self.length {
+            length.0.fetch_add(written as u64, Ordering::Release);
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
     use punctual_core::file::{BLOCK_HEADER_BYTES, FILE_HEADER_BYTES};
     use punctual_core::ring::{split, words};
     use punctual_core::sample::Flags;
-
-    use super::*;
 
     #[derive(Default)]
     struct Kept(Vec<(usize, Sample)>);

@@ -74,20 +74,29 @@
 //!
 //! [`Many`]: punctual_core::executive::many::Many
 
-mod publish;
-mod refused;
-mod run;
-
 use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+#[expect(
+    clippy::disallowed_types,
+    reason = "the flag says whose it is: no thread ever waits for it"
+)]
+use std::sync::{Mutex, PoisonError};
 
-use punctual_core::dispatch::{Counters, Mismatch, TableState};
+use punctual_core::calendar::{CalendarPosition, CalendarState, TaskProgress, UnitTable};
+use punctual_core::clock::Clock;
+use punctual_core::dispatch::{Before, Counters, Mismatch, TableState};
+use punctual_core::executive::Ended;
+use punctual_core::executive::many::{Dispatch, Many, Observe};
+use punctual_core::executive::schedule::Schedule;
+use punctual_core::releases::Releases;
+use punctual_core::stop::StopRequest;
+use punctual_core::table::Table;
 use punctual_core::time::{Instant, Span};
+use punctual_core::wait::Wait;
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
+use crate::calendar::CalendarPlan;
 use crate::periodic::{Plan, PlanStorage, Successor};
-
-pub use publish::{Answer, Handover};
-pub use refused::Refused;
-pub use run::{LoopRun, RunningUnits};
 
 /// How often a loop looks whether there is a change, at least.
 pub const LOOK: Span = Span::from_ms(100);
@@ -190,6 +199,365 @@ impl<B> Change<B> {
     /// How much time there should be for the switch, ns.
     fn room_ns(&self) -> u64 {
         SWITCH_NS + SWITCH_TASK_NS * self.ranks.len() as u64
+    }
+}
+
+/// How often the publisher looks whether its change is taken, ns.
+const LOOK_NS: u64 = 500_000;
+
+/// Where changes are handed over to the loop, and what ran before comes back. The flag says whose
+/// the place is, so that no thread ever waits for its lock, which is there because it needs no
+/// unsafe code. (A ring or a channel between the two would make the loop spin while a sender that
+/// it keeps from running is halfway through.)
+#[expect(
+    clippy::disallowed_types,
+    reason = "the flag says whose it is: no thread ever waits for it"
+)]
+pub struct Handover<B> {
+    /// 0 while the place is the publisher's; otherwise it is the loop's, which should have so many
+    /// nanoseconds of time for the switch.
+    request_ns: AtomicU64,
+    place: Mutex<Option<Box<Change<B>>>>,
+    /// No loop will take anything any more.
+    over: AtomicBool,
+    /// No change will come any more.
+    last: AtomicBool,
+    publishing: AtomicBool,
+}
+
+/// The change as it was taken, holding what ran before; or why not, and the change as it was.
+pub type Answer<B> = Result<Box<Change<B>>, (Refused, Box<Change<B>>)>;
+
+impl<B> fmt::Debug for Handover<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handover")
+            .field("request_ns", &self.request_ns)
+            .field("over", &self.over)
+            .field("last", &self.last)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<B> Default for Handover<B> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<B> Handover<B> {
+    /// A place for the changes of one executive, which runs now or will.
+    ///
+    /// # Real-time: setup only
+    #[expect(clippy::disallowed_types, reason = "no thread ever waits for it")]
+    pub fn new() -> Self {
+        Self {
+            request_ns: AtomicU64::new(0),
+            place: Mutex::new(None),
+            over: AtomicBool::new(false),
+            last: AtomicBool::new(false),
+            publishing: AtomicBool::new(false),
+        }
+    }
+
+    /// Hands `change` to the loop, and waits until that has taken it; then it holds what ran
+    /// before. Waits also for a loop that has yet to begin.
+    ///
+    /// # Errors
+    ///
+    /// Why it did not take effect, and the change as it was; nothing is changed then.
+    ///
+    /// # Real-time: setup only
+    pub fn publish(&self, change: Box<Change<B>>) -> Answer<B> {
+        self.offer(change)?;
+        loop {
+            if let Some(answer) = self.answer() {
+                return answer;
+            }
+            // A signal that cuts this short costs an extra look.
+            let _interrupted = sleep_until_ns(now_ns(ClockId::Monotonic) + LOOK_NS);
+        }
+    }
+
+    /// Hands `change` to the loop, and goes on: [`Handover::answer`] says what became of it.
+    ///
+    /// # Errors
+    ///
+    /// That another one is under way, or none will be taken, and the change.
+    ///
+    /// # Real-time: setup only
+    pub fn offer(&self, change: Box<Change<B>>) -> Result<(), (Refused, Box<Change<B>>)> {
+        if self.last.load(Ordering::Relaxed) {
+            return Err((Refused::Ended, change));
+        }
+        if self.publishing.swap(true, Ordering::Acquire) {
+            return Err((Refused::Busy, change));
+        }
+        let room_ns = change.room_ns();
+        self.put(Some(change));
+        self.request_ns.store(room_ns, Ordering::Release);
+        Ok(())
+    }
+
+    /// What became of the change that was offered; `None` while the loop has not answered, and when
+    /// nothing was offered. Given once, to the thread that offered it.
+    ///
+    /// # Real-time: setup only
+    pub fn answer(&self) -> Option<Answer<B>> {
+        if !self.publishing.load(Ordering::Acquire) {
+            return None;
+        }
+        // In this order: what is over answered before.
+        let over = self.over.load(Ordering::Acquire);
+        let taken = self.request_ns.load(Ordering::Acquire) == 0;
+        if !taken && !over {
+            return None;
+        }
+        self.request_ns.store(0, Ordering::Relaxed);
+        let change = self.put(None);
+        self.publishing.store(false, Ordering::Release);
+        let mut change = change?;
+        Some(match change.refused.take().map(Refused::Mismatch) {
+            _ if !taken => Err((Refused::Ended, change)),
+            Some(why) => Err((why, change)),
+            None => Ok(change),
+        })
+    }
+
+    /// What is in the place, for something else.
+    fn put(&self, change: Option<Box<Change<B>>>) -> Option<Box<Change<B>>> {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *place, change)
+    }
+
+    /// No change will come any more: the loop need not look for one.
+    ///
+    /// # Real-time: setup only
+    pub fn finish(&self) {
+        self.last.store(true, Ordering::Release);
+        if !self.publishing.load(Ordering::Acquire) {
+            self.request_ns.store(1, Ordering::Release);
+        }
+    }
+
+    /// No loop will take anything any more: a change that waits is refused. For whoever runs the
+    /// loop, when that has ended, however it did.
+    ///
+    /// # Real-time: setup only
+    pub fn close(&self) {
+        self.over.store(true, Ordering::Release);
+    }
+}
+
+/// Why a change did not take effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The executive has ended.
+    Ended,
+    /// Another thread publishes a change.
+    Busy,
+    /// It does not fit to what runs.
+    Mismatch(Mismatch),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended => f.write_str("the executive has ended"),
+            Self::Busy => f.write_str("another change of the executive is under way"),
+            Self::Mismatch(why) => write!(f, "the change does not fit to what runs: {why:?}"),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// A look that never comes: waits are as long as they are.
+const NEVER: Span = Span::from_ns(i64::MAX);
+
+/// When a run of the loop ends, and what may end it.
+#[derive(Debug)]
+pub struct LoopRun<'s, S> {
+    /// The first release is at or after this instant, as given to [`RunningPlan::new`].
+    pub from: Instant,
+    /// Releases at or after this instant do not run.
+    pub end: Instant,
+    /// Ends it.
+    pub stop: &'s S,
+    /// Counts the moments in which there was nothing to do: progress for a watchdog, at least
+    /// every [`LOOK`] while tasks return.
+    pub turns: &'s AtomicU64,
+}
+
+/// The units of a calendar that run in the same loop as the plan, and never change.
+#[derive(Debug)]
+pub struct RunningUnits<'c> {
+    table: UnitTable<'c>,
+    progress: Vec<TaskProgress>,
+    position: CalendarPosition,
+    guard: Span,
+}
+
+impl<'c> RunningUnits<'c> {
+    /// The units of `plan`, whose first frame is the first one at or after `from`; tasks of the
+    /// other plan run until `guard` before a unit.
+    ///
+    /// # Real-time: setup only
+    pub fn new(plan: &'c CalendarPlan, epoch: Instant, from: Instant, guard: Span) -> Self {
+        let (table, mut progress) = (plan.calendar(epoch), plan.storage());
+        // No frame is begun in its middle.
+        let frames = Releases::new(epoch, plan.frame());
+        let from = frames.release(frames.at_or_after(from));
+        let state = CalendarState::begin(&table, &mut progress, from);
+        let position = state.expect("the plan's own storage is large enough").position();
+        Self { table, progress, position, guard }
+    }
+}
+
+impl<B> Handover<B> {
+    /// Runs `running` by `many` as [`Many::run`] does, and takes each change on the way; at the end
+    /// `running` is what ran last. Then no change is taken any more ([`Handover::close`] where a
+    /// task may panic).
+    ///
+    /// # Real-time: in loop, waits
+    pub fn run<C, W, D, O>(
+        &self,
+        many: &mut Many<C, W, D, O>,
+        running: &mut RunningPlan,
+        run: &LoopRun<'_, impl StopRequest>,
+    ) -> Ended
+    where
+        C: Clock,
+        W: Wait<C>,
+        D: Dispatch,
+        O: Observe,
+        B: Exchange<D, O>,
+    {
+        self.run_with(many, running, None, run)
+    }
+
+    /// The same with the units of a calendar, which stay: changes are of the plan alone.
+    ///
+    /// # Real-time: in loop, waits
+    pub fn run_with<C, W, D, O>(
+        &self,
+        many: &mut Many<C, W, D, O>,
+        running: &mut RunningPlan,
+        mut units: Option<RunningUnits<'_>>,
+        run: &LoopRun<'_, impl StopRequest>,
+    ) -> Ended
+    where
+        C: Clock,
+        W: Wait<C>,
+        D: Dispatch,
+        O: Observe,
+        B: Exchange<D, O>,
+    {
+        let ended = loop {
+            if let Some(ended) = self.leg(many, running, units.as_mut(), run) {
+                break ended;
+            }
+        };
+        self.close();
+        ended
+    }
+
+    /// Runs until the end, or until there is something to change; `None` where it goes on.
+    fn leg<C, W, D, O>(
+        &self,
+        many: &mut Many<C, W, D, O>,
+        running: &mut RunningPlan,
+        units: Option<&mut RunningUnits<'_>>,
+        run: &LoopRun<'_, impl StopRequest>,
+    ) -> Option<Ended>
+    where
+        C: Clock,
+        W: Wait<C>,
+        D: Dispatch,
+        O: Observe,
+        B: Exchange<D, O>,
+    {
+        let RunningPlan { plan, storage, epoch } = running;
+        let table = plan.table(*epoch);
+        // Its own storage, in which a state was begun.
+        let Some(mut state) = TableState::resume(&table, storage.lend()) else {
+            return Some(Ended::Finished);
+        };
+        let first = units.as_ref().map_or(0, |units| units.table.tasks());
+        let look = if self.last.load(Ordering::Acquire) { NEVER } else { LOOK };
+        let (mut unit_state, position) = match units {
+            Some(RunningUnits { table, progress, position, guard }) => {
+                let unit_state = CalendarState::resume(progress, *position);
+                (Some((&*table, unit_state, *guard)), Some(position))
+            }
+            None => (None, None),
+        };
+        let mut schedule = match &mut unit_state {
+            None => Schedule::of_table(&table, &mut state),
+            Some((units, unit_state, guard)) => {
+                let schedule = Schedule::of_calendar(units, unit_state);
+                match table.tasks() {
+                    0 => schedule,
+                    _ => schedule.with_table(&table, &mut state, *guard),
+                }
+            }
+        };
+        schedule = schedule.leave_on(&self.request_ns, run.turns, look);
+        let ended = many.obey(&mut schedule, run.end, run.stop);
+        if !schedule.left() {
+            return Some(ended);
+        }
+        if let (Some((_, unit_state, _)), Some(position)) = (&unit_state, position) {
+            *position = unit_state.position();
+        }
+        // No release before the first one, also where there is a change before that.
+        let now = many.clock.now().max(run.from - Span::from_ns(1));
+        let Ok(mut place) = self.place.try_lock() else { return None };
+        if let Some(change) = &mut *place
+            && change.take((&table, &mut state, first), many, now)
+        {
+            drop(state);
+            std::mem::swap(running, &mut change.running);
+        }
+        drop(place);
+        self.request_ns.store(0, Ordering::Release);
+        None
+    }
+}
+
+impl<B> Change<B> {
+    /// Goes on in the new plan from where the old one is, whose ranks begin at `first`; whether
+    /// that fits. What a task that goes was due for and did not run is missed.
+    fn take<C, W, D, O>(
+        &mut self,
+        (table, state, first): (&Table<'_>, &mut TableState<'_>, usize),
+        many: &mut Many<C, W, D, O>,
+        now: Instant,
+    ) -> bool
+    where
+        O: Observe,
+        B: Exchange<D, O>,
+    {
+        let RunningPlan { plan, storage, epoch } = &mut self.running;
+        let before = Before { table, state: &mut *state, ranks: &self.ranks };
+        match TableState::follow(&plan.table(*epoch), storage.lend(), before, now) {
+            Ok(_left_in_its_storage) => {
+                let mut stay = self.stay.iter().peekable();
+                for rank in 0..table.tasks() {
+                    if stay.next_if(|stays| **stays as usize == rank).is_some() {
+                        continue;
+                    }
+                    if let Some(missed) = state.never_ran(table, rank, now) {
+                        many.observe.never_ran(first + rank, missed, now);
+                    }
+                }
+                self.parts.exchange(&mut many.tasks, &mut many.observe, &self.ranks);
+                true
+            }
+            Err(why) => {
+                self.refused = Some(why);
+                false
+            }
+        }
     }
 }
 

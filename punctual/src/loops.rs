@@ -6,13 +6,9 @@
 //! next release makes that one missed, and the phase stays. Between the first wait and the last
 //! nothing is allocated, and nothing called but the clock.
 
-mod builder;
-mod control;
-mod handle;
-mod properties;
-mod start;
-mod warm_up;
-
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use punctual_core::clock::Clock;
@@ -20,26 +16,33 @@ use punctual_core::executive::Ended;
 use punctual_core::executive::many::Flow;
 use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
+use punctual_core::stats::{Counts, View};
+use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::{Instant, Period, Span};
-use punctual_core::wait::{Strategy, Wait};
+use punctual_core::wait::adaptive::{LearnPhase, Target};
+use punctual_core::wait::{Adaptive, Stalls, Strategy, Wait, WaitStatus};
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::fork::Origin;
+use punctual_os::process;
+use punctual_os::scheduler::SchedPolicy;
 
-use crate::clocks::MachineClock;
-use crate::counting::Counting;
+use crate::checks::{check_demands, check_period};
+use crate::clocks::{MachineClock, wake_cost};
+use crate::counting::{Counting, Words};
+use crate::error::{Error, Kind};
+use crate::monitor::{Force, Shows, Watched};
 use crate::neighbours::Neighbour;
-use crate::quiet::Quiet;
-use crate::recording::Recording;
-use crate::rt_thread::span;
+use crate::quantile;
+use crate::quiet::{self, Quiet};
+use crate::recording::{Facts, Recording};
+use crate::rt_thread::{RtThread, span};
+use crate::safety::Caution;
 use crate::session::{ProcessSession, Refusal, ThreadSession};
-use crate::summary::{End, Summary};
+use crate::summary::{End, Stats, Summary};
+use crate::wait_policy::{WaitKind, WaitPolicy};
 
 pub use crate::monitor::Watchdog;
-pub use builder::{LoopBuilder, Phase};
-pub use control::Control;
-pub use handle::LoopHandle;
 pub use punctual_core::executive::many::Cycle;
-pub use start::{LISTEN, strategy};
-pub(crate) use warm_up::ready;
-pub use warm_up::{WARM_UP_MAX, warm_up};
 
 /// From the first wait to the first release, at least: time to get into the wait.
 const LEAD: Span = Span::from_us(100);
@@ -255,6 +258,529 @@ impl<C: Clock> Drop for Loop<C> {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// Where releases lie within their period on CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Away from the kernel's tick, whose place is measured at the start; at multiples of the
+    /// period where no tick is found, or where the period meets it at any phase.
+    #[default]
+    Quiet,
+    /// At multiples of the period, where separate processes agree on them.
+    Zero,
+    /// This many nanoseconds after those, below the period.
+    At(u64),
+}
+
+/// A loop to be: its period, where its releases lie, how its thread runs, what it records.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use = "a loop begins with `start`"]
+pub struct LoopBuilder {
+    period: Period,
+    phase: Phase,
+    thread: RtThread,
+    samples: Option<PathBuf>,
+}
+
+impl LoopBuilder {
+    /// A loop of this period at a quiet phase, on a thread with the defaults of [`RtThread`].
+    ///
+    /// # Real-time: setup only
+    #[doc(hidden)]
+    pub fn new(period: Period) -> Self {
+        Self { period, phase: Phase::Quiet, thread: RtThread::any(), samples: None }
+    }
+
+    /// Sets where its releases lie.
+    ///
+    /// # Real-time: setup only
+    pub fn phase(mut self, phase: Phase) -> Self {
+        self.phase = phase;
+        self
+    }
+
+    /// Sets how its thread runs and waits.
+    ///
+    /// # Real-time: setup only
+    pub fn thread(mut self, thread: RtThread) -> Self {
+        self.thread = thread;
+        self
+    }
+
+    /// Records the lateness of every cycle in a sample file, which `punctual analyse` reads. A file
+    /// of that name stays until the first samples are written, and is replaced then. A companion
+    /// thread writes them, so that a kill costs no more than half a second of samples. The file is
+    /// not synced: a power cut may cost all of them.
+    ///
+    /// # Real-time: setup only
+    pub fn record(mut self, file: impl Into<PathBuf>) -> Self {
+        self.samples = Some(file.into());
+        self
+    }
+
+    /// Whether all of it can be.
+    ///
+    /// # Errors
+    /// The first thing that cannot.
+    ///
+    /// # Real-time: setup only
+    #[doc(hidden)]
+    pub fn check(&self) -> Result<(), Error> {
+        match self.phase {
+            Phase::At(ns) if ns >= self.period.as_ns() => Err(Kind::Phase(ns, self.period).into()),
+            _ => self.thread.check(self.period),
+        }
+    }
+}
+
+/// A handle of a loop, for any thread; outlives it.
+#[derive(Clone, Debug)]
+pub struct LoopHandle {
+    control: Control,
+    words: Words,
+}
+
+impl LoopHandle {
+    /// Ends the loop: its wait gives `None`, at once where it spins, at its next wake where it
+    /// sleeps. Stays so. Releases from now on are none of its run: what was due before and never
+    /// ran is missed. May be called in a signal handler.
+    ///
+    /// # Real-time: in loop
+    pub fn stop(&self) {
+        self.control.stop();
+    }
+
+    /// Whether it is to stop, or has ended, or was dropped; true in a child that fork(2) made.
+    ///
+    /// # Real-time: in loop
+    pub fn stopped(&self) -> bool {
+        self.control.stopped()
+    }
+
+    /// What the loop did so far: one cycle behind, for the running one is not over.
+    ///
+    /// # Real-time: reader side
+    pub fn stats(&self) -> Stats {
+        Stats::of("loop", self.view().as_ref())
+    }
+
+    /// Its counts alone, which takes no walk through the histogram.
+    ///
+    /// # Real-time: reader side
+    pub fn counts(&self) -> Counts {
+        self.view().map(|view| view.counts()).unwrap_or_default()
+    }
+
+    /// A lateness that at least `share` of all releases did not exceed, at most 0.8 % too much;
+    /// `None` before the first release and for a share outside [0, 1].
+    ///
+    /// # Real-time: reader side
+    pub fn quantile(&self, share: f64) -> Option<Span> {
+        quantile::of(&self.view()?, share)
+    }
+
+    /// Gaps inside spins; each number is whole, and they may be one cycle apart.
+    ///
+    /// # Real-time: reader side
+    #[doc(hidden)]
+    pub fn stalls(&self) -> Stalls {
+        self.control.stalls()
+    }
+
+    /// How the watchdog ended the loop, if it did.
+    ///
+    /// # Real-time: reader side
+    #[doc(hidden)]
+    pub fn forced(&self) -> Option<Force> {
+        self.control.forced()
+    }
+
+    fn view(&self) -> Option<View<'_>> {
+        View::open(&self.words).ok()
+    }
+}
+
+/// A loop's controls, for any thread; they outlive it.
+#[derive(Clone, Debug, Default)]
+pub struct Control {
+    shared: Arc<Shared>,
+}
+
+/// What a loop shares.
+#[derive(Debug, Default)]
+struct Shared {
+    /// The process that it runs in: a child has neither its watchdog nor its policy.
+    origin: Origin,
+    stop: StopFlag,
+    watched: Watched,
+    stalls: AtomicU64,
+    longest_stall_ns: AtomicU64,
+    stalled_ns: AtomicU64,
+}
+
+impl Shows for Shared {
+    fn watched(&self) -> &Watched {
+        &self.watched
+    }
+
+    fn stop(&self) -> &impl StopRequest {
+        &self.stop
+    }
+}
+
+impl Watchdog {
+    /// Watches the loop behind `control` once it is armed: one that makes no progress for `bound`
+    /// is stopped, and its thread demoted to SCHED_OTHER. The new thread runs where the calling one
+    /// may.
+    ///
+    /// # Errors
+    /// That there is no thread.
+    ///
+    /// # Real-time: setup only
+    pub fn start(control: &Control, bound: Span) -> std::io::Result<Self> {
+        Self::over(Arc::clone(&control.shared), bound)
+    }
+}
+
+/// One writer, so that no locked instruction is needed.
+fn add(word: &AtomicU64, by: u64) {
+    word.store(word.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+}
+
+fn ns(span: Span) -> u64 {
+    span.as_ns().max(0).unsigned_abs()
+}
+
+/// For the loop's own thread.
+impl Control {
+    /// What its waits look at.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn flag(&self) -> &AtomicBool {
+        self.shared.stop.flag()
+    }
+
+    /// Has the calling thread watched from now on, if there is a [`Watchdog`].
+    ///
+    /// # Real-time: setup only
+    pub fn arm(&self) {
+        self.shared.watched.arm(process::tid());
+    }
+
+    /// Has nothing watched any more.
+    ///
+    /// # Real-time: setup only
+    pub fn disarm(&self) {
+        self.shared.watched.disarm();
+    }
+
+    /// One more cycle, for the watchdog.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn beat(&self) {
+        self.shared.watched.beat();
+    }
+
+    /// Counts what [`punctual_core::wait::Wait::take_stalls`] gave.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn stalled(&self, stalls: Stalls) {
+        let Shared { stalls: count, longest_stall_ns, stalled_ns, .. } = &*self.shared;
+        if stalls.count > 0 {
+            add(count, stalls.count);
+            add(stalled_ns, ns(stalls.sum));
+            let longest_ns = longest_stall_ns.load(Ordering::Relaxed).max(ns(stalls.longest));
+            longest_stall_ns.store(longest_ns, Ordering::Relaxed);
+        }
+    }
+}
+
+/// For everybody else.
+impl Control {
+    /// Ends the loop: its wait gives `None`, at once where it spins, at its next wake where it
+    /// sleeps. Stays so. Releases from now on are none of its run: what was due before and never
+    /// ran is missed. May be called in a signal handler.
+    ///
+    /// # Real-time: in loop
+    pub fn stop(&self) {
+        self.shared.stop.request(Instant::from_ns(now_ns(ClockId::Monotonic)));
+    }
+
+    /// Whether `stop` was called, the watchdog stopped the loop, or that has ended; true in a child
+    /// that fork(2) made.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn stopped(&self) -> bool {
+        self.shared.stop.flag().load(Ordering::Relaxed) || self.is_forked()
+    }
+
+    /// Whether this process is a child of the loop's.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    fn is_forked(&self) -> bool {
+        !self.shared.origin.is_here()
+    }
+
+    /// Gaps inside spins; each number is whole, and they may be one cycle apart.
+    ///
+    /// # Real-time: reader side
+    pub fn stalls(&self) -> Stalls {
+        let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let span = |ns| Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX));
+        Stalls {
+            count: get(&self.shared.stalls),
+            longest: span(get(&self.shared.longest_stall_ns)),
+            sum: span(get(&self.shared.stalled_ns)),
+        }
+    }
+
+    /// How the watchdog ended the loop, if it did.
+    ///
+    /// # Real-time: reader side
+    pub fn forced(&self) -> Option<Force> {
+        self.shared.watched.ended()
+    }
+}
+
+/// How long gaps are collected to find the kernel's tick: 75 ticks at 250 Hz, 30 at 100 Hz.
+pub const LISTEN: Span = Span::from_ms(300);
+
+impl LoopBuilder {
+    /// Makes the calling thread a loop's: takes 50 ms for the clock, 300 ms to find a quiet phase,
+    /// and what the wait takes to learn: about two seconds by default, three at most. What the
+    /// kernel refused is in [`Loop::refused`].
+    ///
+    /// # Errors
+    /// A setting that cannot be; a companion thread that cannot be started, a sample file that
+    /// cannot be written; with [`RtThread::strict`] what the kernel refused.
+    ///
+    /// # Real-time: setup only
+    pub fn start(self) -> Result<Loop, Error> {
+        let phase = self.phase;
+        let clock = |period: Period| {
+            let mut clock = MachineClock::best();
+            let quiet = match phase {
+                Phase::Quiet => quiet::place(&quiet::listen(&mut clock, LISTEN), period),
+                _ => None,
+            };
+            (clock, quiet)
+        };
+        self.start_with(clock, MachineClock::discipline)
+    }
+
+    /// The same on a clock of the caller's: one that is followed
+    /// ([`Follower::clock`](crate::follow::Follower::clock)), or that of a simulation. Releases are
+    /// on its time. [`Phase::Quiet`] is zero there: the kernel's tick keeps to CLOCK_MONOTONIC,
+    /// and a grid that drifts against it passes through it wherever it begins.
+    ///
+    /// # Errors
+    /// As [`LoopBuilder::start`].
+    ///
+    /// # Real-time: setup only
+    pub fn start_on<C: Clock>(self, clock: C) -> Result<Loop<C>, Error> {
+        self.start_with(|_| (clock, None), |_| {})
+    }
+
+    /// Makes the clock on the thread that is the loop's by then; `discipline` takes in what was
+    /// learned of its rate.
+    fn start_with<C: Clock>(
+        self,
+        clock: impl FnOnce(Period) -> (C, Option<Quiet>),
+        discipline: impl Fn(&mut C),
+    ) -> Result<Loop<C>, Error> {
+        self.check()?;
+        let Self { period, phase, thread, samples } = self;
+        let cautions = check_demands(&[thread.demand(period)])?;
+        let process = ProcessSession::ask(thread.lock_memory, thread.hold_idle_states);
+        let control = Control::default();
+        // Before the session, so that it may run on any CPU that the caller may.
+        let watchdog = thread.bound(period).map(|bound| Watchdog::start(&control, bound));
+        let watchdog = watchdog.transpose().map_err(Kind::Thread)?;
+        let session = ThreadSession::enter(thread.cpu, thread.policy());
+        let refused: Vec<Refusal> =
+            process.refused().iter().chain(session.refused()).copied().collect();
+        if thread.strict && !refused.is_empty() {
+            return Err(Kind::Refused(refused).into());
+        }
+        let (neighbour, beside) = Neighbour::enter(thread.cpu);
+        let (mut clock, quiet) = clock(period);
+        check_period(period, &mut clock)?;
+        let phase_ns = match (phase, quiet) {
+            (Phase::At(ns), _) => ns,
+            (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
+        };
+        let (wait, mut warnings) = ready(&thread.wait, (period, phase_ns), &mut clock, discipline);
+        warnings.extend(beside);
+        warnings.extend(cautions.iter().map(Caution::to_string));
+        let facts = || facts(&thread, period, phase_ns, session.policy());
+        let recording = samples.map(|path| Recording::start(path, vec![facts()])).transpose()?;
+        let (recording, mut rings) = recording.unzip();
+        let observe = Counting::new(rings.as_mut().and_then(Vec::pop));
+        let handle = LoopHandle { control, words: observe.stats() };
+        let releases = Releases::new(Instant::from_ns(0), period);
+        Ok(Loop {
+            period,
+            phase_ns,
+            quiet,
+            gate: Gate::new(clock, wait, observe, releases, 0),
+            begun: false,
+            finished: false,
+            first: Instant::from_ns(0),
+            handle,
+            recording,
+            _watchdog: watchdog,
+            session,
+            process,
+            _neighbour: neighbour,
+            refused,
+            warnings,
+        })
+    }
+}
+
+fn facts(thread: &RtThread, period: Period, phase_ns: u64, policy: SchedPolicy) -> Facts {
+    let (name, wait) = ("loop".to_owned(), thread.wait.name());
+    Facts { name, cpu: thread.cpu, period, phase_ns, offset_ns: 0, policy, wait }
+}
+
+/// The strategy of a wait policy for a loop of this period, on the calling thread; measures what a
+/// wake costs where that is needed. And what cannot be kept of it, in words.
+///
+/// # Real-time: setup only
+pub fn strategy<C: Clock>(
+    wait: &WaitPolicy,
+    period: Period,
+    clock: &mut C,
+) -> (Strategy, Vec<String>) {
+    let WaitKind::Adaptive(budget) = wait.kind else {
+        return (wait.kind.strategy(period, || wake_cost(clock)), Vec::new());
+    };
+    let cost = wake_cost(clock);
+    let aim = Target { budget, late: wait.late_share, wake_cost: cost, ..Target::of(period) };
+    // A sleep and its wake in each period are the least that waiting takes.
+    let least = cost.as_ns() as f64 / period.as_ns_f64();
+    let warnings = (least > budget).then(|| {
+        format!(
+            "waiting takes at least {:.0} % of the CPU, more than its budget of {:.0} %: one sleep \
+             and wake take {cost} of each period of {period}",
+            least * 100.0,
+            budget * 100.0
+        )
+    });
+    let adaptive = Adaptive::new(aim);
+    let strategy = Strategy::Adaptive(match &wait.learned {
+        Some(learned) => adaptive.resume(learned),
+        None => adaptive,
+    });
+    (strategy, warnings.into_iter().collect())
+}
+
+impl<C: Clock> Loop<C> {
+    /// The offset of its releases from multiples of the period on its clock, ns.
+    ///
+    /// # Real-time: in loop
+    pub fn phase_ns(&self) -> u64 {
+        self.phase_ns
+    }
+
+    /// The quiet phase that it took; `None` where none was requested, or found.
+    ///
+    /// # Real-time: in loop
+    #[doc(hidden)]
+    pub fn quiet(&self) -> Option<Quiet> {
+        self.quiet
+    }
+
+    /// What its wait does at present, and what it learned of this machine.
+    ///
+    /// # Real-time: in loop
+    #[doc(hidden)]
+    pub fn wait_status(&self) -> WaitStatus {
+        Wait::<C>::status(&self.gate.wait)
+    }
+
+    /// The policy that its thread has now: the watchdog may have taken it away. In a child that
+    /// fork(2) made that of the calling thread.
+    ///
+    /// # Real-time: in loop
+    pub fn policy(&self) -> SchedPolicy {
+        let of_caller = || punctual_os::scheduler::get(0).unwrap_or(SchedPolicy::Other);
+        match self.handle.forced() {
+            None if !self.handle.control.is_forked() => self.session.policy(),
+            _ => of_caller(),
+        }
+    }
+
+    /// What the kernel refused its thread and its process.
+    ///
+    /// # Real-time: setup only
+    pub fn refused(&self) -> &[Refusal] {
+        &self.refused
+    }
+
+    /// Which settings cannot be kept on this machine, and why.
+    ///
+    /// # Real-time: setup only
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Whether its memory is locked.
+    ///
+    /// # Real-time: setup only
+    #[doc(hidden)]
+    pub fn memory_locked(&self) -> bool {
+        self.process.memory_locked()
+    }
+}
+
+/// The longest that a wait learns before the first cycle; one that takes longer learns in the loop.
+pub const WARM_UP_MAX: Span = Span::from_ms(3_000);
+
+/// A wait by this policy for releases of `period` and `phase_ns`, ready to be used on the calling
+/// thread: it has learned what it can before the loop begins. And what cannot be kept of the
+/// policy, in words. `discipline` takes in what was learned of the clock's rate meanwhile.
+pub(crate) fn ready<C: Clock>(
+    policy: &WaitPolicy,
+    (period, phase_ns): (Period, u64),
+    clock: &mut C,
+    discipline: impl Fn(&mut C),
+) -> (Strategy, Vec<String>) {
+    let (mut wait, warnings) = strategy(policy, period, clock);
+    discipline(clock);
+    if policy.learn_first {
+        warm_up(&mut wait, clock, period, phase_ns);
+        discipline(clock);
+    }
+    (wait, warnings)
+}
+
+/// Lets a wait that learns do so on the releases of `period` and `phase_ns`, on the calling thread,
+/// where that takes no longer than [`WARM_UP_MAX`]. Does nothing to one that learns nothing.
+///
+/// # Real-time: setup only
+pub fn warm_up<C: Clock>(wait: &mut impl Wait<C>, clock: &mut C, period: Period, phase_ns: u64) {
+    if Adaptive::calibration(period) > WARM_UP_MAX {
+        return;
+    }
+    let never = AtomicBool::new(false);
+    let start = clock.now() + LEAD;
+    let releases = Releases::aligned(start, period, phase_ns);
+    let mut k = 0;
+    // A cycle without a sleep teaches nothing, so that it may take longer than it should.
+    while wait.status().learned.is_some_and(|learned| learned.phase == LearnPhase::Calibrating)
+        && releases.release(k) < start + WARM_UP_MAX
+    {
+        let wake = wait.until(clock, releases.release(k), &never);
+        k = releases.next(k, wake.unwrap_or(start));
+    }
+    let _not_counted = wait.take_stalls();
 }
 
 #[cfg(test)]

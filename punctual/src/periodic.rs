@@ -20,21 +20,20 @@
 //! ```
 
 mod balance;
-mod error;
-mod phases;
 mod plan;
-mod successor;
 
 use std::collections::HashMap;
+use std::fmt;
 
 use punctual_core::ready::RANKS_MAX;
-pub use punctual_core::table::OnOverrun;
+
+use crate::gcd::gcd;
+use balance::{Class, Group, balance, peak};
 
 pub use crate::task::{Offset, Task};
-pub use error::BuildError;
 pub use plan::{Plan, PlanStorage};
+pub use punctual_core::table::OnOverrun;
 pub use punctual_core::time::Period;
-pub use successor::Successor;
 
 /// Collects tasks; [`Periodic::build`] checks them and lays them out.
 #[derive(Clone, Debug, Default)]
@@ -90,7 +89,7 @@ impl Periodic {
     /// # Real-time: setup only
     pub fn build(&self) -> Result<Plan, BuildError> {
         let names = self.check()?;
-        let (phases, peak) = phases::of(&self.tasks, &names, self.tick_ns)?;
+        let (phases, peak) = phases(&self.tasks, &names, self.tick_ns)?;
         Ok(Plan::of(&self.tasks, &phases, peak))
     }
 
@@ -144,6 +143,385 @@ fn check_task(task: &Task) -> Result<(), BuildError> {
         }
         _ if task.policy == OnOverrun::Burst(0) => Err(BuildError::Burst(name())),
         _ => Ok(()),
+    }
+}
+
+/// Why tasks cannot be an executive.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// There is none.
+    NoTask,
+    /// A task has no name.
+    NoName,
+    /// A tick of nothing.
+    Tick,
+    /// Two tasks have this name.
+    SameName(String),
+    /// More tasks than ranks.
+    TooMany(usize),
+    /// A budget, ns, of nothing or above the period.
+    Budget(String, u64, Period),
+    /// A deadline of nothing.
+    Deadline(String),
+    /// A burst of nothing.
+    Burst(String),
+    /// A phase, ns, that is not below the period.
+    Phase(String, u64, Period),
+    /// A task is after one that is not there.
+    Unknown(String, String),
+    /// A task is after one of another period, whose phase may move, or after itself.
+    After(String, String),
+    /// The first has a priority, the second none.
+    SomePriorities(String, String),
+    /// The budgets ask for this share of the CPU.
+    Overload(f64),
+    /// The executive's SCHED_FIFO priority, and the lowest and highest that it may be.
+    Priority(u8, u8, u8),
+    /// A share of a CPU that is not in (0, 1].
+    Share(f64),
+    /// There is no CPU to run on.
+    NoCpu,
+    /// Two executives want this CPU.
+    SameCpu(u32),
+    /// A grace, ns, below nothing.
+    Grace(i64),
+    /// What a task asks for cannot be where it runs, and why.
+    Cannot(String, &'static str),
+}
+
+impl BuildError {
+    /// The task that it is about, or the first of two; `None` for all together.
+    ///
+    /// # Real-time: setup only
+    pub fn task(&self) -> Option<&str> {
+        match self {
+            Self::SameName(name)
+            | Self::Budget(name, ..)
+            | Self::Deadline(name)
+            | Self::Burst(name)
+            | Self::Phase(name, ..)
+            | Self::Unknown(name, _)
+            | Self::After(name, _)
+            | Self::SomePriorities(name, _)
+            | Self::Cannot(name, _) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoTask => f.write_str("no task was given: at least one is needed"),
+            Self::NoName => f.write_str("a task's name must not be empty"),
+            Self::Tick => f.write_str("tick must be greater than 0"),
+            Self::SameName(name) => write!(f, "two tasks are named {name:?}"),
+            Self::TooMany(n) => write!(f, "an executive has at most {RANKS_MAX} tasks (got {n})"),
+            Self::Budget(name, 0, _) => write!(f, "task {name:?}: budget must be greater than 0"),
+            Self::Budget(name, budget, period) => {
+                write!(
+                    f,
+                    "task {name:?}: budget must be at most its period of {period} (got {budget} ns)"
+                )
+            }
+            Self::Deadline(name) => write!(f, "task {name:?}: deadline must be greater than 0"),
+            Self::Burst(name) => write!(f, "task {name:?}: burst must be at least 1"),
+            Self::Phase(name, phase, period) => {
+                write!(
+                    f,
+                    "task {name:?}: phase must be below its period of {period} (got {phase} ns)"
+                )
+            }
+            Self::Unknown(name, of) => {
+                write!(f, "task {name:?} is after {of:?}, and no task has that name")
+            }
+            Self::After(name, of) => write!(
+                f,
+                "task {name:?} cannot be after {of:?}: both need one period and phases that stay, \
+                 and no task is after itself"
+            ),
+            Self::SomePriorities(with, without) => write!(
+                f,
+                "task {with:?} has a priority and task {without:?} has none: give all tasks one, \
+                 or none of them (rate-monotonic)"
+            ),
+            Self::Priority(priority, least, most) => {
+                write!(f, "an executive's priority must be from {least} to {most} (got {priority})")
+            }
+            Self::Share(share) => {
+                write!(f, "share of each CPU must be above 0 and at most 1 (got {share})")
+            }
+            Self::NoCpu => f.write_str("no CPU was given: at least one is needed"),
+            Self::SameCpu(cpu) => write!(f, "CPU {cpu} is given twice: each needs one loop"),
+            Self::Grace(ns) => write!(f, "grace must not be negative (got {ns} ns)"),
+            Self::Cannot(name, why) => write!(f, "task {name:?}: {why}"),
+            Self::Overload(load) => {
+                write!(f, "the budgets add up to {load:.3} of a CPU: at most 1 is possible")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+/// The most residues that are looked at for one period, and for all of them.
+const RESIDUES_MAX: u128 = 1 << 20;
+/// The residues of a period where the periods have no useful common divisor.
+const COARSE: u64 = 1 << 10;
+
+/// What comes together at the worst instant; upper bounds where the major frame is long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Peak {
+    /// The most releases.
+    releases: u64,
+    /// The highest sum of budgets, ns; `None` where no task has one.
+    load_ns: Option<u64>,
+}
+
+/// Each task's phase in ns, below its period, and the peak.
+fn phases(
+    tasks: &[Task],
+    names: &HashMap<&str, usize>,
+    tick_ns: Option<u64>,
+) -> Result<(Vec<u64>, Peak), BuildError> {
+    let heads = heads(tasks, names)?;
+    let mut periods: Vec<Period> = tasks.iter().map(|task| task.period).collect();
+    periods.sort_unstable();
+    periods.dedup();
+    let Some((quantum, exact)) = quantum(&periods, tick_ns) else {
+        return Ok((Vec::new(), Peak::default()));
+    };
+    let groups = Groups { tasks, heads: &heads, periods: &periods, quantum };
+    let placed = place(&groups.weighed(weights(tasks)), exact);
+    let phases =
+        tasks.iter().zip(&heads).zip(groups.places()).map(|((task, at), (class, group))| {
+            let (head, distance_ns) = *at;
+            let head_ns = match tasks[head].phase {
+                Offset::At(ns) => ns,
+                _ => quantum.ns(placed[class][group]),
+            };
+            ((u128::from(head_ns) + u128::from(distance_ns)) % u128::from(task.period.as_ns()))
+                as u64
+        });
+    let most = |weight: &dyn Fn(&Task) -> u64| {
+        highest(&groups.weighed(tasks.iter().map(weight).collect()), &placed, exact)
+    };
+    let budgets = tasks.iter().any(|task| task.budget_ns.is_some());
+    let load_ns = budgets.then(|| most(&|task| task.budget_ns.unwrap_or(0)));
+    Ok((phases.collect(), Peak { releases: most(&|_| 1), load_ns }))
+}
+
+/// What a release of each task weighs: its budget, for one without the mean of the others, or 1
+/// where none has one. Scaled down where sums could become too large.
+fn weights(tasks: &[Task]) -> Vec<u64> {
+    let budgets = || tasks.iter().filter_map(|task| task.budget_ns);
+    let sum: u128 = budgets().map(u128::from).sum();
+    let mean = sum.checked_div(budgets().count() as u128).map_or(1, |mean| mean.max(1) as u64);
+    let shift = u128::BITS.saturating_sub(sum.leading_zeros()).saturating_sub(44);
+    let weight = |task: &Task| (task.budget_ns.unwrap_or(mean) >> shift).max(1);
+    tasks.iter().map(weight).collect()
+}
+
+/// Tasks as groups of classes, each group a chain.
+struct Groups<'g> {
+    tasks: &'g [Task],
+    heads: &'g [(usize, u64)],
+    periods: &'g [Period],
+    quantum: Quantum,
+}
+
+impl Groups<'_> {
+    /// Of each task: its class, and the place of its chain in it.
+    fn places(&self) -> Vec<(usize, usize)> {
+        let class_of: HashMap<Period, usize> =
+            self.periods.iter().enumerate().map(|(index, &period)| (period, index)).collect();
+        let mut sizes = vec![0; self.periods.len()];
+        let mut of_head = vec![None; self.tasks.len()];
+        let mut place = |(task, &(head, _)): (&Task, &(usize, u64))| {
+            *of_head[head].get_or_insert_with(|| {
+                let class = class_of[&task.period];
+                sizes[class] += 1;
+                (class, sizes[class] - 1)
+            })
+        };
+        self.tasks.iter().zip(self.heads).map(&mut place).collect()
+    }
+
+    /// The classes, each task with its weight.
+    fn weighed(&self, weights: Vec<u64>) -> Vec<Class> {
+        let class =
+            |&period: &Period| Class { period: self.quantum.count(period), groups: Vec::new() };
+        let mut classes: Vec<Class> = self.periods.iter().map(class).collect();
+        let each = self.places().into_iter().zip(self.heads).zip(weights);
+        for (((class, group), &(head, distance_ns)), weight) in each {
+            let groups = &mut classes[class].groups;
+            if group == groups.len() {
+                let fixed = match self.tasks[head].phase {
+                    Offset::At(ns) => Some(self.quantum.round(ns)),
+                    _ => None,
+                };
+                groups.push(Group { members: Vec::new(), fixed });
+            }
+            groups[group].members.push((self.quantum.round(distance_ns), weight));
+        }
+        classes
+    }
+}
+
+/// For each task: the first of its chain and the distance from that one's release, ns.
+fn heads(tasks: &[Task], names: &HashMap<&str, usize>) -> Result<Vec<(usize, u64)>, BuildError> {
+    let mut heads = Vec::with_capacity(tasks.len());
+    for (index, task) in tasks.iter().enumerate() {
+        let (mut at, mut distance) = (index, 0u128);
+        let mut steps = 0;
+        while let Offset::After(of, by_ns) = &tasks[at].phase {
+            let unknown = || BuildError::Unknown(tasks[at].name.clone(), of.clone());
+            let before = *names.get(of.as_str()).ok_or_else(unknown)?;
+            let moves = |task: &Task| task.policy == OnOverrun::Delay;
+            let apart = tasks[before].period != tasks[at].period;
+            steps += 1;
+            if apart || moves(&tasks[before]) || moves(&tasks[at]) || steps > tasks.len() {
+                return Err(BuildError::After(tasks[at].name.clone(), of.clone()));
+            }
+            distance += u128::from(*by_ns);
+            at = before;
+        }
+        heads.push((at, (distance % u128::from(task.period.as_ns())) as u64));
+    }
+    Ok(heads)
+}
+
+/// The phases of all groups. Classes that meet at every distance whatever their phases are are
+/// each balanced by itself.
+fn place(classes: &[Class], exact: bool) -> Vec<Vec<u64>> {
+    if exact {
+        return balance(classes);
+    }
+    classes.iter().flat_map(|class| balance(std::slice::from_ref(class))).collect()
+}
+
+/// The highest load of any instant with these phases, or an upper bound of it.
+fn highest(classes: &[Class], phases: &[Vec<u64>], exact: bool) -> u64 {
+    if exact {
+        return peak(classes, phases);
+    }
+    let alone = |(class, phases): (&Class, &Vec<u64>)| {
+        peak(std::slice::from_ref(class), std::slice::from_ref(phases))
+    };
+    classes.iter().zip(phases).map(alone).fold(0, u64::saturating_add)
+}
+
+/// A quantum of time: `num / den` nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Quantum {
+    num: u128,
+    den: u128,
+    /// The most of them in a period.
+    most: u64,
+}
+
+impl Quantum {
+    /// How many are in a period.
+    fn count(self, period: Period) -> u64 {
+        let count = u128::from(period.num_ns()) * self.den / (u128::from(period.den()) * self.num);
+        (count as u64).clamp(1, self.most)
+    }
+
+    /// The start of quantum `at`, in ns rounded down.
+    fn ns(self, at: u64) -> u64 {
+        (u128::from(at) * self.num / self.den) as u64
+    }
+
+    /// The quantum in which `ns` lies.
+    fn round(self, ns: u64) -> u64 {
+        (u128::from(ns) * self.den / self.num) as u64
+    }
+}
+
+/// The greatest common divisor of all periods and the tick, and whether it is of use: whether all
+/// periods together have no more than [`RESIDUES_MAX`] of them. Otherwise a part of the shortest
+/// period.
+fn quantum(periods: &[Period], tick_ns: Option<u64>) -> Option<(Quantum, bool)> {
+    let shortest = periods.first()?;
+    let tick = (u128::from(tick_ns.unwrap_or(0)), 1u128);
+    let divisor = periods.iter().try_fold(tick, |(num, den), period| {
+        let other = (u128::from(period.num_ns()), u128::from(period.den()));
+        let cross = (num.checked_mul(other.1)?, other.0.checked_mul(den)?);
+        let (num, den) = (gcd(cross.0, cross.1), den.checked_mul(other.1)?);
+        let by = gcd(num, den);
+        Some((num / by, den / by))
+    });
+    let count = |num: u128, den: u128, period: &Period| {
+        Some(
+            u128::from(period.num_ns()).checked_mul(den)?
+                / u128::from(period.den()).checked_mul(num)?,
+        )
+    };
+    if let Some((num, den)) = divisor {
+        let counts = periods.iter().map(|period| count(num, den, period));
+        let sum = counts.sum::<Option<u128>>();
+        if sum.is_some_and(|sum| sum <= RESIDUES_MAX) {
+            return Some((Quantum { num, den, most: u64::MAX }, true));
+        }
+    }
+    let num = u128::from((shortest.as_ns() / COARSE).max(1));
+    Some((Quantum { num, den: 1, most: COARSE }, false))
+}
+
+/// A plan to follow another one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Successor {
+    /// The plan.
+    pub plan: Plan,
+    /// For each of its ranks the rank in the plan before that it goes on from; `None` for a new
+    /// task.
+    pub ranks: Vec<Option<u32>>,
+}
+
+impl Periodic {
+    /// Checks all tasks, and lays them out for an executive that runs `before`: a task goes on
+    /// where that plan has one of its name, of the same period, whose phase may move as its own
+    /// may ([`OnOverrun::Delay`]). Then it keeps the phase that it has, to the nanosecond, whatever
+    /// it says here; so it may be after one that is no longer there. The others are new and find
+    /// their phases among these.
+    ///
+    /// # Errors
+    ///
+    /// As [`Periodic::build`]'s.
+    ///
+    /// # Real-time: setup only
+    pub fn build_after(&self, before: &Plan) -> Result<Successor, BuildError> {
+        let running: HashMap<&str, usize> =
+            (0..before.tasks()).map(|rank| (before.name(rank), rank)).collect();
+        let goes_on = |task: &Task| {
+            let rank = *running.get(task.name())?;
+            let same = before.period(rank) == task.period
+                && before.moves(rank) == (task.policy == OnOverrun::Delay);
+            same.then_some(rank)
+        };
+        let fixed = |task: &Task| match goes_on(task) {
+            Some(rank) => task.clone().phase(Offset::At(before.phase_ns(rank))),
+            None => task.clone(),
+        };
+        let tasks: Vec<Task> = self.tasks.iter().map(fixed).collect();
+        let from: HashMap<&str, usize> =
+            tasks.iter().filter_map(|task| Some((task.name(), goes_on(task)?))).collect();
+        let plan = Self { tasks: tasks.clone(), ..self.clone() }.build()?;
+        let rank = |rank| Some(*from.get(plan.name(rank))? as u32);
+        let ranks = (0..plan.tasks()).map(rank).collect();
+        Ok(Successor { plan, ranks })
+    }
+}
+
+impl Plan {
+    /// The period of the task of this rank.
+    pub(crate) fn period(&self, rank: usize) -> Period {
+        self.class(rank).period
+    }
+
+    fn moves(&self, rank: usize) -> bool {
+        self.class(rank).moves
     }
 }
 

@@ -273,7 +273,7 @@ fn a_loop_whose_body_blocks_is_not_said_to_lack_the_cpu() {
 }
 
 /// A directory of a test's own.
-fn scratch(name: &str) -> std::path::PathBuf {
+fn scratch(name: &str) -> PathBuf {
     let dir = std::env::temp_dir().join(format!("punctual-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("writable");
     dir

@@ -8,7 +8,7 @@ use punctual_core::ready;
 use punctual_core::table::{Mask, OnOverrun, PeriodClass, PhaseGroup, Slot, Table};
 use punctual_core::time::Instant;
 
-use super::phases::Peak;
+use super::Peak;
 use crate::task::Task;
 
 /// What an executive runs: tasks by rank, each with its period and phase.

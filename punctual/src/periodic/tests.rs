@@ -169,3 +169,84 @@ fn what_cannot_be_is_refused_with_the_names() {
     assert!(with(half("a")).task(half("b")).allow_overload().build().is_ok());
     assert_eq!(Periodic::new().build().map(|plan| plan.tasks()), Ok(0));
 }
+
+/// A plan that follows one which runs.
+mod successor {
+    use super::*;
+
+    fn task(name: &str, num_ns: u64, den: u64) -> Task {
+        Task::every(name, Period::ratio(num_ns, den).expect("in range"))
+    }
+
+    fn phase_ns(plan: &Plan, name: &str) -> u64 {
+        let rank = (0..plan.tasks()).find(|&rank| plan.name(rank) == name).expect("there");
+        plan.phase_ns(rank)
+    }
+
+    fn all(tasks: &[Task]) -> Periodic {
+        tasks.iter().cloned().fold(Periodic::new(), Periodic::task)
+    }
+
+    #[test]
+    fn what_goes_on_keeps_its_phase_and_what_is_new_goes_where_least_is() {
+        let after = |of: &str| Offset::After(of.to_owned(), 250_001);
+        let kept = [
+            task("third", 1_000_000, 3).phase(Offset::At(77_777)),
+            task("sense", 1_000_000, 1).phase(Offset::At(100_000)),
+            task("act", 1_000_000, 1).phase(after("sense")),
+            task("moves", 2_000_000, 1).on_overrun(OnOverrun::Delay).phase(Offset::At(5)),
+            task("odd", 10_000_000, 7),
+        ];
+        let before = all(&kept).build().expect("a plan");
+        // Without the one that another is after, and with new ones of which one is after that.
+        let mut next: Vec<Task> = kept[2..].to_vec();
+        next.push(task("new", 1_000_000, 1).phase(after("act")));
+        next.push(task("fast", 500_000, 1).priority(3));
+        next.iter_mut().for_each(|task| task.priority = Some(7));
+        next.push(kept[0].clone().priority(9));
+        let Successor { plan, ranks } = all(&next).build_after(&before).expect("a plan");
+        for name in ["third", "act", "moves", "odd"] {
+            assert_eq!(phase_ns(&plan, name), phase_ns(&before, name), "{name}");
+        }
+        assert_eq!(phase_ns(&plan, "new"), 100_000 + 2 * 250_001);
+        for (rank, from) in ranks.iter().enumerate() {
+            let name = from.map(|from| before.name(from as usize));
+            let new = ["new", "fast"].contains(&plan.name(rank));
+            assert_eq!(name, (!new).then_some(plan.name(rank)));
+        }
+        assert_eq!(plan.name(0), "third");
+        // Ten on a tick of a tenth of their period: the eleventh goes where one was.
+        let ms = |at: u32| task(&format!("t{at}"), 1_000_000, 1);
+        let ticked = |tasks: &[Task]| all(tasks).tick_ns(100_000);
+        let ten: Vec<Task> = (0..10).map(ms).collect();
+        let before = ticked(&ten).build().expect("a plan");
+        let mut next = ten;
+        let gone = next.remove(3);
+        next.push(ms(10));
+        let after = ticked(&next).build_after(&before).expect("a plan").plan;
+        assert_eq!(phase_ns(&after, "t10"), phase_ns(&before, gone.name()));
+        assert_eq!(after.peak(), 1);
+    }
+
+    #[test]
+    fn another_period_or_a_phase_that_may_move_is_a_new_task() {
+        let before = all(&[task("a", 100, 1), task("b", 100, 1)]).build().expect("a plan");
+        let next = all(&[task("a", 200, 1), task("b", 100, 1).on_overrun(OnOverrun::Delay)]);
+        let after = next.build_after(&before).expect("a plan");
+        assert_eq!(after.ranks, [None, None]);
+        let none = Periodic::new().build_after(&before).expect("a plan");
+        assert_eq!((none.plan.tasks(), none.ranks), (0, Vec::new()));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_as_at_first() {
+        let half = |name: &str| task(name, 1_000_000, 1).budget_ns(600_000);
+        let before = all(&[half("a")]).build().expect("a plan");
+        let refused = |tasks: &[Task]| all(tasks).build_after(&before).err();
+        assert_eq!(refused(&[half("a"), half("b")]), Some(BuildError::Overload(1.2)));
+        assert_eq!(refused(&[half("a"), half("a")]), Some(BuildError::SameName("a".to_owned())));
+        let lost = task("b", 5, 1).phase(Offset::After("c".to_owned(), 0));
+        let unknown = BuildError::Unknown("b".to_owned(), "c".to_owned());
+        assert_eq!(refused(&[half("a"), lost]), Some(unknown));
+    }
+}

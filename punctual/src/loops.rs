@@ -8,7 +8,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use punctual_core::clock::Clock;
@@ -19,15 +19,14 @@ use punctual_core::releases::Releases;
 use punctual_core::stats::{Counts, View};
 use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::{Instant, Period, Span};
-use punctual_core::wait::adaptive::{LearnPhase, Target};
-use punctual_core::wait::{Adaptive, Stalls, Strategy, Wait, WaitStatus};
+use punctual_core::wait::{Stalls, Strategy, Wait, WaitStatus};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::fork::Origin;
 use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::checks::{check_demands, check_period};
-use crate::clocks::{MachineClock, wake_cost};
+use crate::clocks::MachineClock;
 use crate::counting::{Counting, Words};
 use crate::error::{Error, Kind};
 use crate::monitor::{Force, Shows, Watched};
@@ -39,13 +38,10 @@ use crate::rt_thread::{RtThread, span};
 use crate::safety::Caution;
 use crate::session::{ProcessSession, Refusal, ThreadSession};
 use crate::summary::{End, Stats, Summary};
-use crate::wait_policy::{WaitKind, WaitPolicy};
+use crate::wait_policy::{LEAD, ready};
 
 pub use crate::monitor::Watchdog;
 pub use punctual_core::executive::many::Cycle;
-
-/// From the first wait to the first release, at least: time to get into the wait.
-const LEAD: Span = Span::from_us(100);
 
 /// A periodic loop on the thread that started it.
 ///
@@ -143,15 +139,15 @@ impl<C: Clock> Loop<C> {
         }
         // A wait that need not sleep looks at its release before it looks at the flag.
         if self.handle.stopped() {
-            self.gate.finish(&self.handle.control.shared.stop);
+            self.gate.finish(&self.handle.shared.stop);
             return None;
         }
         let stalls = Wait::<C>::take_stalls(&mut self.gate.wait);
         if stalls.count > 0 {
-            self.handle.control.stalled(stalls);
+            self.handle.shared.stalled(stalls);
         }
-        let cycle = self.gate.wait(&self.handle.control.shared.stop);
-        self.handle.control.beat();
+        let cycle = self.gate.wait(&self.handle.shared.stop);
+        self.handle.shared.watched.beat();
         cycle.map_err(|ended| self.finished = ended == Ended::Finished).ok()
     }
 
@@ -186,7 +182,7 @@ impl<C: Clock> Loop<C> {
     #[cold]
     fn begin(&mut self) {
         self.begun = true;
-        self.handle.control.arm();
+        self.handle.shared.watched.arm(process::tid());
         let now = self.gate.clock.poll();
         let releases = Releases::aligned(now + LEAD, self.period, self.phase_ns);
         self.first = releases.first();
@@ -215,9 +211,9 @@ impl<C: Clock> Loop<C> {
     /// Nothing runs any more: counts all, and says so to its handles.
     fn end(&mut self) {
         // A body that panicked has run its cycle too.
-        self.gate.finish(&self.handle.control.shared.stop);
-        self.handle.control.disarm();
-        self.handle.control.stop();
+        self.gate.finish(&self.handle.shared.stop);
+        self.handle.shared.watched.disarm();
+        self.handle.stop();
     }
 
     /// Ends the loop: everything is put back and its sample file is complete. Gives a summary of
@@ -227,7 +223,7 @@ impl<C: Clock> Loop<C> {
     pub fn finish(mut self) -> Summary {
         self.end();
         let end = match self.handle.forced() {
-            _ if self.handle.control.is_forked() => End::Forked,
+            _ if self.handle.shared.is_forked() => End::Forked,
             Some(force) => force.into(),
             None if self.finished => End::Finished,
             None => End::Stopped,
@@ -251,6 +247,63 @@ impl<C: Clock> Loop<C> {
             wait: self.wait_status(),
             processes: Vec::new(),
         }
+    }
+
+    /// The offset of its releases from multiples of the period on its clock, ns.
+    ///
+    /// # Real-time: in loop
+    pub fn phase_ns(&self) -> u64 {
+        self.phase_ns
+    }
+
+    /// The quiet phase that it took; `None` where none was requested, or found.
+    ///
+    /// # Real-time: in loop
+    #[doc(hidden)]
+    pub fn quiet(&self) -> Option<Quiet> {
+        self.quiet
+    }
+
+    /// What its wait does at present, and what it learned of this machine.
+    ///
+    /// # Real-time: in loop
+    #[doc(hidden)]
+    pub fn wait_status(&self) -> WaitStatus {
+        Wait::<C>::status(&self.gate.wait)
+    }
+
+    /// The policy that its thread has now: the watchdog may have taken it away. In a child that
+    /// fork(2) made that of the calling thread.
+    ///
+    /// # Real-time: in loop
+    pub fn policy(&self) -> SchedPolicy {
+        let of_caller = || punctual_os::scheduler::get(0).unwrap_or(SchedPolicy::Other);
+        match self.handle.forced() {
+            None if !self.handle.shared.is_forked() => self.session.policy(),
+            _ => of_caller(),
+        }
+    }
+
+    /// What the kernel refused its thread and its process.
+    ///
+    /// # Real-time: setup only
+    pub fn refused(&self) -> &[Refusal] {
+        &self.refused
+    }
+
+    /// Which settings cannot be kept on this machine, and why.
+    ///
+    /// # Real-time: setup only
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Whether its memory is locked.
+    ///
+    /// # Real-time: setup only
+    #[doc(hidden)]
+    pub fn memory_locked(&self) -> bool {
+        self.process.memory_locked()
     }
 }
 
@@ -332,226 +385,7 @@ impl LoopBuilder {
             _ => self.thread.check(self.period),
         }
     }
-}
 
-/// A handle of a loop, for any thread; outlives it.
-#[derive(Clone, Debug)]
-pub struct LoopHandle {
-    control: Control,
-    words: Words,
-}
-
-impl LoopHandle {
-    /// Ends the loop: its wait gives `None`, at once where it spins, at its next wake where it
-    /// sleeps. Stays so. Releases from now on are none of its run: what was due before and never
-    /// ran is missed. May be called in a signal handler.
-    ///
-    /// # Real-time: in loop
-    pub fn stop(&self) {
-        self.control.stop();
-    }
-
-    /// Whether it is to stop, or has ended, or was dropped; true in a child that fork(2) made.
-    ///
-    /// # Real-time: in loop
-    pub fn stopped(&self) -> bool {
-        self.control.stopped()
-    }
-
-    /// What the loop did so far: one cycle behind, for the running one is not over.
-    ///
-    /// # Real-time: reader side
-    pub fn stats(&self) -> Stats {
-        Stats::of("loop", self.view().as_ref())
-    }
-
-    /// Its counts alone, which takes no walk through the histogram.
-    ///
-    /// # Real-time: reader side
-    pub fn counts(&self) -> Counts {
-        self.view().map(|view| view.counts()).unwrap_or_default()
-    }
-
-    /// A lateness that at least `share` of all releases did not exceed, at most 0.8 % too much;
-    /// `None` before the first release and for a share outside [0, 1].
-    ///
-    /// # Real-time: reader side
-    pub fn quantile(&self, share: f64) -> Option<Span> {
-        quantile::of(&self.view()?, share)
-    }
-
-    /// Gaps inside spins; each number is whole, and they may be one cycle apart.
-    ///
-    /// # Real-time: reader side
-    #[doc(hidden)]
-    pub fn stalls(&self) -> Stalls {
-        self.control.stalls()
-    }
-
-    /// How the watchdog ended the loop, if it did.
-    ///
-    /// # Real-time: reader side
-    #[doc(hidden)]
-    pub fn forced(&self) -> Option<Force> {
-        self.control.forced()
-    }
-
-    fn view(&self) -> Option<View<'_>> {
-        View::open(&self.words).ok()
-    }
-}
-
-/// A loop's controls, for any thread; they outlive it.
-#[derive(Clone, Debug, Default)]
-pub struct Control {
-    shared: Arc<Shared>,
-}
-
-/// What a loop shares.
-#[derive(Debug, Default)]
-struct Shared {
-    /// The process that it runs in: a child has neither its watchdog nor its policy.
-    origin: Origin,
-    stop: StopFlag,
-    watched: Watched,
-    stalls: AtomicU64,
-    longest_stall_ns: AtomicU64,
-    stalled_ns: AtomicU64,
-}
-
-impl Shows for Shared {
-    fn watched(&self) -> &Watched {
-        &self.watched
-    }
-
-    fn stop(&self) -> &impl StopRequest {
-        &self.stop
-    }
-}
-
-impl Watchdog {
-    /// Watches the loop behind `control` once it is armed: one that makes no progress for `bound`
-    /// is stopped, and its thread demoted to SCHED_OTHER. The new thread runs where the calling one
-    /// may.
-    ///
-    /// # Errors
-    /// That there is no thread.
-    ///
-    /// # Real-time: setup only
-    pub fn start(control: &Control, bound: Span) -> std::io::Result<Self> {
-        Self::over(Arc::clone(&control.shared), bound)
-    }
-}
-
-/// One writer, so that no locked instruction is needed.
-fn add(word: &AtomicU64, by: u64) {
-    word.store(word.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
-}
-
-fn ns(span: Span) -> u64 {
-    span.as_ns().max(0).unsigned_abs()
-}
-
-/// For the loop's own thread.
-impl Control {
-    /// What its waits look at.
-    ///
-    /// # Real-time: in loop
-    #[inline]
-    pub fn flag(&self) -> &AtomicBool {
-        self.shared.stop.flag()
-    }
-
-    /// Has the calling thread watched from now on, if there is a [`Watchdog`].
-    ///
-    /// # Real-time: setup only
-    pub fn arm(&self) {
-        self.shared.watched.arm(process::tid());
-    }
-
-    /// Has nothing watched any more.
-    ///
-    /// # Real-time: setup only
-    pub fn disarm(&self) {
-        self.shared.watched.disarm();
-    }
-
-    /// One more cycle, for the watchdog.
-    ///
-    /// # Real-time: in loop
-    #[inline]
-    pub fn beat(&self) {
-        self.shared.watched.beat();
-    }
-
-    /// Counts what [`punctual_core::wait::Wait::take_stalls`] gave.
-    ///
-    /// # Real-time: in loop
-    #[inline]
-    pub fn stalled(&self, stalls: Stalls) {
-        let Shared { stalls: count, longest_stall_ns, stalled_ns, .. } = &*self.shared;
-        if stalls.count > 0 {
-            add(count, stalls.count);
-            add(stalled_ns, ns(stalls.sum));
-            let longest_ns = longest_stall_ns.load(Ordering::Relaxed).max(ns(stalls.longest));
-            longest_stall_ns.store(longest_ns, Ordering::Relaxed);
-        }
-    }
-}
-
-/// For everybody else.
-impl Control {
-    /// Ends the loop: its wait gives `None`, at once where it spins, at its next wake where it
-    /// sleeps. Stays so. Releases from now on are none of its run: what was due before and never
-    /// ran is missed. May be called in a signal handler.
-    ///
-    /// # Real-time: in loop
-    pub fn stop(&self) {
-        self.shared.stop.request(Instant::from_ns(now_ns(ClockId::Monotonic)));
-    }
-
-    /// Whether `stop` was called, the watchdog stopped the loop, or that has ended; true in a child
-    /// that fork(2) made.
-    ///
-    /// # Real-time: in loop
-    #[inline]
-    pub fn stopped(&self) -> bool {
-        self.shared.stop.flag().load(Ordering::Relaxed) || self.is_forked()
-    }
-
-    /// Whether this process is a child of the loop's.
-    ///
-    /// # Real-time: in loop
-    #[inline]
-    fn is_forked(&self) -> bool {
-        !self.shared.origin.is_here()
-    }
-
-    /// Gaps inside spins; each number is whole, and they may be one cycle apart.
-    ///
-    /// # Real-time: reader side
-    pub fn stalls(&self) -> Stalls {
-        let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
-        let span = |ns| Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX));
-        Stalls {
-            count: get(&self.shared.stalls),
-            longest: span(get(&self.shared.longest_stall_ns)),
-            sum: span(get(&self.shared.stalled_ns)),
-        }
-    }
-
-    /// How the watchdog ended the loop, if it did.
-    ///
-    /// # Real-time: reader side
-    pub fn forced(&self) -> Option<Force> {
-        self.shared.watched.ended()
-    }
-}
-
-/// How long gaps are collected to find the kernel's tick: 75 ticks at 250 Hz, 30 at 100 Hz.
-pub const LISTEN: Span = Span::from_ms(300);
-
-impl LoopBuilder {
     /// Makes the calling thread a loop's: takes 50 ms for the clock, 300 ms to find a quiet phase,
     /// and what the wait takes to learn: about two seconds by default, three at most. What the
     /// kernel refused is in [`Loop::refused`].
@@ -598,9 +432,9 @@ impl LoopBuilder {
         let Self { period, phase, thread, samples } = self;
         let cautions = check_demands(&[thread.demand(period)])?;
         let process = ProcessSession::ask(thread.lock_memory, thread.hold_idle_states);
-        let control = Control::default();
+        let shared = Arc::<LoopShared>::default();
         // Before the session, so that it may run on any CPU that the caller may.
-        let watchdog = thread.bound(period).map(|bound| Watchdog::start(&control, bound));
+        let watchdog = thread.bound(period).map(|bound| Watchdog::over(Arc::clone(&shared), bound));
         let watchdog = watchdog.transpose().map_err(Kind::Thread)?;
         let session = ThreadSession::enter(thread.cpu, thread.policy());
         let refused: Vec<Refusal> =
@@ -622,7 +456,7 @@ impl LoopBuilder {
         let recording = samples.map(|path| Recording::start(path, vec![facts()])).transpose()?;
         let (recording, mut rings) = recording.unzip();
         let observe = Counting::new(rings.as_mut().and_then(Vec::pop));
-        let handle = LoopHandle { control, words: observe.stats() };
+        let handle = LoopHandle { shared, words: observe.stats() };
         let releases = Releases::new(Instant::from_ns(0), period);
         Ok(Loop {
             period,
@@ -644,143 +478,130 @@ impl LoopBuilder {
     }
 }
 
-fn facts(thread: &RtThread, period: Period, phase_ns: u64, policy: SchedPolicy) -> Facts {
-    let (name, wait) = ("loop".to_owned(), thread.wait.name());
-    Facts { name, cpu: thread.cpu, period, phase_ns, offset_ns: 0, policy, wait }
+/// A handle of a loop, for any thread; outlives it.
+#[derive(Clone, Debug)]
+pub struct LoopHandle {
+    shared: Arc<LoopShared>,
+    words: Words,
 }
 
-/// The strategy of a wait policy for a loop of this period, on the calling thread; measures what a
-/// wake costs where that is needed. And what cannot be kept of it, in words.
-///
-/// # Real-time: setup only
-pub fn strategy<C: Clock>(
-    wait: &WaitPolicy,
-    period: Period,
-    clock: &mut C,
-) -> (Strategy, Vec<String>) {
-    let WaitKind::Adaptive(budget) = wait.kind else {
-        return (wait.kind.strategy(period, || wake_cost(clock)), Vec::new());
-    };
-    let cost = wake_cost(clock);
-    let aim = Target { budget, late: wait.late_share, wake_cost: cost, ..Target::of(period) };
-    // A sleep and its wake in each period are the least that waiting takes.
-    let least = cost.as_ns() as f64 / period.as_ns_f64();
-    let warnings = (least > budget).then(|| {
-        format!(
-            "waiting takes at least {:.0} % of the CPU, more than its budget of {:.0} %: one sleep \
-             and wake take {cost} of each period of {period}",
-            least * 100.0,
-            budget * 100.0
-        )
-    });
-    let adaptive = Adaptive::new(aim);
-    let strategy = Strategy::Adaptive(match &wait.learned {
-        Some(learned) => adaptive.resume(learned),
-        None => adaptive,
-    });
-    (strategy, warnings.into_iter().collect())
-}
-
-impl<C: Clock> Loop<C> {
-    /// The offset of its releases from multiples of the period on its clock, ns.
+impl LoopHandle {
+    /// Ends the loop: its wait gives `None`, at once where it spins, at its next wake where it
+    /// sleeps. Stays so. Releases from now on are none of its run: what was due before and never
+    /// ran is missed. May be called in a signal handler.
     ///
     /// # Real-time: in loop
-    pub fn phase_ns(&self) -> u64 {
-        self.phase_ns
+    pub fn stop(&self) {
+        self.shared.stop.request(Instant::from_ns(now_ns(ClockId::Monotonic)));
     }
 
-    /// The quiet phase that it took; `None` where none was requested, or found.
+    /// Whether it is to stop, or has ended, or was dropped; true in a child that fork(2) made.
     ///
     /// # Real-time: in loop
+    #[inline]
+    pub fn stopped(&self) -> bool {
+        self.shared.stop.flag().load(Ordering::Relaxed) || self.shared.is_forked()
+    }
+
+    /// What the loop did so far: one cycle behind, for the running one is not over.
+    ///
+    /// # Real-time: reader side
+    pub fn stats(&self) -> Stats {
+        Stats::of("loop", self.view().as_ref())
+    }
+
+    /// Its counts alone, which takes no walk through the histogram.
+    ///
+    /// # Real-time: reader side
+    pub fn counts(&self) -> Counts {
+        self.view().map(|view| view.counts()).unwrap_or_default()
+    }
+
+    /// A lateness that at least `share` of all releases did not exceed, at most 0.8 % too much;
+    /// `None` before the first release and for a share outside [0, 1].
+    ///
+    /// # Real-time: reader side
+    pub fn quantile(&self, share: f64) -> Option<Span> {
+        quantile::of(&self.view()?, share)
+    }
+
+    /// Gaps inside spins; each number is whole, and they may be one cycle apart.
+    ///
+    /// # Real-time: reader side
     #[doc(hidden)]
-    pub fn quiet(&self) -> Option<Quiet> {
-        self.quiet
-    }
-
-    /// What its wait does at present, and what it learned of this machine.
-    ///
-    /// # Real-time: in loop
-    #[doc(hidden)]
-    pub fn wait_status(&self) -> WaitStatus {
-        Wait::<C>::status(&self.gate.wait)
-    }
-
-    /// The policy that its thread has now: the watchdog may have taken it away. In a child that
-    /// fork(2) made that of the calling thread.
-    ///
-    /// # Real-time: in loop
-    pub fn policy(&self) -> SchedPolicy {
-        let of_caller = || punctual_os::scheduler::get(0).unwrap_or(SchedPolicy::Other);
-        match self.handle.forced() {
-            None if !self.handle.control.is_forked() => self.session.policy(),
-            _ => of_caller(),
+    pub fn stalls(&self) -> Stalls {
+        let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let span = |ns| Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX));
+        Stalls {
+            count: get(&self.shared.stalls),
+            longest: span(get(&self.shared.longest_stall_ns)),
+            sum: span(get(&self.shared.stalled_ns)),
         }
     }
 
-    /// What the kernel refused its thread and its process.
+    /// How the watchdog ended the loop, if it did.
     ///
-    /// # Real-time: setup only
-    pub fn refused(&self) -> &[Refusal] {
-        &self.refused
-    }
-
-    /// Which settings cannot be kept on this machine, and why.
-    ///
-    /// # Real-time: setup only
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
-    }
-
-    /// Whether its memory is locked.
-    ///
-    /// # Real-time: setup only
+    /// # Real-time: reader side
     #[doc(hidden)]
-    pub fn memory_locked(&self) -> bool {
-        self.process.memory_locked()
+    pub fn forced(&self) -> Option<Force> {
+        self.shared.watched.ended()
+    }
+
+    fn view(&self) -> Option<View<'_>> {
+        View::open(&self.words).ok()
     }
 }
 
-/// The longest that a wait learns before the first cycle; one that takes longer learns in the loop.
-pub const WARM_UP_MAX: Span = Span::from_ms(3_000);
-
-/// A wait by this policy for releases of `period` and `phase_ns`, ready to be used on the calling
-/// thread: it has learned what it can before the loop begins. And what cannot be kept of the
-/// policy, in words. `discipline` takes in what was learned of the clock's rate meanwhile.
-pub(crate) fn ready<C: Clock>(
-    policy: &WaitPolicy,
-    (period, phase_ns): (Period, u64),
-    clock: &mut C,
-    discipline: impl Fn(&mut C),
-) -> (Strategy, Vec<String>) {
-    let (mut wait, warnings) = strategy(policy, period, clock);
-    discipline(clock);
-    if policy.learn_first {
-        warm_up(&mut wait, clock, period, phase_ns);
-        discipline(clock);
-    }
-    (wait, warnings)
+/// What a loop and its handles share: the stop flag, the heartbeat, gaps inside spins. Atomic
+/// numbers alone, for handles, watchdogs and signal handlers.
+#[derive(Debug, Default)]
+struct LoopShared {
+    /// The process that it runs in: a child has neither its watchdog nor its policy.
+    origin: Origin,
+    stop: StopFlag,
+    watched: Watched,
+    stalls: AtomicU64,
+    longest_stall_ns: AtomicU64,
+    stalled_ns: AtomicU64,
 }
 
-/// Lets a wait that learns do so on the releases of `period` and `phase_ns`, on the calling thread,
-/// where that takes no longer than [`WARM_UP_MAX`]. Does nothing to one that learns nothing.
-///
-/// # Real-time: setup only
-pub fn warm_up<C: Clock>(wait: &mut impl Wait<C>, clock: &mut C, period: Period, phase_ns: u64) {
-    if Adaptive::calibration(period) > WARM_UP_MAX {
-        return;
+impl LoopShared {
+    /// Counts what [`Wait::take_stalls`] gave. One writer, so that no locked instruction is needed.
+    #[inline]
+    fn stalled(&self, stalls: Stalls) {
+        let ns = |span: Span| span.as_ns().max(0).unsigned_abs();
+        let add = |word: &AtomicU64, by: u64| {
+            word.store(word.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+        };
+        add(&self.stalls, stalls.count);
+        add(&self.stalled_ns, ns(stalls.sum));
+        let longest_ns = self.longest_stall_ns.load(Ordering::Relaxed).max(ns(stalls.longest));
+        self.longest_stall_ns.store(longest_ns, Ordering::Relaxed);
     }
-    let never = AtomicBool::new(false);
-    let start = clock.now() + LEAD;
-    let releases = Releases::aligned(start, period, phase_ns);
-    let mut k = 0;
-    // A cycle without a sleep teaches nothing, so that it may take longer than it should.
-    while wait.status().learned.is_some_and(|learned| learned.phase == LearnPhase::Calibrating)
-        && releases.release(k) < start + WARM_UP_MAX
-    {
-        let wake = wait.until(clock, releases.release(k), &never);
-        k = releases.next(k, wake.unwrap_or(start));
+
+    /// Whether this process is a child of the loop's.
+    #[inline]
+    fn is_forked(&self) -> bool {
+        !self.origin.is_here()
     }
-    let _not_counted = wait.take_stalls();
+}
+
+impl Shows for LoopShared {
+    fn watched(&self) -> &Watched {
+        &self.watched
+    }
+
+    fn stop(&self) -> &impl StopRequest {
+        &self.stop
+    }
+}
+
+/// How long gaps are collected to find the kernel's tick: 75 ticks at 250 Hz, 30 at 100 Hz.
+pub const LISTEN: Span = Span::from_ms(300);
+
+fn facts(thread: &RtThread, period: Period, phase_ns: u64, policy: SchedPolicy) -> Facts {
+    let (name, wait) = ("loop".to_owned(), thread.wait.name());
+    Facts { name, cpu: thread.cpu, period, phase_ns, offset_ns: 0, policy, wait }
 }
 
 #[cfg(test)]

@@ -3,14 +3,21 @@
 //! For programs that take the choice from their user ([`WaitKind`]), and for loops
 //! ([`WaitPolicy`]). Turns a choice into a strategy for a period; runs nothing itself.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use punctual_core::clock::Clock;
+use punctual_core::releases::Releases;
 use punctual_core::time::{Period, Span};
-use punctual_core::wait::adaptive::Target;
-use punctual_core::wait::{Adaptive, Learned, Rearm, Sleep, Spin, Strategy};
+use punctual_core::wait::adaptive::{LearnPhase, Target};
+use punctual_core::wait::{Adaptive, Learned, Rearm, Sleep, Spin, Strategy, Wait};
 
+use crate::clocks::wake_cost;
 use crate::error::{Error, Kind};
 use crate::rt_thread::span;
+
+/// From the first wait to the first release, at least: time to get into the wait.
+pub(crate) const LEAD: Span = Span::from_us(100);
 
 /// A kind of wait for releases.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,8 +85,8 @@ impl WaitKind {
                 Strategy::Rearm(Rearm::new(every))
             }
             Self::Adaptive(budget) => {
-                let aim = Target { budget, wake_cost: cost(), ..Target::of(period) };
-                Strategy::Adaptive(Adaptive::new(aim))
+                let target = Target { budget, wake_cost: cost(), ..Target::of(period) };
+                Strategy::Adaptive(Adaptive::new(target))
             }
         }
     }
@@ -234,6 +241,81 @@ fn margin_of_spin(period: Period) -> Span {
     let period_ns = i64::try_from(period.as_ns()).unwrap_or(i64::MAX);
     let rest_ns = ((period_ns as f64 * SPIN_REST) as i64).max(SPIN_REST_MIN.as_ns());
     Span::from_ns(period_ns.saturating_sub(rest_ns).max(0))
+}
+
+/// The longest that a wait learns before the first cycle; one that takes longer learns in the loop.
+pub const WARM_UP_MAX: Span = Span::from_ms(3_000);
+
+/// The strategy of a wait policy for a loop of this period, on the calling thread; measures what a
+/// wake costs where that is needed. And what cannot be kept of it, in words.
+///
+/// # Real-time: setup only
+pub fn strategy<C: Clock>(
+    wait: &WaitPolicy,
+    period: Period,
+    clock: &mut C,
+) -> (Strategy, Vec<String>) {
+    let WaitKind::Adaptive(budget) = wait.kind else {
+        return (wait.kind.strategy(period, || wake_cost(clock)), Vec::new());
+    };
+    let cost = wake_cost(clock);
+    let target = Target { budget, late: wait.late_share, wake_cost: cost, ..Target::of(period) };
+    // A sleep and its wake in each period are the least that waiting takes.
+    let least = cost.as_ns() as f64 / period.as_ns_f64();
+    let warnings = (least > budget).then(|| {
+        format!(
+            "waiting takes at least {:.0} % of the CPU, more than its budget of {:.0} %: one sleep \
+             and wake take {cost} of each period of {period}",
+            least * 100.0,
+            budget * 100.0
+        )
+    });
+    let adaptive = Adaptive::new(target);
+    let strategy = Strategy::Adaptive(match &wait.learned {
+        Some(learned) => adaptive.resume(learned),
+        None => adaptive,
+    });
+    (strategy, warnings.into_iter().collect())
+}
+
+/// A wait by this policy for releases of `period` and `phase_ns`, ready to be used on the calling
+/// thread: it has learned what it can before the loop begins. And what cannot be kept of the
+/// policy, in words. `discipline` takes in what was learned of the clock's rate meanwhile.
+pub(crate) fn ready<C: Clock>(
+    policy: &WaitPolicy,
+    (period, phase_ns): (Period, u64),
+    clock: &mut C,
+    discipline: impl Fn(&mut C),
+) -> (Strategy, Vec<String>) {
+    let (mut wait, warnings) = strategy(policy, period, clock);
+    discipline(clock);
+    if policy.learn_first {
+        warm_up(&mut wait, clock, period, phase_ns);
+        discipline(clock);
+    }
+    (wait, warnings)
+}
+
+/// Lets a wait that learns do so on the releases of `period` and `phase_ns`, on the calling thread,
+/// where that takes no longer than [`WARM_UP_MAX`]. Does nothing to one that learns nothing.
+///
+/// # Real-time: setup only
+pub fn warm_up<C: Clock>(wait: &mut impl Wait<C>, clock: &mut C, period: Period, phase_ns: u64) {
+    if Adaptive::calibration(period) > WARM_UP_MAX {
+        return;
+    }
+    let never = AtomicBool::new(false);
+    let start = clock.now() + LEAD;
+    let releases = Releases::aligned(start, period, phase_ns);
+    let mut k = 0;
+    // A cycle without a sleep teaches nothing, so that it may take longer than it should.
+    while wait.status().learned.is_some_and(|learned| learned.phase == LearnPhase::Calibrating)
+        && releases.release(k) < start + WARM_UP_MAX
+    {
+        let wake = wait.until(clock, releases.release(k), &never);
+        k = releases.next(k, wake.unwrap_or(start));
+    }
+    let _not_counted = wait.take_stalls();
 }
 
 #[cfg(test)]

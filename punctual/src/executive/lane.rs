@@ -21,7 +21,6 @@ use super::shared::IDLE;
 use crate::calendar::CalendarPlan;
 use crate::counting::{ByRank, Counting, Unreleased};
 use crate::handover::{LoopRun, RunningPlan, RunningUnits};
-use crate::loops::ready;
 use crate::neighbours::Neighbour;
 use crate::periodic::Plan;
 use crate::quiet::Quiet;
@@ -29,6 +28,7 @@ use crate::remote::RemoteTask;
 use crate::rt_thread::RtThread;
 use crate::safety::Demand;
 use crate::session::ThreadSession;
+use crate::wait_policy::ready;
 
 /// What is behind a rank.
 pub(super) struct RankOf<'env> {

@@ -13,10 +13,10 @@ use super::shared::IDLE;
 use crate::clocks::MachineClock;
 use crate::counting::Stats as Memory;
 use crate::error::Error;
-use crate::loops::ready as ready_wait;
 use crate::process::{Over, Stop, Supervisor, TaskOutcome};
 use crate::rt_thread::RtThread;
 use crate::task::Task;
+use crate::wait_policy::ready as ready_wait;
 
 /// The supervisor of the tasks that are processes.
 pub(super) fn supervised(

@@ -33,11 +33,11 @@ use super::work::Work;
 use crate::counting::Counting;
 use crate::error::Kind;
 use crate::handover::LOOK;
-use crate::loops::ready;
 use crate::monitor::Watched;
 use crate::periodic::Plan;
 use crate::remote::{RemoteOverrun, RemoteTask};
 use crate::session::ThreadSession;
+use crate::wait_policy::ready;
 
 impl ThreadTask {
     /// Runs it to its end, on the calling thread.

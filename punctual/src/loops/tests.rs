@@ -9,7 +9,7 @@ use punctual_testkit::skip;
 
 use super::*;
 use crate::rt_thread::RtThread;
-use crate::wait_policy::{WaitKind, WaitPolicy};
+use crate::wait_policy::{WaitKind, WaitPolicy, strategy};
 
 /// A loop that is quick to start and needs no rights.
 fn quick(hertz: u64, wait: WaitPolicy) -> LoopBuilder {
@@ -136,7 +136,7 @@ fn the_watchdog_ends_a_loop_that_gets_nowhere_and_the_end_says_so() {
     assert!(counts.censored >= 10, "{counts:?}");
     let why = summary.ok().expect_err("not as planned").to_string();
     assert!(why.contains("the watchdog stopped the loop"), "{why}");
-    assert_eq!(Arc::strong_count(&handle.control.shared), 1, "its thread is gone");
+    assert_eq!(Arc::strong_count(&handle.shared), 1, "its thread is gone");
 }
 
 #[test]

@@ -3,26 +3,42 @@
 //! For whoever sets one up. Plain data with the best defaults; [`ExecutiveBuilder::build`] says
 //! what is wrong with it before anything runs.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use punctual_core::clock::Clock;
 use punctual_core::executive::many::{Cycle, Flow};
+use punctual_core::stats::PageKind;
+use punctual_core::table::OnOverrun;
 use punctual_core::time::Span;
+use punctual_os::scheduler::SchedPolicy;
 
-use super::body::boxed;
 use super::built::Executive;
 use super::calendar::Calendar;
-use super::clocking::Clocking;
+use super::error::ExecutiveError;
+use super::handle::TaskId;
 use super::idle::Idle;
+use super::lane::{Body, Lane, Ranked, boxed};
 use super::process::Process;
-use super::trigger::Trigger;
-use super::work::{Given, Work};
+use super::process::supervised;
+use super::run::Clocking;
+use super::shared::{
+    AllTasks, Closing, Entries, Entry, IDLE, LaneShared, LaneTasks, Rules, Shared,
+};
+use super::thread::{Pace, ThreadTask, Trigger};
+use crate::calendar::{CalendarBuilder, Combination};
+use crate::checks::check_demands;
 use crate::clocks::MachineClock;
+use crate::counting::{Stats as Memory, blank};
+use crate::error::Error;
 use crate::loops::Phase;
+use crate::pack::{pack, place};
+use crate::periodic::{BuildError, Periodic, Plan};
 use crate::rt_thread::{RtThread, span};
-use crate::task::Task;
+use crate::task::{Offset, Place, Task};
 
 /// Collects what an executive is to be.
 #[must_use = "it is made by `build`"]
@@ -251,4 +267,432 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
             clocking,
         }
     }
+}
+
+/// A task and who does its work.
+pub(super) struct Given<'env> {
+    pub(super) task: Task,
+    pub(super) work: Work<'env>,
+}
+
+/// Who does the work of a task.
+pub(super) enum Work<'env> {
+    Body(Body<'env>),
+    Triggered(Trigger<'env>, Body<'env>),
+    Process(Box<Process>),
+}
+
+/// A task of a loop, its number and its body.
+type Own<'env> = (usize, Task, Body<'env>);
+/// A task in a thread of its own, its number and its work.
+type Elsewhere<'env> = (usize, Task, Work<'env>);
+/// The tasks of the threads, each with its work, and those that the main loop releases.
+type Threads<'env> = (Vec<(ThreadTask, Work<'env>)>, Vec<Task>);
+
+impl<'env, C> ExecutiveBuilder<'env, C> {
+    /// Checks all of it and lays it out: the executive, and the ids of its tasks in the order in
+    /// which they were given; those of a calendar come last, in the order of its frame.
+    ///
+    /// # Errors
+    /// The first thing that cannot be, with the names of the tasks that it is about.
+    ///
+    /// # Real-time: setup only
+    pub fn build(self) -> Result<(Executive<'env, C>, Vec<TaskId>), Error>
+    where
+        C: Clock + Clone + Send + 'env,
+    {
+        let Self { given, calendar, idle, thread, phase, clocking, samples, cpus, .. } = self;
+        let Self { tick, grace, most, overload, name, .. } = self;
+        if !(most > 0.0 && most <= 1.0) {
+            return Err(BuildError::Share(most).into());
+        }
+        let mut rules = Rules { thread: thread.clone(), overload, most, tick, calendar: None };
+        let mut entries: Vec<Entry> = Vec::new();
+        let Sorted { bodies, threads, processes } = sort(given, &mut entries, thread.policy())?;
+        let cpus = cpus_of(&thread, cpus, &bodies)?;
+        if calendar.is_some() && cpus.len() > 1 {
+            return Err(ExecutiveError::CalendarCpus.into());
+        }
+        let mut of_lane: Vec<Vec<Own<'env>>> = cpus.iter().map(|_| Vec::new()).collect();
+        let at = places(&bodies, &cpus, most);
+        bodies.into_iter().zip(at).for_each(|(body, at)| of_lane[at].push(body));
+        let main = Main::of(&of_lane[0], &threads, &rules)?;
+        let (threads, remote) = main.threads(threads, grace, &mut entries, &rules)?;
+
+        let (mut lanes, lane_tasks) = lanes(of_lane, &cpus, (&main, &remote), &rules)?;
+        lanes[0].idle = idle;
+        let is_cancelled = |task: &Task| task.policy == OnOverrun::Terminate;
+        let mut cancels = lane_tasks.iter().any(|lane| lane.tasks.iter().any(is_cancelled));
+        if let Some(calendar) = calendar {
+            cancels |= add_calendar(calendar, &mut lanes[0], &mut entries)?;
+            rules.calendar = lanes[0].calendar.clone();
+        }
+        thread.check(lanes.iter().map(Lane::adapts_to).min().unwrap_or(IDLE))?;
+        pages(&lanes, &mut entries);
+        let supervisor = supervised(processes, name, &thread, clocking.is_machine)?;
+
+        let own = lanes.iter().map(Lane::demand).chain(threads.iter().map(|(of, _)| of.demand()));
+        let of_processes = supervisor.iter().flat_map(|(supervisor, _)| supervisor.demands());
+        let all: Vec<_> = own.chain(of_processes).collect();
+        let cautions = check_demands(&all)?;
+        let tasks =
+            AllTasks { entries: Entries::new(entries), lanes: lane_tasks, late: Vec::new() };
+        let lanes_shared = cpus.iter().map(|cpu| LaneShared::new(*cpu)).collect();
+        let shared = Shared::new(lanes_shared, threads.len(), rules, tasks, (cancels, all));
+        let shared = Arc::new(shared);
+        let ids = shared.ids();
+        let (closing, peak) = (Closing(Arc::clone(&shared)), main.joint.peak());
+        let plan = Executive {
+            shared,
+            closing,
+            lanes,
+            threads,
+            supervisor,
+            clocking,
+            phase,
+            samples,
+            peak,
+            cautions,
+        };
+        Ok((plan, ids))
+    }
+}
+
+/// The memory of the statistics of all tasks that loops count.
+fn pages(lanes: &[Lane<'_>], entries: &mut [Entry]) {
+    for task in lanes.iter().flat_map(Lane::counted) {
+        let page = match &entries[task].units[..] {
+            [(_, _, only)] => only.clone(),
+            _ => blank(PageKind::Lateness),
+        };
+        entries[task].stats = Some(Memory::Own(page));
+    }
+}
+
+/// The main loop's tasks, and those that it releases: their phases are balanced together.
+struct Main {
+    joint: Plan,
+    thread: RtThread,
+}
+
+impl Main {
+    fn of(own: &[Own<'_>], threads: &[Elsewhere<'_>], rules: &Rules) -> Result<Self, Error> {
+        let released = threads.iter().filter(|(_, _, work)| matches!(work, Work::Body(_)));
+        let released = released.map(|(_, task, _)| task);
+        let all: Vec<Task> = own.iter().map(|(_, task, _)| task).chain(released).cloned().collect();
+        check_load(&rules.thread, all.iter(), rules.overload)?;
+        let joint = rules.periodic(all).allow_overload().build()?;
+        Ok(Self { joint, thread: rules.thread.clone() })
+    }
+
+    fn rank(&self, task: &Task) -> Option<usize> {
+        (0..self.joint.tasks()).find(|&rank| self.joint.name(rank) == task.name())
+    }
+
+    fn phase_ns(&self, task: &Task) -> u64 {
+        self.rank(task).map_or(0, |rank| self.joint.phase_ns(rank))
+    }
+
+    /// The task at its phase.
+    fn fixed(&self, task: &Task) -> Task {
+        task.clone().phase(Offset::At(self.phase_ns(task)))
+    }
+
+    /// The tasks in threads of their own.
+    fn threads<'env>(
+        &self,
+        all: Vec<Elsewhere<'env>>,
+        grace: Option<Span>,
+        entries: &mut [Entry],
+        rules: &Rules,
+    ) -> Result<Threads<'env>, Error> {
+        let (mut threads, mut remote) = (Vec::new(), Vec::new());
+        for (entry, task, work) in all {
+            let phase_ns = self.phase_ns(&task);
+            let pace = match &work {
+                Work::Triggered(..) => Pace::Triggered,
+                _ if task.policy == OnOverrun::Delay => {
+                    Pace::Own(Box::new(rules.periodic([self.fixed(&task)]).build()?))
+                }
+                _ => {
+                    remote.push(task.remote(phase_ns));
+                    Pace::remote(&task, phase_ns, grace)
+                }
+            };
+            let rank = self.rank(&task);
+            let of = ThreadTask::new(entry, task, pace, (&self.thread, rank));
+            entries[entry].stats = Some(Memory::Own(blank(of.kind())));
+            threads.push((of, work));
+        }
+        Ok((threads, remote))
+    }
+
+    /// The main loop.
+    fn lane<'env>(
+        &self,
+        bodies: Vec<Own<'env>>,
+        remote: &[Task],
+        thread: RtThread,
+        rules: &Rules,
+    ) -> Result<(Lane<'env>, LaneTasks), Error> {
+        let own = bodies.iter().map(|(_, task, _)| self.fixed(task));
+        let tasks = own.chain(remote.iter().cloned()).collect();
+        // Its load was checked, with what else runs on its CPU.
+        lane((0, thread), tasks, bodies, remote, Rules { overload: true, ..rules.clone() })
+    }
+}
+
+/// All loops, the main one first.
+fn lanes<'env>(
+    of_lane: Vec<Vec<Own<'env>>>,
+    cpus: &[Option<u32>],
+    (main, remote): (&Main, &[Task]),
+    rules: &Rules,
+) -> Result<(Vec<Lane<'env>>, Vec<LaneTasks>), Error> {
+    let (mut lanes, mut all) = (Vec::new(), Vec::new());
+    for (at, (bodies, cpu)) in of_lane.into_iter().zip(cpus).enumerate() {
+        let thread = RtThread { cpu: *cpu, ..rules.thread.clone() };
+        let (lane, tasks) = match at {
+            0 => main.lane(bodies, remote, thread, rules)?,
+            _ => {
+                let tasks = bodies.iter().map(|(_, task, _)| task.clone()).collect();
+                lane((at, thread), tasks, bodies, &[], rules.clone())?
+            }
+        };
+        lanes.push(lane);
+        all.push(tasks);
+    }
+    Ok((lanes, all))
+}
+
+/// One loop: its tasks by rank.
+fn lane<'env>(
+    (at, thread): (usize, RtThread),
+    tasks: Vec<Task>,
+    bodies: Vec<Own<'env>>,
+    remote: &[Task],
+    rules: Rules,
+) -> Result<(Lane<'env>, LaneTasks), Error> {
+    let plan = rules.periodic(tasks.iter().cloned()).build()?;
+    let mut by_name: HashMap<String, (usize, Body<'env>)> =
+        bodies.into_iter().map(|(entry, task, body)| (task.name, (entry, body))).collect();
+    let mut lane = Lane::new(at, thread, plan.clone());
+    for rank in 0..plan.tasks() {
+        let name = plan.name(rank);
+        match by_name.remove(name) {
+            Some((entry, body)) => lane.push(name, Ranked::Here(body), Some(entry)),
+            None => {
+                let at = remote.iter().position(|task| task.name == name).unwrap_or(0);
+                lane.push(name, Ranked::Remote(at), None);
+            }
+        }
+    }
+    Ok((lane, LaneTasks { tasks, plan }))
+}
+
+/// The calendar's tasks before those of the lane's table; whether one may have to be cancelled.
+fn add_calendar<'env>(
+    calendar: Calendar<'env>,
+    lane: &mut Lane<'env>,
+    entries: &mut Vec<Entry>,
+) -> Result<bool, Error> {
+    let Calendar { frame, units, bodies, gap } = calendar;
+    let terminates = units.iter().any(|unit| unit.terminates());
+    let plan =
+        units.into_iter().fold(CalendarBuilder::new(frame), CalendarBuilder::unit).build()?;
+    let beside = match gap {
+        Some(gap) => Combination::with_guard(&plan, &lane.plan, gap),
+        None => Combination::new(&plan, &lane.plan),
+    };
+    let gap = beside?.guard();
+    let mut by_task: HashMap<String, Body<'env>> = HashMap::new();
+    for (task, body) in bodies {
+        if by_task.insert(task.clone(), body).is_some() {
+            return Err(ExecutiveError::TwoBodies(task).into());
+        }
+    }
+    let table = std::mem::take(&mut lane.ranks);
+    for task in 0..plan.tasks() {
+        let name = plan.name(task).to_owned();
+        let body = by_task
+            .remove(&name)
+            .ok_or_else(|| Error::from(ExecutiveError::NoBody(name.clone())))?;
+        lane.push(&name, Ranked::Here(body), Some(entries.len()));
+        let own = plan.units().filter(|(_, place)| place.task as usize == task);
+        let units =
+            own.map(|(unit, place)| (unit.to_owned(), place.ready_ns, blank(PageKind::Lateness)));
+        entries.push(Entry { units: units.collect(), ..Entry::new(name) });
+    }
+    lane.ranks.extend(table);
+    lane.calendar = Some((Arc::new(plan), gap));
+    Ok(terminates)
+}
+
+/// The tasks by who does their work.
+#[derive(Default)]
+pub(super) struct Sorted<'env> {
+    /// Of the executive's own loops.
+    pub(super) bodies: Vec<(usize, Task, Body<'env>)>,
+    /// In threads of their own.
+    pub(super) threads: Vec<(usize, Task, Work<'env>)>,
+    pub(super) processes: Vec<(usize, Task, Process)>,
+}
+
+/// The tasks by who does their work, each with its number; what cannot be where it runs.
+pub(super) fn sort<'env>(
+    given: Vec<Given<'env>>,
+    entries: &mut Vec<Entry>,
+    main: SchedPolicy,
+) -> Result<Sorted<'env>, Error> {
+    let mut sorted = Sorted::default();
+    for Given { task, work } in given {
+        let at = entries.len();
+        entries.push(Entry::new(task.name.clone()));
+        let cannot = |why| Err(Error::from(BuildError::Cannot(task.name.clone(), why)));
+        match (work, &task.placement.0) {
+            (Work::Triggered(..), Place::Cpu(_)) => {
+                return cannot("a device triggers it: it needs a thread of its own");
+            }
+            (Work::Triggered(trigger, body), _) => {
+                if let Some(why) = never_late(&task) {
+                    return cannot(why);
+                }
+                sorted.threads.push((at, task, Work::Triggered(trigger, body)));
+            }
+            (Work::Process(_), Place::Cpu(_) | Place::Thread(_)) => {
+                return cannot("it is a process: `Process` says where that runs");
+            }
+            (Work::Process(process), Place::Inline) => sorted.processes.push((at, task, *process)),
+            (Work::Body(_), _) if !task.has_period() => {
+                return Err(ExecutiveError::NoPeriod(task.name).into());
+            }
+            (Work::Body(body), Place::Thread(thread)) => {
+                check_thread(&task, thread, main)?;
+                sorted.threads.push((at, task, Work::Body(body)));
+            }
+            (Work::Body(body), _) => sorted.bodies.push((at, task, body)),
+        }
+    }
+    check_names(&sorted)?;
+    Ok(sorted)
+}
+
+/// Whether a task's thread can run so beside a main loop of this policy.
+pub(super) fn check_thread(task: &Task, thread: &RtThread, main: SchedPolicy) -> Result<(), Error> {
+    let fifo = |policy| match policy {
+        SchedPolicy::Fifo(n) | SchedPolicy::RoundRobin(n) => n,
+        _ => 0,
+    };
+    thread.check(task.period)?;
+    let own = thread.policy.map_or(1, fifo);
+    if fifo(main) > 0 && own >= fifo(main) {
+        return Err(ExecutiveError::NotBelow(task.name.clone(), own, fifo(main)).into());
+    }
+    Ok(())
+}
+
+/// What a task without releases cannot have.
+fn never_late(task: &Task) -> Option<&'static str> {
+    match (task.policy, &task.phase) {
+        (OnOverrun::Burst(_), _) => {
+            Some("a device triggers it: it has no releases to catch up with")
+        }
+        (OnOverrun::Delay, _) => Some("a device triggers it: it has no phase that could move"),
+        (OnOverrun::Terminate, _) => Some("a device triggers it: it has no release to be ended at"),
+        (OnOverrun::Stop, _) => Some("a device triggers it: it has no release to overrun"),
+        (_, Offset::At(_) | Offset::After(..)) => Some("a device triggers it: it has no phase"),
+        _ if task.deadline_ns.is_some() || task.start_ns.is_some() => {
+            Some("a device triggers it: without a release nothing is late")
+        }
+        _ => None,
+    }
+}
+
+/// All that has nothing to do with where tasks run: names above all.
+fn check_names(sorted: &Sorted<'_>) -> Result<(), Error> {
+    let bodies = sorted.bodies.iter().map(|(_, task, _)| task);
+    let threads = sorted.threads.iter().map(|(_, task, _)| task);
+    let processes = sorted.processes.iter().map(|(_, task, _)| task);
+    let all = bodies.chain(threads).chain(processes).cloned();
+    Ok(all.fold(Periodic::new(), Periodic::task).allow_overload().check().map(drop)?)
+}
+
+/// The budgets of what runs on the main loop's CPU fit there.
+pub(super) fn check_load<'t>(
+    main: &RtThread,
+    tasks: impl Iterator<Item = &'t Task>,
+    overload: bool,
+) -> Result<(), Error> {
+    let elsewhere = |task: &&Task| match &task.placement.0 {
+        Place::Thread(thread) => thread.cpu.is_some() && thread.cpu != main.cpu,
+        _ => false,
+    };
+    let load: f64 = tasks.filter(|task| !elsewhere(task)).map(Task::load).sum();
+    // A sum of quotients may be off by a few parts in 10¹⁶.
+    if load > 1.0 + 1e-9 && !overload {
+        return Err(BuildError::Overload(load).into());
+    }
+    Ok(())
+}
+
+/// The CPU of each loop, the main one's first; none for any.
+pub(super) fn cpus_of(
+    thread: &RtThread,
+    cpus: Vec<u32>,
+    bodies: &[(usize, Task, Body<'_>)],
+) -> Result<Vec<Option<u32>>, Error> {
+    let mut all: Vec<Option<u32>> = match cpus.is_empty() {
+        true => vec![thread.cpu],
+        false => cpus.into_iter().map(Some).collect(),
+    };
+    for (at, cpu) in all.iter().enumerate() {
+        if let Some(cpu) = cpu.filter(|_| all[..at].contains(cpu)) {
+            return Err(BuildError::SameCpu(cpu).into());
+        }
+    }
+    for (_, task, _) in bodies {
+        if let Place::Cpu(cpu) = task.placement.0
+            && !all.contains(&Some(cpu))
+        {
+            all.push(Some(cpu));
+        }
+    }
+    for cpu in all.iter().flatten() {
+        RtThread::cpu(*cpu).check_cpu()?;
+    }
+    Ok(all)
+}
+
+/// The loop of each task.
+pub(super) fn places(
+    bodies: &[(usize, Task, Body<'_>)],
+    cpus: &[Option<u32>],
+    most: f64,
+) -> Vec<usize> {
+    let tasks: Vec<Task> = bodies.iter().map(|(_, task, _)| task.clone()).collect();
+    let fixed = |task: &Task| match task.placement.0 {
+        Place::Cpu(cpu) => cpus.iter().position(|&of| of == Some(cpu)),
+        _ => None,
+    };
+    let on: Vec<Option<usize>> = tasks.iter().map(fixed).collect();
+    if on.iter().all(Option::is_none) {
+        return pack(&tasks, cpus.len(), most);
+    }
+    // One after the other beside those whose place is given.
+    let mut lanes: Vec<Vec<Task>> = cpus.iter().map(|_| Vec::new()).collect();
+    for (task, on) in tasks.iter().zip(&on) {
+        lanes.iter_mut().enumerate().filter(|(at, _)| Some(*at) == *on).for_each(|(_, lane)| {
+            lane.push(task.clone());
+        });
+    }
+    let mut at = Vec::new();
+    for (task, on) in tasks.iter().zip(on) {
+        let beside: Vec<&[Task]> = lanes.iter().map(Vec::as_slice).collect();
+        let place = on.unwrap_or_else(|| place(task, &beside, most));
+        if on.is_none() {
+            lanes[place].push(task.clone());
+        }
+        at.push(place);
+    }
+    at
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use punctual_core::executive::many::{Cycle, Flow};
 use punctual_core::time::{Period, Span};
 
-use super::body::{Body, boxed};
+use super::lane::{Body, boxed};
 use crate::calendar::Unit;
 use crate::rt_thread::span;
 

@@ -3,8 +3,8 @@
 //! For the recording, before the loops begin.
 
 use super::lane::Lane;
-use super::pace::Pace;
-use super::thread_task::ThreadTask;
+use super::thread::Pace;
+use super::thread::ThreadTask;
 use crate::recording::Facts;
 
 /// What a sample file says of the tasks that it has, each with its number.

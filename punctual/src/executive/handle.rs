@@ -3,21 +3,29 @@
 //! For other threads. Reading disturbs no loop; how tasks come and go is in [`super::changes`].
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use punctual_core::stats::Counts;
+use punctual_core::executive::many::{Cycle, Flow};
+use punctual_core::stats::{Counts, PageKind};
+use punctual_core::table::OnOverrun;
 use punctual_core::time::Span;
+use punctual_os::process;
 
-use super::entries::Entry;
 use super::error::ExecutiveError;
-use super::id::{Placed, TaskId};
-use super::shared::{LaneTasks, RunState, Shared};
-use crate::counting::Stats as Memory;
-use crate::error::Error;
+use super::lane::{Body, Parts, Ranked, boxed, nothing};
+use super::shared::Entry;
+use super::shared::{LaneShared, LaneTasks, RunState, Shared, pause};
+use crate::calendar::Combination;
+use crate::counting::{Counting, Stats as Memory, Words, blank};
+use crate::error::{Error, Kind};
+use crate::handover::Change;
 use crate::monitor::Force;
+use crate::pack::place;
+use crate::periodic::Successor;
 use crate::quantile;
 use crate::summary::Stats;
+use crate::task::{Place, Task};
 
 /// A handle of an executive, for any thread that the bodies' borrows reach (a scoped one, say);
 /// outlives it. What stops it from anywhere is [`StopHandle`](crate::StopHandle).
@@ -163,4 +171,176 @@ impl<'env> Handle<'env> {
         let entry = at.and_then(|at| self.shared.tasks().entries.get(at).cloned());
         entry.ok_or_else(|| ExecutiveError::NoTask.into())
     }
+}
+
+impl<'env> Handle<'env> {
+    /// One more task, which the executive's own thread runs, or that of the CPU it is placed on;
+    /// with several CPUs where it fits best. One with a thread of its own gets that here, and waits
+    /// for its releases itself; there may be 32 of them at a time, and their samples are not
+    /// recorded. Returns once that is in effect, with the task's id;
+    /// its first release is the first one after that. The others keep every release, their phases,
+    /// numbers and counts. In an executive with a calendar its budget must fit between two units.
+    ///
+    /// # Errors
+    /// What [`ExecutiveBuilder::build`](crate::ExecutiveBuilder::build) refuses; that the executive
+    /// does not run; that this is called from one of its tasks; that the task's thread cannot be
+    /// started. Nothing is changed then.
+    ///
+    /// # Real-time: setup only
+    pub fn add<R: Into<Flow>>(
+        &self,
+        task: Task,
+        body: impl FnMut(&mut Cycle<'_>) -> R + Send + 'env,
+    ) -> Result<TaskId, Error> {
+        let _one_at_a_time = self.change()?;
+        let shared = &*self.shared;
+        if !task.has_period() {
+            return Err(ExecutiveError::NoPeriod(task.name).into());
+        }
+        let lanes = shared.tasks().lanes.clone();
+        let late: Vec<Task> = shared.tasks().late.iter().map(|of| of.task.clone()).collect();
+        let others = lanes.iter().flat_map(|lane| &lane.tasks).chain(&late);
+        let all = others.chain([&task]).cloned();
+        // Names, and that all tasks have a priority or none, hold over all CPUs.
+        shared.rules.periodic(all).allow_overload().check()?;
+        let on: Vec<&[Task]> = lanes.iter().map(|lane| &lane.tasks[..]).collect();
+        let at = match &task.placement.0 {
+            Place::Inline if lanes.len() == 1 => 0,
+            Place::Inline => place(&task, &on, shared.rules.most),
+            Place::Cpu(cpu) => {
+                let is = |lane: &LaneShared<'_>| lane.cpu == Some(*cpu);
+                let at = shared.lanes.iter().position(is);
+                at.ok_or_else(|| Error::from(ExecutiveError::NoLane(task.name.clone(), *cpu)))?
+            }
+            Place::Thread(own) => {
+                let own = own.clone();
+                return self.add_thread(task, boxed(body), &own);
+            }
+        };
+        if task.policy == OnOverrun::Terminate {
+            shared.cancels.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+        let (name, words) = (task.name.clone(), blank(PageKind::Lateness));
+        let mut tasks = lanes[at].tasks.clone();
+        tasks.push(task);
+        self.exchange(at, &lanes[at], tasks, Some((boxed(body), words.clone())))?;
+        let entry = Entry { stats: Some(Memory::Own(words)), ..Entry::new(name) };
+        Ok(shared.id(shared.tasks().entries.push(entry)))
+    }
+
+    /// One task less. Returns once that is in effect, with what the task did; its body is dropped
+    /// here. A release that it was due for, and that has not begun, does not run and is missed.
+    /// Tasks that follow it keep their phases. One with a thread of its own leaves within some
+    /// 100 ms, once its body has returned, and its thread ends.
+    ///
+    /// # Errors
+    /// That there is no such task; that it has a process, or a thread since before the executive
+    /// ran; that it belongs to the calendar, whose frame is fixed before the first release; that
+    /// the executive does not run; that this is called from one of its tasks.
+    ///
+    /// # Real-time: setup only
+    pub fn remove(&self, id: TaskId) -> Result<Stats, Error> {
+        let _one_at_a_time = self.change()?;
+        let shared = &*self.shared;
+        let name = self.entry(id)?.name;
+        if self.remove_thread(id.at) {
+            return Ok(shared.removed(id.at));
+        }
+        let lanes = shared.tasks().lanes.clone();
+        let is = |task: &Task| {
+            task.name == name && matches!(task.placement.0, Place::Inline | Place::Cpu(_))
+        };
+        let at = lanes.iter().position(|lane| lane.tasks.iter().any(is));
+        let at = match at {
+            _ if self.entry(id)?.removed => return Err(ExecutiveError::NoTask.into()),
+            None => return Err(ExecutiveError::Stays(name).into()),
+            Some(at) => at,
+        };
+        let mut tasks = lanes[at].tasks.clone();
+        tasks.retain(|task| !is(task));
+        self.exchange(at, &lanes[at], tasks, None)?;
+        Ok(shared.removed(id.at))
+    }
+
+    /// Waits until changes can be made, and holds others off meanwhile.
+    fn change(&self) -> Result<std::sync::MutexGuard<'_, ()>, Error> {
+        self.shared.ending.check_process()?;
+        let tid = process::tid();
+        let late = self.shared.threads.iter().filter(|slot| slot.late).map(|slot| &slot.watched);
+        let mut all = self.shared.lanes.iter().map(|lane| &lane.watched).chain(late);
+        if all.any(|watched| watched.thread() == Some(tid)) {
+            return Err(ExecutiveError::FromLoop.into());
+        }
+        let guard = self.shared.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.shared.state() == RunState::Starting {
+            pause();
+        }
+        match self.shared.state() {
+            RunState::Running => Ok(guard),
+            _ => Err(ExecutiveError::NotRunning.into()),
+        }
+    }
+
+    /// Other tasks in one loop; of those that are new there is one, with this body.
+    fn exchange(
+        &self,
+        at: usize,
+        lane: &LaneTasks,
+        tasks: Vec<Task>,
+        new: Option<(Body<'env>, Words)>,
+    ) -> Result<(), Error> {
+        let shared = &*self.shared;
+        let Successor { plan, ranks } =
+            shared.rules.periodic(tasks.iter().cloned()).build_after(&lane.plan)?;
+        let calendar = shared.rules.calendar.as_ref();
+        if let Some((calendar, gap)) = calendar {
+            Combination::with_guard(calendar, &plan, *gap)?;
+        }
+        // The calendar's tasks come first, and stay.
+        let units = calendar.map_or(0, |(calendar, _)| calendar.tasks());
+        let of_units = calendar.iter().flat_map(|(of, _)| (0..units).map(|task| of.name(task)));
+        let of_plan = (0..plan.tasks()).map(|rank| plan.name(rank));
+        let names: Vec<String> = of_units.chain(of_plan).map(str::to_owned).collect();
+        let mut ranked: Vec<_> = names.iter().map(|_| nothing()).collect();
+        let mut counting: Vec<Option<Counting>> = names.iter().map(|_| None).collect();
+        if let Some((body, words)) = new
+            && let Some(rank) = ranks.iter().position(Option::is_none)
+        {
+            ranked[units + rank] = Ranked::Here(body);
+            counting[units + rank] = Some(Counting::on(words, None));
+        }
+        let periods = (0..plan.tasks()).map(|rank| plan.period(rank));
+        let shortest = periods.chain(calendar.map(|(calendar, _)| calendar.frame())).min();
+        let bound = shortest.and_then(|period| shared.rules.thread.bound(period));
+        let parts = Parts { units, ranked, names, counting, bound };
+        let next = Successor { plan: plan.clone(), ranks };
+        let change = Change::new(next, shared.epoch(), parts);
+        // What was there before is freed here.
+        let taken = shared.lanes[at].handover.publish(change);
+        taken.map(drop).map_err(|(why, _)| Error::from(Kind::Change(why)))?;
+        shared.tasks().lanes[at] = LaneTasks { tasks, plan };
+        Ok(())
+    }
+}
+
+/// A task of an executive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TaskId {
+    /// Of which executive of this process.
+    pub(super) executive: u64,
+    /// Its number there.
+    pub(super) at: usize,
+}
+
+/// Where a task of an executive is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Its name.
+    pub name: String,
+    /// The CPU that it is pinned to.
+    pub cpu: Option<u32>,
+    /// From the epoch to its release 0; `None` for one that a device triggers.
+    pub phase: Option<Duration>,
+    /// Its place in the order of urgency among the tasks of its loop, 0 the first.
+    pub rank: Option<usize>,
 }

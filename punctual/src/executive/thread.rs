@@ -3,9 +3,12 @@
 //! In their loops no system call is made but futex, by one that the executive releases; sleep, by
 //! one that waits for itself; and what its device takes, by one that a device triggers.
 
+use std::fmt;
+use std::os::fd::{AsFd, AsRawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use punctual_core::block::{ClientStep, TaskClient};
+use punctual_core::block::{ClientStep, TaskClient, TaskGate, TaskServer, Terms, words};
 use punctual_core::clock::Clock;
 use punctual_core::dispatch::TableState;
 use punctual_core::executive::Ended;
@@ -13,31 +16,32 @@ use punctual_core::executive::cancelling::Cancelling;
 use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
 use punctual_core::executive::paced::{Distances, Paced};
 use punctual_core::executive::schedule::Schedule;
-use punctual_core::stats::Page;
+use punctual_core::stats::{Page, PageKind};
 use punctual_core::stop::StopRequest;
-use punctual_core::time::Instant;
+use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Strategy;
+use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::futex::{self, Scope};
-use punctual_os::process;
+use punctual_os::poll::{Interest, wait_until};
 use punctual_os::scheduler::SchedPolicy;
+use punctual_os::{Errno, process};
 
-use super::body::{Body, guarded};
+use super::builder::Work;
 use super::ending::Ending;
-use super::pace::Pace;
-use super::released::Released;
+use super::lane::{Body, guarded};
 use super::run::{Run, Times};
 use super::slot::Slot;
-use super::thread_task::ThreadTask;
-use super::trigger::Trigger;
-use super::work::Work;
 use crate::counting::Counting;
 use crate::error::Kind;
 use crate::handover::LOOK;
-use crate::monitor::Watched;
+use crate::monitor::{Guarded, RunawayRule, Watched, hang_bound};
 use crate::periodic::Plan;
-use crate::remote::{RemoteOverrun, RemoteTask};
+use crate::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
+use crate::rt_thread::RtThread;
+use crate::safety::{self, Demand};
 use crate::session::ThreadSession;
-use crate::wait_policy::ready;
+use crate::task::{Place, Task};
+use crate::wait_policy::{WaitPolicy, ready};
 
 impl ThreadTask {
     /// Runs it to its end, on the calling thread.
@@ -221,5 +225,189 @@ pub(super) fn end(remotes: &[RemoteTask<'_, Counting>]) {
         }
         post.server.end();
         let _woken = futex::wake(post.server.bell(), u32::MAX, post.scope);
+    }
+}
+
+/// A task in a thread of its own, but for its work.
+#[derive(Debug)]
+pub(super) struct ThreadTask {
+    pub(super) entry: usize,
+    pub(super) task: Task,
+    pub(super) cpu: Option<u32>,
+    pub(super) policy: SchedPolicy,
+    pub(super) wait: WaitPolicy,
+    pub(super) pace: Pace,
+}
+
+impl ThreadTask {
+    /// Beside a main loop that runs so, in which it has this rank.
+    pub(super) fn new(
+        entry: usize,
+        task: Task,
+        pace: Pace,
+        (main, rank): (&RtThread, Option<usize>),
+    ) -> Self {
+        let thread = match &task.placement.0 {
+            Place::Thread(thread) => thread.clone(),
+            _ => RtThread::any(),
+        };
+        // Below the executive, in the order of the tasks; one without releases comes last.
+        let below = rank.map_or(u8::MAX, |rank| u8::try_from(rank + 1).unwrap_or(u8::MAX));
+        let policy = thread.policy.unwrap_or(match main.policy() {
+            SchedPolicy::Fifo(n) | SchedPolicy::RoundRobin(n) => {
+                SchedPolicy::Fifo(n.saturating_sub(below).max(1))
+            }
+            other => other,
+        });
+        Self { entry, task, cpu: thread.cpu, policy, wait: thread.wait, pace }
+    }
+
+    /// What it may take of its CPU.
+    pub(super) fn demand(&self) -> Demand {
+        let Self { cpu, policy, task, .. } = self;
+        let real_time = safety::is_real_time(*policy);
+        Demand { cpu: *cpu, real_time, period: task.period, share: task.load() }
+    }
+
+    /// Its period and its phase, ns, where it waits for its releases itself.
+    pub(super) fn grid(&self) -> Option<(Period, u64)> {
+        match &self.pace {
+            Pace::Own(plan) => Some((plan.period(0), plan.phase_ns(0))),
+            Pace::Remote { .. } | Pace::Triggered => None,
+        }
+    }
+
+    /// What its statistics are of.
+    pub(super) fn kind(&self) -> PageKind {
+        match self.pace {
+            Pace::Triggered => PageKind::Distance,
+            _ => PageKind::Lateness,
+        }
+    }
+}
+
+/// What says when a task runs.
+#[derive(Debug)]
+pub(super) enum Pace {
+    /// The main loop releases it, in the order of those that it releases.
+    Remote { phase_ns: u64, burst: u32, on_overrun: RemoteOverrun, grace: Span, limits: Limits },
+    /// It waits for its releases itself: its phase may move.
+    Own(Box<Plan>),
+    /// Its device does.
+    Triggered,
+}
+
+impl Pace {
+    /// Released by the main loop.
+    pub(super) fn remote(task: &Task, phase_ns: u64, grace: Option<Span>) -> Self {
+        let period = Span::from_ns(i64::try_from(task.period.as_ns()).unwrap_or(i64::MAX));
+        let (burst, on_overrun) = RemoteOverrun::of(task.policy);
+        let grace = match on_overrun {
+            RemoteOverrun::Cancel => grace.unwrap_or(period),
+            _ => hang_bound(task.period.as_ns()),
+        };
+        let limits = Limits::of(task);
+        Pace::Remote { phase_ns, burst, on_overrun, grace, limits }
+    }
+}
+
+/// The only thread that is ever released for a task.
+const ONLY: u64 = 1;
+
+/// What the thread of a released task shares with its server and its monitor.
+#[derive(Debug, Default)]
+pub(super) struct Released {
+    pub(super) memory: Vec<AtomicU64>,
+    pub(super) door: TaskGate,
+    pub(super) counts: RemoteCounts,
+    pub(super) guarded: Guarded,
+}
+
+impl Released {
+    pub(super) fn new() -> Self {
+        let memory = (0..words(0)).map(|_| AtomicU64::new(0)).collect();
+        Self { memory, ..Self::default() }
+    }
+
+    /// Who releases it.
+    pub(super) fn post(
+        &self,
+        of: &ThreadTask,
+        epoch: Instant,
+        kept: Counting,
+    ) -> Option<RemoteTask<'_, Counting>> {
+        let Pace::Remote { phase_ns, burst, on_overrun, limits, .. } = of.pace else { return None };
+        let terms = Terms { releases: of.task.releases(epoch, phase_ns), burst, output_words: 0 };
+        Some(RemoteTask {
+            server: TaskServer::new(&self.memory, terms)?,
+            kept,
+            door: &self.door,
+            counts: &self.counts,
+            limits,
+            on_overrun,
+            scope: Scope::Process,
+        })
+    }
+
+    /// As its monitor sees it.
+    pub(super) fn guard(&self, of: &ThreadTask, epoch: Instant) -> Option<RunawayRule<'_>> {
+        let Pace::Remote { phase_ns, grace, .. } = of.pace else { return None };
+        let releases = of.task.releases(epoch, phase_ns);
+        Some(RunawayRule::new(&self.memory, releases, grace, of.policy, &self.guarded))
+    }
+
+    /// Has it released from now on.
+    pub(super) fn open(&self) {
+        self.door.open(ONLY);
+    }
+
+    /// How often it lost its real-time policy because it ran on.
+    pub(super) fn demotions(&self) -> u64 {
+        self.guarded.demotions()
+    }
+}
+
+/// How often a wait for a descriptor looks whether it is to stop.
+const FD_LOOK: Span = Span::from_ms(100);
+
+/// Blocks until the next cycle; false for none any more.
+type Waits<'env> = Box<dyn FnMut(&AtomicBool) -> bool + Send + 'env>;
+
+/// What triggers a task.
+pub struct Trigger<'env>(pub(super) Waits<'env>);
+
+impl fmt::Debug for Trigger<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trigger").finish_non_exhaustive()
+    }
+}
+
+impl<'env> Trigger<'env> {
+    /// A cycle each time that this descriptor is readable, until it is closed at its other end. The
+    /// body reads what is there: as long as it does not, the next cycle follows at once.
+    ///
+    /// # Real-time: setup only
+    pub fn fd(descriptor: impl AsFd + Send + 'env) -> Self {
+        Self(Box::new(move |stop| {
+            let mut interest = [Interest::new(descriptor.as_fd().as_raw_fd())];
+            while !stop.load(Ordering::Relaxed) {
+                let until_ns = now_ns(ClockId::Monotonic) + FD_LOOK.as_ns().unsigned_abs();
+                match wait_until(&mut interest, until_ns) {
+                    Ok(0) => {}
+                    Ok(_) => return interest[0].is_readable(),
+                    Err(Errno::INTR) => {}
+                    Err(_) => return false,
+                }
+            }
+            false
+        }))
+    }
+
+    /// A cycle each time that `wait` returns true; it blocks until then. False ends the task: at
+    /// the latest when the executive is to stop, which `wait` finds out by itself.
+    ///
+    /// # Real-time: setup only
+    pub fn wait(mut wait: impl FnMut() -> bool + Send + 'env) -> Self {
+        Self(Box::new(move |_| wait()))
     }
 }

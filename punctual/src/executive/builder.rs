@@ -16,7 +16,7 @@ use punctual_core::table::OnOverrun;
 use punctual_core::time::Span;
 use punctual_os::scheduler::SchedPolicy;
 
-use super::built::Executive;
+use super::Executive;
 use super::calendar::Calendar;
 use super::error::ExecutiveError;
 use super::handle::TaskId;

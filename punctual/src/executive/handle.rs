@@ -1,8 +1,11 @@
 //! An executive from outside: stop it, read what its tasks do.
 //!
-//! For other threads. Reading disturbs no loop; how tasks come and go is in [`super::changes`].
+//! For other threads. Reading disturbs no loop. A change is prepared here and taken by the loop
+//! between two jobs, where there is time for it before the next release; what was removed is freed
+//! here. A task with a thread of its own waits for its releases itself, so that no loop learns of it.
 
 use std::fmt;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -12,11 +15,14 @@ use punctual_core::table::OnOverrun;
 use punctual_core::time::Span;
 use punctual_os::process;
 
+use super::builder::{check_load, check_thread};
 use super::error::ExecutiveError;
 use super::lane::{Body, Parts, Ranked, boxed, nothing};
-use super::shared::Entry;
-use super::shared::{LaneShared, LaneTasks, RunState, Shared, pause};
+use super::shared::{Entry, LaneShared, LaneTasks, RunState, Shared, pause};
+use super::slot::{LATE_MOST, LateTask, Slot, SlotState};
+use super::thread::{Pace, ThreadTask};
 use crate::calendar::Combination;
+use crate::checks::check_demands;
 use crate::counting::{Counting, Stats as Memory, Words, blank};
 use crate::error::{Error, Kind};
 use crate::handover::Change;
@@ -24,8 +30,9 @@ use crate::monitor::Force;
 use crate::pack::place;
 use crate::periodic::Successor;
 use crate::quantile;
+use crate::rt_thread::RtThread;
 use crate::summary::Stats;
-use crate::task::{Place, Task};
+use crate::task::{Offset, Place, Task};
 
 /// A handle of an executive, for any thread that the bodies' borrows reach (a scoped one, say);
 /// outlives it. What stops it from anywhere is [`StopHandle`](crate::StopHandle).
@@ -171,9 +178,7 @@ impl<'env> Handle<'env> {
         let entry = at.and_then(|at| self.shared.tasks().entries.get(at).cloned());
         entry.ok_or_else(|| ExecutiveError::NoTask.into())
     }
-}
 
-impl<'env> Handle<'env> {
     /// One more task, which the executive's own thread runs, or that of the CPU it is placed on;
     /// with several CPUs where it fits best. One with a thread of its own gets that here, and waits
     /// for its releases itself; there may be 32 of them at a time, and their samples are not
@@ -218,7 +223,7 @@ impl<'env> Handle<'env> {
             }
         };
         if task.policy == OnOverrun::Terminate {
-            shared.cancels.store(true, std::sync::atomic::Ordering::Relaxed);
+            shared.cancels.store(true, Ordering::Relaxed);
         }
         let (name, words) = (task.name.clone(), blank(PageKind::Lateness));
         let mut tasks = lanes[at].tasks.clone();
@@ -320,6 +325,97 @@ impl<'env> Handle<'env> {
         taken.map(drop).map_err(|(why, _)| Error::from(Kind::Change(why)))?;
         shared.tasks().lanes[at] = LaneTasks { tasks, plan };
         Ok(())
+    }
+
+    /// One more task with a thread of its own; one change at a time.
+    pub(super) fn add_thread(
+        &self,
+        task: Task,
+        body: Body<'env>,
+        own: &RtThread,
+    ) -> Result<TaskId, Error> {
+        let shared = &*self.shared;
+        let rules = &shared.rules;
+        check_thread(&task, own, rules.thread.policy())?;
+        let (lanes, late) = {
+            let tasks = shared.tasks();
+            (tasks.lanes.clone(), tasks.late.clone())
+        };
+        let main = lanes[0].tasks.iter().chain(late.iter().map(|of| &of.task)).chain([&task]);
+        check_load(&rules.thread, main, rules.overload)?;
+        let free = |slot: &Slot<'_>| slot.late && matches!(*slot.state(), SlotState::Free);
+        let at = shared.threads.iter().position(free);
+        let at = at.ok_or_else(|| {
+            Error::from(ExecutiveError::LateThreads(task.name.clone(), LATE_MOST))
+        })?;
+        // Its phase and its rank are those that it would have beside the main loop's tasks.
+        let beside = rules.periodic(lanes[0].tasks.iter().chain([&task]).cloned()).allow_overload();
+        let Successor { plan, .. } = beside.build_after(&lanes[0].plan)?;
+        let rank = (0..plan.tasks()).find(|&rank| plan.name(rank) == task.name());
+        let phase_ns = rank.map_or(0, |rank| plan.phase_ns(rank));
+        let task = task.phase(Offset::At(phase_ns));
+        let pace = Pace::Own(Box::new(rules.periodic([task.clone()]).build()?));
+        let entry = shared.tasks().entries.next();
+        let of = ThreadTask::new(entry, task.clone(), pace, (&rules.thread, rank));
+        let (cpu, demand) = (of.cpu, of.demand());
+        let others = late.iter().map(|of| of.demand);
+        check_demands(
+            &shared.demands.iter().copied().chain(others).chain([demand]).collect::<Vec<_>>(),
+        )?;
+        if task.policy == OnOverrun::Terminate {
+            shared.cancels.store(true, Ordering::Relaxed);
+        }
+        let slot = &shared.threads[at];
+        slot.watched.allow(rules.thread.bound(task.period));
+        let memory = Some(Memory::Own(blank(PageKind::Lateness)));
+        shared.tasks().entries.push(Entry { stats: memory, ..Entry::new(task.name.clone()) });
+        *slot.state() = SlotState::Wanted(Box::new((of, body)));
+        shared.starter.ring();
+        if let Err(why) = self.await_start(slot) {
+            shared.tasks().entries.withdraw(entry);
+            return Err(why);
+        }
+        shared.tasks().late.push(LateTask { slot: at, entry, task, cpu, phase_ns, demand });
+        Ok(shared.id(entry))
+    }
+
+    /// Waits until a late task runs, or cannot.
+    fn await_start(&self, slot: &Slot<'env>) -> Result<(), Error> {
+        loop {
+            let mut state = slot.state();
+            let closed = self.shared.starter.closed.load(Ordering::Acquire)
+                || self.shared.state() == RunState::Over;
+            match &*state {
+                SlotState::Runs | SlotState::Over(_) => return Ok(()),
+                SlotState::Starting | SlotState::Refused(_) => {}
+                SlotState::Wanted(_) if !closed => {}
+                _ => {
+                    let why = std::mem::replace(&mut *state, SlotState::Free);
+                    drop(state);
+                    return Err(match why {
+                        SlotState::Failed(why) => why,
+                        _ => ExecutiveError::NotRunning.into(),
+                    });
+                }
+            }
+            drop(state);
+            pause();
+        }
+    }
+
+    /// One such task less, by its entry; whether there is one. Its body is dropped here.
+    pub(super) fn remove_thread(&self, entry: usize) -> bool {
+        let shared = &*self.shared;
+        let late = shared.tasks().late.iter().find(|of| of.entry == entry).cloned();
+        let Some(LateTask { slot, .. }) = late else { return false };
+        let slot = &shared.threads[slot];
+        slot.leave.store(1, Ordering::Release);
+        while matches!(*slot.state(), SlotState::Runs) {
+            pause();
+        }
+        slot.clear();
+        shared.tasks().late.retain(|of| of.entry != entry);
+        true
     }
 }
 

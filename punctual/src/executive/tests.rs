@@ -164,7 +164,7 @@ fn a_loop_that_does_not_yield_is_forced_and_its_end_says_so() {
         .expect("fine");
     let summary = plan.run_for(ms(60_000)).expect("it starts");
     assert!(matches!(summary.end, End::Forced | End::Starved), "{summary}");
-    assert_eq!(summary.policy, punctual_os::scheduler::SchedPolicy::Other);
+    assert_eq!(summary.policy, SchedPolicy::Other);
     let Counts { ran, missed, .. } = stats(&summary, "stuck").counts;
     // Up to its stop.
     assert!(ran == 1 && missed >= 299, "{ran} ran, {missed} missed");
@@ -202,7 +202,7 @@ fn a_panic_is_the_reason_also_where_the_watchdog_acted_before() {
     let summary = plan.run_for(ms(60_000)).expect("it starts");
     let (task, text) = ("broken".to_owned(), "on purpose".to_owned());
     assert_eq!(summary.end, End::Panicked { task, text });
-    assert_eq!(summary.policy, punctual_os::scheduler::SchedPolicy::Other);
+    assert_eq!(summary.policy, SchedPolicy::Other);
 }
 
 #[test]

@@ -19,7 +19,6 @@ mod error;
 pub mod foreign;
 pub mod format;
 pub mod formats;
-pub mod imported;
 pub mod info;
 mod json;
 mod reading;

@@ -32,6 +32,7 @@ pub mod gridfit;
 pub mod histogram;
 pub mod impact;
 pub mod import;
+pub mod imported;
 pub mod jitters;
 pub mod limit;
 pub mod page;

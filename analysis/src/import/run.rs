@@ -12,7 +12,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use super::imported::ImportedQuantity;
+use crate::imported::ImportedQuantity;
 use crate::claim::dependence::{Exceedances, ladder};
 use crate::histogram::Histogram;
 use crate::histogram::display::VIEW_BUCKETS_MAX;

@@ -4,7 +4,7 @@
 
 use punctual_core::time::Span;
 
-use crate::import::imported::{Imported, ImportedQuantity};
+use crate::imported::{Imported, ImportedQuantity};
 use crate::quantile::Probability;
 use crate::quantity::decimal::{Decimal, Scaled};
 use crate::recording::RunFigures;

@@ -15,7 +15,7 @@ use crate::claim::judge::EventCount;
 use crate::gridfit::{Grid, Line};
 use crate::histogram::Histogram;
 use crate::histogram::display::HistogramView;
-use crate::import::imported::{Imported, ImportedQuantity};
+use crate::imported::{Imported, ImportedQuantity};
 use crate::jitters::Jitters;
 use crate::summary::{Distribution, SummaryStats};
 

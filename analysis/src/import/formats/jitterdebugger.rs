@@ -8,7 +8,7 @@
 use std::io::{ErrorKind, Read};
 
 use crate::import::error::{ImportError, scaled};
-use crate::import::imported::ImportedQuantity;
+use crate::imported::ImportedQuantity;
 use crate::import::reading::{Place, RUNS_MAX, Reading};
 use crate::import::run::RunBuilder;
 

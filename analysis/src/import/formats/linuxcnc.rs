@@ -10,7 +10,7 @@ use std::io::Read;
 
 use crate::import::csv::shortened;
 use crate::import::error::{ImportError, decimal_ns, scaled, signed_ns, whole};
-use crate::import::imported::ImportedQuantity;
+use crate::imported::ImportedQuantity;
 use crate::import::reading::{Place, RUNS_MAX, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;

@@ -8,7 +8,7 @@ use std::io::Read;
 
 use crate::import::csv::shortened;
 use crate::import::error::{ImportError, decimal_ns, scaled, whole};
-use crate::import::imported::ImportedQuantity;
+use crate::imported::ImportedQuantity;
 use crate::import::reading::{Place, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;

@@ -8,7 +8,7 @@ use crate::claim::bound::{CONFIDENCE, p_upper, quantile_ranks};
 use crate::claim::dependence::Tails;
 use crate::claim::{Claim, Level, rounded_up};
 use crate::histogram::Histogram;
-use crate::import::imported::Imported;
+use crate::imported::Imported;
 use crate::quantile::Probability;
 
 /// Exceedances up to this share of the values make a tail worth a claim.

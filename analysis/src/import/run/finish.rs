@@ -7,7 +7,7 @@ use super::claims::{Evidence, claims};
 use crate::claim::dependence::Tails;
 use crate::histogram::Histogram;
 use crate::histogram::display::{HistogramView, VIEW_BUCKETS_MAX};
-use crate::import::imported::{Imported, ImportedQuantity};
+use crate::imported::{Imported, ImportedQuantity};
 use crate::jitters::Jitters;
 use crate::quantile::Probability;
 use crate::recording::{RequestedTails, RunFigures, Wakes};

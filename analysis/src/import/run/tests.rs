@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::claim::{Claim, Level};
-use crate::import::imported::ImportedQuantity;
+use crate::imported::ImportedQuantity;
 use proptest::prelude::*;
 
 fn source() -> Source {

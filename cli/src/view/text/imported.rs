@@ -2,7 +2,7 @@
 //!
 //! For the page of `analyse`.
 
-use punctual_analysis::import::imported::Imported;
+use punctual_analysis::imported::Imported;
 
 use crate::format;
 use crate::report::Report;

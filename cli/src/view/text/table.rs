@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use punctual_analysis::import::imported::ImportedQuantity;
+use punctual_analysis::imported::ImportedQuantity;
 
 use crate::format;
 use crate::report::{Approach, Load, LoadRow, Report, Run};

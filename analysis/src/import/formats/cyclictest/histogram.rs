@@ -6,7 +6,7 @@ use std::io::Read;
 
 use super::CANNOT_KNOW;
 use crate::import::error::{ImportError, decimal_ns, scaled, whole};
-use crate::import::imported::ImportedQuantity;
+use crate::imported::ImportedQuantity;
 use crate::import::reading::{Place, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;

@@ -7,7 +7,7 @@ use std::io::Read;
 use super::CANNOT_KNOW;
 use crate::import::csv::shortened;
 use crate::import::error::{ImportError, signed_ns, whole};
-use crate::import::imported::ImportedQuantity;
+use crate::imported::ImportedQuantity;
 use crate::import::reading::{Place, RUNS_MAX, Reading};
 use crate::import::run::RunBuilder;
 use crate::import::text::Lines;

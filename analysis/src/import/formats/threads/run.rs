@@ -6,7 +6,7 @@ use serde::de::{Error as _, IgnoredAny, MapAccess};
 
 use super::Program;
 use crate::import::error::{scaled, whole};
-use crate::import::imported::ImportedQuantity;
+use crate::imported::ImportedQuantity;
 use crate::import::json::{Fields, Object};
 use crate::import::reading::ImportRequest;
 use crate::import::run::RunBuilder;

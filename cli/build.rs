@@ -16,6 +16,7 @@ const SOURCES: &[&str] = &[
     "core",
     "export",
     "host",
+    "import",
     "lab",
     "os",
     "plot",

@@ -107,7 +107,7 @@ impl Histogram {
     }
 
     /// Takes in `count` values that are above all others and at most `most_ns`: they are overflow.
-    pub(crate) fn push_beyond(&mut self, most_ns: i64, count: u64) {
+    pub fn push_beyond(&mut self, most_ns: i64, count: u64) {
         if count > 0 {
             self.n += count;
             self.beyond += count;
@@ -255,9 +255,10 @@ impl Histogram {
         self.grouped(0)
     }
 
-    /// The same, 2^`bits` neighbouring buckets taken as one (`bits` at most 10, so that a group
-    /// never spans two powers of two with different widths).
-    pub(crate) fn grouped(&self, bits: u32) -> impl Iterator<Item = Bucket> + '_ {
+    /// Groups of 2^`bits` neighbouring buckets that hold something, in rising order; without the
+    /// overflow. `bits` is at most 10, so that a group never spans two powers of two with different
+    /// widths.
+    pub fn grouped(&self, bits: u32) -> impl Iterator<Item = Bucket> + '_ {
         let size = 1 << bits.min(10);
         let below = self.negative.chunks(size).enumerate().rev();
         let above = self.positive.chunks(size).enumerate();

@@ -49,7 +49,7 @@ impl ImportedQuantity {
     }
 
     /// How a claim expresses that one is above a bound.
-    pub(crate) fn above(self) -> &'static str {
+    pub fn above(self) -> &'static str {
         match self {
             Self::Lateness | Self::InterruptLateness => "later than",
             Self::Interval | Self::Stall | Self::Response => "longer than",

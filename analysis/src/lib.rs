@@ -31,7 +31,6 @@ pub mod extremes;
 pub mod gridfit;
 pub mod histogram;
 pub mod impact;
-pub mod import;
 pub mod imported;
 pub mod jitters;
 pub mod limit;

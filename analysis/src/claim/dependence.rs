@@ -15,7 +15,7 @@ mod watch;
 
 pub use places::Separate;
 pub use pooled::Pooled;
-pub use tails::{Tails, ThresholdExceedances};
+pub use tails::{Tails, ThresholdCount, ThresholdExceedances};
 use watch::Watch;
 
 use crate::release::{Falling, ReleaseGap, StartPlacement};

@@ -28,7 +28,7 @@ pub struct RequestedTails {
 
 impl RequestedTails {
     /// Of what was watched.
-    pub(crate) fn of(interval: Option<Tails>, missed: Option<Tails>) -> Self {
+    pub fn of(interval: Option<Tails>, missed: Option<Tails>) -> Self {
         Self { interval, missed }
     }
 }

@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("punctual-os", &[]),
     ("punctual", &["punctual-core", "punctual-os"]),
     ("punctual-analysis", &["punctual-core"]),
+    ("punctual-import", &["punctual-core", "punctual-analysis"]),
     ("punctual-host", &["punctual-core", "punctual-os"]),
     (
         "punctual-lab",
@@ -27,6 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "punctual-os",
             "punctual",
             "punctual-analysis",
+            "punctual-import",
             "punctual-host",
             "punctual-lab",
             "punctual-plot",
@@ -40,6 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "punctual-os",
             "punctual",
             "punctual-analysis",
+            "punctual-import",
             "punctual-host",
             "punctual-lab",
         ],

@@ -26,7 +26,18 @@ pub struct ThresholdExceedances {
     /// How many separate clusters the exceedances came in.
     pub(super) separate: Separate,
     /// Whether it belongs to the fixed ladder (1-2-5 steps, or requested).
-    pub(crate) requested: bool,
+    pub requested: bool,
+}
+
+/// How many values exceed a threshold, where they were counted in buckets that it may cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThresholdCount {
+    /// The threshold, ns.
+    pub threshold_ns: i64,
+    /// The most values that may be above it.
+    pub most: u64,
+    /// How many of those may not be.
+    pub unsure: u64,
 }
 
 /// The exceedances of every threshold of one run.
@@ -50,18 +61,13 @@ pub struct Tails {
 }
 
 impl Tails {
-    /// Exceedances that were counted without their order, so that their dependence is unknown:
-    /// (threshold, exceedances at most, how many of them are unsure) in rising order, of n recorded
-    /// cycles; `unrecorded` more ran, at one time.
-    pub(crate) fn of_counts(
-        n: u64,
-        unrecorded: u64,
-        exceedances: impl Iterator<Item = (i64, u64, u64)>,
-    ) -> Self {
-        let tail = |(threshold_ns, exceedances, unsure)| ThresholdExceedances {
-            threshold_ns,
-            exceedances,
-            unsure,
+    /// Exceedances that were counted without their order, so that their dependence is unknown: of
+    /// n recorded cycles, by rising threshold; `unrecorded` more ran, at one time.
+    pub fn of_counts(n: u64, unrecorded: u64, counts: &[ThresholdCount]) -> Self {
+        let tail = |count: &ThresholdCount| ThresholdExceedances {
+            threshold_ns: count.threshold_ns,
+            exceedances: count.most,
+            unsure: count.unsure,
             missed: 0,
             theta: None,
             theta_few: None,
@@ -69,13 +75,23 @@ impl Tails {
             requested: true,
         };
         Self {
-            tails: exceedances.map(tail).collect(),
+            tails: counts.iter().map(tail).collect(),
             recorded: n,
             unrecorded,
             lost_together: unrecorded,
             unordered: true,
             ..Self::default()
         }
+    }
+
+    /// As they are, but of values that were rounded up before they were pushed: `counts`, by rising
+    /// threshold, tell how many exceedances are unsure; without a count all of them are.
+    pub fn with_unsure(mut self, counts: &[ThresholdCount]) -> Self {
+        for tail in &mut self.tails {
+            let known = counts.binary_search_by_key(&tail.threshold_ns, |count| count.threshold_ns);
+            tail.unsure = known.map_or(tail.exceedances, |at| counts[at].unsure);
+        }
+        self
     }
 
     /// All thresholds in rising order.

@@ -6,12 +6,12 @@
 
 use std::io::Read;
 
-use crate::import::csv::shortened;
-use crate::import::error::{ImportError, clean, decimal_ns, scaled, whole};
-use crate::imported::ImportedQuantity;
-use crate::import::reading::{Place, Reading};
-use crate::import::run::RunBuilder;
-use crate::import::text::Lines;
+use crate::csv::shortened;
+use crate::error::{ImportError, clean, decimal_ns, scaled, whole};
+use crate::reading::{Place, Reading};
+use crate::run::RunBuilder;
+use crate::text::Lines;
+use punctual_analysis::imported::ImportedQuantity;
 
 /// Titles above minimum, mean and maximum.
 const TITLES: &str = "----lat min|";

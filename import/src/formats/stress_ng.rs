@@ -6,13 +6,13 @@
 
 use std::io::Read;
 
-use crate::import::csv::shortened;
-use crate::import::error::{ImportError, decimal_ns, scaled, whole};
-use crate::imported::ImportedQuantity;
-use crate::import::reading::{Place, Reading};
-use crate::import::run::RunBuilder;
-use crate::import::text::Lines;
-use crate::quantile::Probability;
+use crate::csv::shortened;
+use crate::error::{ImportError, decimal_ns, scaled, whole};
+use crate::reading::{Place, Reading};
+use crate::run::RunBuilder;
+use crate::text::Lines;
+use punctual_analysis::imported::ImportedQuantity;
+use punctual_analysis::quantile::Probability;
 
 /// The line above the numbers of a scheduling policy.
 pub(super) fn is_line(line: &str) -> bool {
@@ -98,7 +98,7 @@ impl Section {
         let name = format!("cyclic {}", file.runs.len());
         let mut run = RunBuilder::new(name, ImportedQuantity::Lateness, 1, thresholds_ns);
         run.n = Some(whole(samples)?);
-        run.policy = Some(crate::import::error::clean(policy, 40));
+        run.policy = Some(crate::error::clean(policy, 40));
         Ok(Self { run, width_ns: 1, buckets: None, rows: 0, elided: false })
     }
 

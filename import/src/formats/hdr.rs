@@ -9,12 +9,12 @@ mod histogram;
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use crate::import::csv::shortened;
-use crate::import::error::{ImportError, clean};
-use crate::imported::ImportedQuantity;
-use crate::import::reading::{Place, RUNS_MAX, Reading};
-use crate::import::run::RunBuilder;
-use crate::import::text::Lines;
+use crate::csv::shortened;
+use crate::error::{ImportError, clean};
+use crate::reading::{Place, RUNS_MAX, Reading};
+use crate::run::RunBuilder;
+use crate::text::Lines;
+use punctual_analysis::imported::ImportedQuantity;
 
 /// A line of the header, or an interval.
 pub(super) fn is_line(line: &str) -> bool {
@@ -94,8 +94,8 @@ fn interval(
     });
     histogram::decode(encoded.trim(), &mut |lowest, highest, count| {
         let (lowest, highest) = (
-            crate::import::error::scaled(lowest, unit_ns)?,
-            crate::import::error::scaled(highest, unit_ns)?.saturating_add(unit_ns - 1),
+            crate::error::scaled(lowest, unit_ns)?,
+            crate::error::scaled(highest, unit_ns)?.saturating_add(unit_ns - 1),
         );
         run.widest_ns = run.widest_ns.max((highest - lowest + 1).min(lowest + 1));
         let (low, high) = (lowest as f64, highest as f64);

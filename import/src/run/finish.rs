@@ -4,23 +4,23 @@
 
 use super::RunBuilder;
 use super::claims::{Evidence, claims};
-use crate::claim::dependence::Tails;
-use crate::histogram::Histogram;
-use crate::histogram::display::{HistogramView, VIEW_BUCKETS_MAX};
-use crate::imported::{Imported, ImportedQuantity};
-use crate::jitters::Jitters;
-use crate::quantile::Probability;
-use crate::recording::{RequestedTails, RunFigures, Wakes};
-use crate::summary::SummaryStats;
+use punctual_analysis::claim::dependence::{Tails, ThresholdCount};
+use punctual_analysis::histogram::Histogram;
+use punctual_analysis::histogram::display::{HistogramView, VIEW_BUCKETS_MAX};
+use punctual_analysis::imported::{Imported, ImportedQuantity};
+use punctual_analysis::jitters::Jitters;
+use punctual_analysis::quantile::Probability;
+use punctual_analysis::recording::{RequestedTails, RunFigures, Wakes};
+use punctual_analysis::summary::SummaryStats;
 
 /// Where a run comes from, the same for all runs of a file.
 #[derive(Clone, Debug, Default)]
-pub(in crate::import) struct Source {
-    pub(in crate::import) format: &'static str,
-    pub(in crate::import) program: &'static str,
-    pub(in crate::import) version: Option<String>,
-    pub(in crate::import) command: Option<String>,
-    pub(in crate::import) cannot_know: Vec<String>,
+pub(crate) struct Source {
+    pub(crate) format: &'static str,
+    pub(crate) program: &'static str,
+    pub(crate) version: Option<String>,
+    pub(crate) command: Option<String>,
+    pub(crate) cannot_know: Vec<String>,
 }
 
 /// A run that was read.
@@ -45,7 +45,7 @@ impl RunBuilder {
     ///
     /// # Errors
     /// Numbers that contradict each other.
-    pub(in crate::import) fn finish(mut self, source: &Source) -> Result<ImportedRun, String> {
+    pub(crate) fn finish(mut self, source: &Source) -> Result<ImportedRun, String> {
         let (n, beyond) = self.counted()?;
         if n == 0 && self.n.is_some() {
             self.forget_numbers();
@@ -174,19 +174,15 @@ impl RunBuilder {
             does += self.do_exceed[at + 1];
             let above = if ns < most_ns { beyond } else { 0 };
             let surely = if end_ns.is_some_and(|end| ns < end) { beyond } else { 0 };
-            counts.push((ns, may + above, may + above - does - surely.min(above)));
+            let most = may + above;
+            let unsure = most - does - surely.min(above);
+            counts.push(ThresholdCount { threshold_ns: ns, most, unsure });
         }
         counts.reverse();
         let Some((order, _)) = self.order.take() else {
-            return Tails::of_counts(n, self.unrecorded, counts.into_iter());
+            return Tails::of_counts(n, self.unrecorded, &counts);
         };
-        let mut tails = order.finish_with(0, self.unrecorded);
-        tails.unordered = !self.order_known;
-        for tail in &mut tails.tails {
-            let known = counts.binary_search_by_key(&tail.threshold_ns, |count| count.0);
-            tail.unsure = known.map_or(tail.exceedances, |at| counts[at].2);
-        }
-        tails
+        order.finish_with(0, self.unrecorded).with_unsure(&counts)
     }
 
     /// Of intervals, for each threshold how many may be farther from zero, on either side; `None`
@@ -201,10 +197,11 @@ impl RunBuilder {
             does += far.does[at + 1];
             let above = if ns < most_ns { beyond } else { 0 };
             let surely = if self.limit_ns.is_some_and(|limit| ns < limit) { above } else { 0 };
-            counts.push((ns, may + above, may + above - does - surely));
+            let most = may + above;
+            counts.push(ThresholdCount { threshold_ns: ns, most, unsure: most - does - surely });
         }
         counts.reverse();
-        Some(Tails::of_counts(n, self.unrecorded, counts.into_iter()))
+        Some(Tails::of_counts(n, self.unrecorded, &counts))
     }
 
     /// The buckets as they were while they are few; else joined on the scale of the histogram.

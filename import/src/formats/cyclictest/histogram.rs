@@ -5,11 +5,11 @@
 use std::io::Read;
 
 use super::CANNOT_KNOW;
-use crate::import::error::{ImportError, decimal_ns, scaled, whole};
-use crate::imported::ImportedQuantity;
-use crate::import::reading::{Place, Reading};
-use crate::import::run::RunBuilder;
-use crate::import::text::Lines;
+use crate::error::{ImportError, decimal_ns, scaled, whole};
+use crate::reading::{Place, Reading};
+use crate::run::RunBuilder;
+use crate::text::Lines;
+use punctual_analysis::imported::ImportedQuantity;
 
 /// The lines below the rows: totals of the values in buckets, then what stands beside them.
 const FOOTER: [&str; 5] = [
@@ -21,10 +21,7 @@ const FOOTER: [&str; 5] = [
 ];
 
 /// Reads a whole file.
-pub(in crate::import) fn read(
-    file: &mut Reading<'_>,
-    reader: &mut dyn Read,
-) -> Result<Place, ImportError> {
+pub(crate) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
     file.source.format = "cyclictest -h";
     file.source.program = "cyclictest";
     file.cannot_know(&CANNOT_KNOW);

@@ -1,9 +1,9 @@
 //! Tests of what is made from counts alone: what is kept, what is refused, what is not claimed.
 
 use super::*;
-use crate::claim::{Claim, Level};
-use crate::imported::ImportedQuantity;
 use proptest::prelude::*;
+use punctual_analysis::claim::{Claim, Level};
+use punctual_analysis::imported::ImportedQuantity;
 
 fn source() -> Source {
     Source { format: "test -h", program: "test", ..Source::default() }
@@ -43,7 +43,7 @@ fn values_that_went_unrecorded_weaken_what_is_claimed() {
     }
     let p99 = |claims: &[Claim]| level(claims, Level::L2)[2].bound_ns;
     assert_eq!((p99(&whole.claims), p99(&lossy.claims)), (Some(9_000.0), None));
-    let ask = crate::claim::ask::Ask::parse("p(lateness>5us)<0.5").unwrap();
+    let ask = punctual_analysis::claim::ask::Ask::parse("p(lateness>5us)<0.5").unwrap();
     let counted = lossy.counted(&ask).unwrap();
     assert_eq!((counted.least, counted.most, counted.n), (100, 600, 10_500));
 }

@@ -5,11 +5,11 @@
 use serde::de::{Error as _, IgnoredAny, MapAccess};
 
 use super::Program;
-use crate::import::error::{scaled, whole};
-use crate::imported::ImportedQuantity;
-use crate::import::json::{Fields, Object};
-use crate::import::reading::ImportRequest;
-use crate::import::run::RunBuilder;
+use crate::error::{scaled, whole};
+use crate::json::{Fields, Object};
+use crate::reading::ImportRequest;
+use crate::run::RunBuilder;
+use punctual_analysis::imported::ImportedQuantity;
 
 /// What oslat does not record.
 pub(super) const OSLAT_CANNOT_KNOW: [&str; 2] = [

@@ -5,12 +5,12 @@
 use std::io::Read;
 
 use super::CANNOT_KNOW;
-use crate::import::csv::shortened;
-use crate::import::error::{ImportError, signed_ns, whole};
-use crate::imported::ImportedQuantity;
-use crate::import::reading::{Place, RUNS_MAX, Reading};
-use crate::import::run::RunBuilder;
-use crate::import::text::Lines;
+use crate::csv::shortened;
+use crate::error::{ImportError, signed_ns, whole};
+use crate::reading::{Place, RUNS_MAX, Reading};
+use crate::run::RunBuilder;
+use crate::text::Lines;
+use punctual_analysis::imported::ImportedQuantity;
 
 /// The three fields of a value, unread; `None` for any other line.
 pub(super) fn line(line: &str) -> Option<[&str; 3]> {
@@ -30,10 +30,7 @@ struct Thread {
 }
 
 /// Reads a whole file.
-pub(in crate::import) fn read(
-    file: &mut Reading<'_>,
-    reader: &mut dyn Read,
-) -> Result<Place, ImportError> {
+pub(crate) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
     file.source.format = "cyclictest -v";
     file.source.program = "cyclictest";
     file.cannot_know(&CANNOT_KNOW);

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use punctual_analysis::impact::{MODELS, stepper};
-use punctual_analysis::import::formats;
+use punctual_import::formats;
 
 /// Holds the table NAME of a document against these rows, of which the first is the heading.
 fn holds(document: &str, name: &str, rows: &[Vec<&str>]) {

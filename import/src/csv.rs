@@ -5,9 +5,9 @@
 //! is skipped silently except blank lines.
 //!
 //! *Lateness*: lines are cycles 0, 1, 2 … *Instants* must not decrease; k is counted from wake to
-//! wake ([`crate::gridfit::count`]), and a sample's lateness is its deviation from the nominal grid
+//! wake ([`punctual_analysis::gridfit::count`]), and a sample's lateness is its deviation from the nominal grid
 //! through the first instant. That is no lateness where the clocks drift: record it with
-//! [`crate::recording::ReleaseInstants::Unknown`], or `Fitted` in a second pass.
+//! [`punctual_analysis::recording::ReleaseInstants::Unknown`], or `Fitted` in a second pass.
 
 mod column;
 mod error;
@@ -18,11 +18,11 @@ use std::io::Read;
 use punctual_core::sample::{CYCLE_MAX, Flags, Sample};
 use punctual_core::time::{Instant, Period, Span};
 
-use crate::gridfit::count::{Counter, NumberedWake};
-use crate::quantity::decimal::{Decimal, Scaled};
 pub use column::{ColumnError, ColumnKind, ColumnSpec, TimeUnit};
 pub use error::{CsvError, shortened};
 use line::{BOTH_WAYS, Lines, Separator};
+use punctual_analysis::gridfit::count::{Counter, NumberedWake};
+use punctual_analysis::quantity::decimal::{Decimal, Scaled};
 
 /// Samples in a block.
 const BLOCK_SAMPLES: usize = 4096;

@@ -8,12 +8,12 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use crate::import::csv::shortened;
-use crate::import::error::{ImportError, decimal_ns, scaled, signed_ns, whole};
-use crate::imported::ImportedQuantity;
-use crate::import::reading::{Place, RUNS_MAX, Reading};
-use crate::import::run::RunBuilder;
-use crate::import::text::Lines;
+use crate::csv::shortened;
+use crate::error::{ImportError, decimal_ns, scaled, signed_ns, whole};
+use crate::reading::{Place, RUNS_MAX, Reading};
+use crate::run::RunBuilder;
+use crate::text::Lines;
+use punctual_analysis::imported::ImportedQuantity;
 
 const CANNOT_KNOW: [&str; 2] = [
     "lateness, grid and drift: a thread that is late all the time shows no interval at all",
@@ -77,7 +77,7 @@ fn take_pin(pins: &mut BTreeMap<(String, String), i64>, line: &str) -> Result<()
     if pins.len() > 64 * RUNS_MAX {
         return Err("too many pins".to_owned());
     }
-    let key = (crate::import::error::clean(thread, 80), crate::import::error::clean(pin, 80));
+    let key = (crate::error::clean(thread, 80), crate::error::clean(pin, 80));
     pins.insert(key, signed_ns(value, 1)?);
     Ok(())
 }
@@ -235,7 +235,7 @@ fn of_line(line: &str) -> Option<Result<(String, Extremes), String>> {
         if min > max {
             return Err("the minimum is above the maximum".to_owned());
         }
-        Ok((crate::import::error::clean(thread, 80), (seconds, min, max)))
+        Ok((crate::error::clean(thread, 80), (seconds, min, max)))
     };
     Some(numbers())
 }

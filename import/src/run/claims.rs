@@ -4,12 +4,12 @@
 
 use punctual_core::time::Span;
 
-use crate::claim::bound::{CONFIDENCE, p_upper, quantile_ranks};
-use crate::claim::dependence::Tails;
-use crate::claim::{Claim, Level, rounded_up};
-use crate::histogram::Histogram;
-use crate::imported::Imported;
-use crate::quantile::Probability;
+use punctual_analysis::claim::bound::{CONFIDENCE, p_upper, quantile_ranks};
+use punctual_analysis::claim::dependence::Tails;
+use punctual_analysis::claim::{Claim, Level, rounded_up};
+use punctual_analysis::histogram::Histogram;
+use punctual_analysis::imported::Imported;
+use punctual_analysis::quantile::Probability;
 
 /// Exceedances up to this share of the values make a tail worth a claim.
 const TAIL_SHARE: f64 = 0.1;

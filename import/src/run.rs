@@ -12,13 +12,13 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use crate::imported::ImportedQuantity;
-use crate::claim::dependence::{Exceedances, ladder};
-use crate::histogram::Histogram;
-use crate::histogram::display::VIEW_BUCKETS_MAX;
-use crate::summary::Moments;
 pub use finish::ImportedRun;
 pub(super) use finish::Source;
+use punctual_analysis::claim::dependence::{Exceedances, ladder};
+use punctual_analysis::histogram::Histogram;
+use punctual_analysis::histogram::display::VIEW_BUCKETS_MAX;
+use punctual_analysis::imported::ImportedQuantity;
+use punctual_analysis::summary::Moments;
 
 /// More values than any program counts: so many that sums of them stay within `u64`.
 pub(super) const COUNT_MAX: u64 = 1 << 56;
@@ -62,7 +62,7 @@ pub(super) struct RunBuilder {
     pub(super) stddev_ns: Option<f64>,
     /// How far above the min, mean and max given the true ones may be, ns.
     pub(super) rounding_ns: i64,
-    /// Quantiles given, as in [`crate::quantile::Probability::SUMMARY`].
+    /// Quantiles given, as in [`punctual_analysis::quantile::Probability::SUMMARY`].
     pub(super) quantiles_ns: [Option<f64>; 5],
     pub(super) missed: Option<u64>,
     pub(super) unrecorded: u64,

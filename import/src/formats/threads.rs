@@ -12,9 +12,9 @@ use std::io::Read;
 use serde::de::{Error as _, IgnoredAny, MapAccess};
 
 use super::{cyclictest, jitterdebugger};
-use crate::import::error::{ImportError, clean, scaled};
-use crate::import::json::{self, Fields, Object};
-use crate::import::reading::{Place, Reading};
+use crate::error::{ImportError, clean, scaled};
+use crate::json::{self, Fields, Object};
+use crate::reading::{Place, Reading};
 use run::Thread;
 
 /// A program that writes such JSON.
@@ -188,7 +188,7 @@ struct Threads<'a, 'b> {
 
 impl Object for Threads<'_, '_> {
     fn field<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
-        let number = crate::import::error::whole(key).map_err(A::Error::custom)?;
+        let number = crate::error::whole(key).map_err(A::Error::custom)?;
         let mut thread = Thread::new(self.program, number, self.unit_ns, self.file.request);
         if self.file.runs.iter().any(|run| run.name == thread.run.name) {
             return Err(A::Error::custom(format!("{:?} twice", thread.run.name)));

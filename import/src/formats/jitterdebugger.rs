@@ -7,10 +7,10 @@
 
 use std::io::{ErrorKind, Read};
 
-use crate::import::error::{ImportError, scaled};
-use crate::imported::ImportedQuantity;
-use crate::import::reading::{Place, RUNS_MAX, Reading};
-use crate::import::run::RunBuilder;
+use crate::error::{ImportError, scaled};
+use crate::reading::{Place, RUNS_MAX, Reading};
+use crate::run::RunBuilder;
+use punctual_analysis::imported::ImportedQuantity;
 
 const RECORD_BYTES: usize = 28;
 

@@ -6,7 +6,6 @@
 //!
 //! | room | what it holds |
 //! |---|---|
-//! | [`import`] | bytes → samples: the project's own sample files, and CSV |
 //! | [`release`] | how late a release was, ran or missed: the one definition |
 //! | [`recording`] | one run: [`recording::Recording`] → [`recording::RunFigures`] |
 //! | [`summary`], [`quantile`], [`histogram`] | one distribution: moments, ranks, modes |
@@ -18,6 +17,7 @@
 //! | [`extremes`] | level L3: a model's extrapolation to rarer cycles, or why it is refused |
 //! | [`verdict`], [`limit`] | what it is good for; whether it passes a gate |
 //! | [`rng`] | repeatable pseudo-random numbers, for resampling |
+//! | [`imported`] | what the recording of another program holds and does not record |
 //! | [`page`] | the numbers of a live page |
 //! | [`plain`] | text from elsewhere, made safe to show |
 //! | [`plot`] | what a page draws: bins, percentile curves, thinned time series |

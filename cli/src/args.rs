@@ -14,7 +14,7 @@ mod tune;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use punctual_analysis::import::formats;
+use punctual_import::formats;
 
 use crate::parse;
 pub(crate) use compare::{BaselineArgs, BaselineCommand, BaselinesDir, CompareArgs, Undecided};
@@ -44,7 +44,7 @@ pub(crate) struct AnalyseArgs {
     /// What a CSV column contains, NAME:UNIT: 'instant:ns' (needs --period) or 'lateness:us'; if
     /// the first line is a header, NAME selects the column
     #[arg(long, value_name = "NAME:UNIT", value_parser = parse::column)]
-    pub(crate) column: Option<punctual_analysis::import::csv::ColumnSpec>,
+    pub(crate) column: Option<punctual_import::csv::ColumnSpec>,
     /// The unit of the values, for a file that does not state it: ns, us, ms or s
     #[arg(long, value_name = "UNIT", value_parser = parse::unit, conflicts_with = "column")]
     pub(crate) unit: Option<parse::Unit>,

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use punctual_analysis::import::samples::FileEnding;
+use punctual_import::samples::FileEnding;
 use punctual_analysis::plain::plain_spaces;
 use punctual_core::file::FILE_MAGIC;
 use serde::Deserialize;

@@ -10,7 +10,7 @@
 //! | [`formats`] | the table of other programs' formats, and a reader for each |
 //! | [`detect`], [`foreign`] | which format a file is in; all of its runs |
 //! | `reading`, `text`, `json` | what the readers of single formats share |
-//! | `run`, [`imported`] | one run as another program counted it, and what is known of it |
+//! | `run` | one run as another program counted it, and its figures |
 
 pub mod csv;
 pub mod detect;

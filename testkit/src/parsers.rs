@@ -13,7 +13,7 @@ mod typed;
 
 use std::fmt::Display;
 
-use punctual_analysis::import::formats;
+use punctual_import::formats;
 
 /// Looks at one input; panics when something does not hold.
 pub type Body = Box<dyn Fn(&[u8]) + Send + Sync>;

@@ -15,9 +15,9 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use punctual_analysis::import::detect::{HEAD_BYTES, detect};
-use punctual_analysis::import::format::Format;
-use punctual_analysis::import::formats;
+use punctual_import::detect::{HEAD_BYTES, detect};
+use punctual_import::format::Format;
+use punctual_import::formats;
 use punctual_core::file::FILE_MAGIC;
 
 use crate::args::AnalyseArgs;

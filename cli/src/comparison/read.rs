@@ -9,8 +9,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use punctual_analysis::compare::series::{Builder, LatenessSeries};
-use punctual_analysis::import::info::{FileInfo, RunInfo};
-use punctual_analysis::import::samples::{FileEnding, SampleFileReader};
+use punctual_import::info::{FileInfo, RunInfo};
+use punctual_import::samples::{FileEnding, SampleFileReader};
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants};
 use punctual_core::time::{Instant, Period};
 

@@ -1,7 +1,7 @@
 //! A result, as far as a comparison needs it.
 
 use punctual_analysis::compare::series::LatenessSeries;
-pub(crate) use punctual_analysis::import::samples::RUNS_MAX;
+pub(crate) use punctual_import::samples::RUNS_MAX;
 use punctual_analysis::plain::plain_spaces;
 use punctual_analysis::summary::SummaryStats;
 use punctual_host::facts::MachineFacts;

@@ -7,8 +7,8 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use punctual_analysis::import::info::RunInfo;
-use punctual_analysis::import::samples::SampleFileReader;
+use punctual_import::info::RunInfo;
+use punctual_import::samples::SampleFileReader;
 use punctual_analysis::plot::thinned::{Thinned, Thinner, ThinnerConfig};
 use punctual_core::sample::Flags;
 

@@ -1,8 +1,8 @@
 //! Bodies for other programs' files: whatever the bytes, what is made of them holds together.
 
-use punctual_analysis::import::detect::{HEAD_BYTES, detect};
-use punctual_analysis::import::foreign::{ImportRequest, ImportedRun, read};
-use punctual_analysis::import::format::Format;
+use punctual_import::detect::{HEAD_BYTES, detect};
+use punctual_import::foreign::{ImportRequest, ImportedRun, read};
+use punctual_import::format::Format;
 use punctual_analysis::quantile::Probability;
 
 use super::one_line;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use punctual_analysis::import::csv::{ColumnSpec, CsvFile};
-use punctual_analysis::import::samples::{FileEnding, OpenError, SampleFileReader, count_samples};
+use punctual_import::csv::{ColumnSpec, CsvFile};
+use punctual_import::samples::{FileEnding, OpenError, SampleFileReader, count_samples};
 use punctual_analysis::quantity;
 use punctual_analysis::recording::{Recording, RecordingConfig};
 use punctual_core::file::{BLOCK_HEADER_BYTES, FILE_HEADER_BYTES};
@@ -71,7 +71,7 @@ fn analyse(data: &[u8]) -> Result<(u64, FileEnding), OpenError> {
     Ok((samples, ending.expect("a file without a next block has ended")))
 }
 
-fn setup(run: &punctual_analysis::import::info::RunInfo) -> RecordingConfig {
+fn setup(run: &punctual_import::info::RunInfo) -> RecordingConfig {
     RecordingConfig {
         period: Period::from_ns(run.period_ns),
         epoch: Instant::from_ns(run.epoch_ns),
@@ -139,7 +139,7 @@ fn read_csv(
     period: Option<Period>,
 ) -> (Vec<Sample>, Option<String>) {
     let mut samples = Vec::new();
-    let refused = |error: punctual_analysis::import::csv::CsvError| {
+    let refused = |error: punctual_import::csv::CsvError| {
         one_line(&error);
         Some(error.to_string())
     };

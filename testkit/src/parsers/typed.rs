@@ -4,7 +4,7 @@ use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::claim::dependence::Separate;
 use punctual_analysis::claim::judge::{EventCount, Holds, StoppingRule, judge};
 use punctual_analysis::claim::plan::Planned;
-use punctual_analysis::import::csv::{ColumnSpec, TimeUnit};
+use punctual_import::csv::{ColumnSpec, TimeUnit};
 use punctual_analysis::limit::MetricLimit;
 use punctual_analysis::quantity;
 use punctual_analysis::recording::{Recording, RecordingConfig};

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use punctual_analysis::claim::ask::{Ask, ClaimEvent};
-use punctual_analysis::import::csv::{ColumnKind, ColumnSpec, CsvFile};
+use punctual_import::csv::{ColumnKind, ColumnSpec, CsvFile};
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants, RunFigures};
 use punctual_core::time::{Instant, Period};
 

@@ -6,8 +6,8 @@
 use std::io::Read;
 
 use anyhow::Result;
-use punctual_analysis::import::foreign::{self, ImportRequest};
-use punctual_analysis::import::format::Format;
+use punctual_import::foreign::{self, ImportRequest};
+use punctual_import::format::Format;
 
 use super::data::RecordedData;
 use crate::args::AnalyseArgs;

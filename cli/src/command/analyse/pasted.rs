@@ -2,8 +2,8 @@
 //!
 //! For `analyse`. Takes off what was put before each line; never touches what a line says.
 
-use punctual_analysis::import::detect::{HEAD_BYTES, detect};
-use punctual_analysis::import::format::Format;
+use punctual_import::detect::{HEAD_BYTES, detect};
+use punctual_import::format::Format;
 
 /// The file that a whole text was copied from, and its format; `None` for text that is no such
 /// thing, or too long to have been copied.

@@ -5,8 +5,8 @@
 use std::io::Read;
 
 use anyhow::Result;
-use punctual_analysis::import::info::RunInfo;
-use punctual_analysis::import::samples::{FileEnding, SampleFileReader};
+use punctual_import::info::RunInfo;
+use punctual_import::samples::{FileEnding, SampleFileReader};
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants, RunFigures};
 use punctual_core::time::{Instant, Period};
 

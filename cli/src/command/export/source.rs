@@ -7,7 +7,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, anyhow, bail};
-use punctual_analysis::import::samples::SampleFileReader;
+use punctual_import::samples::SampleFileReader;
 
 use crate::args::ReportArgs;
 use crate::command::analyse;

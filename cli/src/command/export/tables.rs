@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use punctual_analysis::histogram::Bucket;
-use punctual_analysis::import::info::{FileInfo, RunInfo};
-use punctual_analysis::import::samples::FileEnding;
+use punctual_import::info::{FileInfo, RunInfo};
+use punctual_import::samples::FileEnding;
 use punctual_export::distribution::LatenessHistogram;
 use punctual_export::name::{Distinct, plain};
 use punctual_export::row::{ExportedRun, ReleaseRows};

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use punctual_analysis::claim::ask::Ask;
-use punctual_import::csv::ColumnSpec;
 use punctual_analysis::limit::MetricLimit;
 use punctual_analysis::quantity::{self, QuantityError};
 use punctual_core::time::{Period, Span};
+use punctual_import::csv::ColumnSpec;
 use punctual_lab::load::{self, Loads};
 
 /// A positive duration.

@@ -8,9 +8,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use punctual_import::samples::FileEnding;
 use punctual_analysis::plain::plain_spaces;
 use punctual_core::file::FILE_MAGIC;
+use punctual_import::samples::FileEnding;
 use serde::Deserialize;
 
 use crate::report::{Report, Run, SCHEMA};

@@ -1,6 +1,6 @@
-//! The formats of other programs: one row each.
+//! The formats of other programs: one row each, recognised by content; all runs of a file.
 //!
-//! A new format is a file here, its `mod` line and its row. Recognition ([`super::detect`]), the
+//! A new format is a file here, its `mod` line and its row. Recognition ([`detect`]), the
 //! list in error messages and `--help`, fuzz bodies and the table of docs/importing.md come from
 //! the rows; tests name the seeds and the fixture that a row lacks.
 
@@ -14,7 +14,15 @@ mod stress_ng;
 mod threads;
 mod xenomai;
 
-use super::format::{Format, Sniff, Writer};
+use std::fmt;
+use std::io::Read;
+
+use crate::reading::{Place, Reading};
+use crate::run::RunBuilder;
+
+pub use crate::reading::ImportRequest;
+pub use crate::run::ImportedRun;
+pub use crate::text::ImportError;
 
 /// Every format, in the order of the documentation.
 pub static ALL: &[Format] = &[
@@ -228,6 +236,104 @@ pub fn programs() -> String {
     programs.join(", ")
 }
 
+/// A format of another program: everything in which it differs from the others.
+pub struct Format {
+    /// Its name, short and unique: tests, fuzz bodies and seeds go by it.
+    pub name: &'static str,
+    /// The programs that write it, or the ways in which one does.
+    pub writers: &'static [Writer],
+    /// How it is recognised.
+    sniff: Sniff,
+    /// Reads a whole file, and says where that ended.
+    read: fn(&mut Reading<'_>, &mut dyn Read) -> Result<Place, ImportError>,
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// What writes a format, and what its files hold: a row of docs/importing.md.
+#[derive(Clone, Copy, Debug)]
+pub struct Writer {
+    /// The program, as error messages and `--help` list it.
+    pub program: &'static str,
+    /// The kind of file: "histogram of cyclictest".
+    pub file: &'static str,
+    /// What makes such a file.
+    pub made_with: &'static str,
+    /// Which quantity it holds, and what becomes a run.
+    pub holds: &'static str,
+    /// How coarse its values are.
+    pub resolution: &'static str,
+    /// What it does not record.
+    pub cannot_tell: &'static str,
+}
+
+/// What gives a format away. No two formats claim the same file: a test says so.
+enum Sniff {
+    /// One line, wherever it stands in the head of the file; without its end.
+    Line(fn(&str) -> bool),
+    /// The head of the file, as bytes.
+    Head(fn(&[u8]) -> bool),
+}
+
+/// How much of a file is looked at.
+pub const HEAD_BYTES: usize = 1 << 16;
+
+/// The format of a file that begins with `head` (its first [`HEAD_BYTES`], or all of it); `None`
+/// for one that no program known here writes.
+///
+/// Looks at bytes; reads nothing. Names of files do not count.
+pub fn detect(head: &[u8]) -> Option<&'static Format> {
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    // The head may end inside of a letter; bytes that are no text make none of what is looked for.
+    let text = String::from_utf8_lossy(head);
+    let first = |is_it: &dyn Fn(&Sniff) -> bool| ALL.iter().find(|format| is_it(&format.sniff));
+    let by_head = first(&|sniff| matches!(sniff, Sniff::Head(is) if is(head)));
+    let by_line = |line: &str| first(&|sniff| matches!(sniff, Sniff::Line(is) if is(line)));
+    by_head.or_else(|| text.lines().map(str::trim_end).find_map(by_line))
+}
+
+/// What a file holds.
+#[derive(Clone, Debug)]
+pub struct Import {
+    /// When the recording began, as the program wrote it.
+    pub started_at: Option<String>,
+    /// What a reader should know before believing the numbers.
+    pub warnings: Vec<String>,
+    /// Its runs, at least one.
+    pub runs: Vec<ImportedRun>,
+}
+
+/// Reads a whole file of `format`.
+///
+/// # Errors
+/// What the program would not write, with its place; a reader that fails.
+pub fn read(
+    format: &Format,
+    mut reader: impl Read,
+    request: &ImportRequest,
+) -> Result<Import, ImportError> {
+    let mut reading = Reading::new(request);
+    // The place at which a contradiction shows is where the file ends.
+    let last = (format.read)(&mut reading, &mut reader)?;
+    let Reading { source, started_at, warnings, runs, .. } = reading;
+    if runs.is_empty() {
+        return Err(last.refuse("the file contains no values"));
+    }
+    let finish = |run: RunBuilder| run.finish(&source).map_err(|why| last.refuse(why));
+    let runs = runs.into_iter().map(finish).collect::<Result<_, _>>()?;
+    Ok(Import { started_at, warnings, runs })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -248,5 +354,47 @@ mod tests {
         let programs = programs();
         assert_eq!(programs.matches("cyclictest").count(), 1, "{programs}");
         assert!(programs.starts_with("cyclictest, oslat"), "{programs}");
+    }
+
+    #[test]
+    fn what_nobody_writes_is_nothing() {
+        for bytes in [&b""[..], b"lateness\n7\n", b"1,2\n", b"\0\0\0\0", b"PUNCTUAL", b"\xff\xfe"] {
+            assert_eq!(detect(bytes), None, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_gives_the_program_away_wherever_it_stands() {
+        let name = |text: &str| detect(text.as_bytes()).map(|format| format.name);
+        assert_eq!(name("# x\r\n# Histogram\r\n"), Some("cyclictest_histogram"));
+        let verbose = "policy: fifo\n       0:       1:      12\n";
+        assert_eq!(name(verbose), Some("cyclictest_verbose"));
+        assert_eq!(name(" {\"version\": 3"), Some("threads"));
+        assert_eq!(name("== Sampling period: 100 us\n"), Some("xenomai_text"));
+    }
+
+    /// The rows of the table may stand in any order: of the files that programs really wrote none
+    /// is claimed by two of them.
+    #[test]
+    fn no_file_is_claimed_twice() {
+        let peers = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/peers");
+        let mut files = 0;
+        for program in std::fs::read_dir(peers).expect("readable").flatten() {
+            for file in std::fs::read_dir(program.path()).into_iter().flatten().flatten() {
+                if file.file_name().to_string_lossy().ends_with(".golden.json") {
+                    continue;
+                }
+                let bytes = std::fs::read(file.path()).expect("readable");
+                let text = String::from_utf8_lossy(&bytes);
+                let claims = |format: &&Format| match &format.sniff {
+                    Sniff::Head(is) => is(&bytes),
+                    Sniff::Line(is) => text.lines().map(str::trim_end).any(is),
+                };
+                let claimed: Vec<_> = ALL.iter().filter(claims).collect();
+                assert_eq!(claimed.len(), 1, "{}: {claimed:?}", file.path().display());
+                files += 1;
+            }
+        }
+        assert!(files > ALL.len(), "{files}");
     }
 }

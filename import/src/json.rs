@@ -8,7 +8,7 @@ use std::io::{Error, ErrorKind, Read};
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 
-use super::error::ImportError;
+use crate::text::ImportError;
 
 /// The most bytes between two quotes.
 const TEXT_BYTES_MAX: usize = 1 << 16;

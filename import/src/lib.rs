@@ -6,20 +6,14 @@
 //!
 //! | room | what it reads |
 //! |---|---|
-//! | [`csv`], [`info`], [`samples`] | one instant or lateness a line; the project's own files |
-//! | [`formats`] | the table of other programs' formats, and a reader for each |
-//! | [`detect`], [`foreign`] | which format a file is in; all of its runs |
-//! | `reading`, `text`, `json` | what the readers of single formats share |
+//! | [`samples`], [`csv`] | the project's own files; one instant or lateness a line |
+//! | [`formats`] | the files of other programs: the table of formats, a reader for each |
 //! | `run` | one run as another program counted it, and its figures |
+//! | `reading`, `text`, `json` | what the readers of single formats share |
+#![forbid(unsafe_code)]
 
 pub mod csv;
-pub mod detect;
-mod ending;
-mod error;
-pub mod foreign;
-pub mod format;
 pub mod formats;
-pub mod info;
 mod json;
 mod reading;
 mod run;

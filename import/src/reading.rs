@@ -1,11 +1,11 @@
 //! A file of another program while it is read: what was requested of it, what came out so far.
 //!
-//! For the readers of single formats, which fill it in, and for [`super::foreign`]. Memory is
-//! bounded by [`RUNS_MAX`].
+//! The readers of single formats fill it in. Memory is bounded by [`RUNS_MAX`].
 
-use super::error::ImportError;
-use super::run::{RunBuilder, Source};
-pub(super) use super::samples::RUNS_MAX;
+use crate::run::{RunBuilder, Source};
+use crate::text::ImportError;
+
+pub(super) use crate::samples::RUNS_MAX;
 
 /// What is requested of a file.
 #[derive(Clone, Debug, Default)]

@@ -5,20 +5,19 @@
 //! so that no quantile and no exceedance is understated. Numbers that contradict each other are
 //! refused.
 
-mod claims;
-mod finish;
-#[cfg(test)]
-mod tests;
-
 use std::collections::BTreeMap;
 
-pub use finish::ImportedRun;
-pub(super) use finish::Source;
-use punctual_analysis::claim::dependence::{Exceedances, ladder};
+use punctual_analysis::claim::bound::{CONFIDENCE, p_upper, quantile_ranks};
+use punctual_analysis::claim::dependence::{Exceedances, Tails, ThresholdCount, ladder};
+use punctual_analysis::claim::{Claim, Level, rounded_up};
 use punctual_analysis::histogram::Histogram;
-use punctual_analysis::histogram::display::VIEW_BUCKETS_MAX;
-use punctual_analysis::imported::ImportedQuantity;
-use punctual_analysis::summary::Moments;
+use punctual_analysis::histogram::display::{HistogramView, VIEW_BUCKETS_MAX};
+use punctual_analysis::imported::{Imported, ImportedQuantity};
+use punctual_analysis::jitters::Jitters;
+use punctual_analysis::quantile::Probability;
+use punctual_analysis::recording::{RequestedTails, RunFigures, Wakes};
+use punctual_analysis::summary::{Moments, SummaryStats};
+use punctual_core::time::Span;
 
 /// More values than any program counts: so many that sums of them stay within `u64`.
 pub(super) const COUNT_MAX: u64 = 1 << 56;
@@ -100,7 +99,7 @@ impl RunBuilder {
         thresholds_ns.sort_unstable();
         thresholds_ns.dedup();
         Self {
-            name: super::error::clean(&name.into(), 80),
+            name: crate::text::clean(&name.into(), 80),
             cpu: None,
             period_ns: None,
             priority: None,
@@ -227,4 +226,499 @@ impl RunBuilder {
     pub(super) fn binned(&self) -> u64 {
         self.binned
     }
+
+    /// The figures of the run.
+    ///
+    /// # Errors
+    /// Numbers that contradict each other.
+    pub(crate) fn finish(mut self, source: &Source) -> Result<ImportedRun, String> {
+        let (n, beyond) = self.counted()?;
+        if n == 0 && self.n.is_some() {
+            self.forget_numbers();
+        }
+        self.is_consistent(beyond)?;
+        let histogram = self.view(beyond);
+        let most_ns = self.max_ns.map_or(i64::MAX, |ns| ns as i64 + self.rounding_ns);
+        let mut upper = std::mem::take(&mut self.upper);
+        upper.push_beyond(most_ns.max(upper.max().unwrap_or(i64::MIN)), beyond);
+        if let Some((_, moments)) = &self.order {
+            (self.mean_ns, self.stddev_ns) = (moments.mean(), moments.stddev());
+        }
+        let values_ns = self.stats(&upper, n, beyond);
+        let tails = self.tails(n, beyond, most_ns);
+        let imported = self.imported(source, values_ns.clone(), beyond);
+        let evidence = Evidence {
+            imported: &imported,
+            tails: &tails,
+            upper: &upper,
+            n,
+            width_ns: self.width_ns,
+            widest_ns: self.widest_ns,
+            end_ns: self.end_ns(),
+            ordered: self.order_known,
+        };
+        let claims = claims(&evidence);
+        let of =
+            |holds| if self.holds == holds { values_ns.clone() } else { SummaryStats::default() };
+        let is_lateness = self.holds == ImportedQuantity::Lateness;
+        let outcome = RunFigures {
+            cycles: n,
+            cold: 0,
+            cold_max_ns: None,
+            missed: self.missed,
+            censored: 0,
+            unrecorded: self.unrecorded,
+            lateness_ns: of(ImportedQuantity::Lateness),
+            wakes: Wakes {
+                left_out: self.missed.map(|missed| missed.saturating_add(self.unrecorded)),
+                stats: of(ImportedQuantity::Lateness),
+            },
+            interval_ns: of(ImportedQuantity::Interval),
+            response_ns: (self.holds == ImportedQuantity::Response).then(|| values_ns.clone()),
+            execution_ns: None,
+            grid: None,
+            jitters: jitters(self.holds, &values_ns),
+            histogram,
+            claims,
+            worst: Vec::new(),
+            requested: RequestedTails::of(self.far_tails(n, beyond), None),
+            imported: Some(imported),
+            line: None,
+            tails: if is_lateness { tails } else { Tails::default() },
+            lateness: if is_lateness { upper } else { Histogram::new() },
+        };
+        let Self { name, cpu, period_ns, policy, priority, .. } = self;
+        Ok(ImportedRun { name, cpu, period_ns, policy, priority, outcome })
+    }
+
+    /// How many values there were, and how many of them beyond the histogram.
+    fn counted(&self) -> Result<(u64, u64), String> {
+        let (name, binned) = (&self.name, self.binned);
+        let beyond = self.beyond.unwrap_or_default();
+        let n = self.n.unwrap_or_else(|| binned.saturating_add(beyond));
+        if n > COUNT_MAX || self.unrecorded > COUNT_MAX {
+            return Err(format!("{name}: too many values"));
+        }
+        let rest = n.checked_sub(binned).ok_or_else(|| {
+            format!("{name}: the histogram holds {binned} values, more than the {n} counted")
+        })?;
+        match self.beyond {
+            Some(beyond) if beyond != rest => Err(format!(
+                "{name}: {n} values counted, but {binned} in the histogram and {beyond} beyond it"
+            )),
+            _ => Ok((n, rest)),
+        }
+    }
+
+    fn is_consistent(&self, beyond: u64) -> Result<(), String> {
+        let name = &self.name;
+        let numbers = [self.min_ns, self.mean_ns, self.max_ns];
+        if numbers.iter().flatten().zip(numbers.iter().flatten().skip(1)).any(|(a, b)| a > b) {
+            return Err(format!("{name}: minimum, mean and maximum are not in this order"));
+        }
+        let rounding_ns = self.rounding_ns as f64;
+        if let Some((lowest_ns, highest_ns)) = self.filled {
+            let beneath = self.min_ns.is_some_and(|min| (lowest_ns as f64) < min);
+            let above = self.max_ns.is_some_and(|max| highest_ns as f64 > max + rounding_ns);
+            if beneath || above {
+                let which = if beneath { "below the minimum" } else { "above the maximum" };
+                return Err(format!(
+                    "{name}: the histogram holds values {which} that the file \
+                                   states"
+                ));
+            }
+        }
+        match (self.limit_ns, self.max_ns) {
+            (Some(limit), Some(max)) if beyond > 0 && max + rounding_ns < limit as f64 => {
+                Err(format!(
+                    "{name}: {beyond} values are beyond the histogram, but the maximum is \
+                        within it"
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn stats(&self, upper: &Histogram, n: u64, beyond: u64) -> SummaryStats {
+        let quantiles = std::array::from_fn(|at| {
+            let p = Probability::SUMMARY[at];
+            let in_a_bucket = p.is_supported(n) && p.rank(n) <= n - beyond;
+            let found = || in_a_bucket.then(|| upper.quantile(p).map(|ns| ns as f64)).flatten();
+            self.quantiles_ns[at].filter(|_| p.is_supported(n)).or_else(found)
+        });
+        let (min, mean, max, stddev) = (self.min_ns, self.mean_ns, self.max_ns, self.stddev_ns);
+        SummaryStats { min, mean, stddev, max, ..SummaryStats::default() }.with_quantiles(quantiles)
+    }
+
+    /// For each threshold the most values that may exceed it, and how many of them may not.
+    fn tails(&mut self, n: u64, beyond: u64, most_ns: i64) -> Tails {
+        let (mut may, mut does) = (0, 0);
+        let end_ns = self.end_ns();
+        let mut counts = Vec::with_capacity(self.thresholds_ns.len());
+        for (at, &ns) in self.thresholds_ns.iter().enumerate().rev() {
+            may += self.may_exceed[at + 1];
+            does += self.do_exceed[at + 1];
+            let above = if ns < most_ns { beyond } else { 0 };
+            let surely = if end_ns.is_some_and(|end| ns < end) { beyond } else { 0 };
+            let most = may + above;
+            let unsure = most - does - surely.min(above);
+            counts.push(ThresholdCount { threshold_ns: ns, most, unsure });
+        }
+        counts.reverse();
+        let Some((order, _)) = self.order.take() else {
+            return Tails::of_counts(n, self.unrecorded, &counts);
+        };
+        order.finish_with(0, self.unrecorded).with_unsure(&counts)
+    }
+
+    /// Of intervals, for each threshold how many may be farther from zero, on either side; `None`
+    /// of other values, and where the file does not record how many there were.
+    fn far_tails(&self, n: u64, beyond: u64) -> Option<Tails> {
+        let far = self.far.as_ref().filter(|_| n > 0)?;
+        let most_ns = self.max_ns.map_or(i64::MAX, |ns| ns as i64 + self.rounding_ns);
+        let (mut may, mut does) = (0, 0);
+        let mut counts = Vec::with_capacity(self.thresholds_ns.len());
+        for (at, &ns) in self.thresholds_ns.iter().enumerate().rev() {
+            may += far.may[at + 1];
+            does += far.does[at + 1];
+            let above = if ns < most_ns { beyond } else { 0 };
+            let surely = if self.limit_ns.is_some_and(|limit| ns < limit) { above } else { 0 };
+            let most = may + above;
+            counts.push(ThresholdCount { threshold_ns: ns, most, unsure: most - does - surely });
+        }
+        counts.reverse();
+        Some(Tails::of_counts(n, self.unrecorded, &counts))
+    }
+
+    /// The buckets as they were while they are few; else joined on the scale of the histogram.
+    fn view(&self, beyond: u64) -> HistogramView {
+        let overflow = beyond + self.below + self.upper.overflow();
+        let buckets = match &self.cells {
+            Some(cells) => {
+                cells.iter().map(|(&low, &(high, count))| (low, high + 1, count)).collect()
+            }
+            None => self.joined(),
+        };
+        HistogramView { unit_ns: 1, buckets, overflow, ..HistogramView::default() }
+    }
+
+    fn joined(&self) -> Vec<(i64, i64, u64)> {
+        let fits = |bits: &u32| self.upper.grouped(*bits).count() <= VIEW_BUCKETS_MAX;
+        let bits = (0..10).find(fits).unwrap_or(10);
+        let width_ns = self.width_ns.unwrap_or(1);
+        let mut buckets: Vec<(i64, i64, u64)> = Vec::new();
+        for group in self.upper.grouped(bits) {
+            let lowest = group.lowest_ns - (width_ns - 1);
+            let lowest = buckets.last().map_or(lowest, |last| lowest.max(last.1));
+            buckets.push((lowest, group.highest_ns + 1, group.count));
+        }
+        buckets
+    }
+
+    fn imported(&self, source: &Source, values_ns: SummaryStats, overflow: u64) -> Imported {
+        let mut cannot_know = source.cannot_know.clone();
+        cannot_know.extend(self.cannot_know.iter().cloned());
+        if overflow > 0 && self.limit_ns.is_some() {
+            cannot_know.push("how far beyond the histogram the overflow lies".to_owned());
+        }
+        if self.holds == ImportedQuantity::Lateness && self.missed != Some(0) {
+            cannot_know.push("missed releases: figures of lateness are of wakes alone".to_owned());
+        }
+        if !self.order_known {
+            cannot_know
+                .push("the order of the values: bounds treat them as independent".to_owned());
+        }
+        Imported {
+            format: source.format.to_owned(),
+            program: source.program.to_owned(),
+            version: source.version.clone(),
+            command: source.command.clone(),
+            holds: self.holds,
+            values_ns,
+            resolution_ns: self.width_ns.map(|ns| ns as f64),
+            rounding_ns: self.rounding_ns as f64,
+            limit_ns: self.limit_ns,
+            overflow,
+            cannot_know,
+        }
+    }
 }
+
+/// Exceedances up to this share of the values make a tail worth a claim.
+const TAIL_SHARE: f64 = 0.1;
+
+/// What claims are made from.
+///
+/// A claim beyond the end of the file's histogram is refused.
+struct Evidence<'a> {
+    imported: &'a Imported,
+    tails: &'a Tails,
+    /// Values at the upper end of their bucket.
+    upper: &'a Histogram,
+    n: u64,
+    width_ns: Option<i64>,
+    widest_ns: i64,
+    /// What is beyond the histogram is at least this, ns.
+    end_ns: Option<i64>,
+    ordered: bool,
+}
+
+impl Evidence<'_> {
+    fn conditions(&self) -> String {
+        let theta = if self.ordered {
+            "dependence from the order of the values"
+        } else {
+            "values treated as independent, because the file does not record their order"
+        };
+        let lost = match self.tails.unrecorded() {
+            0 => String::new(),
+            lost => format!("; {lost} more went unrecorded and may have any value"),
+        };
+        format!("as printed by {}; {theta}{lost}", self.imported.program)
+    }
+
+    /// Values, with those that went unrecorded.
+    fn all(&self) -> u64 {
+        self.n.saturating_add(self.tails.unrecorded())
+    }
+
+    fn claim(&self, level: Level, statement: String) -> Claim {
+        Claim {
+            level,
+            statement,
+            p: None,
+            bound_ns: None,
+            confidence: (level != Level::L0).then_some(CONFIDENCE),
+            n: self.n,
+            given: true,
+            conditions: self.conditions(),
+            alone: false,
+        }
+    }
+
+    fn largest(&self, max_ns: f64) -> Claim {
+        let many = self.imported.holds.many();
+        let conditions =
+            format!("as printed by {}; an observation, not a bound", self.imported.program);
+        if self.n == 0 {
+            let statement = format!(
+                "the largest was {}; the number of {many} is \
+                                    unknown",
+                shown(max_ns)
+            );
+            return Claim { given: false, conditions, ..self.claim(Level::L0, statement) };
+        }
+        let statement = format!("the largest of {} {many} was {}", self.n, shown(max_ns));
+        Claim { bound_ns: Some(max_ns), conditions, ..self.claim(Level::L0, statement) }
+    }
+
+    /// No value was above the maximum, rounding included.
+    fn none_above(&self, max_ns: f64) -> Claim {
+        let bound_ns = max_ns + self.imported.rounding_ns;
+        let unrecorded = self.tails.unrecorded();
+        let p = p_upper(unrecorded, self.all(), self.theta(bound_ns));
+        match unrecorded {
+            0 => self.probability(bound_ns, (p, true), "none"),
+            lost => self.probability(bound_ns, (p, true), &format!("at most {lost}")),
+        }
+    }
+
+    /// Of values whose order is not known only those that went unrecorded are a cluster.
+    fn theta(&self, ns: f64) -> f64 {
+        if self.ordered || self.tails.unrecorded() > 0 {
+            self.tails.theta_at(ns as i64)
+        } else {
+            1.0
+        }
+    }
+
+    /// A claim of a bound that may hold only if such values come alone.
+    fn probability(&self, bound_ns: f64, (p, alone): (f64, bool), count: &str) -> Claim {
+        let holds = self.imported.holds;
+        let statement = format!(
+            "{} {} in at most {} of all {}{} ({count} of {} were)",
+            holds.above(),
+            shown(bound_ns),
+            rounded_up(p),
+            holds.many(),
+            if alone { ", if they come alone" } else { "" },
+            self.all()
+        );
+        let claim = self.claim(Level::L1, statement);
+        Claim { p: Some(p), bound_ns: Some(bound_ns), alone, ..claim }
+    }
+
+    /// The thresholds that lie in the tail. From the end of the histogram to the maximum there is
+    /// one, exceeded at most by what is beyond the end; how far that lies is refused.
+    fn thresholds(&self, max_ns: f64) -> Vec<Claim> {
+        let most_ns = max_ns + self.imported.rounding_ns;
+        let mut claims = Vec::new();
+        for tail in self.tails.tails().iter().filter(|tail| tail.requested) {
+            let ns = tail.threshold_ns as f64;
+            let exceedances = self.tails.exceedances(tail.threshold_ns).unwrap_or(self.n);
+            if ns >= most_ns {
+                break;
+            }
+            if exceedances as f64 > TAIL_SHARE * self.n as f64 {
+                continue;
+            }
+            let shown = self.tails.counted(tail.threshold_ns).theta_shown();
+            let p = p_upper(exceedances, self.all(), shown.unwrap_or_else(|| self.theta(ns)));
+            let count = format!("at most {exceedances}");
+            claims.push(self.probability(ns, (p, shown.is_none()), &count));
+            let end_ns = self.end_ns.filter(|_| self.imported.overflow > 0);
+            if self.imported.overflow > 0 && end_ns.is_none_or(|end_ns| tail.threshold_ns >= end_ns)
+            {
+                claims.push(self.beyond());
+                break;
+            }
+        }
+        claims
+    }
+
+    /// How far the values beyond the histogram lie is not known.
+    fn beyond(&self) -> Claim {
+        let end = match self.imported.limit_ns {
+            Some(limit_ns) => format!("{}, the end of the histogram", shown(limit_ns as f64)),
+            None => "the histogram".to_owned(),
+        };
+        let statement = format!(
+            "{} of {} values are beyond {end}; how far each is, the file does not record",
+            self.imported.overflow, self.n
+        );
+        let bound_ns = self.imported.limit_ns.map(|ns| ns as f64);
+        Claim { given: false, bound_ns, ..self.claim(Level::L1, statement) }
+    }
+
+    /// The interval of one quantile: from the lower end of the lower bucket to the upper end of the
+    /// upper one.
+    fn quantile(&self, at: usize, p: Probability) -> Option<Claim> {
+        if !p.is_supported(self.n) {
+            return None;
+        }
+        let placed = self.n - self.imported.overflow.min(self.n);
+        let (lower, upper) = quantile_ranks(p, self.all(), self.theta(self.imported.rounding_ns));
+        // Those that went unrecorded are the smallest at the lower end, the largest at the upper.
+        let lower = lower.and_then(|rank| rank.checked_sub(self.tails.unrecorded()));
+        let percent = p.to_string();
+        let percent = percent.trim_start_matches('p');
+        let printed = self.imported.values_ns.quantiles()[at];
+        let lower = lower.filter(|&rank| rank <= placed);
+        let Some(lower) = lower.and_then(|rank| self.lower_end(rank)) else {
+            // Only a number that the program printed itself; it has no interval.
+            let lost = self.tails.unrecorded();
+            let statement = match printed {
+                Some(ns) if lost > 0 => format!(
+                    "the {percent} % quantile of these {} was {}; {lost} more went unrecorded, \
+                     too many for an interval",
+                    self.n,
+                    shown(ns)
+                ),
+                Some(ns) => format!(
+                    "the {percent} % quantile of these {} was {}; there is no interval, because \
+                    the histogram of the file does not reach it",
+                    self.n,
+                    shown(ns)
+                ),
+                None => format!("the {percent} % quantile is beyond the histogram of the file"),
+            };
+            let claim = self.claim(Level::L2, statement);
+            return Some(Claim { given: false, p: Some(p.share()), ..claim });
+        };
+        let upper = upper.filter(|&rank| rank <= placed);
+        let upper = upper.and_then(|rank| self.upper.order_statistic(rank));
+        let statement = match upper {
+            Some(upper) => format!(
+                "the {percent} % quantile lies from {} to {}",
+                shown(lower),
+                shown(upper as f64)
+            ),
+            None => format!(
+                "the {percent} % quantile is at least {}; the data have no upper end",
+                shown(lower)
+            ),
+        };
+        let claim = self.claim(Level::L2, statement);
+        Some(Claim { p: Some(p.share()), bound_ns: upper.map(|ns| ns as f64), ..claim })
+    }
+
+    fn lower_end(&self, rank: u64) -> Option<f64> {
+        let floor = self.upper.order_statistic_floor(rank)? as f64;
+        Some(match self.width_ns {
+            Some(width_ns) => floor - (width_ns.max(self.widest_ns) - 1) as f64,
+            // Buckets that grow with the value are at most a tenth of it wide.
+            None => floor - (floor.abs() / 10.0).max(self.widest_ns as f64),
+        })
+    }
+}
+
+/// All claims, in rising level.
+fn claims(evidence: &Evidence<'_>) -> Vec<Claim> {
+    let Some(max_ns) = evidence.imported.values_ns.max else { return Vec::new() };
+    let mut claims = vec![evidence.largest(max_ns)];
+    if evidence.n > 0 {
+        claims.push(evidence.none_above(max_ns));
+        claims.extend(evidence.thresholds(max_ns));
+        let summary = Probability::SUMMARY.into_iter().enumerate();
+        claims.extend(summary.filter_map(|(at, p)| evidence.quantile(at, p)));
+    }
+    claims
+}
+
+fn shown(ns: f64) -> Span {
+    Span::from_ns(ns.round() as i64)
+}
+
+/// Where a run comes from, the same for all runs of a file.
+///
+/// Nothing is estimated.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Source {
+    pub(crate) format: &'static str,
+    pub(crate) program: &'static str,
+    pub(crate) version: Option<String>,
+    pub(crate) command: Option<String>,
+    pub(crate) cannot_know: Vec<String>,
+}
+
+/// A run that was read.
+#[derive(Clone, Debug)]
+pub struct ImportedRun {
+    /// "thread 0", "CPU 1".
+    pub name: String,
+    /// The CPU that it was pinned to.
+    pub cpu: Option<u32>,
+    /// The nominal period.
+    pub period_ns: Option<u64>,
+    /// Scheduling policy, as the kernel names it.
+    pub policy: Option<String>,
+    /// Its priority, as the kernel counts.
+    pub priority: Option<u8>,
+    /// Its figures.
+    pub outcome: RunFigures,
+}
+
+fn jitters(holds: ImportedQuantity, values_ns: &SummaryStats) -> Jitters {
+    let mut jitters = Jitters::default();
+    match holds {
+        ImportedQuantity::Lateness => {
+            jitters.lateness_min_ns = values_ns.min;
+            jitters.lateness_mean_ns = values_ns.mean;
+            jitters.lateness_max_ns = values_ns.max;
+            jitters.lateness_variance_ns2 = values_ns.stddev.map(|ns| ns * ns);
+        }
+        ImportedQuantity::Interval => {
+            jitters.interval_stddev_ns = values_ns.stddev;
+            jitters.interval_max_abs_ns =
+                values_ns.min.zip(values_ns.max).map(|(min, max)| min.abs().max(max.abs()));
+        }
+        ImportedQuantity::Response => {
+            jitters.response_range_ns = values_ns.min.zip(values_ns.max).map(|(a, b)| b - a);
+        }
+        ImportedQuantity::InterruptLateness | ImportedQuantity::Stall => {}
+    }
+    jitters
+}
+
+#[cfg(test)]
+mod tests;

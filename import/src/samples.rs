@@ -10,12 +10,9 @@ use punctual_core::file::{
     JSON_BYTES_MAX,
 };
 use punctual_core::sample::{SAMPLE_BYTES, Sample};
-
-use serde::Deserialize;
+use schemars::JsonSchema;
 use serde::de::IgnoredAny;
-
-pub use super::ending::{FileEnding, OpenError};
-use super::info::FileInfo;
+use serde::{Deserialize, Serialize};
 
 /// The most runs of a file, of the project's own as of another program's.
 pub const RUNS_MAX: usize = 1024;
@@ -290,4 +287,113 @@ pub fn count_samples(bytes: &[u8]) -> Result<(u64, FileEnding), OpenError> {
         samples += block.samples.len() as u64;
     }
     Ok((samples, file.ending.unwrap_or(FileEnding::Incomplete)))
+}
+
+/// What stands at the head of a sample file.
+///
+/// Written by the recorder's drain, read by the importer. Fields of later versions are ignored,
+/// missing optional ones get their defaults.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FileInfo {
+    /// Name of the program that wrote it.
+    #[serde(default)]
+    pub tool: String,
+    /// Its version.
+    #[serde(default)]
+    pub version: String,
+    /// When the recording began: RFC 3339, UTC.
+    #[serde(default)]
+    pub started_at: String,
+    /// Facts of the machine, as in the result's `machine`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<serde_json::Value>,
+    /// The runs that the blocks refer to by index.
+    pub runs: Vec<RunInfo>,
+}
+
+/// One run of a sample file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunInfo {
+    /// What it was: `idle`, `cpu`, …
+    #[serde(default)]
+    pub name: String,
+    /// The name of the run in whose figures it counts, together with others; none: it stands alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_of: Option<String>,
+    /// CPU it ran on.
+    #[serde(default)]
+    pub cpu: u32,
+    /// Period, ns, at least 1.
+    pub period_ns: u64,
+    /// Instant of release 0, ns: on CLOCK_MONOTONIC, or on the time of the clock that is followed.
+    #[serde(default)]
+    pub epoch_ns: u64,
+    /// Offset of the grid from multiples of the period, ns.
+    #[serde(default)]
+    pub phase_ns: u64,
+    /// The clock that the grid follows, as it was requested; none: the grid is on CLOCK_MONOTONIC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<String>,
+    /// Scheduling policy, as the kernel names it.
+    #[serde(default)]
+    pub policy: String,
+    /// Priority within the policy, as the kernel counts; none for SCHED_OTHER.
+    #[serde(default)]
+    pub priority: Option<u8>,
+    /// How it waited.
+    #[serde(default)]
+    pub wait: String,
+    /// The loads that ran at the same time.
+    #[serde(default)]
+    pub load: Vec<String>,
+    /// How long it was to run, ns.
+    #[serde(default)]
+    pub duration_ns: u64,
+    /// Cost of a time stamp, ns: smaller differences cannot be measured.
+    #[serde(default)]
+    pub floor_ns: Option<f64>,
+    /// Which clock stamped.
+    #[serde(default)]
+    pub clock: String,
+}
+
+/// Why a file could not be opened as a sample file.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It does not begin as a sample file does.
+    #[error("not a sample file of punctual")]
+    Foreign,
+    /// It has no bytes.
+    #[error("the file is empty")]
+    Empty,
+    /// It ends, or is damaged, before the first block.
+    #[error("a punctual sample file with a damaged header: {0}")]
+    Damaged(String),
+    /// It describes more runs than are read.
+    #[error("the file describes {0} runs; at most {RUNS_MAX} are read")]
+    Runs(usize),
+    /// A later version wrote it.
+    #[error("written by a newer punctual (layout {0}); this one reads layout {FILE_VERSION}")]
+    Newer(u32),
+    /// Reading failed.
+    #[error("cannot be read: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// How a file ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileEnding {
+    /// With its end block.
+    Complete,
+    /// With its end block, which marks an early end of the recording.
+    Early,
+    /// Cut off, as after `kill -9`: all blocks before the cut were read.
+    Incomplete,
+    /// Everything before the damage was read, nothing after it.
+    Damaged {
+        /// Offset of the block that is damaged, bytes from the start of the file.
+        at_byte: u64,
+        /// What is wrong with it.
+        why: String,
+    },
 }

@@ -6,9 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use punctual_import::detect::{HEAD_BYTES, detect};
-use punctual_import::foreign::{Import, ImportRequest, read};
-use punctual_import::formats;
+use punctual_import::formats::{self, HEAD_BYTES, Import, ImportRequest, detect, read};
 use serde_json::{Value, json};
 
 /// Every fixture and the format that it must be taken for.

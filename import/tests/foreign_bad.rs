@@ -5,10 +5,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use punctual_import::detect::{HEAD_BYTES, detect};
-use punctual_import::foreign::{ImportRequest, read};
-use punctual_import::format::Format;
-use punctual_import::formats;
+use punctual_import::formats::{self, Format, HEAD_BYTES, ImportRequest, detect, read};
 
 fn format(name: &str) -> &'static Format {
     formats::find(name).unwrap_or_else(|| panic!("no format {name}"))

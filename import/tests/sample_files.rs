@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use punctual_core::file::{BlockHeader, BlockKind, FILE_VERSION, FileHeader};
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::Span;
-use punctual_import::info::{FileInfo, RunInfo};
-use punctual_import::samples::{FileEnding, OpenError, RUNS_MAX, SampleFileReader, count_samples};
+use punctual_import::samples::{
+    FileEnding, FileInfo, OpenError, RUNS_MAX, RunInfo, SampleFileReader, count_samples,
+};
 
 fn info(runs: usize) -> FileInfo {
     let run = |i| RunInfo { name: format!("run {i}"), period_ns: 1_000, ..RunInfo::default() };

@@ -15,10 +15,8 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use punctual_import::detect::{HEAD_BYTES, detect};
-use punctual_import::format::Format;
-use punctual_import::formats;
 use punctual_core::file::FILE_MAGIC;
+use punctual_import::formats::{self, Format, HEAD_BYTES, detect};
 
 use crate::args::AnalyseArgs;
 use crate::exit::Exit;

@@ -9,10 +9,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use punctual_analysis::compare::series::{Builder, LatenessSeries};
-use punctual_import::info::{FileInfo, RunInfo};
-use punctual_import::samples::{FileEnding, SampleFileReader};
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants};
 use punctual_core::time::{Instant, Period};
+use punctual_import::samples::{FileEnding, FileInfo, RunInfo, SampleFileReader};
 
 use super::recorded::{RUNS_MAX, Recorded, RecordedRun};
 use crate::report::{Report, Run, Setup};

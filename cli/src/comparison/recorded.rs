@@ -1,10 +1,10 @@
 //! A result, as far as a comparison needs it.
 
 use punctual_analysis::compare::series::LatenessSeries;
-pub(crate) use punctual_import::samples::RUNS_MAX;
 use punctual_analysis::plain::plain_spaces;
 use punctual_analysis::summary::SummaryStats;
 use punctual_host::facts::MachineFacts;
+pub(crate) use punctual_import::samples::RUNS_MAX;
 use serde::{Deserialize, Serialize};
 
 use crate::report::{Report, Session, Setup};

@@ -7,9 +7,8 @@ use std::io;
 
 use anyhow::{Result, bail};
 use punctual::drain::SampleFile;
-use punctual_import::info::{FileInfo, RunInfo};
-use punctual_import::samples::RUNS_MAX;
 use punctual_host::facts::MachineFacts;
+use punctual_import::samples::{FileInfo, RUNS_MAX, RunInfo};
 use punctual_lab::experiment::{RunSoFar, Standings};
 use punctual_lab::periodic::{Begun, Destination, EvaluationConfig, Prepared, Recordings};
 use punctual_os::scheduler::SchedPolicy;

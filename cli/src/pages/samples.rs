@@ -7,10 +7,9 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use punctual_import::info::RunInfo;
-use punctual_import::samples::SampleFileReader;
 use punctual_analysis::plot::thinned::{Thinned, Thinner, ThinnerConfig};
 use punctual_core::sample::Flags;
+use punctual_import::samples::{RunInfo, SampleFileReader};
 
 use super::shown::Loaded;
 use crate::report::{Report, Run};

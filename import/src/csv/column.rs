@@ -65,18 +65,20 @@ impl ColumnSpec {
     pub fn parse(text: &str) -> Result<Self, ColumnError> {
         let text = text.trim();
         let Some((name, unit)) = text.rsplit_once(':') else {
-            return Err(ColumnError::NoUnit(super::shortened(text.as_bytes())));
+            return Err(ColumnError::NoUnit(crate::text::shortened(text.as_bytes())));
         };
         let unit = match unit.trim() {
             "ns" => TimeUnit::Ns,
             "us" | "µs" | "μs" => TimeUnit::Us,
             "ms" => TimeUnit::Ms,
             "s" => TimeUnit::S,
-            "" => return Err(ColumnError::NoUnit(super::shortened(text.as_bytes()))),
-            other => return Err(ColumnError::UnknownUnit(super::shortened(other.as_bytes()))),
+            "" => return Err(ColumnError::NoUnit(crate::text::shortened(text.as_bytes()))),
+            other => {
+                return Err(ColumnError::UnknownUnit(crate::text::shortened(other.as_bytes())));
+            }
         };
         match name.trim() {
-            "" => Err(ColumnError::NoName(super::shortened(text.as_bytes()))),
+            "" => Err(ColumnError::NoName(crate::text::shortened(text.as_bytes()))),
             name => Ok(Self { name: name.to_owned(), unit }),
         }
     }

@@ -5,11 +5,13 @@
 //! A value is wake − release, cut to whole µs (ns with -N); the text does not say which. Releases
 //! that passed meanwhile are skipped and not counted.
 
-mod histogram;
-mod verbose;
+use std::io::Read;
 
-pub(super) use histogram::read as histogram;
-pub(super) use verbose::read as verbose;
+use punctual_analysis::imported::ImportedQuantity;
+
+use crate::reading::{Place, RUNS_MAX, Reading};
+use crate::run::RunBuilder;
+use crate::text::{ImportError, Lines, decimal_ns, scaled, shortened, signed_ns, whole};
 
 /// The line above the rows of a histogram.
 pub(super) fn is_histogram(line: &str) -> bool {
@@ -18,7 +20,7 @@ pub(super) fn is_histogram(line: &str) -> bool {
 
 /// A value, or the line above those of a thread.
 pub(super) fn is_verbose(line: &str) -> bool {
-    verbose::line(line).is_some() || (line.starts_with("Thread ") && line.contains(" Interval: "))
+    value_fields(line).is_some() || (line.starts_with("Thread ") && line.contains(" Interval: "))
 }
 
 /// What no file of cyclictest records.
@@ -59,6 +61,221 @@ fn display(line: &str) -> Option<Display> {
     let thread = rest.trim_start().split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
     let priority = u8::try_from(field("P:")?).ok()?;
     Some(Display { thread, priority, period_us: field("I:")? })
+}
+
+/// The lines below the rows: totals of the values in buckets, then what stands beside them.
+const FOOTER: [&str; 5] = [
+    "# Total:",
+    "# Min Latencies:",
+    "# Avg Latencies:",
+    "# Max Latencies:",
+    "# Histogram Overflows:",
+];
+
+/// Reads what `cyclictest -h` prints: a row a bucket, a column a thread, then totals. The footer must be there: without it the file was cut.
+pub(super) fn histogram(
+    file: &mut Reading<'_>,
+    reader: &mut dyn Read,
+) -> Result<Place, ImportError> {
+    file.source.format = "cyclictest -h";
+    file.source.program = "cyclictest";
+    file.cannot_know(&CANNOT_KNOW);
+    let unit_ns = file.unit_ns(1_000, "-N");
+    let mut lines = Lines::new(reader);
+    let mut displayed = Vec::new();
+    let mut footer: [Option<Vec<String>>; 5] = Default::default();
+    let (mut begun, mut next) = (false, 0);
+    while let Some(line) = lines.advance()? {
+        let line = line.trim_end();
+        if !begun {
+            displayed.extend(display(line));
+            begun = line == "# Histogram";
+            continue;
+        }
+        if let Some(at) = FOOTER.iter().position(|name| line.starts_with(name)) {
+            let words = line[FOOTER[at].len()..].split_whitespace();
+            footer[at] = Some(words.map(str::to_owned).collect());
+        } else if line.starts_with(|c: char| c.is_ascii_digit()) && footer[0].is_none() {
+            let row = histogram_row(file, line, next, unit_ns);
+            next = row.map_err(|why| lines.refuse(why))? + 1;
+        } else if display(line).is_some() {
+            displayed.extend(display(line));
+        } else if !line.is_empty() && !line.starts_with('#') && footer[4].is_none() {
+            return Err(lines.refuse("expected a bucket or the end of the histogram"));
+        }
+    }
+    histogram_totals(file, footer, next, unit_ns).map_err(|why| lines.refuse(why))?;
+    for shown in displayed {
+        if let Some(run) = file.runs.get_mut(shown.thread) {
+            run.period_ns = shown.period_us.checked_mul(1_000);
+            run.priority = Some(shown.priority).filter(|&priority| priority > 0);
+        }
+    }
+    Ok(Place::Line(lines.number()))
+}
+
+/// Takes in one row of a histogram; returns its bucket.
+fn histogram_row(
+    file: &mut Reading<'_>,
+    line: &str,
+    next: u64,
+    unit_ns: i64,
+) -> Result<u64, String> {
+    let mut words = line.split_whitespace();
+    let bucket = whole(words.next().unwrap_or_default())?;
+    let first = next == 0 && file.runs.is_empty();
+    if bucket < next {
+        return Err(format!("bucket {bucket}, expected {next}"));
+    }
+    let lowest = scaled(bucket, unit_ns)?;
+    let mut columns = 0;
+    for (column, word) in words.enumerate() {
+        let count = whole(word)?;
+        if first {
+            let name = format!("thread {column}");
+            let thresholds_ns = &file.request.thresholds_ns;
+            file.add(RunBuilder::new(name, ImportedQuantity::Lateness, unit_ns, thresholds_ns))?;
+        }
+        let run = file.runs.get_mut(column).ok_or("more columns than before")?;
+        run.push(lowest, lowest + unit_ns - 1, count)?;
+        columns = column + 1;
+    }
+    if columns == 0 || columns != file.runs.len() {
+        return Err(format!("{columns} columns, expected {}", file.runs.len()));
+    }
+    Ok(bucket)
+}
+
+/// Takes in the totals below a histogram. With -H the last column is the sum of all threads, which has no minimum of its own.
+fn histogram_totals(
+    file: &mut Reading<'_>,
+    footer: [Option<Vec<String>>; 5],
+    buckets: u64,
+    unit_ns: i64,
+) -> Result<(), String> {
+    let mut given = Vec::new();
+    for (name, words) in FOOTER.iter().zip(footer) {
+        given.push(words.ok_or_else(|| format!("the file ends without {:?}", &name[2..]))?);
+    }
+    let threads = given[1].len();
+    let fits = |words: &Vec<String>| words.len() == threads || words.len() == threads + 1;
+    if !given.iter().all(fits) || !(threads..=threads + 1).contains(&file.runs.len()) {
+        return Err(format!("{threads} minima for {} columns", file.runs.len()));
+    }
+    file.runs.truncate(threads);
+    for (at, run) in file.runs.iter_mut().enumerate() {
+        let word = |line: usize| given[line][at].as_str();
+        let (total, overflow) = (whole(word(0))?, whole(word(4))?);
+        if total != run.binned() {
+            return Err(format!(
+                "thread {at}: a total of {total}, but its buckets hold \
+                               {}",
+                run.binned()
+            ));
+        }
+        run.n = total.checked_add(overflow);
+        run.beyond = Some(overflow);
+        run.limit_ns = Some(scaled(buckets, unit_ns)?);
+        run.rounding_ns = unit_ns - 1;
+        run.min_ns = Some(decimal_ns(word(1), unit_ns)?);
+        run.mean_ns = Some(decimal_ns(word(2), unit_ns)?);
+        run.max_ns = Some(decimal_ns(word(3), unit_ns)?);
+    }
+    Ok(())
+}
+
+/// The three fields of a value, unread; `None` for any other line.
+fn value_fields(line: &str) -> Option<[&str; 3]> {
+    let mut fields = line.split(':').map(str::trim);
+    let three = [fields.next()?, fields.next()?, fields.next()?];
+    let digits = |field: &str| !field.is_empty() && field.bytes().all(|b| b.is_ascii_digit());
+    let value = three[2].strip_prefix('-').unwrap_or(three[2]);
+    (fields.next().is_none() && digits(three[0]) && digits(three[1]) && digits(value))
+        .then_some(three)
+}
+
+/// A thread while its values come.
+struct Thread {
+    run: RunBuilder,
+    /// The cycle that comes next.
+    next: u64,
+}
+
+/// Reads what `cyclictest -v` prints: `thread:cycle:value` lines, every value in its order.
+pub(super) fn verbose(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
+    file.source.format = "cyclictest -v";
+    file.source.program = "cyclictest";
+    file.cannot_know(&CANNOT_KNOW);
+    let unit_ns = file.unit_ns(1_000, "-N");
+    let mut lines = Lines::new(reader);
+    let mut threads: Vec<Option<Thread>> = Vec::new();
+    let mut periods: Vec<(usize, u64)> = Vec::new();
+    let mut begun = false;
+    while let Some(text) = lines.advance()? {
+        if let Some(fields) = value_fields(text) {
+            begun = true;
+            let taken = take_value(file, &mut threads, fields, unit_ns);
+            taken.map_err(|why| lines.refuse(why))?;
+        } else if let Some(period) = period(text) {
+            periods.push(period);
+            if periods.len() > RUNS_MAX {
+                return Err(lines.refuse(format!("more than {RUNS_MAX} threads")));
+            }
+        } else if begun && !is_other(text) {
+            let why = format!("expected thread:cycle:value, got {:?}", shortened(text.as_bytes()));
+            return Err(lines.refuse(why));
+        }
+    }
+    for (number, thread) in threads.into_iter().enumerate() {
+        let Some(Thread { mut run, .. }) = thread else { continue };
+        let period = periods.iter().find(|(thread, _)| *thread == number);
+        run.period_ns = period.and_then(|(_, us)| us.checked_mul(1_000));
+        file.add(run).map_err(|why| lines.refuse(why))?;
+    }
+    Ok(Place::Line(lines.number()))
+}
+
+/// Takes in one value, and counts the cycles that were skipped before it.
+fn take_value(
+    file: &Reading<'_>,
+    threads: &mut Vec<Option<Thread>>,
+    [thread, cycle, value]: [&str; 3],
+    unit_ns: i64,
+) -> Result<(), String> {
+    let number = whole(thread)?;
+    let number = usize::try_from(number).ok().filter(|&number| number < RUNS_MAX);
+    let number = number.ok_or_else(|| format!("thread {thread}; at most {RUNS_MAX} are read"))?;
+    if threads.len() <= number {
+        threads.resize_with(number + 1, || None);
+    }
+    let thread = threads[number].get_or_insert_with(|| {
+        let name = format!("thread {number}");
+        let thresholds_ns = &file.request.thresholds_ns;
+        Thread {
+            run: RunBuilder::in_order(name, ImportedQuantity::Lateness, unit_ns, thresholds_ns),
+            next: 0,
+        }
+    });
+    let cycle = whole(cycle)?;
+    let skipped = cycle
+        .checked_sub(thread.next)
+        .ok_or_else(|| format!("cycle {cycle} of thread {number}, expected {}", thread.next))?;
+    // What its ring of values could not hold until it was printed.
+    thread.run.unrecorded = thread.run.unrecorded.saturating_add(skipped);
+    thread.next = cycle.checked_add(1).ok_or("the cycle is too large")?;
+    thread.run.push_value(signed_ns(value, unit_ns)?)
+}
+
+/// `Thread 0 Interval: 1000`: the thread and its period in µs.
+fn period(line: &str) -> Option<(usize, u64)> {
+    let (thread, us) = line.strip_prefix("Thread ")?.split_once(" Interval: ")?;
+    Some((thread.trim().parse().ok()?, us.trim().parse().ok()?))
+}
+
+/// Whether cyclictest writes such a line between values.
+fn is_other(line: &str) -> bool {
+    let line = line.trim();
+    line.is_empty() || line.starts_with('#') || display(line).is_some()
 }
 
 #[cfg(test)]

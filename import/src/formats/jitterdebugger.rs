@@ -7,9 +7,9 @@
 
 use std::io::{ErrorKind, Read};
 
-use crate::error::{ImportError, scaled};
 use crate::reading::{Place, RUNS_MAX, Reading};
 use crate::run::RunBuilder;
+use crate::text::{ImportError, scaled};
 use punctual_analysis::imported::ImportedQuantity;
 
 const RECORD_BYTES: usize = 28;

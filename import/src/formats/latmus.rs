@@ -7,11 +7,9 @@
 
 use std::io::Read;
 
-use crate::csv::shortened;
-use crate::error::{ImportError, clean, decimal_ns, scaled, whole};
 use crate::reading::{Place, RUNS_MAX, Reading};
 use crate::run::RunBuilder;
-use crate::text::Lines;
+use crate::text::{ImportError, Lines, clean, decimal_ns, scaled, shortened, whole};
 use punctual_analysis::imported::ImportedQuantity;
 
 const CELL_NS: i64 = 1_000;

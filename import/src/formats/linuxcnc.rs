@@ -8,11 +8,9 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use crate::csv::shortened;
-use crate::error::{ImportError, decimal_ns, scaled, signed_ns, whole};
 use crate::reading::{Place, RUNS_MAX, Reading};
 use crate::run::RunBuilder;
-use crate::text::Lines;
+use crate::text::{ImportError, Lines, clean, decimal_ns, scaled, shortened, signed_ns, whole};
 use punctual_analysis::imported::ImportedQuantity;
 
 const CANNOT_KNOW: [&str; 2] = [
@@ -77,7 +75,7 @@ fn take_pin(pins: &mut BTreeMap<(String, String), i64>, line: &str) -> Result<()
     if pins.len() > 64 * RUNS_MAX {
         return Err("too many pins".to_owned());
     }
-    let key = (crate::error::clean(thread, 80), crate::error::clean(pin, 80));
+    let key = (clean(thread, 80), clean(pin, 80));
     pins.insert(key, signed_ns(value, 1)?);
     Ok(())
 }
@@ -235,7 +233,7 @@ fn of_line(line: &str) -> Option<Result<(String, Extremes), String>> {
         if min > max {
             return Err("the minimum is above the maximum".to_owned());
         }
-        Ok((crate::error::clean(thread, 80), (seconds, min, max)))
+        Ok((clean(thread, 80), (seconds, min, max)))
     };
     Some(numbers())
 }

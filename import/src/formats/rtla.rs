@@ -6,11 +6,9 @@
 
 use std::io::Read;
 
-use crate::csv::shortened;
-use crate::error::{ImportError, decimal_ns, scaled, whole};
 use crate::reading::{Place, Reading};
 use crate::run::RunBuilder;
-use crate::text::Lines;
+use crate::text::{ImportError, Lines, decimal_ns, scaled, shortened, whole};
 use punctual_analysis::imported::ImportedQuantity;
 
 /// The most numbers in all rows together: they are held until the width of a bucket is known.

@@ -6,11 +6,9 @@
 
 use std::io::Read;
 
-use crate::csv::shortened;
-use crate::error::{ImportError, decimal_ns, scaled, whole};
 use crate::reading::{Place, Reading};
 use crate::run::RunBuilder;
-use crate::text::Lines;
+use crate::text::{ImportError, Lines, clean, decimal_ns, scaled, shortened, whole};
 use punctual_analysis::imported::ImportedQuantity;
 use punctual_analysis::quantile::Probability;
 
@@ -98,7 +96,7 @@ impl Section {
         let name = format!("cyclic {}", file.runs.len());
         let mut run = RunBuilder::new(name, ImportedQuantity::Lateness, 1, thresholds_ns);
         run.n = Some(whole(samples)?);
-        run.policy = Some(crate::error::clean(policy, 40));
+        run.policy = Some(clean(policy, 40));
         Ok(Self { run, width_ns: 1, buckets: None, rows: 0, elided: false })
     }
 

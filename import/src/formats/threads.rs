@@ -5,17 +5,16 @@
 //! jd_utils.c. Read as it comes: what a histogram means must stand before it, as it does in what
 //! the programs write.
 
-mod run;
-
 use std::io::Read;
 
+use punctual_analysis::imported::ImportedQuantity;
 use serde::de::{Error as _, IgnoredAny, MapAccess};
 
 use super::{cyclictest, jitterdebugger};
-use crate::error::{ImportError, clean, scaled};
 use crate::json::{self, Fields, Object};
-use crate::reading::{Place, Reading};
-use run::Thread;
+use crate::reading::{ImportRequest, Place, Reading};
+use crate::run::RunBuilder;
+use crate::text::{ImportError, clean, scaled, whole};
 
 /// A program that writes such JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +48,62 @@ struct Root<'a, 'b> {
     threads: Option<u64>,
     /// Buckets of cyclictest's histograms, by its command line.
     buckets: Option<u64>,
+}
+
+impl<'b> Root<'_, 'b> {
+    /// The program by its command line, the only thing that identifies it.
+    fn command(&mut self, command: &str) -> Result<(), String> {
+        let program = command.split_whitespace().next().unwrap_or_default();
+        self.program = match program.rsplit('/').next().unwrap_or_default() {
+            "cyclictest" => {
+                self.buckets = cyclictest::buckets(command);
+                Some(Program::Cyclictest)
+            }
+            "oslat" => Some(Program::Oslat),
+            other => return Err(format!("files of {:?} are not supported", clean(other, 40))),
+        };
+        self.file.source.command = Some(clean(command, 400));
+        Ok(())
+    }
+
+    fn resolution(&mut self, resolution: u64) -> Result<(), String> {
+        self.unit_ns = Some(match (self.program, resolution) {
+            // cyclictest writes 1 with -N and else 0, which stands for µs.
+            (Some(Program::Cyclictest), 0) => 1_000,
+            (_, 1) => 1,
+            (Some(Program::Jitterdebugger), 1_000) => 1_000,
+            _ => return Err(format!("unknown resolution_in_ns {resolution}")),
+        });
+        Ok(())
+    }
+
+    /// The keys before the histograms must have stated what they mean.
+    fn begin<'s>(&'s mut self, key: &str) -> Result<Threads<'s, 'b>, String> {
+        if self.version.is_none() {
+            return Err(format!("{key:?} before any file_version"));
+        }
+        let program = self.program.ok_or_else(|| format!("{key:?} before the command line"))?;
+        let source = &mut self.file.source;
+        let mut unit_ns = self.unit_ns;
+        let (format, name, cannot_know): (_, _, &[&str]) = match program {
+            Program::Cyclictest => ("cyclictest --json", "cyclictest", &cyclictest::CANNOT_KNOW),
+            Program::Oslat => {
+                // oslat counts in µs and has no other unit.
+                unit_ns = Some(1_000);
+                ("oslat --json", "oslat", &OSLAT_CANNOT_KNOW)
+            }
+            Program::Jitterdebugger => {
+                ("jitterdebugger JSON", "jitterdebugger", &jitterdebugger::CANNOT_KNOW)
+            }
+        };
+        (source.format, source.program) = (format, name);
+        if program == Program::Cyclictest {
+            self.file.cannot_know(&["period, policy and priority, except in the command line"]);
+        }
+        self.file.cannot_know(cannot_know);
+        let unit_ns = unit_ns.ok_or_else(|| format!("{key:?} before resolution_in_ns"))?;
+        Ok(Threads { file: self.file, program, unit_ns, buckets: self.buckets })
+    }
 }
 
 impl Object for Root<'_, '_> {
@@ -110,62 +165,6 @@ impl Object for Root<'_, '_> {
     }
 }
 
-impl<'b> Root<'_, 'b> {
-    /// The program by its command line, the only thing that identifies it.
-    fn command(&mut self, command: &str) -> Result<(), String> {
-        let program = command.split_whitespace().next().unwrap_or_default();
-        self.program = match program.rsplit('/').next().unwrap_or_default() {
-            "cyclictest" => {
-                self.buckets = cyclictest::buckets(command);
-                Some(Program::Cyclictest)
-            }
-            "oslat" => Some(Program::Oslat),
-            other => return Err(format!("files of {:?} are not supported", clean(other, 40))),
-        };
-        self.file.source.command = Some(clean(command, 400));
-        Ok(())
-    }
-
-    fn resolution(&mut self, resolution: u64) -> Result<(), String> {
-        self.unit_ns = Some(match (self.program, resolution) {
-            // cyclictest writes 1 with -N and else 0, which stands for µs.
-            (Some(Program::Cyclictest), 0) => 1_000,
-            (_, 1) => 1,
-            (Some(Program::Jitterdebugger), 1_000) => 1_000,
-            _ => return Err(format!("unknown resolution_in_ns {resolution}")),
-        });
-        Ok(())
-    }
-
-    /// The keys before the histograms must have stated what they mean.
-    fn begin<'s>(&'s mut self, key: &str) -> Result<Threads<'s, 'b>, String> {
-        if self.version.is_none() {
-            return Err(format!("{key:?} before any file_version"));
-        }
-        let program = self.program.ok_or_else(|| format!("{key:?} before the command line"))?;
-        let source = &mut self.file.source;
-        let mut unit_ns = self.unit_ns;
-        let (format, name, cannot_know): (_, _, &[&str]) = match program {
-            Program::Cyclictest => ("cyclictest --json", "cyclictest", &cyclictest::CANNOT_KNOW),
-            Program::Oslat => {
-                // oslat counts in µs and has no other unit.
-                unit_ns = Some(1_000);
-                ("oslat --json", "oslat", &run::OSLAT_CANNOT_KNOW)
-            }
-            Program::Jitterdebugger => {
-                ("jitterdebugger JSON", "jitterdebugger", &jitterdebugger::CANNOT_KNOW)
-            }
-        };
-        (source.format, source.program) = (format, name);
-        if program == Program::Cyclictest {
-            self.file.cannot_know(&["period, policy and priority, except in the command line"]);
-        }
-        self.file.cannot_know(cannot_know);
-        let unit_ns = unit_ns.ok_or_else(|| format!("{key:?} before resolution_in_ns"))?;
-        Ok(Threads { file: self.file, program, unit_ns, buckets: self.buckets })
-    }
-}
-
 /// What jitterdebugger records of the system.
 struct Sysinfo<'r, 'a, 'b>(&'r mut Root<'a, 'b>);
 
@@ -188,7 +187,7 @@ struct Threads<'a, 'b> {
 
 impl Object for Threads<'_, '_> {
     fn field<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
-        let number = crate::error::whole(key).map_err(A::Error::custom)?;
+        let number = whole(key).map_err(A::Error::custom)?;
         let mut thread = Thread::new(self.program, number, self.unit_ns, self.file.request);
         if self.file.runs.iter().any(|run| run.name == thread.run.name) {
             return Err(A::Error::custom(format!("{:?} twice", thread.run.name)));
@@ -198,5 +197,138 @@ impl Object for Threads<'_, '_> {
         map.next_value_seed(Fields(&mut thread))?;
         self.file.add(thread.run).map_err(A::Error::custom)?;
         Ok(())
+    }
+}
+
+/// What oslat does not record.
+const OSLAT_CANNOT_KNOW: [&str; 2] = [
+    "lateness: there are no releases; a value is one pass of a spin, rounded up to whole µs, and \
+    most passes are not stalls",
+    "what interrupted the spin",
+];
+
+/// A thread while it is read.
+struct Thread {
+    run: RunBuilder,
+    program: Program,
+    unit_ns: i64,
+    /// oslat's highest bucket, which takes in all that is larger: (bucket, count).
+    last: Option<(u64, u64)>,
+    histogram: bool,
+}
+
+impl Thread {
+    fn new(program: Program, number: u64, unit_ns: i64, request: &ImportRequest) -> Self {
+        let (word, holds) = match program {
+            Program::Cyclictest => ("thread", ImportedQuantity::Lateness),
+            Program::Oslat => ("thread", ImportedQuantity::Stall),
+            Program::Jitterdebugger => ("CPU", ImportedQuantity::Lateness),
+        };
+        let thresholds_ns = &request.thresholds_ns;
+        let mut run = RunBuilder::new(format!("{word} {number}"), holds, unit_ns, thresholds_ns);
+        match program {
+            // oslat rounds up, so its values are upper ends already.
+            Program::Oslat => {}
+            Program::Cyclictest => run.rounding_ns = unit_ns - 1,
+            Program::Jitterdebugger => {
+                run.rounding_ns = unit_ns - 1;
+                run.missed = Some(0);
+                run.cpu = u32::try_from(number).ok();
+            }
+        }
+        Self { run, program, unit_ns, last: None, histogram: false }
+    }
+
+    /// A mean in the unit of the file, as ns.
+    fn number(&self, value: f64) -> Result<Option<f64>, String> {
+        let ns = value * self.unit_ns as f64;
+        if ns.abs() < 1e18 { Ok(Some(ns)) } else { Err(format!("{value} is too large for a time")) }
+    }
+
+    fn bucket(&mut self, bucket: u64, count: u64) -> Result<(), String> {
+        let oslat = self.program == Program::Oslat;
+        if oslat && bucket == 0 {
+            return Err("a bucket 0, which oslat does not have".to_owned());
+        }
+        let (bucket, count) = match (oslat, self.last) {
+            // The highest bucket so far waits until the maximum shows whether it took in more.
+            (true, None) => {
+                self.last = Some((bucket, count));
+                return Ok(());
+            }
+            (true, Some(last)) if bucket > last.0 => {
+                self.last = Some((bucket, count));
+                last
+            }
+            _ => (bucket, count),
+        };
+        self.push(bucket, count)
+    }
+
+    fn push(&mut self, bucket: u64, count: u64) -> Result<(), String> {
+        let lowest = scaled(bucket, self.unit_ns)?;
+        // oslat rounds up: its bucket i holds what lies above i − 1 and not above i.
+        let shift = if self.program == Program::Oslat { self.unit_ns - 1 } else { 0 };
+        self.run.push(lowest - shift, lowest - shift + self.unit_ns - 1, count)
+    }
+}
+
+impl Object for Thread {
+    fn field<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
+        let custom = A::Error::custom;
+        match (key, self.program) {
+            ("histogram", _) => {
+                self.histogram = true;
+                return map.next_value_seed(Fields(&mut Buckets(self)));
+            }
+            ("cycles", Program::Cyclictest) | ("count", Program::Jitterdebugger) => {
+                self.run.n = Some(map.next_value()?);
+            }
+            ("min", _) => self.run.min_ns = self.number(map.next_value()?).map_err(custom)?,
+            ("max", _) => self.run.max_ns = self.number(map.next_value()?).map_err(custom)?,
+            ("avg", _) => self.run.mean_ns = self.number(map.next_value()?).map_err(custom)?,
+            ("cpu", _) => self.run.cpu = u32::try_from(map.next_value::<i64>()?).ok(),
+            _ => {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn done(&mut self) -> Result<(), String> {
+        let name = self.run.name.clone();
+        let missing = |what: &str| format!("{name}: no {what}");
+        if self.run.n.is_none() && self.program != Program::Oslat {
+            return Err(missing("count of its values"));
+        }
+        if !self.histogram {
+            return Err(missing("histogram"));
+        }
+        for (what, number) in
+            [("min", self.run.min_ns), ("max", self.run.max_ns), ("avg", self.run.mean_ns)]
+        {
+            number.ok_or_else(|| missing(what))?;
+        }
+        if let Some((bucket, count)) = self.last.take() {
+            let end = scaled(bucket, self.unit_ns)?;
+            if self.run.max_ns.is_some_and(|max| max > end as f64) {
+                self.run.beyond = Some(count);
+                self.run.limit_ns = Some(end - self.unit_ns);
+            } else {
+                self.push(bucket, count)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The buckets of a histogram.
+struct Buckets<'a>(&'a mut Thread);
+
+impl Object for Buckets<'_> {
+    fn field<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
+        let bucket = whole(key).map_err(A::Error::custom)?;
+        let count = map.next_value()?;
+        self.0.bucket(bucket, count).map_err(A::Error::custom)
     }
 }

@@ -6,11 +6,9 @@
 
 use std::io::Read;
 
-use crate::csv::shortened;
-use crate::error::{ImportError, clean, decimal_ns, scaled, whole};
 use crate::reading::{Place, Reading};
 use crate::run::RunBuilder;
-use crate::text::Lines;
+use crate::text::{ImportError, Lines, clean, decimal_ns, scaled, shortened, whole};
 use punctual_analysis::imported::ImportedQuantity;
 
 /// Titles above minimum, mean and maximum.

@@ -1,9 +1,7 @@
 //! Bodies for other programs' files: whatever the bytes, what is made of them holds together.
 
-use punctual_import::detect::{HEAD_BYTES, detect};
-use punctual_import::foreign::{ImportRequest, ImportedRun, read};
-use punctual_import::format::Format;
 use punctual_analysis::quantile::Probability;
+use punctual_import::formats::{Format, HEAD_BYTES, ImportRequest, ImportedRun, detect, read};
 
 use super::one_line;
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use punctual_import::csv::{ColumnSpec, CsvFile};
-use punctual_import::samples::{FileEnding, OpenError, SampleFileReader, count_samples};
 use punctual_analysis::quantity;
 use punctual_analysis::recording::{Recording, RecordingConfig};
 use punctual_core::file::{BLOCK_HEADER_BYTES, FILE_HEADER_BYTES};
 use punctual_core::sample::{SAMPLE_BYTES, Sample};
 use punctual_core::time::{Instant, Period};
+use punctual_import::csv::{ColumnSpec, CsvFile};
+use punctual_import::samples::{FileEnding, OpenError, SampleFileReader, count_samples};
 
 use super::one_line;
 
@@ -71,7 +71,7 @@ fn analyse(data: &[u8]) -> Result<(u64, FileEnding), OpenError> {
     Ok((samples, ending.expect("a file without a next block has ended")))
 }
 
-fn setup(run: &punctual_import::info::RunInfo) -> RecordingConfig {
+fn setup(run: &punctual_import::samples::RunInfo) -> RecordingConfig {
     RecordingConfig {
         period: Period::from_ns(run.period_ns),
         epoch: Instant::from_ns(run.epoch_ns),

@@ -4,11 +4,11 @@ use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::claim::dependence::Separate;
 use punctual_analysis::claim::judge::{EventCount, Holds, StoppingRule, judge};
 use punctual_analysis::claim::plan::Planned;
-use punctual_import::csv::{ColumnSpec, TimeUnit};
 use punctual_analysis::limit::MetricLimit;
 use punctual_analysis::quantity;
 use punctual_analysis::recording::{Recording, RecordingConfig};
 use punctual_core::time::Period;
+use punctual_import::csv::{ColumnSpec, TimeUnit};
 use punctual_lab::load::Loads;
 
 use super::says_why;

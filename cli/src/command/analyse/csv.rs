@@ -8,9 +8,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use punctual_analysis::claim::ask::{Ask, ClaimEvent};
-use punctual_import::csv::{ColumnKind, ColumnSpec, CsvFile};
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants, RunFigures};
 use punctual_core::time::{Instant, Period};
+use punctual_import::csv::{ColumnKind, ColumnSpec, CsvFile};
 
 use super::data::RecordedData;
 use crate::args::AnalyseArgs;

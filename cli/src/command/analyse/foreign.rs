@@ -6,8 +6,7 @@
 use std::io::Read;
 
 use anyhow::Result;
-use punctual_import::foreign::{self, ImportRequest};
-use punctual_import::format::Format;
+use punctual_import::formats::{self, Format, ImportRequest};
 
 use super::data::RecordedData;
 use crate::args::AnalyseArgs;
@@ -23,7 +22,7 @@ pub(super) fn read(args: &AnalyseArgs, format: &Format, reader: impl Read) -> Re
             .collect(),
         unit_ns: args.unit.map(|unit| unit.ns()),
     };
-    let import = foreign::read(format, reader, &request)?;
+    let import = formats::read(format, reader, &request)?;
     let mut read = RecordedData::new();
     read.envelope.started_at = import.started_at;
     read.envelope.warnings = import.warnings;

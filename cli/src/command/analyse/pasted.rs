@@ -2,8 +2,7 @@
 //!
 //! For `analyse`. Takes off what was put before each line; never touches what a line says.
 
-use punctual_import::detect::{HEAD_BYTES, detect};
-use punctual_import::format::Format;
+use punctual_import::formats::{Format, HEAD_BYTES, detect};
 
 /// The file that a whole text was copied from, and its format; `None` for text that is no such
 /// thing, or too long to have been copied.

@@ -5,10 +5,9 @@
 use std::io::Read;
 
 use anyhow::Result;
-use punctual_import::info::RunInfo;
-use punctual_import::samples::{FileEnding, SampleFileReader};
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants, RunFigures};
 use punctual_core::time::{Instant, Period};
+use punctual_import::samples::{FileEnding, RunInfo, SampleFileReader};
 
 use super::data::RecordedData;
 use crate::args::ReportArgs;

@@ -4,12 +4,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use punctual_analysis::histogram::Bucket;
-use punctual_import::info::{FileInfo, RunInfo};
-use punctual_import::samples::FileEnding;
 use punctual_export::distribution::LatenessHistogram;
 use punctual_export::name::{Distinct, plain};
 use punctual_export::row::{ExportedRun, ReleaseRows};
 use punctual_export::{csv, parquet};
+use punctual_import::samples::{FileEnding, FileInfo, RunInfo};
 
 use super::sink::{self, Out};
 use super::source::Source;

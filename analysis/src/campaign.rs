@@ -7,40 +7,36 @@
 //! file.
 
 mod collector;
-mod counted;
-mod ends;
-pub mod file;
-mod history;
-mod maxima;
-mod outliers;
 mod row;
-mod setup;
-mod sound;
 mod total;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use collector::{Collector, Start};
-pub use counted::WatchedThresholds;
-pub use ends::Ends;
-pub use history::{Boot, CampaignEvent};
-pub use maxima::{BLOCK_CYCLES, BLOCKS_MAX, Maxima};
-pub use outliers::{OUTLIERS_MAX, Outlier, Outliers};
-pub use row::{BatchRow, BatchRows, ROWS_MAX};
-pub use setup::{RunSetup, Setup, different};
-pub use sound::plain;
-pub use total::{Effort, Total};
-
+use crate::plain::steers;
 use crate::quantile::Probability;
+
+/// The path of before: it is here itself.
+#[doc(hidden)]
+pub use crate::campaign as file;
+pub use collector::{Collector, Start};
+pub use row::{BatchRow, BatchRows, ROWS_MAX};
+pub use total::{
+    BLOCK_CYCLES, BLOCKS_MAX, Effort, Maxima, OUTLIERS_MAX, Outlier, Outliers, Total,
+    WatchedThresholds,
+};
 
 /// The most runs of one setup.
 pub const RUNS_MAX: usize = 16;
+
 /// The most totals of a campaign: setups times runs.
 pub const TOTALS_MAX: usize = 32;
+
 /// The most boots that are listed.
 pub const BOOTS_MAX: usize = 256;
+
 /// The most events that are listed.
 pub const EVENTS_MAX: usize = 256;
 
@@ -112,11 +108,6 @@ pub struct Campaign {
     rows: BatchRows,
     events: Ends<CampaignEvent, EVENTS_MAX>,
 }
-
-/// A campaign has no room for another setup.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the campaign is full: all its setups together can have at most {TOTALS_MAX} runs")]
-pub struct Full;
 
 impl Campaign {
     /// A campaign in which nothing was measured yet.
@@ -266,7 +257,585 @@ impl Campaign {
     pub fn measured_ns(&self) -> u64 {
         self.pools.iter().fold(0, |sum, pool| sum.saturating_add(pool.measured_ns))
     }
+
+    /// The bytes of a state file; `number` rises with each. Texts that are too long are cut, so
+    /// that what is written can be read again.
+    pub fn to_bytes(&self, number: u64) -> Vec<u8> {
+        let mut bytes = vec![0; HEADER_BYTES];
+        // A struct of numbers, texts and lists can always be written as JSON.
+        let written = match self.has_fit_texts() {
+            true => serde_json::to_writer(&mut bytes, self),
+            false => serde_json::to_writer(&mut bytes, &self.fitted()),
+        };
+        if written.is_err() {
+            bytes.truncate(HEADER_BYTES);
+        }
+        let length = u32::try_from(bytes.len() - HEADER_BYTES).unwrap_or(0);
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&length.to_le_bytes());
+        bytes[16..24].copy_from_slice(&number.to_le_bytes());
+        let crc = checksum(&bytes);
+        bytes[24..28].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// A campaign from the bytes of a state file, and its number.
+    ///
+    /// # Errors
+    /// In one line, why the bytes are not a campaign.
+    pub fn from_bytes(bytes: &[u8]) -> Result<(Self, u64), CampaignFileError> {
+        let magic = &bytes[..bytes.len().min(MAGIC.len())];
+        if magic.is_empty() || !MAGIC.starts_with(magic) {
+            return Err(CampaignFileError::Foreign);
+        }
+        let torn = |needed| CampaignFileError::Torn { needed, there: bytes.len() };
+        let header: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or_else(|| torn(HEADER_BYTES))?;
+        let word = |at: usize| {
+            let mut word = [0; 4];
+            word.copy_from_slice(&header[at..at + 4]);
+            u32::from_le_bytes(word)
+        };
+        if word(8) != VERSION {
+            return Err(CampaignFileError::Version(word(8)));
+        }
+        let needed = HEADER_BYTES.saturating_add(word(12) as usize);
+        if bytes.len() != needed {
+            return Err(torn(needed));
+        }
+        if checksum(bytes) != word(24) {
+            return Err(CampaignFileError::Checksum);
+        }
+        let json = serde_json::from_slice(&bytes[HEADER_BYTES..]);
+        let campaign: Self = json.map_err(|why| CampaignFileError::Json(one_line(&why)))?;
+        if !campaign.is_sound() {
+            return Err(CampaignFileError::Numbers);
+        }
+        Ok((campaign, u64::from(word(16)) | u64::from(word(20)) << 32))
+    }
+
+    /// The same with the texts cleaned that the public fields allow to set: what is written can be
+    /// read again.
+    fn fitted(&self) -> Self {
+        Self {
+            name: plain(&self.name),
+            requested: map(&self.requested),
+            machine: map(&self.machine),
+            broken: list(&self.broken),
+            ..self.clone()
+        }
+    }
+
+    /// Whether those texts are clean.
+    fn has_fit_texts(&self) -> bool {
+        let texts = [&self.requested, &self.machine];
+        plain(&self.name) == self.name
+            && texts.into_iter().all(|texts| map(texts) == *texts)
+            && list(&self.broken) == self.broken
+    }
+
+    /// Whether it is consistent: lists within their limits, sums that agree, no text with control
+    /// characters.
+    fn is_sound(&self) -> bool {
+        let totals: usize = self.pools.iter().map(|pool| pool.totals.len()).sum();
+        let text = |text: &str| plain(text) == text;
+        let pool = |pool: &Pool| {
+            pool.setup.runs.len() == pool.totals.len()
+                && pool.totals.len() <= RUNS_MAX
+                && pool.measured_ns <= 1 << 62
+                && pool.setup.fitted() == pool.setup
+                && pool.totals.iter().all(Total::is_sound)
+        };
+        totals <= TOTALS_MAX
+            && self.has_fit_texts()
+            && self.pools.len() <= TOTALS_MAX
+            && self.pools.iter().all(pool)
+            && self.boots.is_sound(|boot| text(&boot.id) && text(&boot.kernel) && text(&boot.setup))
+            && self.events.is_sound(|event| text(&event.what))
+            && self.rows.is_sound(|at| self.pools.get(at).map_or(0, |pool| pool.totals.len()))
+    }
+}
+
+/// A campaign has no room for another setup.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the campaign is full: all its setups together can have at most {TOTALS_MAX} runs")]
+pub struct Full;
+
+/// How a state file begins.
+pub const MAGIC: [u8; 8] = *b"PCAMPAGN";
+
+/// The version of the layout.
+pub const VERSION: u32 = 2;
+
+/// Bytes of the header: magic, version, length of the JSON, number, checksum of all of it.
+pub const HEADER_BYTES: usize = 8 + 4 + 4 + 8 + 4;
+
+/// The most bytes of a file: [`TOTALS_MAX`] totals of at most [`TOTAL_BYTES_MAX`] each, and
+/// the lists.
+pub const FILE_BYTES_MAX: usize = (TOTALS_MAX + 1) * TOTAL_BYTES_MAX;
+
+/// The most bytes that one run of one setup takes, every bucket full; with one mode, of the order
+/// of ten thousand.
+pub const TOTAL_BYTES_MAX: usize = 3 << 20;
+
+/// Why bytes are not a campaign.
+///
+/// A file is read back whole and checked, or refused with the reason. Two such files are written in
+/// turn; the number in the header says which is newer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CampaignFileError {
+    /// They do not begin with the magic.
+    #[error("not a punctual campaign file")]
+    Foreign,
+    /// They have another version.
+    #[error("campaign file version {0} is not supported: this punctual reads version {VERSION}")]
+    Version(u32),
+    /// There are fewer or more bytes than the header states.
+    #[error("wrong length: {there} bytes, expected {needed}")]
+    Torn {
+        /// Bytes needed.
+        needed: usize,
+        /// Bytes there.
+        there: usize,
+    },
+    /// The checksum does not match.
+    #[error("damaged: the checksum does not match")]
+    Checksum,
+    /// The JSON is not that of a campaign.
+    #[error("damaged: {0}")]
+    Json(String),
+    /// The numbers contradict each other or exceed the limits of a campaign.
+    #[error("damaged: its numbers contradict each other or are out of range")]
+    Numbers,
+}
+
+/// The checksum of all bytes except itself.
+fn checksum(bytes: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&bytes[..HEADER_BYTES - 4]);
+    hasher.update(&bytes[HEADER_BYTES..]);
+    hasher.finalize()
+}
+
+fn one_line(why: &serde_json::Error) -> String {
+    why.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect()
+}
+
+/// One boot of the machine, or the part of it in which the campaign ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Boot {
+    /// Counted from 1.
+    pub number: u32,
+    /// The kernel's identifier of the boot; empty where the kernel has none.
+    pub id: String,
+    /// When the campaign began in it, in seconds since 1970.
+    pub from_unix_s: i64,
+    /// When it was last seen running.
+    pub to_unix_s: i64,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The digest of the setup.
+    pub setup: String,
+    /// How often the campaign was started in this boot.
+    pub sessions: u32,
+    /// Whether the last session ended normally, rather than was cut off.
+    pub ended: bool,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CampaignEvent {
+    /// When, in seconds since 1970.
+    pub at_unix_s: i64,
+    /// The number of the boot.
+    pub boot: u32,
+    /// What, in words.
+    pub what: String,
+}
+
+/// One loop under one condition.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunSetup {
+    /// How results name it.
+    pub name: String,
+    /// The CPU that it is pinned to.
+    pub cpu: Option<u32>,
+    /// Its period.
+    pub period_ns: u64,
+    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC.
+    pub phase_ns: u64,
+    /// The policy that the thread really had.
+    pub policy: String,
+    /// Its priority, as the kernel counts; null for SCHED_OTHER.
+    pub priority: Option<u8>,
+    /// "sleep" or "spin".
+    pub wait: String,
+    /// Names of the loads; none means idle.
+    pub load: Vec<String>,
+}
+
+impl RunSetup {
+    fn words(&self) -> String {
+        let cpu = self.cpu.map_or_else(String::new, |cpu| format!("CPU {cpu}, "));
+        let priority = self.priority.map_or_else(String::new, |p| format!(" {p}"));
+        let load = if self.load.is_empty() { "none".to_owned() } else { self.load.join(",") };
+        format!(
+            "{cpu}{} ns + {} ns, {}{priority}, {}, load {load}",
+            self.period_ns, self.phase_ns, self.policy, self.wait
+        )
+    }
+}
+
+/// The loops, and what of the machine decides how late they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Setup {
+    /// All runs.
+    pub runs: Vec<RunSetup>,
+    /// Facts by name, as text: kernel, governor, isolated CPUs and their like.
+    pub facts: BTreeMap<String, String>,
+}
+
+impl Setup {
+    /// A short name of this setup: CRC-32 of all of it, in hexadecimal.
+    pub fn digest(&self) -> String {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        format!("{:08x}", crc32fast::hash(text.as_bytes()))
+    }
+
+    /// What is different in `other`, one phrase each: "kernel: 6.1 → 6.12".
+    pub fn differences(&self, other: &Self) -> Vec<String> {
+        let mut differences = different(&self.facts, &other.facts);
+        if self.runs.len() != other.runs.len() {
+            differences.push(format!("runs: {} → {}", self.runs.len(), other.runs.len()));
+        }
+        for (mine, theirs) in self.runs.iter().zip(&other.runs).filter(|(a, b)| a != b) {
+            differences.push(format!("run: {} → {}", mine.words(), theirs.words()));
+        }
+        differences
+    }
+
+    /// The same, as a campaign keeps it.
+    fn fitted(&self) -> Self {
+        let run = |run: &RunSetup| RunSetup {
+            name: plain(&run.name),
+            policy: plain(&run.policy),
+            wait: plain(&run.wait),
+            load: list(&run.load),
+            ..run.clone()
+        };
+        Self { runs: self.runs.iter().map(run).collect(), facts: map(&self.facts) }
+    }
+}
+
+/// What is different between two lists of names and values, one phrase each.
+pub fn different(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> Vec<String> {
+    let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    let shown = |value: Option<&String>| value.map_or("-".to_owned(), Clone::clone);
+    names
+        .into_iter()
+        .filter(|&name| a.get(name) != b.get(name))
+        .map(|name| format!("{name}: {} → {}", shown(a.get(name)), shown(b.get(name))))
+        .collect()
+}
+
+/// The longest text in a campaign, in characters; what is longer is cut.
+const TEXT_MAX: usize = 400;
+
+/// The most names, loads or broken limits of a campaign.
+const LIST_MAX: usize = 64;
+
+/// Text as a campaign keeps it: without what steers a reader, and not too long.
+pub fn plain(text: &str) -> String {
+    text.chars().map(|c| if steers(c) { ' ' } else { c }).take(TEXT_MAX).collect()
+}
+
+fn map(texts: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    texts.iter().take(LIST_MAX).map(|(name, value)| (plain(name), plain(value))).collect()
+}
+
+fn list(texts: &[String]) -> Vec<String> {
+    texts.iter().take(LIST_MAX).map(|text| plain(text)).collect()
+}
+
+/// A list of at most `MAX` entries.
+///
+/// For rare events over months. Never longer than its limit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ends<T, const MAX: usize> {
+    listed: Vec<T>,
+    unlisted: u64,
+}
+
+impl<T, const MAX: usize> Ends<T, MAX> {
+    /// Adds the next entry; when the list is full, drops the one in the middle.
+    pub fn push(&mut self, entry: T) {
+        if self.listed.len() >= MAX {
+            self.listed.remove(MAX / 2);
+            self.unlisted += 1;
+        }
+        self.listed.push(entry);
+    }
+
+    /// The entries that are kept, oldest first.
+    pub fn listed(&self) -> &[T] {
+        &self.listed
+    }
+
+    /// How many entries were dropped.
+    pub fn unlisted(&self) -> u64 {
+        self.unlisted
+    }
+
+    fn last_mut(&mut self) -> Option<&mut T> {
+        self.listed.last_mut()
+    }
+
+    fn is_sound(&self, each: impl Fn(&T) -> bool) -> bool {
+        self.listed.len() <= MAX && self.unlisted <= 1 << 56 && self.listed.iter().all(each)
+    }
+}
+
+impl<T, const MAX: usize> Default for Ends<T, MAX> {
+    fn default() -> Self {
+        Self { listed: Vec::new(), unlisted: 0 }
+    }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use proptest::prelude::*;
+    use punctual_core::sample::{Flags, Sample};
+    use punctual_core::time::{Instant, Period, Span};
+
+    use super::*;
+    use super::{CampaignFileError, HEADER_BYTES};
+    use crate::recording::{Recording, RecordingConfig};
+
+    fn setup(kernel: &str) -> Setup {
+        let run = RunSetup { name: "idle".into(), period_ns: 1_000_000, ..RunSetup::default() };
+        Setup { runs: vec![run], facts: BTreeMap::from([("kernel".to_owned(), kernel.to_owned())]) }
+    }
+
+    fn start(boot: u32) -> Start {
+        Start {
+            period: Period::from_ns(1_000_000).unwrap(),
+            epoch: Instant::from_ns(5_000_000),
+            time_of_day_ns: 1_700_000_000_000_000_000,
+            leave_out_cold: true,
+            boot,
+        }
+    }
+
+    fn sample(cycle: u64, lateness_ns: i64) -> Sample {
+        let flags = if cycle == 0 { Flags::FIRST } else { Flags::NONE };
+        Sample { cycle, lateness: Span::from_ns(lateness_ns), flags }
+    }
+
+    fn lateness(seed: u64, cycle: u64) -> i64 {
+        let mixed = (seed << 32 | cycle).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        (mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 44) as i64 / 16 + 3_000
+    }
+
+    /// A batch of `cycles` in `campaign`, with this setup.
+    fn run(campaign: &mut Campaign, setup: &Setup, seed: u64, cycles: u64) -> Vec<BatchRow> {
+        let (pool, _) = campaign.pool(setup).unwrap();
+        let watched =
+            WatchedThresholds { lateness_ns: vec![50_000], ..WatchedThresholds::default() };
+        let mut batch = campaign.batch(pool, &[start(campaign.boot())], &watched);
+        (0..cycles).for_each(|k| batch.collectors[0].push(&sample(k, lateness(seed, k))));
+        let from = seed as i64 * 3_600;
+        campaign.add(
+            batch,
+            &Extent {
+                from_unix_s: from,
+                to_unix_s: from + 3_600,
+                measured_ns: cycles * 1_000_000,
+                efforts: vec![Effort { wall_ns: cycles * 1_000_000, ..Effort::default() }],
+            },
+        )
+    }
+
+    fn begun() -> Campaign {
+        let mut campaign = Campaign::new("test", BTreeMap::new(), BTreeMap::new(), 0);
+        campaign.begin("boot-a", "6.1", 0);
+        campaign
+    }
+
+    #[test]
+    fn batches_of_one_setup_are_one_run() {
+        let mut campaign = begun();
+        let mut whole = Recording::new(RecordingConfig {
+            period: Period::from_ns(1_000_000),
+            thresholds_ns: vec![50_000],
+            ..RecordingConfig::default()
+        });
+        for seed in 0..5 {
+            let rows = run(&mut campaign, &setup("6.1"), seed, 5_000);
+            assert_eq!((rows.len(), rows[0].cycles), (1, 5_000));
+            (0..5_000).for_each(|k| whole.push(&sample(k, lateness(seed, k))));
+        }
+        let (pooled, whole) = (campaign.pools()[0].totals()[0].outcome(), whole.finish(0));
+        assert_eq!((pooled.cycles, &pooled.lateness_ns), (25_000, &whole.lateness_ns));
+        assert_eq!(pooled.interval_ns, whole.interval_ns);
+        assert_eq!(pooled.histogram, whole.histogram);
+        assert_eq!(pooled.tails.exceedances(50_000), whole.tails.exceedances(50_000));
+        assert_eq!(campaign.measured_ns(), 25_000_000_000);
+        let outliers = campaign.pools()[0].totals()[0].outliers().kept();
+        let late = &outliers[0];
+        let since_start = late.at_unix_ns - start(1).time_of_day_ns - 5_000_000;
+        assert_eq!(since_start, late.cycle as i64 * 1_000_000 + late.lateness_ns);
+        assert_eq!((late.boot, Some(late.lateness_ns as f64)), (1, whole.lateness_ns.max));
+    }
+
+    #[test]
+    fn a_changed_kernel_is_said_and_kept_apart() {
+        let mut campaign = begun();
+        run(&mut campaign, &setup("6.1"), 0, 2_000);
+        campaign.begin("boot-b", "6.12", 9_000);
+        let (pool, differences) = campaign.pool(&setup("6.12")).unwrap();
+        assert_eq!((pool, differences), (1, vec!["kernel: 6.1 → 6.12".to_owned()]));
+        run(&mut campaign, &setup("6.12"), 3, 1_000);
+        let cycles: Vec<u64> = campaign.pools().iter().map(|p| p.totals()[0].cycles()).collect();
+        assert_eq!(cycles, [2_000, 1_000]);
+        // And back again: it goes on where it was.
+        campaign.begin("boot-c", "6.1", 20_000);
+        let (pool, differences) = campaign.pool(&setup("6.1")).unwrap();
+        assert_eq!((pool, differences.len()), (0, 1));
+        let boots = campaign.boots().listed();
+        assert_eq!(boots.iter().map(|b| b.number).collect::<Vec<_>>(), [1, 2, 3]);
+        assert!(boots[0].setup != boots[1].setup && boots[0].setup == boots[2].setup);
+    }
+
+    #[test]
+    fn one_boot_may_have_several_sessions() {
+        let mut campaign = begun();
+        assert!(!campaign.boots().listed()[0].ended);
+        campaign.end(50);
+        campaign.begin("boot-a", "6.1", 60);
+        let boot = &campaign.boots().listed()[0];
+        assert_eq!(
+            (boot.sessions, boot.from_unix_s, boot.to_unix_s, boot.ended),
+            (2, 0, 60, false)
+        );
+    }
+
+    #[test]
+    fn setups_beyond_the_limit_are_refused() {
+        let mut campaign = begun();
+        for kernel in 0..TOTALS_MAX {
+            campaign.pool(&setup(&kernel.to_string())).unwrap();
+        }
+        assert_eq!(campaign.pool(&setup("one more")), Err(Full));
+        assert!(campaign.pool(&setup("0")).is_ok());
+    }
+
+    #[test]
+    fn text_from_outside_cannot_steer_a_terminal() {
+        let mut campaign = Campaign::new("a\u{1b}[2Jb", BTreeMap::new(), BTreeMap::new(), 0);
+        campaign.begin("id\n", "6.1\u{7}", 0);
+        campaign.note(0, &"x".repeat(10_000));
+        assert_eq!(
+            (campaign.name.as_str(), &campaign.boots().listed()[0].kernel[..]),
+            ("a [2Jb", "6.1 ")
+        );
+        assert_eq!(campaign.events().listed()[0].what.len(), 400);
+        assert!(campaign.is_sound());
+        // Whatever is set later is written so that it can be read.
+        campaign.name.push('\u{1b}');
+        campaign.broken = vec!["b".repeat(1_000); 100];
+        campaign.requested = BTreeMap::from([("load\n".to_owned(), "x".repeat(1_000))]);
+        let (back, _) = Campaign::from_bytes(&campaign.to_bytes(1)).unwrap();
+        assert_eq!(
+            (back.name.as_str(), back.broken.len(), back.requested["load "].len()),
+            ("a [2Jb ", 64, 400)
+        );
+    }
+
+    #[test]
+    fn a_setup_of_any_text_is_found_again() {
+        let mut campaign = begun();
+        let mut setup = setup("6.1");
+        setup.runs[0].load = vec!["stress-ng \u{1b}".repeat(100); 70];
+        setup.facts.insert("governor".into(), "g".repeat(1_000));
+        run(&mut campaign, &setup, 0, 100);
+        let (mut back, _) = Campaign::from_bytes(&campaign.to_bytes(1)).unwrap();
+        assert_eq!(back.pool(&setup), Ok((0, Vec::new())));
+    }
+
+    #[test]
+    fn a_campaign_does_not_extrapolate_and_says_why() {
+        let mut campaign = begun();
+        run(&mut campaign, &setup("6.1"), 0, 5_000);
+        let outcome = campaign.pools()[0].totals()[0].outcome();
+        let refused = outcome.claims.iter().find(|claim| claim.level == crate::claim::Level::L3);
+        let refused = refused.unwrap();
+        assert!(!refused.given && refused.bound_ns.is_none() && refused.n == 5_000);
+        assert!(refused.statement.contains("maxima of 5 blocks of 1000"), "{}", refused.statement);
+    }
+
+    #[test]
+    fn a_torn_or_damaged_file_is_refused() {
+        let mut campaign = begun();
+        run(&mut campaign, &setup("6.1"), 0, 3_000);
+        let bytes = campaign.to_bytes(7);
+        assert_eq!(Campaign::from_bytes(&bytes), Ok((campaign, 7)));
+        for cut in [0, 3, 8, 20, HEADER_BYTES, bytes.len() - 1] {
+            assert!(Campaign::from_bytes(&bytes[..cut]).is_err(), "{cut}");
+        }
+        for at in (0..bytes.len()).step_by(37).chain(0..HEADER_BYTES) {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 0x10;
+            assert!(Campaign::from_bytes(&flipped).is_err(), "{at}");
+        }
+        let mut newer = bytes.clone();
+        newer[8] = 3;
+        assert_eq!(Campaign::from_bytes(&newer), Err(CampaignFileError::Version(3)));
+        let longer = [&bytes[..], b" "].concat();
+        assert!(matches!(Campaign::from_bytes(&longer), Err(CampaignFileError::Torn { .. })));
+    }
+
+    proptest! {
+        // Each case is thousands of cycles.
+        #![proptest_config(ProptestConfig::with_cases(16))]
+        #[test]
+        fn any_campaign_survives_its_bytes_and_goes_on_alike(
+            batches in prop::collection::vec((0u64..4, 0u64..3_000), 0..6), number in any::<u64>(),
+        ) {
+            let mut campaign = begun();
+            for &(seed, cycles) in &batches {
+                run(&mut campaign, &setup(if seed < 2 { "a" } else { "b" }), seed, cycles);
+            }
+            let (mut back, read) = Campaign::from_bytes(&campaign.to_bytes(number)).unwrap();
+            prop_assert_eq!((&back, read), (&campaign, number));
+            run(&mut campaign, &setup("a"), 9, 500);
+            run(&mut back, &setup("a"), 9, 500);
+            prop_assert_eq!(back, campaign);
+        }
+    }
+    #[test]
+    fn differences_are_said_in_words() {
+        let run =
+            RunSetup { policy: "SCHED_FIFO".into(), priority: Some(90), ..Default::default() };
+        let facts = |kernel: &str| BTreeMap::from([("kernel".to_owned(), kernel.to_owned())]);
+        let old = Setup { runs: vec![run.clone()], facts: facts("6.1") };
+        let other = RunSetup { policy: "SCHED_OTHER".into(), priority: None, ..run };
+        let new = Setup { runs: vec![other], facts: facts("6.12") };
+        let found = old.differences(&new);
+        assert_eq!(found[0], "kernel: 6.1 → 6.12");
+        assert!(
+            found[1].contains("SCHED_FIFO 90") && found[1].contains("SCHED_OTHER"),
+            "{found:?}"
+        );
+        assert!(old.differences(&old).is_empty());
+        assert_ne!(old.digest(), new.digest());
+        let empty = BTreeMap::new();
+        assert_eq!(different(&facts("6.1"), &empty), ["kernel: 6.1 → -"]);
+    }
+
+    #[test]
+    fn the_first_and_the_last_stay() {
+        let mut ends = Ends::<u32, 4>::default();
+        (0..10).for_each(|n| ends.push(n));
+        assert_eq!((ends.listed(), ends.unlisted()), (&[0, 1, 8, 9][..], 6));
+    }
+}

@@ -9,7 +9,6 @@ pub mod count;
 mod hull;
 mod robust;
 mod sums;
-mod wide;
 
 use punctual_core::time::Period;
 use schemars::JsonSchema;

@@ -4,14 +4,17 @@
 //! every power of two is cut in 1024. Magnitudes from 2⁴² ns (73 min) on are counted as overflow.
 //! Minimum and maximum are exact. Holds counts only; never forgets a value silently.
 
-mod buckets;
 pub mod clusters;
-pub mod display;
-mod stored;
 
+use schemars::JsonSchema;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The path of before: it is here itself.
+#[doc(hidden)]
+pub use crate::histogram as display;
 use crate::quantile::Probability;
-pub(crate) use buckets::BUCKETS;
-use buckets::{bucket_of, lowest_of, width_of};
+use clusters::{Cluster, clusters};
 
 /// A histogram of signed nanoseconds. As long as its largest value needs: 8 KiB for each power of
 /// two above 1 µs, about 270 KiB at most, and as much for negative ones.
@@ -27,31 +30,6 @@ pub struct Histogram {
     n: u64,
     /// `None` while empty.
     range: Option<(i64, i64)>,
-}
-
-/// A bucket that holds something: values in `lowest_ns ..= highest_ns`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bucket {
-    /// Smallest value that would fall in it, ns.
-    pub lowest_ns: i64,
-    /// Largest value that would fall in it, ns.
-    pub highest_ns: i64,
-    /// How many values did.
-    pub count: u64,
-}
-
-/// Counts are allocated for so many buckets at once: a power of two of magnitudes.
-const AT_ONCE: usize = 1024;
-
-/// Makes a half long enough for a bucket; its length depends on its largest value alone.
-fn reach(half: &mut Vec<u64>, bucket: usize) {
-    let wanted = (bucket + 1).next_multiple_of(AT_ONCE).min(BUCKETS);
-    if half.len() < wanted {
-        // Zeroed by the system rather than here: what is never counted takes no memory.
-        let mut longer = vec![0; wanted];
-        longer[..half.len()].copy_from_slice(half);
-        *half = longer;
-    }
 }
 
 impl Histogram {
@@ -283,6 +261,254 @@ impl Histogram {
             })
             .filter(|bucket| bucket.count > 0)
     }
+
+    /// Whether the bucket of this value holds something.
+    fn holds(&self, value_ns: i64) -> bool {
+        let bucket = bucket_of(value_ns.unsigned_abs());
+        let (half, outside) = if value_ns >= 0 {
+            (&self.positive, self.beyond)
+        } else {
+            (&self.negative, self.below)
+        };
+        if bucket < BUCKETS {
+            half.get(bucket).is_some_and(|&count| count > 0)
+        } else {
+            outside > 0
+        }
+    }
+}
+
+impl Serialize for Histogram {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let wire = Wire {
+            positive: sparse(&self.positive),
+            negative: sparse(&self.negative),
+            beyond: self.beyond,
+            below: self.below,
+            range_ns: self.range,
+        };
+        wire.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Histogram {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wire = Wire::deserialize(deserializer)?;
+        whole(&wire).map_err(|why| D::Error::custom(format!("a histogram with {why}")))
+    }
+}
+
+/// A bucket that holds something: values in `lowest_ns ..= highest_ns`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// Smallest value that would fall in it, ns.
+    pub lowest_ns: i64,
+    /// Largest value that would fall in it, ns.
+    pub highest_ns: i64,
+    /// How many values did.
+    pub count: u64,
+}
+
+/// Counts are allocated for so many buckets at once: a power of two of magnitudes.
+const AT_ONCE: usize = 1024;
+
+/// Makes a half long enough for a bucket; its length depends on its largest value alone.
+fn reach(half: &mut Vec<u64>, bucket: usize) {
+    let wanted = (bucket + 1).next_multiple_of(AT_ONCE).min(BUCKETS);
+    if half.len() < wanted {
+        // Zeroed by the system rather than here: what is never counted takes no memory.
+        let mut longer = vec![0; wanted];
+        longer[..half.len()].copy_from_slice(half);
+        *half = longer;
+    }
+}
+
+/// Buckets per power of two, as a power of two: the relative width is at most 1/1024.
+const FINE_BITS: u32 = 10;
+
+const FINE: u64 = 1 << FINE_BITS;
+
+/// Magnitudes below 2 to this power have a bucket.
+const RANGE_BITS: u32 = 42;
+
+/// How many buckets a half has.
+pub(crate) const BUCKETS: usize = ((RANGE_BITS - FINE_BITS + 1) as usize) << FINE_BITS;
+
+/// The bucket of a magnitude; `BUCKETS` or more when it is beyond the range.
+#[inline]
+fn bucket_of(magnitude: u64) -> usize {
+    // The position of the highest bit, at least FINE_BITS: below that, buckets are 1 ns wide.
+    let high = 63 - (magnitude | FINE).leading_zeros();
+    let shift = high - FINE_BITS;
+    // The shifted magnitude keeps its leading one, which adds the last FINE of the offset.
+    ((u64::from(shift) << FINE_BITS) + (magnitude >> shift)) as usize
+}
+
+/// The lowest magnitude of a bucket.
+fn lowest_of(bucket: usize) -> u64 {
+    let bucket = bucket as u64;
+    if bucket < 2 * FINE {
+        return bucket;
+    }
+    let shift = (bucket >> FINE_BITS) - 1;
+    ((bucket & (FINE - 1)) + FINE) << shift
+}
+
+/// How many whole nanoseconds fall in a bucket.
+fn width_of(bucket: usize) -> u64 {
+    1 << ((bucket as u64) >> FINE_BITS).saturating_sub(1)
+}
+
+/// More values than any histogram holds: so many that a few such counts add up without overflow.
+const COUNT_MAX: u64 = 1 << 56;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wire {
+    /// [steps over empty buckets, count, …], for values ≥ 0 and < 0.
+    positive: Vec<u64>,
+    negative: Vec<u64>,
+    beyond: u64,
+    below: u64,
+    range_ns: Option<(i64, i64)>,
+}
+
+fn sparse(counts: &[u64]) -> Vec<u64> {
+    let mut next = 0;
+    let mut list = Vec::new();
+    for (at, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        list.extend([(at - next) as u64, count]);
+        next = at + 1;
+    }
+    list
+}
+
+/// The counts by bucket, and how many there are in all.
+fn dense(list: &[u64]) -> Result<(Vec<u64>, u64), &'static str> {
+    let (pairs, rest) = list.as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err("a bucket without a count");
+    }
+    let (mut counts, mut next, mut n) = (Vec::new(), 0u64, 0u64);
+    for &[step, count] in pairs {
+        let at = next.checked_add(step).filter(|&at| at < BUCKETS as u64);
+        let at = at.ok_or("a bucket beyond the last one")?;
+        if count == 0 || count > COUNT_MAX {
+            return Err("an invalid count");
+        }
+        reach(&mut counts, at as usize);
+        counts[at as usize] = count;
+        n += count;
+        if n > COUNT_MAX {
+            return Err("too many values");
+        }
+        next = at + 1;
+    }
+    Ok((counts, n))
+}
+
+fn whole(wire: &Wire) -> Result<Histogram, &'static str> {
+    let (positive, above) = dense(&wire.positive)?;
+    let (negative, under) = dense(&wire.negative)?;
+    if wire.beyond > COUNT_MAX || wire.below > COUNT_MAX {
+        return Err("too many values");
+    }
+    let n = above + under + wire.beyond + wire.below;
+    let range = wire.range_ns.filter(|_| n > 0);
+    let histogram =
+        Histogram { positive, negative, beyond: wire.beyond, below: wire.below, n, range };
+    match (n, wire.range_ns) {
+        (0, None) => Ok(histogram),
+        (1.., Some((min, max))) if min <= max => {
+            let ends = [min, max].into_iter().all(|ns| histogram.holds(ns));
+            let inside = histogram.buckets().all(|b| b.highest_ns >= min && b.lowest_ns <= max);
+            if ends && inside {
+                Ok(histogram)
+            } else {
+                Err("a minimum or maximum outside its \
+                                                           buckets")
+            }
+        }
+        _ => Err("an invalid minimum or maximum"),
+    }
+}
+
+/// The most buckets that a [`HistogramView`] lists.
+pub const VIEW_BUCKETS_MAX: usize = 500;
+
+/// A histogram as it stands in a result file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HistogramView {
+    /// The unit of all bounds: 1 ns.
+    pub unit_ns: u64,
+    /// [lower, upper, count] in rising order, only those that hold something: lower ≤ value <
+    /// upper.
+    pub buckets: Vec<(i64, i64, u64)>,
+    /// Values of magnitude 2⁴² ns (73 min) or more, which are in no bucket.
+    pub overflow: u64,
+    /// Releases whose lateness is not known, which are in no bucket; they count as the latest.
+    #[serde(default)]
+    pub unknown: u64,
+    /// The modes.
+    pub clusters: Vec<Cluster>,
+}
+
+impl HistogramView {
+    /// The view of a histogram: as fine as [`VIEW_BUCKETS_MAX`] buckets allow.
+    pub fn of(histogram: &Histogram) -> Self {
+        let bits = (0..10).find(|&bits| histogram.grouped(bits).count() <= VIEW_BUCKETS_MAX);
+        let buckets = histogram
+            .grouped(bits.unwrap_or(10))
+            .map(|bucket| (bucket.lowest_ns, bucket.highest_ns + 1, bucket.count));
+        Self {
+            unit_ns: 1,
+            buckets: buckets.collect(),
+            overflow: histogram.overflow(),
+            unknown: 0,
+            clusters: clusters(histogram),
+        }
+    }
+
+    /// The same, of which `unknown` more values count as the largest.
+    #[must_use]
+    pub fn with_unknown(self, unknown: u64) -> Self {
+        Self { unknown, ..self }
+    }
+}
+
+/// One column of a drawing: values in lower ≤ value < upper.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Column {
+    /// Lower edge, ns; the first column also takes all that is smaller (early wakes included).
+    pub lower_ns: f64,
+    /// Upper edge, ns; the last column also takes all that is larger.
+    pub upper_ns: f64,
+    /// Values in it. A bucket that spans an edge is in the column of its middle.
+    pub count: u64,
+}
+
+/// The histogram in `columns` (at least 1) columns of equal width in log scale, between the powers
+/// of ten that enclose the positive values; empty for no values.
+pub fn columns(histogram: &Histogram, columns: usize) -> Vec<Column> {
+    let (Some(min), Some(max)) = (histogram.min(), histogram.max()) else { return Vec::new() };
+    let columns = columns.max(1);
+    let decade = |ns: i64| (ns.max(1) as f64).log10();
+    let low = decade(min).floor();
+    let high = (decade(max).floor() + 1.0).max(low + 1.0);
+    let edge = |column: usize| 10f64.powf(low + (high - low) * column as f64 / columns as f64);
+    let mut drawn: Vec<Column> = (0..columns)
+        .map(|column| Column { lower_ns: edge(column), upper_ns: edge(column + 1), count: 0 })
+        .collect();
+    let mut add = |middle_ns: f64, count: u64| {
+        let place = (middle_ns.max(1.0).log10() - low) / (high - low) * columns as f64;
+        drawn[(place.max(0.0) as usize).min(columns - 1)].count += count;
+    };
+    for bucket in histogram.buckets() {
+        add((bucket.lowest_ns as f64 + bucket.highest_ns as f64) / 2.0, bucket.count);
+    }
+    add(max as f64, histogram.beyond);
+    add(min as f64, histogram.below);
+    drawn
 }
 
 #[cfg(test)]
@@ -290,9 +516,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(values: &[i64]) -> Histogram {
+    fn of(values: impl IntoIterator<Item = i64>) -> Histogram {
         let mut histogram = Histogram::new();
-        values.iter().for_each(|&value| histogram.push(value));
+        values.into_iter().for_each(|value| histogram.push(value));
         histogram
     }
 
@@ -308,8 +534,8 @@ mod tests {
     #[test]
     fn quantiles_need_enough_samples() {
         let values: Vec<i64> = (1..=999).collect();
-        assert_eq!(of(&values).quantile(Probability::P99), Some(990));
-        assert_eq!(of(&values).quantile(Probability::P99_9), None);
+        assert_eq!(of(values.iter().copied()).quantile(Probability::P99), Some(990));
+        assert_eq!(of(values.iter().copied()).quantile(Probability::P99_9), None);
     }
 
     #[test]
@@ -319,14 +545,14 @@ mod tests {
         each.iter().for_each(|&(value, count)| at_once.push_many(value, count));
         let one_by_one: Vec<i64> =
             each.iter().flat_map(|&(value, count)| vec![value; count as usize]).collect();
-        assert_eq!(at_once, of(&one_by_one));
+        assert_eq!(at_once, of(one_by_one.iter().copied()));
         at_once.push_beyond(1 << 51, 4);
         assert_eq!((at_once.count(), at_once.max(), at_once.overflow()), (12, Some(1 << 51), 7));
     }
 
     #[test]
     fn the_overflow_is_counted_and_the_extremes_stay_exact() {
-        let histogram = of(&[i64::MIN, -5, 5, i64::MAX]);
+        let histogram = of([i64::MIN, -5, 5, i64::MAX]);
         assert_eq!(histogram.overflow(), 2);
         assert_eq!((histogram.min(), histogram.max()), (Some(i64::MIN), Some(i64::MAX)));
         assert_eq!(histogram.order_statistic(4), Some(i64::MAX));
@@ -348,7 +574,7 @@ mod tests {
         fn quantiles_agree_with_sorting_within_one_part_in_1024(
             mut values in prop::collection::vec(any_time(), 1..500), p in 0.001f64..0.999,
         ) {
-            let histogram = of(&values);
+            let histogram = of(values.iter().copied());
             values.sort_unstable();
             let p = Probability::from_share(p).unwrap();
             let rank = p.rank(values.len() as u64);
@@ -367,15 +593,15 @@ mod tests {
             a in prop::collection::vec(any_time(), 0..100),
             b in prop::collection::vec(any_time(), 0..100),
         ) {
-            let mut merged = of(&a);
-            merged.merge(&of(&b));
-            let together = of(&[a, b].concat());
+            let mut merged = of(a.iter().copied());
+            merged.merge(&of(b.iter().copied()));
+            let together = of([a, b].concat());
             prop_assert_eq!(merged, together);
         }
 
         #[test]
         fn every_value_is_in_its_bucket(value in any_time(), bits in 0u32..=10) {
-            let buckets: Vec<_> = of(&[value]).grouped(bits).collect();
+            let buckets: Vec<_> = of([value]).grouped(bits).collect();
             prop_assert_eq!(buckets.len(), 1);
             prop_assert!(buckets[0].lowest_ns <= value && value <= buckets[0].highest_ns);
         }
@@ -383,19 +609,99 @@ mod tests {
 
     #[test]
     fn it_is_as_long_as_its_largest_value_needs_however_it_came() {
-        let mut pushed = of(&[1_000, 50_000, 2]);
+        let mut pushed = of([1_000, 50_000, 2]);
         assert_eq!((pushed.positive.len(), pushed.negative.len()), (7 * 1024, 0));
         let mut near = Histogram::new();
         near.extend_near(&[1_000, 50_000, 2]);
-        let mut merged = of(&[2]);
-        merged.merge(&of(&[50_000, 1_000]));
+        let mut merged = of([2]);
+        merged.merge(&of([50_000, 1_000]));
         assert_eq!((&near, &merged), (&pushed, &pushed));
         pushed.push(-3_000_000);
         pushed.push(i64::MAX);
         assert_eq!((pushed.positive.len(), pushed.negative.len()), (7 * 1024, 13 * 1024));
-        merged.merge(&of(&[-3_000_000, i64::MAX]));
+        merged.merge(&of([-3_000_000, i64::MAX]));
         assert_eq!(merged, pushed);
         pushed.push((1 << 42) - 1);
         assert_eq!(pushed.positive.len(), BUCKETS);
+    }
+
+    #[test]
+    fn buckets_follow_each_other_without_gap() {
+        for bucket in 0..BUCKETS {
+            let (lowest, width) = (lowest_of(bucket), width_of(bucket));
+            assert_eq!(bucket_of(lowest), bucket);
+            assert_eq!(bucket_of(lowest + width - 1), bucket);
+            assert_eq!(lowest_of(bucket + 1), lowest + width);
+            assert!(width == 1 || width * FINE <= lowest, "{bucket}");
+        }
+    }
+
+    #[test]
+    fn the_range_ends_where_it_says() {
+        assert_eq!(bucket_of((1 << RANGE_BITS) - 1), BUCKETS - 1);
+        assert!(bucket_of(1 << RANGE_BITS) >= BUCKETS);
+        assert!(bucket_of(u64::MAX) >= BUCKETS);
+        assert!(bucket_of(1 << 63) >= BUCKETS);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let read = |text: &str| serde_json::from_str::<Histogram>(text).map_err(|e| e.to_string());
+        let one = |positive: &str, range: &str| {
+            let rest = r#""negative":[],"beyond":0,"below":0"#;
+            read(&format!(r#"{{"positive":{positive},{rest},"range_ns":{range}}}"#))
+        };
+        assert_eq!(one("[5,2]", "[5,5]").map(|h| h.count()), Ok(2));
+        assert_eq!(one("[]", "null"), Ok(Histogram::new()));
+        for (positive, range, why) in [
+            ("[5]", "[5,5]", "without a count"),
+            ("[5,0]", "[5,5]", "an invalid count"),
+            ("[99999999,1]", "[5,5]", "beyond the last"),
+            ("[18446744073709551615,1]", "[5,5]", "beyond the last"),
+            ("[5,72057594037927937]", "[5,5]", "an invalid count"),
+            ("[5,1]", "null", "minimum or maximum"),
+            ("[5,1]", "[6,5]", "minimum or maximum"),
+            ("[5,1]", "[5,6]", "minimum or maximum"),
+            ("[5,1,1,1]", "[5,5]", "minimum or maximum"),
+            ("[]", "[5,5]", "minimum or maximum"),
+        ] {
+            let refused = one(positive, range).unwrap_err();
+            assert!(refused.contains(why), "{positive} {range}: {refused}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_stored_comes_back(
+            values in prop::collection::vec(
+                prop_oneof![-3_000i64..3_000, -1_000_000_000i64..1_000_000_000, any::<i64>()],
+                0..200,
+            ),
+        ) {
+            let mut histogram = Histogram::new();
+            values.iter().for_each(|&value| histogram.push(value));
+            let text = serde_json::to_string(&histogram).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), histogram);
+        }
+    }
+
+    #[test]
+    fn a_view_is_small_and_loses_nothing() {
+        let histogram = of((0..200_000).map(|i| i * 997 - 1_000_000).chain([i64::MAX]));
+        let view = HistogramView::of(&histogram);
+        assert!(view.buckets.len() <= VIEW_BUCKETS_MAX, "{}", view.buckets.len());
+        assert_eq!(view.buckets.iter().map(|b| b.2).sum::<u64>() + view.overflow, 200_001);
+        assert!(view.buckets.windows(2).all(|pair| pair[0].1 <= pair[1].0));
+    }
+
+    #[test]
+    fn columns_span_decades_and_hold_everything() {
+        let histogram = of([-3, 5_000, 7_000, 90_000, i64::MAX]);
+        let drawn = columns(&of([1_500, 7_000, 90_000]), 20);
+        assert_eq!((drawn[0].lower_ns, drawn[19].upper_ns.round()), (1_000.0, 100_000.0));
+        assert_eq!(drawn.iter().map(|c| c.count).sum::<u64>(), 3);
+        assert_eq!(columns(&histogram, 7).iter().map(|c| c.count).sum::<u64>(), 5);
+        assert!(columns(&Histogram::new(), 7).is_empty());
+        assert_eq!(columns(&of([0]), 0).len(), 1);
     }
 }

@@ -42,6 +42,5 @@ pub mod quantity;
 pub mod recording;
 pub mod release;
 pub mod rng;
-mod stored;
 pub mod summary;
 pub mod verdict;

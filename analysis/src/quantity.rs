@@ -4,14 +4,10 @@
 //! makes no sense is refused with the reason. Never guesses a unit.
 
 pub mod decimal;
-mod error;
-mod units;
 
 use punctual_core::time::{Period, Span};
 
 use decimal::{Decimal, Scaled};
-pub use error::QuantityError;
-use units::Unit;
 
 /// What kind of quantity a unit measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +32,54 @@ pub enum Dimension {
     BitRate,
     /// An amount of memory.
     Size,
+}
+
+impl Dimension {
+    /// One row each: its name with the article, the units to offer, the unit of an example, a whole
+    /// example.
+    const fn words(self) -> Words {
+        match self {
+            Self::Duration => words("a duration", "ns, us, ms, s, min, h, d", "us", "500us"),
+            Self::Torque => words("a torque", "Nm, mNm, ozin, kgcm", "ozin", "23ozin"),
+            Self::Angle => words("an angle", "deg, rad", "deg", "0.9deg"),
+            Self::Speed => {
+                words("a rotational speed", "rev/s, rpm, rad/s, deg/s", "rev/s", "15rev/s")
+            }
+            Self::Rate => words("a rate", "Hz, kHz", "Hz", "10kHz"),
+            Self::Share => words("a share", "10% or 0.1", "%", "10%"),
+            Self::Length => words("a length", "m, mm, um, in", "mm", "10um"),
+            Self::LinearSpeed => words(
+                "a speed along a line",
+                "m/s, m/min, mm/s, mm/min, in/min",
+                "m/min",
+                "10m/min",
+            ),
+            Self::BitRate => {
+                words("a rate of data", "bit/s, kbit/s, Mbit/s, Gbit/s", "Mbit/s", "1Gbit/s")
+            }
+            Self::Size => words("an amount of memory", "B, kB, MB, KiB, MiB", "KiB", "8KiB"),
+        }
+    }
+
+    /// Its name with the article.
+    pub fn name(self) -> &'static str {
+        self.words().name
+    }
+
+    /// The units to offer.
+    pub fn units(self) -> &'static str {
+        self.words().units
+    }
+
+    /// The unit of an example.
+    fn example_unit(self) -> &'static str {
+        self.words().example_unit
+    }
+
+    /// A whole example.
+    fn example(self) -> &'static str {
+        self.words().example
+    }
 }
 
 /// A torque in newton metres; finite and positive.
@@ -92,6 +136,18 @@ pub struct Share {
     of_one: f64,
 }
 
+impl Share {
+    /// From a number; `None` unless in (0, 1].
+    pub fn from_one(of_one: f64) -> Option<Self> {
+        (of_one > 0.0 && of_one <= 1.0).then_some(Self { of_one })
+    }
+
+    /// As a number in (0, 1].
+    pub fn as_one(self) -> f64 {
+        self.of_one
+    }
+}
+
 fn is_positive(value: f64) -> bool {
     value.is_finite() && value > 0.0
 }
@@ -124,7 +180,9 @@ macro_rules! newtype {
 }
 
 newtype!(Torque, nm, from_nm, as_nm, torque, Dimension::Torque, "newton metres", "23ozin");
+
 newtype!(Angle, rad, from_rad, as_rad, angle, Dimension::Angle, "radians", "0.9deg");
+
 newtype!(
     Speed,
     rad_s,
@@ -135,8 +193,11 @@ newtype!(
     "radians per second",
     "15rev/s"
 );
+
 newtype!(Hertz, hz, from_hz, as_hz, rate, Dimension::Rate, "hertz", "10kHz");
+
 newtype!(Length, m, from_m, as_m, length, Dimension::Length, "metres", "10um");
+
 newtype!(
     LinearSpeed,
     m_s,
@@ -147,6 +208,7 @@ newtype!(
     "metres per second",
     "10m/min"
 );
+
 newtype!(
     BitRate,
     bit_s,
@@ -157,19 +219,8 @@ newtype!(
     "bits per second",
     "1Gbit/s"
 );
+
 newtype!(Size, bytes, from_bytes, as_bytes, size, Dimension::Size, "bytes", "8KiB");
-
-impl Share {
-    /// From a number; `None` unless in (0, 1].
-    pub fn from_one(of_one: f64) -> Option<Self> {
-        (of_one > 0.0 && of_one <= 1.0).then_some(Self { of_one })
-    }
-
-    /// As a number in (0, 1].
-    pub fn as_one(self) -> f64 {
-        self.of_one
-    }
-}
 
 /// Reads a share: `10%` or `0.1`.
 ///
@@ -238,7 +289,7 @@ fn find(text: &str, unit: &str, expected: Dimension) -> Result<&'static Unit, Qu
     if unit.is_empty() {
         return Err(QuantityError::NoUnit { text: text.to_owned(), expected });
     }
-    match units::find(unit) {
+    match unit_named(unit) {
         None => Err(QuantityError::UnknownUnit { unit: unit.to_owned(), expected }),
         Some(found) if found.dimension != expected => Err(QuantityError::Dimension {
             text: text.to_owned(),
@@ -265,6 +316,207 @@ fn number_as_f64(text: &str, number: Decimal) -> Result<f64, QuantityError> {
     let digits = text.get(..text.len() - rest.len()).unwrap_or_default();
     let value: f64 = digits.parse().map_err(|_| QuantityError::too_large(text))?;
     if value.is_finite() { Ok(value) } else { Err(QuantityError::too_large(text)) }
+}
+
+/// A quantity that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QuantityError {
+    /// It does not begin with a number.
+    NotANumber {
+        /// What was written.
+        text: String,
+        /// What was needed.
+        expected: Dimension,
+    },
+    /// A bare number.
+    NoUnit {
+        /// What was written.
+        text: String,
+        /// What was needed.
+        expected: Dimension,
+    },
+    /// A unit that is not in the table.
+    UnknownUnit {
+        /// The unit as written.
+        unit: String,
+        /// What was needed.
+        expected: Dimension,
+    },
+    /// A unit of another dimension.
+    Dimension {
+        /// What was written.
+        text: String,
+        /// What was needed.
+        expected: Dimension,
+        /// What it is.
+        found: Dimension,
+    },
+    /// Zero where a positive value is needed.
+    Zero {
+        /// What was written.
+        text: String,
+    },
+    /// Negative where a positive value is needed.
+    Negative {
+        /// What was written.
+        text: String,
+    },
+    /// A duration that is not a whole number of nanoseconds.
+    TooFine {
+        /// What was written.
+        text: String,
+    },
+    /// Beyond what can be held.
+    TooLarge {
+        /// What was written.
+        text: String,
+    },
+    /// A share outside (0, 1].
+    OutsideShare {
+        /// What was written.
+        text: String,
+    },
+}
+
+impl QuantityError {
+    fn too_large(text: &str) -> Self {
+        Self::TooLarge { text: text.trim().to_owned() }
+    }
+}
+
+impl std::error::Error for QuantityError {}
+
+impl std::fmt::Display for QuantityError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotANumber { text, expected } if text.is_empty() => {
+                write!(f, "expected {} (e.g. {}), got nothing", expected.name(), expected.example())
+            }
+            Self::NotANumber { text, expected } => {
+                write!(f, "{text} is not {}; write e.g. {}", expected.name(), expected.example())
+            }
+            Self::NoUnit { text, expected } => {
+                write!(f, "{text} needs a unit, e.g. {text}{}", expected.example_unit())
+            }
+            Self::UnknownUnit { unit, expected } => {
+                write!(f, "unknown unit {unit}; {} takes {}", expected.name(), expected.units())
+            }
+            Self::Dimension { text, expected, found } => write!(
+                f,
+                "{text} is {}; expected {} ({})",
+                found.name(),
+                expected.name(),
+                expected.units()
+            ),
+            Self::Zero { text } => write!(f, "{text} is zero; the value must be greater than 0"),
+            Self::Negative { text } => {
+                write!(f, "{text} is negative; the value must be greater than 0")
+            }
+            Self::TooFine { text } => write!(f, "{text} is not a whole number of nanoseconds"),
+            Self::TooLarge { text } => write!(f, "{text} is too large"),
+            Self::OutsideShare { text } => {
+                write!(
+                    f,
+                    "{text} is not a share: it must be above 0 and at most 1, e.g. 10% or \
+                          0.1"
+                )
+            }
+        }
+    }
+}
+
+/// A unit.
+struct Unit {
+    names: &'static [&'static str],
+    dimension: Dimension,
+    /// How many of the dimension's own unit (Nm, rad, rad/s, Hz, 1) it is.
+    factor: f64,
+    /// Durations, exactly: `ns_factor`·10^`ns_power` ns.
+    ns_factor: u32,
+    ns_power: i32,
+}
+
+const fn time(names: &'static [&'static str], ns_factor: u32, ns_power: i32) -> Unit {
+    Unit { names, dimension: Dimension::Duration, factor: 0.0, ns_factor, ns_power }
+}
+
+const fn other(names: &'static [&'static str], dimension: Dimension, factor: f64) -> Unit {
+    Unit { names, dimension, factor, ns_factor: 0, ns_power: 0 }
+}
+
+const TURN: f64 = 2.0 * std::f64::consts::PI;
+
+/// One avoirdupois ounce (0.028 349 523 125 kg) at 9.806 65 m/s² on one inch (0.0254 m).
+const OUNCE_INCH_NM: f64 = 0.028_349_523_125 * 9.806_65 * 0.025_4;
+
+static UNITS: [Unit; 45] = [
+    time(&["ns"], 1, 0),
+    time(&["us", "µs", "μs"], 1, 3),
+    time(&["ms"], 1, 6),
+    time(&["s"], 1, 9),
+    time(&["min"], 6, 10),
+    time(&["h"], 36, 11),
+    time(&["d"], 864, 11),
+    other(&["Nm", "N·m"], Dimension::Torque, 1.0),
+    other(&["Ncm"], Dimension::Torque, 1e-2),
+    other(&["mNm"], Dimension::Torque, 1e-3),
+    other(&["ozin", "oz-in", "oz·in", "oz.in"], Dimension::Torque, OUNCE_INCH_NM),
+    other(&["kgcm", "kg-cm", "kgf-cm"], Dimension::Torque, 0.098_066_5),
+    other(&["rad"], Dimension::Angle, 1.0),
+    other(&["deg", "°"], Dimension::Angle, TURN / 360.0),
+    other(&["rev"], Dimension::Angle, TURN),
+    other(&["rad/s"], Dimension::Speed, 1.0),
+    other(&["deg/s", "°/s"], Dimension::Speed, TURN / 360.0),
+    other(&["rev/s", "rps"], Dimension::Speed, TURN),
+    other(&["rpm", "rev/min"], Dimension::Speed, TURN / 60.0),
+    other(&["Hz"], Dimension::Rate, 1.0),
+    other(&["kHz"], Dimension::Rate, 1e3),
+    other(&["MHz"], Dimension::Rate, 1e6),
+    other(&["step/s", "steps/s"], Dimension::Rate, 1.0),
+    other(&["kstep/s", "ksteps/s"], Dimension::Rate, 1e3),
+    other(&["%"], Dimension::Share, 1e-2),
+    other(&["ppm"], Dimension::Share, 1e-6),
+    other(&["m"], Dimension::Length, 1.0),
+    other(&["mm"], Dimension::Length, 1e-3),
+    other(&["um", "µm", "μm"], Dimension::Length, 1e-6),
+    other(&["in"], Dimension::Length, 0.025_4),
+    other(&["m/s"], Dimension::LinearSpeed, 1.0),
+    other(&["m/min"], Dimension::LinearSpeed, 1.0 / 60.0),
+    other(&["mm/s"], Dimension::LinearSpeed, 1e-3),
+    other(&["mm/min"], Dimension::LinearSpeed, 1e-3 / 60.0),
+    other(&["in/s"], Dimension::LinearSpeed, 0.025_4),
+    other(&["in/min", "ipm"], Dimension::LinearSpeed, 0.025_4 / 60.0),
+    other(&["bit/s"], Dimension::BitRate, 1.0),
+    other(&["kbit/s"], Dimension::BitRate, 1e3),
+    other(&["Mbit/s"], Dimension::BitRate, 1e6),
+    other(&["Gbit/s"], Dimension::BitRate, 1e9),
+    other(&["B"], Dimension::Size, 1.0),
+    other(&["kB"], Dimension::Size, 1e3),
+    other(&["MB"], Dimension::Size, 1e6),
+    other(&["KiB"], Dimension::Size, 1_024.0),
+    other(&["MiB"], Dimension::Size, 1_048_576.0),
+];
+
+/// The unit of that name; case matters (mNm is not MNm).
+fn unit_named(name: &str) -> Option<&'static Unit> {
+    UNITS.iter().find(|unit| unit.names.contains(&name))
+}
+
+/// How messages describe a dimension.
+struct Words {
+    name: &'static str,
+    units: &'static str,
+    example_unit: &'static str,
+    example: &'static str,
+}
+
+const fn words(
+    name: &'static str,
+    units: &'static str,
+    example_unit: &'static str,
+    example: &'static str,
+) -> Words {
+    Words { name, units, example_unit, example }
 }
 
 #[cfg(test)]

@@ -13,15 +13,538 @@
 //! that came next. Everything here that counts lateness goes through [`Walk`] and [`ReleaseGap`]:
 //! sums, quantiles, exceedances, series for comparisons. Reads no clock and no file.
 
-mod ends;
-mod gap;
 mod lateness;
 #[cfg(test)]
 pub(crate) mod model;
-mod walk;
 
-pub(crate) use ends::Ends;
-pub use ends::Trailing;
-pub use gap::{Falling, ReleaseGap};
+use punctual_core::sample::{Flags, Sample};
+
 pub(crate) use lateness::{Lateness, Releases};
-pub use walk::{StartPlacement, Walk, WalkStep};
+
+/// Missed releases that follow each other, each a period less late than the one before, or all
+/// equally late.
+///
+/// A gap may be millions of releases long: it is at most four runs of equal steps, and whoever
+/// counts takes from them as many at once as it does not tell apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Falling {
+    /// Lateness of the next one; wide, for a gap may be longer than 292 years.
+    first_ns: i128,
+    step_ns: i64,
+    count: u64,
+}
+
+impl Falling {
+    /// `count` releases, the first of them `first_ns` late, each `step_ns` (≥ 0) less than the one
+    /// before.
+    pub fn new(first_ns: i128, step_ns: i64, count: u64) -> Self {
+        Self { first_ns, step_ns, count }
+    }
+
+    /// How many are left.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// By how much each is less late than the one before, ns.
+    pub fn step_ns(&self) -> i64 {
+        self.step_ns
+    }
+
+    /// Lateness of the next one, ns; `None` where none is left.
+    pub fn next_ns(&self) -> Option<i64> {
+        (self.count > 0).then(|| saturated(self.first_ns))
+    }
+
+    /// Takes the next one and all others that are at least `least_ns` late, which the next one is.
+    pub fn take_from(&mut self, least_ns: i64) -> Self {
+        let above = self.first_ns - i128::from(least_ns);
+        let many = match i128::from(self.step_ns) {
+            0 => self.count,
+            step => counted(above / step + 1).min(self.count),
+        };
+        self.take(many.max(1))
+    }
+
+    /// Takes the next `count`, or as many as there are.
+    pub fn take(&mut self, count: u64) -> Self {
+        let taken = Self { count: count.min(self.count), ..*self };
+        self.first_ns -= i128::from(taken.count) * i128::from(self.step_ns);
+        self.count -= taken.count;
+        taken
+    }
+
+    /// Lateness of the last one, ns; of none the same as of the first.
+    pub fn last_ns(&self) -> i64 {
+        let steps = i128::from(self.count.saturating_sub(1));
+        saturated(self.first_ns - steps * i128::from(self.step_ns))
+    }
+}
+
+fn saturated(ns: i128) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}
+
+/// A number as a count: nothing where it is negative.
+fn counted(number: i128) -> u64 {
+    u64::try_from(number.max(0)).unwrap_or(u64::MAX)
+}
+
+/// Releases that were missed between two wakes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReleaseGap {
+    missed: u64,
+    /// Lateness of the cycles before and after it.
+    before_ns: i64,
+    after_ns: i64,
+    /// 0 where there is none.
+    period_ns: i64,
+}
+
+impl ReleaseGap {
+    /// `missed` releases between a cycle that woke `before_ns` late and one that woke `after_ns`
+    /// late; with a period of 0 each is later than anything.
+    pub fn new(missed: u64, before_ns: i64, after_ns: i64, period_ns: i64) -> Self {
+        Self { missed, before_ns, after_ns, period_ns }
+    }
+
+    /// How many releases.
+    pub fn missed(&self) -> u64 {
+        self.missed
+    }
+
+    /// The first of those that waited for the wake at the end of the gap: how many releases before
+    /// that one it was due, and how late it was. The others are less late than a neighbour is.
+    pub fn longest_wait(&self) -> Option<(u64, i64)> {
+        let [.., falling, early] = self.pieces();
+        let waited = falling.count() + early.count();
+        let piece = if falling.count() > 0 { falling } else { early };
+        Some((waited, piece.next_ns()?)).filter(|_| self.period_ns > 0)
+    }
+
+    /// Their latenesses, in the order of time. The wake before it is the first one after the
+    /// earlier releases, where it was that late; for the others it is the wake after the gap.
+    pub fn pieces(&self) -> [Falling; 4] {
+        let period = i128::from(self.period_ns);
+        if period <= 0 {
+            let beyond = Falling::new(i128::from(i64::MAX), 0, self.missed);
+            return [beyond, Falling::default(), Falling::default(), Falling::default()];
+        }
+        let [before, after] = after_stall(i128::from(self.before_ns), period, self.missed);
+        let left = self.missed - before.count - after.count;
+        let next = i128::from(self.after_ns);
+        // The k-th release before the wake at the end of the gap is next + k·T late.
+        let early = if next < 0 { (-next + period - 1) / period } else { 0 };
+        let early = counted(early).min(left);
+        let first = next + i128::from(left) * period;
+        let falling = Falling::new(first, self.period_ns, left - early);
+        [before, after, falling, Falling::new(period, 0, early)]
+    }
+}
+
+/// The first of at most `most` releases that passed before a wake `late` after its own release:
+/// those that are more than a period late, then the one that is late by a period at least.
+fn after_stall(late: i128, period: i128, most: u64) -> [Falling; 2] {
+    let passed = counted(late / period).min(most);
+    let whole =
+        if i128::from(passed) * period + period > late { passed.saturating_sub(1) } else { passed };
+    let step_ns = saturated(period);
+    [Falling::new(late - period, step_ns, whole), Falling::new(period, 0, passed - whole)]
+}
+
+/// The most ends that are kept: the latest.
+const ENDS_MAX: usize = 1_024;
+
+/// Releases that were missed after the last cycle of a segment.
+///
+/// A recorder says how many releases were missed in all; those that lie in no gap came after the
+/// last cycle of some segment. Where that cycle woke late they passed before its wake, which shows
+/// their lateness; the others are censored. Bounded memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trailing {
+    /// That cycle: they follow it, one after the other.
+    pub after: u64,
+    /// Their latenesses: in falling steps, then one that was late by a period at least.
+    pub pieces: [Falling; 2],
+}
+
+/// The last cycles of segments, where releases may have passed before their wake.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ends {
+    /// Lateness and cycle, in falling order of lateness.
+    late: Vec<(i64, u64)>,
+}
+
+impl Ends {
+    /// A segment ended with this cycle.
+    pub(crate) fn push(&mut self, cycle: u64, lateness_ns: i64, period_ns: i64) {
+        if period_ns > 0 && lateness_ns >= period_ns {
+            let at = self.late.partition_point(|&(ns, _)| ns >= lateness_ns);
+            self.late.insert(at, (lateness_ns, cycle));
+            self.late.truncate(ENDS_MAX);
+        }
+    }
+
+    /// The latenesses of `missed` releases that lie in no gap, and how many of them are censored.
+    /// Where more may have passed than were missed the latest that there can have been are taken.
+    pub(crate) fn place(&self, missed: u64, period_ns: i64) -> (Vec<Trailing>, u64) {
+        let period = i128::from(period_ns);
+        let of = |&(late_ns, after): &(i64, u64), most| Trailing {
+            after,
+            pieces: after_stall(i128::from(late_ns), period, most),
+        };
+        let all: Vec<Trailing> = self.late.iter().map(|end| of(end, u64::MAX)).collect();
+        let counts = all.iter().flat_map(|end| end.pieces.iter().map(Falling::count));
+        let total = counts.fold(0, u64::saturating_add);
+        if total <= missed {
+            return (all, missed - total);
+        }
+        // The highest lateness that at least as many reach as were missed.
+        let reach = |least_ns: i64| {
+            let many = |(late_ns, _): &(i64, u64)| match late_ns.checked_sub(least_ns) {
+                Some(above) if above >= 0 => counted(i128::from(above) / period),
+                _ => 0,
+            };
+            self.late.iter().map(many).fold(0, u64::saturating_add)
+        };
+        let (mut low, mut high) = (0, i64::MAX);
+        while low < high {
+            let middle = low + (high - low) / 2 + 1;
+            if reach(middle) >= missed { low = middle } else { high = middle - 1 }
+        }
+        let mut over = reach(low).saturating_sub(missed);
+        let mut placed = Vec::new();
+        for end in &self.late {
+            let above_ns = (end.0 - low).max(0);
+            let mut many = (above_ns / period_ns).unsigned_abs();
+            // Of those that are equally late any will do.
+            if over > 0 && many > 0 && above_ns % period_ns == 0 {
+                (many, over) = (many - 1, over - 1);
+            }
+            placed.push(of(end, many));
+        }
+        placed.retain(|end| end.pieces[0].count() + end.pieces[1].count() > 0);
+        (placed, 0)
+    }
+}
+
+/// Where a run has come to.
+///
+/// For every accumulator that is fed with samples. Holds one sample and a few counts.
+#[derive(Clone, Debug, Default)]
+pub struct Walk {
+    /// The nominal period, ns; 0 where there is none.
+    period_ns: i64,
+    /// The time from release to release, which is another where releases are fitted.
+    spacing_ns: i64,
+    leave_out_cold: bool,
+    /// The latest sample, and its lateness, which is another where releases are fitted.
+    previous: Option<(Sample, i64)>,
+    /// Whether it was left out, so that no interval starts there.
+    previous_left_out: bool,
+    samples: u64,
+    cold: u64,
+    cold_max_ns: Option<i64>,
+    gaps: u64,
+    ends: Ends,
+}
+
+impl Walk {
+    /// A run of which nothing came yet, of cycles `period_ns` apart; 0 where there is no period.
+    pub fn new(period_ns: i64, leave_out_cold: bool) -> Self {
+        Self { period_ns, spacing_ns: period_ns, leave_out_cold, ..Self::default() }
+    }
+
+    /// The same, where releases are `spacing_ns` apart, not a nominal period.
+    #[must_use]
+    pub fn spaced(self, spacing_ns: i64) -> Self {
+        Self { spacing_ns, ..self }
+    }
+
+    /// Takes in the next sample, which was `lateness_ns` late. Cycles must not decrease.
+    #[inline]
+    pub fn step(&mut self, sample: &Sample, lateness_ns: i64) -> WalkStep {
+        self.samples += 1;
+        let before = self.previous.replace((*sample, lateness_ns));
+        let before = if sample.flags.has(Flags::FIRST) { self.ended(before) } else { before };
+        let gap = before.and_then(|(previous, before_ns)| {
+            let missed = sample.cycle.saturating_sub(previous.cycle).saturating_sub(1);
+            self.gaps = self.gaps.saturating_add(missed);
+            (missed > 0).then(|| ReleaseGap::new(missed, before_ns, lateness_ns, self.spacing_ns))
+        });
+        let cold = sample.flags.has(Flags::COLD);
+        if cold {
+            self.cold += 1;
+            self.cold_max_ns = self.cold_max_ns.max(Some(sample.lateness.as_ns()));
+        }
+        let left_out = cold && self.leave_out_cold;
+        let kept = before.filter(|_| !self.previous_left_out && !left_out);
+        self.previous_left_out = left_out;
+        let interval_ns = kept.map(|(previous, _)| interval_ns(&previous, sample, self.period_ns));
+        WalkStep { gap, interval_ns, left_out }
+    }
+
+    /// A segment ended before this sample.
+    #[cold]
+    fn ended(&mut self, last: Option<(Sample, i64)>) -> Option<(Sample, i64)> {
+        if let Some((sample, lateness_ns)) = last {
+            self.ends.push(sample.cycle, lateness_ns, self.spacing_ns);
+        }
+        None
+    }
+
+    /// The latest sample, where the next one can simply follow it.
+    #[inline]
+    pub fn follows(&self) -> Option<&Sample> {
+        self.previous.as_ref().filter(|_| !self.previous_left_out).map(|(sample, _)| sample)
+    }
+
+    /// Takes in `count` samples that follow each other without a gap or a flag, up to `last`.
+    #[inline]
+    pub fn stride(&mut self, count: u64, last: Option<&Sample>) {
+        self.samples += count;
+        self.previous = last.map(|sample| (*sample, sample.lateness.as_ns())).or(self.previous);
+    }
+
+    /// Samples so far, cold ones included.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Samples that were flagged cold so far.
+    pub fn cold(&self) -> u64 {
+        self.cold
+    }
+
+    /// The largest lateness of a cold one, about the nominal grid.
+    pub fn cold_max_ns(&self) -> Option<i64> {
+        self.cold_max_ns
+    }
+
+    /// Releases so far that lie in a gap: missed, or run but unrecorded.
+    pub fn gaps(&self) -> u64 {
+        self.gaps
+    }
+
+    /// What is known of the releases without a sample: `missed` never ran, `unrecorded` ran.
+    pub fn placement(&self, missed: u64, unrecorded: u64) -> StartPlacement {
+        let censored_from_ns = self.spacing_ns;
+        if unrecorded > 0 || missed < self.gaps {
+            let trailing = Vec::new();
+            return StartPlacement { gaps: false, trailing, censored: missed, censored_from_ns };
+        }
+        let mut ends = self.ends.clone();
+        if let Some((sample, lateness_ns)) = self.previous {
+            ends.push(sample.cycle, lateness_ns, self.spacing_ns);
+        }
+        let (trailing, censored) = ends.place(missed - self.gaps, self.spacing_ns);
+        StartPlacement { gaps: true, trailing, censored, censored_from_ns }
+    }
+}
+
+/// What one more sample makes known.
+#[derive(Clone, Copy, Debug)]
+pub struct WalkStep {
+    /// The releases between the sample before and this one.
+    pub gap: Option<ReleaseGap>,
+    /// wake − previous wake − period, where the loop ran just before.
+    pub interval_ns: Option<i64>,
+    /// Whether the sample itself is left out of every figure.
+    pub left_out: bool,
+}
+
+/// What is known of releases without a sample, once a run is over.
+#[derive(Clone, Debug, Default)]
+pub struct StartPlacement {
+    /// Whether each release in a gap was missed. Where cycles went unrecorded that is not known.
+    pub gaps: bool,
+    /// Releases that were missed at the end of a segment, with their lateness.
+    pub trailing: Vec<Trailing>,
+    /// Missed releases of which only is known that they were late by a period at least.
+    pub censored: u64,
+    /// That period, ns; 0 where there is none.
+    pub censored_from_ns: i64,
+}
+
+/// wake − previous wake − one period, saturating: a missed release shows as at least one period.
+#[inline]
+fn interval_ns(previous: &Sample, sample: &Sample, period_ns: i64) -> i64 {
+    let difference = sample.lateness.as_ns().saturating_sub(previous.lateness.as_ns());
+    if sample.cycle == previous.cycle.wrapping_add(1) {
+        return difference;
+    }
+    let releases = i128::from(sample.cycle) - i128::from(previous.cycle) - 1;
+    let apart = releases * i128::from(period_ns);
+    let apart = apart.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+    difference.saturating_add(apart)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use punctual_core::time::Span;
+
+    fn each(gap: &ReleaseGap) -> Vec<i64> {
+        let mut all = Vec::new();
+        for mut piece in gap.pieces() {
+            while let Some(ns) = piece.next_ns() {
+                all.push(ns);
+                assert_eq!(piece.take(1).last_ns(), ns);
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn a_stall_in_the_wait_leaves_what_was_left_of_it() {
+        // 10.4 ms late at 1 ms: ten releases passed before that wake, 9.4 to 0.4 ms before it.
+        let gap = ReleaseGap::new(10, 10_400, 5, 1_000);
+        let expected = [9_400, 8_400, 7_400, 6_400, 5_400, 4_400, 3_400, 2_400, 1_400, 1_000];
+        assert_eq!(each(&gap), expected);
+    }
+
+    #[test]
+    fn a_body_that_ran_too_long_leaves_releases_that_wait_for_the_next_wake() {
+        assert_eq!(each(&ReleaseGap::new(3, 10, 50, 1_000)), [3_050, 2_050, 1_050]);
+        // Both: the wake came 2.5 periods late, then the body took three more.
+        let both = ReleaseGap::new(5, 2_500, 50, 1_000);
+        assert_eq!(each(&both), [1_500, 1_000, 3_050, 2_050, 1_050]);
+        assert_eq!(both.longest_wait(), Some((3, 3_050)));
+        assert_eq!(ReleaseGap::new(2, 2_500, 50, 1_000).longest_wait(), None);
+        // The next wake was early, after the release that it is about had been missed.
+        assert_eq!(each(&ReleaseGap::new(2, 0, -300, 1_000)), [1_700, 1_000]);
+        assert_eq!(each(&ReleaseGap::new(2, 0, 0, 0)), [i64::MAX; 2], "no period");
+    }
+
+    #[test]
+    fn the_longest_gaps_do_not_overflow() {
+        for (before, after) in [(i64::MAX, i64::MAX), (i64::MIN, i64::MIN), (0, i64::MIN)] {
+            for period in [1, i64::MAX] {
+                for mut piece in ReleaseGap::new(1 << 56, before, after, period).pieces() {
+                    while let Some(ns) = piece.next_ns() {
+                        assert!(ns >= period);
+                        assert!(piece.take_from(ns / 2).count() > 0);
+                    }
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn each_is_late_until_the_first_wake_at_or_after_it(
+            period in 1i64..5_000,
+            before in -4_000i64..100_000,
+            after in -4_000i64..100_000,
+            missed in 0u64..60,
+        ) {
+            let (before, after) = (before.max(-period), after.max(-period));
+            let series = model::Series::of(period, &[(0, before), (missed + 1, after)]);
+            prop_assert_eq!(each(&ReleaseGap::new(missed, before, after, period)), series.missed());
+        }
+
+        #[test]
+        fn taking_by_value_takes_each_once(
+            first in 0i64..100_000, step in 0i64..3_000, count in 1u64..100, least in 0i64..100_000,
+        ) {
+            let step = step.min(first / count as i64);
+            let mut left = Falling::new(i128::from(first), step, count);
+            let values: Vec<i64> = (0..count as i64).map(|at| first - at * step).collect();
+            let taken = left.take_from(least.min(first));
+            let above = values.iter().filter(|&&ns| ns >= least.min(first)).count();
+            prop_assert_eq!(taken.count(), above as u64);
+            prop_assert_eq!(taken.last_ns(), values[above - 1]);
+            prop_assert_eq!(left.next_ns(), values.get(above).copied());
+        }
+    }
+
+    /// The latenesses, in falling order.
+    fn placed(ends: &Ends, missed: u64, period_ns: i64) -> (Vec<i64>, u64) {
+        let (placed, censored) = ends.place(missed, period_ns);
+        let mut all = Vec::new();
+        for mut piece in placed.into_iter().flat_map(|end| end.pieces) {
+            while let Some(ns) = piece.next_ns() {
+                piece.take(1);
+                all.push(ns);
+            }
+        }
+        all.sort_unstable_by(|a, b| b.cmp(a));
+        (all, censored)
+    }
+
+    fn ends(late_ns: &[i64], period_ns: i64) -> Ends {
+        let mut ends = Ends::default();
+        late_ns.iter().for_each(|&ns| ends.push(7, ns, period_ns));
+        ends
+    }
+
+    #[test]
+    fn what_passed_before_the_last_wake_is_as_late_as_that_leaves_it() {
+        let late = ends(&[3_500, 20, 999], 1_000);
+        assert_eq!(placed(&late, 3, 1_000), (vec![2_500, 1_500, 1_000], 0));
+        assert_eq!(placed(&late, 5, 1_000), (vec![2_500, 1_500, 1_000], 2));
+        assert_eq!(
+            placed(&late, 2, 1_000),
+            (vec![2_500, 1_500], 0),
+            "the latest that there can be"
+        );
+        assert_eq!(placed(&late, 0, 1_000), (vec![], 0));
+        assert_eq!(placed(&Ends::default(), 7, 1_000), (vec![], 7));
+        assert_eq!(placed(&ends(&[9_000], 0), 7, 0), (vec![], 7), "no period");
+    }
+
+    #[test]
+    fn no_more_ends_are_kept_than_there_is_room_for() {
+        let mut late = Ends::default();
+        (0..5_000).for_each(|k| late.push(k, 1_000 + k as i64 % 4_000, 1_000));
+        assert_eq!(late.late.len(), ENDS_MAX);
+        assert_eq!(late.late.first(), Some(&(4_999, 3_999)));
+        assert!(late.late.iter().all(|&(ns, _)| ns > 3_000), "the latest");
+    }
+
+    proptest! {
+        #[test]
+        fn the_latest_that_can_have_passed_are_taken(
+            late_ns in prop::collection::vec(0i64..20_000, 0..8),
+            period in 1i64..4_000,
+            missed in 0u64..80,
+        ) {
+            let late = ends(&late_ns, period);
+            let passed = |&ns: &i64| (1..=ns / period).map(move |j| ns - j * period);
+            let mut all: Vec<i64> = late_ns.iter().flat_map(passed).collect();
+            all.sort_unstable_by(|a, b| b.cmp(a));
+            let censored = missed.saturating_sub(all.len() as u64);
+            all.truncate(missed as usize);
+            let all: Vec<i64> = all.into_iter().map(|ns| ns.max(period)).collect();
+            prop_assert_eq!(placed(&late, missed, period), (all, censored));
+        }
+    }
+
+    fn sample(cycle: u64, lateness_ns: i64, flags: Flags) -> Sample {
+        Sample { cycle, lateness: Span::from_ns(lateness_ns), flags }
+    }
+
+    #[test]
+    fn gaps_lie_inside_segments_and_what_was_missed_after_one_has_no_gap() {
+        let mut walk = Walk::new(1_000, true);
+        let mut step = |cycle, ns, flags| walk.step(&sample(cycle, ns, flags), ns);
+        let first = step(5, 900, Flags::FIRST.with(Flags::COLD));
+        assert!(first.left_out && first.gap.is_none() && first.interval_ns.is_none());
+        let second = step(7, 20, Flags::NONE);
+        assert_eq!(second.gap, Some(ReleaseGap::new(1, 900, 20, 1_000)));
+        assert_eq!(second.interval_ns, None, "the cycle before it was left out");
+        assert_eq!(step(8, 2_500, Flags::NONE).interval_ns, Some(2_480));
+        // Two releases passed before that wake, and the segment ended.
+        assert!(step(90, 10, Flags::FIRST).gap.is_none());
+        assert_eq!((walk.samples(), walk.cold(), walk.gaps()), (4, 1, 1));
+        let placed = walk.placement(3, 0);
+        let pieces = placed.trailing.iter().flat_map(|end| end.pieces);
+        let late: Vec<_> = pieces.filter_map(|piece| piece.next_ns()).collect();
+        assert_eq!(placed.trailing[0].after, 8);
+        assert_eq!((placed.gaps, late, placed.censored), (true, vec![1_500, 1_000], 0));
+        let lost = walk.placement(3, 2);
+        assert!(!lost.gaps && lost.trailing.is_empty() && lost.censored == 3, "{lost:?}");
+        assert!(!walk.placement(0, 0).gaps, "a gap that the recorder does not know of");
+    }
+}

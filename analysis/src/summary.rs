@@ -56,9 +56,9 @@ impl SummaryStats {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moments {
     n: u64,
-    #[serde(with = "crate::stored::decimal")]
+    #[serde(with = "crate::summary::decimal")]
     sum: i128,
-    #[serde(with = "crate::stored::decimal")]
+    #[serde(with = "crate::summary::decimal")]
     squares: u128,
 }
 
@@ -224,6 +224,30 @@ impl Distribution {
             ..SummaryStats::default()
         };
         stats.with_quantiles(Probability::SUMMARY.map(quantile))
+    }
+}
+
+/// An integer of 128 bits as decimal text, for `#[serde(with = …)]`: JSON's own numbers are exact
+/// to 53 bits in many readers.
+pub(crate) mod decimal {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        value: &impl Display,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub(crate) fn deserialize<'de, T: FromStr, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<T, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(|_| D::Error::custom("expected a whole number as text"))
     }
 }
 

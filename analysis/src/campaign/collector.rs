@@ -6,10 +6,10 @@
 use punctual_core::sample::Sample;
 use punctual_core::time::{Instant, Period};
 
-use super::counted::WatchedThresholds;
-use super::maxima::Maxima;
-use super::outliers::{Outlier, Outliers};
 use super::total::Total;
+use crate::campaign::total::Maxima;
+use crate::campaign::total::WatchedThresholds;
+use crate::campaign::total::{Outlier, Outliers};
 use crate::claim::dependence::{Exceedances, Pooled};
 use crate::recording::{MISSED, ReleaseKind};
 use crate::release::{Lateness, ReleaseGap, Releases, Walk};

@@ -2,18 +2,20 @@
 //!
 //! Mergeable, constant memory, and checked when it is read back.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::collector::{Collector, Start};
-use super::counted::WatchedThresholds;
-use super::maxima::Maxima;
-use super::outliers::Outliers;
-use crate::claim::dependence::{Pooled, Tails};
+use crate::claim::ask::{Ask, ClaimEvent};
+use crate::claim::dependence::{Pooled, Separate, Tails};
+use crate::claim::judge::EventCount;
 use crate::claim::{Claim, Level, claims};
 use crate::extremes::rarest;
-use crate::histogram::display::HistogramView;
+use crate::histogram::{Histogram, HistogramView};
 use crate::jitters::Jitters;
-use crate::recording::{RequestedTails, RunFigures, WORST_MAX, Wakes, WorstRelease};
+use crate::recording::{
+    MISSED, ReleaseKind, RequestedTails, RunFigures, WORST_MAX, Wakes, WorstRelease,
+};
 use crate::release::Releases;
 use crate::summary::{Distribution, SummaryStats};
 
@@ -195,7 +197,7 @@ impl Total {
         let tails = self.tails();
         let known = self.lateness.known();
         let histogram = known.histogram();
-        let worst = |late: &super::outliers::Outlier| WorstRelease {
+        let worst = |late: &Outlier| WorstRelease {
             cycle: late.cycle,
             at_ns: late.at_ns,
             kind: late.kind,
@@ -269,5 +271,338 @@ impl Total {
             && self.exceedances.recorded() == self.recorded()
             && self.intervals.recorded() <= self.interval.histogram().count()
             && self.releases.recorded() <= self.recorded()
+    }
+
+    /// What was counted of the event of a claim.
+    pub fn counted(&self, ask: &Ask) -> EventCount {
+        let tails = self.tails();
+        let unrecorded = self.effort().unrecorded;
+        match ask.event() {
+            ClaimEvent::Lateness { above_ns } => {
+                let known = self.lateness().known();
+                let seen = buckets(known.histogram(), above_ns, false);
+                narrowed(tails.counted(above_ns), &seen, self.lateness().unknown())
+            }
+            ClaimEvent::Interval { above_ns } => {
+                let of = self.interval().histogram();
+                let seen = buckets(of, above_ns, true);
+                let watched = self.interval_tails().map(|watched| watched.counted(above_ns));
+                // A campaign of a version that did not watch intervals has their histogram alone.
+                let counted = watched.map_or(seen, |counted| narrowed(counted, &seen, 0));
+                counted.with_unseen(unrecorded)
+            }
+            ClaimEvent::Missed => match self.release_tails() {
+                Some(releases) => releases.counted(MISSED),
+                None => missed_of(&tails, self.effort().missed),
+            },
+        }
+    }
+}
+
+/// Thresholds to watch in addition to the ladder, ns.
+///
+/// Exact where its threshold was watched from the first cycle on. Otherwise between the nearest
+/// watched thresholds or by the buckets of the histogram, whichever is narrower.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WatchedThresholds {
+    /// Of lateness.
+    pub lateness_ns: Vec<i64>,
+    /// Of the distance of intervals from zero.
+    pub interval_ns: Vec<i64>,
+}
+
+/// The releases of a campaign that did not watch which of them were missed.
+fn missed_of(tails: &Tails, missed: u64) -> EventCount {
+    let n = tails.n() - tails.unrecorded();
+    let (least, most, separate) = (missed, missed, Separate::Unknown);
+    EventCount { n, least, most, theta: 1.0, separate, ordered: false }
+}
+
+/// Narrows the counts of a threshold by the buckets of the same values; `without` more values are
+/// in no bucket.
+fn narrowed(counted: EventCount, buckets: &EventCount, without: u64) -> EventCount {
+    let least = counted.least.max(buckets.least);
+    let most = counted.most.min(buckets.most.saturating_add(without));
+    EventCount { least, most: most.max(least), ..counted }
+}
+
+/// Counts from the buckets; with `both`, of the distance from zero.
+fn buckets(values: &Histogram, above_ns: i64, both: bool) -> EventCount {
+    let cut = values.buckets().map(|bucket| match both && bucket.highest_ns < 0 {
+        true => (-bucket.highest_ns, -bucket.lowest_ns, bucket.count),
+        false => (bucket.lowest_ns, bucket.highest_ns, bucket.count),
+    });
+    EventCount::of_buckets(above_ns, cut, values.overflow())
+}
+
+/// Cycles of a block at first.
+pub const BLOCK_CYCLES: u64 = 1_000;
+
+/// The most blocks; from the first doubling on there are at least half as many.
+pub const BLOCKS_MAX: usize = 1_024;
+
+/// A series of block maxima.
+///
+/// For extreme values. When there are too many blocks, neighbours become one and the length
+/// doubles: every block always holds the same number of cycles, however long it goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Maxima {
+    /// Cycles of each block: [`BLOCK_CYCLES`] times a power of two.
+    block_cycles: u64,
+    /// Of whole blocks, oldest first.
+    largest_ns: Vec<i64>,
+    /// Cycles of the block that is not full yet, and the largest of them.
+    open: u64,
+    open_largest_ns: i64,
+}
+
+impl Maxima {
+    /// Takes in the lateness of the next cycle.
+    #[inline]
+    pub fn push(&mut self, lateness_ns: i64) {
+        self.open_largest_ns = self.open_largest_ns.max(lateness_ns);
+        self.open += 1;
+        if self.open == self.block_cycles {
+            self.close();
+        }
+    }
+
+    #[cold]
+    fn close(&mut self) {
+        self.largest_ns.push(self.open_largest_ns);
+        (self.open, self.open_largest_ns) = (0, i64::MIN);
+        if self.largest_ns.len() == BLOCKS_MAX {
+            let pairs = self.largest_ns.as_chunks::<2>().0;
+            self.largest_ns = pairs.iter().map(|&[a, b]| a.max(b)).collect();
+            self.block_cycles *= 2;
+        }
+    }
+
+    /// Cycles of each block.
+    pub fn block_cycles(&self) -> u64 {
+        self.block_cycles
+    }
+
+    /// The maxima of all whole blocks, ns, oldest first.
+    pub fn largest_ns(&self) -> &[i64] {
+        &self.largest_ns
+    }
+
+    fn is_sound(&self) -> bool {
+        let times = self.block_cycles / BLOCK_CYCLES;
+        self.block_cycles.is_multiple_of(BLOCK_CYCLES)
+            && times.is_power_of_two()
+            && times <= 1 << 40
+            && self.open < self.block_cycles
+            && self.largest_ns.len() < BLOCKS_MAX
+    }
+}
+
+impl Default for Maxima {
+    fn default() -> Self {
+        let largest_ns = Vec::new();
+        Self { block_cycles: BLOCK_CYCLES, largest_ns, open: 0, open_largest_ns: i64::MIN }
+    }
+}
+
+/// How many are kept of each run.
+pub const OUTLIERS_MAX: usize = 64;
+
+/// One late release of a campaign.
+///
+/// Keeps [`OUTLIERS_MAX`]; of equals the earlier.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Outlier {
+    /// Its lateness.
+    pub lateness_ns: i64,
+    /// When, in ns since 1970 by the time of day as it was set then.
+    pub at_unix_ns: i64,
+    /// The instant of the wake on CLOCK_MONOTONIC of that boot; for a missed release the first wake
+    /// after it.
+    pub at_ns: u64,
+    /// Its cycle, counted from the start of its batch.
+    pub cycle: u64,
+    /// Whether it ran.
+    #[serde(default)]
+    pub kind: ReleaseKind,
+    /// The number of the boot.
+    pub boot: u32,
+}
+
+/// The latest releases so far, latest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outliers {
+    kept: Vec<Outlier>,
+}
+
+impl Outliers {
+    /// Whether a wake of this lateness would be kept.
+    #[inline]
+    pub fn wants(&self, lateness_ns: i64) -> bool {
+        match self.kept.last() {
+            Some(last) if self.kept.len() == OUTLIERS_MAX => lateness_ns > last.lateness_ns,
+            _ => true,
+        }
+    }
+
+    /// Adds a wake if it is late enough.
+    #[cold]
+    pub fn insert(&mut self, late: Outlier) {
+        let at = self.kept.partition_point(|kept| kept.lateness_ns >= late.lateness_ns);
+        self.kept.insert(at, late);
+        self.kept.truncate(OUTLIERS_MAX);
+    }
+
+    /// Adds the entries of another list.
+    pub fn merge(&mut self, other: &Self) {
+        for late in &other.kept {
+            if self.wants(late.lateness_ns) {
+                self.insert(late.clone());
+            }
+        }
+    }
+
+    /// All entries, latest first.
+    pub fn kept(&self) -> &[Outlier] {
+        &self.kept
+    }
+
+    fn is_sound(&self) -> bool {
+        self.kept.len() <= OUTLIERS_MAX
+            && self.kept.is_sorted_by(|a, b| a.lateness_ns >= b.lateness_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use punctual_core::sample::{Flags, Sample};
+    use punctual_core::time::{Instant, Period, Span};
+
+    use crate::campaign::{Effort, Start};
+    use crate::recording::{Recording, RecordingConfig};
+
+    const ASKS: [&str; 4] =
+        ["p(lateness>50us)<0.1", "p(lateness>61us)<0.1", "p(|interval|>30us)<0.1", "p(missed)<0.1"];
+
+    /// Cycles of 1 ms, bursts of late ones, a missed release now and then.
+    fn samples(seed: u64) -> Vec<Sample> {
+        let mut cycle = 0;
+        let sample = |k: u64| {
+            let mixed = (seed * 9_000 + k).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            let late = (k / 5).wrapping_mul(0x9e37_79b9) >> 8 & 63 == 0;
+            cycle += if mixed.is_multiple_of(400) { 3 } else { 1 };
+            let ns = if late { 40_000 } else { 5_000 } + (mixed % 30_000) as i64;
+            let flags = if k == 0 { Flags::FIRST } else { Flags::NONE };
+            Sample { cycle, lateness: Span::from_ns(ns), flags }
+        };
+        (0..6_000).map(sample).collect()
+    }
+
+    fn start() -> Start {
+        Start {
+            period: Period::from_ns(1_000_000).expect("positive"),
+            epoch: Instant::from_ns(0),
+            time_of_day_ns: 0,
+            leave_out_cold: true,
+            boot: 1,
+        }
+    }
+
+    #[test]
+    fn a_campaign_counts_as_one_recording_of_it_does() {
+        let asks = ASKS.map(|text| Ask::parse(text).expect("a claim"));
+        let watched = WatchedThresholds { lateness_ns: vec![61_000], interval_ns: vec![30_000] };
+        let mut total = Total::default();
+        let setup = RecordingConfig {
+            period: Period::from_ns(1_000_000),
+            thresholds_ns: vec![61_000],
+            ..RecordingConfig::default()
+        };
+        let mut whole = Recording::new(setup).watching(&asks);
+        for seed in 0..4 {
+            let mut batch = total.collector(start(), &watched);
+            batch.extend(&samples(seed));
+            whole.extend(&samples(seed));
+            let missed = batch.gaps();
+            total.add(batch, &Effort { missed, ..Effort::default() });
+        }
+        let whole = whole.finish(0);
+        for ask in &asks {
+            let (counted, one) = (total.counted(ask), whole.counted(ask).expect("watched"));
+            assert_eq!((counted.n, counted.least, counted.most), (one.n, one.least, one.most));
+            assert!(counted.least > 0 && counted.ordered, "{ask}: {counted:?}");
+            assert!((counted.theta - one.theta).abs() < 0.1, "{ask}: {counted:?} {one:?}");
+        }
+        assert!(total.counted(&asks[2]).theta < 1.0, "one late wake makes two intervals");
+        let text = serde_json::to_string(&total).expect("JSON");
+        let back: Total = serde_json::from_str(&text).expect("a total");
+        assert_eq!(back, total);
+    }
+
+    #[test]
+    fn what_was_not_watched_lies_between_and_what_was_lost_counts() {
+        let mut total = Total::default();
+        let mut batch = total.collector(start(), &WatchedThresholds::default());
+        batch.extend(&samples(1));
+        let missed = batch.gaps() - 7;
+        total.add(batch, &Effort { missed, unrecorded: 7, ..Effort::default() });
+        let requested = |text| total.counted(&Ask::parse(text).expect("a claim"));
+        let late = requested("p(lateness>61us)<0.1");
+        let exact = samples(1).iter().filter(|s| s.lateness.as_ns() > 61_000).count() as u64;
+        // A missed release was later than this; one that nobody saw may have been.
+        assert!(late.least <= exact + missed, "{late:?} {exact}");
+        assert!((exact + missed + 7..exact + missed + 67).contains(&late.most), "{late:?} {exact}");
+        let missed = requested("p(missed)<0.1");
+        assert_eq!((missed.least, missed.most), (total.effort().missed, total.effort().missed));
+        let interval = requested("p(|interval|>30us)<0.1");
+        assert!(interval.most >= interval.least + 7);
+    }
+
+    proptest! {
+        // Each case is millions of cycles.
+        #![proptest_config(ProptestConfig::with_cases(12))]
+        #[test]
+        fn every_block_holds_as_many_cycles(blocks in 0usize..5_000, rest in 0usize..999) {
+            let lateness = |k: usize| ((k as i64) * 7_919) % 1_000_003;
+            let mut maxima = Maxima::default();
+            let cycles = blocks * BLOCK_CYCLES as usize + rest;
+            (0..cycles).for_each(|k| maxima.push(lateness(k)));
+            let of = maxima.block_cycles() as usize;
+            prop_assert!(maxima.is_sound());
+            prop_assert_eq!(maxima.largest_ns().len(), cycles / of);
+            let few = maxima.largest_ns().len() < BLOCKS_MAX / 2;
+            prop_assert!(of == BLOCK_CYCLES as usize || !few);
+            for (at, &largest) in maxima.largest_ns().iter().enumerate().step_by(97) {
+                prop_assert_eq!(Some(largest), (at * of..(at + 1) * of).map(lateness).max());
+            }
+        }
+    }
+
+    #[test]
+    fn the_latest_stay_and_merging_is_collecting_together() {
+        let late = |n: i64| Outlier {
+            lateness_ns: (n * 7_919) % 1_000,
+            at_unix_ns: n,
+            at_ns: 0,
+            cycle: 0,
+            kind: ReleaseKind::Ran,
+            boot: 0,
+        };
+        let collect = |numbers: std::ops::Range<i64>| {
+            let mut outliers = Outliers::default();
+            for late in numbers.map(late).filter(|late| late.lateness_ns >= 0) {
+                if outliers.wants(late.lateness_ns) {
+                    outliers.insert(late);
+                }
+            }
+            outliers
+        };
+        let mut merged = collect(0..500);
+        merged.merge(&collect(500..1_000));
+        assert_eq!(merged, collect(0..1_000));
+        assert!(merged.is_sound() && merged.kept().len() == OUTLIERS_MAX);
+        assert_eq!(merged.kept()[0].lateness_ns, 999);
     }
 }

@@ -7,21 +7,20 @@
 //!
 //! Missed releases count with their lateness ([`crate::release`]).
 
-mod block;
 mod places;
-mod pooled;
 mod tails;
-mod watch;
 
-pub use places::Separate;
-pub use pooled::Pooled;
-pub use tails::{Tails, ThresholdCount, ThresholdExceedances};
-use watch::Watch;
+use serde::{Deserialize, Serialize};
 
 use crate::release::{Falling, ReleaseGap, StartPlacement};
+use places::Places;
+
+pub use places::Separate;
+pub use tails::{Tails, ThresholdCount, ThresholdExceedances};
 
 /// How many first samples choose the adaptive thresholds.
 const WARM_UP: usize = 4_096;
+
 /// Their quantiles, in thousandths.
 const ADAPTIVE: [usize; 4] = [500, 900, 990, 999];
 
@@ -50,13 +49,6 @@ pub struct Exceedances {
     warm: bool,
     /// The period, ns; 0 when there is none.
     period_ns: i64,
-}
-
-/// What came next.
-#[derive(Clone, Copy, Debug)]
-enum Pushed {
-    Ran(i64),
-    Missed(ReleaseGap),
 }
 
 impl Exceedances {
@@ -266,7 +258,557 @@ impl Exceedances {
             unplaced_from_ns: if self.period_ns > 0 { self.period_ns } else { i64::MAX },
         }
     }
+
+    /// Takes in recorded cycles with no release missed between them, each within 2³¹ ns.
+    pub(crate) fn extend(&mut self, latenesses_ns: &[i64]) {
+        for some in latenesses_ns.chunks(BLOCK) {
+            if self.warm {
+                self.watch_all(some);
+            } else {
+                some.iter().for_each(|&ns| self.push(ns, 0, 0));
+            }
+        }
+    }
+
+    fn watch_all(&mut self, latenesses_ns: &[i64]) {
+        let (mut min, mut max) = (i64::MAX, i64::MIN);
+        for &ns in latenesses_ns {
+            (min, max) = (min.min(ns), max.max(ns));
+        }
+        let (low, high) = (self.level_of(min), self.level_of(max));
+        let (index, recorded) = (self.index, self.recorded);
+        // Narrow, so that more fit in a register; these thresholds lie between min and max.
+        let mut narrow = [0i32; BLOCK];
+        narrow.iter_mut().zip(latenesses_ns).for_each(|(narrow, &ns)| *narrow = ns as i32);
+        let mut levels = [low as i32; BLOCK];
+        for watch in &self.watches[low..high] {
+            let threshold_ns = watch.threshold_ns() as i32;
+            for (level, &ns) in levels.iter_mut().zip(&narrow) {
+                *level += i32::from(ns > threshold_ns);
+            }
+        }
+        // Written whether the level changes or not; kept only where it does.
+        let mut changes = [0u16; BLOCK];
+        let (mut many, mut before) = (0, self.level as i32);
+        for (at, &level) in levels[..latenesses_ns.len()].iter().enumerate() {
+            changes[many] = at as u16;
+            many += usize::from(level != before);
+            before = level;
+        }
+        for &at in &changes[..many] {
+            self.index = index.saturating_add(u64::from(at));
+            self.recorded = recorded + u64::from(at);
+            self.move_to(levels[usize::from(at)] as usize);
+        }
+        self.index = index.saturating_add(latenesses_ns.len() as u64);
+        self.recorded = recorded + latenesses_ns.len() as u64;
+    }
+}
+
+/// What came next.
+#[derive(Clone, Copy, Debug)]
+enum Pushed {
+    Ran(i64),
+    Missed(ReleaseGap),
+}
+
+/// The most values at once.
+const BLOCK: usize = 256;
+
+/// Gaps between clusters that an estimate needs.
+const GAPS_MIN: u64 = 10;
+
+/// Exceedances further apart than this belong to different clusters (runs estimator).
+const RUN_GAP: u64 = 10;
+
+/// Below this many clusters the runs estimator is used too.
+const FEW: u64 = 30;
+
+/// It is used only on thresholds that at most this share of the releases exceeds.
+const RARE: f64 = 0.1;
+
+/// What was counted about one threshold: additive over separate series.
+///
+/// Constant memory; touched only when the series crosses the threshold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Counts {
+    threshold_ns: i64,
+    #[serde(rename = "asked")]
+    requested: bool,
+    exceedances: u64,
+    missed: u64,
+    /// Series in which it was exceeded: each has one exceedance that no gap leads to.
+    series: u64,
+    /// Neighbouring exceedances (gaps of 1), and gaps of more than 1.
+    neighbours: u64,
+    gaps: u64,
+    gap_max: u64,
+    /// Σ(T − 1) and Σ(T − 1)(T − 2) over gaps T.
+    #[serde(with = "crate::summary::decimal")]
+    sum: u128,
+    #[serde(with = "crate::summary::decimal")]
+    squares: u128,
+    clusters: u64,
+    /// Where they were.
+    #[serde(default)]
+    places: Places,
+}
+
+impl Counts {
+    /// Counts missed releases that exceed the threshold and whose position is unknown.
+    fn miss(&mut self, count: u64) {
+        self.missed = self.missed.saturating_add(count);
+    }
+
+    /// Adds those of another series, which began after `releases` of this one.
+    fn add(&mut self, releases: u64, other: &Self) {
+        self.requested |= other.requested;
+        self.exceedances += other.exceedances;
+        self.missed = self.missed.saturating_add(other.missed);
+        self.series += other.series;
+        self.neighbours += other.neighbours;
+        self.gaps += other.gaps;
+        self.gap_max = self.gap_max.max(other.gap_max);
+        self.sum = self.sum.saturating_add(other.sum);
+        self.squares = self.squares.saturating_add(other.squares);
+        self.clusters += other.clusters;
+        self.places.append(releases, &other.places);
+    }
+
+    /// Whether no count is beyond `most`.
+    fn is_sound(&self, most: u64) -> bool {
+        let all = [self.exceedances, self.missed, self.series, self.neighbours, self.gaps];
+        all.into_iter().chain([self.gap_max, self.clusters]).all(|count| count <= most)
+            && self.places.is_sound(most)
+    }
+
+    fn finish(&self, releases: u64) -> ThresholdExceedances {
+        ThresholdExceedances {
+            threshold_ns: self.threshold_ns,
+            exceedances: self.exceedances,
+            unsure: 0,
+            missed: self.missed,
+            theta: self.intervals().map(|theta| with_doubt(theta, self.gaps)),
+            theta_few: self.runs(releases),
+            separate: self.separate(releases),
+            requested: self.requested,
+        }
+    }
+
+    /// How many separate clusters there were; unknown of counts that were kept without places.
+    fn separate(&self, releases: u64) -> Separate {
+        let known = self.places.count() == self.neighbours + self.gaps + self.series;
+        if known { self.places.separate(releases) } else { Separate::Unknown }
+    }
+
+    /// Ferro and Segers' estimate from the gaps between exceedances.
+    fn intervals(&self) -> Option<f64> {
+        if self.gaps < GAPS_MIN {
+            return None;
+        }
+        let times = (self.neighbours + self.gaps) as f64;
+        let (sum, squares) = if self.gap_max <= 2 {
+            // Gaps of 1 and 2 only: their sums follow from the counts.
+            let (ones, twos) = (self.neighbours as f64, self.gaps as f64);
+            (ones + 2.0 * twos, ones + 4.0 * twos)
+        } else {
+            (self.sum as f64, self.squares as f64)
+        };
+        Some((2.0 * sum * sum / (times * squares)).min(1.0))
+    }
+
+    /// Clusters per exceedance of a rare threshold, while there are few clusters; less what chance
+    /// alone brings together. Used once some exceedances came together: then the size of clusters
+    /// is known from few of them.
+    fn runs(&self, releases: u64) -> Option<f64> {
+        let events = self.neighbours + self.gaps + self.series;
+        let share = events as f64 / releases as f64;
+        if events == 0 || self.clusters >= FEW || share > RARE {
+            return None;
+        }
+        let apart = (1.0 - share).powi(RUN_GAP as i32);
+        let theta = (self.clusters as f64 / events as f64 / apart).min(1.0);
+        Some(if self.clusters < events { with_doubt(theta, self.clusters) } else { theta })
+    }
+}
+
+/// One threshold while it is watched. Indices count releases, missed ones included.
+#[derive(Clone, Debug)]
+struct Watch {
+    counts: Counts,
+    /// Start of the present run of exceedances, while the series is above.
+    run_start: u64,
+    /// The last exceedance before the present run; `None` before the first.
+    last: Option<u64>,
+    /// Recorded exceedances before the present run started.
+    recorded_at_start: u64,
+}
+
+impl Watch {
+    fn new(threshold_ns: i64, requested: bool) -> Self {
+        let counts = Counts { threshold_ns, requested, gap_max: 1, ..Counts::default() };
+        Self { counts, run_start: 0, last: None, recorded_at_start: 0 }
+    }
+
+    /// The same threshold, with nothing counted yet.
+    fn like(counts: &Counts) -> Self {
+        Self::new(counts.threshold_ns, counts.requested)
+    }
+
+    fn threshold_ns(&self) -> i64 {
+        self.counts.threshold_ns
+    }
+
+    /// The series rose above the threshold at this index.
+    fn up(&mut self, index: u64, recorded: u64) {
+        self.run_start = index;
+        self.recorded_at_start = recorded;
+        let counts = &mut self.counts;
+        match self.last {
+            Some(last) => {
+                let gap = index - last;
+                counts.gaps += 1;
+                counts.gap_max = counts.gap_max.max(gap);
+                counts.sum += u128::from(gap - 1);
+                counts.squares += u128::from(gap - 1) * u128::from(gap.saturating_sub(2));
+                counts.clusters += u64::from(gap > RUN_GAP);
+            }
+            None => (counts.clusters, counts.series) = (1, 1),
+        }
+    }
+
+    /// The series is no longer above the threshold at this index.
+    fn down(&mut self, index: u64, recorded: u64) {
+        self.counts.neighbours += index - self.run_start - 1;
+        let recorded = recorded - self.recorded_at_start;
+        self.counts.exceedances += recorded;
+        self.counts.missed += index - self.run_start - recorded;
+        self.counts.places.push(self.run_start, index);
+        self.last = Some(index - 1);
+    }
+}
+
+/// The counts of [`Exceedances::counted`], of one recording or of several.
+///
+/// For campaigns, which cannot keep one accumulator for weeks and over reboots. Each recording is a
+/// series of its own: the distance between two of them is not defined.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pooled {
+    /// In rising order of threshold.
+    counts: Vec<Counts>,
+    /// Releases seen, missed ones that lie between recorded ones included.
+    releases: u64,
+    recorded: u64,
+    /// The most releases without a sample between two recorded cycles; 0 where that was not
+    /// recorded.
+    #[serde(default)]
+    gap_longest: u64,
+    missed: u64,
+    /// Missed releases that were at least this late, ns; no more is known of them.
+    unplaced: u64,
+    #[serde(default)]
+    unplaced_from_ns: i64,
+}
+
+impl Pooled {
+    /// Adds another recording's, which watched the thresholds of this one
+    /// ([`Exceedances::like`]); a threshold that only one of both watched is dropped, as its
+    /// count would be that of a part.
+    pub fn merge(&mut self, other: &Self) {
+        if self.counts.is_empty() {
+            *self = other.clone();
+            return;
+        }
+        if other.counts.is_empty() {
+            return;
+        }
+        let releases = self.releases;
+        self.counts.retain_mut(|mine| {
+            let at = other.counts.binary_search_by_key(&mine.threshold_ns, |c| c.threshold_ns);
+            at.is_ok_and(|at| {
+                mine.add(releases, &other.counts[at]);
+                true
+            })
+        });
+        self.releases += other.releases;
+        self.recorded += other.recorded;
+        self.gap_longest = self.gap_longest.max(other.gap_longest);
+        self.missed += other.missed;
+        self.unplaced_from_ns = match (self.unplaced, other.unplaced) {
+            (0, _) => other.unplaced_from_ns,
+            (_, 0) => self.unplaced_from_ns,
+            _ => self.unplaced_from_ns.min(other.unplaced_from_ns),
+        };
+        self.unplaced += other.unplaced;
+    }
+
+    /// What bounds are made from, where `unrecorded` more cycles ran.
+    pub fn tails(&self, unrecorded: u64) -> Tails {
+        let gaps = self.releases.saturating_sub(self.recorded);
+        let longest = if self.gap_longest == 0 { gaps } else { self.gap_longest };
+        // Releases that are in no gap came before the first cycle or after the last one of a
+        // recording.
+        let hidden = self.missed.saturating_add(unrecorded).saturating_sub(gaps);
+        Tails {
+            tails: self.counts.iter().map(|counts| counts.finish(self.releases)).collect(),
+            recorded: self.recorded,
+            missed: self.missed,
+            unplaced: self.unplaced,
+            unplaced_from_ns: self.unplaced_from_ns,
+            unrecorded,
+            lost_together: longest.max(hidden),
+            unordered: false,
+        }
+    }
+
+    /// Recorded cycles.
+    pub fn recorded(&self) -> u64 {
+        self.recorded
+    }
+
+    /// Checks counts that were read back: in order, and small enough to add up.
+    pub fn is_sound(&self) -> bool {
+        let small = |count: u64| count <= COUNT_MAX;
+        self.counts.len() <= THRESHOLDS_MAX
+            && self.counts.is_sorted_by(|a, b| a.threshold_ns < b.threshold_ns)
+            && [self.releases, self.recorded, self.missed, self.unplaced].into_iter().all(small)
+            && small(self.gap_longest)
+            && self.counts.iter().all(|c| c.is_sound(COUNT_MAX))
+    }
+}
+
+/// More thresholds than any recording watches.
+const THRESHOLDS_MAX: usize = 512;
+
+/// More cycles than any recording has: so many that sums of a few of them cannot overflow.
+const COUNT_MAX: u64 = 1 << 56;
+
+/// θ less one standard error (relative 1/√clusters): an estimate must not claim independence that
+/// it could not have distinguished from dependence.
+fn with_doubt(theta: f64, clusters: u64) -> f64 {
+    theta * (1.0 - 1.0 / (clusters as f64 + 1.0).sqrt())
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::release::model;
+    use proptest::prelude::*;
+
+    fn tails(latenesses: impl IntoIterator<Item = i64>, requested: &[i64]) -> Tails {
+        let mut exceedances = Exceedances::new(0, requested);
+        latenesses.into_iter().for_each(|ns| exceedances.push(ns, 0, 0));
+        exceedances.finish(0)
+    }
+
+    #[test]
+    fn the_ladder_holds_a_tenth_of_every_period() {
+        let ladder: Vec<i64> = ladder().collect();
+        assert_eq!((ladder[0], ladder[1], ladder[ladder.len() - 1]), (100, 200, 1_000_000_000));
+        assert!(crate::verdict::periods_ns().all(|ns| ladder.contains(&(ns / 10))));
+    }
+
+    #[test]
+    fn neighbours_are_a_cluster_and_loners_are_not() {
+        // Bursts of ten late cycles at irregular distances: θ = 1/10. One every 50: no dependence.
+        let mut state = 1u64;
+        let clustered = (0..5_000).flat_map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let is_late = (state >> 33).is_multiple_of(50);
+            [if is_late { 90_000 } else { 5_000 }; 10]
+        });
+        let theta = tails(clustered, &[]).theta_at(50_000);
+        assert!((0.06..=0.11).contains(&theta), "{theta}");
+        let alone = (0..50_000).map(|i| if i % 50 == 0 { 90_000 } else { 5_000 });
+        let theta = tails(alone, &[]).theta_at(50_000);
+        assert!(theta > 0.9, "{theta}");
+    }
+
+    #[test]
+    fn one_burst_among_many_cycles_counts_as_one() {
+        let burst = (0..100_000).map(|i| if (500..540).contains(&i) { 90_000 } else { 5_000 });
+        let tails = tails(burst, &[]);
+        assert_eq!(tails.exceedances(50_000), Some(40));
+        assert!(tails.theta_at(50_000) <= 1.0 / 40.0);
+        // A threshold that everything exceeds says nothing about dependence.
+        assert_eq!(tails.theta_at(2_000), 1.0);
+    }
+
+    #[test]
+    fn a_gap_of_missed_releases_is_one_cluster() {
+        let mut exceedances = Exceedances::new(0, &[]);
+        (0..10_000)
+            .for_each(|i| exceedances.push(5_000, if i % 1_000 == 999 { 20 } else { 0 }, 5_000));
+        let tails = exceedances.finish(200);
+        assert_eq!((tails.n(), tails.exceedances(1_000_000)), (10_200, Some(200)));
+        assert!(tails.theta_at(1_000_000) <= 0.05, "{}", tails.theta_at(1_000_000));
+    }
+
+    #[test]
+    fn cycles_that_went_unrecorded_may_all_have_been_late_and_together() {
+        let lost = |unrecorded| {
+            let mut exceedances = Exceedances::new(1_000_000, &[]);
+            (0..10_000).for_each(|i| exceedances.push(5_000, if i == 4_000 { 40 } else { 0 }, 0));
+            exceedances.finish_with(40 - unrecorded, unrecorded)
+        };
+        let (none, some) = (lost(0), lost(30));
+        assert_eq!((none.n(), some.n()), (10_040, 10_040));
+        // A missed release is late until the next wake; of one that nobody saw nothing is known, nor
+        // which of the forty were missed, but that each of these was a period late.
+        assert_eq!(none.exceedances(2_000_000), Some(39));
+        assert_eq!(none.exceedances(50_000_000), Some(0));
+        assert_eq!(some.exceedances(2_000_000), Some(40));
+        assert_eq!(some.exceedances_within(2_000_000), (0, 40));
+        assert_eq!(some.exceedances_within(500_000), (10, 40));
+        assert_eq!(some.exceedances_within(50_000_000), (0, 40));
+        assert!(none.theta_at(2_000_000) <= 1.0 / 39.0 && some.theta_at(50_000_000) <= 1.0 / 40.0);
+        let p = |tails: &Tails| tails.p_upper(50_000_000).unwrap();
+        assert!(p(&none) < 1e-3 && p(&some) > 40.0 / 10_040.0, "{} {}", p(&none), p(&some));
+    }
+
+    #[test]
+    fn a_missed_release_is_as_late_as_what_was_left_of_the_stall() {
+        // 10.4 ms late at 1 ms: ten releases went by, 9.4 to 0.4 ms before the wake.
+        let mut exceedances = Exceedances::new(1_000_000, &[]);
+        exceedances.push(10_400_000, 0, 0);
+        exceedances.push(5_000, 10, 10_400_000);
+        let tails = exceedances.finish(10);
+        let above = |ns| tails.exceedances(ns);
+        assert_eq!(
+            (above(10_000_000), above(5_000_000), above(2_000_000)),
+            (Some(1), Some(6), Some(9))
+        );
+        // To a loop of this period, or a shorter one, all of them were lost.
+        assert_eq!((above(500_000), above(100_000)), (Some(11), Some(11)));
+    }
+
+    proptest! {
+        #[test]
+        fn missed_releases_agree_with_the_definition(
+            period in 400_000i64..2_000_000,
+            cycles in prop::collection::vec((0i64..20_000_000, 0u64..30), 1..60),
+            trailing in 0u64..5,
+        ) {
+            let mut exceedances = Exceedances::new(period, &[]);
+            let (mut all, mut cycle, mut previous) = (Vec::new(), 0, 0);
+            for &(ns, missed) in &cycles {
+                // Releases that passed before a late wake were missed.
+                let missed = if all.is_empty() { 0 } else { missed + (previous / period) as u64 };
+                cycle += missed + 1;
+                all.push((cycle, ns));
+                exceedances.push(ns, missed, previous);
+                previous = ns;
+            }
+            let model = model::Series::of(period, &all);
+            let (known, _) = model.known();
+            let missed = model.missed().len() as u64 + trailing;
+            let tails = exceedances.finish(missed);
+            prop_assert_eq!(tails.n(), known.len() as u64 + trailing);
+            for tail in tails.tails() {
+                let at = tail.threshold_ns;
+                let counted = known.iter().filter(|&&ns| ns > at).count() as u64;
+                // One that no wake followed may have been later than anything, and was a period.
+                let surely = if at < period { trailing } else { 0 };
+                prop_assert_eq!(tails.exceedances(at), Some(counted + trailing));
+                prop_assert_eq!(tails.exceedances_within(at), (counted + surely, counted + trailing));
+            }
+        }
+
+        #[test]
+        fn counts_agree_with_counting(
+            values in prop::collection::vec(
+                prop_oneof![-500i64..500, 0i64..2_000_000, any::<i64>()],
+                0..6_000,
+            ),
+            requested in prop::collection::vec(-1_000i64..1_000_000, 0..4),
+        ) {
+            let tails = tails(values.iter().copied(), &requested);
+            prop_assert!(tails.tails().is_sorted_by(|a, b| a.threshold_ns < b.threshold_ns));
+            for tail in tails.tails() {
+                let counted = values.iter().filter(|&&ns| ns > tail.threshold_ns).count();
+                prop_assert_eq!(tail.exceedances, counted as u64);
+                let theta = tails.theta_at(tail.threshold_ns);
+                prop_assert!(theta > 0.0 && theta <= 1.0);
+            }
+            prop_assert!(requested.iter().all(|&ns| tails.exceedances(ns).is_some()));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn many_at_once_are_what_they_are_one_by_one(
+            values in prop::collection::vec(
+                prop_oneof![20 => 1_000i64..20_000, 1 => -5_000_000i64..50_000_000], 3_900..6_000,
+            ),
+            split in 0usize..6_000,
+        ) {
+            let mut one = Exceedances::new(1_000_000, &[-3, 7_777]);
+            let mut all = one.clone();
+            let (first, second) = values.split_at(split.min(values.len()));
+            all.extend(first);
+            all.push(9_000, 3, 4_000_000);
+            first.iter().for_each(|&ns| one.push(ns, 0, 0));
+            one.push(9_000, 3, 4_000_000);
+            second.iter().for_each(|&ns| one.push(ns, 0, 0));
+            all.extend(second);
+            prop_assert_eq!(one.finish(3), all.finish(3));
+        }
+    }
+
+    fn counted(exceedances: Exceedances, latenesses: &[i64]) -> Pooled {
+        let mut exceedances = exceedances;
+        latenesses.iter().for_each(|&ns| exceedances.push(ns, 0, 0));
+        exceedances.counted(0)
+    }
+
+    proptest! {
+        #[test]
+        fn counts_of_parts_add_up_to_those_of_the_whole(
+            a in prop::collection::vec(0i64..2_000_000, 1..5_000),
+            b in prop::collection::vec(0i64..2_000_000, 1..500),
+        ) {
+            let mut pooled = counted(Exceedances::new(0, &[777]), &a);
+            let like = Exceedances::like(0, &pooled);
+            pooled.merge(&counted(like, &b));
+            let tails = pooled.tails(0);
+            prop_assert_eq!(tails.n(), (a.len() + b.len()) as u64);
+            for tail in tails.tails() {
+                let above = |v: &[i64]| v.iter().filter(|&&ns| ns > tail.threshold_ns).count();
+                prop_assert_eq!(tail.exceedances, (above(&a) + above(&b)) as u64);
+                prop_assert!((0.0..=1.0).contains(&tails.theta_at(tail.threshold_ns)));
+            }
+            prop_assert!(tails.exceedances(777).is_some() && pooled.is_sound());
+            let text = serde_json::to_string(&pooled).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Pooled>(&text).unwrap(), pooled);
+        }
+    }
+
+    #[test]
+    fn clusters_in_many_short_series_are_seen_as_in_a_long_one() {
+        let bursts: Vec<i64> =
+            (0..20_000).map(|i| if (i * i) % 997 < 40 { 90_000 } else { 5_000 }).collect();
+        let bursts: Vec<i64> = bursts.into_iter().flat_map(|ns| [ns; 5]).collect();
+        let whole = counted(Exceedances::new(0, &[]), &bursts);
+        let mut pooled = Pooled::default();
+        for part in bursts.chunks(10_000) {
+            let next = if pooled == Pooled::default() {
+                Exceedances::new(0, &[])
+            } else {
+                Exceedances::like(0, &pooled)
+            };
+            pooled.merge(&counted(next, part));
+        }
+        let (one, many) = (whole.tails(0).theta_at(50_000), pooled.tails(0).theta_at(50_000));
+        assert!(one < 0.3 && (one - many).abs() < 0.03, "{one} {many}");
+    }
+
+    #[test]
+    fn a_single_recording_pooled_is_that_recording() {
+        let values: Vec<i64> = (0..6_000).map(|i| (i * 7_919) % 300_000).collect();
+        let mut exceedances = Exceedances::new(1_000_000, &[]);
+        values.iter().for_each(|&ns| exceedances.push(ns, u64::from(ns % 97 == 0), 5_000));
+        let tails = exceedances.clone().finish(70);
+        assert_eq!(exceedances.counted(70).tails(0), tails);
+    }
+}

@@ -3,16 +3,15 @@
 //! Takes counts, as a range where a histogram's bucket contains the threshold; returns a judgement
 //! with its reason. Counts nothing itself; never uses the middle of a range.
 
-mod words;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::anytime;
-use super::ask::Ask;
+use super::ask::{Ask, ClaimEvent};
 use super::bound::{p_lower_at, p_upper_at};
 use super::dependence::Separate;
 use super::plan::{cycles_needed, cycles_needed_at};
+use super::{anytime, rounded_up, shown_theta};
+use crate::plain::grouped;
 
 /// What was counted of one event.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -228,7 +227,7 @@ fn by_counts(
         n_needed,
         duration_needed_ns: n_needed.zip(period_ns).map(|(n, ns)| n as f64 * ns as f64),
         at_any_time: ended == StoppingRule::AtAnyTime,
-        ..without(ask, &words::reason(ask, counted, ended, (holds, upper, lower, theta), n_needed))
+        ..without(ask, &reason(ask, counted, ended, (holds, upper, lower, theta), n_needed))
     }
 }
 
@@ -250,5 +249,308 @@ fn decides(ask: &Ask, counted: &EventCount) -> Option<u64> {
     }
 }
 
+fn reason(
+    ask: &Ask,
+    counted: &EventCount,
+    ended: StoppingRule,
+    (holds, upper, lower, theta): (Holds, f64, f64, f64),
+    n_needed: Option<u64>,
+) -> String {
+    let sure = ask.shown_confidence();
+    let seen = seen(ask, counted);
+    let at_most = || format!("at most {}, {sure} sure", rounded_up(upper));
+    let mut text = match holds {
+        Holds::Yes => format!("{}: {seen}", at_most()),
+        Holds::IfAlone => {
+            let few = too_few(counted, n_needed);
+            format!("{} {}: {seen}; {few}", at_most(), if_alone(ask, theta))
+        }
+        Holds::No => format!("shown false: at least {}, {sure} sure: {seen}", rounded_down(lower)),
+        Holds::Undecided => {
+            let why = match n_needed {
+                Some(needed) => format!("{} {} cycles", takes(counted), grouped(needed)),
+                None => {
+                    let share = counted.most as f64 / counted.n as f64;
+                    format!(
+                        "the share seen is {} already, so more cycles would not show it",
+                        rounded_up(share)
+                    )
+                }
+            };
+            format!("not shown: {}: {seen}; {why}", at_most())
+        }
+    };
+    if counted.least < counted.most {
+        text += "; the exact number is unknown: some are in the bucket of the threshold, or \
+                unrecorded";
+    }
+    text += &match (holds, counted.separate) {
+        (Holds::Yes, Separate::Evenly(clusters)) => {
+            format!("; {clusters:.0} separate clusters, spread evenly over the run")
+        }
+        _ if theta < 1.0 => {
+            format!("; adjusted for clusters (extremal index {})", shown_theta(theta))
+        }
+        (Holds::IfAlone, _) => String::new(),
+        _ if counted.ordered => "; cycles taken as independent".to_owned(),
+        _ => "; cycles taken as independent, because the data do not record their order: bursts \
+            would widen the bound"
+            .to_owned(),
+    };
+    if ended == StoppingRule::AtAnyTime {
+        text += "; by the wider bound that is valid at any time, because the run did not end as \
+                planned";
+    }
+    text
+}
+
+/// The assumption of a bound whose clusters are not shown.
+fn if_alone(ask: &Ask, theta: f64) -> String {
+    let things = match ask.event() {
+        ClaimEvent::Lateness { .. } => "late cycles",
+        ClaimEvent::Interval { .. } => "such intervals",
+        ClaimEvent::Missed => "missed releases",
+    };
+    if theta < 1.0 {
+        format!("if clusters of {things} come alone")
+    } else {
+        format!("if {things} come alone")
+    }
+}
+
+/// Why it is not shown that they come alone, and which run would show it.
+fn too_few(counted: &EventCount, n_needed: Option<u64>) -> String {
+    let takes = |needed: u64| format!("{} {} cycles to show that", takes(counted), grouped(needed));
+    let why = match (counted.clusters(), counted.separate) {
+        (None, _) => {
+            return "the data do not record the order of cycles, so bursts would not \
+                           show"
+                .to_owned();
+        }
+        (Some(clusters), Separate::Unevenly(_)) if clusters >= CLUSTERS_MIN => {
+            return "more of them came in one part of the run than in others, so that another run \
+                   may differ"
+                .to_owned();
+        }
+        (Some(clusters), _) if clusters >= CLUSTERS_MIN => {
+            return match n_needed {
+                Some(needed) => format!("as they came together here, {}", takes(needed)),
+                None => "as they came together here, more cycles would not show it".to_owned(),
+            };
+        }
+        (Some(_), _) if counted.most == 0 => {
+            "a run without any cannot show whether they do".to_owned()
+        }
+        (Some(clusters), _) => format!(
+            "{clusters:.0} separate cluster{} too few to show whether they do ({CLUSTERS_MIN} are \
+             needed)",
+            if clusters.round() == 1.0 { " is" } else { "s are" }
+        ),
+    };
+    n_needed.map_or_else(|| why.clone(), |needed| format!("{why}; {}", takes(needed)))
+}
+
+/// How a forecast begins: what it is based on.
+fn takes(counted: &EventCount) -> &'static str {
+    if counted.most == 0 { "it takes at least" } else { "at this share, it takes about" }
+}
+
+fn seen(ask: &Ask, counted: &EventCount) -> String {
+    let count = match (counted.least, counted.most) {
+        (0, 0) => "none".to_owned(),
+        (least, most) if least == most => grouped(least),
+        (least, most) => format!("{} to {}", grouped(least), grouped(most)),
+    };
+    let (things, did) = match ask.event() {
+        ClaimEvent::Lateness { .. } => ("cycles", "exceeded it"),
+        ClaimEvent::Interval { .. } => ("intervals", "exceeded it"),
+        ClaimEvent::Missed => ("releases", if count == "1" { "was missed" } else { "were missed" }),
+    };
+    format!("{count} of {} {things} {did}", grouped(counted.n))
+}
+
+/// A bound with two digits, rounded down.
+fn rounded_down(p: f64) -> String {
+    let place = 10f64.powf(p.log10().floor() - 1.0);
+    format!("{:.1e}", (p / place + 1e-9).floor() * place)
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn judged(text: &str, least: u64, most: u64, n: u64, ended: StoppingRule) -> Judged {
+        let ask = Ask::parse(text).unwrap();
+        let separate = Separate::Evenly(most as f64);
+        let counted = Ok(EventCount { n, least, most, theta: 1.0, separate, ordered: true });
+        judge(&ask, &counted, ended, Some(1_000_000))
+    }
+
+    fn planned(text: &str, count: u64, n: u64) -> Judged {
+        judged(text, count, count, n, StoppingRule::AsPlanned)
+    }
+
+    #[test]
+    fn enough_too_little_and_false_are_different_answers() {
+        let claim = "p(lateness>50us)<1e-3";
+        let none = planned(claim, 0, 3_000);
+        assert_eq!((none.holds, none.n_needed), (Holds::IfAlone, Some(34_917)));
+        assert_eq!(
+            none.reason,
+            "at most 1.0e-3, 95 % sure if late cycles come alone: none of 3\u{a0}000 cycles \
+             exceeded it; a run without any cannot show whether they do; it takes at least \
+             34\u{a0}917 cycles to show that"
+        );
+        let yes = planned(claim, 25, 60_000);
+        assert_eq!((yes.holds, yes.clusters), (Holds::Yes, Some(25.0)));
+        assert_eq!(
+            yes.reason,
+            "at most 5.9e-4, 95 % sure: 25 of 60\u{a0}000 cycles exceeded it; 25 separate clusters, \
+             spread evenly over the run"
+        );
+        let alone = planned(claim, 24, 60_000);
+        assert_eq!((alone.holds, alone.n_needed), (Holds::IfAlone, Some(62_500)));
+        assert!(
+            alone.reason.contains(
+                "24 separate clusters are too few to show whether they do (25 are needed)"
+            )
+        );
+        let short = planned(claim, 0, 2_990);
+        assert_eq!((short.holds, short.n_needed), (Holds::Undecided, Some(2_996)));
+        assert!(short.reason.starts_with("not shown: at most 1.1e-3"), "{}", short.reason);
+        assert!(
+            short.reason.contains("; it takes at least 2\u{a0}996 cycles;"),
+            "{}",
+            short.reason
+        );
+        assert_eq!(short.duration_needed_ns, Some(2_996e6));
+        let few = planned(claim, 1, 3_000);
+        assert!(few.reason.contains("at this share, it takes about"), "{}", few.reason);
+        let false_ = planned(claim, 100, 30_000);
+        assert_eq!((false_.holds, false_.n_needed), (Holds::No, None));
+        assert!(false_.reason.starts_with("shown false: at least 2.8e-3"), "{}", false_.reason);
+        let near = planned(claim, 31, 30_000);
+        assert_eq!((near.holds, near.n_needed), (Holds::Undecided, None));
+        assert!(near.reason.contains("1.1e-3 already"), "{}", near.reason);
+        let missed = planned("p(missed)<0.5", 1, 100);
+        assert_eq!(missed.holds, Holds::IfAlone);
+        assert!(missed.reason.contains("if missed releases come alone"), "{}", missed.reason);
+    }
+
+    #[test]
+    fn a_bucket_that_is_cut_counts_as_both() {
+        let buckets = [(0, 49_999, 900_000), (50_000, 50_999, 7), (51_000, 51_999, 2)];
+        let at = |above_ns| EventCount::of_buckets(above_ns, buckets, 1);
+        let cut = at(50_000);
+        assert_eq!((cut.n, cut.least, cut.most), (900_010, 3, 10));
+        let edge = at(50_999);
+        assert_eq!((edge.least, edge.most), (3, 3), "an edge is exact");
+        // Between both counts it is open; below and above them it is not.
+        let holds = |p: &str| {
+            judged(&format!("p(lateness>50us)<{p}"), 3, 10, 900_010, StoppingRule::AsPlanned).holds
+        };
+        assert_eq!(
+            [holds("1e-4"), holds("1e-5"), holds("1e-7")],
+            [Holds::IfAlone, Holds::Undecided, Holds::No]
+        );
+        let text = judged("p(lateness>50us)<1e-4", 3, 10, 900_010, StoppingRule::AsPlanned).reason;
+        assert!(
+            text.contains("3 to 10 of 900\u{a0}010")
+                && text.contains("in the bucket of the threshold"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_run_that_ended_early_is_held_to_what_holds_at_any_time() {
+        let claim = "p(lateness>50us)<1e-3";
+        let early = |n| judged(claim, 0, 0, n, StoppingRule::AtAnyTime);
+        assert_eq!(early(3_000).holds, Holds::Undecided);
+        assert_eq!(early(4_000).holds, Holds::IfAlone);
+        assert!(
+            early(4_000).at_any_time
+                && early(4_000).reason.contains("the run did not end as planned")
+        );
+        assert_eq!(judged(claim, 90, 90, 30_000, StoppingRule::AtAnyTime).holds, Holds::No);
+    }
+
+    #[test]
+    fn dependence_is_taken_off_and_reported() {
+        let ask = Ask::parse("p(lateness>50us)<1e-3").unwrap();
+        let separate = Separate::Evenly(0.0);
+        let counted =
+            EventCount { n: 4_000, least: 0, most: 0, theta: 0.5, separate, ordered: true };
+        let counted = Ok(counted);
+        let judged = judge(&ask, &counted, StoppingRule::AsPlanned, None);
+        assert_eq!((judged.holds, judged.duration_needed_ns), (Holds::Undecided, None));
+        assert_eq!(judged.n_needed, Some(5_992));
+        assert!(judged.reason.contains("extremal index 0.5"), "{}", judged.reason);
+    }
+
+    #[test]
+    fn clusters_that_are_few_uneven_or_unknown_leave_the_assumption() {
+        let ask = Ask::parse("p(lateness>50us)<1e-2").unwrap();
+        let of = |separate, ordered| {
+            let counted =
+                EventCount { n: 40_000, least: 200, most: 200, theta: 1.0, separate, ordered };
+            judge(&ask, &Ok(counted), StoppingRule::AsPlanned, None)
+        };
+        let all = of(Separate::Evenly(200.0), true);
+        let fewer = of(Separate::Evenly(60.0), true);
+        assert_eq!((all.holds, fewer.holds), (Holds::Yes, Holds::Yes));
+        assert!(fewer.p_upper > all.p_upper && fewer.theta < Some(0.5), "{fewer:?}");
+        let wide = of(Separate::Evenly(26.0), true);
+        let few = of(Separate::Evenly(3.2), true);
+        let uneven = of(Separate::Unevenly(80.0), true);
+        let unknown = of(Separate::Unknown, false);
+        for (judged, why) in [
+            (&few, "3 separate clusters are too few to show"),
+            (&uneven, "more of them came in one part of the run"),
+            (&unknown, "do not record the order"),
+        ] {
+            assert_eq!((judged.holds, judged.p_upper), (Holds::IfAlone, all.p_upper), "{judged:?}");
+            assert!(judged.reason.contains("if late cycles come alone"), "{}", judged.reason);
+            assert!(judged.reason.contains(why), "{}", judged.reason);
+        }
+        assert_eq!(wide.holds, Holds::Yes, "{}", wide.reason);
+        assert_eq!((few.n_needed, uneven.n_needed, unknown.n_needed), (Some(312_500), None, None));
+    }
+
+    #[test]
+    fn nothing_shows_nothing() {
+        let none = planned("p(missed)<0.5", 0, 0);
+        assert_eq!((none.holds, none.p_upper, none.n), (Holds::Undecided, None, None));
+        let ask = Ask::parse("p(missed)<0.5").unwrap();
+        let why = Err("no lateness in instants".to_owned());
+        let judged = judge(&ask, &why, StoppingRule::AsPlanned, None);
+        assert_eq!(
+            (judged.holds, judged.reason.as_str()),
+            (Holds::Undecided, "no lateness in instants")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_claim_is_stronger_than_its_counts(
+            n in 1u64..10_000_000, some in 0f64..1.0, more in 0f64..1.0, theta in 0.01f64..=1.0,
+            exponent in 0.1f64..8.0, any in any::<bool>(),
+        ) {
+            let least = (n as f64 * some.powi(20)) as u64;
+            let most = least + ((n - least) as f64 * more.powi(20)) as u64;
+            let p = 10f64.powf(-exponent);
+            let ask = Ask::parse(&format!("p(missed)<{p:e}")).unwrap();
+            let ended = if any { StoppingRule::AtAnyTime } else { StoppingRule::AsPlanned };
+            let separate = Separate::Evenly(most as f64 * theta);
+            let counted = Ok(EventCount { n, least, most, theta, separate, ordered: true });
+            let judged = judge(&ask, &counted, ended, None);
+            match judged.holds {
+                Holds::Yes => prop_assert!((most as f64) < p * n as f64 && most >= 25),
+                Holds::IfAlone => prop_assert!((most as f64) < p * n as f64),
+                Holds::No => prop_assert!(least as f64 >= p * n as f64),
+                Holds::Undecided => {}
+            }
+            prop_assert!(judged.p_lower <= judged.p_upper && !judged.reason.contains('\n'));
+        }
+    }
+}

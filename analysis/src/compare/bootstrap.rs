@@ -5,11 +5,10 @@
 //! chunks themselves; the seed is fixed. With several results on a side whole results are drawn
 //! first, and the level is Student's, as they are few. Only order statistics: no maximum.
 
-use super::blocks::block_length;
 use super::dispersion::{Part, dispersion};
 use super::distributions::{student_above, student_level, student_p, student_quantile_above};
 use super::rates::pooled;
-use super::series::{Cells, bounds_ns, count};
+use super::series::{Cells, above, bounds_ns, count};
 use crate::plain::grouped;
 use crate::quantile::Probability;
 use crate::rng::Rng;
@@ -21,13 +20,17 @@ pub const QUANTILES: [Probability; 4] =
 
 /// Resamples of each side.
 const REPLICATES: usize = 1_999;
+
 /// Independent exceedances that each side must have beyond a quantile.
 const BEYOND_MIN: f64 = 20.0;
+
 /// Chunks that each side must have.
 pub(super) const CHUNKS_MIN: usize = 12;
+
 /// Batches that each side must have at the scale at which cycles depend on each other: a run that
 /// wanders more slowly than that is too short.
 const BATCHES_MIN: usize = 10;
+
 /// An arbitrary seed, fixed so that results repeat.
 const SEED: u64 = 0x70_75_6e_63_74_75_61_6c;
 
@@ -250,6 +253,7 @@ fn quantile(cells: impl Iterator<Item = (u16, f64)>, rank: f64) -> f64 {
 
 /// A chunk as (index into all cells, count).
 type Indexed = Vec<(u32, f64)>;
+
 /// A part as its chunks.
 type Chunks = Vec<Indexed>;
 
@@ -310,12 +314,61 @@ impl Resampler {
     }
 }
 
+/// The mean length of blocks, in chunks, for the share of each chunk above a cell: autocovariances
+/// summed over all parts.
+///
+/// Politis and White (Econometric Reviews 23, 2004), corrected by Patton, Politis and White (28,
+/// 2009), for the stationary bootstrap.
+fn block_length(sides: [&[Part<'_>]; 2], cell: u16) -> f64 {
+    let mut shares: Vec<Vec<f64>> = Vec::new();
+    for part in sides.iter().flat_map(|side| side.iter()) {
+        let chunks = &part.series.chunks;
+        let share = |cells: &Cells| above(cells, cell) as f64 / count(cells).max(1) as f64;
+        let series: Vec<f64> = chunks.iter().map(share).collect();
+        let mean = series.iter().sum::<f64>() / series.len().max(1) as f64;
+        shares.push(series.into_iter().map(|x| x - mean).collect());
+    }
+    let longest = shares.iter().map(Vec::len).max().unwrap_or(0);
+    let n = longest as f64;
+    if longest < CHUNKS_MIN {
+        return 1.0;
+    }
+    let covariance = |lag: usize| -> f64 {
+        let of =
+            |x: &Vec<f64>| -> f64 { x.iter().zip(x.iter().skip(lag)).map(|(a, b)| a * b).sum() };
+        shares.iter().map(of).sum::<f64>()
+    };
+    let zero = covariance(0);
+    if zero <= 0.0 {
+        return 1.0;
+    }
+    // The first lag after which five correlations in a row are within chance.
+    let chance = 2.0 * (n.log10() / n).sqrt();
+    let lags = longest / 2;
+    let small = |lag: usize| (covariance(lag) / zero).abs() < chance;
+    let quiet = (1..lags).find(|&lag| (lag..lag + 5).all(small)).unwrap_or(lags);
+    let window = (2 * (quiet - 1)).min(lags);
+    let flat_top = |lag: usize| (2.0 * (1.0 - lag as f64 / window as f64)).clamp(0.0, 1.0);
+    let (mut g, mut spectrum) = (0.0, zero);
+    for lag in 1..=window {
+        let weighted = 2.0 * flat_top(lag) * covariance(lag);
+        spectrum += weighted;
+        g += weighted * lag as f64;
+    }
+    if spectrum <= 0.0 {
+        return 1.0;
+    }
+    let length = (g * g / (spectrum * spectrum) * n).cbrt();
+    length.clamp(1.0, (3.0 * n.sqrt()).min(n / 3.0))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::series::Builder;
     use super::*;
     use punctual_core::sample::Sample;
     use punctual_core::time::Span;
+
+    use super::super::series::Builder;
 
     fn series(seed: u64, n: u64, scale: f64) -> super::super::series::LatenessSeries {
         let mut rng = Rng::new(seed);

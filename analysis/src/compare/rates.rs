@@ -6,7 +6,9 @@
 //! that is an estimate the level is Student's instead of the normal one.
 
 use super::dispersion::{Dispersion, Part, dispersion};
-use super::distributions::{beta_quantile, student_level, student_p};
+use super::distributions::{
+    beta_quantile, normal_quantile_above, student_level, student_p, student_quantile_above,
+};
 use super::series::{Cells, above, bounds_ns, cell_of, count, merged};
 use crate::claim::special::beta;
 
@@ -24,13 +26,6 @@ pub(super) struct Counts {
     pub(super) releases: [u64; 2],
     /// How the counts scatter.
     pub(super) dispersion: Dispersion,
-}
-
-/// A ratio's interval; no upper end where A has no exceedance.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Interval {
-    pub(super) lower: f64,
-    pub(super) upper: Option<f64>,
 }
 
 impl Counts {
@@ -100,6 +95,13 @@ impl Counts {
     }
 }
 
+/// A ratio's interval; no upper end where A has no exceedance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Interval {
+    pub(super) lower: f64,
+    pub(super) upper: Option<f64>,
+}
+
 /// The last cell that does not exceed each threshold: those requested (moved up to the end of their
 /// bucket, at most 1/128), and those that shares of 0.1, 0.01, … of both runs together exceed, down
 /// to ten exceedances. Which side the exceedances are from is not used.
@@ -137,6 +139,91 @@ fn cell_near(pooled: &Cells, events: f64) -> Option<u16> {
         above += count as f64;
     }
     best.map(|(_, cell)| cell)
+}
+
+/// The ratio to detect.
+const RATIO: f64 = 2.0;
+
+/// The probability of detecting it when it is there.
+const POWER: f64 = 0.8;
+
+/// Releases that each side needs in all, so that a test at level `alpha` detects [`RATIO`] with
+/// probability [`POWER`]: the exceedances of a threshold go on as often, and as clustered, as they
+/// were. `None` where neither side has one.
+///
+/// Two Poisson counts, compared by the logarithm of their ratio (Gu, Ng, Tang and Schucany, Testing
+/// the ratio of two Poisson rates, Biometrical Journal 50, 2008).
+pub(super) fn releases_needed(counts: &Counts, alpha: f64) -> Option<u64> {
+    needed(counts, alpha, RATIO)
+}
+
+/// The same to detect another ratio, above 1.
+fn needed(counts: &Counts, alpha: f64, ratio: f64) -> Option<u64> {
+    let [a, b] = counts.exceedances.map(|k| k as f64);
+    let [n_a, n_b] = counts.releases.map(|n| n as f64);
+    if a + b <= 0.0 || alpha <= 0.0 {
+        return None;
+    }
+    // Thresholds are at ranks of both runs together: of that rate, A has 2/(1 + ratio).
+    let rate = (a + b) / (n_a + n_b) / counts.dispersion.factor * 2.0 / (1.0 + ratio);
+    // Longer runs show more clusters, so the normal level is the one to come.
+    let level = normal_quantile_above(alpha / 2.0);
+    let quantiles = level + normal_quantile_above(1.0 - POWER);
+    let per_side = quantiles * quantiles * (1.0 + 1.0 / ratio) / ratio.ln().powi(2) / rate;
+    // Clopper and Pearson's interval is wider by about one event at each end.
+    let margin = (1.0 + 1.0 / ratio) / rate;
+    Some((per_side + margin).ceil() as u64)
+}
+
+/// Whether `releases` of each side would have detected the ratio, given how well the dispersion is
+/// known.
+pub(super) fn would_have_detected(counts: &Counts, alpha: f64) -> bool {
+    detects(counts, alpha, RATIO)
+}
+
+/// The smallest ratio that `releases` of each side would have detected, within 5 %; `None` where
+/// none up to 1000 would.
+pub(super) fn detectable(counts: &Counts, alpha: f64) -> Option<f64> {
+    let ratios = std::iter::successors(Some(1.05), |ratio| Some(ratio * 1.05));
+    ratios.take_while(|ratio| *ratio <= 1_000.0).find(|ratio| detects(counts, alpha, *ratio))
+}
+
+fn detects(counts: &Counts, alpha: f64, ratio: f64) -> bool {
+    let Some(needed) = needed(counts, alpha, ratio) else { return false };
+    let normal = normal_quantile_above(alpha / 2.0);
+    let level = student_quantile_above(alpha / 2.0, counts.dispersion.df);
+    let have = counts.releases[0].min(counts.releases[1]) as f64;
+    have >= needed as f64 * (level / normal).powi(2)
+}
+
+/// One test of a family.
+///
+/// Holm's procedure (Scandinavian Journal of Statistics 6, 1979): valid whatever the dependence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Tested {
+    /// The p value times the factor of the procedure, at most 1; significant where at most alpha.
+    pub(super) adjusted: f64,
+    /// The level at which this test is done; an interval of this level agrees with the test.
+    pub(super) level: f64,
+}
+
+/// The tests of a family that shall hold at `alpha` together.
+pub(super) fn holm(p_values: &[f64], alpha: f64) -> Vec<Tested> {
+    let m = p_values.len();
+    let mut order: Vec<usize> = (0..m).collect();
+    order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
+    let mut tested = vec![Tested { adjusted: 1.0, level: alpha }; m];
+    let (mut adjusted, mut stopped) = (0.0f64, None);
+    for (at, &test) in order.iter().enumerate() {
+        let left = (m - at) as f64;
+        adjusted = adjusted.max((p_values[test] * left).min(1.0));
+        let level = stopped.unwrap_or(alpha / left);
+        if adjusted > alpha {
+            stopped.get_or_insert(level);
+        }
+        tested[test] = Tested { adjusted, level };
+    }
+    tested
 }
 
 #[cfg(test)]
@@ -188,5 +275,17 @@ mod tests {
         let none = counts([0, 0], [100, 100]);
         assert_eq!((none.p_value(), none.ratio()), (1.0, None));
         assert_eq!(none.interval(0.05), Interval { lower: 0.0, upper: None });
+    }
+
+    #[test]
+    fn each_step_has_its_level_until_one_fails() {
+        let tested = holm(&[0.04, 0.001, 0.02], 0.05);
+        let adjusted: Vec<f64> = tested.iter().map(|test| test.adjusted).collect();
+        assert_eq!(adjusted, [0.04, 0.003, 0.04]);
+        let tested = holm(&[0.03, 0.001, 0.04], 0.05);
+        // 0.03 · 2 fails, and so does all that follows, at the same level.
+        assert_eq!(tested[0], Tested { adjusted: 0.06, level: 0.025 });
+        assert_eq!(tested[2], Tested { adjusted: 0.06, level: 0.025 });
+        assert!(holm(&[], 0.05).is_empty());
     }
 }

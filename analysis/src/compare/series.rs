@@ -13,11 +13,13 @@ use crate::release::{Falling, Walk};
 
 /// The most chunks of a series; when they are full, neighbours are merged.
 pub const CHUNKS_MAX: usize = 128;
+
 /// Releases in a chunk at first.
 const CHUNK_FIRST: u64 = 16;
 
 /// Values below 0 have the first cell, those beyond the last bucket the last.
 const CELLS: usize = bucket::COUNT + 2;
+
 /// The cell of what is later than every bucket.
 const TOP: u16 = (CELLS - 1) as u16;
 
@@ -108,6 +110,45 @@ impl LatenessSeries {
         };
         let lists = [&self.chunks, &self.missed_chunks];
         lists.iter().all(|list| list.len() <= CHUNKS_MAX + 1 && list.iter().all(sound))
+    }
+
+    /// What lies in the turns that `keep` is true of, of `turns` that are equally long, from 0. A
+    /// chunk of which a part lies in another turn is left out.
+    #[must_use]
+    pub fn of_turns(&self, turns: u64, keep: impl Fn(u64) -> bool) -> Self {
+        let releases = u128::from(self.releases().max(1));
+        let turn = |release: u64| (u128::from(release) * u128::from(turns) / releases) as u64;
+        let mut first = 0;
+        let lies_within: Vec<bool> = self
+            .chunks
+            .iter()
+            .map(|cells| {
+                let after = first + count(cells);
+                let last = turn(after.max(first + 1) - 1);
+                let kept = (turn(first)..=last).all(&keep);
+                first = after;
+                kept
+            })
+            .collect();
+        let kept = |chunks: &[Cells]| {
+            let all = chunks.iter().zip(&lies_within);
+            all.filter(|(_, kept)| **kept).map(|(cells, _)| cells.clone()).collect()
+        };
+        let missed_chunks: Vec<_> = kept(&self.missed_chunks);
+        Self {
+            chunks: kept(&self.chunks),
+            missed: missed_chunks.iter().map(|cells| count(cells)).sum(),
+            missed_chunks,
+            max_ns: None,
+            wakes_max_ns: None,
+            ..*self
+        }
+    }
+
+    /// Releases later than `ns`, at the end of the bucket that holds it.
+    pub fn later_than(&self, ns: i64) -> u64 {
+        let cell = cell_of(ns);
+        self.chunks.iter().map(|cells| above(cells, cell)).sum()
     }
 }
 
@@ -303,4 +344,48 @@ fn cells_of(mut piece: Falling) -> Cells {
 fn sorted(mut cells: Cells) -> Cells {
     cells.sort_unstable_by_key(|&(cell, _)| cell);
     cells
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use punctual_core::sample::Sample;
+    use punctual_core::time::Span;
+
+    use crate::compare::series::Builder;
+
+    /// Ten turns of 1 000 releases: in every other one each is 1 µs late, else 10 µs.
+    pub(in super::super) fn alternating() -> LatenessSeries {
+        let mut builder = Builder::new(1_000_000, true);
+        for cycle in 0..10_000 {
+            let late = if cycle / 1_000 % 2 == 0 { 1 } else { 10 };
+            builder.push(&Sample { cycle, lateness: Span::from_us(late), ..Sample::default() });
+        }
+        builder.finish(0)
+    }
+
+    #[test]
+    fn a_turn_holds_its_own_releases_only() {
+        let all = alternating();
+        let even = all.of_turns(10, |turn| turn % 2 == 0);
+        assert_eq!((even.later_than(2_000), all.later_than(2_000)), (0, 5_000));
+        // Chunks of 128: at each of ten borders one is left out.
+        assert!((3_700..=5_000).contains(&even.releases()), "{}", even.releases());
+        let odd = all.of_turns(10, |turn| turn % 2 == 1);
+        assert_eq!(odd.later_than(2_000), odd.releases());
+        assert_eq!(all.of_turns(10, |_| false).releases(), 0);
+        assert_eq!(all.of_turns(10, |_| true).releases(), 10_000);
+        assert_eq!(LatenessSeries::default().of_turns(3, |_| true).releases(), 0);
+    }
+
+    #[test]
+    fn a_missed_release_stays_in_its_turn() {
+        let mut builder = Builder::new(1_000_000, true);
+        for cycle in (0..2_000).filter(|cycle| *cycle != 1_500) {
+            builder.push(&Sample { cycle, lateness: Span::from_us(1), ..Sample::default() });
+        }
+        let all = builder.finish(1);
+        let turns = [0, 1].map(|turn| all.of_turns(2, |of| of == turn).missed);
+        assert_eq!(turns, [0, 1]);
+    }
 }

@@ -4,8 +4,7 @@
 //! fewest to fit, because only the very end of a tail is near its limit. None is larger than a
 //! fixed share of the cycles.
 
-use super::ordered::Ordered;
-use super::peaks::KEPT;
+use super::peaks::{KEPT, Ordered};
 use super::test::{About, Test};
 use super::{gpd, independence, stationarity, tail};
 

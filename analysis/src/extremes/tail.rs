@@ -5,9 +5,8 @@
 //! estimated.
 
 use super::gev;
-use super::gpd::{Gpd, SHAPE_MAX, SHAPE_MIN};
-use super::ordered::{BLOCKS, Ordered};
-use super::profile::Likelihood;
+use super::gpd::{Gpd, Likelihood, SHAPE_MAX, SHAPE_MIN};
+use super::peaks::{BLOCKS, Ordered};
 use super::search::largest;
 use super::test::{About, Test};
 

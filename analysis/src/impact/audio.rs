@@ -8,10 +8,10 @@
 
 use punctual_core::time::Span;
 
-use super::application::Application;
 use super::model::Assess;
 use super::parameter::{Described, Parameter, Values, Whole};
 use super::timing::{Lack, Timing};
+use crate::impact::model::Application;
 use crate::quantity::Hertz;
 
 const SOURCE: &str = "slack (n − 1)·B/f_s − C; time between dropouts B/(f_s·P(lateness > slack))";
@@ -109,7 +109,7 @@ fn seconds(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::application::Suits;
+    use crate::impact::model::Suits;
     use crate::impact::tests::{run_like, value};
     use crate::quantity::rate;
 

@@ -8,10 +8,10 @@
 
 use punctual_core::time::Span;
 
-use super::application::Application;
 use super::model::Assess;
 use super::parameter::{Described, Parameter, Value, Values};
 use super::timing::{Lack, Timing};
+use crate::impact::model::Application;
 
 const SOURCE: &str = "J ≤ shift − frame − propagation − copy (OST EtherCAT wiki)";
 
@@ -136,7 +136,7 @@ impl Assess for Ethercat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::application::Suits;
+    use crate::impact::model::Suits;
     use crate::impact::tests::value;
     use proptest::prelude::*;
 

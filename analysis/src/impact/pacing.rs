@@ -3,10 +3,10 @@
 //! Burst = rate × J. What decides is the *largest interval*: the longest wait from wake to wake
 //! above the period, missed releases included.
 
-use super::application::Application;
 use super::model::Assess;
 use super::parameter::{Described, Parameter, Values};
 use super::timing::{Lack, Timing};
+use crate::impact::model::Application;
 use crate::quantity::{BitRate, Size};
 
 const SOURCE: &str = "burst = rate·J";
@@ -51,7 +51,7 @@ impl Assess for Pacing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::application::Suits;
+    use crate::impact::model::Suits;
     use crate::impact::tests::value;
     use crate::quantity::{bit_rate, size};
     use proptest::prelude::*;

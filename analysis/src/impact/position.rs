@@ -3,10 +3,10 @@
 //! ε = v·J: the way that it goes within the time error. What decides is the *peak-to-peak* about
 //! the grid; a constant delay moves the whole path and is calibrated away.
 
-use super::application::Application;
 use super::model::Assess;
 use super::parameter::{Described, Parameter, Values};
 use super::timing::{Lack, Timing};
+use crate::impact::model::Application;
 use crate::quantity::{Length, LinearSpeed};
 
 const SOURCE: &str = "error = v·J";
@@ -51,7 +51,7 @@ impl Assess for Position {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::application::Suits;
+    use crate::impact::model::Suits;
     use crate::impact::tests::value;
     use crate::quantity::{length, linear_speed};
     use proptest::prelude::*;

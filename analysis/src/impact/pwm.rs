@@ -3,10 +3,10 @@
 //! A pulse whose edges are off by J in a period T has T/J steps that can be told apart: log₂(T/J)
 //! effective bits. What decides is the *peak-to-peak* about the grid: both edges move within it.
 
-use super::application::Application;
 use super::model::Assess;
 use super::parameter::{Described, Parameter, Values, Whole};
 use super::timing::{Lack, Timing};
+use crate::impact::model::Application;
 use crate::quantity::Hertz;
 
 const SOURCE: &str = "effective bits log2(T/J)";
@@ -61,7 +61,7 @@ impl Assess for Pwm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::application::Suits;
+    use crate::impact::model::Suits;
     use crate::impact::tests::value;
     use crate::quantity::rate;
     use proptest::prelude::*;

@@ -7,10 +7,10 @@
 
 use punctual_core::time::Span;
 
-use super::application::Application;
 use super::model::Assess;
 use super::parameter::{Described, Parameter, Values};
 use super::timing::{Lack, Timing};
+use crate::impact::model::Application;
 
 const SOURCE: &str = "reaction ≤ 2P + C + L (sampled loop, worst phase)";
 
@@ -68,7 +68,7 @@ impl Assess for Safety {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::application::Suits;
+    use crate::impact::model::Suits;
     use crate::impact::tests::{run_like, value};
     use proptest::prelude::*;
 

@@ -7,10 +7,10 @@
 
 use std::f64::consts::TAU;
 
-use super::application::Application;
 use super::model::Assess;
 use super::parameter::{Described, Parameter, Values, Whole};
 use super::timing::{Lack, Timing};
+use crate::impact::model::Application;
 use crate::quantity::Hertz;
 
 const SOURCE: &str = "SNR = −20·log10(2π·f·σ) (Analog Devices MT-007, AN-501)";
@@ -72,7 +72,7 @@ impl Assess for Sampling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::application::Suits;
+    use crate::impact::model::Suits;
     use crate::impact::tests::value;
     use crate::quantity::rate;
     use proptest::prelude::*;

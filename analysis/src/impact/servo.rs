@@ -13,10 +13,10 @@ use std::f64::consts::TAU;
 
 use punctual_core::time::Span;
 
-use super::application::Application;
 use super::model::Assess;
 use super::parameter::{Described, Parameter, Value, Values};
 use super::timing::{Lack, Timing};
+use crate::impact::model::Application;
 use crate::quantity::{Angle, Hertz};
 
 const SOURCE: &str = "phase 360°·f_c·(h/2 + delay + mean lateness); stable for delays within J < \
@@ -146,7 +146,7 @@ impl Assess for Servo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::application::Suits;
+    use crate::impact::model::Suits;
     use crate::impact::tests::value;
     use crate::quantity::{angle, rate};
     use proptest::prelude::*;

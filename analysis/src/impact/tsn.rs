@@ -6,10 +6,10 @@
 
 use punctual_core::time::Span;
 
-use super::application::Application;
 use super::model::Assess;
 use super::parameter::{Described, Parameter, Values};
 use super::timing::{Lack, Timing};
+use crate::impact::model::Application;
 use crate::quantity::Share;
 
 const SOURCE: &str = "P(drop) = P(lateness > delta); delta ≥ Q(1 − p) (tc-etf(8))";
@@ -76,7 +76,7 @@ impl Assess for Etf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::application::Suits;
+    use crate::impact::model::Suits;
     use crate::impact::tests::{run_like, value};
     use crate::quantity::share;
 

@@ -6,10 +6,10 @@
 
 use punctual_core::time::Span;
 
-use super::application::Application;
 use super::model::Assess;
 use super::parameter::{Described, Parameter, Values};
 use super::timing::{Lack, Timing};
+use crate::impact::model::Application;
 use crate::quantity::Share;
 
 const SOURCE: &str = "δv/v = δt/h for a speed by differencing with the nominal period";
@@ -63,7 +63,7 @@ impl Assess for Velocity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::application::Suits;
+    use crate::impact::model::Suits;
     use crate::impact::tests::value;
     use crate::quantity::share;
     use proptest::prelude::*;

@@ -2,7 +2,7 @@
 //!
 //! From the buckets of results, which are finer. Counts whole buckets, never parts of one.
 
-use crate::histogram::display::HistogramView;
+use crate::histogram::HistogramView;
 
 /// The most bins.
 pub const BINS_MAX: usize = 160;

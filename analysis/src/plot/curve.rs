@@ -3,7 +3,7 @@
 //! From the buckets of a result and its exact maximum; ends at x = n, where the maximum stands,
 //! and never beyond. HdrHistogram's plot (hdrhistogram.github.io) has the same axis.
 
-use crate::histogram::display::HistogramView;
+use crate::histogram::HistogramView;
 
 /// Points to a decade of x, at most.
 const TO_A_DECADE: f64 = 50.0;

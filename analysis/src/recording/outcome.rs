@@ -6,15 +6,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::WorstRelease;
 use super::requested::{self, RequestedTails};
-use super::worst::WorstRelease;
 use crate::claim::Claim;
 use crate::claim::ask::{Ask, ClaimEvent};
 use crate::claim::dependence::Tails;
 use crate::claim::judge::EventCount;
 use crate::gridfit::{Grid, Line};
 use crate::histogram::Histogram;
-use crate::histogram::display::HistogramView;
+use crate::histogram::HistogramView;
 use crate::imported::{Imported, ImportedQuantity};
 use crate::jitters::Jitters;
 use crate::summary::{Distribution, SummaryStats};

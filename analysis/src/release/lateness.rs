@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::walk::StartPlacement;
+use super::StartPlacement;
 use super::{Falling, ReleaseGap};
 use crate::histogram::Histogram;
 use crate::summary::{Distribution, SummaryStats};

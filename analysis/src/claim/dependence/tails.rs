@@ -2,9 +2,9 @@
 //!
 //! Plain data; collects nothing.
 
-use super::super::bound::p_upper;
-use super::super::judge::EventCount;
 use super::places::Separate;
+use crate::claim::bound::p_upper;
+use crate::claim::judge::EventCount;
 
 /// The exceedances of one threshold.
 #[derive(Clone, Debug, PartialEq)]

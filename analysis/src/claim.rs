@@ -89,7 +89,7 @@ fn conditions(theta: f64) -> String {
 
 /// An extremal index with two places, or one digit where two places would show 0; rounded down,
 /// because it is a lower bound.
-pub(crate) fn shown_theta(theta: f64) -> String {
+fn shown_theta(theta: f64) -> String {
     if theta >= 0.01 {
         return format!("{:.2}", (theta * 100.0).floor() / 100.0);
     }

@@ -237,7 +237,7 @@ mod tests {
 
     /// A body of 5 µs and more, and bursts of geometric length `mean` that are later than 100 µs:
     /// one release in 1/`rate` begins one.
-    pub(super) fn run(rng: &mut Rng, n: u64, rate: f64, mean: f64) -> LatenessSeries {
+    fn run(rng: &mut Rng, n: u64, rate: f64, mean: f64) -> LatenessSeries {
         let mut builder = Builder::new(1_000_000, true);
         let mut late = false;
         for cycle in 0..n {
@@ -256,7 +256,7 @@ mod tests {
         builder.finish(0)
     }
 
-    pub(super) fn verdict_of(a: &LatenessSeries, b: &LatenessSeries) -> RunComparison {
+    fn verdict_of(a: &LatenessSeries, b: &LatenessSeries) -> RunComparison {
         let [a, b] = [a, b].map(|series| [Part { result: 0, series }]);
         let runs = Runs {
             name: "idle",

@@ -89,7 +89,7 @@ impl Line {
     }
 
     /// The fitted period, to the nearest ns, where the nominal one is `period_ns`.
-    pub(crate) fn spacing_ns(&self, period_ns: i64) -> i64 {
+    pub(super) fn spacing_ns(&self, period_ns: i64) -> i64 {
         let slope = self.slope.saturating_add(1 << (FRACTION_BITS - 1)) >> FRACTION_BITS;
         let fitted = i128::from(period_ns).saturating_add(slope);
         i64::try_from(fitted).unwrap_or(period_ns).max(0)
@@ -125,7 +125,7 @@ impl GridFit {
 
     /// Takes in wakes of neighbouring cycles with a magnitude below 2²⁶ ns, at most 256 of them.
     #[inline]
-    pub(crate) fn extend_near(&mut self, first_cycle: u64, deviations_ns: &[i64]) {
+    pub(super) fn extend_near(&mut self, first_cycle: u64, deviations_ns: &[i64]) {
         let Some(x) = self.sums.extend_near(first_cycle, deviations_ns) else {
             let cycles = first_cycle..;
             return cycles.zip(deviations_ns).for_each(|(cycle, &ns)| self.push(cycle, ns));

@@ -70,13 +70,13 @@ impl Histogram {
     }
 
     /// The smallest value that shares the bucket of `value_ns` (≥ 0).
-    pub(crate) fn lowest_with(value_ns: i64) -> i64 {
+    pub(super) fn lowest_with(value_ns: i64) -> i64 {
         let bucket = bucket_of(value_ns.max(0).unsigned_abs()).min(BUCKETS);
         lowest_of(bucket).cast_signed()
     }
 
     /// Takes in `count` values from `least_ns` to `most_ns`, which share a bucket.
-    pub(crate) fn push_within(&mut self, least_ns: i64, most_ns: i64, count: u64) {
+    pub(super) fn push_within(&mut self, least_ns: i64, most_ns: i64, count: u64) {
         debug_assert_eq!(Self::lowest_with(least_ns), Self::lowest_with(most_ns), "one bucket");
         if count > 0 {
             self.push_many(most_ns, count);
@@ -96,7 +96,7 @@ impl Histogram {
 
     /// Takes in values of a magnitude below 2³², at least one; returns the largest.
     #[inline]
-    pub(crate) fn extend_near(&mut self, values_ns: &[i64]) -> i64 {
+    pub(super) fn extend_near(&mut self, values_ns: &[i64]) -> i64 {
         let (mut min, mut max) = (i64::MAX, i64::MIN);
         for &ns in values_ns {
             (min, max) = (min.min(ns), max.max(ns));
@@ -332,7 +332,7 @@ const FINE: u64 = 1 << FINE_BITS;
 const RANGE_BITS: u32 = 42;
 
 /// How many buckets a half has.
-pub(crate) const BUCKETS: usize = ((RANGE_BITS - FINE_BITS + 1) as usize) << FINE_BITS;
+const BUCKETS: usize = ((RANGE_BITS - FINE_BITS + 1) as usize) << FINE_BITS;
 
 /// The bucket of a magnitude; `BUCKETS` or more when it is beyond the range.
 #[inline]

@@ -87,7 +87,7 @@ pub struct Imported {
 
 impl Imported {
     /// Whether the quantile of n values lies beyond the program's histogram.
-    pub(crate) fn is_beyond(&self, p: Probability, n: u64) -> bool {
+    pub(super) fn is_beyond(&self, p: Probability, n: u64) -> bool {
         p.is_supported(n)
             && p.rank(n) > n - self.overflow.min(n)
             && self.values_ns.quantile(p).is_none()

@@ -392,7 +392,7 @@ impl Default for WorstList {
 }
 
 /// The most samples at once.
-pub(crate) const BLOCK: usize = 256;
+const BLOCK: usize = 256;
 
 /// Lateness within ± this: 256 squares of intervals, of twice that, fit in 2⁶².
 const NEAR_NS: i64 = 1 << 26;

@@ -170,14 +170,14 @@ pub struct Trailing {
 
 /// The last cycles of segments, where releases may have passed before their wake.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ends {
+struct Ends {
     /// Lateness and cycle, in falling order of lateness.
     late: Vec<(i64, u64)>,
 }
 
 impl Ends {
     /// A segment ended with this cycle.
-    pub(crate) fn push(&mut self, cycle: u64, lateness_ns: i64, period_ns: i64) {
+    fn push(&mut self, cycle: u64, lateness_ns: i64, period_ns: i64) {
         if period_ns > 0 && lateness_ns >= period_ns {
             let at = self.late.partition_point(|&(ns, _)| ns >= lateness_ns);
             self.late.insert(at, (lateness_ns, cycle));
@@ -187,7 +187,7 @@ impl Ends {
 
     /// The latenesses of `missed` releases that lie in no gap, and how many of them are censored.
     /// Where more may have passed than were missed the latest that there can have been are taken.
-    pub(crate) fn place(&self, missed: u64, period_ns: i64) -> (Vec<Trailing>, u64) {
+    fn place(&self, missed: u64, period_ns: i64) -> (Vec<Trailing>, u64) {
         let period = i128::from(period_ns);
         let of = |&(late_ns, after): &(i64, u64), most| Trailing {
             after,

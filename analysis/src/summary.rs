@@ -164,7 +164,7 @@ impl Distribution {
 
     /// Takes in `count` values that share a bucket of the histogram, from `least_ns` on in steps of
     /// `step_ns`; neither is negative.
-    pub(crate) fn push_steps(&mut self, least_ns: i64, step_ns: i64, count: u64) {
+    pub(super) fn push_steps(&mut self, least_ns: i64, step_ns: i64, count: u64) {
         self.moments.push_steps(least_ns, step_ns, count);
         let steps = i64::try_from(count.saturating_sub(1)).unwrap_or(i64::MAX);
         let most_ns = least_ns.saturating_add(steps.saturating_mul(step_ns));
@@ -187,7 +187,7 @@ impl Distribution {
 
     /// Takes in values of a magnitude below 2²⁷ ns, 1 to 256 of them; returns the largest.
     #[inline]
-    pub(crate) fn extend_near(&mut self, values_ns: &[i64]) -> i64 {
+    pub(super) fn extend_near(&mut self, values_ns: &[i64]) -> i64 {
         self.moments.extend_near(values_ns);
         self.histogram.extend_near(values_ns)
     }
@@ -214,7 +214,7 @@ impl Distribution {
 
     /// The nine numbers where `later` more values count as larger than all: quantiles include them;
     /// minimum, maximum and moments do not.
-    pub(crate) fn stats_below(&self, later: u64) -> SummaryStats {
+    pub(super) fn stats_below(&self, later: u64) -> SummaryStats {
         let quantile = |p| self.histogram.quantile_below(p, later).map(|ns| ns as f64);
         let stats = SummaryStats {
             min: self.histogram.min().map(|ns| ns as f64),

@@ -20,7 +20,7 @@ use punctual_analysis::summary::{Moments, SummaryStats};
 use punctual_core::time::Span;
 
 /// More values than any program counts: so many that sums of them stay within `u64`.
-pub(super) const COUNT_MAX: u64 = 1 << 56;
+const COUNT_MAX: u64 = 1 << 56;
 
 /// How many intervals may be, and how many are, farther from zero than so many thresholds and no
 /// more.
@@ -44,7 +44,7 @@ pub(super) struct RunBuilder {
     pub(super) period_ns: Option<u64>,
     pub(super) priority: Option<u8>,
     pub(super) policy: Option<String>,
-    pub(super) holds: ImportedQuantity,
+    holds: ImportedQuantity,
     /// Width of all buckets, ns; `None` where it grows with the value.
     pub(super) width_ns: Option<i64>,
     /// Width of the widest one, or of the first where it grows with the value, ns.
@@ -212,7 +212,7 @@ impl RunBuilder {
     }
 
     /// Drops the numbers given: they are those of no value.
-    pub(super) fn forget_numbers(&mut self) {
+    fn forget_numbers(&mut self) {
         (self.min_ns, self.mean_ns, self.max_ns, self.stddev_ns) = (None, None, None, None);
     }
 
@@ -231,7 +231,7 @@ impl RunBuilder {
     ///
     /// # Errors
     /// Numbers that contradict each other.
-    pub(crate) fn finish(mut self, source: &Source) -> Result<ImportedRun, String> {
+    pub(super) fn finish(mut self, source: &Source) -> Result<ImportedRun, String> {
         let (n, beyond) = self.counted()?;
         if n == 0 && self.n.is_some() {
             self.forget_numbers();
@@ -674,11 +674,11 @@ fn shown(ns: f64) -> Span {
 /// Nothing is estimated.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Source {
-    pub(crate) format: &'static str,
-    pub(crate) program: &'static str,
-    pub(crate) version: Option<String>,
-    pub(crate) command: Option<String>,
-    pub(crate) cannot_know: Vec<String>,
+    pub(super) format: &'static str,
+    pub(super) program: &'static str,
+    pub(super) version: Option<String>,
+    pub(super) command: Option<String>,
+    pub(super) cannot_know: Vec<String>,
 }
 
 /// A run that was read.

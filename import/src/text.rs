@@ -50,7 +50,7 @@ impl From<serde_json::Error> for ImportError {
 }
 
 /// The most bytes of a line that are kept.
-pub(super) const LINE_BYTES_MAX: usize = 1 << 20;
+const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// A source of lines, standing on one of them.
 pub(super) struct Lines<R> {

@@ -133,7 +133,7 @@ impl Total {
         self.lateness.unknown()
     }
 
-    pub(super) fn lateness(&self) -> &Releases {
+    fn lateness(&self) -> &Releases {
         &self.lateness
     }
 
@@ -170,13 +170,13 @@ impl Total {
     }
 
     /// Distances of all intervals from zero; `None` where not all were watched.
-    pub(super) fn interval_tails(&self) -> Option<Tails> {
+    fn interval_tails(&self) -> Option<Tails> {
         let all = self.intervals.recorded() == self.interval.histogram().count();
         all.then(|| self.intervals.tails(0))
     }
 
     /// All releases; `None` where not all were watched.
-    pub(super) fn release_tails(&self) -> Option<Tails> {
+    fn release_tails(&self) -> Option<Tails> {
         let all = self.releases.recorded() == self.recorded();
         all.then(|| self.releases.tails(0))
     }

@@ -113,7 +113,7 @@ pub fn quantile_ranks(p: Probability, n: u64, theta: f64) -> (Option<u64>, Optio
 
 /// The independent cycles among `n`, as far as `theta` shows them, and those with which the
 /// interval of the quantile at p has an upper end.
-pub(crate) fn independent_for(p: Probability, n: u64, theta: f64) -> (u64, u64) {
+pub(super) fn independent_for(p: Probability, n: u64, theta: f64) -> (u64, u64) {
     let each = (1.0 - CONFIDENCE) / 2.0;
     let needed = each.ln() / p.share().ln();
     ((n as f64 * independent_share(theta)).floor() as u64, needed.floor() as u64 + 1)

@@ -25,7 +25,7 @@ const REPLICATES: usize = 1_999;
 const BEYOND_MIN: f64 = 20.0;
 
 /// Chunks that each side must have.
-pub(super) const CHUNKS_MIN: usize = 12;
+const CHUNKS_MIN: usize = 12;
 
 /// Batches that each side must have at the scale at which cycles depend on each other: a run that
 /// wanders more slowly than that is too short.

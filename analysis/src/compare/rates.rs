@@ -19,7 +19,7 @@ const POOLED_MIN: f64 = 10.0;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counts {
     /// The cell that is the last one not exceeding it.
-    pub(super) cell: u16,
+    cell: u16,
     /// Exceedances of A and of B.
     pub(super) exceedances: [u64; 2],
     /// Releases of A and of B.

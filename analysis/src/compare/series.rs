@@ -355,7 +355,7 @@ pub(super) mod tests {
     use crate::compare::series::Builder;
 
     /// Ten turns of 1 000 releases: in every other one each is 1 µs late, else 10 µs.
-    pub(in super::super) fn alternating() -> LatenessSeries {
+    pub(crate) fn alternating() -> LatenessSeries {
         let mut builder = Builder::new(1_000_000, true);
         for cycle in 0..10_000 {
             let late = if cycle / 1_000 % 2 == 0 { 1 } else { 10 };

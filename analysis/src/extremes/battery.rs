@@ -52,7 +52,7 @@ pub(super) fn late(ordered: &Ordered) -> usize {
 }
 
 /// How many values the end of the tail is held against: at most one in forty.
-pub(super) fn reference(ordered: &Ordered) -> usize {
+fn reference(ordered: &Ordered) -> usize {
     share(ordered, 40, 1_024)
 }
 

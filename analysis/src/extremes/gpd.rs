@@ -14,7 +14,7 @@ pub const SHAPE_MIN: f64 = -0.5;
 pub const SHAPE_MAX: f64 = 1.5;
 
 /// Shapes nearer to 0 than this are the exponential distribution.
-pub(super) const FLAT: f64 = 1e-7;
+const FLAT: f64 = 1e-7;
 
 /// One distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -41,7 +41,7 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
 
 /// How the sound card is run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Audio {
+struct Audio {
     /// Frames per second.
     pub rate: Hertz,
     /// Frames in a buffer, ≥ 1.

@@ -76,7 +76,7 @@ impl Value for SyncMode {
 
 /// Which clock leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+enum Mode {
     /// A slave's; the master shifts itself to it.
     MasterShift,
     /// The master's; the bus is shifted to it. With what SYNC0 may move peak to peak, ns.
@@ -88,7 +88,7 @@ pub(super) enum Mode {
 
 /// How the bus is set up. Times in ns, ≥ 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Ethercat {
+struct Ethercat {
     /// Which clock leads.
     pub mode: Mode,
     /// From the master's release to SYNC0.

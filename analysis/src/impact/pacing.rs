@@ -24,7 +24,7 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
 
 /// What is paced.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Pacing {
+struct Pacing {
     /// Rate of the stream.
     pub rate: BitRate,
     /// Buffer that there is; `None`: not judged.

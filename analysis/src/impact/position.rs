@@ -24,7 +24,7 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
 
 /// What moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Position {
+struct Position {
     /// How fast.
     pub speed: LinearSpeed,
     /// Error that may be; `None`: not judged.

@@ -25,7 +25,7 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
 
 /// What is modulated.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Pwm {
+struct Pwm {
     /// Pulses per second.
     pub pulses: Hertz,
     /// Bits that are wanted, in 1..=64; `None`: not judged.

@@ -30,7 +30,7 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
 
 /// How the encoder is read.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Quadrature {
+struct Quadrature {
     /// Period of the looks, ns; `None`: that of the recording.
     pub period_ns: Option<f64>,
     /// Edges per second that must be counted; `None`: not judged.

@@ -33,7 +33,7 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
 
 /// A loop that must react.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Safety {
+struct Safety {
     /// Period, ns; `None`: that of the recording.
     pub period_ns: Option<f64>,
     /// Computing time, ns; ≥ 0.

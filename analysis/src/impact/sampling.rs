@@ -30,7 +30,7 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
 
 /// What is sampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Sampling {
+struct Sampling {
     /// The highest frequency in the signal.
     pub signal: Hertz,
     /// Bits that are wanted, in 1..=64; `None`: not judged.

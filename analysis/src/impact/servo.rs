@@ -53,7 +53,7 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
 
 /// A loop.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Servo {
+struct Servo {
     /// Crossover.
     pub crossover: Hertz,
     /// Sampling period, ns; `None`: that of the recording.
@@ -68,7 +68,7 @@ pub(super) struct Servo {
 
 /// |T(jω)| at some frequencies.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct ClosedLoop {
+struct ClosedLoop {
     points: Vec<(Hertz, f64)>,
 }
 
@@ -92,13 +92,13 @@ impl Value for ClosedLoop {
 impl ClosedLoop {
     /// From points (frequency, magnitude); `None` without any, or with a magnitude that is not
     /// positive and finite.
-    pub(super) fn of(points: Vec<(Hertz, f64)>) -> Option<Self> {
+    fn of(points: Vec<(Hertz, f64)>) -> Option<Self> {
         let sound = points.iter().all(|(_, magnitude)| magnitude.is_finite() && *magnitude > 0.0);
         (sound && !points.is_empty()).then_some(Self { points })
     }
 
     /// min 1/(ω|T|) in ns, as far as the points tell.
-    pub(super) fn jitter_margin_ns(&self) -> f64 {
+    fn jitter_margin_ns(&self) -> f64 {
         let margin = |(rate, magnitude): &(Hertz, f64)| 1e9 / (TAU * rate.as_hz() * magnitude);
         self.points.iter().map(margin).fold(f64::MAX, f64::min)
     }

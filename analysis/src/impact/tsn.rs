@@ -29,7 +29,7 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
 
 /// How the queue is set up.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Etf {
+struct Etf {
     /// How long before its time a packet is handed over, ns; ≥ 0.
     pub delta_ns: f64,
     /// Share of packets that may be lost; `None`: not judged.

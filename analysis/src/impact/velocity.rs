@@ -29,7 +29,7 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
 
 /// How the speed is computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Velocity {
+struct Velocity {
     /// Nominal period, ns; `None`: that of the recording.
     pub period_ns: Option<f64>,
     /// Ripple that may be; `None`: not judged.

@@ -12,7 +12,7 @@ pub(crate) struct Series {
 
 /// A release: its lateness, and whether it ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Release {
+pub(super) enum Release {
     Ran(i64),
     Missed(i64),
     /// No wake came after it.
@@ -24,12 +24,12 @@ impl Series {
         Self { period_ns, cycles: cycles.to_vec(), trailing: 0 }
     }
 
-    pub(crate) fn with_trailing(self, trailing: u64) -> Self {
+    pub(super) fn with_trailing(self, trailing: u64) -> Self {
         Self { trailing, ..self }
     }
 
     /// Every release from the first cycle on, in order.
-    pub(crate) fn releases(&self) -> Vec<Release> {
+    pub(super) fn releases(&self) -> Vec<Release> {
         let (first, last) = match (self.cycles.first(), self.cycles.last()) {
             (Some(first), Some(last)) => (first.0, last.0),
             _ => return Vec::new(),

@@ -43,21 +43,21 @@ pub struct ThresholdCount {
 /// The exceedances of every threshold of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tails {
-    pub(crate) tails: Vec<ThresholdExceedances>,
+    pub(super) tails: Vec<ThresholdExceedances>,
     /// Recorded cycles.
-    pub(crate) recorded: u64,
+    pub(super) recorded: u64,
     /// Releases that never ran.
     pub(crate) missed: u64,
     /// Missed releases that were at least `unplaced_from_ns` late; each may exceed every threshold.
-    pub(crate) unplaced: u64,
-    pub(crate) unplaced_from_ns: i64,
+    pub(super) unplaced: u64,
+    pub(super) unplaced_from_ns: i64,
     /// Cycles that ran and did not fit in the recorder. Any of them may have been late, so it is
     /// not known which gaps in k were missed releases.
     pub(crate) unrecorded: u64,
     /// The most releases without a sample that came together.
-    pub(crate) lost_together: u64,
+    pub(super) lost_together: u64,
     /// Whether the order of cycles, and so their dependence, is unknown.
-    pub(crate) unordered: bool,
+    pub(super) unordered: bool,
 }
 
 impl Tails {
@@ -114,7 +114,7 @@ impl Tails {
     }
 
     /// How many separate clusters exceeded the watched threshold at or next below this one.
-    pub(crate) fn separate_at(&self, above_ns: i64) -> Separate {
+    fn separate_at(&self, above_ns: i64) -> Separate {
         let at = self.tails.partition_point(|tail| tail.threshold_ns <= above_ns);
         match at.checked_sub(1) {
             Some(at) if !self.unordered => self.tails[at].separate,

@@ -8,11 +8,9 @@
 //!
 //! | room | what it holds |
 //! |---|---|
-//! | [`peaks`] | what a stream keeps: its largest values, in constant memory |
-//! | `ordered` | those in falling order, ties taken apart; block maxima |
+//! | [`peaks`] | the largest values of a stream, in constant memory; in order, ties taken apart |
 //! | `stationarity`, `independence`, `tail`, [`battery`], [`mod@test`] | the tests |
-//! | [`gpd`], [`gev`], [`profile`], `search` | fits and the interval |
-//! | [`claim`] | the words |
+//! | [`gpd`], [`gev`], `search` | fits and the interval |
 
 pub mod battery;
 pub mod gev;

@@ -33,15 +33,8 @@ pub struct Jitters {
 
 impl Jitters {
     /// All measures of one recording.
-    pub fn of(
-        lateness: &Distribution,
-        interval: &Distribution,
-        response: Option<&Distribution>,
-        grid: Option<&Grid>,
-    ) -> Self {
+    pub fn of(lateness: &Distribution, interval: &Distribution, grid: Option<&Grid>) -> Self {
         let ns = |value: i64| value as f64;
-        let range =
-            |d: &Distribution| Some(d.histogram().max()?.abs_diff(d.histogram().min()?) as f64);
         let farthest = |d: &Distribution| {
             let histogram = d.histogram();
             Some(histogram.max()?.unsigned_abs().max(histogram.min()?.unsigned_abs()) as f64)
@@ -54,7 +47,7 @@ impl Jitters {
             lateness_min_ns: lateness.histogram().min().map(ns),
             lateness_mean_ns: lateness.moments().mean(),
             lateness_max_ns: lateness.histogram().max().map(ns),
-            response_range_ns: response.and_then(range),
+            response_range_ns: None,
             lateness_variance_ns2: lateness.moments().variance(),
         }
     }
@@ -66,17 +59,15 @@ mod tests {
 
     #[test]
     fn each_measure_is_its_own() {
-        let (mut lateness, mut interval, mut response) = Default::default();
+        let (mut lateness, mut interval) = Default::default();
         let of = |d: &mut Distribution, values: &[i64]| values.iter().for_each(|&v| d.push(v));
         of(&mut lateness, &[2, 4, 6]);
         of(&mut interval, &[-9, 2, 5]);
-        of(&mut response, &[10, 25]);
-        let jitters = Jitters::of(&lateness, &interval, Some(&response), None);
+        let jitters = Jitters::of(&lateness, &interval, None);
         assert_eq!(jitters.lateness_variance_ns2, Some(4.0));
         assert_eq!(jitters.interval_max_abs_ns, Some(9.0));
-        assert_eq!(jitters.response_range_ns, Some(15.0));
         assert_eq!(jitters.lateness_mean_ns, Some(4.0));
         assert_eq!(jitters.grid_pp_ns, None);
-        assert_eq!(Jitters::of(&lateness, &interval, None, None).response_range_ns, None);
+        assert_eq!(Jitters::of(&lateness, &interval, None).response_range_ns, None);
     }
 }

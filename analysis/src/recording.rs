@@ -8,7 +8,7 @@ mod outcome;
 mod requested;
 
 use punctual_core::sample::{Flags, Sample};
-use punctual_core::time::{Instant, Period, Span};
+use punctual_core::time::{Instant, Period};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -67,8 +67,6 @@ pub struct Recording {
     walk: Walk,
     lateness: Lateness,
     interval: Distribution,
-    response: Option<Distribution>,
-    execution: Option<Distribution>,
     grid: Option<GridFit>,
     exceedances: Exceedances,
     requested: Requested,
@@ -88,8 +86,6 @@ impl Recording {
             }),
             lateness: Lateness::default(),
             interval: Distribution::default(),
-            response: None,
-            execution: None,
             grid: setup.period.map(GridFit::new),
             exceedances: Exceedances::new(period_ns, &setup.thresholds_ns),
             requested: Requested::default(),
@@ -168,24 +164,9 @@ impl Recording {
         }
     }
 
-    /// Takes in a response (finish − release), where one was recorded.
-    pub fn push_response(&mut self, response: Span) {
-        self.response.get_or_insert_default().push(response.as_ns());
-    }
-
-    /// Takes in an execution (finish − start), where one was recorded.
-    pub fn push_execution(&mut self, execution: Span) {
-        self.execution.get_or_insert_default().push(execution.as_ns());
-    }
-
     /// Samples so far, cold ones included.
     pub fn samples(&self) -> u64 {
         self.walk.samples()
-    }
-
-    /// The largest lateness so far, for a progress line.
-    pub fn largest_so_far(&self) -> Option<Span> {
-        self.lateness.max().map(Span::from_ns)
     }
 
     /// Releases without a sample so far: missed, or run but unrecorded.
@@ -220,8 +201,7 @@ impl Recording {
         let tails = self.exceedances.placed(missed, &placement).tails(unrecorded);
         let releases = self.lateness.finish(&placement, unrecorded);
         let (grid, line) = self.grid.as_ref().and_then(GridFit::finish).unzip();
-        let (response, wakes) = (self.response.as_ref(), &releases.wakes);
-        let jitters = Jitters::of(wakes, &self.interval, response, grid.as_ref());
+        let jitters = Jitters::of(&releases.wakes, &self.interval, grid.as_ref());
         let known = releases.known();
         let histogram = known.histogram();
         let mut claims = claims(&tails, histogram);
@@ -239,8 +219,8 @@ impl Recording {
             lateness_ns: releases.stats_of(&known),
             wakes: Wakes::of(&releases.wakes, Some(missed.saturating_add(unrecorded))),
             interval_ns: self.interval.stats(),
-            response_ns: response.map(Distribution::stats),
-            execution_ns: self.execution.as_ref().map(Distribution::stats),
+            response_ns: None,
+            execution_ns: None,
             grid,
             jitters,
             histogram: HistogramView::of(histogram).with_unknown(releases.unknown()),

@@ -5,9 +5,9 @@
 //! is skipped silently except blank lines.
 //!
 //! *Lateness*: lines are cycles 0, 1, 2 … *Instants* must not decrease; k is counted from wake to
-//! wake ([`punctual_analysis::gridfit::count`]), and a sample's lateness is its deviation from the nominal grid
-//! through the first instant. That is no lateness where the clocks drift: record it with
-//! [`punctual_analysis::recording::ReleaseInstants::Unknown`], or `Fitted` in a second pass.
+//! wake ([`punctual_analysis::gridfit::count`]), and a sample's lateness is its deviation from the
+//! nominal grid through the first instant. That is no lateness where the clocks drift: record it
+//! with [`punctual_analysis::recording::ReleaseInstants::Unknown`], or `Fitted` in a second pass.
 
 mod column;
 

@@ -1,8 +1,8 @@
 //! Text files of other programs: lines in bounded memory, the numbers in them, and the error that
 //! names the place.
 //!
-//! Takes LF and CR LF; keeps at most [`LINE_BYTES_MAX`] of a line. A file whose last line has no end
-//! may have been cut within a number, so it is refused.
+//! Takes LF and CR LF; keeps at most [`LINE_BYTES_MAX`] of a line. A file whose last line has no
+//! end may have been cut within a number, so it is refused.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 

@@ -220,7 +220,7 @@ impl Total {
             response_ns: None,
             execution_ns: None,
             grid: None,
-            jitters: Jitters::of(&self.lateness.wakes, &self.interval, None, None),
+            jitters: Jitters::of(&self.lateness.wakes, &self.interval, None),
             histogram: HistogramView::of(histogram).with_unknown(self.lateness.unknown()),
             claims: claims(&tails, histogram).into_iter().chain(self.unextrapolated()).collect(),
             worst: self.outliers.kept().iter().take(WORST_MAX).map(worst).collect(),

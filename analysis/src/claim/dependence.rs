@@ -653,8 +653,8 @@ mod tests {
         };
         let (none, some) = (lost(0), lost(30));
         assert_eq!((none.n(), some.n()), (10_040, 10_040));
-        // A missed release is late until the next wake; of one that nobody saw nothing is known, nor
-        // which of the forty were missed, but that each of these was a period late.
+        // A missed release is late until the next wake; of one that nobody saw nothing is known,
+        // nor which of the forty were missed, but that each of these was a period late.
         assert_eq!(none.exceedances(2_000_000), Some(39));
         assert_eq!(none.exceedances(50_000_000), Some(0));
         assert_eq!(some.exceedances(2_000_000), Some(40));
@@ -710,7 +710,8 @@ mod tests {
                 // One that no wake followed may have been later than anything, and was a period.
                 let surely = if at < period { trailing } else { 0 };
                 prop_assert_eq!(tails.exceedances(at), Some(counted + trailing));
-                prop_assert_eq!(tails.exceedances_within(at), (counted + surely, counted + trailing));
+                let within = (counted + surely, counted + trailing);
+                prop_assert_eq!(tails.exceedances_within(at), within);
             }
         }
 

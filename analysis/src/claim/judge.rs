@@ -406,8 +406,8 @@ mod tests {
         assert_eq!((yes.holds, yes.clusters), (Holds::Yes, Some(25.0)));
         assert_eq!(
             yes.reason,
-            "at most 5.9e-4, 95 % sure: 25 of 60\u{a0}000 cycles exceeded it; 25 separate clusters, \
-             spread evenly over the run"
+            "at most 5.9e-4, 95 % sure: 25 of 60\u{a0}000 cycles exceeded it; 25 separate \
+             clusters, spread evenly over the run"
         );
         let alone = planned(claim, 24, 60_000);
         assert_eq!((alone.holds, alone.n_needed), (Holds::IfAlone, Some(62_500)));

@@ -32,12 +32,7 @@ impl Lateness {
 
     /// Takes in the releases of a gap.
     pub(crate) fn miss(&mut self, gap: &ReleaseGap) {
-        gap.pieces().into_iter().for_each(|piece| self.gaps.push_falling(piece));
-    }
-
-    /// The largest so far, of wakes and of gaps.
-    pub(crate) fn max(&self) -> Option<i64> {
-        self.wakes.histogram().max().max(self.gaps.histogram().max())
+        gap.pieces().into_iter().for_each(|piece| push_falling(&mut self.gaps, piece));
     }
 
     /// Of wakes alone.
@@ -49,7 +44,7 @@ impl Lateness {
     pub(crate) fn finish(self, placement: &StartPlacement, unrecorded: u64) -> Releases {
         let mut missed = if placement.gaps { self.gaps } else { Distribution::default() };
         let trailing = placement.trailing.iter().flat_map(|end| end.pieces);
-        trailing.for_each(|piece| missed.push_falling(piece));
+        trailing.for_each(|piece| push_falling(&mut missed, piece));
         let &StartPlacement { censored, censored_from_ns, .. } = placement;
         Releases { wakes: self.wakes, missed, censored, censored_from_ns, unrecorded }
     }
@@ -120,14 +115,12 @@ impl Releases {
     }
 }
 
-impl Distribution {
-    /// Takes in missed releases, as many at once as fall in one bucket.
-    fn push_falling(&mut self, mut piece: Falling) {
-        while let Some(ns) = piece.next_ns() {
-            let least_ns = Histogram::lowest_with(ns);
-            let taken = piece.take_from(least_ns);
-            self.push_steps(taken.last_ns(), taken.step_ns(), taken.count());
-        }
+/// Takes in missed releases, as many at once as fall in one bucket.
+fn push_falling(distribution: &mut Distribution, mut piece: Falling) {
+    while let Some(ns) = piece.next_ns() {
+        let least_ns = Histogram::lowest_with(ns);
+        let taken = piece.take_from(least_ns);
+        distribution.push_steps(taken.last_ns(), taken.step_ns(), taken.count());
     }
 }
 

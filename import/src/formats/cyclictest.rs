@@ -72,7 +72,8 @@ const FOOTER: [&str; 5] = [
     "# Histogram Overflows:",
 ];
 
-/// Reads what `cyclictest -h` prints: a row a bucket, a column a thread, then totals. The footer must be there: without it the file was cut.
+/// Reads what `cyclictest -h` prints: a row a bucket, a column a thread, then totals. The footer
+/// must be there: without it the file was cut.
 pub(super) fn histogram(
     file: &mut Reading<'_>,
     reader: &mut dyn Read,
@@ -146,7 +147,8 @@ fn histogram_row(
     Ok(bucket)
 }
 
-/// Takes in the totals below a histogram. With -H the last column is the sum of all threads, which has no minimum of its own.
+/// Takes in the totals below a histogram. With -H the last column is the sum of all threads, which
+/// has no minimum of its own.
 fn histogram_totals(
     file: &mut Reading<'_>,
     footer: [Option<Vec<String>>; 5],

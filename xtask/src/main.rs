@@ -21,7 +21,6 @@ mod test;
 mod tidy;
 mod versus;
 mod vm;
-mod weigh;
 
 use std::process::ExitCode;
 
@@ -35,7 +34,6 @@ const SUBCOMMANDS: &[(&str, &str, &str, Run)] = &[
     ("licences", "", "licence and reason of each dependency", licences::run),
     ("msrv", "", "no locked dependency wants a newer Rust than the workspace says", msrv::run),
     ("package", "", "the library's crates can be published, no other can", package::run),
-    ("weigh", "[--build]", "what the tree weighs, before and now", weigh::run),
     ("schema", "[--update]", "docs/schema-2.json against what the tool prints", schema::run),
     ("man", "[--update]", "docs/man against what the tool writes", man::run),
     ("fuzz", "[--install] [SECONDS] [TARGET…]", "each fuzz target for SECONDS (600)", fuzz::run),

@@ -26,11 +26,7 @@ mod words;
 use std::path::Path;
 
 use crate::root;
-pub(crate) use functions::public_traits;
-pub(crate) use homonyms::public_types;
-pub(crate) use items::items;
-pub(crate) use source::{Source, block_end, item_open};
-pub(crate) use words::split;
+use source::Source;
 
 /// One violation.
 #[derive(Clone, Debug, PartialEq, Eq)]

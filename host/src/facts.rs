@@ -1,48 +1,36 @@
 //! Everything that is known about the machine, each thing with its origin.
 //!
 //! [`MachineFacts::collect`] is the one entry: it reads through a [`Root`] and nothing else, never
-//! fails and never changes anything. One file a group; the names of the fields are the keys of the
-//! JSON, which is flat. Absent and unreadable things are values ([`Fact`]).
+//! fails and never changes anything. The names of the fields are the keys of the JSON, which is
+//! flat. Absent and unreadable things are values ([`Fact`]).
 
 mod cgroup;
-mod clock;
 mod cpu;
-mod cpuinfo;
-mod frequency;
-mod idle;
-mod isolation;
-mod kconfig;
 mod kernel;
 mod limits;
-mod memory;
 mod power;
 mod preemption;
-mod resource_limit;
 pub(crate) mod source;
 mod virtualization;
 
-pub(crate) use cgroup::{Cgroups, is_group_of_interest, is_root_mount};
-pub use clock::ClockSources;
-pub use cpu::{Cpu, Topology};
-pub use frequency::{Frequency, FrequencyRange};
-pub use idle::{Idle, IdleState};
-pub use isolation::Isolation;
-pub use kernel::{Kernel, NoHz};
-pub(crate) use kernel::{release, release_numbers};
-pub use limits::{Capabilities, FairServer, ProcessLimits, RtBudget, RtThrottling};
-pub use memory::Memory;
-pub use power::{Power, PowerSource};
-pub use preemption::{Preemption, PreemptionMode, PreemptionModel};
-pub use resource_limit::{LimitPair, ResourceLimit};
-pub use virtualization::Virtualization;
-
-use crate::root::Root;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use source::Source;
 
-#[cfg(doc)]
+use crate::cpulist::CpuList;
 use crate::fact::Fact;
+use crate::root::Root;
+use source::{CPUS, Source, bracketed, number};
+
+pub(crate) use cgroup::{Cgroups, is_group_of_interest, is_root_mount};
+pub use cpu::{Cpu, Topology};
+pub use kernel::{Kernel, NoHz};
+pub(crate) use kernel::{release, release_numbers};
+pub use limits::{
+    Capabilities, FairServer, LimitPair, ProcessLimits, ResourceLimit, RtBudget, RtThrottling,
+};
+pub use power::{Frequency, FrequencyRange, Idle, IdleState, Power, PowerSource};
+pub use preemption::{Preemption, PreemptionMode, PreemptionModel};
+pub use virtualization::Virtualization;
 
 /// What is known about a machine; the `machine` object of a result. Serialises flat: the keys of
 /// all groups stand side by side.
@@ -105,5 +93,411 @@ impl MachineFacts {
     }
 }
 
+const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0";
+
+/// What the kernel reads time from: `/sys/devices/system/clocksource`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClockSources {
+    /// The one in use.
+    pub clocksource: Fact<String>,
+    /// Those that the kernel would take, best first.
+    pub available_clocksources: Fact<Vec<String>>,
+}
+
+impl ClockSources {
+    pub(crate) fn collect(source: &Source<'_>) -> Self {
+        Self {
+            clocksource: source.word(&format!("{CLOCKSOURCE}/current_clocksource")),
+            available_clocksources: available(source),
+        }
+    }
+}
+
+/// The clock sources that the kernel would take.
+fn available(source: &Source<'_>) -> Fact<Vec<String>> {
+    source
+        .word(&format!("{CLOCKSOURCE}/available_clocksource"))
+        .map(|text| text.split_ascii_whitespace().map(str::to_owned).collect())
+}
+
+/// Isolation by effect (lists that the kernel shows) and by wish (boot parameters).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Isolation {
+    /// CPUs outside of the scheduler's load balancing.
+    pub isolated_cpus: Fact<CpuList>,
+    /// CPUs whose tick can stop while one task runs; absent where the kernel cannot do it.
+    pub nohz_full_cpus: Fact<CpuList>,
+    /// CPUs in isolated cpuset partitions, by control groups of version 2.
+    pub cpuset_isolated_cpus: Fact<CpuList>,
+    /// The value of `isolcpus=`, flags included.
+    pub isolcpus_parameter: Fact<String>,
+    /// The value of `nohz_full=`.
+    pub nohz_full_parameter: Fact<String>,
+    /// The value of `rcu_nocbs=`.
+    pub rcu_nocbs_parameter: Fact<String>,
+    /// The value of `irqaffinity=`.
+    pub irqaffinity_parameter: Fact<String>,
+}
+
+impl Isolation {
+    pub(crate) fn collect(source: &Source<'_>) -> Self {
+        Self {
+            isolated_cpus: source.cpu_list(&format!("{CPUS}/isolated")),
+            nohz_full_cpus: source.cpu_list(&format!("{CPUS}/nohz_full")),
+            cpuset_isolated_cpus: source.cgroups.v2.clone().and_then(|group, _| {
+                source.cpu_list(&format!("{}/cpuset.cpus.isolated", group.mount))
+            }),
+            isolcpus_parameter: source.parameter("isolcpus"),
+            nohz_full_parameter: source.parameter("nohz_full"),
+            rcu_nocbs_parameter: source.parameter("rcu_nocbs"),
+            irqaffinity_parameter: source.parameter("irqaffinity"),
+        }
+    }
+
+    /// The CPUs that are isolated by boot parameter or by control group.
+    pub fn isolated(&self) -> CpuList {
+        let none = CpuList::new();
+        let booted = self.isolated_cpus.value().unwrap_or(&none);
+        booted.union(self.cpuset_isolated_cpus.value().unwrap_or(&none))
+    }
+}
+
+/// How much memory there is, whether it can be paged out, huge pages: `/proc/meminfo` and
+/// `/sys/kernel/mm`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Memory {
+    /// All that the kernel manages.
+    pub memory_bytes: Fact<u64>,
+    /// All swap space; 0 without any.
+    pub swap_bytes: Fact<u64>,
+    /// The mode of transparent huge pages: `always`, `madvise` or `never`.
+    pub transparent_hugepages: Fact<String>,
+}
+
+impl Memory {
+    pub(crate) fn collect(source: &Source<'_>) -> Self {
+        let meminfo = |name: &'static str| {
+            source.parsed("/proc/meminfo", |text| kib(text, name)?.checked_mul(1024))
+        };
+        Self {
+            memory_bytes: meminfo("MemTotal:"),
+            swap_bytes: meminfo("SwapTotal:"),
+            transparent_hugepages: source
+                .parsed("/sys/kernel/mm/transparent_hugepage/enabled", |text| {
+                    bracketed(text, '[', ']')
+                }),
+        }
+    }
+}
+
+fn kib(meminfo: &str, name: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
+    number(line.trim().strip_suffix("kB")?)
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::fact::Fact;
+    use crate::testing::Tree;
+
+    fn facts(files: &[(&str, &str)]) -> MachineFacts {
+        MachineFacts::collect(&Tree::of(files).root())
+    }
+
+    const RELEASE: &str = "/proc/sys/kernel/osrelease";
+    const CMDLINE: &str = "/proc/cmdline";
+    const CONFIG: &str = "/proc/config.gz";
+
+    #[test]
+    fn the_configuration_is_found_where_distributions_put_it() {
+        let debian = facts(&[
+            (RELEASE, "6.1.0\n"),
+            ("/boot/config-6.1.0", "CONFIG_HZ=250\nCONFIG_NO_HZ_IDLE=y\n"),
+        ]);
+        assert_eq!(debian.kernel.tick_hz, Fact::known(250, "/boot/config-6.1.0 (CONFIG_HZ)"));
+        assert_eq!(debian.kernel.no_hz.value(), Some(&NoHz::Idle));
+        let none = facts(&[(RELEASE, "6.1.0\n")]);
+        assert_eq!(none.kernel.tick_hz, Fact::absent("/proc/config.gz, /boot/config-6.1.0"));
+    }
+
+    #[test]
+    fn rt_group_sched_can_be_switched_off() {
+        let grouped = |config: &str, cmdline: &str| {
+            *facts(&[(CONFIG, config), (CMDLINE, cmdline)]).kernel.rt_group_sched.value().unwrap()
+        };
+        assert!(grouped("CONFIG_RT_GROUP_SCHED=y", ""));
+        assert!(!grouped("CONFIG_HZ=250", "rt_group_sched=1"));
+        assert!(!grouped("CONFIG_RT_GROUP_SCHED=y", "rt_group_sched=0"));
+        let disabled = "CONFIG_RT_GROUP_SCHED=y\nCONFIG_RT_GROUP_SCHED_DEFAULT_DISABLED=y";
+        assert!(!grouped(disabled, ""));
+        assert!(grouped(disabled, "rt_group_sched=1"));
+    }
+
+    #[test]
+    fn governors_are_one_word_or_a_list() {
+        let governor = |names: [&str; 3]| {
+            let tree = Tree::of(&[("/sys/devices/system/cpu/online", "0-2\n")]);
+            for (cpu, name) in names.iter().enumerate() {
+                let at = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+                tree.write(&at, format!("{name}\n"));
+            }
+            MachineFacts::collect(&tree.root()).frequency.governor.value().cloned().unwrap()
+        };
+        assert_eq!(governor(["performance"; 3]), "performance");
+        assert_eq!(
+            governor(["schedutil", "performance", "schedutil"]),
+            "0,2 schedutil, 1 performance"
+        );
+    }
+
+    #[test]
+    fn hypervisors_by_their_signs() {
+        let name = |files: &[(&str, &str)]| {
+            facts(files).virtualization.virtualization.value().cloned().unwrap_or("-".to_owned())
+        };
+        let guest = ("/proc/cpuinfo", "flags\t: fpu hypervisor\n");
+        let metal = ("/proc/cpuinfo", "flags\t: fpu\n");
+        let vendor = |name| ("/sys/class/dmi/id/sys_vendor", name);
+        let product = |name| ("/sys/class/dmi/id/product_name", name);
+        let sources = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+        assert_eq!(name(&[metal, vendor("QEMU")]), "none");
+        assert_eq!(name(&[guest]), "unknown hypervisor");
+        assert_eq!(name(&[guest, vendor("QEMU"), product("Standard PC")]), "qemu");
+        assert_eq!(name(&[guest, vendor("VMware, Inc.")]), "vmware");
+        let surface = [guest, vendor("Microsoft Corporation"), product("Surface Pro")];
+        assert_eq!(name(&surface), "unknown hypervisor");
+        let hyper_v = [guest, vendor("Microsoft Corporation"), product("Virtual Machine")];
+        assert_eq!(name(&hyper_v), "hyper-v");
+        assert_eq!(name(&[guest, (sources, "tsc kvm-clock \n")]), "kvm");
+        let tables = "/sys/firmware/acpi/tables/DSDT";
+        assert_eq!(name(&[guest, (tables, "DSDT....FIRECKFCVMDSDT")]), "kvm (firecracker)");
+        assert_eq!(name(&[guest, ("/sys/hypervisor/type", "xen\n"), vendor("Xen")]), "xen");
+        let board = ("/sys/firmware/devicetree/base/compatible", "raspberrypi,4\0brcm,bcm2711\0");
+        let node = ("/sys/firmware/devicetree/base/hypervisor/compatible", "linux,kvm\0");
+        assert_eq!(name(&[board]), "none");
+        assert_eq!(name(&[board, node]), "kvm");
+        assert_eq!(name(&[]), "-");
+    }
+
+    #[test]
+    fn containers_by_their_signs() {
+        let name = |path: &str, text: &str| {
+            facts(&[(path, text)]).virtualization.container.value().cloned().unwrap_or_default()
+        };
+        assert_eq!(name("/.dockerenv", ""), "docker");
+        assert_eq!(name("/run/systemd/container", "systemd-nspawn\n"), "systemd-nspawn");
+        assert_eq!(name("/proc/self/cgroup", "0::/kubepods.slice/x\n"), "kubernetes");
+        assert_eq!(name("/proc/self/cgroup", "0::/\n"), "");
+        let disk = "/proc/self/mountinfo";
+        let guest = |mount| facts(&[("/.dockerenv", ""), (disk, mount)]).virtualization.container;
+        assert!(!guest("27 1 254:0 / / rw - ext4 /dev/vda rw\n").is_known());
+        assert!(guest("27 1 0:50 / / rw - overlay overlay rw\n").is_known());
+    }
+
+    #[test]
+    fn power_supplies() {
+        let supply = |files: &[(&str, &str)]| {
+            let files: Vec<_> =
+                files.iter().map(|(p, t)| (format!("/sys/class/power_supply/{p}"), *t)).collect();
+            let files: Vec<_> = files.iter().map(|(p, t)| (p.as_str(), *t)).collect();
+            facts(&files).power.power_source.value().copied()
+        };
+        let charging = ("BAT0/status", "Charging\n");
+        let battery = ("BAT0/type", "Battery\n");
+        assert_eq!(supply(&[]), None);
+        assert_eq!(
+            supply(&[battery, ("BAT0/status", "Discharging\n")]),
+            Some(PowerSource::Battery)
+        );
+        assert_eq!(supply(&[battery, charging]), Some(PowerSource::Mains));
+        assert_eq!(
+            supply(&[("AC/type", "Mains\n"), ("AC/online", "1\n")]),
+            Some(PowerSource::Mains)
+        );
+        let mouse = [("m/type", "Battery"), ("m/scope", "Device"), ("m/status", "Discharging")];
+        assert_eq!(supply(&mouse), None);
+    }
+
+    #[test]
+    fn smi_counts_are_of_intels_own_hardware() {
+        let count = |vendor: &str, flags: &str| {
+            let info = format!("vendor_id\t: {vendor}\nflags\t: {flags}\n");
+            let files = [("/proc/cpuinfo", info.as_str()), ("/dev/cpu/0/msr-0x34", "4294967301")];
+            facts(&files).power.smi_count.value().copied()
+        };
+        assert_eq!(count("GenuineIntel", "fpu"), Some(5), "the upper half is reserved");
+        assert_eq!(count("GenuineIntel", "fpu hypervisor"), None);
+        assert_eq!(count("AuthenticAMD", "fpu"), None);
+    }
+
+    /// A laptop: two cores of two threads, Intel's own hardware, one CPU switched off.
+    #[test]
+    fn a_machine_without_hypervisor() {
+        let cpus = "/sys/devices/system/cpu";
+        let tree = Tree::of(&[
+            (
+                "/proc/cpuinfo",
+                "processor\t: 0\nvendor_id\t: GenuineIntel\n\
+             model name\t: Intel(R) Core(TM) i5-1135G7 @ 2.40GHz\n\
+             flags\t\t: fpu tsc constant_tsc nonstop_tsc\n\n",
+            ),
+            ("/sys/devices/system/cpu/online", "0-2\n"),
+            ("/sys/devices/system/cpu/possible", "0-3\n"),
+            ("/sys/devices/system/cpu/offline", "3\n"),
+            ("/sys/devices/system/cpu/smt/active", "1\n"),
+            ("/sys/devices/system/cpu/intel_pstate/no_turbo", "1\n"),
+            ("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver", "intel_pstate\n"),
+            ("/sys/class/dmi/id/sys_vendor", "Maker\n"),
+            ("/sys/class/dmi/id/product_name", "Book 3\n"),
+            ("/dev/cpu/0/msr-0x34", "71"),
+        ]);
+        for (cpu, core) in [(0, "0,2"), (1, "1"), (2, "0,2")] {
+            tree.write(&format!("{cpus}/cpu{cpu}/topology/core_cpus_list"), format!("{core}\n"));
+            tree.write(&format!("{cpus}/cpu{cpu}/topology/physical_package_id"), "0\n");
+        }
+        let found = MachineFacts::collect(&tree.root());
+        assert_eq!(found.cpu.cpu_model.value().unwrap(), "Intel(R) Core(TM) i5-1135G7 @ 2.40GHz");
+        assert_eq!(found.cpu.machine_model.value().unwrap(), "Maker Book 3");
+        assert_eq!((found.cpu.cpus.value(), found.cpu.smt.value()), (Some(&3), Some(&true)));
+        assert_eq!(found.cpu.tsc_nonstop.value(), Some(&true));
+        let topology = found.cpu.topology.value().unwrap();
+        assert_eq!((topology.packages, topology.cores), (1, 2));
+        assert_eq!(topology.siblings(0).to_string(), "2");
+        assert!(topology.siblings(1).is_empty());
+        assert_eq!(found.frequency.boost.value(), Some(&false), "no_turbo is its opposite");
+        assert_eq!(found.virtualization.virtualization.value().unwrap(), "none");
+        assert_eq!(found.power.smi_count.value(), Some(&71));
+        let choice = crate::choose(&found);
+        assert_eq!((choice.cpu, choice.helper), (2, Some(1)), "not CPU 0, the sibling");
+    }
+
+    #[test]
+    fn limits_of_the_process() {
+        let found = facts(&[
+            (
+                "/proc/self/limits",
+                "Max locked memory         8388608              unlimited            bytes     \n\
+             Max realtime priority     0                    95                   \n",
+            ),
+            ("/proc/self/status", "CapEff:\t0000000000800000\nCpus_allowed_list:\t0-2,5\n"),
+            ("/proc/self/uid_map", "         0       1000          1\n"),
+            ("/proc/sys/kernel/sched_rt_runtime_us", "-1\n"),
+            ("/proc/sys/kernel/sched_rt_period_us", "1000000\n"),
+        ])
+        .limits;
+        let memlock = found.memlock_limit_bytes.value().unwrap();
+        assert_eq!(
+            *memlock,
+            LimitPair { soft: ResourceLimit::AtMost(8 << 20), hard: ResourceLimit::Unlimited }
+        );
+        assert_eq!(found.rtprio_limit.value().unwrap().hard, ResourceLimit::AtMost(95));
+        let caps = found.capabilities.value().unwrap();
+        assert!(caps.sys_nice && !caps.ipc_lock);
+        assert_eq!(found.allowed_cpus.value().unwrap().to_string(), "0-2,5");
+        assert_eq!(found.user_namespace.value(), Some(&true));
+        assert_eq!(found.rt_throttling.value().unwrap().runtime_us, -1);
+    }
+
+    #[test]
+    fn fair_servers_are_grouped() {
+        let at = "/sys/kernel/debug/sched/fair_server";
+        let tree = Tree::of(&[("/sys/devices/system/cpu/online", "0-3\n")]);
+        for cpu in 0..4 {
+            let runtime = if cpu == 3 { "0\n" } else { "50000000\n" };
+            tree.write(&format!("{at}/cpu{cpu}/runtime"), runtime);
+            tree.write(&format!("{at}/cpu{cpu}/period"), "1000000000\n");
+        }
+        let servers =
+            MachineFacts::collect(&tree.root()).limits.fair_server.value().cloned().unwrap();
+        let shown: Vec<_> = servers.iter().map(|s| (s.cpus.to_string(), s.runtime_ns)).collect();
+        assert_eq!(shown, [("0-2".to_owned(), 50_000_000), ("3".to_owned(), 0)]);
+    }
+
+    #[test]
+    fn budgets_and_cpusets_of_the_own_group() {
+        let found = facts(&[
+            ("/proc/self/cgroup", "3:cpuset:/a/b\n2:cpu,cpuacct:/a/b\n0::/\n"),
+            (
+                "/proc/self/mountinfo",
+                "1 0 0:1 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n\
+             2 0 0:2 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
+             3 0 0:3 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
+            ),
+            ("/sys/fs/cgroup/cpuset/a/cpuset.effective_cpus", "2-3\n"),
+            ("/sys/fs/cgroup/cpu,cpuacct/a/b/cpu.rt_runtime_us", "0\n"),
+            ("/sys/fs/cgroup/unified/cpuset.cpus.isolated", "3\n"),
+            ("/sys/devices/system/cpu/isolated", "1\n"),
+            ("/sys/devices/system/cpu/nohz_full", "  (null)\n"),
+        ]);
+        assert_eq!(found.limits.cgroup_rt_runtime_us.value(), Some(&0));
+        assert_eq!(found.limits.cgroup_rt_period_us.value(), None);
+        assert_eq!(found.limits.cpuset_cpus.value().unwrap().to_string(), "2-3");
+        assert_eq!(found.isolation.isolated().to_string(), "1,3");
+        assert!(found.isolation.nohz_full_cpus.value().unwrap().is_empty());
+    }
+
+    #[test]
+    fn nonsense_is_unreadable_and_says_what_stood_there() {
+        let found = facts(&[
+            ("/sys/devices/system/cpu/online", "zero\n"),
+            ("/proc/stat", "cpu 1 2\n"),
+            ("/proc/self/status", "CapEff:\txyz\n"),
+        ]);
+        assert_eq!(found.cpu.online_cpus.why(), Some("cannot parse 'zero'"));
+        assert!(found.power.steal_ticks.why().is_some());
+        assert!(found.limits.capabilities.why().is_some());
+    }
+
+    #[test]
+    fn json_is_flat_and_reads_back() {
+        let found = MachineFacts::collect(&Root::live());
+        let json = serde_json::to_value(&found).unwrap();
+        let keys = [
+            "cpu_model",
+            "cpus",
+            "kernel",
+            "preemption",
+            "virtualization",
+            "clocksource",
+            "isolated_cpus",
+            "governor",
+            "hz",
+            "no_hz",
+            "smt",
+            "topology",
+            "fair_server",
+        ];
+        for key in keys {
+            let fact = json[key].as_object().unwrap_or_else(|| panic!("{key} is no fact"));
+            assert!(fact.contains_key("value") && fact.contains_key("origin"), "{key}");
+        }
+        assert_eq!(serde_json::from_value::<MachineFacts>(json.clone()).unwrap(), found);
+        let schema = serde_json::to_value(schemars::schema_for!(MachineFacts)).unwrap();
+        for key in json.as_object().unwrap().keys() {
+            assert!(schema["properties"].get(key).is_some(), "{key} is not in the schema");
+        }
+    }
+
+    #[test]
+    fn the_smaller_budget_of_real_time_tasks_counts() {
+        let budget = |machine: &str, group: &str| {
+            let found = facts(&[
+                ("/proc/self/cgroup", "2:cpu:/a\n"),
+                (
+                    "/proc/self/mountinfo",
+                    "2 0 0:2 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n",
+                ),
+                ("/sys/fs/cgroup/cpu/a/cpu.rt_runtime_us", group),
+                ("/sys/fs/cgroup/cpu/a/cpu.rt_period_us", "500000\n"),
+                ("/proc/sys/kernel/sched_rt_runtime_us", machine),
+                ("/proc/sys/kernel/sched_rt_period_us", "1000000\n"),
+            ]);
+            found.limits.rt_budget().map(|of| ((of.share * 100.0) as u32, of.gap_us, of.of_cgroup))
+        };
+        assert_eq!(budget("950000\n", "50000\n"), Some((10, 450_000, true)));
+        assert_eq!(budget("950000\n", "490000\n"), Some((95, 50_000, false)));
+        assert_eq!(budget("950000\n", "-1\n"), Some((95, 50_000, false)));
+        assert_eq!(budget("-1\n", "50000\n"), None, "nothing is held to a budget then");
+    }
+}

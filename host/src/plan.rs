@@ -1,22 +1,20 @@
 //! A plan of changes: what the rules would change on one machine, while it runs and at its next
 //! boot. Pure but for reading the values of now through the root; nothing is changed here.
 
+mod loader;
+mod partition;
+mod presets;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::Root;
 use crate::cmdline::{CommandLine, Param};
 use crate::root::Read;
 use crate::rules::{Inputs, KnobChange, KnobVerdict};
 use crate::settings::KernelSettings;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-mod files;
-mod loader;
-mod partition;
-mod presets;
-
 use presets::{BootRow, PRESETS};
 
-pub use files::is_setting;
 pub use loader::{BootPlan, BootText, GRUBBY, grub_lines};
 pub use partition::CpuPartition;
 
@@ -151,7 +149,7 @@ impl TuningPlan {
             // Where debugfs is not mounted, or a driver is gone, there is nothing to write.
             KnobChange::Write { path, .. } if root.read(path) == Read::Absent => {}
             // What a journal could not put back is not changed either.
-            KnobChange::Write { path, .. } if !files::is_planned(path) => {
+            KnobChange::Write { path, .. } if !is_planned(path) => {
                 debug_assert!(false, "{path} is not in the list of settings");
             }
             KnobChange::Write { path, value } => {
@@ -245,5 +243,388 @@ fn typed(settings: &KernelSettings, name: &str) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
+/// Files of the settings that a plan may change while the machine runs, `*` for a number: what stands
+/// here is planned, and is put back from a journal; nothing else is either.
+const FILES: [&str; 28] = [
+    "/proc/irq/*/smp_affinity_list",
+    "/proc/irq/default_smp_affinity",
+    "/proc/sys/kernel/nmi_watchdog",
+    "/proc/sys/kernel/numa_balancing",
+    "/proc/sys/kernel/sched_rt_runtime_us",
+    "/proc/sys/kernel/sched_util_clamp_min_rt_default",
+    "/proc/sys/kernel/timer_migration",
+    "/proc/sys/kernel/watchdog_cpumask",
+    "/proc/sys/vm/compact_unevictable_allowed",
+    "/proc/sys/vm/compaction_proactiveness",
+    "/proc/sys/vm/stat_interval",
+    "/proc/sys/vm/swappiness",
+    "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+    "/sys/devices/system/cpu/cpu*/cpufreq/energy_performance_preference",
+    "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+    "/sys/devices/system/cpu/cpu*/online",
+    "/sys/devices/system/cpu/cpu*/power/pm_qos_resume_latency_us",
+    "/sys/devices/system/machinecheck/machinecheck0/ignore_ce",
+    "/sys/devices/virtual/workqueue/cpumask",
+    "/sys/devices/virtual/workqueue/writeback/cpumask",
+    "/sys/kernel/debug/sched/fair_server/cpu*/runtime",
+    "/sys/kernel/debug/sched/features",
+    "/sys/kernel/debug/sched/preempt",
+    "/sys/kernel/mm/ksm/run",
+    "/sys/kernel/mm/transparent_hugepage/enabled",
+    "/sys/kernel/rcu_expedited",
+    "/sys/kernel/rcu_normal",
+    "/sys/module/pcie_aspm/parameters/policy",
+];
+
+/// Whether a plan may change this file.
+fn is_planned(path: &str) -> bool {
+    FILES.iter().any(|known| matches(path, known))
+}
+
+/// Whether this version changes what is at `path` while the machine runs: a file of a plan, or a
+/// control group of [`CpuPartition`] where `root` has them mounted.
+pub fn is_setting(path: &str, root: &Root) -> bool {
+    is_planned(path) || CpuPartition::has(path, root)
+}
+
+fn matches(path: &str, known: &str) -> bool {
+    match known.split_once('*') {
+        None => path == known,
+        Some((before, after)) => {
+            let number = path.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+            number.is_some_and(|number| {
+                // As the kernel writes it: not 03, not +3.
+                number.parse::<u32>().is_ok_and(|parsed| parsed.to_string() == number)
+            })
+        }
+    }
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::cmdline::{CommandLine, Isolcpus};
+    use crate::cpulist::CpuFormat;
+    use crate::cpulist::CpuList;
+    use crate::facts::MachineFacts;
+    use crate::rules::{CpuScope, Workload, judge};
+    use crate::testing::Tree;
+    use std::path::Path;
+
+    /// The directories of `fixtures/machines`.
+    fn machines() -> Vec<std::path::PathBuf> {
+        let at = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines");
+        let entries = std::fs::read_dir(at).unwrap().map(|entry| entry.unwrap().path());
+        let mut machines: Vec<_> = entries.filter(|path| path.is_dir()).collect();
+        machines.sort();
+        machines
+    }
+
+    fn plan(machine: &str, cpus: &str, workload: Workload) -> (TuningPlan, KernelSettings) {
+        let at = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/");
+        let root = Root::captured(format!("{at}{machine}")).unwrap();
+        let (facts, settings) = (MachineFacts::collect(&root), KernelSettings::collect(&root));
+        let scope = CpuScope::of(Some(CpuList::parse(cpus, 63).unwrap()), &facts);
+        let workload = Some(workload);
+        let inputs = Inputs { facts: &facts, settings: &settings, cpus: &scope.cpus, workload };
+        let plan = TuningPlan::of(&inputs, &judge(&inputs), &root);
+        (plan, settings)
+    }
+
+    fn line(plan: &TuningPlan, settings: &KernelSettings) -> String {
+        plan.command_line(settings.command_line.value().unwrap()).to_string()
+    }
+
+    #[test]
+    fn a_plan_leaves_out_what_no_kernel_has_and_sets_what_the_workload_wants() {
+        let (plan, settings) = plan("smt-desktop-8cpu", "3,7", Workload::StepGeneration);
+        let line = line(&plan, &settings);
+        for gone in ["kthread_cpus", "workqueue.cpumask", "noirqbalance", "irqpoll", "mitigations"]
+        {
+            assert!(!line.contains(gone), "{gone}: {line}");
+        }
+        assert!(line.contains("isolcpus=domain,managed_irq,3,7"), "{line}");
+        assert!(line.contains("irqaffinity=0-2,4-6"), "{line}");
+        assert!(!line.contains("nohz_full"), "the loop sleeps: {line}");
+        assert!(!line.contains("rcu_nocbs"), "the kernel is built without it: {line}");
+        assert!(line.starts_with("BOOT_IMAGE="), "the rest stays in its place: {line}");
+        let writes = |end: &str| {
+            plan.runtime.iter().any(
+                |step| matches!(&step.change, KnobChange::Write { path, .. } if path.ends_with(end)),
+            )
+        };
+        assert!(
+            writes("cpu3/power/pm_qos_resume_latency_us") && writes("irq/130/smp_affinity_list")
+        );
+        assert!(!writes("cpu2/power/pm_qos_resume_latency_us"), "only the CPUs of the loop");
+    }
+
+    #[test]
+    fn what_is_right_already_is_not_planned() {
+        let (plan, settings) = plan("industrial-rt-4cpu", "2-3", Workload::Servo);
+        let changed: Vec<&str> = plan.boot.iter().map(|step| step.knob.as_str()).collect();
+        // nohz=off and no change of isolation: the machine is tuned.
+        assert!(!changed.contains(&"isolcpus") && !changed.contains(&"irqaffinity"), "{changed:?}");
+        assert!(line(&plan, &settings).contains("isolcpus=domain,managed_irq,2-3"));
+    }
+
+    #[test]
+    fn sound_does_not_take_cpus_from_others() {
+        let (plan, settings) = plan("laptop-intel-pstate", "7", Workload::Audio);
+        let line = line(&plan, &settings);
+        assert!(!line.contains("isolcpus") && line.ends_with("threadirqs"), "{line}");
+        assert!(!plan.runtime.iter().any(|s| matches!(s.change, KnobChange::Partition { .. })));
+        assert!(plan.runtime.iter().any(|step| step.knob == "scaling_governor"));
+    }
+
+    #[test]
+    fn loops_that_never_sleep_get_a_stopped_tick() {
+        let (plan, settings) = plan("laptop-intel-pstate", "7", Workload::Polling);
+        let line = line(&plan, &settings);
+        assert!(line.contains("nohz_full=7") && line.contains("rcu_nocb_poll"), "{line}");
+        assert!(!line.contains("preempt=none"), "{line}");
+    }
+
+    const IGNORE_CE: &str = "machinecheck/ignore_ce";
+
+    #[test]
+    fn what_takes_diagnostics_away_has_to_be_named() {
+        let (mut plan, _) = plan("smt-desktop-8cpu", "3,7", Workload::Servo);
+        let mut named = plan.clone();
+        let has = |plan: &TuningPlan| plan.runtime.iter().any(|step| step.knob == IGNORE_CE);
+        assert!(has(&plan), "the rule wants it");
+        plan.leave_dangerous();
+        assert!(!has(&plan));
+        let left = plan.by_hand.iter().find(|by_hand| by_hand.knob == IGNORE_CE).expect("named");
+        assert!(left.why.contains("only if it is named"), "{}", left.why);
+        named.keep(&[IGNORE_CE.to_owned()]);
+        assert!(has(&named) && named.runtime.len() == 1);
+    }
+
+    #[test]
+    fn a_path_is_known_letter_by_letter() {
+        let mounts = "30 23 0:26 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n";
+        let tree =
+            Tree::of(&[("/proc/self/cgroup", "3:cpuset:/\n"), ("/proc/self/mountinfo", mounts)]);
+        let root = tree.root();
+        let known = [
+            "/proc/sys/vm/swappiness",
+            "/proc/irq/130/smp_affinity_list",
+            "/sys/devices/system/cpu/cpu0/online",
+            "/sys/fs/cgroup/cpuset/punctual.isolated/",
+            "/sys/fs/cgroup/cpuset/punctual.others/cpuset.cpus",
+            "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance",
+        ];
+        assert!(known.iter().all(|path| is_setting(path, &root)));
+        let foreign = [
+            "",
+            "/",
+            "/etc/shadow",
+            "/proc/sys/kernel/core_pattern",
+            "/proc/sys/vm/swappiness/",
+            "/proc/sys/vm/../vm/swappiness",
+            "//proc/sys/vm/swappiness",
+            "/proc/irq/../irq/1/smp_affinity_list",
+            "/proc/irq//smp_affinity_list",
+            "/proc/irq/+1/smp_affinity_list",
+            "/sys/devices/system/cpu/cpu0/../../../../../tmp/online",
+            "/tmp/punctual.isolated/",
+            "/sys/fs/cgroup/cpuset/",
+            "/sys/fs/cgroup/cpuset/other/",
+            "/sys/fs/cgroup/cpuset/punctual.isolated/../other/",
+            "/sys/fs/cgroup/cpuset/punctual.isolated/cgroup.procs",
+        ];
+        let taken: Vec<_> = foreign.iter().filter(|path| is_setting(path, &root)).collect();
+        assert!(taken.is_empty(), "{taken:?}");
+    }
+
+    const LOG: &str = "/var/log/dmesg";
+
+    /// What the workload may be.
+    const WORKLOADS: [Option<Workload>; 6] = [
+        None,
+        Some(Workload::StepGeneration),
+        Some(Workload::Servo),
+        Some(Workload::Audio),
+        Some(Workload::Polling),
+        Some(Workload::VmGuest),
+    ];
+
+    /// A machine in a tree of the test's own, read again after each change.
+    struct Booted {
+        tree: Tree,
+        facts: MachineFacts,
+        settings: KernelSettings,
+    }
+
+    impl Booted {
+        /// With the machine's own kernel, or one that is built without CONFIG_NO_HZ_FULL.
+        fn of(machine: &Path, own_kernel: bool) -> Self {
+            let tree = Tree::new();
+            copy(machine, tree.path(), own_kernel);
+            let root = tree.root();
+            let (facts, settings) = (MachineFacts::collect(&root), KernelSettings::collect(&root));
+            Self { tree, facts, settings }
+        }
+
+        fn text(&self, path: &str) -> Option<String> {
+            std::fs::read_to_string(self.tree.path().join(path.trim_start_matches('/'))).ok()
+        }
+
+        fn read(&mut self) {
+            let root = self.tree.root();
+            self.facts = MachineFacts::collect(&root);
+            self.settings = KernelSettings::collect(&root);
+        }
+
+        fn inputs<'a>(&'a self, cpus: &'a CpuList, workload: Option<Workload>) -> Inputs<'a> {
+            Inputs { facts: &self.facts, settings: &self.settings, cpus, workload }
+        }
+
+        fn plan(&self, cpus: &CpuList, workload: Option<Workload>) -> TuningPlan {
+            let inputs = self.inputs(cpus, workload);
+            TuningPlan::of(&inputs, &judge(&inputs), &self.tree.root())
+        }
+
+        /// Starts it with this command line: what a kernel of these options shows of it.
+        fn start(&mut self, line: &CommandLine) {
+            let last = self.facts.cpu.possible_cpus.value().or(self.facts.cpu.online_cpus.value());
+            let last = last.and_then(CpuList::last).unwrap_or(0);
+            let list = |name: &str| {
+                let text = line.value(name)?;
+                CpuList::parse(text, last).ok().filter(|cpus| !cpus.is_empty())
+            };
+            let built = |option: &str| self.settings.is_built(option) == Some(true);
+            self.tree.write("/proc/cmdline", format!("{line}\n"));
+            let isolcpus = line.value("isolcpus").and_then(|text| Isolcpus::parse(text, last).ok());
+            let isolated = isolcpus.filter(|of| of.domain).map(|of| of.cpus).unwrap_or_default();
+            self.tree.write("/sys/devices/system/cpu/isolated", format!("{isolated}\n"));
+            let mut offloaded = list("rcu_nocbs").unwrap_or_default();
+            if built("NO_HZ_FULL") {
+                // The boot CPU keeps its tick.
+                let full = list("nohz_full").unwrap_or_default().difference(&CpuList::single(0));
+                self.tree.write("/sys/devices/system/cpu/nohz_full", format!("{full}\n"));
+                offloaded = offloaded.union(&full);
+            }
+            if let Some(cpus) = list("irqaffinity") {
+                // The boot CPU is always among them.
+                let cpus = cpus.union(&CpuList::single(0));
+                self.tree.write("/proc/irq/default_smp_affinity", CpuFormat::Mask.show(&cpus));
+            }
+            let mode =
+                line.value("preempt").map(|mode| ("/sys/kernel/debug/sched/preempt".into(), mode));
+            let shown = line.params.iter().filter_map(|param| {
+                let (module, name) = param.name.split_once('.')?;
+                Some((format!("/sys/module/{module}/parameters/{name}"), param.value.as_deref()?))
+            });
+            for (path, value) in shown.chain(mode) {
+                if let Some(text) = self.text(&path) {
+                    self.tree.write(&path, chosen(&text, value));
+                }
+            }
+            if let Some(log) = self.text(LOG) {
+                let stays = |line: &&str| !line.contains("Offload RCU") && !line.contains("NO_HZ:");
+                let mut log: Vec<&str> = log.lines().filter(stays).collect();
+                let offload =
+                    format!("[    0.01] rcu: \tOffload RCU callbacks from CPUs: {offloaded}.");
+                if built("RCU_NOCB_CPU") && !offloaded.is_empty() {
+                    log.push(&offload);
+                }
+                self.tree.write(LOG, log.join("\n") + "\n");
+            }
+            self.read();
+        }
+    }
+
+    /// A choice with this word marked; what is no choice is the value.
+    fn chosen(text: &str, value: &str) -> String {
+        for (open, close) in [('[', ']'), ('(', ')')] {
+            if text.contains(open) {
+                let plain = text.replace([open, close], "");
+                let mark = |word: &str| match word == value {
+                    true => format!("{open}{word}{close}"),
+                    false => word.to_owned(),
+                };
+                return plain.split_whitespace().map(mark).collect::<Vec<_>>().join(" ");
+            }
+        }
+        value.to_owned()
+    }
+
+    fn copy(from: &Path, to: &Path, own_kernel: bool) {
+        for entry in std::fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            let to = to.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                std::fs::create_dir_all(&to).unwrap();
+                copy(&entry.path(), &to, own_kernel);
+            } else if own_kernel || entry.file_name() != "nohz_full" {
+                let bytes = std::fs::read(entry.path()).unwrap();
+                let config = entry.file_name().to_string_lossy().starts_with("config-");
+                let bytes = match std::str::from_utf8(&bytes) {
+                    Ok(text) if config && !own_kernel => {
+                        text.replace("CONFIG_NO_HZ_FULL=y", "# CONFIG_NO_HZ_FULL is not set").into()
+                    }
+                    _ => bytes,
+                };
+                std::fs::write(to, bytes).unwrap();
+            }
+        }
+    }
+
+    /// The CPUs that a machine may be tuned for: those that would be chosen, the last one, and the last
+    /// half; the boot CPU and one more are left to others.
+    fn scopes(facts: &MachineFacts) -> Vec<CpuList> {
+        let online = facts.cpu.online_cpus.value().cloned().unwrap_or_default();
+        let half = online.iter().skip(online.len().div_ceil(2)).collect();
+        let last = online.last().map(CpuList::single).unwrap_or_default();
+        let mut scopes = vec![CpuScope::of(None, facts).cpus, last, half];
+        scopes.retain(|cpus| !cpus.is_empty() && !cpus.contains(0));
+        scopes.dedup();
+        scopes
+    }
+
+    /// What the rules find wrong with the lines of a plan once the machine was started with them, and
+    /// what another plan would change of them.
+    fn faults(
+        after: &Booted,
+        plan: &TuningPlan,
+        cpus: &CpuList,
+        workload: Option<Workload>,
+    ) -> Vec<String> {
+        let (again, verdicts) = (after.plan(cpus, workload), judge(&after.inputs(cpus, workload)));
+        let fault = |step: &PlanStep| {
+            let knob = boot_name(&step.change)?;
+            let is_set = matches!(step.change, KnobChange::Boot { .. });
+            let open = verdicts.iter().find(|of| is_set && of.knob == knob && of.verdict.is_open());
+            let open = open.map(|of| format!("{:?}: {}: {}", of.verdict, of.found, of.why));
+            let again = again.boot.iter().find(|of| boot_name(&of.change) == Some(knob));
+            let why = open.or(again.map(|of| format!("then {:?}", of.change)))?;
+            Some(format!("{cpus} {workload:?}: {:?}: {why}", step.change))
+        };
+        plan.boot.iter().filter_map(fault).collect()
+    }
+
+    #[test]
+    fn a_machine_that_was_started_as_planned_finds_no_fault_with_the_plan() {
+        let (mut found, mut planned) = (Vec::new(), 0);
+        let kernels =
+            machines().into_iter().flat_map(|machine| [(machine.clone(), true), (machine, false)]);
+        for (machine, own) in kernels {
+            let name = format!("{} {own}", machine.file_name().unwrap().to_string_lossy());
+            let (before, mut after) = (Booted::of(&machine, own), Booted::of(&machine, own));
+            let Some(line) = before.settings.command_line.value() else { continue };
+            for cpus in scopes(&before.facts) {
+                for workload in WORKLOADS {
+                    let plan = before.plan(&cpus, workload);
+                    after.start(&plan.command_line(line));
+                    planned += plan.boot.len();
+                    let faults = faults(&after, &plan, &cpus, workload);
+                    found.extend(faults.into_iter().map(|fault| format!("{name} {fault}")));
+                }
+            }
+        }
+        assert!(found.is_empty(), "{}", found.join("\n"));
+        assert!(planned > 100, "{planned} lines are too few to show anything");
+    }
+}

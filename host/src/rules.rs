@@ -15,28 +15,601 @@
 
 mod boot;
 mod clock;
-mod engine;
-mod finding;
 mod frequency;
 mod idle;
 mod inputs;
 mod interrupts;
 mod isolation;
 mod memory;
-mod names;
 mod rcu;
 mod risks;
-mod row;
 mod scheduler;
-mod table;
 mod throttling;
 mod watchdogs;
 
-pub use engine::{KnobVerdict, judge};
-pub use finding::{KnobChange, RuleVerdict};
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use inputs::{CMDLINE, Typed};
+
 pub use inputs::{CpuScope, Inputs, Workload};
-pub use row::{Release, Rule};
-pub use table::{all, subjects};
+
+/// How a rule judges: one knob, or any number of them.
+#[derive(Clone, Copy)]
+enum Judge {
+    One(fn(&Inputs<'_>) -> Finding),
+    Each(fn(&Inputs<'_>) -> Vec<Finding>),
+}
+
+impl std::fmt::Debug for Judge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::One(_) => "One",
+            Self::Each(_) => "Each",
+        })
+    }
+}
+
+/// A kernel release, major and minor.
+pub type Release = (u32, u32);
+
+/// What is known of one knob, and how it is judged.
+#[derive(Debug)]
+pub struct Rule {
+    /// Stable: `isolation.isolcpus`.
+    pub id: &'static str,
+    /// The parameter's or setting's own name.
+    pub knob: &'static str,
+    /// Why it matters.
+    pub why: &'static str,
+    /// What it costs: heat, security, lost diagnostics.
+    pub cost: &'static str,
+    /// The first kernel that has the knob; `None` for all that are in use.
+    pub since: Option<Release>,
+    /// The first kernel that no longer has it; `None` where it is still there.
+    pub until: Option<Release>,
+    /// How the verdict is verified: what is read.
+    pub verified: &'static str,
+    /// Where this is from.
+    pub source: &'static str,
+    /// How much a loop usually gains: from 9, a stall of milliseconds, to 0.
+    pub gain: u8,
+    judge: Judge,
+}
+
+/// A row in which only what is usual stands: the rest is written over it.
+const fn rule(id: &'static str, knob: &'static str, gain: u8, judge: Judge) -> Rule {
+    Rule {
+        id,
+        knob,
+        why: "",
+        cost: "",
+        since: None,
+        until: None,
+        verified: "/proc/cmdline",
+        source: PARAMETERS,
+        gain,
+        judge,
+    }
+}
+
+/// The kernel's list of its parameters.
+const PARAMETERS: &str = "Linux, admin-guide/kernel-parameters";
+
+/// The subjects with their rules, in the order of the documentation.
+pub fn subjects() -> [(&'static str, &'static [Rule]); 12] {
+    [
+        ("The command line", boot::RULES),
+        ("Isolated CPUs", isolation::RULES),
+        ("Interrupts and unbound work", interrupts::RULES),
+        ("RCU", rcu::RULES),
+        ("Scheduler and preemption", scheduler::RULES),
+        ("Throttling of real-time tasks", throttling::RULES),
+        ("Idle states", idle::RULES),
+        ("Frequency", frequency::RULES),
+        ("Clock", clock::RULES),
+        ("Memory", memory::RULES),
+        ("Watchdogs", watchdogs::RULES),
+        ("Risks and what is not a setting", risks::RULES),
+    ]
+}
+
+/// All rules.
+pub fn all() -> impl Iterator<Item = &'static Rule> {
+    subjects().into_iter().flat_map(|(_, rules)| rules)
+}
+
+/// What is found of one knob, and what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KnobVerdict {
+    /// The rule; stable from version to version.
+    pub id: String,
+    /// The parameter's or setting's own name; one verdict has it.
+    pub knob: String,
+    /// "conflict", "no-effect", "improve", "needs-reboot", "unknown", "good" or "not-applicable".
+    pub verdict: RuleVerdict,
+    /// What was read.
+    pub found: String,
+    /// Where it was read.
+    pub origin: String,
+    /// Why it matters here.
+    pub why: String,
+    /// What it costs: heat, security, lost diagnostics; empty where it costs nothing.
+    pub cost: String,
+    /// The first kernel that has the knob, as "6.12"; null for all in use.
+    pub since: Option<String>,
+    /// The first kernel without it; null where it is still there.
+    pub until: Option<String>,
+    /// How the verdict was verified.
+    pub verified: String,
+    /// Where the rule is from.
+    pub source: String,
+    /// How much a loop usually gains, from 9 (stalls of milliseconds) to 0.
+    pub gain: u8,
+    /// What would change it.
+    pub changes: Vec<KnobChange>,
+}
+
+/// Judges a machine by all rules, and knows none of them: one verdict a knob, the most urgent first.
+pub fn judge(inputs: &Inputs<'_>) -> Vec<KnobVerdict> {
+    let mut by_knob: BTreeMap<String, KnobVerdict> = BTreeMap::new();
+    for rule in all() {
+        for verdict in rule.verdicts(inputs) {
+            // Of several rules about a knob, the one that finds most counts; what another one
+            // would change is kept where that one has nothing.
+            let verdict = match by_knob.remove(&verdict.knob) {
+                None => verdict,
+                Some(other) if other.rank() <= verdict.rank() => other.or_changes(verdict),
+                Some(other) => verdict.or_changes(other),
+            };
+            by_knob.insert(verdict.knob.clone(), verdict);
+        }
+    }
+    let mut verdicts: Vec<_> = by_knob.into_values().collect();
+    verdicts.sort_by(|a, b| (a.rank(), &a.id, &a.knob).cmp(&(b.rank(), &b.id, &b.knob)));
+    verdicts
+}
+
+impl KnobVerdict {
+    fn or_changes(mut self, other: Self) -> Self {
+        if self.changes.is_empty() && self.verdict.is_open() {
+            self.changes = other.changes;
+        }
+        self
+    }
+
+    fn rank(&self) -> (RuleVerdict, u8) {
+        (self.verdict, u8::MAX - self.gain)
+    }
+}
+
+impl Rule {
+    /// What this rule alone finds.
+    fn verdicts(&self, inputs: &Inputs<'_>) -> Vec<KnobVerdict> {
+        let findings = match (self.before_its_time(inputs), self.judge) {
+            (Some(finding), _) => vec![finding],
+            (None, Judge::One(one)) => vec![one(inputs)],
+            (None, Judge::Each(each)) => each(inputs),
+        };
+        let findings = findings.into_iter().map(|finding| self.not_passed_over(finding, inputs));
+        findings.map(|finding| self.verdict(finding)).collect()
+    }
+
+    /// A parameter that was typed where the machine or the kernel does not have what it sets does
+    /// nothing, which is more than that the setting is not there.
+    fn not_passed_over(&self, finding: Finding, inputs: &Inputs<'_>) -> Finding {
+        match inputs.typed(self.knob) {
+            Typed::Yes(param)
+                if finding.verdict == RuleVerdict::NotApplicable && finding.knob.is_none() =>
+            {
+                Finding::no_effect(format!("{param}; {}", finding.found), finding.origin)
+                    .note("This machine does not have what it sets.")
+                    .remove(self.knob)
+            }
+            _ => finding,
+        }
+    }
+
+    /// Whether this kernel does not have the knob yet, or no longer.
+    fn before_its_time(&self, inputs: &Inputs<'_>) -> Option<Finding> {
+        let release = inputs.settings.release?;
+        let (major, minor) = release;
+        let lacks = match (self.since, self.until) {
+            (Some(since), _) if release < since => format!("came with Linux {}", shown(since)),
+            (_, Some(until)) if release >= until => format!("went with Linux {}", shown(until)),
+            _ => return None,
+        };
+        let found = format!("this is Linux {major}.{minor}, and it {lacks}");
+        Some(match inputs.typed(self.knob) {
+            Typed::Yes(param) => Finding::no_effect(format!("{param}: {found}"), CMDLINE)
+                .note("This kernel does not have the parameter.")
+                .remove(self.knob),
+            _ => Finding::not_applicable(found, "/proc/sys/kernel/osrelease"),
+        })
+    }
+
+    fn verdict(&self, finding: Finding) -> KnobVerdict {
+        let why = [finding.note.as_str(), self.why].map(str::trim);
+        KnobVerdict {
+            id: self.id.to_owned(),
+            knob: finding.knob.map_or_else(|| self.knob.to_owned(), String::from),
+            verdict: finding.verdict,
+            found: finding.found,
+            origin: finding.origin,
+            why: why.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" "),
+            cost: self.cost.to_owned(),
+            since: self.since.map(shown),
+            until: self.until.map(shown),
+            verified: self.verified.to_owned(),
+            source: self.source.to_owned(),
+            gain: self.gain,
+            changes: finding.changes,
+        }
+    }
+}
+
+/// A release as people write it.
+fn shown((major, minor): Release) -> String {
+    format!("{major}.{minor}")
+}
+
+/// What facts make of a knob, the most urgent first.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum RuleVerdict {
+    /// It contradicts another setting, or does harm.
+    Conflict,
+    /// It was set and does nothing.
+    NoEffect,
+    /// It can be improved while the machine runs.
+    Improve,
+    /// It can be improved by a boot parameter, another kernel or firmware.
+    NeedsReboot,
+    /// What is needed to judge could not be read.
+    Unknown,
+    /// It is as it should be.
+    Good,
+    /// This machine or this kernel does not have it.
+    NotApplicable,
+}
+
+impl RuleVerdict {
+    /// All of them, the most urgent first.
+    pub const ALL: [Self; 7] = [
+        Self::Conflict,
+        Self::NoEffect,
+        Self::Improve,
+        Self::NeedsReboot,
+        Self::Unknown,
+        Self::Good,
+        Self::NotApplicable,
+    ];
+
+    /// The word of it, as in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Conflict => "conflict",
+            Self::NoEffect => "no-effect",
+            Self::Improve => "improve",
+            Self::NeedsReboot => "needs-reboot",
+            Self::Unknown => "unknown",
+            Self::Good => "good",
+            Self::NotApplicable => "not-applicable",
+        }
+    }
+
+    /// Whether something is left to do.
+    pub fn is_open(self) -> bool {
+        self <= Self::NeedsReboot
+    }
+}
+
+/// What would change a knob.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum KnobChange {
+    /// A file is written while the machine runs.
+    Write {
+        /// The file.
+        path: String,
+        /// What is written into it.
+        value: String,
+    },
+    /// A boot parameter is set.
+    Boot {
+        /// Its name.
+        name: String,
+        /// Its value; null for one without.
+        value: Option<String>,
+    },
+    /// A boot parameter is removed.
+    Remove {
+        /// Its name.
+        name: String,
+    },
+    /// A cgroup v2 partition with these CPUs is made.
+    Partition {
+        /// The CPUs.
+        cpus: String,
+    },
+}
+
+/// What one rule finds of one knob.
+#[derive(Debug, Clone)]
+struct Finding {
+    verdict: RuleVerdict,
+    /// The value as it was read, in words.
+    found: String,
+    origin: String,
+    /// What in particular is the matter; stands before the rule's own reason.
+    note: String,
+    /// Another knob than that of the rule.
+    knob: Option<Box<str>>,
+    changes: Vec<KnobChange>,
+}
+
+impl Finding {
+    fn new(verdict: RuleVerdict, found: impl Into<String>, origin: impl Into<String>) -> Self {
+        let (found, origin) = (found.into(), origin.into());
+        Self { verdict, found, origin, note: String::new(), knob: None, changes: Vec::new() }
+    }
+
+    fn conflict(found: impl Into<String>, origin: impl Into<String>) -> Self {
+        Self::new(RuleVerdict::Conflict, found, origin)
+    }
+
+    fn no_effect(found: impl Into<String>, origin: impl Into<String>) -> Self {
+        Self::new(RuleVerdict::NoEffect, found, origin)
+    }
+
+    fn improve(found: impl Into<String>, origin: impl Into<String>) -> Self {
+        Self::new(RuleVerdict::Improve, found, origin)
+    }
+
+    fn needs_reboot(found: impl Into<String>, origin: impl Into<String>) -> Self {
+        Self::new(RuleVerdict::NeedsReboot, found, origin)
+    }
+
+    fn unknown(found: impl Into<String>, origin: impl Into<String>) -> Self {
+        Self::new(RuleVerdict::Unknown, found, origin)
+    }
+
+    fn good(found: impl Into<String>, origin: impl Into<String>) -> Self {
+        Self::new(RuleVerdict::Good, found, origin)
+    }
+
+    fn not_applicable(found: impl Into<String>, origin: impl Into<String>) -> Self {
+        Self::new(RuleVerdict::NotApplicable, found, origin)
+    }
+
+    /// What in particular is the matter, as a sentence.
+    fn note(mut self, note: impl Into<String>) -> Self {
+        self.note = note.into();
+        self
+    }
+
+    /// Of this knob rather than that of the rule.
+    fn knob(mut self, knob: impl Into<String>) -> Self {
+        self.knob = Some(knob.into().into());
+        self
+    }
+
+    /// A file that would be written.
+    fn write(mut self, path: impl Into<String>, value: impl Into<String>) -> Self {
+        self.changes.push(KnobChange::Write { path: path.into(), value: value.into() });
+        self
+    }
+
+    /// A boot parameter that would be set.
+    fn boot(mut self, name: &str, value: Option<String>) -> Self {
+        self.changes.push(KnobChange::Boot { name: name.to_owned(), value });
+        self
+    }
+
+    /// A boot parameter that would go.
+    fn remove(mut self, name: &str) -> Self {
+        self.changes.push(KnobChange::Remove { name: name.to_owned() });
+        self
+    }
+
+    /// A partition that would be made.
+    fn partition(mut self, cpus: impl ToString) -> Self {
+        self.changes.push(KnobChange::Partition { cpus: cpus.to_string() });
+        self
+    }
+}
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::cmdline::{CommandLine, Param};
+    use crate::facts::MachineFacts;
+    use crate::settings::KernelSettings;
+    use crate::{Fact, Root};
+    use std::collections::{BTreeMap, BTreeSet};
+
+    #[test]
+    fn ids_are_unique_and_name_their_subject() {
+        let ids: BTreeSet<&str> = all().map(|rule| rule.id).collect();
+        assert_eq!(ids.len(), all().count());
+        for rule in all() {
+            let (subject, name) = rule.id.split_once('.').unwrap();
+            assert!(!subject.is_empty() && !name.is_empty(), "{}", rule.id);
+            for text in [rule.why, rule.verified, rule.source, rule.knob] {
+                assert!(!text.is_empty(), "{} lacks a text", rule.id);
+                assert!(!text.contains("  "), "{}: two spaces in {text:?}", rule.id);
+            }
+            assert!(rule.why.ends_with('.') && rule.gain <= 9, "{}", rule.id);
+        }
+    }
+
+    /// The machines of `fixtures`, with their settings.
+    fn machines() -> Vec<(String, MachineFacts, KernelSettings)> {
+        let at = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines");
+        let entries = std::fs::read_dir(at).unwrap().map(|entry| entry.unwrap().path());
+        let mut machines: Vec<_> = entries.filter(|path| path.is_dir()).collect();
+        machines.sort();
+        let machine = |path: std::path::PathBuf| {
+            let root = Root::captured(&path).unwrap();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            (name, MachineFacts::collect(&root), KernelSettings::collect(&root))
+        };
+        machines.into_iter().map(machine).collect()
+    }
+
+    /// What each rule finds on each machine, for all workloads.
+    fn found() -> BTreeMap<&'static str, BTreeSet<(RuleVerdict, String)>> {
+        let workloads = [None, Some(Workload::Servo), Some(Workload::Polling)];
+        let mut found: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for (name, facts, settings) in machines() {
+            let scope = CpuScope::of(None, &facts);
+            for workload in workloads {
+                let inputs =
+                    Inputs { facts: &facts, settings: &settings, cpus: &scope.cpus, workload };
+                for rule in all() {
+                    let verdicts = rule.verdicts(&inputs).into_iter();
+                    let seen = found.entry(rule.id).or_default();
+                    seen.extend(verdicts.map(|verdict| (verdict.verdict, name.clone())));
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_rule_is_hit_as_good_as_bad_and_as_unknown() {
+        let found = found();
+        let lacks = |rule: &Rule, wanted: fn(RuleVerdict) -> bool| {
+            !found[rule.id].iter().any(|(verdict, _)| wanted(*verdict))
+        };
+        let mut missing = Vec::new();
+        for rule in all() {
+            let is_lacking = [
+                ("good", lacks(rule, |verdict| verdict == RuleVerdict::Good)),
+                ("bad", lacks(rule, RuleVerdict::is_open)),
+                ("unknown", lacks(rule, |verdict| verdict == RuleVerdict::Unknown)),
+            ];
+            let names = is_lacking.iter().filter(|(_, lacking)| *lacking);
+            missing.extend(names.map(|(name, _)| format!("{} is {name} on no machine", rule.id)));
+        }
+        assert!(missing.is_empty(), "{}", missing.join("\n"));
+    }
+
+    #[test]
+    fn one_verdict_a_knob_the_most_urgent_first() {
+        for (name, facts, settings) in machines() {
+            let scope = CpuScope::of(None, &facts);
+            let inputs =
+                Inputs { facts: &facts, settings: &settings, cpus: &scope.cpus, workload: None };
+            let verdicts = judge(&inputs);
+            let knobs: BTreeSet<&str> = verdicts.iter().map(|v| v.knob.as_str()).collect();
+            assert_eq!(knobs.len(), verdicts.len(), "{name}");
+            assert!(verdicts.is_sorted_by_key(|v| v.verdict), "{name}");
+            for verdict in &verdicts {
+                assert!(
+                    !verdict.found.is_empty() && !verdict.why.is_empty(),
+                    "{name}: {verdict:?}"
+                );
+            }
+            // What was typed is never passed over.
+            let line = settings.command_line.value();
+            for param in line.into_iter().flat_map(|line| &line.params) {
+                let of_it = verdicts.iter().find(|verdict| param.is(&verdict.knob));
+                let passed = of_it.is_some_and(|v| v.verdict == RuleVerdict::NotApplicable);
+                assert!(!passed, "{name}: {param} is passed over");
+            }
+        }
+    }
+
+    /// What the rules say of `name` where it is typed with this value on that machine.
+    fn typed(
+        (facts, settings): (&MachineFacts, &KernelSettings),
+        words: &str,
+        name: &str,
+    ) -> Option<KnobVerdict> {
+        let mut settings = settings.clone();
+        let line = settings.command_line.value().cloned().unwrap_or_default();
+        let mut params: Vec<Param> = line.params;
+        let new = CommandLine::parse(words).params;
+        params.retain(|param| !new.iter().any(|other| param.is(&other.name)));
+        params.extend(new);
+        settings.command_line = Fact::known(CommandLine { params, ..line }, "/proc/cmdline");
+        let cpus = CpuScope::of(None, facts).cpus;
+        let inputs = Inputs { facts, settings: &settings, cpus: &cpus, workload: None };
+        judge(&inputs).into_iter().find(|verdict| verdict.knob == name)
+    }
+
+    #[test]
+    fn no_name_that_is_known_is_passed_over_where_it_is_typed() {
+        let known = boot::TUNING.iter().chain(boot::NEVER.iter().map(|(name, _)| name));
+        let known: BTreeSet<&str> = known.copied().collect();
+        let mut passed = BTreeSet::new();
+        for (_, facts, settings) in machines() {
+            for name in &known {
+                for value in ["", "=1", "=0", "=off"] {
+                    let verdict = typed((&facts, &settings), &format!("{name}{value}"), name);
+                    let found = verdict.map(|of| (of.verdict, of.found));
+                    if found.as_ref().is_none_or(|(of, _)| *of == RuleVerdict::NotApplicable) {
+                        passed.insert(format!("{name}{value}: {found:?}"));
+                    }
+                }
+            }
+        }
+        assert!(passed.is_empty(), "{}", passed.into_iter().collect::<Vec<_>>().join("\n"));
+    }
+
+    /// The verdict about `name` on a machine of `fixtures`.
+    fn verdict_on(machine: &str, words: &str, name: &str) -> (RuleVerdict, String) {
+        let (_, facts, settings) =
+            machines().into_iter().find(|(name, ..)| name == machine).unwrap();
+        let verdict = typed((&facts, &settings), words, name).unwrap();
+        (verdict.verdict, verdict.why)
+    }
+
+    #[test]
+    fn threads_that_poll_for_callbacks_need_cpus_that_have_some_offloaded() {
+        let poll = |machine: &str, list: &str| {
+            verdict_on(machine, &format!("{list} rcu_nocb_poll"), "rcu_nocb_poll")
+        };
+        // The logs of both reach back to the start; one names CPU 1, the other none.
+        assert_eq!(poll("debian-rt-guest-2cpu-tuned", "rcu_nocbs=1").0, RuleVerdict::Good);
+        assert_eq!(poll("firecracker-guest-2cpu", "rcu_nocbs=1").0, RuleVerdict::NoEffect);
+        let (verdict, why) = poll("smt-desktop-8cpu", "rcu_nocbs=4-7");
+        assert_eq!(verdict, RuleVerdict::NoEffect);
+        assert!(why.contains("built without CONFIG_RCU_NOCB_CPU"), "{why}");
+        // Without a log it is what the kernel makes of the list: it drops all but the last of these.
+        let (_, facts, mut settings) =
+            machines().into_iter().find(|(name, ..)| name == "firecracker-guest-2cpu").unwrap();
+        settings.kernel_log = Fact::unreadable("dmesg", "refused");
+        for (list, wanted) in [
+            ("rcu_nocbs=1-2", RuleVerdict::NoEffect),
+            ("rcu_nocbs", RuleVerdict::NoEffect),
+            ("rcu_nocbs=1-0", RuleVerdict::NoEffect),
+            ("rcu_nocbs=1", RuleVerdict::Good),
+        ] {
+            let words = format!("{list} rcu_nocb_poll");
+            let verdict = typed((&facts, &settings), &words, "rcu_nocb_poll").unwrap();
+            assert_eq!(verdict.verdict, wanted, "{list}");
+        }
+    }
+
+    #[test]
+    fn what_switches_the_detector_of_soft_lockups_off_is_told_from_what_does_not() {
+        let on = |machine: &str, words: &str| verdict_on(machine, words, "nosoftlockup");
+        let (verdict, why) = on("amd-smt-32cpu", "nosoftlockup nowatchdog");
+        assert_eq!(verdict, RuleVerdict::NoEffect);
+        assert!(why.starts_with("nowatchdog switches"), "{why}");
+        assert_eq!(on("industrial-rt-4cpu", "nosoftlockup").0, RuleVerdict::Good);
+        let (verdict, why) = on("laptop-intel-pstate", "nosoftlockup");
+        assert_eq!(verdict, RuleVerdict::NoEffect);
+        assert!(why.starts_with("Something switched it on again."), "{why}");
+        let (verdict, why) =
+            verdict_on("legacy-4cpu", "amd_idle.max_cstate=1", "amd_idle.max_cstate");
+        assert_eq!(verdict, RuleVerdict::NoEffect);
+        assert!(why.starts_with("No driver of Linux"), "{why}");
+    }
+}

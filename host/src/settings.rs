@@ -7,27 +7,17 @@
 
 mod boot;
 mod interrupts;
-mod kernel_log;
-mod parameters;
-mod per_cpu;
-mod single;
-mod watched;
+
+use std::collections::BTreeMap;
+
+use crate::cmdline::CommandLine;
+use crate::fact::Fact;
+use crate::facts::source::{CPUS, Source};
+use crate::root::{Listing, Read, Root};
 
 pub use boot::{BootFile, Loader, kernel_words};
 pub(crate) use boot::{DROP_INS, ENTRIES, GRUB, KERNEL, WHOLE, is_boot_file};
 pub use interrupts::{IrqLine, IrqPlace, IrqTable};
-pub use kernel_log::KernelLog;
-pub(crate) use kernel_log::relevant;
-pub use parameters::ModuleParameter;
-pub use per_cpu::PerCpu;
-pub use single::path_of;
-pub use watched::{ChangedSetting, WatchedSettings};
-
-use crate::cmdline::CommandLine;
-use crate::fact::Fact;
-use crate::facts::source::Source;
-use crate::root::Root;
-use std::collections::BTreeMap;
 
 /// Options of the kernel's configuration that rules look at, without `CONFIG_`.
 const OPTIONS: &[&str] = &[
@@ -60,9 +50,9 @@ pub struct KernelSettings {
     pub kernel_log: Fact<KernelLog>,
     /// The parameters of modules on the command line, and what the module shows.
     pub module_parameters: Vec<ModuleParameter>,
-    /// IrqTable, where they may go and where they went.
+    /// Interrupts, where they may go and where they went.
     pub interrupts: Fact<IrqTable>,
-    /// KernelSettings that each CPU has.
+    /// Settings that each CPU has.
     pub per_cpu: PerCpu,
     /// The files that the next boot's command line is made of.
     pub boot: Vec<BootFile>,
@@ -83,13 +73,13 @@ impl KernelSettings {
                 let set = |name: &&str| Some(((*name).to_owned(), config.value(name)?.to_owned()));
                 OPTIONS.iter().filter_map(set).collect()
             }),
-            kernel_log: kernel_log::read(root),
-            module_parameters: parameters::read(&source),
+            kernel_log: read_kernel_log(root),
+            module_parameters: module_parameters(&source),
             interrupts: interrupts::read(&source),
             per_cpu: PerCpu::read(&source),
             boot: boot::read(&source),
             release,
-            values: single::read(&source),
+            values: single_values(&source),
             nothing: Fact::absent(""),
             command_line: source.command_line,
         }
@@ -117,5 +107,414 @@ impl KernelSettings {
     }
 }
 
+/// Settings of one value: name, path. A sysctl has its own name; others have the end of their path.
+const SETTINGS: &[(&str, &str)] = &[
+    ("kernel.nmi_watchdog", "/proc/sys/kernel/nmi_watchdog"),
+    ("kernel.numa_balancing", "/proc/sys/kernel/numa_balancing"),
+    ("kernel.sched_rt_period_us", "/proc/sys/kernel/sched_rt_period_us"),
+    ("kernel.sched_rt_runtime_us", "/proc/sys/kernel/sched_rt_runtime_us"),
+    ("kernel.sched_util_clamp_min_rt_default", "/proc/sys/kernel/sched_util_clamp_min_rt_default"),
+    ("kernel.soft_watchdog", "/proc/sys/kernel/soft_watchdog"),
+    ("kernel.timer_migration", "/proc/sys/kernel/timer_migration"),
+    ("kernel.watchdog", "/proc/sys/kernel/watchdog"),
+    ("kernel.watchdog_cpumask", "/proc/sys/kernel/watchdog_cpumask"),
+    ("vm.compact_unevictable_allowed", "/proc/sys/vm/compact_unevictable_allowed"),
+    ("vm.compaction_proactiveness", "/proc/sys/vm/compaction_proactiveness"),
+    ("vm.stat_interval", "/proc/sys/vm/stat_interval"),
+    ("vm.swappiness", "/proc/sys/vm/swappiness"),
+    ("amd_pstate/status", "/sys/devices/system/cpu/amd_pstate/status"),
+    ("current_tracer", "/sys/kernel/tracing/current_tracer"),
+    ("cpu_dma_latency", "/dev/cpu_dma_latency"),
+    ("default_smp_affinity", "/proc/irq/default_smp_affinity"),
+    ("intel_pstate/status", "/sys/devices/system/cpu/intel_pstate/status"),
+    ("ksm/run", "/sys/kernel/mm/ksm/run"),
+    ("machinecheck/ignore_ce", "/sys/devices/system/machinecheck/machinecheck0/ignore_ce"),
+    ("cpuidle.off", "/sys/module/cpuidle/parameters/off"),
+    ("cpufreq.off", "/sys/module/cpufreq/parameters/off"),
+    ("i915.enable_dc", "/sys/module/i915/parameters/enable_dc"),
+    ("intel_idle.max_cstate", "/sys/module/intel_idle/parameters/max_cstate"),
+    ("pcie_aspm.policy", "/sys/module/pcie_aspm/parameters/policy"),
+    ("processor.max_cstate", "/sys/module/processor/parameters/max_cstate"),
+    ("rcutree.kthread_prio", "/sys/module/rcutree/parameters/kthread_prio"),
+    ("rcutree.nohz_full_patience_delay", "/sys/module/rcutree/parameters/nohz_full_patience_delay"),
+    ("rcu_expedited", "/sys/kernel/rcu_expedited"),
+    ("rcu_normal", "/sys/kernel/rcu_normal"),
+    ("realtime", "/sys/kernel/realtime"),
+    ("sched/features", "/sys/kernel/debug/sched/features"),
+    ("smt/control", "/sys/devices/system/cpu/smt/control"),
+    ("vulnerabilities/spectre_v2", "/sys/devices/system/cpu/vulnerabilities/spectre_v2"),
+    ("workqueue/cpumask", "/sys/devices/virtual/workqueue/cpumask"),
+    ("workqueue/writeback/cpumask", "/sys/devices/virtual/workqueue/writeback/cpumask"),
+];
+
+/// Services whose group of processes tells whether they run.
+const SERVICES: &[&str] = &["irqbalance", "stalld", "tuned"];
+
+/// The path of a setting.
+pub fn path_of(name: &str) -> Option<&'static str> {
+    SETTINGS.iter().find(|(known, _)| *known == name).map(|(_, path)| *path)
+}
+
+fn single_values(source: &Source<'_>) -> BTreeMap<&'static str, Fact<String>> {
+    let word = |path: &str| match path {
+        "/dev/cpu_dma_latency" => source.device_number(path),
+        _ => source.word(path),
+    };
+    let mut values: BTreeMap<&'static str, Fact<String>> =
+        SETTINGS.iter().map(|(name, path)| (*name, word(path))).collect();
+    values.extend(SERVICES.iter().map(|name| (*name, service(source, name))));
+    values.insert("irqbalance.conf", irqbalance(source));
+    values
+}
+
+/// "running" where systemd has a group of that service with processes.
+fn service(source: &Source<'_>, name: &str) -> Fact<String> {
+    let tops = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd"];
+    let group = |top: &&str| {
+        source
+            .word(&format!("{top}/system.slice/{name}.service/cgroup.procs"))
+            .map(|_| "running".to_owned())
+    };
+    // All three are looked at, so that a capture holds them.
+    let found: Vec<_> = tops.iter().map(group).collect();
+    let absent = Fact::absent(format!("/sys/fs/cgroup (system.slice/{name}.service)"));
+    found.into_iter().fold(absent, |found, next| found.or_else(|| next))
+}
+
+/// What irqbalance is configured to leave alone: the lines that set its variables.
+fn irqbalance(source: &Source<'_>) -> Fact<String> {
+    let [debian, fedora] = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"]
+        .map(|path| source.word(path).map(|text| variables(&text)));
+    debian.or_else(|| fedora)
+}
+
+/// The lines of irqbalance's configuration that set something.
+pub(crate) fn variables(text: &str) -> String {
+    let set = |line: &&str| line.trim_start().starts_with("IRQBALANCE_");
+    text.lines().filter(set).collect::<Vec<_>>().join("\n")
+}
+
+/// Settings of the online CPUs that have them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PerCpu {
+    /// `power/pm_qos_resume_latency_us`: `n/a` forbids all idle states but polling, 0 allows all.
+    pub resume_latency: Fact<BTreeMap<u32, String>>,
+    /// `cpufreq/energy_performance_preference`.
+    pub energy_preference: Fact<BTreeMap<u32, String>>,
+    /// `cpufreq/scaling_governor`.
+    pub governor: Fact<BTreeMap<u32, String>>,
+}
+
+impl PerCpu {
+    fn read(source: &Source<'_>) -> Self {
+        Self {
+            resume_latency: each(source, "power/pm_qos_resume_latency_us"),
+            energy_preference: each(source, "cpufreq/energy_performance_preference"),
+            governor: each(source, "cpufreq/scaling_governor"),
+        }
+    }
+}
+
+fn each(source: &Source<'_>, name: &str) -> Fact<BTreeMap<u32, String>> {
+    let mut values = BTreeMap::new();
+    let mut missing = Fact::absent(format!("{CPUS}/cpu*/{name}"));
+    for cpu in source.online.iter() {
+        match source.word(&format!("{CPUS}/cpu{cpu}/{name}")) {
+            Fact::Known { value, .. } => drop(values.insert(cpu, value)),
+            Fact::Unreadable { origin, why } => missing = Fact::unreadable(origin, why),
+            Fact::Absent { .. } => {}
+        }
+    }
+    if values.is_empty() { missing } else { Fact::known(values, format!("{CPUS}/cpu*/{name}")) }
+}
+
+/// The most of them that are looked at.
+const MAX_MODULE_PARAMETERS: usize = 200;
+
+/// A parameter of a module on the command line, `module.name=value`, and what the module shows. The
+/// kernel never reports one that does not exist: it may belong to a module loaded later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModuleParameter {
+    /// As typed: `rcutree.kthread_prio`.
+    pub name: String,
+    /// Known where the module is there; unreadable where that was not captured.
+    pub module: Fact<bool>,
+    /// What the module shows.
+    pub shown: Fact<String>,
+}
+
+fn module_parameters(source: &Source<'_>) -> Vec<ModuleParameter> {
+    let params = source.command_line.value().map(|line| line.params.as_slice()).unwrap_or_default();
+    let dotted =
+        params.iter().filter_map(|param| param.name.split_once('.')).take(MAX_MODULE_PARAMETERS);
+    let plain = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+    dotted
+        .filter(|(module, name)| plain(module) && plain(name) && !module.is_empty())
+        .map(|(module, name)| {
+            let at = format!("/sys/module/{}", module.replace('-', "_"));
+            let there = match source.root.list(&at) {
+                Listing::Names(_) => Fact::known(true, at.clone()),
+                Listing::Absent => Fact::absent(at.clone()),
+                Listing::Unreadable { why } => Fact::unreadable(at.clone(), why),
+            };
+            ModuleParameter {
+                name: format!("{module}.{name}"),
+                module: there,
+                shown: source.text(&format!("{at}/parameters/{}", name.replace('-', "_"))),
+            }
+        })
+        .collect()
+}
+
+/// Where the log is in a captured tree; where Debian's `dmesg.service` keeps that of the boot.
+pub(crate) const KERNEL_LOG: &str = "/var/log/dmesg";
+
+/// How lines begin, or what they contain, that rules look at.
+const RELEVANT: &[&str] = &[
+    "Linux version ",
+    "Unknown kernel command line parameters",
+    "Housekeeping:",
+    "isolcpus:",
+    "NO_HZ:",
+    "Offload RCU callbacks",
+    "Dynamic Preempt:",
+    "Malformed early option",
+    "Marking TSC unstable",
+    "clocksource: Switched",
+    "PCIe ASPM is disabled",
+];
+
+/// The kernel's log of this boot, as far as rules look at it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KernelLog {
+    /// Whether the log reaches back to the start of the kernel.
+    pub complete: bool,
+    /// The lines without their times.
+    pub lines: Vec<String>,
+}
+
+impl KernelLog {
+    fn parse(text: &str) -> Self {
+        let lines: Vec<String> =
+            text.lines().filter(|line| is_relevant(line)).map(without_time).collect();
+        Self { complete: lines.iter().any(|line| line.starts_with("Linux version ")), lines }
+    }
+
+    /// What follows `start` in the first line that has it.
+    pub fn after(&self, start: &str) -> Option<&str> {
+        self.lines.iter().find_map(|line| Some(line.split_once(start)?.1.trim()))
+    }
+
+    /// The words of the command line that the kernel took for none of its parameters; `None`
+    /// where the log does not tell: it is cut, or the kernel is older than Linux 5.14.
+    pub fn unknown_parameters(&self, release: Option<(u32, u32)>) -> Option<Vec<&str>> {
+        match self.after("Unknown kernel command line parameters \"") {
+            Some(rest) => {
+                Some(rest.split('"').next().unwrap_or_default().split_whitespace().collect())
+            }
+            None => (self.complete && release? >= (5, 14)).then(Vec::new),
+        }
+    }
+}
+
+fn is_relevant(line: &str) -> bool {
+    RELEVANT.iter().any(|mark| line.contains(mark))
+}
+
+/// The text of a log that a capture keeps.
+pub(crate) fn relevant(text: &str) -> String {
+    text.split_inclusive('\n').filter(|line| is_relevant(line)).collect()
+}
+
+/// A line without its level and its time.
+fn without_time(line: &str) -> String {
+    let line = line.strip_prefix('<').and_then(|rest| rest.split_once('>')).map_or(line, |l| l.1);
+    let rest = line.strip_prefix('[').and_then(|rest| rest.split_once("] "));
+    rest.map_or(line, |(_, text)| text).to_owned()
+}
+
+fn read_kernel_log(root: &Root) -> Fact<KernelLog> {
+    match root.read_kernel_log(KERNEL_LOG) {
+        Read::Text(text) => Fact::known(KernelLog::parse(&text), "dmesg"),
+        Read::Absent => Fact::absent("dmesg"),
+        Read::Unreadable { why } => Fact::unreadable("dmesg", why),
+    }
+}
+
+/// What a loop's own session holds while it runs.
+const OWN: &str = "cpu_dma_latency";
+
+/// Settings that another program may change while something is measured, as they are at one time:
+/// of the rules' settings those that a running kernel takes, by name, where they can be read. What
+/// changes by itself, and what a measurement holds itself, is not among them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WatchedSettings(BTreeMap<String, String>);
+
+/// A setting that is not what it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedSetting {
+    /// Its name.
+    pub name: String,
+    /// What it was.
+    pub from: String,
+    /// What it is.
+    pub to: String,
+}
+
+impl WatchedSettings {
+    /// As they are now.
+    pub fn read(root: &Root) -> Self {
+        let source = Source::new(root);
+        let mut settings = BTreeMap::new();
+        for (name, value) in single_values(&source) {
+            if let (true, Fact::Known { value, .. }) = (name != OWN, value) {
+                settings.insert(name.to_owned(), value);
+            }
+        }
+        let PerCpu { resume_latency, energy_preference, governor } = PerCpu::read(&source);
+        for (name, values) in [
+            ("pm_qos_resume_latency_us", resume_latency),
+            ("energy_performance_preference", energy_preference),
+            ("scaling_governor", governor),
+        ] {
+            for (cpu, value) in values.value().into_iter().flatten() {
+                settings.insert(format!("{name} of CPU {cpu}"), value.clone());
+            }
+        }
+        // irqbalance moves them all the time.
+        let stay = settings.get("irqbalance").is_none_or(|state| state != "running");
+        let table = interrupts::read(&source);
+        if let Some(interrupts) = table.value().filter(|_| stay) {
+            for interrupt in &interrupts.all {
+                if let Some(cpus) = interrupt.allowed.value() {
+                    let name = format!("CPUs of interrupt {}", interrupt.number);
+                    settings.insert(name, cpus.to_string());
+                }
+            }
+        }
+        Self(settings)
+    }
+
+    /// Those that are not the same in `later`; one that is known on one side alone is not known to
+    /// differ.
+    pub fn changed(&self, later: &Self) -> Vec<ChangedSetting> {
+        let differs = |(name, from): (&String, &String)| {
+            let to = later.0.get(name).filter(|to| *to != from)?;
+            Some(ChangedSetting { name: name.clone(), from: from.clone(), to: to.clone() })
+        };
+        self.0.iter().filter_map(differs).collect()
+    }
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::cpulist::CpuList;
+    use crate::testing::Tree;
+
+    fn settings(files: &[(&str, &str)]) -> KernelSettings {
+        KernelSettings::collect(&Tree::of(files).root())
+    }
+
+    #[test]
+    fn interrupts_have_counts_and_affinities() {
+        let tree = Tree::of(&[
+            (
+                "/proc/interrupts",
+                "           CPU0       CPU2\n 24:  1  7  IO-APIC 5-edge  eth0\nNMI:  0  0 x\nERR: 0\n",
+            ),
+            ("/proc/irq/24/smp_affinity_list", "0-2\n"),
+            ("/proc/irq/24/effective_affinity_list", "2\n"),
+        ]);
+        let mut settings = KernelSettings::collect(&tree.root());
+        let first = |settings: &KernelSettings| settings.interrupts.value().unwrap().all[0].clone();
+        let before = first(&settings);
+        assert_eq!((before.number, before.name.as_str()), (24, "IO-APIC 5-edge eth0"));
+        assert_eq!(before.counts.get(&2), Some(&7));
+        assert_eq!(before.effective.value().map(ToString::to_string).as_deref(), Some("2"));
+        assert!(before.risen.is_empty() && !settings.interrupts.value().unwrap().watched);
+        tree.write(
+            "/proc/interrupts",
+            "           CPU0       CPU2\n 24:  1  9  IO-APIC 5-edge  eth0\n",
+        );
+        settings.watch(&tree.root());
+        assert_eq!(first(&settings).risen, CpuList::single(2));
+        assert!(settings.interrupts.value().unwrap().watched);
+    }
+
+    #[test]
+    fn the_log_tells_what_the_kernel_did_not_know() {
+        let log = "[    0.000000] Linux version 6.1.0 (x@y) #1 SMP\n\
+               <5>[    0.010000] Unknown kernel command line parameters \"kthread_cpus=0 splash\", \
+               will be passed to user space.\n[    0.1] other\n";
+        let release = ("/proc/sys/kernel/osrelease", "6.1.0\n");
+        let read = |log: &str| settings(&[release, ("/var/log/dmesg", log)]);
+        let unknown = |settings: &KernelSettings| {
+            let log = settings.kernel_log.value().unwrap();
+            log.unknown_parameters(settings.release).map(|words| words.join(","))
+        };
+        let settings = read(log);
+        assert_eq!(settings.kernel_log.value().unwrap().lines.len(), 2);
+        assert_eq!(unknown(&settings).as_deref(), Some("kthread_cpus=0,splash"));
+        assert_eq!(unknown(&read("[ 0.0] Linux version 6.1.0\n")).as_deref(), Some(""));
+        assert_eq!(unknown(&read("[ 9.0] NO_HZ: x\n")), None, "the start of the log is lost");
+    }
+
+    #[test]
+    fn boot_files_give_their_kernel_parameters() {
+        let settings = settings(&[
+            ("/etc/default/grub", "GRUB_TIMEOUT=5\nGRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\n"),
+            ("/etc/default/grub.d/50-x.cfg", "GRUB_CMDLINE_LINUX='isolcpus=2 a=\"b c\"'\n"),
+            ("/boot/loader/entries/a.conf", "title T\noptions root=/dev/x nohz_full=2\n"),
+            ("/boot/cmdline.txt", "console=tty1 isolcpus=3\nsecond\n"),
+        ]);
+        let shown: Vec<String> = settings.boot.iter().map(|f| f.parameters.to_string()).collect();
+        assert_eq!(
+            shown,
+            ["quiet", "isolcpus=2 a=\"b c\"", "root=/dev/x nohz_full=2", "console=tty1 isolcpus=3"]
+        );
+        assert_eq!(settings.boot[3].loader, Loader::RaspberryPi);
+    }
+
+    #[test]
+    fn parameters_of_modules_are_looked_up() {
+        let settings = settings(&[
+            ("/proc/cmdline", "workqueue.cpumask=1 rcutree.kthread_prio=11 none.x=1 ..=1\n"),
+            ("/sys/module/rcutree/parameters/kthread_prio", "11\n"),
+            ("/sys/module/workqueue/parameters/power_efficient", "N\n"),
+        ]);
+        let seen: Vec<(&str, bool, bool)> = settings
+            .module_parameters
+            .iter()
+            .map(|p| (p.name.as_str(), p.module.is_known(), p.shown.is_known()))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("workqueue.cpumask", true, false),
+                ("rcutree.kthread_prio", true, true),
+                ("none.x", false, false)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_changed_between_two_looks_is_named_with_both_values() {
+        let tree =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/firecracker-guest-2cpu");
+        let before = WatchedSettings::read(&Root::captured(tree).expect("a fixture"));
+        assert_eq!(before.changed(&before.clone()), []);
+        let mut after = before.clone();
+        let was = after.0.insert("vm.stat_interval".to_owned(), "77".to_owned());
+        let moved = after.0.keys().find(|name| name.starts_with("CPUs of interrupt")).cloned();
+        let moved = moved.expect("the guest has interrupts");
+        after.0.insert(moved.clone(), "63".to_owned());
+        // One that cannot be read any more is not known to differ.
+        after.0.remove("kernel.watchdog_cpumask");
+        let changed = before.changed(&after);
+        let names: Vec<&str> = changed.iter().map(|changed| changed.name.as_str()).collect();
+        assert_eq!(names, [moved.as_str(), "vm.stat_interval"]);
+        assert_eq!((Some(&changed[1].from), changed[1].to.as_str()), (was.as_ref(), "77"));
+        assert!(!before.0.contains_key(OWN));
+    }
+}

@@ -1,11 +1,14 @@
 //! The kernel as it was built: release, version, tick, the options that decide what is possible.
 //! Reads `/proc/sys/kernel` and the kernel configuration through the source.
 
-use super::kconfig::configured;
-use super::source::{Source, number, switch};
-use crate::fact::Fact;
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::source::{Source, number, switch, text};
+use crate::fact::Fact;
+use crate::root::{Read, Root};
 
 /// The kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -97,6 +100,77 @@ fn rt_group_sched(source: &Source<'_>) -> Fact<bool> {
     configured(&source.config, name, |config| {
         Some(!config.is_on("RT_GROUP_SCHED_DEFAULT_DISABLED"))
     })
+}
+
+/// The options that are set, without `CONFIG_`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct KernelConfig {
+    options: BTreeMap<String, String>,
+}
+
+impl KernelConfig {
+    /// The first that is found of `/proc/config.gz`, `/boot/config-RELEASE` and
+    /// `/lib/modules/RELEASE/config`.
+    pub(crate) fn find(root: &Root) -> Fact<Self> {
+        let mut found = Self::at(root, "/proc/config.gz");
+        let release = text(root, "/proc/sys/kernel/osrelease");
+        if let Some(release) = release.value() {
+            for path in
+                [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")]
+            {
+                found = found.or_else(|| Self::at(root, &path));
+            }
+            if let Fact::Absent { origin } = &mut found {
+                *origin = format!("/proc/config.gz, /boot/config-{release}");
+            }
+        }
+        found
+    }
+
+    fn at(root: &Root, path: &str) -> Fact<Self> {
+        match root.read_compressed(path) {
+            Read::Text(text) => Fact::known(Self::parse(&text), path),
+            Read::Absent => Fact::absent(path),
+            Read::Unreadable { why } => Fact::unreadable(path, why),
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Self {
+        let options = text.lines().filter_map(|line| {
+            let (name, value) = line.trim().strip_prefix("CONFIG_")?.split_once('=')?;
+            Some((name.to_owned(), value.to_owned()))
+        });
+        Self { options: options.collect() }
+    }
+
+    /// An option's value as written: `y`, `m`, a number, a quoted string.
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        self.options.get(name).map(String::as_str)
+    }
+
+    /// Whether an option is built in.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        self.value(name) == Some("y")
+    }
+}
+
+/// A fact that the configuration decides: `name` says which option in the origin.
+pub(crate) fn configured<T>(
+    config: &Fact<KernelConfig>,
+    name: &str,
+    decide: impl FnOnce(&KernelConfig) -> Option<T>,
+) -> Fact<T> {
+    match config {
+        Fact::Known { value, origin } => {
+            let origin = format!("{origin} ({name})");
+            match decide(value) {
+                Some(value) => Fact::known(value, origin),
+                None => Fact::absent(origin),
+            }
+        }
+        Fact::Absent { origin } => Fact::absent(origin),
+        Fact::Unreadable { origin, why } => Fact::unreadable(origin, why),
+    }
 }
 
 #[cfg(test)]

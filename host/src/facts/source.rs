@@ -2,8 +2,8 @@
 //! file as a value. Reads through the root only.
 
 use super::cgroup::Cgroups;
-use super::cpuinfo::CpuInfo;
-use super::kconfig::KernelConfig;
+use super::cpu::CpuInfo;
+use super::kernel::KernelConfig;
 use crate::cmdline::CommandLine;
 use crate::cpulist::{CpuList, MAX_CPUS};
 use crate::fact::Fact;

@@ -1,10 +1,8 @@
 //! Rules about the command line as a whole: what the kernel did not take, what contradicts itself,
 //! what the next boot will have.
 
-use super::finding::Finding;
 use super::inputs::{CMDLINE, Inputs, read};
-use super::names::{BUILT_IN, FOR_PROGRAMS, NEVER, PROGRAMS, SHOW_ALL, TUNING};
-use super::row::{Judge, Rule, rule};
+use super::{Finding, Judge, Rule, rule};
 use crate::cmdline::{CommandLine, Param};
 use crate::settings::ModuleParameter;
 
@@ -200,3 +198,141 @@ fn many(inputs: &Inputs<'_>) -> Finding {
         _ => Finding::good(found, CMDLINE),
     }
 }
+
+/// Parameters that guides copy and no kernel has, or that do nothing: name, what to know.
+pub(crate) const NEVER: &[(&str, &str)] = &[
+    (
+        "kthread_cpus",
+        "The patch was never merged; a few vendors' kernels may carry it. Move kernel threads at \
+         run time, or isolate the CPUs.",
+    ),
+    (
+        "workqueue.cpumask",
+        "There is no such parameter: write /sys/devices/virtual/workqueue/cpumask, or use \
+         workqueue.unbound_cpus= from Linux 6.6 on.",
+    ),
+    ("noirqbalance", "It went with the kernel's own balancing of interrupts in Linux 2.6.29."),
+    ("noht", "It went with Linux 2.6; nosmt switches the siblings off."),
+    (
+        "amd_idle.max_cstate",
+        "No driver of Linux is called amd_idle: processors of AMD idle by acpi_idle, which \
+         processor.max_cstate limits; pm_qos_resume_latency_us limits one CPU alone.",
+    ),
+    ("acpi_irq_nobalance", "It is the default of machines with an IO-APIC."),
+];
+
+/// Parameters that change how late a loop may be: those that are compared with the boot files,
+/// counted, and looked at for contradictions.
+pub(crate) const TUNING: &[&str] = &[
+    "amd_idle.max_cstate",
+    "amd_pstate",
+    "audit",
+    "clocksource",
+    "cpufreq.off",
+    "cpuidle.off",
+    "highres",
+    "idle",
+    "intel_idle.max_cstate",
+    "intel_pstate",
+    "irqaffinity",
+    "irqpoll",
+    "isolcpus",
+    "kthread_cpus",
+    "mce",
+    "mitigations",
+    "nmi_watchdog",
+    "nohz",
+    "nohz_full",
+    "nosmt",
+    "nosoftlockup",
+    "nowatchdog",
+    "pcie_aspm",
+    "pcie_aspm.policy",
+    "preempt",
+    "processor.max_cstate",
+    "rcu_nocb_poll",
+    "rcu_nocbs",
+    "rcupdate.rcu_expedited",
+    "rcupdate.rcu_normal_after_boot",
+    "rcutree.kthread_prio",
+    "rcutree.nohz_full_patience_delay",
+    "rt_group_sched",
+    "skew_tick",
+    "threadirqs",
+    "transparent_hugepage",
+    "tsc",
+    "workqueue.cpumask",
+    "workqueue.unbound_cpus",
+];
+
+/// Parameters with a dot that are no parameter of a module.
+pub(crate) const BUILT_IN: &[&str] = &["workqueue.unbound_cpus", "lsm.debug"];
+
+/// Modules that show each of their parameters.
+pub(crate) const SHOW_ALL: &[&str] = &[
+    "cpufreq",
+    "cpuidle",
+    "haltpoll",
+    "intel_idle",
+    "kvm",
+    "pcie_aspm",
+    "processor",
+    "rcupdate",
+    "rcutree",
+    "srcutree",
+    "workqueue",
+];
+
+/// What stands before the dot of parameters that programs read.
+pub(crate) const PROGRAMS: &[&str] = &[
+    "coreos",
+    "fsck",
+    "ignition",
+    "inst",
+    "live",
+    "locale",
+    "luks",
+    "net",
+    "ostree",
+    "plymouth",
+    "quotacheck",
+    "rauc",
+    "rd",
+    "snapd",
+    "sysctl",
+    "systemd",
+    "udev",
+    "vconsole",
+];
+
+/// Parameters without a dot that the boot loader, the first process or the initial file system
+/// reads.
+pub(crate) const FOR_PROGRAMS: &[&str] = &[
+    "BOOT_IMAGE",
+    "auto",
+    "autoinstall",
+    "boot",
+    "components",
+    "cloud-init",
+    "cryptdevice",
+    "ds",
+    "emergency",
+    "fips",
+    "initrd",
+    "live-config",
+    "nomodeset",
+    "noplymouth",
+    "nosplash",
+    "persistent",
+    "recovery",
+    "resume",
+    "rescue",
+    "rhgb",
+    "single",
+    "splash",
+    "text",
+    "toram",
+    "username",
+    "vt.handoff",
+    "zfs",
+];

@@ -1,8 +1,8 @@
 //! Rules about what tells the time.
 
-use super::finding::Finding;
+use super::Finding;
 use super::inputs::{CMDLINE, Inputs, read, settled};
-use super::row::{Judge, Rule, rule};
+use super::{Judge, Rule, rule};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {

@@ -1,9 +1,9 @@
 //! Rules about frequency: governor, preference, drivers, power supply, links.
 
-use super::finding::{Finding, RuleVerdict};
 use super::idle::switched_off;
 use super::inputs::{CMDLINE, Inputs, read, settled};
-use super::row::{Judge, Rule, rule};
+use super::{Finding, RuleVerdict};
+use super::{Judge, Rule, rule};
 use crate::facts::PowerSource;
 use crate::settings::path_of;
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! Rules about idle states: how deep CPUs sleep, and parameters that do not do what they seem to.
 
+use super::Finding;
 use super::Workload;
-use super::finding::Finding;
 use super::inputs::{CMDLINE, Inputs, Typed, read, settled};
-use super::row::{Judge, Rule, rule};
+use super::{Judge, Rule, rule};
 
 const CPUIDLE: &str = "Linux, admin-guide/pm/cpuidle";
 

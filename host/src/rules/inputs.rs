@@ -1,6 +1,6 @@
 //! What rules look at: facts, settings, which CPUs and which workload it is about. Pure.
 
-use super::finding::Finding;
+use super::Finding;
 use crate::choose::choose;
 use crate::cmdline::Param;
 use crate::cpulist::CpuList;

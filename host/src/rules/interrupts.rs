@@ -1,8 +1,8 @@
 //! Rules about where interrupts and unbound kernel work go.
 
-use super::finding::Finding;
+use super::Finding;
 use super::inputs::{CMDLINE, Inputs, read, settled};
-use super::row::{Judge, Rule, rule};
+use super::{Judge, Rule, rule};
 use crate::cpulist::{CpuFormat, CpuList};
 use crate::settings::{IrqLine, path_of};
 

@@ -1,8 +1,8 @@
 //! Rules about which CPUs are kept free: `isolcpus=`, cpuset partitions, `nohz_full=`, siblings.
 
-use super::finding::Finding;
+use super::Finding;
 use super::inputs::{CMDLINE, Inputs, read, settled};
-use super::row::{Judge, PARAMETERS, Rule, rule};
+use super::{Judge, PARAMETERS, Rule, rule};
 use crate::cmdline::Isolcpus;
 use crate::cpulist::CpuList;
 

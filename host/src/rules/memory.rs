@@ -1,8 +1,8 @@
 //! Rules about memory: paging, huge pages, what moves or samples pages.
 
-use super::finding::Finding;
+use super::Finding;
 use super::inputs::{Inputs, Typed, read, settled};
-use super::row::{Judge, Rule, rule};
+use super::{Judge, Rule, rule};
 use crate::settings::path_of;
 
 const VM: &str = "Linux, admin-guide/sysctl/vm";

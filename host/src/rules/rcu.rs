@@ -1,8 +1,8 @@
 //! Rules about RCU: where its callbacks run, how urgent its threads are, what interrupts CPUs.
 
-use super::finding::Finding;
+use super::Finding;
 use super::inputs::{CMDLINE, Inputs, Typed, read, settled};
-use super::row::{Judge, Rule, rule};
+use super::{Judge, Rule, rule};
 
 const RCU: &str = "Linux, admin-guide/kernel-parameters; admin-guide/kernel-per-CPU-kthreads";
 

@@ -1,8 +1,8 @@
 //! Rules about what is dangerous, and about what is no setting: the kernel's build, tools.
 
-use super::finding::Finding;
+use super::Finding;
 use super::inputs::{CMDLINE, Inputs, settled};
-use super::row::{Judge, Rule, rule};
+use super::{Judge, Rule, rule};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {

@@ -1,8 +1,8 @@
 //! Rules about the scheduler: preemption and timers.
 
-use super::finding::Finding;
+use super::Finding;
 use super::inputs::{CMDLINE, Inputs, read, settled};
-use super::row::{Judge, Rule, rule};
+use super::{Judge, Rule, rule};
 use crate::facts::{PreemptionMode, PreemptionModel};
 
 const PREEMPT: &str = "/sys/kernel/debug/sched/preempt";

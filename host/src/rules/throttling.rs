@@ -1,9 +1,9 @@
 //! Rules about what stops real-time tasks: budgets, reservations, services.
 
+use super::Finding;
 use super::Workload;
-use super::finding::Finding;
 use super::inputs::{Inputs, read, settled};
-use super::row::{Judge, Rule, rule};
+use super::{Judge, Rule, rule};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {

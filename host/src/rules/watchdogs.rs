@@ -1,8 +1,8 @@
 //! Rules about periodic checks that run on every CPU.
 
-use super::finding::Finding;
+use super::Finding;
 use super::inputs::{CMDLINE, Inputs, Typed, settled};
-use super::row::{Judge, Rule, rule};
+use super::{Judge, Rule, rule};
 
 const SYSCTL: &str = "Linux, admin-guide/sysctl/kernel; admin-guide/lockup-watchdogs";
 

@@ -12,8 +12,6 @@ mod documents;
 mod fences;
 mod functions;
 mod homonyms;
-mod impls;
-mod items;
 mod layout;
 mod messages;
 mod places;
@@ -122,7 +120,9 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
             finding.path, finding.line, finding.what, finding.why, finding.instead, finding.check
         );
     }
-    for note in files.iter().flat_map(functions::long_functions).chain(impls::notes(&files)) {
+    for note in
+        files.iter().flat_map(functions::long_functions).chain(functions::scattered_impls(&files))
+    {
         println!("note: {note}");
     }
     match found.len() {

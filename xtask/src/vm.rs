@@ -9,13 +9,10 @@
 mod archive;
 mod disk;
 mod guest;
-mod judge;
 mod programs;
 mod scenarios;
 mod sources;
 mod system;
-mod tuned;
-mod unthrottled;
 
 use std::fs;
 use std::net::UdpSocket;

@@ -3,6 +3,7 @@
 //! Runs apt-get, as root or through sudo, and only when one is missing. A machine that has the
 //! programs from elsewhere needs none of this.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::process;
@@ -90,9 +91,35 @@ fn apt_get(args: &[&str]) -> Command {
     command
 }
 
+/// What is installed, as it was written when it was.
+const STAMP: &str = "installed.txt";
+/// Where the list is.
+const LIST: &str = "xtask/src/test/python.txt";
+
+/// Makes the environment, unless it has what the list says.
+pub(crate) fn install_python(root: &Path) -> Result<(), String> {
+    let list = root.join(LIST);
+    let wanted = std::fs::read_to_string(&list).map_err(|error| format!("{LIST}: {error}"))?;
+    let home = root.join("target/python");
+    let stamp = home.join(STAMP);
+    if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        println!("python: {} is as {LIST} says", home.display());
+        return Ok(());
+    }
+    process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&home))?;
+    let mut pip = Command::new(home.join("bin/python"));
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    pip.args(["--only-binary", ":all:", "--require-hashes", "--requirement"]).arg(&list);
+    process::run(&mut pip).map_err(|error| {
+        format!("{error} (no network, or no wheel for this Python: tests that need it are skipped)")
+    })?;
+    std::fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::root;
 
     #[test]
     fn apt_get_never_asks() {
@@ -106,6 +133,18 @@ mod tests {
         for (index, (name, programs, what_for)) in PACKAGES.iter().enumerate() {
             assert!(!programs.is_empty() && !what_for.is_empty(), "{name}");
             assert!(PACKAGES[..index].iter().all(|(other, ..)| other != name), "{name} twice");
+        }
+    }
+
+    #[test]
+    fn every_package_has_an_exact_version_and_a_hash() {
+        let text = std::fs::read_to_string(root::root().join(LIST)).unwrap();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let packages = lines.iter().filter(|line| !line.starts_with(' ')).count();
+        assert!(packages > 0);
+        for (index, line) in lines.iter().enumerate().filter(|(_, line)| !line.starts_with(' ')) {
+            assert!(line.contains("=="), "{line}");
+            assert!(lines[index + 1].trim_start().starts_with("--hash=sha256:"), "{line}");
         }
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! Finds functions by their brackets. A function that a macro makes is not seen.
 
-use super::source::{Source, block_end, is_word, item_open};
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::source::{Source, block_end, is_word, item_open, items};
 use super::{File, Finding};
 
 /// Lines of a function, from its head to its closing brace, above which a note is printed.
@@ -137,6 +139,66 @@ pub(super) fn doc_above(rust: &Source, head: usize) -> Vec<&str> {
     docs
 }
 
+/// The words that declare a type that can have methods.
+const TYPES: &[&str] = &["struct", "enum", "union"];
+
+/// One note for each file that implements a type of its crate that other files declare.
+pub(crate) fn scattered_impls(files: &[File]) -> Vec<String> {
+    let sources = || files.iter().filter(|file| !file.is_test() && !file.is_data());
+    let mut declared: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for file in sources() {
+        for item in file.rust.iter().flat_map(items).filter(|item| TYPES.contains(&item.keyword)) {
+            declared.entry((file.member(), item.name)).or_default().insert(&file.path);
+        }
+    }
+    let mut notes = Vec::new();
+    for file in sources() {
+        let Some(rust) = &file.rust else { continue };
+        let mut seen = BTreeSet::new();
+        for (line, name) in implemented(&rust.code) {
+            let Some(homes) = declared.get(&(file.member(), name)) else { continue };
+            if !homes.contains(file.path.as_str()) && seen.insert(name) {
+                let homes: Vec<&str> = homes.iter().copied().collect();
+                let home = homes.join(" or ");
+                notes.push(format!("{}:{line}: `impl {name}`, a type of {home}", file.path));
+            }
+        }
+    }
+    notes
+}
+
+/// The types of the file's inherent implementations, with the line of each, from 1.
+fn implemented(code: &str) -> impl Iterator<Item = (usize, &str)> {
+    code.lines().enumerate().filter_map(|(index, line)| {
+        let head = line.strip_prefix("unsafe ").unwrap_or(line).strip_prefix("impl")?;
+        let head = match head.strip_prefix('<') {
+            Some(generics) => after_generics(generics)?,
+            None => head,
+        };
+        let head = head.strip_prefix(' ')?;
+        let end = head.find(|c: char| c != '_' && c != ':' && !c.is_alphanumeric());
+        let name = head[..end.unwrap_or(head.len())].rsplit("::").next()?;
+        (!name.is_empty() && !head.contains(" for ")).then_some((index + 1, name))
+    })
+}
+
+/// What follows the generics whose `<` was taken off.
+fn after_generics(head: &str) -> Option<&str> {
+    let mut depth = 1_u32;
+    for (at, byte) in head.bytes().enumerate() {
+        match byte {
+            b'<' => depth += 1,
+            // Not the arrow of a function's type.
+            b'>' if at == 0 || head.as_bytes()[at - 1] != b'-' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(&head[at + 1..]);
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,13 +219,13 @@ mod tests {
 
     #[test]
     fn a_long_function_is_noted_but_in_a_test() {
-        let notes = |path: &str, text: &str| long_functions(&File::new(path, text));
-        assert!(notes("lab/src/a.rs", &function_of(LINES)).is_empty());
+        let long_notes = |path: &str, text: &str| long_functions(&File::new(path, text));
+        assert!(long_notes("lab/src/a.rs", &function_of(LINES)).is_empty());
         let long = function_of(LINES + 1);
-        assert_eq!(notes("lab/src/a.rs", &long), ["lab/src/a.rs:1: `long` has 71 lines"]);
+        assert_eq!(long_notes("lab/src/a.rs", &long), ["lab/src/a.rs:1: `long` has 71 lines"]);
         let text = format!("#[cfg(test)]\nmod tests {{\n{long}}}\n");
-        assert!(notes("lab/src/a.rs", &text).is_empty());
-        assert!(notes("lab/tests/a.rs", &long).is_empty());
+        assert!(long_notes("lab/src/a.rs", &text).is_empty());
+        assert!(long_notes("lab/tests/a.rs", &long).is_empty());
         assert!(whats("lab/src/a.rs", &long).is_empty());
     }
 
@@ -209,5 +271,16 @@ mod tests {
     fn an_attribute_over_several_lines_is_passed() {
         let text = "/// # Real-time: in loop\n#[cfg(any(\n    a,\n    b[0],\n))]\npub fn a() {}\n";
         assert!(whats("core/src/a.rs", text).is_empty());
+    }
+
+    #[test]
+    fn methods_away_from_their_type_are_noted() {
+        let files = [
+            File::new("a/src/b.rs", "pub struct B<T>(T);\nimpl<T: Fn(u8) -> u8> B<T> {\n}\n"),
+            File::new("a/src/b/c.rs", "impl<T> super::B<T> {\n}\nimpl D for B<u8> {\n}\n"),
+            File::new("e/src/f.rs", "impl B {\n}\n"),
+            File::new("a/tests/g.rs", "impl B<u8> {\n}\n"),
+        ];
+        assert_eq!(scattered_impls(&files), ["a/src/b/c.rs:1: `impl B`, a type of a/src/b.rs"]);
     }
 }

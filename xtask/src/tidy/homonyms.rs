@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::items::items;
 use super::source::Source;
+use super::source::items;
 use super::{File, Finding};
 
 /// The words that declare a type.

@@ -4,8 +4,8 @@
 //! that also have a plain meaning (`turn`, `exit`, `lead`) are refused as the whole name of a type
 //! or module only; `unit`, `place` and `frame` are standard in calendars and are not refused.
 
-use super::items::{Item, items};
 use super::source::Source;
+use super::source::{Item, items};
 use super::words::{LAWS, words};
 use super::{File, Finding, functions};
 

@@ -3,10 +3,8 @@
 //! Data and judgements of printed text; starts nothing.
 
 use super::guest::Console;
-use super::judge::{has, only};
 use super::programs::Program;
-use super::tuned::{POLLING, TUNE, TUNED, UNTUNED, applied, isolated, tuned};
-use super::{Root, Scenario, sources, unthrottled};
+use super::{Root, Scenario, sources};
 
 /// Every scenario.
 pub(super) const ALL: &[Scenario] = &[
@@ -55,7 +53,7 @@ pub(super) const ALL: &[Scenario] = &[
         judge: responded,
     },
     sources::SCENARIO,
-    unthrottled::SCENARIO,
+    UNTHROTTLED,
     Scenario {
         name: "hog",
         what: "a Debian whose CPU 1 a thread takes for 5 ms: cyclictest, rtla and punctual see it",
@@ -216,6 +214,255 @@ fn hogged(consoles: &[Console]) -> Result<(), String> {
     }
 }
 
+/// The console of the first guest.
+pub(crate) fn only(consoles: &[Console]) -> Result<&Console, String> {
+    consoles.first().ok_or_else(|| "nothing was booted".to_owned())
+}
+
+/// An error names the lines of which the other text has none.
+pub(crate) fn same(what: &str, a: &str, b: &str) -> Result<(), String> {
+    let only = |sign, of: &str, other: &str| -> String {
+        let lines = of.lines().filter(|line| other.lines().all(|of| of != *line));
+        lines.map(|line| format!("\n  {sign} {line}")).collect()
+    };
+    match a == b {
+        true => Ok(()),
+        false => Err(format!("{what} differ:{}{}", only('-', a, b), only('+', b, a))),
+    }
+}
+
+/// That a step printed it.
+pub(crate) fn has(step: &str, output: &str, word: &str) -> Result<(), String> {
+    match output.contains(word) {
+        true => Ok(()),
+        false => Err(format!("{step} lacks {word:?}: {output}")),
+    }
+}
+
+/// TuneD and irqbalance run as a Debian starts them, until their part is over: both change
+/// settings by themselves. irqbalance places interrupts 10 s after its start.
+pub(crate) const TUNE: &str = "cd /root
+systemctl stop tuned
+step rules punctual tune check --cpus 1
+step placed punctual tune apply --cpus 1 --for servo
+systemctl restart irqbalance
+for look in $(seq 30); do
+  sleep 2; punctual tune status | grep -q '/irq/./.*\\(as before\\|changed since\\)' && break
+done
+step moved punctual tune verify --cpus 1 --for servo
+step unplaced punctual tune revert
+step running systemctl is-active irqbalance
+systemctl stop irqbalance
+update-grub 2>/dev/null
+step files files
+step before snapshot
+step groups groups
+step isolate punctual isolate --cpus 1 --fifo 40 -- /tmp/inside
+step killed killed
+step left groups
+step runtime punctual tune apply --cpus 1 --for servo
+step effect punctual tune verify --cpus 1 --for servo
+step back punctual tune revert
+step after snapshot
+step apply punctual tune apply --cpus 1 --for servo --boot
+step again punctual tune apply --cpus 1 --for servo --boot
+step status punctual tune status
+step cmdline cmdline
+";
+/// With the boot parameters.
+pub(crate) const TUNED: &str = "cd /root
+step now cat /proc/cmdline
+step isolated cat /sys/devices/system/cpu/isolated
+step interrupts cat /proc/irq/default_smp_affinity
+step callbacks sh -c 'dmesg | grep -i \"offload RCU callbacks\"'
+step tasks sed -n 's/^Cpus_allowed_list:\\t//p' /proc/1/status
+step verify punctual tune verify --cpus 1 --for servo
+step polling punctual tune apply --cpus 1 --for polling --boot
+step cmdline cmdline
+";
+/// With the boot parameters of a loop that never sleeps, added to those before.
+pub(crate) const POLLING: &str = "cd /root
+step now cat /proc/cmdline
+step tickless cat /sys/devices/system/cpu/nohz_full
+step verify punctual tune verify --cpus 1 --for polling
+step revert punctual tune revert
+step cmdline cmdline
+";
+/// After the revert.
+pub(crate) const UNTUNED: &str = "cd /root
+step now cat /proc/cmdline
+step files files
+step status punctual tune status
+step isolated cat /sys/devices/system/cpu/isolated
+";
+
+/// The words that the plan adds to the command line of this guest.
+const PLANNED: [&str; 3] = ["isolcpus=domain,managed_irq,1", "irqaffinity=0", "rcu_nocbs=1"];
+
+/// That irqbalance was named, and that a revert beside it put back or named every interrupt that
+/// was placed.
+fn balanced(console: &Console) -> Result<(), String> {
+    console.ok("running")?;
+    has("tune check", console.step("rules")?.1, "it may use CPU 1")?;
+    let interrupt = |line: &&str| line.starts_with("/proc/irq/") && !line.contains(" refused: ");
+    let (moved, left) = (console.step("moved")?.1, console.ok("unplaced")?);
+    let mut count = 0;
+    for line in console.step("placed")?.1.lines().filter(interrupt) {
+        let path = format!("{}: ", line.split(": ").next().unwrap_or_default());
+        has("revert beside irqbalance", left, &path)?;
+        let now = moved.lines().find(|line| line.starts_with(&path)).unwrap_or_default();
+        count += usize::from(now.contains("as before") || now.contains("changed since"));
+    }
+    println!("  interrupts that irqbalance moved after apply, seen by verify: {count}");
+    if count == 0 {
+        return Err(format!("irqbalance moved no interrupt, or verify did not see it: {moved}"));
+    }
+    has("revert beside irqbalance", left, " are as before, 0 are not")
+}
+
+/// That what was planned is in effect after the reboot, and that nothing of it is left after the
+/// revert.
+pub(crate) fn tuned(consoles: &[Console]) -> Result<(), String> {
+    let [first, second, third, last] = consoles else {
+        return Err("not four boots".to_owned());
+    };
+    balanced(first)?;
+    isolated(first, "isolated")?;
+    applied(first)?;
+    has("apply --boot", first.step("apply")?.1, "ran /usr/sbin/update-grub")?;
+    has("the second apply", first.step("again")?.1, "rcu_nocbs=1 already")?;
+    for word in PLANNED {
+        has("status", first.ok("status")?, word)?;
+        has("the command line", second.ok("now")?, word)?;
+        has("the command line", third.ok("now")?, word)?;
+        let name = word.split('=').next().unwrap_or(word);
+        has("verify", second.step("verify")?.1, &format!("{name}: good: "))?;
+    }
+    same("isolated CPUs", second.ok("isolated")?, "1\n")?;
+    same("default_smp_affinity", second.ok("interrupts")?, "1\n")?;
+    same("CPUs of the first process", second.ok("tasks")?, "0\n")?;
+    has("the kernel log", second.ok("callbacks")?, "CPUs: 1.")?;
+    same("CPUs without a tick", third.ok("tickless")?, "1\n")?;
+    has("verify", third.step("verify")?.1, "nohz_full: good: ")?;
+    third.ok("revert")?;
+    same("files before and after", first.ok("files")?, last.ok("files")?)?;
+    has("status", last.ok("status")?, "nothing is applied")?;
+    if let Some(word) = last
+        .ok("now")?
+        .split_whitespace()
+        .find(|word| word.starts_with("nohz_full") || PLANNED.contains(word))
+    {
+        return Err(format!("{word} is there after the revert"));
+    }
+    same("isolated CPUs", last.ok("isolated")?, "\n")
+}
+
+/// That a command had its CPU in a group of its own, and that nothing is left of it.
+pub(crate) fn isolated(console: &Console, partition: &str) -> Result<(), String> {
+    let (code, inside) = console.step("isolate")?;
+    if code != 7 {
+        return Err(format!("isolate exited with {code} instead of the command's 7: {inside}"));
+    }
+    let group = "0::/punctual.isolated\n";
+    for word in [group, "Cpus_allowed_list:\t1\n", &format!("\n{partition}\n40\n")] {
+        has("isolate", inside, word)?;
+    }
+    has("revert after a kill", console.ok("killed")?, "/punctual.isolated/: none\n")?;
+    same("control groups before and after", console.ok("groups")?, console.ok("left")?)
+}
+
+/// That settings of the running kernel were changed, are in effect, and were put back.
+pub(crate) fn applied(console: &Console) -> Result<(), String> {
+    // The kernel refuses some settings of these guests: exit status 1, and each is named.
+    let (code, runtime) = console.step("runtime")?;
+    if code > 1 {
+        return Err(format!("apply exited with {code}: {runtime}"));
+    }
+    for setting in ["/proc/irq/default_smp_affinity", "/proc/sys/kernel/timer_migration"] {
+        has("apply", runtime, &format!("{setting}: "))?;
+        has("verify", console.step("effect")?.1, &format!("{setting}: in effect\n"))?;
+    }
+    console.ok("back")?;
+    same("settings before and after", console.ok("before")?, console.ok("after")?)
+}
+
+pub(crate) const UNTHROTTLED: Scenario = Scenario {
+    name: "death",
+    what: "real-time throttling switched off and put back, also after kill -9",
+    system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[])], drivers: &[] },
+    append: "",
+    programs: &[Program::Command],
+    outside: &[],
+    steps: &[STEPS],
+    judge,
+};
+
+/// `within COMMAND` waits for a minute until it succeeds.
+const STEPS: &str = "mount -t debugfs debugfs /sys/kernel/debug
+chmod 1777 /tmp
+server=/sys/kernel/debug/sched/fair_server/cpu1/runtime
+throttle() { cat /proc/sys/kernel/sched_rt_runtime_us; [ ! -e $server ] || cat $server; }
+was=$(throttle)
+on() { [ \"$(throttle)\" = \"$was\" ]; }
+off() {
+  [ $(cat /proc/sys/kernel/sched_rt_runtime_us) = -1 ] &&
+    { [ ! -e $server ] || [ $(cat $server) = 0 ]; }
+}
+within() { for second in $(seq 60); do \"$@\" && return 0; sleep 1; done; return 1; }
+saturation='punctual measure saturation --cpu 1 --stimulus-cpu 0 --unsafe-no-throttle'
+step before throttle
+step death $saturation --duration 40s --json -
+step after throttle
+$saturation --duration 10min >/tmp/tool 2>&1 & tool=$!
+step off within off
+kill -9 $tool
+step on within on
+step killed throttle
+$saturation --duration 1min >/tmp/tool 2>&1 & tool=$!
+step off-again within off
+for process in /proc/[0-9]*; do
+  grep -q __unthrottle $process/cmdline && kill -9 ${process#/proc/}
+done
+step on-again within on
+step orphan wait $tool
+step told cat /tmp/tool
+step status punctual tune status
+step user su -s /bin/sh user -c \"$saturation --duration 10s --state /tmp\"
+step last throttle
+";
+
+/// What the frequencies were means nothing under emulation.
+fn judge(consoles: &[Console]) -> Result<(), String> {
+    let console = only(consoles)?;
+    for step in ["death", "off", "on", "off-again", "on-again", "status"] {
+        console.ok(step)?;
+    }
+    let before = console.ok("before")?;
+    for step in ["after", "killed", "last"] {
+        same(&format!("settings before and {step}"), before, console.ok(step)?)?;
+    }
+    let result = console.result("death")?;
+    let of = &result["saturation"];
+    let trials = of["trials"].as_array().map_or(&[][..], Vec::as_slice);
+    let long = trials.iter().filter(|trial| trial["ns"] == 2_500_000_000_u64);
+    let left: Vec<f64> = long.filter_map(|trial| trial["background_share"].as_f64()).collect();
+    println!("  left for the background in trials of 2.5 s: {left:.2?}");
+    if of["unthrottled"] != true || left.is_empty() {
+        return Err(format!("death: no trial without throttling: {of}"));
+    }
+    has("death", &result["warnings"].to_string(), "real-time throttling")?;
+    has("status", console.ok("status")?, "nothing is applied")?;
+    has("told", console.ok("told")?, "the process that puts throttling back was killed")?;
+    for (step, why) in [("orphan", ""), ("user", "is not permitted")] {
+        let (code, output) = console.step(step)?;
+        has(step, output, why)?;
+        if code != 2 {
+            return Err(format!("{step} exited with {code} instead of 2"));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,5 +500,47 @@ mod tests {
         let skipped = step("commands", "SKIPPED a::b (c.rs): a PTP clock, /dev/ptp0", 0);
         let text = [&fine[..2], &[skipped]].concat().concat();
         assert!(judge(text).expect_err("no clock").contains("no PTP clock"));
+    }
+
+    #[test]
+    fn texts_that_differ_are_named_by_their_lines() {
+        assert_eq!(same("settings", "a 1\nb 2\n", "a 1\nb 2\n"), Ok(()));
+        let error = same("settings", "a 1\nb 2\n", "a 1\nb 3\n").unwrap_err();
+        assert_eq!(error, "settings differ:\n  - b 2\n  + b 3");
+    }
+
+    fn printed(killed: &str, share: &str) -> Console {
+        let step = |name: &str, output: &str, code: u8| {
+            format!("step: {name}\n{output}\nended: {name} {code}\n")
+        };
+        let result = format!(
+            "{{\"warnings\":[\"real-time throttling was off\"],\"saturation\":{{\"unthrottled\":\
+             true,\"trials\":[{{\"ns\":2500000000,\"background_share\":{share}}}]}}}}"
+        );
+        let settings =
+            [("before", "950000"), ("after", "950000"), ("killed", killed), ("last", "950000")];
+        let fine = ["off", "on", "off-again", "on-again"].map(|name| step(name, "", 0)).concat();
+        let settings = settings.map(|(name, value)| step(name, value, 0)).concat();
+        let told = "the process that puts throttling back was killed; 0 settings";
+        Console(
+            [
+                settings,
+                fine,
+                step("death", &result, 0),
+                step("status", "nothing is applied", 0),
+                step("told", told, 0),
+                step("orphan", "", 2),
+                step("user", "SCHED_FIFO 99, which is not permitted", 2),
+            ]
+            .concat(),
+        )
+    }
+
+    #[test]
+    fn settings_that_stay_off_are_found() {
+        assert_eq!(judge(&[printed("950000", "0.5")]), Ok(()));
+        assert!(judge(&[printed("-1", "0.5")]).is_err_and(|why| why.contains("killed")));
+        assert!(judge(&[printed("950000", "null")]).is_err());
+        assert!(judge(&[Console(String::new())]).is_err());
     }
 }

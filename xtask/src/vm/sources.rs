@@ -8,8 +8,8 @@
 use serde_json::Value;
 
 use super::guest::Console;
-use super::judge::{has, only};
 use super::programs::Program;
+use super::scenarios::{has, only};
 use super::{Root, Scenario};
 
 pub(super) const SCENARIO: Scenario = Scenario {

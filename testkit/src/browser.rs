@@ -3,11 +3,11 @@
 //! For tests of pages and for nothing else: every failure of the browser is a panic with its
 //! words. The browser has a profile of its own in the temporary directory and ends with the value.
 
-mod http;
-
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ impl Browser {
 
     fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
         let text = if method == "GET" { String::new() } else { body.to_string() };
-        let answer = http::ask(self.port, method, path, &text);
+        let answer = ask(self.port, method, path, &text);
         let answer: Value = serde_json::from_str(&answer).expect("JSON from chromedriver");
         let value = answer["value"].clone();
         assert!(value.get("error").is_none(), "{method} {path}: {value}");
@@ -193,7 +193,7 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         // A failed test may have lost its browser already.
-        let _gone = http::try_ask(self.port, "DELETE", &format!("/session/{}", self.session), "");
+        let _gone = try_ask(self.port, "DELETE", &format!("/session/{}", self.session), "");
         let _ended = self.driver.kill();
         let _waited = self.driver.wait();
         let _left = std::fs::remove_dir_all(&self.profile);
@@ -214,6 +214,50 @@ fn base64(text: &str) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// The longest wait for an answer: a browser on a busy machine starts slowly.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The answer's body.
+fn ask(port: u16, method: &str, path: &str, body: &str) -> String {
+    try_ask(port, method, path, body)
+        .unwrap_or_else(|why| panic!("{method} {path}: no answer from chromedriver: {why}"))
+}
+
+/// The answer's body, or why there is none.
+fn try_ask(port: u16, method: &str, path: &str, body: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )?;
+    let mut reader = BufReader::new(stream);
+    let mut length = None;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Err(Error::from(ErrorKind::UnexpectedEof));
+        }
+        let line = line.trim_end();
+        if line.is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse::<u64>().ok();
+        }
+    }
+    let mut answer = String::new();
+    match length {
+        Some(length) => reader.take(length).read_to_string(&mut answer)?,
+        None => reader.read_to_string(&mut answer)?,
+    };
+    Ok(answer)
 }
 
 #[cfg(test)]

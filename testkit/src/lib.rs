@@ -1,8 +1,8 @@
 //! What the tests of punctual share. Never part of a program.
 //!
-//! [`browser`]: a headless Chromium for pages. [`sim`]: the simulated clock. [`parsers`]: bodies of
-//! the fuzz targets. [`limits`]: few threads. [`skip`]: tests that lack a part say so. [`python`]:
-//! the interpreter that has their packages. Depends on the crates under test, never the other way
+//! [`browser`]: a headless Chromium for pages. [`sim`]: the simulated clock. [`random`]: numbers that a
+//! seed decides. [`parsers`]: bodies of the fuzz targets. [`limits`]: few threads. [`skip`]: tests
+//! that lack a part say so. [`python`]: the interpreter that has their packages. Depends on the crates under test, never the other way
 //! round but as a dev-dependency.
 #![forbid(unsafe_code)]
 
@@ -10,5 +10,6 @@ pub mod browser;
 pub mod limits;
 pub mod parsers;
 pub mod python;
+pub mod random;
 pub mod sim;
 pub mod skip;

@@ -2,6 +2,8 @@
 //!
 //! For every test of the hot room. Deterministic; never reads the machine's clock.
 
+use std::cell::Cell;
+
 use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Span};
 
@@ -57,6 +59,35 @@ impl<I: Iterator<Item = SleepNoise>> Clock for SimClock<I> {
 
     fn wake(&mut self) -> Instant {
         self.now
+    }
+
+    fn relax(&mut self) {}
+}
+
+/// A clock whose time, ns, is a cell that the test holds too: it stands still but for what the test
+/// adds and for sleeps, which end on time. A spin on it never ends.
+#[derive(Clone, Copy, Debug)]
+pub struct HeldClock<'c>(pub &'c Cell<u64>);
+
+impl Clock for HeldClock<'_> {
+    fn now(&mut self) -> Instant {
+        Instant::from_ns(self.0.get())
+    }
+
+    fn poll(&mut self) -> Instant {
+        self.now()
+    }
+
+    fn sleep_until(&mut self, at: Instant) {
+        self.0.set(self.0.get().max(at.as_ns()));
+    }
+
+    fn wake(&mut self) -> Instant {
+        self.now()
+    }
+
+    fn at_monotonic(&mut self, at: Instant) -> Option<Instant> {
+        Some(at)
     }
 
     fn relax(&mut self) {}

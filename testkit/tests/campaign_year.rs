@@ -10,6 +10,7 @@ use punctual_analysis::campaign::{
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_os::tripwire::Weighing;
+use punctual_testkit::random::Random;
 
 #[global_allocator]
 static HEAP: Weighing<System> = Weighing::new(System);
@@ -21,23 +22,11 @@ const HEAP_BYTES_MAX: usize = 8 << 20;
 /// Of the file, an hour's worth of samples thinned to so many cycles.
 const CYCLES: u64 = 240;
 
-/// Pseudo-random numbers (xorshift64*).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// Mostly about 10 µs, now and then up to a second.
-    fn lateness_ns(&mut self) -> i64 {
-        let body = 5_000 + self.next() % 10_000;
-        let tail = if self.next().is_multiple_of(50) { 1 << (self.next() % 30) } else { 0 };
-        (body + tail) as i64
-    }
+/// Mostly about 10 µs, now and then up to a second.
+fn lateness_ns(random: &mut Random) -> i64 {
+    let body = 5_000 + random.below(10_000);
+    let tail = if random.below(50) == 0 { 1 << random.below(30) } else { 0 };
+    (body + tail) as i64
 }
 
 fn setup(kernel: u64) -> Setup {
@@ -64,9 +53,9 @@ fn hour(campaign: &mut Campaign, random: &mut Random, hour: u64) {
     let mut batch = campaign.batch(pool, &[start], &watched);
     let mut cycle = 0;
     for k in 0..CYCLES {
-        cycle += if random.next().is_multiple_of(500) { 3 } else { 1 };
+        cycle += if random.below(500) == 0 { 3 } else { 1 };
         let flags = if k == 0 { Flags::FIRST } else { Flags::NONE };
-        let lateness = Span::from_ns(random.lateness_ns());
+        let lateness = Span::from_ns(lateness_ns(random));
         batch.collectors[0].push(&Sample { cycle, lateness, flags });
     }
     let effort = Effort {
@@ -82,7 +71,7 @@ fn hour(campaign: &mut Campaign, random: &mut Random, hour: u64) {
 
 #[test]
 fn neither_memory_nor_file_grows_over_a_year() {
-    let mut random = Random(42);
+    let mut random = Random::new(42);
     let mut campaign = Campaign::new("year", BTreeMap::new(), BTreeMap::new(), 0);
     let before = HEAP.held_bytes();
     let mut heap = Vec::new();

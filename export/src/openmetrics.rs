@@ -100,10 +100,10 @@ fn shown(labels: &Labels) -> String {
     shown
 }
 
-// The bounds of every histogram, the same for all runs and machines, so that they can be summed: two
-// a power of two from 255 ns to 1.07 s, each the last nanosecond below a power of two or below one
-// and a half of it. There the histograms of results have an edge at every resolution, so that each
-// count is exact.
+// The bounds of every histogram, the same for all runs and machines, so that they can be summed:
+// two a power of two from 255 ns to 1.07 s, each the last nanosecond below a power of two or below
+// one and a half of it. There the histograms of results have an edge at every resolution, so that
+// each count is exact.
 
 /// How many bounds.
 const BOUNDS: usize = 43;

@@ -105,8 +105,8 @@ fn container_hint(facts: &MachineFacts, option: &str) -> String {
 }
 
 /// Of a refused affinity.
-const AFFINITY_COST: &str = "The loop is not pinned: the kernel may move it to another CPU during the run, \
-                    which costs its cache contents and mixes CPUs in one result.";
+const AFFINITY_COST: &str = "The loop is not pinned: the kernel may move it to another CPU during \
+                             the run, which costs its cache contents and mixes CPUs in one result.";
 
 fn affinity(cpus: &CpuList, errno: i32, facts: &MachineFacts) -> Explanation {
     let (why, remedy) = match errno {
@@ -206,8 +206,9 @@ fn kib(bytes: u64) -> String {
 }
 
 /// Of a refused policy.
-const POLICY_COST: &str = "The loop runs as SCHED_OTHER: any other task may run before it, its sleeps \
-                    are rounded up by the timer slack, and under load it can be milliseconds late.";
+const POLICY_COST: &str = "The loop runs as SCHED_OTHER: any other task may run before it, its \
+                           sleeps are rounded up by the timer slack, and under load it can \
+                           be milliseconds late.";
 
 fn fixed_priority(priority: u32, errno: i32, facts: &MachineFacts) -> Explanation {
     let (why, remedy) = match errno {
@@ -515,7 +516,8 @@ mod tests {
             let said = explain(&attempt, errno, &facts);
             assert_eq!(
                 said.why,
-                "RLIMIT_MEMLOCK is 64 KiB, 1024 KiB were requested, and the process has no CAP_IPC_LOCK"
+                "RLIMIT_MEMLOCK is 64 KiB, 1024 KiB were requested, and the process has no \
+                 CAP_IPC_LOCK"
             );
             assert!(said.remedy.contains("memlock unlimited"));
         }

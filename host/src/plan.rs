@@ -243,8 +243,8 @@ fn typed(settings: &KernelSettings, name: &str) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// Files of the settings that a plan may change while the machine runs, `*` for a number: what stands
-/// here is planned, and is put back from a journal; nothing else is either.
+/// Files of the settings that a plan may change while the machine runs, `*` for a number: what
+/// stands here is planned, and is put back from a journal; nothing else is either.
 const FILES: [&str; 28] = [
     "/proc/irq/*/smp_affinity_list",
     "/proc/irq/default_smp_affinity",
@@ -350,7 +350,9 @@ mod tests {
         assert!(line.starts_with("BOOT_IMAGE="), "the rest stays in its place: {line}");
         let writes = |end: &str| {
             plan.runtime.iter().any(
-                |step| matches!(&step.change, KnobChange::Write { path, .. } if path.ends_with(end)),
+                |step| {
+ matches!(&step.change, KnobChange::Write { path, .. } if path.ends_with(end))
+},
             )
         };
         assert!(
@@ -572,8 +574,8 @@ mod tests {
         }
     }
 
-    /// The CPUs that a machine may be tuned for: those that would be chosen, the last one, and the last
-    /// half; the boot CPU and one more are left to others.
+    /// The CPUs that a machine may be tuned for: those that would be chosen, the last one, and the
+    /// last half; the boot CPU and one more are left to others.
     fn scopes(facts: &MachineFacts) -> Vec<CpuList> {
         let online = facts.cpu.online_cpus.value().cloned().unwrap_or_default();
         let half = online.iter().skip(online.len().div_ceil(2)).collect();
@@ -584,8 +586,8 @@ mod tests {
         scopes
     }
 
-    /// What the rules find wrong with the lines of a plan once the machine was started with them, and
-    /// what another plan would change of them.
+    /// What the rules find wrong with the lines of a plan once the machine was started with them,
+    /// and what another plan would change of them.
     fn faults(
         after: &Booted,
         plan: &TuningPlan,

@@ -152,7 +152,8 @@ pub struct KnobVerdict {
     pub changes: Vec<KnobChange>,
 }
 
-/// Judges a machine by all rules, and knows none of them: one verdict a knob, the most urgent first.
+/// Judges a machine by all rules, and knows none of them: one verdict a knob, the most urgent
+/// first.
 pub fn judge(inputs: &Inputs<'_>) -> Vec<KnobVerdict> {
     let mut by_knob: BTreeMap<String, KnobVerdict> = BTreeMap::new();
     for rule in all() {
@@ -581,7 +582,8 @@ mod tests {
         let (verdict, why) = poll("smt-desktop-8cpu", "rcu_nocbs=4-7");
         assert_eq!(verdict, RuleVerdict::NoEffect);
         assert!(why.contains("built without CONFIG_RCU_NOCB_CPU"), "{why}");
-        // Without a log it is what the kernel makes of the list: it drops all but the last of these.
+        // Without a log it is what the kernel makes of the list: it drops all but the last of
+        // these.
         let (_, facts, mut settings) =
             machines().into_iter().find(|(name, ..)| name == "firecracker-guest-2cpu").unwrap();
         settings.kernel_log = Fact::unreadable("dmesg", "refused");

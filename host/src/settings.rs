@@ -421,7 +421,8 @@ mod tests {
         let tree = Tree::of(&[
             (
                 "/proc/interrupts",
-                "           CPU0       CPU2\n 24:  1  7  IO-APIC 5-edge  eth0\nNMI:  0  0 x\nERR: 0\n",
+                "           CPU0       CPU2\n 24:  1  7  IO-APIC 5-edge  eth0\nNMI:  0  0 x\n\
+                 ERR: 0\n",
             ),
             ("/proc/irq/24/smp_affinity_list", "0-2\n"),
             ("/proc/irq/24/effective_affinity_list", "2\n"),

@@ -1,9 +1,9 @@
 //! What the tests of punctual share. Never part of a program.
 //!
-//! [`browser`]: a headless Chromium for pages. [`sim`]: the simulated clock. [`random`]: numbers that a
-//! seed decides. [`parsers`]: bodies of the fuzz targets. [`limits`]: few threads. [`skip`]: tests
-//! that lack a part say so. [`python`]: the interpreter that has their packages. Depends on the crates under test, never the other way
-//! round but as a dev-dependency.
+//! [`browser`]: a headless Chromium for pages. [`sim`]: simulated clocks. [`random`]: numbers that
+//! a seed decides. [`parsers`]: bodies of the fuzz targets. [`limits`]: few threads. [`skip`]:
+//! tests that lack a part say so. [`python`]: the interpreter that has their packages. Depends on the
+//! crates under test, never the other way round but as a dev-dependency.
 #![forbid(unsafe_code)]
 
 pub mod browser;

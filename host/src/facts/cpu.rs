@@ -133,7 +133,8 @@ fn topology(source: &Source<'_>) -> Fact<Topology> {
     Fact::known(topology, format!("{CPUS}/cpu*/topology"))
 }
 
-/// `/proc/cpuinfo` in the forms of the architectures: the fields that count, one map a CPU, then those that stand outside of any.
+/// `/proc/cpuinfo` in the forms of the architectures: the fields that count, one map a
+/// CPU, then those that stand outside of any.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct CpuInfo {
     cpus: Vec<BTreeMap<String, String>>,

@@ -5,11 +5,612 @@
 //! read the counter, from aligned and split code, with warm and with flushed caches; the period of
 //! the loop is found in the errors themselves. Runs one thread, never prints.
 
-mod cell;
-mod experiment;
-mod outcome;
-mod sweep;
+use std::f64::consts::TAU;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use experiment::AccuracyExperiment;
-pub use outcome::{AccuracyOutcome, AccuracyRow, LoopPeriod};
-pub use sweep::SHARE_MIN;
+use punctual::RtThread;
+use punctual::clocks::{MachineClock, StampCost, Vdso};
+use punctual::session::{Refusal, ThreadSession};
+use punctual_analysis::rng::Rng;
+use punctual_core::clock::Clock;
+use punctual_core::time::{Instant, Period, Span};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::polling::{self, Alignment, CounterRead, PolledExit};
+use punctual_os::{cache, cycles};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{
+    ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, demand, on_one_thread,
+};
+use crate::load::LoadSpec;
+use crate::spin_exit::{FINE, SpinExit, plain};
+
+/// The share of the time that it rests.
+const RESTS: f64 = 0.1;
+/// About how long a sweep takes: how often it rests.
+const ROUND_NS: u64 = 3_000_000;
+
+/// How exactly a wait ends at an instant of the counter.
+///
+/// One thread on one CPU, with the session of a real-time loop; the ways to wait take turns, and it
+/// rests a tenth of the time.
+#[derive(Clone, Debug)]
+pub struct AccuracyExperiment {
+    /// The thread: its CPU, and the policy to request.
+    pub thread: RtThread,
+    /// How long in all, about; each way is swept once at least.
+    pub duration: Span,
+}
+
+impl Experiment for AccuracyExperiment {
+    type Outcome = AccuracyOutcome;
+
+    fn demands(&self) -> Vec<Demand> {
+        let demand = |period| demand(&self.thread, period, 1.0 - RESTS);
+        Period::from_ns(ROUND_NS).map(demand).into_iter().collect()
+    }
+
+    fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
+        Vec::new()
+    }
+
+    fn run(self, context: Context<'_, '_>) -> Result<Measured<AccuracyOutcome>, ExperimentError> {
+        let stop = context.stop;
+        on_one_thread(stop, || self.measure(stop))
+    }
+}
+
+impl AccuracyExperiment {
+    /// On the calling thread.
+    fn measure(&self, stop: &AtomicBool) -> (AccuracyOutcome, ClockFacts, Vec<Refusal>) {
+        let mut clock = MachineClock::best();
+        let session = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
+        let cost = StampCost::measure(&mut clock);
+        let tick_ns = tick_ns(&clock);
+        let mut cells = cells(&mut clock);
+        let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
+        let stopped = || stop.load(Ordering::Relaxed);
+        let mut over = stopped();
+        while !over {
+            for cell in &mut cells {
+                let before_ns = now_ns(ClockId::Monotonic);
+                cell.round(&mut clock, tick_ns);
+                let after_ns = now_ns(ClockId::Monotonic);
+                let rest_ns = (after_ns - before_ns) as f64 * RESTS / (1.0 - RESTS);
+                let _interrupted = sleep_until_ns(after_ns + rest_ns as u64);
+                if stopped() {
+                    break;
+                }
+            }
+            over = stopped() || now_ns(ClockId::Monotonic) >= end_ns;
+        }
+        let outcome = AccuracyOutcome {
+            tick_ns,
+            interrupted_from_ns: INTERRUPTED_NS as u64,
+            rows: cells.iter().filter_map(|cell| cell.row(tick_ns)).collect(),
+        };
+        (outcome, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
+    }
+}
+
+/// How exactly waits end at an instant of the counter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AccuracyOutcome {
+    /// One tick of the counter, in ns. All errors here are in ticks; with CLOCK_MONOTONIC as the
+    /// clock a tick is 1 ns.
+    pub tick_ns: f64,
+    /// An exit that is later than this is one that something interrupted: it is counted apart.
+    pub interrupted_from_ns: u64,
+    /// One for each way to wait.
+    pub rows: Vec<AccuracyRow>,
+}
+
+/// One way to wait for a target, with targets that sweep all offsets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AccuracyRow {
+    /// "rdtsc", "lfence+rdtsc", "rdtscp"; "cntvct", "isb+cntvct"; "vdso": clock_gettime; "plain":
+    /// the polling loop of the library's clock; "corrected": left a little early, and the rest by a
+    /// computed delay.
+    pub exit: String,
+    /// "aligned": the loop begins a cache line; "split": it lies in two; null where the compiler
+    /// places it.
+    pub code: Option<String>,
+    /// "warm"; "cold data": the line that holds the target was flushed before; "cold code": the
+    /// loop's own lines were flushed before.
+    pub cache: String,
+    /// The first offset from the entry to the target, in ticks.
+    pub lead_ticks: f64,
+    /// Offsets that were swept, a tick apart.
+    pub offsets: u64,
+    /// Sweeps over all of them; 0 in results of before, which do not tell. Quantiles, curve and
+    /// period are of all sweeps, or of 400 that were drawn from them, each as likely as any other.
+    #[serde(default)]
+    pub sweeps: u64,
+    /// Exits measured, interrupted ones not included.
+    pub n: u64,
+    /// Exits that something interrupted.
+    pub interrupted: u64,
+    /// The latest of these, in ns; null if there was none.
+    pub interrupted_worst_ns: Option<f64>,
+    /// The smallest error: the stamp right after the exit minus the target, in ticks.
+    pub min_ticks: f64,
+    /// Its quantile 0.05.
+    pub p5_ticks: f64,
+    /// Its median.
+    pub p50_ticks: f64,
+    /// Its quantile 0.95.
+    pub p95_ticks: f64,
+    /// The largest of the n.
+    pub max_ticks: f64,
+    /// From one poll to the next, in ticks: the mean of the wait where that is smallest, which no
+    /// interrupt made longer; null where polls are not counted.
+    pub poll_ticks: Option<f64>,
+    /// The period of the errors over the offset; null where none stands out.
+    pub period: Option<LoopPeriod>,
+    /// The median error at each offset, in ticks; null where there is none.
+    pub curve: Vec<Option<f64>>,
+}
+
+/// The period with which errors repeat over the offset.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoopPeriod {
+    /// In ticks.
+    pub ticks: f64,
+    /// The share of the variance over the offset that a sine of this period explains, in [0, 1]; a
+    /// perfect sawtooth reaches 0.61.
+    pub share: f64,
+}
+
+/// Offsets in a sweep: many periods of any loop.
+const OFFSETS: usize = 512;
+/// Polls of a wait whose mean distance counts.
+const POLLS_MIN: u64 = 8;
+/// Sweeps that quantiles are of at most: 1.6 MB.
+const SWEEPS: usize = 400;
+/// An exit later than this was interrupted: it is ten times what the paper aims at.
+const INTERRUPTED_NS: f64 = 1_000.0;
+/// From the entry to the first target, where the entry is to be over by then.
+const LEAD_NS: f64 = 1_000.0;
+/// As far for exits that begin their own approach that early.
+const LEAD_CORRECTED_NS: f64 = 3_000.0;
+/// How often the computed delay is calibrated, 5 ms each, until it is steady.
+const CALIBRATIONS: usize = 20;
+
+/// How a wait ends.
+#[derive(Clone, Copy, Debug)]
+enum Exit {
+    Polled(CounterRead, Alignment),
+    Vdso,
+    Plain,
+    Corrected(SpinExit),
+}
+
+/// What is cold at the entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cold {
+    Nothing,
+    Data,
+    Code,
+}
+
+/// One way to wait.
+///
+/// Allocates nothing while it measures. Each wait ends by the counter, after a few microseconds.
+struct Cell {
+    exit: Exit,
+    cold: Cold,
+    lead_ticks: f64,
+    sweep: Sweep,
+    /// Where a polling loop finds its offset, in a line of its own.
+    offset: Box<Line>,
+    last: Option<PolledExit>,
+    poll_ticks: Option<f64>,
+    interrupted: u64,
+    interrupted_worst_ticks: f64,
+}
+
+#[repr(align(128))]
+#[derive(Debug, Default)]
+struct Line(u64);
+
+/// All ways that this machine has, with the counter as far as it is trusted.
+fn cells(clock: &mut MachineClock) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    let tick_ns = tick_ns(clock);
+    let lead = |ns: f64| ns / tick_ns;
+    if clock.rate().is_some() {
+        let reads = [
+            CounterRead::Unordered,
+            CounterRead::Fenced,
+            #[cfg(target_arch = "x86_64")]
+            CounterRead::WithProcessor,
+        ];
+        for read in reads.into_iter().filter(|read| read.is_supported()) {
+            for alignment in [Alignment::Aligned, Alignment::Split] {
+                let exit = Exit::Polled(read, alignment);
+                cells.push(Cell::new(exit, Cold::Nothing, lead(LEAD_NS)));
+            }
+        }
+        // Short leads, so that what is cold is still missing when the target comes.
+        for cold in [Cold::Nothing, Cold::Data, Cold::Code] {
+            let exit = Exit::Polled(CounterRead::Unordered, Alignment::Aligned);
+            cells.push(Cell::new(exit, cold, 0.0));
+        }
+    }
+    cells.push(Cell::new(Exit::Vdso, Cold::Nothing, lead(LEAD_NS)));
+    cells.push(Cell::new(Exit::Plain, Cold::Nothing, lead(LEAD_CORRECTED_NS)));
+    // Polls and links of one length are rare where others disturb the CPU.
+    if let Some(exit) = (0..CALIBRATIONS).find_map(|_| SpinExit::measure(clock).ok()) {
+        cells.push(Cell::new(Exit::Corrected(exit), Cold::Nothing, lead(LEAD_CORRECTED_NS)));
+    }
+    cells
+}
+
+/// A tick of the counter, or of CLOCK_MONOTONIC where the counter is not trusted.
+fn tick_ns(clock: &MachineClock) -> f64 {
+    clock.rate().filter(|rate| rate.hz > 0.0).map_or(1.0, |rate| 1e9 / rate.hz)
+}
+
+impl Cell {
+    fn new(exit: Exit, cold: Cold, lead_ticks: f64) -> Self {
+        Self {
+            exit,
+            cold,
+            lead_ticks,
+            sweep: Sweep::new(OFFSETS, SWEEPS),
+            offset: Box::default(),
+            last: None,
+            poll_ticks: None,
+            interrupted: 0,
+            interrupted_worst_ticks: 0.0,
+        }
+    }
+
+    /// One sweep over all offsets: a few milliseconds.
+    fn round(&mut self, clock: &mut MachineClock, tick_ns: f64) {
+        self.sweep.begin();
+        clock.wake();
+        for offset in 0..OFFSETS {
+            let ticks = self.lead_ticks + offset as f64;
+            let error = match self.exit {
+                Exit::Polled(read, alignment) => self.polled(read, alignment, ticks),
+                Exit::Vdso => {
+                    in_ns(&mut Vdso, ticks * tick_ns, |clock, target| while clock.now() < target {})
+                }
+                Exit::Plain => in_ns(clock, ticks * tick_ns, plain),
+                Exit::Corrected(exit) => in_ns(clock, ticks * tick_ns, |clock, target| {
+                    while target - clock.poll() > exit.before() {}
+                    exit.leave(clock, target);
+                }),
+            };
+            let error = match self.exit {
+                Exit::Polled(..) => error,
+                _ => error / tick_ns,
+            };
+            self.take(error, INTERRUPTED_NS / tick_ns);
+        }
+    }
+
+    /// Waits so many ticks by a loop of known code; the error in ticks.
+    #[inline]
+    fn polled(&mut self, read: CounterRead, alignment: Alignment, ticks: f64) -> f64 {
+        self.offset.0 = ticks as u64;
+        match (self.cold, &self.last) {
+            (Cold::Data, _) => cache::flush(std::slice::from_ref(&*self.offset)),
+            (Cold::Code, Some(last)) => last.flush_code(),
+            _ => {}
+        }
+        let from = cycles::ordered();
+        let exit = polling::leave_at(read, alignment, from, &self.offset.0);
+        self.last = Some(exit);
+        if exit.polls >= POLLS_MIN {
+            let poll_ticks = exit.polled.wrapping_sub(from) as f64 / exit.polls as f64;
+            self.poll_ticks = Some(self.poll_ticks.map_or(poll_ticks, |of| of.min(poll_ticks)));
+        }
+        exit.stamp.wrapping_sub(from.wrapping_add(ticks as u64)).cast_signed() as f64
+    }
+
+    /// Takes an error in ticks.
+    #[inline]
+    fn take(&mut self, error: f64, interrupted_from: f64) {
+        if error < interrupted_from {
+            self.sweep.push(error);
+        } else {
+            self.interrupted += 1;
+            self.interrupted_worst_ticks = self.interrupted_worst_ticks.max(error);
+            self.sweep.push(f64::NAN);
+        }
+    }
+
+    /// What was measured; `None` where nothing was.
+    fn row(&self, tick_ns: f64) -> Option<AccuracyRow> {
+        let spread = self.sweep.spread()?;
+        let curve = self.sweep.curve();
+        let (exit, code) = self.names();
+        let known = |error: &f64| error.is_finite().then_some(*error);
+        Some(AccuracyRow {
+            exit: exit.to_owned(),
+            code: code.map(str::to_owned),
+            cache: match self.cold {
+                Cold::Nothing => "warm",
+                Cold::Data => "cold data",
+                Cold::Code => "cold code",
+            }
+            .to_owned(),
+            lead_ticks: self.lead_ticks,
+            offsets: OFFSETS as u64,
+            sweeps: self.sweep.swept(),
+            n: self.sweep.count(),
+            interrupted: self.interrupted,
+            interrupted_worst_ns: (self.interrupted > 0)
+                .then_some(self.interrupted_worst_ticks * tick_ns),
+            min_ticks: spread.min,
+            p5_ticks: spread.p5,
+            p50_ticks: spread.p50,
+            p95_ticks: spread.p95,
+            max_ticks: spread.max,
+            poll_ticks: self.poll_ticks,
+            period: period(&curve).map(|(ticks, share)| LoopPeriod { ticks, share }),
+            curve: curve.iter().map(known).collect(),
+        })
+    }
+
+    fn names(&self) -> (&'static str, Option<&'static str>) {
+        let arm = cfg!(target_arch = "aarch64");
+        match self.exit {
+            Exit::Polled(read, alignment) => {
+                let name = match read {
+                    CounterRead::Unordered if arm => "cntvct",
+                    CounterRead::Unordered => "rdtsc",
+                    CounterRead::Fenced if arm => "isb+cntvct",
+                    CounterRead::Fenced => "lfence+rdtsc",
+                    #[cfg(target_arch = "x86_64")]
+                    CounterRead::WithProcessor => "rdtscp",
+                };
+                let code = match alignment {
+                    Alignment::Aligned => "aligned",
+                    Alignment::Split => "split",
+                };
+                (name, Some(code))
+            }
+            Exit::Vdso => ("vdso", None),
+            Exit::Plain => ("plain", None),
+            Exit::Corrected(_) => ("corrected", None),
+        }
+    }
+}
+
+/// Waits so many ns on `clock` by `exit`; the error in ns.
+#[inline]
+fn in_ns<C: Clock>(clock: &mut C, ns: f64, exit: impl FnOnce(&mut C, Instant)) -> f64 {
+    let target = clock.now() + Span::from_ns(ns as i64);
+    exit(clock, target);
+    let late = clock.fine_now().wrapping_sub(target.as_ns().wrapping_mul(FINE));
+    late.cast_signed() as f64 / FINE as f64
+}
+
+/// Frequencies that are tried for each that the sweep resolves.
+const OVERSAMPLE: usize = 8;
+/// The shortest period that is looked for, in offsets.
+const SHORTEST: f64 = 3.0;
+/// A sine that explains less of the variance than this is no period: among noise alone one of 512
+/// offsets reaches it once in some thousand sweeps (256·(1−s)²⁵⁴).
+pub const SHARE_MIN: f64 = 0.05;
+
+/// The errors at each offset: counts and extremes of all sweeps; of more sweeps than there is room
+/// for, a sample for the quantiles, each as likely to be in it (Vitter's algorithm R).
+///
+/// Over memory that was allocated before, however many sweeps there are.
+#[derive(Debug)]
+struct Sweep {
+    offsets: usize,
+    /// Whole sweeps, one after the other.
+    errors: Vec<f64>,
+    room: usize,
+    /// Sweeps that were begun.
+    swept: u64,
+    /// Where the next error goes; `None` where its sweep is not in the sample.
+    at: Option<usize>,
+    random: Rng,
+    count: u64,
+    min: f64,
+    max: f64,
+}
+
+/// The errors in short, in their own unit.
+#[derive(Clone, Debug, PartialEq)]
+struct Spread {
+    min: f64,
+    p5: f64,
+    p50: f64,
+    p95: f64,
+    max: f64,
+}
+
+impl Sweep {
+    /// Of so many offsets, with room for so many sweeps, at least one.
+    fn new(offsets: usize, sweeps: usize) -> Self {
+        let room = offsets * sweeps;
+        Self {
+            offsets,
+            errors: Vec::with_capacity(room),
+            room,
+            swept: 0,
+            at: None,
+            random: Rng::new(0),
+            count: 0,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+        }
+    }
+
+    /// Begins a sweep: an error at each offset follows, from the first on.
+    fn begin(&mut self) {
+        self.swept += 1;
+        let rooms = self.room / self.offsets;
+        self.at = match self.errors.len() < self.room {
+            true => Some(self.errors.len()),
+            false => {
+                let place = self.random.below(usize::try_from(self.swept).unwrap_or(usize::MAX));
+                (place < rooms).then_some(place * self.offsets)
+            }
+        };
+    }
+
+    /// Takes the error at the next offset; NaN for a sample that is told apart.
+    #[inline]
+    fn push(&mut self, error: f64) {
+        if error.is_finite() {
+            self.count += 1;
+            self.min = self.min.min(error);
+            self.max = self.max.max(error);
+        }
+        let Some(at) = self.at else { return };
+        match self.errors.get_mut(at) {
+            Some(place) => *place = error,
+            None => self.errors.push(error),
+        }
+        self.at = Some(at + 1);
+    }
+
+    /// How many sweeps were begun.
+    fn swept(&self) -> u64 {
+        self.swept
+    }
+
+    /// How many errors there are, without those that are told apart.
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The errors in short; `None` where there are none.
+    fn spread(&self) -> Option<Spread> {
+        let mut errors: Vec<f64> =
+            self.errors.iter().copied().filter(|error| error.is_finite()).collect();
+        errors.sort_by(f64::total_cmp);
+        let last = errors.len().checked_sub(1)?;
+        let at = |share: f64| errors[(share * last as f64).round() as usize];
+        Some(Spread { min: self.min, p5: at(0.05), p50: at(0.5), p95: at(0.95), max: self.max })
+    }
+
+    /// The median error at each offset, from the first on; NaN where there is none.
+    fn curve(&self) -> Vec<f64> {
+        let middle = |offset: usize| {
+            let at = self.errors.iter().skip(offset).step_by(self.offsets).copied();
+            let mut errors: Vec<f64> = at.filter(|error| error.is_finite()).collect();
+            errors.sort_by(f64::total_cmp);
+            errors.get(errors.len() / 2).copied().unwrap_or(f64::NAN)
+        };
+        (0..self.offsets).map(middle).collect()
+    }
+}
+
+/// The period of a curve in its steps, and the share of the variance that a sine of that period
+/// explains; `None` where no period stands out.
+fn period(curve: &[f64]) -> Option<(f64, f64)> {
+    let known: Vec<(f64, f64)> = curve
+        .iter()
+        .enumerate()
+        .filter(|(_, error)| error.is_finite())
+        .map(|(at, &error)| (at as f64, error))
+        .collect();
+    let n = known.len() as f64;
+    let mean = known.iter().map(|(_, error)| error).sum::<f64>() / n;
+    let power = known.iter().map(|(_, error)| (error - mean).powi(2)).sum::<f64>();
+    if curve.len() < 16 || known.len() * 2 < curve.len() || power <= 0.0 {
+        return None;
+    }
+    let share = |period: f64| {
+        let (mut cosine, mut sine) = (0.0, 0.0);
+        for (at, error) in &known {
+            let angle = TAU * at / period;
+            cosine += (error - mean) * angle.cos();
+            sine += (error - mean) * angle.sin();
+        }
+        2.0 * (cosine * cosine + sine * sine) / (n * power)
+    };
+    let length = curve.len() as f64;
+    // From four periods in the sweep on.
+    let steps = 4 * OVERSAMPLE..=(length / SHORTEST) as usize * OVERSAMPLE;
+    let tried = steps.map(|step| length * OVERSAMPLE as f64 / step as f64);
+    let (period, share) =
+        tried.map(|period| (period, share(period))).max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (share >= SHARE_MIN).then_some((period, share.min(1.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The errors of a loop that polls every `poll`, entered at the same phase each time.
+    fn sawtooth(poll: f64, noise: f64) -> Vec<f64> {
+        let mut seed = 7u64;
+        let mut random = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) as f64 / (1u64 << 31) as f64 - 0.5
+        };
+        (0..512u32).map(|offset| poll - f64::from(offset) % poll + noise * random()).collect()
+    }
+
+    #[test]
+    fn the_period_of_a_polling_loop_is_found_in_its_errors() {
+        for poll in [9.5, 31.0, 32.0, 36.7, 100.0] {
+            let (found, share) = period(&sawtooth(poll, 4.0)).expect("a period");
+            // Within a step of the frequencies that are tried.
+            assert!((found - poll).abs() <= poll * poll / 512.0 / 4.0, "{found} for {poll}");
+            assert!((0.3..=1.0).contains(&share), "{share}");
+        }
+    }
+
+    #[test]
+    fn noise_and_too_little_have_no_period() {
+        assert_eq!(period(&sawtooth(1.0, 30.0)), None);
+        assert_eq!(period(&[1.0, 2.0, 1.0, 2.0]), None);
+        assert_eq!(period(&[f64::NAN; 512]), None);
+        assert_eq!(period(&[5.0; 512]), None);
+    }
+
+    #[test]
+    fn quantiles_and_curve_leave_out_what_is_told_apart() {
+        let mut sweep = Sweep::new(2, 3);
+        assert_eq!(sweep.spread(), None);
+        for errors in [[1.0, 10.0], [f64::NAN, 12.0], [3.0, 14.0]] {
+            sweep.begin();
+            errors.into_iter().for_each(|error| sweep.push(error));
+        }
+        let spread = sweep.spread().expect("five errors");
+        assert_eq!((spread.min, spread.p50, spread.max), (1.0, 10.0, 14.0));
+        assert_eq!(sweep.curve(), [3.0, 12.0]);
+        assert_eq!((sweep.swept(), sweep.count()), (3, 5));
+    }
+
+    #[test]
+    fn sweeps_beyond_the_room_count_and_each_is_as_likely_in_the_quantiles() {
+        let (offsets, rooms, sweeps) = (4, 400, 40_000);
+        let mut sweep = Sweep::new(offsets, rooms);
+        let memory = sweep.errors.capacity();
+        for number in 0..sweeps {
+            sweep.begin();
+            for offset in 0..offsets {
+                // The machine changes half way, and is interrupted now and then; one is a stall.
+                let level = if number < sweeps / 2 { 10.0 } else { 30.0 };
+                let told_apart = number % 10 == 0 && offset == 3;
+                let stall = if number == 31_111 && offset == 1 { 500.0 } else { 0.0 };
+                let error = level + offset as f64 + stall;
+                sweep.push(if told_apart { f64::NAN } else { error });
+            }
+        }
+        assert_eq!(sweep.errors.capacity(), memory);
+        let apart = sweeps / 10;
+        assert_eq!((sweep.swept(), sweep.count()), (sweeps, sweeps * 4 - apart));
+        let spread = sweep.spread().expect("errors");
+        // The extremes are of all; the quantiles are of both halves.
+        assert_eq!((spread.min, spread.max), (10.0, 531.0));
+        assert!(spread.p5 < 14.0 && spread.p95 >= 30.0, "{spread:?}");
+        let late = sweep.errors.iter().filter(|error| **error >= 30.0).count();
+        let known = sweep.errors.iter().filter(|error| error.is_finite()).count();
+        // Of 400 in two halves: six standard deviations.
+        assert!((0.35..0.65).contains(&(late as f64 / known as f64)), "{late} of {known}");
+    }
+}

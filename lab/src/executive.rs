@@ -4,16 +4,546 @@
 //! For `measure executive`. Measures on the calling thread, in blocks that take turns, so that a
 //! drift of the machine hits all designs alike; never prints.
 
-mod cell;
-mod experiment;
 mod loop_overhead;
-mod measured;
-mod ratios;
 mod registration;
-mod stamps;
 
-pub use cell::ExecutiveRow;
-pub use experiment::{ExecutiveExperiment, ExecutiveOutcome};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use punctual::clocks::{MachineClock, StampCost};
+use punctual::session::{Refusal, ThreadSession};
+use punctual::{RtThread, spawn};
+use punctual_core::time::{Period, Span};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::{cache, cycles};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::baseline::{
+    Ant, ArtLinux, BaselineTask, Design, Heap, LEVELS, Punctual, Visit, Wheel, plan,
+};
+use crate::experiment::{
+    ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, Measured, demand,
+};
+use crate::load::LoadSpec;
 pub use loop_overhead::LoopOverhead;
-pub use ratios::Ratio;
 pub use registration::{RegistrationExperiment, RegistrationRow};
+
+/// The share of the time that the turn of the loop is measured in, and the least.
+const TURN_SHARE: i64 = 6;
+const TURN_MIN: Span = Span::from_ms(400);
+
+/// What releasing, dispatching and waiting cost.
+#[derive(Clone, Debug)]
+pub struct ExecutiveExperiment {
+    /// Where, and the policy to ask for.
+    pub thread: RtThread,
+    /// The numbers of tasks, all due at once.
+    pub sizes: Vec<u32>,
+    /// How long in all, about.
+    pub duration: Span,
+}
+
+/// What it gives.
+#[derive(Clone, Debug)]
+pub struct ExecutiveOutcome {
+    /// One row a design and number of tasks, warm and cold.
+    pub rows: Vec<ExecutiveRow>,
+    /// How the rows stand to each other.
+    pub ratios: Vec<Ratio>,
+    /// What a turn of the loop costs; `None` when it was stopped before.
+    pub turn: Option<LoopOverhead>,
+}
+
+impl Experiment for ExecutiveExperiment {
+    type Outcome = ExecutiveOutcome;
+
+    fn demands(&self) -> Vec<Demand> {
+        let period = Period::from_ns(BLOCK.as_ns().unsigned_abs());
+        let demand = |period| demand(&self.thread, period, 1.0 - RESTS);
+        period.map(demand).into_iter().collect()
+    }
+
+    fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
+        Vec::new()
+    }
+
+    fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError> {
+        let stop = context.stop;
+        let (outcome, clock, refused) = thread::scope(|scope| {
+            let measuring = spawn::scoped(scope, "punctual-measure", || self.measure(stop))?;
+            measuring.join().map_err(|_| ExperimentError::Panic)
+        })?;
+        let end = if stop.load(Ordering::Relaxed) {
+            ExperimentEnd::Stopped
+        } else {
+            ExperimentEnd::Finished
+        };
+        let (disturbances, taken) = (Vec::new(), Vec::new());
+        Ok(Measured { outcome, end, clock, refused, disturbances, taken })
+    }
+}
+
+impl ExecutiveExperiment {
+    /// On the calling thread.
+    fn measure(&self, stop: &AtomicBool) -> (ExecutiveOutcome, ClockFacts, Vec<Refusal>) {
+        let mut clock = MachineClock::best();
+        let session = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
+        let stamps = Stamps::of(&clock);
+        let cost = StampCost::measure(&mut clock);
+        let for_turn = Span::from_ns(self.duration.as_ns() / TURN_SHARE).max(TURN_MIN);
+        let sizes = self.sizes.iter();
+        let cells: Vec<Cell> =
+            sizes.flat_map(|&n| [false, true].map(|cold| Cell { n: n as usize, cold })).collect();
+        let count = i64::try_from(cells.len()).unwrap_or(i64::MAX).max(1);
+        let share = Span::from_ns((self.duration.as_ns() - for_turn.as_ns()).max(0) / count);
+        let mut stopped = || stop.load(Ordering::Relaxed);
+        let mut rows = Vec::new();
+        for cell in cells {
+            rows.extend(cell.measure(&stamps, share, &mut stopped).unwrap_or_default());
+        }
+        let turn = LoopOverhead::measure(&mut clock, &stamps, for_turn, stop);
+        let costs = ExecutiveOutcome { ratios: ratios(&rows), rows, turn };
+        (costs, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
+    }
+}
+
+/// About how long one design runs before it is the next one's turn.
+const BLOCK: Span = Span::from_ms(3);
+/// The share of the time that it rests, so that a real-time thread leaves some to others.
+const RESTS: f64 = 0.1;
+/// Turns at least: a median of fewer is none.
+const TURNS_MIN: usize = 3;
+
+/// The most tasks of a design whose waits walk a queue: its cycle takes n² steps.
+const WALKED_MAX: usize = 10_000;
+
+/// A number of tasks, all due at each tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cell {
+    /// How many tasks.
+    pub n: usize,
+    /// Whether all cache lines of the design are flushed before each measured part.
+    pub cold: bool,
+}
+
+/// One way to keep periodic tasks, with one number of tasks that are all due at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExecutiveRow {
+    /// "punctual"; "art-linux": the sorted wait queue; "ant": the six tables; "heap": a 4-ary heap;
+    /// "wheel": a hierarchical timing wheel.
+    pub design: String,
+    /// How many tasks.
+    pub n: usize,
+    /// Whether all cache lines of the design were flushed before each measured part.
+    pub cold: bool,
+    /// Cycles measured in parts, and as many measured as a whole.
+    pub cycles: usize,
+    /// The time until all tasks are ready. All times here are medians that include the timestamps.
+    pub release_ns: f64,
+    /// The first task is found.
+    pub dispatch_ns: f64,
+    /// The last of n tasks waits for its next release.
+    pub wait_ns: f64,
+    /// The release, then dispatch and wait of each task, measured as a whole.
+    pub cycle_ns: f64,
+    /// Two timestamps with no work between them.
+    pub floor_ns: f64,
+}
+
+impl Cell {
+    /// Measures for about `duration`, longer where three turns take longer; rests a tenth of it, so
+    /// that a real-time thread leaves some time to others. `None` when `stop` says so first.
+    fn measure(
+        self,
+        stamps: &Stamps,
+        duration: Span,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Option<Vec<ExecutiveRow>> {
+        let task =
+            |at: usize| BaselineTask { period: 1, phase: 0, level: (at * LEVELS / self.n) as u8 };
+        let tasks: Vec<BaselineTask> = (0..self.n).map(task).collect();
+        let plan = plan(&tasks).ok()?;
+        let mut storage = plan.storage();
+        let n = self.n;
+        let mut designs: Vec<(&'static str, Box<dyn MeasuredDesign + '_>)> = vec![
+            ("punctual", Box::new(DesignUnderTest::new(Punctual::new(&plan, &mut storage), n))),
+            ("heap", Box::new(DesignUnderTest::new(Heap::new(&tasks), n))),
+            ("wheel", Box::new(DesignUnderTest::new(Wheel::new(&tasks), n))),
+        ];
+        if let Some(ant) = Ant::new(&tasks) {
+            designs.insert(1, ("ant", Box::new(DesignUnderTest::new(ant, n))));
+        }
+        if n <= WALKED_MAX {
+            designs
+                .insert(1, ("art-linux", Box::new(DesignUnderTest::new(ArtLinux::new(&tasks), n))));
+        }
+        let end_ns = now_ns(ClockId::Monotonic) + duration.as_ns().unsigned_abs();
+        let mut turns = 0;
+        while turns < TURNS_MIN || now_ns(ClockId::Monotonic) < end_ns {
+            for (_, design) in &mut designs {
+                if stop() {
+                    return None;
+                }
+                let before_ns = now_ns(ClockId::Monotonic);
+                design.block(stamps, self.cold, stamps.ticks(BLOCK));
+                let after_ns = now_ns(ClockId::Monotonic);
+                let rest_ns = (after_ns - before_ns) as f64 * RESTS / (1.0 - RESTS);
+                let _interrupted = sleep_until_ns(after_ns + rest_ns as u64);
+            }
+            turns += 1;
+        }
+        let row = |design: &(&'static str, Box<dyn MeasuredDesign + '_>)| {
+            self.row(design.0, design.1.costs(), stamps)
+        };
+        Some(designs.iter().map(row).collect())
+    }
+
+    fn row(self, design: &str, costs: &Costs, stamps: &Stamps) -> ExecutiveRow {
+        let of = |cost: &Cost| stamps.ns(cost.ticks());
+        ExecutiveRow {
+            design: design.to_owned(),
+            n: self.n,
+            cold: self.cold,
+            cycles: costs.cycles,
+            release_ns: of(&costs.release),
+            dispatch_ns: of(&costs.dispatch),
+            wait_ns: of(&costs.wait),
+            cycle_ns: of(&costs.cycle),
+            floor_ns: of(&costs.floor),
+        }
+    }
+}
+
+/// One measured part, in ticks: the middle of each block.
+#[derive(Clone, Debug, Default)]
+struct Cost {
+    block: Vec<u64>,
+    blocks: Vec<f64>,
+}
+
+impl Cost {
+    #[inline]
+    fn push(&mut self, ticks: u64) {
+        self.block.push(ticks);
+    }
+
+    /// Ends a block: the mean of the middle half, which is finer than the counter's own steps (ten
+    /// nanoseconds on some machines) and takes no notice of interrupts.
+    fn end_block(&mut self) {
+        self.block.sort_unstable();
+        let n = self.block.len();
+        let middle = &self.block[n / 4..n - n / 4];
+        if !middle.is_empty() {
+            self.blocks.push(middle.iter().sum::<u64>() as f64 / middle.len() as f64);
+        }
+        self.block.clear();
+    }
+
+    /// The median of all blocks.
+    fn ticks(&self) -> f64 {
+        let mut blocks = self.blocks.clone();
+        blocks.sort_by(f64::total_cmp);
+        blocks.get(blocks.len() / 2).copied().unwrap_or(f64::NAN)
+    }
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Default)]
+struct Costs {
+    release: Cost,
+    dispatch: Cost,
+    wait: Cost,
+    cycle: Cost,
+    floor: Cost,
+    /// Cycles of each kind.
+    cycles: usize,
+}
+
+/// A design, and what it cost so far.
+trait MeasuredDesign {
+    /// Runs pairs of cycles for about `ticks`, one at least; before each measured part all cache
+    /// lines of the design are flushed when it is to be cold.
+    fn block(&mut self, stamps: &Stamps, cold: bool, ticks: u64);
+
+    /// What it cost.
+    fn costs(&self) -> &Costs;
+}
+
+/// A design of `n` tasks.
+///
+/// All tasks are due at each tick. Two kinds of cycle take turns: one in parts (the release, the
+/// first dispatch, the wait of the last), one as a whole.
+#[derive(Debug)]
+struct DesignUnderTest<D> {
+    design: D,
+    n: usize,
+    costs: Costs,
+}
+
+/// Sends all memory that it is shown out of the caches.
+struct Flush;
+
+impl Visit for Flush {
+    fn part<T>(&mut self, part: &[T]) {
+        cache::flush(part);
+    }
+}
+
+impl<D: Design> DesignUnderTest<D> {
+    fn new(design: D, n: usize) -> Self {
+        Self { design, n, costs: Costs::default() }
+    }
+
+    fn chill(&self, cold: bool) {
+        if cold {
+            self.design.visit(&mut Flush);
+        }
+    }
+
+    #[inline]
+    fn dispatch(&mut self) -> Option<D::Job> {
+        let job = self.design.dispatch();
+        if let Some(job) = &job {
+            black_box(D::number(job));
+        }
+        job
+    }
+
+    /// A cycle in parts. `None` when a task was not ready that should be.
+    #[inline(never)]
+    fn parts(&mut self, stamps: &Stamps, cold: bool) -> Option<()> {
+        self.chill(cold);
+        let before = stamps.now();
+        self.design.release();
+        let released = stamps.now();
+        self.chill(cold);
+        let first = stamps.now();
+        let mut job = self.dispatch()?;
+        let dispatched = stamps.now();
+        for _ in 1..self.n {
+            self.design.wait(job);
+            job = self.dispatch()?;
+        }
+        self.chill(cold);
+        let last = stamps.now();
+        self.design.wait(job);
+        let waited = stamps.now();
+        let floor = stamps.now();
+        self.costs.release.push(released - before);
+        self.costs.dispatch.push(dispatched - first);
+        self.costs.wait.push(waited - last);
+        self.costs.floor.push(floor - waited);
+        Some(())
+    }
+
+    /// A whole cycle.
+    #[inline(never)]
+    fn whole(&mut self, stamps: &Stamps, cold: bool) -> Option<()> {
+        self.chill(cold);
+        let before = stamps.now();
+        self.design.release();
+        for _ in 0..self.n {
+            let job = self.dispatch()?;
+            self.design.wait(job);
+        }
+        let after = stamps.now();
+        self.costs.cycle.push(after - before);
+        self.costs.cycles += 1;
+        Some(())
+    }
+}
+
+impl<D: Design> MeasuredDesign for DesignUnderTest<D> {
+    fn block(&mut self, stamps: &Stamps, cold: bool, ticks: u64) {
+        let begun = stamps.now();
+        loop {
+            let went = self.parts(stamps, cold).and_then(|()| self.whole(stamps, cold));
+            if went.is_none() || stamps.now() - begun >= ticks {
+                break;
+            }
+        }
+        let Costs { release, dispatch, wait, cycle, floor, .. } = &mut self.costs;
+        [release, dispatch, wait, cycle, floor].into_iter().for_each(Cost::end_block);
+    }
+
+    fn costs(&self) -> &Costs {
+        &self.costs
+    }
+}
+
+/// Takes stamps.
+///
+/// In ticks of the finest clock that may be trusted, for short spans: nothing is anchored. The
+/// counter is read in order, so that what stands between two stamps happens between them.
+#[derive(Clone, Copy, Debug)]
+pub struct Stamps {
+    counter: bool,
+    ns_a_tick: f64,
+}
+
+impl Stamps {
+    /// Of the counter where the clock is one, else of CLOCK_MONOTONIC.
+    pub fn of(clock: &MachineClock) -> Self {
+        match clock.rate() {
+            Some(rate) if rate.hz > 0.0 => Self { counter: true, ns_a_tick: 1e9 / rate.hz },
+            _ => Self { counter: false, ns_a_tick: 1.0 },
+        }
+    }
+
+    /// Now, in ticks.
+    #[inline(always)]
+    pub fn now(&self) -> u64 {
+        if self.counter { cycles::ordered() } else { now_ns(ClockId::Monotonic) }
+    }
+
+    /// About how many ticks a time has.
+    pub fn ticks(&self, time: Span) -> u64 {
+        (time.as_ns() as f64 / self.ns_a_tick) as u64
+    }
+
+    /// A number of ticks in ns.
+    pub fn ns(&self, ticks: f64) -> f64 {
+        ticks * self.ns_a_tick
+    }
+}
+
+/// The ratio of two rows, with warm caches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ratio {
+    /// "release", "cycle", "wait".
+    pub what: String,
+    /// The design whose time is divided by that of "punctual".
+    pub design: String,
+    /// Its number of tasks.
+    pub n: usize,
+    /// The number of tasks of "punctual".
+    pub n_punctual: usize,
+    /// As measured, including the timestamps.
+    pub raw: f64,
+    /// With the floor subtracted from both; null if the divisor is then not positive.
+    pub less_floor: Option<f64>,
+    /// The target for the ratio without the floor: at least this.
+    pub at_least: Option<f64>,
+    /// Or at most this.
+    pub at_most: Option<f64>,
+    /// Whether this run reached it.
+    pub reached: bool,
+}
+
+/// A bound.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Aim {
+    /// That much or more.
+    AtLeast(f64),
+    /// That much or less.
+    AtMost(f64),
+}
+
+/// What a row has of one kind.
+type RowTime = fn(&ExecutiveRow) -> f64;
+
+/// What is compared with what: kind, design, its n, punctual's n, aim.
+const AIMS: [(&str, RowTime, &str, usize, usize, Aim); 7] = [
+    ("release", |row| row.release_ns, "art-linux", 100, 100, Aim::AtLeast(5.0)),
+    ("release", |row| row.release_ns, "ant", 100, 100, Aim::AtLeast(5.0)),
+    ("release", |row| row.release_ns, "art-linux", 1_000, 1_000, Aim::AtLeast(30.0)),
+    ("release", |row| row.release_ns, "ant", 1_000, 1_000, Aim::AtLeast(30.0)),
+    ("cycle", |row| row.cycle_ns, "art-linux", 100, 100, Aim::AtLeast(25.0)),
+    ("cycle", |row| row.cycle_ns, "ant", 100, 100, Aim::AtLeast(2.0)),
+    ("wait", |row| row.wait_ns, "punctual", 100_000, 1, Aim::AtMost(2.0)),
+];
+
+/// The figures that these rows allow, of warm designs.
+fn ratios(rows: &[ExecutiveRow]) -> Vec<Ratio> {
+    let row = |design: &str, n: usize| {
+        rows.iter().find(|row| row.design == design && row.n == n && !row.cold)
+    };
+    let ratio =
+        |&(what, of, design, n, own, aim): &(&'static str, RowTime, &'static str, _, _, _)| {
+            let (other, own_row) = (row(design, n)?, row("punctual", own)?);
+            let less = |row: &ExecutiveRow| of(row) - row.floor_ns;
+            let less_floor = (less(own_row) > 0.0).then(|| less(other) / less(own_row));
+            let raw = of(other) / of(own_row);
+            let (at_least, at_most) = match aim {
+                Aim::AtLeast(least) => (Some(least), None),
+                Aim::AtMost(most) => (None, Some(most)),
+            };
+            Some(Ratio {
+                what: what.to_owned(),
+                design: design.to_owned(),
+                n,
+                n_punctual: own,
+                raw,
+                less_floor,
+                at_least,
+                at_most,
+                reached: reached(aim, less_floor),
+            })
+        };
+    AIMS.iter().filter_map(ratio).collect()
+}
+
+/// Whether the aim is reached.
+fn reached(aim: Aim, figure: Option<f64>) -> bool {
+    match (aim, figure) {
+        (Aim::AtLeast(aim), Some(figure)) => figure >= aim,
+        (Aim::AtMost(aim), Some(figure)) => figure <= aim,
+        // Nothing is left of the divisor: no quotient is too small, and none is known.
+        (_, None) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual::clocks::MachineClock;
+
+    #[test]
+    fn a_cell_has_a_row_a_design_and_stops_when_told() {
+        let stamps = Stamps::of(&MachineClock::best());
+        for cold in [false, true] {
+            let cell = Cell { n: 3, cold };
+            let rows = cell.measure(&stamps, Span::from_ms(1), &mut || false).expect("not stopped");
+            let names: Vec<&str> = rows.iter().map(|row| row.design.as_str()).collect();
+            assert_eq!(names, ["punctual", "art-linux", "ant", "heap", "wheel"]);
+            assert!(rows.iter().all(|row| row.cycles >= TURNS_MIN && row.cycle_ns > 0.0));
+            assert!(cell.measure(&stamps, Span::from_ms(1), &mut || true).is_none());
+        }
+    }
+
+    fn row(design: &'static str, n: usize, ns: f64) -> ExecutiveRow {
+        ExecutiveRow {
+            design: design.to_owned(),
+            n,
+            cold: false,
+            cycles: 9,
+            release_ns: ns,
+            dispatch_ns: ns,
+            wait_ns: ns,
+            cycle_ns: ns,
+            floor_ns: 20.0,
+        }
+    }
+
+    #[test]
+    fn the_floor_is_taken_off_both_sides() {
+        let rows = [row("punctual", 100, 30.0), row("ant", 100, 60.0), row("ant", 50, 9.0)];
+        let figures = ratios(&rows);
+        let shown = |r: &Ratio| (r.what.clone(), r.raw, r.less_floor, r.reached);
+        let shown: Vec<_> = figures.iter().map(shown).collect();
+        let of = |what: &str, reached| (what.to_owned(), 2.0, Some(4.0), reached);
+        assert_eq!(shown, [of("release", false), of("cycle", true)]);
+    }
+
+    #[test]
+    fn cold_rows_are_left_out_and_no_figure_stands_on_nothing() {
+        let mut cold = row("punctual", 100, 30.0);
+        cold.cold = true;
+        assert!(ratios(&[cold, row("ant", 100, 60.0)]).is_empty());
+        let figures = ratios(&[row("punctual", 1, 20.0), row("punctual", 100_000, 25.0)]);
+        assert_eq!(figures.len(), 1);
+        assert_eq!((figures[0].less_floor, figures[0].reached), (None, false));
+    }
+}

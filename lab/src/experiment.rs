@@ -5,36 +5,33 @@
 //! an [`Observer`]. A stop (SIGINT, SIGTERM) ends any of them early with what there is. Never
 //! prints; gives facts, no sentences.
 
-mod clock;
-mod companion;
-mod event;
-mod loading;
 mod safety;
-mod single;
 mod standing;
-mod steal;
 
+use std::collections::HashMap;
 use std::error::Error;
-use std::io;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Scope;
+use std::time::Duration;
+use std::{io, thread};
 
-use punctual::disturbance::Disturbance;
-use punctual::monitor::Force;
+use punctual::clocks::{CounterRate, MachineClock, PauseTrial, Slew, StampCost};
+use punctual::disturbance::{Disturbance, Observation, compare};
+use punctual::monitor::{Force, Progress, watch};
+use punctual::safety::is_real_time;
 use punctual::session::{ProcessSession, Refusal};
+use punctual::{RtThread, spawn};
+use punctual_core::time::{Period, Span};
 use punctual_host::facts::MachineFacts;
-use punctual_os::Errno;
-use punctual_os::signal;
+use punctual_host::root::{Read, Root};
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::scheduler::{self, SchedPolicy};
+use punctual_os::{Errno, signal};
 
-use crate::load::{Launcher, LoadReport, LoadSpec};
+use crate::load::{DEATHS_MAX, Launcher, LoadBounds, LoadReport, LoadSpec, READY, RunningLoads};
 
-pub use clock::ClockFacts;
-pub(crate) use companion::{Lookout, keep_to, policy_words, watchdog};
-pub use event::{ExperimentEvent, ExperimentProgress, LoopSoFar, Observer};
-pub use loading::{BackgroundLoads, ConditionChanges, Loading, bounds, startable};
 pub use safety::{Caution, Demand, Risk, Taken, Throttling, judge, throttling};
-pub(crate) use single::{cpu_of, demand, on_one_thread};
 pub use standing::{RunSoFar, Standing, Standings, StandingsWriter};
-pub(crate) use steal::StealTicks;
 
 /// An experiment with all its choices made.
 pub trait Experiment: Sized {
@@ -204,4 +201,424 @@ fn once_each<'a>(refusals: impl Iterator<Item = &'a Refusal>) -> Vec<Refusal> {
         }
     }
     once
+}
+
+/// How far an experiment is.
+#[derive(Clone, Copy, Debug)]
+pub struct ExperimentProgress {
+    /// Time left.
+    pub left: Span,
+    /// The condition that runs.
+    pub condition: usize,
+    /// The longest gap of all threads so far; `None` where there are loops, which have figures of
+    /// their own ([`LoopSoFar`]).
+    pub worst: Option<Span>,
+    /// Gaps of all threads so far.
+    pub count: u64,
+}
+
+/// One loop, and what it saw so far.
+#[derive(Clone, Debug)]
+pub struct LoopSoFar {
+    /// The CPU that it is pinned to.
+    pub cpu: Option<u32>,
+    /// Its period.
+    pub period: Period,
+    /// Its figures under the condition that runs; `None` until there are samples.
+    pub run: Option<RunSoFar>,
+}
+
+/// Something that is reported.
+#[derive(Debug)]
+pub enum ExperimentEvent<'a> {
+    /// About ten times a second: how far it is.
+    Progress {
+        /// Time left, what was seen so far.
+        progress: &'a ExperimentProgress,
+        /// The name of the condition that runs.
+        condition: &'a str,
+        /// Each loop so far; none in an experiment without loops.
+        loops: &'a [LoopSoFar],
+    },
+    /// Nothing more comes.
+    Ended,
+}
+
+/// Who takes it in.
+pub trait Observer {
+    /// Takes in an event. Called on the thread that coordinates; the loops do not wait for it.
+    fn event(&mut self, event: &ExperimentEvent<'_>);
+}
+
+/// Nobody.
+impl Observer for () {
+    fn event(&mut self, _: &ExperimentEvent<'_>) {}
+}
+
+/// A load ends by itself this much after its block, whatever becomes of its parent: as long as the
+/// others of its block may take to be ready, and as much again for a machine that is behind.
+const GRACE: Duration = READY.saturating_mul(2);
+
+/// What else the machine does: started before a block's loop, ended after it.
+pub trait BackgroundLoads {
+    /// Starts what condition `condition` names and returns once it is at work. It must end by
+    /// itself soon after `length`, whatever becomes of the caller.
+    ///
+    /// # Errors
+    /// In one line, why it could not be started.
+    fn begin(&mut self, condition: usize, length: Span) -> Result<(), String>;
+
+    /// Ends it.
+    fn end(&mut self, condition: usize);
+
+    /// Called about ten times a second with how far the experiment is.
+    fn progress(&mut self, _: &ExperimentProgress) {}
+}
+
+/// Changes the machine for a condition before its loads start, and back after they ended.
+pub trait ConditionChanges {
+    /// Changes what condition `condition` needs.
+    ///
+    /// # Errors
+    /// In one line, why the experiment cannot go on.
+    fn begin(&mut self, condition: usize) -> Result<(), String>;
+
+    /// Puts everything back.
+    fn end(&mut self);
+}
+
+/// One condition: its name, its loads, what each has done.
+struct Condition {
+    name: String,
+    specs: Vec<LoadSpec>,
+    done: Vec<Tally>,
+}
+
+/// What one load did in all blocks so far.
+#[derive(Clone, Debug)]
+struct Tally {
+    report: LoadReport,
+    rates: f64,
+    blocks: u32,
+}
+
+/// The loads of each condition, and what they did.
+///
+/// For the thread that coordinates. What a load did in several blocks is added up.
+pub struct Loading<'l> {
+    conditions: Vec<Condition>,
+    bounds: LoadBounds,
+    launcher: &'l dyn Launcher,
+    running: Option<RunningLoads>,
+    observer: &'l mut dyn Observer,
+}
+
+impl<'l> Loading<'l> {
+    /// Loads within `bounds`, nothing running yet.
+    fn new(
+        conditions: Vec<(String, Vec<LoadSpec>)>,
+        bounds: LoadBounds,
+        launcher: &'l dyn Launcher,
+        observer: &'l mut dyn Observer,
+    ) -> Self {
+        let condition = |(name, specs)| Condition { name, specs, done: Vec::new() };
+        let conditions = conditions.into_iter().map(condition).collect();
+        Self { conditions, bounds, launcher, running: None, observer }
+    }
+
+    /// Reports to the observer how far the experiment and each of its loops is.
+    pub fn report(&mut self, progress: &ExperimentProgress, loops: &[LoopSoFar]) {
+        let condition = self.conditions.get(progress.condition).map_or("", |of| of.name.as_str());
+        self.observer.event(&ExperimentEvent::Progress { progress, condition, loops });
+    }
+
+    /// What the loads of each condition did: the mean rate over the blocks that gave one.
+    fn finish(self) -> Vec<Vec<LoadReport>> {
+        self.observer.event(&ExperimentEvent::Ended);
+        let mean = |tally: &Tally| LoadReport {
+            rate: (tally.blocks > 0).then(|| tally.rates / f64::from(tally.blocks)),
+            ..tally.report.clone()
+        };
+        self.conditions.iter().map(|of| of.done.iter().map(mean).collect()).collect()
+    }
+}
+
+impl BackgroundLoads for Loading<'_> {
+    fn begin(&mut self, condition: usize, length: Span) -> Result<(), String> {
+        let specs = &self.conditions[condition].specs;
+        if specs.is_empty() {
+            return Ok(());
+        }
+        let limit = Duration::from_nanos(length.as_ns().unsigned_abs()) + GRACE;
+        let bounds = LoadBounds { limit, ..self.bounds.clone() };
+        let running = RunningLoads::start(specs, self.launcher, &bounds);
+        self.running = Some(running.map_err(|why| why.to_string())?);
+        Ok(())
+    }
+
+    fn end(&mut self, condition: usize) {
+        let Some(running) = self.running.take() else { return };
+        let tallies = &mut self.conditions[condition].done;
+        for report in running.stop() {
+            let rate = report.rate;
+            let at = tallies
+                .iter()
+                .position(|t| t.report.name == report.name && t.report.unit == report.unit);
+            let at = at.unwrap_or_else(|| {
+                let report = LoadReport { deaths: Vec::new(), ..report.clone() };
+                tallies.push(Tally { report, rates: 0.0, blocks: 0 });
+                tallies.len() - 1
+            });
+            let tally = &mut tallies[at];
+            tally.report.note = report.note.or(tally.report.note.take());
+            tally.report.deaths.extend(report.deaths);
+            tally.report.deaths.truncate(DEATHS_MAX);
+            if let Some(rate) = rate {
+                tally.rates += rate;
+                tally.blocks += 1;
+            }
+        }
+    }
+
+    fn progress(&mut self, progress: &ExperimentProgress) {
+        self.report(progress, &[]);
+    }
+}
+
+/// Loads may use every CPU that this process may; each block sets its own limit of time.
+pub fn bounds(here: &MachineFacts) -> LoadBounds {
+    let cpus: Vec<u32> =
+        affinity::get(0).map(|mask| mask.iter().collect()).unwrap_or_else(|_| vec![0]);
+    let isolated = here.isolation.isolated();
+    let unisolated = cpus.iter().filter(|&&cpu| !isolated.contains(cpu)).count();
+    LoadBounds { unisolated: unisolated.max(1), ..LoadBounds::new(GRACE, cpus) }
+}
+
+/// Starts each load for a moment: those that start, and why the others do not. For loads that were
+/// not requested by name, so that a machine without one of them is measured all the same.
+pub fn startable(
+    specs: Vec<LoadSpec>,
+    launcher: &dyn Launcher,
+    bounds: &LoadBounds,
+) -> (Vec<LoadSpec>, Vec<String>) {
+    let (mut loads, mut left_out) = (Vec::new(), Vec::new());
+    for spec in specs {
+        match RunningLoads::start(std::slice::from_ref(&spec), launcher, bounds) {
+            Ok(running) => {
+                running.stop();
+                loads.push(spec);
+            }
+            Err(why) => left_out.push(why.to_string()),
+        }
+    }
+    (loads, left_out)
+}
+
+/// What a thread that computes for `share` of each period could take of its CPU.
+pub(crate) fn demand(thread: &RtThread, period: Period, share: f64) -> Demand {
+    let real_time = is_real_time(thread.policy());
+    Demand { cpu: thread.pinned_to(), real_time, period, share }
+}
+
+/// The CPU that it is pinned to; where it is to none, the first that this process may use.
+pub(crate) fn cpu_of(thread: &RtThread) -> u32 {
+    let first = || affinity::get(0).ok().and_then(|mask| mask.iter().next()).unwrap_or(0);
+    thread.pinned_to().unwrap_or_else(first)
+}
+
+/// Runs `measure` on a thread of its own, to its end or until it saw `stop`.
+///
+/// # Errors
+/// The thread could not be started, or panicked.
+pub(crate) fn on_one_thread<T: Send>(
+    stop: &AtomicBool,
+    measure: impl FnOnce() -> (T, ClockFacts, Vec<Refusal>) + Send,
+) -> Result<Measured<T>, ExperimentError> {
+    let (outcome, clock, refused) = thread::scope(|scope| {
+        let measuring = spawn::scoped(scope, "punctual-measure", measure)?;
+        measuring.join().map_err(|_| ExperimentError::Panic)
+    })?;
+    let end =
+        if stop.load(Ordering::Relaxed) { ExperimentEnd::Stopped } else { ExperimentEnd::Finished };
+    let (disturbances, taken) = (Vec::new(), Vec::new());
+    Ok(Measured { outcome, end, clock, refused, disturbances, taken })
+}
+
+/// Keeps the calling thread on these CPUs. Where that is refused it runs where it may.
+pub(crate) fn keep_to(cpus: &[u32]) {
+    if !cpus.is_empty() {
+        let mut mask = CpuMask::EMPTY;
+        cpus.iter().for_each(|&cpu| mask.insert(cpu));
+        let _anywhere = affinity::set(0, &mask);
+    }
+}
+
+/// Watches `charges` until `done`, from a thread on the housekeeping CPUs.
+///
+/// # Errors
+/// No thread could be had.
+pub(crate) fn watchdog<'scope, 'env: 'scope, P: Fn() -> u64 + Send + 'scope>(
+    scope: &'scope Scope<'scope, 'env>,
+    housekeeping: &'env [u32],
+    charges: Vec<Progress<'env, P>>,
+    (stop, done): (&'env AtomicBool, &'env AtomicBool),
+) -> io::Result<()> {
+    spawn::scoped(scope, "punctual-watch", move || {
+        keep_to(housekeeping);
+        // Above the measuring threads where permitted; below them it still runs, as it has another
+        // CPU, or their rests.
+        let _as_it_is = scheduler::set(0, SchedPolicy::Fifo(99));
+        watch(&charges, stop, done);
+    })?;
+    Ok(())
+}
+
+/// Looks at the machine again and again, and keeps what happened in between.
+#[derive(Debug)]
+pub(crate) struct Lookout {
+    before: Observation,
+    happened: Vec<(u64, Disturbance)>,
+}
+
+impl Lookout {
+    /// The first look, at these threads and the CPUs that they are pinned to.
+    pub(crate) fn new(threads: &[(i32, u32)]) -> Self {
+        Self { before: Observation::look(threads), happened: Vec::new() }
+    }
+
+    /// Another look.
+    pub(crate) fn look(&mut self, threads: &[(i32, u32)]) {
+        self.look_while(threads, || true);
+    }
+
+    /// Another look, which counts only where `steady` holds before and after it.
+    pub(crate) fn look_while(&mut self, threads: &[(i32, u32)], steady: impl Fn() -> bool) {
+        if !steady() {
+            return;
+        }
+        let after = Observation::look(threads);
+        if !steady() {
+            return;
+        }
+        let happened = compare(&self.before, &after).into_iter().map(|what| (after.at_ns, what));
+        self.happened.extend(happened);
+        self.before = after;
+    }
+
+    /// What happened, and when on CLOCK_MONOTONIC, in ns.
+    pub(crate) fn happened(self) -> Vec<(u64, Disturbance)> {
+        self.happened
+    }
+}
+
+/// A policy as the kernel names it, and its priority where it has one.
+pub(crate) fn policy_words(policy: SchedPolicy) -> (String, Option<u8>) {
+    let (name, priority) = match policy {
+        SchedPolicy::Other => ("SCHED_OTHER", None),
+        SchedPolicy::Fifo(priority) => ("SCHED_FIFO", Some(priority)),
+        SchedPolicy::RoundRobin(priority) => ("SCHED_RR", Some(priority)),
+        SchedPolicy::Unknown(_) => ("unknown", None),
+    };
+    (name.to_owned(), priority)
+}
+
+/// What stamps were taken with.
+#[derive(Clone, Debug)]
+pub struct ClockFacts {
+    /// `tsc`, `cntvct` or `vdso`.
+    pub name: &'static str,
+    /// Why not the counter, where it is not.
+    pub untrusted: Option<String>,
+    /// The counter's rate over the whole experiment.
+    pub rate: Option<CounterRate>,
+    /// CLOCK_MONOTONIC against CLOCK_MONOTONIC_RAW over the whole experiment.
+    pub slew: Option<Slew>,
+    /// What stamps cost.
+    pub cost: StampCost,
+    /// What became of the processor's timed pauses.
+    pub pauses: PauseTrial,
+}
+
+impl ClockFacts {
+    /// Of this clock, whose stamps cost that much.
+    pub fn of(clock: &MachineClock, cost: StampCost, slew: Option<Slew>) -> Self {
+        let untrusted = match clock {
+            MachineClock::Counter(_) => None,
+            MachineClock::Vdso(_, why) => Some(why.to_string()),
+        };
+        let (name, rate, pauses) = (clock.name(), clock.rate(), clock.pauses());
+        Self { name, untrusted, rate, slew, cost, pauses }
+    }
+}
+
+/// One step of /proc/stat: USER_HZ is 100 on every architecture in use (proc_stat(5)).
+const STEP_NS: u64 = 10_000_000;
+
+/// The counters of all CPUs at one moment.
+///
+/// From /proc/stat, through the root of the machine's facts; what cannot be read is unknown, not
+/// zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StealTicks {
+    /// By CPU, in steps.
+    steps: Option<HashMap<u32, u64>>,
+}
+
+impl StealTicks {
+    /// Reads them.
+    pub(crate) fn read(root: &Root) -> Self {
+        let Read::Text(text) = root.read("/proc/stat") else { return Self::default() };
+        Self { steps: Some(steps(&text)) }
+    }
+
+    /// What the host took from a CPU since `before`, ns.
+    pub(crate) fn since_ns(&self, before: &Self, cpu: u32) -> Option<u64> {
+        let (now, then) = (self.steps.as_ref()?.get(&cpu)?, before.steps.as_ref()?.get(&cpu)?);
+        Some(now.saturating_sub(*then).saturating_mul(STEP_NS))
+    }
+}
+
+/// The eighth number of each CPU's line (proc_stat(5)).
+fn steps(text: &str) -> HashMap<u32, u64> {
+    let line = |line: &str| {
+        let mut words = line.strip_prefix("cpu")?.split_ascii_whitespace();
+        let cpu = words.next().filter(|_| !line.starts_with("cpu "))?.parse().ok()?;
+        Some((cpu, words.nth(7)?.parse().ok()?))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const STAT: &str = "cpu  10 0 5 900 3 0 1 70 0 0\ncpu0 5 0 2 450 1 0 0 30 0 0\n\
+                        cpu2 5 0 3 450 2 0 1 40 0 0\nintr 5 1\nctxt 7\n";
+
+    #[test]
+    fn steal_is_counted_by_cpu() {
+        assert_eq!(steps(STAT), HashMap::from([(0, 30), (2, 40)]));
+        let at = |text: &str| StealTicks { steps: Some(steps(text)) };
+        let later = at(&STAT.replace(" 40 0 0", " 43 0 0"));
+        assert_eq!(later.since_ns(&at(STAT), 2), Some(30_000_000));
+        assert_eq!(later.since_ns(&at(STAT), 0), Some(0));
+        assert_eq!(later.since_ns(&at(STAT), 1), None);
+        assert_eq!(later.since_ns(&StealTicks::default(), 2), None);
+    }
+
+    #[test]
+    fn this_machine_counts() {
+        let root = Root::live();
+        let before = StealTicks::read(&root);
+        let cpu = affinity::get(0).expect("own").iter().next().expect("one");
+        assert!(StealTicks::read(&root).since_ns(&before, cpu).is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn anything_can_be_read(text in ".*(\n.*){0,4}") {
+            let _ = steps(&text);
+        }
+    }
 }

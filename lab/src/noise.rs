@@ -7,12 +7,968 @@
 
 mod accounts;
 mod at_once;
-mod collector;
-mod experiment;
-mod outcome;
-mod spinner;
-mod threads;
-mod windows;
 
-pub use experiment::NoiseExperiment;
-pub use outcome::{AtOnce, CpuNoise, Interrupt, Lengths, NoiseOutcome, Overlaps, WorstGap};
+use std::io;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::Duration;
+
+use punctual::clocks::{MachineClock, Reading, StampCost};
+use punctual::monitor::Force;
+use punctual::quiet::{Gap, Spun, spin};
+use punctual::safety::is_real_time;
+use punctual::session::{Refusal, ThreadSession};
+use punctual::{RtThread, spawn};
+use punctual_analysis::histogram::display::HistogramView;
+use punctual_analysis::summary::{Distribution, SummaryStats};
+use punctual_core::clock::Clock;
+use punctual_core::releases::Releases;
+use punctual_core::ring::{self, Drain, Ring, RingView};
+use punctual_core::sample::{Flags, Sample};
+use punctual_core::time::{Instant, Period, Span};
+use punctual_host::root::Root;
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::scheduler::{self, SchedPolicy};
+use punctual_os::usage::{self, Usage};
+use punctual_os::{process, signal};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{
+    BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
+    ExperimentProgress, Loading, Lookout, Measured, Risk, Taken, keep_to, policy_words,
+};
+use crate::load::LoadSpec;
+use accounts::Accounts;
+use at_once::Tally;
+
+/// Reads of the clock that the threshold must be as long as.
+const READS_IN_A_THRESHOLD: f64 = 4.0;
+
+/// What takes CPUs away from threads that only spin.
+#[derive(Clone, Debug)]
+pub struct NoiseExperiment {
+    /// The CPUs to measure, each once.
+    pub cpus: Vec<u32>,
+    /// How their threads run: the policy to ask for.
+    pub thread: RtThread,
+    /// Two reads of the clock that are this far apart are a gap.
+    pub threshold: Span,
+    /// How long in all.
+    pub duration: Span,
+    /// The share of the time to spin, in (0, 1].
+    pub duty: f64,
+    /// The loads that run meanwhile, and how results name them.
+    pub loads: (String, Vec<LoadSpec>),
+    /// CPUs for all that does not spin; empty to leave that to the kernel.
+    pub housekeeping: Vec<u32>,
+    /// The kernel's ticks in a second, where that is known.
+    pub tick_hz: Option<u32>,
+    /// Whether the machine counts interrupts of its firmware.
+    pub counts_smi: bool,
+}
+
+impl Experiment for NoiseExperiment {
+    type Outcome = NoiseOutcome;
+
+    fn demands(&self) -> Vec<Demand> {
+        let demand = |&cpu: &u32| Demand {
+            cpu: Some(cpu),
+            real_time: is_real_time(self.thread.policy()),
+            period: Windows::frame(),
+            share: self.duty,
+        };
+        self.cpus.iter().map(demand).collect()
+    }
+
+    fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
+        vec![self.loads.clone()]
+    }
+
+    fn run(self, context: Context<'_, '_>) -> Result<Measured<NoiseOutcome>, ExperimentError> {
+        let Context { loading, stop } = context;
+        let mut clock = MachineClock::best();
+        let cost = StampCost::measure(&mut clock);
+        let begun = Reading::take();
+        self.check_threshold(cost.poll_ns).map_err(ExperimentError::Refused)?;
+        let windows = Windows::of(self.duration, self.duty);
+        loading.begin(0, windows.length()).map_err(ExperimentError::Load)?;
+        let root = Root::live();
+        let smi_cpu = self.cpus.first().copied().filter(|_| self.counts_smi);
+        let before = Accounts::read(&root, smi_cpu);
+        let hz = self.tick_hz.filter(|&hz| hz > 0);
+        let threads = Threads {
+            cpus: &self.cpus,
+            policy: self.thread.policy(),
+            threshold: self.threshold,
+            windows,
+            housekeeping: &self.housekeeping,
+            tick_ns: hz.map(|hz| 1_000_000_000 / u64::from(hz)),
+            clock: &clock,
+            stop,
+        };
+        let spun = threads.run(loading);
+        let after = Accounts::read(&root, smi_cpu);
+        loading.end(0);
+        let spun = spun?;
+        clock.discipline();
+        let forced = spun.collected.forced.map(ExperimentEnd::Watchdog);
+        let stopped = if stop.load(Ordering::Relaxed) {
+            ExperimentEnd::Stopped
+        } else {
+            ExperimentEnd::Finished
+        };
+        let taken = |(&cpu, of): (&u32, &Measurement)| {
+            let real_time =
+                matches!(of.ended.policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_));
+            real_time.then_some(Taken { cpu, condition: 0, share: of.ended.cpu_share })
+        };
+        Ok(Measured {
+            end: forced.unwrap_or(stopped),
+            clock: ClockFacts::of(&clock, cost, begun.until(&Reading::take())),
+            refused: spun.of.iter().flat_map(|of| of.ended.refused.clone()).collect(),
+            taken: self.cpus.iter().zip(&spun.of).filter_map(taken).collect(),
+            disturbances: spun.lookout.happened(),
+            outcome: self.outcome(windows, spun.of, spun.collected, (&before, &after)),
+        })
+    }
+}
+
+impl NoiseExperiment {
+    /// A threshold that the clock's own reads would reach is refused.
+    fn check_threshold(&self, read_ns: f64) -> Result<(), Risk> {
+        let times = READS_IN_A_THRESHOLD;
+        let value_ns = self.threshold.as_ns().max(0).unsigned_abs();
+        if (value_ns as f64) < times * read_ns {
+            return Err(Risk::TooFine {
+                option: "--threshold",
+                value_ns,
+                stamp_ns: read_ns,
+                times,
+            });
+        }
+        Ok(())
+    }
+
+    fn outcome(
+        &self,
+        windows: Windows,
+        of: Vec<Measurement>,
+        collected: Collected,
+        (before, after): (&Accounts, &Accounts),
+    ) -> NoiseOutcome {
+        let spun = of.iter().map(|of| of.ended.spun).max().unwrap_or(Span::ZERO);
+        let begun = of.iter().map(|of| of.ended.windows).max().unwrap_or(0);
+        let row = |((&cpu, of), gaps): ((&u32, Measurement), &Distribution)| {
+            cpu_noise(cpu, &of, gaps, (before, after))
+        };
+        NoiseOutcome {
+            threshold_ns: self.threshold.as_ns().unsigned_abs(),
+            duty: self.duty,
+            frame_ns: Windows::frame().as_ns(),
+            window_ns: windows.width.as_ns().unsigned_abs(),
+            windows: begun,
+            cpus: self.cpus.iter().zip(of).zip(&collected.gaps).map(row).collect(),
+            lengths: Lengths::of(&collected.gaps),
+            at_once: collected.at_once.finish(spun),
+            smi: after.smi(before),
+        }
+    }
+}
+
+/// What took one CPU away.
+fn cpu_noise(
+    cpu: u32,
+    of: &Measurement,
+    gaps: &Distribution,
+    (before, after): (&Accounts, &Accounts),
+) -> CpuNoise {
+    let ended = &of.ended;
+    let spun_ns = ended.spun.as_ns().max(0).unsigned_abs();
+    let (policy, priority) = policy_words(ended.policy);
+    let between = ended.reads.saturating_sub(of.gaps);
+    let between_ns = spun_ns.saturating_sub(of.lost_ns);
+    let (interrupts, most_often) = after.interrupts(before, cpu).unzip();
+    CpuNoise {
+        cpu,
+        policy,
+        priority,
+        spun_ns,
+        read_ns: (between > 0).then(|| between_ns as f64 / between as f64),
+        gaps: of.gaps,
+        lost_ns: of.lost_ns,
+        lost_share: (spun_ns > 0).then(|| of.lost_ns as f64 / spun_ns as f64),
+        worst: of.worst,
+        gap_ns: gaps.stats(),
+        histogram: HistogramView::of(gaps.histogram()),
+        unlisted: of.unlisted,
+        page_faults: ended.usage.minor_faults + ended.usage.major_faults,
+        preempted: ended.usage.involuntary_switches,
+        steal_ns: after.steal_ns(before, cpu),
+        interrupts,
+        most_often: most_often.unwrap_or_default(),
+    }
+}
+
+/// What took CPUs away from threads that only spin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NoiseOutcome {
+    /// Two reads of the clock that are this far apart, or farther, are a gap.
+    pub threshold_ns: u64,
+    /// The share of the time that was spun, in (0, 1].
+    pub duty: f64,
+    /// From the beginning of a window to that of the next.
+    pub frame_ns: u64,
+    /// The length of a window.
+    pub window_ns: u64,
+    /// Windows that were spun.
+    pub windows: u64,
+    /// One for each measured CPU.
+    pub cpus: Vec<CpuNoise>,
+    /// How long gaps were, on all CPUs in the same steps: 1, 2, 5, 10 and so on.
+    pub lengths: Vec<Lengths>,
+    /// Gaps that all measured CPUs had at once; null where one CPU was measured.
+    pub at_once: Option<AtOnce>,
+    /// System management interrupts of the firmware during the measurement; null if the machine
+    /// does not count them.
+    pub smi: Option<u64>,
+}
+
+/// What took one CPU away.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CpuNoise {
+    /// The CPU.
+    pub cpu: u32,
+    /// The policy that the thread really had: "SCHED_FIFO".
+    pub policy: String,
+    /// Its priority, as the kernel counts; null for SCHED_OTHER.
+    pub priority: Option<u8>,
+    /// How long it was spun.
+    pub spun_ns: u64,
+    /// Mean time from one read of the clock to the next, gaps left out: no gap is known finer.
+    pub read_ns: Option<f64>,
+    /// Gaps.
+    pub gaps: u64,
+    /// Their total length.
+    pub lost_ns: u64,
+    /// Their share of the time that was spun, in [0, 1].
+    pub lost_share: Option<f64>,
+    /// The longest.
+    pub worst: Option<WorstGap>,
+    /// How long gaps were.
+    pub gap_ns: SummaryStats,
+    /// The same as a histogram.
+    pub histogram: HistogramView,
+    /// Gaps that did not fit in memory: they are only in `gaps`, `lost_ns` and `worst`.
+    pub unlisted: u64,
+    /// Page faults of the spinning thread.
+    pub page_faults: u64,
+    /// Times that it was preempted.
+    pub preempted: u64,
+    /// Time that the host took from this CPU, as the kernel counts it in steps of 10 ms, rests
+    /// included; null if the kernel does not report it.
+    pub steal_ns: Option<u64>,
+    /// Interrupts of this CPU, rests included; null if the kernel does not report them.
+    pub interrupts: Option<u64>,
+    /// The most frequent kinds of interrupts.
+    pub most_often: Vec<Interrupt>,
+}
+
+/// Gaps of about one length.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Lengths {
+    /// As long as this, or longer.
+    pub from_ns: u64,
+    /// Shorter than this.
+    pub to_ns: u64,
+    /// How many, by CPU in the order of `cpus`.
+    pub counts: Vec<u64>,
+}
+
+/// A kind of interrupt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Interrupt {
+    /// As /proc/interrupts has it: "LOC Local timer interrupts".
+    pub name: String,
+    /// How often it came.
+    pub count: u64,
+}
+
+/// The longest of some gaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorstGap {
+    /// When it began, on CLOCK_MONOTONIC.
+    pub at_ns: u64,
+    /// How long it was.
+    pub length_ns: u64,
+}
+
+/// Simultaneous gaps on all measured CPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AtOnce {
+    /// All of them.
+    pub all: Overlaps,
+    /// Those at the phase of the kernel's tick, which also comes on all CPUs at once; null if its
+    /// period is unknown.
+    pub tick: Option<Overlaps>,
+    /// The others: the host of a guest, or the firmware.
+    pub elsewhere: Overlaps,
+}
+
+/// Times in which all CPUs had a gap.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Overlaps {
+    /// How many.
+    pub count: u64,
+    /// All of them together.
+    pub total_ns: u64,
+    /// The longest.
+    pub worst: Option<WorstGap>,
+}
+
+impl Lengths {
+    /// The gaps of each CPU by length; steps in which there are none at either end are left out.
+    fn of(cpus: &[Distribution]) -> Vec<Self> {
+        let step = |exponent: u32| [1, 2, 5].map(|first| first * 10u64.pow(exponent));
+        let edges: Vec<u64> = (0..=18).flat_map(step).collect();
+        let rows = edges.windows(2).map(|pair| Self {
+            from_ns: pair[0],
+            to_ns: pair[1],
+            counts: cpus.iter().map(|gaps| within(gaps, pair[0], pair[1])).collect(),
+        });
+        let rows: Vec<Self> = rows.collect();
+        let some = |row: &Self| row.counts.iter().any(|&count| count > 0);
+        let (first, last) = (rows.iter().position(some), rows.iter().rposition(some));
+        first.zip(last).map_or_else(Vec::new, |(first, last)| rows[first..=last].to_vec())
+    }
+}
+
+/// Values from `from_ns` to below `to_ns`, by the lowest of their bucket.
+fn within(gaps: &Distribution, from_ns: u64, to_ns: u64) -> u64 {
+    let inside = |ns: i64| u64::try_from(ns).is_ok_and(|ns| (from_ns..to_ns).contains(&ns));
+    let buckets = gaps.histogram().buckets();
+    buckets.filter(|bucket| inside(bucket.lowest_ns)).map(|bucket| bucket.count).sum()
+}
+
+impl WorstGap {
+    fn of(gap: Gap) -> Self {
+        Self { at_ns: gap.at.as_ns(), length_ns: gap.length.as_ns().unsigned_abs() }
+    }
+}
+
+impl Overlaps {
+    fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.total_ns += other.total_ns;
+        // Of equal ones the first stays.
+        let longer =
+            |worst: &WorstGap| self.worst.is_none_or(|own| own.length_ns < worst.length_ns);
+        if let Some(worst) = other.worst.filter(longer) {
+            self.worst = Some(worst);
+        }
+    }
+}
+
+/// Gaps that a ring holds: a window full of the shortest that a threshold can be.
+const RING_GAPS: usize = 1 << 16;
+/// How often progress is reported.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// What the threads go by.
+struct Threads<'a> {
+    cpus: &'a [u32],
+    policy: SchedPolicy,
+    threshold: Span,
+    windows: Windows,
+    housekeeping: &'a [u32],
+    /// The period of the kernel's tick, where that is known.
+    tick_ns: Option<u64>,
+    clock: &'a MachineClock,
+    stop: &'a AtomicBool,
+}
+
+/// What was measured on one CPU.
+struct Measurement {
+    ended: Ended,
+    gaps: u64,
+    lost_ns: u64,
+    worst: Option<WorstGap>,
+    unlisted: u64,
+}
+
+/// What the threads left.
+struct SpunAll {
+    of: Vec<Measurement>,
+    collected: Collected,
+    lookout: Lookout,
+}
+
+/// A spinning thread that was started, and what gives it its grid.
+struct Started<'scope> {
+    thread: ScopedJoinHandle<'scope, Ended>,
+    start: Sender<Releases>,
+}
+
+impl Threads<'_> {
+    /// Runs them to their end, or until they are to stop.
+    ///
+    /// # Errors
+    /// A thread could not be had.
+    fn run(&self, loading: &mut Loading<'_>) -> io::Result<SpunAll> {
+        // Without it a thread that rests learns of a stop only at its next window.
+        let _late_stop = signal::catch_interrupt();
+        let ring = || (0..ring::words(RING_GAPS)).map(|_| AtomicU64::new(0)).collect();
+        let storage: Vec<Vec<AtomicU64>> = self.cpus.iter().map(|_| ring()).collect();
+        let seen: Vec<Seen> = self.cpus.iter().map(|_| Seen::default()).collect();
+        let (rings, drains, views) = split_all(&storage);
+        thread::scope(|scope| {
+            let (to_us, ready) = channel();
+            let started = self.start(scope, rings, &seen, &to_us)?;
+            // A thread that ends before it is ready has panicked, which its join hands on.
+            let _all = self.cpus.iter().try_for_each(|_| ready.recv());
+            let grid = Windows::grid(Instant::from_ns(now_ns(ClockId::Monotonic)));
+            let (collecting, done) = self.collect(scope, drains, &seen, grid)?;
+            let mut spinners = Vec::new();
+            for Started { thread, start } in started {
+                let _gone = start.send(grid);
+                spinners.push(thread);
+            }
+            let tids = seen.iter().map(|seen| seen.tid.load(Ordering::Acquire));
+            let pinned: Vec<(i32, u32)> = tids.zip(self.cpus.iter().copied()).collect();
+            let end = grid.first() + self.windows.length();
+            let lookout = self.report_progress(&done, (&views, end), loading, (&pinned, &seen));
+            let collected = collecting.join().unwrap_or_else(|why| resume_unwind(why));
+            let ended = spinners.into_iter().map(ScopedJoinHandle::join);
+            let ended = ended.map(|ended| ended.unwrap_or_else(|why| resume_unwind(why)));
+            let of = ended.zip(views.iter().zip(&seen));
+            let of = of.map(|(ended, (view, seen))| measurement(ended, view, seen, &grid));
+            Ok(SpunAll { of: of.collect(), collected, lookout })
+        })
+    }
+
+    /// Starts the spinning threads, which wait for their grid.
+    fn start<'scope, 'env>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        rings: Vec<Ring<'env>>,
+        seen: &'env [Seen],
+        ready: &Sender<()>,
+    ) -> io::Result<Vec<Started<'scope>>> {
+        let spinner = |((&cpu, ring), seen): ((&u32, Ring<'env>), &'env Seen)| {
+            let (start, take) = channel();
+            let spinner = Spinner {
+                cpu,
+                policy: self.policy,
+                threshold: self.threshold,
+                windows: self.windows,
+                ring,
+                seen,
+                stop: self.stop,
+                ready: ready.clone(),
+                start: take,
+            };
+            let clock = self.clock.clone();
+            let thread = spawn::scoped(scope, "punctual-spin", move || spinner.run(clock))?;
+            Ok(Started { thread, start })
+        };
+        self.cpus.iter().zip(rings).zip(seen).map(spinner).collect()
+    }
+
+    /// Starts the collector; the channel loses its sender when that is over.
+    fn collect<'scope, 'env>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        drains: Vec<Drain<'env>>,
+        seen: &'env [Seen],
+        grid: Releases,
+    ) -> io::Result<(ScopedJoinHandle<'scope, Collected>, Receiver<()>)> {
+        let at_once = Tally::new(self.cpus.len(), self.tick_ns);
+        let (windows, stop) = (self.windows, self.stop);
+        let looks_max = LOOKS_MAX;
+        let collector = Collector { drains, seen, windows, stop, at_once, looks_max };
+        let (over, done) = channel();
+        let thread = spawn::scoped(scope, "punctual-drain", move || {
+            let _over: Sender<()> = over;
+            keep_to(self.housekeeping);
+            // Above the spinning threads, whose rests it works in.
+            let _session = ThreadSession::enter(None, above(self.policy));
+            collector.run(&grid)
+        })?;
+        Ok((thread, done))
+    }
+
+    /// Reports how far the threads are and looks at the machine, until `done` has no sender any
+    /// more.
+    fn report_progress(
+        &self,
+        done: &Receiver<()>,
+        (views, end): (&[RingView<'_>], Instant),
+        loading: &mut Loading<'_>,
+        (pinned, seen): (&[(i32, u32)], &[Seen]),
+    ) -> Lookout {
+        let mut lookout = Lookout::new(pinned);
+        // One that is over loses its CPU as it should.
+        let all_spin = || seen.iter().all(|seen| seen.done() < self.windows.count);
+        while done.recv_timeout(PROGRESS_EVERY) == Err(RecvTimeoutError::Timeout) {
+            let left = end - Instant::from_ns(now_ns(ClockId::Monotonic));
+            loading.progress(&ExperimentProgress {
+                left: left.max(Span::ZERO),
+                condition: 0,
+                worst: seen.iter().filter_map(Seen::worst).max(),
+                count: views.iter().map(RingView::count).sum(),
+            });
+            lookout.look_while(pinned, all_spin);
+            if self.stop.load(Ordering::Relaxed) {
+                for &(tid, _) in pinned {
+                    // A thread that is not in a sleep, or gone, needs no waking.
+                    let _awake = signal::interrupt(tid);
+                }
+            }
+        }
+        lookout
+    }
+}
+
+type Ends<'a> = (Vec<Ring<'a>>, Vec<Drain<'a>>, Vec<RingView<'a>>);
+
+/// The ends of all rings.
+fn split_all(storage: &[Vec<AtomicU64>]) -> Ends<'_> {
+    let (mut rings, mut drains, mut views) = (Vec::new(), Vec::new(), Vec::new());
+    for words in storage {
+        let (ring, drain, view) = ring::split(words).expect("a ring of 65536 gaps");
+        rings.push(ring);
+        drains.push(drain);
+        views.push(view);
+    }
+    (rings, drains, views)
+}
+
+/// The policy of the thread above threads with this one.
+fn above(policy: SchedPolicy) -> SchedPolicy {
+    match policy {
+        SchedPolicy::Fifo(priority) | SchedPolicy::RoundRobin(priority) => {
+            SchedPolicy::Fifo(priority.saturating_add(1).min(99))
+        }
+        other => other,
+    }
+}
+
+/// The exact counts of one CPU.
+fn measurement(ended: Ended, view: &RingView<'_>, seen: &Seen, grid: &Releases) -> Measurement {
+    let worst = seen.worst().map(|length| WorstGap {
+        at_ns: grid.first().as_ns() + seen.worst_at_ns.load(Ordering::Relaxed),
+        length_ns: length.as_ns().unsigned_abs(),
+    });
+    Measurement {
+        ended,
+        gaps: view.count(),
+        lost_ns: seen.lost_ns.load(Ordering::Relaxed),
+        worst,
+        unlisted: view.unrecorded(),
+    }
+}
+
+/// What others see of a spinning thread.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Its thread.
+    tid: AtomicI32,
+    /// Windows that it is over with; all there are once it has ended, by whichever way.
+    done: AtomicU64,
+    /// The sum of its gaps, ns, those that found the ring full included; and the longest one, when
+    /// it began, ns from the first window on.
+    lost_ns: AtomicU64,
+    worst_ns: AtomicU64,
+    worst_at_ns: AtomicU64,
+}
+
+impl Seen {
+    /// Windows that it is over with.
+    fn done(&self) -> u64 {
+        self.done.load(Ordering::Acquire)
+    }
+
+    /// The longest gap so far.
+    fn worst(&self) -> Option<Span> {
+        let ns = self.worst_ns.load(Ordering::Relaxed);
+        (ns > 0).then(|| Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX)))
+    }
+
+    /// Counts a gap: plain loads and stores, for there is one writer.
+    fn count(&self, at_ns: u64, length: Span) {
+        let length_ns = length.as_ns().max(0).unsigned_abs();
+        let lost_ns = self.lost_ns.load(Ordering::Relaxed).saturating_add(length_ns);
+        self.lost_ns.store(lost_ns, Ordering::Relaxed);
+        if length_ns > self.worst_ns.load(Ordering::Relaxed) {
+            self.worst_ns.store(length_ns, Ordering::Relaxed);
+            self.worst_at_ns.store(at_ns, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Everything that a spinning thread needs.
+///
+/// A window, a rest, a window. Allocates and locks nothing between its first and its last window.
+struct Spinner<'a> {
+    cpu: u32,
+    policy: SchedPolicy,
+    threshold: Span,
+    windows: Windows,
+    /// A gap is a sample: when it began, in ns from the first window on, and how long it was.
+    ring: Ring<'a>,
+    seen: &'a Seen,
+    stop: &'a AtomicBool,
+    /// Receives one message when the thread is set up.
+    ready: Sender<()>,
+    /// Gives the grid of windows once all threads are.
+    start: Receiver<Releases>,
+}
+
+/// What a spinning thread knows at its end.
+#[derive(Clone, Debug)]
+struct Ended {
+    policy: SchedPolicy,
+    refused: Vec<Refusal>,
+    /// All its windows.
+    spun: Span,
+    reads: u64,
+    /// Windows that it began.
+    windows: u64,
+    usage: Usage,
+    /// Its CPU time over wall time.
+    cpu_share: f64,
+}
+
+/// Marks all windows as done when the thread ends.
+struct EndMark<'a>(&'a Seen);
+
+impl Drop for EndMark<'_> {
+    fn drop(&mut self) {
+        self.0.done.store(u64::MAX, Ordering::Release);
+    }
+}
+
+impl Spinner<'_> {
+    /// Spins through all windows, or until it is to stop.
+    fn run(mut self, mut clock: MachineClock) -> Ended {
+        let _mark = EndMark(self.seen);
+        let session = ThreadSession::enter(Some(self.cpu), self.policy);
+        self.seen.tid.store(process::tid(), Ordering::Release);
+        // Whoever waits for it may be gone, and then there is no start.
+        let _gone = self.ready.send(());
+        let mut ended = Ended {
+            policy: session.policy(),
+            refused: session.refused().to_vec(),
+            spun: Span::ZERO,
+            reads: 0,
+            windows: 0,
+            usage: Usage::default(),
+            cpu_share: 0.0,
+        };
+        let Ok(grid) = self.start.recv() else { return ended };
+        let counted = || {
+            let used = usage::of_thread().unwrap_or_default();
+            (now_ns(ClockId::Monotonic), now_ns(ClockId::ThreadCpu), used)
+        };
+        let before = counted();
+        for window in 0..self.windows.count {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            clock.discipline();
+            clock.sleep_until(grid.release(window));
+            clock.wake();
+            let Spun { length, reads } = self.window(&mut clock, &grid, window);
+            ended.spun = Span::from_ns(ended.spun.as_ns().saturating_add(length.as_ns()));
+            ended.reads += reads;
+            ended.windows += 1;
+            self.seen.done.store(window + 1, Ordering::Release);
+        }
+        let after = counted();
+        let wall_ns = after.0.saturating_sub(before.0).max(1);
+        ended.cpu_share = after.1.saturating_sub(before.1) as f64 / wall_ns as f64;
+        ended.usage = Usage {
+            minor_faults: after.2.minor_faults.saturating_sub(before.2.minor_faults),
+            major_faults: after.2.major_faults.saturating_sub(before.2.major_faults),
+            voluntary_switches: 0,
+            involuntary_switches: after
+                .2
+                .involuntary_switches
+                .saturating_sub(before.2.involuntary_switches),
+        };
+        ended
+    }
+
+    fn window(&mut self, clock: &mut MachineClock, grid: &Releases, window: u64) -> Spun {
+        let end = grid.release(window) + self.windows.width;
+        let (epoch, ring, seen) = (grid.first(), &mut self.ring, self.seen);
+        spin(clock, end, self.threshold, self.stop, |gap| {
+            let cycle = u64::try_from((gap.at - epoch).as_ns()).unwrap_or(0);
+            seen.count(cycle, gap.length);
+            ring.push(Sample { cycle, lateness: gap.length, flags: Flags::NONE });
+        })
+    }
+}
+
+/// Between two looks at threads that are not over with a window.
+const LOOK_NS: u64 = 1_000_000;
+/// Looks after which a thread is taken not to yield: two seconds, longer than throttling. They are
+/// counted, so that time in which nothing ran (suspend, a halted guest) is no fault of a thread.
+const LOOKS_MAX: u32 = 2_000;
+
+/// Collects.
+///
+/// A thread above the spinning ones: it runs in their rests, so that its own work is no gap. A
+/// thread that does not come out of a window is demoted, and all are stopped.
+struct Collector<'a> {
+    /// One for each CPU.
+    drains: Vec<Drain<'a>>,
+    seen: &'a [Seen],
+    windows: Windows,
+    stop: &'a AtomicBool,
+    /// What is on all CPUs at once.
+    at_once: Tally,
+    /// How often it looks at threads that are not over with a window, before it ends them.
+    looks_max: u32,
+}
+
+/// What was collected.
+struct Collected {
+    /// How long gaps were, by CPU.
+    gaps: Vec<Distribution>,
+    at_once: Tally,
+    /// How the threads were ended by force, if they were.
+    forced: Option<Force>,
+}
+
+impl Collector<'_> {
+    /// Collects all windows of `grid`, or until it is to stop.
+    fn run(mut self, grid: &Releases) -> Collected {
+        let mut gaps: Vec<Distribution> =
+            self.drains.iter().map(|_| Distribution::default()).collect();
+        let mut pending: Vec<Vec<Gap>> = self.drains.iter().map(|_| Vec::new()).collect();
+        let mut forced = None;
+        for window in 0..self.windows.count {
+            let end = grid.release(window) + self.windows.width;
+            // A signal that cuts this short costs some looks.
+            let _interrupted = sleep_until_ns(end.as_ns() + LOOK_NS);
+            forced = self.await_window(window);
+            let over = forced.is_some() || self.stop.load(Ordering::Relaxed);
+            if over && forced.is_none() {
+                // They end now: what they had is taken in below.
+                forced = self.await_window(self.windows.count);
+            }
+            self.take(grid.first(), &mut gaps, &mut pending);
+            let until = if over { None } else { Some(grid.release(window + 1)) };
+            self.count(&mut pending, until);
+            if over {
+                break;
+            }
+        }
+        Collected { gaps, at_once: self.at_once, forced }
+    }
+
+    /// Waits until all threads are over with a window; how they were forced to be, if they were.
+    fn await_window(&self, window: u64) -> Option<Force> {
+        for _ in 0..self.looks_max {
+            if self.seen.iter().all(|seen| seen.done() > window) {
+                return None;
+            }
+            let _interrupted = sleep_until_ns(now_ns(ClockId::Monotonic) + LOOK_NS);
+        }
+        self.stop.store(true, Ordering::Relaxed);
+        let stuck = self.seen.iter().filter(|seen| seen.done() <= window);
+        let mut demoted = true;
+        for tid in stuck.map(|seen| seen.tid.load(Ordering::Acquire)).filter(|&tid| tid > 0) {
+            demoted &= scheduler::set(tid, SchedPolicy::Other).is_ok();
+        }
+        Some(if demoted { Force::Demoted } else { Force::NotDemoted })
+    }
+
+    /// Takes the gaps out of the rings.
+    fn take(&mut self, epoch: Instant, gaps: &mut [Distribution], pending: &mut [Vec<Gap>]) {
+        for ((drain, gaps), pending) in self.drains.iter_mut().zip(gaps).zip(pending) {
+            while let Some(sample) = drain.pop() {
+                gaps.push(sample.lateness.as_ns());
+                let after = i64::try_from(sample.cycle).unwrap_or(i64::MAX);
+                pending.push(Gap { at: epoch + Span::from_ns(after), length: sample.lateness });
+            }
+        }
+    }
+
+    /// Counts what is on all CPUs at once before `until`; later gaps stay.
+    fn count(&mut self, pending: &mut [Vec<Gap>], until: Option<Instant>) {
+        let earlier = |gaps: &mut Vec<Gap>| {
+            let place = until.map(|until| gaps.partition_point(|gap| gap.at < until));
+            let later = gaps.split_off(place.unwrap_or(gaps.len()));
+            std::mem::replace(gaps, later)
+        };
+        let window: Vec<Vec<Gap>> = pending.iter_mut().map(earlier).collect();
+        self.at_once.take(&window);
+    }
+}
+
+/// From one window to the next. Long enough for any usual gap; short enough that other work waits
+/// no longer than a window; and no round number, so that what comes every second, or at each tick,
+/// falls into a rest one time and into a window another.
+const FRAME_NS: u64 = 97_310_000;
+
+/// The windows of an experiment.
+///
+/// The same on every CPU, so that what comes on all of them at once is seen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Windows {
+    /// The length of each.
+    width: Span,
+    /// How many there are.
+    count: u64,
+}
+
+impl Windows {
+    /// As many as `duration` has room for, one at least, each `duty` of its frame, in (0, 1].
+    fn of(duration: Span, duty: f64) -> Self {
+        let width = Span::from_ns((FRAME_NS as f64 * duty.clamp(0.0, 1.0)) as i64);
+        let count = duration.as_ns().max(1).unsigned_abs().div_ceil(FRAME_NS);
+        Self { width, count }
+    }
+
+    /// From one window to the next.
+    fn frame() -> Period {
+        const FRAME: Option<Period> = Period::from_ns(FRAME_NS);
+        FRAME.expect("positive")
+    }
+
+    /// The grid of windows, the first one soon after `now`.
+    fn grid(now: Instant) -> Releases {
+        Releases::new(now + Span::from_ms(5), Self::frame())
+    }
+
+    /// How long all of it takes.
+    fn length(&self) -> Span {
+        Span::from_ns(i64::try_from(FRAME_NS.saturating_mul(self.count)).unwrap_or(i64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    use punctual_host::facts::MachineFacts;
+    use punctual_os::process;
+
+    use crate::experiment::judge;
+
+    fn noise(duty: f64) -> NoiseExperiment {
+        NoiseExperiment {
+            cpus: vec![0, 1],
+            thread: RtThread::any().fifo(90),
+            threshold: Span::from_us(1),
+            duration: Span::from_ms(1_000),
+            duty,
+            loads: ("idle".to_owned(), Vec::new()),
+            housekeeping: Vec::new(),
+            tick_hz: None,
+            counts_smi: false,
+        }
+    }
+
+    /// The captured guest: two CPUs.
+    fn guest(runtime_us: i64) -> MachineFacts {
+        let tree =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/firecracker-guest-2cpu");
+        let mut facts = MachineFacts::collect(&Root::captured(tree).expect("a fixture"));
+        let fact = facts.limits.rt_throttling.clone();
+        facts.limits.rt_throttling = fact.map(|mut throttling| {
+            throttling.runtime_us = runtime_us;
+            throttling
+        });
+        facts
+    }
+
+    #[test]
+    fn a_full_spin_on_all_cpus_needs_throttling_and_half_of_it_does_not() {
+        let judged = |duty, runtime_us| judge(&noise(duty).demands(), &guest(runtime_us));
+        assert_eq!(judged(1.0, -1), Err(Risk::NoCpuLeft));
+        assert_eq!(judged(1.0, 950_000).map(|cautions| cautions.len()), Ok(2));
+        assert_eq!(judged(0.5, 950_000), Ok(vec![]));
+        assert_eq!(judged(0.5, -1), Ok(vec![]));
+        let other = NoiseExperiment { thread: RtThread::any().other(), ..noise(1.0) };
+        assert_eq!(judge(&other.demands(), &guest(-1)), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_threshold_that_reads_of_the_clock_reach_is_refused() {
+        assert_eq!(noise(0.5).check_threshold(25.0), Ok(()));
+        let refused = noise(0.5).check_threshold(251.0).expect_err("refused");
+        assert!(matches!(refused, Risk::TooFine { option: "--threshold", value_ns: 1_000, .. }));
+    }
+
+    #[test]
+    fn lengths_are_in_steps_and_every_gap_is_in_one() {
+        let mut busy = Distribution::default();
+        let all = [1_000, 1_500, 1_999, 2_000, 90_000, 3_000_000_000];
+        all.into_iter().for_each(|ns| busy.push(ns));
+        let rows = Lengths::of(&[busy, Distribution::default()]);
+        let first = &rows[0];
+        assert_eq!((first.from_ns, first.to_ns, &first.counts[..]), (1_000, 2_000, &[3, 0][..]));
+        let last = rows.last().expect("some");
+        assert_eq!((last.from_ns, last.to_ns), (2_000_000_000, 5_000_000_000));
+        assert_eq!(rows.iter().map(|row| row.counts[0]).sum::<u64>(), all.len() as u64);
+        assert!(rows.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns));
+        assert_eq!(Lengths::of(&[Distribution::default()]), []);
+    }
+
+    #[test]
+    fn a_thread_that_does_not_come_out_of_its_window_is_ended() {
+        let (seen, stop) = (Seen::default(), AtomicBool::new(false));
+        let collected = thread::scope(|scope| {
+            let (ready, began) = channel();
+            let (seen, stop) = (&seen, &stop);
+            scope.spawn(move || {
+                seen.tid.store(process::tid(), Ordering::Release);
+                ready.send(()).expect("it is waited for");
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            began.recv().expect("it runs");
+            let windows = Windows::of(Span::from_ns(1), 0.5);
+            let at_once = Tally::new(1, None);
+            let seen = std::slice::from_ref(seen);
+            let collector =
+                Collector { drains: Vec::new(), seen, windows, stop, at_once, looks_max: 5 };
+            collector.run(&Windows::grid(Instant::from_ns(now_ns(ClockId::Monotonic))))
+        });
+        assert_eq!(collected.forced, Some(Force::Demoted));
+        assert!(stop.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn windows_fill_the_duration_and_rest_as_they_should() {
+        let windows = Windows::of(Span::from_ms(1_000), 0.5);
+        assert_eq!((windows.count, windows.width), (11, Span::from_ns(48_655_000)));
+        assert!(windows.length() >= Span::from_ms(1_000));
+        assert_eq!(Windows::of(Span::from_ns(1), 1.0).count, 1);
+        assert_eq!(Windows::of(Span::from_ms(1), 1.0).width.as_ns().unsigned_abs(), FRAME_NS);
+    }
+
+    #[test]
+    fn nothing_that_comes_regularly_hides_in_the_rests() {
+        let windows = Windows::of(Span::from_ms(60_000), 0.5);
+        let grid = Windows::grid(Instant::from_ns(0));
+        for every_ms in [1, 4, 10, 20, 50, 100, 250, 500, 1_000] {
+            for phase_ms in [0, 13, 49, 77, 98] {
+                let seen = (0..60_000 / every_ms).filter(|k| {
+                    let at_ns: u64 = (k * every_ms + phase_ms % every_ms) * 1_000_000;
+                    let since_ns = at_ns.checked_sub(grid.first().as_ns());
+                    since_ns.is_some_and(|ns| ns % FRAME_NS < windows.width.as_ns().unsigned_abs())
+                });
+                let share = seen.count() as f64 / (60_000 / every_ms) as f64;
+                assert!((0.4..0.6).contains(&share), "{every_ms} ms at {phase_ms}: {share}");
+            }
+        }
+    }
+}

@@ -5,25 +5,650 @@
 //! way handed to a sink, sample by sample. Analysis is somebody else's.
 
 mod claims;
-mod context;
-mod drain;
-mod experiment;
-mod followed;
-mod outcome;
-mod plan;
 mod prepared;
-mod recordings;
 mod stream;
-mod threads;
-mod timescale;
 
-pub use claims::{RunClaim, plans};
-pub use experiment::{Begun, Destination, PeriodicExperiment, PeriodicOutcome};
-pub use followed::{FollowedFigures, Moment, follow};
-pub use outcome::{LoopsOutcome, RunOutcome};
-pub use plan::{
-    Condition, ConditionBlock, KnownWait, PeriodicPlan, SPIN_PERIOD_MIN, Stream, WaitKind,
-    interleave, round, split,
+use std::error::Error;
+use std::io::{self, Write};
+
+use punctual::clocks::{MachineClock, Vdso};
+use punctual::disturbance::Disturbance;
+use punctual::drain::{SampleFile, Sink};
+use punctual::follow::{Follow, Follower, Reference, ServoStatus, Settings};
+use punctual::safety::{STAMPS_IN_A_PERIOD, is_real_time, is_too_short};
+use punctual::session::{Refusal, ThreadSession};
+use punctual::{RtThread, spawn};
+use punctual_analysis::claim::ask::Ask;
+use punctual_analysis::compare::series::Builder;
+use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants};
+use punctual_core::releases::Releases;
+use punctual_core::sample::Sample;
+use punctual_core::time::{Instant, Period, Span};
+use punctual_core::wait::{Learned, PausedSpin, Stalls, WakePlan};
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::scheduler::SchedPolicy;
+use punctual_os::usage::Usage;
+
+use crate::cost::RecordCost;
+use crate::experiment::{
+    BackgroundLoads, ClockFacts, ConditionChanges, Context, Demand, Experiment, ExperimentEnd,
+    ExperimentError, ExperimentProgress, Loading, LoopSoFar, Measured, Risk, RunSoFar, Standings,
+    StandingsWriter, Taken,
 };
+use crate::load::LoadSpec;
+pub use claims::{RunClaim, plans};
 pub use prepared::Prepared;
-pub use recordings::{EvaluationConfig, Recordings};
+pub use punctual::wait_policy::{SPIN_PERIOD_MIN, WaitKind};
+
+/// One loop: a thread with a CPU and a period.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stream {
+    /// Where it runs, the policy to ask for, and how it waits.
+    pub thread: RtThread,
+    /// Its period.
+    pub period: Period,
+    /// The offset of its grid from multiples of the period on CLOCK_MONOTONIC, in ns.
+    pub phase_ns: u64,
+}
+
+impl Stream {
+    /// The share of a CPU that it takes by its plan, at most; for a sleeping loop next to nothing.
+    pub fn cpu_share(&self) -> f64 {
+        self.thread.wait_kind().cpu_share(self.period)
+    }
+}
+
+/// What else the machine does meanwhile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    /// How results name it: `idle`, `cpu`, …
+    pub name: String,
+    /// How the streams wait under it, where not as they do otherwise.
+    pub wait: Option<WaitKind>,
+    /// The loads that run meanwhile.
+    pub loads: Vec<LoadSpec>,
+}
+
+/// What an earlier run learned of a machine, for loops like its own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KnownWait {
+    /// The CPU.
+    pub cpu: u32,
+    /// The period.
+    pub period: Period,
+    /// The share of the CPU that the wait might take.
+    pub budget: f64,
+    /// What it learned.
+    pub learned: Learned,
+}
+
+impl KnownWait {
+    /// Whether it is of a loop that waits like this.
+    fn is_of(&self, stream: &Stream, wait: WaitKind) -> bool {
+        (Some(self.cpu), self.period) == (stream.thread.pinned_to(), stream.period)
+            && wait == WaitKind::Adaptive(self.budget)
+    }
+}
+
+/// What is known for a stream that waits like this.
+fn known(all: &[KnownWait], stream: &Stream, wait: WaitKind) -> Option<Learned> {
+    all.iter().find(|known| known.is_of(stream, wait)).map(|known| known.learned)
+}
+
+/// A part of the experiment under one condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConditionBlock {
+    /// Index of the condition.
+    pub condition: usize,
+    /// How long its loops run, once its loads are up.
+    pub length: Span,
+}
+
+/// A whole experiment.
+#[derive(Clone, Debug)]
+pub struct PeriodicPlan {
+    /// The loops, which all run in every block.
+    pub streams: Vec<Stream>,
+    /// The conditions.
+    pub conditions: Vec<Condition>,
+    /// What happens when.
+    pub blocks: Vec<ConditionBlock>,
+    /// CPUs for all that is not the loop; empty to leave that to the kernel.
+    pub housekeeping: Vec<u32>,
+    /// How many cycles at the start of each block are marked as cold.
+    pub cold: u32,
+}
+
+impl PeriodicPlan {
+    /// The run of stream `stream` under condition `condition`.
+    pub fn run(&self, stream: usize, condition: usize) -> usize {
+        stream * self.conditions.len() + condition
+    }
+
+    /// Whether a condition counts as one with others where conditions do: all but the first, unless
+    /// it has a wait of its own.
+    pub fn counts_as_one(&self, condition: usize) -> bool {
+        let of = self.conditions.get(condition);
+        condition > 0 && of.is_some_and(|of| of.wait.is_none())
+    }
+
+    /// How a stream waits under a condition.
+    pub fn wait(&self, stream: &Stream, condition: usize) -> WaitKind {
+        self.conditions[condition].wait.unwrap_or(stream.thread.wait_kind())
+    }
+
+    /// How many runs there are: one for each stream and condition.
+    pub fn runs(&self) -> usize {
+        self.streams.len() * self.conditions.len()
+    }
+
+    /// How long condition `condition` is to run in all.
+    pub fn length_of(&self, condition: usize) -> Span {
+        let blocks = self.blocks.iter().filter(|block| block.condition == condition);
+        Span::from_ns(blocks.map(|block| block.length.as_ns()).sum())
+    }
+
+    /// What its threads may take of their CPUs.
+    pub fn demands(&self) -> Vec<Demand> {
+        let demand = |stream: &Stream| Demand {
+            cpu: stream.thread.pinned_to(),
+            real_time: is_real_time(stream.thread.policy()),
+            period: stream.period,
+            share: stream.cpu_share(),
+        };
+        self.streams.iter().map(demand).collect()
+    }
+
+    /// Refuses a loop that would spin without a rest.
+    ///
+    /// # Errors
+    /// Which period is too short.
+    pub fn check(&self) -> Result<(), Risk> {
+        let shortest = SPIN_PERIOD_MIN;
+        let spins =
+            self.streams.iter().filter(|stream| stream.thread.wait_kind() == WaitKind::Spin);
+        let mut periods = spins.map(|stream| stream.period);
+        let short = periods.find(|period| period.as_ns() < shortest.as_ns().unsigned_abs());
+        short.map_or(Ok(()), |period| Err(Risk::NoRest { period, shortest }))
+    }
+
+    /// The whole experiment's length.
+    pub fn length(&self) -> Span {
+        Span::from_ns(self.blocks.iter().map(|block| block.length.as_ns()).sum())
+    }
+}
+
+/// Blocks that visit conditions 0 (idle) and 1 to `loads` in turn, so that a drift of the machine
+/// hits all alike: in each of `rounds` rounds, one block of idle before every second load.
+pub fn interleave(loads: usize, rounds: u32, total: Span) -> Vec<ConditionBlock> {
+    let rounds = usize::try_from(rounds).unwrap_or(1);
+    split(&round(loads).repeat(rounds), total)
+}
+
+/// One round of [`interleave`].
+pub fn round(loads: usize) -> Vec<usize> {
+    let of = |load: usize| load.is_multiple_of(2).then_some(0).into_iter().chain([load + 1]);
+    if loads == 0 { vec![0] } else { (0..loads).flat_map(of).collect() }
+}
+
+/// Blocks of equal length that visit `order`; they add up to `total` exactly.
+pub fn split(order: &[usize], total: Span) -> Vec<ConditionBlock> {
+    let count = order.len() as i64;
+    let edge = |block: i64| {
+        i64::try_from(i128::from(total.as_ns()) * i128::from(block) / i128::from(count.max(1)))
+            .unwrap_or(i64::MAX)
+    };
+    (0..)
+        .zip(order)
+        .map(|(at, &condition)| ConditionBlock {
+            condition,
+            length: Span::from_ns(edge(at + 1) - edge(at)),
+        })
+        .collect()
+}
+
+/// Pushes that the cold cost of recording is measured over: 0.2 s before the run.
+const COLD_PUSHES: u32 = 200;
+
+/// A periodic experiment with all its choices made.
+pub struct PeriodicExperiment<'d, D> {
+    /// What to run.
+    pub plan: PeriodicPlan,
+    /// The clock whose time the grids lie on, where it is not CLOCK_MONOTONIC.
+    pub follow: Option<Reference>,
+    /// What earlier runs learned: waits that learn begin with it.
+    pub known: Vec<KnownWait>,
+    /// Whether to measure what recording costs, before the run.
+    pub recording_cost: bool,
+    /// Who changes the machine for each condition, where somebody does.
+    pub changes: Option<&'d mut dyn ConditionChanges>,
+    /// Where its samples go.
+    pub destination: &'d mut D,
+}
+
+/// Where the samples of a periodic experiment go.
+pub trait Destination {
+    /// Takes them in, on the drain's thread.
+    type Sink: Sink + Send;
+    /// What the sample file is written to.
+    type File: Write + Send;
+
+    /// Called once everything is known but the samples: the grids are fixed, and `granted` are the
+    /// policies that the kernel grants each stream.
+    ///
+    /// # Errors
+    /// Why they cannot be taken; then nothing is run.
+    fn begin(
+        &mut self,
+        prepared: &Prepared,
+        granted: &[SchedPolicy],
+    ) -> Result<Begun<Self::Sink, Self::File>, Box<dyn Error + Send + Sync>>;
+
+    /// The figures of each stream under a condition, as far as there are any. While it runs.
+    fn so_far(&self, _condition: usize) -> Vec<Option<RunSoFar>> {
+        Vec::new()
+    }
+}
+
+/// A destination that is ready.
+pub struct Begun<S, W: Write> {
+    /// Takes the samples in.
+    pub sink: S,
+    /// The sample file, its header written.
+    pub file: Option<SampleFile<W>>,
+}
+
+/// What a periodic experiment gives.
+#[derive(Debug)]
+pub struct PeriodicOutcome<S> {
+    /// What was run.
+    pub plan: PeriodicPlan,
+    /// The grid of each stream.
+    pub grids: Vec<Releases>,
+    /// The sink, which has seen all recorded samples.
+    pub sink: S,
+    /// By run, see [`PeriodicPlan::run`].
+    pub runs: Vec<RunOutcome>,
+    /// How the grids followed another clock, where they did.
+    pub followed: Option<FollowedFigures>,
+    /// What recording cost, where that was measured.
+    pub recording: Option<RecordCost>,
+    /// Why the sample file ends early, if it does.
+    pub file_error: Option<io::Error>,
+}
+
+impl<S> PeriodicOutcome<S> {
+    /// The sink, and the rest without it.
+    pub fn without_sink(self) -> (S, PeriodicOutcome<()>) {
+        let Self { plan, grids, sink, runs, followed, recording, file_error } = self;
+        (sink, PeriodicOutcome { plan, grids, sink: (), runs, followed, recording, file_error })
+    }
+}
+
+impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
+    type Outcome = PeriodicOutcome<D::Sink>;
+
+    fn demands(&self) -> Vec<Demand> {
+        self.plan.demands()
+    }
+
+    fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
+        self.plan.conditions.iter().map(|of| (of.name.clone(), of.loads.clone())).collect()
+    }
+
+    fn check(&self) -> Result<(), Risk> {
+        self.plan.check()
+    }
+
+    fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError> {
+        let Self { plan, follow: reference, known, recording_cost, changes, destination } = self;
+        let mut prepared = Prepared::new(plan.clone()).knowing(known);
+        if let Some(reference) = reference {
+            let follower = follow(reference, &plan).start().map_err(ExperimentError::Follow)?;
+            prepared = prepared.following(follower);
+        }
+        refuse_short_periods(&prepared).map_err(ExperimentError::Refused)?;
+        let recording = if recording_cost { cost(&plan, prepared.clock()) } else { None };
+        let granted = prepared.granted()?;
+        let grids = prepared.grids().to_vec();
+        let begun = destination.begin(&prepared, &granted).map_err(ExperimentError::Destination)?;
+        let mut background = WithFigures {
+            loading: context.loading,
+            changes,
+            destination: &*destination,
+            plan: &plan,
+        };
+        let outcome = prepared.run(begun.sink, begun.file, &mut background, context.stop)?;
+        let LoopsOutcome { sink, runs, refused, clock, followed, disturbances, file_error, end } =
+            outcome;
+        let taken = taken(&plan, &runs);
+        let outcome = PeriodicOutcome { plan, grids, sink, runs, followed, recording, file_error };
+        Ok(Measured { outcome, end, clock, refused, disturbances, taken })
+    }
+}
+
+/// What real-time streams took of their CPUs.
+fn taken(plan: &PeriodicPlan, runs: &[RunOutcome]) -> Vec<Taken> {
+    let of = |(number, run): (usize, &RunOutcome)| {
+        let (stream, condition) = (number / plan.conditions.len(), number % plan.conditions.len());
+        let real_time = matches!(run.policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_));
+        let cpu = plan.streams[stream].thread.pinned_to().filter(|_| real_time)?;
+        Some(Taken { cpu, condition, share: run.cpu_load })
+    };
+    runs.iter().enumerate().filter_map(of).collect()
+}
+
+/// The loads of the experiment, and its progress with the figures of each loop.
+struct WithFigures<'a, 'l, 'd, D> {
+    loading: &'a mut Loading<'l>,
+    changes: Option<&'d mut dyn ConditionChanges>,
+    destination: &'a D,
+    plan: &'a PeriodicPlan,
+}
+
+impl<D: Destination> BackgroundLoads for WithFigures<'_, '_, '_, D> {
+    fn begin(&mut self, condition: usize, length: Span) -> Result<(), String> {
+        self.changes.as_mut().map_or(Ok(()), |changes| changes.begin(condition))?;
+        self.loading.begin(condition, length)
+    }
+
+    fn end(&mut self, condition: usize) {
+        self.loading.end(condition);
+        if let Some(changes) = &mut self.changes {
+            changes.end();
+        }
+    }
+
+    fn progress(&mut self, progress: &ExperimentProgress) {
+        let of = self.destination.so_far(progress.condition);
+        let loops = self.plan.streams.iter().zip(of);
+        let loops =
+            loops.map(|(of, run)| LoopSoFar { cpu: of.thread.pinned_to(), period: of.period, run });
+        self.loading.report(progress, &loops.collect::<Vec<_>>());
+    }
+}
+
+/// What recording costs where the first loop will run, and as it will run. `None` where no thread
+/// could be had for it.
+fn cost(plan: &PeriodicPlan, mut clock: MachineClock) -> Option<RecordCost> {
+    let thread = &plan.streams.first()?.thread;
+    let (cpu, policy) = (thread.pinned_to(), thread.policy());
+    let measure = move || {
+        let _session = ThreadSession::enter(cpu, policy);
+        RecordCost::measure(&mut clock, COLD_PUSHES)
+    };
+    spawn::plain("punctual-cost", measure).ok()?.join().ok()?
+}
+
+/// A period that the clock's own stamps would fill is refused.
+fn refuse_short_periods(prepared: &Prepared) -> Result<(), Risk> {
+    let (stamp_ns, times) = (prepared.cost().wake_ns, STAMPS_IN_A_PERIOD);
+    let mut periods = prepared.plan().streams.iter().map(|stream| stream.period);
+    let short = periods.find(|&period| is_too_short(period, stamp_ns));
+    short.map_or(Ok(()), |period| {
+        Err(Risk::TooFine { option: "--period", value_ns: period.as_ns(), stamp_ns, times })
+    })
+}
+
+/// What one stream did under one condition, apart from its samples.
+#[derive(Clone, Debug)]
+pub struct RunOutcome {
+    /// Cycles recorded.
+    pub cycles: u64,
+    /// Releases that never ran.
+    pub missed: u64,
+    /// Samples that did not fit in the ring.
+    pub unrecorded: u64,
+    /// Gaps inside spins.
+    pub stalls: Stalls,
+    /// CPU time of the loop's thread over wall time, in [0, 1].
+    pub cpu_load: f64,
+    /// Time that its blocks took, in ns.
+    pub wall_ns: u64,
+    /// Page faults and context switches of the loop's thread.
+    pub usage: Usage,
+    /// The policy that the thread really had.
+    pub policy: SchedPolicy,
+    /// How the wait approached releases at the end.
+    pub approach: WakePlan,
+    /// What the wait learned, as far as it does.
+    pub learned: Option<Learned>,
+    /// How much of its spins the processor paused.
+    pub paused: PausedSpin,
+    /// Whether the wait began with what an earlier run learned.
+    pub resumed: bool,
+    /// Time that the host took from the stream's CPU during its blocks, ns, in steps of 10 ms;
+    /// `None` where the kernel does not report it, or the stream has no CPU of its own.
+    pub steal_ns: Option<u64>,
+}
+
+/// An experiment that is over.
+#[derive(Debug)]
+pub struct LoopsOutcome<S> {
+    /// The sink, which has seen all recorded samples.
+    pub sink: S,
+    /// By run, see [`PeriodicPlan::run`].
+    pub runs: Vec<RunOutcome>,
+    /// What the kernel refused, once each.
+    pub refused: Vec<Refusal>,
+    /// What stamps were taken with.
+    pub clock: ClockFacts,
+    /// How the grids followed another clock, where they did.
+    pub followed: Option<FollowedFigures>,
+    /// What happened to the machine, and when on CLOCK_MONOTONIC, in ns.
+    pub disturbances: Vec<(u64, Disturbance)>,
+    /// Why the sample file ends early, if it does.
+    pub file_error: Option<io::Error>,
+    /// Why it is over.
+    pub end: ExperimentEnd,
+}
+
+/// What recordings look for.
+#[derive(Clone, Debug, Default)]
+pub struct EvaluationConfig {
+    /// Whether conditions count as one, too ([`PeriodicPlan::counts_as_one`]).
+    pub merge: bool,
+    /// Whether the cold cycles at the start of each block count.
+    pub keep_cold: bool,
+    /// Lateness above which cycles are counted.
+    pub thresholds_ns: Vec<i64>,
+    /// The claims that they are to show.
+    pub claims: Vec<Ask>,
+}
+
+/// All recordings of an experiment.
+///
+/// For the drain's thread, as samples come. Constant memory; touches no file.
+#[derive(Debug)]
+pub struct Recordings {
+    /// By run, as the plan counts them.
+    pub runs: Vec<Recording>,
+    /// By stream: the conditions that count as one. Empty unless requested.
+    pub merged: Vec<Recording>,
+    /// By run, as `runs`: what a comparison needs.
+    pub series: Vec<Builder>,
+    /// By condition: whether it counts as one with others.
+    as_one: Vec<bool>,
+    /// How the claims stand, by run; those of a merged run stand at each of its conditions.
+    standings: StandingsWriter,
+}
+
+impl Recordings {
+    /// Recordings for each stream, given by its grid, and condition of the plan; how the claims
+    /// stand goes to `standings`.
+    pub fn new(
+        grids: &[Releases],
+        plan: &PeriodicPlan,
+        watch: &EvaluationConfig,
+        standings: &Standings,
+    ) -> Self {
+        let setup = |grid: &Releases| RecordingConfig {
+            period: Some(grid.period()),
+            epoch: grid.first(),
+            leave_out_cold: !watch.keep_cold,
+            thresholds_ns: watch.thresholds_ns.clone(),
+            releases: ReleaseInstants::Known,
+        };
+        let recording = |grid: &Releases| Recording::new(setup(grid)).watching(&watch.claims);
+        let conditions = plan.conditions.len();
+        let as_one = (0..conditions).map(|at| watch.merge && plan.counts_as_one(at)).collect();
+        let all = || grids.iter().map(recording);
+        let series = |grid: &Releases| Builder::new(grid.period().as_ns(), !watch.keep_cold);
+        Self {
+            runs: grids
+                .iter()
+                .flat_map(|grid| (0..conditions).map(move |_| recording(grid)))
+                .collect(),
+            merged: if watch.merge { all().collect() } else { Vec::new() },
+            series: grids
+                .iter()
+                .flat_map(|grid| std::iter::repeat_n(series(grid), conditions))
+                .collect(),
+            as_one,
+            standings: standings.writer(),
+        }
+    }
+}
+
+impl Sink for Recordings {
+    fn take(&mut self, run: usize, samples: &[Sample]) {
+        self.runs[run].extend(samples);
+        samples.iter().for_each(|sample| self.series[run].push(sample));
+        let (stream, condition) = (run / self.as_one.len(), run % self.as_one.len());
+        if self.as_one[condition]
+            && let Some(merged) = self.merged.get_mut(stream)
+        {
+            merged.extend(samples);
+            self.standings.look(run, merged);
+        } else {
+            self.standings.look(run, &self.runs[run]);
+        }
+    }
+}
+
+/// A bend is published so many times the longest period before it comes, and readings are so many
+/// times as far apart as that.
+const LEAD_PERIODS: i64 = 2;
+const READING_LEADS: i64 = 5;
+
+/// How the experiment's grids followed their clock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FollowedFigures {
+    /// What the last reading left.
+    pub status: ServoStatus,
+    /// How often it could not be read.
+    pub unread: u64,
+    /// Bends that were known only after they came.
+    pub late: u64,
+    /// How it was followed.
+    pub settings: Settings,
+    /// Both timescales at the start.
+    pub began: Moment,
+    /// And at the end.
+    pub ended: Moment,
+}
+
+/// One moment on CLOCK_MONOTONIC and on the grid's timescale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// CLOCK_MONOTONIC.
+    pub monotonic: Instant,
+    /// The grid's time.
+    pub grid: Instant,
+}
+
+impl Moment {
+    /// Now.
+    fn now(follower: &Follower) -> Self {
+        let monotonic = Instant::from_ns(now_ns(ClockId::Monotonic));
+        Self { monotonic, grid: follower.over(Vdso).map().grid(monotonic) }
+    }
+}
+
+impl FollowedFigures {
+    fn of(follower: &Follower, began: Moment) -> Self {
+        Self {
+            status: follower.status(),
+            unread: follower.unread(),
+            late: follower.late(),
+            settings: follower.settings(),
+            began,
+            ended: Moment::now(follower),
+        }
+    }
+}
+
+/// How `reference` is followed by the grids of a plan: each loop knows a bend before it comes, of a
+/// step only what is left over whole periods of all of them is slewed in, and the thread that reads
+/// keeps to the housekeeping CPUs.
+pub fn follow(reference: Reference, plan: &PeriodicPlan) -> Follow {
+    let periods = || plan.streams.iter().map(|stream| stream.period.as_ns());
+    let longest_ns = i64::try_from(periods().max().unwrap_or(0)).unwrap_or(i64::MAX);
+    let lead = Span::from_ns(longest_ns.saturating_mul(LEAD_PERIODS)).max(Span::from_ms(100));
+    let every = Span::from_ns(lead.as_ns().saturating_mul(READING_LEADS));
+    let period_ns = periods().try_fold(1, common_multiple);
+    Follow::new(reference)
+        .settings(Settings { period_ns, ..Settings::default() })
+        .every(every, lead)
+        .cpus(plan.housekeeping.iter().copied())
+}
+
+/// `None` where it is beyond the clock's end.
+fn common_multiple(a: u64, b: u64) -> Option<u64> {
+    let (mut divisor, mut rest) = (a, b);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    (a / divisor.max(1)).checked_mul(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_add_up_and_each_condition_has_its_share() {
+        let total = Span::from_ns(60_000_000_001);
+        let blocks = interleave(8, 2, total);
+        assert_eq!(blocks.len(), 24);
+        assert_eq!(blocks.iter().map(|block| block.length.as_ns()).sum::<i64>(), total.as_ns());
+        let visits = |condition| blocks.iter().filter(|b| b.condition == condition).count();
+        assert_eq!(visits(0), 8);
+        assert!((1..=8).all(|load| visits(load) == 2));
+        assert!(blocks.windows(2).all(|pair| pair[0].condition != pair[1].condition));
+    }
+
+    #[test]
+    fn a_spin_without_a_rest_is_refused() {
+        let plan = |period_ns| PeriodicPlan {
+            streams: vec![Stream {
+                thread: RtThread::cpu(1).fifo(90).with_wait(WaitKind::Spin),
+                period: Period::from_ns(period_ns).expect("positive"),
+                phase_ns: 0,
+            }],
+            conditions: Vec::new(),
+            blocks: Vec::new(),
+            housekeeping: Vec::new(),
+            cold: 0,
+        };
+        let refused = plan(5_000).check().expect_err("refused");
+        assert!(matches!(refused, Risk::NoRest { period, .. } if period.as_ns() == 5_000));
+        assert_eq!(plan(40_000).check(), Ok(()));
+    }
+
+    #[test]
+    fn without_loads_there_is_idle_alone() {
+        let blocks = interleave(0, 1, Span::from_ms(5));
+        assert_eq!(blocks, [ConditionBlock { condition: 0, length: Span::from_ms(5) }]);
+        assert_eq!(split(&[], Span::from_ms(5)), []);
+    }
+
+    #[test]
+    fn grids_of_several_periods_have_a_common_one_or_none() {
+        assert_eq!(
+            [1_000_000, 1_500_000, 3].into_iter().try_fold(1, common_multiple),
+            Some(3_000_000)
+        );
+        assert_eq!([u64::MAX, u64::MAX - 1].into_iter().try_fold(1, common_multiple), None);
+    }
+}

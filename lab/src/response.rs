@@ -5,17 +5,900 @@
 //! is no interrupt handler: that is the driver's); stage 1 answers and wakes stage 2, the
 //! application's thread, which answers too. Runs threads, never prints.
 
-mod experiment;
-mod floor;
-mod outcome;
-mod run;
 mod source;
 mod stages;
-mod trace;
 
-pub use experiment::{ResponseExperiment, STIMULI_MAX};
-pub(crate) use outcome::Times;
-pub use outcome::{Floor, ResponseOutcome, ResponseRow, StageRow};
-pub(crate) use run::{Condition, Ran};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
+
+use punctual::clocks::{MachineClock, Reading, StampCost};
+use punctual::safety::is_real_time;
+use punctual::session::{Refusal, ThreadSession};
+use punctual::spawn;
+use punctual_analysis::summary::{Distribution, SummaryStats};
+use punctual_core::time::{Period, Span};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::descriptor::Descriptor;
+use punctual_os::futex::{self, Scope};
+use punctual_os::scheduler::SchedPolicy;
+use punctual_os::{events, signal};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{
+    BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
+    ExperimentProgress, Loading, Measured, policy_words,
+};
+use crate::load::LoadSpec;
+use source::Source;
+use stages::{COMPETES, EndedStage, Shared, Slot};
+
 pub use source::{SOURCES, SourceName, SourceRow};
-pub use trace::StageTrace;
+
+/// Stimuli of a condition at most: each keeps 56 bytes.
+pub const STIMULI_MAX: u64 = 1_000_000;
+/// What both stages take for a stimulus, about, where nothing is known yet.
+const ANSWER_NS: f64 = 40_000.0;
+
+/// How fast two stages answer stimuli.
+#[derive(Clone, Debug)]
+pub struct ResponseExperiment {
+    /// Where stimuli come from.
+    pub source: SourceName,
+    /// The CPU of both stages.
+    pub cpu: u32,
+    /// The CPU that raises stimuli.
+    pub stimulus_cpu: u32,
+    /// From one stimulus to the next.
+    pub period: Period,
+    /// How long each condition is measured.
+    pub duration: Span,
+    /// The policy of stage 1, and of the thread that raises stimuli.
+    pub first: SchedPolicy,
+    /// The policy of stage 2.
+    pub second: SchedPolicy,
+    /// Whether a thread of stage 2's policy computes on its CPU for seven tenths of the time.
+    pub competitor: bool,
+    /// The conditions: their names and loads.
+    pub conditions: Vec<(String, Vec<LoadSpec>)>,
+}
+
+impl ResponseExperiment {
+    /// Stimuli of a condition.
+    pub fn stimuli(&self) -> u64 {
+        (self.duration.as_ns().max(0).unsigned_abs() / self.period.as_ns().max(1)).max(1)
+    }
+
+    /// Runs condition `number`, with its loads.
+    fn condition(
+        &self,
+        (number, source): (usize, &Source),
+        loading: &mut Loading<'_>,
+        stop: &AtomicBool,
+    ) -> Result<Ran, ExperimentError> {
+        loading.begin(number, self.duration).map_err(ExperimentError::Load)?;
+        let condition = Condition {
+            number,
+            source,
+            stimuli: self.stimuli(),
+            period_ns: self.period.as_ns(),
+            cpu: self.cpu,
+            stimulus_cpu: self.stimulus_cpu,
+            policies: [self.first, self.second, self.first],
+            competitor: self.competitor,
+            polls: false,
+            counted: None,
+            stop,
+        };
+        let ran = condition.run(loading);
+        loading.end(number);
+        Ok(ran?)
+    }
+
+    fn row(
+        &self,
+        name: &str,
+        ran: &Ran,
+        stamps_within: Result<Option<Span>, String>,
+    ) -> ResponseRow {
+        let (mut late, mut kernel) = (Distribution::default(), Distribution::default());
+        let times: Vec<Times> = ran.slots.iter().map(|slot| slot.times()).collect();
+        for (slot, of) in ran.slots.iter().zip(&times) {
+            if of.raised_ns > 0 {
+                late.push(slot.late_ns.load(Ordering::Relaxed).cast_signed());
+            }
+            if of.raised_ns > 0 && of.kernel_ns > 0 {
+                kernel.push(of.kernel_ns.cast_signed() - of.raised_ns.cast_signed());
+            }
+        }
+        let policies = [&ran.stages[0], &ran.stages[1]].map(|stage| policy_words(stage.policy));
+        let stamps_within = stamps_within.and_then(|within| between(&times, within));
+        let within = *stamps_within.as_ref().unwrap_or(&None);
+        ResponseRow {
+            condition: name.to_owned(),
+            stimuli: times.iter().filter(|of| of.raised_ns > 0).count() as u64,
+            not_raised: ran.not_raised,
+            raised_late_ns: late.stats(),
+            unexpected: ran.stages[0].unexpected,
+            kernel_ns: Some(kernel.stats())
+                .filter(|stats| stats.p50.is_some() && stamps_within.is_ok()),
+            kernel_within_ns: within.map_or(0, |within| within.as_ns().unsigned_abs()),
+            kernel_left_out: stamps_within.err(),
+            stages: stages(&times, self.period.as_ns(), policies),
+            lost: ran.lost().map(io::Error::to_string),
+        }
+    }
+}
+
+impl Experiment for ResponseExperiment {
+    type Outcome = ResponseOutcome;
+
+    fn demands(&self) -> Vec<Demand> {
+        let share = (ANSWER_NS / self.period.as_ns() as f64).min(1.0);
+        let demand = |cpu, policy, share| Demand {
+            cpu: Some(cpu),
+            real_time: is_real_time(policy),
+            period: self.period,
+            share,
+        };
+        let mut demands = vec![demand(self.cpu, self.first, share)];
+        if self.competitor {
+            demands.push(demand(self.cpu, self.second, COMPETES));
+        }
+        if !self.source.row().by_kernel {
+            demands.push(demand(self.stimulus_cpu, self.first, share));
+        }
+        demands
+    }
+
+    fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
+        self.conditions.clone()
+    }
+
+    fn run(self, context: Context<'_, '_>) -> Result<Measured<ResponseOutcome>, ExperimentError> {
+        let Context { loading, stop } = context;
+        let mut clock = MachineClock::best();
+        let cost = StampCost::measure(&mut clock);
+        let begun = Reading::take();
+        let (first, note) = self.source.open().map_err(ExperimentError::Source)?;
+        let mut opened = Some(first);
+        let cpus = [self.stimulus_cpu, self.cpu];
+        let floor = measure_floor(cpus, self.first, self.period.as_ns(), stop);
+        let mut outcome = ResponseOutcome {
+            source: self.source.to_string(),
+            path: self.source.row().path.to_owned(),
+            note,
+            period_ns: self.period.as_ns(),
+            cpu: self.cpu,
+            stimulus_cpu: (!self.source.row().by_kernel).then_some(self.stimulus_cpu),
+            floor,
+            rows: Vec::new(),
+        };
+        let (mut refused, mut lost) = (Vec::new(), false);
+        for (number, (name, _)) in self.conditions.iter().enumerate() {
+            if stop.load(Ordering::Relaxed) || lost {
+                break;
+            }
+            // What a source still has from the condition before is no stimulus of this one; a
+            // device is closed before it is opened again.
+            let source = match opened.take().map_or_else(|| self.source.open(), |of| Ok((of, None)))
+            {
+                Ok((source, _)) => source,
+                Err(why) => {
+                    lost = true;
+                    outcome.rows.push(ResponseRow::lost(name, why));
+                    break;
+                }
+            };
+            let ran = self.condition((number, &source), loading, stop)?;
+            refused.extend(ran.stages.iter().flat_map(|stage| stage.refused.clone()));
+            refused.extend(ran.refused.clone());
+            let row = self.row(name, &ran, source.stamps_within());
+            lost = row.lost.is_some();
+            outcome.rows.push(row);
+        }
+        clock.discipline();
+        let end = if lost {
+            ExperimentEnd::Lost
+        } else if stop.load(Ordering::Relaxed) {
+            ExperimentEnd::Stopped
+        } else {
+            ExperimentEnd::Finished
+        };
+        Ok(Measured {
+            end,
+            clock: ClockFacts::of(&clock, cost, begun.until(&Reading::take())),
+            refused,
+            disturbances: Vec::new(),
+            taken: Vec::new(),
+            outcome,
+        })
+    }
+}
+
+/// How fast two stages answered stimuli.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResponseOutcome {
+    /// Where stimuli came from: "eventfd", "futex", "timerfd", "udp", "pty", or one with its
+    /// device, as --source has it: "serial:/dev/ttyS1".
+    pub source: String,
+    /// What they passed through, and what that leaves out.
+    pub path: String,
+    /// What the source is not quite as requested; null otherwise.
+    pub note: Option<String>,
+    /// From one stimulus to the next.
+    pub period_ns: u64,
+    /// The CPU of both stages.
+    pub cpu: u32,
+    /// The CPU that raises stimuli; null where the kernel's timer does.
+    pub stimulus_cpu: Option<u32>,
+    /// A bare futex ping-pong between the two CPUs, before anything else; null where one CPU does
+    /// both.
+    pub floor: Option<Floor>,
+    /// One for each condition.
+    pub rows: Vec<ResponseRow>,
+}
+
+/// Two threads that wake each other by a futex, as often as stimuli come (100 µs to 5 ms apart).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Floor {
+    /// Round trips.
+    pub n: u64,
+    /// Half of each.
+    pub half_round_trip_ns: SummaryStats,
+}
+
+/// The stimuli of one condition, and how they were answered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResponseRow {
+    /// "idle", or the names of the loads.
+    pub condition: String,
+    /// Stimuli that were raised.
+    pub stimuli: u64,
+    /// Stimuli that were not raised, because the one who raises them was late by a period or more.
+    pub not_raised: u64,
+    /// How late stimuli were raised, against their grid: the instrument's own floor. Zero for the
+    /// kernel's timer, whose expiry is the stimulus.
+    pub raised_late_ns: SummaryStats,
+    /// Events of the source that were no stimulus (noise, a line that bounces, another sender), or
+    /// that were found after the stimulus that followed theirs.
+    #[serde(default)]
+    pub unexpected: u64,
+    /// Stage 0: from the stimulus to the kernel's own stamp of its event, of those that stage 1
+    /// answered one by one; null where the source has none.
+    pub kernel_ns: Option<SummaryStats>,
+    /// By how much stage 0 may be off, ns: where the kernel's stamps were on another clock. 0 where
+    /// they were not, or there are none.
+    #[serde(default)]
+    pub kernel_within_ns: u64,
+    /// Why stage 0 is left out; null where it is not, or where the source has none.
+    #[serde(default)]
+    pub kernel_left_out: Option<String>,
+    /// Stage 1, then stage 2.
+    pub stages: Vec<StageRow>,
+    /// Why the condition ended before its time: the source was lost; null where it did not.
+    pub lost: Option<String>,
+}
+
+impl ResponseRow {
+    /// A condition that did not begin.
+    fn lost(condition: &str, why: String) -> Self {
+        Self {
+            condition: condition.to_owned(),
+            stimuli: 0,
+            not_raised: 0,
+            raised_late_ns: Distribution::default().stats(),
+            unexpected: 0,
+            kernel_ns: None,
+            kernel_within_ns: 0,
+            kernel_left_out: None,
+            stages: Vec::new(),
+            lost: Some(why),
+        }
+    }
+}
+
+/// How one stage answered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StageRow {
+    /// 1: the thread nearest to the interrupt; 2: the application's, which stage 1 wakes.
+    pub stage: u32,
+    /// The policy that it really had: "SCHED_FIFO".
+    pub policy: String,
+    /// Its priority, as the kernel counts; null for SCHED_OTHER.
+    pub priority: Option<u8>,
+    /// Stimuli that it started to answer one by one.
+    pub answered: u64,
+    /// Stimuli that it found together with a later one, or not at all.
+    pub skipped: u64,
+    /// Stimuli whose answer was complete before the next one was due.
+    pub served: u64,
+    /// From the stimulus to the first instruction of the stage.
+    pub start_ns: SummaryStats,
+    /// From the stimulus to the complete answer.
+    pub complete_ns: SummaryStats,
+    /// The largest start minus the smallest; null where none was answered.
+    pub response_range_ns: Option<f64>,
+    /// What an oscilloscope would show; null where none was answered.
+    #[serde(default)]
+    pub trace: Option<StageTrace>,
+}
+
+/// When a stimulus was raised and answered, on CLOCK_MONOTONIC; 0 where it was not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Times {
+    pub(crate) raised_ns: u64,
+    pub(crate) kernel_ns: u64,
+    pub(crate) start_ns: [u64; 2],
+    pub(crate) complete_ns: [u64; 2],
+}
+
+/// `within`, where all stamps that may be off by that lie between their stimulus and its answer.
+///
+/// # Errors
+/// They do not: the clock that they are on was set, and perhaps set back.
+fn between(times: &[Times], within: Option<Span>) -> Result<Option<Span>, String> {
+    let Some(bound) = within else { return Ok(None) };
+    let bound_ns = bound.as_ns().unsigned_abs();
+    let is_outside = |of: &&Times| {
+        of.kernel_ns > 0
+            && (of.kernel_ns.saturating_add(bound_ns) < of.raised_ns
+                || of.kernel_ns > of.start_ns[0].saturating_add(bound_ns))
+    };
+    match times.iter().filter(is_outside).count() {
+        0 => Ok(within),
+        outside => Err(format!(
+            "{outside} of its stamps are earlier than the stimulus or later than the answer"
+        )),
+    }
+}
+
+/// The rows of both stages from the times of all stimuli that were raised.
+fn stages(times: &[Times], period_ns: u64, policies: [(String, Option<u8>); 2]) -> Vec<StageRow> {
+    let raised: Vec<&Times> = times.iter().filter(|of| of.raised_ns > 0).collect();
+    let row = |(stage, (policy, priority)): (usize, (String, Option<u8>))| {
+        let (mut start, mut complete) = (Distribution::default(), Distribution::default());
+        let mut served = 0;
+        let mut starts_ns = Vec::with_capacity(raised.len());
+        let answered = raised.iter().filter(|of| of.complete_ns[stage] > 0);
+        let after = |ns: u64, of: &Times| {
+            i64::try_from(ns).unwrap_or(i64::MAX) - of.raised_ns.cast_signed()
+        };
+        let mut count = 0;
+        for of in answered {
+            count += 1;
+            let start_ns = after(of.start_ns[stage], of);
+            start.push(start_ns);
+            let complete_ns = after(of.complete_ns[stage], of);
+            starts_ns.push(start_ns);
+            complete.push(complete_ns);
+            served += u64::from(complete_ns < period_ns.cast_signed());
+        }
+        let (start_ns, complete_ns) = (start.stats(), complete.stats());
+        StageRow {
+            stage: stage as u32 + 1,
+            policy,
+            priority,
+            answered: count,
+            skipped: raised.len() as u64 - count,
+            served,
+            response_range_ns: start_ns.max.zip(start_ns.min).map(|(max, min)| max - min),
+            start_ns,
+            complete_ns,
+            trace: trace(starts_ns),
+        }
+    };
+    policies.into_iter().enumerate().map(row).collect()
+}
+
+/// From the start of the threads to the first stimulus.
+const LEAD_NS: u64 = 10_000_000;
+/// How often progress is reported and a stop is looked for.
+const LOOK: Duration = Duration::from_millis(100);
+const LOOK_NS: u64 = 50_000_000;
+/// The last answers may take this long.
+const ANSWERS: Duration = Duration::from_millis(300);
+
+/// What a condition goes by.
+///
+/// Both stages up, stimuli raised on a grid, everything ended in order. Each thread is bounded: the
+/// stages sleep between stimuli, the generator between instants, and all end with the condition.
+pub(crate) struct Condition<'a> {
+    pub(crate) number: usize,
+    pub(crate) source: &'a Source,
+    pub(crate) stimuli: u64,
+    pub(crate) period_ns: u64,
+    pub(crate) cpu: u32,
+    pub(crate) stimulus_cpu: u32,
+    /// Of stage 1, stage 2 and the thread that raises stimuli.
+    pub(crate) policies: [SchedPolicy; 3],
+    /// Whether a thread of stage 2's policy computes beside it.
+    pub(crate) competitor: bool,
+    /// Whether stimuli are raised by polling the clock: for short periods.
+    pub(crate) polls: bool,
+    /// A count that others keep: how it grows from the first stimulus to the last.
+    pub(crate) counted: Option<&'a AtomicU64>,
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// What a condition left.
+pub(crate) struct Ran {
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) stages: [EndedStage; 2],
+    pub(crate) not_raised: u64,
+    pub(crate) refused: Vec<Refusal>,
+    /// How much the other count grew, and in how many ns.
+    pub(crate) counted: Option<(u64, u64)>,
+    lost: Option<io::Error>,
+}
+
+impl Ran {
+    /// Why it ended before its time.
+    pub(crate) fn lost(&self) -> Option<&io::Error> {
+        self.lost.as_ref().or(self.stages[0].lost.as_ref())
+    }
+}
+
+/// What the generator knows at its end.
+#[derive(Debug, Default)]
+struct Raised {
+    not_raised: u64,
+    refused: Vec<Refusal>,
+    counted: Option<(u64, u64)>,
+    lost: Option<io::Error>,
+}
+
+impl Condition<'_> {
+    /// Runs it to its end, or until it is to stop.
+    ///
+    /// # Errors
+    /// A thread could not be had.
+    pub(crate) fn run(&self, loading: &mut Loading<'_>) -> io::Result<Ran> {
+        let count = usize::try_from(self.stimuli).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let slots: Vec<Slot> = (0..count).map(|_| Slot::default()).collect();
+        let shared = Shared {
+            source: self.source,
+            slots: &slots,
+            handed: AtomicU64::new(0),
+            answers: [AtomicU64::new(0), AtomicU64::new(0)],
+            over: AtomicBool::new(false),
+            waiting: AtomicI32::new(0),
+        };
+        // Without it a wait for a device that gives nothing more would not end.
+        signal::catch_interrupt().map_err(|why| io::Error::from_raw_os_error(why.0))?;
+        let (first, second, raised) = thread::scope(|scope| {
+            let (to_us, ready) = channel::<()>();
+            let [of_first, of_second, of_raiser] = self.policies;
+            let up = || {
+                let to_us = to_us.clone();
+                // Who does not wait any more needs no message.
+                move || to_us.send(()).unwrap_or(())
+            };
+            let shared = &shared;
+            let ending = Ending(shared);
+            let (go, took) = (up(), up());
+            let answer = move || shared.second(self.cpu, of_second, go);
+            let second = spawn::scoped(scope, "punctual-second", answer)?;
+            let answer = move || shared.first(self.cpu, of_first, took);
+            let first = spawn::scoped(scope, "punctual-first", answer)?;
+            let mut threads = 2;
+            if self.competitor {
+                let go = up();
+                spawn::scoped(scope, "punctual-other", move || {
+                    shared.compete(self.cpu, of_second, go);
+                })?;
+                threads += 1;
+            }
+            for _ in 0..threads {
+                // One that does not come up in time is waited for no longer.
+                let _late = ready.recv_timeout(Duration::from_secs(5));
+            }
+            let (over, done) = channel::<()>();
+            let raiser = spawn::scoped(scope, "punctual-raise", move || {
+                let _over = over;
+                self.raise(shared, of_raiser)
+            })?;
+            self.report(&done, shared, loading);
+            let raised = joined(raiser);
+            await_answers(shared, self.stop);
+            ending.end(&first, &second);
+            Ok::<_, io::Error>((joined(first), joined(second), raised))
+        })?;
+        Ok(Ran {
+            refused: raised.refused,
+            not_raised: raised.not_raised,
+            counted: raised.counted,
+            lost: raised.lost,
+            stages: [first, second],
+            slots,
+        })
+    }
+
+    /// Raises all stimuli, or watches while the kernel's timer does.
+    fn raise(&self, shared: &Shared<'_>, policy: SchedPolicy) -> Raised {
+        let lead = || now_ns(ClockId::Monotonic) + LEAD_NS;
+        if let Source::Timerfd(timer) = shared.source {
+            return self.watch_timer(shared, (timer, lead()));
+        }
+        let session = ThreadSession::enter(Some(self.stimulus_cpu), policy);
+        // After the session, which may take longer than the lead.
+        let first_ns = lead();
+        let mut raised = Raised { refused: session.refused().to_vec(), ..Raised::default() };
+        let mut number = 0;
+        let counted =
+            || self.counted.map(|of| (of.load(Ordering::Relaxed), now_ns(ClockId::Monotonic)));
+        let mut first = None;
+        for at in 0..self.stimuli {
+            if self.stop.load(Ordering::Relaxed) || shared.over.load(Ordering::Acquire) {
+                break;
+            }
+            let due_ns = first_ns + at * self.period_ns;
+            if now_ns(ClockId::Monotonic) >= due_ns + self.period_ns {
+                raised.not_raised += 1;
+                continue;
+            }
+            if self.polls {
+                while now_ns(ClockId::Monotonic) < due_ns {}
+            } else {
+                let _interrupted = sleep_until_ns(due_ns);
+            }
+            first = first.or_else(counted);
+            let Some(slot) = shared.slots.get(number as usize) else { break };
+            number += 1;
+            let now_ns = now_ns(ClockId::Monotonic);
+            slot.late_ns.store(now_ns.saturating_sub(due_ns), Ordering::Release);
+            slot.raised_ns.store(now_ns, Ordering::Release);
+            if let Err(why) = shared.source.raise(number) {
+                raised.lost = Some(why);
+                break;
+            }
+        }
+        let grown = |((first, since), (last, until))| (last - first, until - since);
+        raised.counted = first.zip(counted()).map(grown);
+        raised
+    }
+
+    /// The kernel's timer raises them: each expiry is a stimulus.
+    fn watch_timer(&self, shared: &Shared<'_>, (timer, first_ns): (&Descriptor, u64)) -> Raised {
+        let lost = events::arm(timer, first_ns, self.period_ns).err();
+        let end_ns = first_ns + self.stimuli * self.period_ns;
+        let over = || {
+            lost.is_some()
+                || self.stop.load(Ordering::Relaxed)
+                || shared.over.load(Ordering::Acquire)
+        };
+        while !over() && now_ns(ClockId::Monotonic) < end_ns {
+            let _interrupted = sleep_until_ns((now_ns(ClockId::Monotonic) + LOOK_NS).min(end_ns));
+        }
+        let until_ns = now_ns(ClockId::Monotonic).min(end_ns);
+        for (at, slot) in (0..).zip(shared.slots) {
+            let due_ns = first_ns + at * self.period_ns;
+            if due_ns < until_ns {
+                slot.raised_ns.store(due_ns, Ordering::Release);
+            }
+        }
+        let lost = lost.map(|why| io::Error::from_raw_os_error(why.0));
+        Raised { lost, ..Raised::default() }
+    }
+
+    /// Reports how far it is until `done` has no sender any more.
+    fn report(&self, done: &Receiver<()>, shared: &Shared<'_>, loading: &mut Loading<'_>) {
+        let end_ns = now_ns(ClockId::Monotonic) + LEAD_NS + self.stimuli * self.period_ns;
+        while done.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            let left_ns = end_ns.saturating_sub(now_ns(ClockId::Monotonic));
+            loading.progress(&ExperimentProgress {
+                left: Span::from_ns(left_ns.cast_signed()),
+                condition: self.number,
+                worst: None,
+                count: shared.answers[1].load(Ordering::Relaxed),
+            });
+        }
+    }
+}
+
+/// Waits until both stages are through with what was raised, a moment at most.
+fn await_answers(shared: &Shared<'_>, stop: &AtomicBool) {
+    let raised = |slot: &&Slot| slot.raised_ns.load(Ordering::Acquire) > 0;
+    let last = shared.slots.iter().take_while(raised).count() as u64;
+    let until_ns = now_ns(ClockId::Monotonic) + ANSWERS.as_nanos() as u64;
+    while shared.answers[1].load(Ordering::Acquire) < last
+        && now_ns(ClockId::Monotonic) < until_ns
+        && !stop.load(Ordering::Relaxed)
+        && !shared.over.load(Ordering::Acquire)
+    {
+        // How long a look takes does not matter: it ends by the clock.
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Ends the stages, whichever way the condition ends: a scope waits for all its threads.
+struct Ending<'a, 'b>(&'a Shared<'b>);
+
+impl Ending<'_, '_> {
+    /// Wakes both until they are gone.
+    fn end(
+        &self,
+        first: &ScopedJoinHandle<'_, EndedStage>,
+        second: &ScopedJoinHandle<'_, EndedStage>,
+    ) {
+        while !first.is_finished() || !second.is_finished() {
+            self.wake();
+            // Until they are gone, however long a look takes.
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn wake(&self) {
+        let shared = self.0;
+        shared.over.store(true, Ordering::Release);
+        shared.source.end_wait();
+        let waiting = shared.waiting.load(Ordering::Acquire);
+        if waiting > 0 {
+            // One that is gone needs no signal.
+            let _gone = signal::interrupt(waiting);
+        }
+        // No stimulus: stage 2 is not to answer one that stage 1 did not hand on.
+        shared.handed.store(u64::MAX, Ordering::Release);
+        let _woken = futex::wake(&shared.handed, 1, Scope::Process);
+    }
+}
+
+impl Drop for Ending<'_, '_> {
+    fn drop(&mut self) {
+        // Where a thread could not be started: those that were see it once they are woken.
+        self.wake();
+    }
+}
+
+/// What the thread returned; its panic goes on here.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|why| std::panic::resume_unwind(why))
+}
+
+/// Round trips at most and at least, the first of which are not counted.
+const TRIPS: std::ops::RangeInclusive<u64> = 300..=2_000;
+const COLD: u64 = 100;
+/// How long all of them take, about, where the least do not take longer.
+const ALL_NS: u64 = 1_000_000_000;
+/// From one to the next: as from one stimulus to the next, since a CPU that idles for longer wakes
+/// later, within these limits.
+const APART_NS: std::ops::RangeInclusive<u64> = 100_000..=5_000_000;
+/// A round trip that takes longer than this ends it.
+const PATIENCE_NS: u64 = 500_000_000;
+
+/// Measures from the first CPU to the second and back, each `period_ns`; `None` where they are one,
+/// or no thread could be had.
+///
+/// Two threads wake each other by a futex, with nothing around it. Bounded by a number of round
+/// trips and by a time for each.
+fn measure_floor(
+    [near, far]: [u32; 2],
+    policy: SchedPolicy,
+    period_ns: u64,
+    stop: &AtomicBool,
+) -> Option<Floor> {
+    if near == far {
+        return None;
+    }
+    let (ping, pong) = (AtomicU64::new(0), AtomicU64::new(0));
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let answering = spawn::scoped(scope, "punctual-pong", || {
+            let _session = ThreadSession::enter(Some(far), policy);
+            while !over.load(Ordering::Acquire) {
+                let seen = ping.load(Ordering::Acquire);
+                if seen == pong.load(Ordering::Relaxed) {
+                    futex::wait(&ping, seen as u32, Scope::Process);
+                    continue;
+                }
+                pong.store(seen, Ordering::Release);
+                let _woken = futex::wake(&pong, 1, Scope::Process);
+            }
+        });
+        let measuring = spawn::scoped(scope, "punctual-ping", || {
+            let _session = ThreadSession::enter(Some(near), policy);
+            trips(&ping, &pong, period_ns, stop)
+        });
+        let floor = measuring.ok().and_then(|measuring| measuring.join().ok());
+        over.store(true, Ordering::Release);
+        if let Ok(answering) = answering {
+            while !answering.is_finished() {
+                ping.fetch_add(1, Ordering::Release);
+                let _woken = futex::wake(&ping, 1, Scope::Process);
+                thread::yield_now();
+            }
+        }
+        floor.filter(|floor| floor.n > 0)
+    })
+}
+
+/// The round trips, until one takes too long.
+fn trips(ping: &AtomicU64, pong: &AtomicU64, period_ns: u64, stop: &AtomicBool) -> Floor {
+    let apart_ns = period_ns.clamp(*APART_NS.start(), *APART_NS.end());
+    let count = (ALL_NS / apart_ns).clamp(*TRIPS.start(), *TRIPS.end());
+    let mut halves = Distribution::default();
+    let mut n = 0;
+    let mut next_ns = now_ns(ClockId::Monotonic);
+    for trip in 1..=count {
+        next_ns = (next_ns + apart_ns).max(now_ns(ClockId::Monotonic));
+        let _interrupted = sleep_until_ns(next_ns);
+        let begin_ns = now_ns(ClockId::Monotonic);
+        ping.store(trip, Ordering::Release);
+        let _woken = futex::wake(ping, 1, Scope::Process);
+        while pong.load(Ordering::Acquire) != trip {
+            futex::wait_until(pong, (trip - 1) as u32, Scope::Process, begin_ns + PATIENCE_NS);
+            if now_ns(ClockId::Monotonic) >= begin_ns + PATIENCE_NS {
+                break;
+            }
+        }
+        let took_ns = now_ns(ClockId::Monotonic) - begin_ns;
+        if took_ns >= PATIENCE_NS || stop.load(Ordering::Relaxed) {
+            break;
+        }
+        if trip > COLD {
+            halves.push((took_ns / 2).cast_signed());
+            n += 1;
+        }
+    }
+    Floor { n, half_round_trip_ns: halves.stats() }
+}
+
+/// Points of a trace.
+const POINTS: usize = 200;
+/// Single edges: the paper's oscilloscope averaged as many.
+const SINGLE: usize = 128;
+/// The share of starts within its length: one that comes far later would leave nothing to be seen
+/// of all others.
+const SHOWN: f64 = 0.999;
+/// The end of a trace, as a multiple of when that share has started.
+const BEYOND: f64 = 1.2;
+
+/// The rising edge of a stage's output over the time since the stimulus.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StageTrace {
+    /// From one point to the next; the first is at the stimulus.
+    pub step_ns: f64,
+    /// The share of answers that had started by each point, in [0, 1].
+    pub started: Vec<f64>,
+    /// Answers that started after the last point.
+    pub beyond: u64,
+    /// When each of the last 128 answers started, in ns after its stimulus.
+    pub single_ns: Vec<i64>,
+}
+
+/// The trace of starts in ns after their stimulus; `None` without.
+fn trace(mut starts_ns: Vec<i64>) -> Option<StageTrace> {
+    let single_ns = starts_ns[starts_ns.len().saturating_sub(SINGLE)..].to_vec();
+    starts_ns.sort_unstable();
+    let n = starts_ns.len();
+    let last = starts_ns.get(((n as f64 * SHOWN) as usize).min(n.checked_sub(1)?))?;
+    let step_ns = (last.max(&1).unsigned_abs() as f64 * BEYOND / POINTS as f64).max(1.0);
+    let by = |point: usize| {
+        let ns = point as f64 * step_ns;
+        starts_ns.partition_point(|start| *start as f64 <= ns)
+    };
+    let started = (0..POINTS).map(|point| by(point) as f64 / n as f64).collect();
+    Some(StageTrace { step_ns, started, beyond: (n - by(POINTS - 1)) as u64, single_ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stages::{EndedStage, Slot};
+
+    #[test]
+    fn stage_0_is_left_out_with_the_reason_and_the_rest_is_kept() {
+        let other = SchedPolicy::Other;
+        let experiment = ResponseExperiment {
+            source: "udp".parse().expect("a source"),
+            cpu: 0,
+            stimulus_cpu: 0,
+            period: Period::from_ns(1_000_000).expect("a period"),
+            duration: Span::from_ms(1),
+            first: other,
+            second: other,
+            competitor: false,
+            conditions: Vec::new(),
+        };
+        let stage = || EndedStage { policy: other, refused: Vec::new(), unexpected: 0, lost: None };
+        let slot = |_| {
+            let slot = Slot::default();
+            slot.raised_ns.store(1_000, Ordering::Relaxed);
+            slot.kernel_ns.store(990, Ordering::Relaxed);
+            slot
+        };
+        let ran = Ran {
+            slots: (0..100).map(slot).collect(),
+            stages: [stage(), stage()],
+            not_raised: 0,
+            refused: Vec::new(),
+            counted: None,
+            lost: None,
+        };
+        let row = |stamps_within| experiment.row("idle", &ran, stamps_within);
+        let stamped = row(Ok(Some(Span::from_ns(1_000))));
+        let median = stamped.kernel_ns.and_then(|ns| ns.p50);
+        assert_eq!((median, stamped.kernel_within_ns), (Some(-10.0), 1_000));
+        assert_eq!(stamped.kernel_left_out, None);
+        // Set and not set back; set back before the end.
+        for within in [Err("it was set".to_owned()), Ok(Some(Span::from_ns(9)))] {
+            let set = row(within);
+            assert_eq!((set.kernel_ns, set.kernel_within_ns, set.stimuli), (None, 0, 100));
+            assert!(set.kernel_left_out.is_some());
+        }
+    }
+
+    #[test]
+    fn stamps_before_their_stimulus_or_after_its_answer_are_left_out() {
+        let times = |kernel_ns: u64| Times {
+            raised_ns: 1_000,
+            kernel_ns,
+            start_ns: [1_500, 1_700],
+            complete_ns: [1_600, 1_800],
+        };
+        let within = |ns: i64| Some(Span::from_ns(ns));
+        // 0 where there is no stamp.
+        let fine = [times(970), times(1_200), times(1_530), times(0)];
+        assert_eq!(between(&fine, within(30)), Ok(within(30)));
+        assert_eq!(between(&[], within(30)), Ok(within(30)));
+        // A clock that is set forth, and back before the end.
+        let why = between(&[times(1_200), times(1_531), times(969)], within(30)).expect_err("set");
+        assert!(why.starts_with("2 of its stamps are earlier"), "{why}");
+        // On the same clock a line that bounces may have the stamp of another edge.
+        assert_eq!(between(&[times(969)], None), Ok(None));
+    }
+
+    #[test]
+    fn stages_count_what_was_answered_in_time_late_and_not_at_all() {
+        let times = |raised_ns: u64, first: u64, second: u64| Times {
+            raised_ns,
+            kernel_ns: 0,
+            start_ns: [raised_ns + first, raised_ns + second],
+            complete_ns: [raised_ns + first + 1, raised_ns + second + 2],
+        };
+        let mut all = vec![times(1_000, 10, 50), times(2_000, 30, 1_500), times(3_000, 20, 60)];
+        all.push(Times { raised_ns: 4_000, ..Times::default() });
+        all.push(Times::default());
+        let fifo = || ("SCHED_FIFO".to_owned(), Some(90));
+        let rows = stages(&all, 1_000, [fifo(), fifo()]);
+        let counts = |row: &StageRow| (row.stage, row.answered, row.skipped, row.served);
+        assert_eq!((counts(&rows[0]), counts(&rows[1])), ((1, 3, 1, 3), (2, 3, 1, 2)));
+        assert_eq!((rows[0].start_ns.min, rows[0].start_ns.max), (Some(10.0), Some(30.0)));
+        assert_eq!(rows[1].complete_ns.max, Some(1_502.0));
+        assert_eq!(rows[0].response_range_ns, Some(20.0));
+        assert_eq!(stages(&[], 1_000, [fifo(), fifo()])[1].response_range_ns, None);
+    }
+
+    #[test]
+    fn a_stop_ends_it_and_one_cpu_has_none() {
+        let stop = AtomicBool::new(true);
+        assert_eq!(measure_floor([0, 0], SchedPolicy::Other, 1_000_000, &stop), None);
+        assert_eq!(measure_floor([0, 1], SchedPolicy::Other, 1_000_000, &stop), None);
+    }
+
+    #[test]
+    fn an_edge_rises_as_answers_start() {
+        assert_eq!(trace(Vec::new()), None);
+        let two = trace(vec![1_800, 1_000]).expect("two answers");
+        assert!((two.step_ns - 10.8).abs() < 1e-9, "{two:?}");
+        let at = |ns: f64| two.started[(ns / two.step_ns).ceil() as usize];
+        assert_eq!(
+            [at(0.0), at(900.0), at(1_000.0), at(1_700.0), at(1_800.0)],
+            [0.0, 0.0, 0.5, 0.5, 1.0]
+        );
+        assert_eq!((two.beyond, two.single_ns), (0, vec![1_800, 1_000]));
+    }
+
+    #[test]
+    fn a_late_answer_is_counted_and_hides_no_other() {
+        let mut starts = vec![10_000; 2_000];
+        starts.push(900_000_000);
+        let seen = trace(starts).expect("answers");
+        assert_eq!((seen.beyond, seen.single_ns.len()), (1, SINGLE));
+        assert!(seen.step_ns < 1_000.0, "{}", seen.step_ns);
+        assert!(seen.started.iter().any(|share| *share > 0.99));
+    }
+}

@@ -6,11 +6,571 @@
 //! privilege on the same CPU, whose rate shows what the stimuli take. Throttling stays as the
 //! caller has it.
 
-mod background;
-mod experiment;
-mod outcome;
 mod search;
-mod trials;
 
-pub use experiment::SaturationExperiment;
-pub use outcome::{BackgroundRow, SaturationOutcome, SaturationRow, SearchEnd, TrialRow};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use punctual::clocks::{MachineClock, StampCost};
+use punctual::safety::is_real_time;
+use punctual::session::{Refusal, ThreadSession};
+use punctual::spawn;
+use punctual_core::time::{Period, Span};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::scheduler::SchedPolicy;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{
+    ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, Loading, Measured,
+};
+use crate::load::{LoadSpec, Polygons};
+use crate::response::{Condition, Ran, SourceName, Times};
+use search::{Load, SEARCHES, Trial, end, found, next_of_all};
+
+/// The highest frequencies that are served.
+#[derive(Clone, Debug)]
+pub struct SaturationExperiment {
+    /// Where stimuli come from; not the kernel's timer.
+    pub source: SourceName,
+    /// The CPU of both stages.
+    pub cpu: u32,
+    /// The CPU that raises stimuli.
+    pub stimulus_cpu: u32,
+    /// The policy of stage 1, and of the thread that raises stimuli.
+    pub first: SchedPolicy,
+    /// The policy of stage 2.
+    pub second: SchedPolicy,
+    /// How long at most, in all: half unloaded, half loaded.
+    pub duration: Span,
+    /// Whether nothing limits real-time threads meanwhile, which is the caller's to see to: what is
+    /// left for the background is then measured in longer trials.
+    pub unthrottled: bool,
+}
+
+/// How often the background's first polygon is looked for, and how long at most.
+const LOOK_NS: u64 = 1_000_000;
+const PATIENCE_NS: u64 = 5_000_000_000;
+
+/// What one condition's search found: its rows, the background's own rate, and why it lost its
+/// source.
+type Searched = (Vec<SaturationRow>, f64, Option<String>);
+
+impl Experiment for SaturationExperiment {
+    type Outcome = SaturationOutcome;
+
+    fn demands(&self) -> Vec<Demand> {
+        let share = TRIAL_NS as f64 / (TRIAL_NS + REST_NS) as f64;
+        let demand = |(cpu, period)| Demand {
+            cpu: Some(cpu),
+            real_time: is_real_time(self.first),
+            period,
+            share,
+        };
+        let period = Period::from_ns(TRIAL_NS + REST_NS);
+        let cpus = [self.cpu, self.stimulus_cpu];
+        period.map_or_else(Vec::new, |period| cpus.map(|cpu| demand((cpu, period))).into())
+    }
+
+    fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
+        vec![("unloaded".to_owned(), Vec::new()), ("loaded".to_owned(), Vec::new())]
+    }
+
+    fn run(self, context: Context<'_, '_>) -> Result<Measured<SaturationOutcome>, ExperimentError> {
+        let Context { loading, stop } = context;
+        let mut clock = MachineClock::best();
+        let cost = StampCost::measure(&mut clock);
+        let (mut trials, mut refused) = (Vec::new(), Vec::new());
+        let mut alone = Search::new(&self, "unloaded", (&mut *loading, stop));
+        let mut rows = alone.run((&mut trials, &mut refused))?;
+        let (mut lost, mut rate) = (alone.lost.take(), 0.0);
+        if lost.is_none() {
+            let found = self.loaded((&mut *loading, stop), (&mut trials, &mut refused))?;
+            rows.extend(found.0);
+            (rate, lost) = (found.1, found.2);
+        }
+        clock.discipline();
+        let end = if lost.is_some() {
+            ExperimentEnd::Lost
+        } else if stop.load(Ordering::Relaxed) {
+            ExperimentEnd::Stopped
+        } else {
+            ExperimentEnd::Finished
+        };
+        let outcome = SaturationOutcome {
+            source: self.source.to_string(),
+            cpu: self.cpu,
+            stimulus_cpu: self.stimulus_cpu,
+            trial_ns: TRIAL_NS,
+            unthrottled: self.unthrottled,
+            highest_hz: HIGHEST,
+            background: Some(background_row(&trials, rate)).filter(|_| rate > 0.0),
+            rows,
+            trials,
+            lost,
+        };
+        let clock = ClockFacts::of(&clock, cost, None);
+        let (disturbances, taken) = (Vec::new(), Vec::new());
+        Ok(Measured { outcome, end, clock, refused, disturbances, taken })
+    }
+}
+
+impl SaturationExperiment {
+    /// The search beside the background.
+    fn loaded(
+        &self,
+        (loading, stop): (&mut Loading<'_>, &AtomicBool),
+        kept: Kept<'_>,
+    ) -> Result<Searched, ExperimentError> {
+        let behind = Background::default();
+        std::thread::scope(|scope| {
+            let drawing = spawn::scoped(scope, "punctual-load", || behind.draw(self.cpu))?;
+            let rate = rate(&behind, stop);
+            let mut search = Search::new(self, "loaded", (loading, stop));
+            search.background = Some((&behind, rate));
+            let found = search.run_and_rise(kept);
+            behind.end();
+            drawing.join().map_err(|_| ExperimentError::Panic)?;
+            found.map(|found| (found, rate, search.lost.take()))
+        })
+    }
+}
+
+/// The background's rate without stimuli, from its first polygon on: beside others that keep its
+/// CPU it may be long in starting, and stand still for longer than a trial.
+fn rate(behind: &Background, stop: &AtomicBool) -> f64 {
+    let drawn = || behind.drawn().load(Ordering::Relaxed);
+    // Sleeps so long, and again while nothing was drawn; how long it was.
+    let until_drawn_since = |before, step_ns| {
+        let begun_ns = now_ns(ClockId::Monotonic);
+        loop {
+            let _interrupted = sleep_until_ns(now_ns(ClockId::Monotonic) + step_ns);
+            let took_ns = now_ns(ClockId::Monotonic) - begun_ns;
+            let over = took_ns >= PATIENCE_NS || stop.load(Ordering::Relaxed);
+            if over || drawn() > before {
+                return took_ns;
+            }
+        }
+    };
+    until_drawn_since(0, LOOK_NS);
+    let before = drawn();
+    let took_ns = until_drawn_since(before, TRIAL_NS);
+    (drawn() - before) as f64 / (took_ns as f64 / 1e9)
+}
+
+/// The highest frequencies that are served, and what is left for others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SaturationOutcome {
+    /// Where stimuli came from, as for `measure response`: "eventfd", "serial:/dev/ttyS1".
+    pub source: String,
+    /// The CPU of both stages and of the background.
+    pub cpu: u32,
+    /// The CPU that raised stimuli, by polling the clock.
+    pub stimulus_cpu: u32,
+    /// How long a trial of the search is.
+    pub trial_ns: u64,
+    /// Whether real-time throttling and the fair server of `cpu` were off.
+    #[serde(default)]
+    pub unthrottled: bool,
+    /// The highest frequency that the search may try.
+    pub highest_hz: f64,
+    /// One for each condition, stage and goal.
+    pub rows: Vec<SaturationRow>,
+    /// Every trial, in the order of time.
+    pub trials: Vec<TrialRow>,
+    /// What was left for the background; null where that was not measured.
+    pub background: Option<BackgroundRow>,
+    /// Why it ended before its time: the source was lost; null where it did not.
+    pub lost: Option<String>,
+}
+
+/// The highest frequency of one stage whose loss stays within a goal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SaturationRow {
+    /// "unloaded", or "loaded": with the background.
+    pub condition: String,
+    /// 1 or 2.
+    pub stage: u32,
+    /// The share of stimuli that may be lost: 0, 0.0001, 0.01.
+    pub goal: f64,
+    /// MF: the highest frequency that is a lower bound by RFC 9971, 3 trials deciding by majority,
+    /// and 3 more confirming it where the search ended; null where even the lowest frequency loses
+    /// more.
+    pub pass_hz: Option<f64>,
+    /// The lowest frequency that is an upper bound; null where none was found.
+    pub fail_hz: Option<f64>,
+    /// The lowest frequency at which any stimulus was lost in a trial; null where none was.
+    pub first_loss_hz: Option<f64>,
+    /// Stimuli of the trials at `pass_hz`: none lost among n supports a share of 3/n at 95 %.
+    pub stimuli: u64,
+    /// How the search ended.
+    pub end: SearchEnd,
+}
+
+/// How a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SearchEnd {
+    /// `pass_hz` and `fail_hz` are neighbours, 2.5 % apart.
+    Found,
+    /// The highest frequency that could be raised was served: the generator is the limit.
+    GeneratorLimited,
+    /// The lowest frequency was not served.
+    BelowLowest,
+    /// Time was over, or it was stopped, with frequencies undecided: all that is known is that MF
+    /// lies between `pass_hz` and `fail_hz`, or beyond the one of them that there is.
+    Unfinished,
+}
+
+/// One trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrialRow {
+    /// "unloaded" or "loaded".
+    pub condition: String,
+    /// The frequency.
+    pub hz: f64,
+    /// Stimuli that were raised.
+    pub stimuli: u64,
+    /// Stimuli that were not, because the generator was late by a period.
+    pub not_raised: u64,
+    /// The share that each stage did not serve: its answer was not complete when the next stimulus
+    /// was due, or there was none.
+    pub loss: Vec<f64>,
+    /// Whether the generator did not keep the frequency: such a trial decides nothing.
+    pub generator_limited: bool,
+    /// How long it was; 0 in results of before, where it was `trial_ns`.
+    #[serde(default)]
+    pub ns: u64,
+    /// The background's rate from the first stimulus to the last over its own without stimuli; null
+    /// without a background.
+    pub background_share: Option<f64>,
+}
+
+/// What stimuli take from a thread without privilege on the same CPU.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BackgroundRow {
+    /// Its polygons per second without stimuli.
+    pub rate: f64,
+    /// SF50: the lowest frequency tried that left less than half of that; null where none did.
+    pub sf50_hz: Option<f64>,
+    /// SF10: the same for a tenth.
+    pub sf10_hz: Option<f64>,
+    /// SF: the lowest frequency tried at which it finished not one polygon from the first stimulus
+    /// to the last; null where none did. Trials shorter than a second do not show what throttling
+    /// and the fair server leave it in the long run: only `--unsafe-no-throttle` shows its death.
+    #[serde(default)]
+    pub dead_hz: Option<f64>,
+    /// The least share that any trial left.
+    pub least_share: Option<f64>,
+    /// What a stimulus costs: the slope of the share taken over the frequency, through zero, in
+    /// trials that left half or more.
+    pub cost_ns: Option<f64>,
+    /// The frequency at which nothing would be left by that cost.
+    pub predicted_hz: Option<f64>,
+}
+
+/// The lowest and the highest frequency, Hz.
+const LOWEST: f64 = 200.0;
+const HIGHEST: f64 = 50_000.0;
+/// How long a trial is, and the rest after it: together below what throttling allows.
+const TRIAL_NS: u64 = 400_000_000;
+const REST_NS: u64 = 80_000_000;
+/// A trial that shows whether the background dies: longer than the period of throttling and of the
+/// fair server, 1 s, and short enough for a machine that is dead meanwhile.
+const DEATH_NS: u64 = 2_500_000_000;
+/// The highest frequency of such a trial, Hz: nothing is left where stimuli come faster than they
+/// are answered.
+const DEATH_HIGHEST: f64 = 400_000.0;
+/// More stimuli not raised than this share: the generator does not keep the frequency.
+const NOT_RAISED: f64 = 0.05;
+
+/// One condition's search.
+///
+/// One trial after the other, at the loads that the search wants; each opens its source anew. Ends
+/// with its time, a stop, or its source.
+struct Search<'a, 'l> {
+    of: &'a SaturationExperiment,
+    name: &'static str,
+    background: Option<(&'a Background, f64)>,
+    loading: &'a mut Loading<'l>,
+    stop: &'a AtomicBool,
+    until_ns: u64,
+    highest: Load,
+    trials: Vec<Trial>,
+    /// The last load that the generator did not keep.
+    limited: Option<Load>,
+    /// Why there is no source any more.
+    lost: Option<String>,
+}
+
+/// What all searches add to: the trials, and what threads were refused.
+type Kept<'k> = (&'k mut Vec<TrialRow>, &'k mut Vec<Refusal>);
+
+impl<'a, 'l> Search<'a, 'l> {
+    /// With half of the time, from now on.
+    fn new(
+        of: &'a SaturationExperiment,
+        name: &'static str,
+        (loading, stop): (&'a mut Loading<'l>, &'a AtomicBool),
+    ) -> Self {
+        let half_ns = of.duration.as_ns().max(0).unsigned_abs() / 2;
+        Self {
+            of,
+            name,
+            background: None,
+            loading,
+            stop,
+            until_ns: now_ns(ClockId::Monotonic) + half_ns,
+            highest: Load::at_most(HIGHEST),
+            trials: Vec::new(),
+            limited: None,
+            lost: None,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+            || self.lost.is_some()
+            || now_ns(ClockId::Monotonic) >= self.until_ns
+    }
+
+    /// Searches for each stage and goal; all of them share their trials.
+    fn run(&mut self, kept: Kept<'_>) -> Result<Vec<SaturationRow>, ExperimentError> {
+        let range = |search: &Self| (Load::at_most(LOWEST), search.highest);
+        let mut open = next_of_all(&self.trials, range(self));
+        while let Some(load) = open.filter(|_| !self.is_over()) {
+            self.trial((load, TRIAL_NS), (&mut *kept.0, &mut *kept.1))?;
+            open = next_of_all(&self.trials, range(self));
+        }
+        Ok(SEARCHES.into_iter().map(|of| self.row(of, range(self))).collect())
+    }
+
+    /// Both; what is left for the background comes first where that is what throttling is off for.
+    fn run_and_rise(&mut self, kept: Kept<'_>) -> Result<Vec<SaturationRow>, ExperimentError> {
+        if self.of.unthrottled {
+            self.rise((&mut *kept.0, &mut *kept.1))?;
+            return self.run(kept);
+        }
+        let found = self.run((&mut *kept.0, &mut *kept.1))?;
+        self.rise(kept).map(|()| found)
+    }
+
+    /// Frequencies up to the highest, to see what is left for the background.
+    fn rise(&mut self, kept: Kept<'_>) -> Result<(), ExperimentError> {
+        let mut load = Load::at_most(LOWEST);
+        let (ns, highest) = match self.of.unthrottled {
+            true => (DEATH_NS, Load::at_most(DEATH_HIGHEST)),
+            false => (TRIAL_NS, self.highest),
+        };
+        while load < highest && !self.is_over() {
+            load = Load::at_most(load.hz() * 2.0).min(highest);
+            self.trial((load, ns), (&mut *kept.0, &mut *kept.1))?;
+        }
+        Ok(())
+    }
+
+    /// One trial, and its rest.
+    fn trial(&mut self, (load, ns): (Load, u64), kept: Kept<'_>) -> Result<(), ExperimentError> {
+        let (rows, refused) = kept;
+        let Some((ran, share)) = self.ran((load, ns), rows.is_empty())? else { return Ok(()) };
+        for refusal in ran.stages.iter().flat_map(|stage| &stage.refused).chain(&ran.refused) {
+            if !refused.contains(refusal) {
+                refused.push(*refusal);
+            }
+        }
+        let period_ns = period_ns(load);
+        let times: Vec<Times> = ran.slots.iter().map(|slot| slot.times()).collect();
+        let raised = times.iter().filter(|of| of.raised_ns > 0).count() as u64;
+        let loss = [0, 1].map(|stage| loss(&times, stage, period_ns));
+        let limited = ran.not_raised as f64 > NOT_RAISED * (raised + ran.not_raised) as f64;
+        rows.push(TrialRow {
+            condition: self.name.to_owned(),
+            hz: load.hz(),
+            stimuli: raised,
+            not_raised: ran.not_raised,
+            loss: loss.to_vec(),
+            generator_limited: limited,
+            ns,
+            background_share: share,
+        });
+        if limited && self.limited == Some(load) {
+            // Twice, so no single stall: nothing at or above this can be raised.
+            self.highest = self.highest.min(load.below());
+        } else if limited {
+            self.limited = Some(load);
+        } else if raised > 0 && !self.stop.load(Ordering::Relaxed) {
+            self.trials.push(Trial { load, loss, stimuli: raised });
+        }
+        let _interrupted = sleep_until_ns(now_ns(ClockId::Monotonic) + REST_NS);
+        Ok(())
+    }
+
+    /// Raises the stimuli of a trial, and what share was left for the background; `None` where the
+    /// source was lost: a part of a trial decides nothing. The very first trial needs a source.
+    fn ran(
+        &mut self,
+        (load, ns): (Load, u64),
+        is_first: bool,
+    ) -> Result<Option<(Ran, Option<f64>)>, ExperimentError> {
+        let period_ns = period_ns(load);
+        let source = match self.of.source.open() {
+            Ok((source, _)) => source,
+            Err(why) if is_first => return Err(ExperimentError::Source(why)),
+            Err(why) => {
+                self.lost = Some(why);
+                return Ok(None);
+            }
+        };
+        let condition = Condition {
+            number: usize::from(self.background.is_some()),
+            source: &source,
+            stimuli: ns / period_ns,
+            period_ns,
+            cpu: self.of.cpu,
+            stimulus_cpu: self.of.stimulus_cpu,
+            policies: [self.of.first, self.of.second, self.of.first],
+            competitor: false,
+            polls: true,
+            counted: self.background.map(|(behind, _)| behind.drawn()),
+            stop: self.stop,
+        };
+        let ran = condition.run(self.loading)?;
+        self.lost = ran.lost().map(ToString::to_string);
+        let share = self
+            .background
+            .zip(ran.counted)
+            .filter(|((_, rate), (_, took_ns))| *rate > 0.0 && *took_ns > 0)
+            .map(|((_, rate), (drawn, ns))| drawn as f64 / (ns as f64 / 1e9) / rate);
+        Ok(Some((ran, share)).filter(|_| self.lost.is_none()))
+    }
+
+    fn row(&self, (stage, goal): (usize, f64), range: (Load, Load)) -> SaturationRow {
+        let found = found(&self.trials, stage, goal);
+        let lossy = self.trials.iter().filter(|trial| trial.loss[stage] > 0.0);
+        SaturationRow {
+            condition: self.name.to_owned(),
+            stage: stage as u32 + 1,
+            goal,
+            pass_hz: found.pass.map(Load::hz),
+            fail_hz: found.fail.map(Load::hz),
+            first_loss_hz: lossy.map(|trial| trial.load).min().map(Load::hz),
+            stimuli: found.stimuli,
+            end: end(&self.trials, (stage, goal), range),
+        }
+    }
+}
+
+fn period_ns(load: Load) -> u64 {
+    (1e9 / load.hz()) as u64
+}
+
+/// The share of the raised stimuli that a stage did not serve.
+fn loss(times: &[Times], stage: usize, period_ns: u64) -> f64 {
+    let raised = || times.iter().filter(|of| of.raised_ns > 0);
+    let served = |of: &&Times| {
+        let complete_ns = of.complete_ns[stage];
+        complete_ns > 0 && complete_ns < of.raised_ns + period_ns
+    };
+    let count = raised().count();
+    if count == 0 { 0.0 } else { 1.0 - raised().filter(served).count() as f64 / count as f64 }
+}
+
+/// Trials with a smaller share of the background left do not say what a stimulus costs: the floor
+/// that the kernel guarantees bends the line.
+const LINEAR: f64 = 0.5;
+
+/// The thread's counter, and its end.
+#[derive(Debug, Default)]
+struct Background {
+    drawn: AtomicU64,
+    over: AtomicBool,
+}
+
+impl Background {
+    /// Draws on `cpu` until [`Background::end`].
+    fn draw(&self, cpu: u32) {
+        let _session = ThreadSession::enter(Some(cpu), SchedPolicy::Other);
+        let mut polygons = Polygons::new(0);
+        while !self.over.load(Ordering::Relaxed) {
+            polygons.draw();
+            self.drawn.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The polygons so far.
+    fn drawn(&self) -> &AtomicU64 {
+        &self.drawn
+    }
+
+    fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What the trials beside the background show; `rate` is its own without stimuli.
+fn background_row(trials: &[TrialRow], rate: f64) -> BackgroundRow {
+    let known: Vec<(f64, f64)> =
+        trials.iter().filter_map(|trial| Some((trial.hz, trial.background_share?))).collect();
+    let first_below = |share: f64| {
+        let below = known.iter().filter(|(_, left)| *left < share).map(|(hz, _)| *hz);
+        below.min_by(f64::total_cmp)
+    };
+    let linear = || known.iter().filter(|(_, left)| *left >= LINEAR);
+    let taken: f64 = linear().map(|(hz, left)| hz * (1.0 - left)).sum();
+    let squares: f64 = linear().map(|(hz, _)| hz * hz).sum();
+    let cost_s = (squares > 0.0).then_some(taken / squares).filter(|cost| *cost > 0.0);
+    BackgroundRow {
+        rate,
+        sf50_hz: first_below(0.5),
+        sf10_hz: first_below(0.1),
+        dead_hz: first_below(f64::MIN_POSITIVE),
+        least_share: known.iter().map(|(_, left)| *left).min_by(f64::total_cmp),
+        cost_ns: cost_s.map(|cost| cost * 1e9),
+        predicted_hz: cost_s.map(|cost| 1.0 / cost),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stimulus_is_served_by_an_answer_before_the_next_one() {
+        let times = |raised_ns: u64, after: u64| Times {
+            raised_ns,
+            complete_ns: [raised_ns + after, 0],
+            ..Times::default()
+        };
+        let all = [times(1_000, 10), times(2_000, 999), times(3_000, 1_000), Times::default()];
+        assert!((loss(&all, 0, 1_000) - 1.0 / 3.0).abs() < 1e-12);
+        assert_eq!((loss(&all, 1, 1_000), loss(&[], 0, 1_000)), (1.0, 0.0));
+    }
+
+    fn trial(hz: f64, share: Option<f64>) -> TrialRow {
+        TrialRow { hz, background_share: share, ..TrialRow::default() }
+    }
+
+    #[test]
+    fn the_cost_of_a_stimulus_is_the_slope_of_what_is_taken() {
+        // 20 µs a stimulus, and 5 % that the kernel guarantees.
+        let at = |hz: f64| trial(hz, Some((1.0 - hz * 20e-6).max(0.05)));
+        let all = [1_000.0, 5_000.0, 20_000.0, 26_000.0, 46_000.0, 60_000.0].map(at);
+        let row = background_row(&all, 7.0);
+        assert!(row.cost_ns.is_some_and(|ns| (ns - 20_000.0).abs() < 1.0), "{row:?}");
+        assert!(row.predicted_hz.is_some_and(|hz| (hz - 50_000.0).abs() < 5.0), "{row:?}");
+        assert_eq!((row.sf50_hz, row.sf10_hz), (Some(26_000.0), Some(46_000.0)));
+        assert_eq!((row.least_share, row.rate, row.dead_hz), (Some(0.05), 7.0, None));
+    }
+
+    #[test]
+    fn the_background_is_dead_where_nothing_is_left() {
+        let all = [(1_000.0, 0.9), (2_000.0, 0.001), (4_000.0, 0.0), (8_000.0, 0.0)];
+        let row = background_row(&all.map(|(hz, left)| trial(hz, Some(left))), 7.0);
+        assert_eq!((row.dead_hz, row.sf10_hz), (Some(4_000.0), Some(2_000.0)));
+    }
+
+    #[test]
+    fn without_trials_nothing_is_known() {
+        let row = background_row(&[trial(1_000.0, None)], 7.0);
+        assert_eq!((row.cost_ns, row.sf50_hz, row.least_share), (None, None, None));
+    }
+}

@@ -3,25 +3,24 @@
 //! For `punctual run`. Pure: opens nothing, starts nothing. Every key is known or refused, every
 //! duration has its unit, and what is refused says where it stands.
 
-mod entry;
-mod error;
 mod keys;
-mod surroundings;
-mod text;
-mod values;
+
+use std::fmt;
+use std::ops::Range;
 
 use punctual::RtThread;
-use punctual::process::{Supervisor, is_name};
-use punctual_core::time::{Instant, Period};
+use punctual::periodic::{Offset, OnOverrun, Period, Task};
+use punctual::process::{Restart, Spec, Supervisor, Surroundings, is_name};
+use punctual::wait_policy::WaitKind;
+use punctual_analysis::quantity;
+use punctual_core::time::{Instant, Span};
+use punctual_os::affinity::CPUS_MAX;
 use toml::Spanned;
 
-use entry::Entry;
-pub use entry::FileTask;
-pub use error::TaskFileError;
-use keys::Keys;
-pub use text::FILE_MAX;
-use text::Text;
-pub use values::{GridPhase, hex};
+use crate::waits::WAITS;
+use keys::{Keys, Text, Word};
+
+pub use keys::FILE_MAX;
 
 /// The most tasks of one supervisor: each takes two descriptors and a thread's worth of memory.
 pub const TASKS_MAX: usize = 256;
@@ -60,12 +59,12 @@ impl TaskFile {
         file.end("a file has [supervisor] and [[task]]")?;
         let name = head.word("name")?;
         if let Some(name) = name.as_ref().filter(|name| !is_name(name.get_ref())) {
-            return Err(text.at(name, values::NAME));
+            return Err(text.at(name, NAME));
         }
-        let cpu = values::cpu(&mut head)?;
+        let cpu = cpu(&mut head)?;
         let priority = head.number("priority", 2..=98)?.and_then(|of| u8::try_from(of).ok());
-        let wait = values::wait(&text, head.word("wait")?.as_ref(), head.word("budget")?.as_ref())?;
-        let phase = values::grid_phase(&text, head.word("phase")?.as_ref())?;
+        let wait = wait(&text, head.word("wait")?.as_ref(), head.word("budget")?.as_ref())?;
+        let phase = grid_phase(&text, head.word("phase")?.as_ref())?;
         let overload = head.flag("overload")?;
         head.end(HEAD)?;
         let Some(_) = tasks.first() else {
@@ -119,5 +118,632 @@ impl TaskFile {
     }
 }
 
+/// What is wrong with a file of tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskFileError {
+    /// Line and column, from 1; `None` for the whole.
+    place: Option<(usize, usize)>,
+    what: String,
+}
+
+impl TaskFileError {
+    fn new(place: Option<(usize, usize)>, what: &str) -> Self {
+        // A parser of others may say it in several lines.
+        let what: Vec<&str> = what.split_whitespace().collect();
+        Self { place, what: what.join(" ") }
+    }
+}
+
+impl fmt::Display for TaskFileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Some((line, column)) => write!(f, "line {line}, column {column}: {}", self.what),
+            None => f.write_str(&self.what),
+        }
+    }
+}
+
+impl std::error::Error for TaskFileError {}
+
+/// The keys of a task.
+const ALL: &str = "the keys of [[task]] are name, command, period or hertz, phase, after, \
+                   priority, cpu, budget, deadline, start_within, overrun, register_within, \
+                   restart, restarts, pause, safe, user, group, env, capabilities, directory, \
+                   umask";
+
+/// A task, and where it stands.
+#[derive(Clone, Debug)]
+pub struct FileTask {
+    /// What is run.
+    pub spec: Spec,
+    /// The line of its name.
+    pub line: usize,
+    /// The line of its program, or of its name where it has none.
+    pub program_line: usize,
+}
+
+/// A task as it is written.
+#[derive(Debug)]
+struct Entry {
+    name: Word,
+    command: Option<Spanned<Vec<String>>>,
+    period: Option<Word>,
+    hertz: Option<u64>,
+    phase: Option<Word>,
+    after: Option<Word>,
+    priority: Option<u8>,
+    cpu: Option<u32>,
+    budget: Option<Word>,
+    deadline: Option<Word>,
+    start_within: Option<Word>,
+    overrun: Option<Word>,
+    register_within: Option<Word>,
+    restart: Option<Word>,
+    restarts: Option<u32>,
+    pause: Option<Word>,
+    safe: Option<Word>,
+    surroundings: Surroundings,
+    /// The first of the keys of `surroundings`.
+    surrounded: Option<Range<usize>>,
+}
+
+impl Entry {
+    /// A task under a supervisor of this priority.
+    fn of(text: &Text<'_>, mut keys: Keys<'_, '_>, supervisor: u8) -> Result<Self, TaskFileError> {
+        let nameless = text.within(keys.place(), "the task has no name");
+        let below = 1..=u64::from(supervisor.saturating_sub(1));
+        let (surroundings, surrounded) = surroundings(text, &mut keys)?;
+        let entry = Self {
+            surroundings,
+            surrounded,
+            name: keys.word("name")?.ok_or(nameless)?,
+            command: keys.words("command")?,
+            period: keys.word("period")?,
+            hertz: keys.number("hertz", 1..=1_000_000_000)?,
+            phase: keys.word("phase")?,
+            after: keys.word("after")?,
+            priority: keys.number("priority", below)?.and_then(|of| of.try_into().ok()),
+            cpu: cpu(&mut keys)?,
+            budget: keys.word("budget")?,
+            deadline: keys.word("deadline")?,
+            start_within: keys.word("start_within")?,
+            overrun: keys.word("overrun")?,
+            register_within: keys.word("register_within")?,
+            restart: keys.word("restart")?,
+            restarts: keys
+                .number("restarts", 0..=u32::MAX.into())?
+                .and_then(|of| of.try_into().ok()),
+            pause: keys.word("pause")?,
+            safe: keys.word("safe")?,
+        };
+        keys.end(ALL)?;
+        Ok(entry)
+    }
+}
+
+impl Entry {
+    /// The task.
+    fn named(&self, text: &Text<'_>) -> Result<FileTask, TaskFileError> {
+        if !is_name(self.name.get_ref()) {
+            return Err(text.at(&self.name, NAME));
+        }
+        let command = self.command(text)?;
+        let line = text.line(&self.name);
+        let program_line = self.command.as_ref().map_or(line, |command| text.line(command));
+        let mut spec = Spec::new(self.task(text)?, command);
+        spec.thread = RtThread::on(self.cpu);
+        if let Some(priority) = self.priority {
+            spec.thread = spec.thread.fifo(priority);
+        }
+        if let Some(within) = &self.register_within {
+            spec.register_within = span(text, within)?;
+        }
+        if let Some(safe) = &self.safe {
+            spec.safe = bytes(text, safe)?;
+        }
+        spec.restart = self.restart(text)?;
+        if let Some(place) = self.surrounded.clone().filter(|_| self.command.is_none()) {
+            let what = "user, group, env, capabilities, directory and umask require a command";
+            return Err(text.within(place, what));
+        }
+        spec.surroundings = self.surroundings.clone();
+        Ok(FileTask { spec, line, program_line })
+    }
+
+    fn command(&self, text: &Text<'_>) -> Result<Vec<std::ffi::OsString>, TaskFileError> {
+        let Some(command) = &self.command else { return Ok(Vec::new()) };
+        let words = command.get_ref();
+        if words.first().is_none_or(String::is_empty) {
+            return Err(text.at(command, "command names no program"));
+        }
+        if words.iter().any(|word| word.contains('\0')) {
+            return Err(text.at(command, "command contains a zero byte"));
+        }
+        Ok(words.iter().map(Into::into).collect())
+    }
+
+    fn period_of(&self, text: &Text<'_>) -> Result<Period, TaskFileError> {
+        match (&self.period, self.hertz) {
+            (Some(word), None) => period(text, word),
+            // Which periods there are was asked of the key.
+            (None, Some(hertz)) => {
+                Period::hz(hertz).ok_or_else(|| text.at(&self.name, "hertz is out of range"))
+            }
+            (Some(period), Some(_)) => {
+                Err(text.at(period, "give either period or hertz, not both"))
+            }
+            (None, None) => Err(text.at(&self.name, "the task has neither period nor hertz")),
+        }
+    }
+
+    fn task(&self, text: &Text<'_>) -> Result<Task, TaskFileError> {
+        let mut task = Task::every(self.name.get_ref().clone(), self.period_of(text)?);
+        if let Some(priority) = &self.priority {
+            task = task.priority(*priority);
+        }
+        if let Some(budget) = &self.budget {
+            task = task.budget_ns(ns(text, budget)?);
+        }
+        if let Some(deadline) = &self.deadline {
+            task = task.deadline_ns(ns(text, deadline)?);
+        }
+        if let Some(start) = &self.start_within {
+            task = task.start_ns(ns(text, start)?);
+        }
+        if let Some(word) = &self.overrun {
+            task = task.on_overrun(overrun(text, word)?);
+        }
+        Ok(task.phase(self.phase(text)?))
+    }
+
+    fn phase(&self, text: &Text<'_>) -> Result<Offset, TaskFileError> {
+        let at = self.phase.as_ref().map(|phase| phase_ns(text, phase)).transpose()?;
+        match (&self.after, at) {
+            (None, None) => Ok(Offset::Balanced),
+            (None, Some(ns)) => Ok(Offset::At(ns)),
+            (Some(of), Some(ns)) => Ok(Offset::After(of.get_ref().clone(), ns)),
+            (Some(of), None) => Err(text.at(of, "after requires the distance as phase = \"…\"")),
+        }
+    }
+
+    fn restart(&self, text: &Text<'_>) -> Result<Restart, TaskFileError> {
+        let mut policy = match &self.restart {
+            Some(when) => restart(text, when)?,
+            None => Restart::default(),
+        };
+        if let Some(most) = self.restarts.filter(|_| policy.most > 0) {
+            policy.most = most;
+        }
+        if let Some(pause) = &self.pause {
+            policy.pause = span(text, pause)?;
+        }
+        Ok(policy)
+    }
+}
+
+/// What the task runs as and in, and where its first such key stands.
+fn surroundings(
+    text: &Text<'_>,
+    keys: &mut Keys<'_, '_>,
+) -> Result<(Surroundings, Option<Range<usize>>), TaskFileError> {
+    let mut places = Vec::new();
+    let mut word = |keys: &mut Keys<'_, '_>, key: &str| {
+        let Some(word) = keys.word(key)? else { return Ok(None) };
+        places.push(word.span());
+        if word.get_ref().is_empty() || word.get_ref().contains('\0') {
+            return Err(text.at(&word, &format!("{key} is empty or contains a zero byte")));
+        }
+        Ok(Some(word))
+    };
+    let user = word(keys, "user")?;
+    let group = word(keys, "group")?;
+    let directory = word(keys, "directory")?;
+    let umask = word(keys, "umask")?;
+    let mode = |digits: &str| u32::from_str_radix(digits, 8).ok().filter(|&mode| mode <= 0o777);
+    let umask = umask.map(|word| {
+        mode(word.get_ref())
+            .ok_or_else(|| text.at(&word, "umask must be at most \"0777\", in octal digits"))
+    });
+    let capabilities = keys.words("capabilities")?;
+    places.extend(capabilities.iter().map(Spanned::span));
+    let env = keys.variables("env")?;
+    for (name, value) in env.iter().flatten() {
+        places.push(name.span());
+        let name_is_one = !name.get_ref().is_empty() && !name.get_ref().contains(['=', '\0']);
+        if !name_is_one || value.contains('\0') {
+            return Err(text.at(name, "env: a name is empty or contains '=', or a zero byte"));
+        }
+    }
+    let surroundings = Surroundings {
+        user: user.map(Spanned::into_inner),
+        group: group.map(Spanned::into_inner),
+        env: env.map(|variables| {
+            let variable = |(name, value): (Word, String)| (name.into_inner().into(), value.into());
+            variables.into_iter().map(variable).collect()
+        }),
+        capabilities: capabilities.map(Spanned::into_inner),
+        directory: directory.map(|word| word.into_inner().into()),
+        umask: umask.transpose()?,
+    };
+    places.sort_by_key(|place| place.start);
+    Ok((surroundings, places.into_iter().next()))
+}
+
+/// Where the whole grid lies on CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GridPhase {
+    /// This many ns after its zero.
+    At(u64),
+    /// Away from the kernel's tick.
+    Quiet,
+}
+
+/// What a name is.
+const NAME: &str =
+    "invalid name: use at most 48 letters, digits, '-', '_' and '.', with no '.' first";
+
+/// The number of a CPU.
+fn cpu(keys: &mut Keys<'_, '_>) -> Result<Option<u32>, TaskFileError> {
+    let number = keys.number("cpu", 0..=u64::from(CPUS_MAX) - 1)?;
+    Ok(number.and_then(|number| number.try_into().ok()))
+}
+
+/// A positive duration.
+fn span(text: &Text<'_>, word: &Word) -> Result<Span, TaskFileError> {
+    quantity::duration(word.get_ref()).map_err(|why| text.at(word, &why.to_string()))
+}
+
+/// A positive duration, ns.
+fn ns(text: &Text<'_>, word: &Word) -> Result<u64, TaskFileError> {
+    span(text, word).map(|span| span.as_ns().unsigned_abs())
+}
+
+/// A duration that may be nothing, ns.
+fn phase_ns(text: &Text<'_>, word: &Word) -> Result<u64, TaskFileError> {
+    if word.get_ref() == "0" { Ok(0) } else { ns(text, word) }
+}
+
+/// A period.
+fn period(text: &Text<'_>, word: &Word) -> Result<Period, TaskFileError> {
+    let period = Period::from_ns(ns(text, word)?);
+    period.ok_or_else(|| text.at(word, "period must be at most 2^62 ns"))
+}
+
+/// `zero`, `quiet` or a duration.
+fn grid_phase(text: &Text<'_>, word: Option<&Word>) -> Result<GridPhase, TaskFileError> {
+    match word {
+        None => Ok(GridPhase::At(0)),
+        Some(word) if word.get_ref() == "zero" => Ok(GridPhase::At(0)),
+        Some(word) if word.get_ref() == "quiet" => Ok(GridPhase::Quiet),
+        Some(word) => ns(text, word).map(GridPhase::At),
+    }
+}
+
+/// A way to wait, by its name in the table of them; only one that learns takes a budget.
+fn wait(
+    text: &Text<'_>,
+    word: Option<&Word>,
+    budget: Option<&Word>,
+) -> Result<WaitKind, TaskFileError> {
+    let share = budget
+        .map(|word| quantity::share(word.get_ref()).map_err(|why| text.at(word, &why.to_string())))
+        .transpose()?
+        .map_or(0.1, quantity::Share::as_one);
+    let way = match word {
+        None => WaitKind::Sleep,
+        Some(word) => {
+            let row = WAITS.iter().find(|row| row.name == word.get_ref());
+            let names = || WAITS.iter().map(|row| row.name).collect::<Vec<_>>().join(", ");
+            let row =
+                row.ok_or_else(|| text.at(word, &format!("wait must be one of {}", names())))?;
+            row.kind(None, share)
+        }
+    };
+    match (way, budget) {
+        (WaitKind::Adaptive(_), _) | (_, None) => Ok(way),
+        (_, Some(budget)) => Err(text.at(budget, "budget requires wait = \"adaptive\"")),
+    }
+}
+
+/// What an overrun does.
+fn overrun(text: &Text<'_>, word: &Word) -> Result<OnOverrun, TaskFileError> {
+    let number =
+        |most: &str| most.parse().ok().filter(|most: &u32| (1..=Spec::BURST_MAX).contains(most));
+    match word.get_ref().as_str() {
+        "skip" => Ok(OnOverrun::Skip),
+        "delay" => Err(text.at(
+            word,
+            "delay would move the phase, which the supervisor of a process fixes: use skip or \
+             \"burst N\"",
+        )),
+        "terminate" => Ok(OnOverrun::Terminate),
+        "stop" => Ok(OnOverrun::Stop),
+        "external" => Err(text.at(
+            word,
+            "a process that is paced by a device needs no releases: run it without the supervisor",
+        )),
+        other => {
+            other.strip_prefix("burst ").and_then(number).map(OnOverrun::Burst).ok_or_else(|| {
+                text.at(word, "overrun must be skip, \"burst N\" (1 to 16), terminate or stop")
+            })
+        }
+    }
+}
+
+/// When a process is started again, and otherwise as by default.
+fn restart(text: &Text<'_>, word: &Word) -> Result<Restart, TaskFileError> {
+    match word.get_ref().as_str() {
+        "never" => Ok(Restart::default()),
+        "on-failure" => Ok(Restart::ON_FAILURE),
+        "always" => Ok(Restart::ALWAYS),
+        _ => Err(text.at(word, "restart must be never, on-failure or always")),
+    }
+}
+
+/// Bytes as pairs of hexadecimal digits, with spaces between as one likes; made up with zeros to a
+/// multiple of 8.
+fn bytes(text: &Text<'_>, word: &Word) -> Result<Vec<u8>, TaskFileError> {
+    let refused = || text.at(word, "safe must be 1 to 4096 bytes as pairs of hex digits");
+    let mut bytes = hex(word.get_ref()).ok_or_else(refused)?;
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    Ok(bytes)
+}
+
+/// 1 to 4096 bytes as pairs of hexadecimal digits, with any spaces between them.
+pub fn hex(text: &str) -> Option<Vec<u8>> {
+    let mut digits = text.chars().filter(|c| *c != ' ');
+    let mut bytes = Vec::new();
+    while let Some(high) = digits.next() {
+        let (high, low) = (high.to_digit(16)?, digits.next()?.to_digit(16)?);
+        bytes.push((high * 16 + low) as u8);
+    }
+    (1..=4_096).contains(&bytes.len()).then_some(bytes)
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    //! Files as people write them, and as they should not.
+
+    use punctual::Restart;
+    use punctual::periodic::OnOverrun;
+    use punctual::wait_policy::WaitKind;
+    use punctual_core::time::Span;
+
+    use super::*;
+    use crate::waits::WAITS;
+
+    const WHOLE: &str = r#"
+[supervisor]
+name = "cell"
+cpu = 1
+priority = 70
+wait = "adaptive"
+budget = "5%"
+phase = "50us"
+
+[[task]]
+name = "sense"
+command = ["./sense", "--fast"]
+period = "1ms"
+phase = "100us"
+priority = 60
+cpu = 1
+budget = "200us"
+deadline = "500us"
+start_within = "50us"
+overrun = "terminate"
+register_within = "2s"
+restart = "on-failure"
+restarts = 3
+pause = "50ms"
+safe = "00 ff"
+
+[[task]]
+name = "act"
+period = "1ms"
+after = "sense"
+phase = "300us"
+priority = 50
+overrun = "burst 2"
+"#;
+
+    #[test]
+    fn a_whole_file_is_what_it_says() {
+        let tasks = TaskFile::parse(WHOLE.as_bytes()).expect("fine");
+        let thread = RtThread::cpu(1).fifo(70).with_wait(WaitKind::Adaptive(0.05));
+        assert_eq!((tasks.name.as_deref(), &tasks.thread), (Some("cell"), &thread));
+        assert_eq!(tasks.phase, GridPhase::At(50_000));
+        let [sense, act] = &tasks.all[..] else { panic!("two") };
+        assert_eq!((sense.line, sense.program_line), (11, 12));
+        assert_eq!((act.line, act.program_line), (28, 28));
+        assert_eq!(sense.spec.command, ["./sense", "--fast"]);
+        assert_eq!(sense.spec.thread, RtThread::cpu(1).fifo(60));
+        assert_eq!(sense.spec.safe, [0, 0xff, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(sense.spec.register_within, Span::from_ms(2_000));
+        let restart = Restart { most: 3, pause: Span::from_ms(50), ..Restart::ON_FAILURE };
+        assert_eq!(sense.spec.restart, restart);
+        assert_eq!(sense.spec.task.overrun_policy(), OnOverrun::Terminate);
+        assert_eq!(act.spec.task.overrun_policy(), OnOverrun::Burst(2));
+        assert!(act.spec.command.is_empty());
+        assert_eq!(tasks.shortest().map(Period::as_ns), Some(1_000_000));
+        let supervisor = TaskFile { name: None, ..tasks }.supervisor(50_000);
+        let ready = supervisor.build().expect("fine");
+        assert_eq!((ready.plan().name(0), ready.plan().phase_ns(0)), ("sense", 100_000));
+        assert_eq!((ready.plan().name(1), ready.plan().phase_ns(1)), ("act", 400_000));
+        assert_eq!(ready.priorities().collect::<Vec<u8>>(), [60, 50]);
+    }
+
+    #[test]
+    fn the_least_that_is_needed_is_a_name_and_a_period() {
+        let tasks = TaskFile::parse(b"[[task]]\nname = \"a\"\nhertz = 3\n").expect("fine");
+        assert_eq!(
+            (tasks.thread.wait_kind(), tasks.phase, tasks.name),
+            (WaitKind::Sleep, GridPhase::At(0), None)
+        );
+        assert_eq!(tasks.all[0].spec.task.period().den(), 3);
+    }
+
+    #[test]
+    fn every_wait_of_the_table_can_be_named() {
+        for row in &WAITS {
+            let file = format!(
+                "[supervisor]\nwait = \"{}\"\n[[task]]\nname = \"a\"\nhertz = 3\n",
+                row.name
+            );
+            let tasks = TaskFile::parse(file.as_bytes()).expect("fine");
+            assert_eq!(tasks.thread.wait_kind(), row.kind(None, 0.1));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_a_line_with_its_place() {
+        let with = |line: &str| format!("[[task]]\nname = \"a\"\nperiod = \"1ms\"\n{line}\n");
+        let head = |line: &str| format!("[supervisor]\n{line}\n{}", with(""));
+        for (file, place, words) in [
+            (String::new(), "", "no [[task]]"),
+            ("[[task]]\nname = ".to_owned(), "line 2", ""),
+            ("[[task]]\nperiod = \"1ms\"".to_owned(), "line 1", "name"),
+            ("[[task]]\nname = \"a\"".to_owned(), "line 2", "neither"),
+            (
+                "[[task]]\nname = \"a/b\"\nperiod = \"1ms\"".to_owned(),
+                "line 2, column 8",
+                "invalid name",
+            ),
+            ("[[task]]\nname = \"a\"\nperiod = \"0ms\"".to_owned(), "line 3, column 10", ""),
+            ("[[task]]\nname = \"a\"\nperiod = \"1\"".to_owned(), "line 3", "unit"),
+            ("[[task]]\nname = \"a\"\nperiod = 1".to_owned(), "line 3", "a string"),
+            ("[[task]]\nname = \"a\"\nhertz = 0".to_owned(), "line 3", "[1, 1000000000] (got 0)"),
+            (with("hertz = 5"), "line 3, column 10", "not both"),
+            (with("colour = \"red\""), "line 4", "colour"),
+            (with("period = \"1ms\""), "line 4", "duplicate"),
+            (with("command = []"), "line 4", "program"),
+            (with("command = [\"a\\u0000\"]"), "line 4", "zero byte"),
+            (with("overrun = \"eat\""), "line 4", "skip"),
+            (with("overrun = \"burst 0\""), "line 4", "burst"),
+            (with("overrun = \"external\""), "line 4", "device"),
+            (with("restart = \"maybe\""), "line 4", "on-failure"),
+            (with("after = \"b\""), "line 4", "distance"),
+            (with("safe = \"0\""), "line 4", "hex"),
+            (with("safe = \"\""), "line 4", "hex"),
+            (with("safe = \"é0\""), "line 4", "hex"),
+            (with("priority = 300"), "line 4, column 12", "[1, 79] (got 300)"),
+            (with("priority = 80"), "line 4", "[1, 79] (got 80)"),
+            (with("priority = 0"), "line 4", "[1, 79] (got 0)"),
+            (with("priority = -3"), "line 4", "[1, 79] (got -3)"),
+            (with("priority = 0xff_ff_ff_ff_ff_ff_ff_ff_ff"), "line 4", "[1, 79]"),
+            (with("cpu = 8192"), "line 4", "[0, 8191]"),
+            (with("restarts = 4294967296"), "line 4", "[0, 4294967295]"),
+            (with("overrun = \"delay\""), "line 4", "phase"),
+            (with("overrun = \"burst 17\""), "line 4", "16"),
+            (with("pause = \"-1ms\""), "line 4", ""),
+            (with("[[task]]\nname = \"a\"\nperiod = \"1ms\""), "line 5", "another task"),
+            (head("name = \"../x\""), "line 2", "invalid name"),
+            (head("priority = 99"), "line 2, column 12", "[2, 98] (got 99)"),
+            (head("priority = 1"), "line 2", "[2, 98]"),
+            (head("priority = 5") + "priority = 5", "line 7", "[1, 4] (got 5)"),
+            (head("wait = \"hope\""), "line 2", "adaptive"),
+            (head("budget = \"5%\""), "line 2", "adaptive"),
+            (head("phase = \"5\""), "line 2", "unit"),
+            (head("nmae = \"x\""), "line 2", "nmae"),
+        ] {
+            let said = TaskFile::parse(file.as_bytes()).expect_err(&file).to_string();
+            assert!(
+                said.contains(place) && said.contains(words),
+                "{place:?} {words:?} in {said:?}"
+            );
+            assert!(!said.contains('\n'), "{said:?}");
+        }
+        let said = TaskFile::parse(b"a = 1\n\xff").expect_err("no text").to_string();
+        assert!(said.contains("line 2, column 1") && said.contains("UTF-8"), "{said}");
+        assert!(TaskFile::parse(&vec![b' '; FILE_MAX + 1]).is_err());
+    }
+
+    #[test]
+    fn what_has_another_shape_is_told_in_the_words_of_the_file() {
+        let with = |line: &str| format!("[[task]]\nname = \"a\"\nperiod = \"1ms\"\n{line}\n");
+        let head = |line: &str| format!("[supervisor]\n{line}\n{}", with(""));
+        let tasks = "each task must be a table, written [[task]]";
+        let one = "supervisor must be one table, written [supervisor]";
+        for (file, place, said, not) in [
+            ("task = 5".to_owned(), (1, 8), tasks, "an integer"),
+            ("[task]".to_owned(), (1, 1), tasks, "a table in single brackets"),
+            ("task = [5]".to_owned(), (1, 9), tasks, "an integer"),
+            ("[[supervisor]]".to_owned(), (1, 1), one, "an array"),
+            ("supervisor = 1.5".to_owned(), (1, 14), one, "a float"),
+            (with("command = \"./a\""), (4, 11), "command must be an array of strings", "a string"),
+            (
+                with("command = [\"./a\", 5]"),
+                (4, 19),
+                "each element of command must be a string",
+                "an integer",
+            ),
+            (with("budget = 2024-01-01"), (4, 10), "budget must be a string", "a datetime"),
+            (with("safe = [0]"), (4, 8), "safe must be a string", "an array"),
+            (with("cpu = \"1\""), (4, 7), "cpu must be an integer in [0, 8191]", "a string"),
+            (with("cpu = {}"), (4, 7), "cpu must be an integer in [0, 8191]", "a table"),
+            (head("overload = 1"), (2, 12), "overload must be a boolean", "an integer"),
+            (head("wait = true"), (2, 8), "wait must be a string", "a boolean"),
+        ] {
+            let is = TaskFile::parse(file.as_bytes()).expect_err(&file).to_string();
+            let (line, column) = place;
+            assert_eq!(is, format!("line {line}, column {column}: {said} (got {not})"), "{file}");
+        }
+        let refused = |file: &str| TaskFile::parse(file.as_bytes()).expect_err(file).to_string();
+        let said = refused("[tasks]");
+        let all = "a file has [supervisor] and [[task]]";
+        assert_eq!(said, format!("line 1, column 2: unknown key \"tasks\": {all}"));
+        // Of two keys that nobody knows the first in the file, and nothing that a terminal obeys.
+        let said = refused(&with("z = 1\n\"b\\u001b[2J\" = 1"));
+        assert!(said.starts_with("line 4, column 1: unknown key \"z\""), "{said}");
+        let said = refused(&with("\"b\\u001b[2J\" = 1"));
+        assert!(said.contains("\\u{1b}") && !said.contains('\u{1b}'), "{said}");
+    }
+
+    #[test]
+    fn no_more_tasks_than_a_supervisor_has_and_no_longer_periods() {
+        let many = |n: usize| -> String {
+            let task = |at| format!("[[task]]\nname = \"t{at}\"\nperiod = \"1s\"\n");
+            (0..n).map(task).collect()
+        };
+        assert_eq!(TaskFile::parse(many(TASKS_MAX).as_bytes()).expect("fits").all.len(), TASKS_MAX);
+        let said =
+            TaskFile::parse(many(TASKS_MAX + 1).as_bytes()).expect_err("too many").to_string();
+        assert_eq!(said, "at most 256 tasks are accepted");
+        let period = |ns: u64| format!("[[task]]\nname = \"a\"\nperiod = \"{ns}ns\"\n");
+        assert!(TaskFile::parse(period(1 << 62).as_bytes()).is_ok());
+        let said =
+            TaskFile::parse(period((1 << 62) + 1).as_bytes()).expect_err("too long").to_string();
+        assert_eq!(said, "line 3, column 10: period must be at most 2^62 ns");
+    }
+
+    #[test]
+    fn what_a_process_runs_as_and_in_is_written_as_systemd_names_it() {
+        let file = |keys: &str| {
+            let head = "[[task]]\nname = \"a\"\nperiod = \"1ms\"\n";
+            TaskFile::parse(format!("{head}{keys}\n").as_bytes())
+        };
+        let given = file(
+            "command = [\"x\"]\nuser = \"nobody\"\ngroup = \"7\"\numask = \"027\"\n\
+             capabilities = [\"CAP_NET_RAW\"]\ndirectory = \"/tmp\"\n\
+             env = { A = \"1\", B = \"\" }",
+        );
+        let given = given.expect("fine").all[0].spec.surroundings.clone();
+        assert_eq!((given.user.as_deref(), given.group.as_deref()), (Some("nobody"), Some("7")));
+        assert_eq!((given.umask, given.directory), (Some(0o27), Some("/tmp".into())));
+        assert_eq!(given.capabilities, Some(vec!["CAP_NET_RAW".to_owned()]));
+        let env = [("A", "1"), ("B", "")].map(|(name, value)| (name.into(), value.into()));
+        assert_eq!(given.env, Some(env.to_vec()));
+        for (keys, words) in [
+            ("command = [\"x\"]\numask = \"1000\"", "line 5, column 9: umask must be"),
+            ("command = [\"x\"]\numask = \"9\"", "umask must be"),
+            ("command = [\"x\"]\nuser = \"\"", "user is empty"),
+            ("command = [\"x\"]\nenv = \"A=1\"", "env must be a table of strings"),
+            ("command = [\"x\"]\nenv = { A = 1 }", "each value of env must be a string"),
+            ("command = [\"x\"]\nenv = { \"A=B\" = \"1\" }", "contains '='"),
+            ("user = \"nobody\"", "require a command"),
+        ] {
+            let said = file(keys).expect_err("refused").to_string();
+            assert!(said.contains(words), "{keys}: {said}");
+        }
+    }
+}

@@ -6,12 +6,570 @@
 //! a thread without privilege runs NOPs or serialising instructions on the same CPU meanwhile; what
 //! each costs stands beside it. Runs two threads, never prints.
 
-mod background;
-mod cell;
-mod deadline;
-mod experiment;
-mod outcome;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-pub use background::Background;
-pub use experiment::{PERIOD_MIN_NS, TimerExperiment};
-pub use outcome::{TimerOutcome, TimerRow};
+use punctual::clocks::{MachineClock, StampCost};
+use punctual::session::{Refusal, ThreadSession};
+use punctual::{RtThread, spawn};
+use punctual_analysis::summary::{Distribution, SummaryStats};
+use punctual_core::time::{Period, Span};
+use punctual_os::Errno;
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::cycles::{self, Serialise};
+use punctual_os::descriptor::Descriptor;
+use punctual_os::events::{self, SignalTimer};
+use punctual_os::futex::{self, Scope};
+use punctual_os::sched_attr::{self, SchedAttributes};
+use punctual_os::scheduler::SchedPolicy;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{
+    BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, cpu_of,
+    demand, on_one_thread, policy_words,
+};
+use crate::load::LoadSpec;
+
+/// The shortest period: the paper's.
+pub const PERIOD_MIN_NS: u64 = 15_000;
+/// The share of the time that the waiting thread rests.
+const RESTS: f64 = 0.1;
+
+/// How late timers reach a thread.
+///
+/// The waiting thread and the one behind it share a CPU; all combinations take turns in blocks of
+/// 20 ms, and a tenth of the time is rest.
+#[derive(Clone, Debug)]
+pub struct TimerExperiment {
+    /// The waiting thread: its CPU, which it shares with what runs behind, and the policy to
+    /// request.
+    pub thread: RtThread,
+    /// The periods.
+    pub periods: Vec<Period>,
+    /// What runs behind, each in turn.
+    pub backgrounds: Vec<Background>,
+    /// How long in all, about; each combination has a block at least.
+    pub duration: Span,
+    /// What else the machine does meanwhile.
+    pub loads: Vec<LoadSpec>,
+}
+
+impl Experiment for TimerExperiment {
+    type Outcome = TimerOutcome;
+
+    fn demands(&self) -> Vec<Demand> {
+        // Polling takes all of a block, and so may the shortest periods.
+        let demand = |period| demand(&self.thread, period, 1.0 - RESTS);
+        Period::from_ns(BLOCK_NS).map(demand).into_iter().collect()
+    }
+
+    fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
+        vec![(String::new(), self.loads.clone())]
+    }
+
+    fn run(self, context: Context<'_, '_>) -> Result<Measured<TimerOutcome>, ExperimentError> {
+        let Context { loading, stop } = context;
+        let (order, cpu) = (Order::default(), cpu_of(&self.thread));
+        loading.begin(0, self.duration).map_err(ExperimentError::Load)?;
+        let measured = std::thread::scope(|scope| {
+            let behind = spawn::scoped(scope, "punctual-load", || order.obey(cpu))?;
+            let measured = on_one_thread(stop, || self.measure(&order, stop));
+            order.give(None);
+            // Its panic is one of an instruction loop: there is nothing to hand on.
+            let _ended = behind.join();
+            measured
+        });
+        loading.end(0);
+        measured
+    }
+}
+
+impl TimerExperiment {
+    /// All combinations, those with the large array first.
+    fn cells(&self) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for period in &self.periods {
+            let paths = 0..PATHS.len();
+            let fits = |path: &usize| *path != DEADLINE || period.as_ns() >= DEADLINE_PERIOD_MIN_NS;
+            for path in paths.filter(fits) {
+                for &background in &self.backgrounds {
+                    cells.push(Cell::new(path, period.as_ns(), background, true));
+                }
+            }
+            for &background in &self.backgrounds {
+                cells.push(Cell::new(0, period.as_ns(), background, false));
+            }
+        }
+        cells
+    }
+
+    /// On the calling thread.
+    fn measure(
+        &self,
+        order: &Order,
+        stop: &AtomicBool,
+    ) -> (TimerOutcome, ClockFacts, Vec<Refusal>) {
+        let mut clock = MachineClock::best();
+        let cpus = affinity::get(0).unwrap_or(CpuMask::EMPTY);
+        let session = ThreadSession::enter(Some(cpu_of(&self.thread)), self.thread.policy());
+        let cost = StampCost::measure(&mut clock);
+        let (mut cells, mut stores, paths) = (self.cells(), Stores::new(), paths(cpus));
+        let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
+        let stopped = || stop.load(Ordering::Relaxed);
+        let mut over = stopped();
+        while !over {
+            for cell in &mut cells {
+                let Some(path) = &paths[cell.path] else { continue };
+                order.give(Some(cell.background));
+                let before_ns = now_ns(ClockId::Monotonic);
+                cell.block(path, &mut stores, stop);
+                let after_ns = now_ns(ClockId::Monotonic);
+                let rest_ns = (after_ns - before_ns) as f64 * RESTS / (1.0 - RESTS);
+                let _interrupted = sleep_until_ns(after_ns + rest_ns as u64);
+                if stopped() {
+                    break;
+                }
+            }
+            over = stopped() || now_ns(ClockId::Monotonic) >= end_ns;
+        }
+        let (policy, priority) = policy_words(session.policy());
+        let outcome = TimerOutcome {
+            cpu: cpu_of(&self.thread),
+            policy,
+            priority,
+            rows: cells.iter().filter_map(Cell::row).collect(),
+            deadline_refused: cells.iter().find_map(|cell| cell.refused).map(|why| why.0),
+        };
+        (outcome, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
+    }
+}
+
+/// How late timers were, by path and by the work behind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TimerOutcome {
+    /// The CPU of the thread that waits and of the work behind it.
+    pub cpu: u32,
+    /// The policy that the waiting thread really had: "SCHED_FIFO".
+    pub policy: String,
+    /// Its priority, as the kernel counts; null for SCHED_OTHER.
+    pub priority: Option<u8>,
+    /// One for each path, period, background and store.
+    pub rows: Vec<TimerRow>,
+    /// The kernel's error number where it refused SCHED_DEADLINE: 1 (EPERM) without rights or where
+    /// the process may not use all CPUs of a root domain, 16 (EBUSY) where the bandwidth is taken.
+    #[serde(default)]
+    pub deadline_refused: Option<i32>,
+}
+
+/// One way to be started by time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TimerRow {
+    /// "sleep": clock_nanosleep to an instant; "timerfd"; "posix": a timer that sends a signal;
+    /// "mdelay": polling, without any timer; "deadline": a sleep under SCHED_DEADLINE, pinned to no
+    /// CPU, for periods of 100 µs and more.
+    pub path: String,
+    /// From one expiry to the next.
+    pub period_ns: u64,
+    /// What ran on the CPU meanwhile: "none", "nop", "serialize", "cpuid".
+    pub background: String,
+    /// Where stamps were stored: "array", 8 MiB that no cache keeps; "hot", 4 KiB that stay in it.
+    pub store: String,
+    /// Expiries that were stamped.
+    pub n: u64,
+    /// Expiries that passed while the thread was late.
+    pub missed: u64,
+    /// From the expiry to the stamp.
+    pub lateness_ns: SummaryStats,
+    /// CPU time of the waiting thread over wall time, in [0, 1].
+    pub cpu_share: Option<f64>,
+}
+
+/// The work behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Background {
+    /// Nothing: the CPU is idle, or does what others want.
+    None,
+    /// A loop of NOPs.
+    Nop,
+    /// A loop of SERIALIZE (AArch64: ISB), which waits for all before it.
+    Serialize,
+    /// A loop of CPUID (AArch64: ISB and DSB), which in a virtual machine goes to the host.
+    Cpuid,
+}
+
+/// All of them.
+const ALL: [Background; 4] =
+    [Background::None, Background::Nop, Background::Serialize, Background::Cpuid];
+
+impl Background {
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Nop => "nop",
+            Self::Serialize => "serialize",
+            Self::Cpuid => "cpuid",
+        }
+    }
+
+    /// Whether the processor has its instruction.
+    pub fn is_supported(self) -> bool {
+        self != Self::Serialize || Serialise::detect().is_some()
+    }
+}
+
+/// The order for the thread: which work, from 0 on; one beyond all of them ends it.
+///
+/// Its thread is of SCHED_OTHER and looks at the order now and then; without one it sleeps.
+#[derive(Debug, Default)]
+struct Order(AtomicU64);
+
+impl Order {
+    /// Gives another one.
+    fn give(&self, background: Option<Background>) {
+        let at = ALL.iter().position(|of| Some(*of) == background).unwrap_or(ALL.len());
+        self.0.store(at as u64, Ordering::Release);
+        let _woken = futex::wake(&self.0, 1, Scope::Process);
+    }
+
+    /// Works on `cpu` until it is to end.
+    fn obey(&self, cpu: u32) {
+        let _session = ThreadSession::enter(Some(cpu), SchedPolicy::Other);
+        let serialise = Serialise::detect();
+        loop {
+            let order = self.0.load(Ordering::Acquire);
+            let Some(background) = usize::try_from(order).ok().and_then(|at| ALL.get(at)) else {
+                return;
+            };
+            match (background, serialise) {
+                (Background::Nop, _) => cycles::idle_work(),
+                (Background::Serialize, Some(serialise)) => serialise.run(),
+                (Background::Cpuid, _) => cycles::serialise_heavily(),
+                _ => futex::wait(&self.0, order as u32, Scope::Process),
+            }
+        }
+    }
+}
+
+/// How long a block is.
+const BLOCK_NS: u64 = 20_000_000;
+/// From the beginning of a block to its first expiry.
+const LEAD_NS: u64 = 200_000;
+/// Stamps in the large array, and in the one that stays in the cache.
+const ARRAY: usize = 1 << 20;
+const HOT: usize = 512;
+
+/// How the thread learns of the time.
+#[derive(Debug)]
+enum Path {
+    Sleep,
+    Timerfd(Descriptor),
+    Posix(SignalTimer),
+    Delay,
+    /// A sleep under SCHED_DEADLINE, on any of these CPUs.
+    Deadline(Box<CpuMask>),
+}
+
+/// The memory that stamps are stored in: expiry and lateness of both kinds share it.
+#[derive(Debug)]
+struct Stores {
+    array: Vec<i64>,
+    at: usize,
+    hot: Vec<i64>,
+}
+
+/// A combination, and what it has seen.
+///
+/// Allocates nothing in a block, and a block is bounded in time, whatever its period.
+#[derive(Debug)]
+struct Cell {
+    path: usize,
+    period_ns: u64,
+    background: Background,
+    /// Whether stamps go into the large array.
+    array: bool,
+    lateness: Distribution,
+    n: u64,
+    missed: u64,
+    used_ns: u64,
+    wall_ns: u64,
+    /// Why its path was refused.
+    refused: Option<Errno>,
+}
+
+/// The names of paths, in the order of [`paths`].
+const PATHS: [&str; 5] = ["sleep", "timerfd", "posix", "mdelay", "deadline"];
+
+/// The last of them.
+const DEADLINE: usize = 4;
+
+/// All paths that this machine has; in the thread that will wait. `None` where the kernel refuses.
+/// `cpus` are those of the process.
+fn paths(cpus: CpuMask) -> [Option<Path>; 5] {
+    [
+        Some(Path::Sleep),
+        events::timer().ok().map(Path::Timerfd),
+        SignalTimer::new().ok().map(Path::Posix),
+        Some(Path::Delay),
+        Some(Path::Deadline(Box::new(cpus))),
+    ]
+}
+
+impl Stores {
+    fn new() -> Self {
+        Self { array: vec![0; ARRAY], at: 0, hot: vec![0; HOT] }
+    }
+}
+
+impl Cell {
+    fn new(path: usize, period_ns: u64, background: Background, array: bool) -> Self {
+        Self {
+            path,
+            period_ns,
+            background,
+            array,
+            lateness: Distribution::default(),
+            n: 0,
+            missed: 0,
+            used_ns: 0,
+            wall_ns: 0,
+            refused: None,
+        }
+    }
+
+    /// A block of expiries.
+    fn block(&mut self, path: &Path, stores: &mut Stores, stop: &AtomicBool) {
+        let (cpu_ns, wall_ns) = (now_ns(ClockId::ThreadCpu), now_ns(ClockId::Monotonic));
+        let first_ns = wall_ns + LEAD_NS;
+        let end_ns = first_ns + BLOCK_NS;
+        let begun = stores.at;
+        let mut stored = 0;
+        let mut late = |ns: i64, array: bool| {
+            if array {
+                stores.array[(begun + stored) % ARRAY] = ns;
+            } else {
+                stores.hot[stored % HOT] = ns;
+            }
+            stored += 1;
+            array || stored < HOT
+        };
+        let limits = Limits { first_ns, end_ns, period_ns: self.period_ns, stop };
+        let store = |ns| late(ns, self.array);
+        match path {
+            Path::Deadline(cpus) => {
+                match under_deadline(cpus, self.period_ns, || limits.run(path, store)) {
+                    Ok(missed) => self.missed += missed,
+                    Err(why) => self.refused = Some(why),
+                }
+            }
+            _ => self.missed += limits.run(path, store),
+        }
+        let kept: &mut dyn Iterator<Item = i64> = if self.array {
+            &mut (begun..begun + stored).map(|at| stores.array[at % ARRAY])
+        } else {
+            &mut stores.hot.iter().copied().take(stored)
+        };
+        kept.for_each(|ns| self.lateness.push(ns));
+        if self.array {
+            stores.at = (begun + stored) % ARRAY;
+        }
+        self.n += stored as u64;
+        self.wall_ns += now_ns(ClockId::Monotonic).saturating_sub(wall_ns);
+        self.used_ns += now_ns(ClockId::ThreadCpu).saturating_sub(cpu_ns);
+    }
+
+    /// What was measured; `None` where nothing was.
+    fn row(&self) -> Option<TimerRow> {
+        (self.n > 0).then(|| TimerRow {
+            path: PATHS[self.path].to_owned(),
+            period_ns: self.period_ns,
+            background: self.background.name().to_owned(),
+            store: if self.array { "array" } else { "hot" }.to_owned(),
+            n: self.n,
+            missed: self.missed,
+            lateness_ns: self.lateness.stats(),
+            cpu_share: (self.wall_ns > 0)
+                .then(|| (self.used_ns as f64 / self.wall_ns as f64).min(1.0)),
+        })
+    }
+}
+
+/// The expiries of a block.
+struct Limits<'a> {
+    first_ns: u64,
+    end_ns: u64,
+    period_ns: u64,
+    stop: &'a AtomicBool,
+}
+
+impl Limits<'_> {
+    /// Waits for expiry after expiry and stores how late each is, until `store` is full; how many
+    /// passed unseen.
+    fn run(&self, path: &Path, store: impl FnMut(i64) -> bool) -> u64 {
+        match path {
+            Path::Sleep | Path::Deadline(_) => self.by_instants(store, |due_ns| {
+                let _interrupted = sleep_until_ns(due_ns);
+            }),
+            Path::Delay => {
+                self.by_instants(store, |due_ns| while now_ns(ClockId::Monotonic) < due_ns {})
+            }
+            Path::Timerfd(timer) => {
+                let armed = events::arm(timer, self.first_ns, self.period_ns);
+                let missed = self.by_counts(store, armed.is_ok(), || events::take(timer).ok());
+                let _disarmed = events::arm(timer, 0, 0);
+                missed
+            }
+            Path::Posix(timer) => {
+                let armed = timer.arm(self.first_ns, self.period_ns);
+                let take = || timer.take(BLOCK_NS).ok();
+                let missed = self.by_counts(store, armed.is_ok(), take);
+                let _disarmed = timer.arm(0, 0);
+                // A signal that is still pending belongs to no other block.
+                while timer.take(0).is_ok() {}
+                missed
+            }
+        }
+    }
+
+    fn over(&self, due_ns: u64) -> bool {
+        due_ns >= self.end_ns || self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Each expiry is an instant to wait for.
+    fn by_instants(&self, mut store: impl FnMut(i64) -> bool, wait: impl Fn(u64)) -> u64 {
+        let (mut due_ns, mut missed) = (self.first_ns, 0);
+        while !self.over(due_ns) {
+            wait(due_ns);
+            let late_ns = now_ns(ClockId::Monotonic).cast_signed() - due_ns.cast_signed();
+            if !store(late_ns) {
+                break;
+            }
+            let passed = late_ns.max(0).cast_unsigned() / self.period_ns;
+            missed += passed;
+            due_ns += (passed + 1) * self.period_ns;
+        }
+        missed
+    }
+
+    /// A periodic timer says how often it expired; the stamp is late by the first of these.
+    fn by_counts(
+        &self,
+        mut store: impl FnMut(i64) -> bool,
+        armed: bool,
+        take: impl Fn() -> Option<u64>,
+    ) -> u64 {
+        let (mut due_ns, mut missed) = (self.first_ns, 0);
+        while armed && !self.over(due_ns) {
+            let Some(count) = take().filter(|&count| count > 0) else { break };
+            let late_ns = now_ns(ClockId::Monotonic).cast_signed() - due_ns.cast_signed();
+            if !store(late_ns) {
+                break;
+            }
+            missed += count - 1;
+            due_ns += count * self.period_ns;
+        }
+        missed
+    }
+}
+
+/// The shortest period that the kernel admits by default: /proc/sys/kernel/
+/// sched_deadline_period_min_us.
+const DEADLINE_PERIOD_MIN_NS: u64 = 100_000;
+
+/// Runs `wait` with half of each period reserved.
+///
+/// What there was before is there after it. The kernel admits such a thread only where it may run on
+/// all CPUs of its root domain (Documentation/scheduler/sched-deadline.rst, §5): so it is pinned to
+/// none meanwhile.
+///
+/// # Errors
+/// `EPERM` without rights or where `cpus` are not all of a root domain, `EBUSY` where the bandwidth
+/// is taken.
+fn under_deadline<T>(cpus: &CpuMask, period_ns: u64, wait: impl FnOnce() -> T) -> Result<T, Errno> {
+    let (policy, pinned) = (sched_attr::get(0)?, affinity::get(0)?);
+    affinity::set(0, cpus)?;
+    let reserved = SchedAttributes {
+        runtime_ns: period_ns / 2,
+        deadline_ns: period_ns,
+        period_ns,
+        flags: sched_attr::RESET_ON_FORK,
+        ..SchedAttributes::of(sched_attr::DEADLINE)
+    };
+    let waited = sched_attr::set(0, &reserved).map(|()| wait());
+    // What was once the thread's own is always allowed again.
+    let _restored = sched_attr::set(0, &policy);
+    let _pinned = affinity::set(0, &pinned);
+    waited
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_thread_takes_every_order_and_ends_by_the_last() {
+        let order = Order::default();
+        std::thread::scope(|scope| {
+            let working = scope.spawn(|| order.obey(affinity::current_cpu()));
+            for background in ALL.into_iter().filter(|of| of.is_supported()) {
+                order.give(Some(background));
+                std::thread::yield_now();
+            }
+            order.give(None);
+            working.join().expect("no panic");
+        });
+    }
+
+    #[test]
+    fn every_path_stamps_its_expiries_and_none_before_its_time() {
+        let (mut stores, stop) = (Stores::new(), AtomicBool::new(false));
+        let cpus = affinity::get(0).expect("own");
+        for (at, path) in paths(cpus).iter().enumerate() {
+            let path = path.as_ref().expect("every kernel has it");
+            for array in [true, false] {
+                let mut cell = Cell::new(at, 1_000_000, Background::None, array);
+                assert_eq!(cell.row(), None);
+                cell.block(path, &mut stores, &stop);
+                if at == DEADLINE && cell.refused.is_some() {
+                    assert_eq!(cell.row(), None, "nothing is measured under another policy");
+                    continue;
+                }
+                let row = cell.row().expect("measured");
+                assert!(row.n + row.missed >= BLOCK_NS / 1_000_000, "{row:?}");
+                assert!(row.lateness_ns.min.is_some_and(|ns| ns >= 0.0), "{row:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_store_ends_a_block_and_a_stop_does_so_at_once() {
+        let mut stores = Stores::new();
+        let mut cell = Cell::new(3, 1_000, Background::None, false);
+        cell.block(&Path::Delay, &mut stores, &AtomicBool::new(false));
+        assert!((1..=HOT as u64).contains(&cell.n), "{cell:?}");
+        let mut cell = Cell::new(0, 1_000, Background::None, true);
+        cell.block(&Path::Sleep, &mut stores, &AtomicBool::new(true));
+        assert_eq!(cell.n, 0);
+    }
+
+    #[test]
+    fn policy_and_cpus_are_as_before_whether_it_was_admitted_or_not() {
+        std::thread::spawn(|| {
+            let cpus = affinity::get(0).expect("own");
+            affinity::set(0, &CpuMask::one(affinity::current_cpu())).expect("allowed");
+            let before = (sched_attr::get(0), affinity::get(0));
+            let policy = || sched_attr::get(0).expect("own").policy;
+            match under_deadline(&cpus, 1_000_000, policy) {
+                Ok(inside) => assert_eq!(inside, sched_attr::DEADLINE),
+                Err(why) => assert!(matches!(why, Errno::PERM | Errno::BUSY), "{why}"),
+            }
+            assert_eq!((sched_attr::get(0), affinity::get(0)), before);
+            // No runtime at all is never admitted.
+            assert!(under_deadline(&cpus, 0, policy).is_err());
+            assert_eq!((sched_attr::get(0), affinity::get(0)), before);
+        })
+        .join()
+        .expect("no panic");
+    }
+}

@@ -6,23 +6,293 @@
 //! one that was left there. A control group is such a file too: it is there or not, and what is
 //! written inside goes with it. Never prints; never writes a file that no step names.
 
-mod apply;
 mod experiment;
 mod files;
-mod group;
 mod journal;
-mod revert;
-mod text;
 
-pub use apply::{AppliedStep, StepOutcome, WantedValue, apply};
+use std::io;
+
+use punctual_host::CpuFormat;
+
 pub use experiment::{
     CountedTail, Measure, SettingSets, SettingTrial, TuningTrials, least, try_settings,
 };
-pub use files::{KnobFiles, MachineFiles};
-pub use group::{MovedThreads, move_threads};
+pub use files::{KnobFiles, MachineFiles, MovedThreads, move_threads};
 pub use journal::{JournalEntry, JournalError, TuningJournal, TuningStore};
-pub use revert::{RevertOutcome, RevertedStep, put_back, revert, state};
-pub use text::active;
+
+/// A value that a setting is to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedValue {
+    /// The setting's path.
+    pub path: String,
+    /// What to write.
+    pub value: String,
+}
+
+impl WantedValue {
+    /// This value of this setting.
+    pub fn new(path: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { path: path.into(), value: value.into() }
+    }
+}
+
+/// What became of one setting.
+#[derive(Debug)]
+pub enum StepOutcome {
+    /// It has the value now.
+    Applied,
+    /// It had it before.
+    Already,
+    /// It could not be read, so it was not written.
+    Unreadable(io::Error),
+    /// The kernel refused the value; the setting is as it was.
+    Refused(io::Error),
+    /// It was written, and what it became cannot be read; a revert looks at it again.
+    Unverified(io::Error),
+    /// The kernel took the value without an error and shows another; the old one was put back.
+    Lies {
+        /// What it showed.
+        shows: String,
+        /// Whether the old text is there again.
+        restored: bool,
+    },
+}
+
+/// A setting and what became of it.
+#[derive(Debug)]
+pub struct AppliedStep {
+    /// What was wanted.
+    pub wanted: WantedValue,
+    /// What became of it.
+    pub outcome: StepOutcome,
+}
+
+/// Gives settings their values, in order. `done` sees each step at once.
+///
+/// A journal of an earlier boot is started anew: its settings went with that boot. One of this boot
+/// is continued, so that a revert goes back to the beginning.
+///
+/// # Errors
+/// Where the journal is foreign or damaged, before anything is changed; where it could not be kept,
+/// before the setting that it could not keep is touched. The steps until then stand in the journal.
+pub fn apply(
+    wanted: &[WantedValue],
+    files: &mut impl KnobFiles,
+    store: &mut impl TuningStore,
+    boot: &str,
+    mut done: impl FnMut(AppliedStep),
+) -> Result<(), JournalError> {
+    let known = TuningJournal::load(store)?;
+    if known.boot != boot || known.entries.is_empty() {
+        store.clear().map_err(JournalError::Store)?;
+        store.append(&journal::head(boot)).map_err(JournalError::Store)?;
+    } else {
+        store.end_last_line().map_err(JournalError::Store)?;
+    }
+    for wanted in wanted {
+        let outcome = apply_step(wanted, files, store)?;
+        done(AppliedStep { wanted: wanted.clone(), outcome });
+    }
+    Ok(())
+}
+
+fn apply_step(
+    wanted: &WantedValue,
+    files: &mut impl KnobFiles,
+    store: &mut impl TuningStore,
+) -> Result<StepOutcome, JournalError> {
+    let WantedValue { path, value } = wanted;
+    let old = match files.read(path) {
+        Ok(old) => old,
+        Err(why) => return Ok(StepOutcome::Unreadable(why)),
+    };
+    if files.says(path, &old, value) {
+        return Ok(StepOutcome::Already);
+    }
+    store.append(&journal::about_to(path, &old, value)).map_err(JournalError::Store)?;
+    let written = files.write(path, value);
+    let mut now = match files.read(path) {
+        Ok(now) => now,
+        Err(why) => return Ok(StepOutcome::Unverified(why)),
+    };
+    let outcome = match written {
+        Err(why) => StepOutcome::Refused(why),
+        Ok(()) if files.says(path, &now, value) => StepOutcome::Applied,
+        Ok(()) => {
+            let shows = now.clone();
+            let _refused = files.restore(path, &old);
+            now = files.read(path).unwrap_or(now);
+            StepOutcome::Lies { shows, restored: now == old }
+        }
+    };
+    // What is there now is what a revert may take for its own.
+    store.append(&journal::took(path, &now)).map_err(JournalError::Store)?;
+    Ok(outcome)
+}
+
+/// What became of one setting.
+#[derive(Debug)]
+pub enum RevertOutcome {
+    /// Its text is what it was before, byte for byte.
+    Restored,
+    /// It was that already.
+    AsBefore,
+    /// Somebody else changed it since: it was left.
+    Changed {
+        /// What it has now.
+        now: String,
+    },
+    /// It went with its interrupt, or with its CPU, which is no longer online.
+    Gone,
+    /// The kernel refused; it stays in the journal.
+    Refused(io::Error),
+    /// It was written and shows something else than before; it stays in the journal.
+    Differs {
+        /// What it shows.
+        now: String,
+    },
+}
+
+impl RevertOutcome {
+    /// Whether it has to be tried again.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Refused(_) | Self::Differs { .. })
+    }
+}
+
+/// A setting and what became of it.
+#[derive(Debug)]
+pub struct RevertedStep {
+    /// What the journal has of it.
+    pub entry: JournalEntry,
+    /// What became of it.
+    pub outcome: RevertOutcome,
+}
+
+/// Puts settings back and empties the journal; where one is open, the journal stays and this can
+/// be tried again. After a reboot nothing is put back: the settings went with that boot.
+///
+/// # Errors
+/// Where the journal is foreign or damaged: nothing is changed then.
+pub fn revert(
+    files: &mut impl KnobFiles,
+    store: &mut impl TuningStore,
+    boot: &str,
+    done: impl FnMut(RevertedStep),
+) -> Result<(), JournalError> {
+    let open = put_back(files, store, boot, done)?;
+    if open { Ok(()) } else { store.clear().map_err(JournalError::Store) }
+}
+
+/// As [`revert`], and leaves the journal as it is, for who has more to do before it may go: whether
+/// something has to be tried again.
+///
+/// # Errors
+/// As [`revert`].
+pub fn put_back(
+    files: &mut impl KnobFiles,
+    store: &mut impl TuningStore,
+    boot: &str,
+    mut done: impl FnMut(RevertedStep),
+) -> Result<bool, JournalError> {
+    let journal = TuningJournal::load(store)?;
+    let mut open = false;
+    if journal.boot == boot {
+        let groups = journal.entries.iter().map(|entry| &entry.path);
+        let groups: Vec<String> = groups.filter(|path| files::is_group(path)).cloned().collect();
+        // What was written in a group that was made goes with it.
+        let inside =
+            |path: &str| groups.iter().any(|group| path.starts_with(group) && path != group);
+        for entry in journal.entries.into_iter().rev().filter(|entry| !inside(&entry.path)) {
+            let outcome = revert_step(&entry, files);
+            if let RevertOutcome::Differs { now } = &outcome {
+                // What is there now is this program's: the next try may put it back.
+                store.end_last_line().map_err(JournalError::Store)?;
+                store.append(&journal::took(&entry.path, now)).map_err(JournalError::Store)?;
+            }
+            open |= outcome.is_open();
+            done(RevertedStep { entry, outcome });
+        }
+    }
+    Ok(open)
+}
+
+fn revert_step(entry: &JournalEntry, files: &mut impl KnobFiles) -> RevertOutcome {
+    let now = match files.read(&entry.path) {
+        Ok(now) => now,
+        Err(why) if why.kind() == io::ErrorKind::NotFound && is_gone(&entry.path, files) => {
+            return RevertOutcome::Gone;
+        }
+        Err(why) => return RevertOutcome::Refused(why),
+    };
+    match state(entry, &now, files) {
+        RevertOutcome::Restored => {}
+        // The kernel shows a line end at least: something else lies over it.
+        RevertOutcome::Changed { .. } if now.is_empty() && is_kernels(&entry.path) => {
+            return RevertOutcome::Refused(io::Error::other("it is an empty file"));
+        }
+        other => return other,
+    }
+    match files.restore(&entry.path, &entry.old).and_then(|()| files.read(&entry.path)) {
+        Ok(text) if text == entry.old => RevertOutcome::Restored,
+        Ok(now) => RevertOutcome::Differs { now },
+        Err(why) => RevertOutcome::Refused(why),
+    }
+}
+
+fn is_kernels(path: &str) -> bool {
+    path.starts_with("/proc/") || path.starts_with("/sys/")
+}
+
+/// Whether a setting that is not there went with an interrupt or a CPU. The others stay as long as
+/// the kernel runs, and where something hides a part of /proc or /sys, it hides those too.
+fn is_gone(path: &str, files: &impl KnobFiles) -> bool {
+    const CPUS: &str = "/sys/devices/system/cpu/";
+    if path.starts_with("/proc/irq/") {
+        return files.read("/proc/irq/default_smp_affinity").is_ok();
+    }
+    let cpu = path.strip_prefix(CPUS).and_then(|rest| rest.strip_prefix("cpu")?.split_once('/'));
+    let online = files.read(&format!("{CPUS}online")).ok();
+    let online = online.and_then(|text| CpuFormat::List.parse(&text));
+    match (cpu.and_then(|(number, _)| number.parse().ok()), online) {
+        (Some(cpu), Some(online)) => !online.contains(cpu),
+        _ => false,
+    }
+}
+
+/// What a revert would do with a setting that has this text now: put it back, or leave it.
+pub fn state(entry: &JournalEntry, now: &str, files: &impl KnobFiles) -> RevertOutcome {
+    // Where the program ended before it saw what the setting became, the value says it.
+    let ours = match &entry.took {
+        Some(took) => now == took,
+        None => files.says(&entry.path, now, &entry.new),
+    };
+    if now == entry.old {
+        RevertOutcome::AsBefore
+    } else if ours {
+        RevertOutcome::Restored
+    } else {
+        RevertOutcome::Changed { now: active(now).to_owned() }
+    }
+}
+
+/// The word that counts of a text: of a choice, the one in brackets or parentheses.
+pub fn active(text: &str) -> &str {
+    let text = text.trim();
+    let between = |open, close| Some(text.split_once(open)?.1.split_once(close)?.0);
+    between('[', ']').or_else(|| between('(', ')')).unwrap_or(text)
+}
+
+/// Whether the text of the setting at `path` says what was written: the same, the same CPUs in
+/// other digits, or a list of controllers that has what was added to it.
+fn says(path: &str, text: &str, value: &str) -> bool {
+    if let Some(controller) = value.strip_prefix('+') {
+        return text.split_whitespace().any(|word| word == controller);
+    }
+    let text = active(text);
+    let cpus = |text: &str| CpuFormat::of_file(path)?.parse(text);
+    text == value || cpus(text).is_some_and(|now| Some(now) == cpus(value))
+}
 
 #[cfg(test)]
 mod tests;

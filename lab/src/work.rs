@@ -5,10 +5,397 @@
 //! else: interrupts, other tasks, the host, caches and memory shared with loads. Runs one thread
 //! beside the loads, never prints.
 
-mod experiment;
-mod outcome;
-mod piece;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use experiment::{WORK_SHARE_MAX, WorkExperiment};
-pub use outcome::{Usable, WorkOutcome, WorkRow};
-pub use piece::WorkKind;
+use punctual::RtThread;
+use punctual::clocks::{MachineClock, StampCost};
+use punctual::session::{Refusal, ThreadSession};
+use punctual_analysis::summary::{Distribution, SummaryStats};
+use punctual_core::time::{Period, Span};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::scheduler::SchedPolicy;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{
+    BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
+    ExperimentProgress, Measured, cpu_of, demand, on_one_thread, policy_words,
+};
+use crate::load::LoadSpec;
+
+/// The share of a period that the undisturbed work may take at most.
+pub const WORK_SHARE_MAX: f64 = 0.8;
+/// Cycles at the beginning of a condition that are not counted.
+const COLD: u64 = 10;
+/// Periods that a loop sleeps where it is far behind: so that it never takes its CPU for good.
+const REST_AFTER: u64 = 50;
+
+/// How long a fixed piece of work takes.
+#[derive(Clone, Debug)]
+pub struct WorkExperiment {
+    /// The thread: its CPU, and the policy to request.
+    pub thread: RtThread,
+    /// The period.
+    pub period: Period,
+    /// What kind of work.
+    pub kind: WorkKind,
+    /// How long it is to take, undisturbed.
+    pub work: Span,
+    /// How long each condition is measured.
+    pub duration: Span,
+    /// The conditions: their names and loads.
+    pub conditions: Vec<(String, Vec<LoadSpec>)>,
+}
+
+/// What the thread of a condition knows at its end.
+struct Done {
+    piece: Piece,
+    tally: Tally,
+    policy: SchedPolicy,
+}
+
+impl Experiment for WorkExperiment {
+    type Outcome = WorkOutcome;
+
+    fn demands(&self) -> Vec<Demand> {
+        let share = (self.work.as_ns() as f64 / self.period.as_ns() as f64).min(1.0);
+        vec![demand(&self.thread, self.period, share)]
+    }
+
+    fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
+        self.conditions.clone()
+    }
+
+    fn run(self, context: Context<'_, '_>) -> Result<Measured<WorkOutcome>, ExperimentError> {
+        let Context { loading, stop } = context;
+        let (mut tallies, mut refused): (Vec<Tally>, Vec<Refusal>) = (Vec::new(), Vec::new());
+        let (mut piece, mut clock, mut policy) = (None, None, self.thread.policy());
+        for number in 0..self.conditions.len() {
+            if stop.load(Ordering::Relaxed) && number > 0 {
+                break;
+            }
+            // Measured on the idle machine, where that comes first.
+            let before = piece.take();
+            loading.begin(number, self.duration).map_err(ExperimentError::Load)?;
+            let progress = ExperimentProgress {
+                left: self.duration,
+                condition: number,
+                worst: None,
+                count: 0,
+            };
+            loading.progress(&progress);
+            let measured = on_one_thread(stop, || self.measure(before, stop));
+            loading.end(number);
+            let Measured { outcome: done, clock: facts, refused: others, .. } = measured?;
+            (piece, policy) = (Some(done.piece), done.policy);
+            clock = clock.or(Some(facts));
+            refused.extend(others);
+            tallies.push(done.tally);
+        }
+        let least_ns = tallies.iter().filter_map(|of| of.least_ns).min().unwrap_or(0);
+        let period_ns = self.period.as_ns();
+        let rows = self.conditions.iter().zip(&tallies);
+        let (policy, priority) = policy_words(policy);
+        let outcome = WorkOutcome {
+            kind: self.kind.name().to_owned(),
+            steps: piece.as_ref().map_or(0, Piece::steps),
+            least_ns,
+            period_ns,
+            cpu: cpu_of(&self.thread),
+            policy,
+            priority,
+            rows: rows.map(|((name, _), of)| of.row(name, (period_ns, least_ns))).collect(),
+        };
+        let end = if stop.load(Ordering::Relaxed) {
+            ExperimentEnd::Stopped
+        } else {
+            ExperimentEnd::Finished
+        };
+        let clock = clock.ok_or(ExperimentError::Panic)?;
+        let (disturbances, taken) = (Vec::new(), Vec::new());
+        Ok(Measured { outcome, end, clock, refused, disturbances, taken })
+    }
+}
+
+impl WorkExperiment {
+    /// One condition, on the calling thread; with the same piece of work as those before.
+    fn measure(&self, piece: Option<Piece>, stop: &AtomicBool) -> (Done, ClockFacts, Vec<Refusal>) {
+        let mut clock = MachineClock::best();
+        let session = ThreadSession::enter(Some(cpu_of(&self.thread)), self.thread.policy());
+        let cost = StampCost::measure(&mut clock);
+        let work_ns = self.work.as_ns().max(1).unsigned_abs();
+        let mut piece = piece.unwrap_or_else(|| Piece::calibrate(self.kind, work_ns));
+        let mut tally = Tally::default();
+        let period_ns = self.period.as_ns();
+        let mut due_ns = now_ns(ClockId::Monotonic) + period_ns;
+        let end_ns = due_ns + self.duration.as_ns().max(0).unsigned_abs();
+        let (mut cycle, mut behind) = (0u64, 0);
+        while due_ns < end_ns && !stop.load(Ordering::Relaxed) {
+            let _interrupted = sleep_until_ns(due_ns);
+            let wake_ns = now_ns(ClockId::Monotonic);
+            if wake_ns < due_ns {
+                continue;
+            }
+            piece.run();
+            let ended_ns = now_ns(ClockId::Monotonic);
+            cycle += 1;
+            let passed = (ended_ns - due_ns) / period_ns;
+            if cycle > COLD {
+                let (late_ns, took_ns) = (wake_ns - due_ns, ended_ns - wake_ns);
+                tally.take(WorkCycle { late_ns, took_ns });
+                tally.missed += passed;
+            }
+            behind = if passed > 0 { behind + 1 } else { 0 };
+            let rest = if behind >= REST_AFTER { REST_AFTER } else { 0 };
+            if rest > 0 {
+                tally.missed += rest;
+                behind = 0;
+            }
+            due_ns += (passed + 1 + rest) * period_ns;
+        }
+        let policy = session.policy();
+        let refused = session.refused().to_vec();
+        (Done { piece, tally, policy }, ClockFacts::of(&clock, cost, None), refused)
+    }
+}
+
+/// How long a fixed piece of work took.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkOutcome {
+    /// "integer", "memory", "mixed".
+    pub kind: String,
+    /// How many steps it has: the same in every cycle.
+    pub steps: u64,
+    /// The shortest time that it took in any cycle.
+    pub least_ns: u64,
+    /// The period.
+    pub period_ns: u64,
+    /// The CPU.
+    pub cpu: u32,
+    /// The policy that the thread really had: "SCHED_FIFO".
+    pub policy: String,
+    /// Its priority, as the kernel counts; null for SCHED_OTHER.
+    pub priority: Option<u8>,
+    /// One for each condition.
+    pub rows: Vec<WorkRow>,
+}
+
+/// The work under one condition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkRow {
+    /// "idle", or the names of the loads.
+    pub condition: String,
+    /// Cycles that did the work.
+    pub n: u64,
+    /// Releases that passed while the loop was late or still at work.
+    pub missed: u64,
+    /// From the wake to the end of the work.
+    pub time_ns: SummaryStats,
+    /// The longest minus the shortest of these.
+    pub time_range_ns: Option<f64>,
+    /// From the release to the wake.
+    pub lateness_ns: SummaryStats,
+    /// From the release to the end of the work.
+    pub done_ns: SummaryStats,
+    /// What is left of each period for work.
+    pub usable_ns: Usable,
+}
+
+/// The undisturbed work that fits a period: the period minus what cycles lost to lateness and
+/// disturbance, which is `done_ns` minus the shortest work. Negative where cycles lost more than a
+/// period; null where n is too small.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Usable {
+    /// In half of the cycles.
+    pub half: Option<f64>,
+    /// In 99 % of them.
+    pub p99: Option<f64>,
+    /// In 99.9 % of them.
+    pub p99_9: Option<f64>,
+    /// In all of the n.
+    pub all: Option<f64>,
+}
+
+/// A cycle.
+#[derive(Clone, Copy, Debug)]
+struct WorkCycle {
+    late_ns: u64,
+    took_ns: u64,
+}
+
+/// Cycles of a condition that are over.
+#[derive(Debug, Default)]
+struct Tally {
+    time: Distribution,
+    lateness: Distribution,
+    done: Distribution,
+    n: u64,
+    missed: u64,
+    least_ns: Option<u64>,
+}
+
+impl Tally {
+    fn take(&mut self, cycle: WorkCycle) {
+        self.time.push(cycle.took_ns.cast_signed());
+        self.lateness.push(cycle.late_ns.cast_signed());
+        self.done.push((cycle.late_ns + cycle.took_ns).cast_signed());
+        self.n += 1;
+        self.least_ns = Some(self.least_ns.map_or(cycle.took_ns, |of| of.min(cycle.took_ns)));
+    }
+
+    /// The row, where the shortest work of all conditions is `least_ns`.
+    fn row(&self, condition: &str, (period_ns, least_ns): (u64, u64)) -> WorkRow {
+        let (time_ns, done_ns) = (self.time.stats(), self.done.stats());
+        let usable =
+            |done: Option<f64>| done.map(|ns| period_ns as f64 - (ns - least_ns as f64).max(0.0));
+        WorkRow {
+            condition: condition.to_owned(),
+            n: self.n,
+            missed: self.missed,
+            time_range_ns: time_ns.max.zip(time_ns.min).map(|(max, min)| max - min),
+            time_ns,
+            lateness_ns: self.lateness.stats(),
+            usable_ns: Usable {
+                half: usable(done_ns.p50),
+                p99: usable(done_ns.p99),
+                p99_9: usable(done_ns.p99_9),
+                all: usable(done_ns.max),
+            },
+            done_ns,
+        }
+    }
+}
+
+/// Words of the memory that is walked through: 4 MiB, more than a core's own cache.
+const WORDS: usize = 1 << 19;
+/// From one word to the next, in words: no line twice in a row, and no page that a prefetcher would
+/// guess. Odd, so that all words are met.
+const STRIDE: usize = 4_099;
+/// Steps that are measured at first.
+const STEPS_FIRST: u64 = 64;
+/// Measurements that the shortest is taken of.
+const TRIES: usize = 9;
+
+/// What kind of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkKind {
+    /// Multiplications of which each waits for the one before.
+    Integer,
+    /// Loads and stores all over 4 MiB.
+    Memory,
+    /// Both in turn.
+    Mixed,
+}
+
+impl WorkKind {
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Integer => "integer",
+            Self::Memory => "memory",
+            Self::Mixed => "mixed",
+        }
+    }
+}
+
+/// A piece of work of this kind.
+///
+/// A number of steps, the same in every cycle. Allocates at the beginning only.
+#[derive(Debug)]
+struct Piece {
+    kind: WorkKind,
+    words: Vec<u64>,
+    at: usize,
+    value: u64,
+    steps: u64,
+}
+
+impl Piece {
+    /// One that takes about `target_ns` on this CPU when nothing disturbs it: the steps are counted
+    /// anew until the shortest of some measurements is long enough.
+    fn calibrate(kind: WorkKind, target_ns: u64) -> Self {
+        let words = if kind == WorkKind::Integer { 0 } else { WORDS };
+        let mut piece = Self { kind, words: vec![1; words], at: 0, value: 1, steps: STEPS_FIRST };
+        loop {
+            let took_ns = piece.shortest_ns().max(1);
+            if took_ns >= target_ns / 2 {
+                let steps = u128::from(piece.steps) * u128::from(target_ns) / u128::from(took_ns);
+                piece.steps = u64::try_from(steps).unwrap_or(u64::MAX).max(1);
+                return piece;
+            }
+            piece.steps *= 2;
+        }
+    }
+
+    fn shortest_ns(&mut self) -> u64 {
+        let measure = |piece: &mut Self| {
+            let before_ns = now_ns(ClockId::Monotonic);
+            piece.run();
+            now_ns(ClockId::Monotonic) - before_ns
+        };
+        (0..TRIES).map(|_| measure(self)).min().unwrap_or(0)
+    }
+
+    /// How many steps it has.
+    fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Does it once.
+    #[inline(never)]
+    fn run(&mut self) {
+        for step in 0..self.steps {
+            let memory = match self.kind {
+                WorkKind::Integer => false,
+                WorkKind::Memory => true,
+                WorkKind::Mixed => step % 16 == 0,
+            };
+            if memory {
+                self.at = (self.at + STRIDE) % WORDS;
+                self.value = self.value.wrapping_add(self.words[self.at]);
+                self.words[self.at] = self.value;
+            } else {
+                self.value = self.value.wrapping_mul(self.value) | 1;
+            }
+        }
+        black_box(self.value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cycles_lost_is_missing_from_their_period() {
+        let mut tally = Tally::default();
+        tally.take(WorkCycle { late_ns: 10_000, took_ns: 100_000 });
+        tally.take(WorkCycle { late_ns: 900_000, took_ns: 300_000 });
+        let row = tally.row("idle", (1_000_000, 90_000));
+        assert_eq!(row.usable_ns.all, Some(-110_000.0));
+        assert_eq!((row.time_range_ns, row.usable_ns.p99), (Some(200_000.0), None));
+        assert_eq!((row.n, tally.least_ns), (2, Some(100_000)));
+        let half = row.usable_ns.half.expect("two cycles");
+        assert!((half - 980_000.0).abs() < 200.0, "{half}: rounded up by at most 1/1024");
+    }
+
+    #[test]
+    fn a_piece_has_steps_and_longer_ones_have_more() {
+        for kind in [WorkKind::Integer, WorkKind::Memory, WorkKind::Mixed] {
+            let (short, long) = (Piece::calibrate(kind, 20_000), Piece::calibrate(kind, 2_000_000));
+            assert!(short.steps() > 0, "{kind:?}");
+            // A hundred times the time: ten times the steps leave room for a busy machine.
+            assert!(long.steps() > 10 * short.steps(), "{kind:?}: {short:?}");
+        }
+    }
+
+    #[test]
+    fn all_memory_is_met() {
+        let mut piece = Piece { steps: WORDS as u64, ..Piece::calibrate(WorkKind::Memory, 1_000) };
+        piece.words.fill(0);
+        (piece.at, piece.value) = (0, 1);
+        piece.run();
+        assert!(piece.words.iter().all(|word| *word > 0));
+    }
+}

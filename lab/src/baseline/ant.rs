@@ -6,8 +6,8 @@
 //! release moves nothing out of a queue, and a wait takes the first element off its level. A task
 //! that is still ready at its next release is terminated.
 
-use super::design::{BaselineTask, Design, NONE, Visit};
-use super::levels::{Levels, Node};
+use super::{BaselineTask, Design, NONE, Visit};
+use super::{Levels, Node};
 
 /// Set in `rflag` from release to wait; the rest of it is the period.
 const RELEASED: u32 = 1 << 31;

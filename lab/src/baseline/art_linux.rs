@@ -5,8 +5,8 @@
 //! walks the queue from its top to the place of the next release. All that is known of a task is in
 //! one structure (§4.3). Here those lie side by side, which is better than an allocator does.
 
-use super::design::{BaselineTask, Design, NONE, Visit};
-use super::levels::{Levels, Node};
+use super::{BaselineTask, Design, NONE, Visit};
+use super::{Levels, Node};
 
 /// All that is known of a task.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,8 @@
 //! A release takes the due ones off the top, a wait puts one back; both walk at most log₄ n levels.
 //! Release and task are one number, so that a comparison is one instruction.
 
-use super::design::{BaselineTask, Design, NONE, Visit};
-use super::levels::{Levels, Node};
+use super::{BaselineTask, Design, NONE, Visit};
+use super::{Levels, Node};
 
 /// Bits of a key that name the task.
 const TASK_BITS: u32 = 20;

@@ -4,8 +4,8 @@
 //! A wait files a task by the highest digit in which its release differs from now; when a wheel
 //! comes to a slot its tasks are filed anew, one wheel down. Each task is in one list at any time.
 
-use super::design::{BaselineTask, Design, NONE, Visit};
-use super::levels::{Levels, Node};
+use super::{BaselineTask, Design, NONE, Visit};
+use super::{Levels, Node};
 
 /// Bits of a digit, and digits: periods up to 2³⁰ ticks.
 const BITS: u32 = 6;

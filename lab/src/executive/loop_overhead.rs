@@ -18,7 +18,7 @@ use punctual_core::wait::{Adaptive, Wait};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::stamps::Stamps;
+use super::Stamps;
 
 /// Turns of each loop.
 const TURNS: i64 = 4;

@@ -11,7 +11,7 @@ use punctual::clocks::{MachineClock, StampCost};
 use punctual::session::ThreadSession;
 use punctual_core::time::Period;
 
-use super::stamps::Stamps;
+use super::Stamps;
 use crate::baseline::{Ant, ArtLinux, BaselineTask, Design, Punctual, plan};
 use crate::experiment::{
     ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, demand, on_one_thread,

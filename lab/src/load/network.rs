@@ -15,7 +15,7 @@ use punctual::spawn;
 use punctual_os::namespace::unshare_network;
 use punctual_os::process;
 
-use super::program;
+use super::subprocess;
 
 /// For helpers that answer in no time or never.
 const HELPER: Duration = Duration::from_secs(5);
@@ -58,7 +58,7 @@ fn ip(args: &str) -> Result<(), String> {
 
 /// The same, and what it prints.
 fn output_of_ip(args: &str) -> Result<String, String> {
-    let path = program::find("ip").ok_or("program ip (iproute2) is not installed")?;
+    let path = subprocess::find("ip").ok_or("program ip (iproute2) is not installed")?;
     let mut command = Command::new(path);
     command.args(args.split(' ')).stdin(Stdio::null());
     let output = command.output().map_err(|why| format!("ip: {why}"))?;

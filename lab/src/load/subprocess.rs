@@ -1,10 +1,11 @@
 //! A program of somebody else's as a part of a load: tied to it, listened to, ended.
 //!
-//! The program belongs to the load's process group, and is tied to the load by [`super::exec`]. The
+//! The program belongs to the load's process group, and is tied to the load by [`become_program`](super::child). The
 //! load lives as long as the main thread of its process, which the kernel's tie refers to.
 
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -12,9 +13,8 @@ use std::time::{Duration, Instant};
 use punctual::spawn;
 use punctual_os::process::{self, EndSignal};
 
-use super::exec;
-use super::launcher::Launcher;
-use super::setup::Setup;
+use super::protocol::Setup;
+use super::{Launcher, child};
 
 /// Lines that wait to be read; a program that writes more waits too.
 const LINES: usize = 1024;
@@ -40,7 +40,7 @@ impl Program {
         let mut words = vec![path.to_string_lossy().into_owned()];
         words.extend_from_slice(args);
         let step = Setup {
-            name: exec::NAME.to_owned(),
+            name: child::EXEC.to_owned(),
             parent: std::process::id().cast_signed(),
             words,
             ..setup.clone()
@@ -99,4 +99,32 @@ fn listen(source: impl Read + Send + 'static, sender: SyncSender<String>) -> io:
         }
     };
     spawn::plain("load-lines", pass_on).map(drop)
+}
+
+/// Where system programs are that a user's `PATH` may leave out.
+const SYSTEM: [&str; 2] = ["/usr/sbin", "/sbin"];
+
+/// The first executable file called `name` on `PATH`, then in the system's directories.
+pub(super) fn find(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .filter(|directory| directory.is_absolute())
+        .chain(SYSTEM.map(PathBuf::from))
+        .map(|directory| directory.join(name))
+        .find(|file| {
+            file.metadata()
+                .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_or_not() {
+        assert!(find("sh").is_some_and(|path| path.is_absolute()));
+        assert_eq!(find("no-such-program-anywhere"), None);
+        assert_eq!(find(""), None, "a directory is no program");
+    }
 }

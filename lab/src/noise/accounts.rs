@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use punctual_host::root::{Read, Root};
 
-use super::outcome::Interrupt;
+use super::Interrupt;
 use crate::experiment::StealTicks;
 
 /// MSR_SMI_COUNT (Intel SDM volume 4).

@@ -6,7 +6,7 @@
 use punctual::quiet::Gap;
 use punctual_core::time::{Instant, Span};
 
-use super::outcome::{AtOnce, Overlaps, WorstGap};
+use super::{AtOnce, Overlaps, WorstGap};
 
 /// Overlaps within this of each other in the tick's period are at one place, ns.
 const PLACE_NS: u64 = 40_000;

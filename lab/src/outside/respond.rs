@@ -17,7 +17,7 @@ use punctual_os::clock::{ClockId, now_ns};
 
 use super::frame::{Frame, Kind, Received};
 use super::link::{Arrival, Link, LinkName};
-use super::outcome::{Others, RespondOutcome};
+use super::{Others, RespondOutcome};
 use crate::experiment::{
     ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, Measured, demand,
     on_one_thread, policy_words,

@@ -6,8 +6,8 @@ use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::claim::plan::Planned;
 use punctual_core::time::Span;
 
-use super::plan::{ConditionBlock, PeriodicPlan};
-use super::recordings::EvaluationConfig;
+use super::EvaluationConfig;
+use super::{ConditionBlock, PeriodicPlan};
 
 /// What a claim takes of one run.
 #[derive(Clone, Debug, PartialEq)]

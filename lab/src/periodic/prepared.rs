@@ -6,30 +6,33 @@
 use std::io::{self, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::Duration;
 
 use punctual::clocks::{MachineClock, Reading, StampCost};
-use punctual::drain::{Drainage, SampleFile, Sink};
+use punctual::disturbance::Disturbance;
+use punctual::drain::{Drainage, INTERVAL, SampleFile, Sink};
 use punctual::follow::Follower;
-use punctual::monitor::Watched;
-use punctual::session::ThreadSession;
+use punctual::monitor::{Progress, Watched};
+use punctual::session::{Refusal, ThreadSession};
 use punctual::spawn;
 use punctual_core::clock::Clock;
+use punctual_core::executive::Ended;
 use punctual_core::releases::Releases;
 use punctual_core::ring::{self, Drain, Ring, RingView, split};
-use punctual_core::time::Instant;
+use punctual_core::time::{Instant, Span};
+use punctual_host::root::Root;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::signal;
 
-use super::context::RunContext;
-use super::drain::{drain_thread, watchdog_thread};
-use super::followed::{FollowedFigures, Moment};
-use super::outcome::{LoopsOutcome, RunOutcome};
-use super::plan::{KnownWait, PeriodicPlan, Stream};
-use super::stream::Tally;
-use super::threads::StreamThreads;
-use crate::experiment::{BackgroundLoads, ClockFacts, ExperimentEnd};
+use super::stream::{Answer, Order, Tally, Worker};
+use super::{FollowedFigures, KnownWait, LoopsOutcome, Moment, PeriodicPlan, RunOutcome, Stream};
+use crate::experiment::{
+    BackgroundLoads, ClockFacts, ExperimentEnd, ExperimentProgress, Lookout, StealTicks, keep_to,
+    watchdog,
+};
 
 /// An experiment that is set up: its clock is calibrated and its grids are fixed.
 #[derive(Debug)]
@@ -248,4 +251,297 @@ fn outcomes(
             policy: policies[run / plan.conditions.len()],
         })
         .collect()
+}
+
+/// What all threads of an experiment share.
+pub(super) struct RunContext<'a> {
+    pub(super) plan: &'a PeriodicPlan,
+    pub(super) known: &'a [KnownWait],
+    pub(super) grids: &'a [Releases],
+    pub(super) watched: &'a [Watched],
+    pub(super) clock: &'a MachineClock,
+    pub(super) follower: Option<&'a Follower>,
+    pub(super) stop: &'a AtomicBool,
+    /// Threads and the CPUs that they were pinned to, once they are.
+    pub(super) pinned: &'a Mutex<Vec<(i32, u32)>>,
+}
+
+/// The streams' threads, as the coordinator talks to them.
+pub(super) struct StreamThreads {
+    orders: Vec<Sender<Order>>,
+    answers: Receiver<Answer>,
+}
+
+/// What the streams answered, added up.
+pub(super) struct Tallies {
+    pub(super) runs: Vec<Tally>,
+    pub(super) policies: Vec<SchedPolicy>,
+    pub(super) refused: Vec<Refusal>,
+    tids: Vec<i32>,
+    pub(super) end: ExperimentEnd,
+}
+
+impl StreamThreads {
+    /// Starts a thread for each stream.
+    pub(super) fn start<'scope, 'env: 'scope>(
+        scope: &'scope Scope<'scope, 'env>,
+        context: &RunContext<'env>,
+        rings: Vec<Ring<'env>>,
+    ) -> io::Result<Self> {
+        let (to_coordinator, answers) = channel();
+        let mut rings = rings.into_iter();
+        let mut orders = Vec::new();
+        for (number, stream) in context.plan.streams.iter().enumerate() {
+            let (give, take) = channel();
+            orders.push(give);
+            let worker = Worker {
+                number,
+                stream,
+                grid: context.grids[number],
+                cold: context.plan.cold,
+                waits: (0..context.plan.conditions.len())
+                    .map(|condition| context.plan.wait(stream, condition))
+                    .collect(),
+                known: context.known,
+                rings: rings.by_ref().take(context.plan.conditions.len()).collect(),
+                watched: &context.watched[number],
+                stop: context.stop,
+                orders: take,
+                answers: to_coordinator.clone(),
+            };
+            let clock = context.clock.clone();
+            match context.follower {
+                None => spawn::scoped(scope, "punctual-loop", move || worker.run(clock))?,
+                Some(follower) => {
+                    let clock = follower.over(clock);
+                    spawn::scoped(scope, "punctual-loop", move || worker.run(clock))?
+                }
+            };
+        }
+        Ok(Self { orders, answers })
+    }
+
+    /// Waits for all streams to be ready, then runs the blocks.
+    pub(super) fn run_blocks(
+        self,
+        context: &RunContext<'_>,
+        drain: &DrainHandle,
+        background: &mut dyn BackgroundLoads,
+    ) -> Tallies {
+        let streams = context.plan.streams.len();
+        let mut tallies = Tallies {
+            runs: vec![Tally::default(); context.plan.runs()],
+            policies: vec![SchedPolicy::Other; streams],
+            refused: Vec::new(),
+            tids: vec![0; streams],
+            end: ExperimentEnd::Finished,
+        };
+        for _ in 0..streams {
+            match self.answers.recv() {
+                Ok(Answer::Gone) | Err(_) => {
+                    return Tallies { end: ExperimentEnd::Stopped, ..tallies };
+                }
+                Ok(answer) => tallies.note(context.plan, answer),
+            }
+        }
+        if let Ok(mut pinned) = context.pinned.lock() {
+            *pinned = tallies.pinned(context.plan);
+        }
+        let mut left = context.plan.length();
+        let root = Root::live();
+        for block in &context.plan.blocks {
+            if let Err(why) = background.begin(block.condition, block.length) {
+                tallies.end = ExperimentEnd::Load(why);
+                break;
+            }
+            // What it takes to start a load is no time of the block.
+            let begun = Instant::from_ns(now_ns(ClockId::Monotonic));
+            let end = begun + left;
+            left = Span::from_ns(left.as_ns() - block.length.as_ns());
+            let before = StealTicks::read(&root);
+            let order = Order { condition: block.condition, end: begun + block.length };
+            for orders in &self.orders {
+                // A stream that is gone has panicked; the scope hands that on.
+                let _gone = orders.send(order);
+            }
+            let ended = self.await_block(context, &mut tallies, || {
+                background.progress(&progress(block.condition, end));
+            });
+            tallies.steal(context.plan, block.condition, &StealTicks::read(&root), &before);
+            background.end(block.condition);
+            drain.flush();
+            if ended == Ended::Stopped {
+                tallies.end = ExperimentEnd::Stopped;
+                break;
+            }
+        }
+        // From here on the threads end, and lose their CPUs as they should.
+        if let Ok(mut pinned) = context.pinned.lock() {
+            pinned.clear();
+        }
+        drain.flush();
+        tallies
+    }
+
+    fn await_block(
+        &self,
+        context: &RunContext<'_>,
+        tallies: &mut Tallies,
+        mut survey: impl FnMut(),
+    ) -> Ended {
+        let mut ended = Ended::Finished;
+        let mut waiting = context.plan.streams.len();
+        while waiting > 0 {
+            match self.answers.recv_timeout(Duration::from_millis(100)) {
+                Ok(Answer::Gone) => return Ended::Stopped,
+                Ok(answer) => {
+                    if let Answer::Done { ended: Ended::Stopped, .. } = answer {
+                        ended = Ended::Stopped;
+                    }
+                    tallies.note(context.plan, answer);
+                    waiting -= 1;
+                }
+                Err(RecvTimeoutError::Timeout) => survey(),
+                Err(RecvTimeoutError::Disconnected) => return Ended::Stopped,
+            }
+            if context.stop.load(Ordering::Relaxed) {
+                // A thread that is not in a sleep, or gone, needs no waking.
+                for &tid in &tallies.tids {
+                    let _awake = signal::interrupt(tid);
+                }
+            }
+        }
+        ended
+    }
+}
+
+impl Tallies {
+    /// The threads that are bound to a CPU, and to which.
+    fn pinned(&self, plan: &PeriodicPlan) -> Vec<(i32, u32)> {
+        let cpus = plan.streams.iter().map(|stream| stream.thread.pinned_to());
+        self.tids.iter().zip(cpus).filter_map(|(&tid, cpu)| Some((tid, cpu?))).collect()
+    }
+
+    /// Adds what the host took from each stream's CPU during a block.
+    fn steal(
+        &mut self,
+        plan: &PeriodicPlan,
+        condition: usize,
+        now: &StealTicks,
+        before: &StealTicks,
+    ) {
+        for (number, stream) in plan.streams.iter().enumerate() {
+            let steal_ns = stream.thread.pinned_to().and_then(|cpu| now.since_ns(before, cpu));
+            let tally = &mut self.runs[plan.run(number, condition)];
+            let so_far = [tally.steal_ns, steal_ns];
+            tally.steal_ns = so_far.into_iter().flatten().reduce(u64::saturating_add);
+        }
+    }
+
+    fn note(&mut self, plan: &PeriodicPlan, answer: Answer) {
+        match answer {
+            Answer::Ready { stream, tid, policy, refused } => {
+                self.policies[stream] = policy;
+                self.tids[stream] = tid;
+                self.refused.extend(refused);
+            }
+            // Whoever waits for answers looks for this one first.
+            Answer::Gone => {}
+            Answer::Done { stream, condition, tally, .. } => {
+                self.runs[plan.run(stream, condition)].add(&tally);
+            }
+        }
+    }
+}
+
+/// How far it is; the figures of the loops come from elsewhere.
+fn progress(condition: usize, end: Instant) -> ExperimentProgress {
+    let left = end - Instant::from_ns(now_ns(ClockId::Monotonic));
+    ExperimentProgress { left: left.max(Span::ZERO), condition, worst: None, count: 0 }
+}
+
+/// What the drain has when all is over.
+pub(super) struct Drained<S> {
+    pub(super) sink: S,
+    pub(super) file_error: Option<io::Error>,
+    pub(super) disturbances: Vec<(u64, Disturbance)>,
+}
+
+/// The coordinator's way to the drain: waits until all rings are empty. So the samples of one
+/// block reach the sink before those of the next.
+pub(super) struct DrainHandle(Sender<Sender<()>>);
+
+impl DrainHandle {
+    /// Has the rings emptied, and waits for it. Returns at once when the drain is gone.
+    pub(super) fn flush(&self) {
+        let (answer, emptied) = channel();
+        if self.0.send(answer).is_ok() {
+            let _gone = emptied.recv();
+        }
+    }
+}
+
+/// Empties the rings every [`INTERVAL`] and when a flush is requested, until its handle is gone;
+/// looks at the machine each time.
+///
+/// Keeps to the housekeeping CPUs.
+pub(super) fn drain_thread<'scope, 'env, S, W>(
+    scope: &'scope Scope<'scope, 'env>,
+    context: &RunContext<'env>,
+    mut drainage: Drainage<'env, S, W>,
+    early: &'env AtomicBool,
+) -> io::Result<(DrainHandle, ScopedJoinHandle<'scope, Drained<S>>)>
+where
+    S: Sink + Send + 'scope,
+    W: Write + Send + 'scope,
+    'env: 'scope,
+{
+    let (requests, requested): (_, Receiver<Sender<()>>) = channel();
+    let (plan, pinned) = (context.plan, context.pinned);
+    let thread = spawn::scoped(scope, "punctual-drain", move || {
+        keep_to(&plan.housekeeping);
+        let threads = || pinned.lock().map_or_else(|_| Vec::new(), |pinned| pinned.clone());
+        let mut lookout = Lookout::new(&threads());
+        loop {
+            let answer = match requested
+                .recv_timeout(Duration::from_nanos(INTERVAL.as_ns().unsigned_abs()))
+            {
+                Ok(answer) => Some(answer),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            drainage.empty();
+            if let Some(answer) = answer {
+                let _gone = answer.send(());
+            }
+            lookout.look(&threads());
+        }
+        let (sink, file_error) = drainage.finish(early.load(Ordering::Acquire));
+        Drained { sink, file_error, disturbances: lookout.happened() }
+    })?;
+    Ok((DrainHandle(requests), thread))
+}
+
+/// How long a loop may get nowhere: longer than any period, longer than RT throttling (50 ms).
+fn bound(stream: &Stream) -> Span {
+    let period_ns = i64::try_from(stream.period.as_ns()).unwrap_or(i64::MAX);
+    Span::from_ns(period_ns.saturating_mul(3)).max(Span::from_ms(2_000))
+}
+
+/// Watches all streams until `done`.
+pub(super) fn watchdog_thread<'scope, 'env: 'scope>(
+    scope: &'scope Scope<'scope, 'env>,
+    context: &RunContext<'env>,
+    views: &'env [RingView<'env>],
+    done: &'env AtomicBool,
+) -> io::Result<()> {
+    let plan = context.plan;
+    let charge =
+        |((stream, watched), views): ((&Stream, &'env Watched), &'env [RingView<'env>])| {
+            let progress = || watched.beats() + views.iter().map(RingView::count).sum::<u64>();
+            Progress { watched, progress, bound: bound(stream) }
+        };
+    let views = views.chunks(plan.conditions.len());
+    let charges = plan.streams.iter().zip(context.watched).zip(views).map(charge).collect();
+    watchdog(scope, &plan.housekeeping, charges, (context.stop, done))
 }

@@ -6,9 +6,11 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender};
 
-use punctual::clocks::wake_cost;
+use punctual::clocks::{MachineClock, wake_cost};
+use punctual::follow::FollowedClock;
 use punctual::monitor::Watched;
 use punctual::session::{Refusal, ThreadSession};
+use punctual_core::clock::Clock;
 use punctual_core::dispatch::{Job, Overruns};
 use punctual_core::executive::Ended;
 use punctual_core::executive::many::Observe;
@@ -25,8 +27,7 @@ use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::usage::{self, Usage};
 
-use super::plan::{self, KnownWait, Stream, WaitKind};
-use super::timescale::Timescale;
+use super::{KnownWait, Stream, WaitKind};
 
 /// From the order to the first release: time to get from the order into the loop.
 const LEAD: Span = Span::from_ms(1);
@@ -179,7 +180,7 @@ impl Worker<'_> {
         let kinds: Vec<WaitKind> = self.waits.clone();
         let strategy = |kind: &WaitKind| {
             let wait = kind.strategy(self.stream.period, || wake_cost(clock));
-            let known = plan::known(self.known, self.stream, *kind);
+            let known = super::known(self.known, self.stream, *kind);
             let mut wait = match (wait, &known) {
                 (Strategy::Adaptive(wait), Some(known)) => Strategy::Adaptive(wait.resume(known)),
                 (wait, _) => wait,
@@ -249,5 +250,36 @@ fn difference(after: Usage, before: Usage) -> Usage {
         involuntary_switches: after
             .involuntary_switches
             .saturating_sub(before.involuntary_switches),
+    }
+}
+
+/// The clock of a loop. All its instants are on one timescale, which is the grid's.
+pub(super) trait Timescale: Clock + Clone + Send {
+    /// Takes in what was learned of its rate since it was last used. Between segments.
+    fn discipline(&mut self);
+
+    /// An instant of CLOCK_MONOTONIC on this timescale, by what is known of it now.
+    fn at(&self, monotonic: Instant) -> Instant;
+}
+
+impl Timescale for MachineClock {
+    fn discipline(&mut self) {
+        Self::discipline(self);
+    }
+
+    fn at(&self, monotonic: Instant) -> Instant {
+        monotonic
+    }
+}
+
+impl Timescale for FollowedClock {
+    fn discipline(&mut self) {
+        self.clock_mut().discipline();
+        // A wake takes the latest map, which may have been bent while no loop ran.
+        self.wake();
+    }
+
+    fn at(&self, monotonic: Instant) -> Instant {
+        self.map().grid(monotonic)
     }
 }

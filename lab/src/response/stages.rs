@@ -13,7 +13,7 @@ use punctual_os::futex::{self, Scope};
 use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
 
-use super::outcome::Times;
+use super::Times;
 use super::source::{Source, Stimulus};
 
 /// When a stimulus was raised and answered.

@@ -4,7 +4,7 @@
 //!
 //! Pure: it is given trials, and says which frequency to try next, or how the search ended.
 
-use super::outcome::SearchEnd;
+use super::SearchEnd;
 
 /// Frequencies on a logarithmic grid, which makes a load that is tried again the same load: 2.5 %
 /// apart.

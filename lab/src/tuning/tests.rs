@@ -7,9 +7,6 @@ use std::rc::Rc;
 
 use super::*;
 
-mod gone;
-mod journal;
-
 const BOOT: &str = "boot-1";
 /// A group, and a setting in it.
 const GROUP: &str = "/sys/fs/cgroup/punctual.isolated/";
@@ -371,4 +368,138 @@ fn a_full_disk_stops_before_the_setting_is_touched() {
     machine.full.set(true);
     assert!(matches!(machine.apply().1, Err(JournalError::Store(_))));
     assert_eq!(*machine.texts.borrow(), before);
+}
+
+const IRQ: &str = "/proc/irq/25/";
+
+#[test]
+fn cpus_are_compared_by_the_format_of_their_file() {
+    let list = |text: &str, value: &str| says(&format!("{IRQ}smp_affinity_list"), text, value);
+    assert!(!list("0,2\n", "2") && !list("0,2\n", "02") && !list("1-2\n", "12"));
+    assert!(list("0-3\n", "0,1-3") && list("2\n", "2") && !list("10\n", "010,1"));
+    let mask = |text: &str, value: &str| says(&format!("{IRQ}smp_affinity"), text, value);
+    assert!(mask("0f\n", "f") && mask("00000000,0000000F\n", "f") && !mask("0,2\n", "0-2"));
+    assert!(!mask("1,00000000\n", "100000000") && !mask("f\n", "0-3"));
+    // What shows no CPUs is a word, digits or not.
+    let word = |text: &str, value: &str| says("/proc/sys/vm/stat_interval", text, value);
+    assert!(word("10\n", "10") && !word("1,0\n", "10") && !word("A\n", "a"));
+    let watchdog = |text: &str| says("/proc/sys/kernel/watchdog_cpumask", text, "2");
+    assert!(watchdog("2\n") && !watchdog("0,2\n"));
+    let cpuset = |text: &str| says("/sys/fs/cgroup/x/cpuset.cpus", text, "1-3");
+    assert!(cpuset("1-3\n") && !cpuset("1,3\n"));
+}
+
+#[test]
+fn a_reboot_and_an_unplugged_cpu_leave_nothing_to_put_back() {
+    let machine = FakeMachine::new();
+    machine.apply().1.unwrap();
+    let (mut files, mut store) = (machine.clone(), machine.clone());
+    let after = machine.texts.borrow().clone();
+    revert(&mut files, &mut store, "boot-2", |step| panic!("{step:?}")).unwrap();
+    assert_eq!(*machine.texts.borrow(), after);
+    assert!(machine.disk.borrow().is_empty());
+    let machine = FakeMachine::new();
+    machine.apply().1.unwrap();
+    let went = ["/proc/irq/9/smp_affinity_list", GOVERNOR];
+    for path in went {
+        machine.texts.borrow_mut().remove(path);
+    }
+    machine.texts.borrow_mut().insert(ONLINE.to_owned(), "0-2\n".to_owned());
+    let (steps, done) = machine.revert();
+    done.unwrap();
+    let is_gone = |step: &RevertedStep| matches!(step.outcome, RevertOutcome::Gone);
+    let is_right = |step: &RevertedStep| is_gone(step) == went.contains(&step.entry.path.as_str());
+    assert!(steps.iter().all(is_right), "{steps:?}");
+    assert!(machine.disk.borrow().is_empty());
+}
+
+#[test]
+fn what_is_hidden_stays_in_the_journal() {
+    let parts =
+        ["/proc/sys/", "/proc/irq/", "/sys/devices/system/cpu/cpu3/", "/sys/", "/sys/kernel/"];
+    for part in parts {
+        let machine = FakeMachine::new();
+        let before = machine.texts.borrow().clone();
+        machine.apply().1.unwrap();
+        let shown = machine.texts.borrow().clone();
+        machine.texts.borrow_mut().retain(|path, _| !path.starts_with(part));
+        let (steps, done) = machine.revert();
+        done.unwrap();
+        let is_right =
+            |step: &RevertedStep| step.outcome.is_open() == step.entry.path.starts_with(part);
+        assert!(steps.iter().all(is_right), "{part}: {steps:?}");
+        let hidden = shown.into_iter().filter(|(path, _)| path.starts_with(part));
+        machine.texts.borrow_mut().extend(hidden);
+        machine.revert().1.unwrap();
+        assert_eq!(*machine.texts.borrow(), before, "{part}");
+        assert!(machine.disk.borrow().is_empty());
+    }
+}
+
+#[test]
+fn what_an_empty_file_lies_over_stays_in_the_journal() {
+    let machine = FakeMachine::new();
+    let before = machine.texts.borrow().clone();
+    machine.apply().1.unwrap();
+    let path = "/proc/sys/vm/swappiness";
+    let ours = machine.texts.borrow_mut().insert(path.to_owned(), String::new()).unwrap();
+    let (steps, done) = machine.revert();
+    done.unwrap();
+    let is_right = |step: &RevertedStep| step.outcome.is_open() == (step.entry.path == path);
+    assert!(steps.iter().all(is_right), "{steps:?}");
+    machine.texts.borrow_mut().insert(path.to_owned(), ours);
+    machine.revert().1.unwrap();
+    assert_eq!(*machine.texts.borrow(), before);
+}
+
+#[test]
+fn a_damaged_or_foreign_journal_changes_nothing() {
+    let machine = FakeMachine::new();
+    machine.apply().1.unwrap();
+    let (after, good) = (machine.texts.borrow().clone(), machine.disk.borrow().clone());
+    for at in 0..good.len() - 1 {
+        machine.disk.borrow_mut().clone_from(&good);
+        machine.disk.borrow_mut()[at] ^= 1;
+        assert!(machine.revert().1.is_err(), "byte {at}");
+        assert!(machine.apply().1.is_err(), "byte {at}");
+        assert_eq!(*machine.texts.borrow(), after, "byte {at}");
+        assert_eq!(machine.disk.borrow().len(), good.len());
+    }
+    for foreign in ["{}\n", "x", "tuned 1\n"] {
+        *machine.disk.borrow_mut() = foreign.as_bytes().to_vec();
+        assert!(matches!(machine.revert().1, Err(JournalError::Foreign)), "{foreign:?}");
+        assert!(matches!(machine.apply().1, Err(JournalError::Foreign)), "{foreign:?}");
+    }
+}
+
+#[test]
+fn a_revert_goes_on_after_a_torn_last_line() {
+    // Killed in the middle of a line; then a setting drifts, of which a line is written.
+    let machine = FakeMachine::new();
+    let before = machine.texts.borrow().clone();
+    machine.apply().1.unwrap();
+    let torn = machine.disk.borrow().len() - 7;
+    machine.disk.borrow_mut().truncate(torn);
+    let path = "/proc/sys/vm/swappiness";
+    machine.faults.borrow_mut().insert(path.to_owned(), Fault::Drift);
+    machine.revert().1.unwrap();
+    machine.faults.borrow_mut().clear();
+    machine.revert().1.unwrap();
+    assert_eq!(*machine.texts.borrow(), before);
+    assert!(machine.disk.borrow().is_empty());
+}
+
+#[test]
+fn what_is_put_back_stays_in_the_journal_until_it_is_emptied() {
+    let machine = FakeMachine::new();
+    let before = machine.texts.borrow().clone();
+    machine.apply().1.unwrap();
+    let journal = machine.disk.borrow().clone();
+    let (mut files, mut store) = (machine.clone(), machine.clone());
+    assert!(!put_back(&mut files, &mut store, BOOT, |_| {}).unwrap());
+    assert_eq!(*machine.texts.borrow(), before);
+    assert_eq!(*machine.disk.borrow(), journal);
+    let (steps, done) = machine.revert();
+    done.unwrap();
+    assert!(steps.iter().all(|step| matches!(step.outcome, RevertOutcome::AsBefore)), "{steps:?}");
 }

@@ -4,10 +4,10 @@
 //! often more than the one that cores share.
 
 use super::cpu::Numbers;
-use super::row::{LoadRow, Start};
-use crate::load::bounds::MEMORY_BYTES;
-use crate::load::setup::Setup;
-use crate::load::work::{Prepared, Work};
+use super::{LoadRow, Start};
+use crate::load::MEMORY_BYTES;
+use crate::load::child::{Prepared, Work};
+use crate::load::protocol::Setup;
 
 /// Its row in the table of loads.
 pub(super) const ROW: LoadRow = LoadRow {

@@ -4,9 +4,9 @@
 //! One canvas a worker; the polygons are the same in every run.
 
 use super::raster::{CORNERS_MAX, Canvas, HEIGHT, Point, WIDTH};
-use super::row::{LoadRow, Start};
-use crate::load::setup::Setup;
-use crate::load::work::{Prepared, Work};
+use super::{LoadRow, Start};
+use crate::load::child::{Prepared, Work};
+use crate::load::protocol::Setup;
 
 /// Its row in the table of loads.
 pub(super) const ROW: LoadRow = LoadRow {

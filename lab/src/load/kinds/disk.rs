@@ -8,10 +8,10 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use super::row::{LoadRow, Start};
 use super::timer::Pace;
-use crate::load::setup::Setup;
-use crate::load::work::{Prepared, Work};
+use super::{LoadRow, Start};
+use crate::load::child::{Prepared, Work};
+use crate::load::protocol::Setup;
 
 /// Its row in the table of loads.
 pub(super) const ROW: LoadRow = LoadRow {

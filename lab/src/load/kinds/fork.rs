@@ -5,9 +5,9 @@
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::process::fork_and_wait;
 
-use super::row::{LoadRow, Start};
-use crate::load::setup::Setup;
-use crate::load::work::{Prepared, Work};
+use super::{LoadRow, Start};
+use crate::load::child::{Prepared, Work};
+use crate::load::protocol::Setup;
 
 /// Its row in the table of loads.
 pub(super) const ROW: LoadRow = LoadRow {

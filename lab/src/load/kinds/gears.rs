@@ -12,12 +12,11 @@ use std::time::{Duration, Instant};
 
 use punctual_os::process::EndSignal;
 
-use crate::load::launcher::Launcher;
-use crate::load::lifecycle::{self, Stop};
-use crate::load::program;
+use crate::load::Launcher;
+use crate::load::child::{self, Stop};
+use crate::load::protocol::Setup;
 use crate::load::protocol::{LIMIT, Line, say};
-use crate::load::setup::Setup;
-use crate::load::subprocess::Program;
+use crate::load::subprocess::{self, Program};
 
 /// The name of this part among the loads' processes.
 pub(in crate::load) const NAME: &str = "gears";
@@ -36,7 +35,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 /// The programs that are not installed.
 pub(super) fn missing() -> Vec<&'static str> {
-    PROGRAMS.into_iter().filter(|name| program::find(name).is_none()).collect()
+    PROGRAMS.into_iter().filter(|name| subprocess::find(name).is_none()).collect()
 }
 
 /// Reads `305 frames in 5.0 seconds = 60.976 FPS` as frames and ns.
@@ -67,12 +66,12 @@ pub(in crate::load) fn run(
     let socket = Socket::default();
     let left = Arc::clone(&socket);
     // When the parent has gone Xvfb is killed, and cannot remove its socket itself.
-    let orders = lifecycle::listen(move || {
+    let orders = child::listen(move || {
         if let Some(path) = set(&left, None) {
             let _ = std::fs::remove_file(path);
         }
     })?;
-    let [screen, picture] = PROGRAMS.map(program::find);
+    let [screen, picture] = PROGRAMS.map(subprocess::find);
     let (screen, picture) = screen.zip(picture).ok_or("Xvfb or glxgears is not installed")?;
     let args = ["-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"];
     let mut screen = Program::start(setup, launcher, &screen, &args.map(str::to_owned), &[])?;
@@ -125,7 +124,7 @@ fn watch(
     let limit = Instant::now() + setup.limit;
     let (mut count, mut at_ns) = (0u64, 0u64);
     let mut last = String::new();
-    while !lifecycle::stopped(orders, LOOK) {
+    while !child::stop_requested(orders, LOOK) {
         if Instant::now() >= limit {
             say(out, &Line::Note(LIMIT.to_owned()))?;
             break;

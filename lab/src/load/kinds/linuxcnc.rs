@@ -3,11 +3,11 @@
 //!
 //! Says which processes it takes; starts none.
 
-use super::row::{LoadRow, Start};
+use super::{LoadRow, Start};
 use super::{cpu, fork, gears};
-use crate::load::bounds::LoadBounds;
-use crate::load::part::{GRACE, Part};
-use crate::load::setup::Setup;
+use crate::load::LoadBounds;
+use crate::load::protocol::Setup;
+use crate::load::supervisor::{GRACE, Part};
 
 /// Its row in the table of loads.
 pub(super) const ROW: LoadRow = LoadRow {

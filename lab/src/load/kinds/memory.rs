@@ -2,10 +2,10 @@
 //!
 //! At most 64 MiB a buffer and 256 MiB in all.
 
-use super::row::{LoadRow, Start};
-use crate::load::bounds::MEMORY_BYTES;
-use crate::load::setup::Setup;
-use crate::load::work::{Prepared, Work};
+use super::{LoadRow, Start};
+use crate::load::MEMORY_BYTES;
+use crate::load::child::{Prepared, Work};
+use crate::load::protocol::Setup;
 
 /// Its row in the table of loads.
 pub(super) const ROW: LoadRow = LoadRow {

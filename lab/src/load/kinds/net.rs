@@ -9,11 +9,11 @@
 use std::io::ErrorKind;
 
 use super::cpu::Numbers;
-use super::row::{LoadRow, Start};
 use super::timer::Pace;
+use super::{LoadRow, Start};
+use crate::load::child::{Prepared, Work};
 use crate::load::network::{self, SocketPair};
-use crate::load::setup::Setup;
-use crate::load::work::{Prepared, Work};
+use crate::load::protocol::Setup;
 
 /// Its row in the table of loads.
 pub(super) const ROW: LoadRow = LoadRow {

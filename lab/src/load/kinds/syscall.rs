@@ -1,8 +1,8 @@
 //! Load `syscall`: the cheapest real system call, over and over.
 
-use super::row::{LoadRow, Start};
-use crate::load::setup::Setup;
-use crate::load::work::{Prepared, Work};
+use super::{LoadRow, Start};
+use crate::load::child::{Prepared, Work};
+use crate::load::protocol::Setup;
 
 /// Its row in the table of loads.
 pub(super) const ROW: LoadRow = LoadRow {

@@ -14,7 +14,7 @@ use punctual_os::gpio::{self, Edge, LineUse};
 use punctual_os::poll::{self, Interest};
 use punctual_os::{Errno, device};
 
-use super::row::{Opening, SourceRow};
+use super::{Opening, SourceRow};
 use super::{Source, Stimulus, latest, of};
 
 pub(super) const ROW: SourceRow = SourceRow {

@@ -12,8 +12,8 @@ use punctual::spawn;
 use punctual_os::serial::{self, CTS, RTS};
 use punctual_os::{Errno, process, signal};
 
-use super::row::{Opening, SourceRow};
 use super::serial::PlugLine;
+use super::{Opening, SourceRow};
 use super::{Source, Stimulus, latest, of};
 
 pub(super) const ROW: SourceRow = SourceRow {

@@ -14,7 +14,7 @@ use punctual_os::parport::{self, INIT, SELECT, STROBE};
 use punctual_os::poll::{self, Interest};
 use punctual_os::{Errno, device};
 
-use super::row::{Opening, SourceRow};
+use super::{Opening, SourceRow};
 use super::{Source, Stimulus, of};
 
 pub(super) const ROW: SourceRow = SourceRow {

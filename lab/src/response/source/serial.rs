@@ -13,7 +13,7 @@ use punctual_os::poll::{self, Interest};
 use punctual_os::serial::{self, OnCarrierLoss};
 use punctual_os::{Errno, events};
 
-use super::row::{Opening, SourceRow};
+use super::{Opening, SourceRow};
 use super::{Source, Stimulus, of};
 use crate::serial_line::SerialLine;
 

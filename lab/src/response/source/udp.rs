@@ -14,7 +14,7 @@ use punctual_core::time::Span;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::datagram::{self, Datagram};
 
-use super::row::{Opening, SourceRow};
+use super::{Opening, SourceRow};
 use super::{Source, Stimulus, is_nothing, of};
 use crate::load::network::{self, SocketPair};
 

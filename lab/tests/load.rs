@@ -1,0 +1,590 @@
+//! Loads as real processes: this program starts itself as each load (`__load`), and as a process in
+//! the middle that is killed (`__middle`), so it has a main function of its own.
+//!
+//! Writes in the format of the standard test harness; an argument selects tests by a part of their
+//! name.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use punctual_lab::load::{
+    LoadBounds, LoadError, LoadReport, LoadSpec, Reexec, RunningLoads, run_child,
+};
+use punctual_os::process::{EndSignal, end};
+use punctual_os::scheduler::{self, SchedPolicy};
+use punctual_testkit::skip;
+
+/// Whatever ends does so within this time, or the test fails.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn launcher() -> Reexec {
+    Reexec::new(&["__load"])
+}
+
+fn bounds() -> LoadBounds {
+    let cpus = punctual_os::affinity::get(0).expect("own affinity").iter().collect();
+    LoadBounds::new(Duration::from_secs(60), cpus)
+}
+
+fn specs(list: &str) -> Vec<LoadSpec> {
+    LoadSpec::parse_list(list).expect("a good list")
+}
+
+fn sleep(duration: Duration) {
+    std::thread::sleep(duration);
+}
+
+/// Waits until `done`, and says whether it came.
+fn wait_until(mut done: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    while !done() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        sleep(Duration::from_millis(20));
+    }
+    true
+}
+
+/// A process as /proc shows it: parent, state, and start time (a number used again has another).
+fn stat(pid: u32) -> Option<(u32, char, u64)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    let fields: Vec<&str> = after_name.split(' ').collect();
+    Some((fields[1].parse().ok()?, fields[0].chars().next()?, fields[19].parse().ok()?))
+}
+
+/// All descendants of `top` with their start times.
+fn descendants(top: u32) -> HashMap<u32, u64> {
+    let all: Vec<(u32, u32, u64)> = std::fs::read_dir("/proc")
+        .expect("procfs")
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(|pid| stat(pid).map(|(parent, _, start)| (pid, parent, start)))
+        .collect();
+    let mut found = HashMap::new();
+    let mut next = vec![top];
+    while let Some(parent) = next.pop() {
+        for &(pid, _, start) in all.iter().filter(|(_, of, _)| *of == parent) {
+            found.insert(pid, start);
+            next.push(pid);
+        }
+    }
+    found
+}
+
+/// Whether it runs no more; nobody may have waited for it yet.
+fn is_gone(pid: u32, start: u64) -> bool {
+    stat(pid).is_none_or(|(_, state, now)| now != start || matches!(state, 'Z' | 'X'))
+}
+
+fn kill(pid: u32) {
+    end(pid.cast_signed(), EndSignal::Kill).expect("it lives");
+}
+
+/// A directory of our own, removed at the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("punctual-{name}-{}", std::process::id()));
+        std::fs::create_dir(&path).expect("a new directory");
+        Self(path)
+    }
+
+    /// A program of that name which runs `script`.
+    fn script(&self, name: &str, script: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.0.join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("ours");
+    }
+
+    /// `PATH` with this directory first.
+    fn path(&self) -> String {
+        format!("{}:{}", self.0.display(), std::env::var("PATH").unwrap_or_default())
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs `list` in a process in the middle, with `path` to find programs; gives it, and its
+/// descendants once there are `at_least` of them.
+fn middle(list: &str, path: &str, at_least: usize) -> (Child, HashMap<u32, u64>) {
+    let mut child = Command::new(std::env::current_exe().expect("own path"))
+        .args(["__middle", list])
+        .env("PATH", path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("ourselves");
+    let mut line = String::new();
+    let out = child.stdout.take().expect("piped");
+    BufReader::new(out).read_line(&mut line).expect("it says that it is ready");
+    assert_eq!(line, "started\n");
+    let mut found = HashMap::new();
+    let enough = wait_until(|| {
+        found = descendants(child.id());
+        found.len() >= at_least
+    });
+    assert!(enough, "only {found:?}");
+    (child, found)
+}
+
+/// Kills the process in the middle and waits for all its descendants.
+fn killing_the_middle_ends_all(list: &str, path: &str, at_least: usize) {
+    let (mut child, found) = middle(list, path, at_least);
+    child.kill().expect("it lives");
+    child.wait().expect("ours");
+    let gone = wait_until(|| found.iter().all(|(&pid, &start)| is_gone(pid, start)));
+    let left: Vec<_> = found.iter().filter(|(pid, start)| !is_gone(**pid, **start)).collect();
+    assert!(gone, "left of {list}: {left:?}");
+}
+
+/// Runs loads until they are at work: what counts only at its end counts then.
+fn run_once(list: &str) -> Vec<LoadReport> {
+    run(list, |_| ())
+}
+
+/// Runs loads until all have counted something; what never counts is seen in its report.
+fn run_until_counted(list: &str) -> Vec<LoadReport> {
+    run(list, until_counted)
+}
+
+/// Waits until all loads have counted something.
+fn until_counted(running: &RunningLoads) {
+    let counted = |report: &LoadReport| report.rate.is_some_and(|rate| rate > 0.0);
+    let _in_vain = wait_until(|| running.reports().iter().all(counted));
+}
+
+/// The CPU time of a process, in ticks of 10 ms.
+fn cpu_ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields).split(' ');
+    fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
+}
+
+fn run(list: &str, and_then: impl FnOnce(&RunningLoads)) -> Vec<LoadReport> {
+    let running = RunningLoads::start(&specs(list), &launcher(), &bounds()).expect("it starts");
+    let pids: Vec<(u32, u64)> =
+        running.pids().iter().map(|&pid| (pid, stat(pid).expect("it lives").2)).collect();
+    and_then(&running);
+    let reports = running.stop();
+    for (pid, start) in pids {
+        assert!(stat(pid).is_none_or(|(.., now)| now != start), "{pid} is not waited for");
+    }
+    reports
+}
+
+fn each_load_runs_and_counts() {
+    for spec in LoadSpec::all() {
+        let reports = run_until_counted(spec.name());
+        let [report] = reports.as_slice() else { panic!("{reports:?}") };
+        assert_eq!(report.name, spec.name());
+        assert!(report.rate.is_some_and(|rate| rate > 0.0), "{report:?}");
+        assert!(report.unit.ends_with("/s"), "{report:?}");
+        assert_eq!(report.note.is_some(), spec.name() == "net", "{report:?}");
+        println!(
+            "  {} {:.0} {} {:?}",
+            report.name,
+            report.rate.unwrap_or(0.0),
+            report.unit,
+            report.note
+        );
+    }
+}
+
+fn several_run_at_once_and_none_is_none() {
+    let reports = run_until_counted("cpu,timer,fork");
+    assert!(reports.iter().all(|report| report.rate.is_some_and(|rate| rate > 0.0)), "{reports:?}");
+    assert_eq!(reports.len(), 3);
+    assert_eq!(run_once("none"), []);
+}
+
+fn counts_can_be_read_while_it_runs_and_from_another_thread() {
+    let running = std::thread::spawn(|| RunningLoads::start(&specs("cpu"), &launcher(), &bounds()))
+        .join()
+        .expect("no panic")
+        .expect("it starts");
+    // The thread that started it has ended; the load has not.
+    let counted = || running.reports()[0].rate.is_some_and(|rate| rate > 0.0);
+    assert!(wait_until(counted), "{:?}", running.reports());
+    assert_eq!(running.reports()[0].note, None);
+}
+
+fn a_load_does_not_run_where_it_cannot() {
+    let nowhere = LoadBounds { cpus: vec![8191], unisolated: 1, ..bounds() };
+    let refused = RunningLoads::start(&specs("cpu"), &launcher(), &nowhere).err();
+    assert!(matches!(refused, Some(LoadError::Start { .. })), "{refused:?}");
+    let no_directory = LoadBounds { temp: PathBuf::from("/nonexistent"), ..bounds() };
+    let refused = RunningLoads::start(&specs("cpu,disk"), &launcher(), &no_directory).err();
+    let Some(LoadError::Start { name, why }) = refused else { panic!("{refused:?}") };
+    assert!(name == "disk" && why.contains("/nonexistent"), "{name}: {why}");
+    assert!(descendants(std::process::id()).is_empty(), "the other one was left");
+}
+
+fn an_inherited_policy_is_left() {
+    let before = scheduler::get(0).expect("own policy");
+    let fifo = SchedPolicy::Fifo(1);
+    if !skip::need("SCHED_FIFO", scheduler::set(0, fifo).is_ok()) {
+        return;
+    }
+    let running = RunningLoads::start(&specs("cpu"), &launcher(), &bounds());
+    scheduler::set(0, before).expect("taken back");
+    let running = running.expect("it starts");
+    let pid = running.pids()[0];
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).expect("it lives").flatten() {
+        let tid = task.file_name().to_string_lossy().parse().expect("a number");
+        assert_eq!(scheduler::get(tid), Ok(SchedPolicy::Other));
+    }
+}
+
+fn nothing_is_left_in_the_directory() {
+    let own = Directory::new("left");
+    let there = LoadBounds { temp: own.0.clone(), ..bounds() };
+    let running = RunningLoads::start(&specs("disk"), &launcher(), &there).expect("it starts");
+    assert!(is_empty(&own.0), "the file has a name");
+    drop(running);
+    assert!(is_empty(&own.0));
+}
+
+fn is_empty(directory: &Path) -> bool {
+    std::fs::read_dir(directory).expect("readable").next().is_none()
+}
+
+fn a_drop_ends_it() {
+    let running =
+        RunningLoads::start(&specs("cpu,net"), &launcher(), &bounds()).expect("it starts");
+    let found = descendants(std::process::id());
+    assert!(found.len() >= 2);
+    drop(running);
+    assert!(descendants(std::process::id()).is_empty());
+}
+
+fn the_limit_ends_it() {
+    let short = LoadBounds { limit: Duration::from_millis(300), ..bounds() };
+    let running = RunningLoads::start(&specs("cpu,disk"), &launcher(), &short).expect("it starts");
+    let pids = running.pids().to_vec();
+    let over = wait_until(|| pids.iter().all(|&pid| stat(pid).is_none_or(|(_, s, _)| s == 'Z')));
+    assert!(over, "it goes on after its limit");
+    for report in running.stop() {
+        assert!(report.rate.is_some_and(|rate| rate > 0.0), "{report:?}");
+        assert!(report.note.as_deref() == Some("it ended at its time limit"));
+    }
+}
+
+fn a_load_that_was_killed_is_seen() {
+    let running = RunningLoads::start(&specs("cpu"), &launcher(), &bounds()).expect("it starts");
+    let pid = running.pids()[0];
+    kill(pid);
+    assert!(wait_until(|| stat(pid).is_none_or(|(_, state, _)| state == 'Z')));
+    let note = running.stop()[0].note.clone();
+    assert!(note.as_deref().is_some_and(|note| note.contains("signal: 9")), "{note:?}");
+}
+
+fn a_load_that_dies_is_started_again_once() {
+    let running = RunningLoads::start(&specs("cpu"), &launcher(), &bounds()).expect("it starts");
+    let first = running.pids()[0];
+    kill(first);
+    // Not the zombie that is not reaped yet.
+    let alive = || {
+        let lives = |pid: &u32| stat(*pid).is_some_and(|(_, state, _)| state != 'Z');
+        descendants(std::process::id()).into_keys().find(|pid| *pid != first && lives(pid))
+    };
+    assert!(wait_until(|| alive().is_some()), "not started again");
+    let second = alive().expect("just seen");
+    kill(second);
+    let deaths = || running.reports()[0].deaths.clone();
+    assert!(wait_until(|| deaths().len() == 2), "{:?}", deaths());
+    let [one, two] = &deaths()[..] else { panic!("two deaths: {:?}", deaths()) };
+    assert!(one.restarted && one.worked_ns.is_some() && one.why.contains("signal: 9"), "{one:?}");
+    assert!(!two.restarted && two.at_ns > one.at_ns, "{two:?}");
+    assert!(descendants(std::process::id()).is_empty());
+    assert_eq!(running.stop()[0].deaths.len(), 2);
+}
+
+fn a_child_of_nobody_refuses() {
+    let args = ["__load", "cpu", "--parent", "1", "--limit-ns", "1000000000"];
+    let output = Command::new(std::env::current_exe().expect("own path"))
+        .args(args)
+        .stdin(Stdio::piped())
+        .output()
+        .expect("ourselves");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("failed its parent is process"));
+}
+
+fn a_child_ends_with_its_standard_input() {
+    let me = std::process::id().to_string();
+    let mut child = Command::new(std::env::current_exe().expect("own path"))
+        .args(["__load", "cpu", "--parent", &me, "--limit-ns", "60000000000"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("ourselves");
+    drop(child.stdin.take());
+    assert!(wait_until(|| matches!(child.try_wait(), Ok(Some(_)))));
+}
+
+fn killing_the_parent_ends_every_load() {
+    let list: Vec<&str> = LoadSpec::all().iter().map(LoadSpec::name).collect();
+    let path = std::env::var("PATH").unwrap_or_default();
+    killing_the_middle_ends_all(&list.join(","), &path, LoadSpec::all().len());
+}
+
+/// A stand-in for stress-ng, which leaves processes of its own that know nothing of their parent.
+const FAMILY: &str = "sleep 600 & sleep 600 & sh -c 'sleep 600 & wait' &
+    echo dispatching hogs; wait";
+
+fn killing_the_parent_ends_the_family_of_a_program() {
+    let programs = Directory::new("family");
+    programs.script("stress-ng", FAMILY);
+    // The guard, the script, a shell and three sleeps.
+    killing_the_middle_ends_all("stress-ng:--cpu 1", &programs.path(), 6);
+}
+
+fn killing_the_guard_ends_the_family_of_a_program() {
+    let programs = Directory::new("guard");
+    programs.script("stress-ng", FAMILY);
+    let (mut child, found) = middle("stress-ng:--cpu 1", &programs.path(), 6);
+    let is_guard = |pid: &&u32| stat(**pid).is_some_and(|(parent, ..)| parent == child.id());
+    kill(*found.keys().find(is_guard).expect("the guard"));
+    let gone = wait_until(|| found.iter().all(|(&pid, &start)| is_gone(pid, start)));
+    assert!(gone);
+    assert!(matches!(child.try_wait(), Ok(None)), "the process in the middle goes on");
+    child.kill().expect("it lives");
+    child.wait().expect("ours");
+}
+
+fn in_place_of_stress_ng(script: &str) -> Vec<LoadReport> {
+    let programs = Directory::new("stand-in");
+    programs.script("stress-ng", script);
+    let mut command = Command::new(std::env::current_exe().expect("own path"));
+    command.args(["__report", "stress-ng:--cpu 1 --fork 1"]).env("PATH", programs.path());
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().expect("ourselves");
+    let text = String::from_utf8(output.stdout).expect("text");
+    text.lines().map(read_report).collect()
+}
+
+/// One report as a line between two processes of this test: `rate TAB unit TAB note`.
+fn write_report(report: &LoadReport) -> String {
+    let rate = report.rate.map_or_else(String::new, |rate| rate.to_string());
+    format!("{rate}\t{}\t{}", report.unit, report.note.clone().unwrap_or_default())
+}
+
+fn read_report(line: &str) -> LoadReport {
+    let fields: Vec<&str> = line.split('\t').collect();
+    let [rate, unit, note] = fields.as_slice() else { panic!("{line}") };
+    let note = (!note.is_empty()).then(|| (*note).to_owned());
+    LoadReport {
+        name: String::new(),
+        rate: rate.parse().ok(),
+        unit: (*unit).to_owned(),
+        note,
+        deaths: Vec::new(),
+    }
+}
+
+fn counts_of_a_program_are_read_at_its_end() {
+    let reports = in_place_of_stress_ng(
+        "trap 'echo \"stress-ng: metrc: [7] cpu 1000 2.00 0.59 0.00 500.00 1706.53\"
+               echo \"stress-ng: info:  [7] fork 30 2.00 0.07 0.05 15.00 250.00\"
+               exit 0' INT
+         echo 'stress-ng: info:  [7] dispatching hogs: 1 cpu, 1 fork'
+         while :; do sleep 0.05; done",
+    );
+    let rates: Vec<_> = reports.iter().map(|r| (r.rate, r.unit.as_str(), &r.note)).collect();
+    let expected = [(Some(500.0), "cpu bogo ops/s", &None), (Some(15.0), "fork bogo ops/s", &None)];
+    assert_eq!(rates, expected);
+}
+
+fn what_a_program_did_not_count_is_named() {
+    let reports = in_place_of_stress_ng(
+        "trap 'echo \"stress-ng: metrc: [7] cpu 1000 2.00 0.59 0.00 500.00 1706.53\"
+               exit 0' INT
+         echo 'stress-ng: info:  [7] dispatching hogs: 1 cpu, 1 fork'
+         while :; do sleep 0.05; done",
+    );
+    let rates: Vec<_> = reports.iter().map(|r| (r.rate, r.unit.as_str())).collect();
+    assert_eq!(rates, [(Some(500.0), "cpu bogo ops/s"), (None, "fork bogo ops/s")]);
+    assert_eq!(reports[1].note.as_deref(), Some("stress-ng gave no count of fork"));
+}
+
+fn a_program_that_does_not_run_is_seen() {
+    let reports = in_place_of_stress_ng("echo no such stressor >&2; exit 1");
+    let [cpu, fork] = reports.as_slice() else { panic!("{reports:?}") };
+    for report in [cpu, fork] {
+        assert_eq!(report.rate, None);
+        assert!(report.note.as_deref().is_some_and(|note| note.contains("no such stressor")));
+    }
+}
+
+/// Ticks of CPU time after which a stressor has done something that it counts.
+const WORKED: u64 = 20;
+
+fn stress_ng_itself_counts() {
+    let list = "stress-ng:\"--cpu 1 --fork 1\"";
+    let running = match RunningLoads::start(&specs(list), &launcher(), &bounds()) {
+        Err(LoadError::Missing { program }) => {
+            assert!(!skip::need(program, false));
+            return;
+        }
+        other => other.expect("it starts"),
+    };
+    // It writes its counts at its end: by then one stressor has worked.
+    let own = std::process::id();
+    let works = || descendants(own).keys().any(|&pid| cpu_ticks(pid) >= WORKED);
+    assert!(wait_until(works), "no stressor works");
+    let reports = running.stop();
+    let units: std::collections::BTreeSet<&str> = reports.iter().map(|r| r.unit.as_str()).collect();
+    assert_eq!(units, ["cpu bogo ops/s", "fork bogo ops/s"].into(), "{reports:?}");
+    // It leaves out a stressor that it had to kill, as on a busy machine; never all of them.
+    let counted = |report: &LoadReport| report.rate.is_some_and(|rate| rate > 0.0);
+    assert!(reports.iter().any(counted), "{reports:?}");
+    let named =
+        |report: &LoadReport| report.note.as_deref().is_some_and(|n| n.contains("no count"));
+    assert!(reports.iter().all(|report| report.rate.is_some() || named(report)), "{reports:?}");
+    let path = std::env::var("PATH").unwrap_or_default();
+    killing_the_middle_ends_all(list, &path, 4);
+}
+
+/// The sockets of displays.
+fn displays() -> Vec<std::ffi::OsString> {
+    let sockets = std::fs::read_dir("/tmp/.X11-unix").into_iter().flatten().flatten();
+    let mut names: Vec<_> = sockets.map(|socket| socket.file_name()).collect();
+    names.sort();
+    names
+}
+
+fn linuxcnc_runs_with_what_is_installed() {
+    let before = displays();
+    let running =
+        RunningLoads::start(&specs("linuxcnc"), &launcher(), &bounds()).expect("it starts");
+    let installed = running.pids().len() == 3;
+    // glxgears writes its count every 5 s; without it there is a note instead.
+    let parts = if installed { 3 } else { 2 };
+    let counted = |report: &LoadReport| report.rate.is_some_and(|rate| rate > 0.0);
+    let _in_vain =
+        wait_until(|| running.reports().iter().filter(|of| counted(of)).count() >= parts);
+    let reports = running.stop();
+    let [cpu, fork, gears] = reports.as_slice() else { panic!("{reports:?}") };
+    for own in [cpu, fork] {
+        assert!(own.rate.is_some_and(|rate| rate > 0.0), "{own:?}");
+    }
+    if installed {
+        assert!(gears.rate.is_some_and(|rate| rate > 0.0), "{gears:?}");
+        let path = std::env::var("PATH").unwrap_or_default();
+        // Those of other programs come and go meanwhile.
+        let none_left = || displays().iter().all(|name| before.contains(name));
+        assert!(wait_until(none_left), "{:?} was {before:?}", displays());
+        killing_the_middle_ends_all("linuxcnc", &path, 5);
+        assert!(wait_until(none_left), "{:?} was {before:?}", displays());
+    } else {
+        assert_eq!(gears.rate, None);
+        let note = gears.note.as_deref().unwrap_or_default();
+        let programs = note.strip_prefix("not installed: ").expect("it says what is missing");
+        assert!(!skip::need(programs, false));
+    }
+}
+
+/// Starts loads and waits to be killed.
+fn be_middle(list: &str) -> ExitCode {
+    match RunningLoads::start(&specs(list), &launcher(), &bounds()) {
+        Ok(_running) => {
+            println!("started");
+            sleep(3 * PATIENCE);
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            println!("{why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs loads until they are at work and writes what they did.
+///
+/// Catches SIGINT as the tool does, so that a program that it starts gets the default action. Where
+/// tests run in the background of a script SIGINT is ignored, and a shell cannot trap a signal that
+/// was ignored when it started.
+fn be_reporter(list: &str) -> ExitCode {
+    punctual_os::signal::catch_stop().expect("a handler");
+    for report in run_once(list) {
+        println!("{}", write_report(&report));
+    }
+    ExitCode::SUCCESS
+}
+
+macro_rules! tests {
+    ($($name:ident),* $(,)?) => {
+        &[$((stringify!($name), $name as fn())),*]
+    };
+}
+
+const TESTS: &[(&str, fn())] = tests![
+    each_load_runs_and_counts,
+    several_run_at_once_and_none_is_none,
+    counts_can_be_read_while_it_runs_and_from_another_thread,
+    a_drop_ends_it,
+    the_limit_ends_it,
+    a_load_that_was_killed_is_seen,
+    a_load_that_dies_is_started_again_once,
+    a_load_does_not_run_where_it_cannot,
+    a_child_of_nobody_refuses,
+    a_child_ends_with_its_standard_input,
+    an_inherited_policy_is_left,
+    killing_the_parent_ends_every_load,
+    killing_the_parent_ends_the_family_of_a_program,
+    killing_the_guard_ends_the_family_of_a_program,
+    counts_of_a_program_are_read_at_its_end,
+    what_a_program_did_not_count_is_named,
+    a_program_that_does_not_run_is_seen,
+    stress_ng_itself_counts,
+    linuxcnc_runs_with_what_is_installed,
+    nothing_is_left_in_the_directory,
+];
+
+fn run_tests(args: &[String]) -> ExitCode {
+    let filters: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    let chosen: Vec<_> = TESTS
+        .iter()
+        .filter(|(name, _)| filters.is_empty() || filters.iter().any(|f| name.contains(*f)))
+        .collect();
+    if args.iter().any(|arg| arg == "--list") {
+        chosen.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    println!("\nrunning {} tests", chosen.len());
+    let mut failed = 0;
+    for (name, test) in &chosen {
+        // In a thread of that name, as the standard harness does: messages and skips carry it.
+        let thread = std::thread::Builder::new().name((*name).to_owned()).spawn(test);
+        let fine = thread.expect("a thread").join().is_ok();
+        println!("test {name} ... {}", if fine { "ok" } else { "FAILED" });
+        failed += usize::from(!fine);
+    }
+    let result = if failed == 0 { "ok" } else { "FAILED" };
+    let (passed, out) = (chosen.len() - failed, TESTS.len() - chosen.len());
+    println!(
+        "\ntest result: {result}. {passed} passed; {failed} failed; 0 ignored; 0 measured; \
+         {out} filtered out\n"
+    );
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.first().map(String::as_str) {
+        Some("__load") => run_child(&args[1..], &launcher(), &mut std::io::stdout().lock()).into(),
+        Some("__middle") => be_middle(&args[1]),
+        Some("__report") => be_reporter(&args[1]),
+        _ => run_tests(&args),
+    }
+}

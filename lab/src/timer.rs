@@ -12,7 +12,8 @@ use punctual::clocks::{MachineClock, StampCost};
 use punctual::session::{Refusal, ThreadSession};
 use punctual::{RtThread, spawn};
 use punctual_analysis::summary::{Distribution, SummaryStats};
-use punctual_core::time::{Period, Span};
+use punctual_core::releases::Releases;
+use punctual_core::time::{Instant, Period, Span};
 use punctual_os::Errno;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
@@ -436,18 +437,22 @@ impl Limits<'_> {
         due_ns >= self.end_ns || self.stop.load(Ordering::Relaxed)
     }
 
-    /// Each expiry is an instant to wait for.
+    /// Each expiry is an instant to wait for, by the rule of the gate; not the gate itself, whose
+    /// clock and wait would stand between the paths that are compared here.
     fn by_instants(&self, mut store: impl FnMut(i64) -> bool, wait: impl Fn(u64)) -> u64 {
-        let (mut due_ns, mut missed) = (self.first_ns, 0);
-        while !self.over(due_ns) {
-            wait(due_ns);
-            let late_ns = now_ns(ClockId::Monotonic).cast_signed() - due_ns.cast_signed();
-            if !store(late_ns) {
+        let Some(period) = Period::from_ns(self.period_ns) else { return 0 };
+        let releases = Releases::new(Instant::from_ns(self.first_ns), period);
+        let (mut number, mut missed) = (0, 0);
+        while !self.over(releases.release(number).as_ns()) {
+            let due = releases.release(number);
+            wait(due.as_ns());
+            let now = Instant::from_ns(now_ns(ClockId::Monotonic));
+            if !store((now - due).as_ns()) {
                 break;
             }
-            let passed = late_ns.max(0).cast_unsigned() / self.period_ns;
-            missed += passed;
-            due_ns += (passed + 1) * self.period_ns;
+            let next = releases.next(number, now);
+            missed += next - number - 1;
+            number = next;
         }
         missed
     }

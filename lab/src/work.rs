@@ -12,8 +12,15 @@ use punctual::RtThread;
 use punctual::clocks::{MachineClock, StampCost};
 use punctual::session::{Refusal, ThreadSession};
 use punctual_analysis::summary::{Distribution, SummaryStats};
-use punctual_core::time::{Period, Span};
-use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_core::clock::Clock;
+use punctual_core::dispatch::{Job, Overruns};
+use punctual_core::executive::many::Observe;
+use punctual_core::gate::Gate;
+use punctual_core::releases::Releases;
+use punctual_core::stats::Missed;
+use punctual_core::time::{Instant, Period, Span};
+use punctual_core::wait::Sleep;
+use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,8 +35,9 @@ use crate::load::LoadSpec;
 pub const WORK_SHARE_MAX: f64 = 0.8;
 /// Cycles at the beginning of a condition that are not counted.
 const COLD: u64 = 10;
-/// Periods that a loop sleeps where it is far behind: so that it never takes its CPU for good.
-const REST_AFTER: u64 = 50;
+/// Overruns in a row after which a loop sleeps for as many periods: so that it never takes its CPU
+/// for good.
+const REST_AFTER: u32 = 50;
 
 /// How long a fixed piece of work takes.
 #[derive(Clone, Debug)]
@@ -51,7 +59,7 @@ pub struct WorkExperiment {
 /// What the thread of a condition knows at its end.
 struct Done {
     piece: Piece,
-    tally: Tally,
+    tally: WorkTally,
     policy: SchedPolicy,
 }
 
@@ -69,7 +77,7 @@ impl Experiment for WorkExperiment {
 
     fn run(self, context: Context<'_, '_>) -> Result<Measured<WorkOutcome>, ExperimentError> {
         let Context { loading, stop } = context;
-        let (mut tallies, mut refused): (Vec<Tally>, Vec<Refusal>) = (Vec::new(), Vec::new());
+        let (mut tallies, mut refused): (Vec<WorkTally>, Vec<Refusal>) = (Vec::new(), Vec::new());
         let (mut piece, mut clock, mut policy) = (None, None, self.thread.policy());
         for number in 0..self.conditions.len() {
             if stop.load(Ordering::Relaxed) && number > 0 {
@@ -87,13 +95,13 @@ impl Experiment for WorkExperiment {
             loading.progress(&progress);
             let measured = on_one_thread(stop, || self.measure(before, stop));
             loading.end(number);
-            let Measured { outcome: done, clock: facts, refused: others, .. } = measured?;
+            let Measured { outcome: done, clock: facts, refused: refusals, .. } = measured?;
             (piece, policy) = (Some(done.piece), done.policy);
             clock = clock.or(Some(facts));
-            refused.extend(others);
+            refused.extend(refusals);
             tallies.push(done.tally);
         }
-        let least_ns = tallies.iter().filter_map(|of| of.least_ns).min().unwrap_or(0);
+        let least_ns = tallies.iter().filter_map(|tally| tally.least_ns).min().unwrap_or(0);
         let period_ns = self.period.as_ns();
         let rows = self.conditions.iter().zip(&tallies);
         let (policy, priority) = policy_words(policy);
@@ -105,7 +113,7 @@ impl Experiment for WorkExperiment {
             cpu: cpu_of(&self.thread),
             policy,
             priority,
-            rows: rows.map(|((name, _), of)| of.row(name, (period_ns, least_ns))).collect(),
+            rows: rows.map(|((name, _), tally)| tally.row(name, period_ns, least_ns)).collect(),
         };
         let end = if stop.load(Ordering::Relaxed) {
             ExperimentEnd::Stopped
@@ -126,34 +134,24 @@ impl WorkExperiment {
         let cost = StampCost::measure(&mut clock);
         let work_ns = self.work.as_ns().max(1).unsigned_abs();
         let mut piece = piece.unwrap_or_else(|| Piece::calibrate(self.kind, work_ns));
-        let mut tally = Tally::default();
-        let period_ns = self.period.as_ns();
-        let mut due_ns = now_ns(ClockId::Monotonic) + period_ns;
-        let end_ns = due_ns + self.duration.as_ns().max(0).unsigned_abs();
-        let (mut cycle, mut behind) = (0u64, 0);
-        while due_ns < end_ns && !stop.load(Ordering::Relaxed) {
-            let _interrupted = sleep_until_ns(due_ns);
-            let wake_ns = now_ns(ClockId::Monotonic);
-            if wake_ns < due_ns {
-                continue;
-            }
+        clock.discipline();
+        let period_ns = i64::try_from(self.period.as_ns()).unwrap_or(i64::MAX);
+        let releases = Releases::new(clock.now() + Span::from_ns(period_ns), self.period);
+        let end = releases.first() + self.duration.max(Span::ZERO);
+        let observe = WorkTally { cold: COLD, ..WorkTally::default() };
+        let mut gate = Gate::new(clock.clone(), Sleep, observe, releases, 0).until(end);
+        while gate.wait(stop).is_ok() {
             piece.run();
-            let ended_ns = now_ns(ClockId::Monotonic);
-            cycle += 1;
-            let passed = (ended_ns - due_ns) / period_ns;
-            if cycle > COLD {
-                let (late_ns, took_ns) = (wake_ns - due_ns, ended_ns - wake_ns);
-                tally.take(WorkCycle { late_ns, took_ns });
-                tally.missed += passed;
+            gate.count();
+            if gate.observe.overruns >= REST_AFTER {
+                gate.observe.overruns = 0;
+                // The releases that pass meanwhile are missed.
+                let rest_ns = period_ns.saturating_mul(REST_AFTER.into());
+                let until = gate.clock.now() + Span::from_ns(rest_ns);
+                gate.clock.sleep_until(until);
             }
-            behind = if passed > 0 { behind + 1 } else { 0 };
-            let rest = if behind >= REST_AFTER { REST_AFTER } else { 0 };
-            if rest > 0 {
-                tally.missed += rest;
-                behind = 0;
-            }
-            due_ns += (passed + 1 + rest) * period_ns;
         }
+        let tally = gate.observe;
         let policy = session.policy();
         let refused = session.refused().to_vec();
         (Done { piece, tally, policy }, ClockFacts::of(&clock, cost, None), refused)
@@ -217,35 +215,40 @@ pub struct Usable {
     pub all: Option<f64>,
 }
 
-/// A cycle.
+/// One cycle: from its release to the wake, and from that to the end of the work.
 #[derive(Clone, Copy, Debug)]
 struct WorkCycle {
-    late_ns: u64,
-    took_ns: u64,
+    late_ns: i64,
+    took_ns: i64,
 }
 
-/// Cycles of a condition that are over.
+/// Cycles of a condition that are over, the cold ones at its beginning left out.
 #[derive(Debug, Default)]
-struct Tally {
+struct WorkTally {
     time: Distribution,
     lateness: Distribution,
     done: Distribution,
     n: u64,
     missed: u64,
     least_ns: Option<u64>,
+    /// Cycles that are still to come and are not counted.
+    cold: u64,
+    /// Cycles in a row up to now whose work was not over at the next release.
+    overruns: u32,
 }
 
-impl Tally {
+impl WorkTally {
     fn take(&mut self, cycle: WorkCycle) {
-        self.time.push(cycle.took_ns.cast_signed());
-        self.lateness.push(cycle.late_ns.cast_signed());
-        self.done.push((cycle.late_ns + cycle.took_ns).cast_signed());
+        self.time.push(cycle.took_ns);
+        self.lateness.push(cycle.late_ns);
+        self.done.push(cycle.late_ns + cycle.took_ns);
         self.n += 1;
-        self.least_ns = Some(self.least_ns.map_or(cycle.took_ns, |of| of.min(cycle.took_ns)));
+        let took_ns = cycle.took_ns.max(0).unsigned_abs();
+        self.least_ns = Some(self.least_ns.map_or(took_ns, |least_ns| least_ns.min(took_ns)));
     }
 
     /// The row, where the shortest work of all conditions is `least_ns`.
-    fn row(&self, condition: &str, (period_ns, least_ns): (u64, u64)) -> WorkRow {
+    fn row(&self, condition: &str, period_ns: u64, least_ns: u64) -> WorkRow {
         let (time_ns, done_ns) = (self.time.stats(), self.done.stats());
         let usable =
             |done: Option<f64>| done.map(|ns| period_ns as f64 - (ns - least_ns as f64).max(0.0));
@@ -363,16 +366,37 @@ impl Piece {
     }
 }
 
+impl Observe for WorkTally {
+    fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
+        self.overruns = if overruns.over_release { self.overruns + 1 } else { 0 };
+        if self.cold > 0 {
+            self.cold -= 1;
+            return;
+        }
+        if self.n > 0 {
+            self.missed += job.missed;
+        }
+        let (late, took) = (start - job.release, finish - start);
+        self.take(WorkCycle { late_ns: late.as_ns(), took_ns: took.as_ns() });
+    }
+
+    fn never_ran(&mut self, _: usize, missed: Missed, _: Instant) {
+        if self.n > 0 {
+            self.missed += missed.count;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_cycles_lost_is_missing_from_their_period() {
-        let mut tally = Tally::default();
+        let mut tally = WorkTally::default();
         tally.take(WorkCycle { late_ns: 10_000, took_ns: 100_000 });
         tally.take(WorkCycle { late_ns: 900_000, took_ns: 300_000 });
-        let row = tally.row("idle", (1_000_000, 90_000));
+        let row = tally.row("idle", 1_000_000, 90_000);
         assert_eq!(row.usable_ns.all, Some(-110_000.0));
         assert_eq!((row.time_range_ns, row.usable_ns.p99), (Some(200_000.0), None));
         assert_eq!((row.n, tally.least_ns), (2, Some(100_000)));

@@ -8,7 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use super::timer::Pace;
+use super::timer::WorkerLoop;
 use super::{LoadRow, Start};
 use crate::load::child::{Prepared, Work};
 use crate::load::protocol::Setup;
@@ -48,7 +48,7 @@ fn prepare(setup: &Setup) -> Result<Prepared, String> {
     let file = nameless(&setup.temp)?;
     let work: Work = Box::new(move |ticket| {
         let mut piece = vec![0; PIECE_BYTES];
-        let mut pace = Pace::new(PERIOD_NS);
+        let mut releases = WorkerLoop::new(PERIOD_NS);
         for turn in 0u64.. {
             if !ticket.going() {
                 break;
@@ -59,7 +59,7 @@ fn prepare(setup: &Setup) -> Result<Prepared, String> {
             file.write_all_at(&piece, at).map_err(|why| format!("write: {why}"))?;
             file.sync_all().map_err(|why| format!("fsync: {why}"))?;
             ticket.add(1);
-            pace.wait();
+            releases.wait();
         }
         Ok(())
     });

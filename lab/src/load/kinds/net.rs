@@ -9,7 +9,7 @@
 use std::io::ErrorKind;
 
 use super::cpu::Numbers;
-use super::timer::Pace;
+use super::timer::WorkerLoop;
 use super::{LoadRow, Start};
 use crate::load::child::{Prepared, Work};
 use crate::load::network::{self, SocketPair};
@@ -41,14 +41,14 @@ fn prepare(_: &Setup) -> Result<Prepared, String> {
     let send: Work = Box::new(move |ticket| {
         let mut numbers = Numbers::new(0);
         let payload = [0x55; BYTES_MAX as usize];
-        let mut pace = Pace::new(BURST_PERIOD_NS);
+        let mut releases = WorkerLoop::new(BURST_PERIOD_NS);
         while ticket.going() {
             for _ in 0..BURST {
                 let bytes = BYTES_MIN + numbers.below(BYTES_MAX - BYTES_MIN + 1);
                 // What was not sent is not received, and only that is counted.
                 let _ = sender.send(&payload[..bytes as usize]);
             }
-            pace.wait();
+            releases.wait();
         }
         Ok(())
     });

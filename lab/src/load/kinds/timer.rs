@@ -1,7 +1,14 @@
 //! Load `timer`: sleeps until each multiple of 100 µs, on several threads: 10 kHz of timer
 //! interrupts each.
 
-use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use std::sync::atomic::AtomicBool;
+
+use punctual::clocks::Vdso;
+use punctual_core::gate::Gate;
+use punctual_core::releases::Releases;
+use punctual_core::time::{Instant, Period};
+use punctual_core::wait::Sleep;
+use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process;
 
 use super::{LoadRow, Start};
@@ -22,29 +29,24 @@ const PERIOD_NS: u64 = 100_000;
 /// Workers at most.
 const WORKERS_MAX: usize = 8;
 
-/// Instants that lie a period apart; those that have passed are left out.
-pub(super) struct Pace {
-    period_ns: u64,
-    next_ns: u64,
-}
+/// The loop of a load's worker: one release a period, those that passed left out.
+///
+/// Without an end of its own: the worker looks at its ticket between two releases.
+pub(super) struct WorkerLoop(Gate<Vdso, Sleep, ()>);
 
-impl Pace {
-    /// The first instant is a period from now; `period_ns` > 0.
+impl WorkerLoop {
+    /// The first release is a period from now; `period_ns` > 0.
     pub(super) fn new(period_ns: u64) -> Self {
-        Self { period_ns, next_ns: now_ns(ClockId::Monotonic) + period_ns }
+        let period = Period::from_ns(period_ns).expect("a load's period");
+        let first = Instant::from_ns(now_ns(ClockId::Monotonic) + period_ns);
+        Self(Gate::new(Vdso, Sleep, (), Releases::new(first, period), 0))
     }
 
-    /// Sleeps until the next instant.
+    /// Sleeps until the next release.
     pub(super) fn wait(&mut self) {
-        // Woken early by a signal a load only works a little sooner.
-        let _ = sleep_until_ns(self.next_ns);
-        self.next_ns = after(self.next_ns, self.period_ns, now_ns(ClockId::Monotonic));
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        let _cycle = self.0.wait(&NEVER);
     }
-}
-
-/// The first of `next_ns + k·period_ns`, k ≥ 1, that is later than `now_ns`.
-fn after(next_ns: u64, period_ns: u64, now_ns: u64) -> u64 {
-    next_ns + (now_ns.saturating_sub(next_ns) / period_ns + 1) * period_ns
 }
 
 /// Sets it up.
@@ -53,9 +55,9 @@ fn prepare(setup: &Setup) -> Result<Prepared, String> {
         Box::new(|ticket| {
             // Else the kernel would let wakes of several workers fall together.
             process::set_timer_slack_ns(1).map_err(|why| format!("timer slack: {why}"))?;
-            let mut pace = Pace::new(PERIOD_NS);
+            let mut releases = WorkerLoop::new(PERIOD_NS);
             while ticket.going() {
-                pace.wait();
+                releases.wait();
                 ticket.add(1);
             }
             Ok(())
@@ -69,22 +71,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instants_that_passed_are_left_out() {
-        assert_eq!(after(1000, 100, 900), 1100);
-        assert_eq!(after(1000, 100, 1000), 1100);
-        assert_eq!(after(1000, 100, 1099), 1100);
-        assert_eq!(after(1000, 100, 1100), 1200);
-        assert_eq!(after(1000, 100, 1950), 2000);
-    }
-
-    #[test]
-    fn a_pace_never_returns_early() {
-        let mut pace = Pace::new(50_000);
-        for _ in 0..5 {
-            let next_ns = pace.next_ns;
-            pace.wait();
-            let now_ns = now_ns(ClockId::Monotonic);
-            assert!(now_ns >= next_ns && pace.next_ns > next_ns);
+    fn a_release_is_never_early_and_those_that_passed_are_left_out() {
+        let begun_ns = now_ns(ClockId::Monotonic);
+        let mut releases = WorkerLoop::new(50_000);
+        for number in 1..=5 {
+            releases.wait();
+            assert!(now_ns(ClockId::Monotonic) >= begun_ns + number * 50_000);
         }
+        while now_ns(ClockId::Monotonic) < begun_ns + 1_000_000 {}
+        releases.wait();
+        assert!(now_ns(ClockId::Monotonic) >= begun_ns + 1_050_000);
     }
 }

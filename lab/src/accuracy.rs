@@ -306,7 +306,8 @@ impl Cell {
         self.last = Some(exit);
         if exit.polls >= POLLS_MIN {
             let poll_ticks = exit.polled.wrapping_sub(from) as f64 / exit.polls as f64;
-            self.poll_ticks = Some(self.poll_ticks.map_or(poll_ticks, |of| of.min(poll_ticks)));
+            self.poll_ticks =
+                Some(self.poll_ticks.map_or(poll_ticks, |least| least.min(poll_ticks)));
         }
         exit.stamp.wrapping_sub(from.wrapping_add(ticks as u64)).cast_signed() as f64
     }

@@ -151,14 +151,14 @@ const TICK: Span = Span::from_ms(1);
 /// Where the tasks cannot be an executive.
 pub fn plan(tasks: &[BaselineTask]) -> Result<Plan, BuildError> {
     let tick_ns = TICK.as_ns().unsigned_abs();
-    let all = tasks.iter().enumerate().map(|(at, task)| {
+    let planned = tasks.iter().enumerate().map(|(at, task)| {
         let period = Period::from_ns(u64::from(task.period) * tick_ns)?;
         let phase = Offset::At(u64::from(task.phase) * tick_ns);
         // The kernel's way: the highest number first.
         let task = periodic::Task::every(at.to_string(), period).priority(u8::MAX - task.level);
         Some(task.phase(phase))
     });
-    all.flatten().fold(Periodic::new(), Periodic::task).build()
+    planned.flatten().fold(Periodic::new(), Periodic::task).build()
 }
 
 /// A table and its state.
@@ -362,7 +362,7 @@ mod tests {
             ant.wait(job);
         }
         let rest = ran(ant, 9).concat();
-        let count = |of: usize| rest.iter().filter(|&&number| number == of).count();
+        let count = |task: usize| rest.iter().filter(|&&number| number == task).count();
         assert_eq!([0, 1, 2].map(count), [9, 3, 0]);
     }
 

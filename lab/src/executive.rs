@@ -9,11 +9,10 @@ mod registration;
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
+use punctual::RtThread;
 use punctual::clocks::{MachineClock, StampCost};
 use punctual::session::{Refusal, ThreadSession};
-use punctual::{RtThread, spawn};
 use punctual_core::time::{Period, Span};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::{cache, cycles};
@@ -24,7 +23,7 @@ use crate::baseline::{
     Ant, ArtLinux, BaselineTask, Design, Heap, LEVELS, Punctual, Visit, Wheel, plan,
 };
 use crate::experiment::{
-    ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, Measured, demand,
+    ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, demand, on_one_thread,
 };
 use crate::load::LoadSpec;
 pub use loop_overhead::LoopOverhead;
@@ -71,17 +70,7 @@ impl Experiment for ExecutiveExperiment {
 
     fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError> {
         let stop = context.stop;
-        let (outcome, clock, refused) = thread::scope(|scope| {
-            let measuring = spawn::scoped(scope, "punctual-measure", || self.measure(stop))?;
-            measuring.join().map_err(|_| ExperimentError::Panic)
-        })?;
-        let end = if stop.load(Ordering::Relaxed) {
-            ExperimentEnd::Stopped
-        } else {
-            ExperimentEnd::Finished
-        };
-        let (disturbances, taken) = (Vec::new(), Vec::new());
-        Ok(Measured { outcome, end, clock, refused, disturbances, taken })
+        on_one_thread(stop, || self.measure(stop))
     }
 }
 
@@ -201,17 +190,17 @@ impl Cell {
     }
 
     fn row(self, design: &str, costs: &Costs, stamps: &Stamps) -> ExecutiveRow {
-        let of = |cost: &Cost| stamps.ns(cost.ticks());
+        let in_ns = |cost: &Cost| stamps.ns(cost.ticks());
         ExecutiveRow {
             design: design.to_owned(),
             n: self.n,
             cold: self.cold,
             cycles: costs.cycles,
-            release_ns: of(&costs.release),
-            dispatch_ns: of(&costs.dispatch),
-            wait_ns: of(&costs.wait),
-            cycle_ns: of(&costs.cycle),
-            floor_ns: of(&costs.floor),
+            release_ns: in_ns(&costs.release),
+            dispatch_ns: in_ns(&costs.dispatch),
+            wait_ns: in_ns(&costs.wait),
+            cycle_ns: in_ns(&costs.cycle),
+            floor_ns: in_ns(&costs.floor),
         }
     }
 }
@@ -432,9 +421,9 @@ pub struct Ratio {
     pub reached: bool,
 }
 
-/// A bound.
+/// What a ratio without the floor is to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Aim {
+enum Target {
     /// That much or more.
     AtLeast(f64),
     /// That much or less.
@@ -444,15 +433,34 @@ enum Aim {
 /// What a row has of one kind.
 type RowTime = fn(&ExecutiveRow) -> f64;
 
-/// What is compared with what: kind, design, its n, punctual's n, aim.
-const AIMS: [(&str, RowTime, &str, usize, usize, Aim); 7] = [
-    ("release", |row| row.release_ns, "art-linux", 100, 100, Aim::AtLeast(5.0)),
-    ("release", |row| row.release_ns, "ant", 100, 100, Aim::AtLeast(5.0)),
-    ("release", |row| row.release_ns, "art-linux", 1_000, 1_000, Aim::AtLeast(30.0)),
-    ("release", |row| row.release_ns, "ant", 1_000, 1_000, Aim::AtLeast(30.0)),
-    ("cycle", |row| row.cycle_ns, "art-linux", 100, 100, Aim::AtLeast(25.0)),
-    ("cycle", |row| row.cycle_ns, "ant", 100, 100, Aim::AtLeast(2.0)),
-    ("wait", |row| row.wait_ns, "punctual", 100_000, 1, Aim::AtMost(2.0)),
+/// What is compared with what.
+struct Comparison {
+    /// "release", "cycle", "wait".
+    kind: &'static str,
+    time: RowTime,
+    design: &'static str,
+    n: usize,
+    n_punctual: usize,
+    target: Target,
+}
+
+const fn compare(
+    (kind, time): (&'static str, RowTime),
+    (design, n): (&'static str, usize),
+    n_punctual: usize,
+    target: Target,
+) -> Comparison {
+    Comparison { kind, time, design, n, n_punctual, target }
+}
+
+const COMPARISONS: [Comparison; 7] = [
+    compare(("release", |row| row.release_ns), ("art-linux", 100), 100, Target::AtLeast(5.0)),
+    compare(("release", |row| row.release_ns), ("ant", 100), 100, Target::AtLeast(5.0)),
+    compare(("release", |row| row.release_ns), ("art-linux", 1_000), 1_000, Target::AtLeast(30.0)),
+    compare(("release", |row| row.release_ns), ("ant", 1_000), 1_000, Target::AtLeast(30.0)),
+    compare(("cycle", |row| row.cycle_ns), ("art-linux", 100), 100, Target::AtLeast(25.0)),
+    compare(("cycle", |row| row.cycle_ns), ("ant", 100), 100, Target::AtLeast(2.0)),
+    compare(("wait", |row| row.wait_ns), ("punctual", 100_000), 1, Target::AtMost(2.0)),
 ];
 
 /// The figures that these rows allow, of warm designs.
@@ -460,36 +468,35 @@ fn ratios(rows: &[ExecutiveRow]) -> Vec<Ratio> {
     let row = |design: &str, n: usize| {
         rows.iter().find(|row| row.design == design && row.n == n && !row.cold)
     };
-    let ratio =
-        |&(what, of, design, n, own, aim): &(&'static str, RowTime, &'static str, _, _, _)| {
-            let (other, own_row) = (row(design, n)?, row("punctual", own)?);
-            let less = |row: &ExecutiveRow| of(row) - row.floor_ns;
-            let less_floor = (less(own_row) > 0.0).then(|| less(other) / less(own_row));
-            let raw = of(other) / of(own_row);
-            let (at_least, at_most) = match aim {
-                Aim::AtLeast(least) => (Some(least), None),
-                Aim::AtMost(most) => (None, Some(most)),
-            };
-            Some(Ratio {
-                what: what.to_owned(),
-                design: design.to_owned(),
-                n,
-                n_punctual: own,
-                raw,
-                less_floor,
-                at_least,
-                at_most,
-                reached: reached(aim, less_floor),
-            })
+    let ratio = |compared: &Comparison| {
+        let rival = row(compared.design, compared.n)?;
+        let own = row("punctual", compared.n_punctual)?;
+        let time = compared.time;
+        let less = |row: &ExecutiveRow| time(row) - row.floor_ns;
+        let less_floor = (less(own) > 0.0).then(|| less(rival) / less(own));
+        let (at_least, at_most) = match compared.target {
+            Target::AtLeast(least) => (Some(least), None),
+            Target::AtMost(most) => (None, Some(most)),
         };
-    AIMS.iter().filter_map(ratio).collect()
+        Some(Ratio {
+            what: compared.kind.to_owned(),
+            design: compared.design.to_owned(),
+            n: compared.n,
+            n_punctual: compared.n_punctual,
+            raw: time(rival) / time(own),
+            less_floor,
+            at_least,
+            at_most,
+            reached: reached(compared.target, less_floor),
+        })
+    };
+    COMPARISONS.iter().filter_map(ratio).collect()
 }
 
-/// Whether the aim is reached.
-fn reached(aim: Aim, figure: Option<f64>) -> bool {
-    match (aim, figure) {
-        (Aim::AtLeast(aim), Some(figure)) => figure >= aim,
-        (Aim::AtMost(aim), Some(figure)) => figure <= aim,
+fn reached(target: Target, figure: Option<f64>) -> bool {
+    match (target, figure) {
+        (Target::AtLeast(least), Some(figure)) => figure >= least,
+        (Target::AtMost(most), Some(figure)) => figure <= most,
         // Nothing is left of the divisor: no quotient is too small, and none is known.
         (_, None) => false,
     }
@@ -533,8 +540,8 @@ mod tests {
         let figures = ratios(&rows);
         let shown = |r: &Ratio| (r.what.clone(), r.raw, r.less_floor, r.reached);
         let shown: Vec<_> = figures.iter().map(shown).collect();
-        let of = |what: &str, reached| (what.to_owned(), 2.0, Some(4.0), reached);
-        assert_eq!(shown, [of("release", false), of("cycle", true)]);
+        let figure = |kind: &str, reached| (kind.to_owned(), 2.0, Some(4.0), reached);
+        assert_eq!(shown, [figure("release", false), figure("cycle", true)]);
     }
 
     #[test]

@@ -26,6 +26,7 @@ use punctual_host::facts::MachineFacts;
 use punctual_host::root::{Read, Root};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::{self, SchedPolicy};
+use punctual_os::usage::{self, Usage};
 use punctual_os::{Errno, signal};
 
 use crate::load::{DEATHS_MAX, Launcher, LoadBounds, LoadReport, LoadSpec, READY, RunningLoads};
@@ -152,6 +153,13 @@ pub enum ExperimentError {
     Follow(punctual::Error),
     /// What the caller does with the samples failed.
     Destination(Box<dyn Error + Send + Sync>),
+}
+
+impl ExperimentEnd {
+    /// The regular end, or that of a stop, where `stop` is set.
+    pub(crate) fn by(stop: &AtomicBool) -> Self {
+        if stop.load(Ordering::Relaxed) { Self::Stopped } else { Self::Finished }
+    }
 }
 
 impl From<io::Error> for ExperimentError {
@@ -291,12 +299,12 @@ pub trait ConditionChanges {
 struct Condition {
     name: String,
     specs: Vec<LoadSpec>,
-    done: Vec<Tally>,
+    done: Vec<LoadTally>,
 }
 
 /// What one load did in all blocks so far.
 #[derive(Clone, Debug)]
-struct Tally {
+struct LoadTally {
     report: LoadReport,
     rates: f64,
     blocks: u32,
@@ -328,18 +336,19 @@ impl<'l> Loading<'l> {
 
     /// Reports to the observer how far the experiment and each of its loops is.
     pub fn report(&mut self, progress: &ExperimentProgress, loops: &[LoopSoFar]) {
-        let condition = self.conditions.get(progress.condition).map_or("", |of| of.name.as_str());
+        let condition =
+            self.conditions.get(progress.condition).map_or("", |condition| condition.name.as_str());
         self.observer.event(&ExperimentEvent::Progress { progress, condition, loops });
     }
 
     /// What the loads of each condition did: the mean rate over the blocks that gave one.
     fn finish(self) -> Vec<Vec<LoadReport>> {
         self.observer.event(&ExperimentEvent::Ended);
-        let mean = |tally: &Tally| LoadReport {
+        let mean = |tally: &LoadTally| LoadReport {
             rate: (tally.blocks > 0).then(|| tally.rates / f64::from(tally.blocks)),
             ..tally.report.clone()
         };
-        self.conditions.iter().map(|of| of.done.iter().map(mean).collect()).collect()
+        self.conditions.iter().map(|condition| condition.done.iter().map(mean).collect()).collect()
     }
 }
 
@@ -366,7 +375,7 @@ impl BackgroundLoads for Loading<'_> {
                 .position(|t| t.report.name == report.name && t.report.unit == report.unit);
             let at = at.unwrap_or_else(|| {
                 let report = LoadReport { deaths: Vec::new(), ..report.clone() };
-                tallies.push(Tally { report, rates: 0.0, blocks: 0 });
+                tallies.push(LoadTally { report, rates: 0.0, blocks: 0 });
                 tallies.len() - 1
             });
             let tally = &mut tallies[at];
@@ -386,10 +395,10 @@ impl BackgroundLoads for Loading<'_> {
 }
 
 /// Loads may use every CPU that this process may; each block sets its own limit of time.
-pub fn bounds(here: &MachineFacts) -> LoadBounds {
+pub fn bounds(machine: &MachineFacts) -> LoadBounds {
     let cpus: Vec<u32> =
         affinity::get(0).map(|mask| mask.iter().collect()).unwrap_or_else(|_| vec![0]);
-    let isolated = here.isolation.isolated();
+    let isolated = machine.isolation.isolated();
     let unisolated = cpus.iter().filter(|&&cpu| !isolated.contains(cpu)).count();
     LoadBounds { unisolated: unisolated.max(1), ..LoadBounds::new(GRACE, cpus) }
 }
@@ -438,8 +447,7 @@ pub(crate) fn on_one_thread<T: Send>(
         let measuring = spawn::scoped(scope, "punctual-measure", measure)?;
         measuring.join().map_err(|_| ExperimentError::Panic)
     })?;
-    let end =
-        if stop.load(Ordering::Relaxed) { ExperimentEnd::Stopped } else { ExperimentEnd::Finished };
+    let end = ExperimentEnd::by(stop);
     let (disturbances, taken) = (Vec::new(), Vec::new());
     Ok(Measured { outcome, end, clock, refused, disturbances, taken })
 }
@@ -473,6 +481,19 @@ pub(crate) fn watchdog<'scope, 'env: 'scope, P: Fn() -> u64 + Send + 'scope>(
     Ok(())
 }
 
+/// Page faults and context switches of the calling thread since it had used `before`.
+pub(crate) fn usage_since(before: Usage) -> Usage {
+    let after = usage::of_thread().unwrap_or_default();
+    Usage {
+        minor_faults: after.minor_faults.saturating_sub(before.minor_faults),
+        major_faults: after.major_faults.saturating_sub(before.major_faults),
+        voluntary_switches: after.voluntary_switches.saturating_sub(before.voluntary_switches),
+        involuntary_switches: after
+            .involuntary_switches
+            .saturating_sub(before.involuntary_switches),
+    }
+}
+
 /// Looks at the machine again and again, and keeps what happened in between.
 #[derive(Debug)]
 pub(crate) struct Lookout {
@@ -500,7 +521,8 @@ impl Lookout {
         if !steady() {
             return;
         }
-        let happened = compare(&self.before, &after).into_iter().map(|what| (after.at_ns, what));
+        let happened =
+            compare(&self.before, &after).into_iter().map(|disturbance| (after.at_ns, disturbance));
         self.happened.extend(happened);
         self.before = after;
     }

@@ -116,8 +116,8 @@ impl LoadSpec {
 }
 
 impl PartialEq for LoadSpec {
-    fn eq(&self, other: &Self) -> bool {
-        (self.row.name, &self.args) == (other.row.name, &other.args)
+    fn eq(&self, spec: &Self) -> bool {
+        (self.row.name, &self.args) == (spec.row.name, &spec.args)
     }
 }
 

@@ -39,10 +39,11 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
     ExperimentProgress, Loading, Lookout, Measured, Risk, Taken, keep_to, policy_words,
+    usage_since,
 };
 use crate::load::LoadSpec;
 use accounts::Accounts;
-use at_once::Tally;
+use at_once::OverlapTally;
 
 /// Reads of the clock that the threshold must be as long as.
 const READS_IN_A_THRESHOLD: f64 = 4.0;
@@ -115,23 +116,23 @@ impl Experiment for NoiseExperiment {
         let spun = spun?;
         clock.discipline();
         let forced = spun.collected.forced.map(ExperimentEnd::Watchdog);
-        let stopped = if stop.load(Ordering::Relaxed) {
-            ExperimentEnd::Stopped
-        } else {
-            ExperimentEnd::Finished
-        };
-        let taken = |(&cpu, of): (&u32, &Measurement)| {
+        let stopped = ExperimentEnd::by(stop);
+        let taken = |(&cpu, spun): (&u32, &Measurement)| {
             let real_time =
-                matches!(of.ended.policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_));
-            real_time.then_some(Taken { cpu, condition: 0, share: of.ended.cpu_share })
+                matches!(spun.ended.policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_));
+            real_time.then_some(Taken { cpu, condition: 0, share: spun.ended.cpu_share })
         };
         Ok(Measured {
             end: forced.unwrap_or(stopped),
             clock: ClockFacts::of(&clock, cost, begun.until(&Reading::take())),
-            refused: spun.of.iter().flat_map(|of| of.ended.refused.clone()).collect(),
-            taken: self.cpus.iter().zip(&spun.of).filter_map(taken).collect(),
+            refused: spun
+                .measurements
+                .iter()
+                .flat_map(|measured| measured.ended.refused.clone())
+                .collect(),
+            taken: self.cpus.iter().zip(&spun.measurements).filter_map(taken).collect(),
             disturbances: spun.lookout.happened(),
-            outcome: self.outcome(windows, spun.of, spun.collected, (&before, &after)),
+            outcome: self.outcome(windows, spun.measurements, spun.collected, (&before, &after)),
         })
     }
 }
@@ -155,14 +156,15 @@ impl NoiseExperiment {
     fn outcome(
         &self,
         windows: Windows,
-        of: Vec<Measurement>,
+        measurements: Vec<Measurement>,
         collected: Collected,
         (before, after): (&Accounts, &Accounts),
     ) -> NoiseOutcome {
-        let spun = of.iter().map(|of| of.ended.spun).max().unwrap_or(Span::ZERO);
-        let begun = of.iter().map(|of| of.ended.windows).max().unwrap_or(0);
-        let row = |((&cpu, of), gaps): ((&u32, Measurement), &Distribution)| {
-            cpu_noise(cpu, &of, gaps, (before, after))
+        let spun =
+            measurements.iter().map(|measured| measured.ended.spun).max().unwrap_or(Span::ZERO);
+        let begun = measurements.iter().map(|measured| measured.ended.windows).max().unwrap_or(0);
+        let row = |((&cpu, measured), gaps): ((&u32, Measurement), &Distribution)| {
+            cpu_noise(cpu, &measured, gaps, (before, after))
         };
         NoiseOutcome {
             threshold_ns: self.threshold.as_ns().unsigned_abs(),
@@ -170,7 +172,7 @@ impl NoiseExperiment {
             frame_ns: Windows::frame().as_ns(),
             window_ns: windows.width.as_ns().unsigned_abs(),
             windows: begun,
-            cpus: self.cpus.iter().zip(of).zip(&collected.gaps).map(row).collect(),
+            cpus: self.cpus.iter().zip(measurements).zip(&collected.gaps).map(row).collect(),
             lengths: Lengths::of(&collected.gaps),
             at_once: collected.at_once.finish(spun),
             smi: after.smi(before),
@@ -181,15 +183,15 @@ impl NoiseExperiment {
 /// What took one CPU away.
 fn cpu_noise(
     cpu: u32,
-    of: &Measurement,
+    measured: &Measurement,
     gaps: &Distribution,
     (before, after): (&Accounts, &Accounts),
 ) -> CpuNoise {
-    let ended = &of.ended;
+    let ended = &measured.ended;
     let spun_ns = ended.spun.as_ns().max(0).unsigned_abs();
     let (policy, priority) = policy_words(ended.policy);
-    let between = ended.reads.saturating_sub(of.gaps);
-    let between_ns = spun_ns.saturating_sub(of.lost_ns);
+    let between = ended.reads.saturating_sub(measured.gaps);
+    let between_ns = spun_ns.saturating_sub(measured.lost_ns);
     let (interrupts, most_often) = after.interrupts(before, cpu).unzip();
     CpuNoise {
         cpu,
@@ -197,13 +199,13 @@ fn cpu_noise(
         priority,
         spun_ns,
         read_ns: (between > 0).then(|| between_ns as f64 / between as f64),
-        gaps: of.gaps,
-        lost_ns: of.lost_ns,
-        lost_share: (spun_ns > 0).then(|| of.lost_ns as f64 / spun_ns as f64),
-        worst: of.worst,
+        gaps: measured.gaps,
+        lost_ns: measured.lost_ns,
+        lost_share: (spun_ns > 0).then(|| measured.lost_ns as f64 / spun_ns as f64),
+        worst: measured.worst,
         gap_ns: gaps.stats(),
         histogram: HistogramView::of(gaps.histogram()),
-        unlisted: of.unlisted,
+        unlisted: measured.unlisted,
         page_faults: ended.usage.minor_faults + ended.usage.major_faults,
         preempted: ended.usage.involuntary_switches,
         steal_ns: after.steal_ns(before, cpu),
@@ -359,13 +361,13 @@ impl WorstGap {
 }
 
 impl Overlaps {
-    fn add(&mut self, other: &Self) {
-        self.count += other.count;
-        self.total_ns += other.total_ns;
+    fn add(&mut self, more: &Self) {
+        self.count += more.count;
+        self.total_ns += more.total_ns;
         // Of equal ones the first stays.
         let longer =
             |worst: &WorstGap| self.worst.is_none_or(|own| own.length_ns < worst.length_ns);
-        if let Some(worst) = other.worst.filter(longer) {
+        if let Some(worst) = more.worst.filter(longer) {
             self.worst = Some(worst);
         }
     }
@@ -400,7 +402,7 @@ struct Measurement {
 
 /// What the threads left.
 struct SpunAll {
-    of: Vec<Measurement>,
+    measurements: Vec<Measurement>,
     collected: Collected,
     lookout: Lookout,
 }
@@ -442,9 +444,10 @@ impl Threads<'_> {
             let collected = collecting.join().unwrap_or_else(|why| resume_unwind(why));
             let ended = spinners.into_iter().map(ScopedJoinHandle::join);
             let ended = ended.map(|ended| ended.unwrap_or_else(|why| resume_unwind(why)));
-            let of = ended.zip(views.iter().zip(&seen));
-            let of = of.map(|(ended, (view, seen))| measurement(ended, view, seen, &grid));
-            Ok(SpunAll { of: of.collect(), collected, lookout })
+            let threads = ended.zip(views.iter().zip(&seen));
+            let measurements =
+                threads.map(|(ended, (view, seen))| measurement(ended, view, seen, &grid));
+            Ok(SpunAll { measurements: measurements.collect(), collected, lookout })
         })
     }
 
@@ -484,7 +487,7 @@ impl Threads<'_> {
         seen: &'env [Seen],
         grid: Releases,
     ) -> io::Result<(ScopedJoinHandle<'scope, Collected>, Receiver<()>)> {
-        let at_once = Tally::new(self.cpus.len(), self.tick_ns);
+        let at_once = OverlapTally::new(self.cpus.len(), self.tick_ns);
         let (windows, stop) = (self.windows, self.stop);
         let looks_max = LOOKS_MAX;
         let collector = Collector { drains, seen, windows, stop, at_once, looks_max };
@@ -668,11 +671,8 @@ impl Spinner<'_> {
             cpu_share: 0.0,
         };
         let Ok(grid) = self.start.recv() else { return ended };
-        let counted = || {
-            let used = usage::of_thread().unwrap_or_default();
-            (now_ns(ClockId::Monotonic), now_ns(ClockId::ThreadCpu), used)
-        };
-        let before = counted();
+        let counted = || (now_ns(ClockId::Monotonic), now_ns(ClockId::ThreadCpu));
+        let (before, used) = (counted(), usage::of_thread().unwrap_or_default());
         for window in 0..self.windows.count {
             if self.stop.load(Ordering::Relaxed) {
                 break;
@@ -689,15 +689,7 @@ impl Spinner<'_> {
         let after = counted();
         let wall_ns = after.0.saturating_sub(before.0).max(1);
         ended.cpu_share = after.1.saturating_sub(before.1) as f64 / wall_ns as f64;
-        ended.usage = Usage {
-            minor_faults: after.2.minor_faults.saturating_sub(before.2.minor_faults),
-            major_faults: after.2.major_faults.saturating_sub(before.2.major_faults),
-            voluntary_switches: 0,
-            involuntary_switches: after
-                .2
-                .involuntary_switches
-                .saturating_sub(before.2.involuntary_switches),
-        };
+        ended.usage = usage_since(used);
         ended
     }
 
@@ -729,7 +721,7 @@ struct Collector<'a> {
     windows: Windows,
     stop: &'a AtomicBool,
     /// What is on all CPUs at once.
-    at_once: Tally,
+    at_once: OverlapTally,
     /// How often it looks at threads that are not over with a window, before it ends them.
     looks_max: u32,
 }
@@ -738,7 +730,7 @@ struct Collector<'a> {
 struct Collected {
     /// How long gaps were, by CPU.
     gaps: Vec<Distribution>,
-    at_once: Tally,
+    at_once: OverlapTally,
     /// How the threads were ended by force, if they were.
     forced: Option<Force>,
 }
@@ -895,8 +887,8 @@ mod tests {
         assert_eq!(judged(1.0, 950_000).map(|cautions| cautions.len()), Ok(2));
         assert_eq!(judged(0.5, 950_000), Ok(vec![]));
         assert_eq!(judged(0.5, -1), Ok(vec![]));
-        let other = NoiseExperiment { thread: RtThread::any().other(), ..noise(1.0) };
-        assert_eq!(judge(&other.demands(), &guest(-1)), Ok(vec![]));
+        let ordinary = NoiseExperiment { thread: RtThread::any().other(), ..noise(1.0) };
+        assert_eq!(judge(&ordinary.demands(), &guest(-1)), Ok(vec![]));
     }
 
     #[test]
@@ -909,14 +901,14 @@ mod tests {
     #[test]
     fn lengths_are_in_steps_and_every_gap_is_in_one() {
         let mut busy = Distribution::default();
-        let all = [1_000, 1_500, 1_999, 2_000, 90_000, 3_000_000_000];
-        all.into_iter().for_each(|ns| busy.push(ns));
+        let lengths_ns = [1_000, 1_500, 1_999, 2_000, 90_000, 3_000_000_000];
+        lengths_ns.into_iter().for_each(|ns| busy.push(ns));
         let rows = Lengths::of(&[busy, Distribution::default()]);
         let first = &rows[0];
         assert_eq!((first.from_ns, first.to_ns, &first.counts[..]), (1_000, 2_000, &[3, 0][..]));
         let last = rows.last().expect("some");
         assert_eq!((last.from_ns, last.to_ns), (2_000_000_000, 5_000_000_000));
-        assert_eq!(rows.iter().map(|row| row.counts[0]).sum::<u64>(), all.len() as u64);
+        assert_eq!(rows.iter().map(|row| row.counts[0]).sum::<u64>(), lengths_ns.len() as u64);
         assert!(rows.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns));
         assert_eq!(Lengths::of(&[Distribution::default()]), []);
     }
@@ -936,7 +928,7 @@ mod tests {
             });
             began.recv().expect("it runs");
             let windows = Windows::of(Span::from_ns(1), 0.5);
-            let at_once = Tally::new(1, None);
+            let at_once = OverlapTally::new(1, None);
             let seen = std::slice::from_ref(seen);
             let collector =
                 Collector { drains: Vec::new(), seen, windows, stop, at_once, looks_max: 5 };

@@ -91,8 +91,8 @@ impl KnownWait {
 }
 
 /// What is known for a stream that waits like this.
-fn known(all: &[KnownWait], stream: &Stream, wait: WaitKind) -> Option<Learned> {
-    all.iter().find(|known| known.is_of(stream, wait)).map(|known| known.learned)
+fn known(waits: &[KnownWait], stream: &Stream, wait: WaitKind) -> Option<Learned> {
+    waits.iter().find(|known| known.is_of(stream, wait)).map(|known| known.learned)
 }
 
 /// A part of the experiment under one condition.
@@ -128,8 +128,8 @@ impl PeriodicPlan {
     /// Whether a condition counts as one with others where conditions do: all but the first, unless
     /// it has a wait of its own.
     pub fn counts_as_one(&self, condition: usize) -> bool {
-        let of = self.conditions.get(condition);
-        condition > 0 && of.is_some_and(|of| of.wait.is_none())
+        let planned = self.conditions.get(condition);
+        condition > 0 && planned.is_some_and(|planned| planned.wait.is_none())
     }
 
     /// How a stream waits under a condition.
@@ -187,8 +187,8 @@ pub fn interleave(loads: usize, rounds: u32, total: Span) -> Vec<ConditionBlock>
 
 /// One round of [`interleave`].
 pub fn round(loads: usize) -> Vec<usize> {
-    let of = |load: usize| load.is_multiple_of(2).then_some(0).into_iter().chain([load + 1]);
-    if loads == 0 { vec![0] } else { (0..loads).flat_map(of).collect() }
+    let visits = |load: usize| load.is_multiple_of(2).then_some(0).into_iter().chain([load + 1]);
+    if loads == 0 { vec![0] } else { (0..loads).flat_map(visits).collect() }
 }
 
 /// Blocks of equal length that visit `order`; they add up to `total` exactly.
@@ -293,7 +293,7 @@ impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
     }
 
     fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
-        self.plan.conditions.iter().map(|of| (of.name.clone(), of.loads.clone())).collect()
+        self.plan.conditions.iter().map(|row| (row.name.clone(), row.loads.clone())).collect()
     }
 
     fn check(&self) -> Result<(), Risk> {
@@ -329,13 +329,13 @@ impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
 
 /// What real-time streams took of their CPUs.
 fn taken(plan: &PeriodicPlan, runs: &[RunOutcome]) -> Vec<Taken> {
-    let of = |(number, run): (usize, &RunOutcome)| {
+    let share = |(number, run): (usize, &RunOutcome)| {
         let (stream, condition) = (number / plan.conditions.len(), number % plan.conditions.len());
         let real_time = matches!(run.policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_));
         let cpu = plan.streams[stream].thread.pinned_to().filter(|_| real_time)?;
         Some(Taken { cpu, condition, share: run.cpu_load })
     };
-    runs.iter().enumerate().filter_map(of).collect()
+    runs.iter().enumerate().filter_map(share).collect()
 }
 
 /// The loads of the experiment, and its progress with the figures of each loop.
@@ -360,11 +360,14 @@ impl<D: Destination> BackgroundLoads for WithFigures<'_, '_, '_, D> {
     }
 
     fn progress(&mut self, progress: &ExperimentProgress) {
-        let of = self.destination.so_far(progress.condition);
-        let loops = self.plan.streams.iter().zip(of);
-        let loops =
-            loops.map(|(of, run)| LoopSoFar { cpu: of.thread.pinned_to(), period: of.period, run });
-        self.loading.report(progress, &loops.collect::<Vec<_>>());
+        let runs = self.destination.so_far(progress.condition);
+        let so_far = |(stream, run): (&Stream, Option<RunSoFar>)| LoopSoFar {
+            cpu: stream.thread.pinned_to(),
+            period: stream.period,
+            run,
+        };
+        let loops: Vec<LoopSoFar> = self.plan.streams.iter().zip(runs).map(so_far).collect();
+        self.loading.report(progress, &loops);
     }
 }
 
@@ -492,14 +495,14 @@ impl Recordings {
         let recording = |grid: &Releases| Recording::new(setup(grid)).watching(&watch.claims);
         let conditions = plan.conditions.len();
         let as_one = (0..conditions).map(|at| watch.merge && plan.counts_as_one(at)).collect();
-        let all = || grids.iter().map(recording);
+        let of_streams = || grids.iter().map(recording);
         let series = |grid: &Releases| Builder::new(grid.period().as_ns(), !watch.keep_cold);
         Self {
             runs: grids
                 .iter()
                 .flat_map(|grid| (0..conditions).map(move |_| recording(grid)))
                 .collect(),
-            merged: if watch.merge { all().collect() } else { Vec::new() },
+            merged: if watch.merge { of_streams().collect() } else { Vec::new() },
             series: grids
                 .iter()
                 .flat_map(|grid| std::iter::repeat_n(series(grid), conditions))

@@ -119,7 +119,7 @@ impl ResponseExperiment {
         let within = *stamps_within.as_ref().unwrap_or(&None);
         ResponseRow {
             condition: name.to_owned(),
-            stimuli: times.iter().filter(|of| of.raised_ns > 0).count() as u64,
+            stimuli: times.iter().filter(|times| times.raised_ns > 0).count() as u64,
             not_raised: ran.not_raised,
             raised_late_ns: late.stats(),
             unexpected: ran.stages[0].unexpected,
@@ -184,15 +184,16 @@ impl Experiment for ResponseExperiment {
             }
             // What a source still has from the condition before is no stimulus of this one; a
             // device is closed before it is opened again.
-            let source = match opened.take().map_or_else(|| self.source.open(), |of| Ok((of, None)))
-            {
-                Ok((source, _)) => source,
-                Err(why) => {
-                    lost = true;
-                    outcome.rows.push(ResponseRow::lost(name, why));
-                    break;
-                }
-            };
+            let source =
+                match opened.take().map_or_else(|| self.source.open(), |source| Ok((source, None)))
+                {
+                    Ok((source, _)) => source,
+                    Err(why) => {
+                        lost = true;
+                        outcome.rows.push(ResponseRow::lost(name, why));
+                        break;
+                    }
+                };
             let ran = self.condition((number, &source), loading, stop)?;
             refused.extend(ran.stages.iter().flat_map(|stage| stage.refused.clone()));
             refused.extend(ran.refused.clone());
@@ -201,13 +202,7 @@ impl Experiment for ResponseExperiment {
             outcome.rows.push(row);
         }
         clock.discipline();
-        let end = if lost {
-            ExperimentEnd::Lost
-        } else if stop.load(Ordering::Relaxed) {
-            ExperimentEnd::Stopped
-        } else {
-            ExperimentEnd::Finished
-        };
+        let end = if lost { ExperimentEnd::Lost } else { ExperimentEnd::by(stop) };
         Ok(Measured {
             end,
             clock: ClockFacts::of(&clock, cost, begun.until(&Reading::take())),
@@ -343,10 +338,10 @@ pub(crate) struct Times {
 fn between(times: &[Times], within: Option<Span>) -> Result<Option<Span>, String> {
     let Some(bound) = within else { return Ok(None) };
     let bound_ns = bound.as_ns().unsigned_abs();
-    let is_outside = |of: &&Times| {
-        of.kernel_ns > 0
-            && (of.kernel_ns.saturating_add(bound_ns) < of.raised_ns
-                || of.kernel_ns > of.start_ns[0].saturating_add(bound_ns))
+    let is_outside = |stimulus: &&Times| {
+        stimulus.kernel_ns > 0
+            && (stimulus.kernel_ns.saturating_add(bound_ns) < stimulus.raised_ns
+                || stimulus.kernel_ns > stimulus.start_ns[0].saturating_add(bound_ns))
     };
     match times.iter().filter(is_outside).count() {
         0 => Ok(within),
@@ -358,21 +353,21 @@ fn between(times: &[Times], within: Option<Span>) -> Result<Option<Span>, String
 
 /// The rows of both stages from the times of all stimuli that were raised.
 fn stages(times: &[Times], period_ns: u64, policies: [(String, Option<u8>); 2]) -> Vec<StageRow> {
-    let raised: Vec<&Times> = times.iter().filter(|of| of.raised_ns > 0).collect();
+    let raised: Vec<&Times> = times.iter().filter(|times| times.raised_ns > 0).collect();
     let row = |(stage, (policy, priority)): (usize, (String, Option<u8>))| {
         let (mut start, mut complete) = (Distribution::default(), Distribution::default());
         let mut served = 0;
         let mut starts_ns = Vec::with_capacity(raised.len());
-        let answered = raised.iter().filter(|of| of.complete_ns[stage] > 0);
-        let after = |ns: u64, of: &Times| {
-            i64::try_from(ns).unwrap_or(i64::MAX) - of.raised_ns.cast_signed()
+        let answered = raised.iter().filter(|stimulus| stimulus.complete_ns[stage] > 0);
+        let after = |ns: u64, stimulus: &Times| {
+            i64::try_from(ns).unwrap_or(i64::MAX) - stimulus.raised_ns.cast_signed()
         };
         let mut count = 0;
-        for of in answered {
+        for stimulus in answered {
             count += 1;
-            let start_ns = after(of.start_ns[stage], of);
+            let start_ns = after(stimulus.start_ns[stage], stimulus);
             start.push(start_ns);
-            let complete_ns = after(of.complete_ns[stage], of);
+            let complete_ns = after(stimulus.complete_ns[stage], stimulus);
             starts_ns.push(start_ns);
             complete.push(complete_ns);
             served += u64::from(complete_ns < period_ns.cast_signed());
@@ -528,8 +523,9 @@ impl Condition<'_> {
         let first_ns = lead();
         let mut raised = Raised { refused: session.refused().to_vec(), ..Raised::default() };
         let mut number = 0;
-        let counted =
-            || self.counted.map(|of| (of.load(Ordering::Relaxed), now_ns(ClockId::Monotonic)));
+        let counted = || {
+            self.counted.map(|count| (count.load(Ordering::Relaxed), now_ns(ClockId::Monotonic)))
+        };
         let mut first = None;
         for at in 0..self.stimuli {
             if self.stop.load(Ordering::Relaxed) || shared.over.load(Ordering::Acquire) {
@@ -791,19 +787,20 @@ mod tests {
 
     #[test]
     fn stage_0_is_left_out_with_the_reason_and_the_rest_is_kept() {
-        let other = SchedPolicy::Other;
+        let ordinary = SchedPolicy::Other;
         let experiment = ResponseExperiment {
             source: "udp".parse().expect("a source"),
             cpu: 0,
             stimulus_cpu: 0,
             period: Period::from_ns(1_000_000).expect("a period"),
             duration: Span::from_ms(1),
-            first: other,
-            second: other,
+            first: ordinary,
+            second: ordinary,
             competitor: false,
             conditions: Vec::new(),
         };
-        let stage = || EndedStage { policy: other, refused: Vec::new(), unexpected: 0, lost: None };
+        let stage =
+            || EndedStage { policy: ordinary, refused: Vec::new(), unexpected: 0, lost: None };
         let slot = |_| {
             let slot = Slot::default();
             slot.raised_ns.store(1_000, Ordering::Relaxed);
@@ -859,11 +856,11 @@ mod tests {
             start_ns: [raised_ns + first, raised_ns + second],
             complete_ns: [raised_ns + first + 1, raised_ns + second + 2],
         };
-        let mut all = vec![times(1_000, 10, 50), times(2_000, 30, 1_500), times(3_000, 20, 60)];
-        all.push(Times { raised_ns: 4_000, ..Times::default() });
-        all.push(Times::default());
+        let mut stimuli = vec![times(1_000, 10, 50), times(2_000, 30, 1_500), times(3_000, 20, 60)];
+        stimuli.push(Times { raised_ns: 4_000, ..Times::default() });
+        stimuli.push(Times::default());
         let fifo = || ("SCHED_FIFO".to_owned(), Some(90));
-        let rows = stages(&all, 1_000, [fifo(), fifo()]);
+        let rows = stages(&stimuli, 1_000, [fifo(), fifo()]);
         let counts = |row: &StageRow| (row.stage, row.answered, row.skipped, row.served);
         assert_eq!((counts(&rows[0]), counts(&rows[1])), ((1, 3, 1, 3), (2, 3, 1, 2)));
         assert_eq!((rows[0].start_ns.min, rows[0].start_ns.max), (Some(10.0), Some(30.0)));

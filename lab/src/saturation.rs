@@ -89,13 +89,7 @@ impl Experiment for SaturationExperiment {
             (rate, lost) = (found.1, found.2);
         }
         clock.discipline();
-        let end = if lost.is_some() {
-            ExperimentEnd::Lost
-        } else if stop.load(Ordering::Relaxed) {
-            ExperimentEnd::Stopped
-        } else {
-            ExperimentEnd::Finished
-        };
+        let end = if lost.is_some() { ExperimentEnd::Lost } else { ExperimentEnd::by(stop) };
         let outcome = SaturationOutcome {
             source: self.source.to_string(),
             cpu: self.cpu,
@@ -288,7 +282,7 @@ const NOT_RAISED: f64 = 0.05;
 /// One trial after the other, at the loads that the search wants; each opens its source anew. Ends
 /// with its time, a stop, or its source.
 struct Search<'a, 'l> {
-    of: &'a SaturationExperiment,
+    experiment: &'a SaturationExperiment,
     name: &'static str,
     background: Option<(&'a Background, f64)>,
     loading: &'a mut Loading<'l>,
@@ -308,13 +302,13 @@ type Kept<'k> = (&'k mut Vec<TrialRow>, &'k mut Vec<Refusal>);
 impl<'a, 'l> Search<'a, 'l> {
     /// With half of the time, from now on.
     fn new(
-        of: &'a SaturationExperiment,
+        experiment: &'a SaturationExperiment,
         name: &'static str,
         (loading, stop): (&'a mut Loading<'l>, &'a AtomicBool),
     ) -> Self {
-        let half_ns = of.duration.as_ns().max(0).unsigned_abs() / 2;
+        let half_ns = experiment.duration.as_ns().max(0).unsigned_abs() / 2;
         Self {
-            of,
+            experiment,
             name,
             background: None,
             loading,
@@ -341,12 +335,12 @@ impl<'a, 'l> Search<'a, 'l> {
             self.trial((load, TRIAL_NS), (&mut *kept.0, &mut *kept.1))?;
             open = next_of_all(&self.trials, range(self));
         }
-        Ok(SEARCHES.into_iter().map(|of| self.row(of, range(self))).collect())
+        Ok(SEARCHES.into_iter().map(|search| self.row(search, range(self))).collect())
     }
 
     /// Both; what is left for the background comes first where that is what throttling is off for.
     fn run_and_rise(&mut self, kept: Kept<'_>) -> Result<Vec<SaturationRow>, ExperimentError> {
-        if self.of.unthrottled {
+        if self.experiment.unthrottled {
             self.rise((&mut *kept.0, &mut *kept.1))?;
             return self.run(kept);
         }
@@ -357,7 +351,7 @@ impl<'a, 'l> Search<'a, 'l> {
     /// Frequencies up to the highest, to see what is left for the background.
     fn rise(&mut self, kept: Kept<'_>) -> Result<(), ExperimentError> {
         let mut load = Load::at_most(LOWEST);
-        let (ns, highest) = match self.of.unthrottled {
+        let (ns, highest) = match self.experiment.unthrottled {
             true => (DEATH_NS, Load::at_most(DEATH_HIGHEST)),
             false => (TRIAL_NS, self.highest),
         };
@@ -379,7 +373,7 @@ impl<'a, 'l> Search<'a, 'l> {
         }
         let period_ns = period_ns(load);
         let times: Vec<Times> = ran.slots.iter().map(|slot| slot.times()).collect();
-        let raised = times.iter().filter(|of| of.raised_ns > 0).count() as u64;
+        let raised = times.iter().filter(|times| times.raised_ns > 0).count() as u64;
         let loss = [0, 1].map(|stage| loss(&times, stage, period_ns));
         let limited = ran.not_raised as f64 > NOT_RAISED * (raised + ran.not_raised) as f64;
         rows.push(TrialRow {
@@ -412,7 +406,7 @@ impl<'a, 'l> Search<'a, 'l> {
         is_first: bool,
     ) -> Result<Option<(Ran, Option<f64>)>, ExperimentError> {
         let period_ns = period_ns(load);
-        let source = match self.of.source.open() {
+        let source = match self.experiment.source.open() {
             Ok((source, _)) => source,
             Err(why) if is_first => return Err(ExperimentError::Source(why)),
             Err(why) => {
@@ -425,9 +419,9 @@ impl<'a, 'l> Search<'a, 'l> {
             source: &source,
             stimuli: ns / period_ns,
             period_ns,
-            cpu: self.of.cpu,
-            stimulus_cpu: self.of.stimulus_cpu,
-            policies: [self.of.first, self.of.second, self.of.first],
+            cpu: self.experiment.cpu,
+            stimulus_cpu: self.experiment.stimulus_cpu,
+            policies: [self.experiment.first, self.experiment.second, self.experiment.first],
             competitor: false,
             polls: true,
             counted: self.background.map(|(behind, _)| behind.drawn()),
@@ -465,10 +459,10 @@ fn period_ns(load: Load) -> u64 {
 
 /// The share of the raised stimuli that a stage did not serve.
 fn loss(times: &[Times], stage: usize, period_ns: u64) -> f64 {
-    let raised = || times.iter().filter(|of| of.raised_ns > 0);
-    let served = |of: &&Times| {
-        let complete_ns = of.complete_ns[stage];
-        complete_ns > 0 && complete_ns < of.raised_ns + period_ns
+    let raised = || times.iter().filter(|times| times.raised_ns > 0);
+    let served = |times: &&Times| {
+        let complete_ns = times.complete_ns[stage];
+        complete_ns > 0 && complete_ns < times.raised_ns + period_ns
     };
     let count = raised().count();
     if count == 0 { 0.0 } else { 1.0 - raised().filter(served).count() as f64 / count as f64 }
@@ -540,9 +534,9 @@ mod tests {
             complete_ns: [raised_ns + after, 0],
             ..Times::default()
         };
-        let all = [times(1_000, 10), times(2_000, 999), times(3_000, 1_000), Times::default()];
-        assert!((loss(&all, 0, 1_000) - 1.0 / 3.0).abs() < 1e-12);
-        assert_eq!((loss(&all, 1, 1_000), loss(&[], 0, 1_000)), (1.0, 0.0));
+        let stimuli = [times(1_000, 10), times(2_000, 999), times(3_000, 1_000), Times::default()];
+        assert!((loss(&stimuli, 0, 1_000) - 1.0 / 3.0).abs() < 1e-12);
+        assert_eq!((loss(&stimuli, 1, 1_000), loss(&[], 0, 1_000)), (1.0, 0.0));
     }
 
     fn trial(hz: f64, share: Option<f64>) -> TrialRow {
@@ -553,8 +547,8 @@ mod tests {
     fn the_cost_of_a_stimulus_is_the_slope_of_what_is_taken() {
         // 20 µs a stimulus, and 5 % that the kernel guarantees.
         let at = |hz: f64| trial(hz, Some((1.0 - hz * 20e-6).max(0.05)));
-        let all = [1_000.0, 5_000.0, 20_000.0, 26_000.0, 46_000.0, 60_000.0].map(at);
-        let row = background_row(&all, 7.0);
+        let trials = [1_000.0, 5_000.0, 20_000.0, 26_000.0, 46_000.0, 60_000.0].map(at);
+        let row = background_row(&trials, 7.0);
         assert!(row.cost_ns.is_some_and(|ns| (ns - 20_000.0).abs() < 1.0), "{row:?}");
         assert!(row.predicted_hz.is_some_and(|hz| (hz - 50_000.0).abs() < 5.0), "{row:?}");
         assert_eq!((row.sf50_hz, row.sf10_hz), (Some(26_000.0), Some(46_000.0)));
@@ -563,8 +557,8 @@ mod tests {
 
     #[test]
     fn the_background_is_dead_where_nothing_is_left() {
-        let all = [(1_000.0, 0.9), (2_000.0, 0.001), (4_000.0, 0.0), (8_000.0, 0.0)];
-        let row = background_row(&all.map(|(hz, left)| trial(hz, Some(left))), 7.0);
+        let trials = [(1_000.0, 0.9), (2_000.0, 0.001), (4_000.0, 0.0), (8_000.0, 0.0)];
+        let row = background_row(&trials.map(|(hz, left)| trial(hz, Some(left))), 7.0);
         assert_eq!((row.dead_hz, row.sf10_hz), (Some(4_000.0), Some(2_000.0)));
     }
 

@@ -48,8 +48,8 @@ impl SerialLine {
     /// # Errors
     /// The machine has no more of them.
     pub(crate) fn pair() -> io::Result<(Self, Self)> {
-        let of = |why: Errno| io::Error::from_raw_os_error(why.0);
-        let (near, far) = events::line().map_err(of)?;
+        let by_number = |why: Errno| io::Error::from_raw_os_error(why.0);
+        let (near, far) = events::line().map_err(by_number)?;
         Ok((Self { line: near, before: None }, Self { line: far, before: None }))
     }
 

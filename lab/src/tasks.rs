@@ -62,7 +62,8 @@ impl TaskFile {
             return Err(text.at(name, NAME));
         }
         let cpu = cpu(&mut head)?;
-        let priority = head.number("priority", 2..=98)?.and_then(|of| u8::try_from(of).ok());
+        let priority =
+            head.number("priority", 2..=98)?.and_then(|number| u8::try_from(number).ok());
         let wait = wait(&text, head.word("wait")?.as_ref(), head.word("budget")?.as_ref())?;
         let phase = grid_phase(&text, head.word("phase")?.as_ref())?;
         let overload = head.flag("overload")?;
@@ -81,17 +82,17 @@ impl TaskFile {
             .into_iter()
             .map(|keys| Entry::of(&text, keys, supervisor))
             .collect::<Result<_, _>>()?;
-        let all: Vec<FileTask> =
+        let named: Vec<FileTask> =
             tasks.iter().map(|task| task.named(&text)).collect::<Result<_, _>>()?;
         for (index, task) in tasks.iter().enumerate() {
-            let same = |other: &&Entry| other.name.get_ref() == task.name.get_ref();
-            if tasks[..index].iter().any(|other| same(&other)) {
+            let has_name = |earlier: &Entry| earlier.name.get_ref() == task.name.get_ref();
+            if tasks[..index].iter().any(has_name) {
                 return Err(text.at(&task.name, "another task has this name"));
             }
         }
         let name = name.map(Spanned::into_inner);
         let thread = RtThread::on(cpu).fifo(supervisor).with_wait(wait);
-        Ok(Self { name, thread, phase, overload, all })
+        Ok(Self { name, thread, phase, overload, all: named })
     }
 
     /// The supervisor that the file describes, its grid at `phase_ns`; not yet checked as a whole.
@@ -104,7 +105,7 @@ impl TaskFile {
         if self.overload {
             supervisor = supervisor.allow_overload();
         }
-        self.all.iter().fold(supervisor, |all, task| all.task(task.spec.clone()))
+        self.all.iter().fold(supervisor, |supervisor, task| supervisor.task(task.spec.clone()))
     }
 
     /// The line of the task of this name, from 1.
@@ -123,22 +124,22 @@ impl TaskFile {
 pub struct TaskFileError {
     /// Line and column, from 1; `None` for the whole.
     place: Option<(usize, usize)>,
-    what: String,
+    why: String,
 }
 
 impl TaskFileError {
-    fn new(place: Option<(usize, usize)>, what: &str) -> Self {
+    fn new(place: Option<(usize, usize)>, why: &str) -> Self {
         // A parser of others may say it in several lines.
-        let what: Vec<&str> = what.split_whitespace().collect();
-        Self { place, what: what.join(" ") }
+        let words: Vec<&str> = why.split_whitespace().collect();
+        Self { place, why: words.join(" ") }
     }
 }
 
 impl fmt::Display for TaskFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place {
-            Some((line, column)) => write!(f, "line {line}, column {column}: {}", self.what),
-            None => f.write_str(&self.what),
+            Some((line, column)) => write!(f, "line {line}, column {column}: {}", self.why),
+            None => f.write_str(&self.why),
         }
     }
 }
@@ -202,7 +203,7 @@ impl Entry {
             hertz: keys.number("hertz", 1..=1_000_000_000)?,
             phase: keys.word("phase")?,
             after: keys.word("after")?,
-            priority: keys.number("priority", below)?.and_then(|of| of.try_into().ok()),
+            priority: keys.number("priority", below)?.and_then(|number| number.try_into().ok()),
             cpu: cpu(&mut keys)?,
             budget: keys.word("budget")?,
             deadline: keys.word("deadline")?,
@@ -212,7 +213,7 @@ impl Entry {
             restart: keys.word("restart")?,
             restarts: keys
                 .number("restarts", 0..=u32::MAX.into())?
-                .and_then(|of| of.try_into().ok()),
+                .and_then(|number| number.try_into().ok()),
             pause: keys.word("pause")?,
             safe: keys.word("safe")?,
         };
@@ -243,8 +244,8 @@ impl Entry {
         }
         spec.restart = self.restart(text)?;
         if let Some(place) = self.surrounded.clone().filter(|_| self.command.is_none()) {
-            let what = "user, group, env, capabilities, directory and umask require a command";
-            return Err(text.within(place, what));
+            let why = "user, group, env, capabilities, directory and umask require a command";
+            return Err(text.within(place, why));
         }
         spec.surroundings = self.surroundings.clone();
         Ok(FileTask { spec, line, program_line })
@@ -646,15 +647,12 @@ overrun = "burst 2"
             (head("phase = \"5\""), "line 2", "unit"),
             (head("nmae = \"x\""), "line 2", "nmae"),
         ] {
-            let said = TaskFile::parse(file.as_bytes()).expect_err(&file).to_string();
-            assert!(
-                said.contains(place) && said.contains(words),
-                "{place:?} {words:?} in {said:?}"
-            );
-            assert!(!said.contains('\n'), "{said:?}");
+            let why = TaskFile::parse(file.as_bytes()).expect_err(&file).to_string();
+            assert!(why.contains(place) && why.contains(words), "{place:?} {words:?} in {why:?}");
+            assert!(!why.contains('\n'), "{why:?}");
         }
-        let said = TaskFile::parse(b"a = 1\n\xff").expect_err("no text").to_string();
-        assert!(said.contains("line 2, column 1") && said.contains("UTF-8"), "{said}");
+        let why = TaskFile::parse(b"a = 1\n\xff").expect_err("no text").to_string();
+        assert!(why.contains("line 2, column 1") && why.contains("UTF-8"), "{why}");
         assert!(TaskFile::parse(&vec![b' '; FILE_MAX + 1]).is_err());
     }
 
@@ -664,7 +662,7 @@ overrun = "burst 2"
         let head = |line: &str| format!("[supervisor]\n{line}\n{}", with(""));
         let tasks = "each task must be a table, written [[task]]";
         let one = "supervisor must be one table, written [supervisor]";
-        for (file, place, said, not) in [
+        for (file, place, why, not) in [
             ("task = 5".to_owned(), (1, 8), tasks, "an integer"),
             ("[task]".to_owned(), (1, 1), tasks, "a table in single brackets"),
             ("task = [5]".to_owned(), (1, 9), tasks, "an integer"),
@@ -686,17 +684,17 @@ overrun = "burst 2"
         ] {
             let is = TaskFile::parse(file.as_bytes()).expect_err(&file).to_string();
             let (line, column) = place;
-            assert_eq!(is, format!("line {line}, column {column}: {said} (got {not})"), "{file}");
+            assert_eq!(is, format!("line {line}, column {column}: {why} (got {not})"), "{file}");
         }
         let refused = |file: &str| TaskFile::parse(file.as_bytes()).expect_err(file).to_string();
-        let said = refused("[tasks]");
+        let why = refused("[tasks]");
         let all = "a file has [supervisor] and [[task]]";
-        assert_eq!(said, format!("line 1, column 2: unknown key \"tasks\": {all}"));
+        assert_eq!(why, format!("line 1, column 2: unknown key \"tasks\": {all}"));
         // Of two keys that nobody knows the first in the file, and nothing that a terminal obeys.
-        let said = refused(&with("z = 1\n\"b\\u001b[2J\" = 1"));
-        assert!(said.starts_with("line 4, column 1: unknown key \"z\""), "{said}");
-        let said = refused(&with("\"b\\u001b[2J\" = 1"));
-        assert!(said.contains("\\u{1b}") && !said.contains('\u{1b}'), "{said}");
+        let why = refused(&with("z = 1\n\"b\\u001b[2J\" = 1"));
+        assert!(why.starts_with("line 4, column 1: unknown key \"z\""), "{why}");
+        let why = refused(&with("\"b\\u001b[2J\" = 1"));
+        assert!(why.contains("\\u{1b}") && !why.contains('\u{1b}'), "{why}");
     }
 
     #[test]
@@ -706,14 +704,14 @@ overrun = "burst 2"
             (0..n).map(task).collect()
         };
         assert_eq!(TaskFile::parse(many(TASKS_MAX).as_bytes()).expect("fits").all.len(), TASKS_MAX);
-        let said =
+        let why =
             TaskFile::parse(many(TASKS_MAX + 1).as_bytes()).expect_err("too many").to_string();
-        assert_eq!(said, "at most 256 tasks are accepted");
+        assert_eq!(why, "at most 256 tasks are accepted");
         let period = |ns: u64| format!("[[task]]\nname = \"a\"\nperiod = \"{ns}ns\"\n");
         assert!(TaskFile::parse(period(1 << 62).as_bytes()).is_ok());
-        let said =
+        let why =
             TaskFile::parse(period((1 << 62) + 1).as_bytes()).expect_err("too long").to_string();
-        assert_eq!(said, "line 3, column 10: period must be at most 2^62 ns");
+        assert_eq!(why, "line 3, column 10: period must be at most 2^62 ns");
     }
 
     #[test]
@@ -742,8 +740,8 @@ overrun = "burst 2"
             ("command = [\"x\"]\nenv = { \"A=B\" = \"1\" }", "contains '='"),
             ("user = \"nobody\"", "require a command"),
         ] {
-            let said = file(keys).expect_err("refused").to_string();
-            assert!(said.contains(words), "{keys}: {said}");
+            let why = file(keys).expect_err("refused").to_string();
+            assert!(why.contains(words), "{keys}: {why}");
         }
     }
 }

@@ -229,7 +229,7 @@ struct Order(AtomicU64);
 impl Order {
     /// Gives another one.
     fn give(&self, background: Option<Background>) {
-        let at = ALL.iter().position(|of| Some(*of) == background).unwrap_or(ALL.len());
+        let at = ALL.iter().position(|known| Some(*known) == background).unwrap_or(ALL.len());
         self.0.store(at as u64, Ordering::Release);
         let _woken = futex::wake(&self.0, 1, Scope::Process);
     }
@@ -517,7 +517,7 @@ mod tests {
         let order = Order::default();
         std::thread::scope(|scope| {
             let working = scope.spawn(|| order.obey(affinity::current_cpu()));
-            for background in ALL.into_iter().filter(|of| of.is_supported()) {
+            for background in ALL.into_iter().filter(|background| background.is_supported()) {
                 order.give(Some(background));
                 std::thread::yield_now();
             }

@@ -76,19 +76,19 @@ pub fn sweep(period_ns: u64, budget: f64) -> Vec<WaitKind> {
     let spans = |us: &[i64]| us.iter().map(|us| Span::from_us(*us)).collect::<Vec<_>>();
     let margins = spans(&[10, 20, 40, 60, 90, 125, 200]);
     let once = margins.iter().filter(|margin| fits(margin.as_ns()));
-    let mut all: Vec<WaitKind> = once.map(|margin| WaitKind::Fixed(*margin)).collect();
+    let mut kinds: Vec<WaitKind> = once.map(|margin| WaitKind::Fixed(*margin)).collect();
     for hop in spans(&[50, 100, 200]) {
         let pairs = spans(&[10, 20, 40, 60]).into_iter().map(|margin| (hop, margin));
         let fit = pairs.filter(|(hop, margin)| fits(hop.as_ns() + margin.as_ns()));
-        all.extend(fit.map(|(hop, margin)| WaitKind::Hop(hop, margin)));
+        kinds.extend(fit.map(|(hop, margin)| WaitKind::Hop(hop, margin)));
     }
     for row in &WAITS {
         let kind = row.kind(None, budget);
-        if !all.contains(&kind) {
-            all.push(kind);
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
         }
     }
-    all
+    kinds
 }
 
 /// `None` where the margin is not positive.

@@ -115,11 +115,7 @@ impl Experiment for WorkExperiment {
             priority,
             rows: rows.map(|((name, _), tally)| tally.row(name, period_ns, least_ns)).collect(),
         };
-        let end = if stop.load(Ordering::Relaxed) {
-            ExperimentEnd::Stopped
-        } else {
-            ExperimentEnd::Finished
-        };
+        let end = ExperimentEnd::by(stop);
         let clock = clock.ok_or(ExperimentError::Panic)?;
         let (disturbances, taken) = (Vec::new(), Vec::new());
         Ok(Measured { outcome, end, clock, refused, disturbances, taken })

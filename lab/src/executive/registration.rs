@@ -156,7 +156,7 @@ fn turns<D: Design>(design: &mut D, stamps: &Stamps, sums: &mut Sums) {
 
 impl Sums {
     fn take(&mut self, took: u64) {
-        self.shortest = Some(self.shortest.map_or(took, |of| of.min(took)));
+        self.shortest = Some(self.shortest.map_or(took, |shortest| shortest.min(took)));
         self.longest = self.longest.max(took);
         self.total += took;
         self.ticks += 1;
@@ -169,7 +169,8 @@ impl Sums {
             design,
             released_most: self.most as f64 / repeats,
             released_fewest: self.fewest as f64 / repeats,
-            release_ns: [self.shortest? as f64, mean, self.longest as f64].map(|of| stamps.ns(of)),
+            release_ns: [self.shortest? as f64, mean, self.longest as f64]
+                .map(|ticks| stamps.ns(ticks)),
             ticks: self.ticks,
             released: self.released.clone(),
         })
@@ -184,11 +185,11 @@ mod tests {
     fn balanced_designs_release_one_task_a_tick_and_the_queue_as_many_as_came_together() {
         let stamps = Stamps::of(&MachineClock::best());
         let rows = measure(&stamps, &AtomicBool::new(false));
-        let of = |design| rows.iter().find(|row| row.design == design).expect("measured");
+        let row = |design| rows.iter().find(|row| row.design == design).expect("measured");
         for design in ["ant", "punctual"] {
-            assert_eq!((of(design).released_most, of(design).released_fewest), (1.0, 1.0));
+            assert_eq!((row(design).released_most, row(design).released_fewest), (1.0, 1.0));
         }
-        let queue = of("art-linux");
+        let queue = row("art-linux");
         assert!(queue.released_most >= 3.0 && queue.released_fewest < 1.0, "{queue:?}");
         for row in &rows {
             assert_eq!(row.released.iter().sum::<u64>(), u64::from(TASKS), "each once a period");

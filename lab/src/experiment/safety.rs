@@ -63,20 +63,20 @@ fn machine(facts: &MachineFacts) -> Machine {
 ///
 /// # Errors
 /// When they could take the machine away for good.
-pub fn judge(demands: &[Demand], here: &MachineFacts) -> Result<Vec<Caution>, Risk> {
-    safety::judge(demands, &machine(here)).map_err(|NoCpuLeft| Risk::NoCpuLeft)
+pub fn judge(demands: &[Demand], facts: &MachineFacts) -> Result<Vec<Caution>, Risk> {
+    safety::judge(demands, &machine(facts)).map_err(|NoCpuLeft| Risk::NoCpuLeft)
 }
 
 /// Where real-time threads took all that they may have: there throttling made gaps.
-pub(super) fn throttled(taken: &[Taken], here: &MachineFacts) -> Vec<Caution> {
-    let Some(throttling) = machine(here).throttling else { return Vec::new() };
+pub(super) fn throttled(taken: &[Taken], facts: &MachineFacts) -> Vec<Caution> {
+    let Some(throttling) = machine(facts).throttling else { return Vec::new() };
     let cpus: CpuList = taken.iter().map(|taken| taken.cpu).collect();
     let most = |cpu: u32| -> f64 {
         let on_cpu = || taken.iter().filter(move |taken| taken.cpu == cpu);
         let under = |condition: usize| -> f64 {
-            on_cpu().filter(|of| of.condition == condition).map(|of| of.share).sum()
+            on_cpu().filter(|taken| taken.condition == condition).map(|taken| taken.share).sum()
         };
-        on_cpu().map(|of| under(of.condition)).fold(0.0, f64::max)
+        on_cpu().map(|taken| under(taken.condition)).fold(0.0, f64::max)
     };
     let cautions = cpus.iter().map(|cpu| Caution { cpu, share: most(cpu), throttling });
     cautions.filter(|caution| throttling.is_met_by(caution.share)).collect()
@@ -122,35 +122,35 @@ mod tests {
 
     #[test]
     fn one_spin_is_fine_and_two_on_one_cpu_are_named() {
-        let one = demands(&[(1, 1_000_000, WaitKind::Spin)]);
-        assert!(judge(&one, &guest(950_000)).expect("fine").is_empty());
+        let single = demands(&[(1, 1_000_000, WaitKind::Spin)]);
+        assert!(judge(&single, &guest(950_000)).expect("fine").is_empty());
         let two = demands(&[(1, 1_000_000, WaitKind::Spin), (1, 2_000_000, WaitKind::Spin)]);
         let named = judge(&two, &guest(950_000)).expect("named");
         assert_eq!(named.len(), 1);
         assert!(named[0].cpu == 1 && (named[0].share - 1.8).abs() < 1e-9, "{named:?}");
-        let strict = judge(&one, &guest(500_000)).expect("named");
+        let strict = judge(&single, &guest(500_000)).expect("named");
         assert_eq!(strict[0].throttling.gap, Span::from_ms(500));
     }
 
     #[test]
     fn the_budget_of_a_control_group_is_named_before_and_after() {
-        let mut here = guest(950_000);
-        here.limits.cgroup_rt_runtime_us = Fact::known(100_000, "cpu.rt_runtime_us");
+        let mut facts = guest(950_000);
+        facts.limits.cgroup_rt_runtime_us = Fact::known(100_000, "cpu.rt_runtime_us");
         let spin = demands(&[(1, 1_000_000, WaitKind::Spin)]);
-        let named = judge(&spin, &here).expect("named");
+        let named = judge(&spin, &facts).expect("named");
         let group = Throttling { share: 0.1, gap: Span::from_ms(900), of_cgroup: true };
         assert_eq!(named[0].throttling, group);
         let taken = |share| [Taken { cpu: 1, condition: 0, share }];
-        assert_eq!(throttled(&taken(0.1), &here)[0].throttling, group);
-        assert_eq!(throttled(&taken(0.08), &here), []);
+        assert_eq!(throttled(&taken(0.1), &facts)[0].throttling, group);
+        assert_eq!(throttled(&taken(0.08), &facts), []);
         let sleep = demands(&[(1, 1_000_000, WaitKind::Sleep)]);
-        assert_eq!(judge(&sleep, &here), Ok(vec![]), "it takes less than a tenth");
+        assert_eq!(judge(&sleep, &facts), Ok(vec![]), "it takes less than a tenth");
     }
 
     #[test]
     fn what_nothing_could_end_is_refused() {
-        let both = demands(&[(0, 1_000_000, WaitKind::Spin), (1, 1_000_000, WaitKind::Spin)]);
-        assert_eq!(judge(&both, &guest(-1)), Err(Risk::NoCpuLeft));
+        let two_spins = demands(&[(0, 1_000_000, WaitKind::Spin), (1, 1_000_000, WaitKind::Spin)]);
+        assert_eq!(judge(&two_spins, &guest(-1)), Err(Risk::NoCpuLeft));
         assert_eq!(judge(&demands(&[(1, 1_000_000, WaitKind::Spin)]), &guest(-1)), Ok(vec![]));
         let short = demands(&[(0, 2_000, WaitKind::Sleep), (1, 2_000, WaitKind::Sleep)]);
         assert_eq!(judge(&short, &guest(-1)), Err(Risk::NoCpuLeft));

@@ -79,8 +79,8 @@ impl Standings {
 
 impl Standing {
     /// The one farthest from being shown.
-    pub fn farthest<'a>(of: impl IntoIterator<Item = &'a Self>) -> Option<&'a Self> {
-        of.into_iter().max_by(|a, b| a.distance().total_cmp(&b.distance()))
+    pub fn farthest<'a>(standings: impl IntoIterator<Item = &'a Self>) -> Option<&'a Self> {
+        standings.into_iter().max_by(|a, b| a.distance().total_cmp(&b.distance()))
     }
 
     /// How many times what was claimed the bound is.
@@ -104,17 +104,17 @@ impl StandingsWriter {
             return;
         }
         self.last[run] = Some(now);
-        let of = self.standings.asks.iter().filter_map(|ask| Standing::of(ask, recording));
-        let of: Vec<Standing> = of.collect();
+        let standing = |ask| Standing::of(ask, recording);
+        let standings: Vec<Standing> = self.standings.asks.iter().filter_map(standing).collect();
         let (samples, missed) = (recording.samples(), recording.gaps());
         let so_far = RunSoFar {
             lateness_ns: recording.lateness_so_far(),
             releases: samples.saturating_add(missed),
             missed,
-            standing: Standing::farthest(&of).cloned(),
+            standing: Standing::farthest(&standings).cloned(),
         };
-        if let Ok(mut all) = self.standings.runs.lock() {
-            all[run] = Some(so_far);
+        if let Ok(mut runs) = self.standings.runs.lock() {
+            runs[run] = Some(so_far);
         }
     }
 }
@@ -142,9 +142,9 @@ mod tests {
         writer.look(1, &recording);
         let so_far = standings.so_far(0, 1)[1].clone().expect("computed");
         assert_eq!((so_far.releases, so_far.missed), (10_000, 0));
-        let of = &so_far.lateness_ns;
-        assert_eq!((of.min, of.max), (Some(5_000.0), Some(60_000.0)));
-        assert!(of.p50.is_some_and(|ns| (5_000.0..5_010.0).contains(&ns)), "{of:?}");
+        let lateness = &so_far.lateness_ns;
+        assert_eq!((lateness.min, lateness.max), (Some(5_000.0), Some(60_000.0)));
+        assert!(lateness.p50.is_some_and(|ns| (5_000.0..5_010.0).contains(&ns)), "{lateness:?}");
         let standing = so_far.standing.clone().expect("two claims");
         assert_eq!((standing.ask, standing.seen, standing.n), (asks[1], 0, 10_000));
         assert!((3.5e-4..4.5e-4).contains(&standing.p_upper), "{}", standing.p_upper);

@@ -383,7 +383,7 @@ mod tests {
         }
         let mut out = Vec::new();
         assert_eq!(run_child(&["cpu".to_owned()], &Nobody, &mut out), 2);
-        let said = String::from_utf8(out).expect("text");
-        assert!(matches!(Line::parse(said.trim()), Some(Line::Failed(_))), "{said}");
+        let line = String::from_utf8(out).expect("text");
+        assert!(matches!(Line::parse(line.trim()), Some(Line::Failed(_))), "{line}");
     }
 }

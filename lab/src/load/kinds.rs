@@ -112,7 +112,7 @@ mod tests {
         for (at, row) in LOADS.iter().enumerate() {
             assert!(row.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", row.name);
             assert!(!["all", "none"].contains(&row.name));
-            assert!(LOADS[..at].iter().all(|other| other.name != row.name), "{}", row.name);
+            assert!(LOADS[..at].iter().all(|earlier| earlier.name != row.name), "{}", row.name);
             assert!(!row.help.is_empty() && !row.unit.is_empty() && !row.help.ends_with('.'));
         }
     }

@@ -255,8 +255,11 @@ mod tests {
         }
 
         fn still_s(&self) -> Vec<f64> {
-            let of = self.progress.stood_still();
-            of.iter().map(|of| of.stood_still_ns.expect("its length") as f64 / 1e9).collect()
+            let deaths = self.progress.stood_still();
+            deaths
+                .iter()
+                .map(|deaths| deaths.stood_still_ns.expect("its length") as f64 / 1e9)
+                .collect()
         }
     }
 
@@ -266,12 +269,12 @@ mod tests {
         load.works(30);
         load.silent(50, 0);
         load.works(30);
-        let of = load.progress.stood_still();
-        assert_eq!(of.len(), 1);
-        assert_eq!((of[0].at_ns, of[0].worked_ns), (31 * TENTH, Some(30 * TENTH)));
+        let deaths = load.progress.stood_still();
+        assert_eq!(deaths.len(), 1);
+        assert_eq!((deaths[0].at_ns, deaths[0].worked_ns), (31 * TENTH, Some(30 * TENTH)));
         // A tenth more: until the report that ended it.
-        assert_eq!(of[0].stood_still_ns, Some(51 * TENTH));
-        assert!(!of[0].restarted);
+        assert_eq!(deaths[0].stood_still_ns, Some(51 * TENTH));
+        assert!(!deaths[0].restarted);
     }
 
     #[test]

@@ -68,7 +68,7 @@ fn start_all(launches: Vec<Launch>, loads: &mut Vec<Load>) -> Result<Vec<u32>, L
     for one in &*loads {
         one.wait_ready(deadline)?;
     }
-    Ok(loads.iter().filter_map(|one| Some(one.process.as_ref()?.child.id())).collect())
+    Ok(loads.iter().filter_map(|load| Some(load.process.as_ref()?.child.id())).collect())
 }
 
 fn end_all(mut loads: Vec<Load>) {
@@ -195,7 +195,7 @@ impl Load {
         if killed {
             lock(&self.launch.observed).progress.unanswered(at_ns);
             process.kill();
-            let worked = process.ended.recv_timeout(READY).ok().and_then(|of| of.worked_ns);
+            let worked = process.ended.recv_timeout(READY).ok().and_then(|ended| ended.worked_ns);
             let overdue_ns = now_ns(ClockId::Monotonic).saturating_sub(at_ns);
             worked_ns = worked.map(|ns| ns.saturating_sub(overdue_ns));
         }
@@ -413,7 +413,8 @@ fn reports(part: &RunningPart) -> Vec<LoadReport> {
         deaths: Vec::new(),
     };
     let rated = observed.counts.iter();
-    let rated = rated.map(|of| report(rate_per_s(of.count, of.at_ns), &of.unit));
+    let rated =
+        rated.map(|counted| report(rate_per_s(counted.count, counted.at_ns), &counted.unit));
     let mut reports: Vec<LoadReport> = rated.collect();
     if reports.is_empty() {
         let mut none = report(None, part.unit);

@@ -44,17 +44,17 @@ impl Accounts {
     /// The interrupts of a CPU since `before`, and the kinds that came most often.
     pub(super) fn interrupts(&self, before: &Self, cpu: u32) -> Option<(u64, Vec<Interrupt>)> {
         let (now, then) = (self.interrupts.as_ref()?, before.interrupts.as_ref()?);
-        let of = |name: &String, counts: &HashMap<u32, u64>| {
+        let difference = |name: &String, counts: &HashMap<u32, u64>| {
             let earlier = then.get(name).and_then(|counts| counts.get(&cpu)).unwrap_or(&0);
             let count = counts.get(&cpu)?.saturating_sub(*earlier);
             (count > 0).then(|| Interrupt { name: name.clone(), count })
         };
         let mut kinds: Vec<Interrupt> =
-            now.iter().filter_map(|(name, counts)| of(name, counts)).collect();
+            now.iter().filter_map(|(name, counts)| difference(name, counts)).collect();
         kinds.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
-        let all = kinds.iter().map(|kind| kind.count).sum();
+        let sum = kinds.iter().map(|kind| kind.count).sum();
         kinds.truncate(KINDS_MAX);
-        Some((all, kinds))
+        Some((sum, kinds))
     }
 
     /// The firmware's interrupts since `before`.
@@ -105,11 +105,11 @@ mod tests {
             Accounts { interrupts: interrupts(&text), ..Accounts::default() }
         };
         let (before, after) = (at(100, "          9 "), at(350, "         12 "));
-        let (all, kinds) = after.interrupts(&before, 0).expect("counted");
+        let (sum, kinds) = after.interrupts(&before, 0).expect("counted");
         let timer = Interrupt { name: "LOC Local timer interrupts".to_owned(), count: 250 };
-        assert_eq!((all, kinds), (250, vec![timer]));
-        let (all, kinds) = after.interrupts(&before, 2).expect("counted");
-        assert_eq!((all, kinds[0].name.as_str()), (3, "1 IO-APIC 1-edge i8042"));
+        assert_eq!((sum, kinds), (250, vec![timer]));
+        let (sum, kinds) = after.interrupts(&before, 2).expect("counted");
+        assert_eq!((sum, kinds[0].name.as_str()), (3, "1 IO-APIC 1-edge i8042"));
         assert_eq!(after.interrupts(&before, 1).expect("counted"), (0, vec![]));
         assert_eq!(interrupts("no head\n"), None);
     }

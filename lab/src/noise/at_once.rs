@@ -36,13 +36,13 @@ fn joined(gaps: &[Gap]) -> Vec<Gap> {
 /// The times in both.
 fn shared(a: &[Gap], b: &[Gap]) -> Vec<Gap> {
     let (mut in_a, mut in_b) = (0, 0);
-    let mut both = Vec::new();
+    let mut overlaps = Vec::new();
     while let (Some(x), Some(y)) = (a.get(in_a), b.get(in_b)) {
         let at = x.at.max(y.at);
         let (end_a, end_b) = (x.at + x.length, y.at + y.length);
         let end = end_a.min(end_b);
         if at < end {
-            both.push(Gap { at, length: end - at });
+            overlaps.push(Gap { at, length: end - at });
         }
         if end_a <= end_b {
             in_a += 1;
@@ -50,18 +50,18 @@ fn shared(a: &[Gap], b: &[Gap]) -> Vec<Gap> {
             in_b += 1;
         }
     }
-    both
+    overlaps
 }
 
 /// Overlaps, added up by their place in the tick's period.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct OverlapTally {
     cpus: usize,
     tick_ns: Option<u64>,
     places: Vec<Overlaps>,
 }
 
-impl Tally {
+impl OverlapTally {
     /// Of so many CPUs, where the tick comes every `tick_ns`.
     pub(super) fn new(cpus: usize, tick_ns: Option<u64>) -> Self {
         let tick_ns = tick_ns.filter(|&ns| ns >= 4 * PLACE_NS);
@@ -97,9 +97,9 @@ impl Tally {
             let distance = middle.abs_diff(at);
             distance.min(count - distance) <= 1
         };
-        let sum = |of: &dyn Fn(usize) -> bool| {
+        let sum = |is_chosen: &dyn Fn(usize) -> bool| {
             let mut sum = Overlaps::default();
-            let chosen = self.places.iter().enumerate().filter(|(at, _)| of(*at));
+            let chosen = self.places.iter().enumerate().filter(|(at, _)| is_chosen(*at));
             chosen.for_each(|(_, overlaps)| sum.add(overlaps));
             sum
         };
@@ -171,12 +171,12 @@ mod tests {
     #[test]
     fn the_tick_is_told_from_what_comes_anywhere() {
         let tick_ns = 4_000_000;
-        let mut tally = Tally::new(2, Some(tick_ns));
+        let mut tally = OverlapTally::new(2, Some(tick_ns));
         let tick = |k: u64| (k * tick_ns + 1_234_000 + k % 7 * 1_000, 3_000);
         let firmware = [(50_100_000, 200_000), (81_900_000, 150_000)];
-        let mut both: Vec<(u64, i64)> = (0..25).map(tick).chain(firmware).collect();
-        both.sort_unstable();
-        tally.take(&[gaps(&both), gaps(&both)]);
+        let mut listed: Vec<(u64, i64)> = (0..25).map(tick).chain(firmware).collect();
+        listed.sort_unstable();
+        tally.take(&[gaps(&listed), gaps(&listed)]);
         let found = tally.finish(Span::from_ms(100)).expect("two CPUs");
         assert_eq!(found.tick.as_ref().map(|tick| tick.count), Some(25));
         assert_eq!((found.all.count, found.elsewhere.count), (27, 2));
@@ -188,14 +188,14 @@ mod tests {
     #[test]
     fn a_few_are_no_tick_and_one_cpu_has_none_at_once() {
         let some = gaps(&[(1_000, 500), (9_000_000, 500)]);
-        let mut tally = Tally::new(2, Some(4_000_000));
+        let mut tally = OverlapTally::new(2, Some(4_000_000));
         tally.take(&[some.clone(), some.clone()]);
         let found = tally.finish(Span::from_ms(10_000)).expect("two CPUs");
         assert_eq!((found.tick.map(|tick| tick.count), found.elsewhere.count), (Some(0), 2));
-        let mut unknown = Tally::new(2, None);
+        let mut unknown = OverlapTally::new(2, None);
         unknown.take(&[some.clone(), some.clone()]);
         let found = unknown.finish(Span::from_ms(10_000)).expect("two CPUs");
         assert_eq!((found.tick, found.elsewhere.count), (None, 2));
-        assert!(Tally::new(1, None).finish(Span::from_ms(1)).is_none());
+        assert!(OverlapTally::new(1, None).finish(Span::from_ms(1)).is_none());
     }
 }

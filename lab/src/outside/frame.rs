@@ -121,7 +121,7 @@ impl Decoder {
     pub(super) fn next(&mut self) -> Option<Received> {
         loop {
             let bytes = self.bytes.make_contiguous();
-            let begins = |rest: &[u8]| rest.iter().zip(&MAGIC).all(|(one, other)| one == other);
+            let begins = |rest: &[u8]| rest.iter().zip(&MAGIC).all(|(byte, magic)| byte == magic);
             let skipped = (0..bytes.len()).find(|&at| begins(&bytes[at..])).unwrap_or(bytes.len());
             self.bytes.drain(..skipped);
             if skipped > 0 && !std::mem::replace(&mut self.foreign, true) {
@@ -183,9 +183,9 @@ mod tests {
     #[test]
     fn a_line_finds_frames_among_foreign_bytes_wherever_they_are_cut() {
         let frame = STIMULUS.to_bytes();
-        let mut other = frame;
-        other[4] = 2;
-        let stream = [&frame[..], b"login: PN", &frame, &frame[..20], &frame, &other, &frame];
+        let mut changed = frame;
+        changed[4] = 2;
+        let stream = [&frame[..], b"login: PN", &frame, &frame[..20], &frame, &changed, &frame];
         let stream = stream.concat();
         let expected = [
             Received::Frame(STIMULUS),

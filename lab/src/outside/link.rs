@@ -122,13 +122,13 @@ impl Link {
     pub(super) fn loopback(&self) -> io::Result<(Self, Self)> {
         match &self.0 {
             Open::Udp(_) => {
-                let (one, other) =
+                let (near, far) =
                     (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
-                for (from, to) in [(&one, &other), (&other, &one)] {
+                for (from, to) in [(&near, &far), (&far, &near)] {
                     from.connect(to.local_addr()?)?;
                     from.set_nonblocking(true)?;
                 }
-                Ok((Self(Open::Udp(one)), Self(Open::Udp(other))))
+                Ok((Self(Open::Udp(near)), Self(Open::Udp(far))))
             }
             Open::Line { .. } => {
                 let (near, far) = SerialLine::pair()?;

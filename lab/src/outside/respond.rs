@@ -68,29 +68,29 @@ struct Responder {
 
 impl Responder {
     /// What to send for what arrived.
-    fn take(&mut self, of: &Arrival) -> Option<Frame> {
-        match of.received {
+    fn take(&mut self, arrival: &Arrival) -> Option<Frame> {
+        match arrival.received {
             Received::Foreign => self.others.foreign += 1,
             Received::WrongVersion { hello, .. } => {
                 self.others.wrong_version += 1;
                 return hello.then_some(Frame { kind: Kind::Refusal, session: 0, number: 0 });
             }
             Received::Frame(frame) => match frame.kind {
-                Kind::Hello => return self.open(frame, of),
-                Kind::Stimulus => return self.answer(frame, of),
+                Kind::Hello => return self.open(frame, arrival),
+                Kind::Stimulus => return self.answer(frame, arrival),
                 Kind::Welcome | Kind::Answer | Kind::Refusal => self.others.foreign += 1,
             },
         }
         None
     }
 
-    fn open(&mut self, frame: Frame, of: &Arrival) -> Option<Frame> {
+    fn open(&mut self, frame: Frame, arrival: &Arrival) -> Option<Frame> {
         let welcome = Some(Frame { kind: Kind::Welcome, session: frame.session, number: 0 });
         if let Some(own) = &self.session {
-            if own.id == frame.session && own.from == of.from && own.last == 0 {
+            if own.id == frame.session && own.from == arrival.from && own.last == 0 {
                 return welcome;
             }
-            if own.id != frame.session && of.at_ns < own.seen_ns + IDLE_NS {
+            if own.id != frame.session && arrival.at_ns < own.seen_ns + IDLE_NS {
                 self.others.foreign += 1;
                 return None;
             }
@@ -103,23 +103,23 @@ impl Responder {
             self.past.truncate(REMEMBERED - 1);
             self.past.push_front(before.id);
         }
-        let (id, from) = (frame.session, of.from);
-        self.session = Some(Session { id, from, last: 0, seen_ns: of.at_ns });
+        let (id, from) = (frame.session, arrival.from);
+        self.session = Some(Session { id, from, last: 0, seen_ns: arrival.at_ns });
         self.sessions += 1;
         welcome
     }
 
-    fn answer(&mut self, frame: Frame, of: &Arrival) -> Option<Frame> {
+    fn answer(&mut self, frame: Frame, arrival: &Arrival) -> Option<Frame> {
         let is_past = self.is_past(frame.session);
         match &mut self.session {
-            Some(own) if own.id == frame.session && own.from == of.from => {
+            Some(own) if own.id == frame.session && own.from == arrival.from => {
                 if frame.number <= own.last {
                     self.others.replayed += 1;
                     return None;
                 }
                 // The number is whatever the other side says.
                 self.skipped = self.skipped.saturating_add(frame.number - own.last - 1);
-                (own.last, own.seen_ns) = (frame.number, of.at_ns);
+                (own.last, own.seen_ns) = (frame.number, arrival.at_ns);
                 self.answered += 1;
                 Some(Frame { kind: Kind::Answer, ..frame })
             }
@@ -141,8 +141,8 @@ impl Experiment for RespondExperiment {
     type Outcome = RespondOutcome;
 
     fn demands(&self) -> Vec<Demand> {
-        let of = |period| demand(&self.thread, period, SHARE);
-        Period::hz(1_000).map(of).into_iter().collect()
+        let demand_of = |period| demand(&self.thread, period, SHARE);
+        Period::hz(1_000).map(demand_of).into_iter().collect()
     }
 
     fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
@@ -165,7 +165,7 @@ impl RespondExperiment {
         let mut clock = MachineClock::best();
         let cost = StampCost::measure(&mut clock);
         let session = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
-        let length_ns = self.duration.map(|of| of.as_ns().max(0).unsigned_abs());
+        let length_ns = self.duration.map(|duration| duration.as_ns().max(0).unsigned_abs());
         let end_ns = length_ns.map_or(u64::MAX, |ns| now_ns(ClockId::Monotonic) + ns);
         let (mut responder, mut took) = (Responder::default(), Distribution::default());
         let (mut not_sent, mut ended) = (0, None);
@@ -227,43 +227,49 @@ mod tests {
 
     #[test]
     fn a_session_is_opened_once_and_each_stimulus_answered_once() {
-        let mut of = Responder::default();
-        assert_eq!(of.take(&arrival(Kind::Stimulus, 7, 1, 0)), None, "no session yet");
+        let mut responder = Responder::default();
+        assert_eq!(responder.take(&arrival(Kind::Stimulus, 7, 1, 0)), None, "no session yet");
         for _ in 0..2 {
-            assert_eq!(kind(of.take(&arrival(Kind::Hello, 7, 0, 0))), Some(Kind::Welcome));
+            assert_eq!(kind(responder.take(&arrival(Kind::Hello, 7, 0, 0))), Some(Kind::Welcome));
         }
-        let answer = of.take(&arrival(Kind::Stimulus, 7, 1, 1)).expect("an answer");
+        let answer = responder.take(&arrival(Kind::Stimulus, 7, 1, 1)).expect("an answer");
         assert_eq!((answer.kind, answer.session, answer.number), (Kind::Answer, 7, 1));
-        assert_eq!(kind(of.take(&arrival(Kind::Stimulus, 7, 5, 2))), Some(Kind::Answer));
+        assert_eq!(kind(responder.take(&arrival(Kind::Stimulus, 7, 5, 2))), Some(Kind::Answer));
         for number in [5, 1, 0] {
-            assert_eq!(of.take(&arrival(Kind::Stimulus, 7, number, 3)), None);
+            assert_eq!(responder.take(&arrival(Kind::Stimulus, 7, number, 3)), None);
         }
-        assert_eq!(of.take(&arrival(Kind::Hello, 7, 0, 4)), None, "replayed");
-        assert_eq!((of.sessions, of.answered, of.skipped), (1, 2, 3));
-        assert_eq!((of.others.replayed, of.others.foreign), (4, 1));
+        assert_eq!(responder.take(&arrival(Kind::Hello, 7, 0, 4)), None, "replayed");
+        assert_eq!((responder.sessions, responder.answered, responder.skipped), (1, 2, 3));
+        assert_eq!((responder.others.replayed, responder.others.foreign), (4, 1));
     }
 
     #[test]
     fn another_session_waits_until_the_first_is_idle_and_what_is_over_does_not_come_back() {
-        let mut of = Responder::default();
-        of.take(&arrival(Kind::Hello, 7, 0, 0));
-        assert_eq!(of.take(&arrival(Kind::Hello, 8, 0, IDLE_NS - 1)), None);
-        assert_eq!(kind(of.take(&arrival(Kind::Hello, 8, 0, IDLE_NS))), Some(Kind::Welcome));
-        assert_eq!(of.take(&arrival(Kind::Stimulus, 7, 9, IDLE_NS)), None);
-        assert_eq!(of.take(&arrival(Kind::Hello, 7, 0, 3 * IDLE_NS)), None);
-        assert_eq!((of.sessions, of.others.foreign, of.others.replayed), (2, 1, 2));
+        let mut responder = Responder::default();
+        responder.take(&arrival(Kind::Hello, 7, 0, 0));
+        assert_eq!(responder.take(&arrival(Kind::Hello, 8, 0, IDLE_NS - 1)), None);
+        assert_eq!(kind(responder.take(&arrival(Kind::Hello, 8, 0, IDLE_NS))), Some(Kind::Welcome));
+        assert_eq!(responder.take(&arrival(Kind::Stimulus, 7, 9, IDLE_NS)), None);
+        assert_eq!(responder.take(&arrival(Kind::Hello, 7, 0, 3 * IDLE_NS)), None);
+        assert_eq!(
+            (responder.sessions, responder.others.foreign, responder.others.replayed),
+            (2, 1, 2)
+        );
     }
 
     #[test]
     fn numbers_that_were_made_up_do_not_wrap() {
-        let mut of = Responder::default();
+        let mut responder = Responder::default();
         for session in [7, 8] {
             let at_ns = session * IDLE_NS;
-            assert!(of.take(&arrival(Kind::Hello, session, 0, at_ns)).is_some());
-            assert!(of.take(&arrival(Kind::Stimulus, session, u64::MAX, at_ns)).is_some());
-            assert_eq!(of.take(&arrival(Kind::Stimulus, session, u64::MAX, at_ns)), None);
+            assert!(responder.take(&arrival(Kind::Hello, session, 0, at_ns)).is_some());
+            assert!(responder.take(&arrival(Kind::Stimulus, session, u64::MAX, at_ns)).is_some());
+            assert_eq!(responder.take(&arrival(Kind::Stimulus, session, u64::MAX, at_ns)), None);
         }
-        assert_eq!((of.answered, of.skipped, of.others.replayed), (2, u64::MAX, 2));
+        assert_eq!(
+            (responder.answered, responder.skipped, responder.others.replayed),
+            (2, u64::MAX, 2)
+        );
     }
 
     #[test]
@@ -288,16 +294,16 @@ mod tests {
 
     #[test]
     fn answers_and_refusals_are_never_answered() {
-        let mut of = Responder::default();
+        let mut responder = Responder::default();
         for received in [Kind::Welcome, Kind::Answer, Kind::Refusal] {
-            assert_eq!(of.take(&arrival(received, 7, 1, 0)), None);
+            assert_eq!(responder.take(&arrival(received, 7, 1, 0)), None);
         }
-        let other = |hello| {
+        let foreign = |hello| {
             let received = Received::WrongVersion { version: 2, hello };
             Arrival { received, at_ns: 0, from: None }
         };
-        assert_eq!(of.take(&other(false)), None);
-        assert_eq!(kind(of.take(&other(true))), Some(Kind::Refusal));
-        assert_eq!((of.others.wrong_version, of.others.foreign), (2, 3));
+        assert_eq!(responder.take(&foreign(false)), None);
+        assert_eq!(kind(responder.take(&foreign(true))), Some(Kind::Refusal));
+        assert_eq!((responder.others.wrong_version, responder.others.foreign), (2, 3));
     }
 }

@@ -261,8 +261,8 @@ impl Answers {
     }
 
     /// Takes in what arrived.
-    pub(super) fn take(&mut self, of: &Arrival) {
-        let frame = match of.received {
+    pub(super) fn take(&mut self, arrival: &Arrival) {
+        let frame = match arrival.received {
             Received::Foreign => {
                 self.others.foreign += 1;
                 return;
@@ -278,7 +278,7 @@ impl Answers {
             Kind::Welcome if frame.session == self.session => self.welcome = true,
             // Ours is of another version than the one who responds wants.
             Kind::Refusal => self.refused = Some(VERSION),
-            Kind::Answer if frame.session == self.session => self.answer(frame, of.at_ns),
+            Kind::Answer if frame.session == self.session => self.answer(frame, arrival.at_ns),
             Kind::Answer | Kind::Welcome => self.others.replayed += 1,
             Kind::Hello | Kind::Stimulus => self.others.foreign += 1,
         }
@@ -329,21 +329,21 @@ mod tests {
 
     #[test]
     fn each_answer_is_counted_as_what_it_is() {
-        let mut of = Answers::new(7, 100, 4);
-        of.sent_ns.extend([1_000, 1_100, 1_200]);
-        of.take(&arrival(Kind::Answer, 7, 1, 1_030));
-        of.take(&arrival(Kind::Answer, 7, 2, 1_200));
-        of.take(&arrival(Kind::Answer, 7, 1, 1_210));
+        let mut answers = Answers::new(7, 100, 4);
+        answers.sent_ns.extend([1_000, 1_100, 1_200]);
+        answers.take(&arrival(Kind::Answer, 7, 1, 1_030));
+        answers.take(&arrival(Kind::Answer, 7, 2, 1_200));
+        answers.take(&arrival(Kind::Answer, 7, 1, 1_210));
         for number in [0, 4, u64::MAX] {
-            of.take(&arrival(Kind::Answer, 7, number, 1_220));
+            answers.take(&arrival(Kind::Answer, 7, number, 1_220));
         }
-        of.take(&arrival(Kind::Answer, 8, 3, 1_230));
-        of.take(&arrival(Kind::Stimulus, 7, 3, 1_230));
-        assert_eq!((of.answered, of.late), (2, 1));
-        let latency = of.latency.stats();
+        answers.take(&arrival(Kind::Answer, 8, 3, 1_230));
+        answers.take(&arrival(Kind::Stimulus, 7, 3, 1_230));
+        assert_eq!((answers.answered, answers.late), (2, 1));
+        let latency = answers.latency.stats();
         assert_eq!((latency.min, latency.max), (Some(30.0), Some(100.0)));
-        let Others { duplicates, replayed, foreign, wrong_version } = of.others;
+        let Others { duplicates, replayed, foreign, wrong_version } = answers.others;
         assert_eq!((duplicates, replayed, foreign, wrong_version), (1, 4, 1, 0));
-        assert!(!of.welcome);
+        assert!(!answers.welcome);
     }
 }

@@ -38,20 +38,20 @@ pub fn plans(
     duration: Span,
     plan_of: &dyn Fn(Span) -> PeriodicPlan,
 ) -> Vec<RunClaim> {
-    let of = |duration| promised(&plan_of(duration), watch);
-    let now = of(duration);
-    let one = |ask: &Ask, at: usize| {
+    let runs_of = |duration| promised(&plan_of(duration), watch);
+    let now = runs_of(duration);
+    let claim = |ask: &Ask, at: usize| {
         let run = &now[at];
         let planned = Planned::of(ask, theta, run.period_ns, run.cycles);
         let needed = planned.needs.first().map_or(0, |need| need.n);
-        let cycles_of = |duration| of(duration).get(at).map_or(0, |run| run.cycles);
+        let cycles_of = |duration| runs_of(duration).get(at).map_or(0, |run| run.cycles);
         let duration_needed_ns = lengthened(duration, run.cycles, needed, cycles_of);
         RunClaim { stream: run.stream, condition: run.condition, planned, duration_needed_ns }
     };
     let claims = watch.claims.iter();
     claims
         .flat_map(|ask| (0..now.len()).map(move |at| (ask, at)))
-        .map(|(ask, at)| one(ask, at))
+        .map(|(ask, at)| claim(ask, at))
         .collect()
 }
 
@@ -63,10 +63,10 @@ fn promised(plan: &PeriodicPlan, watch: &EvaluationConfig) -> Vec<Promised> {
         let period_ns = stream.period.as_ns();
         let cycles = |counts: &dyn Fn(usize) -> bool| -> u64 {
             let blocks = plan.blocks.iter().filter(|block| counts(block.condition));
-            let of = |block: &ConditionBlock| {
+            let cycles_of = |block: &ConditionBlock| {
                 (block.length.as_ns().unsigned_abs() / period_ns).saturating_sub(cold)
             };
-            blocks.map(of).sum()
+            blocks.map(cycles_of).sum()
         };
         let conditions = plan.conditions.len();
         // With a wait of its own a condition is not judged beside those that count as one.
@@ -151,8 +151,8 @@ mod tests {
     #[test]
     fn each_run_gets_its_share_and_a_longer_one_is_named_that_really_does() {
         let plans = planned("p(missed)<1e-6", Span::from_ms(6_000));
-        let of: Vec<_> = plans.iter().map(|p| (p.condition, p.planned.n)).collect();
-        assert_eq!(of, [(Some(0), 2_990), (None, 2_990)]);
+        let cycles: Vec<_> = plans.iter().map(|p| (p.condition, p.planned.n)).collect();
+        assert_eq!(cycles, [(Some(0), 2_990), (None, 2_990)]);
         // Six seconds give half to idle, hours a third: the length is that of hours.
         let hours = plans[0].duration_needed_ns / 3_600e9;
         assert!((2.49..2.52).contains(&hours), "{hours}");
@@ -165,9 +165,9 @@ mod tests {
         let loaded = |duration| PeriodicPlan { cold: 500, ..plan(duration) };
         let claims = vec![Ask::parse("p(missed)<1e-3").expect("a claim")];
         let watch = EvaluationConfig { merge: true, claims, ..EvaluationConfig::default() };
-        let of = plans(&watch, 1.0, Span::from_ms(1_000), &loaded);
-        assert_eq!((of[0].planned.n, of[1].planned.n), (0, 0));
-        let long = Span::from_ns(of[1].duration_needed_ns as i64);
+        let claims = plans(&watch, 1.0, Span::from_ms(1_000), &loaded);
+        assert_eq!((claims[0].planned.n, claims[1].planned.n), (0, 0));
+        let long = Span::from_ns(claims[1].duration_needed_ns as i64);
         assert!(long < Span::from_ms(20_000), "{long:?}");
         assert!(plans(&watch, 1.0, long, &loaded)[1].planned.enough);
     }

@@ -27,7 +27,7 @@ use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::signal;
 
-use super::stream::{Answer, Order, Tally, Worker};
+use super::stream::{Answer, Order, SegmentTally, Worker};
 use super::{FollowedFigures, KnownWait, LoopsOutcome, Moment, PeriodicPlan, RunOutcome, Stream};
 use crate::experiment::{
     BackgroundLoads, ClockFacts, ExperimentEnd, ExperimentProgress, Lookout, StealTicks, keep_to,
@@ -228,7 +228,7 @@ fn split_all(storage: &[Vec<AtomicU64>]) -> Ends<'_> {
 fn outcomes(
     plan: &PeriodicPlan,
     views: &[RingView<'_>],
-    tallies: &[Tally],
+    tallies: &[SegmentTally],
     policies: &[SchedPolicy],
 ) -> Vec<RunOutcome> {
     views
@@ -274,7 +274,7 @@ pub(super) struct StreamThreads {
 
 /// What the streams answered, added up.
 pub(super) struct Tallies {
-    pub(super) runs: Vec<Tally>,
+    pub(super) runs: Vec<SegmentTally>,
     pub(super) policies: Vec<SchedPolicy>,
     pub(super) refused: Vec<Refusal>,
     tids: Vec<i32>,
@@ -330,7 +330,7 @@ impl StreamThreads {
     ) -> Tallies {
         let streams = context.plan.streams.len();
         let mut tallies = Tallies {
-            runs: vec![Tally::default(); context.plan.runs()],
+            runs: vec![SegmentTally::default(); context.plan.runs()],
             policies: vec![SchedPolicy::Other; streams],
             refused: Vec::new(),
             tids: vec![0; streams],

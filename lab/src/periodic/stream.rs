@@ -27,6 +27,8 @@ use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::usage::{self, Usage};
 
+use crate::experiment::usage_since;
+
 use super::{KnownWait, Stream, WaitKind};
 
 /// From the order to the first release: time to get from the order into the loop.
@@ -49,12 +51,12 @@ pub(super) enum Answer {
     /// The thread ends by a panic, which the scope hands on once all have ended.
     Gone,
     /// A segment is over.
-    Done { stream: usize, condition: usize, ended: Ended, tally: Box<Tally> },
+    Done { stream: usize, condition: usize, ended: Ended, tally: Box<SegmentTally> },
 }
 
 /// What a stream used in a segment, apart from what its ring holds.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct SegmentTally {
     /// CPU time of the thread, in ns.
     pub(super) cpu_ns: u64,
     /// Wall time, in ns.
@@ -75,22 +77,22 @@ pub(super) struct Tally {
     pub(super) steal_ns: Option<u64>,
 }
 
-impl Tally {
+impl SegmentTally {
     /// Both together.
-    pub(super) fn add(&mut self, other: &Self) {
-        self.cpu_ns += other.cpu_ns;
-        self.wall_ns += other.wall_ns;
-        self.stalls.count += other.stalls.count;
-        self.stalls.longest = self.stalls.longest.max(other.stalls.longest);
-        self.stalls.sum = Span::from_ns(self.stalls.sum.as_ns() + other.stalls.sum.as_ns());
-        self.usage.minor_faults += other.usage.minor_faults;
-        self.usage.major_faults += other.usage.major_faults;
-        self.usage.voluntary_switches += other.usage.voluntary_switches;
-        self.usage.involuntary_switches += other.usage.involuntary_switches;
-        self.approach = other.approach;
-        self.learned = other.learned.or(self.learned);
-        self.paused = other.paused;
-        self.resumed |= other.resumed;
+    pub(super) fn add(&mut self, segment: &Self) {
+        self.cpu_ns += segment.cpu_ns;
+        self.wall_ns += segment.wall_ns;
+        self.stalls.count += segment.stalls.count;
+        self.stalls.longest = self.stalls.longest.max(segment.stalls.longest);
+        self.stalls.sum = Span::from_ns(self.stalls.sum.as_ns() + segment.stalls.sum.as_ns());
+        self.usage.minor_faults += segment.usage.minor_faults;
+        self.usage.major_faults += segment.usage.major_faults;
+        self.usage.voluntary_switches += segment.usage.voluntary_switches;
+        self.usage.involuntary_switches += segment.usage.involuntary_switches;
+        self.approach = segment.approach;
+        self.learned = segment.learned.or(self.learned);
+        self.paused = segment.paused;
+        self.resumed |= segment.resumed;
     }
 }
 
@@ -152,11 +154,11 @@ impl Worker<'_> {
             let ended = gate.run(self.stop);
             self.watched.disarm();
             let status = Wait::<C>::status(gate.wait);
-            let tally = Box::new(Tally {
+            let tally = Box::new(SegmentTally {
                 cpu_ns: now_ns(ClockId::ThreadCpu).saturating_sub(before.0),
                 wall_ns: u64::try_from((clock.now() - now).as_ns()).unwrap_or(0),
                 stalls: Wait::<C>::take_stalls(gate.wait),
-                usage: difference(usage::of_thread().unwrap_or_default(), before.1),
+                usage: usage_since(before.1),
                 approach: status.plan,
                 learned: status.learned,
                 paused: status.paused,
@@ -239,17 +241,6 @@ impl Observe for Recording<'_, '_> {
 
     fn never_ran(&mut self, _: usize, missed: Missed, _: Instant) {
         self.ring.miss(missed.count);
-    }
-}
-
-fn difference(after: Usage, before: Usage) -> Usage {
-    Usage {
-        minor_faults: after.minor_faults.saturating_sub(before.minor_faults),
-        major_faults: after.major_faults.saturating_sub(before.major_faults),
-        voluntary_switches: after.voluntary_switches.saturating_sub(before.voluntary_switches),
-        involuntary_switches: after
-            .involuntary_switches
-            .saturating_sub(before.involuntary_switches),
     }
 }
 

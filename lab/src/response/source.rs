@@ -187,7 +187,7 @@ pub struct SourceRow {
 impl SourceRow {
     /// How it is written: `eventfd`, `serial:PATH[:BAUD]`.
     pub fn form(&self) -> String {
-        self.device.map_or_else(|| self.name.to_owned(), |of| format!("{}:{of}", self.name))
+        self.device.map_or_else(|| self.name.to_owned(), |form| format!("{}:{form}", self.name))
     }
 }
 
@@ -318,7 +318,7 @@ mod tests {
             // A signal for another test, or the limit of a socket's patience, ends a wait early.
             let wait = |seen| {
                 let found = (0..100).find_map(|_| source.wait(seen).expect(row.name));
-                found.map_or(seen, |of| of.number)
+                found.map_or(seen, |stimulus| stimulus.number)
             };
             source.raise(1).expect(row.name);
             let first = wait(0);

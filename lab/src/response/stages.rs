@@ -30,12 +30,12 @@ pub(crate) struct Slot {
 impl Slot {
     /// Its times, once all threads are done.
     pub(crate) fn times(&self) -> Times {
-        let of = |word: &AtomicU64| word.load(Ordering::Acquire);
+        let read = |word: &AtomicU64| word.load(Ordering::Acquire);
         Times {
-            raised_ns: of(&self.raised_ns),
-            kernel_ns: of(&self.kernel_ns),
-            start_ns: [of(&self.start_ns[0]), of(&self.start_ns[1])],
-            complete_ns: [of(&self.complete_ns[0]), of(&self.complete_ns[1])],
+            raised_ns: read(&self.raised_ns),
+            kernel_ns: read(&self.kernel_ns),
+            start_ns: [read(&self.start_ns[0]), read(&self.start_ns[1])],
+            complete_ns: [read(&self.complete_ns[0]), read(&self.complete_ns[1])],
         }
     }
 }

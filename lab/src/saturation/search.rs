@@ -138,13 +138,13 @@ pub(super) fn next(
 /// The frequency to try next for all of [`SEARCHES`], which share their trials: a trial of a later
 /// one may overthrow the pass or the fail of an earlier one, which then goes on.
 pub(super) fn next_of_all(trials: &[Trial], range: (Load, Load)) -> Option<Load> {
-    SEARCHES.into_iter().find_map(|of| next(trials, of, range))
+    SEARCHES.into_iter().find_map(|search| next(trials, search, range))
 }
 
 /// How the search for a stage and a goal ended, by the trials of all.
-pub(super) fn end(trials: &[Trial], of: (usize, f64), range: (Load, Load)) -> SearchEnd {
-    let found = found(trials, of.0, of.1);
-    match (next(trials, of, range), found.pass, found.fail) {
+pub(super) fn end(trials: &[Trial], (stage, goal): (usize, f64), range: (Load, Load)) -> SearchEnd {
+    let found = found(trials, stage, goal);
+    match (next(trials, (stage, goal), range), found.pass, found.fail) {
         (Some(_), ..) => SearchEnd::Unfinished,
         (None, Some(pass), Some(fail)) if fail.below() == pass => SearchEnd::Found,
         (None, None, Some(fail)) if fail <= range.0 => SearchEnd::BelowLowest,

@@ -86,8 +86,8 @@ impl<'t, 'f> Keys<'t, 'f> {
         match is.filter(|is| range.contains(is)) {
             Some(is) => Ok(Some(is)),
             None => {
-                let what = format!("{key} must be {wanted} (got {number})");
-                Err(self.text.within(value.span(), &what))
+                let why = format!("{key} must be {wanted} (got {number})");
+                Err(self.text.within(value.span(), &why))
             }
         }
     }
@@ -138,8 +138,8 @@ impl<'t, 'f> Keys<'t, 'f> {
                 list.into_iter().map(|value| self.as_table(value, &each, wanted)).collect()
             }
             DeValue::Table(_) => {
-                let what = format!("{each} must be {} (got a table in single brackets)", wanted());
-                Err(self.text.within(place, &what))
+                let why = format!("{each} must be {} (got a table in single brackets)", wanted());
+                Err(self.text.within(place, &why))
             }
             other => Err(self.wrong(&each, &wanted(), &Spanned::new(place, other))),
         }
@@ -159,11 +159,11 @@ impl<'t, 'f> Keys<'t, 'f> {
     }
 
     /// Nobody asks for more: refuses the first key that was not asked for.
-    pub(super) fn end(self, all: &str) -> Result<(), TaskFileError> {
+    pub(super) fn end(self, known: &str) -> Result<(), TaskFileError> {
         let first = self.left.keys().min_by_key(|key| key.span().start);
         first.map_or(Ok(()), |key| {
-            let what = format!("unknown key {}: {all}", quoted(key.get_ref()));
-            Err(self.text.within(key.span(), &what))
+            let why = format!("unknown key {}: {known}", quoted(key.get_ref()));
+            Err(self.text.within(key.span(), &why))
         })
     }
 }
@@ -219,13 +219,13 @@ impl<'t> Text<'t> {
     }
 
     /// A value that is refused.
-    pub(super) fn at<T>(&self, value: &Spanned<T>, what: &str) -> TaskFileError {
-        self.within(value.span(), what)
+    pub(super) fn at<T>(&self, value: &Spanned<T>, why: &str) -> TaskFileError {
+        self.within(value.span(), why)
     }
 
     /// Something at a place that is refused.
-    pub(super) fn within(&self, span: Range<usize>, what: &str) -> TaskFileError {
-        TaskFileError::new(Some(place(self.0, span.start)), what)
+    pub(super) fn within(&self, span: Range<usize>, why: &str) -> TaskFileError {
+        TaskFileError::new(Some(place(self.0, span.start)), why)
     }
 
     /// What the TOML parser refused.

@@ -66,8 +66,9 @@ pub struct SettingTrial {
 impl SettingTrial {
     /// Whether it helps, both times.
     pub fn helps(&self) -> bool {
-        let is_better =
-            |of: &Option<RateRatio>| of.as_ref().is_some_and(|of| of.verdict == Verdict::Better);
+        let is_better = |ratio: &Option<RateRatio>| {
+            ratio.as_ref().is_some_and(|ratio| ratio.verdict == Verdict::Better)
+        };
         is_better(&self.first) && is_better(&self.again)
     }
 }
@@ -88,7 +89,7 @@ pub struct TuningTrials {
 impl TuningTrials {
     /// The settings to keep: those that help, unless all of them together do harm.
     pub fn kept(&self) -> Vec<usize> {
-        let harms = self.together.as_ref().is_some_and(|of| of.verdict == Verdict::Worse);
+        let harms = self.together.as_ref().is_some_and(|ratio| ratio.verdict == Verdict::Worse);
         if harms || self.stopped {
             return Vec::new();
         }
@@ -128,22 +129,24 @@ pub fn try_settings<M: Measure>(
         }
     };
     let threshold_ns = trials.threshold_ns;
-    let mut compared = |of: Vec<Vec<usize>>, length: Span| {
-        let found = bench.measure(&sets(of, length))?;
+    let mut compared = |combinations: Vec<Vec<usize>>, length: Span| {
+        let found = bench.measure(&sets(combinations, length))?;
         Ok(found.map(|found| {
             let pairs: Vec<[&LatenessSeries; 2]> = match found.split_first() {
-                Some((none, others)) => others.iter().map(|other| [none, other]).collect(),
+                Some((reference, tried)) => {
+                    tried.iter().map(|series| [reference, series]).collect()
+                }
                 None => Vec::new(),
             };
             exceedances(&pairs, threshold_ns)
         }))
     };
-    let all = (0..settings).map(|at| vec![at]).collect();
-    let Some(found) = compared(all, share(1))? else { return Ok(trials) };
+    let each = (0..settings).map(|at| vec![at]).collect();
+    let Some(found) = compared(each, share(1))? else { return Ok(trials) };
     for (trial, first) in trials.settings.iter_mut().zip(found) {
         trial.first = first;
     }
-    let is_better = |of: &RateRatio| of.verdict == Verdict::Better;
+    let is_better = |ratio: &RateRatio| ratio.verdict == Verdict::Better;
     let helped = |at: &usize| trials.settings[*at].first.as_ref().is_some_and(is_better);
     let helped: Vec<usize> = (0..settings).filter(helped).collect();
     if !helped.is_empty() {
@@ -163,9 +166,9 @@ pub fn try_settings<M: Measure>(
 }
 
 /// The reference and these sets, in blocks of about [`BLOCK`].
-fn sets(of: Vec<Vec<usize>>, length: Span) -> SettingSets {
+fn sets(combinations: Vec<Vec<usize>>, length: Span) -> SettingSets {
     let mut sets = vec![Vec::new()];
-    sets.extend(of);
+    sets.extend(combinations);
     let count = i64::try_from(sets.len()).unwrap_or(i64::MAX);
     let rounds = length.as_ns() / BLOCK.as_ns().saturating_mul(count);
     SettingSets { sets, rounds: rounds.clamp(ROUNDS_MIN, ROUNDS_MAX), length }
@@ -264,9 +267,9 @@ mod tests {
         const SERIES: u64 = 60;
         for seed in 0..SERIES {
             let (trials, _) = run(&[1.0; 6], 1_000 + seed);
-            let is_better = |of: &RateRatio| of.verdict == Verdict::Better;
-            let first = trials.settings.iter().filter_map(|of| of.first.as_ref());
-            passed += u64::from(first.filter(|of| is_better(of)).count() > 0);
+            let is_better = |ratio: &RateRatio| ratio.verdict == Verdict::Better;
+            let first = trials.settings.iter().filter_map(|trial| trial.first.as_ref());
+            passed += u64::from(first.filter(|ratio| is_better(ratio)).count() > 0);
             kept += u64::from(!trials.kept().is_empty());
         }
         // 5 % of the series by the level of the family, a half of that on this side; and of these
@@ -279,8 +282,8 @@ mod tests {
     fn settings_that_harm_together_are_not_kept() {
         let ratio = |verdict| {
             let series = Bench::new(&[], 1).series(0.02, 4_000);
-            let of = exceedances(&[[&series; 2]], 100_000);
-            RateRatio { verdict, ..of[0].clone().unwrap() }
+            let ratios = exceedances(&[[&series; 2]], 100_000);
+            RateRatio { verdict, ..ratios[0].clone().unwrap() }
         };
         let helps = SettingTrial {
             first: Some(ratio(Verdict::Better)),

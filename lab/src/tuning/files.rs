@@ -20,7 +20,7 @@ const CONTROLLERS: &str = "/cgroup.subtree_control";
 
 /// The words that take away what a text has and the one before it had not.
 fn removed<'a>(now: &'a str, before: &'a str) -> impl Iterator<Item = String> + 'a {
-    let was = |word: &str| before.split_whitespace().any(|other| other == word);
+    let was = |word: &str| before.split_whitespace().any(|earlier| earlier == word);
     now.split_whitespace().filter(move |word| !was(word)).map(|word| format!("-{word}"))
 }
 
@@ -225,8 +225,8 @@ mod tests {
 
     #[test]
     fn what_was_added_to_a_list_of_controllers_is_taken_away() {
-        let all: Vec<String> = removed("cpuset cpu io\n", "cpu\n").collect();
-        assert_eq!(all, ["-cpuset", "-io"]);
+        let taken_away: Vec<String> = removed("cpuset cpu io\n", "cpu\n").collect();
+        assert_eq!(taken_away, ["-cpuset", "-io"]);
         let says = |text: &str| says("/sys/fs/cgroup/cgroup.subtree_control", text, "+cpuset");
         assert!(says("cpuset cpu\n") && !says("cpu\n"));
     }

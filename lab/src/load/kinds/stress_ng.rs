@@ -412,12 +412,12 @@ mod tests {
     /// Output of stress-ng 0.15.06, shortened to its kinds of lines; 0.13 says `info:` throughout.
     const OUTPUT: &str = "\
                           stress-ng: info:  [7159] setting to a 3 second run per stressor
-    stress-ng: info:  [7159] dispatching hogs: 1 cpu, 1 fork, 1 vm
-    stress-ng: metrc: [7159] stressor  bogo ops real time  usr time  sys time  bogo ops/s  bogo ops/s
-    stress-ng: metrc: [7159]  (secs)  (secs)  (secs)  (real time) (usr+sys time)
-    stress-ng: metrc: [7159] cpu  1019  1.16  0.59  0.00  876.55  1706.53
-    stress-ng: info:  [7159] fork  155  1.16  0.07  0.05  133.94  1268.20
-    stress-ng: info:  [7159] successful run completed in 1.17s";
+stress-ng: info:  [7159] dispatching hogs: 1 cpu, 1 fork, 1 vm
+stress-ng: metrc: [7159] stressor  bogo ops real time  usr time  sys time  bogo ops/s  bogo ops/s
+stress-ng: metrc: [7159]  (secs)  (secs)  (secs)  (real time) (usr+sys time)
+stress-ng: metrc: [7159] cpu  1019  1.16  0.59  0.00  876.55  1706.53
+stress-ng: info:  [7159] fork  155  1.16  0.07  0.05  133.94  1268.20
+stress-ng: info:  [7159] successful run completed in 1.17s";
 
     #[test]
     fn counts_are_read_from_real_output() {

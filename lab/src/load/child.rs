@@ -125,7 +125,7 @@ pub(super) struct Stop;
 ///
 /// # Errors
 /// When the parent has already ended, or is another one.
-pub(super) fn end_with_parent(setup: &Setup) -> Result<(), String> {
+fn end_with_parent(setup: &Setup) -> Result<(), String> {
     process::end_with_parent().map_err(|why| format!("PR_SET_PDEATHSIG: {why}"))?;
     check_parent(setup)
 }
@@ -135,7 +135,7 @@ pub(super) fn end_with_parent(setup: &Setup) -> Result<(), String> {
 ///
 /// # Errors
 /// When the parent has already ended, or is another one.
-pub(super) fn check_parent(setup: &Setup) -> Result<(), String> {
+fn check_parent(setup: &Setup) -> Result<(), String> {
     let parent = process::parent();
     if parent != setup.parent {
         return Err(format!("its parent is process {parent}, not {}", setup.parent));
@@ -218,7 +218,7 @@ pub(super) fn stop_requested(orders: &Receiver<Stop>, wait: Duration) -> bool {
 pub(super) const EXEC: &str = "exec";
 
 /// Becomes `setup.words`; returns only when that fails, with the reason.
-pub(super) fn become_program(setup: &Setup) -> String {
+fn become_program(setup: &Setup) -> String {
     if let Err(why) = end_with_parent(setup) {
         return why;
     }
@@ -273,7 +273,7 @@ impl Ticket {
 /// Workers that run.
 ///
 /// Each counts for itself, so that counting makes no traffic between CPUs beyond its own line.
-pub(super) struct Workers {
+struct Workers {
     stop: Arc<AtomicBool>,
     counts: Vec<Arc<Count>>,
     threads: Vec<JoinHandle<()>>,
@@ -285,7 +285,7 @@ impl Workers {
     ///
     /// # Errors
     /// When a thread cannot be made.
-    pub(super) fn start(name: &str, work: Vec<Work>) -> Result<Self, String> {
+    fn start(name: &str, work: Vec<Work>) -> Result<Self, String> {
         let mut workers = Self {
             stop: Arc::default(),
             counts: Vec::new(),
@@ -308,22 +308,22 @@ impl Workers {
     }
 
     /// All counts together.
-    pub(super) fn count(&self) -> u64 {
+    fn count(&self) -> u64 {
         self.counts.iter().map(|count| count.0.load(Ordering::Relaxed)).sum()
     }
 
     /// Asks all workers to end; does not wait for them.
-    pub(super) fn stop(&self) {
+    fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
     /// Why a worker gave up, once.
-    pub(super) fn take_failure(&self) -> Option<String> {
+    fn take_failure(&self) -> Option<String> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Whether no worker runs any more.
-    pub(super) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.threads.iter().all(JoinHandle::is_finished)
     }
 }

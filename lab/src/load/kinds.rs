@@ -75,7 +75,7 @@ pub struct LoadRow {
 }
 
 /// Sets a load up in its own process.
-pub(in crate::load) type Prepare = fn(&Setup) -> Result<Prepared, String>;
+type Prepare = fn(&Setup) -> Result<Prepared, String>;
 
 /// How a load starts.
 pub(super) enum Start {

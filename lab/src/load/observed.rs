@@ -69,7 +69,7 @@ impl Observed {
 }
 
 /// So many looks in a row without a report, a tenth of a second each at least, are a silence.
-pub(super) const SILENT: u32 = 20;
+const SILENT: u32 = 20;
 /// The same before an end that the load did not answer.
 const SILENT_AT_END: u32 = 5;
 /// The share of its other rate below which a load did next to nothing.
@@ -78,7 +78,7 @@ const SHARE: f64 = 0.1;
 const SILENCES_MAX: usize = 16;
 
 /// How far a load was: its count, and its own time since it was ready, in ns.
-pub(super) type Mark = (u64, u64);
+type Mark = (u64, u64);
 
 /// The reports of a load, and the looks that found none.
 ///
@@ -113,12 +113,12 @@ struct Silence {
 
 impl Progress {
     /// Its process works from now on.
-    pub(super) fn begin(&mut self) {
+    fn begin(&mut self) {
         (self.works, self.looks) = (true, 0);
     }
 
     /// Its process has ended: nothing is expected of it.
-    pub(super) fn pause(&mut self) {
+    fn pause(&mut self) {
         (self.works, self.looks) = (false, 0);
     }
 
@@ -133,7 +133,7 @@ impl Progress {
     }
 
     /// It reported how far it is.
-    pub(super) fn report(&mut self, to: Mark) {
+    fn report(&mut self, to: Mark) {
         if self.looks >= SILENT {
             self.keep(to, true);
         }

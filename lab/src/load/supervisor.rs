@@ -29,18 +29,18 @@ pub const READY: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A process to start.
-pub(super) struct Launch {
-    pub(super) name: String,
-    pub(super) command: Command,
-    pub(super) observed: Shared,
+struct Launch {
+    name: String,
+    command: Command,
+    observed: Shared,
     /// Whether it reports each tenth of a second, or at its end only.
-    pub(super) reports: bool,
+    reports: bool,
     /// How long it may take to end when that is requested.
-    pub(super) grace: Duration,
+    grace: Duration,
 }
 
 /// Starts all, reports that, waits until `stop` has no sender any more, and ends all.
-pub(super) fn supervise(
+fn supervise(
     launches: Vec<Launch>,
     started: &Sender<Result<Vec<u32>, LoadError>>,
     stop: &Receiver<()>,

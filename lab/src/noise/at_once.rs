@@ -14,7 +14,7 @@ const PLACE_NS: u64 = 40_000;
 const TICK_SHARE: f64 = 0.1;
 
 /// The times in which every CPU has a gap; each list is in order, and so is the result.
-pub(super) fn overlaps(cpus: &[Vec<Gap>]) -> Vec<Gap> {
+fn overlaps(cpus: &[Vec<Gap>]) -> Vec<Gap> {
     let Some((first, others)) = cpus.split_first() else { return Vec::new() };
     others.iter().fold(joined(first), |common, gaps| joined(&shared(&common, gaps)))
 }

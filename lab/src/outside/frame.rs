@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// The version of this protocol.
 pub const VERSION: u8 = 1;
 /// Bytes of a frame.
-pub(super) const BYTES: usize = 28;
+const BYTES: usize = 28;
 const MAGIC: [u8; 4] = *b"PNCT";
 /// The part that tells the version and the kind.
 const HEAD: usize = 6;

@@ -231,22 +231,22 @@ const ANSWERED: u64 = u64::MAX;
 
 /// The stimuli that were sent, and what became of them.
 #[derive(Debug)]
-pub(super) struct Answers {
-    pub(super) session: u64,
+struct Answers {
+    session: u64,
     period_ns: u64,
     /// When each was sent.
-    pub(super) sent_ns: Vec<u64>,
-    pub(super) answered: u64,
-    pub(super) late: u64,
-    pub(super) latency: Distribution,
-    pub(super) others: Others,
+    sent_ns: Vec<u64>,
+    answered: u64,
+    late: u64,
+    latency: Distribution,
+    others: Others,
     /// The version that refused this one.
-    pub(super) refused: Option<u8>,
-    pub(super) welcome: bool,
+    refused: Option<u8>,
+    welcome: bool,
 }
 
 impl Answers {
-    pub(super) fn new(session: u64, period_ns: u64, count: usize) -> Self {
+    fn new(session: u64, period_ns: u64, count: usize) -> Self {
         Self {
             session,
             period_ns,
@@ -261,7 +261,7 @@ impl Answers {
     }
 
     /// Takes in what arrived.
-    pub(super) fn take(&mut self, arrival: &Arrival) {
+    fn take(&mut self, arrival: &Arrival) {
         let frame = match arrival.received {
             Received::Foreign => {
                 self.others.foreign += 1;
@@ -300,7 +300,7 @@ impl Answers {
     }
 
     /// Takes in whatever arrives until an instant.
-    pub(super) fn until(&mut self, link: &mut Link, until_ns: u64) -> io::Result<()> {
+    fn until(&mut self, link: &mut Link, until_ns: u64) -> io::Result<()> {
         while now_ns(ClockId::Monotonic) < until_ns {
             match link.receive(until_ns)? {
                 Some(arrival) => self.take(&arrival),

@@ -254,36 +254,36 @@ fn outcomes(
 }
 
 /// What all threads of an experiment share.
-pub(super) struct RunContext<'a> {
-    pub(super) plan: &'a PeriodicPlan,
-    pub(super) known: &'a [KnownWait],
-    pub(super) grids: &'a [Releases],
-    pub(super) watched: &'a [Watched],
-    pub(super) clock: &'a MachineClock,
-    pub(super) follower: Option<&'a Follower>,
-    pub(super) stop: &'a AtomicBool,
+struct RunContext<'a> {
+    plan: &'a PeriodicPlan,
+    known: &'a [KnownWait],
+    grids: &'a [Releases],
+    watched: &'a [Watched],
+    clock: &'a MachineClock,
+    follower: Option<&'a Follower>,
+    stop: &'a AtomicBool,
     /// Threads and the CPUs that they were pinned to, once they are.
-    pub(super) pinned: &'a Mutex<Vec<(i32, u32)>>,
+    pinned: &'a Mutex<Vec<(i32, u32)>>,
 }
 
 /// The streams' threads, as the coordinator talks to them.
-pub(super) struct StreamThreads {
+struct StreamThreads {
     orders: Vec<Sender<Order>>,
     answers: Receiver<Answer>,
 }
 
 /// What the streams answered, added up.
-pub(super) struct Tallies {
-    pub(super) runs: Vec<SegmentTally>,
-    pub(super) policies: Vec<SchedPolicy>,
-    pub(super) refused: Vec<Refusal>,
+struct Tallies {
+    runs: Vec<SegmentTally>,
+    policies: Vec<SchedPolicy>,
+    refused: Vec<Refusal>,
     tids: Vec<i32>,
-    pub(super) end: ExperimentEnd,
+    end: ExperimentEnd,
 }
 
 impl StreamThreads {
     /// Starts a thread for each stream.
-    pub(super) fn start<'scope, 'env: 'scope>(
+    fn start<'scope, 'env: 'scope>(
         scope: &'scope Scope<'scope, 'env>,
         context: &RunContext<'env>,
         rings: Vec<Ring<'env>>,
@@ -322,7 +322,7 @@ impl StreamThreads {
     }
 
     /// Waits for all streams to be ready, then runs the blocks.
-    pub(super) fn run_blocks(
+    fn run_blocks(
         self,
         context: &RunContext<'_>,
         drain: &DrainHandle,
@@ -461,19 +461,19 @@ fn progress(condition: usize, end: Instant) -> ExperimentProgress {
 }
 
 /// What the drain has when all is over.
-pub(super) struct Drained<S> {
-    pub(super) sink: S,
-    pub(super) file_error: Option<io::Error>,
-    pub(super) disturbances: Vec<(u64, Disturbance)>,
+struct Drained<S> {
+    sink: S,
+    file_error: Option<io::Error>,
+    disturbances: Vec<(u64, Disturbance)>,
 }
 
 /// The coordinator's way to the drain: waits until all rings are empty. So the samples of one
 /// block reach the sink before those of the next.
-pub(super) struct DrainHandle(Sender<Sender<()>>);
+struct DrainHandle(Sender<Sender<()>>);
 
 impl DrainHandle {
     /// Has the rings emptied, and waits for it. Returns at once when the drain is gone.
-    pub(super) fn flush(&self) {
+    fn flush(&self) {
         let (answer, emptied) = channel();
         if self.0.send(answer).is_ok() {
             let _gone = emptied.recv();
@@ -485,7 +485,7 @@ impl DrainHandle {
 /// looks at the machine each time.
 ///
 /// Keeps to the housekeeping CPUs.
-pub(super) fn drain_thread<'scope, 'env, S, W>(
+fn drain_thread<'scope, 'env, S, W>(
     scope: &'scope Scope<'scope, 'env>,
     context: &RunContext<'env>,
     mut drainage: Drainage<'env, S, W>,
@@ -529,7 +529,7 @@ fn bound(stream: &Stream) -> Span {
 }
 
 /// Watches all streams until `done`.
-pub(super) fn watchdog_thread<'scope, 'env: 'scope>(
+fn watchdog_thread<'scope, 'env: 'scope>(
     scope: &'scope Scope<'scope, 'env>,
     context: &RunContext<'env>,
     views: &'env [RingView<'env>],

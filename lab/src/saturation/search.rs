@@ -99,7 +99,7 @@ pub(super) fn found(trials: &[Trial], stage: usize, goal: f64) -> Found {
 
 /// The frequency to try next for a stage and a goal, between `lowest` and `highest`; `None` once
 /// pass and fail are neighbours on the grid, or the range ends, and the pass is confirmed.
-pub(super) fn next(
+fn next(
     trials: &[Trial],
     (stage, goal): (usize, f64),
     (lowest, highest): (Load, Load),

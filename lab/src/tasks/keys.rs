@@ -209,7 +209,7 @@ impl<'t> Text<'t> {
         }
     }
 
-    pub(super) fn as_str(&self) -> &'t str {
+    fn as_str(&self) -> &'t str {
         self.0
     }
 
@@ -229,7 +229,7 @@ impl<'t> Text<'t> {
     }
 
     /// What the TOML parser refused.
-    pub(super) fn refused(&self, why: &toml::de::Error) -> TaskFileError {
+    fn refused(&self, why: &toml::de::Error) -> TaskFileError {
         match why.span() {
             Some(span) => self.within(span, why.message()),
             None => TaskFileError::new(None, why.message()),

@@ -12,7 +12,7 @@ pub(super) const HEIGHT: i32 = 480;
 /// Corners of the largest polygon.
 pub(super) const CORNERS_MAX: usize = 8;
 /// Coordinates must be within ± this, so that nothing overflows.
-pub(super) const COORDINATE_MAX: i32 = 1 << 14;
+const COORDINATE_MAX: i32 = 1 << 14;
 
 /// A corner, in pixels; whole numbers are the pixels' upper left corners.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -276,7 +276,7 @@ impl StressArgs {
     ///
     /// # Errors
     /// [`LoadError::StressNg`] when there are more instances of a stressor than CPUs.
-    pub(super) fn bounded(
+    fn bounded(
         &self,
         cpus: usize,
         limit: Duration,
@@ -331,7 +331,7 @@ impl fmt::Display for StressArgs {
 }
 
 /// The stressors that such words ask for, without their dashes. A value never begins with one.
-pub(super) fn stressors(words: &[String]) -> impl Iterator<Item = &str> {
+fn stressors(words: &[String]) -> impl Iterator<Item = &str> {
     let names = words.iter().map(String::as_str).filter(|name| is_stressor(name));
     names.map(|name| name.trim_start_matches('-'))
 }

@@ -14,7 +14,6 @@
 mod child;
 mod kinds;
 pub(crate) mod network;
-mod observed;
 mod protocol;
 mod subprocess;
 mod supervisor;

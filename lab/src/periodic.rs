@@ -6,7 +6,6 @@
 
 mod claims;
 mod prepared;
-mod stream;
 
 use std::error::Error;
 use std::io::{self, Write};

@@ -6,8 +6,8 @@
 //! application's thread, which answers too. Runs threads, never prints.
 
 mod source;
-mod stages;
 
+use std::hint::black_box;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -24,7 +24,7 @@ use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::descriptor::Descriptor;
 use punctual_os::futex::{self, Scope};
 use punctual_os::scheduler::SchedPolicy;
-use punctual_os::{events, signal};
+use punctual_os::{events, process, signal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,8 +33,7 @@ use crate::experiment::{
     ExperimentProgress, Loading, Measured, policy_words,
 };
 use crate::load::LoadSpec;
-use source::Source;
-use stages::{COMPETES, EndedStage, Shared, Slot};
+use source::{Source, Stimulus};
 
 pub use source::{SOURCES, SourceName, SourceRow};
 
@@ -780,10 +779,157 @@ fn trace(mut starts_ns: Vec<i64>) -> Option<StageTrace> {
     Some(StageTrace { step_ns, started, beyond: (n - by(POINTS - 1)) as u64, single_ns })
 }
 
+/// When a stimulus was raised and answered.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    raised_ns: AtomicU64,
+    /// How long after it was due.
+    late_ns: AtomicU64,
+    kernel_ns: AtomicU64,
+    start_ns: [AtomicU64; 2],
+    complete_ns: [AtomicU64; 2],
+}
+
+impl Slot {
+    /// Its times, once all threads are done.
+    pub(crate) fn times(&self) -> Times {
+        let read = |word: &AtomicU64| word.load(Ordering::Acquire);
+        Times {
+            raised_ns: read(&self.raised_ns),
+            kernel_ns: read(&self.kernel_ns),
+            start_ns: [read(&self.start_ns[0]), read(&self.start_ns[1])],
+            complete_ns: [read(&self.complete_ns[0]), read(&self.complete_ns[1])],
+        }
+    }
+}
+
+/// What all threads of a condition share.
+///
+/// Between their first and last stimulus the threads of the stages allocate and lock nothing; the
+/// times go into memory that was there before.
+#[derive(Debug)]
+struct Shared<'a> {
+    source: &'a Source,
+    /// One for each stimulus.
+    slots: &'a [Slot],
+    /// The latest stimulus that stage 1 answered: what stage 2 waits for.
+    handed: AtomicU64,
+    /// What each stage answered last: the channels that a scope would show.
+    answers: [AtomicU64; 2],
+    /// Set when all stimuli are over.
+    over: AtomicBool,
+    /// The thread of stage 1, whose waits a signal ends; 0 before it is there.
+    waiting: AtomicI32,
+}
+
+/// What a stage knows at its end.
+#[derive(Debug)]
+pub(crate) struct EndedStage {
+    policy: SchedPolicy,
+    pub(crate) refused: Vec<Refusal>,
+    /// Events that were no stimulus.
+    unexpected: u64,
+    /// Why it ended before its time.
+    lost: Option<io::Error>,
+}
+
+impl Shared<'_> {
+    /// The slot of a stimulus. Numbers beyond the last wake a stage that is to end.
+    fn slot(&self, number: u64) -> Option<&Slot> {
+        usize::try_from(number.checked_sub(1)?).ok().and_then(|at| self.slots.get(at))
+    }
+
+    /// Answers stimulus `number` as stage `stage`.
+    #[inline]
+    fn answer(&self, stage: usize, number: u64, start_ns: u64) {
+        self.answers[stage].store(number, Ordering::Release);
+        let complete_ns = now_ns(ClockId::Monotonic);
+        if let Some(slot) = self.slot(number) {
+            slot.start_ns[stage].store(start_ns, Ordering::Release);
+            slot.complete_ns[stage].store(complete_ns, Ordering::Release);
+        }
+    }
+
+    /// Stage 1: waits for the source.
+    fn first(&self, cpu: u32, policy: SchedPolicy, ready: impl FnOnce()) -> EndedStage {
+        let session = ThreadSession::enter(Some(cpu), policy);
+        self.waiting.store(process::tid(), Ordering::Release);
+        ready();
+        let (mut seen, mut unexpected) = (0, 0);
+        let mut lost = None;
+        while !self.over.load(Ordering::Acquire) {
+            let found = match self.source.wait(seen) {
+                Ok(found) => found,
+                Err(why) => {
+                    lost = Some(why);
+                    self.over.store(true, Ordering::Release);
+                    break;
+                }
+            };
+            let start_ns = now_ns(ClockId::Monotonic);
+            let Some(Stimulus { number, kernel_ns }) = found else { continue };
+            if number <= seen {
+                unexpected += 1;
+                continue;
+            }
+            self.answer(0, number, start_ns);
+            if let Some((slot, kernel_ns)) = self.slot(number).zip(kernel_ns) {
+                slot.kernel_ns.store(kernel_ns, Ordering::Release);
+            }
+            self.handed.store(number, Ordering::Release);
+            let _woken = futex::wake(&self.handed, 1, Scope::Process);
+            seen = number;
+        }
+        let refused = session.refused().to_vec();
+        EndedStage { policy: session.policy(), refused, unexpected, lost }
+    }
+
+    /// Stage 2: waits for stage 1.
+    fn second(&self, cpu: u32, policy: SchedPolicy, ready: impl FnOnce()) -> EndedStage {
+        let session = ThreadSession::enter(Some(cpu), policy);
+        ready();
+        let mut seen = 0;
+        while !self.over.load(Ordering::Acquire) {
+            futex::wait(&self.handed, seen as u32, Scope::Process);
+            let number = self.handed.load(Ordering::Acquire);
+            let start_ns = now_ns(ClockId::Monotonic);
+            if number == seen {
+                continue;
+            }
+            self.answer(1, number, start_ns);
+            seen = number;
+        }
+        let refused = session.refused().to_vec();
+        EndedStage { policy: session.policy(), refused, unexpected: 0, lost: None }
+    }
+}
+
+/// How long the competitor computes and rests in turn: seven tenths of the time, and no longer at a
+/// stretch than a slice of the round robin (100 ms, sched_rr_get_interval(2)).
+const COMPUTES_NS: u64 = 14_000_000;
+const RESTS_NS: u64 = 6_000_000;
+/// The share of the time that it computes.
+const COMPETES: f64 = 0.7;
+
+impl Shared<'_> {
+    /// Computes beside the stages with the policy of the second, until all is over.
+    fn compete(&self, cpu: u32, policy: SchedPolicy, ready: impl FnOnce()) {
+        let _session = ThreadSession::enter(Some(cpu), policy);
+        ready();
+        let mut work = 1u64;
+        while !self.over.load(Ordering::Acquire) {
+            let until_ns = now_ns(ClockId::Monotonic) + COMPUTES_NS;
+            while now_ns(ClockId::Monotonic) < until_ns && !self.over.load(Ordering::Relaxed) {
+                work = black_box(work.wrapping_mul(work) | 1);
+            }
+            let _interrupted = sleep_until_ns(now_ns(ClockId::Monotonic) + RESTS_NS);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stages::{EndedStage, Slot};
 
     #[test]
     fn stage_0_is_left_out_with_the_reason_and_the_rest_is_kept() {

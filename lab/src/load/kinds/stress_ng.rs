@@ -276,12 +276,7 @@ impl StressArgs {
     ///
     /// # Errors
     /// [`LoadError::StressNg`] when there are more instances of a stressor than CPUs.
-    fn bounded(
-        &self,
-        cpus: usize,
-        limit: Duration,
-        temp: &Path,
-    ) -> Result<Vec<String>, LoadError> {
+    fn bounded(&self, cpus: usize, limit: Duration, temp: &Path) -> Result<Vec<String>, LoadError> {
         let mut words = Vec::new();
         for (name, value) in &self.options {
             let mut value = value.clone();

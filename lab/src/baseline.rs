@@ -243,7 +243,7 @@ mod tests {
         due
     }
 
-    /// The same of a design, each task finishing within its tick.
+    /// The releases that a design ran, by tick, each task finishing within its tick.
     fn ran<D: Design>(mut design: D, ticks: u64) -> Vec<Vec<usize>> {
         let mut at = |_| {
             design.release();

@@ -362,9 +362,7 @@ impl<D: Design> MeasuredDesign for DesignUnderTest<D> {
     }
 }
 
-/// Takes stamps.
-///
-/// In ticks of the finest clock that may be trusted, for short spans: nothing is anchored. The
+/// Takes stamps in ticks of the finest clock that may be trusted, for short spans: nothing is anchored. The
 /// counter is read in order, so that what stands between two stamps happens between them.
 #[derive(Clone, Copy, Debug)]
 pub struct Stamps {

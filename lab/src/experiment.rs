@@ -461,14 +461,14 @@ pub(crate) fn keep_to(cpus: &[u32]) {
     }
 }
 
-/// Watches `charges` until `done`, from a thread on the housekeeping CPUs.
+/// Watches `loops` until `done`, from a thread on the housekeeping CPUs.
 ///
 /// # Errors
 /// No thread could be had.
 pub(crate) fn watchdog<'scope, 'env: 'scope, P: Fn() -> u64 + Send + 'scope>(
     scope: &'scope Scope<'scope, 'env>,
     housekeeping: &'env [u32],
-    charges: Vec<Progress<'env, P>>,
+    loops: Vec<Progress<'env, P>>,
     (stop, done): (&'env AtomicBool, &'env AtomicBool),
 ) -> io::Result<()> {
     spawn::scoped(scope, "punctual-watch", move || {
@@ -476,7 +476,7 @@ pub(crate) fn watchdog<'scope, 'env: 'scope, P: Fn() -> u64 + Send + 'scope>(
         // Above the measuring threads where permitted; below them it still runs, as it has another
         // CPU, or their rests.
         let _as_it_is = scheduler::set(0, SchedPolicy::Fifo(99));
-        watch(&charges, stop, done);
+        watch(&loops, stop, done);
     })?;
     Ok(())
 }

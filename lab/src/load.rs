@@ -306,7 +306,7 @@ pub enum LoadError {
         /// `all` or `none`.
         word: &'static str,
     },
-    /// The same load twice.
+    /// One load is named twice.
     Twice {
         /// Its name.
         word: String,

@@ -710,9 +710,9 @@ const LOOK_NS: u64 = 1_000_000;
 /// counted, so that time in which nothing ran (suspend, a halted guest) is no fault of a thread.
 const LOOKS_MAX: u32 = 2_000;
 
-/// Collects.
+/// The thread that collects the gaps of all CPUs after each window.
 ///
-/// A thread above the spinning ones: it runs in their rests, so that its own work is no gap. A
+/// It is above the spinning ones: it runs in their rests, so that its own work is no gap. A
 /// thread that does not come out of a window is demoted, and all are stopped.
 struct Collector<'a> {
     /// One for each CPU.
@@ -744,7 +744,8 @@ impl Collector<'_> {
         let mut forced = None;
         for window in 0..self.windows.count {
             let end = grid.release(window) + self.windows.width;
-            // A signal that cuts this short costs some looks.
+            // Not the gate: no window may be left out, however late this is. A signal that cuts it
+            // short costs some looks.
             let _interrupted = sleep_until_ns(end.as_ns() + LOOK_NS);
             forced = self.await_window(window);
             let over = forced.is_some() || self.stop.load(Ordering::Relaxed);
@@ -809,7 +810,7 @@ const FRAME_NS: u64 = 97_310_000;
 
 /// The windows of an experiment.
 ///
-/// The same on every CPU, so that what comes on all of them at once is seen.
+/// They are the same on every CPU, so that what comes on all of them at once is seen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Windows {
     /// The length of each.

@@ -535,6 +535,7 @@ impl Condition<'_> {
                 raised.not_raised += 1;
                 continue;
             }
+            // Not the gate: a stimulus that is late by less than a period is raised all the same.
             if self.polls {
                 while now_ns(ClockId::Monotonic) < due_ns {}
             } else {
@@ -719,6 +720,7 @@ fn trips(ping: &AtomicU64, pong: &AtomicU64, period_ns: u64, stop: &AtomicBool) 
     let mut next_ns = now_ns(ClockId::Monotonic);
     for trip in 1..=count {
         next_ns = (next_ns + apart_ns).max(now_ns(ClockId::Monotonic));
+        // Not the gate: round trips lie apart, on no grid, and none may be left out.
         let _interrupted = sleep_until_ns(next_ns);
         let begin_ns = now_ns(ClockId::Monotonic);
         ping.store(trip, Ordering::Release);

@@ -40,7 +40,7 @@ pub struct LoopOverhead {
     pub cycles: usize,
     /// Median from a wait's return to the next call, of a loop that only waits.
     pub bare_ns: f64,
-    /// The same of the executive.
+    /// That figure for the executive.
     pub executive_ns: f64,
     /// The difference.
     pub adds_ns: f64,

@@ -56,7 +56,7 @@ fn ip(args: &str) -> Result<(), String> {
     output_of_ip(args).map(drop)
 }
 
-/// The same, and what it prints.
+/// Runs `ip` with these arguments; what it prints.
 fn output_of_ip(args: &str) -> Result<String, String> {
     let path = subprocess::find("ip").ok_or("program ip (iproute2) is not installed")?;
     let mut command = Command::new(path);

@@ -86,7 +86,7 @@ fn text(raw: &str) -> String {
     one_line.trim().to_owned()
 }
 
-/// What a child is told.
+/// What the process of a load is to do, and within what.
 ///
 /// As words: `NAME --parent PID --limit-ns N --cpus 0,1 --workers N --temp DIR [-- WORDS…]`.
 #[derive(Clone, Debug, PartialEq, Eq)]

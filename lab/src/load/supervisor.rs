@@ -507,7 +507,7 @@ impl Observed {
 
 /// So many looks in a row without a report, a tenth of a second each at least, are a silence.
 const SILENT: u32 = 20;
-/// The same before an end that the load did not answer.
+/// Counts the silence before an end that the load did not answer, at `at_ns`.
 const SILENT_AT_END: u32 = 5;
 /// The share of its other rate below which a load did next to nothing.
 const SHARE: f64 = 0.1;

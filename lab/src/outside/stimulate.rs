@@ -134,7 +134,8 @@ impl StimulateExperiment {
         for at in 0..self.stimuli().min(STIMULI_MAX) {
             let due_ns = first_ns + at * period_ns;
             answers.until(&mut self.link, due_ns).map_err(lost)?;
-            // A signal may have ended the wait.
+            // A signal may have ended the wait. Not the gate: the wait is for answers, and a stimulus
+            // that is late by less than a period is sent all the same.
             let _interrupted = sleep_until_ns(due_ns);
             if stop.load(Ordering::Relaxed) {
                 return Ok(());
@@ -207,6 +208,7 @@ fn loopback((near, mut far): (Link, Link), stop: &AtomicBool) -> io::Result<Loop
     let mut times = Distribution::default();
     let mut n = 0;
     let first_ns = now_ns(ClockId::Monotonic);
+    // Not the gate: none may be left out.
     for number in 1..=LOOPS {
         let _interrupted = sleep_until_ns(first_ns + number * LOOPS_APART_NS);
         if stop.load(Ordering::Relaxed) {

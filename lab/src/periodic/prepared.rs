@@ -81,13 +81,13 @@ impl Prepared {
         Self { plan, clock, cost, begun, grids, follower: None, storage, known: Vec::new() }
     }
 
-    /// The same with what earlier runs learned: waits that learn begin with it.
+    /// With what earlier runs learned: waits that learn begin with it.
     #[must_use]
     pub fn knowing(self, known: Vec<KnownWait>) -> Self {
         Self { known, ..self }
     }
 
-    /// The same on the timescale of a clock that is followed: its grids lie on that one's time, and
+    /// On the timescale of a clock that is followed: its grids lie on that one's time, and
     /// what stamps cost is measured through the map.
     #[must_use]
     pub fn following(self, follower: Follower) -> Self {
@@ -249,7 +249,7 @@ fn outcomes(
             missed: view.missed(),
             unrecorded: view.unrecorded(),
             stalls: tally.stalls,
-            approach: tally.approach,
+            approach: tally.plan,
             learned: tally.learned,
             paused: tally.paused,
             resumed: tally.resumed,
@@ -545,14 +545,14 @@ fn watchdog_thread<'scope, 'env: 'scope>(
     done: &'env AtomicBool,
 ) -> io::Result<()> {
     let plan = context.plan;
-    let charge =
+    let watched =
         |((stream, watched), views): ((&Stream, &'env Watched), &'env [RingView<'env>])| {
             let progress = || watched.beats() + views.iter().map(RingView::count).sum::<u64>();
             Progress { watched, progress, bound: bound(stream) }
         };
     let views = views.chunks(plan.conditions.len());
-    let charges = plan.streams.iter().zip(context.watched).zip(views).map(charge).collect();
-    watchdog(scope, &plan.housekeeping, charges, (context.stop, done))
+    let loops = plan.streams.iter().zip(context.watched).zip(views).map(watched).collect();
+    watchdog(scope, &plan.housekeeping, loops, (context.stop, done))
 }
 
 /// From the order to the first release: time to get from the order into the loop.
@@ -590,7 +590,7 @@ struct SegmentTally {
     /// Page faults and context switches.
     usage: Usage,
     /// How the wait approached releases at the end.
-    approach: WakePlan,
+    plan: WakePlan,
     /// What the wait learned, as far as it does.
     learned: Option<Learned>,
     /// How much of its spins the processor paused, from the wait's first on.
@@ -602,7 +602,7 @@ struct SegmentTally {
 }
 
 impl SegmentTally {
-    /// Both together.
+    /// Adds a later segment of the same run.
     fn add(&mut self, segment: &Self) {
         self.cpu_ns += segment.cpu_ns;
         self.wall_ns += segment.wall_ns;
@@ -613,7 +613,7 @@ impl SegmentTally {
         self.usage.major_faults += segment.usage.major_faults;
         self.usage.voluntary_switches += segment.usage.voluntary_switches;
         self.usage.involuntary_switches += segment.usage.involuntary_switches;
-        self.approach = segment.approach;
+        self.plan = segment.plan;
         self.learned = segment.learned.or(self.learned);
         self.paused = segment.paused;
         self.resumed |= segment.resumed;
@@ -686,7 +686,7 @@ impl Worker<'_> {
                 wall_ns: u64::try_from((clock.now() - now).as_ns()).unwrap_or(0),
                 stalls: Wait::<C>::take_stalls(gate.wait),
                 usage: usage_since(before.1),
-                approach: status.plan,
+                plan: status.plan,
                 learned: status.learned,
                 paused: status.paused,
                 resumed: resumed[order.condition],

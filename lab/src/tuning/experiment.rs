@@ -59,7 +59,7 @@ pub trait Measure {
 pub struct SettingTrial {
     /// With it (B) and without (A), in the first blocks.
     pub first: Option<RateRatio>,
-    /// The same in fresh blocks, where it helped in the first.
+    /// Its ratio in fresh blocks, where it helped in the first.
     pub again: Option<RateRatio>,
 }
 

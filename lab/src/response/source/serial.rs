@@ -49,10 +49,10 @@ fn parsed(device: &str) -> Result<(&str, u32), String> {
 
 fn open(device: &str) -> Opening {
     let (path, baud) = parsed(device)?;
-    let looped = SerialLoop { plug: PlugLine::open(path, baud)?, raised: AtomicU64::new(0) };
-    let note = looped.connect()?;
-    serial::block(looped.plug.line()).map_err(|why| of(why).to_string())?;
-    Ok((Source::Serial(looped), note))
+    let connected = SerialLoop { plug: PlugLine::open(path, baud)?, raised: AtomicU64::new(0) };
+    let note = connected.connect()?;
+    serial::block(connected.plug.line()).map_err(|why| of(why).to_string())?;
+    Ok((Source::Serial(connected), note))
 }
 
 /// A line whose outputs are connected to its inputs, by a plug or within the UART.

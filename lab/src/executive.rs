@@ -362,8 +362,9 @@ impl<D: Design> MeasuredDesign for DesignUnderTest<D> {
     }
 }
 
-/// Takes stamps in ticks of the finest clock that may be trusted, for short spans: nothing is anchored. The
-/// counter is read in order, so that what stands between two stamps happens between them.
+/// Takes stamps in ticks of the finest clock that may be trusted, for short spans: nothing is
+/// anchored. The counter is read in order, so that what stands between two stamps happens between
+/// them.
 #[derive(Clone, Copy, Debug)]
 pub struct Stamps {
     counter: bool,

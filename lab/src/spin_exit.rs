@@ -362,8 +362,8 @@ mod tests {
             let Left { now, left, .. } = exit.approach(&mut clock, target);
             assert!(now <= clock.now, "{case}: ahead by {}", now - clock.now);
             assert!((0..=20_000).contains(&left), "{case}: {left}");
-            // Somewhere on the way a poll met an edge within a step of the pattern of both: what was
-            // lost since is the hundredth of each poll.
+            // Somewhere on the way a poll met an edge within a step of the pattern of both: what
+            // was lost since is the hundredth of each poll.
             let behind = clock.now - now;
             assert!(behind < step.max(1), "{case}: {behind} behind with a step of {step}");
             if poll > 1_100 && step > 6_000 {

@@ -484,9 +484,9 @@ const DEADLINE_PERIOD_MIN_NS: u64 = 100_000;
 
 /// Runs `wait` with half of each period reserved.
 ///
-/// What there was before is there after it. The kernel admits such a thread only where it may run on
-/// all CPUs of its root domain (Documentation/scheduler/sched-deadline.rst, §5): so it is pinned to
-/// none meanwhile.
+/// What there was before is there after it. The kernel admits such a thread only where it may run
+/// on all CPUs of its root domain (Documentation/scheduler/sched-deadline.rst, §5): so it is pinned
+/// to none meanwhile.
 ///
 /// # Errors
 /// `EPERM` without rights or where `cpus` are not all of a root domain, `EBUSY` where the bandwidth

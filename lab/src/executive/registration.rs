@@ -121,7 +121,8 @@ fn registered(seed: u64) -> Vec<BaselineTask> {
     (0..TASKS).map(|_| BaselineTask { period: TASKS, phase: delay(), level: 0 }).collect()
 }
 
-/// Those tasks as the executive takes them, one a tick: the builder balances instants, which need no ticks.
+/// Those tasks as the executive takes them, one a tick: the builder balances instants, which need
+/// no ticks.
 fn balanced() -> Option<punctual::periodic::Plan> {
     let task = |phase| BaselineTask { period: TASKS, phase, level: 0 };
     plan(&(0..TASKS).map(task).collect::<Vec<_>>()).ok()

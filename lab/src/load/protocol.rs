@@ -257,7 +257,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_arguments_can_be_read(args in prop::collection::vec("(--)?[a-z]*|[0-9,-]*|.*", 0..8)) {
+        fn any_args_can_be_read(args in prop::collection::vec("(--)?[a-z]*|[0-9,-]*|.*", 0..8)) {
             let _ = Setup::parse(&args);
         }
     }

@@ -1,7 +1,8 @@
 //! A program of somebody else's as a part of a load: tied to it, listened to, ended.
 //!
-//! The program belongs to the load's process group, and is tied to the load by [`become_program`](super::child). The
-//! load lives as long as the main thread of its process, which the kernel's tie refers to.
+//! The program belongs to the load's process group, and is tied to the load by
+//! [`become_program`](super::child). The load lives as long as the main thread of its process,
+//! which the kernel's tie refers to.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;

@@ -134,8 +134,8 @@ impl StimulateExperiment {
         for at in 0..self.stimuli().min(STIMULI_MAX) {
             let due_ns = first_ns + at * period_ns;
             answers.until(&mut self.link, due_ns).map_err(lost)?;
-            // A signal may have ended the wait. Not the gate: the wait is for answers, and a stimulus
-            // that is late by less than a period is sent all the same.
+            // A signal may have ended the wait. Not the gate: the wait is for answers, and a
+            // stimulus that is late by less than a period is sent all the same.
             let _interrupted = sleep_until_ns(due_ns);
             if stop.load(Ordering::Relaxed) {
                 return Ok(());

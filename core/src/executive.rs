@@ -7,7 +7,6 @@
 
 pub mod cancel;
 pub mod cancelling;
-mod cycle;
 pub mod many;
 pub mod paced;
 pub mod schedule;

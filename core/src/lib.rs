@@ -17,6 +17,7 @@ pub mod block;
 pub mod bucket;
 pub mod calendar;
 pub mod clock;
+pub mod cycle;
 pub mod dispatch;
 pub mod earliest;
 pub mod executive;

@@ -17,7 +17,7 @@ use crate::table::{OnOverrun, Table};
 use crate::time::{Instant, Span};
 use crate::wait::Wait;
 
-pub use super::cycle::{Cycle, Flow};
+pub use crate::cycle::{Cycle, Flow};
 
 /// The tasks behind the ranks.
 pub trait Dispatch {

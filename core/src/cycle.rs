@@ -4,8 +4,8 @@
 
 use core::marker::PhantomData;
 
-use super::cancel::Cancel;
 use crate::dispatch::Job;
+use crate::executive::cancel::Cancel;
 use crate::table::OnOverrun;
 use crate::time::{Instant, Span};
 
@@ -49,7 +49,7 @@ impl<'c> Cycle<'c> {
     /// Whether the cancel token is set: the task is to be terminated, because it was still running
     /// at its next release or, where it runs elsewhere, at the end of the executive, and should
     /// return with its outputs in a safe state. Costs one load; never set without a watchdog (see
-    /// [`super::cancel`]) or with another policy.
+    /// [`crate::executive::cancel`]) or with another policy.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -116,7 +116,7 @@ impl<'c> Cycle<'c> {
 
 impl Cycle<'_> {
     #[inline]
-    pub(super) fn of(job: &Job, start: Instant, policy: OnOverrun) -> Self {
+    pub(crate) fn of(job: &Job, start: Instant, policy: OnOverrun) -> Self {
         // From the release of the task's last cycle: the cycles between were missed.
         let last = job.cycle.saturating_sub(job.missed.saturating_add(1));
         let dt_ns = job.period.between_ns(last, job.cycle);

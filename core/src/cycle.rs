@@ -1,13 +1,83 @@
-//! A cycle as its task sees it, and what the task returns at its end.
+//! The nouns of every loop: a cycle as its loop sees it and as its task sees it, what went wrong
+//! with it, why a loop is over, who observes, and how a cycle is cancelled.
 //!
-//! For tasks, and for the loops that make it. Plain data.
+//! For all loops, of one period and of many tasks, and for what observes them. Plain data and two
+//! rules: how late a missed release was ([`Missed::lateness`]), and which cycle a cancellation
+//! meets ([`CancelToken`]). Decides nothing, reads no clock.
 
 use core::marker::PhantomData;
+use core::sync::atomic::{AtomicU64, Ordering};
 
-use crate::dispatch::Job;
-use crate::executive::cancel::Cancel;
-use crate::table::OnOverrun;
-use crate::time::{Instant, Span};
+use crate::releases::Releases;
+use crate::time::{Instant, Period, Span};
+
+/// One cycle of one task, to be run now: what a loop knows of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// The rank of its task; 0 in a loop of one task.
+    pub rank: usize,
+    /// The number of its release, counted from the epoch.
+    pub cycle: u64,
+    /// How often this cycle was broken off before: 0 but for a unit of a calendar.
+    pub part: u32,
+    /// When it was due.
+    pub release: Instant,
+    /// When the task's next cycle is: its first release that is still to come; for a unit of a
+    /// calendar, when its budget is spent.
+    pub next: Instant,
+    /// Releases of this task that were missed just before: those with the numbers below this
+    /// cycle's.
+    pub missed: u64,
+    /// Releases after this one that passed before it could start. They are missed, and count in
+    /// `missed` of the cycle that comes next.
+    pub passed: u64,
+    /// The task's period; of a unit of a calendar the frame.
+    pub period: Period,
+}
+
+impl Job {
+    /// The releases that were missed just before. Of [`Releases::aligned`] with a fractional
+    /// period each may be 1 ns off: their rounding is not known here.
+    ///
+    /// # Real-time: in loop
+    #[cold]
+    pub fn missed_before(&self) -> Missed {
+        let since_0 = i64::try_from(self.period.offset_ns(self.cycle)).unwrap_or(i64::MAX);
+        let releases = Releases::new(self.release - Span::from_ns(since_0), self.period);
+        let first = self.cycle.saturating_sub(self.missed);
+        Missed { releases, first, count: self.cycle - first }
+    }
+
+    /// From the release of the task's last cycle to this one: the cycles between were missed.
+    #[inline]
+    pub(crate) fn dt(&self) -> Span {
+        let last = self.cycle.saturating_sub(self.missed.saturating_add(1));
+        let dt_ns = self.period.between_ns(last, self.cycle);
+        Span::from_ns(i64::try_from(dt_ns).unwrap_or(i64::MAX))
+    }
+}
+
+/// What a schedule has for its loop to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Run this.
+    Run(Job),
+    /// Wait until this instant, the next release of any task.
+    Idle(Instant),
+}
+
+/// What a finished cycle did wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overruns {
+    /// It started late.
+    pub started_late: bool,
+    /// It ran longer than its budget.
+    pub over_budget: bool,
+    /// It ran beyond its `next`: its next release; or, of a unit, the end of its budget.
+    pub over_release: bool,
+    /// It finished after its deadline.
+    pub over_deadline: bool,
+}
 
 /// One cycle of one task, as the task sees it.
 #[derive(Debug)]
@@ -28,10 +98,10 @@ pub struct Cycle<'c> {
     /// When the task's next cycle is, its first release that is still to come; or, for a unit of a
     /// calendar, when its budget is spent: what runs beyond this is an overrun.
     pub next: Instant,
-    /// Whether an overrun cancels it.
+    /// Whether an overrun of its task terminates it: an executive's watchdog then cancels it.
     terminates: bool,
     cancel: Option<Cancel<'c>>,
-    /// Stays on the thread of its executive.
+    /// A cycle stays on the thread of its loop.
     thread: PhantomData<&'c mut *const ()>,
 }
 
@@ -48,8 +118,8 @@ impl<'c> Cycle<'c> {
 
     /// Whether the cancel token is set: the task is to be terminated, because it was still running
     /// at its next release or, where it runs elsewhere, at the end of the executive, and should
-    /// return with its outputs in a safe state. Costs one load; never set without a watchdog (see
-    /// [`crate::executive::cancel`]) or with another policy.
+    /// return with its outputs in a safe state. Costs one load; never set without a watchdog
+    /// ([`CancelToken`]) or with another policy.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -57,39 +127,13 @@ impl<'c> Cycle<'c> {
         self.cancel.is_some_and(|cancel| cancel.is_set())
     }
 
+    /// The cycle of `job` that starts at `start`, `dt` after the release of the task's last cycle.
+    /// Nothing cancels it.
     #[inline]
-    pub(crate) fn terminates(&self) -> bool {
-        self.terminates
-    }
-
-    /// A cycle of a task that runs elsewhere: its number, (release, lateness), (missed, dt), the
-    /// next release.
-    #[inline]
-    pub(crate) fn served(
-        n: u64,
-        (release, lateness): (Instant, Span),
-        (missed, dt): (u64, Span),
-        next: Instant,
-        cancel: Cancel<'c>,
-    ) -> Self {
-        let (terminates, cancel, thread) = (true, Some(cancel), PhantomData);
-        Self { n, part: 0, release, lateness, missed, dt, next, terminates, cancel, thread }
-    }
-
-    /// A cycle that a device paces: due at its start.
-    #[inline]
-    pub(crate) fn paced(n: u64, start: Instant, dt: Span, next: Instant) -> Self {
-        let (part, release, lateness, missed) = (0, start, Span::ZERO, 0);
-        let (terminates, cancel, thread) = (false, None, PhantomData);
-        Self { n, part, release, lateness, missed, dt, next, terminates, cancel, thread }
-    }
-
-    /// A cycle of a loop of one period.
-    #[inline]
-    pub(crate) fn at_gate(job: &Job, start: Instant, dt: Span) -> Cycle<'static> {
-        Cycle {
+    pub(crate) fn new(job: &Job, start: Instant, dt: Span) -> Self {
+        Self {
             n: job.cycle,
-            part: 0,
+            part: job.part,
             release: job.release,
             lateness: start - job.release,
             missed: job.missed,
@@ -101,37 +145,24 @@ impl<'c> Cycle<'c> {
         }
     }
 
-    /// The same cycle with a cancel token.
+    /// The same cycle, of a task that an overrun terminates or not.
     #[inline]
-    pub(crate) fn with_cancel<'s>(&self, cancel: Cancel<'s>) -> Cycle<'s>
-    where
-        'c: 's,
-    {
-        let cancel = Some(cancel);
-        let Self { n, part, release, lateness, missed, dt, next, terminates, .. } = *self;
-        let thread = PhantomData;
-        Cycle { n, part, release, lateness, missed, dt, next, terminates, cancel, thread }
+    pub(crate) fn terminating(self, terminates: bool) -> Self {
+        Self { terminates, ..self }
     }
-}
 
-impl Cycle<'_> {
+    /// Whether an overrun of its task terminates it.
     #[inline]
-    pub(crate) fn of(job: &Job, start: Instant, policy: OnOverrun) -> Self {
-        // From the release of the task's last cycle: the cycles between were missed.
-        let last = job.cycle.saturating_sub(job.missed.saturating_add(1));
-        let dt_ns = job.period.between_ns(last, job.cycle);
-        Self {
-            n: job.cycle,
-            part: job.part,
-            release: job.release,
-            lateness: start - job.release,
-            missed: job.missed,
-            dt: Span::from_ns(i64::try_from(dt_ns).unwrap_or(i64::MAX)),
-            next: job.next,
-            terminates: policy == OnOverrun::Terminate,
-            cancel: None,
-            thread: PhantomData,
-        }
+    pub(crate) fn terminates(&self) -> bool {
+        self.terminates
+    }
+
+    /// The same cycle, which `cancel` cancels.
+    #[inline]
+    pub(crate) fn with_cancel<'s>(&self, cancel: Cancel<'s>) -> Cycle<'s> {
+        let Self { n, part, release, lateness, missed, dt, next, terminates, .. } = *self;
+        let (cancel, thread) = (Some(cancel), PhantomData);
+        Cycle { n, part, release, lateness, missed, dt, next, terminates, cancel, thread }
     }
 }
 
@@ -152,5 +183,211 @@ pub enum Flow {
 impl From<()> for Flow {
     fn from((): ()) -> Self {
         Self::Continue
+    }
+}
+
+/// Why a loop is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Ended {
+    /// It came to its end.
+    Finished,
+    /// A flag or a task stopped it.
+    Stopped,
+    /// The task of this rank overran, and its policy is to stop the executive.
+    Overran(usize),
+}
+
+/// Observes each cycle after it ran.
+pub trait Observe {
+    /// A cycle ran from `start` to `finish`.
+    ///
+    /// # Real-time: in loop
+    fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns);
+
+    /// Releases of the task of this rank that never ran before the loop ended, and that no cycle
+    /// counted in its `missed`.
+    ///
+    /// # Real-time: in loop
+    fn never_ran(&mut self, _rank: usize, _missed: Missed, _end: Instant) {}
+}
+
+impl<O: Observe + ?Sized> Observe for &mut O {
+    #[inline]
+    fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
+        (**self).ran(job, start, finish, overruns);
+    }
+
+    fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
+        (**self).never_ran(rank, missed, end);
+    }
+}
+
+impl Observe for () {
+    fn ran(&mut self, _: &Job, _: Instant, _: Instant, _: Overruns) {}
+}
+
+/// Some releases in a row that never ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missed {
+    /// The releases of their task.
+    pub releases: Releases,
+    /// The number of the first one.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+}
+
+impl Missed {
+    /// The lateness of release `k` of these, where the task's first start at or after it was at
+    /// `start`: start − release, and a period at least. The only definition: whatever counts missed
+    /// releases, one by one or many at once, agrees with it.
+    ///
+    /// # Real-time: in loop
+    pub fn lateness(&self, k: u64, start: Instant) -> Span {
+        let period_ns = i64::try_from(self.releases.period().as_ns()).unwrap_or(i64::MAX);
+        (start - self.releases.release(k)).max(Span::from_ns(period_ns))
+    }
+
+    /// Those of them that were released by `start`, and the others.
+    ///
+    /// # Real-time: in loop
+    #[must_use]
+    pub fn split(self, start: Instant) -> (Self, Self) {
+        let before = self.releases.released(start).saturating_sub(self.first).min(self.count);
+        let (first, count) = (self.first + before, self.count - before);
+        (Self { count: before, ..self }, Self { first, count, ..self })
+    }
+}
+
+/// How a watchdog on another CPU requests the end of a task that runs in an executive's thread.
+///
+/// For tasks with [`OnOverrun::Terminate`](crate::table::OnOverrun::Terminate). The executive
+/// publishes which cycle runs and until when it may run; a watchdog compares that with its clock
+/// and cancels this one cycle. No task is interrupted: a termination takes effect when the task
+/// returns.
+#[derive(Debug)]
+pub struct CancelToken {
+    /// Cycles begun so far; the last one is the one that runs.
+    begun: AtomicU64,
+    /// When the cycle is to be cancelled, ns.
+    until_ns: AtomicU64,
+    /// The last cycle that was cancelled.
+    cancelled: AtomicU64,
+}
+
+impl Default for CancelToken {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl CancelToken {
+    /// The instant of a cycle that may not be cancelled.
+    const NEVER_NS: u64 = u64::MAX;
+
+    /// A token under which no cycle runs.
+    ///
+    /// # Real-time: setup only
+    pub const fn new() -> Self {
+        Self {
+            begun: AtomicU64::new(0),
+            until_ns: AtomicU64::new(Self::NEVER_NS),
+            cancelled: AtomicU64::new(0),
+        }
+    }
+
+    /// A cycle begins, to be cancelled at `until`; what cancels it.
+    #[inline]
+    pub(crate) fn begin(&self, until: Instant) -> Cancel<'_> {
+        // One writer, so that no locked instruction is needed.
+        let turn = self.begun.load(Ordering::Relaxed) + 1;
+        // Release: a thread that sees this cycle sees that the one before is over.
+        self.begun.store(turn, Ordering::Release);
+        self.until_ns.store(until.as_ns(), Ordering::Release);
+        Cancel { word: &self.cancelled, turn }
+    }
+
+    /// The cycle is over.
+    #[inline]
+    pub(crate) fn end(&self) {
+        self.until_ns.store(Self::NEVER_NS, Ordering::Release);
+    }
+
+    /// Cancels the cycle that runs beyond its next release at `now`; whether this call did. For the
+    /// watchdog, on another CPU: on the executive's own CPU it would run too late.
+    ///
+    /// # Real-time: reader side
+    pub fn cancel_overrun(&self, now: Instant) -> bool {
+        // Acquire: the cycle is that of this end or a later one; a later one has another end, so
+        // that none is cancelled for the end of the one before.
+        let until_ns = self.until_ns.load(Ordering::Acquire);
+        let turn = self.begun.load(Ordering::Acquire);
+        if now.as_ns() < until_ns || self.until_ns.load(Ordering::Acquire) != until_ns {
+            return false;
+        }
+        self.cancelled.swap(turn, Ordering::Relaxed) != turn
+    }
+}
+
+/// The cancel token of one cycle, as its task holds it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cancel<'c> {
+    word: &'c AtomicU64,
+    turn: u64,
+}
+
+impl<'c> Cancel<'c> {
+    /// In `word`: cancels the cycle that runs, whichever it is.
+    pub(crate) const WHICHEVER: u64 = u64::MAX;
+
+    /// The token of cycle `turn`, which is cancelled while `word` is its number.
+    #[inline]
+    pub(crate) fn new(word: &'c AtomicU64, turn: u64) -> Self {
+        Self { word, turn }
+    }
+
+    /// Whether the cycle is cancelled.
+    #[inline]
+    pub(crate) fn is_set(&self) -> bool {
+        let cancelled = self.word.load(Ordering::Relaxed);
+        cancelled == self.turn || cancelled == Self::WHICHEVER
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ns: u64) -> Instant {
+        Instant::from_ns(ns)
+    }
+
+    #[test]
+    fn only_the_turn_that_overran_is_cancelled_and_once() {
+        let token = CancelToken::new();
+        assert!(!token.cancel_overrun(at(u64::MAX - 1)), "nothing runs");
+        let cancel = token.begin(at(100));
+        assert!(!token.cancel_overrun(at(99)) && !cancel.is_set());
+        assert!(token.cancel_overrun(at(100)) && cancel.is_set());
+        assert!(!token.cancel_overrun(at(101)), "no news");
+        token.end();
+        let next = token.begin(at(300));
+        assert!(!next.is_set() && !token.cancel_overrun(at(299)));
+        assert!(cancel.is_set(), "a late reader of the old one");
+    }
+
+    #[test]
+    fn what_was_released_by_the_last_start_is_told_from_the_rest() {
+        let releases = Releases::new(Instant::from_ns(100), Period::from_ns(10).expect("in range"));
+        let missed = Missed { releases, first: 3, count: 5 };
+        let counts = |at: u64| {
+            let (before, after) = missed.split(Instant::from_ns(at));
+            assert_eq!((before.first, after.first), (3, 3 + before.count));
+            (before.count, after.count)
+        };
+        assert_eq!(counts(129), (0, 5));
+        assert_eq!(counts(130), (1, 4));
+        assert_eq!(counts(1_000), (5, 0));
     }
 }

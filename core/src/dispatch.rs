@@ -10,12 +10,11 @@ mod storage;
 mod succession;
 pub(crate) mod warm_up;
 
+use crate::cycle::{Decision, Job, Overruns};
 use crate::earliest::Earliest;
 use crate::ready::ReadySet;
-use crate::releases::Releases;
-use crate::stats::Missed;
 use crate::table::Table;
-use crate::time::{Instant, Period, Span};
+use crate::time::{Instant, Span};
 
 use storage::UNCOUNTED;
 
@@ -34,66 +33,6 @@ pub struct TableState<'s> {
     released: &'s mut [Released],
     paces: &'s mut [Pace],
     counters: &'s mut [Counters],
-}
-
-/// One cycle of one task, to be run now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Job {
-    /// Which task.
-    pub rank: usize,
-    /// Its cycle: releases since the epoch.
-    pub cycle: u64,
-    /// How often this cycle was broken off before: 0 but for a unit of a calendar.
-    pub part: u32,
-    /// When it was due.
-    pub release: Instant,
-    /// When the task's next cycle is: its first release that is still to come; for a unit of a
-    /// calendar, when its budget is spent.
-    pub next: Instant,
-    /// Releases of this task that were missed just before: those with the numbers below this
-    /// cycle's.
-    pub missed: u64,
-    /// Releases after this one that passed before it could start. They are missed, and count in
-    /// `missed` of the cycle that comes next.
-    pub passed: u64,
-    /// The task's period; of a unit of a calendar the frame.
-    pub period: Period,
-}
-
-impl Job {
-    /// The releases that were missed just before. Of [`Releases::aligned`] with a fractional
-    /// period each may be 1 ns off: their rounding is not known here.
-    ///
-    /// # Real-time: in loop
-    #[cold]
-    pub fn missed_before(&self) -> Missed {
-        let since_0 = i64::try_from(self.period.offset_ns(self.cycle)).unwrap_or(i64::MAX);
-        let releases = Releases::new(self.release - Span::from_ns(since_0), self.period);
-        let first = self.cycle.saturating_sub(self.missed);
-        Missed { releases, first, count: self.cycle - first }
-    }
-}
-
-/// What to do next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// Run this.
-    Run(Job),
-    /// Wait until this instant: the next release of any task.
-    Idle(Instant),
-}
-
-/// What a finished cycle did wrong.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Overruns {
-    /// It started late.
-    pub started_late: bool,
-    /// It ran longer than its budget.
-    pub over_budget: bool,
-    /// It ran beyond its `next`: its next release; or, of a unit, the end of its budget.
-    pub over_release: bool,
-    /// It finished after its deadline.
-    pub over_deadline: bool,
 }
 
 impl<'s> TableState<'s> {

@@ -12,11 +12,8 @@
 use core::sync::atomic::Ordering;
 
 use crate::clock::Clock;
-use crate::dispatch::{Job, Overruns};
-use crate::executive::Ended;
-use crate::executive::many::{Cycle, Observe};
+use crate::cycle::{Cycle, Ended, Job, Missed, Observe, Overruns};
 use crate::releases::Releases;
-use crate::stats::Missed;
 use crate::stop::StopRequest;
 use crate::time::{Instant, Span};
 use crate::wait::Wait;
@@ -127,7 +124,7 @@ impl<C: Clock, W: Wait<C>, O: Observe> Gate<C, W, O> {
         };
         (self.last, self.next) = (Some(n), following);
         self.running = Some((job, wake));
-        Ok(Cycle::at_gate(&job, wake, dt))
+        Ok(Cycle::new(&job, wake, dt))
     }
 
     /// Runs to the end, or until `stop` is set, with a body that does nothing: what an experiment

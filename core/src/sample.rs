@@ -3,7 +3,7 @@
 //! For the ring that stores it, the drain that writes it and the analysis that reads it.
 //! Touches nothing; never interprets what it holds.
 
-use crate::dispatch::Job;
+use crate::cycle::Job;
 use crate::time::{Instant, Span};
 
 /// The largest cycle number that a sample can hold: 2⁵⁶ − 1, 2 284 years at 1 MHz.

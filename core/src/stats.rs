@@ -25,18 +25,19 @@
 //! | 23 | missed releases that no start followed: their values are lower bounds |
 //! | 32 … | one count a bucket of [`crate::bucket`] |
 
-mod missed;
 mod observers;
 mod view;
+mod waited;
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::bucket::{self, Place};
-use crate::dispatch::Overruns;
+use crate::cycle::{Missed, Overruns};
 use crate::time::{Instant, Span};
 
-pub use missed::Missed;
-pub use observers::Aggregate;
+use waited::Waited;
+
+pub use observers::{Aggregate, Distances};
 pub use view::{Counts, PageError, View};
 
 /// The first word of a page: "punctpag".
@@ -221,11 +222,11 @@ impl<'a> Page<'a> {
 
     /// The values of releases whose first start after them was at `start`.
     fn count_late(&mut self, missed: Missed, start: Instant) {
-        if missed.count > 0 {
-            let (max, min) = missed.extremes(start);
+        if let Some(waited) = Waited::new(missed, start) {
+            let (min, max) = waited.extremes();
             self.extend_to(min.as_ns(), max.as_ns());
-            self.bump(SUM, missed.sum_ns(start).cast_unsigned());
-            missed.places(start, |place, n| self.count(place, n));
+            self.bump(SUM, waited.sum_ns().cast_unsigned());
+            waited.places(|place, n| self.count(place, n));
         }
     }
 

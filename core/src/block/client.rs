@@ -11,8 +11,7 @@ use super::{
     OUTPUT_WORDS_MAX, Outputs, POSTED, RESULTS, RING, START, STATE, TAIL, TAKEN, THREAD,
     TaskBlockError, TaskState, Terms, VERSION, Words, words,
 };
-use crate::executive::cancel::Cancel;
-use crate::executive::many::Cycle;
+use crate::cycle::{Cancel, Cycle, Job};
 use crate::releases::Releases;
 use crate::time::{Instant, Period};
 
@@ -195,18 +194,15 @@ impl<'a> TaskClient<'a> {
         let release = releases.release(cycle);
         let before = self.last.map_or(cycle.saturating_sub(1), |last| last.min(cycle));
         let cancel = self.cancel();
-        Cycle::served(
-            cycle,
-            (release, start - release),
-            (self.missed, release - releases.release(before)),
-            releases.release(self.following),
-            cancel,
-        )
+        let next = releases.release(self.following);
+        let (missed, passed, period) = (self.missed, self.uncounted, releases.period());
+        let job = Job { rank: 0, cycle, part: 0, release, next, missed, passed, period };
+        Cycle::new(&job, start, release - releases.release(before)).with_cancel(cancel)
     }
 
     #[inline]
     fn cancel(&self) -> Cancel<'a> {
-        Cancel { word: &self.block.fixed[CANCEL], turn: self.cycle.wrapping_add(1) }
+        Cancel::new(&self.block.fixed[CANCEL], self.cycle.wrapping_add(1))
     }
 
     /// Whether the cycle that began is to come to its end ([`Cycle::cancelled`]), for a task that

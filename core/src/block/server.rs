@@ -9,8 +9,7 @@ use super::{
     CANCEL, END, FIRST, HEAD, OUTPUT_WORDS_MAX, POSTED, RESULTS, RING, STATE, TAIL, TAKEN,
     TaskState, Terms, Words, clear, words,
 };
-use crate::executive::cancel::ALL;
-use crate::stats::Missed;
+use crate::cycle::{Cancel, Missed};
 use crate::time::{Instant, Span};
 
 /// How far the clocks of a task and its server may be apart: both follow CLOCK_MONOTONIC by
@@ -271,7 +270,7 @@ impl<'a> TaskServer<'a> {
     ///
     /// # Real-time: in loop
     pub fn cancel(&self) {
-        self.block.fixed[CANCEL].store(ALL, Ordering::Relaxed);
+        self.block.fixed[CANCEL].store(Cancel::WHICHEVER, Ordering::Relaxed);
     }
 
     /// Ends the task's loop; then wake all that sleep on the bell.

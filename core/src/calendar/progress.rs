@@ -2,7 +2,7 @@
 //!
 //! For the calendar's state, which has one a task in its caller's storage. Pure.
 
-use crate::dispatch::Job;
+use crate::cycle::Job;
 use crate::table::OnOverrun;
 
 /// What a task of a calendar did so far.

@@ -9,10 +9,8 @@
 
 use super::progress::TaskProgress;
 use super::{UnitCounters, UnitSlot, UnitTable};
-use crate::dispatch::{Decision, Job, Overruns};
-use crate::executive::many::Flow;
+use crate::cycle::{Decision, Flow, Job, Missed, Overruns};
 use crate::releases::Releases;
-use crate::stats::Missed;
 use crate::table::OnOverrun;
 use crate::time::{Instant, Span};
 

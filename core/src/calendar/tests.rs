@@ -1,8 +1,7 @@
 //! The calendar against a model that keeps every place of every frame in a list.
 
 use super::*;
-use crate::dispatch::Decision;
-use crate::executive::many::Flow;
+use crate::cycle::{Decision, Flow};
 use std::collections::{BTreeSet, VecDeque};
 use std::vec;
 use std::vec::Vec;

@@ -3,7 +3,7 @@
 //! For the dispatcher. Period starts are exact at every cycle, also where the period is no whole
 //! number of nanoseconds: the rest is carried. Reads no clock.
 
-use super::Job;
+use crate::cycle::Job;
 use crate::table::{PeriodClass, Table};
 use crate::time::{Instant, Period};
 

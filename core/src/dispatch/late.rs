@@ -3,11 +3,11 @@
 //!
 //! For the dispatcher, out of the way of cycles in time.
 
+use super::TableState;
 use super::cursor::{Cursor, Released};
 use super::storage::UNCOUNTED;
-use super::{Job, Overruns, TableState};
+use crate::cycle::{Job, Missed, Overruns};
 use crate::releases::Releases;
-use crate::stats::Missed;
 use crate::table::{OnOverrun, Table};
 use crate::time::Instant;
 

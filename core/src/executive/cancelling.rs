@@ -2,8 +2,8 @@
 //!
 //! In the loop: publishes which cycle runs and until when, and hands its cancel token to the task.
 
-use super::cancel::{Cancel, Token};
-use super::many::{Cycle, Dispatch, Flow};
+use super::many::Dispatch;
+use crate::cycle::{CancelToken, Cycle, Flow};
 
 /// Tasks whose cycles hold the cancel token, where their policy is to be terminated.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ pub struct Cancelling<'t, D> {
     /// The tasks.
     pub tasks: D,
     /// Shared with the watchdog.
-    pub token: &'t Token,
+    pub token: &'t CancelToken,
 }
 
 impl<D: Dispatch> Dispatch for Cancelling<'_, D> {
@@ -20,8 +20,7 @@ impl<D: Dispatch> Dispatch for Cancelling<'_, D> {
         if !cycle.terminates() {
             return self.tasks.run(rank, cycle);
         }
-        let turn = self.token.begin(cycle.next);
-        let cancel = Cancel { word: &self.token.cancelled, turn };
+        let cancel = self.token.begin(cycle.next);
         let flow = self.tasks.run(rank, &mut cycle.with_cancel(cancel));
         self.token.end();
         flow

@@ -7,17 +7,14 @@
 use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::Ended;
 use super::schedule::Schedule;
 use crate::clock::Clock;
-use crate::dispatch::{Decision, Job, Overruns, TableState};
-use crate::stats::Missed;
+use crate::cycle::{Cycle, Decision, Ended, Flow, Observe, Overruns};
+use crate::dispatch::TableState;
 use crate::stop::StopRequest;
 use crate::table::{OnOverrun, Table};
 use crate::time::{Instant, Span};
 use crate::wait::Wait;
-
-pub use crate::cycle::{Cycle, Flow};
 
 /// The tasks behind the ranks.
 pub trait Dispatch {
@@ -43,35 +40,6 @@ impl<D: Dispatch + ?Sized> Dispatch for &mut D {
     fn warm(&mut self, rank: usize) {
         (**self).warm(rank);
     }
-}
-
-/// Observes each cycle after it ran.
-pub trait Observe {
-    /// A cycle ran from `start` to `finish`.
-    ///
-    /// # Real-time: in loop
-    fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns);
-
-    /// Releases of the task of this rank that never ran before the loop ended, and that no cycle
-    /// counted in its `missed`.
-    ///
-    /// # Real-time: in loop
-    fn never_ran(&mut self, _rank: usize, _missed: Missed, _end: Instant) {}
-}
-
-impl<O: Observe + ?Sized> Observe for &mut O {
-    #[inline]
-    fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
-        (**self).ran(job, start, finish, overruns);
-    }
-
-    fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
-        (**self).never_ran(rank, missed, end);
-    }
-}
-
-impl Observe for () {
-    fn ran(&mut self, _: &Job, _: Instant, _: Instant, _: Overruns) {}
 }
 
 /// The loop of many tasks: a clock, a wait, the tasks and the observer of their cycles.
@@ -189,7 +157,8 @@ impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
                 return After::Over(Ended::Overran(job.rank));
             }
             let start = now;
-            let mut cycle = Cycle::of(&job, start, policy);
+            let terminates = policy == OnOverrun::Terminate;
+            let mut cycle = Cycle::new(&job, start, job.dt()).terminating(terminates);
             if policy == OnOverrun::Delay {
                 // As long as the phase moved since its last release.
                 let last = cycle.release - cycle.dt - schedule.shift(job.rank);

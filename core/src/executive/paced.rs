@@ -6,11 +6,9 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::Ended;
-use super::many::{Cycle, Dispatch, Flow, Observe};
+use super::many::Dispatch;
 use crate::clock::Clock;
-use crate::dispatch::{Job, Overruns};
-use crate::stats::{At, Page};
+use crate::cycle::{Cycle, Ended, Flow, Job, Observe, Overruns};
 use crate::time::{Instant, Period, Span};
 
 /// What paces a loop.
@@ -68,7 +66,7 @@ impl<C: Clock, P: Pacer, D: Dispatch, O: Observe> Paced<C, P, D, O> {
             let (missed, passed, period) = (0, 0, self.period);
             let job =
                 Job { rank: 0, cycle: n, part: 0, release: start, next, missed, passed, period };
-            let flow = self.tasks.run(0, &mut Cycle::paced(n, start, dt, next));
+            let flow = self.tasks.run(0, &mut Cycle::new(&job, start, dt));
             let finish = self.clock.now();
             let over_ns = u64::try_from((finish - start).as_ns()).unwrap_or(0);
             let overruns =
@@ -85,33 +83,6 @@ impl<C: Clock, P: Pacer, D: Dispatch, O: Observe> Paced<C, P, D, O> {
     }
 }
 
-/// Keeps the distance of starts on a page of [`crate::stats::PageKind::Distance`]: one value less
-/// than cycles.
-#[derive(Debug)]
-pub struct Distances<'a> {
-    /// The page.
-    pub page: Page<'a>,
-    last: Option<Instant>,
-}
-
-impl<'a> Distances<'a> {
-    /// Nothing ran yet.
-    ///
-    /// # Real-time: setup only
-    pub fn new(page: Page<'a>) -> Self {
-        Self { page, last: None }
-    }
-}
-
-impl Observe for Distances<'_> {
-    #[inline]
-    fn ran(&mut self, job: &Job, start: Instant, _: Instant, overruns: Overruns) {
-        if let Some(last) = self.last.replace(start) {
-            self.page.keep(At { release: start, cycle: job.cycle }, start - last, None, overruns);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -119,7 +90,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::stats::{PageKind, View, WORDS};
+    use crate::stats::{Distances, Page, PageKind, View, WORDS};
 
     struct Now<'c>(&'c Cell<u64>);
 

@@ -6,10 +6,9 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use super::many::Flow;
 use crate::calendar::{self, UnitTable};
-use crate::dispatch::{self, Decision, Job, Overruns, TableState};
-use crate::stats::Missed;
+use crate::cycle::{Decision, Flow, Job, Missed, Overruns};
+use crate::dispatch::{self, TableState};
 use crate::table::{OnOverrun, Table};
 use crate::time::{Instant, Span};
 

@@ -4,9 +4,8 @@
 //! counts for what went wrong in it, and is no cycle. Each says for a missed release when its own
 //! task started next; never allocates, never fails.
 
-use super::{At, Missed, Page};
-use crate::dispatch::{Job, Overruns};
-use crate::executive::many::Observe;
+use super::{At, Page};
+use crate::cycle::{Job, Missed, Observe, Overruns};
 use crate::time::Instant;
 
 /// The page of a loop's only task. For several tasks there is [`Aggregate`], or a page for each.
@@ -75,6 +74,33 @@ impl Observe for Aggregate<'_, '_> {
     fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
         let last = self.starts.get(rank).copied().flatten();
         self.page.end_after(last, missed, end);
+    }
+}
+
+/// Keeps the distance of starts on a page of [`super::PageKind::Distance`]: one value less
+/// than cycles.
+#[derive(Debug)]
+pub struct Distances<'a> {
+    /// The page.
+    pub page: Page<'a>,
+    last: Option<Instant>,
+}
+
+impl<'a> Distances<'a> {
+    /// Nothing ran yet.
+    ///
+    /// # Real-time: setup only
+    pub fn new(page: Page<'a>) -> Self {
+        Self { page, last: None }
+    }
+}
+
+impl Observe for Distances<'_> {
+    #[inline]
+    fn ran(&mut self, job: &Job, start: Instant, _: Instant, overruns: Overruns) {
+        if let Some(last) = self.last.replace(start) {
+            self.page.keep(At { release: start, cycle: job.cycle }, start - last, None, overruns);
+        }
     }
 }
 

@@ -5,8 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::vec::Vec;
 
 use super::*;
-use crate::dispatch::Job;
-use crate::executive::many::Observe;
+use crate::cycle::{Job, Observe};
 use crate::releases::Releases;
 use crate::time::Period;
 

@@ -49,9 +49,8 @@ fn after_a_stall_the_oldest_release_runs_as_in_the_executive() {
 
 /// The same task in the executive's own thread.
 fn executive(burst: u32, lengths_ns: &[u64], stalls_ns: &[u64]) -> Vec<(u64, u64, u64)> {
-    use crate::dispatch::{
-        Counters, Cursor, Decision, Pace, Released, Storage, TableState, finish, step,
-    };
+    use crate::cycle::Decision;
+    use crate::dispatch::{Counters, Cursor, Pace, Released, Storage, TableState, finish, step};
     use crate::earliest::{Entry, entries};
     use crate::table::{Mask, OnOverrun, PeriodClass, PhaseGroup, Slot, Table};
     let policy = if burst == 0 { OnOverrun::Skip } else { OnOverrun::Burst(burst) };

@@ -7,9 +7,8 @@ use std::cell::RefCell;
 
 use super::*;
 use crate::clock::Clock;
-use crate::executive::Ended;
-use crate::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
-use crate::stats::Missed;
+use crate::cycle::{Cycle, Ended, Flow, Missed, Observe};
+use crate::executive::many::{Dispatch, Many};
 use crate::wait::Wait;
 use core::sync::atomic::AtomicBool;
 

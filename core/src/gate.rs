@@ -38,7 +38,7 @@ pub struct Gate<C, W, O> {
     last: Option<u64>,
 }
 
-impl<C: Clock, W: Wait<C>, O: Observe> Gate<C, W, O> {
+impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
     /// A loop whose first release is number `first` of `releases`.
     ///
     /// # Real-time: setup only

@@ -24,20 +24,25 @@ pub use spin::Spin;
 pub use strategy::Strategy;
 
 /// Waits for releases.
-pub trait Wait<C: Clock> {
+pub trait Wait {
     /// Waits until `release` and returns the wake (Maruti's `mdelay`, with a sleep where there is
     /// time for one); at once when that has passed already. `None`
     /// when `stop` was set first.
     ///
     /// # Real-time: in loop, waits
-    fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant>;
+    fn until<C: Clock>(
+        &mut self,
+        clock: &mut C,
+        release: Instant,
+        stop: &AtomicBool,
+    ) -> Option<Instant>;
 
     /// Sleeps as far as [`Wait::until`] would, and returns when that was over: up to the release
     /// there is time in hand. A wait that has none returns the release at once and sleeps in
     /// `until`. `None` when `stop` was set first.
     ///
     /// # Real-time: in loop, waits
-    fn near(&mut self, _: &mut C, release: Instant, _: &AtomicBool) -> Option<Instant> {
+    fn near<C: Clock>(&mut self, _: &mut C, release: Instant, _: &AtomicBool) -> Option<Instant> {
         Some(release)
     }
 
@@ -93,12 +98,22 @@ impl PausedSpin {
     }
 }
 
-impl<C: Clock, W: Wait<C>> Wait<C> for &mut W {
-    fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+impl<W: Wait> Wait for &mut W {
+    fn until<C: Clock>(
+        &mut self,
+        clock: &mut C,
+        release: Instant,
+        stop: &AtomicBool,
+    ) -> Option<Instant> {
         (**self).until(clock, release, stop)
     }
 
-    fn near(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+    fn near<C: Clock>(
+        &mut self,
+        clock: &mut C,
+        release: Instant,
+        stop: &AtomicBool,
+    ) -> Option<Instant> {
         (**self).near(clock, release, stop)
     }
 
@@ -126,8 +141,13 @@ pub struct Stalls {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sleep;
 
-impl<C: Clock> Wait<C> for Sleep {
-    fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+impl Wait for Sleep {
+    fn until<C: Clock>(
+        &mut self,
+        clock: &mut C,
+        release: Instant,
+        stop: &AtomicBool,
+    ) -> Option<Instant> {
         loop {
             if stop.load(Ordering::Relaxed) {
                 return None;

@@ -55,7 +55,7 @@ pub struct Many<C, W, D, O> {
     pub observe: O,
 }
 
-impl<C: Clock, W: Wait<C>, D: Dispatch, O: Observe> Many<C, W, D, O> {
+impl<C: Clock, W: Wait, D: Dispatch, O: Observe> Many<C, W, D, O> {
     /// Runs `table` until all releases before `end` ran or were missed, also where there is more to
     /// do than time, until `stop` is set, or until a task ends it.
     ///

@@ -35,8 +35,13 @@ impl Clock for Now<'_> {
 /// A wait that is late by a script.
 struct Late<'c, I>(&'c Cell<u64>, I);
 
-impl<'c, I: Iterator<Item = u64>> Wait<Now<'c>> for Late<'c, I> {
-    fn until(&mut self, _: &mut Now<'c>, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+impl<'c, I: Iterator<Item = u64>> Wait for Late<'c, I> {
+    fn until<C: Clock>(
+        &mut self,
+        _: &mut C,
+        release: Instant,
+        stop: &AtomicBool,
+    ) -> Option<Instant> {
         let at = self.0.get().max(release.as_ns()) + self.1.next().unwrap_or(0);
         self.0.set(at);
         let stopped = stop.load(Ordering::Relaxed);

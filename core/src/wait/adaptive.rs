@@ -88,8 +88,13 @@ impl Adaptive {
     }
 }
 
-impl<C: Clock> Wait<C> for Adaptive {
-    fn near(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+impl Wait for Adaptive {
+    fn near<C: Clock>(
+        &mut self,
+        clock: &mut C,
+        release: Instant,
+        stop: &AtomicBool,
+    ) -> Option<Instant> {
         if let Some(late_ns) = self.seen.take() {
             self.learner.learn(late_ns);
         }
@@ -99,7 +104,12 @@ impl<C: Clock> Wait<C> for Adaptive {
     }
 
     #[inline]
-    fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+    fn until<C: Clock>(
+        &mut self,
+        clock: &mut C,
+        release: Instant,
+        stop: &AtomicBool,
+    ) -> Option<Instant> {
         let now = self.near(clock, release, stop)?;
         if now >= release {
             return Some(now);

@@ -38,8 +38,13 @@ impl Rearm {
     }
 }
 
-impl<C: Clock> Wait<C> for Rearm {
-    fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+impl Wait for Rearm {
+    fn until<C: Clock>(
+        &mut self,
+        clock: &mut C,
+        release: Instant,
+        stop: &AtomicBool,
+    ) -> Option<Instant> {
         let every_ns = self.every.as_ns();
         let mut now = clock.wake();
         while (release - now).as_ns() > 0 && (release - now).as_ns().unsigned_abs() > every_ns {

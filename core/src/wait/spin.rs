@@ -144,15 +144,25 @@ impl Spinner {
     }
 }
 
-impl<C: Clock> Wait<C> for Spin {
+impl Wait for Spin {
     #[inline]
-    fn near(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+    fn near<C: Clock>(
+        &mut self,
+        clock: &mut C,
+        release: Instant,
+        stop: &AtomicBool,
+    ) -> Option<Instant> {
         let (now, _) = self.plan.sleep(clock, release, stop)?;
         Some(now)
     }
 
     #[inline]
-    fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+    fn until<C: Clock>(
+        &mut self,
+        clock: &mut C,
+        release: Instant,
+        stop: &AtomicBool,
+    ) -> Option<Instant> {
         let last = self.near(clock, release, stop)?;
         if last >= release {
             return Some(last);
@@ -220,7 +230,7 @@ mod tests {
         let mut clock = Polls { now: 1_000_000, stall, relaxed: 0, pauses: None };
         let mut wait = Spin::new(Span::from_us(50));
         let wake = wait.until(&mut clock, release, &AtomicBool::new(false)).expect("not stopped");
-        (wake - release, Wait::<Polls>::take_stalls(&mut wait), clock.relaxed)
+        (wake - release, wait.take_stalls(), clock.relaxed)
     }
 
     #[test]
@@ -248,7 +258,7 @@ mod tests {
         let near = wait.near(&mut clock, release, &AtomicBool::new(false)).expect("not stopped");
         let stop = AtomicBool::new(stop);
         let wake = wait.spinner.spin(&mut clock, near, release, &stop);
-        let status = Wait::<Polls>::status(&wait);
+        let status = wait.status();
         let (pauses, _) = clock.pauses.expect("it pauses");
         (wake.map(|wake| wake - release), pauses, status.paused, wait.spinner.stalls)
     }

@@ -24,9 +24,14 @@ pub enum Strategy {
     Adaptive(Adaptive),
 }
 
-impl<C: Clock> Wait<C> for Strategy {
+impl Wait for Strategy {
     #[inline]
-    fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+    fn until<C: Clock>(
+        &mut self,
+        clock: &mut C,
+        release: Instant,
+        stop: &AtomicBool,
+    ) -> Option<Instant> {
         match self {
             Self::Sleep(wait) => wait.until(clock, release, stop),
             Self::Spin(wait) => wait.until(clock, release, stop),
@@ -36,7 +41,12 @@ impl<C: Clock> Wait<C> for Strategy {
     }
 
     #[inline]
-    fn near(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+    fn near<C: Clock>(
+        &mut self,
+        clock: &mut C,
+        release: Instant,
+        stop: &AtomicBool,
+    ) -> Option<Instant> {
         match self {
             Self::Sleep(wait) => wait.near(clock, release, stop),
             Self::Spin(wait) => wait.near(clock, release, stop),
@@ -47,19 +57,19 @@ impl<C: Clock> Wait<C> for Strategy {
 
     fn take_stalls(&mut self) -> Stalls {
         match self {
-            Self::Sleep(wait) => Wait::<C>::take_stalls(wait),
-            Self::Spin(wait) => Wait::<C>::take_stalls(wait),
-            Self::Rearm(wait) => Wait::<C>::take_stalls(wait),
-            Self::Adaptive(wait) => Wait::<C>::take_stalls(wait),
+            Self::Sleep(wait) => wait.take_stalls(),
+            Self::Spin(wait) => wait.take_stalls(),
+            Self::Rearm(wait) => wait.take_stalls(),
+            Self::Adaptive(wait) => wait.take_stalls(),
         }
     }
 
     fn status(&self) -> WaitStatus {
         match self {
-            Self::Sleep(wait) => Wait::<C>::status(wait),
-            Self::Spin(wait) => Wait::<C>::status(wait),
-            Self::Rearm(wait) => Wait::<C>::status(wait),
-            Self::Adaptive(wait) => Wait::<C>::status(wait),
+            Self::Sleep(wait) => wait.status(),
+            Self::Spin(wait) => wait.status(),
+            Self::Rearm(wait) => wait.status(),
+            Self::Adaptive(wait) => wait.status(),
         }
     }
 }

@@ -42,14 +42,14 @@ impl Clock for In<'_, '_> {
     fn relax(&mut self) {}
 }
 
-impl Wait<Self> for In<'_, '_> {
+impl Wait for In<'_, '_> {
     /// Now and then there is time for warm-ups, which are not observed.
-    fn near(&mut self, _: &mut Self, release: Instant, _: &AtomicBool) -> Option<Instant> {
+    fn near<C: Clock>(&mut self, _: &mut C, release: Instant, _: &AtomicBool) -> Option<Instant> {
         let ahead = self.0.borrow_mut().random.below(2) * 10_000;
         Some(Instant::from_ns(release.as_ns().saturating_sub(ahead)))
     }
 
-    fn until(&mut self, _: &mut Self, release: Instant, _: &AtomicBool) -> Option<Instant> {
+    fn until<C: Clock>(&mut self, _: &mut C, release: Instant, _: &AtomicBool) -> Option<Instant> {
         let mut world = self.0.borrow_mut();
         let now = world.now;
         assert_eq!(world.model.step(now), Err(release.as_ns()), "at {now}");

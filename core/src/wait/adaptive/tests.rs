@@ -78,7 +78,7 @@ fn run(wait: &mut Adaptive, machine: &mut Machine, cycles: u64) -> f64 {
 }
 
 fn status(wait: &Adaptive) -> Learned {
-    Wait::<Machine>::status(wait).learned.expect("it learns")
+    wait.status().learned.expect("it learns")
 }
 
 fn wait() -> Adaptive {

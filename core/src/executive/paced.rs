@@ -6,7 +6,7 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::many::Dispatch;
+use super::Dispatch;
 use crate::clock::Clock;
 use crate::cycle::{Cycle, Ended, Flow, Job, Observe, Overruns};
 use crate::time::{Instant, Period, Span};

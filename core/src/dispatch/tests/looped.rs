@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use super::*;
 use crate::clock::Clock;
 use crate::cycle::{Cycle, Ended, Flow, Missed, Observe};
-use crate::executive::many::{Dispatch, Many};
+use crate::executive::{Dispatch, Many};
 use crate::wait::Wait;
 use core::sync::atomic::AtomicBool;
 

@@ -2,25 +2,122 @@
 //!
 //! For the loop, in a simulated clock as on the machine. Pure: time is an argument, everything is
 //! in the caller's storage, nothing grows, and only the classes that are due are walked. Releasing
-//! k tasks of one run costs k/64 words, whatever their number is.
+//! k tasks of one group costs k/64 words, whatever their number is.
 
 mod cursor;
-mod late;
-mod storage;
-mod succession;
-pub(crate) mod warm_up;
 
-use crate::cycle::{Decision, Job, Overruns};
-use crate::earliest::Earliest;
-use crate::ready::ReadySet;
-use crate::table::Table;
-use crate::time::{Instant, Span};
-
-use storage::UNCOUNTED;
+use crate::cycle::{Decision, Job, Missed, Overruns};
+use crate::earliest::{self, Earliest, Entry};
+use crate::ready::{self, ReadySet, Visit};
+use crate::releases::Releases;
+use crate::table::{Mask, OnOverrun, PeriodClass, PhaseGroup, Table, TaskSlot};
+use crate::time::{Instant, Period, Span};
 
 pub use cursor::{Cursor, Released};
-pub use storage::{Counters, Pace, Storage};
-pub use succession::{Before, Mismatch};
+
+/// Set in a task's next cycle while no cycle has counted some missed releases in its `missed`.
+const UNCOUNTED: u64 = 1 << 63;
+
+/// In a pace while ranks are checked: a task goes on from here.
+const TAKEN: u32 = u32::MAX;
+
+/// The counters of a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// The first cycle that was to come.
+    first: u64,
+    /// Missed releases that no cycle has counted in its `missed` yet.
+    uncounted: u64,
+    /// How far the phase moved between its last cycle and the next one, ns.
+    shift_ns: u64,
+    /// Cycles that [`step`] gave to run.
+    pub ran: u64,
+    /// Releases that never ran.
+    pub missed: u64,
+    /// Starts later after the release than the slot allows.
+    pub started_late: u64,
+    /// Executions beyond the budget: the causes of other delays.
+    pub over_budget: u64,
+    /// Cycles still waiting or running at their next release, by their own fault or another's.
+    pub over_release: u64,
+    /// Finishes after the deadline.
+    pub over_deadline: u64,
+    /// How far the phase moved in all, ns: with [`OnOverrun::Delay`] only.
+    pub moved_ns: u64,
+}
+
+/// The data of a task that a cycle in time touches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TaskPace {
+    /// The cycle that is expected next.
+    next: u64,
+    /// A finish that is closer to its release than this has no overrun, ns; 0 where every finish
+    /// has to be checked.
+    calm_ns: u64,
+    group: u32,
+}
+
+/// Storage of a [`TableState`], all of it prepared before the loop.
+#[derive(Debug)]
+pub struct Storage<'s> {
+    /// One a class.
+    pub cursors: &'s mut [Cursor],
+    /// [`crate::earliest::entries`] of the number of classes.
+    pub matches: &'s mut [Entry],
+    /// [`crate::ready::words`] of the number of tasks.
+    pub words: &'s mut [u64],
+    /// One a group.
+    pub released: &'s mut [Released],
+    /// One a task.
+    pub paces: &'s mut [TaskPace],
+    /// One a task.
+    pub counters: &'s mut [Counters],
+}
+
+impl Storage<'_> {
+    /// As much of it as `table` takes; `None` when some of it is too small.
+    fn fit(self, table: &Table<'_>) -> Option<Self> {
+        let (classes, tasks) = (table.classes(), table.tasks());
+        Some(Self {
+            cursors: self.cursors.get_mut(..classes)?,
+            matches: self.matches.get_mut(..earliest::entries(classes))?,
+            words: self.words.get_mut(..ready::words(tasks))?,
+            released: self.released.get_mut(..table.groups.len())?,
+            paces: self.paces.get_mut(..tasks)?,
+            counters: self.counters.get_mut(..tasks)?,
+        })
+    }
+}
+
+/// The state that is replaced.
+#[derive(Debug)]
+pub struct Before<'b, 't, 's> {
+    /// The table that ran.
+    pub table: &'b Table<'t>,
+    /// Where that is; still to be read afterwards, for the counters of tasks that are removed.
+    pub state: &'b mut TableState<'s>,
+    /// For each rank of the new table the rank in the old one that it goes on from, or none.
+    pub ranks: &'b [Option<u32>],
+}
+
+/// Why one table cannot follow another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mismatch {
+    /// Some storage is too small.
+    Storage,
+    /// The old state is not that of the old table.
+    State,
+    /// The tables have different epochs.
+    Epoch,
+    /// Not as many ranks to go on from as the new table has.
+    Ranks,
+    /// The task of this new rank goes on from one that is not there, from which another goes on
+    /// too, or of another period or phase, or whose phase may move where its own may not.
+    Task(usize),
+    /// The task of this new rank has no release to come before the switch in its old table: that
+    /// one has not begun.
+    Early(usize),
+}
 
 /// What changes while a table runs.
 #[derive(Debug)]
@@ -31,7 +128,7 @@ pub struct TableState<'s> {
     due: Earliest<'s>,
     ready: ReadySet<'s>,
     released: &'s mut [Released],
-    paces: &'s mut [Pace],
+    paces: &'s mut [TaskPace],
     counters: &'s mut [Counters],
 }
 
@@ -48,16 +145,16 @@ impl<'s> TableState<'s> {
         for (index, class) in table.classes.iter().enumerate() {
             let cursor = &mut cursors[index];
             *cursor = Cursor::at(class, table, from, 0);
-            let (first, end) = class.runs;
+            let (first, end) = class.groups;
             let period = class.period;
             released[first as usize..end as usize].fill(Released { period, ..Released::default() });
             due.set(index, cursor.release_ns(table));
         }
         for (rank, slot) in table.slots.iter().enumerate() {
             let cursor = &cursors[slot.class as usize];
-            let next = cursor.period + u64::from(slot.run < cursor.run);
+            let next = cursor.period + u64::from(slot.group < cursor.group);
             let class = &table.classes[slot.class as usize];
-            paces[rank] = Pace { next, calm_ns: slot.calm_ns(class), run: slot.run };
+            paces[rank] = TaskPace { next, calm_ns: calm_ns(slot, class), group: slot.group };
             counters[rank].first = next;
         }
         Some(Self {
@@ -71,6 +168,131 @@ impl<'s> TableState<'s> {
         })
     }
 
+    /// The state of `table` that `storage` holds, as an earlier one left it there when it was
+    /// dropped; `None` when there is none that could be of this table.
+    ///
+    /// # Real-time: in loop
+    pub fn resume(table: &Table<'_>, storage: Storage<'s>) -> Option<Self> {
+        let Storage { cursors, matches, words, released, paces, counters } = storage.fit(table)?;
+        let cursors_fit = cursors.iter().zip(table.classes).all(|(at, class)| at.is_of(class));
+        if !cursors_fit
+            || !paces.iter().zip(table.slots).all(|(pace, slot)| pace.group == slot.group)
+        {
+            return None;
+        }
+        let due = Earliest::resume(matches, table.classes())?;
+        let ready = ReadySet::resume(words, table.tasks())?;
+        Some(Self {
+            last: Instant::from_ns(u64::MAX),
+            cursors,
+            due,
+            ready,
+            released,
+            paces,
+            counters,
+        })
+    }
+
+    /// The state in which `table` follows another at `now`: tasks that go on have each release
+    /// that they would have had, with their number, backlog, counters and moved phase; those that
+    /// are ready stay so. New ones have their first release after `now`. What is removed runs no
+    /// more, also what was ready.
+    ///
+    /// # Errors
+    ///
+    /// What does not fit; then the old state goes on unchanged.
+    ///
+    /// # Real-time: in loop
+    pub fn follow(
+        table: &Table<'_>,
+        storage: Storage<'s>,
+        before: Before<'_, '_, '_>,
+        now: Instant,
+    ) -> Result<Self, Mismatch> {
+        let Before { table: old_table, state: old, ranks } = before;
+        if old.paces.len() != old_table.tasks() || old.cursors.len() != old_table.classes() {
+            return Err(Mismatch::State);
+        }
+        if table.epoch != old_table.epoch {
+            return Err(Mismatch::Epoch);
+        }
+        if ranks.len() != table.tasks() {
+            return Err(Mismatch::Ranks);
+        }
+        old.release(old_table, now);
+        let after = Instant::from_ns(now.as_ns().saturating_add(1));
+        let mut new = Self::begin(table, storage, after).ok_or(Mismatch::Storage)?;
+        let fits = new.check(table, old_table, old, ranks);
+        // The marks of the check.
+        for (pace, slot) in old.paces.iter_mut().zip(old_table.slots) {
+            pace.group = slot.group;
+        }
+        fits?;
+        for (rank, from) in ranks.iter().enumerate() {
+            if let Some(from) = from {
+                new.keep((table, rank), (old_table, old, *from as usize));
+            }
+        }
+        Ok(new)
+    }
+
+    /// Whether each task can go on where it says; leaves marks in the old state's paces.
+    fn check(
+        &self,
+        table: &Table<'_>,
+        old_table: &Table<'_>,
+        old: &mut TableState<'_>,
+        ranks: &[Option<u32>],
+    ) -> Result<(), Mismatch> {
+        for (rank, from) in ranks.iter().enumerate() {
+            let Some(from) = from else { continue };
+            let unfit = Mismatch::Task(rank);
+            let was = old_table.slots.get(*from as usize).ok_or(unfit)?;
+            let pace = &mut old.paces[*from as usize];
+            if core::mem::replace(&mut pace.group, TAKEN) == TAKEN {
+                return Err(unfit);
+            }
+            let is = &table.slots[rank];
+            let (class, old_class) =
+                (&table.classes[is.class as usize], &old_table.classes[was.class as usize]);
+            let phase_ns = |table: &Table<'_>, group: u32| table.groups[group as usize].phase_ns;
+            let same = (class.period, class.moves) == (old_class.period, old_class.moves)
+                && phase_ns(table, is.group) == phase_ns(old_table, was.group);
+            if !same {
+                return Err(unfit);
+            }
+            if !class.moves && pace.next & !UNCOUNTED > self.paces[rank].next {
+                return Err(Mismatch::Early(rank));
+            }
+        }
+        Ok(())
+    }
+
+    /// A task goes on.
+    fn keep(
+        &mut self,
+        (table, rank): (&Table<'_>, usize),
+        (old_table, old, from): (&Table<'_>, &TableState<'_>, usize),
+    ) {
+        let (is, was) = (&table.slots[rank], &old_table.slots[from]);
+        self.paces[rank].next = old.paces[from].next;
+        self.counters[rank] = old.counters[from];
+        self.released[is.group as usize] = old.released[was.group as usize];
+        if old.ready.has(from) {
+            self.ready.add(rank / 64, 1 << (rank % 64));
+        }
+        let class = &table.classes[is.class as usize];
+        if class.moves {
+            let cursor = &mut self.cursors[is.class as usize];
+            *cursor = old.cursors[was.class as usize];
+            // The only one of its class.
+            cursor.group = class.groups.0;
+            self.due.set(is.class as usize, old.due.at(was.class as usize));
+        }
+    }
+}
+
+impl TableState<'_> {
     /// Releases at or after `end` do not run: an overloaded executive ends too.
     ///
     /// # Real-time: setup only
@@ -78,16 +300,16 @@ impl<'s> TableState<'s> {
         self.last = end - Span::from_ns(1);
     }
 
-    /// The most urgent task of the run that is released next; `None` while nothing is to come.
+    /// The most urgent task of the group that is released next; `None` while nothing is to come.
     ///
     /// # Real-time: in loop
     pub fn coming(&self, table: &Table<'_>) -> Option<usize> {
         let (at_ns, index) = self.due.first();
-        let run = self.cursors.get(index).filter(|_| at_ns < u64::MAX)?.run;
-        let mask = table.masks[table.runs[run as usize].masks.0 as usize];
+        let group = self.cursors.get(index).filter(|_| at_ns < u64::MAX)?.group;
+        let mask = table.masks[table.groups[group as usize].masks.0 as usize];
         let rank = mask.word as usize * 64 + mask.bits.trailing_zeros() as usize;
         // What its cycle touches is read now, while there is time.
-        let (pace, released) = (self.paces.get(rank)?, self.released.get(run as usize)?);
+        let (pace, released) = (self.paces.get(rank)?, self.released.get(group as usize)?);
         core::hint::black_box((pace.next, released.cycle, table.slots[rank].policy));
         core::hint::black_box(self.ready.has(rank));
         Some(rank)
@@ -113,6 +335,231 @@ impl<'s> TableState<'s> {
         // Each cycle up to the next one was given to run or missed.
         let passed = (self.paces[rank].next & !UNCOUNTED).saturating_sub(counters.first);
         Counters { ran: passed.saturating_sub(counters.missed), ..counters }
+    }
+
+    /// Passes the memory that it lies in to `visit`.
+    ///
+    /// # Real-time: in loop
+    pub fn visit(&self, visit: &mut impl Visit) {
+        visit.part(self.cursors);
+        visit.part(self.released);
+        visit.part(self.paces);
+        visit.part(self.counters);
+        self.due.visit(visit);
+        self.ready.visit(visit);
+    }
+
+    /// All releases up to `now`: what [`step`] does first.
+    ///
+    /// # Real-time: in loop
+    #[inline(always)]
+    pub fn release(&mut self, table: &Table<'_>, now: Instant) {
+        let now = now.min(self.last);
+        if self.due.first().0 <= now.as_ns() {
+            self.release_due(table, now);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn release_due(&mut self, table: &Table<'_>, now: Instant) {
+        self.ready.put_back();
+        loop {
+            let (at_ns, index) = self.due.first();
+            if at_ns > now.as_ns() || at_ns == u64::MAX {
+                return;
+            }
+            let class = &table.classes[index];
+            let cursor = &mut self.cursors[index];
+            if class.moves || now.as_ns() - at_ns >= cursor.longest_ns() {
+                self.release_seldom(table, index, now);
+                continue;
+            }
+            while cursor.release_ns(table) <= now.as_ns() {
+                cursor.release(table, &mut self.released[cursor.group as usize]);
+                add_group(&mut self.ready, table, cursor.group);
+                cursor.advance(class);
+            }
+            self.due.set(index, cursor.release_ns(table));
+        }
+    }
+
+    /// The cycle of a task that is to run.
+    #[inline(always)]
+    fn take(&mut self, table: &Table<'_>, rank: usize) -> Job {
+        let pace = &mut self.paces[rank];
+        let newest = self.released[pace.group as usize];
+        if pace.next != newest.cycle {
+            // In parts: a job returned through memory would keep every job in memory.
+            let (oldest, missed, passed) = self.catch_up(table, rank, newest.cycle);
+            return oldest.job(rank, missed, passed);
+        }
+        pace.next = newest.cycle + 1;
+        newest.job(rank, 0, 0)
+    }
+
+    /// A class that is released once a finish, or one of which whole periods passed.
+    #[cold]
+    #[inline(never)]
+    fn release_seldom(&mut self, table: &Table<'_>, index: usize, now: Instant) {
+        let class = &table.classes[index];
+        let cursor = &mut self.cursors[index];
+        if class.moves {
+            cursor.release(table, &mut self.released[cursor.group as usize]);
+            add_group(&mut self.ready, table, cursor.group);
+            cursor.advance(class);
+            self.due.set(index, u64::MAX);
+            return;
+        }
+        // Each group was released, and none of the cycles that passed is walked through.
+        *cursor = Cursor::after(class, table, now, cursor.moved_ns);
+        for group in class.groups.0..class.groups.1 {
+            cursor.release_last(table, group, &mut self.released[group as usize]);
+            add_group(&mut self.ready, table, group);
+        }
+        self.due.set(index, cursor.release_ns(table));
+    }
+
+    /// The cycle to run of a task that missed releases, or of which several are waiting, `last`
+    /// the newest. The oldest one runs, with all its lateness, and those after it are missed; a
+    /// burst runs them one after the other, but for those beyond its length. With it, the releases
+    /// missed before it and passed after it.
+    #[cold]
+    #[inline(never)]
+    fn catch_up(&mut self, table: &Table<'_>, rank: usize, last: u64) -> (Released, u64, u64) {
+        let slot = &table.slots[rank];
+        let counters = &mut self.counters[rank];
+        let oldest = self.paces[rank].next & !UNCOUNTED;
+        let mut missed = core::mem::take(&mut counters.uncounted);
+        let (cycle, passed) = match slot.policy {
+            OnOverrun::Burst(most) => {
+                let first = last.saturating_add(1).saturating_sub(u64::from(most));
+                (oldest.max(first), 0)
+            }
+            _ => (oldest, last.saturating_sub(oldest)),
+        };
+        let skipped = cycle - oldest;
+        missed += skipped;
+        counters.uncounted = passed;
+        counters.missed += skipped + passed;
+        counters.over_release += skipped + passed;
+        let following = cycle + 1 + passed;
+        self.paces[rank].next = if passed > 0 { following | UNCOUNTED } else { following };
+        let [at_ns, next_ns] = [cycle, following].map(|n| self.release_of(table, rank, n).as_ns());
+        let period = table.classes[slot.class as usize].period;
+        (Released { cycle, at_ns, next_ns, period }, missed, passed)
+    }
+
+    /// Takes note that the cycle of `job` never ran, because the loop ends over it: it is missed,
+    /// and no cycle has counted those that were missed before it.
+    ///
+    /// # Real-time: in loop
+    #[cold]
+    pub fn refuse(&mut self, job: &Job) {
+        if let Some(counters) = self.counters.get_mut(job.rank) {
+            counters.missed += 1;
+            counters.uncounted += job.missed + 1;
+        }
+    }
+
+    /// The releases of a task up to `over`, where the run ends, that never ran and that no cycle
+    /// has counted in its `missed`; they are counted as missed here, and those after it are not.
+    ///
+    /// # Real-time: in loop
+    #[cold]
+    pub fn never_ran(&mut self, table: &Table<'_>, rank: usize, over: Instant) -> Option<Missed> {
+        self.release(table, over);
+        let period = table.classes[table.slots[rank].class as usize].period;
+        let releases = Releases::new(self.release_of(table, rank, 0), period);
+        let next = self.paces[rank].next & !UNCOUNTED;
+        let uncounted = core::mem::take(&mut self.counters[rank].uncounted);
+        let first = next - uncounted;
+        let newest = self.released[table.slots[rank].group as usize].cycle;
+        // What was released ahead of time, or while a task ran past the end, is not missed.
+        let due = releases.released(over).min(newest + 1).max(first);
+        let end = if self.ready.has(rank) { due } else { due.min(next) };
+        let counters = &mut self.counters[rank];
+        counters.missed = (counters.missed + end).saturating_sub(next);
+        self.paces[rank].next = end;
+        self.ready.remove(rank);
+        let count = end - first;
+        (count > 0).then_some(Missed { releases, first, count })
+    }
+
+    /// When a cycle of a task is released.
+    fn release_of(&self, table: &Table<'_>, rank: usize, cycle: u64) -> Instant {
+        let slot = &table.slots[rank];
+        let class = &table.classes[slot.class as usize];
+        let start_ns = self.cursors[slot.class as usize].start_of_ns(class, table, cycle);
+        Instant::from_ns(start_ns.saturating_add(table.groups[slot.group as usize].phase_ns))
+    }
+
+    /// Counts the overruns of a cycle that may have some, and applies the task's policy.
+    #[cold]
+    #[inline(never)]
+    fn judge(
+        &mut self,
+        table: &Table<'_>,
+        rank: usize,
+        (release, next): (Instant, Instant),
+        (start, finish): (Instant, Instant),
+    ) -> Overruns {
+        let slot = &table.slots[rank];
+        let ns = |from: Instant, to: Instant| to.as_ns().saturating_sub(from.as_ns());
+        let overruns = Overruns {
+            started_late: ns(release, start) > slot.start_ns,
+            over_budget: ns(start, finish) > slot.budget_ns,
+            over_release: finish >= next,
+            over_deadline: ns(release, finish) > slot.deadline_ns,
+        };
+        let counters = &mut self.counters[rank];
+        counters.started_late += u64::from(overruns.started_late);
+        counters.over_budget += u64::from(overruns.over_budget);
+        counters.over_release += u64::from(overruns.over_release);
+        counters.over_deadline += u64::from(overruns.over_deadline);
+        match slot.policy {
+            OnOverrun::Delay => self.rearm(table, rank, next, finish),
+            _ if overruns.over_release => self.overran(table, rank, finish),
+            _ => {}
+        }
+        overruns
+    }
+
+    /// A task that moves its phase has finished: its next release is armed, a period from now if
+    /// the planned one has passed.
+    fn rearm(&mut self, table: &Table<'_>, rank: usize, next: Instant, finish: Instant) {
+        let index = table.slots[rank].class as usize;
+        let cursor = &mut self.cursors[index];
+        let counters = &mut self.counters[rank];
+        counters.shift_ns = 0;
+        if finish >= next {
+            let period_ns = cursor.longest_ns();
+            let late_ns = finish.as_ns() - next.as_ns();
+            cursor.delay(late_ns.saturating_add(period_ns));
+            counters.shift_ns = cursor.moved_ns.saturating_sub(counters.moved_ns);
+            counters.moved_ns = cursor.moved_ns;
+        }
+        self.due.set(index, cursor.release_ns(table));
+    }
+
+    /// A task ran past its next release, or past where that would be but for the end.
+    fn overran(&mut self, table: &Table<'_>, rank: usize, finish: Instant) {
+        self.release(table, finish);
+        let slot = &table.slots[rank];
+        let last = self.released[slot.group as usize].cycle;
+        let next = self.paces[rank].next & !UNCOUNTED;
+        if matches!(slot.policy, OnOverrun::Burst(_)) {
+            if last >= next {
+                self.ready.add(rank / 64, 1 << (rank % 64));
+            }
+            return;
+        }
+        let passed = last.saturating_add(1).saturating_sub(next);
+        self.paces[rank].next = (next + passed) | UNCOUNTED;
+        let counters = &mut self.counters[rank];
+        counters.missed += passed;
+        counters.uncounted += passed;
+        self.ready.remove(rank);
     }
 }
 
@@ -171,65 +618,74 @@ pub fn finish(
     state.judge(table, job.rank, (job.release, job.next), (start, finish))
 }
 
-impl TableState<'_> {
-    /// All releases up to `now`: what [`step`] does first.
-    ///
-    /// # Real-time: in loop
-    #[inline(always)]
-    pub fn release(&mut self, table: &Table<'_>, now: Instant) {
-        let now = now.min(self.last);
-        if self.due.first().0 <= now.as_ns() {
-            self.release_due(table, now);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn release_due(&mut self, table: &Table<'_>, now: Instant) {
-        self.ready.put_back();
-        loop {
-            let (at_ns, index) = self.due.first();
-            if at_ns > now.as_ns() || at_ns == u64::MAX {
-                return;
-            }
-            let class = &table.classes[index];
-            let cursor = &mut self.cursors[index];
-            if class.moves || now.as_ns() - at_ns >= cursor.longest_ns() {
-                self.release_seldom(table, index, now);
-                continue;
-            }
-            while cursor.release_ns(table) <= now.as_ns() {
-                cursor.release(table, &mut self.released[cursor.run as usize]);
-                self.ready.add_all(table, cursor.run);
-                cursor.advance(class);
-            }
-            self.due.set(index, cursor.release_ns(table));
-        }
-    }
-
-    /// The cycle of a task that is to run.
-    #[inline(always)]
-    fn take(&mut self, table: &Table<'_>, rank: usize) -> Job {
-        let pace = &mut self.paces[rank];
-        let newest = self.released[pace.run as usize];
-        if pace.next != newest.cycle {
-            // In parts: a job returned through memory would keep every job in memory.
-            let (oldest, missed, passed) = self.catch_up(table, rank, newest.cycle);
-            return oldest.job(rank, missed, passed);
-        }
-        pace.next = newest.cycle + 1;
-        newest.job(rank, 0, 0)
+/// Adds all tasks of a group to the ready set, while no word of it is held.
+#[inline]
+fn add_group(ready: &mut ReadySet<'_>, table: &Table<'_>, group: u32) {
+    let (first, end) = table.groups[group as usize].masks;
+    for mask in &table.masks[first as usize..end as usize] {
+        ready.insert(mask.word as usize, mask.bits);
     }
 }
 
-impl ReadySet<'_> {
-    /// All tasks of a run, while no word is held.
+/// A finish of a task that is closer to its release than this has no overrun, ns.
+fn calm_ns(slot: &TaskSlot, class: &PeriodClass) -> u64 {
+    if slot.policy == OnOverrun::Delay {
+        // Each finish arms the next release.
+        return 0;
+    }
+    let within = slot.deadline_ns.min(slot.budget_ns).min(slot.start_ns);
+    within.saturating_add(1).min(class.period.as_ns())
+}
+
+/// The storage of a table of one task, on which a loop with time in hand runs a turn to warm up: on
+/// the stack and dropped after the turn, so that the state of the real tasks is never touched.
+#[derive(Debug, Default)]
+pub(crate) struct OneTask {
+    cursors: [Cursor; 1],
+    matches: [Entry; earliest::entries(1)],
+    words: [u64; ready::words(1)],
+    released: [Released; 1],
+    paces: [TaskPace; 1],
+    counters: [Counters; 1],
+}
+
+impl OneTask {
+    const CLASSES: &[PeriodClass] =
+        &[PeriodClass { period: Self::PERIOD, groups: (0, 1), moves: false }];
+    const GROUPS: &[PhaseGroup] = &[PhaseGroup { phase_ns: 0, masks: (0, 1) }];
+    const MASKS: &[Mask] = &[Mask { word: 0, bits: 1 }];
+    const SLOTS: &[TaskSlot] = &[TaskSlot {
+        class: 0,
+        group: 0,
+        deadline_ns: u64::MAX,
+        budget_ns: u64::MAX,
+        start_ns: u64::MAX,
+        policy: OnOverrun::Skip,
+    }];
+
+    /// Long enough that nothing is late in it.
+    const PERIOD: Period = match Period::from_ns(1 << 40) {
+        Some(period) => period,
+        None => panic!(),
+    };
+
+    /// The table of the one task, which is due at `epoch`.
     #[inline]
-    fn add_all(&mut self, table: &Table<'_>, run: u32) {
-        let (first, end) = table.runs[run as usize].masks;
-        for mask in &table.masks[first as usize..end as usize] {
-            self.insert(mask.word as usize, mask.bits);
+    pub(crate) fn table(epoch: Instant) -> Table<'static> {
+        Table {
+            epoch,
+            classes: Self::CLASSES,
+            groups: Self::GROUPS,
+            masks: Self::MASKS,
+            slots: Self::SLOTS,
         }
+    }
+
+    /// The storage of the state of that table.
+    #[inline]
+    pub(crate) fn lend(&mut self) -> Storage<'_> {
+        let Self { cursors, matches, words, released, paces, counters } = self;
+        Storage { cursors, matches, words, released, paces, counters }
     }
 }
 

@@ -3,7 +3,7 @@
 //! For the dispatcher, one instant a period class. The winner is known at once; moving one instant
 //! replays its matches alone, ⌈log₂ n⌉ of them. Never grows.
 
-use crate::parts::Visit;
+use crate::ready::Visit;
 
 /// Entries of storage for `n` instants.
 ///

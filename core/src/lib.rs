@@ -24,7 +24,6 @@ pub mod executive;
 pub mod file;
 pub mod follow;
 pub mod gate;
-pub mod parts;
 pub mod ready;
 pub mod releases;
 pub mod ring;

@@ -5,8 +5,6 @@
 //! periodic execution control*, §3); here it is over ranks, so that one word holds 64 tasks, and
 //! the tasks of one release are set by one OR a word.
 
-use crate::parts::Visit;
-
 /// The most ranks: three levels of 64.
 pub const RANKS_MAX: usize = 64 * 64 * 64;
 
@@ -16,6 +14,15 @@ pub const RANKS_MAX: usize = 64 * 64 * 64;
 pub const fn words(ranks: usize) -> usize {
     let bits = ranks.div_ceil(64);
     bits + bits.div_ceil(64)
+}
+
+/// Receives the memory that a table or a state lies in, slice by slice: for callers that bring it
+/// into the caches before a release, lock it, or flush it before a measurement. Read only.
+pub trait Visit {
+    /// Takes one slice.
+    ///
+    /// # Real-time: in loop
+    fn part<T>(&mut self, part: &[T]);
 }
 
 /// A set of ranks.

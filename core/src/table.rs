@@ -2,11 +2,10 @@
 //!
 //! For the dispatcher, which only reads it. A builder prepares the slices; [`Table::new`] checks
 //! every index once, so that nothing can fail in the loop. There is no least common multiple in it:
-//! one ring of phase-sorted runs per distinct period, where AnT (*Sophisticated periodic execution
+//! one ring of groups, sorted by phase, per distinct period, where AnT (*Sophisticated periodic execution
 //! control*, §3) has one entry per slot of all periods' LCM.
 
-use crate::parts::Visit;
-use crate::ready::RANKS_MAX;
+use crate::ready::{RANKS_MAX, Visit};
 use crate::time::{Instant, Period};
 
 /// All tasks of one period.
@@ -14,8 +13,8 @@ use crate::time::{Instant, Period};
 pub struct PeriodClass {
     /// The period.
     pub period: Period,
-    /// Its first run, and the one after its last: `first < end`.
-    pub runs: (u32, u32),
+    /// Its first group, and the one after its last: `first < end`.
+    pub groups: (u32, u32),
     /// Whether it is released a period after the last finish at the earliest, so that its phase
     /// moves: of one task with [`OnOverrun::Delay`] alone.
     pub moves: bool,
@@ -30,7 +29,7 @@ pub struct PhaseGroup {
     pub masks: (u32, u32),
 }
 
-/// Ranks of a run that share a word of the ready set.
+/// Ranks of a group that share a word of the ready set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mask {
     /// Which word: ranks `64·word ..`.
@@ -60,11 +59,11 @@ pub enum OnOverrun {
 
 /// One task, at the index that is its rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub struct TaskSlot {
     /// Its class.
     pub class: u32,
-    /// Its run.
-    pub run: u32,
+    /// Its group.
+    pub group: u32,
     /// From release to the latest finish, ns; `u64::MAX` for none.
     pub deadline_ns: u64,
     /// The longest execution, ns; `u64::MAX` for none.
@@ -80,15 +79,15 @@ pub struct Slot {
 pub enum TableError {
     /// More than [`RANKS_MAX`] tasks.
     TooMany,
-    /// The class at this index has a period out of range or no runs of its own.
+    /// The class at this index has a period out of range or no groups of its own.
     PeriodClass(usize),
-    /// The run at this index has a phase out of place or no masks of its own.
-    Run(usize),
-    /// The mask at this index names ranks that do not exist or belong to another run.
+    /// The group at this index has a phase out of place or no masks of its own.
+    Group(usize),
+    /// The mask at this index names ranks that do not exist or belong to another group.
     Mask(usize),
     /// The task at this rank may move its phase and shares its class with another, or does not and
     /// is in a class that does.
-    Slot(usize),
+    TaskSlot(usize),
 }
 
 /// Which task is released when; never changes.
@@ -96,9 +95,9 @@ pub enum TableError {
 pub struct Table<'t> {
     pub(crate) epoch: Instant,
     pub(crate) classes: &'t [PeriodClass],
-    pub(crate) runs: &'t [PhaseGroup],
+    pub(crate) groups: &'t [PhaseGroup],
     pub(crate) masks: &'t [Mask],
-    pub(crate) slots: &'t [Slot],
+    pub(crate) slots: &'t [TaskSlot],
 }
 
 impl<'t> Table<'t> {
@@ -112,38 +111,45 @@ impl<'t> Table<'t> {
     pub fn new(
         epoch: Instant,
         classes: &'t [PeriodClass],
-        runs: &'t [PhaseGroup],
+        groups: &'t [PhaseGroup],
         masks: &'t [Mask],
-        slots: &'t [Slot],
+        slots: &'t [TaskSlot],
     ) -> Result<Self, TableError> {
         if slots.len() > RANKS_MAX {
             return Err(TableError::TooMany);
         }
-        let table = Self { epoch, classes, runs, masks, slots };
-        let (mut run, mut mask) = (0, 0);
+        let table = Self { epoch, classes, groups, masks, slots };
+        let (mut group, mut mask) = (0, 0);
         for (index, class) in classes.iter().enumerate() {
-            if class.runs.0 != run || class.runs.1 <= run {
+            if class.groups.0 != group || class.groups.1 <= group {
                 return Err(TableError::PeriodClass(index));
             }
             let mut above = 0;
-            while run < class.runs.1 {
-                let of = runs.get(run as usize).ok_or(TableError::PeriodClass(index))?;
-                let phase_fits = of.phase_ns >= above && of.phase_ns < class.period.as_ns();
-                if !phase_fits || of.masks.0 != mask || of.masks.1 <= mask {
-                    return Err(TableError::Run(run as usize));
+            while group < class.groups.1 {
+                let phase_group =
+                    groups.get(group as usize).ok_or(TableError::PeriodClass(index))?;
+                let phase_fits =
+                    phase_group.phase_ns >= above && phase_group.phase_ns < class.period.as_ns();
+                if !phase_fits || phase_group.masks.0 != mask || phase_group.masks.1 <= mask {
+                    return Err(TableError::Group(group as usize));
                 }
-                table.check_masks(of, index, run)?;
-                (above, mask, run) = (of.phase_ns + 1, of.masks.1, run + 1);
+                table.check_masks(phase_group, index, group)?;
+                (above, mask, group) = (phase_group.phase_ns + 1, phase_group.masks.1, group + 1);
             }
         }
-        table.check_slots(run, mask)?;
+        table.check_slots(group, mask)?;
         Ok(table)
     }
 
-    /// Each rank of a run names the run, and is named once.
-    fn check_masks(&self, of: &PhaseGroup, class: usize, run: u32) -> Result<(), TableError> {
+    /// Each rank of a group names the group, and is named once.
+    fn check_masks(
+        &self,
+        phase_group: &PhaseGroup,
+        class: usize,
+        group: u32,
+    ) -> Result<(), TableError> {
         let mut above = 0;
-        for index in of.masks.0..of.masks.1 {
+        for index in phase_group.masks.0..phase_group.masks.1 {
             let wrong = TableError::Mask(index as usize);
             let mask = self.masks.get(index as usize).ok_or(wrong)?;
             let mut bits = mask.bits;
@@ -154,7 +160,7 @@ impl<'t> Table<'t> {
             while bits != 0 {
                 let rank = mask.word as usize * 64 + bits.trailing_zeros() as usize;
                 let slot = self.slots.get(rank).ok_or(wrong)?;
-                if slot.class as usize != class || slot.run != run {
+                if slot.class as usize != class || slot.group != group {
                     return Err(wrong);
                 }
                 bits &= bits - 1;
@@ -164,24 +170,24 @@ impl<'t> Table<'t> {
     }
 
     /// Each part is used; a task whose phase may move is alone in its class.
-    fn check_slots(&self, runs: u32, masks: u32) -> Result<(), TableError> {
-        if runs as usize != self.runs.len() {
-            return Err(TableError::Run(runs as usize));
+    fn check_slots(&self, groups: u32, masks: u32) -> Result<(), TableError> {
+        if groups as usize != self.groups.len() {
+            return Err(TableError::Group(groups as usize));
         }
-        // A slot names one run, so no rank is named twice: all are named when the numbers agree.
+        // A slot names one group, so no rank is named twice: all are named when the numbers agree.
         let released: u32 = self.masks.iter().map(|mask| mask.bits.count_ones()).sum();
         if masks as usize != self.masks.len() || released as usize != self.slots.len() {
             return Err(TableError::Mask(masks as usize));
         }
         for (rank, slot) in self.slots.iter().enumerate() {
             let class = &self.classes[slot.class as usize];
-            let masks = self.runs[slot.run as usize].masks;
-            let alone = class.runs.1 - class.runs.0 == 1
+            let masks = self.groups[slot.group as usize].masks;
+            let alone = class.groups.1 - class.groups.0 == 1
                 && masks.1 - masks.0 == 1
                 && self.masks[masks.0 as usize].bits.count_ones() == 1;
             let moves = slot.policy == OnOverrun::Delay;
             if moves != class.moves || moves && !alone {
-                return Err(TableError::Slot(rank));
+                return Err(TableError::TaskSlot(rank));
             }
         }
         Ok(())
@@ -206,7 +212,7 @@ impl<'t> Table<'t> {
     /// # Real-time: in loop
     pub fn visit(&self, visit: &mut impl Visit) {
         visit.part(self.classes);
-        visit.part(self.runs);
+        visit.part(self.groups);
         visit.part(self.masks);
         visit.part(self.slots);
     }

@@ -1,4 +1,4 @@
-//! Where a class of tasks is on its ring of runs, and which cycle of each run was the last.
+//! Where a class of tasks is on its ring of groups, and which cycle of each group was the last.
 //!
 //! For the dispatcher. Period starts are exact at every cycle, also where the period is no whole
 //! number of nanoseconds: the rest is carried. Reads no clock.
@@ -7,7 +7,7 @@ use crate::cycle::Job;
 use crate::table::{PeriodClass, Table};
 use crate::time::{Instant, Period};
 
-/// The newest release of a run.
+/// The newest release of a group.
 #[derive(Clone, Copy, Debug)]
 pub struct Released {
     /// Its cycle: releases since the epoch.
@@ -39,8 +39,8 @@ impl Default for Released {
 /// Where a class is on its ring. Knows the starts of three periods, so that no task divides.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
-    /// The run that is released next, as an index into the table.
-    pub(super) run: u32,
+    /// The group that is released next, as an index into the table.
+    pub(super) group: u32,
     /// The period it is in, and when that one, the one before and the one after start, ns.
     pub(super) period: u64,
     start_ns: u64,
@@ -56,16 +56,16 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// At the first run of `class` that is released at or after `from`.
+    /// At the first group of `class` that is released at or after `from`.
     pub(super) fn at(class: &PeriodClass, table: &Table<'_>, from: Instant, moved_ns: u64) -> Self {
         let since = from.as_ns().saturating_sub(table.epoch.as_ns()).saturating_sub(moved_ns);
         let exact =
             u128::from(since) * u128::from(class.period.den()) / u128::from(class.period.num_ns());
-        // One before, so that a run of it that is still to come is not passed over.
+        // One before, so that a group of it that is still to come is not passed over.
         let period = u64::try_from(exact).unwrap_or(u64::MAX - 1).saturating_sub(1);
         let (whole_ns, part) = whole_and_part(class.period);
         let mut cursor =
-            Self { run: class.runs.0, period, moved_ns, whole_ns, part, ..Self::default() };
+            Self { group: class.groups.0, period, moved_ns, whole_ns, part, ..Self::default() };
         let start_ns = |period| cursor.start_of_ns(class, table, period);
         let starts = [period.saturating_sub(1), period, period + 1].map(start_ns);
         [cursor.previous_ns, cursor.start_ns, cursor.following_ns] = starts;
@@ -78,7 +78,7 @@ impl Cursor {
         cursor
     }
 
-    /// At the first run that is released after `now`.
+    /// At the first group that is released after `now`.
     pub(super) fn after(
         class: &PeriodClass,
         table: &Table<'_>,
@@ -89,10 +89,10 @@ impl Cursor {
     }
 
     /// Whether it is a cursor of `class`, as far as can be checked: it was begun for a class of
-    /// this period, at a run that exists.
+    /// this period, at a group that exists.
     pub(super) fn is_of(&self, class: &PeriodClass) -> bool {
-        let (first, end) = class.runs;
-        (first..end).contains(&self.run)
+        let (first, end) = class.groups;
+        (first..end).contains(&self.group)
             && (self.whole_ns, self.part) == whole_and_part(class.period)
     }
 
@@ -102,10 +102,10 @@ impl Cursor {
         from_ns.saturating_add(class.period.offset_ns(period))
     }
 
-    /// When the run it is at is released, ns.
+    /// When the group it is at is released, ns.
     #[inline]
     pub(super) fn release_ns(&self, table: &Table<'_>) -> u64 {
-        self.start_ns.saturating_add(table.runs[self.run as usize].phase_ns)
+        self.start_ns.saturating_add(table.groups[self.group as usize].phase_ns)
     }
 
     /// The longest distance of two releases, ns: the period rounded up.
@@ -114,12 +114,12 @@ impl Cursor {
         self.whole_ns + u64::from(self.part > 0)
     }
 
-    /// On to the next run.
+    /// On to the next group.
     #[inline]
     pub(super) fn advance(&mut self, class: &PeriodClass) {
-        self.run += 1;
-        if self.run == class.runs.1 {
-            self.run = class.runs.0;
+        self.group += 1;
+        if self.group == class.groups.1 {
+            self.group = class.groups.0;
             self.period += 1;
             self.previous_ns = self.start_ns;
             self.start_ns = self.following_ns;
@@ -137,19 +137,19 @@ impl Cursor {
         self.following_ns = self.following_ns.saturating_add(by_ns);
     }
 
-    /// Writes down the run that is next, as it is released now.
+    /// Writes down the group that is next, as it is released now.
     #[inline]
     pub(super) fn release(&self, table: &Table<'_>, released: &mut Released) {
-        let phase_ns = table.runs[self.run as usize].phase_ns;
+        let phase_ns = table.groups[self.group as usize].phase_ns;
         released.cycle = self.period;
         released.at_ns = self.start_ns.saturating_add(phase_ns);
         released.next_ns = self.following_ns.saturating_add(phase_ns);
     }
 
-    /// Writes down the last cycle of a run before the cursor, where several passed at once.
-    pub(super) fn release_last(&self, table: &Table<'_>, run: u32, released: &mut Released) {
-        let phase_ns = table.runs[run as usize].phase_ns;
-        let (cycle, at_ns, next_ns) = if run < self.run {
+    /// Writes down the last cycle of a group before the cursor, where several passed at once.
+    pub(super) fn release_last(&self, table: &Table<'_>, group: u32, released: &mut Released) {
+        let phase_ns = table.groups[group as usize].phase_ns;
+        let (cycle, at_ns, next_ns) = if group < self.group {
             (self.period, self.start_ns, self.following_ns)
         } else {
             (self.period.wrapping_sub(1), self.previous_ns, self.start_ns)

@@ -6,7 +6,7 @@ mod looped;
 use super::*;
 use crate::earliest::{Entry, entries};
 use crate::ready::words;
-use crate::table::{Mask, OnOverrun, PeriodClass, PhaseGroup, Slot};
+use crate::table::{Mask, OnOverrun, PeriodClass, PhaseGroup, TaskSlot};
 use crate::time::Period;
 use std::collections::VecDeque;
 use std::vec;
@@ -24,9 +24,9 @@ struct Task {
 /// The parts of a table, and its storage.
 struct Parts {
     classes: Vec<PeriodClass>,
-    runs: Vec<PhaseGroup>,
+    groups: Vec<PhaseGroup>,
     masks: Vec<Mask>,
-    slots: Vec<Slot>,
+    slots: Vec<TaskSlot>,
 }
 
 /// Sorts tasks into classes and runs, as a builder does.
@@ -35,43 +35,43 @@ fn parts(tasks: &[Task]) -> Parts {
     let alone = |rank: usize| if tasks[rank].policy == OnOverrun::Delay { rank + 1 } else { 0 };
     let key = |rank: usize| (tasks[rank].num_ns, tasks[rank].den, alone(rank));
     order.sort_by_key(|&rank| (key(rank), tasks[rank].phase_ns, rank));
-    let blank = Slot {
+    let blank = TaskSlot {
         class: 0,
-        run: 0,
+        group: 0,
         deadline_ns: 50,
         budget_ns: 9,
         start_ns: 3,
         policy: OnOverrun::Skip,
     };
     let mut made =
-        Parts { classes: vec![], runs: vec![], masks: vec![], slots: vec![blank; tasks.len()] };
+        Parts { classes: vec![], groups: vec![], masks: vec![], slots: vec![blank; tasks.len()] };
     let mut before: Option<usize> = None;
     for rank in order {
         let task = &tasks[rank];
         let same_class = before.is_some_and(|other| key(other) == key(rank));
         let same_run = same_class && before.is_some_and(|b| tasks[b].phase_ns == task.phase_ns);
-        let (runs, masks) = (made.runs.len() as u32, made.masks.len() as u32);
+        let (groups, masks) = (made.groups.len() as u32, made.masks.len() as u32);
         if !same_class {
             let moves = task.policy == OnOverrun::Delay;
             let (num_ns, den) = (task.num_ns, task.den);
             let period = Period::ratio(num_ns, den).expect("in range");
-            made.classes.push(PeriodClass { period, runs: (runs, runs), moves });
+            made.classes.push(PeriodClass { period, groups: (groups, groups), moves });
         }
         if !same_run {
-            made.runs.push(PhaseGroup { phase_ns: task.phase_ns, masks: (masks, masks) });
-            made.classes.last_mut().expect("pushed").runs.1 += 1;
+            made.groups.push(PhaseGroup { phase_ns: task.phase_ns, masks: (masks, masks) });
+            made.classes.last_mut().expect("pushed").groups.1 += 1;
         }
-        let run = made.runs.last_mut().expect("pushed");
+        let group = made.groups.last_mut().expect("pushed");
         let word = (rank / 64) as u32;
         match made.masks.last_mut() {
             Some(mask) if same_run && mask.word == word => mask.bits |= 1 << (rank % 64),
             _ => {
                 made.masks.push(Mask { word, bits: 1 << (rank % 64) });
-                run.masks.1 += 1;
+                group.masks.1 += 1;
             }
         }
         made.slots[rank].class = made.classes.len() as u32 - 1;
-        made.slots[rank].run = made.runs.len() as u32 - 1;
+        made.slots[rank].group = made.groups.len() as u32 - 1;
         made.slots[rank].policy = task.policy;
         before = Some(rank);
     }
@@ -197,7 +197,7 @@ struct Room {
     matches: Vec<Entry>,
     words: Vec<u64>,
     released: Vec<Released>,
-    paces: Vec<Pace>,
+    paces: Vec<TaskPace>,
     counters: Vec<Counters>,
 }
 
@@ -207,8 +207,8 @@ impl Room {
             cursors: vec![Cursor::default(); table.classes()],
             matches: vec![Entry::default(); entries(table.classes())],
             words: vec![0; words(table.tasks())],
-            released: vec![Released::default(); table.runs.len()],
-            paces: vec![Pace::default(); table.tasks()],
+            released: vec![Released::default(); table.groups.len()],
+            paces: vec![TaskPace::default(); table.tasks()],
             counters: vec![Counters::default(); table.tasks()],
         }
     }
@@ -227,8 +227,8 @@ impl Room {
 
 impl Parts {
     fn table(&self, epoch: u64) -> Table<'_> {
-        let Self { classes, runs, masks, slots } = self;
-        Table::new(Instant::from_ns(epoch), classes, runs, masks, slots).expect("a table")
+        let Self { classes, groups, masks, slots } = self;
+        Table::new(Instant::from_ns(epoch), classes, groups, masks, slots).expect("a table")
     }
 }
 

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::calendar::{self, TaskProgress, UnitTable};
 use crate::cycle::{Decision, Flow, Job, Missed, Overruns};
-use crate::dispatch::{self, TableState};
+use crate::dispatch::{self, OneTask, TableState};
 use crate::table::{OnOverrun, Table};
 use crate::time::{Instant, Span};
 
@@ -296,9 +296,8 @@ impl<'r, 's> Schedule<'r, 's> {
     #[inline]
     pub(super) fn warm_up(&self, now: Instant, turn: impl FnOnce(&mut Schedule<'_, '_>)) {
         let calendar = calendar::warm_up::calendar(now);
-        let table = dispatch::warm_up::table(now);
-        let (mut progress, mut storage) =
-            ([TaskProgress::default()], dispatch::warm_up::OneTask::default());
+        let table = OneTask::table(now);
+        let (mut progress, mut storage) = ([TaskProgress::default()], OneTask::default());
         let units = self.units.as_ref();
         let mut units =
             units.and_then(|_| calendar::CalendarState::begin(&calendar, &mut progress, now));
@@ -328,14 +327,13 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::dispatch::warm_up::{OneTask, table};
-    use crate::table::{Mask, PeriodClass, PhaseGroup, Slot};
+    use crate::table::{Mask, PeriodClass, PhaseGroup, TaskSlot};
     use crate::time::Period;
 
     /// A task that is released every 500 µs and ends the loop when it overruns; its budget is 20 µs.
-    const SLOT: Slot = Slot {
+    const SLOT: TaskSlot = TaskSlot {
         class: 0,
-        run: 0,
+        group: 0,
         deadline_ns: u64::MAX,
         budget_ns: 20_000,
         start_ns: u64::MAX,
@@ -343,15 +341,15 @@ mod tests {
     };
 
     fn every_500_us(classes: &[PeriodClass; 1]) -> Table<'_> {
-        const RUNS: &[PhaseGroup] = &[PhaseGroup { phase_ns: 0, masks: (0, 1) }];
+        const GROUPS: &[PhaseGroup] = &[PhaseGroup { phase_ns: 0, masks: (0, 1) }];
         const MASKS: &[Mask] = &[Mask { word: 0, bits: 1 }];
         let epoch = Instant::from_ns(0);
-        Table { epoch, classes, runs: RUNS, masks: MASKS, slots: &[SLOT] }
+        Table { epoch, classes, groups: GROUPS, masks: MASKS, slots: &[SLOT] }
     }
 
     fn class() -> [PeriodClass; 1] {
         let period = Period::from_ns(500_000).expect("in range");
-        [PeriodClass { period, runs: (0, 1), moves: false }]
+        [PeriodClass { period, groups: (0, 1), moves: false }]
     }
 
     fn at(us: u64) -> Instant {
@@ -453,7 +451,7 @@ mod tests {
     #[test]
     fn a_warm_up_has_one_task_that_is_due_and_then_idles() {
         let now = Instant::from_ns(1_234_567);
-        let (table, calendar) = (table(now), calendar::warm_up::calendar(now));
+        let (table, calendar) = (OneTask::table(now), calendar::warm_up::calendar(now));
         for kind in 0..3 {
             let (mut storage, mut progress) = (OneTask::default(), [TaskProgress::default()]);
             let mut state =

@@ -50,21 +50,23 @@ fn after_a_stall_the_oldest_release_runs_as_in_the_executive() {
 /// The same task in the executive's own thread.
 fn executive(burst: u32, lengths_ns: &[u64], stalls_ns: &[u64]) -> Vec<(u64, u64, u64)> {
     use crate::cycle::Decision;
-    use crate::dispatch::{Counters, Cursor, Pace, Released, Storage, TableState, finish, step};
+    use crate::dispatch::{
+        Counters, Cursor, Released, Storage, TableState, TaskPace, finish, step,
+    };
     use crate::earliest::{Entry, entries};
-    use crate::table::{Mask, OnOverrun, PeriodClass, PhaseGroup, Slot, Table};
+    use crate::table::{Mask, OnOverrun, PeriodClass, PhaseGroup, Table, TaskSlot};
     let policy = if burst == 0 { OnOverrun::Skip } else { OnOverrun::Burst(burst) };
     let max = u64::MAX;
     let slots =
-        [Slot { class: 0, run: 0, deadline_ns: max, budget_ns: max, start_ns: max, policy }];
+        [TaskSlot { class: 0, group: 0, deadline_ns: max, budget_ns: max, start_ns: max, policy }];
     let classes = [PeriodClass {
         period: Period::from_ns(PERIOD_NS).expect("in range"),
-        runs: (0, 1),
+        groups: (0, 1),
         moves: false,
     }];
-    let runs = [PhaseGroup { phase_ns: 0, masks: (0, 1) }];
+    let groups = [PhaseGroup { phase_ns: 0, masks: (0, 1) }];
     let masks = [Mask { word: 0, bits: 1 }];
-    let table = Table::new(at(5_000), &classes, &runs, &masks, &slots).expect("a table");
+    let table = Table::new(at(5_000), &classes, &groups, &masks, &slots).expect("a table");
     let (mut cursors, mut matches) = ([Cursor::default(); 1], [Entry::default(); entries(1)]);
     let (mut ready, mut counters) = ([0; 8], [Counters::default(); 1]);
     let storage = Storage {
@@ -72,7 +74,7 @@ fn executive(burst: u32, lengths_ns: &[u64], stalls_ns: &[u64]) -> Vec<(u64, u64
         matches: &mut matches,
         words: &mut ready,
         released: &mut [Released::default(); 1],
-        paces: &mut [Pace::default(); 1],
+        paces: &mut [TaskPace::default(); 1],
         counters: &mut counters,
     };
     let mut state = TableState::begin(&table, storage, at(0)).expect("large enough");

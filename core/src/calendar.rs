@@ -1,20 +1,21 @@
-//! The frozen calendar: elemental units, each at its place in a frame that repeats.
+//! The calendar: elemental units, each at its place in a frame that repeats, and which of them is
+//! next.
 //!
-//! For the dispatcher, which only reads it. *Temporal accuracy on the Pentium Pro* (Maruti, §6.1):
-//! a thread is a sequence of elemental units that nothing preempts, each started at an instant that
-//! was fixed before the run. A builder prepares the slices; [`UnitTable::new`] checks them once, so
-//! that nothing can fail in the loop. Reads no clock.
+//! For the executive's loop, on the machine as in a simulated clock. *Temporal accuracy on the
+//! Pentium Pro* (Maruti, §6.1): a thread is a sequence of elemental units that nothing preempts,
+//! each started at an instant that was fixed before the run. A builder prepares the slices;
+//! [`UnitTable::new`] checks them once, so that nothing can fail in the loop. Pure: time is an
+//! argument, everything is in the caller's storage, nothing grows.
+//!
+//! A task has one cycle a frame, and in it as many units as the calendar names: a *voluntary break*
+//! ends a unit before its work is done, and the next unit of the task goes on with it. A task that
+//! is done returns the rest of its time: that of this unit, and its later units in this frame.
 
-mod progress;
-mod state;
-pub(crate) mod warm_up;
-
-pub use progress::{TaskProgress, UnitCounters};
-pub use state::{CalendarPosition, CalendarState, finish, step};
-
+use crate::cycle::{Decision, Flow, Job, Missed, Overruns};
 use crate::ready::RANKS_MAX;
+use crate::releases::Releases;
 use crate::table::OnOverrun;
-use crate::time::{Instant, Period};
+use crate::time::{Instant, Period, Span};
 
 /// The most units of a frame.
 pub const UNITS_MAX: usize = 1 << 16;
@@ -58,11 +59,11 @@ pub enum UnitTableError {
 /// Units at their places in a frame; never changes.
 #[derive(Clone, Copy, Debug)]
 pub struct UnitTable<'t> {
-    pub(crate) epoch: Instant,
-    pub(crate) frame: Period,
-    pub(crate) frame_ns: u64,
-    pub(crate) units: &'t [UnitSlot],
-    pub(crate) tasks: &'t [OnOverrun],
+    epoch: Instant,
+    frame: Period,
+    frame_ns: u64,
+    units: &'t [UnitSlot],
+    tasks: &'t [OnOverrun],
 }
 
 impl<'t> UnitTable<'t> {
@@ -112,6 +113,12 @@ impl<'t> UnitTable<'t> {
         Ok(Self { epoch, frame, frame_ns, units, tasks })
     }
 
+    /// What an overrun of a task does.
+    #[inline]
+    pub(crate) fn policy(&self, task: usize) -> OnOverrun {
+        self.tasks[task]
+    }
+
     /// How many tasks there are.
     ///
     /// # Real-time: in loop
@@ -147,5 +154,666 @@ impl<'t> UnitTable<'t> {
     }
 }
 
+/// What a task of a calendar did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnitCounters {
+    /// Units that ran.
+    pub ran: u64,
+    /// Units whose deadline had passed before they could start.
+    pub missed_units: u64,
+    /// Units not needed: the task was done before them.
+    pub spare_units: u64,
+    /// Frames in which the task began no cycle.
+    pub missed: u64,
+    /// Voluntary breaks.
+    pub breaks: u64,
+    /// Cycles ended by [`OnOverrun::Terminate`] before they were done.
+    pub terminated: u64,
+    /// Starts later than the unit allows: delayed by others.
+    pub started_late: u64,
+    /// Executions beyond the budget, timed out: the causes of delays.
+    pub over_budget: u64,
+    /// Units that ran beyond the `next` of their cycle, at which their budget was spent.
+    pub over_release: u64,
+    /// Cycles that were not done when their task's next frame came.
+    pub over_frame: u64,
+    /// Finishes after the deadline.
+    pub over_deadline: u64,
+}
+
+/// Where a task is, and what it did: the storage of a [`CalendarState`](CalendarState), one
+/// a task.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TaskProgress {
+    /// The first frame that is neither run nor counted as missed.
+    next: u64,
+    /// The cycle that it is in, or was in.
+    cycle: u64,
+    /// How many breaks this cycle has had.
+    part: u32,
+    /// Whether it took a break and is not done.
+    unfinished: bool,
+    /// Missed frames that no cycle has counted in its `missed` yet.
+    uncounted: u64,
+    counters: UnitCounters,
+}
+
+impl TaskProgress {
+    /// Whether it has nothing to do in this frame any more.
+    #[inline]
+    fn is_done(&self, frame: u64) -> bool {
+        !self.unfinished && self.next > frame
+    }
+
+    /// The cycle of `job` never ran: it is missed, and nobody has counted what it would have.
+    fn refuse(&mut self, job: &Job) {
+        self.counters.missed += 1;
+        self.uncounted += job.missed + 1;
+    }
+
+    /// The run ends, and the frames from `due` on are none of it. The frames missed that no cycle
+    /// has counted: the first, and how many.
+    fn end(&mut self, due: u64) -> (u64, u64) {
+        let first = self.next - core::mem::take(&mut self.uncounted);
+        let end = due.max(first);
+        self.counters.missed = (self.counters.missed + end).saturating_sub(self.next);
+        self.next = end;
+        (first, end - first)
+    }
+
+    /// The cycle of a unit that starts in `frame`: the next one, or the one that took a break.
+    #[inline]
+    fn begin(&mut self, frame: u64, policy: OnOverrun) {
+        let passed = frame.saturating_sub(self.next);
+        if self.unfinished && frame >= self.next {
+            self.counters.over_frame += 1;
+            if policy == OnOverrun::Terminate {
+                self.counters.terminated += 1;
+                self.unfinished = false;
+            }
+        }
+        if self.unfinished {
+            // The frames that it runs into are missed, this one included.
+            let missed = frame.saturating_add(1).saturating_sub(self.next);
+            self.uncounted += missed;
+            self.counters.missed += missed;
+        } else {
+            (self.cycle, self.part) = (frame, 0);
+            self.uncounted += passed;
+            self.counters.missed += passed;
+        }
+        self.next = self.next.max(frame.saturating_add(1));
+    }
+}
+
+/// What changes while a calendar runs.
+#[derive(Debug)]
+pub struct CalendarState<'s> {
+    /// The first and the last instant at which a unit is ready.
+    from: Instant,
+    last: Instant,
+    /// The frame of the next unit, its start, ns, and the unit.
+    frame: u64,
+    start_ns: u64,
+    at: usize,
+    /// The unit that runs, and the start of its frame, ns.
+    running: (usize, u64),
+    tasks: &'s mut [TaskProgress],
+}
+
+/// Where a state is in its calendar, for [`CalendarState::resume`].
+#[derive(Clone, Copy, Debug)]
+pub struct CalendarPosition {
+    from: Instant,
+    frame: u64,
+    start_ns: u64,
+    at: usize,
+}
+
+impl<'s> CalendarState<'s> {
+    /// The state of `calendar` in which all units ready at or after `from` are to come; `None` when
+    /// the storage is smaller than the number of tasks. Frames count from the calendar's epoch.
+    ///
+    /// # Real-time: setup only
+    pub fn begin(
+        calendar: &UnitTable<'_>,
+        storage: &'s mut [TaskProgress],
+        from: Instant,
+    ) -> Option<Self> {
+        let tasks = storage.get_mut(..calendar.tasks())?;
+        let frame = from.as_ns().saturating_sub(calendar.epoch.as_ns()) / calendar.frame_ns;
+        let start_ns = calendar.start_ns(frame);
+        let ready = |unit: &UnitSlot| start_ns.saturating_add(unit.ready_ns) >= from.as_ns();
+        let at = calendar.units.iter().position(ready).unwrap_or(calendar.units());
+        tasks.fill(TaskProgress { next: frame + 1, ..TaskProgress::default() });
+        // What still has a unit in this frame has its cycle in it.
+        for unit in &calendar.units[at..] {
+            tasks[unit.task as usize].next = frame;
+        }
+        let last = Instant::from_ns(u64::MAX);
+        let mut state = Self { from, last, frame, start_ns, at, running: (0, 0), tasks };
+        if at == calendar.units() {
+            state.enter(calendar, frame + 1);
+        }
+        Some(state)
+    }
+
+    /// Where it is between two units; with its storage all that [`CalendarState::resume`] needs.
+    ///
+    /// # Real-time: in loop
+    pub fn position(&self) -> CalendarPosition {
+        let Self { from, frame, start_ns, at, .. } = *self;
+        CalendarPosition { from, frame, start_ns, at }
+    }
+
+    /// The state that an earlier one was at `position`, in the storage that it left.
+    ///
+    /// # Real-time: in loop
+    pub fn resume(storage: &'s mut [TaskProgress], position: CalendarPosition) -> Self {
+        let CalendarPosition { from, frame, start_ns, at } = position;
+        let last = Instant::from_ns(u64::MAX);
+        Self { from, last, frame, start_ns, at, running: (0, 0), tasks: storage }
+    }
+
+    /// Units that are ready at or after `end` do not run: an overloaded calendar ends too.
+    ///
+    /// # Real-time: setup only
+    pub fn end(&mut self, end: Instant) {
+        self.last = end - Span::from_ns(1);
+    }
+
+    /// Takes note that the cycle of `job` never ran, because the loop ends over it: it is missed,
+    /// and no cycle has counted those that were missed before it.
+    ///
+    /// # Real-time: in loop
+    #[cold]
+    pub fn refuse(&mut self, job: &Job) {
+        if let Some(progress) = self.tasks.get_mut(job.rank) {
+            progress.refuse(job);
+        }
+    }
+
+    /// The frames that a task missed since its last cycle up to `over`, where the run ends: those
+    /// in which it had a place by then.
+    ///
+    /// # Real-time: in loop
+    #[cold]
+    pub fn never_ran(
+        &mut self,
+        calendar: &UnitTable<'_>,
+        task: usize,
+        over: Instant,
+    ) -> Option<Missed> {
+        let unit = calendar.units.iter().find(|unit| unit.task as usize == task)?;
+        let ready_ns = calendar.epoch.as_ns().saturating_add(unit.ready_ns);
+        let releases = Releases::new(Instant::from_ns(ready_ns), calendar.frame);
+        let due = self.due(calendar, task, over.min(self.last));
+        let (first, count) = self.tasks.get_mut(task)?.end(due);
+        (count > 0).then_some(Missed { releases, first, count })
+    }
+
+    /// The first frame in which the task has had no place up to `over`.
+    fn due(&self, calendar: &UnitTable<'_>, task: usize, over: Instant) -> u64 {
+        let since_ns = over.as_ns().saturating_sub(calendar.epoch.as_ns());
+        let newest = since_ns / calendar.frame_ns;
+        let places = self.from.as_ns()..=over.as_ns();
+        let has_place = |&frame: &u64| {
+            let start_ns = calendar.start_ns(frame);
+            let mut units = calendar.units.iter().filter(|unit| unit.task as usize == task);
+            units.any(|unit| places.contains(&start_ns.saturating_add(unit.ready_ns)))
+        };
+        // Of the frame before that one all places have passed.
+        let frames = [Some(newest), newest.checked_sub(1)].into_iter().flatten();
+        frames.into_iter().find(has_place).map_or(0, |frame| frame.saturating_add(1))
+    }
+
+    /// What a task did so far.
+    ///
+    /// # Real-time: in loop
+    pub fn counters(&self, task: usize) -> &UnitCounters {
+        &self.tasks[task].counters
+    }
+
+    /// The task of the unit it is at, and when that is ready.
+    ///
+    /// # Real-time: in loop
+    pub fn coming(&self, calendar: &UnitTable<'_>) -> (usize, Instant) {
+        let unit = &calendar.units[self.at];
+        let ready_ns = self.start_ns.saturating_add(unit.ready_ns);
+        (unit.task as usize, Instant::from_ns(ready_ns))
+    }
+
+    #[inline]
+    fn enter(&mut self, calendar: &UnitTable<'_>, frame: u64) {
+        (self.frame, self.start_ns, self.at) = (frame, calendar.start_ns(frame), 0);
+    }
+
+    /// On to the next unit.
+    #[inline]
+    fn advance(&mut self, calendar: &UnitTable<'_>) {
+        self.at += 1;
+        if self.at == calendar.units() {
+            self.enter(calendar, self.frame.saturating_add(1));
+        }
+    }
+
+    /// At the start of a frame: those that are over with all their deadlines are passed at once.
+    #[inline]
+    fn pass(&mut self, calendar: &UnitTable<'_>, now: Instant) {
+        // A deadline is less than two frames after the start of its own.
+        let frames = now.as_ns().saturating_sub(self.start_ns) / calendar.frame_ns;
+        let over = frames.saturating_sub(2);
+        if over == 0 {
+            return;
+        }
+        for unit in calendar.units {
+            self.tasks[unit.task as usize].counters.missed_units += over;
+        }
+        self.enter(calendar, self.frame + over);
+    }
+}
+
+/// What there is to do at `now`. Idle until the next unit that its task needs.
+///
+/// # Real-time: in loop
+#[inline(always)]
+pub fn step(calendar: &UnitTable<'_>, state: &mut CalendarState<'_>, now: Instant) -> Decision {
+    loop {
+        if state.at == 0 {
+            state.pass(calendar, now);
+        }
+        let unit = &calendar.units[state.at];
+        let task = unit.task as usize;
+        if state.tasks[task].is_done(state.frame) {
+            state.tasks[task].counters.spare_units += 1;
+            state.advance(calendar);
+            continue;
+        }
+        let release_ns = state.start_ns.saturating_add(unit.ready_ns);
+        if release_ns > now.min(state.last).as_ns() || release_ns == u64::MAX {
+            return Decision::Idle(Instant::from_ns(release_ns));
+        }
+        let (frame, start_ns) = (state.frame, state.start_ns);
+        state.running = (state.at, start_ns);
+        state.advance(calendar);
+        if now.as_ns() >= start_ns.saturating_add(unit.deadline_ns) {
+            state.tasks[task].counters.missed_units += 1;
+            continue;
+        }
+        let progress = &mut state.tasks[task];
+        progress.begin(frame, calendar.tasks[task]);
+        let new = progress.part == 0;
+        return Decision::Run(Job {
+            rank: task,
+            cycle: progress.cycle,
+            part: progress.part,
+            release: Instant::from_ns(release_ns),
+            next: Instant::from_ns(now.as_ns().saturating_add(unit.budget_ns)),
+            missed: if new { core::mem::take(&mut progress.uncounted) } else { 0 },
+            passed: 0,
+            period: calendar.frame,
+        });
+    }
+}
+
+/// Takes note that the unit of `job` ran from `start` to `finish` and ended by `flow`.
+///
+/// # Real-time: in loop
+#[inline(always)]
+pub fn finish(
+    calendar: &UnitTable<'_>,
+    state: &mut CalendarState<'_>,
+    job: &Job,
+    start: Instant,
+    finish: Instant,
+    flow: Flow,
+) -> Overruns {
+    let (index, frame_start_ns) = state.running;
+    let unit = &calendar.units[index];
+    let took_ns = finish.as_ns().saturating_sub(start.as_ns());
+    let late_ns = start.as_ns().saturating_sub(job.release.as_ns());
+    let overruns = Overruns {
+        started_late: late_ns > unit.start_ns,
+        over_budget: took_ns > unit.budget_ns,
+        over_release: finish >= job.next,
+        over_deadline: finish.as_ns() > frame_start_ns.saturating_add(unit.deadline_ns),
+    };
+    let progress = &mut state.tasks[job.rank];
+    let counters = &mut progress.counters;
+    counters.ran += 1;
+    counters.started_late += u64::from(overruns.started_late);
+    counters.over_budget += u64::from(overruns.over_budget);
+    counters.over_release += u64::from(overruns.over_release);
+    counters.over_deadline += u64::from(overruns.over_deadline);
+    progress.unfinished = flow == Flow::Break;
+    if progress.unfinished {
+        counters.breaks += 1;
+        progress.part = progress.part.saturating_add(1);
+        if overruns.over_budget && calendar.tasks[job.rank] == OnOverrun::Terminate {
+            counters.terminated += 1;
+            progress.unfinished = false;
+        }
+    }
+    overruns
+}
+
+/// A calendar of one unit that is due at `epoch`, on which a loop with time in hand runs a turn to
+/// warm up: the state of the real units is never touched.
+#[inline]
+pub(crate) const fn one_unit(epoch: Instant) -> UnitTable<'static> {
+    /// Long enough that nothing is late in it.
+    const FRAME_NS: u64 = 1 << 40;
+    const FRAME: Period = match Period::from_ns(FRAME_NS) {
+        Some(frame) => frame,
+        None => panic!(),
+    };
+    const UNITS: &[UnitSlot] = &[UnitSlot {
+        ready_ns: 0,
+        budget_ns: FRAME_NS,
+        deadline_ns: FRAME_NS,
+        start_ns: FRAME_NS,
+        task: 0,
+    }];
+    const TASKS: &[OnOverrun] = &[OnOverrun::Skip];
+    UnitTable { epoch, frame: FRAME, frame_ns: FRAME_NS, units: UNITS, tasks: TASKS }
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    //! The calendar against a model that keeps every place of every frame in a list.
+
+    use super::*;
+    use crate::cycle::{Decision, Flow};
+    use std::collections::{BTreeSet, VecDeque};
+    use std::vec;
+    use std::vec::Vec;
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, n: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888);
+            (self.0 >> 33) % n
+        }
+    }
+
+    /// One place of one frame.
+    #[derive(Clone, Copy, Debug)]
+    struct Place {
+        frame: u64,
+        ready: u64,
+        latest: u64,
+        task: usize,
+    }
+
+    /// The slow model: every place in a list, every cycle in a set.
+    struct Model<'m> {
+        units: &'m [UnitSlot],
+        policies: &'m [OnOverrun],
+        frame_ns: u64,
+        places: VecDeque<Place>,
+        frames: u64,
+        epoch: u64,
+        /// For each task: cycles begun or given up, the one broken off and its breaks, missed
+        /// cycles not yet counted, the frame from which on it is to be looked for, and what it did.
+        used: Vec<BTreeSet<u64>>,
+        broken: Vec<Option<(u64, u32)>>,
+        uncounted: Vec<u64>,
+        first: Vec<Option<u64>>,
+        counters: Vec<UnitCounters>,
+    }
+
+    impl<'m> Model<'m> {
+        fn new(calendar: &'m UnitTable<'m>, from: u64) -> Self {
+            let tasks = calendar.tasks();
+            let mut model = Self {
+                units: calendar.units,
+                policies: calendar.tasks,
+                frame_ns: calendar.frame_ns,
+                places: VecDeque::new(),
+                frames: 0,
+                epoch: calendar.epoch.as_ns(),
+                used: vec![BTreeSet::new(); tasks],
+                broken: vec![None; tasks],
+                uncounted: vec![0; tasks],
+                first: vec![None; tasks],
+                counters: vec![UnitCounters::default(); tasks],
+            };
+            while model.first.iter().any(Option::is_none) {
+                model.fill();
+                model.places.retain(|place| place.ready >= from);
+                for task in 0..tasks {
+                    let of = model.places.iter().find(|place| place.task == task);
+                    model.first[task] = of.map(|place| place.frame);
+                }
+            }
+            model
+        }
+
+        fn fill(&mut self) {
+            let start = self.epoch + self.frames * self.frame_ns;
+            self.places.extend(self.units.iter().map(|unit| Place {
+                frame: self.frames,
+                ready: start + unit.ready_ns,
+                latest: start + unit.deadline_ns,
+                task: unit.task as usize,
+            }));
+            self.frames += 1;
+        }
+
+        /// Rank, cycle, part, release, missed; or when the next unit is ready.
+        fn step(&mut self, now: u64) -> Result<(usize, u64, u32, u64, u64), u64> {
+            loop {
+                if self.places.len() <= self.units.len() {
+                    self.fill();
+                }
+                let place = self.places[0];
+                let Place { frame, ready, latest, task } = place;
+                if self.broken[task].is_none() && self.used[task].contains(&frame) {
+                    self.counters[task].spare_units += 1;
+                    self.places.pop_front();
+                    continue;
+                }
+                if ready > now {
+                    return Err(ready);
+                }
+                self.places.pop_front();
+                if now >= latest {
+                    self.counters[task].missed_units += 1;
+                    continue;
+                }
+                let missed = self.begin(task, frame);
+                let (cycle, part) = self.broken[task].unwrap_or((frame, 0));
+                return Ok((task, cycle, part, ready, missed));
+            }
+        }
+
+        fn begin(&mut self, task: usize, frame: u64) -> u64 {
+            let new_frame = !self.used[task].contains(&frame);
+            if self.broken[task].is_some() && new_frame {
+                self.counters[task].over_frame += 1;
+                if self.policies[task] == OnOverrun::Terminate {
+                    self.counters[task].terminated += 1;
+                    self.broken[task] = None;
+                }
+            }
+            let resumed = self.broken[task].is_some();
+            let from = self.first[task].expect("set");
+            for other in from..=frame {
+                if self.used[task].insert(other) && (other < frame || resumed) {
+                    self.counters[task].missed += 1;
+                    self.uncounted[task] += 1;
+                }
+            }
+            // All before this one are settled.
+            self.first[task] = Some(frame);
+            if resumed { 0 } else { std::mem::take(&mut self.uncounted[task]) }
+        }
+
+        fn finish(&mut self, task: usize, cycle: u64, part: u32, flow: Flow, over_budget: bool) {
+            self.counters[task].ran += 1;
+            self.broken[task] = None;
+            if flow == Flow::Break {
+                self.counters[task].breaks += 1;
+                if over_budget && self.policies[task] == OnOverrun::Terminate {
+                    self.counters[task].terminated += 1;
+                } else {
+                    self.broken[task] = Some((cycle, part + 1));
+                }
+            }
+        }
+    }
+
+    /// A calendar of up to 12 units in a frame of 1 000 ns.
+    fn some(random: &mut Random) -> (Vec<UnitSlot>, Vec<OnOverrun>) {
+        let kinds = [OnOverrun::Skip, OnOverrun::Terminate, OnOverrun::Stop];
+        let tasks: Vec<OnOverrun> =
+            (0..=random.below(4)).map(|_| kinds[random.below(3) as usize]).collect();
+        let mut units = Vec::new();
+        let mut at = 0;
+        while units.len() < 12 {
+            let ready_ns = at + random.below(2) * random.below(150);
+            let budget_ns = 1 + random.below(200);
+            at = ready_ns + budget_ns;
+            if at > 1_000 {
+                break;
+            }
+            let latest = at + random.below(ready_ns + 1_000 - at + 1);
+            let deadline_ns = if random.below(2) == 0 { at } else { latest };
+            let task = if units.len() < tasks.len() { units.len() as u64 } else { random.below(9) };
+            let task = (task % tasks.len() as u64) as u32;
+            units.push(UnitSlot { ready_ns, budget_ns, deadline_ns, start_ns: 3, task });
+        }
+        let named = units.iter().map(|unit| unit.task + 1).max().unwrap_or(0) as usize;
+        (units, tasks[..named].to_vec())
+    }
+
+    /// Runs both for `steps` decisions; tasks are done, break off, overrun and stall at random.
+    fn agree(units: &[UnitSlot], policies: &[OnOverrun], seed: u64, steps: u32) {
+        let frame = Period::from_ns(1_000).expect("positive");
+        let epoch = Instant::from_ns(5_000 + seed % 777);
+        let calendar = UnitTable::new(epoch, frame, units, policies).expect("a calendar");
+        let mut random = Random(seed);
+        let from = 4_000 + random.below(4_000);
+        let mut now = from;
+        let mut storage = vec![TaskProgress::default(); policies.len()];
+        let mut state =
+            CalendarState::begin(&calendar, &mut storage, Instant::from_ns(now)).expect("it fits");
+        let mut model = Model::new(&calendar, now);
+        for at in 0..steps {
+            let shown = (at, now, units, policies);
+            match (step(&calendar, &mut state, Instant::from_ns(now)), model.step(now)) {
+                (Decision::Idle(until), Err(slow)) => {
+                    assert_eq!(until.as_ns(), slow, "{shown:?}");
+                    let stall = if random.below(40) == 0 { random.below(9_000) } else { 0 };
+                    now = slow + random.below(4) + stall;
+                }
+                (Decision::Run(job), Ok((task, cycle, part, release, missed))) => {
+                    let fast = (job.rank, job.cycle, job.part, job.release.as_ns(), job.missed);
+                    assert_eq!(fast, (task, cycle, part, release, missed), "{shown:?}");
+                    let budget = job.next.as_ns() - now;
+                    assert!(units.iter().any(|u| u.budget_ns == budget && u.task as usize == task));
+                    let took = match random.below(12) {
+                        0 => budget + 1 + random.below(900),
+                        _ => random.below(budget + 1),
+                    };
+                    let flow = [Flow::Continue, Flow::Break][(random.below(3) / 2) as usize];
+                    let (start, end) = (Instant::from_ns(now), Instant::from_ns(now + took));
+                    let overruns = finish(&calendar, &mut state, &job, start, end, flow);
+                    assert_eq!(overruns.over_budget, took > budget, "{shown:?}");
+                    assert_eq!(overruns.started_late, now - release > 3, "{shown:?}");
+                    now += took;
+                    model.finish(task, cycle, part, flow, took > budget);
+                }
+                (fast, slow) => panic!("{fast:?} against {slow:?}: {shown:?}"),
+            }
+        }
+        // At the end each frame in which a task had a place by then ran or was missed.
+        let over = now + random.below(2) * random.below(3_000);
+        for task in 0..policies.len() {
+            let start = |frame| epoch.as_ns() + frame * 1_000;
+            let has_place = |frame: &u64| {
+                let places = units.iter().filter(|unit| unit.task as usize == task);
+                places
+                    .map(|unit| start(*frame) + unit.ready_ns)
+                    .any(|at| (from..=over).contains(&at))
+            };
+            let frames = (0..).take_while(|&frame| start(frame) <= over).filter(has_place);
+            let unused = frames.filter(|frame| !model.used[task].contains(frame)).count() as u64;
+            let missed = state.never_ran(&calendar, task, Instant::from_ns(over));
+            let count = missed.map_or(0, |missed| missed.count);
+            assert_eq!(count, model.uncounted[task] + unused, "{task} of {units:?} {policies:?}");
+            model.counters[task].missed += unused;
+            assert!(state.never_ran(&calendar, task, Instant::from_ns(over)).is_none(), "once");
+        }
+        for (task, slow) in model.counters.iter().enumerate() {
+            let fast = state.counters(task);
+            let late = (fast.started_late, fast.over_budget, fast.over_release, fast.over_deadline);
+            let (started_late, over_budget, over_release, over_deadline) = late;
+            let whole =
+                UnitCounters { started_late, over_budget, over_release, over_deadline, ..*slow };
+            assert_eq!(*fast, whole, "{task} of {units:?} {policies:?}");
+        }
+    }
+
+    #[test]
+    fn every_calendar_agrees_with_the_model() {
+        let mut random = Random(5);
+        for seed in 0..400 {
+            let (units, policies) = some(&mut random);
+            agree(&units, &policies, seed, 2_000);
+        }
+    }
+
+    fn unit(ready_ns: u64, budget_ns: u64) -> UnitSlot {
+        let end_ns = ready_ns.saturating_add(budget_ns);
+        UnitSlot { ready_ns, budget_ns, deadline_ns: end_ns, start_ns: 0, task: 0 }
+    }
+
+    fn refusal(frame_ns: u64, units: &[UnitSlot], tasks: &[OnOverrun]) -> Option<UnitTableError> {
+        let frame = Period::from_ns(frame_ns).expect("positive");
+        UnitTable::new(Instant::from_ns(0), frame, units, tasks).err()
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        use UnitTableError as E;
+        let tasks = [OnOverrun::Skip];
+        assert_eq!(refusal(100, &[], &tasks), Some(E::Units(0)));
+        assert_eq!(refusal(100, &[unit(0, 100)], &tasks), None);
+        assert_eq!(refusal(100, &[unit(0, 101)], &tasks), Some(E::Unit(0)));
+        assert_eq!(refusal(100, &[unit(100, 1)], &tasks), Some(E::Unit(0)));
+        assert_eq!(refusal(100, &[unit(u64::MAX, u64::MAX)], &tasks), Some(E::Unit(0)));
+        assert_eq!(refusal(100, &[unit(5, 0)], &tasks), Some(E::Unit(0)));
+        assert_eq!(refusal(100, &[unit(0, 10), unit(9, 10)], &tasks), Some(E::Overlap(1)));
+        assert_eq!(refusal(100, &[unit(0, 10), unit(10, 10)], &tasks), None);
+        assert_eq!(refusal(100, &[unit(0, 10)], &[]), Some(E::Unit(0)));
+        let third = Period::hz(3).expect("in range");
+        let refused = UnitTable::new(Instant::from_ns(0), third, &[unit(0, 10)], &tasks).err();
+        assert_eq!(refused, Some(E::Frame));
+        let late = |deadline_ns| [UnitSlot { deadline_ns, ..unit(10, 10) }];
+        assert_eq!(refusal(100, &late(19), &tasks), Some(E::Unit(0)));
+        assert_eq!(refusal(100, &late(20), &tasks), None);
+        assert_eq!(refusal(100, &late(110), &tasks), None);
+        assert_eq!(refusal(100, &late(111), &tasks), Some(E::Unit(0)));
+        assert_eq!(refusal(100, &[unit(0, 10)], &[OnOverrun::Delay]), Some(E::OnOverrun(0)));
+        assert_eq!(refusal(100, &[unit(0, 10)], &[OnOverrun::Burst(2)]), Some(E::OnOverrun(0)));
+        assert_eq!(refusal(100, &vec![unit(0, 1); UNITS_MAX + 1], &tasks), Some(E::Units(65_537)));
+    }
+
+    #[test]
+    fn at_the_ends_of_the_clock_it_waits_for_ever() {
+        let units = [unit(0, 10)];
+        let frame = Period::from_ns(Period::MAX_NS).expect("positive");
+        let epoch = Instant::from_ns(u64::MAX - 5);
+        let calendar =
+            UnitTable::new(epoch, frame, &units, &[OnOverrun::Skip]).expect("a calendar");
+        let mut storage = [TaskProgress::default()];
+        assert!(CalendarState::begin(&calendar, &mut [], epoch).is_none());
+        let mut state = CalendarState::begin(&calendar, &mut storage, epoch).expect("it fits");
+        let Decision::Run(job) = step(&calendar, &mut state, epoch) else { panic!("it is ready") };
+        let end = Instant::from_ns(u64::MAX);
+        finish(&calendar, &mut state, &job, epoch, end, Flow::Break);
+        assert_eq!(step(&calendar, &mut state, end), Decision::Idle(end));
+    }
+}

@@ -197,4 +197,171 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    //! The gate in a simulated clock, against a model that looks at every single release.
+
+    use std::collections::BTreeMap;
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::bucket::{self, Place};
+    use crate::stats::{Page, PageKind, View, WORDS};
+    use crate::stop::StopFlag;
+    use crate::time::Period;
+    use core::cell::Cell;
+    use core::sync::atomic::{AtomicBool, AtomicU64};
+
+    /// A clock that the test moves on.
+    #[derive(Clone, Copy)]
+    struct Now<'c>(&'c Cell<u64>);
+
+    impl Clock for Now<'_> {
+        fn now(&mut self) -> Instant {
+            Instant::from_ns(self.0.get())
+        }
+        fn poll(&mut self) -> Instant {
+            self.now()
+        }
+        fn sleep_until(&mut self, _: Instant) {}
+        fn wake(&mut self) -> Instant {
+            self.now()
+        }
+        fn at_monotonic(&mut self, at: Instant) -> Option<Instant> {
+            Some(at)
+        }
+        fn relax(&mut self) {}
+    }
+
+    /// A wait that is late by a script.
+    struct Late<'c, I>(&'c Cell<u64>, I);
+
+    impl<'c, I: Iterator<Item = u64>> Wait for Late<'c, I> {
+        fn until<C: Clock>(
+            &mut self,
+            _: &mut C,
+            release: Instant,
+            stop: &AtomicBool,
+        ) -> Option<Instant> {
+            let at = self.0.get().max(release.as_ns()) + self.1.next().unwrap_or(0);
+            self.0.set(at);
+            let stopped = stop.load(Ordering::Relaxed);
+            (!stopped).then_some(Instant::from_ns(at))
+        }
+    }
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, n: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888);
+            (self.0 >> 33) % n
+        }
+    }
+
+    /// Lateness by the definition: of a release that ran its start, of another one the first start
+    /// at or after it, and a period at least.
+    fn by_definition(
+        releases: &Releases,
+        starts: &BTreeMap<u64, u64>,
+        (first, end): (u64, u64),
+        over_ns: u64,
+    ) -> (Vec<i64>, u64) {
+        let (mut all, mut censored) = (Vec::new(), 0);
+        for k in first..end {
+            let release = releases.release(k).as_ns();
+            let late = match starts.get(&k) {
+                Some(start) => start - release,
+                None => {
+                    let after = starts.values().find(|&&start| start >= release);
+                    censored += u64::from(after.is_none());
+                    (after.unwrap_or(&over_ns) - release).max(releases.period().as_ns())
+                }
+            };
+            all.push(late.cast_signed());
+        }
+        (all, censored)
+    }
+
+    #[test]
+    fn every_release_counts_once_whatever_stalls_and_overruns() {
+        let mut ends = [0; 2];
+        for seed in 0..200 {
+            let mut random = Random(seed);
+            let period = Period::from_ns(50 + random.below(2_000)).expect("in range");
+            let releases = Releases::aligned(Instant::from_ns(5_000), period, random.below(40));
+            let (now, stop) = (Cell::new(4_900), StopFlag::default());
+            let words: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
+            let page = Page::new(&words, PageKind::Lateness).expect("large enough");
+            let mut stalls = Random(seed ^ 77);
+            let script = core::iter::from_fn(move || {
+                Some(if stalls.below(9) == 0 { stalls.below(300_000) } else { stalls.below(40) })
+            });
+            let first = random.below(5);
+            let mut gate = Gate::new(Now(&now), Late(&now, script), page, releases, first)
+                .until(releases.release(first + 500));
+            let (mut starts, mut counted, mut last, mut over) = (BTreeMap::new(), 0, None, None);
+            let ended = loop {
+                let cycle = match gate.wait(&stop) {
+                    Ok(cycle) => cycle,
+                    Err(ended) => break ended,
+                };
+                starts.insert(cycle.n, (cycle.release + cycle.lateness).as_ns());
+                counted += cycle.missed;
+                let dt = last.map_or(period.as_ns(), |last| (cycle.n - last) * period.as_ns());
+                assert_eq!(cycle.dt.as_ns().unsigned_abs(), dt, "seed {seed}");
+                assert_eq!(cycle.release, releases.release(cycle.n));
+                let start = cycle.release + cycle.lateness;
+                assert!(cycle.next > start && cycle.next <= start + Span::from_ns(2_050));
+                last = Some(cycle.n);
+                let body =
+                    if random.below(12) == 0 { random.below(90_000) } else { random.below(30) };
+                now.set(now.get() + body);
+                if seed % 2 == 1 && starts.len() > 8 {
+                    stop.request(Instant::from_ns(now.get()));
+                    over.get_or_insert(now.get());
+                }
+            };
+            // What is due after a stop is no release of the run.
+            let over_ns = over.unwrap_or(now.get());
+            let end = releases.released(Instant::from_ns(over_ns)).min(first + 500);
+            ends[usize::from(ended == Ended::Stopped)] += 1;
+            let (all, censored) = by_definition(&releases, &starts, (first, end), over_ns);
+            let mut buckets = std::boxed::Box::new([0; bucket::COUNT]);
+            let counts = View::open(&words).expect("a page").read(&mut buckets);
+            assert_eq!(counts.ran, starts.len() as u64, "seed {seed}");
+            assert_eq!(counts.ran + counts.missed, end - first, "seed {seed}");
+            assert!(counted <= counts.missed);
+            assert_eq!(counts.censored, censored, "seed {seed}");
+            assert_eq!(counts.max.map(Span::as_ns), all.iter().max().copied(), "seed {seed}");
+            assert_eq!(counts.min.map(Span::as_ns), all.iter().min().copied(), "seed {seed}");
+            let mut expected = std::boxed::Box::new([0u64; bucket::COUNT]);
+            for &late in &all {
+                let Place::In(at) = bucket::index(late) else { panic!("{late} has a bucket") };
+                expected[at] += 1;
+            }
+            assert!(buckets == expected, "seed {seed}");
+        }
+        assert!(ends[0] >= 100 && ends[1] > 30, "finished and stopped: {ends:?}");
+    }
+
+    #[test]
+    fn after_a_stall_the_oldest_release_runs_and_after_a_long_body_the_next_to_come() {
+        let releases =
+            Releases::new(Instant::from_ns(1_000), Period::from_ns(100).expect("in range"));
+        let now = Cell::new(950);
+        let wait = Late(&now, [0, 350, 0, 0].into_iter());
+        let mut gate = Gate::new(Now(&now), wait, (), releases, 0);
+        let stop = AtomicBool::new(false);
+        let next = |gate: &mut Gate<_, _, _>, body: u64| {
+            let cycle: Cycle<'static> = gate.wait(&stop).expect("no end");
+            now.set(now.get() + body);
+            (cycle.n, cycle.lateness.as_ns(), cycle.missed, cycle.dt.as_ns(), cycle.next.as_ns())
+        };
+        assert_eq!(next(&mut gate, 10), (0, 0, 0, 100, 1_100));
+        // Due at 1100, awake at 1450: releases 2, 3 and 4 passed in the stall.
+        assert_eq!(next(&mut gate, 10), (1, 350, 0, 100, 1_500));
+        // And the body of 5 runs until 1790: 6 and 7 pass.
+        assert_eq!(next(&mut gate, 290), (5, 0, 3, 400, 1_600));
+        assert_eq!(next(&mut gate, 10), (8, 0, 2, 300, 1_900));
+    }
+}

@@ -2,8 +2,8 @@
 //!
 //! For the dispatcher, which only reads it. A builder prepares the slices; [`Table::new`] checks
 //! every index once, so that nothing can fail in the loop. There is no least common multiple in it:
-//! one ring of groups, sorted by phase, per distinct period, where AnT (*Sophisticated periodic execution
-//! control*, §3) has one entry per slot of all periods' LCM.
+//! one ring of groups, sorted by phase, per distinct period, where AnT (*Sophisticated periodic
+//! execution control*, §3) has one entry per slot of all periods' LCM.
 
 use crate::ready::{RANKS_MAX, Visit};
 use crate::time::{Instant, Period};

@@ -22,7 +22,8 @@ pub struct Schedule<'r, 's> {
     tasks: Option<(&'r Table<'r>, &'r mut TableState<'s>)>,
     /// The rank of the table's first task.
     first: usize,
-    /// In this time before a unit, in which the loop turns round, no task of the table starts or runs by its budget.
+    /// In this time before a unit no task of the table starts or runs by its budget: the loop needs
+    /// it to turn round.
     turnaround: Span,
     change: Option<Change<'r>>,
 }
@@ -217,7 +218,7 @@ impl<'r, 's> Schedule<'r, 's> {
             (Some((table, _)), _) if TASKS && (!UNITS || rank >= self.first) => {
                 table.slots[rank - self.first].policy
             }
-            (_, Some((calendar, _))) if UNITS => calendar.tasks[rank],
+            (_, Some((calendar, _))) if UNITS => calendar.policy(rank),
             _ => OnOverrun::Skip,
         }
     }
@@ -295,7 +296,7 @@ impl<'r, 's> Schedule<'r, 's> {
     /// that the next release needs is in the caches afterwards.
     #[inline]
     pub(super) fn warm_up(&self, now: Instant, turn: impl FnOnce(&mut Schedule<'_, '_>)) {
-        let calendar = calendar::warm_up::calendar(now);
+        let calendar = calendar::one_unit(now);
         let table = OneTask::table(now);
         let (mut progress, mut storage) = ([TaskProgress::default()], OneTask::default());
         let units = self.units.as_ref();
@@ -330,7 +331,7 @@ mod tests {
     use crate::table::{Mask, PeriodClass, PhaseGroup, TaskSlot};
     use crate::time::Period;
 
-    /// A task that is released every 500 µs and ends the loop when it overruns; its budget is 20 µs.
+    /// A task that is released every 500 µs and ends the loop when it overruns, budget 20 µs.
     const SLOT: TaskSlot = TaskSlot {
         class: 0,
         group: 0,
@@ -451,7 +452,7 @@ mod tests {
     #[test]
     fn a_warm_up_has_one_task_that_is_due_and_then_idles() {
         let now = Instant::from_ns(1_234_567);
-        let (table, calendar) = (OneTask::table(now), calendar::warm_up::calendar(now));
+        let (table, calendar) = (OneTask::table(now), calendar::one_unit(now));
         for kind in 0..3 {
             let (mut storage, mut progress) = (OneTask::default(), [TaskProgress::default()]);
             let mut state =

@@ -26,19 +26,16 @@
 //! | 160 … | two outputs | task, then server |
 
 mod client;
-mod look;
-mod output;
 mod server;
 
 use core::fmt;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::releases::Releases;
+use crate::time::Instant;
 
 pub use client::{ClientStep, TaskClient};
-pub use look::{Look, TaskState, look};
-pub use output::{OUTPUT_WORDS_MAX, Outputs, Source};
-pub use server::{Done, Entered, Posted, TaskGate, TaskServer};
+pub use server::{Admission, Done, Entered, Posted, TaskServer};
 
 /// The first word of a task block: "punctsea".
 pub const MAGIC: u64 = u64::from_le_bytes(*b"punctsea");
@@ -94,7 +91,7 @@ pub const fn words(output_words: usize) -> usize {
 }
 
 /// Makes an empty task block of `whole`, for the next child: neither a task nor a loop may use it
-/// meanwhile (see [`TaskGate::is_left`]). The outputs stay as they were committed.
+/// meanwhile (see [`Admission::is_left`]). The outputs stay as they were committed.
 ///
 /// # Real-time: setup only
 pub fn clear(whole: &[AtomicU64], terms: &Terms) {
@@ -165,6 +162,164 @@ impl<'a> Words<'a> {
     fn of(words: &'a [AtomicU64]) -> Option<Self> {
         let (fixed, rest) = words.split_first_chunk()?;
         Some(Self { fixed, rest })
+    }
+}
+
+/// The state of a task, as it wrote it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TaskState {
+    /// No task has opened the block.
+    #[default]
+    Empty,
+    /// A task requests releases.
+    Asking,
+    /// Waits for a release.
+    Idle,
+    /// Runs a cycle.
+    Running,
+    /// The task has ended.
+    Gone,
+    /// None of these: an invalid value.
+    Unknown,
+}
+
+impl TaskState {
+    const fn code(self) -> u64 {
+        match self {
+            Self::Empty => 0,
+            Self::Asking => 1,
+            Self::Idle => 2,
+            Self::Running => 3,
+            Self::Gone => 4,
+            Self::Unknown => u64::MAX,
+        }
+    }
+
+    fn of(code: u64) -> Self {
+        let known = [Self::Empty, Self::Asking, Self::Idle, Self::Running, Self::Gone];
+        usize::try_from(code).ok().and_then(|at| known.get(at)).copied().unwrap_or(Self::Unknown)
+    }
+}
+
+/// What a task does, read from its task block by another thread: a watchdog or a supervisor. What
+/// the task wrote is not checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Its state.
+    pub state: TaskState,
+    /// The cycle that it runs or ran last; `None` before the first.
+    pub cycle: Option<u64>,
+    /// When it started that one.
+    pub start: Instant,
+    /// Results that did not fit in the task block.
+    pub dropped: u64,
+    /// The number of its thread, not checked here.
+    pub thread: u64,
+}
+
+/// Reads a task block; `None` when the words are too few for one.
+///
+/// # Real-time: reader side
+pub fn look(words: &[AtomicU64]) -> Option<Look> {
+    let block = Words::of(words)?;
+    let get = |at: usize| block.fixed[at].load(Ordering::Acquire);
+    Some(Look {
+        state: TaskState::of(get(STATE)),
+        cycle: get(TAKEN).checked_sub(1),
+        start: Instant::from_ns(get(START)),
+        dropped: get(DROPPED),
+        thread: get(THREAD),
+    })
+}
+
+/// The longest output: 4 KiB.
+pub const OUTPUT_WORDS_MAX: usize = 512;
+
+const SAFE: u64 = 2;
+const ONE: u64 = 4;
+
+/// How often a reader tries before it gives up.
+const TRIES: u32 = 64;
+
+/// Where the value of an output comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The task committed it.
+    Task,
+    /// The safe value, from the supervisor.
+    Safe,
+}
+
+/// The outputs of one task block: two buffers, one of them committed, so that a reader never sees
+/// half an output and a safe value can take over.
+///
+/// The task writes into the buffer that is not committed and then commits it by one store. After
+/// the task has ended, and only then, its supervisor commits the safe value in the same way. The
+/// commit word holds: in bit 0 the buffer, in bit 1 whether it is the safe value, then a count.
+#[derive(Clone, Copy, Debug)]
+pub struct Outputs<'a> {
+    commit: &'a AtomicU64,
+    /// Two of `words` each.
+    buffers: &'a [AtomicU64],
+    words: usize,
+}
+
+impl<'a> Outputs<'a> {
+    /// The outputs of `words` words in a task block; `None` where it has no room for them.
+    ///
+    /// # Real-time: setup only
+    pub fn of(block: &'a [AtomicU64], words: usize) -> Option<Self> {
+        let of = Words::of(block)?;
+        let buffers = of.rest.get(..words.checked_mul(2)?)?;
+        Some(Self { commit: &of.fixed[COMMIT], buffers, words })
+    }
+
+    /// Words of one output.
+    ///
+    /// # Real-time: in loop
+    pub fn words(&self) -> usize {
+        self.words
+    }
+
+    fn buffer(&self, commit: u64) -> &'a [AtomicU64] {
+        let (first, second) = self.buffers.split_at(self.words);
+        if commit & 1 == 0 { first } else { second }
+    }
+
+    /// Commits `value`, of which as many words count as an output has; the rest of a shorter one
+    /// stays as it was two commits ago. One writer at a time: the task, or who has seen its end.
+    ///
+    /// # Real-time: in loop
+    pub fn commit(&self, value: &[u64], source: Source) {
+        let last = self.commit.load(Ordering::Relaxed);
+        // The commit before this is there before anything that is written now.
+        fence(Ordering::Release);
+        for (to, from) in self.buffer(last ^ 1).iter().zip(value) {
+            to.store(*from, Ordering::Relaxed);
+        }
+        let safe = if source == Source::Safe { SAFE } else { 0 };
+        let next = ((last & !(ONE - 1)).wrapping_add(ONE)) | safe | (last & 1 ^ 1);
+        self.commit.store(next, Ordering::Release);
+    }
+
+    /// The committed output into `value`, and whose it is; `None` when the task committed faster
+    /// than this could read, 64 times.
+    ///
+    /// # Real-time: reader side
+    pub fn read(&self, value: &mut [u64]) -> Option<Source> {
+        for _ in 0..TRIES {
+            let before = self.commit.load(Ordering::Acquire);
+            for (to, from) in value.iter_mut().zip(self.buffer(before)) {
+                *to = from.load(Ordering::Relaxed);
+            }
+            // What was read is read before the word is again.
+            fence(Ordering::Acquire);
+            if self.commit.load(Ordering::Relaxed) == before {
+                return Some(if before & SAFE == 0 { Source::Task } else { Source::Safe });
+            }
+            core::hint::spin_loop();
+        }
+        None
     }
 }
 

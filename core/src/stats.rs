@@ -25,20 +25,15 @@
 //! | 23 | missed releases that no start followed: their values are lower bounds |
 //! | 32 … | one count a bucket of [`crate::bucket`] |
 
-mod observers;
-mod view;
 mod waited;
 
+use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::bucket::{self, Place};
-use crate::cycle::{Missed, Overruns};
+use crate::cycle::{Job, Missed, Observe, Overruns};
 use crate::time::{Instant, Span};
-
 use waited::Waited;
-
-pub use observers::{Aggregate, Distances};
-pub use view::{Counts, PageError, View};
 
 /// The first word of a page: "punctpag".
 pub const MAGIC: u64 = u64::from_le_bytes(*b"punctpag");
@@ -289,15 +284,294 @@ pub struct At {
     pub cycle: u64,
 }
 
+/// The page of a loop's only task; for several tasks there is [`Aggregate`], or a page for each. A
+/// unit in which a cycle goes on counts for what went wrong in it, and is no cycle.
+impl Observe for Page<'_> {
+    #[inline]
+    fn ran(&mut self, job: &Job, start: Instant, _: Instant, overruns: Overruns) {
+        if job.part > 0 {
+            return self.go_on(overruns);
+        }
+        self.keep(at(job), start - job.release, missed_before(job), overruns);
+    }
+
+    fn never_ran(&mut self, _: usize, missed: Missed, end: Instant) {
+        self.end(missed, end);
+    }
+}
+
+impl Observe for [Page<'_>] {
+    /// Writes to the page of each rank; a rank without a page is not counted.
+    #[inline]
+    fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
+        if let Some(page) = self.get_mut(job.rank) {
+            Observe::ran(page, job, start, finish, overruns);
+        }
+    }
+
+    fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
+        if let Some(page) = self.get_mut(rank) {
+            page.end(missed, end);
+        }
+    }
+}
+
+/// One page of all tasks of a loop together.
+///
+/// The lateness of a missed release ends at the next start of its own task, so the last start of
+/// each is kept here: that on the page is of whichever task ran last.
+#[derive(Debug)]
+pub struct Aggregate<'p, 's> {
+    page: Page<'p>,
+    starts: &'s mut [Option<Instant>],
+}
+
+impl<'p, 's> Aggregate<'p, 's> {
+    /// All tasks on `page`, with one of `starts` a task; `None` there before its first start. A
+    /// rank beyond them counts as one that starts for the first time.
+    ///
+    /// # Real-time: setup only
+    pub fn new(page: Page<'p>, starts: &'s mut [Option<Instant>]) -> Self {
+        starts.fill(None);
+        Self { page, starts }
+    }
+}
+
+impl Observe for Aggregate<'_, '_> {
+    #[inline]
+    fn ran(&mut self, job: &Job, start: Instant, _: Instant, overruns: Overruns) {
+        if job.part > 0 {
+            return self.page.go_on(overruns);
+        }
+        let last = self.starts.get_mut(job.rank).and_then(|last| last.replace(start));
+        let late = start - job.release;
+        self.page.keep_after(last, at(job), late, missed_before(job), overruns);
+    }
+
+    fn never_ran(&mut self, rank: usize, missed: Missed, end: Instant) {
+        let last = self.starts.get(rank).copied().flatten();
+        self.page.end_after(last, missed, end);
+    }
+}
+
+/// Keeps the distance of starts on a page of [`PageKind::Distance`]: one value less
+/// than cycles.
+#[derive(Debug)]
+pub struct Distances<'a> {
+    /// The page.
+    pub page: Page<'a>,
+    last: Option<Instant>,
+}
+
+impl<'a> Distances<'a> {
+    /// Nothing ran yet.
+    ///
+    /// # Real-time: setup only
+    pub fn new(page: Page<'a>) -> Self {
+        Self { page, last: None }
+    }
+}
+
+impl Observe for Distances<'_> {
+    #[inline]
+    fn ran(&mut self, job: &Job, start: Instant, _: Instant, overruns: Overruns) {
+        if let Some(last) = self.last.replace(start) {
+            self.page.keep(At { release: start, cycle: job.cycle }, start - last, None, overruns);
+        }
+    }
+}
+
+#[inline]
+fn at(job: &Job) -> At {
+    At { release: job.release, cycle: job.cycle }
+}
+
+#[inline]
+fn missed_before(job: &Job) -> Option<Missed> {
+    if job.missed == 0 { None } else { Some(job.missed_before()) }
+}
+
+/// How often a reader tries for one state before it takes what there is. A writer is done in well
+/// under a microsecond, a reader in some.
+const TRIES: u32 = 64;
+
+/// Why words are not a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageError {
+    /// They do not begin as a page does.
+    NoPage,
+    /// A page of another version: this one.
+    Version(u64),
+    /// A page that states this size, in words.
+    Size(u64),
+}
+
+impl fmt::Display for PageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPage => f.write_str("this memory is not a page of a loop"),
+            Self::Version(version) => {
+                write!(f, "page version {version} is not supported, only version {VERSION}")
+            }
+            Self::Size(words) => write!(f, "a page has {WORDS} words, this one states {words}"),
+        }
+    }
+}
+
+impl core::error::Error for PageError {}
+
+/// The counters of a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Whether all are of one moment: false when the writer wrote all the time, or broke off.
+    pub consistent: bool,
+    /// Cycles that ran; one that takes several units of a calendar counts once, when it begins.
+    pub ran: u64,
+    /// Releases that never ran, each counted with the next cycle or at the end.
+    pub missed: u64,
+    /// Those of the missed that no start followed before the end: what the other values say of
+    /// them are lower bounds.
+    pub censored: u64,
+    /// Cycles that started later than their slot allows; here and below each unit of a calendar
+    /// counts, also where several of them are one cycle.
+    pub started_late: u64,
+    /// Cycles that ran longer than their budget.
+    pub over_budget: u64,
+    /// Cycles that ran beyond their `next`: their next release; or, of a unit, the end of its
+    /// budget.
+    pub over_release: u64,
+    /// Cycles that finished after their deadline.
+    pub over_deadline: u64,
+    /// Values below 0, which have no bucket.
+    pub below: u64,
+    /// Values above the last bucket.
+    pub above: u64,
+    /// The smallest value, of releases that ran and of missed ones; `None` before the first.
+    pub min: Option<Span>,
+    /// The largest value.
+    pub max: Option<Span>,
+    /// The sum of all values, ns, wrapping.
+    pub sum_ns: i64,
+    /// The last release that ran.
+    pub release: Instant,
+    /// Its cycle.
+    pub cycle: u64,
+}
+
+/// The reader's end of a page: reads, never writes, relies only on the layout.
+///
+/// For readers in another thread or process. A page whose writer broke off, or is broken, is
+/// reported as not consistent; the reader never waits.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    header: &'a [AtomicU64; HEADER_WORDS],
+    buckets: &'a [AtomicU64; bucket::COUNT],
+    kind: PageKind,
+}
+
+impl<'a> View<'a> {
+    /// The page in `words`.
+    ///
+    /// # Errors
+    ///
+    /// When there is none that this version can read.
+    ///
+    /// # Real-time: reader side
+    pub fn open(words: &'a [AtomicU64]) -> Result<Self, PageError> {
+        let (header, rest): (&[AtomicU64; HEADER_WORDS], _) =
+            words.split_first_chunk().ok_or(PageError::NoPage)?;
+        if header[0].load(Ordering::Acquire) != MAGIC {
+            return Err(PageError::NoPage);
+        }
+        let get = |at: usize| header[at].load(Ordering::Relaxed);
+        if get(1) != VERSION {
+            return Err(PageError::Version(get(1)));
+        }
+        let (buckets, _) = rest.split_first_chunk().ok_or(PageError::Size(words.len() as u64))?;
+        if get(2) != WORDS as u64 {
+            return Err(PageError::Size(get(2)));
+        }
+        let kind = if get(KIND) == 0 { PageKind::Lateness } else { PageKind::Distance };
+        Ok(Self { header, buckets, kind })
+    }
+
+    /// What the histogram is of.
+    ///
+    /// # Real-time: reader side
+    pub fn kind(&self) -> PageKind {
+        self.kind
+    }
+
+    /// The counters alone.
+    ///
+    /// # Real-time: reader side
+    pub fn counts(&self) -> Counts {
+        let (counts, consistent) = self.once(|| self.load());
+        Counts { consistent, ..counts }
+    }
+
+    /// The counters and the histogram, which goes to `buckets`.
+    ///
+    /// # Real-time: reader side
+    pub fn read(&self, buckets: &mut [u64; bucket::COUNT]) -> Counts {
+        let (counts, consistent) = self.once(|| {
+            for (to, from) in buckets.iter_mut().zip(self.buckets) {
+                *to = from.load(Ordering::Relaxed);
+            }
+            self.load()
+        });
+        Counts { consistent, ..counts }
+    }
+
+    /// What `read` returns, and whether no write came between.
+    fn once<T>(&self, mut read: impl FnMut() -> T) -> (T, bool) {
+        let mut tries = 0;
+        loop {
+            let before = self.header[SEQUENCE].load(Ordering::Acquire);
+            let seen = read();
+            // What was read is read before the sequence is again.
+            fence(Ordering::Acquire);
+            let after = self.header[SEQUENCE].load(Ordering::Relaxed);
+            let consistent = before == after && before.is_multiple_of(2);
+            tries += 1;
+            if consistent || tries == TRIES {
+                return (seen, consistent);
+            }
+            core::hint::spin_loop();
+        }
+    }
+
+    fn load(&self) -> Counts {
+        let get = |at: usize| self.header[at].load(Ordering::Relaxed);
+        let span =
+            |at: usize| (get(RAN) + get(MISSED) > 0).then(|| Span::from_ns(get(at).cast_signed()));
+        Counts {
+            consistent: false,
+            ran: get(RAN),
+            missed: get(MISSED),
+            censored: get(CENSORED),
+            started_late: get(STARTED_LATE),
+            over_budget: get(OVER_BUDGET),
+            over_release: get(OVER_RELEASE),
+            over_deadline: get(OVER_DEADLINE),
+            below: get(BELOW),
+            above: get(ABOVE),
+            min: span(MIN),
+            max: span(MAX),
+            sum_ns: get(SUM).cast_signed(),
+            release: Instant::from_ns(get(RELEASE)),
+            cycle: get(CYCLE),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    //! Pages as a reader meets them: whole, while written, broken off, and what is none.
-
+    use super::*;
     use std::boxed::Box;
     use std::sync::atomic::AtomicBool;
     use std::vec::Vec;
 
-    use super::*;
     use crate::cycle::{Job, Observe};
     use crate::releases::Releases;
     use crate::time::Period;

@@ -7,12 +7,10 @@
 //! zero. A [`Span`] is a signed difference of two instants. A [`Period`] is an exact fraction of
 //! nanoseconds.
 
-mod period;
-
+use core::cmp::Ordering;
 use core::fmt;
+use core::hash::Hash;
 use core::ops::{Add, Sub};
-
-pub use period::Period;
 
 /// An instant on CLOCK_MONOTONIC, in nanoseconds since its zero. Range: 584 years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -138,9 +136,152 @@ impl fmt::Display for Span {
     }
 }
 
+/// A period of `num / den` nanoseconds, in lowest terms; from 1 ns to 2⁶² ns (146 years): 3 Hz is
+/// 1 000 000 000 / 3 ns, and stays that over any number of cycles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Period {
+    num_ns: u64,
+    den: u64,
+}
+
+impl Period {
+    /// The longest period, ns: a release and the one after it stay within the clock's range.
+    pub const MAX_NS: u64 = 1 << 62;
+    /// The shortest, 1 ns.
+    pub(crate) const NS: Self = Self { num_ns: 1, den: 1 };
+
+    /// A period of `ns` nanoseconds; `None` for 0 and above [`Period::MAX_NS`].
+    ///
+    /// # Real-time: setup only
+    pub const fn from_ns(ns: u64) -> Option<Self> {
+        Self::ratio(ns, 1)
+    }
+
+    /// The period of `hertz` cycles a second; `None` for 0, and above 10⁹.
+    ///
+    /// # Real-time: setup only
+    pub const fn hz(hertz: u64) -> Option<Self> {
+        Self::ratio(1_000_000_000, hertz)
+    }
+
+    /// A period of `num_ns / den` nanoseconds; `None` below 1 ns, above [`Period::MAX_NS`] and for
+    /// a denominator of 0.
+    ///
+    /// # Real-time: setup only
+    pub const fn ratio(num_ns: u64, den: u64) -> Option<Self> {
+        if den == 0 || num_ns / den == 0 || num_ns / den > Self::MAX_NS {
+            return None;
+        }
+        let (mut a, mut b) = (num_ns, den);
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        Some(Self { num_ns: num_ns / a, den: den / a })
+    }
+
+    /// The numerator, ns.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub const fn num_ns(self) -> u64 {
+        self.num_ns
+    }
+
+    /// The denominator; 1 for a whole number of nanoseconds.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub const fn den(self) -> u64 {
+        self.den
+    }
+
+    /// Nanoseconds, rounded down; at least 1.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub const fn as_ns(self) -> u64 {
+        self.num_ns / self.den
+    }
+
+    /// Nanoseconds, rounded up: the longest distance of two releases.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub const fn longest_ns(self) -> u64 {
+        self.num_ns.div_ceil(self.den)
+    }
+
+    /// Nanoseconds as a floating-point number, for shares and sums of them.
+    ///
+    /// # Real-time: setup only
+    pub fn as_ns_f64(self) -> f64 {
+        self.num_ns as f64 / self.den as f64
+    }
+
+    /// From release 0 to release `k`, ns: ⌊k·num/den⌋, saturating. Exact at every `k`, so that no
+    /// error accumulates.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub const fn offset_ns(self, k: u64) -> u64 {
+        if self.den == 1 {
+            return k.saturating_mul(self.num_ns);
+        }
+        let exact = k as u128 * self.num_ns as u128 / self.den as u128;
+        if exact > u64::MAX as u128 { u64::MAX } else { exact as u64 }
+    }
+
+    /// From release `from` to release `to`, ns; rounded as [`Period::offset_ns`] rounds both.
+    #[inline]
+    pub(crate) const fn between_ns(self, from: u64, to: u64) -> u64 {
+        if self.den == 1 {
+            return to.saturating_sub(from).saturating_mul(self.num_ns);
+        }
+        self.offset_ns(to).saturating_sub(self.offset_ns(from))
+    }
+
+    /// How many releases there are in the first `ns` nanoseconds: the `k` with an
+    /// [`Period::offset_ns`] below `ns`, saturating.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub const fn releases_below(self, ns: u64) -> u64 {
+        if self.den == 1 {
+            return ns.div_ceil(self.num_ns);
+        }
+        // ⌊k·num/den⌋ < ns  ⟺  k·num < ns·den, for ns is whole.
+        let count = (ns as u128 * self.den as u128).div_ceil(self.num_ns as u128);
+        if count > u64::MAX as u128 { u64::MAX } else { count as u64 }
+    }
+}
+
+impl PartialOrd for Period {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Period {
+    /// By length, exactly.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let cross = |a: &Self, b: &Self| u128::from(a.num_ns) * u128::from(b.den);
+        cross(self, other).cmp(&cross(other, self))
+    }
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.den {
+            1 => write!(f, "{} ns", self.num_ns),
+            den => write!(f, "{}/{den} ns", self.num_ns),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::string::ToString;
 
     #[test]
     fn difference_is_signed_and_saturates() {
@@ -169,5 +310,44 @@ mod tests {
         assert_eq!(shown(1_300_000), "1.30 ms");
         assert_eq!(shown(2_000_000_000), "2.00 s");
         assert_eq!(shown(9_996), "10.00 µs");
+    }
+
+    #[test]
+    fn only_what_can_be_kept_exactly_is_a_period() {
+        assert_eq!(Period::from_ns(0), None);
+        assert_eq!(Period::from_ns(7).map(Period::as_ns), Some(7));
+        assert_eq!(Period::ratio(1, 2), None);
+        assert_eq!(Period::ratio(1, 0), None);
+        assert_eq!(Period::ratio(u64::MAX, u64::MAX), Period::from_ns(1));
+        assert_eq!(Period::from_ns(Period::MAX_NS + 1), None);
+        assert_eq!(Period::hz(2_000_000_000), None);
+        assert_eq!(Period::hz(1_000).map(|p| p.to_string()).as_deref(), Some("1000000 ns"));
+        assert_eq!(Period::hz(3).map(|p| p.to_string()).as_deref(), Some("1000000000/3 ns"));
+    }
+
+    #[test]
+    fn order_is_by_length() {
+        let period = |num, den| Period::ratio(num, den).expect("in range");
+        assert!(period(10, 3) < period(7, 2) && period(7, 2) < period(4, 1));
+        assert_eq!(period(20, 6), period(10, 3));
+    }
+
+    #[test]
+    fn three_a_second_stay_three_a_second() {
+        let third = Period::hz(3).expect("in range");
+        assert_eq!((third.offset_ns(1), third.longest_ns()), (333_333_333, 333_333_334));
+        assert_eq!(third.offset_ns(3_000_000), 1_000_000_000_000_000);
+        assert_eq!(third.offset_ns(u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn releases_below_agrees_with_counting() {
+        for (num, den) in [(10, 3), (7, 2), (5, 1), (9, 7)] {
+            let period = Period::ratio(num, den).expect("in range");
+            for ns in 0..200 {
+                let slow = (0..).find(|&k| period.offset_ns(k) >= ns).expect("unbounded");
+                assert_eq!(period.releases_below(ns), slow, "{num}/{den} below {ns}");
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The executive's side of a task block: posts cycles, takes results and checks each of them.
 //!
 //! For the executive's loop, which owns it. Never waits, never allocates; a result says whether the
-//! task has to be woken. Another thread starts and replaces the task, by a [`TaskGate`].
+//! task has to be woken. Another thread starts and replaces the task, by an [`Admission`].
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,17 +16,17 @@ use crate::time::{Instant, Span};
 /// counters of their own.
 const CLOCKS_APART: Span = Span::from_us(100);
 
-/// Whether a task is released: opened and closed by the thread that starts children, read by the
+/// Whether a task's child is admitted, and so released: opened and closed by the thread that starts children, read by the
 /// loop at the task's next release. In memory that no task can reach.
 #[derive(Debug, Default)]
-pub struct TaskGate {
+pub struct Admission {
     /// The child's number, twice; and one more while it is open.
     requested: AtomicU64,
     /// The request that the loop has carried out.
     done: AtomicU64,
 }
 
-impl TaskGate {
+impl Admission {
     /// Closed, without a child.
     ///
     /// # Real-time: setup only
@@ -49,7 +49,7 @@ impl TaskGate {
     }
 
     /// Whether the loop has seen that child `number` is not released any more, and does not touch
-    /// the task block before the gate is opened again.
+    /// the task block before the admission is opened again.
     ///
     /// # Real-time: setup only
     pub fn is_left(&self, number: u64) -> bool {
@@ -88,8 +88,8 @@ pub struct Done {
 pub struct TaskServer<'a> {
     block: Words<'a>,
     terms: Terms,
-    /// The last request of the gate.
-    gate: u64,
+    /// The last request of the admission.
+    admission: u64,
     /// The cycles posted, counted here: the word in the block is not read again.
     posted: u64,
     /// The cycle whose result is expected next.
@@ -97,7 +97,7 @@ pub struct TaskServer<'a> {
     tail: u64,
     /// When the next result was seen that came after its time: it waits for the next look.
     ahead: Option<Instant>,
-    /// Whether the child has ended, and its block is somebody else's until the gate opens again.
+    /// Whether the child has ended, and its block is somebody else's until the admission opens again.
     left: bool,
     invalid: u64,
 }
@@ -113,7 +113,17 @@ impl<'a> TaskServer<'a> {
         }
         clear(whole, &terms);
         let (ahead, left) = (None, false);
-        Some(Self { block, terms, gate: 0, posted: 0, next: 0, tail: 0, ahead, left, invalid: 0 })
+        Some(Self {
+            block,
+            terms,
+            admission: 0,
+            posted: 0,
+            next: 0,
+            tail: 0,
+            ahead,
+            left,
+            invalid: 0,
+        })
     }
 
     /// The terms on which the task is released.
@@ -144,10 +154,15 @@ impl<'a> TaskServer<'a> {
     ///
     /// # Real-time: in loop
     #[inline]
-    pub fn enter(&mut self, gate: &TaskGate, now: Instant, each: impl FnMut(Done)) -> Entered {
-        let request = gate.requested.load(Ordering::Acquire);
-        let (is_open, was_open) = (request & 1 == 1, self.gate & 1 == 1);
-        if request == self.gate {
+    pub fn enter(
+        &mut self,
+        admission: &Admission,
+        now: Instant,
+        each: impl FnMut(Done),
+    ) -> Entered {
+        let request = admission.requested.load(Ordering::Acquire);
+        let (is_open, was_open) = (request & 1 == 1, self.admission & 1 == 1);
+        if request == self.admission {
             return if is_open { Entered::Open } else { Entered::Closed };
         }
         let mut unclaimed = None;
@@ -158,9 +173,9 @@ impl<'a> TaskServer<'a> {
             }
             unclaimed = self.unclaimed();
         }
-        (self.gate, self.posted, self.next, self.tail) = (request, 0, 0, 0);
+        (self.admission, self.posted, self.next, self.tail) = (request, 0, 0, 0);
         self.left = !is_open;
-        gate.done.store(request, Ordering::Release);
+        admission.done.store(request, Ordering::Release);
         if is_open { Entered::Open } else { Entered::Left(unclaimed) }
     }
 
@@ -281,7 +296,7 @@ impl<'a> TaskServer<'a> {
     }
 }
 
-/// The state of a gate.
+/// What [`TaskServer::enter`] found of an admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entered {
     /// A child is to be released.

@@ -150,13 +150,13 @@ fn only_the_cycle_that_overran_is_cancelled() {
 #[test]
 fn a_door_says_who_is_released_and_when_the_loop_has_gone() {
     let memory = memory(words(2));
-    let (door, mut all) = (TaskGate::new(), Vec::new());
+    let (admission, mut all) = (Admission::new(), Vec::new());
     let mut server = TaskServer::new(&memory, terms(0)).expect("large enough");
     let mut enter = |server: &mut TaskServer<'_>, now| {
-        server.enter(&door, at(now), |done| all.push(done.cycle))
+        server.enter(&admission, at(now), |done| all.push(done.cycle))
     };
     assert_eq!(enter(&mut server, 0), Entered::Closed);
-    door.open(1);
+    admission.open(1);
     assert_eq!(enter(&mut server, 0), Entered::Open);
     let mut client = TaskClient::open(&memory).expect("a task block");
     client.ask(7);
@@ -170,19 +170,19 @@ fn a_door_says_who_is_released_and_when_the_loop_has_gone() {
     server.post(2, false);
     server.post(3, false);
     // It ends in the middle of cycle 1; 2 and 3 never ran.
-    door.close(1);
-    assert!(!door.is_left(1));
+    admission.close(1);
+    assert!(!admission.is_left(1));
     let Entered::Left(Some(left)) = enter(&mut server, 9_000) else { panic!("two were posted") };
     assert_eq!(left.count, 2);
-    assert!(door.is_left(1));
+    assert!(admission.is_left(1));
     clear(&memory, &terms(0));
     // One that comes and goes unseen is left all the same.
-    door.open(2);
-    door.close(2);
-    assert!(!door.is_left(2));
+    admission.open(2);
+    admission.close(2);
+    assert!(!admission.is_left(2));
     assert_eq!(enter(&mut server, 9_500), Entered::Left(None));
-    assert!(door.is_left(2));
-    door.open(3);
+    assert!(admission.is_left(2));
+    admission.open(3);
     assert_eq!(enter(&mut server, 10_000), Entered::Open);
     let mut client = TaskClient::open(&memory).expect("a task block");
     client.ask(8);

@@ -5,7 +5,7 @@
 //! limit, so that no period is ever longer or shorter than that. There is no integrator that could
 //! wind up. A reference that steps or stops is counted, never followed at once. Reads no clock.
 
-use super::map::{Map, PPB};
+use super::{Map, PPB};
 use crate::time::{Instant, Span};
 
 /// Readings that the rate is taken from: with one a second and 20 ns of scatter it is good to about

@@ -329,3 +329,45 @@ fn a_reader_beside_a_writer_sees_whole_maps() {
         }
     });
 }
+
+use std::sync::atomic::AtomicBool;
+
+fn reading(ns: u64) -> ClockReading {
+    let at = Instant::from_ns(ns);
+    ClockReading { monotonic: at, reference: at + Span::from_ns(7), width: Span::from_ns(2) }
+}
+
+#[test]
+fn each_reading_is_taken_once_and_the_latest_counts() {
+    let last = Last::new();
+    assert_eq!(last.take(), None);
+    last.put(reading(1));
+    last.put(reading(2));
+    assert_eq!(last.take(), Some(reading(2)));
+    assert_eq!(last.take(), None);
+    last.put(reading(2));
+    assert_eq!(last.take(), Some(reading(2)));
+}
+
+#[test]
+fn a_reader_beside_the_writer_sees_whole_readings_in_order() {
+    let (last, done) = (Last::new(), AtomicBool::new(false));
+    let taken = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            (1..=100_000).for_each(|ns| last.put(reading(ns)));
+            done.store(true, Ordering::Release);
+        });
+        let mut taken = std::vec::Vec::new();
+        loop {
+            // Before the last look: what was put before it is then seen.
+            let over = done.load(Ordering::Acquire);
+            taken.extend(last.take());
+            if over {
+                return taken;
+            }
+        }
+    });
+    assert_eq!(taken.last(), Some(&reading(100_000)));
+    assert!(taken.iter().all(|seen| *seen == reading(seen.monotonic.as_ns())));
+    assert!(taken.windows(2).all(|pair| pair[0].monotonic < pair[1].monotonic));
+}

@@ -105,8 +105,8 @@ fn a_machine_that_wakes_well_gets_one_sleep_and_a_small_margin() {
     let (mut wait, mut machine) = (wait(), Machine::new(bare));
     let late = run(&mut wait, &mut machine, 200_000);
     let learned = status(&wait);
-    assert_eq!(learned.approach.hop_ns, 0, "{learned:?}");
-    assert!(learned.approach.margin_ns < 10_000, "{learned:?}");
+    assert_eq!(learned.plan.hop_ns, 0, "{learned:?}");
+    assert!(learned.plan.margin_ns < 10_000, "{learned:?}");
     assert!(learned.reachable && late < 2e-3, "{late} {learned:?}");
 }
 
@@ -115,7 +115,7 @@ fn a_machine_that_sinks_into_idle_gets_a_hop() {
     let (mut wait, mut machine) = (wait(), Machine::new(virtual_cpu));
     let late = run(&mut wait, &mut machine, 60_000);
     let learned = status(&wait);
-    assert_eq!((learned.approach.hop_ns, learned.approach.hops), (200_000, 1), "{learned:?}");
+    assert_eq!((learned.plan.hop_ns, learned.plan.hops), (200_000, 1), "{learned:?}");
     assert!(late < 2e-3 && learned.cpu < 0.1, "{late} {learned:?}");
 }
 
@@ -125,13 +125,13 @@ fn a_machine_that_remembers_long_sleeps_gets_hops_all_the_way() {
     machine.remembers = true;
     let late = run(&mut wait, &mut machine, 60_000);
     let learned = status(&wait);
-    let approach = (learned.approach.hop_ns, learned.approach.hops);
-    assert_eq!(approach, (200_000, u32::MAX), "{learned:?}");
+    let hops = (learned.plan.hop_ns, learned.plan.hops);
+    assert_eq!(hops, (200_000, u32::MAX), "{learned:?}");
     assert!(late < 2e-3 && learned.cpu < 0.1, "{late} {learned:?}");
 }
 
 #[test]
-fn a_burst_of_stalls_meets_all_approaches_alike() {
+fn a_burst_of_stalls_meets_all_plans_alike() {
     for start_ms in (0..2_000).step_by(100) {
         let (mut wait, mut machine) = (wait(), Machine::new(virtual_cpu));
         machine.burst = (start_ms * 1_000_000..(start_ms + 300) * 1_000_000, 150_000);
@@ -139,7 +139,7 @@ fn a_burst_of_stalls_meets_all_approaches_alike() {
         run(&mut wait, &mut machine, 20_000);
         let learned = status(&wait);
         assert_eq!(
-            (learned.approach.hop_ns, learned.approach.hops),
+            (learned.plan.hop_ns, learned.plan.hops),
             (200_000, 1),
             "{start_ms} {learned:?}"
         );
@@ -161,15 +161,15 @@ fn one_start_learns_what_the_next_one_learns() {
         status(&wait)
     });
     let starts: std::vec::Vec<Learned> = starts.collect();
-    let plan = |of: &Learned| (of.approach.hop_ns, of.approach.hops);
+    let plan = |of: &Learned| (of.plan.hop_ns, of.plan.hops);
     assert!(starts.iter().all(|of| plan(of) == plan(&starts[0])), "{starts:?}");
     let cpu = starts.iter().map(|of| of.cpu);
     let (least, most) = cpu.fold((1.0, 0.0), |(a, b): (f64, f64), cpu| (a.min(cpu), b.max(cpu)));
     assert!(most < 1.25 * least, "{least} {most} {starts:?}");
 }
 
-/// A host whose stalls are as rare as the aim's late wakes, and most of them beyond the widest
-/// margin: the aim is only just reachable, or only just not.
+/// A host whose stalls are as rare as the target's late wakes, and most of them beyond the widest
+/// margin: the target is only just reachable, or only just not.
 fn at_the_aim(slept: u64, random: u64) -> u64 {
     let stall = if random.is_multiple_of(800) { 20_000 + random * 7_919 % 400_000 } else { 0 };
     virtual_cpu(slept, random) / 2 + stall
@@ -182,8 +182,8 @@ fn where_the_aim_is_only_just_reachable_no_start_pays_for_what_another_does_not(
         machine.seed = seed;
         let late = run(&mut wait, &mut machine, 20_000);
         let learned = status(&wait);
-        assert_eq!((learned.approach.hop_ns, learned.approach.hops), (200_000, 1), "{learned:?}");
-        // With the aim itself as the target four of these took all of the budget, a tenth, and
+        assert_eq!((learned.plan.hop_ns, learned.plan.hops), (200_000, 1), "{learned:?}");
+        // With the target itself as the target four of these took all of the budget, a tenth, and
         // the others 1 to 2 %, to be late as often: the stalls are beyond what a tenth pays.
         assert!(learned.cpu < 0.03 && late < 4e-3, "{seed} {late} {learned:?}");
     }
@@ -197,22 +197,22 @@ fn until_enough_is_known_it_is_as_punctual_as_a_fixed_margin() {
     let learned = status(&wait);
     assert_eq!(learned.phase, LearnPhase::Following);
     // As wide as the budget of a tenth pays, which is less than the 125 µs of a fixed one.
-    assert!(learned.extrapolated && learned.approach.margin_ns > 80_000, "{learned:?}");
+    assert!(learned.extrapolated && learned.plan.margin_ns > 80_000, "{learned:?}");
     run(&mut wait, &mut machine, 10_000);
     let learned = status(&wait);
-    assert!(!learned.extrapolated && learned.approach.margin_ns < 80_000, "{learned:?}");
+    assert!(!learned.extrapolated && learned.plan.margin_ns < 80_000, "{learned:?}");
 }
 
 #[test]
 fn the_least_lateness_takes_the_budget_and_no_more() {
-    let aim = Target { late: 0.0, ..Target::of(Period::from_ns(1_000_000).expect("positive")) };
-    let (mut wait, mut machine) = (Adaptive::new(aim), Machine::new(shared));
+    let target = Target { late: 0.0, ..Target::of(Period::from_ns(1_000_000).expect("positive")) };
+    let (mut wait, mut machine) = (Adaptive::new(target), Machine::new(shared));
     run(&mut wait, &mut machine, 10_000);
     let (spun, cycles) = (machine.spun, 50_000);
     run(&mut wait, &mut machine, cycles);
     let learned = status(&wait);
     // A hop, as after it more of the budget is left for what is rare.
-    assert_eq!((learned.approach.hop_ns, learned.approach.hops), (200_000, 1), "{learned:?}");
+    assert_eq!((learned.plan.hop_ns, learned.plan.hops), (200_000, 1), "{learned:?}");
     let share = (machine.spun - spun) as f64 / (cycles as f64 * 1e6);
     assert!((0.08..0.102).contains(&share), "{share} {learned:?}");
     assert!(learned.late < 1e-4, "{learned:?}");
@@ -226,12 +226,12 @@ fn what_one_start_learned_another_follows_at_once_and_checks() {
     let mut again = wait().resume(&known);
     let late = run(&mut again, &mut machine, 500);
     let learned = status(&again);
-    assert_eq!((learned.phase, learned.approach.hop_ns), (LearnPhase::Following, 200_000));
-    assert!(learned.approach.margin_ns <= 2 * known.approach.margin_ns && late < 1e-2);
+    assert_eq!((learned.phase, learned.plan.hop_ns), (LearnPhase::Following, 200_000));
+    assert!(learned.plan.margin_ns <= 2 * known.plan.margin_ns && late < 1e-2);
     // What was not tried since is not taken for better: not after the first trial of another.
     let late = run(&mut again, &mut machine, 4_000);
     let learned = status(&again);
-    assert_eq!((learned.approach.hop_ns, learned.approach.hops), (200_000, 1), "{learned:?}");
+    assert_eq!((learned.plan.hop_ns, learned.plan.hops), (200_000, 1), "{learned:?}");
     assert!(late < 2e-3, "{late} {learned:?}");
     // On another machine it does not hold, and that is seen.
     machine.late = |_, random| 50_000 + random % 20_000;
@@ -239,7 +239,7 @@ fn what_one_start_learned_another_follows_at_once_and_checks() {
     run(&mut moved, &mut machine, 300);
     assert_eq!(status(&moved).phase, LearnPhase::Calibrating);
     let late = run(&mut moved, &mut machine, 10_000);
-    assert!(late < 2e-3 && status(&moved).approach.margin_ns > 70_000, "{:?}", status(&moved));
+    assert!(late < 2e-3 && status(&moved).plan.margin_ns > 70_000, "{:?}", status(&moved));
     // Nor where it is worse than it was, but not hopeless: under load a CPU that has two sleeps in
     // a period is taken twice.
     let mut machine = Machine::new(virtual_cpu);
@@ -257,10 +257,10 @@ fn what_one_start_learned_another_follows_at_once_and_checks() {
     };
     let late = run(&mut loaded, &mut machine, 20_000);
     let learned = status(&loaded);
-    assert!(learned.approach.hop_ns == 0 && late < 2e-3, "{late} {learned:?}");
-    // What is no approach of this period's is ignored.
+    assert!(learned.plan.hop_ns == 0 && late < 2e-3, "{late} {learned:?}");
+    // What is no plan of this period's is ignored.
     let odd = WakePlan { hop_ns: 77, hops: 3, margin_ns: 1 };
-    let odd = wait().resume(&Learned { approach: odd, ..known });
+    let odd = wait().resume(&Learned { plan: odd, ..known });
     assert_eq!(status(&odd).phase, LearnPhase::Calibrating);
 }
 
@@ -277,7 +277,7 @@ fn trials_take_a_tenth_of_the_late_wakes_at_most() {
 #[test]
 fn a_trial_without_a_safe_margin_ends_at_its_first_late_wake() {
     // Hops all the way leave 2 µs of the budget, and no sleep comes back within 10 µs.
-    let target = Target { wake_cost: Span::from_us(9), ..wait().learner.aim };
+    let target = Target { wake_cost: Span::from_us(9), ..wait().learner.target };
     let late = |_, random| 10_000 + random / 100;
     let (mut first, mut machine) = (Adaptive::new(target), Machine::new(late));
     let trying = Adaptive::calibration(target.period).as_ns().unsigned_abs() / 1_000_000;
@@ -315,7 +315,7 @@ fn what_no_margin_covers_is_not_paid_for() {
     let learned = status(&wait);
     assert!(!learned.reachable && learned.late > 1e-3, "{learned:?}");
     // As much as covers all the rest, though the budget would pay for 100 µs.
-    assert!(learned.approach.margin_ns < 10_000 && learned.approach.hop_ns == 0, "{learned:?}");
+    assert!(learned.plan.margin_ns < 10_000 && learned.plan.hop_ns == 0, "{learned:?}");
 }
 
 #[test]
@@ -325,12 +325,12 @@ fn one_unlucky_start_locks_nothing_out_and_a_changed_machine_is_learned_anew() {
     machine.late = bare;
     let late = run(&mut wait, &mut machine, 400_000);
     let learned = status(&wait);
-    assert!(learned.reachable && learned.approach.margin_ns < 10_000, "{learned:?}");
+    assert!(learned.reachable && learned.plan.margin_ns < 10_000, "{learned:?}");
     assert!(late < 2e-3, "{late}");
     machine.late = virtual_cpu;
     let late = run(&mut wait, &mut machine, 400_000);
     assert!(late < 2e-3, "{late} {:?}", status(&wait));
-    assert_eq!(status(&wait).approach.hop_ns, 200_000);
+    assert_eq!(status(&wait).plan.hop_ns, 200_000);
 }
 
 #[test]

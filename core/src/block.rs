@@ -269,9 +269,9 @@ impl<'a> Outputs<'a> {
     ///
     /// # Real-time: setup only
     pub fn of(block: &'a [AtomicU64], words: usize) -> Option<Self> {
-        let of = Words::of(block)?;
-        let buffers = of.rest.get(..words.checked_mul(2)?)?;
-        Some(Self { commit: &of.fixed[COMMIT], buffers, words })
+        let block_words = Words::of(block)?;
+        let buffers = block_words.rest.get(..words.checked_mul(2)?)?;
+        Some(Self { commit: &block_words.fixed[COMMIT], buffers, words })
     }
 
     /// Words of one output.

@@ -583,8 +583,8 @@ mod tests {
                 model.fill();
                 model.places.retain(|place| place.ready >= from);
                 for task in 0..tasks {
-                    let of = model.places.iter().find(|place| place.task == task);
-                    model.first[task] = of.map(|place| place.frame);
+                    let place = model.places.iter().find(|place| place.task == task);
+                    model.first[task] = place.map(|place| place.frame);
                 }
             }
             model

@@ -266,7 +266,7 @@ mod tests {
         (first, end): (u64, u64),
         over_ns: u64,
     ) -> (Vec<i64>, u64) {
-        let (mut all, mut censored) = (Vec::new(), 0);
+        let (mut latenesses, mut censored) = (Vec::new(), 0);
         for k in first..end {
             let release = releases.release(k).as_ns();
             let late = match starts.get(&k) {
@@ -277,9 +277,9 @@ mod tests {
                     (after.unwrap_or(&over_ns) - release).max(releases.period().as_ns())
                 }
             };
-            all.push(late.cast_signed());
+            latenesses.push(late.cast_signed());
         }
-        (all, censored)
+        (latenesses, censored)
     }
 
     #[test]
@@ -325,17 +325,25 @@ mod tests {
             let over_ns = over.unwrap_or(now.get());
             let end = releases.released(Instant::from_ns(over_ns)).min(first + 500);
             ends[usize::from(ended == Ended::Stopped)] += 1;
-            let (all, censored) = by_definition(&releases, &starts, (first, end), over_ns);
+            let (latenesses, censored) = by_definition(&releases, &starts, (first, end), over_ns);
             let mut buckets = std::boxed::Box::new([0; bucket::COUNT]);
             let counts = View::open(&words).expect("a page").read(&mut buckets);
             assert_eq!(counts.ran, starts.len() as u64, "seed {seed}");
             assert_eq!(counts.ran + counts.missed, end - first, "seed {seed}");
             assert!(counted <= counts.missed);
             assert_eq!(counts.censored, censored, "seed {seed}");
-            assert_eq!(counts.max.map(Span::as_ns), all.iter().max().copied(), "seed {seed}");
-            assert_eq!(counts.min.map(Span::as_ns), all.iter().min().copied(), "seed {seed}");
+            assert_eq!(
+                counts.max.map(Span::as_ns),
+                latenesses.iter().max().copied(),
+                "seed {seed}"
+            );
+            assert_eq!(
+                counts.min.map(Span::as_ns),
+                latenesses.iter().min().copied(),
+                "seed {seed}"
+            );
             let mut expected = std::boxed::Box::new([0u64; bucket::COUNT]);
-            for &late in &all {
+            for &late in &latenesses {
                 let Place::In(at) = bucket::index(late) else { panic!("{late} has a bucket") };
                 expected[at] += 1;
             }

@@ -1,12 +1,13 @@
-//! The hot room of punctual: what a periodic loop runs, and nothing else.
+//! What the real-time loops of punctual run, and nothing else.
 //!
 //! Nothing here can allocate, lock, do input or output, or be unsafe: `no_std` without `alloc`,
 //! `forbid(unsafe_code)`, no dependency. Time is an argument: only a [`clock::Clock`] reads it,
 //! only a [`wait::Wait`] sleeps. All of it runs in a simulated clock.
 //!
-//! The path of a cycle: [`releases`] says when it is due; the [`gate`] waits for that by a
-//! [`wait`], or [`executive`] runs what is due of many tasks; [`stats`] count it, and
-//! [`ring`] keeps it as a sample. [`mod@file`] is how samples lie on disk afterwards.
+//! The path of a cycle: [`releases`] says when it is due; the [`gate`] of a loop of one period waits
+//! for that by a [`wait`], or an [`executive`] runs what is due of many tasks; both speak of it in
+//! the nouns of [`cycle`]; [`stats`] count it, and [`ring`] keeps it as a sample. [`mod@file`] is
+//! how samples lie on disk afterwards.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -133,11 +133,11 @@ mod tests {
     fn what_is_released_agrees_with_counting() {
         for (num, den) in PERIODS {
             for from in [0, 1, 50] {
-                let all = [
+                let kinds = [
                     Releases::new(instant(from), period(num, den)),
                     Releases::aligned(instant(from), period(num, den), 3),
                 ];
-                for releases in all {
+                for releases in kinds {
                     for now in 0..300 {
                         let first = |found: &dyn Fn(u64) -> bool| {
                             (0..).find(|&k| found(releases.release(k).as_ns())).expect("unbounded")
@@ -174,8 +174,8 @@ mod tests {
                     let releases = Releases::aligned(instant(at), period, phase);
                     let phase = phase % period.as_ns();
                     let slow = (0..).map(|m| phase + period.offset_ns(m)).skip_while(|&ns| ns < at);
-                    let said = (0..20).map(|k| releases.release(k).as_ns());
-                    assert!(said.eq(slow.take(20)), "{period} from {at} at {phase}");
+                    let listed = (0..20).map(|k| releases.release(k).as_ns());
+                    assert!(listed.eq(slow.take(20)), "{period} from {at} at {phase}");
                     assert_eq!(releases.phase_ns(), phase);
                 }
             }

@@ -30,16 +30,16 @@ impl Flags {
     /// # Real-time: in loop
     #[inline]
     #[must_use]
-    pub const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+    pub const fn with(self, flags: Self) -> Self {
+        Self(self.0 | flags.0)
     }
 
     /// Whether all of `other` is set.
     ///
     /// # Real-time: in loop
     #[inline]
-    pub const fn has(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
+    pub const fn has(self, flags: Self) -> bool {
+        self.0 & flags.0 == flags.0
     }
 
     /// The flags as they are stored; unknown bits are kept.
@@ -175,8 +175,12 @@ mod tests {
 
     #[test]
     fn flags_are_sets() {
-        let both = Flags::FIRST.with(Flags::COLD);
-        assert!(both.has(Flags::FIRST) && both.has(Flags::COLD) && both.has(Flags::NONE));
-        assert!(!Flags::COLD.has(both));
+        let first_and_cold = Flags::FIRST.with(Flags::COLD);
+        assert!(
+            first_and_cold.has(Flags::FIRST)
+                && first_and_cold.has(Flags::COLD)
+                && first_and_cold.has(Flags::NONE)
+        );
+        assert!(!Flags::COLD.has(first_and_cold));
     }
 }

@@ -599,14 +599,14 @@ mod tests {
         let mut page = Page::new(&words, PageKind::Lateness).expect("large enough");
         let view = View::open(&words).expect("a page");
         assert_eq!(view.counts(), Counts { consistent: true, ..Counts::default() });
-        let all = Overruns {
+        let every_overrun = Overruns {
             started_late: true,
             over_budget: true,
             over_release: true,
             over_deadline: true,
         };
         let (start, finish) = (Instant::from_ns(5_300), Instant::from_ns(6_100));
-        Observe::ran(&mut page, &job(0, 5, 2), start, finish, all);
+        Observe::ran(&mut page, &job(0, 5, 2), start, finish, every_overrun);
         Observe::ran(
             &mut page,
             &job(0, 6, 0),
@@ -674,10 +674,10 @@ mod tests {
         let (first, second) = (words(), words());
         let page = |words| Page::new(words, PageKind::Lateness).expect("large enough");
         let mut pages = [page(&first), page(&second)];
-        let all = &mut pages[..];
+        let pages = &mut pages[..];
         for (rank, cycle) in [(0, 1), (1, 2), (1, 3), (2, 4)] {
             let job = job(rank, cycle, 0);
-            all.ran(&job, job.release, job.release, Overruns::default());
+            pages.ran(&job, job.release, job.release, Overruns::default());
         }
         let ran = |words| View::open(words).expect("a page").counts().ran;
         assert_eq!((ran(&first), ran(&second)), (1, 2));
@@ -688,10 +688,10 @@ mod tests {
         let words = words();
         let page = Page::new(&words, PageKind::Lateness).expect("large enough");
         let mut starts = [Some(Instant::from_ns(1)); 2];
-        let mut all = Aggregate::new(page, &mut starts);
+        let mut aggregate = Aggregate::new(page, &mut starts);
         let mut ran = |rank, cycle, missed, start_ns| {
             let (job, start) = (job(rank, cycle, missed), Instant::from_ns(start_ns));
-            all.ran(&job, start, start, Overruns::default());
+            aggregate.ran(&job, start, start, Overruns::default());
         };
         // Rank 0 stalls from 1 000 to 4 500, and runs late: 2, 3 and 4 had passed by then.
         ran(0, 1, 0, 4_500);
@@ -703,7 +703,7 @@ mod tests {
         ran(0, 7, 0, 7_400);
         let releases =
             Releases::new(Instant::from_ns(0), Period::from_ns(1_000).expect("in range"));
-        all.never_ran(1, Missed { releases, first: 7, count: 1 }, Instant::from_ns(9_500));
+        aggregate.never_ran(1, Missed { releases, first: 7, count: 1 }, Instant::from_ns(9_500));
         let counts = View::open(&words).expect("a page").counts();
         assert_eq!((counts.ran, counts.missed, counts.censored), (5, 5, 1));
         let ran = 3_500 + 1_200 + 10 + 100 + 400;
@@ -726,8 +726,8 @@ mod tests {
                     let missed = job.missed_before();
                     assert_eq!(missed.first, cycle - 20);
                     for k in missed.first..cycle {
-                        let here = (missed.releases.release(k) - releases.release(k)).as_ns();
-                        off = off.max(here.unsigned_abs());
+                        let shift = (missed.releases.release(k) - releases.release(k)).as_ns();
+                        off = off.max(shift.unsigned_abs());
                     }
                 }
             }

@@ -5,9 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::vec;
 use std::vec::Vec;
 
-mod against;
-mod left;
-
 use super::*;
 use crate::time::{Instant, Period, Span};
 
@@ -150,10 +147,10 @@ fn only_the_cycle_that_overran_is_cancelled() {
 #[test]
 fn a_door_says_who_is_released_and_when_the_loop_has_gone() {
     let memory = memory(words(2));
-    let (admission, mut all) = (Admission::new(), Vec::new());
+    let (admission, mut taken) = (Admission::new(), Vec::new());
     let mut server = TaskServer::new(&memory, terms(0)).expect("large enough");
     let mut enter = |server: &mut TaskServer<'_>, now| {
-        server.enter(&admission, at(now), |done| all.push(done.cycle))
+        server.enter(&admission, at(now), |done| taken.push(done.cycle))
     };
     assert_eq!(enter(&mut server, 0), Entered::Closed);
     admission.open(1);
@@ -189,7 +186,7 @@ fn a_door_says_who_is_released_and_when_the_loop_has_gone() {
     server.post(5, false);
     assert_eq!(client.turn(), ClientStep::Run);
     assert_eq!(client.begin(at(10_000)).missed, 0, "what was before it is not its own");
-    assert_eq!(all, [0]);
+    assert_eq!(taken, [0]);
 }
 
 #[test]
@@ -221,7 +218,7 @@ fn garbage_in_a_block_is_counted_and_nothing_else() {
     let memory = memory(words(2));
     let mut server = TaskServer::new(&memory, terms(0)).expect("large enough");
     let mut seed = 5u64;
-    let mut all = 0;
+    let mut harvested = 0;
     for cycle in 0..2_000u64 {
         server.post(cycle, true);
         for word in memory.iter().skip(3) {
@@ -232,10 +229,10 @@ fn garbage_in_a_block_is_counted_and_nothing_else() {
         }
         let now = terms(0).releases.release(cycle + 1);
         server.harvest(now, |done| {
-            all += missed_of(&done) + 1;
+            harvested += missed_of(&done) + 1;
             assert!(done.cycle <= cycle && done.finish >= done.start, "{done:?}");
         });
-        assert!(all + server.unclaimed().map_or(0, |missed| missed.count) <= cycle + 1);
+        assert!(harvested + server.unclaimed().map_or(0, |missed| missed.count) <= cycle + 1);
         let _seen = look(&memory).expect("large enough");
         if let Ok(mut client) = TaskClient::open(&memory) {
             // Whatever the task finds, it goes on.
@@ -361,4 +358,156 @@ fn a_header_that_a_task_overwrote_is_stated_again() {
     let mut value = [0; 2];
     assert_eq!(client.outputs().expect("it has some").read(&mut value), Some(Source::Safe));
     assert_eq!(value, [8, 9]);
+}
+
+#[test]
+fn a_block_agrees_with_the_executive_whatever_the_lengths() {
+    for burst in [0, 1, 3] {
+        let mut seed = 9u64 + u64::from(burst);
+        let lengths: Vec<u64> = (0..500)
+            .map(|_| {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                if seed >> 62 == 0 { (seed >> 40) % 5_000 } else { (seed >> 40) % 1_000 }
+            })
+            .collect();
+        let (seen, done) = through_block(burst, &lengths);
+        let slow = executive(burst, &lengths, &[]);
+        assert_eq!(seen.iter().map(|c| (c.0, c.1, c.2)).collect::<Vec<_>>(), slow, "{burst}");
+        let missed = |cycles: &[(u64, u64, u64)]| cycles.iter().map(|c| c.2).sum::<u64>();
+        let harvested = done.iter().map(missed_of).sum::<u64>();
+        assert_eq!(harvested, missed(&slow), "{burst}");
+        assert_eq!(done.len(), lengths.len());
+    }
+}
+
+#[test]
+fn after_a_stall_the_oldest_release_runs_as_in_the_executive() {
+    let mut seed = 11u64;
+    let mut random = |most: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (seed >> 40) % most
+    };
+    let lengths: Vec<u64> = (0..500).map(|_| random(1_200)).collect();
+    let stalls: Vec<u64> =
+        (0..500).map(|_| if random(4) == 0 { random(6_000) } else { 0 }).collect();
+    let slow = executive(0, &lengths, &stalls);
+    for alone in [true, false] {
+        let (seen, done) = stalled(0, &lengths, &stalls, alone);
+        assert_eq!(seen.iter().map(|c| (c.0, c.1, c.2)).collect::<Vec<_>>(), slow, "{alone}");
+        let missed = slow.iter().map(|c| c.2).sum::<u64>();
+        assert_eq!(done.iter().map(missed_of).sum::<u64>(), missed);
+    }
+    assert!(
+        slow.iter().any(|c| c.1 - (5_000 + c.0 * PERIOD_NS) > 2 * PERIOD_NS),
+        "late by periods"
+    );
+}
+
+/// The same task in the executive's own thread.
+fn executive(burst: u32, lengths_ns: &[u64], stalls_ns: &[u64]) -> Vec<(u64, u64, u64)> {
+    use crate::cycle::Decision;
+    use crate::dispatch::{
+        Counters, Cursor, Released, Storage, TableState, TaskPace, finish, step,
+    };
+    use crate::earliest::{Entry, entries};
+    use crate::table::{Mask, OnOverrun, PeriodClass, PhaseGroup, Table, TaskSlot};
+    let policy = if burst == 0 { OnOverrun::Skip } else { OnOverrun::Burst(burst) };
+    let max = u64::MAX;
+    let slots =
+        [TaskSlot { class: 0, group: 0, deadline_ns: max, budget_ns: max, start_ns: max, policy }];
+    let classes = [PeriodClass {
+        period: Period::from_ns(PERIOD_NS).expect("in range"),
+        groups: (0, 1),
+        moves: false,
+    }];
+    let groups = [PhaseGroup { phase_ns: 0, masks: (0, 1) }];
+    let masks = [Mask { word: 0, bits: 1 }];
+    let table = Table::new(at(5_000), &classes, &groups, &masks, &slots).expect("a table");
+    let (mut cursors, mut matches) = ([Cursor::default(); 1], [Entry::default(); entries(1)]);
+    let (mut ready, mut counters) = ([0; 8], [Counters::default(); 1]);
+    let storage = Storage {
+        cursors: &mut cursors,
+        matches: &mut matches,
+        words: &mut ready,
+        released: &mut [Released::default(); 1],
+        paces: &mut [TaskPace::default(); 1],
+        counters: &mut counters,
+    };
+    let mut state = TableState::begin(&table, storage, at(0)).expect("large enough");
+    let (mut now, mut seen) = (at(0), Vec::new());
+    for (at_cycle, length_ns) in lengths_ns.iter().enumerate() {
+        let mut stall_ns = stalls_ns.get(at_cycle).copied().unwrap_or(0);
+        let job = loop {
+            match step(&table, &mut state, now) {
+                Decision::Idle(until) => {
+                    now = at(until.as_ns() + core::mem::take(&mut stall_ns));
+                }
+                Decision::Run(job) => break job,
+            }
+        };
+        seen.push((job.cycle, now.as_ns(), job.missed));
+        let start = now;
+        now = at(now.as_ns() + length_ns);
+        let _overruns = finish(&table, &mut state, &job, start, now);
+    }
+    seen
+}
+
+#[test]
+fn results_of_a_child_that_has_ended_are_taken_once() {
+    for cycles in [1, 5, 20] {
+        let memory = memory(words(2));
+        let (admission, mut done) = (Admission::new(), Vec::new());
+        let mut server = TaskServer::new(&memory, terms(0)).expect("large enough");
+        let mut client = TaskClient::open(&memory).expect("a task block");
+        client.ask(7);
+        admission.open(1);
+        let release = |cycle| terms(0).releases.release(cycle);
+        for cycle in 0..cycles {
+            let entered =
+                server.enter(&admission, release(cycle), |result| done.push(result.cycle));
+            assert_eq!(entered, Entered::Open);
+            server.harvest(release(cycle), |result| done.push(result.cycle));
+            server.post(cycle, false);
+            assert_eq!(client.turn(), ClientStep::Run);
+            let _cycle = client.begin(release(cycle));
+            client.done(release(cycle) + Span::from_ns(10));
+        }
+        admission.close(1);
+        let now = release(cycles);
+        let entered = server.enter(&admission, now, |result| done.push(result.cycle));
+        assert_eq!(entered, Entered::Left(None));
+        // The end of the executive; and again while the next child is made ready.
+        server.harvest(now, |result| done.push(result.cycle));
+        clear(&memory, &terms(0));
+        server.harvest(now, |result| done.push(result.cycle));
+        assert_eq!((done, server.invalid()), ((0..cycles).collect(), 0));
+        assert_eq!(server.unclaimed(), None);
+        admission.open(2);
+        assert_eq!(server.enter(&admission, now, |_| ()), Entered::Open);
+    }
+}
+
+#[test]
+fn a_last_result_after_the_stamp_keeps_its_child_until_the_next_look() {
+    let memory = memory(words(2));
+    let (admission, mut done) = (Admission::new(), Vec::new());
+    let mut server = TaskServer::new(&memory, terms(0)).expect("large enough");
+    let mut client = TaskClient::open(&memory).expect("a task block");
+    client.ask(7);
+    admission.open(1);
+    let (now, later) = (at(5_000), at(5_000) + Span::from_us(101));
+    assert_eq!(server.enter(&admission, now, |_| ()), Entered::Open);
+    server.post(0, false);
+    assert_eq!(client.turn(), ClientStep::Run);
+    let _cycle = client.begin(now);
+    client.done(later);
+    admission.close(1);
+    assert_eq!(server.enter(&admission, now, |_| ()), Entered::Closed);
+    assert!(!admission.is_left(1));
+    assert_eq!(
+        server.enter(&admission, later, |result| done.push(result.cycle)),
+        Entered::Left(None)
+    );
+    assert_eq!((admission.is_left(1), done, server.invalid()), (true, vec![0], 0));
 }

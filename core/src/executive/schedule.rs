@@ -364,23 +364,27 @@ mod tests {
         let table = every_500_us(&classes);
         let mut storage = OneTask::default();
         let mut state = TableState::begin(&table, storage.lend(), at(0)).expect("its own storage");
-        let mut all =
+        let mut schedule =
             Schedule::of_table(&table, &mut state).leave_on(&request, &idles, Span::from_us(100));
-        assert!(matches!(all.step::<false, true>(at(0)), Decision::Run(_)));
+        assert!(matches!(schedule.step::<false, true>(at(0)), Decision::Run(_)));
         assert_eq!(idles.load(Ordering::Relaxed), 0);
         assert_eq!(
-            all.step::<false, true>(at(20)),
+            schedule.step::<false, true>(at(20)),
             Decision::Idle(at(120)),
             "no longer than a poll"
         );
-        assert_eq!(all.step::<false, true>(at(450)), Decision::Idle(at(500)));
+        assert_eq!(schedule.step::<false, true>(at(450)), Decision::Idle(at(500)));
         assert_eq!(idles.load(Ordering::Relaxed), 2);
         request.store(60_000, Ordering::Relaxed);
-        assert_eq!(all.step::<false, true>(at(450)), Decision::Idle(at(500)), "too little time");
-        assert!(matches!(all.step::<false, true>(at(500)), Decision::Run(_)));
-        assert!(!all.left());
-        assert_eq!((all.step::<false, true>(at(501)), all.left()), (NEVER, true));
-        assert_eq!(all.never_ran(0, at(5_000)), None, "the loop goes on");
+        assert_eq!(
+            schedule.step::<false, true>(at(450)),
+            Decision::Idle(at(500)),
+            "too little time"
+        );
+        assert!(matches!(schedule.step::<false, true>(at(500)), Decision::Run(_)));
+        assert!(!schedule.left());
+        assert_eq!((schedule.step::<false, true>(at(501)), schedule.left()), (NEVER, true));
+        assert_eq!(schedule.never_ran(0, at(5_000)), None, "the loop goes on");
 
         // A task that is due at each step keeps the loop busy.
         let mut storage = OneTask::default();
@@ -403,18 +407,20 @@ mod tests {
         let table = every_500_us(&classes);
         let mut storage = OneTask::default();
         let mut state = TableState::begin(&table, storage.lend(), at(0)).expect("its own storage");
-        let mut all =
+        let mut schedule =
             Schedule::of_table(&table, &mut state).leave_on(&request, &idles, Span::from_ms(100));
         assert_eq!(
-            (all.coming(), all.ranks(), all.policy::<false, true>(0)),
+            (schedule.coming(), schedule.ranks(), schedule.policy::<false, true>(0)),
             (Some(0), 1, OnOverrun::Stop)
         );
-        let Decision::Run(job) = all.step::<false, true>(at(0)) else { panic!("there is a job") };
-        let in_time = all.finish::<false, true>(&job, at(0), at(1), Flow::Continue);
-        assert_eq!((in_time, all.overran(&job, in_time)), Default::default());
-        let late = all.finish::<false, true>(&job, at(0), at(600), Flow::Continue);
-        assert!(all.overran(&job, late));
-        let missed = all.never_ran(0, at(1_400)).expect("one at 500, one at 1 000");
+        let Decision::Run(job) = schedule.step::<false, true>(at(0)) else {
+            panic!("there is a job")
+        };
+        let in_time = schedule.finish::<false, true>(&job, at(0), at(1), Flow::Continue);
+        assert_eq!((in_time, schedule.overran(&job, in_time)), Default::default());
+        let late = schedule.finish::<false, true>(&job, at(0), at(600), Flow::Continue);
+        assert!(schedule.overran(&job, late));
+        let missed = schedule.never_ran(0, at(1_400)).expect("one at 500, one at 1 000");
         assert_eq!((missed.first, missed.count), (1, 2));
 
         // A warm-up reads a request of its own, and polls as often.
@@ -423,8 +429,8 @@ mod tests {
             let mut state =
                 TableState::begin(&table, storage.lend(), at(0)).expect("its own storage");
             let request = AtomicU64::new(1);
-            let all = Schedule::of_table(&table, &mut state).leave_on(&request, &idles, poll);
-            all.warm_up(at(300), |warm| {
+            let schedule = Schedule::of_table(&table, &mut state).leave_on(&request, &idles, poll);
+            schedule.warm_up(at(300), |warm| {
                 assert!(matches!(warm.step::<false, true>(at(300)), Decision::Run(_)));
                 assert_eq!(warm.step::<false, true>(at(300)), Decision::Idle(idle));
             });
@@ -433,11 +439,11 @@ mod tests {
 
     /// The steps of a turn at its instant, until there is nothing to do.
     fn steps<const UNITS: bool, const TASKS: bool>(
-        all: &Schedule<'_, '_>,
+        schedule: &Schedule<'_, '_>,
         now: Instant,
     ) -> Vec<Decision> {
         let mut steps = Vec::new();
-        all.warm_up(now, |warm| {
+        schedule.warm_up(now, |warm| {
             loop {
                 let step = warm.step::<UNITS, TASKS>(now);
                 steps.push(step);

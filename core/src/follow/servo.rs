@@ -268,12 +268,12 @@ fn slope(readings: &[(i64, i64)]) -> Option<f64> {
     let y = |reading: &(i64, i64)| reading.1.saturating_sub(first.1) as f64;
     let mean_x = readings.iter().map(x).sum::<f64>() / n;
     let mean_y = readings.iter().map(y).sum::<f64>() / n;
-    let mut of = (0.0, 0.0);
+    let mut sums = (0.0, 0.0);
     for reading in readings {
         let away = x(reading) - mean_x;
-        of = (of.0 + away * (y(reading) - mean_y), of.1 + away * away);
+        sums = (sums.0 + away * (y(reading) - mean_y), sums.1 + away * away);
     }
-    (of.1 > 0.0).then(|| of.0 / of.1)
+    (sums.1 > 0.0).then(|| sums.0 / sums.1)
 }
 
 /// The square root, by Newton's steps: there is none in `core`.

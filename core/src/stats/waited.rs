@@ -102,14 +102,14 @@ mod tests {
 
     /// One by one, from the definition.
     fn slowly(missed: &Missed, start: Instant) -> BTreeMap<i64, u64> {
-        let mut all = BTreeMap::new();
+        let mut latenesses = BTreeMap::new();
         for k in missed.first..missed.first + missed.count {
             let late =
                 start.as_ns().cast_signed() - missed.releases.release(k).as_ns().cast_signed();
             let late = late.max(missed.releases.period().as_ns().cast_signed());
-            *all.entry(late).or_insert(0) += 1;
+            *latenesses.entry(late).or_insert(0) += 1;
         }
-        all
+        latenesses
     }
 
     #[test]

@@ -465,10 +465,10 @@ impl Learner {
             (short, cost * reduction)
         };
         let prices = self.levels().filter(tried).map(|level| (price(level), level));
-        let chosen = prices.reduce(|best, other| {
-            let ((short, cost), (best_short, best_cost)) = (other.0, best.0);
+        let chosen = prices.reduce(|best, next| {
+            let ((short, cost), (best_short, best_cost)) = (next.0, best.0);
             let better = if short == best_short { cost < best_cost * CLOSE } else { best_short };
-            if better { other } else { best }
+            if better { next } else { best }
         });
         self.level = chosen.map_or(followed.unwrap_or(0), |(_, level)| level);
         self.home = self.level;
@@ -573,9 +573,9 @@ impl Learner {
             return;
         }
         let home = self.home;
-        let other = |level: &usize| *level != home;
-        let after = self.levels().filter(other).find(|&level| level > self.probed);
-        let Some(level) = after.or_else(|| self.levels().find(other)) else { return };
+        let is_other = |level: &usize| *level != home;
+        let after = self.levels().filter(is_other).find(|&level| level > self.probed);
+        let Some(level) = after.or_else(|| self.levels().find(is_other)) else { return };
         if level <= self.probed {
             // All had their turn.
             self.probe_every = (2 * self.probe_every).min(PROBE_LAST);

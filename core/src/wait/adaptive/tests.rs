@@ -161,9 +161,9 @@ fn one_start_learns_what_the_next_one_learns() {
         status(&wait)
     });
     let starts: std::vec::Vec<Learned> = starts.collect();
-    let plan = |of: &Learned| (of.plan.hop_ns, of.plan.hops);
-    assert!(starts.iter().all(|of| plan(of) == plan(&starts[0])), "{starts:?}");
-    let cpu = starts.iter().map(|of| of.cpu);
+    let plan = |learned: &Learned| (learned.plan.hop_ns, learned.plan.hops);
+    assert!(starts.iter().all(|learned| plan(learned) == plan(&starts[0])), "{starts:?}");
+    let cpu = starts.iter().map(|learned| learned.cpu);
     let (least, most) = cpu.fold((1.0, 0.0), |(a, b): (f64, f64), cpu| (a.min(cpu), b.max(cpu)));
     assert!(most < 1.25 * least, "{least} {most} {starts:?}");
 }

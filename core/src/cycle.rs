@@ -145,7 +145,7 @@ impl<'c> Cycle<'c> {
         }
     }
 
-    /// The same cycle, of a task that an overrun terminates or not.
+    /// This cycle, of a task that an overrun terminates or does not.
     #[inline]
     pub(crate) fn terminating(self, terminates: bool) -> Self {
         Self { terminates, ..self }
@@ -157,7 +157,7 @@ impl<'c> Cycle<'c> {
         self.terminates
     }
 
-    /// The same cycle, which `cancel` cancels.
+    /// A copy of this cycle that `cancel` cancels.
     #[inline]
     pub(crate) fn with_cancel<'s>(&self, cancel: Cancel<'s>) -> Cycle<'s> {
         let Self { n, part, release, lateness, missed, dt, next, terminates, .. } = *self;
@@ -234,7 +234,7 @@ pub struct Missed {
     pub releases: Releases,
     /// The number of the first one.
     pub first: u64,
-    /// How many.
+    /// The number of them.
     pub count: u64,
 }
 

@@ -62,7 +62,7 @@ impl Map {
         shift(self.at, -((-numerator).div_euclid(whole.max(1))))
     }
 
-    /// The same map, with another rate from `at` on, which is not before its own bend.
+    /// This map with another rate from `at` on; an instant before its own bend is taken as that.
     ///
     /// # Real-time: in loop
     #[must_use]
@@ -190,7 +190,7 @@ pub struct Shared {
     limited: AtomicU64,
 }
 
-/// What a reader saw.
+/// A map with the status of the servo that made it, both of one edition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MapView {
     /// The map.

@@ -47,7 +47,7 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
         Self { clock, wait, observe, releases, end, next, running: None, last: None }
     }
 
-    /// The same with an end: releases at or after it do not run.
+    /// Sets an end: releases at or after it do not run.
     ///
     /// # Real-time: setup only
     #[must_use]

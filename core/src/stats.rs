@@ -129,7 +129,7 @@ impl<'a> Page<'a> {
         self.keep_after(last, at, value, missed, overruns);
     }
 
-    /// The same where the task's own last start was at `last`.
+    /// Keeps a cycle, as [`Page::keep`] does, where the task's own last start was at `last`.
     #[inline]
     fn keep_after(
         &mut self,

@@ -67,7 +67,8 @@ pub struct WaitStatus {
     pub paused: PausedSpin,
 }
 
-/// How much of the spins that paused the processor did pause ([`Clock::pause_until`]).
+/// The share of spins in which the processor paused ([`Clock::pause_until`]), of those that paused
+/// at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PausedSpin {
     /// In pauses.
@@ -124,7 +125,7 @@ impl<W: Wait> Wait for &mut W {
 /// Gaps between two polls of a spin that were longer than [`Spin::STALL`]: the CPU was elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stalls {
-    /// How many.
+    /// The number of gaps.
     pub count: u64,
     /// The longest one.
     pub longest: Span,

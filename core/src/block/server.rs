@@ -16,8 +16,8 @@ use crate::time::{Instant, Span};
 /// counters of their own.
 const CLOCKS_APART: Span = Span::from_us(100);
 
-/// Whether a task's child is admitted, and so released: opened and closed by the thread that starts children, read by the
-/// loop at the task's next release. In memory that no task can reach.
+/// Which child of a task is released, if any: opened and closed by the thread that starts children,
+/// read by the loop at the task's next release. Lies in memory that no task can reach.
 #[derive(Debug, Default)]
 pub struct Admission {
     /// The child's number, twice; and one more while it is open.
@@ -97,7 +97,7 @@ pub struct TaskServer<'a> {
     tail: u64,
     /// When the next result was seen that came after its time: it waits for the next look.
     ahead: Option<Instant>,
-    /// Whether the child has ended, and its block is somebody else's until the admission opens again.
+    /// The child has ended, and its block is not the server's until the admission opens again.
     left: bool,
     invalid: u64,
 }

@@ -60,7 +60,7 @@ impl<'r, 's> Schedule<'r, 's> {
         Self { units, tasks: None, first: calendar.tasks(), turnaround: Span::ZERO, change: None }
     }
 
-    /// The same with periodic tasks between the units: a task starts only if its budget fits before
+    /// Adds periodic tasks between the units: a task starts only if its budget fits before
     /// `turnaround` before the next unit, the time that one turn of the loop takes.
     ///
     /// # Real-time: setup only
@@ -75,7 +75,7 @@ impl<'r, 's> Schedule<'r, 's> {
         self
     }
 
-    /// The same, and the loop leaves it when `request_ns` is not 0: as soon as it is idle for at
+    /// Lets the loop leave this schedule when `request_ns` is not 0: as soon as it is idle for at
     /// least that many nanoseconds, and after `poll` in any case, when the task that runs has
     /// returned. The loop reads the request at least every `poll` while it is idle, and each such
     /// read counts in `idles`.

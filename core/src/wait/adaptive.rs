@@ -58,7 +58,7 @@ pub enum LearnPhase {
     Probing,
 }
 
-/// What was learned, and what it reached.
+/// What a wait learned of its machine, and the lateness and cost that it reached; for reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Learned {
     /// Its phase.
@@ -97,7 +97,7 @@ impl Adaptive {
         Self { learner: Learner::new(target), spinner: Spinner::default(), seen: None }
     }
 
-    /// The same with what another start learned of this machine: followed at once, checked, and
+    /// Goes on with what another start learned of this machine: followed at once, checked, and
     /// learned anew where it does not hold. What fits no plan or not this period is ignored.
     ///
     /// # Real-time: setup only
@@ -320,7 +320,7 @@ impl Learner {
         learner
     }
 
-    /// The same with what another start learned, where that fits: it is followed at once, at a
+    /// Goes on with what another start learned, where that fits: it is followed at once, at a
     /// margin a quarter wider until this start's own sleeps show what suffices, and doubted soon.
     fn resume(mut self, known: &Learned) -> Self {
         let plan = known.plan;
@@ -488,7 +488,7 @@ impl Learner {
         tried.map(|level| self.late_at_best(level)).fold(1.0, f64::min)
     }
 
-    /// Whether an plan is late so often, and another one so seldom, that more sleeps of it
+    /// Whether a plan is late so often, and another one so seldom, that more sleeps of it
     /// would tell nothing new.
     fn fails(&self, level: usize) -> bool {
         let late = self.late_at_best(level);

@@ -56,7 +56,7 @@ impl Spin {
         Self { plan, spinner: Spinner { stalls, paused } }
     }
 
-    /// The same with a long sleep and a short one of `hop`, from which a CPU in deep idle comes
+    /// Sleeps a long time and then a short one of `hop`, from which a CPU in deep idle comes
     /// back sooner; none where that is not positive.
     ///
     /// # Real-time: setup only

@@ -6,15 +6,11 @@
 //! program is started. What posix_spawn cannot do is done here before the program runs: the tie to
 //! the parent, the limit of real-time CPU time, the cgroup. Never looks for a program, never waits.
 
-mod born;
-mod confine;
-
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_long, c_ulong, c_void};
 use core::marker::PhantomData;
 
 use crate::Errno;
-
-pub use confine::Confinement;
+use crate::capability::NAMES;
 
 /// A text of a program's arguments or environment, or the end of them.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +92,7 @@ pub fn start(program: &Program<'_>) -> Result<i32, Errno> {
     // process's use of it, for CLONE_VFORK returns only when that has become a program or ended.
     let made = unsafe {
         libc::clone(
-            born::begin,
+            begin,
             stack.top(),
             libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
             (&raw mut birth).cast(),
@@ -214,14 +210,243 @@ pub fn reap(pid: i32) -> Result<(), Errno> {
     check(unsafe { libc::waitpid(pid, core::ptr::null_mut(), libc::WNOHANG) })
 }
 
+/// The first code of the new process. Returns only by its end.
+///
+/// From here until it becomes its program, the process runs in the memory of its parent, whose
+/// thread waits meanwhile: nothing but system calls, no panic, no allocation, no lock. They are the
+/// kernel's calls where the C library's would change all threads of the parent.
+extern "C" fn begin(birth: *mut c_void) -> c_int {
+    // SAFETY: the parent's local, which it does not touch while this process shares its memory.
+    let birth = unsafe { &mut *birth.cast::<Birth<'_>>() };
+    birth.errno = prepare(birth).and_then(|()| run(birth.program)).err().map_or(0, |why| why.0);
+    // SAFETY: runs no handlers, flushes nothing, does not return.
+    unsafe { libc::_exit(127) }
+}
+
+/// Prepares the process for its program. Nothing but system calls: the memory is shared.
+fn prepare(birth: &Birth<'_>) -> Result<(), Errno> {
+    let program = birth.program;
+    forget_handlers();
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::setpgid(0, 0) })?;
+    if let Some(procs) = program.cgroup {
+        // SAFETY: one readable byte. A refusal leaves it in the parent's cgroup.
+        unsafe { libc::write(procs, c"0".as_ptr().cast(), 1) };
+    }
+    be_ordinary()?;
+    limit_realtime(program.realtime_us)?;
+    keep_descriptors();
+    confine(&program.confinement)?;
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) })?;
+    // SAFETY: takes no argument, cannot fail.
+    if unsafe { libc::getppid() } != birth.parent {
+        // The parent ended before the tie was made.
+        return Err(Errno(libc::ESRCH));
+    }
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::dup2(program.input, 0) })?;
+    // SAFETY: as above.
+    check(unsafe { libc::dup2(program.output, 1) })?;
+    for &descriptor in program.inherited {
+        // SAFETY: as above; descriptors are this process's own already.
+        check(unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) })?;
+    }
+    restore_signals(&no_signals());
+    Ok(())
+}
+
+/// Becomes the program; returns only when that fails.
+fn run(program: &Program<'_>) -> Result<(), Errno> {
+    // SAFETY: `Text` is a pointer to a text, and both lists end with a null pointer.
+    let failed = unsafe {
+        libc::execve(
+            program.path.as_ptr(),
+            program.arguments.as_ptr().cast(),
+            program.environment.as_ptr().cast(),
+        )
+    };
+    check(failed)
+}
+
+/// The parent's signal handlers are reset; and SIGPIPE, which Rust programs ignore, is as other
+/// programs expect it.
+fn forget_handlers() {
+    // SIGRTMAX of the kernel; the C library refuses the two that are its own.
+    for signal in 1..=64 {
+        // SAFETY: all-zero is a valid sigaction, SIG_DFL.
+        let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
+        // SAFETY: `action` is writable; a null new action changes nothing.
+        let known = unsafe { libc::sigaction(signal, core::ptr::null(), &raw mut action) } == 0;
+        let handled = !matches!(action.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN);
+        if known && (handled || signal == libc::SIGPIPE) {
+            // SAFETY: SIG_DFL is a valid disposition and runs no code.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+    }
+}
+
+/// SCHED_OTHER where the parent has a real-time policy; its nice value stays.
+fn be_ordinary() -> Result<(), Errno> {
+    // SAFETY: takes a number only.
+    let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
+    if !matches!(policy, libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE) {
+        return Ok(());
+    }
+    // SAFETY: all-zero is a valid sched_param: priority 0.
+    let priority: libc::sched_param = unsafe { core::mem::zeroed() };
+    // SAFETY: `priority` outlives the call.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const priority) })
+}
+
+/// Beyond this the kernel kills the process; only lowered, which needs no privilege.
+fn limit_realtime(limit_us: u64) -> Result<(), Errno> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid rlimit for the call to fill.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_RTTIME, &raw mut limit) })?;
+    limit.rlim_cur = limit.rlim_cur.min(limit_us);
+    limit.rlim_max = limit.rlim_max.min(limit_us);
+    // SAFETY: `limit` is initialised and outlives the call.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &raw const limit) })
+}
+
+/// What a new process gives up before its program runs: its user, groups, capabilities, and more.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Confinement<'a> {
+    /// Its user.
+    pub uid: Option<u32>,
+    /// Its group.
+    pub gid: Option<u32>,
+    /// Its supplementary groups.
+    pub groups: Option<&'a [u32]>,
+    /// Its capabilities, a bit each, which no program that it runs can exceed; `None`: those of the
+    /// caller, or none where `uid` is another user.
+    pub capabilities: Option<u64>,
+    /// Its working directory, entered as that user.
+    pub directory: Option<&'a CStr>,
+    /// Its file mode creation mask.
+    pub umask: Option<u32>,
+}
+
+/// The kernel's `struct __user_cap_header_struct`, version 3.
+#[repr(C)]
+struct CapabilityHeader {
+    version: u32,
+    pid: c_int,
+}
+
+/// Its `struct __user_cap_data_struct`: 32 capabilities.
+#[repr(C)]
+struct CapabilityData {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// _LINUX_CAPABILITY_VERSION_3
+const CAPABILITY_VERSION: u32 = 0x2008_0522;
+
+/// Descriptors that are looked at one by one where the kernel cannot take them together.
+const DESCRIPTORS_MAX: c_int = 1_024;
+
+/// Every descriptor from 3 on ends with the exec.
+fn keep_descriptors() {
+    // SAFETY: takes numbers only. Linux 5.11; before that it gives EINVAL or ENOSYS.
+    let closed = unsafe {
+        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
+    };
+    if closed != 0 {
+        for descriptor in 3..DESCRIPTORS_MAX {
+            // SAFETY: takes numbers only; one that is not open gives EBADF.
+            unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
+        }
+    }
+}
+
+/// Becomes what was requested. The tie to the parent is made after it: the kernel drops that when
+/// a process changes its user.
+fn confine(confinement: &Confinement<'_>) -> Result<(), Errno> {
+    let Confinement { uid, gid, groups, capabilities, directory, umask } = *confinement;
+    if let Some(umask) = umask {
+        // SAFETY: takes a number only, cannot fail.
+        unsafe { libc::umask(umask) };
+    }
+    if let Some(kept) = capabilities {
+        drop_bounds(kept)?;
+    }
+    if let Some(groups) = groups {
+        // SAFETY: the pointer is that of a slice of this length.
+        call(unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) })?;
+    }
+    if let Some(gid) = gid {
+        // SAFETY: takes numbers only.
+        call(unsafe { libc::syscall(libc::SYS_setresgid, gid, gid, gid) })?;
+    }
+    if let Some(uid) = uid {
+        if capabilities.is_some_and(|kept| kept != 0) {
+            prctl(libc::PR_SET_KEEPCAPS, 1, 0)?;
+        }
+        // SAFETY: takes numbers only.
+        call(unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) })?;
+    }
+    if let Some(kept) = capabilities {
+        set_capabilities(kept)?;
+    }
+    if let Some(directory) = directory {
+        // SAFETY: the path ends with a zero and outlives the call.
+        check(unsafe { libc::chdir(directory.as_ptr()) })?;
+    }
+    Ok(())
+}
+
+/// No program that it runs can get others than these.
+fn drop_bounds(kept: u64) -> Result<(), Errno> {
+    for number in (0..64).filter(|number| kept & 1 << number == 0) {
+        match prctl(libc::PR_CAPBSET_DROP, number, 0) {
+            Ok(()) => {}
+            // The kernel has fewer.
+            Err(Errno::INVAL) if number > 0 => break,
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(())
+}
+
+/// These, and for the program too (ambient) where the user is not root.
+fn set_capabilities(kept: u64) -> Result<(), Errno> {
+    let header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
+    let data = [kept as u32, (kept >> 32) as u32].map(|bits| CapabilityData {
+        effective: bits,
+        permitted: bits,
+        inheritable: bits,
+    });
+    // SAFETY: the kernel reads a header and, in version 3, two of the other.
+    call(unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) })?;
+    prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as c_ulong, 0)?;
+    for number in (0..NAMES.len() as c_ulong).filter(|number| kept & 1 << number != 0) {
+        prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE as c_ulong, number)?;
+    }
+    Ok(())
+}
+
+fn prctl(what: c_int, first: c_ulong, second: c_ulong) -> Result<(), Errno> {
+    let zero: c_ulong = 0;
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::prctl(what, first, second, zero, zero) })
+}
+
+fn call(result: c_long) -> Result<(), Errno> {
+    Errno::check(result).map(drop)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
     use std::ffi::CString;
     use std::os::fd::AsRawFd;
     use std::string::String;
     use std::vec::Vec;
 
-    use super::*;
     use crate::process::{EndSignal, end};
 
     /// Runs a shell's words with this limit; what it printed is in the file.

@@ -4,7 +4,8 @@
 
 use core::ffi::c_int;
 
-use crate::{Errno, message};
+use crate::Errno;
+use crate::local::receive_message;
 
 /// `setsockopt(SO_TIMESTAMPNS)`: from now on the kernel stamps datagrams when a network device
 /// hands them over.
@@ -43,7 +44,7 @@ pub struct Datagram {
 /// # Real-time: in loop, waits
 pub fn receive(socket: c_int, buffer: &mut [u8]) -> Result<Datagram, Errno> {
     let mut arrived_ns = None;
-    let bytes = message::receive(socket, buffer, 0, |level, kind, content| {
+    let bytes = receive_message(socket, buffer, 0, |level, kind, content| {
         if (level, kind) == (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS) {
             arrived_ns = stamp(content);
         }

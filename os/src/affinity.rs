@@ -4,7 +4,7 @@
 
 use crate::Errno;
 
-/// Words of a mask: room for 8 192 CPUs, the most that a Linux kernel can be built for.
+/// Words of a mask, of 8 192 CPUs, the most that a Linux kernel can be built for.
 const WORDS: usize = 128;
 /// The largest number of CPUs that a mask can hold.
 pub const CPUS_MAX: u32 = (WORDS * 64) as u32;

@@ -151,11 +151,11 @@ fn no_signals() -> libc::sigset_t {
 
 /// Blocks every signal for the calling thread; those that were blocked before.
 fn block_signals() -> libc::sigset_t {
-    let (mut all, mut before) = (no_signals(), no_signals());
+    let (mut every_signal, mut before) = (no_signals(), no_signals());
     // SAFETY: `all` is writable.
-    unsafe { libc::sigfillset(&raw mut all) };
+    unsafe { libc::sigfillset(&raw mut every_signal) };
     // SAFETY: both are valid sets; cannot fail for this first argument.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) };
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const every_signal, &raw mut before) };
     before
 }
 
@@ -170,7 +170,7 @@ fn check(result: c_int) -> Result<(), Errno> {
     Errno::check(result.into()).map(drop)
 }
 
-/// How a process ended.
+/// The end of a child: by itself, or by a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// With this status.
@@ -429,10 +429,10 @@ fn set_capabilities(kept: u64) -> Result<(), Errno> {
     Ok(())
 }
 
-fn prctl(what: c_int, first: c_ulong, second: c_ulong) -> Result<(), Errno> {
+fn prctl(operation: c_int, first: c_ulong, second: c_ulong) -> Result<(), Errno> {
     let zero: c_ulong = 0;
     // SAFETY: takes numbers only.
-    check(unsafe { libc::prctl(what, first, second, zero, zero) })
+    check(unsafe { libc::prctl(operation, first, second, zero, zero) })
 }
 
 fn call(result: c_long) -> Result<(), Errno> {
@@ -495,13 +495,13 @@ mod tests {
         assert_eq!(status(pid), Ok(Some(Status::Exited(7))), "it can be seen again");
         reap(pid).expect("ours");
         assert_eq!(status(pid), Err(Errno(libc::ECHILD)));
-        let said = std::fs::read_to_string(&path).expect("written");
+        let written = std::fs::read_to_string(&path).expect("written");
         std::fs::remove_file(&path).expect("made here");
-        let lines: Vec<&str> = said.lines().collect();
+        let lines: Vec<&str> = written.lines().collect();
         assert_eq!(lines[0], std::format!("b {pid}"));
         assert_eq!(lines[1], "SigBlk:\t0000000000000000");
         let limit: Vec<&str> = lines[2].split_whitespace().collect();
-        assert_eq!(limit[3..], ["1234000", "1234000", "us"], "{said}");
+        assert_eq!(limit[3..], ["1234000", "1234000", "us"], "{written}");
         assert_eq!(lines[3], String::from(lines[0].trim_start_matches("b ")), "its own group");
     }
 

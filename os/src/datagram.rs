@@ -28,7 +28,7 @@ pub fn stamp_arrivals(socket: c_int) -> Result<(), Errno> {
     Errno::check(result.into()).map(drop)
 }
 
-/// What came in one datagram.
+/// One datagram: its length and the stamp of its arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram {
     /// Bytes, at the start of the buffer.
@@ -89,9 +89,15 @@ mod tests {
 
     #[test]
     fn what_is_no_stamp_is_none() {
-        let of = |seconds: i64, ns: i64| [seconds.to_ne_bytes(), ns.to_ne_bytes()].concat();
-        assert_eq!(stamp(&of(1, 2)), Some(1_000_000_002));
-        for content in [of(-1, 0), of(0, -1), of(i64::MAX, 0), std::vec![0; 8], std::vec![0; 17]] {
+        let content = |seconds: i64, ns: i64| [seconds.to_ne_bytes(), ns.to_ne_bytes()].concat();
+        assert_eq!(stamp(&content(1, 2)), Some(1_000_000_002));
+        for content in [
+            content(-1, 0),
+            content(0, -1),
+            content(i64::MAX, 0),
+            std::vec![0; 8],
+            std::vec![0; 17],
+        ] {
             assert_eq!(stamp(&content), None, "{content:?}");
         }
     }

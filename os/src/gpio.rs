@@ -162,7 +162,7 @@ pub fn consumer(chip: &Descriptor, offset: u32) -> Result<[u8; 32], Errno> {
 /// where it cannot be an output, `ENXIO`, `EINVAL` or `EOPNOTSUPP` where it raises no interrupts.
 ///
 /// # Real-time: setup only
-pub fn line(chip: &Descriptor, offset: u32, what: LineUse) -> Result<Descriptor, Errno> {
+pub fn line(chip: &Descriptor, offset: u32, line_use: LineUse) -> Result<Descriptor, Errno> {
     let mut wanted = LineRequest {
         offsets: [0; 64],
         consumer: [0; 32],
@@ -174,7 +174,7 @@ pub fn line(chip: &Descriptor, offset: u32, what: LineUse) -> Result<Descriptor,
     };
     wanted.offsets[0] = offset;
     wanted.consumer[..8].copy_from_slice(b"punctual");
-    wanted.config.flags = match what {
+    wanted.config.flags = match line_use {
         LineUse::Output => OUTPUT,
         LineUse::Edges => INPUT | RISING | FALLING,
     };

@@ -131,10 +131,10 @@ pub fn receive(socket: c_int, buffer: &mut [u8]) -> Result<Received, Errno> {
     let flags = libc::MSG_CMSG_CLOEXEC;
     let bytes = receive_message(socket, buffer, flags, |level, kind, content| {
         if (level, kind) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
-            let (all, _) = content.as_chunks::<{ size_of::<c_int>() }>();
-            for (at, &descriptor) in all.iter().enumerate() {
-                let descriptor = Descriptor::new(c_int::from_ne_bytes(descriptor));
-                // One more than there is room for is closed here.
+            let (numbers, _) = content.as_chunks::<{ size_of::<c_int>() }>();
+            for (at, &number) in numbers.iter().enumerate() {
+                let descriptor = Descriptor::new(c_int::from_ne_bytes(number));
+                // One more than fits is closed here.
                 if let Some(place) = descriptors.get_mut(at) {
                     *place = Some(descriptor);
                 }
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn descriptors_go_through_and_the_peer_is_known() {
-        let (one, two) = UnixStream::pair().expect("sockets");
+        let (near, far) = UnixStream::pair().expect("sockets");
         let path = std::env::temp_dir().join(std::format!("punctual-pass-{}", std::process::id()));
         let mut file = File::options()
             .create(true)
@@ -210,9 +210,9 @@ mod tests {
             .expect("writable");
         file.write_all(b"passed").expect("writable");
         let fds = [file.as_raw_fd(), file.as_raw_fd()];
-        assert_eq!(send(one.as_raw_fd(), b"ok\n", &fds), Ok(3));
+        assert_eq!(send(near.as_raw_fd(), b"ok\n", &fds), Ok(3));
         let mut buffer = [0; 16];
-        let received = receive(two.as_raw_fd(), &mut buffer).expect("sent");
+        let received = receive(far.as_raw_fd(), &mut buffer).expect("sent");
         assert_eq!(&buffer[..received.bytes], b"ok\n");
         for descriptor in received.descriptors {
             let number = descriptor.as_ref().expect("two were sent").number();
@@ -220,18 +220,18 @@ mod tests {
             assert_eq!(same.expect("readable"), "passed");
         }
         std::fs::remove_file(&path).expect("it was made here");
-        assert_eq!(send(one.as_raw_fd(), b"no", &[]), Ok(2));
-        let received = receive(two.as_raw_fd(), &mut buffer).expect("sent");
+        assert_eq!(send(near.as_raw_fd(), b"no", &[]), Ok(2));
+        let received = receive(far.as_raw_fd(), &mut buffer).expect("sent");
         assert_eq!((received.bytes, &received.descriptors), (2, &[None, None]));
-        let peer = peer(one.as_raw_fd()).expect("a local socket");
+        let peer = peer(near.as_raw_fd()).expect("a local socket");
         assert_eq!(peer.pid, std::process::id().cast_signed());
         assert_eq!(peer.uid, crate::process::euid());
-        if let Ok(pidfd) = peer_pidfd(one.as_raw_fd()) {
+        if let Ok(pidfd) = peer_pidfd(near.as_raw_fd()) {
             assert_eq!(crate::pidfd::has_ended(&pidfd), Ok(false));
         }
-        assert_eq!(send(one.as_raw_fd(), b"", &[]), Err(Errno::INVAL));
-        assert_eq!(send(one.as_raw_fd(), b"x", &[0; 3]), Err(Errno::INVAL));
-        drop(one);
-        assert_eq!(receive(two.as_raw_fd(), &mut buffer).expect("the end").bytes, 0);
+        assert_eq!(send(near.as_raw_fd(), b"", &[]), Err(Errno::INVAL));
+        assert_eq!(send(near.as_raw_fd(), b"x", &[0; 3]), Err(Errno::INVAL));
+        drop(near);
+        assert_eq!(receive(far.as_raw_fd(), &mut buffer).expect("the end").bytes, 0);
     }
 }

@@ -196,12 +196,12 @@ mod tests {
     fn two_mappings_are_one_memory() {
         let memory = memory(600);
         let fd = memory.number();
-        let one = Mapping::of(fd, None, Access::Write).expect("mapped");
+        let writer = Mapping::of(fd, None, Access::Write).expect("mapped");
         let two = Mapping::of(fd, Some(599), Access::Read).expect("mapped");
-        assert_eq!((one.words().len(), two.words().len()), (600, 599));
-        one.words()[598].store(77, Ordering::Relaxed);
+        assert_eq!((writer.words().len(), two.words().len()), (600, 599));
+        writer.words()[598].store(77, Ordering::Relaxed);
         assert_eq!(two.words()[598].load(Ordering::Relaxed), 77);
-        assert_eq!((one.access(), two.access()), (Access::Write, Access::Read));
+        assert_eq!((writer.access(), two.access()), (Access::Write, Access::Read));
         drop(memory);
         assert_eq!(two.words()[598].load(Ordering::Relaxed), 77);
     }

@@ -84,17 +84,17 @@ mod tests {
     #[test]
     fn who_has_something_is_told_from_who_has_nothing() {
         let (silent, _other) = UnixStream::pair().expect("sockets");
-        let (mut one, two) = UnixStream::pair().expect("sockets");
-        let mut interests = [Interest::new(silent.as_raw_fd()), Interest::new(two.as_raw_fd())];
+        let (mut near, far) = UnixStream::pair().expect("sockets");
+        let mut interests = [Interest::new(silent.as_raw_fd()), Interest::new(far.as_raw_fd())];
         assert_eq!(wait_until(&mut interests, 1), Ok(0), "the instant has passed");
-        one.write_all(b"x").expect("open");
+        near.write_all(b"x").expect("open");
         assert_eq!(wait_until(&mut interests, u64::MAX), Ok(1));
         assert!(!interests[0].is_there() && interests[1].is_there());
-        drop(one);
+        drop(near);
         assert_eq!(wait_until(&mut interests[1..], u64::MAX), Ok(1), "its end is something too");
         assert!(interests[1].is_readable(), "what was written before the end is still there");
         let mut byte = [0];
-        (&two).read_exact(&mut byte).expect("readable");
+        (&far).read_exact(&mut byte).expect("readable");
         assert_eq!(wait_until(&mut interests[1..], u64::MAX), Ok(1));
         assert!(interests[1].is_there() && !interests[1].is_readable(), "only the end is left");
         assert_eq!(wait_until(&mut [Interest::new(1 << 20)], u64::MAX), Ok(1));

@@ -30,14 +30,14 @@ pub enum Alignment {
     Split,
 }
 
-/// How a loop was left.
+/// The exit of a loop: its stamp, and the polls before it.
 #[derive(Clone, Copy, Debug)]
 pub struct PolledExit {
     /// The counter right after the exit.
     pub stamp: u64,
     /// The counter at the last poll.
     pub polled: u64,
-    /// How many polls there were.
+    /// The number of polls.
     pub polls: u64,
     code: (usize, usize),
 }

@@ -67,11 +67,11 @@ pub fn ends_with_parent() -> Result<bool, Errno> {
 ///
 /// # Real-time: setup only
 pub fn allow_real_time() -> Result<(), Errno> {
-    let all = [(libc::RLIMIT_RTPRIO, 99), (libc::RLIMIT_MEMLOCK, libc::RLIM_INFINITY)];
-    for (what, most) in all {
+    let limits = [(libc::RLIMIT_RTPRIO, 99), (libc::RLIMIT_MEMLOCK, libc::RLIM_INFINITY)];
+    for (resource, most) in limits {
         let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
         // SAFETY: `limit` is initialised and outlives the call.
-        Errno::check(unsafe { libc::setrlimit(what, &raw const limit) }.into())?;
+        Errno::check(unsafe { libc::setrlimit(resource, &raw const limit) }.into())?;
     }
     Ok(())
 }
@@ -261,9 +261,9 @@ mod tests {
             .spawn()
             .expect("a shell");
         // It is in its group for certain once it says something (qemu-user returns before that).
-        let mut said = std::string::String::new();
+        let mut line = std::string::String::new();
         let out = child.stdout.take().expect("piped");
-        BufReader::new(out).read_line(&mut said).expect("a line");
+        BufReader::new(out).read_line(&mut line).expect("a line");
         let pid = child.id().cast_signed();
         assert_eq!(group_exists(pid), Ok(true));
         end_group(pid, EndSignal::Terminate).expect("it lives");

@@ -108,37 +108,37 @@ pub const fn number(device: u64) -> (u32, u32) {
 pub fn read(fd: i32, how: How) -> Result<PtpSample, Errno> {
     match how {
         How::Precise => {
-            let mut both = Precise::default();
+            let mut precise = Precise::default();
             // SAFETY: the request names the size of `both`, which lives through the call.
-            let done = unsafe { libc::ioctl(fd, PRECISE as _, &raw mut both) };
+            let done = unsafe { libc::ioctl(fd, PRECISE as _, &raw mut precise) };
             Errno::check(done.into())?;
-            let system = ns(both.realtime);
-            Ok(PtpSample { before_ns: system, device_ns: ns(both.device), after_ns: system })
+            let system = ns(precise.realtime);
+            Ok(PtpSample { before_ns: system, device_ns: ns(precise.device), after_ns: system })
         }
         How::Extended => {
-            let mut all = Extended {
+            let mut extended = Extended {
                 n_samples: SAMPLES,
                 clock: libc::CLOCK_REALTIME,
                 reserved: [0; 2],
                 at: [[Time::default(); 3]; SAMPLES_MAX],
             };
             // SAFETY: the request names the size of `all`, which lives through the call.
-            let done = unsafe { libc::ioctl(fd, EXTENDED as _, &raw mut all) };
+            let done = unsafe { libc::ioctl(fd, EXTENDED as _, &raw mut extended) };
             Errno::check(done.into())?;
-            let read = &all.at[..SAMPLES as usize];
+            let read = &extended.at[..SAMPLES as usize];
             narrowest(read.iter().map(|&[before, device, after]| [before, device, after]))
         }
         How::Plain => {
-            let mut all = Offset {
+            let mut offset = Offset {
                 n_samples: SAMPLES,
                 reserved: [0; 3],
                 at: [Time::default(); 2 * SAMPLES_MAX + 1],
             };
             // SAFETY: the request names the size of `all`, which lives through the call.
-            let done = unsafe { libc::ioctl(fd, OFFSET as _, &raw mut all) };
+            let done = unsafe { libc::ioctl(fd, OFFSET as _, &raw mut offset) };
             Errno::check(done.into())?;
-            let read = &all.at[..2 * SAMPLES as usize + 1];
-            narrowest(read.windows(3).step_by(2).map(|all| [all[0], all[1], all[2]]))
+            let read = &offset.at[..2 * SAMPLES as usize + 1];
+            narrowest(read.windows(3).step_by(2).map(|triple| [triple[0], triple[1], triple[2]]))
         }
     }
 }

@@ -13,7 +13,7 @@ static STOP: AtomicBool = AtomicBool::new(false);
 static FIRST: AtomicI32 = AtomicI32::new(0);
 static HURRY: AtomicBool = AtomicBool::new(false);
 static REQUESTS: Requests = Requests::new();
-/// How many [`Hold`]s there are.
+/// The number of [`Hold`]s that live.
 static HOLDS: AtomicU32 = AtomicU32::new(0);
 
 /// Signals that come within this time are one request: a terminal that closes sends two, one from
@@ -169,11 +169,13 @@ pub fn catch_file_size() -> Result<(), Errno> {
 /// # Real-time: setup only
 pub fn leave_to_others() {
     // SAFETY: all-zero is a valid signal set.
-    let mut all: libc::sigset_t = unsafe { core::mem::zeroed() };
+    let mut every_signal: libc::sigset_t = unsafe { core::mem::zeroed() };
     // SAFETY: `all` is writable.
-    unsafe { libc::sigfillset(&raw mut all) };
+    unsafe { libc::sigfillset(&raw mut every_signal) };
     // SAFETY: `all` is initialised and outlives the call; the old mask is not wanted.
-    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, core::ptr::null_mut()) };
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const every_signal, core::ptr::null_mut())
+    };
 }
 
 fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> Result<(), Errno> {

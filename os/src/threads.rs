@@ -1,6 +1,6 @@
 //! The threads of a process, and what the kernel accounts to each, without an allocation.
 //!
-//! For a guard that runs above everything else: it must not wait for a lock that an ordinary thread
+//! For a watchdog that runs above everything else: it must not wait for a lock that an ordinary thread
 //! of its own process holds, as an allocator has them. Reads /proc alone; changes nothing.
 
 use core::ffi::{CStr, c_int};
@@ -17,7 +17,7 @@ const FILE_BYTES: usize = 8_192;
 /// USER_HZ of <asm/param.h>: the unit of times in /proc, 100 on x86-64 and AArch64.
 const TICK_NS: u64 = 1_000_000_000 / 100;
 
-/// What the kernel accounts to a thread.
+/// The CPU time and the waits that the kernel accounts to a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// CPU time that it used, in steps of 10 ms.
@@ -26,7 +26,7 @@ pub struct Account {
     pub waits: u64,
 }
 
-/// What a thread does at a moment.
+/// The state of a thread at a moment, as the kernel's scheduler has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadState {
     /// It has a CPU, or wants one.
@@ -192,9 +192,9 @@ mod tests {
     use crate::process::tid;
 
     fn threads(pid: i32) -> Vec<i32> {
-        let mut all = Vec::new();
-        of(pid, |thread| all.push(thread)).expect("it lives");
-        all
+        let mut threads = Vec::new();
+        of(pid, |thread| threads.push(thread)).expect("it lives");
+        threads
     }
 
     #[test]

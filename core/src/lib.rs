@@ -4,10 +4,10 @@
 //! `forbid(unsafe_code)`, no dependency. Time is an argument: only a [`clock::Clock`] reads it,
 //! only a [`wait::Wait`] sleeps. All of it runs in a simulated clock.
 //!
-//! The path of a cycle: [`releases`] says when it is due; the [`gate`] of a loop of one period waits
-//! for that by a [`wait`], or an [`executive`] runs what is due of many tasks; both speak of it in
-//! the nouns of [`cycle`]; [`stats`] count it, and [`ring`] keeps it as a sample. [`mod@file`] is
-//! how samples lie on disk afterwards.
+//! The path of a cycle: [`releases`] says when it is due; the [`gate`] of a loop of one period
+//! waits for that by a [`wait`], or an [`executive`] runs what is due of many tasks; both speak of
+//! it in the nouns of [`cycle`]; [`stats`] count it, and [`ring`] keeps it as a sample.
+//! [`mod@file`] is how samples lie on disk afterwards.
 #![no_std]
 #![forbid(unsafe_code)]
 

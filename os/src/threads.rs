@@ -1,7 +1,7 @@
 //! The threads of a process, and what the kernel accounts to each, without an allocation.
 //!
-//! For a watchdog that runs above everything else: it must not wait for a lock that an ordinary thread
-//! of its own process holds, as an allocator has them. Reads /proc alone; changes nothing.
+//! For a watchdog that runs above everything else: it must not wait for a lock that an ordinary
+//! thread of its own process holds, as an allocator has them. Reads /proc alone; changes nothing.
 
 use core::ffi::{CStr, c_int};
 use core::fmt::{self, Write};

@@ -6,7 +6,6 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
 use punctual::Flow;
-use punctual_core::executive::many;
 
 use crate::ffi;
 use crate::stats::Cycle;
@@ -54,7 +53,7 @@ impl Callback<Body> {
     }
 
     /// Calls the body: what follows of what it returned, and that.
-    pub(crate) fn cycle(&self, cycle: &many::Cycle<'_>) -> (Flow, c_int) {
+    pub(crate) fn cycle(&self, cycle: &punctual_core::cycle::Cycle<'_>) -> (Flow, c_int) {
         let ours = Cycle::of(cycle);
         // SAFETY: the header says what the function must take, and that it neither throws nor
         // jumps out.
@@ -78,14 +77,14 @@ impl Callback<Plain> {
 }
 
 thread_local! {
-    static TURN: Cell<*const many::Cycle<'static>> = const { Cell::new(std::ptr::null()) };
+    static TURN: Cell<*const punctual_core::cycle::Cycle<'static>> = const { Cell::new(std::ptr::null()) };
 }
 
 /// Runs a body with this as the calling thread's cycle, of which the body may ask: it holds a
 /// `punctual_cycle` and no more, so that a copy of that, or one that is over, leads nowhere.
-fn during<R>(cycle: &many::Cycle<'_>, body: impl FnOnce() -> R) -> R {
+fn during<R>(cycle: &punctual_core::cycle::Cycle<'_>, body: impl FnOnce() -> R) -> R {
     /// Gives the cycle before it back on every way out: a body may run an executive of its own.
-    struct Before(*const many::Cycle<'static>);
+    struct Before(*const punctual_core::cycle::Cycle<'static>);
     impl Drop for Before {
         fn drop(&mut self) {
             TURN.set(self.0);
@@ -100,7 +99,7 @@ extern "C" fn punctual_cycle_cancelled() -> c_int {
     ffi::value(0, || {
         // SAFETY: null, or the cycle that `during` of this thread holds on to while it is set.
         let cycle = unsafe { TURN.get().as_ref() };
-        c_int::from(cycle.is_some_and(many::Cycle::cancelled))
+        c_int::from(cycle.is_some_and(punctual_core::cycle::Cycle::cancelled))
     })
 }
 

@@ -6,7 +6,6 @@
 use std::ffi::c_int;
 
 use punctual::monitor::Force;
-use punctual_core::executive::many;
 use punctual_core::stats::Counts;
 use punctual_core::time::Span;
 use punctual_core::wait::Stalls;
@@ -50,7 +49,7 @@ unsafe impl Record for Cycle {
 
 impl Cycle {
     /// A cycle of an executive's task.
-    pub(crate) fn of(cycle: &many::Cycle<'_>) -> Self {
+    pub(crate) fn of(cycle: &punctual_core::cycle::Cycle<'_>) -> Self {
         Self {
             size: size_of::<Self>(),
             n: cycle.n,

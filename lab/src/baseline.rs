@@ -12,14 +12,15 @@ mod heap;
 mod wheel;
 
 use ::punctual::periodic::{self, BuildError, Offset, Period, Periodic, Plan, PlanStorage};
-use punctual_core::dispatch::{Decision, Job, TableState, finish, step};
+use punctual_core::cycle::{Decision, Job};
+use punctual_core::dispatch::{TableState, finish, step};
 use punctual_core::table::Table;
 use punctual_core::time::{Instant, Span};
 
 pub use ant::Ant;
 pub use art_linux::ArtLinux;
 pub use heap::Heap;
-pub use punctual_core::parts::Visit;
+pub use punctual_core::ready::Visit;
 pub use wheel::Wheel;
 
 /// Priorities of the baselines: one word of a bitmap.

@@ -12,12 +12,10 @@ use punctual::monitor::{Progress, Watched, watch};
 use punctual::session::{Refusal, ThreadSession};
 use punctual_analysis::histogram::Histogram;
 use punctual_core::clock::Clock;
-use punctual_core::dispatch::{Job, Overruns};
-use punctual_core::executive::many::Observe;
+use punctual_core::cycle::{Job, Missed, Observe, Overruns};
 use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
 use punctual_core::sample::{Beginning, Flags, Sample};
-use punctual_core::stats::Missed;
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::{Adaptive, Wait};
 use punctual_os::affinity::{self, CpuMask};
@@ -171,13 +169,15 @@ impl Performer<'_> {
         for &contender in self.contenders {
             let mut wait = match contender {
                 Contender::Ours(way) => {
-                    Any::new(way.strategy(period, || wake_cost(&mut self.context.clock)))
+                    let strategy = way.strategy(period, || wake_cost(&mut self.context.clock));
+                    Any::Ours(Box::new(strategy))
                 }
-                Contender::SpinSleep => Any::new(SpinSleep(std)),
+                Contender::SpinSleep => Any::SpinSleep(SpinSleep(std)),
                 Contender::Tokio => {
-                    Any::new(Interval::new(std, period).map_err(|why| format!("tokio: {why}"))?)
+                    let interval = Interval::new(std, period);
+                    Any::Tokio(Box::new(interval.map_err(|why| format!("tokio: {why}"))?))
                 }
-                Contender::Nanosleep => Any::new(Plain),
+                Contender::Nanosleep => Any::Nanosleep(Plain),
                 Contender::Cyclictest | Contender::LinuxCnc => {
                     return Err(format!("{} does not run in a thread of ours", contender.name()));
                 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use punctual_core::calendar::{CalendarState, TaskProgress, UNITS_MAX, UnitSlot, UnitTable};
 use punctual_core::dispatch::TableState;
-use punctual_core::executive::schedule::Schedule;
+use punctual_core::executive::Schedule;
 use punctual_core::table::{OnOverrun, Table};
 use punctual_core::time::{Instant, Period, Span};
 

@@ -7,11 +7,10 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use punctual_core::dispatch::{Job, Overruns};
-use punctual_core::executive::many::Observe;
+use punctual_core::cycle::{Job, Missed, Observe, Overruns};
 use punctual_core::ring::Ring;
 use punctual_core::sample::{Beginning, Flags, Sample};
-use punctual_core::stats::{self, At, Missed, Page, PageKind, View};
+use punctual_core::stats::{self, At, Page, PageKind, View};
 use punctual_core::time::{Instant, Period, Span};
 
 use crate::process::Memory;

@@ -18,8 +18,11 @@
 //! ```
 //! use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 //! use punctual::clocks::MachineClock;
-//! use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
-//! use punctual_core::{clock::Clock, time::{Instant, Span}, wait::Sleep};
+//! use punctual_core::clock::Clock;
+//! use punctual_core::cycle::{Cycle, Flow};
+//! use punctual_core::executive::{Dispatch, Many};
+//! use punctual_core::time::{Instant, Span};
+//! use punctual_core::wait::Sleep;
 //! use punctual::handover::{Exchange, Change, Handover, RunningPlan, LoopRun};
 //! use punctual::periodic::{Periodic, Period, Task};
 //!
@@ -72,7 +75,7 @@
 //! # Ok::<(), punctual::periodic::BuildError>(())
 //! ```
 //!
-//! [`Many`]: punctual_core::executive::many::Many
+//! [`Many`]: punctual_core::executive::Many
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -84,10 +87,9 @@ use std::sync::{Mutex, PoisonError};
 
 use punctual_core::calendar::{CalendarPosition, CalendarState, TaskProgress, UnitTable};
 use punctual_core::clock::Clock;
+use punctual_core::cycle::{Ended, Observe};
 use punctual_core::dispatch::{Before, Counters, Mismatch, TableState};
-use punctual_core::executive::Ended;
-use punctual_core::executive::many::{Dispatch, Many, Observe};
-use punctual_core::executive::schedule::Schedule;
+use punctual_core::executive::{Dispatch, Many, Schedule};
 use punctual_core::releases::Releases;
 use punctual_core::stop::StopRequest;
 use punctual_core::table::Table;
@@ -427,7 +429,7 @@ impl<B> Handover<B> {
     ) -> Ended
     where
         C: Clock,
-        W: Wait<C>,
+        W: Wait,
         D: Dispatch,
         O: Observe,
         B: Exchange<D, O>,
@@ -447,7 +449,7 @@ impl<B> Handover<B> {
     ) -> Ended
     where
         C: Clock,
-        W: Wait<C>,
+        W: Wait,
         D: Dispatch,
         O: Observe,
         B: Exchange<D, O>,
@@ -471,7 +473,7 @@ impl<B> Handover<B> {
     ) -> Option<Ended>
     where
         C: Clock,
-        W: Wait<C>,
+        W: Wait,
         D: Dispatch,
         O: Observe,
         B: Exchange<D, O>,

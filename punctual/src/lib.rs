@@ -133,7 +133,7 @@ pub use executive::{
 pub use loops::{Loop, LoopBuilder, LoopHandle, Phase};
 pub use process::{ProcessEnd, Registration, Restart, TaskOutcome, Watch};
 pub use punctual_core::clock::Clock;
-pub use punctual_core::executive::many::{Cycle, Flow};
+pub use punctual_core::cycle::{Cycle, Flow};
 pub use punctual_core::stats::Counts;
 pub use punctual_core::table::OnOverrun;
 pub use punctual_core::time::{Instant, Period, Span};

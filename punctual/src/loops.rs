@@ -12,8 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use punctual_core::clock::Clock;
-use punctual_core::executive::Ended;
-use punctual_core::executive::many::Flow;
+use punctual_core::cycle::{Ended, Flow};
 use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
 use punctual_core::stats::{Counts, View};
@@ -41,7 +40,7 @@ use crate::summary::{End, Stats, Summary};
 use crate::wait_policy::{LEAD, ready};
 
 pub use crate::monitor::Watchdog;
-pub use punctual_core::executive::many::Cycle;
+pub use punctual_core::cycle::Cycle;
 
 /// A periodic loop on the thread that started it.
 ///
@@ -142,7 +141,7 @@ impl<C: Clock> Loop<C> {
             self.gate.finish(&self.handle.shared.stop);
             return None;
         }
-        let stalls = Wait::<C>::take_stalls(&mut self.gate.wait);
+        let stalls = self.gate.wait.take_stalls();
         if stalls.count > 0 {
             self.handle.shared.stalled(stalls);
         }
@@ -269,7 +268,7 @@ impl<C: Clock> Loop<C> {
     /// # Real-time: in loop
     #[doc(hidden)]
     pub fn wait_status(&self) -> WaitStatus {
-        Wait::<C>::status(&self.gate.wait)
+        self.gate.wait.status()
     }
 
     /// The policy that its thread has now: the watchdog may have taken it away. In a child that

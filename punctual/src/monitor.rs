@@ -11,7 +11,7 @@ mod runaway;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual_core::executive::cancel::Token;
+use punctual_core::cycle::CancelToken;
 use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Span};
 use punctual_os::affinity::{self, CpuMask};
@@ -36,7 +36,7 @@ pub(crate) struct Monitor<'m, P> {
     /// Tasks in threads or processes of their own.
     pub(crate) guards: &'m mut [RunawayRule<'m>],
     /// The tokens of executives with tasks that are to be terminated.
-    pub(crate) tokens: &'m [&'m Token],
+    pub(crate) tokens: &'m [&'m CancelToken],
     /// Set while a task is there that is to be terminated: else the tokens are not looked at.
     pub(crate) cancels: &'m AtomicBool,
 }

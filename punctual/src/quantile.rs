@@ -40,7 +40,7 @@ pub fn of(view: &View<'_>, share: f64) -> Option<Span> {
 mod tests {
     use std::sync::atomic::AtomicU64;
 
-    use punctual_core::dispatch::Overruns;
+    use punctual_core::cycle::Overruns;
     use punctual_core::stats::{At, Page, PageKind, WORDS};
 
     use super::*;

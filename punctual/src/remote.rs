@@ -1,14 +1,14 @@
 //! Tasks that run elsewhere, behind the ranks of an executive: it remotes, it does not run.
 //!
-//! For executives of workers and of processes. In the loop of [`punctual_core::executive::many`]:
+//! For executives of workers and of processes. In the loop of [`punctual_core::executive`]:
 //! takes the results of a task's last cycles onto its page, remotes the next, wakes it. No system
 //! call but futex; an overrun is noted for whoever watches.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use punctual_core::block::{Done, Entered, TaskGate, TaskServer};
-use punctual_core::dispatch::Overruns;
-use punctual_core::executive::many::{Cycle, Dispatch, Flow};
+use punctual_core::block::{Admission, Done, Entered, TaskServer};
+use punctual_core::cycle::{Cycle, Flow, Overruns};
+use punctual_core::executive::Dispatch;
 use punctual_core::stats::At;
 use punctual_core::table::OnOverrun;
 use punctual_core::time::{Instant, Span};
@@ -152,7 +152,7 @@ pub(crate) struct RemoteTask<'a, K> {
     /// What is kept of its cycles.
     pub(crate) kept: K,
     /// Who may be released.
-    pub(crate) door: &'a TaskGate,
+    pub(crate) door: &'a Admission,
     /// What others hear.
     pub(crate) counts: &'a RemoteCounts,
     /// What counts as wrong.

@@ -300,7 +300,7 @@ pub(crate) fn ready<C: Clock>(
 /// where that takes no longer than [`WARM_UP_MAX`]. Does nothing to one that learns nothing.
 ///
 /// # Real-time: setup only
-pub fn warm_up<C: Clock>(wait: &mut impl Wait<C>, clock: &mut C, period: Period, phase_ns: u64) {
+pub fn warm_up<C: Clock>(wait: &mut impl Wait, clock: &mut C, period: Period, phase_ns: u64) {
     if Adaptive::calibration(period) > WARM_UP_MAX {
         return;
     }

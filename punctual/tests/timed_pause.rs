@@ -41,7 +41,7 @@ fn waits(clock: &mut MachineClock, played: Played) -> (u64, u64, PausedSpin) {
         let wake = wait.until(clock, release, &AtomicBool::new(false)).expect("not stopped");
         assert!(wake >= release, "{} before the release", release - wake);
     }
-    let WaitStatus { paused, .. } = Wait::<MachineClock>::status(&wait);
+    let WaitStatus { paused, .. } = wait.status();
     let (pauses, limited) = executed();
     (pauses, limited, paused)
 }

@@ -15,9 +15,9 @@ use punctual::periodic::{Periodic, Task};
 use punctual::session::{ProcessSession, ThreadSession};
 use punctual_core::calendar::CalendarState;
 use punctual_core::clock::Clock;
+use punctual_core::cycle::{Cycle, Ended, Flow};
 use punctual_core::dispatch::TableState;
-use punctual_core::executive::Ended;
-use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
+use punctual_core::executive::{Dispatch, Many};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::adaptive::Target;
 use punctual_core::wait::{Adaptive, Sleep, Wait};
@@ -68,7 +68,7 @@ fn period(us: u64) -> Period {
 }
 
 /// A calendar whose second task has two units, with two tasks in its gaps, one of which overruns.
-fn both<W: Wait<MachineClock>>(wait: W) -> (u64, u64) {
+fn both<W: Wait>(wait: W) -> (u64, u64) {
     let unit = |name: &str| {
         Unit::new(name, Duration::from_nanos(100_000)).deadline(Duration::from_nanos(1_500_000))
     };

@@ -10,10 +10,9 @@ use punctual::clocks::MachineClock;
 use punctual::periodic::{OnOverrun as Overrun, Periodic, Task};
 use punctual::session;
 use punctual_core::clock::Clock;
+use punctual_core::cycle::{Cycle, Ended, Flow, Job, Observe, Overruns};
 use punctual_core::dispatch::TableState;
-use punctual_core::dispatch::{Job, Overruns};
-use punctual_core::executive::Ended;
-use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
+use punctual_core::executive::{Dispatch, Many};
 use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
 use punctual_core::ring::{Ring, split, words};
@@ -37,7 +36,7 @@ impl Observe for Recording<'_> {
     }
 }
 
-fn faults_and_allocations<W: Wait<MachineClock>>(wait: W) -> (u64, u64, u64) {
+fn faults_and_allocations<W: Wait>(wait: W) -> (u64, u64, u64) {
     let process = session::ProcessSession::enter();
     let _thread = session::ThreadSession::enter(None, SchedPolicy::Fifo(10));
     let storage: Vec<AtomicU64> = (0..words(1024)).map(|_| AtomicU64::new(0)).collect();
@@ -83,7 +82,7 @@ impl Dispatch for Counts {
 }
 
 /// The loop of many tasks, of every policy that goes on, some of which overrun.
-fn many_allocations_and_faults<W: Wait<MachineClock>>(wait: W) -> (u64, u64) {
+fn many_allocations_and_faults<W: Wait>(wait: W) -> (u64, u64) {
     let process = session::ProcessSession::enter();
     let _thread = session::ThreadSession::enter(None, SchedPolicy::Fifo(10));
     let task = |name: &str, us: u64, policy| {

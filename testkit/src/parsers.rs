@@ -13,8 +13,10 @@ use std::fmt::Display;
 use punctual::process::{Request, answer, answered, is_name};
 use punctual_analysis::campaign::Campaign;
 use punctual_analysis::campaign::file::{CampaignFileError, HEADER_BYTES, MAGIC, VERSION};
-use punctual_import::formats::{self, Format, HEAD_BYTES, ImportRequest, ImportedRun, detect, read};
 use punctual_analysis::quantile::Probability;
+use punctual_import::formats::{
+    self, Format, HEAD_BYTES, ImportRequest, ImportedRun, detect, read,
+};
 use punctual_lab::tasks::{TASKS_MAX, TaskFile};
 
 /// Looks at one input; panics when something does not hold.

@@ -7,10 +7,9 @@ use std::sync::atomic::AtomicBool;
 use proptest::prelude::*;
 use punctual::periodic::{Offset, OnOverrun, Periodic, Task};
 use punctual_core::clock::Clock;
-use punctual_core::dispatch::{Counters, Job, Overruns, TableState};
-use punctual_core::executive::Ended;
-use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
-use punctual_core::stats::Missed;
+use punctual_core::cycle::{Cycle, Ended, Flow, Job, Missed, Observe, Overruns};
+use punctual_core::dispatch::{Counters, TableState};
+use punctual_core::executive::{Dispatch, Many};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Wait;
 
@@ -43,11 +42,16 @@ struct Script {
     stop_after: usize,
 }
 
-impl<C: Clock> Wait<C> for Script {
-    fn near(&mut self, _: &mut C, release: Instant, _: &AtomicBool) -> Option<Instant> {
+impl Wait for Script {
+    fn near<C: Clock>(&mut self, _: &mut C, release: Instant, _: &AtomicBool) -> Option<Instant> {
         Some(release - self.in_hand)
     }
-    fn until(&mut self, clock: &mut C, release: Instant, _: &AtomicBool) -> Option<Instant> {
+    fn until<C: Clock>(
+        &mut self,
+        clock: &mut C,
+        release: Instant,
+        _: &AtomicBool,
+    ) -> Option<Instant> {
         let late_ns = self.late_ns.get(self.sleeps).copied().unwrap_or(0);
         self.sleeps += 1;
         if self.sleeps > self.stop_after {

@@ -9,10 +9,9 @@ use punctual::calendar::{CalendarBuilder, CalendarPlan, Combination, Unit};
 use punctual::periodic::{self, Offset, OnOverrun, Periodic, Task};
 use punctual_core::calendar::CalendarState;
 use punctual_core::clock::Clock;
+use punctual_core::cycle::{Cycle, Ended, Flow};
 use punctual_core::dispatch::TableState;
-use punctual_core::executive::Ended;
-use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
-use punctual_core::executive::schedule::Schedule;
+use punctual_core::executive::{Dispatch, Many, Schedule};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Sleep;
 

@@ -6,13 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use proptest::prelude::*;
 use punctual_core::clock::Clock;
-use punctual_core::dispatch::{Job, Overruns};
-use punctual_core::executive::Ended;
-use punctual_core::executive::many::Observe;
+use punctual_core::cycle::{Ended, Job, Missed, Observe, Overruns};
 use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
 use punctual_core::sample::{Beginning, Flags, Sample};
-use punctual_core::stats::Missed;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Sleep, Spin, Wait};
 use punctual_testkit::sim::{SimClock, SleepNoise};
@@ -82,12 +79,7 @@ fn slow_model(segment: &Segment, lateness: &[i64]) -> Kept {
     kept
 }
 
-fn run<W: Wait<SimClock<std::vec::IntoIter<SleepNoise>>>>(
-    wait: W,
-    segment: &Segment,
-    script: Vec<SleepNoise>,
-    poll_cost: Span,
-) -> (Kept, W) {
+fn run<W: Wait>(wait: W, segment: &Segment, script: Vec<SleepNoise>, poll_cost: Span) -> (Kept, W) {
     let mut clock = SimClock::new(segment.grid.first() - Span::from_ns(1), script.into_iter());
     clock.poll_cost = poll_cost;
     let mut gate = Gate::new(clock, wait, Kept::new(), segment.grid, 0).until(segment.end);
@@ -190,7 +182,7 @@ fn a_stall_inside_a_spin_is_counted_and_measured() {
     let stop = AtomicBool::new(false);
     let wake = spin.until(&mut clock, release, &stop).expect("not stopped");
     assert!(wake >= release && wake < release + Span::from_ns(40));
-    let stalls = Wait::<Gap>::take_stalls(&mut spin);
+    let stalls = spin.take_stalls();
     assert_eq!(stalls.count, 1);
     assert_eq!(stalls.longest, Span::from_ns(10_020));
     stop.store(true, Ordering::Relaxed);

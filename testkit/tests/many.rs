@@ -5,13 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual::periodic::{Offset, OnOverrun, Periodic, Task};
 use punctual_core::clock::Clock;
-use punctual_core::dispatch::{Job, Overruns, TableState};
-use punctual_core::executive::Ended;
-use punctual_core::executive::cancel::Token;
-use punctual_core::executive::cancelling::Cancelling;
-use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
-use punctual_core::executive::schedule::Schedule;
-use punctual_core::stats::{Missed, Page, PageKind, View, WORDS};
+use punctual_core::cycle::{CancelToken, Cycle, Ended, Flow, Job, Missed, Observe, Overruns};
+use punctual_core::dispatch::TableState;
+use punctual_core::executive::{Cancelling, Dispatch, Many, Schedule};
+use punctual_core::stats::{Page, PageKind, View, WORDS};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Sleep;
 use punctual_testkit::sim::{SimClock, SleepNoise};
@@ -154,7 +151,7 @@ fn a_task_can_end_the_loop_and_so_can_the_flag() {
 #[test]
 fn a_task_that_is_to_be_terminated_hears_of_it_from_its_watchdog() {
     /// Runs long at cycle 1, and has its watchdog look at each step.
-    struct Polling<'c>(&'c Cell<u64>, &'c Token, Vec<(usize, u64, u64)>);
+    struct Polling<'c>(&'c Cell<u64>, &'c CancelToken, Vec<(usize, u64, u64)>);
     impl Dispatch for Polling<'_> {
         fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
             let mut steps = 0;
@@ -173,7 +170,7 @@ fn a_task_that_is_to_be_terminated_hears_of_it_from_its_watchdog() {
         let mut storage = plan.storage();
         let from = Instant::from_ns(0);
         let mut state = TableState::begin(&table, storage.lend(), from).expect("its own storage");
-        let (now, token) = (Cell::new(0), Token::new());
+        let (now, token) = (Cell::new(0), CancelToken::new());
         let tasks = Cancelling { tasks: Polling(&now, &token, Vec::new()), token: &token };
         let clock = Shared(&now, SimClock::new(from, Vec::new().into_iter()));
         let mut many = Many { clock, wait: Sleep, tasks, observe: () };

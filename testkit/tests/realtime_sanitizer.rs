@@ -13,9 +13,9 @@
 use std::sync::atomic::AtomicBool;
 
 use punctual::periodic::{OnOverrun, Periodic, Task};
+use punctual_core::cycle::{Cycle, Ended, Flow};
 use punctual_core::dispatch::TableState;
-use punctual_core::executive::Ended;
-use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
+use punctual_core::executive::{Dispatch, Many};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::adaptive::Target;
 use punctual_core::wait::{Adaptive, Sleep, Spin, Wait};
@@ -49,7 +49,7 @@ type Loop<W> = Many<SimClock<Late>, W, Runs, ()>;
 /// All of this is in the loop.
 #[cfg_attr(rtsan, sanitize(realtime = "nonblocking"))]
 #[inline(never)]
-fn in_loop<W: Wait<SimClock<Late>>>(
+fn in_loop<W: Wait>(
     many: &mut Loop<W>,
     table: &punctual_core::table::Table<'_>,
     state: &mut TableState<'_>,
@@ -58,7 +58,7 @@ fn in_loop<W: Wait<SimClock<Late>>>(
     many.run(table, state, Instant::from_ns(3_000_000_000), stop)
 }
 
-fn runs<W: Wait<SimClock<Late>>>(wait: W) {
+fn runs<W: Wait>(wait: W) {
     let task = |name: &str, ms: u64, policy| {
         Task::every(name, Period::ratio(ms * 1_000_000, 1).expect("in range")).on_overrun(policy)
     };

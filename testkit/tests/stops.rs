@@ -10,13 +10,11 @@ use punctual::periodic::{Offset, OnOverrun, Periodic, Task};
 use punctual::wait_policy::WaitKind;
 use punctual_core::calendar::CalendarState;
 use punctual_core::clock::Clock;
-use punctual_core::dispatch::{Job, Overruns, TableState};
-use punctual_core::executive::Ended;
-use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many, Observe};
-use punctual_core::executive::schedule::Schedule;
+use punctual_core::cycle::{Cycle, Ended, Flow, Job, Missed, Observe, Overruns};
+use punctual_core::dispatch::TableState;
+use punctual_core::executive::{Dispatch, Many, Schedule};
 use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
-use punctual_core::stats::Missed;
 use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::{Instant, Period, Span};
 

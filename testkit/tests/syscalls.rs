@@ -13,9 +13,9 @@ use punctual::handover::{Change, Handover, LoopRun, RunningPlan};
 use punctual::periodic::{OnOverrun, Periodic, Task};
 use punctual_core::calendar::CalendarState;
 use punctual_core::clock::Clock;
+use punctual_core::cycle::{Cycle, Ended, Flow};
 use punctual_core::dispatch::TableState;
-use punctual_core::executive::Ended;
-use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
+use punctual_core::executive::{Dispatch, Many};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::adaptive::Target;
 use punctual_core::wait::{Adaptive, Sleep, Wait};
@@ -40,7 +40,7 @@ impl Dispatch for Runs {
     }
 }
 
-fn run_for<W: Wait<MachineClock>>(wait: W, span: Span) {
+fn run_for<W: Wait>(wait: W, span: Span) {
     let task = |name: &str, ms: u64, policy| {
         Task::every(name, Period::ratio(ms * 1_000_000, 1).expect("in range")).on_overrun(policy)
     };

@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 
 use punctual::periodic::{Offset, Periodic, Task};
 use punctual_core::clock::Clock;
+use punctual_core::cycle::{Cycle, Ended, Flow};
 use punctual_core::dispatch::TableState;
-use punctual_core::executive::Ended;
-use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
+use punctual_core::executive::{Dispatch, Many};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Sleep, Spin, Wait};
 
@@ -49,7 +49,7 @@ impl Dispatch for Told<'_> {
     }
 }
 
-fn seen<'c>(now: &'c Cell<u64>, wait: impl Wait<Shared<'c>>) -> Vec<Seen> {
+fn seen(now: &Cell<u64>, wait: impl Wait) -> Vec<Seen> {
     let period = |us: u64| Period::ratio(us * 1_000, 1).expect("in range");
     let plan = Periodic::new()
         .task(Task::every("fast", period(200)).phase(Offset::At(0)))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::{Calendar, Executive, ExecutiveBuilder, Flow, Handle, Period, TaskId, Trigger};
-use punctual_core::executive::many::Cycle;
+use punctual_core::cycle::Cycle;
 
 use super::Outcome;
 use crate::callback::{Body, Callback, Plain};

@@ -130,7 +130,7 @@ impl KeptWait {
     /// Of a run whose wait reaches its aim by what it learned, on a CPU of its own.
     fn of((cpu, period, wait): (Option<u32>, Period, WaitKind), run: &RunOutcome) -> Option<Self> {
         let learned = run.learned.filter(|of| of.phase != LearnPhase::Calibrating)?;
-        let WakePlan { hop_ns, hops, margin_ns } = learned.approach;
+        let WakePlan { hop_ns, hops, margin_ns } = learned.plan;
         let (period_ns, budget) = (period.as_ns(), budget(wait)?);
         let (late, cycles) = (learned.late, learned.cycles);
         let of = Self { cpu: cpu?, period_ns, budget, hop_ns, hops, margin_ns, late, cycles };
@@ -149,7 +149,7 @@ impl KeptWait {
         let sound = (0.0..=1.0).contains(&budget) && (0.0..=1.0).contains(&late);
         let learned = Learned {
             phase: LearnPhase::Following,
-            approach: WakePlan { hop_ns, hops, margin_ns },
+            plan: WakePlan { hop_ns, hops, margin_ns },
             late,
             cycles,
             cpu: budget,
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn what_cannot_be_true_is_no_knowledge() {
         let known = wait(1_000_000, 20_000).known().expect("sound");
-        assert_eq!(known.learned.approach.margin_ns, 20_000);
+        assert_eq!(known.learned.plan.margin_ns, 20_000);
         assert_eq!((known.cpu, known.period.as_ns()), (1, 1_000_000));
         assert!(wait(0, 0).known().is_none() && wait(1_000, 20_000).known().is_none());
         let nan = KeptWait { budget: f64::NAN, ..wait(1_000_000, 20_000) };
@@ -284,7 +284,7 @@ mod tests {
             let release = Instant::from_ns(cycle * 1_000_000);
             wait.until(&mut clock, release, &stop).expect("nobody stops it");
         }
-        Wait::<SimClock<std::iter::Empty<SleepNoise>>>::status(&wait).learned.expect("it learns")
+        wait.status().learned.expect("it learns")
     }
 
     /// A wait that learns, of a loop of 1 ms.
@@ -322,7 +322,7 @@ mod tests {
             wall_ns: 1,
             usage: Usage::default(),
             policy: SchedPolicy::Other,
-            approach: learned.approach,
+            approach: learned.plan,
             learned: Some(learned),
             paused: PausedSpin::default(),
             resumed: false,
@@ -351,7 +351,7 @@ mod tests {
         let known = store.known();
         assert_eq!(known.len(), 1);
         let of = &known[0].learned;
-        assert_eq!((of.approach, of.cycles), (at_aim.approach, at_aim.cycles));
+        assert_eq!((of.plan, of.cycles), (at_aim.plan, at_aim.cycles));
         let again = learned(adaptive().resume(of), 2, quick());
         assert_eq!((again.phase, again.cycles), (LearnPhase::Following, 1));
         assert!(LearnedStore { relearn: true, ..store }.known().is_empty());

@@ -9,8 +9,9 @@ use std::sync::atomic::AtomicBool;
 use punctual::clocks::MachineClock;
 use punctual::periodic::{Offset, Periodic, Task};
 use punctual_core::clock::Clock;
+use punctual_core::cycle::{Cycle, Flow};
 use punctual_core::dispatch::TableState;
-use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
+use punctual_core::executive::{Dispatch, Many};
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::adaptive::Target;
@@ -167,15 +168,25 @@ impl Stamped<'_> {
     }
 }
 
-impl<C: Clock> Wait<C> for Stamped<'_> {
+impl Wait for Stamped<'_> {
     #[inline]
-    fn near(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+    fn near<C: Clock>(
+        &mut self,
+        clock: &mut C,
+        release: Instant,
+        stop: &AtomicBool,
+    ) -> Option<Instant> {
         self.called();
         self.wait.near(clock, release, stop)
     }
 
     #[inline]
-    fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+    fn until<C: Clock>(
+        &mut self,
+        clock: &mut C,
+        release: Instant,
+        stop: &AtomicBool,
+    ) -> Option<Instant> {
         self.called();
         let wake = self.wait.until(clock, release, stop);
         self.left = Some(self.stamps.now());

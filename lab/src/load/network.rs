@@ -12,8 +12,8 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use punctual::spawn;
-use punctual_os::namespace::unshare_network;
 use punctual_os::process;
+use punctual_os::process::unshare_network;
 
 use super::subprocess;
 

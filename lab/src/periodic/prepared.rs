@@ -18,14 +18,11 @@ use punctual::monitor::{Progress, Watched};
 use punctual::session::{Refusal, ThreadSession};
 use punctual::spawn;
 use punctual_core::clock::Clock;
-use punctual_core::dispatch::{Job, Overruns};
-use punctual_core::executive::Ended;
-use punctual_core::executive::many::Observe;
+use punctual_core::cycle::{Ended, Job, Missed, Observe, Overruns};
 use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
 use punctual_core::ring::{self, Drain, Ring, RingView, split};
 use punctual_core::sample::{Beginning, Sample};
-use punctual_core::stats::Missed;
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::adaptive::LearnPhase;
 use punctual_core::wait::{Adaptive, Learned, PausedSpin, Stalls, Strategy, Wait, WakePlan};
@@ -680,11 +677,11 @@ impl Worker<'_> {
             self.watched.arm(tid);
             let ended = gate.run(self.stop);
             self.watched.disarm();
-            let status = Wait::<C>::status(gate.wait);
+            let status = gate.wait.status();
             let tally = Box::new(SegmentTally {
                 cpu_ns: now_ns(ClockId::ThreadCpu).saturating_sub(before.0),
                 wall_ns: u64::try_from((clock.now() - now).as_ns()).unwrap_or(0),
-                stalls: Wait::<C>::take_stalls(gate.wait),
+                stalls: gate.wait.take_stalls(),
                 usage: usage_since(before.1),
                 plan: status.plan,
                 learned: status.learned,
@@ -714,7 +711,7 @@ impl Worker<'_> {
                 (Strategy::Adaptive(wait), Some(known)) => Strategy::Adaptive(wait.resume(known)),
                 (wait, _) => wait,
             };
-            let phase = Wait::<C>::status(&wait).learned.map(|learned| learned.phase);
+            let phase = wait.status().learned.map(|learned| learned.phase);
             // What does not fit is not gone on from.
             let learns = phase == Some(LearnPhase::Calibrating);
             if learns {
@@ -738,7 +735,7 @@ impl Worker<'_> {
         let _ended = gate.run(self.stop);
         self.watched.disarm();
         // What stalled while it learned is not counted.
-        let _stalls = Wait::<C>::take_stalls(gate.wait);
+        let _stalls = gate.wait.take_stalls();
     }
 }
 

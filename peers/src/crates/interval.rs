@@ -4,7 +4,6 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual::clocks::MachineClock;
 use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Period};
 use punctual_core::wait::Wait;
@@ -32,10 +31,10 @@ impl Interval {
     }
 }
 
-impl Wait<MachineClock> for Interval {
-    fn until(
+impl Wait for Interval {
+    fn until<C: Clock>(
         &mut self,
-        clock: &mut MachineClock,
+        clock: &mut C,
         release: Instant,
         stop: &AtomicBool,
     ) -> Option<Instant> {

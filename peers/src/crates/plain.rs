@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual::clocks::MachineClock;
 use punctual_core::clock::Clock;
 use punctual_core::time::Instant;
 use punctual_core::wait::Wait;
@@ -11,10 +10,10 @@ use punctual_os::clock::sleep_until_ns;
 /// One absolute sleep a cycle.
 pub(crate) struct Plain;
 
-impl Wait<MachineClock> for Plain {
-    fn until(
+impl Wait for Plain {
+    fn until<C: Clock>(
         &mut self,
-        clock: &mut MachineClock,
+        clock: &mut C,
         release: Instant,
         stop: &AtomicBool,
     ) -> Option<Instant> {

@@ -3,7 +3,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual::clocks::MachineClock;
 use punctual_core::clock::Clock;
 use punctual_core::time::Instant;
 use punctual_core::wait::Wait;
@@ -13,10 +12,10 @@ use super::Std;
 /// `spin_sleep::sleep_until` to each release.
 pub(crate) struct SpinSleep(pub(crate) Std);
 
-impl Wait<MachineClock> for SpinSleep {
-    fn until(
+impl Wait for SpinSleep {
+    fn until<C: Clock>(
         &mut self,
-        clock: &mut MachineClock,
+        clock: &mut C,
         release: Instant,
         stop: &AtomicBool,
     ) -> Option<Instant> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual_core::clock::Clock;
-use punctual_core::executive::many::{Cycle, Flow};
+use punctual_core::cycle::{Cycle, Flow};
 use punctual_core::stats::PageKind;
 use punctual_core::table::OnOverrun;
 use punctual_core::time::Span;

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use punctual_core::executive::many::{Cycle, Flow};
+use punctual_core::cycle::{Cycle, Flow};
 use punctual_core::time::{Period, Span};
 
 use super::lane::{Body, boxed};

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use punctual_core::executive::many::{Cycle, Flow};
+use punctual_core::cycle::{Cycle, Flow};
 use punctual_core::stats::{Counts, PageKind};
 use punctual_core::table::OnOverrun;
 use punctual_core::time::Span;

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::clock::Clock;
-use punctual_core::executive::many::Flow;
+use punctual_core::cycle::Flow;
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::{Stalls, Strategy, Wait, WaitStatus};
 
@@ -71,24 +71,34 @@ impl Filling<'_, '_> {
     }
 }
 
-impl<C: Clock> Wait<C> for Filling<'_, '_> {
+impl Wait for Filling<'_, '_> {
     #[inline]
-    fn until(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+    fn until<C: Clock>(
+        &mut self,
+        clock: &mut C,
+        release: Instant,
+        stop: &AtomicBool,
+    ) -> Option<Instant> {
         self.wait.until(clock, release, stop)
     }
 
     #[inline]
-    fn near(&mut self, clock: &mut C, release: Instant, stop: &AtomicBool) -> Option<Instant> {
+    fn near<C: Clock>(
+        &mut self,
+        clock: &mut C,
+        release: Instant,
+        stop: &AtomicBool,
+    ) -> Option<Instant> {
         self.fill(clock, release, stop);
         self.wait.near(clock, release, stop)
     }
 
     fn take_stalls(&mut self) -> Stalls {
-        Wait::<C>::take_stalls(&mut self.wait)
+        self.wait.take_stalls()
     }
 
     fn status(&self) -> WaitStatus {
-        Wait::<C>::status(&self.wait)
+        self.wait.status()
     }
 }
 

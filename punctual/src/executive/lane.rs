@@ -8,9 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use punctual_core::clock::Clock;
-use punctual_core::executive::Ended;
-use punctual_core::executive::cancelling::Cancelling;
-use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
+use punctual_core::cycle::{Cycle, Ended, Flow};
+use punctual_core::executive::{Cancelling, Dispatch, Many};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Wait, WaitStatus};
 use punctual_os::process;
@@ -163,7 +162,7 @@ impl<'env> Lane<'env> {
         let over = many.clock.now();
         let policy = scheduler::get(0).unwrap_or(SchedPolicy::Other);
         drop(session);
-        let wait = Wait::<C>::status(&many.wait);
+        let wait = many.wait.status();
         let Bodies { ranked, remotes, .. } = many.tasks.tasks;
         let unreleased = many.observe.unreleased.into_iter();
         let unreleased = unreleased.filter_map(|(rank, missed, end)| match ranked.get(rank) {

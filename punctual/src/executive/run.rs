@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use punctual_core::clock::Clock;
-use punctual_core::executive::Ended;
-use punctual_core::executive::cancel::Token;
+use punctual_core::cycle::{CancelToken, Ended};
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_os::affinity::CpuMask;
@@ -457,7 +456,7 @@ pub(super) fn watch<C: Clock + Clone + Send>(
     });
     let loops: Vec<_> = charges.collect();
     let tokens = run.shared.lanes.iter().map(|lane| &lane.token);
-    let tokens: Vec<&Token> =
+    let tokens: Vec<&CancelToken> =
         tokens.chain(run.shared.threads.iter().map(|slot| &slot.token)).collect();
     let cancels = &run.shared.cancels;
     let monitor = Monitor { loops: &loops, guards: &mut guards, tokens: &tokens, cancels };

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use punctual_core::executive::cancel::Token;
+use punctual_core::cycle::CancelToken;
 use punctual_core::stats::View;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
@@ -62,14 +62,14 @@ pub(super) enum RunState {
 pub(super) struct LaneShared<'env> {
     pub(super) cpu: Option<u32>,
     pub(super) handover: Handover<Parts<'env>>,
-    pub(super) token: Token,
+    pub(super) token: CancelToken,
     pub(super) watched: Watched,
 }
 
 impl LaneShared<'_> {
     /// Of a loop on this CPU, or on any.
     pub(super) fn new(cpu: Option<u32>) -> Self {
-        let (handover, token, watched) = (Handover::new(), Token::new(), Watched::default());
+        let (handover, token, watched) = (Handover::new(), CancelToken::new(), Watched::default());
         Self { cpu, handover, token, watched }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use punctual_core::clock::Clock;
-use punctual_core::executive::cancel::Token;
+use punctual_core::cycle::CancelToken;
 use punctual_os::futex;
 
 use super::builder::Work;
@@ -32,7 +32,7 @@ pub(super) const LATE_MOST: usize = 32;
 #[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
 pub(super) struct Slot<'env> {
     pub(super) watched: Watched,
-    pub(super) token: Token,
+    pub(super) token: CancelToken,
     /// Not 0 once the task shall leave.
     pub(super) leave: AtomicU64,
     /// Whether it is for tasks that come while the executive runs.
@@ -74,7 +74,7 @@ impl fmt::Debug for Slot<'_> {
 impl<'env> Slot<'env> {
     #[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
     pub(super) fn new(late: bool) -> Self {
-        let (watched, token, leave) = (Watched::default(), Token::new(), AtomicU64::new(0));
+        let (watched, token, leave) = (Watched::default(), CancelToken::new(), AtomicU64::new(0));
         Self { watched, token, leave, late, state: Mutex::new(SlotState::Free) }
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use punctual_core::executive::many::{Cycle, Flow};
+use punctual_core::cycle::{Cycle, Flow};
 use punctual_core::stats::Counts;
 use punctual_core::time::Period;
 use punctual_os::affinity;

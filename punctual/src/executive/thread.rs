@@ -8,15 +8,12 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use punctual_core::block::{ClientStep, TaskClient, TaskGate, TaskServer, Terms, words};
+use punctual_core::block::{Admission, ClientStep, TaskClient, TaskServer, Terms, words};
 use punctual_core::clock::Clock;
+use punctual_core::cycle::{Cycle, Ended, Flow};
 use punctual_core::dispatch::TableState;
-use punctual_core::executive::Ended;
-use punctual_core::executive::cancelling::Cancelling;
-use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
-use punctual_core::executive::paced::{Distances, Paced};
-use punctual_core::executive::schedule::Schedule;
-use punctual_core::stats::{Page, PageKind};
+use punctual_core::executive::{Cancelling, Dispatch, Many, Paced, Schedule};
+use punctual_core::stats::{Distances, Page, PageKind};
 use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Strategy;
@@ -318,7 +315,7 @@ const ONLY: u64 = 1;
 #[derive(Debug, Default)]
 pub(super) struct Released {
     pub(super) memory: Vec<AtomicU64>,
-    pub(super) door: TaskGate,
+    pub(super) door: Admission,
     pub(super) counts: RemoteCounts,
     pub(super) guarded: Guarded,
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use proptest::prelude::*;
 use punctual_core::clock::Clock;
-use punctual_core::executive::Ended;
-use punctual_core::executive::many::{Cycle, Dispatch, Flow, Many};
+use punctual_core::cycle::{Cycle, Ended, Flow};
+use punctual_core::executive::{Dispatch, Many};
 use punctual_core::wait::Sleep;
 
 use super::*;

@@ -370,13 +370,13 @@ fn what_one_loop_learned_the_next_one_begins_with() {
     let plan = punctual_core::wait::WakePlan { hop_ns: 100_000, hops: 1, margin_ns: 20_000 };
     let first = quick(1_000, WaitPolicy::adaptive().learn_first(false)).start().expect("a loop");
     let learned = first.finish().learned().expect("it learns");
-    let known = punctual_core::wait::Learned { approach: plan, ..learned };
+    let known = punctual_core::wait::Learned { plan, ..learned };
     // Without a warm-up: there is nothing to be learned first. Half a CPU pays this plan's two
     // wakes on any machine.
     let wait = WaitPolicy::adaptive().cpu_budget(0.5).learned(known);
     let second = quick(1_000, wait).start().expect("a loop");
     let learned = second.wait_status().learned.expect("it learns");
-    assert_eq!((learned.phase, learned.approach.hop_ns), (LearnPhase::Following, 100_000));
+    assert_eq!((learned.phase, learned.plan.hop_ns), (LearnPhase::Following, 100_000));
     assert_eq!(learned.cycles, 0);
     assert!(sleeping(1_000).start().expect("a loop").finish().learned().is_none());
 }

@@ -2,10 +2,10 @@
 //!
 //! For the builder, which makes it, and for whoever runs it. Never changes once made.
 
-use punctual_core::dispatch::{Counters, Cursor, Pace, Released, Storage};
+use punctual_core::dispatch::{Counters, Cursor, Released, Storage, TaskPace};
 use punctual_core::earliest::{self, Entry};
 use punctual_core::ready;
-use punctual_core::table::{Mask, OnOverrun, PeriodClass, PhaseGroup, Slot, Table};
+use punctual_core::table::{Mask, OnOverrun, PeriodClass, PhaseGroup, Table, TaskSlot};
 use punctual_core::time::Instant;
 
 use super::Peak;
@@ -17,9 +17,9 @@ pub struct Plan {
     names: Vec<String>,
     phases: Vec<u64>,
     classes: Vec<PeriodClass>,
-    runs: Vec<PhaseGroup>,
+    groups: Vec<PhaseGroup>,
     masks: Vec<Mask>,
-    slots: Vec<Slot>,
+    slots: Vec<TaskSlot>,
     peak: Peak,
 }
 
@@ -30,7 +30,7 @@ pub struct PlanStorage {
     matches: Vec<Entry>,
     words: Vec<u64>,
     released: Vec<Released>,
-    paces: Vec<Pace>,
+    paces: Vec<TaskPace>,
     counters: Vec<Counters>,
 }
 
@@ -69,7 +69,7 @@ impl Plan {
             names: ranks.iter().map(|&index| tasks[index].name.clone()).collect(),
             phases: ranks.iter().map(|&index| phases[index]).collect(),
             classes: Vec::new(),
-            runs: Vec::new(),
+            groups: Vec::new(),
             masks: Vec::new(),
             slots: ranks.iter().map(|&index| slot(&tasks[index])).collect(),
             peak,
@@ -90,21 +90,21 @@ impl Plan {
     }
 
     fn push_class(&mut self, task: &Task, moves: bool) {
-        let run = index(self.runs.len());
-        self.classes.push(PeriodClass { period: task.period, runs: (run, run), moves });
+        let run = index(self.groups.len());
+        self.classes.push(PeriodClass { period: task.period, groups: (run, run), moves });
     }
 
     fn push_run(&mut self, phase_ns: u64) {
         let mask = index(self.masks.len());
-        self.runs.push(PhaseGroup { phase_ns, masks: (mask, mask) });
+        self.groups.push(PhaseGroup { phase_ns, masks: (mask, mask) });
         if let Some(class) = self.classes.last_mut() {
-            class.runs.1 += 1;
+            class.groups.1 += 1;
         }
     }
 
     fn push_rank(&mut self, rank: usize) {
         let (word, bit) = (index(rank / 64), 1 << (rank % 64));
-        let Some(run) = self.runs.last_mut() else { return };
+        let Some(run) = self.groups.last_mut() else { return };
         match self.masks.last_mut() {
             Some(mask) if run.masks.0 < run.masks.1 && mask.word == word => mask.bits |= bit,
             _ => {
@@ -113,7 +113,7 @@ impl Plan {
             }
         }
         self.slots[rank].class = index(self.classes.len() - 1);
-        self.slots[rank].run = index(self.runs.len() - 1);
+        self.slots[rank].group = index(self.groups.len() - 1);
     }
 
     /// The table whose release 0 of phase 0 is at `epoch`; at the zero of CLOCK_MONOTONIC, separate
@@ -125,7 +125,7 @@ impl Plan {
     ///
     /// # Real-time: setup only
     pub fn table(&self, epoch: Instant) -> Table<'_> {
-        Table::new(epoch, &self.classes, &self.runs, &self.masks, &self.slots)
+        Table::new(epoch, &self.classes, &self.groups, &self.masks, &self.slots)
             .expect("the builder makes whole tables")
     }
 
@@ -137,8 +137,8 @@ impl Plan {
             cursors: vec![Cursor::default(); self.classes.len()],
             matches: vec![Entry::default(); earliest::entries(self.classes.len())],
             words: vec![0; ready::words(self.slots.len())],
-            released: vec![Released::default(); self.runs.len()],
-            paces: vec![Pace::default(); self.slots.len()],
+            released: vec![Released::default(); self.groups.len()],
+            paces: vec![TaskPace::default(); self.slots.len()],
             counters: vec![Counters::default(); self.slots.len()],
         }
     }
@@ -216,15 +216,15 @@ impl Plan {
     ///
     /// # Real-time: setup only
     pub fn table_bytes(&self) -> usize {
-        size_of_val(&*self.classes) + size_of_val(&*self.runs) + size_of_val(&*self.masks)
+        size_of_val(&*self.classes) + size_of_val(&*self.groups) + size_of_val(&*self.masks)
     }
 }
 
 /// What a table says of a task; its class and run come later.
-fn slot(task: &Task) -> Slot {
-    Slot {
+fn slot(task: &Task) -> TaskSlot {
+    TaskSlot {
         class: 0,
-        run: 0,
+        group: 0,
         deadline_ns: task.deadline_ns.unwrap_or_else(|| task.period.as_ns()),
         budget_ns: task.budget_ns.unwrap_or(u64::MAX),
         start_ns: task.start_ns.unwrap_or(u64::MAX),

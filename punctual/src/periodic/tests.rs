@@ -1,6 +1,7 @@
 //! The builder as a user meets it: what it refuses, what it lays out, how big that is.
 
-use punctual_core::dispatch::{Decision, TableState, finish, step};
+use punctual_core::cycle::Decision;
+use punctual_core::dispatch::{TableState, finish, step};
 use punctual_core::time::{Instant, Period};
 
 use super::*;

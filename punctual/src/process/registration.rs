@@ -11,7 +11,7 @@ use punctual_core::block::{
     ClientStep, OUTPUT_WORDS_MAX, Outputs, Source, TaskClient, TaskState, Terms, look,
 };
 use punctual_core::clock::Clock;
-use punctual_core::executive::many::Cycle;
+use punctual_core::cycle::Cycle;
 use punctual_core::time::{Instant, Span};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::descriptor::{self, Descriptor};

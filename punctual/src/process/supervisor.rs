@@ -16,10 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::block::{
-    OUTPUT_WORDS_MAX, Outputs, Source, TaskGate, TaskServer, Terms, restate, words,
+    Admission, OUTPUT_WORDS_MAX, Outputs, Source, TaskServer, Terms, restate, words,
 };
-use punctual_core::stats;
-use punctual_core::stats::{Page, PageKind};
+use punctual_core::stats::{self, Page, PageKind};
 use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_os::Errno;
@@ -261,7 +260,7 @@ impl Supervisor {
             memory,
             page: Arc::new(page),
             spec,
-            task_gate: TaskGate::new(),
+            task_gate: Admission::new(),
             counts: RemoteCounts::default(),
             demotable: Demotable::default(),
             others: Others::default(),
@@ -287,7 +286,7 @@ struct TaskBlock {
     resolved: Resolved,
     memory: Memory,
     page: Arc<Memory>,
-    task_gate: TaskGate,
+    task_gate: Admission,
     counts: RemoteCounts,
     demotable: Demotable,
     others: Others,

@@ -15,7 +15,7 @@ use punctual::process::{
 };
 use punctual::{Error, ErrorKind, Period, RtThread, Task, WaitPolicy};
 use punctual_core::block::Source;
-use punctual_core::executive::many::Cycle;
+use punctual_core::cycle::Cycle;
 use punctual_core::time::Span;
 use punctual_core::wait::{Sleep, Strategy};
 use punctual_os::Errno;

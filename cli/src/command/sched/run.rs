@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use punctual_os::credentials::become_user;
 use punctual_os::process;
+use punctual_os::user::become_user;
 use punctual_os::user::{self, GROUPS_MAX};
 
 use super::request::Request;

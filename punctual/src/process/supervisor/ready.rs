@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::clock::Clock;
-use punctual_core::dispatch::{Job, Overruns, TableState};
-use punctual_core::executive::Ended;
-use punctual_core::executive::many::{Many, Observe};
-use punctual_core::stats::{Aggregate, Missed, Page, PageKind};
+use punctual_core::cycle::{Ended, Job, Missed, Observe, Overruns};
+use punctual_core::dispatch::TableState;
+use punctual_core::executive::Many;
+use punctual_core::stats::{Aggregate, Page, PageKind};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Strategy;
 use punctual_os::affinity::{self, CpuMask};
@@ -392,7 +392,8 @@ fn remotes<'r>(ready: &'r Ready, beats: &'r AtomicU64) -> RemoteTasks<'r, Page<'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_core::executive::many::{Cycle, Dispatch, Flow};
+    use punctual_core::cycle::{Cycle, Flow};
+    use punctual_core::executive::Dispatch;
     use punctual_core::stats::View;
     use punctual_core::wait::Sleep;
     use punctual_testkit::sim::SimClock;

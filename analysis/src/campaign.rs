@@ -2,9 +2,9 @@
 //!
 //! A *campaign* is a sequence of *batches* (an hour each, say) on one machine. Batches with one
 //! [`Setup`] are added up in one [`Pool`], which keeps a [`Total`] of each run; a changed kernel or
-//! governor begins another pool. Memory, and the file ([`Campaign::to_bytes`]), stay within bounds that are
-//! fixed beforehand: every list here has a limit, and nothing keeps samples. Reads no clock and no
-//! file.
+//! governor begins another pool. Memory, and the file ([`Campaign::to_bytes`]), stay within bounds
+//! that are fixed beforehand: every list here has a limit, and nothing keeps samples. Reads no
+//! clock and no file.
 
 mod collector;
 mod row;

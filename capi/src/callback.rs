@@ -77,7 +77,8 @@ impl Callback<Plain> {
 }
 
 thread_local! {
-    static TURN: Cell<*const punctual_core::cycle::Cycle<'static>> = const { Cell::new(std::ptr::null()) };
+    static TURN: Cell<*const punctual_core::cycle::Cycle<'static>> =
+        const { Cell::new(std::ptr::null()) };
 }
 
 /// Runs a body with this as the calling thread's cycle, of which the body may ask: it holds a

@@ -2,8 +2,8 @@
 //!
 //! [`browser`]: a headless Chromium for pages. [`sim`]: simulated clocks. [`random`]: numbers that
 //! a seed decides. [`parsers`]: bodies of the fuzz targets. [`limits`]: few threads. [`skip`]:
-//! tests that lack a part say so. [`python`]: the interpreter that has their packages. Depends on the
-//! crates under test, never the other way round but as a dev-dependency.
+//! tests that lack a part say so. [`python`]: the interpreter that has their packages. Depends on
+//! the crates under test, never the other way round but as a dev-dependency.
 #![forbid(unsafe_code)]
 
 pub mod browser;

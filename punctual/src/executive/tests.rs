@@ -175,7 +175,8 @@ fn a_loop_that_does_not_yield_is_forced_and_its_end_says_so() {
 fn a_body_that_blocks_is_the_reason_and_no_lack_of_a_cpu() {
     for placement in [Placement::inline(), Placement::thread(RtThread::any())] {
         let (plan, _) = quick()
-            .thread(sleeping().watchdog(ms(300)))
+            // The second half of it is long enough to be asleep in also on a busy machine.
+            .thread(sleeping().watchdog(ms(1_000)))
             .task(task("victim", 10_000), |_| ())
             .task(task("waits", 10_000).on_overrun(OnOverrun::Delay).placed(placement), |_| {
                 sleep_until_ns(now_ns(ClockId::Monotonic) + 2_000_000_000).expect("no signal");

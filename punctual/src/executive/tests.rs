@@ -179,7 +179,7 @@ fn a_body_that_blocks_is_the_reason_and_no_lack_of_a_cpu() {
             .thread(sleeping().watchdog(ms(1_000)))
             .task(task("victim", 10_000), |_| ())
             .task(task("waits", 10_000).on_overrun(OnOverrun::Delay).placed(placement), |_| {
-                sleep_until_ns(now_ns(ClockId::Monotonic) + 2_000_000_000).expect("no signal");
+                sleep_until_ns(now_ns(ClockId::Monotonic) + 4_000_000_000).expect("no signal");
             })
             .build()
             .expect("fine");

@@ -101,6 +101,15 @@ impl<C> fmt::Debug for Executive<'_, C> {
     }
 }
 
+impl Executive<'_> {
+    /// An executive to be, without tasks yet.
+    ///
+    /// # Real-time: setup only
+    pub fn builder<'env>() -> ExecutiveBuilder<'env> {
+        ExecutiveBuilder::new()
+    }
+}
+
 impl<'env, C> Executive<'env, C> {
     /// A handle for other threads, which outlives it: stop it, read what its tasks do, add and
     /// remove tasks while it runs.

@@ -514,16 +514,5 @@ impl Periodic {
     }
 }
 
-impl Plan {
-    /// The period of the task of this rank.
-    pub(crate) fn period(&self, rank: usize) -> Period {
-        self.class(rank).period
-    }
-
-    fn moves(&self, rank: usize) -> bool {
-        self.class(rank).moves
-    }
-}
-
 #[cfg(test)]
 mod tests;

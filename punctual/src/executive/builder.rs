@@ -69,17 +69,8 @@ impl<C> fmt::Debug for ExecutiveBuilder<'_, C> {
     }
 }
 
-impl Executive<'_> {
-    /// An executive to be, without tasks yet.
-    ///
-    /// # Real-time: setup only
-    pub fn builder<'env>() -> ExecutiveBuilder<'env> {
-        ExecutiveBuilder::new()
-    }
-}
-
 impl ExecutiveBuilder<'_> {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             given: Vec::new(),
             calendar: None,
@@ -114,7 +105,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     /// Units at fixed places of a frame, which the executive's own thread runs; its other tasks run
     /// where their budgets fit between the units. All begins with the first frame that can be
     /// whole, also tasks in threads and processes; only what is triggered runs before it
-    /// ([`Trigger`](crate::Trigger)).
+    /// ([`Trigger`]).
     ///
     /// # Real-time: setup only
     pub fn calendar(mut self, calendar: Calendar<'env>) -> Self {

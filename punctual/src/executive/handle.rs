@@ -2,8 +2,7 @@
 //!
 //! For other threads. Reading disturbs no loop. A change is prepared here and taken by the loop
 //! between two jobs, where there is time for it before the next release; what was removed is freed
-//! here. A task with a thread of its own waits for its releases itself, so that no loop learns of
-//! it.
+//! here. A task with a thread of its own waits for its releases itself: no loop learns of it.
 
 use std::fmt;
 use std::sync::atomic::Ordering;

@@ -6,7 +6,7 @@ use punctual_core::dispatch::{Counters, Cursor, Released, Storage, TaskPace};
 use punctual_core::earliest::{self, Entry};
 use punctual_core::ready;
 use punctual_core::table::{Mask, OnOverrun, PeriodClass, PhaseGroup, Table, TaskSlot};
-use punctual_core::time::Instant;
+use punctual_core::time::{Instant, Period};
 
 use super::Peak;
 use crate::task::Task;
@@ -184,7 +184,7 @@ impl Plan {
     }
 
     /// The class of the task of this rank.
-    pub(super) fn class(&self, rank: usize) -> &PeriodClass {
+    fn class(&self, rank: usize) -> &PeriodClass {
         &self.classes[self.slots[rank].class as usize]
     }
 
@@ -217,6 +217,15 @@ impl Plan {
     /// # Real-time: setup only
     pub fn table_bytes(&self) -> usize {
         size_of_val(&*self.classes) + size_of_val(&*self.groups) + size_of_val(&*self.masks)
+    }
+
+    /// The period of the task of this rank.
+    pub(crate) fn period(&self, rank: usize) -> Period {
+        self.class(rank).period
+    }
+
+    pub(super) fn moves(&self, rank: usize) -> bool {
+        self.class(rank).moves
     }
 }
 

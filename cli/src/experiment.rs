@@ -3,38 +3,40 @@
 //! How experiments run is `punctual_lab::experiment`; here they get a progress line and become what
 //! every result has.
 
-mod choice;
 mod claims;
-mod destination;
 mod follow;
-pub(crate) mod launcher;
 mod learned;
 mod loops;
-mod machine;
-mod quiet;
-mod recorded;
 mod runs;
 pub(crate) mod words;
 
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
 use jiff::Timestamp;
 use punctual::clocks::PauseTrial;
+use punctual_host::choose::{check_cpus, choose, parse_cpus};
+use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
+use punctual_host::root::Root;
+use punctual_host::rules::{self, Inputs};
+use punctual_host::settings::{KernelSettings, WatchedSettings};
 use punctual_lab::experiment::{
     self as lab, ClockFacts, Experiment, ExperimentEnd, ExperimentError, FinishedExperiment,
     Observer, Setting,
 };
+use punctual_lab::load::Reexec;
+use punctual_lab::periodic::Stream;
+use punctual_lab::quiet;
 
-use crate::output;
-use crate::report::{Choice, Clock, Disturbance, EndedBy, Envelope};
+use crate::parse::Phase;
+use crate::report::{Choice, Clock, Disturbance, EndedBy, Envelope, Findings};
+use crate::{format, output};
 
-pub(crate) use choice::{one_cpu, pick};
 pub(crate) use claims::{announce, plans, reach};
-pub(crate) use follow::Target;
+pub(crate) use follow::FollowedClock;
 pub(crate) use loops::{LoopExperiment, MeasuredLoops};
-pub(crate) use machine::{Machine, root};
-pub(crate) use quiet::settle;
-pub(crate) use recorded::planned;
-pub(crate) use runs::{load_deaths, run_name};
+pub(crate) use runs::{load_deaths, planned, run_name};
 
 /// The priority that a measuring loop asks for: above the kernel's threaded interrupts (50).
 pub(crate) const PRIORITY: u8 = 90;
@@ -55,7 +57,7 @@ pub(crate) fn run<E: Experiment>(
     for caution in lab::judge(&experiment.demands(), here).unwrap_or_default() {
         output::message(&words::planned(&caution));
     }
-    let launcher = launcher::launcher();
+    let launcher = launcher();
     lab::run(experiment, Setting { here, launcher: &launcher, observer })
 }
 
@@ -115,4 +117,129 @@ pub(crate) fn clock(clock: &ClockFacts) -> Clock {
         timed_pause_off: off,
         timed_pause_lead_ns: lead.map(|lead| lead.as_ns().unsigned_abs()),
     }
+}
+
+/// The CPUs that `--cpu` names; without it the one that the facts recommend.
+pub(crate) fn pick(requested: Option<&str>, here: &MachineFacts) -> Result<(CpuList, Choice)> {
+    let Some(text) = requested else {
+        let chosen = choose(here);
+        let cpus = CpuList::single(chosen.cpu);
+        check_cpus(&cpus, here)?;
+        let choice = Choice { cpus: cpus.to_string(), why: chosen.why };
+        return Ok((cpus, choice));
+    };
+    let cpus = parse_cpus(text, here).context("--cpu")?;
+    let choice = Choice { cpus: cpus.to_string(), why: "as requested".to_owned() };
+    Ok((cpus, choice))
+}
+
+/// The same for what is done on one CPU alone.
+pub(crate) fn one_cpu(
+    requested: Option<&str>,
+    here: &MachineFacts,
+    what: &str,
+) -> Result<(u32, Choice)> {
+    let (cpus, choice) = pick(requested, here)?;
+    match (cpus.first(), cpus.len()) {
+        (Some(cpu), 1) => Ok((cpu, choice)),
+        _ => bail!("--cpu {}: {what} on one CPU", requested.unwrap_or_default()),
+    }
+}
+
+/// Puts every loop where `phase` says; the notes about it, one for each loop that was put
+/// somewhere else than at zero, or could not be.
+pub(crate) fn settle(streams: &mut [Stream], phase: Phase) -> Result<Vec<String>> {
+    let mut notes = Vec::new();
+    if phase != Phase::Quiet {
+        return Ok(notes);
+    }
+    for stream in streams {
+        let quiet = quiet::find(stream.thread.pinned_to(), stream.thread.policy(), stream.period)?;
+        let cpu =
+            stream.thread.pinned_to().map_or_else(String::new, |cpu| format!(" of CPU {cpu}"));
+        let period = format::period(stream.period.as_ns());
+        notes.push(match quiet {
+            Some(quiet) => {
+                stream.phase_ns = quiet.phase_ns;
+                format!(
+                    "quiet phase: the tick{cpu} comes every {}; releases every {period} are \
+                     placed {} away from it",
+                    format::period(quiet.tick_ns),
+                    format::ns(Some(quiet.clear_ns as f64))
+                )
+            }
+            None => format!(
+                "no quiet phase: no tick{cpu} was found that releases every {period} can be kept \
+                 away from, so they stay at phase zero"
+            ),
+        });
+    }
+    Ok(notes)
+}
+
+/// The word.
+pub(crate) const LOAD_WORD: &str = "__load";
+
+/// Starts a load.
+pub(crate) fn launcher() -> Reexec {
+    Reexec::new(&[LOAD_WORD])
+}
+
+/// What is known of both.
+pub(crate) struct Machine {
+    /// Where facts are read.
+    pub(crate) root: Root,
+    /// What is known of the machine that the result names.
+    pub(crate) facts: MachineFacts,
+    /// What is known of the machine that measures, by which CPUs are chosen.
+    pub(crate) here: MachineFacts,
+    /// Its settings before anything is measured.
+    settings: WatchedSettings,
+    /// Says so where they are two.
+    pub(crate) foreign: Option<String>,
+}
+
+impl Machine {
+    /// This machine; with `captured`, the one whose facts are there.
+    ///
+    /// # Errors
+    /// When a captured machine cannot be read.
+    pub(crate) fn of(captured: Option<&Path>) -> Result<Self> {
+        let root = root(captured)?;
+        let facts = MachineFacts::collect(&root);
+        let here =
+            if captured.is_some() { MachineFacts::collect(&Root::live()) } else { facts.clone() };
+        let foreign = captured.map(|dir| {
+            format!("the facts come from {}, the measurements from this machine", dir.display())
+        });
+        let settings = WatchedSettings::read(&Root::live());
+        Ok(Self { root, facts, here, settings, foreign })
+    }
+
+    /// What the rules about tuning find on a CPU.
+    pub(crate) fn findings(&self, cpu: u32) -> Findings {
+        let cpus = CpuList::single(cpu);
+        let settings = KernelSettings::collect(&self.root);
+        let inputs =
+            Inputs { facts: &self.facts, settings: &settings, cpus: &cpus, workload: None };
+        Findings { cpus: cpus.to_string(), verdicts: rules::judge(&inputs) }
+    }
+
+    /// That settings of the machine that measures are not what they were.
+    pub(crate) fn changed(&self) -> Option<String> {
+        words::changed(&self.settings.changed(&WatchedSettings::read(&Root::live())))
+    }
+
+    /// Whether the facts are those of another machine.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.foreign.is_some()
+    }
+}
+
+/// Where facts are read: this machine, or one that was captured.
+pub(crate) fn root(captured: Option<&Path>) -> Result<Root> {
+    Ok(match captured {
+        None => Root::live(),
+        Some(dir) => Root::captured(dir)?,
+    })
 }

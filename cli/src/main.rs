@@ -38,7 +38,7 @@ const STACK_BYTES_MIN: u64 = 4 << 20;
 fn main() -> ExitCode {
     let words: Vec<String> =
         std::env::args_os().map(|w| w.to_string_lossy().into_owned()).collect();
-    if words.get(1).is_some_and(|word| word == experiment::launcher::WORD) {
+    if words.get(1).is_some_and(|word| word == experiment::LOAD_WORD) {
         return command::load::run(&words[2..]);
     }
     if words.get(1).is_some_and(|word| word == command::unthrottled::WORD) {

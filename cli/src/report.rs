@@ -5,51 +5,42 @@
 //! that there was too little data to say, or that the machine does not tell.
 
 mod advice;
-mod approach;
 pub(crate) mod body;
-mod campaign;
-mod claims;
-mod compare;
-mod ended;
 mod follow;
-mod front;
 mod headline;
-mod impact;
 mod judge;
 pub(crate) mod measured;
 pub(crate) mod reproduced;
 mod run;
-mod session;
 mod strategies;
 pub(crate) mod supervised;
-pub(crate) mod traces;
 pub(crate) mod trials;
 mod verdict;
 
 use anyhow::{Context as _, Result, bail};
+use punctual_host::explain::Explanation;
 use punctual_host::facts::MachineFacts;
+use punctual_os::scheduler::SchedPolicy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use advice::{Advice, Findings, NOTE_GUEST, NOTE_ORDINARY};
-pub(crate) use approach::Approach;
 pub(crate) use body::{
-    Body, CheckBody, CompareBody, Judged, LoopsBody, PeriodicBody, RunBody, SoakBody, WaitBody,
+    Body, Campaign, CheckBody, CompareBody, ComparedResult, ComparedSide, Comparison, Difference,
+    Impact, ImpactBody, Judged, Kept, Late, LoopsBody, Maxima, Pair, PeriodicBody, RunBody,
+    SoakBody, WaitBody,
 };
-pub(crate) use campaign::{Campaign, Kept, Late, Maxima};
-pub(crate) use claims::{PlannedRun, thresholds};
-pub(crate) use compare::{ComparedResult, ComparedSide, Comparison, Difference, Pair};
-pub(crate) use ended::EndedBy;
 pub(crate) use follow::Follow;
-pub(crate) use front::{FrontComparison, Swept, compared};
 pub(crate) use headline::{Headline, LoopLine, judged, of_first_wait};
-pub(crate) use impact::{Impact, ImpactBody};
-pub(crate) use judge::{ENDED_EARLY, Overall, judge, open_where_loads_died};
+pub(crate) use judge::{
+    ENDED_EARLY, Overall, PlannedRun, judge, open_where_loads_died, thresholds,
+};
 pub(crate) use measured::{ExecutiveBody, Recording};
 pub(crate) use punctual_analysis::verdict::Stands;
-pub(crate) use run::{Load, LoadRow, Run, Setup, deaths, loads};
-pub(crate) use session::{Refused, Session, policy_words};
-pub(crate) use strategies::{StrategyRow, WaitAdvice, advice, of as strategies};
+pub(crate) use run::{Approach, Load, LoadRow, Run, Setup, deaths, loads};
+pub(crate) use strategies::{
+    FrontComparison, StrategyRow, Swept, WaitAdvice, advice, compared, of as strategies,
+};
 pub(crate) use verdict::{Answer, Question, Verdict};
 
 /// The version of this schema.
@@ -233,5 +224,108 @@ impl Report {
             );
         };
         Ok(Self { envelope, body: body.context(damaged)? })
+    }
+}
+
+/// What the kernel granted and what it refused.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Session {
+    /// Whether all memory was locked.
+    pub(crate) memory_locked: bool,
+    /// Whether deep idle states were held off by /dev/cpu_dma_latency.
+    pub(crate) idle_states_held: bool,
+    /// Refused requests, each with the reason and the consequence.
+    pub(crate) refused: Vec<Refused>,
+}
+
+/// A request that the kernel refused.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Refused {
+    /// What was requested.
+    pub(crate) attempt: String,
+    /// The error: a symbol of errno(3).
+    pub(crate) errno: String,
+    /// What going on without it costs, in a few words.
+    #[serde(default)]
+    pub(crate) price: String,
+    /// The reason, the remedy, the consequence.
+    #[serde(flatten)]
+    pub(crate) explanation: Explanation,
+}
+
+/// The kernel's name of a policy, and its priority.
+pub(crate) fn policy_words(policy: SchedPolicy) -> (&'static str, Option<u8>) {
+    match policy {
+        SchedPolicy::Other => ("SCHED_OTHER", None),
+        SchedPolicy::Fifo(priority) => ("SCHED_FIFO", Some(priority)),
+        SchedPolicy::RoundRobin(priority) => ("SCHED_RR", Some(priority)),
+        SchedPolicy::Unknown(_) => ("unknown", None),
+    }
+}
+
+/// What ended a run before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum EndedBy {
+    /// SIGINT, SIGTERM or SIGHUP.
+    Interrupt,
+    /// The watchdog, which stopped a loop.
+    Watchdog,
+    /// A load that could not be started.
+    Load,
+    /// The link to another machine or the source of stimuli, which was lost.
+    Link,
+    /// A task: it overran, or none was left.
+    Task,
+    /// A limit of a campaign, which was broken.
+    Limit,
+    /// Nothing: the campaign goes on.
+    Continues,
+    /// The recording: its file says that it ended early.
+    Recording,
+    /// The file of samples, which is cut off or damaged.
+    File,
+}
+
+impl EndedBy {
+    /// In words, with what there is; where the cause is not known, all that it may be.
+    pub(crate) fn words(cause: Option<Self>) -> String {
+        let cause = match cause {
+            Some(Self::Interrupt) => "interrupted",
+            Some(Self::Watchdog) => "the watchdog ended the run",
+            Some(Self::Load) => "a load could not be started",
+            Some(Self::Link) => "the link or the source of stimuli was lost",
+            Some(Self::Task) => "its tasks ended it",
+            Some(Self::Limit) => "a broken limit ended the campaign",
+            Some(Self::Continues) => "the campaign is not over",
+            Some(Self::Recording) => "the recording ended early",
+            // The figures of a run that was measured are whole all the same.
+            Some(Self::File) => return "incomplete: its file is cut off or damaged".to_owned(),
+            None => "the run ended early or its file is cut off",
+        };
+        format!("incomplete: {cause}; these are the results so far")
+    }
+
+    /// The cause alone.
+    pub(crate) fn brief(cause: Option<Self>) -> String {
+        let words = Self::words(cause);
+        words.split(';').next().unwrap_or_default().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interruption_is_nothing_else_and_other_causes_are_none() {
+        let interrupted = EndedBy::words(Some(EndedBy::Interrupt));
+        assert_eq!(interrupted, "incomplete: interrupted; these are the results so far");
+        let json = serde_json::to_string(&EndedBy::Interrupt).expect("a word");
+        assert_eq!(json, "\"interrupt\"");
+        for cause in [None, Some(EndedBy::File), Some(EndedBy::Watchdog), Some(EndedBy::Link)] {
+            let words = EndedBy::words(cause);
+            assert!(words.starts_with("incomplete: ") && !words.contains("interrupt"), "{words}");
+        }
     }
 }

@@ -21,9 +21,9 @@ use punctual_lab::periodic::{Stream, WaitKind};
 
 use super::measure::LoopChoices;
 use crate::args::{BaselineArgs, LearnArgs, PlanArgs, PolicyName, ReportArgs, RootArgs};
-use crate::comparison::gate::Gate;
+use crate::comparison::baseline::BaselineUse;
 use crate::exit::Exit;
-use crate::experiment::launcher::launcher;
+use crate::experiment::launcher;
 use crate::experiment::{self, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
 use crate::output::{self, Dir, Json};
 use crate::parse::{self, Phase};
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     if plan.streams.iter().any(|stream| stream.period.as_ns() > duration.as_ns().unsigned_abs()) {
         bail!("--duration is shorter than one period");
     }
-    let gate = Gate::open(&args.baseline, &machine.facts, machine.is_foreign())?;
+    let gate = BaselineUse::open(&args.baseline, &machine.facts, machine.is_foreign())?;
     gate.spare(args.report.json.as_deref())?;
     let periodic = plan.of(duration);
     let merge = periodic.counts_as_one(1);

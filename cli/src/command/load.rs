@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use punctual_lab::load::run_child;
 
-use crate::experiment::launcher::launcher;
+use crate::experiment::launcher;
 
 /// Runs the load that `words` ask for, and is over.
 pub(crate) fn run(words: &[String]) -> ExitCode {

@@ -15,7 +15,7 @@ use crate::parse::{FollowName, Phase};
 
 /// A clock to follow, opened.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct FollowedClock {
     /// As the option names it.
     pub(crate) name: String,
     /// How it is read; null for the system's clocks.
@@ -23,7 +23,7 @@ pub(crate) struct Target {
     reference: Reference,
 }
 
-impl Target {
+impl FollowedClock {
     /// Opens the clock that the option names.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ mod tests {
         let of = |kind: io::ErrorKind| refusal(&kind.into());
         assert!(of(io::ErrorKind::PermissionDenied).contains("permission denied"));
         assert!(of(io::ErrorKind::NotFound).contains("no such device"));
-        let opened = Target::open(&FollowName::Device("/dev/zero".into()), Phase::At(0));
+        let opened = FollowedClock::open(&FollowName::Device("/dev/zero".into()), Phase::At(0));
         assert_eq!(
             opened.expect_err("no clock").to_string(),
             "--follow /dev/zero: it is no PTP clock"

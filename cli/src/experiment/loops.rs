@@ -4,27 +4,35 @@
 //! The experiment itself is `punctual_lab::periodic`; here are its sample file, its names and its
 //! words.
 
-use anyhow::{Error, Result, anyhow};
+use std::error;
+use std::io;
+
+use anyhow::{Error, Result, anyhow, bail};
+use punctual::drain::SampleFile;
+use punctual_analysis::import::info::{FileInfo, RunInfo};
+use punctual_analysis::import::samples::RUNS_MAX;
+use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::{
-    ConditionChanges, ExperimentEnd, ExperimentError, FinishedExperiment,
+    ConditionChanges, ExperimentEnd, ExperimentError, FinishedExperiment, RunSoFar, Standings,
 };
 use punctual_lab::periodic::{
-    self, EvaluationConfig, PeriodicExperiment, PeriodicPlan, Recordings, Stream,
+    self, Begun, Destination, EvaluationConfig, PeriodicExperiment, PeriodicPlan, Prepared,
+    Recordings, Stream,
 };
+use punctual_os::scheduler::SchedPolicy;
 
-use super::destination::Samples;
-use super::follow::Target;
+use super::Machine;
+use super::follow::FollowedClock;
 use super::learned::LearnedStore;
-use super::machine::Machine;
-use super::recorded::recorded;
-use super::runs::Maker;
+use super::runs::{Maker, UNDER_LOAD, length_ns, recorded, run_name};
 use super::{envelope, run, words};
 use crate::args::{LearnArgs, ReportArgs};
 use crate::comparison::RecordedRun;
-use crate::output::Opened;
+use crate::output::{GrowingFile, Opened};
 use crate::progress::Line;
 use crate::report::{
     self, Choice, EndedBy, Envelope, Follow, Judged, LoadRow, LoopsBody, PlannedRun, Question, Run,
+    policy_words,
 };
 
 /// Loops to be measured.
@@ -48,7 +56,7 @@ pub(crate) struct LoopExperiment<'a> {
     /// Where the samples go, opened.
     pub(crate) samples: Option<Opened>,
     /// The clock whose time the grids lie on, where it is not CLOCK_MONOTONIC.
-    pub(crate) follow: Option<Target>,
+    pub(crate) follow: Option<FollowedClock>,
     /// Who changes the machine for each condition, where somebody does.
     pub(crate) changes: Option<&'a mut dyn ConditionChanges>,
     /// What is asked of the runs; `None` where they are not judged.
@@ -94,7 +102,7 @@ impl LoopExperiment<'_> {
             mut notes,
         } = self;
         let started = jiff::Timestamp::now();
-        notes.extend(follow.as_ref().and_then(Target::warning));
+        notes.extend(follow.as_ref().and_then(FollowedClock::warning));
         let followed =
             follow.as_ref().map(|target| Follow::of(&target.name, target.read.as_deref()));
         let clock = follow.as_ref().map(|target| target.name.clone());
@@ -108,7 +116,7 @@ impl LoopExperiment<'_> {
         let experiment = PeriodicExperiment {
             plan,
             known: store.known(),
-            follow: follow.map(Target::into_reference),
+            follow: follow.map(FollowedClock::into_reference),
             recording_cost: true,
             changes: changes.map(|changes| changes as &mut dyn ConditionChanges),
             destination: &mut destination,
@@ -219,12 +227,120 @@ fn unmeasured(runs: &[Run], interrupted: bool) -> Vec<String> {
     warnings.collect()
 }
 
+/// The destination of samples.
+struct Samples<'a> {
+    file: Option<Opened>,
+    watch: EvaluationConfig,
+    machine: &'a MachineFacts,
+    follows: Option<String>,
+    started: jiff::Timestamp,
+    /// The figures so far, once it has begun, and how many conditions there are.
+    standings: Option<(Standings, usize)>,
+}
+
+impl<'a> Samples<'a> {
+    /// Samples into `file`, of loops that follow the clock `follows`.
+    fn new(
+        file: Option<Opened>,
+        watch: EvaluationConfig,
+        machine: &'a MachineFacts,
+        follows: Option<String>,
+        started: jiff::Timestamp,
+    ) -> Self {
+        Self { file, watch, machine, follows, started, standings: None }
+    }
+
+    /// What an error of the sample file leaves of it.
+    fn cut_off(&self, why: &io::Error) -> Option<Error> {
+        self.file.as_ref().map(|file| file.cut_off(why))
+    }
+
+    /// Ends the sample file; the work `failed` where that is reported elsewhere.
+    fn finish(&self, failed: bool) -> Result<()> {
+        self.file.as_ref().map_or(Ok(()), |file| file.finish(failed))
+    }
+
+    /// The sample file, with what it says of itself, where there is to be one.
+    fn begin_file(
+        &self,
+        prepared: &Prepared,
+        granted: &[SchedPolicy],
+    ) -> Result<Option<SampleFile<GrowingFile>>> {
+        let Some(opened) = &self.file else { return Ok(None) };
+        let runs = prepared.plan().runs();
+        if runs > RUNS_MAX {
+            bail!("{runs} runs: a sample file has at most {RUNS_MAX}; use fewer CPUs or loads");
+        }
+        let info = serde_json::to_string(&self.describe(prepared, granted)?)?;
+        let (file, place) = opened.begin(|to| SampleFile::begin(to, &info, runs))?;
+        Ok(Some(file.at_first_samples(place)))
+    }
+
+    /// What the sample file says of itself.
+    fn describe(&self, prepared: &Prepared, granted: &[SchedPolicy]) -> Result<FileInfo> {
+        let plan = prepared.plan();
+        let mut runs = Vec::new();
+        let streams = plan.streams.iter().zip(prepared.grids()).zip(granted);
+        for ((stream, grid), &policy) in streams {
+            for (index, condition) in plan.conditions.iter().enumerate() {
+                let (policy, priority) = policy_words(policy);
+                let merged = self.watch.merge && plan.counts_as_one(index);
+                runs.push(RunInfo {
+                    name: run_name(plan, stream, &condition.name),
+                    part_of: merged.then(|| run_name(plan, stream, UNDER_LOAD)),
+                    cpu: stream.thread.pinned_to().unwrap_or_default(),
+                    period_ns: grid.period().as_ns(),
+                    epoch_ns: grid.first().as_ns(),
+                    phase_ns: grid.phase_ns(),
+                    follows: self.follows.clone(),
+                    policy: policy.to_owned(),
+                    priority,
+                    wait: plan.wait(stream, index).name().to_owned(),
+                    load: condition.loads.iter().map(ToString::to_string).collect(),
+                    duration_ns: length_ns(plan, index),
+                    floor_ns: Some(prepared.cost().now_ns),
+                    clock: prepared.clock_name().to_owned(),
+                });
+            }
+        }
+        Ok(FileInfo {
+            tool: "punctual".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at: self.started.to_string(),
+            machine: Some(serde_json::to_value(self.machine)?),
+            runs,
+        })
+    }
+}
+
+impl Destination for Samples<'_> {
+    type Sink = Recordings;
+    type File = GrowingFile;
+
+    fn begin(
+        &mut self,
+        prepared: &Prepared,
+        granted: &[SchedPolicy],
+    ) -> Result<Begun<Recordings, GrowingFile>, Box<dyn error::Error + Send + Sync>> {
+        let file = self.begin_file(prepared, granted)?;
+        let conditions = prepared.plan().conditions.len();
+        let standings = Standings::new(&self.watch.claims, prepared.plan().runs());
+        let sink = Recordings::new(prepared.grids(), prepared.plan(), &self.watch, &standings);
+        self.standings = Some((standings, conditions));
+        Ok(Begun { sink, file })
+    }
+
+    fn so_far(&self, condition: usize) -> Vec<Option<RunSoFar>> {
+        let of = self.standings.as_ref();
+        of.map_or_else(Vec::new, |(standings, conditions)| standings.so_far(condition, *conditions))
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
     use punctual_analysis::recording::{Recording, RecordingConfig};
     use punctual_core::sample::Sample;
-
-    use super::*;
 
     #[test]
     fn a_run_without_cycles_is_not_taken_for_a_good_one() {

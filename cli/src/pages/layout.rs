@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::shown::Shown;
+use super::Shown;
 use crate::report::Run;
 use crate::stored::Stored;
 

@@ -11,7 +11,7 @@ use punctual_analysis::plot::thinned::{Thinned, Thinner, ThinnerConfig};
 use punctual_core::sample::Flags;
 use punctual_import::samples::{RunInfo, SampleFileReader};
 
-use super::shown::Loaded;
+use super::Loaded;
 use crate::report::{Report, Run};
 use crate::stored;
 

@@ -9,8 +9,8 @@ use punctual_host::rules::{KnobChange, KnobVerdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Session;
 use super::run::{LoadRow, Run};
-use super::session::Session;
 use crate::format;
 
 /// That stalls may be the host's: also an advice.

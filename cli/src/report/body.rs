@@ -3,22 +3,23 @@
 //! Plain data. Which kind a result is follows from its `experiment`; keys of other kinds, which
 //! results of earlier versions have as null or empty, are passed over.
 
+use punctual_analysis::campaign::{BatchRow, Boot, CampaignEvent, Outlier, Setup};
+use punctual_analysis::compare::{self, Family, RunComparison};
+use punctual_analysis::impact::application::Application;
+use punctual_analysis::impact::step_generation::StepGeneration;
+use punctual_analysis::impact::stepper;
 use punctual_host::CpuList;
 use punctual_host::rules::KnobVerdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::campaign::Campaign;
-use super::claims::PlannedRun;
-use super::compare::Comparison;
 use super::follow::Follow;
-use super::front::FrontComparison;
 use super::headline::Headline;
-use super::impact::ImpactBody;
+use super::judge::PlannedRun;
 use super::measured::{Measured, Recording};
 use super::reproduced::ReproduceBody;
 use super::run::{LoadRow, Run};
-use super::strategies::StrategyRow;
+use super::strategies::{FrontComparison, StrategyRow};
 use super::supervised::Supervised;
 use super::verdict::Verdict;
 
@@ -280,4 +281,177 @@ kinds! {
     TuneBody => Tune,
     ImpactBody => Impact,
     Judged => Recorded,
+}
+
+/// A campaign of `soak`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Campaign {
+    /// Its name.
+    pub(crate) name: String,
+    /// When it began, in seconds since 1970.
+    pub(crate) began_unix_s: i64,
+    /// How long it was measured in all.
+    pub(crate) measured_ns: u64,
+    /// How long it is to be measured; null: no end.
+    pub(crate) duration_ns: Option<u64>,
+    /// The boots, oldest first.
+    pub(crate) boots: Vec<Boot>,
+    /// How many more there were between those listed.
+    pub(crate) boots_unlisted: u64,
+    /// The setups, each kept apart from the others.
+    pub(crate) setups: Vec<Kept>,
+    /// The batches, oldest first; if there were too many, neighbours are merged.
+    pub(crate) stretches: Vec<BatchRow>,
+    /// The largest lateness of each of many blocks of equal length.
+    pub(crate) maxima: Vec<Maxima>,
+    /// The latest wakes.
+    pub(crate) outliers: Vec<Late>,
+    /// What happened, oldest first.
+    pub(crate) events: Vec<CampaignEvent>,
+    /// How many more there were between those listed.
+    pub(crate) events_unlisted: u64,
+    /// Limits and claims that were broken for good, in words.
+    pub(crate) broken: Vec<String>,
+}
+
+/// Batches with one setup.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Kept {
+    /// Its digest, as boots name it.
+    pub(crate) digest: String,
+    /// How long it was measured.
+    pub(crate) measured_ns: u64,
+    /// What it is.
+    #[serde(flatten)]
+    pub(crate) setup: Setup,
+}
+
+/// Block maxima of one run.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Maxima {
+    /// The setup, counted from 0.
+    pub(crate) setup: usize,
+    /// The run of that setup, counted from 0.
+    pub(crate) run: usize,
+    /// Cycles of each block.
+    pub(crate) block_cycles: u64,
+    /// Of whole blocks, oldest first.
+    pub(crate) largest_ns: Vec<i64>,
+}
+
+/// One of the latest wakes.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Late {
+    /// The setup, counted from 0.
+    pub(crate) setup: usize,
+    /// The run of that setup, counted from 0.
+    pub(crate) run: usize,
+    /// The wake.
+    #[serde(flatten)]
+    pub(crate) outlier: Outlier,
+}
+
+/// Results compared with each other.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Comparison {
+    /// The family of all tests of all pairs: verdicts and intervals hold together (Holm).
+    pub(crate) family: Family,
+    /// The sides; the first is the reference.
+    pub(crate) sides: Vec<ComparedSide>,
+    /// One for each side after the first.
+    pub(crate) pairs: Vec<Pair>,
+}
+
+impl Comparison {
+    /// Whether a side is worse than the first, at least somewhere.
+    pub(crate) fn is_worse(&self) -> bool {
+        self.pairs
+            .iter()
+            .any(|pair| matches!(pair.verdict, compare::Verdict::Worse | compare::Verdict::Mixed))
+    }
+}
+
+/// One side.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ComparedSide {
+    /// "A", "B", "baseline NAME", "this run".
+    pub(crate) label: String,
+    /// Its results.
+    pub(crate) results: Vec<ComparedResult>,
+}
+
+/// One result of a side.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ComparedResult {
+    /// The file.
+    pub(crate) from: String,
+    /// The subcommand that measured; "samples" for a sample file alone.
+    pub(crate) experiment: String,
+    /// When it started, in UTC (RFC 3339).
+    pub(crate) started_at: Option<String>,
+    /// The kernel's release.
+    pub(crate) kernel: Option<String>,
+    /// Whether it ended early.
+    pub(crate) incomplete: bool,
+}
+
+/// A side, compared with the first.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Pair {
+    /// Label of the first side.
+    pub(crate) a: String,
+    /// Label of the other.
+    pub(crate) b: String,
+    /// The verdict over all its runs.
+    pub(crate) verdict: compare::Verdict,
+    /// Other differences between the two sides.
+    pub(crate) differences: Vec<Difference>,
+    /// Warnings about the comparison.
+    pub(crate) notes: Vec<String>,
+    /// Runs that only A has.
+    pub(crate) only_in_a: Vec<String>,
+    /// Runs that only B has.
+    pub(crate) only_in_b: Vec<String>,
+    /// The runs that both have.
+    pub(crate) runs: Vec<RunComparison>,
+}
+
+/// A difference between the two sides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Difference {
+    /// The key of a fact, or the name of a part of the setup.
+    pub(crate) what: String,
+    /// In A.
+    pub(crate) a: String,
+    /// In B.
+    pub(crate) b: String,
+}
+
+/// Of `impact`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ImpactBody {
+    /// What the lateness does to the application.
+    pub(crate) impact: Impact,
+    /// The rate that software stepping reaches; null unless requested.
+    pub(crate) step_generation: Option<StepGeneration>,
+}
+
+/// What the lateness does to an application.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Impact {
+    /// Of `impact stepper`.
+    Stepper(stepper::Impact),
+    /// Of every other application.
+    Application(Application),
+}
+
+impl Impact {
+    /// The result in words.
+    pub(crate) fn statement(&self) -> &String {
+        match self {
+            Self::Stepper(impact) => &impact.statement,
+            Self::Application(impact) => &impact.statement,
+        }
+    }
 }

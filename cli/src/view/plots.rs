@@ -2,25 +2,22 @@
 //!
 //! For the page and for files of their own. The numbers come from `punctual_analysis::plot`.
 
-mod axes;
-mod curve;
 mod day;
-mod front;
-mod histogram;
 mod paper;
-mod time;
-mod times;
 
-use punctual_plot::chart::Chart;
+use punctual_analysis::plot::curve::curve;
+use punctual_analysis::plot::envelope::{Envelope, EnvelopeBin};
+use punctual_analysis::plot::thinned::Thinned;
+use punctual_analysis::recording::RunFigures;
+use punctual_plot::axis::Axis;
+use punctual_plot::chart::{Chart, ChartSeries, Mark};
 
-use crate::pages::{Page, Panel, Row};
-pub(crate) use axes::Axes;
-use axes::Size;
+use crate::format;
+use crate::pages::{Line, Loaded, Page, Panel, Row};
+use crate::report::{Report, StrategyRow};
+
 pub(crate) use day::charts as by_day;
-pub(crate) use front::chart as front;
-pub(crate) use histogram::beyond;
 pub(crate) use paper::chart as of_paper;
-pub(crate) use times::Times;
 
 /// Width and height of a plot that stands alone, and of one of two side by side, pixels.
 const ALONE: Size = (880.0, 340.0);
@@ -91,13 +88,389 @@ pub(crate) fn of<'a>(page: &'a Page, axes: &Axes, kind: Kind) -> Vec<Vec<Plot<'a
                 let id = format!("{}-{}-{}", kind.id(), number + 1, column + 1);
                 let size = if row.panels.len() > 1 { ONE_OF_TWO } else { ALONE };
                 let chart = match kind {
-                    Kind::Histogram => histogram::chart(page, axes, panel, size),
-                    Kind::Curve => curve::chart(page, axes, panel, size),
-                    Kind::Time => time::chart(page, axes, panel, size),
+                    Kind::Histogram => histogram_chart(page, axes, panel, size),
+                    Kind::Curve => curve_chart(page, axes, panel, size),
+                    Kind::Time => time_chart(page, axes, panel, size),
                 };
                 Plot { id, kind, panel, chart }
             })
             .collect()
     })
     .collect()
+}
+
+/// Width and height of a drawing, pixels.
+type Size = (f64, f64);
+
+/// Every axis of a page.
+#[derive(Debug)]
+pub(crate) struct Axes {
+    /// Lateness, of histograms.
+    bins: Axis,
+    /// Cycles in a bin.
+    count: Axis,
+    /// One in so many cycles.
+    one_in: Axis,
+    /// Lateness, of curves.
+    quantile: Axis,
+    /// Seconds.
+    time: Axis,
+    /// Lateness, of time series.
+    lateness: Axis,
+}
+
+impl Axes {
+    /// The axes of a page.
+    pub(crate) fn of(page: &Page) -> Self {
+        let edges = &page.bins.edges_ns;
+        let (first, last) = (edges.first().copied(), edges.last().copied());
+        let lines = || page.curves.iter().flat_map(|row| &row.panels).flat_map(|p| &p.lines);
+        let most = lines().map(|line| one_in(page, line)).fold(10.0, f64::max);
+        let times = page.times.iter().flat_map(|row| &row.panels).flat_map(|p| &p.lines);
+        let (mut seconds, mut low, mut high) = (0.0, f64::INFINITY, 0.0);
+        for line in times {
+            let Some(times) = Times::of(page, line) else { continue };
+            seconds = times.end_s().max(seconds);
+            low = times.lowest_ns().min(low);
+            high = times.highest_ns().max(high);
+        }
+        let worst = lines().filter_map(|line| page.run(line).outcome.lateness_ns.max);
+        let worst = worst.fold(0.0, f64::max);
+        let label = "lateness (log)";
+        let (first, last) = (first.unwrap_or(1.0), last.unwrap_or(10.0));
+        Self {
+            bins: Axis::log(label, first, last, ns),
+            count: Axis::log("cycles in a bin (log)", 0.7, page.bins.most as f64 * 1.4, count),
+            one_in: Axis::log("one cycle in … is later: 1/(1 − p) (log)", 1.0, most, count),
+            quantile: Axis::log(label, first, if worst > first { worst } else { last } * 1.2, ns),
+            time: Axis::even("seconds from the first release", 0.0, seconds, 8, seconds_of),
+            lateness: Axis::log(label, low.min(high).max(1.0) * 0.8, high * 1.25, ns),
+        }
+    }
+}
+
+/// How many cycles a curve goes up to.
+fn one_in(page: &Page, line: &Line) -> f64 {
+    let outcome = &page.run(line).outcome;
+    let points = curve(&outcome.histogram, outcome.lateness_ns.max);
+    points.last().map_or(1.0, |point| point.one_in)
+}
+
+/// A round time: `10 µs`, `500 ns`.
+pub(crate) fn ns(at: f64) -> String {
+    let unit = [(1e9, "s"), (1e6, "ms"), (1e3, "µs")];
+    let (unit_ns, unit) = unit.into_iter().find(|(ns, _)| at >= ns * 0.999).unwrap_or((1.0, "ns"));
+    // Ticks are round: three figures are all there are.
+    let figures = (at / unit_ns * 1e3).round() / 1e3;
+    format!("{figures} {unit}")
+}
+
+fn count(at: f64) -> String {
+    if at < 1.0 { format!("{at:.1}") } else { format::count(at.round() as u64) }
+}
+
+fn seconds_of(at: f64) -> String {
+    format!("{}", (at * 1e6).round() / 1e6)
+}
+
+/// A time series with its cycles as seconds from the first release.
+pub(crate) struct Times<'a> {
+    /// The series.
+    pub(crate) thinned: &'a Thinned,
+    /// What a release without a sample was.
+    pub(crate) gaps: &'static str,
+    period_s: f64,
+}
+
+/// A bin in seconds: its middle, and its bin.
+type Placed<'a> = (f64, &'a EnvelopeBin);
+
+impl<'a> Times<'a> {
+    /// The time series of a line; `None` without samples.
+    pub(crate) fn of(page: &'a Page, line: &Line) -> Option<Self> {
+        let run = page.run(line);
+        let period_s = run.setup.period_ns? as f64 / 1e9;
+        let gaps = if run.outcome.unrecorded > 0 { "missed or unrecorded" } else { "missed" };
+        Some(Self { thinned: page.series(line)?, gaps, period_s })
+    }
+
+    /// When a cycle was released.
+    pub(crate) fn at_s(&self, cycle: u64) -> f64 {
+        cycle as f64 * self.period_s
+    }
+
+    /// The width of a bin.
+    pub(crate) fn width_s(&self, envelope: &Envelope) -> f64 {
+        envelope.width() as f64 * self.period_s
+    }
+
+    /// Bins with their middles; `None` where the loop did not run in between.
+    pub(crate) fn placed<'e>(&self, envelope: &'e Envelope) -> Vec<Option<Placed<'e>>> {
+        let mut placed: Vec<Option<Placed<'e>>> = Vec::new();
+        let mut next = None;
+        for bin in envelope.bins() {
+            let far = envelope.width().saturating_mul(2).max(8);
+            if next.is_some_and(|next: u64| bin.first > next.saturating_add(far)) {
+                placed.push(None);
+            }
+            let middle = self.at_s(bin.first) + self.width_s(envelope) / 2.0;
+            placed.push(Some((middle, bin)));
+            next = bin.first.checked_add(envelope.width());
+        }
+        placed
+    }
+
+    /// From when to when which load ran, in seconds.
+    pub(crate) fn loads(&self, loaded: &[Loaded]) -> Vec<(f64, f64, String)> {
+        let span = |of: &Loaded| {
+            (self.at_s(of.first), self.at_s(of.last.saturating_add(1)), of.load.clone())
+        };
+        loaded.iter().map(span).collect()
+    }
+
+    fn end_s(&self) -> f64 {
+        let envelope = &self.thinned.envelope;
+        let last = envelope.bins().last().map_or(0, |bin| bin.first);
+        self.at_s(last) + self.width_s(envelope)
+    }
+
+    fn lowest_ns(&self) -> f64 {
+        let all = self.thinned.envelope.bins().iter().map(|bin| bin.min_ns as f64);
+        all.filter(|ns| *ns > 0.0).fold(f64::INFINITY, f64::min)
+    }
+
+    fn highest_ns(&self) -> f64 {
+        let all = self.thinned.envelope.bins().iter().map(|bin| bin.max_ns as f64);
+        all.fold(1.0, f64::max)
+    }
+}
+
+/// The chart of a panel.
+fn histogram_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
+    let series = |line: &Line| {
+        let steps = Mark::Steps {
+            edges: page.bins.edges_ns.clone(),
+            values: page.bins.counts[line.drawn].iter().map(|&count| count as f64).collect(),
+        };
+        let open = Mark::Spans(beyond(page).into_iter().collect());
+        ChartSeries { name: line.name.clone(), ink: line.ink, marks: vec![open, steps] }
+    };
+    let parts: Vec<String> =
+        panel.lines.iter().map(|line| described_histogram(page, line)).collect();
+    Chart {
+        title: format!("Histogram of lateness: {}", panel.title),
+        titled: false,
+        description: parts.join(" "),
+        size,
+        x: axes.bins.clone(),
+        y: axes.count.clone(),
+        series: panel.lines.iter().map(series).collect(),
+    }
+}
+
+/// The bin of what is beyond the end of a histogram: from, to, its name.
+pub(crate) fn beyond(page: &Page) -> Option<(f64, f64, String)> {
+    let name = format!("beyond {}", format::period(page.bins.open_ns?.round() as u64));
+    let [.., from, to] = page.bins.edges_ns[..] else { return None };
+    Some((from, to, name))
+}
+
+fn described_histogram(page: &Page, line: &Line) -> String {
+    let run = page.run(line);
+    let early = match page.bins.not_positive[line.drawn] {
+        0 => String::new(),
+        early => format!(" {} were early or on time and are not drawn.", format::count(early)),
+    };
+    let far = match (page.bins.overflow[line.drawn], beyond(page)) {
+        (0, _) | (_, None) => String::new(),
+        (far, Some((_, _, name))) => {
+            format!(" The last bar: {} {name}, with unknown values.", format::count(far))
+        }
+    };
+    let clusters: Vec<String> = run
+        .outcome
+        .histogram
+        .clusters
+        .iter()
+        .map(|c| format!("{} ({})", format::ns(Some(c.peak_ns)), format::share(c.share)))
+        .collect();
+    format!(
+        "{}: {} releases, half of them at most {} late, the worst {}; {}.{early}{far}",
+        line.name,
+        format::count(run.outcome.releases()),
+        format::ns(run.outcome.lateness_ns.p50),
+        format::largest(run.outcome.lateness_ns.max, run.outcome.unknown()),
+        match clusters.as_slice() {
+            [] => "no separate peaks".to_owned(),
+            [one] => format!("one peak, at {one}"),
+            several => format!("peaks at {}", several.join(", ")),
+        },
+    )
+}
+
+/// The chart of a panel.
+fn curve_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
+    let series = |line: &Line| {
+        let outcome = &page.run(line).outcome;
+        let points = curve(&outcome.histogram, outcome.lateness_ns.max);
+        let stairs = points.iter().map(|point| (point.one_in, point.lateness_ns)).collect();
+        let marks = vec![Mark::Stairs(stairs)];
+        ChartSeries { name: line.name.clone(), ink: line.ink, marks }
+    };
+    let part = |line: &Line| described_curve(line, &page.run(line).outcome);
+    Chart {
+        title: format!("Percentile curve of lateness: {}", panel.title),
+        titled: false,
+        description: panel.lines.iter().map(part).collect::<Vec<_>>().join(" "),
+        size,
+        x: axes.one_in.clone(),
+        y: axes.quantile.clone(),
+        series: panel.lines.iter().map(series).collect(),
+    }
+}
+
+/// Only what n supports.
+fn described_curve(line: &Line, outcome: &RunFigures) -> String {
+    let lateness = &outcome.lateness_ns;
+    let known = [("half", lateness.p50), ("99 %", lateness.p99), ("99.9 %", lateness.p99_9)];
+    let known = known.iter().filter(|(_, ns)| ns.is_some());
+    let shares: Vec<String> = known
+        .map(|(share, ns)| format!("{share} of cycles at most {} late", format::ns(*ns)))
+        .collect();
+    let worst = format::largest(lateness.max, outcome.unknown());
+    format!("{}: {}; the worst {worst}.", line.name, shares.join(", "))
+}
+
+/// Bins of a drawing that is not interactive: about two pixels each.
+const DRAWN: usize = 400;
+
+/// The chart of a panel.
+fn time_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
+    let series = |line: &Line| {
+        let marks = Times::of(page, line).map(|times| marks(&times, page.loaded(line)));
+        let marks = marks.unwrap_or_default();
+        ChartSeries { name: line.name.clone(), ink: line.ink, marks }
+    };
+    let part = |line: &Line| {
+        let loads = if page.loaded(line).is_empty() { "" } else { " At the top: the load." };
+        Times::of(page, line).map(|times| described_time(&times) + loads).unwrap_or_default()
+    };
+    Chart {
+        title: format!("Lateness over time: {}", panel.title),
+        titled: false,
+        description: panel.lines.iter().map(part).collect::<Vec<_>>().join(" "),
+        size,
+        x: axes.time.clone(),
+        y: axes.lateness.clone(),
+        series: panel.lines.iter().map(series).collect(),
+    }
+}
+
+fn marks(times: &Times<'_>, loaded: &[Loaded]) -> Vec<Mark> {
+    let envelope = times.thinned.envelope.thinned(DRAWN);
+    let band = times.placed(&envelope).into_iter().map(|placed| {
+        let (at, bin) = placed?;
+        Some((at, bin.min_ns as f64, bin.mean_ns(), bin.max_ns as f64))
+    });
+    let missed = envelope.bins().iter().filter(|bin| bin.missed > 0);
+    let missed = missed.map(|bin| times.at_s(bin.first)).collect();
+    let dots = times.thinned.outliers.iter();
+    let dots = dots.map(|dot| (times.at_s(dot.cycle), dot.lateness_ns as f64)).collect();
+    let spans = times.loads(loaded);
+    vec![Mark::Spans(spans), Mark::Band(band.collect()), Mark::Dots(dots), Mark::Rug(missed)]
+}
+
+/// What is drawn, in words.
+fn described_time(times: &Times<'_>) -> String {
+    let thinned = times.thinned;
+    let width = match thinned.envelope.width() {
+        1 => "Every cycle".to_owned(),
+        width => {
+            format!("Band: smallest to largest of {} cycles each, line: mean", format::count(width))
+        }
+    };
+    let dots = match (thinned.outlier_above_ns, thinned.outliers.len() as u64) {
+        (None, _) => String::new(),
+        (Some(above), shown) if shown < thinned.outliers_in_all => format!(
+            "; dots: the {} latest of {} cycles later than {} (99.9 % are not)",
+            format::count(shown),
+            format::count(thinned.outliers_in_all),
+            format::ns(Some(above as f64))
+        ),
+        (Some(above), shown) => format!(
+            "; dots: {} later than {} (99.9 % are not)",
+            if shown == 1 {
+                "the one cycle".to_owned()
+            } else {
+                format!("all {} cycles", format::count(shown))
+            },
+            format::ns(Some(above as f64))
+        ),
+    };
+    format!("{width}{dots}; marks at the foot: {} releases.", times.gaps)
+}
+
+/// The chart of a result of `measure wait`; `None` for others, and where nothing can be drawn.
+pub(crate) fn front(report: &Report) -> Option<Chart> {
+    let rows = report.body.strategies();
+    let p99 = points(rows, |row| row.lateness_ns.p99);
+    let p99_9 = points(rows, |row| row.lateness_ns.p99_9);
+    let all = || p99.iter().chain(&p99_9);
+    let (left, right) = (least(all().map(|at| at.0))?, most(all().map(|at| at.0))?);
+    let (low, high) = (least(all().map(|at| at.1))?, most(all().map(|at| at.1))?);
+    let front = rows.iter().filter(|row| row.on_front);
+    let mut front: Vec<(f64, f64)> =
+        front.filter_map(|row| Some((cpu(row)?, row.lateness_ns.p99?.max(1.0)))).collect();
+    front.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let names: Vec<String> =
+        rows.iter().filter(|row| row.on_front).map(StrategyRow::label).collect();
+    let series =
+        |name: &str, ink, mark| ChartSeries { name: name.to_owned(), ink, marks: vec![mark] };
+    let unnamed = |all: Vec<(f64, f64, String)>| all.into_iter().map(|at| (at.0, at.1)).collect();
+    Some(Chart {
+        title: "Lateness against CPU of ways to wait".to_owned(),
+        titled: false,
+        description: format!(
+            "{} ways to wait. On the front, where no other way is cheaper and has a lower p99: {}.",
+            rows.len(),
+            names.join(", ")
+        ),
+        size: ALONE,
+        x: Axis::log("CPU of the loop\'s thread, % (log)", left * 0.8, right * 1.25, percent),
+        y: Axis::log("lateness (log)", low * 0.7, high * 1.6, ns),
+        series: vec![
+            series("front", 2, Mark::Line(front)),
+            series("1 in 100 later (p99)", 0, Mark::Points(p99)),
+            series("1 in 1000 later (p99.9)", 1, Mark::Dots(unnamed(p99_9))),
+        ],
+    })
+}
+
+/// The ways with this quantile; those on the front have their name.
+fn points(
+    rows: &[StrategyRow],
+    of: impl Fn(&StrategyRow) -> Option<f64>,
+) -> Vec<(f64, f64, String)> {
+    let point = |row: &StrategyRow| {
+        let name = if row.on_front { row.label() } else { String::new() };
+        // A log scale has no place for a wait that is on time to the nanosecond.
+        Some((cpu(row)?, of(row)?.max(1.0), name))
+    };
+    rows.iter().filter_map(point).collect()
+}
+
+fn cpu(row: &StrategyRow) -> Option<f64> {
+    row.cpu_load.map(|load| load * 100.0).filter(|percent| *percent > 0.0)
+}
+
+fn least(values: impl Iterator<Item = f64>) -> Option<f64> {
+    values.reduce(f64::min)
+}
+
+fn most(values: impl Iterator<Item = f64>) -> Option<f64> {
+    values.reduce(f64::max)
+}
+
+fn percent(at: f64) -> String {
+    format::share(at / 100.0)
 }

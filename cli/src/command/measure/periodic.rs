@@ -17,9 +17,9 @@ use punctual_lab::waits::WAITS;
 
 use crate::args::{BaselineArgs, LearnArgs, PlanArgs, PolicyName, ReportArgs, RootArgs, WaitName};
 use crate::command;
-use crate::comparison::gate::Gate;
+use crate::comparison::baseline::BaselineUse;
 use crate::exit::Exit;
-use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, Target};
+use crate::experiment::{self, COLD_CYCLES, FollowedClock, LoopExperiment, Machine};
 use crate::output::{self, Json, Opened};
 use crate::parse::{self, FollowName, Phase};
 use crate::report::{Choice, LoopsBody, PeriodicBody, Question, Report};
@@ -117,9 +117,10 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         load: &args.load,
     };
     let PlannedLoops { mut plan, choice } = choices.plan(&machine.here)?;
-    let follow = args.follow.as_ref().map(|clock| Target::open(clock, args.phase)).transpose()?;
+    let follow =
+        args.follow.as_ref().map(|clock| FollowedClock::open(clock, args.phase)).transpose()?;
     output::distinct(args.report.json.as_deref(), args.samples.as_deref())?;
-    let gate = Gate::open(&args.baseline, &machine.facts, machine.is_foreign())?;
+    let gate = BaselineUse::open(&args.baseline, &machine.facts, machine.is_foreign())?;
     gate.spare(args.report.json.as_deref())?;
     let clock = follow.as_ref().map(|target| target.name.as_str());
     gate.refuse_others(&experiment::planned(&plan, false, args.report.keep_cold, clock))?;

@@ -6,8 +6,8 @@
 use punctual_lab::response::{ResponseRow, StageRow};
 
 use super::wince::{FREQUENCIES, LATENCIES, Measured, POLYGONS, kilohertz};
+use crate::report::reproduced::averaged;
 use crate::report::reproduced::{PaperFigure, ReproducedRow};
-use crate::report::traces::averaged;
 
 /// What a figure of traces shows: single answers, or the average of all.
 #[derive(Clone, Copy)]

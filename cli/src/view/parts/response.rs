@@ -6,7 +6,7 @@ use super::{Part, Shown, rate};
 use crate::format;
 use crate::report::measured::ResponseBody;
 use crate::report::reproduced::PaperFigure;
-use crate::report::traces::averaged;
+use crate::report::reproduced::averaged;
 
 /// A generator whose usual delay exceeds this share of the period limits the result.
 const LIMITED: f64 = 0.1;

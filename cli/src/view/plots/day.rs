@@ -7,7 +7,7 @@ use punctual_plot::axis::Axis;
 use punctual_plot::chart::{Chart, ChartSeries, Mark};
 
 use super::ALONE;
-use super::axes::ns;
+use super::ns;
 use crate::format;
 use crate::report::Campaign;
 

@@ -3,6 +3,6 @@
 mod followed;
 pub(crate) mod html;
 pub(crate) mod json;
-pub(crate) mod parts;
+pub(crate) mod kinds;
 pub(crate) mod plots;
 pub(crate) mod text;

@@ -55,7 +55,7 @@ pub(crate) fn page(report: &Report, results: Option<&str>, detail: Detail) -> St
         Body::Run(body) => supervised::page(report, &body.supervised),
         Body::Compare(body) => compare::page(report, &body.compare),
         Body::Impact(body) => impact::page(body) + &verdict::warnings(report),
-        body => match crate::view::parts::of(body) {
+        body => match crate::view::kinds::of(body) {
             Some(shown) => {
                 let (first, last) = (head::brief(report), verdict::warnings(report));
                 let others = first.lines().chain(last.lines()).count();

@@ -4,7 +4,7 @@ use super::markup::{paragraph, still, table};
 use super::section::{Section, Source};
 use crate::report::Body;
 use crate::report::measured::Measured;
-use crate::view::parts::{self, Part, Shown};
+use crate::view::kinds::{self as parts, Part, Shown};
 use crate::view::plots;
 
 /// The section; none where no result is of such a kind.

@@ -4,7 +4,7 @@ use punctual_lab::executive::{ExecutiveRow, LoopOverhead, Ratio};
 
 use crate::format;
 use crate::report::ExecutiveBody;
-use crate::view::parts::executive;
+use crate::view::kinds::executive;
 
 /// The tables, one for each number of tasks, and the figures.
 pub(super) fn of(body: &ExecutiveBody) -> String {

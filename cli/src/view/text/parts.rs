@@ -1,7 +1,7 @@
 //! Kinds of results without runs: their tables and sentences, in eighty columns.
 
 use crate::format;
-use crate::view::parts::{Part, Shown, Table};
+use crate::view::kinds::{Part, Shown, Table};
 
 /// Between two columns.
 const GAP: usize = 2;

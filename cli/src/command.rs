@@ -39,7 +39,10 @@ use crate::view::text::Detail;
 fn planned(report: &Report, duration: Span, json: Json) -> Result<Exit> {
     let reach = |plan: &PlannedRun| experiment::reach(plan, duration);
     let reached: Vec<String> = report.body.plans().iter().map(reach).collect();
-    json.write(&view::json::of(report)?, &view::text::plans(report, &reached))?;
+    json.write(
+        &view::json::of(report)?,
+        view::text::rendered(&view::kinds::plans(report, &reached)),
+    )?;
     Ok(Exit::Fine)
 }
 
@@ -50,7 +53,7 @@ fn write(report: &Report, json: Json) -> Result<()> {
 
 /// The same, in so much detail.
 fn write_in(report: &Report, json: Json, detail: Detail) -> Result<()> {
-    let shown = json.write(&view::json::of(report)?, &view::text::page(report, None, detail));
+    let shown = json.write(&view::json::of(report)?, view::text::page(report, None, detail));
     name_failures(report, detail);
     shown
 }

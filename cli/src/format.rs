@@ -3,7 +3,9 @@
 //!
 //! Rounds for the eye only; whoever needs the number has the JSON.
 
+use std::fmt::{self, Display, Formatter};
 use std::io::IsTerminal;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -44,49 +46,99 @@ pub(crate) enum Paint {
     Open,
 }
 
-/// `text` with the first `word` in it coloured, on a terminal that has colours: not where NO_COLOR
-/// is set or TERM is dumb; always where CLICOLOR_FORCE is.
-pub(crate) fn painted(text: &str, word: &str, paint: Paint) -> String {
-    static COLOURS: LazyLock<bool> = LazyLock::new(|| {
-        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let forced =
-            set("CLICOLOR_FORCE") && std::env::var_os("CLICOLOR_FORCE") != Some("0".into());
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        !set("NO_COLOR") && (forced || std::io::stdout().is_terminal() && !dumb)
-    });
-    if !*COLOURS || word.is_empty() {
-        return text.to_owned();
-    }
-    text.replacen(word, &format!("{}{word}{PLAIN}", paint.mark()), 1)
+/// Text for a terminal, some words of which have a colour there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Styled {
+    text: String,
+    /// Places in the text, in order and apart.
+    paints: Vec<(Range<usize>, Paint)>,
 }
 
-/// What stands for a colour until a page is written, and for its end: characters for private use,
-/// since a page may hold no controls.
-const MARKS: [(char, &str); 4] = [
-    ('\u{f8f0}', "\u{1b}[32m"),
-    ('\u{f8f1}', "\u{1b}[31m"),
-    ('\u{f8f2}', "\u{1b}[33m"),
-    PLAIN_MARK,
-];
-const PLAIN_MARK: (char, &str) = (PLAIN, "\u{1b}[0m");
-const PLAIN: char = '\u{f8f3}';
+impl Styled {
+    /// `text` with the first of these words in it coloured.
+    pub(crate) fn painted(text: String, paint: Option<&(String, Paint)>) -> Self {
+        let place = |(word, paint): &(String, Paint)| {
+            let from = text.find(word.as_str()).filter(|_| !word.is_empty())?;
+            Some((from..from + word.len(), *paint))
+        };
+        let paints = paint.and_then(place).into_iter().collect();
+        Self { text, paints }
+    }
+
+    /// Adds text without a colour.
+    pub(crate) fn push(&mut self, text: &str) {
+        self.text += text;
+    }
+
+    /// Adds more of it.
+    pub(crate) fn append(&mut self, more: Self) {
+        let from = self.text.len();
+        let moved =
+            |(range, paint): (Range<usize>, Paint)| (range.start + from..range.end + from, paint);
+        self.paints.extend(more.paints.into_iter().map(moved));
+        self.text += &more.text;
+    }
+
+    /// How many lines it has.
+    pub(crate) fn lines(&self) -> usize {
+        self.text.lines().count()
+    }
+
+    /// For a terminal: each piece of the text as `plain` makes it, in its colour where there are
+    /// `colours`. Only colours steer the terminal.
+    pub(crate) fn written(&self, colours: bool, plain: impl Fn(&str) -> String) -> String {
+        let (mut written, mut from) = (String::new(), 0);
+        for (range, paint) in self.paints.iter().filter(|_| colours) {
+            let (before, word) = (&self.text[from..range.start], &self.text[range.clone()]);
+            written += &format!("{}{}{}\u{1b}[0m", plain(before), paint.code(), plain(word));
+            from = range.end;
+        }
+        written + &plain(&self.text[from..])
+    }
+}
+
+impl From<&str> for Styled {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl From<&String> for Styled {
+    fn from(text: &String) -> Self {
+        text.clone().into()
+    }
+}
+
+impl From<String> for Styled {
+    fn from(text: String) -> Self {
+        Self { text, paints: Vec::new() }
+    }
+}
+
+impl Display for Styled {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
 
 impl Paint {
-    fn mark(self) -> char {
+    /// What begins it in a terminal (ECMA-48, SGR).
+    fn code(self) -> &'static str {
         match self {
-            Self::Good => MARKS[0].0,
-            Self::Bad => MARKS[1].0,
-            Self::Open => MARKS[2].0,
+            Self::Good => "\u{1b}[32m",
+            Self::Bad => "\u{1b}[31m",
+            Self::Open => "\u{1b}[33m",
         }
     }
 }
 
-/// A page with its colours, for whoever writes it.
-pub(crate) fn with_colours(page: String) -> String {
-    if !page.contains(PLAIN) {
-        return page;
-    }
-    MARKS.iter().fold(page, |page, (mark, code)| page.replace(*mark, code))
+/// Whether standard output takes colours: not where NO_COLOR is set or TERM is dumb; always where
+/// CLICOLOR_FORCE is.
+pub(crate) fn has_colours() -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let forced = set("CLICOLOR_FORCE") && std::env::var_os("CLICOLOR_FORCE") != Some("0".into());
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    !set("NO_COLOR") && (forced || std::io::stdout().is_terminal() && !dumb)
 }
 
 /// A command of this program as it can be pasted here: by the name it was called by, by sudo where
@@ -319,5 +371,19 @@ mod tests {
         assert_eq!(wrapped.split_whitespace().count(), 60);
         assert_eq!(wrap("  two  inside", 0), "  two  inside");
         assert_eq!(wrap("  a\nb\u{1b}[2J", 0), "  a\\nb\\u{1b}[2J", "only this breaks lines");
+    }
+
+    #[test]
+    fn colours_are_around_their_words_and_nothing_else_steers() {
+        let mut page = Styled::from("no: \u{1b}[2J\n");
+        let yes = ("yes".to_owned(), Paint::Good);
+        page.append(Styled::painted("  1 kHz  yes: yes\n".to_owned(), Some(&yes)));
+        page.push("end");
+        let plain = |text: &str| punctual_analysis::plain::plain_lines(text);
+        let black = "no: \\u{1b}[2J\n  1 kHz  yes: yes\nend";
+        assert_eq!(page.written(false, plain), black);
+        let green = black.replacen("yes", "\u{1b}[32myes\u{1b}[0m", 1);
+        assert_eq!(page.written(true, plain), green);
+        assert_eq!(page.lines(), 3);
     }
 }

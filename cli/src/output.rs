@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::format::Styled;
 pub(crate) use boot::{BootFiles, TREE};
 pub(crate) use dir::Dir;
 pub(crate) use inputs::{distinct, spare, spare_tree};
@@ -56,14 +57,14 @@ impl Json {
     }
 
     /// Writes `json`, and `text` to standard output unless the JSON is there.
-    pub(crate) fn write(self, json: &str, text: &str) -> Result<()> {
+    pub(crate) fn write(self, json: &str, text: impl Into<Styled>) -> Result<()> {
         let mut kept = Ok(());
         let stdout = match self {
-            Self::None => text,
-            Self::Stdout => json,
+            Self::None => text.into(),
+            Self::Stdout => json.into(),
             Self::File(opened) => {
                 kept = opened.write(|file| Ok(file.write_all(json.as_bytes())?));
-                text
+                text.into()
             }
         };
         // The page is shown also where the file could not be written.

@@ -24,6 +24,8 @@ use punctual_os::scheduler::SchedPolicy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::format;
+
 pub(crate) use advice::{Advice, Findings, NOTE_GUEST, NOTE_ORDINARY};
 pub(crate) use body::{
     Body, Campaign, CheckBody, CompareBody, ComparedResult, ComparedSide, Comparison, Difference,
@@ -142,6 +144,13 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
+    /// How much NTP slewed CLOCK_MONOTONIC; `None` where that is not known.
+    pub(crate) fn slew_words(&self) -> Option<String> {
+        let (ppb, bound) = self.slew_ppb.zip(self.slew_bound_ppb)?;
+        let ppb = format::whole(ppb);
+        Some(format!("CLOCK_MONOTONIC slewed by {ppb} ppb (± {bound:.0})"))
+    }
+
     /// Whether spins pause the processor, in words; `None` where it has no such instruction.
     pub(crate) fn pause_words(&self) -> Option<String> {
         let name = self.timed_pause.as_ref()?;
@@ -236,6 +245,16 @@ pub(crate) struct Session {
     pub(crate) idle_states_held: bool,
     /// Refused requests, each with the reason and the consequence.
     pub(crate) refused: Vec<Refused>,
+}
+
+impl Session {
+    /// Whether memory was locked and idle states were held off, in words.
+    pub(crate) fn granted_words(&self) -> [String; 2] {
+        let locked = if self.memory_locked { "memory locked" } else { "memory not locked" };
+        let held =
+            if self.idle_states_held { "idle states held off" } else { "idle states not held off" };
+        [locked, held].map(str::to_owned)
+    }
 }
 
 /// A request that the kernel refused.

@@ -21,6 +21,6 @@ pub(crate) fn run(args: CompletionsArgs) -> Result<Exit> {
     };
     let mut text = Vec::new();
     generate(shell, &mut Cli::command(), "punctual", &mut text);
-    Json::None.write("", &String::from_utf8_lossy(&text))?;
+    Json::None.write("", &*String::from_utf8_lossy(&text))?;
     Ok(Exit::Fine)
 }

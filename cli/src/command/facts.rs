@@ -18,7 +18,7 @@ pub(crate) fn run(args: &FactsArgs) -> Result<Exit> {
     let json = Json::open(args.json.as_deref())?;
     let facts = MachineFacts::collect(&super::root(args.root.root.as_deref())?);
     let text = view::json::verbatim(&facts)?;
-    json.write(&text, &page(&serde_json::to_value(&facts)?))?;
+    json.write(&text, page(&serde_json::to_value(&facts)?))?;
     Ok(Exit::Fine)
 }
 

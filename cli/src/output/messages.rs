@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal, Write};
 
 use punctual_analysis::plain::{plain, plain_lines, plain_spaces};
 
-use crate::format;
+use crate::format::{self, Styled};
 
 /// Writes one line to standard error, whatever the text holds. Where standard error is closed, the
 /// line is dropped.
@@ -30,9 +30,10 @@ pub(crate) fn spaced(text: String, to_terminal: bool) -> String {
 ///
 /// # Errors
 /// It cannot be written; a reader that has seen enough is none.
-pub(crate) fn page(text: &str) -> io::Result<()> {
-    let text = spaced(plain_lines(text), io::stdout().is_terminal());
-    let text = format::with_colours(text);
+pub(crate) fn page(text: impl Into<Styled>) -> io::Result<()> {
+    let to_terminal = io::stdout().is_terminal();
+    let plain = |text: &str| spaced(plain_lines(text), to_terminal);
+    let text = text.into().written(format::has_colours(), plain);
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
         Err(why) if why.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,

@@ -108,6 +108,17 @@ pub(crate) struct Setup {
     pub(crate) duration_ns: Option<u64>,
 }
 
+impl Setup {
+    /// The policy and its priority: "SCHED_FIFO 90"; `None` where it is not known.
+    pub(crate) fn policy_words(&self) -> Option<String> {
+        let policy = self.policy.as_ref()?;
+        Some(match self.priority {
+            Some(priority) => format!("{policy} {priority}"),
+            None => policy.clone(),
+        })
+    }
+}
+
 /// What a load did.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Load {

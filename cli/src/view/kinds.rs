@@ -1,65 +1,89 @@
-//! What of a result is shown alike in text and in HTML: tables and sentences.
+//! What is shown of each kind of result: the document for a terminal and for Markdown, and the
+//! section of a page.
 //!
-//! For kinds of results that have no runs: each has a file here and a row in [`of`].
+//! A kind has a file here and a row in [`document`] or [`section`].
 
 mod accuracy;
-pub(crate) mod executive;
+pub(crate) mod campaign;
+mod compare;
+mod executive;
+mod head;
+mod histogram;
+pub(crate) mod impact;
+mod judged;
+pub(crate) mod loops;
 mod noise;
 mod outside;
 mod reproduced;
 mod response;
 mod saturation;
+mod supervised;
 mod timer;
 mod trials;
-mod tune;
+pub(crate) mod tune;
+pub(crate) mod wait;
 mod work;
 
-use crate::format;
 use crate::report::measured::{Measured, ResponseBody};
 use crate::report::reproduced::PaperFigure;
-use crate::report::{Body, Load};
+use crate::report::{Body, Load, Report};
+use crate::view::document::{Block, Detail, Section};
 
-/// A part of what is shown.
-pub(crate) enum Part {
-    /// A table.
-    Table(Table),
-    /// A sentence.
-    Words(String),
+pub(crate) use judged::plans;
+
+/// The document of a report; `results` is the directory that it is written to.
+pub(crate) fn document(report: &Report, results: Option<&str>, detail: Detail) -> Vec<Block> {
+    let is_short = detail != Detail::Long;
+    if report.body.headline().is_some_and(|headline| !headline.loops.is_empty()) && is_short {
+        return loops::short(report, results);
+    }
+    match &report.body {
+        Body::Wait(body) if is_short => wait::document(report, body),
+        Body::Check(_) => loops::check(report, results),
+        Body::Measured(Measured::Executive(body)) => {
+            let mut blocks = head::brief(report);
+            blocks.extend(executive::document(body));
+            blocks
+        }
+        Body::Soak(body) => loops::soak(report, body),
+        Body::Run(body) => supervised::document(report, &body.supervised),
+        Body::Compare(body) => compare::document(report, &body.compare),
+        Body::Impact(body) => {
+            let mut blocks = impact::document(body);
+            blocks.extend(judged::warnings(report));
+            blocks
+        }
+        Body::Periodic(_) | Body::Wait(_) | Body::Recorded(_) => loops::measured(report),
+        Body::Measured(_) | Body::Reproduce(_) | Body::Tune(_) => without_runs(report),
+    }
 }
 
-/// A table of words. A heading that begins with `>` is that of numbers; the first column heads its
-/// row.
-pub(crate) struct Table {
-    /// What is in it.
-    pub(crate) caption: String,
-    /// Over the columns.
-    pub(crate) heads: Vec<String>,
-    /// The rows, a cell for each column.
-    pub(crate) rows: Vec<Vec<String>>,
-    /// What fits a terminal, where that is not all of it.
-    pub(crate) brief: Option<Brief>,
+/// Of a kind without runs: its section between the head and the caveats.
+fn without_runs(report: &Report) -> Vec<Block> {
+    let mut blocks = head::brief(report);
+    let mut is_new = true;
+    for mut block in section(&report.body).into_iter().flat_map(|section| section.blocks) {
+        if let Block::Words(words) = &mut block {
+            words.level = 1;
+        }
+        let is_table = matches!(block, Block::Table(_));
+        if is_new && !is_table {
+            blocks.push(Block::Break);
+        }
+        is_new = false;
+        blocks.push(block);
+    }
+    blocks.extend(judged::warnings(report));
+    blocks
 }
 
-/// A part of a table: what of it a terminal has, as far as there is room.
-pub(crate) struct Brief {
-    /// Its first columns.
-    pub(crate) columns: usize,
-    /// These rows, each once, the most telling first; they are shown in the order of the table.
-    pub(crate) rows: Vec<usize>,
+/// A result in one line a loop; `None` for one without loops.
+pub(crate) fn line(report: &Report) -> Option<String> {
+    loops::line(report)
 }
 
-/// All parts of a result, under one heading.
-pub(crate) struct Shown {
-    /// Unique on a page.
-    pub(crate) id: &'static str,
-    /// The heading.
-    pub(crate) heading: &'static str,
-    /// The parts, in order.
-    pub(crate) parts: Vec<Part>,
-}
-
-/// What is shown of a result; `None` for kinds with runs, which have pages of their own.
-pub(crate) fn of(body: &Body) -> Option<Shown> {
+/// The section of a kind without runs; `None` for the others, whose page has sections of its own.
+pub(crate) fn section(body: &Body) -> Option<Section> {
     match body {
         Body::Measured(measured) => Some(of_measured(measured)),
         Body::Reproduce(body) => Some(reproduced::shown(body)),
@@ -69,7 +93,7 @@ pub(crate) fn of(body: &Body) -> Option<Shown> {
 }
 
 /// What only a page shows of a result with runs: a terminal is too small for it.
-pub(crate) fn on_page_alone(body: &Body) -> Option<Shown> {
+pub(crate) fn on_page_alone(body: &Body) -> Option<Section> {
     tune::found(body.headline()?)
 }
 
@@ -79,7 +103,7 @@ pub(crate) fn traces(body: &ResponseBody) -> Vec<PaperFigure> {
 }
 
 /// What is shown of an experiment of the lab.
-fn of_measured(measured: &Measured) -> Shown {
+fn of_measured(measured: &Measured) -> Section {
     match measured {
         Measured::Executive(body) => executive::shown(body),
         Measured::Noise(body) => noise::shown(body),
@@ -94,26 +118,7 @@ fn of_measured(measured: &Measured) -> Shown {
     }
 }
 
-/// A load and its rate.
+/// A load and its rate, as a sentence of its own.
 fn rate(load: &Load) -> String {
-    let note = load.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
-    match load.rate {
-        Some(rate) => format!("load {} {} {}{note}", load.name, format::rate(rate), load.unit),
-        None => format!("load {} reported no rate{note}", load.name),
-    }
-}
-
-impl Part {
-    /// A table with these headings.
-    fn table(caption: &str, heads: &[&str], rows: Vec<Vec<String>>) -> Self {
-        let heads = heads.iter().map(|&head| head.to_owned()).collect();
-        Self::Table(Table { caption: caption.to_owned(), heads, rows, brief: None })
-    }
-
-    /// The same, of which a terminal has as many rows, from the first on, and columns as fit.
-    fn folded(caption: &str, heads: &[&str], rows: Vec<Vec<String>>) -> Self {
-        let brief = Some(Brief { columns: heads.len(), rows: (0..rows.len()).collect() });
-        let heads = heads.iter().map(|&head| head.to_owned()).collect();
-        Self::Table(Table { caption: caption.to_owned(), heads, rows, brief })
-    }
+    format!("load {}", loops::rate(load))
 }

@@ -1,132 +1,233 @@
-//! A report as a page of text: what a person sees first.
+//! A document as text for a terminal: what a person sees first.
 //!
-//! Eighty columns, no colour needed. One file for each part of the page; this one puts them in
-//! order.
+//! Eighty columns at most, no colour needed, and forty lines where tables can be shortened for it.
+//! Knows no kind of result.
 
-mod brief;
-mod campaign;
-mod claims;
-mod compare;
-mod executive;
-mod head;
-mod histogram;
-mod impact;
-mod imported;
-mod parts;
-mod supervised;
-mod table;
-pub(crate) mod tune;
-mod verdict;
-mod wait;
+use crate::format::{self, Styled};
+use crate::report::Report;
+use crate::view::document::{Block, Brief, Cells, Column, Frame, Item, Items, Table, Words};
+use crate::view::kinds;
 
-use crate::report::measured::Measured;
-use crate::report::{Body, Report, SoakBody};
+pub(crate) use crate::view::document::Detail;
 
-pub(crate) use claims::plans;
-pub(crate) use impact::drives;
+/// Between two columns.
+const GAP: usize = 2;
 
-/// How much is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Detail {
-    /// One line a loop.
-    Line,
-    /// The verdict, its figures, what next.
-    Short,
-    /// Everything.
-    Long,
-}
+/// What a level is further to the right than the one above it, and the lines of one block after its
+/// first.
+const STEP: usize = 2;
 
-/// The page of a report, by its kind; `results` is the directory that it is written to.
-pub(crate) fn page(report: &Report, results: Option<&str>, detail: Detail) -> String {
+/// Lines of a page that is read at once, and rows that a table keeps however long the rest is.
+const LINES: usize = 40;
+const ROWS_MIN: usize = 6;
+
+/// The page of a report; `results` is the directory that it is written to.
+pub(crate) fn page(report: &Report, results: Option<&str>, detail: Detail) -> Styled {
     if detail == Detail::Line
-        && let Some(line) = brief::line(report)
+        && let Some(line) = kinds::line(report)
     {
-        return line;
+        return line.into();
     }
-    let headline = report.body.headline().filter(|of| !of.loops.is_empty());
-    if let (Some(headline), true) = (headline, detail != Detail::Long) {
-        return brief::page(report, headline, results);
+    rendered(&kinds::document(report, results, detail))
+}
+
+/// Blocks as lines. Tables that are fitted have as many rows as the page has room for.
+pub(crate) fn rendered(blocks: &[Block]) -> Styled {
+    let fitted = |block: &Block| match block {
+        Block::Table(table) => table.brief.iter().filter_map(order).map(<[usize]>::len).max(),
+        _ => None,
+    };
+    let mut rows = blocks.iter().filter_map(fitted).max().unwrap_or(0);
+    let mut page = all(blocks, rows);
+    while rows > ROWS_MIN && page.lines() > LINES {
+        rows -= 1;
+        page = all(blocks, rows);
     }
-    match &report.body {
-        Body::Wait(body) if detail != Detail::Long => wait::page(report, body),
-        Body::Check(_) => check(report, results),
-        Body::Measured(Measured::Executive(body)) => head::brief(report) + &executive::of(body),
-        Body::Soak(body) => soak(report, body),
-        Body::Run(body) => supervised::page(report, &body.supervised),
-        Body::Compare(body) => compare::page(report, &body.compare),
-        Body::Impact(body) => impact::page(body) + &verdict::warnings(report),
-        body => match crate::view::kinds::of(body) {
-            Some(shown) => {
-                let (first, last) = (head::brief(report), verdict::warnings(report));
-                let others = first.lines().chain(last.lines()).count();
-                first + &parts::of(&shown, others) + &last
+    page
+}
+
+/// The order of the rows of a brief that may be shortened.
+fn order(brief: &Brief) -> Option<&[usize]> {
+    if let Frame::Fitted(order) = &brief.frame { Some(order) } else { None }
+}
+
+/// Blocks as lines, at most so many rows in a table that is fitted.
+fn all(blocks: &[Block], rows: usize) -> Styled {
+    let mut page = Styled::default();
+    let mut after_table = false;
+    for block in blocks {
+        let is_table = matches!(block, Block::Table(table) if is_captioned(table));
+        if after_table && !is_table && !matches!(block, Block::Break | Block::Heading(_)) {
+            page.push("\n");
+        }
+        after_table = is_table;
+        match block {
+            Block::Heading(heading) => page.push(&format!("\n{}\n", format::wrap(heading, STEP))),
+            Block::Words(words) => page.append(sentences(words)),
+            Block::Items(items) => page.append(listed(items)),
+            Block::Table(table) => page.push(&briefly(table, rows)),
+            Block::Drawing(lines) => page.push(lines),
+            Block::Break => page.push("\n"),
+            Block::Figure(figure) => page.push(&line_of(1, &figure.chart.description)),
+            Block::Beside(_, groups) => {
+                groups.iter().for_each(|group| page.append(all(group, rows)));
             }
-            None => measure(report),
-        },
+            Block::Folded(summary, blocks) => {
+                page.push(&format!("\n{}\n", format::wrap(summary, STEP)));
+                page.append(all(blocks, rows));
+            }
+        }
     }
+    page
 }
 
-/// Of `check`: everything, and what to do next.
-fn check(report: &Report, results: Option<&str>) -> String {
-    [
-        brief::first(report),
-        head::of(report),
-        table::of(report),
-        table::rows(report),
-        histogram::lines(report),
-        table::other_names(report),
-        table::instruments(report),
-        verdict::warnings(report),
-        verdict::good_for(report),
-        verdict::limits(report),
-        claims::judged(report),
-        compare::against(report),
-        brief::next(report, results),
-    ]
-    .concat()
+/// Whether a table stands under its caption.
+fn is_captioned(table: &Table) -> bool {
+    table.brief.is_empty() || table.brief.iter().any(|brief| order(brief).is_some())
 }
 
-/// Of `soak`: as `measure`, with what is a campaign's alone.
-fn soak(report: &Report, body: &SoakBody) -> String {
-    [
-        head::of(report),
-        table::of(report),
-        campaign::lines(&body.campaign),
-        histogram::drawn(report),
-        table::other_names(report),
-        table::loads(report),
-        all_claims(report),
-    ]
-    .concat()
+/// Text at a level, in lines.
+fn line_of(level: usize, text: &str) -> String {
+    format::wrap(&format!("{:1$}{text}", "", level * STEP), (level + 1) * STEP) + "\n"
 }
 
-/// What pages with every claim end with.
-fn all_claims(report: &Report) -> String {
-    [
-        verdict::warnings(report),
-        verdict::claims(report),
-        verdict::good_for(report),
-        verdict::limits(report),
-        claims::judged(report),
-    ]
-    .concat()
+fn sentences(words: &Words) -> Styled {
+    Styled::painted(line_of(words.level, &words.text), words.paint.as_ref())
 }
 
-/// Of `measure` and `analyse`: the same with a drawn histogram and all claims.
-fn measure(report: &Report) -> String {
-    [
-        brief::first(report),
-        head::of(report),
-        table::of(report),
-        imported::of(report),
-        histogram::drawn(report),
-        table::other_names(report),
-        table::instruments(report),
-        table::loads(report),
-        all_claims(report),
-        compare::against(report),
-    ]
-    .concat()
+/// Items in lines, their sentences below each other.
+fn listed(list: &Items) -> Styled {
+    let label = |item: &Item| format::plain(&item.label);
+    let widths = list.items.iter().map(|item| label(item).chars().count());
+    let width = widths.max().unwrap_or(0).max(list.width);
+    let mut page = Styled::default();
+    for item in &list.items {
+        let command = item.command.as_ref();
+        let command = command.map(|command| format!(": {}", format::command(command)));
+        let text = item.text.clone() + &command.unwrap_or_default();
+        let (indent, gap) = (list.level * STEP, list.gap);
+        let first = format!("{:indent$}{:width$}{:gap$}{text}", "", label(item), "");
+        let line = format::wrap(&first, indent + width + gap) + "\n";
+        page.append(Styled::painted(line, item.paint.as_ref()));
+    }
+    page
+}
+
+/// A table, or what a terminal shows of it: `most` rows where it is fitted.
+fn briefly(table: &Table, most: usize) -> String {
+    if table.brief.is_empty() {
+        return captioned(&table.caption, &table.columns, &table.rows);
+    }
+    let brief = |brief: &Brief| match &brief.frame {
+        Frame::Fitted(order) => fitted(table, brief, order, most),
+        Frame::Bare => lines(&brief.columns, &brief.rows, true, STEP),
+        Frame::Titled => "\n".to_owned() + &lines(&brief.columns, &brief.rows, true, STEP),
+        Frame::Marked => lines(&brief.columns, &brief.rows, true, STEP - 1),
+        Frame::Headless => lines(&brief.columns, &brief.rows, false, STEP),
+    };
+    table.brief.iter().map(brief).collect()
+}
+
+/// As much of a table as there is room for: the first rows of the order, and as many columns as
+/// one line has.
+fn fitted(table: &Table, brief: &Brief, order: &[usize], most: usize) -> String {
+    let mut shown: Vec<usize> = order.iter().take(most).copied().collect();
+    shown.sort_unstable();
+    let rows: Vec<&[String]> = shown.iter().map(|&at| brief.rows[at].as_slice()).collect();
+    let columns =
+        pieces(&widths(&brief.columns, &rows, true)).first().map_or(1, |piece| 1 + piece.len());
+    let rows: Vec<&[String]> = rows.iter().map(|row| &row[..columns.min(row.len())]).collect();
+    let text = captioned(&table.caption, &brief.columns[..columns], &rows);
+    let (more, narrowed) = (table.rows.len() - rows.len(), columns < table.columns.len());
+    let rows = match more {
+        0 => String::new(),
+        1 => "1 more row".to_owned(),
+        more => format!("{} more rows", format::count(more as u64)),
+    };
+    let left_out = match (more, narrowed) {
+        (0, false) => return text,
+        (0, true) => "the other columns are".to_owned(),
+        (1, false) => format!("{rows} is"),
+        (_, false) => format!("{rows} are"),
+        (_, true) => format!("{rows}, and the other columns, are"),
+    };
+    text + &line_of(1, &format!("{left_out} in the JSON and its page"))
+}
+
+/// A table under its caption.
+fn captioned<R: AsRef<[String]>>(caption: &str, columns: &[Column], rows: &[R]) -> String {
+    format!("\n{}\n", format::wrap(caption, STEP)) + &lines(columns, rows, true, STEP)
+}
+
+/// The lines of a table; one that is too wide is cut between columns, and each piece has the first
+/// one.
+fn lines<R: AsRef<[String]>>(
+    columns: &[Column],
+    rows: &[R],
+    has_heads: bool,
+    indent: usize,
+) -> String {
+    let mut widths = widths(columns, rows, has_heads);
+    if pieces(&widths).len() > 1 {
+        // Wide columns are only for the eye.
+        let narrow: Vec<Column> = columns.iter().cloned().map(|of| of.at_least(0)).collect();
+        widths = self::widths(&narrow, rows, has_heads);
+    }
+    let line = |text: &dyn Fn(usize) -> String, piece: &[usize]| {
+        let mut line = " ".repeat(indent);
+        for &column in [0].iter().chain(piece) {
+            let (text, width) = (text(column), widths[column]);
+            line += &" ".repeat(if column == 0 { 0 } else { GAP });
+            line += &match columns[column].cells {
+                Cells::Numbers => format!("{text:>width$}"),
+                Cells::Words => format!("{text:width$}"),
+            };
+        }
+        line.trim_end().to_owned() + "\n"
+    };
+    let mut page = String::new();
+    for piece in &pieces(&widths) {
+        if has_heads {
+            page += &line(&|column| format::plain(&columns[column].head), piece);
+        }
+        for row in rows {
+            page += &line(&|column| cell(row.as_ref(), column), piece);
+        }
+    }
+    page
+}
+
+/// A cell as a terminal may show it.
+fn cell(row: &[String], column: usize) -> String {
+    row.get(column).map(|cell| format::plain(cell)).unwrap_or_default()
+}
+
+/// How wide each column is.
+fn widths<R: AsRef<[String]>>(columns: &[Column], rows: &[R], has_heads: bool) -> Vec<usize> {
+    let width = |(at, column): (usize, &Column)| {
+        let cells = rows.iter().map(|row| cell(row.as_ref(), at).chars().count());
+        let head = if has_heads { format::plain(&column.head).chars().count() } else { 0 };
+        cells.chain([head, column.width]).max().unwrap_or(0)
+    };
+    columns.iter().enumerate().map(width).collect()
+}
+
+/// The columns, in pieces that fit beside the first one.
+fn pieces(widths: &[usize]) -> Vec<Vec<usize>> {
+    let first = widths.first().copied().unwrap_or(0) + GAP;
+    let mut pieces: Vec<Vec<usize>> = Vec::new();
+    let mut used = usize::MAX;
+    for (column, width) in widths.iter().enumerate().skip(1) {
+        used = used.saturating_add(width + GAP);
+        match pieces.last_mut() {
+            Some(piece) if used <= format::width() => piece.push(column),
+            _ => {
+                used = first + width + GAP;
+                pieces.push(vec![column]);
+            }
+        }
+    }
+    if pieces.is_empty() { vec![Vec::new()] } else { pieces }
 }
 
 #[cfg(test)]
@@ -142,6 +243,7 @@ mod tests {
     use crate::report::body::Body;
     use crate::report::measured::TimerBody;
     use crate::report::{Choice, Clock, Envelope, NOTE_GUEST, Session};
+    use crate::view::document::{numbers, words};
 
     /// A timer outcome of a processor with these kinds of work; SERIALIZE delays most.
     fn timers(backgrounds: &[&str], reserved: bool, periods: &[u64], unit_ns: f64) -> TimerOutcome {
@@ -222,7 +324,7 @@ mod tests {
             for reserved in [true, false] {
                 for (periods, unit_ns) in [(&[100_000][..], 100.0), (&[100_000], 12_345_678.0)] {
                     let timer = timers(kind, reserved, periods, unit_ns);
-                    let page = page(&report(machine, timer), None, Detail::Short);
+                    let page = page(&report(machine, timer), None, Detail::Short).to_string();
                     assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
                     assert!(page.lines().count() <= 40, "{}: {page}", page.lines().count());
                     // Every path alone, and with what delays it most, is there.
@@ -249,10 +351,27 @@ mod tests {
         let all = ["none", "nop", "serialize", "cpuid"];
         let timer = timers(&all, true, &[100_000, 200_000, 500_000], 100.0);
         let text = page(&report(Path::new(machine), timer.clone()), None, Detail::Short);
+        let text = text.to_string();
         let rows = text.lines().filter(|line| line.contains(" 12\u{a0}345 ")).count();
         assert!((6..timer.rows.len()).contains(&rows), "{text}");
         let more = format!("{} more rows, and the other columns,", timer.rows.len() - rows);
         assert!(text.contains(&more), "{text}");
         assert!(text.lines().count() <= 40, "{text}");
+    }
+
+    #[test]
+    fn a_wide_table_is_cut_between_columns_and_every_line_fits() {
+        let mut columns = vec![words("what")];
+        columns.extend((0..9).map(|n| numbers(&format!("CPU {n}"))));
+        let row = |name: &str| {
+            let cells = (0..9).map(|n| format!("{n} 000 000 000"));
+            std::iter::once(name.to_owned()).chain(cells).collect()
+        };
+        let table = Table::new("Gaps", columns, vec![row("count"), row("b")]);
+        let text = rendered(&[table.into()]).to_string();
+        assert!(text.lines().all(|line| line.chars().count() <= format::width()), "{text}");
+        assert_eq!(text.matches("count").count(), 3, "{text}");
+        let cells = text.matches("000 000 000").count();
+        assert_eq!(cells, 18, "{text}");
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn run(args: &SchedSetArgs) -> Result<Exit> {
             Err(why) => drop(refused.get_or_insert_with(|| anyhow!("thread {tid}: {why}"))),
         }
     }
-    let shown = output::page(&format!("{changed} of {} threads changed\n", tids.len()));
+    let shown = output::page(format!("{changed} of {} threads changed\n", tids.len()));
     refused.map_or(Ok(()), Err)?;
     shown?;
     Ok(Exit::Fine)

@@ -35,8 +35,8 @@ pub(crate) fn run(args: &TuneCheckArgs) -> Result<Exit> {
     }
     envelope.machine = Some(machine.facts);
     let body = TuneBody { cpus: machine.scope.cpus, why: machine.scope.why, verdicts };
-    let page = view::text::tune::page(&envelope, &body, args.verbose);
+    let page = view::text::rendered(&view::kinds::tune::document(&envelope, &body, args.verbose));
     let report = Report { envelope, body: body.into() };
-    json.write(&view::json::of(&report)?, &page)?;
+    json.write(&view::json::of(&report)?, page)?;
     Ok(Exit::of(&report))
 }

@@ -7,8 +7,8 @@ use punctual_analysis::plot::curve::curve;
 use punctual_plot::axis::Axis;
 use serde_json::{Value, json};
 
-use super::section::Source;
 use crate::pages::{Line, Page};
+use crate::view::page::Source;
 use crate::view::plots::{self, Kind, Plot, Times};
 
 /// The block's text: JSON without any character that could end it.

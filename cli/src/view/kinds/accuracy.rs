@@ -2,21 +2,21 @@
 
 use punctual_lab::accuracy::{AccuracyOutcome, AccuracyRow};
 
-use super::{Part, Shown};
 use crate::format;
 use crate::report::measured::AccuracyBody;
+use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// Two periods are one within this, relative; two lengths of a poll differ beyond it.
 const ALIKE: f64 = 0.05;
 const APART: f64 = 0.2;
 
 /// The table, and what it is about.
-pub(super) fn shown(body: &AccuracyBody) -> Shown {
+pub(super) fn shown(body: &AccuracyBody) -> Section {
     let of = &body.accuracy;
     let mut parts = vec![errors(of)];
-    parts.extend(own_step(of).map(Part::Words));
-    parts.push(Part::Words(about(of)));
-    Shown { id: "accuracy", heading: "How exactly a wait ends", parts }
+    parts.extend(own_step(of).map(Block::words));
+    parts.push(Block::words(about(of)));
+    Section { id: "accuracy", heading: "How exactly a wait ends", blocks: parts }
 }
 
 /// `rdtsc`, `rdtsc split`, `rdtsc cold code`.
@@ -31,8 +31,18 @@ fn name(row: &AccuracyRow) -> String {
     parts.join(" ")
 }
 
-fn errors(of: &AccuracyOutcome) -> Part {
-    let heads = ["exit", ">best", ">median", ">95 %", ">period", ">poll", ">ns", ">5-95 %", ">cut"];
+fn errors(of: &AccuracyOutcome) -> Block {
+    let heads = [
+        words("exit"),
+        numbers("best"),
+        numbers("median"),
+        numbers("95 %"),
+        numbers("period"),
+        numbers("poll"),
+        numbers("ns"),
+        numbers("5-95 %"),
+        numbers("cut"),
+    ];
     let tenths = |value: f64| format!("{value:.1}");
     let row = |row: &AccuracyRow| {
         let mut cells = vec![name(row)];
@@ -46,7 +56,7 @@ fn errors(of: &AccuracyOutcome) -> Part {
     };
     let caption = "Error of the exit (stamp after it minus target), in ticks: best, median, 95 %, \
                    its period over the offset; ticks per poll; in ns: median, 5 to 95 %";
-    Part::folded(caption, &heads, of.rows.iter().map(row).collect())
+    Table::new(caption, heads, of.rows.iter().map(row).collect()).folded().into()
 }
 
 /// Where errors repeat with one period though polls take longer, that is the counter's.

@@ -2,39 +2,103 @@
 
 use punctual_lab::executive::{ExecutiveRow, LoopOverhead, Ratio};
 
-use super::{Part, Shown};
 use crate::format;
 use crate::report::ExecutiveBody;
+use crate::view::document::{Block, Column, Frame, Section, Table, numbers, words};
 
-/// The tables.
-pub(super) fn shown(body: &ExecutiveBody) -> Shown {
-    let heads =
-        ["design", ">tasks", "caches", ">release", ">dispatch", ">wait", ">cycle", ">floor", ">n"];
-    let rows = body.rows.iter().map(row).collect();
-    let mut parts = vec![Part::table("What each design costs", &heads, rows)];
+/// The tables, and what a turn costs.
+pub(super) fn shown(body: &ExecutiveBody) -> Section {
+    let mut blocks = vec![costs(body).into()];
     if !body.ratios.is_empty() {
-        let heads = ["time relative to punctual", ">as measured", ">less the floor"];
-        let rows = body.ratios.iter().map(ratio).collect();
-        parts.push(Part::table("The designs compared", &heads, rows));
+        blocks.push(compared(body).into());
     }
-    parts.extend(body.turn.as_ref().map(|of| Part::Words(turn(of))));
-    Shown { id: "executive", heading: "What an executive costs", parts }
+    blocks.extend(body.turn.as_ref().map(|turn| Block::words(overhead(turn))));
+    Section { id: "executive", heading: "What an executive costs", blocks }
 }
 
-fn row(row: &ExecutiveRow) -> Vec<String> {
-    let times = [row.release_ns, row.dispatch_ns, row.wait_ns, row.cycle_ns, row.floor_ns];
-    let mut cells = vec![
-        row.design.clone(),
-        format::count(row.n as u64),
-        if row.cold { "cold" } else { "warm" }.to_owned(),
+/// The document: a terminal has a table for each number of tasks, warm and cold.
+pub(super) fn document(body: &ExecutiveBody) -> Vec<Block> {
+    let mut costs = costs(body);
+    for rows in body.rows.chunk_by(|a, b| (a.n, a.cold) == (b.n, b.cold)) {
+        let heads = brief_heads(&rows[0]);
+        costs = costs.brief(Frame::Titled, heads, rows.iter().map(brief_cells).collect());
+    }
+    let mut blocks = vec![costs.into()];
+    if !body.ratios.is_empty() {
+        let title = "time relative to punctual, warm: as measured, and less the floor";
+        let columns = [words("").at_least(36), numbers("").at_least(6), numbers("").at_least(7)];
+        let indented = |ratio: &Ratio| {
+            let mut cells = ratio_cells(ratio);
+            cells[0].insert_str(0, "  ");
+            cells
+        };
+        let rows = body.ratios.iter().map(indented).collect();
+        blocks.extend([Block::Break, Block::words_at(1, title)]);
+        blocks.push(compared(body).brief(Frame::Headless, columns, rows).into());
+    }
+    if let Some(turn) = &body.turn {
+        blocks.extend([Block::Break, Block::words_at(1, overhead(turn))]);
+    }
+    blocks
+}
+
+fn costs(body: &ExecutiveBody) -> Table {
+    let columns = [
+        words("design"),
+        numbers("tasks"),
+        words("caches"),
+        numbers("release"),
+        numbers("dispatch"),
+        numbers("wait"),
+        numbers("cycle"),
+        numbers("floor"),
+        numbers("n"),
     ];
-    cells.extend(times.map(|ns| format::ns(Some(ns))));
+    Table::new("What each design costs", columns, body.rows.iter().map(cells).collect())
+}
+
+fn compared(body: &ExecutiveBody) -> Table {
+    let columns =
+        [words("time relative to punctual"), numbers("as measured"), numbers("less the floor")];
+    Table::new("The designs compared", columns, body.ratios.iter().map(ratio_cells).collect())
+}
+
+fn caches(row: &ExecutiveRow) -> &'static str {
+    if row.cold { "cold" } else { "warm" }
+}
+
+fn times(row: &ExecutiveRow) -> [String; 4] {
+    [row.release_ns, row.dispatch_ns, row.wait_ns, row.cycle_ns].map(|ns| format::ns(Some(ns)))
+}
+
+fn cells(row: &ExecutiveRow) -> Vec<String> {
+    let mut cells = vec![row.design.clone(), format::count(row.n as u64), caches(row).to_owned()];
+    cells.extend(times(row));
+    cells.push(format::ns(Some(row.floor_ns)));
     cells.push(format::count(row.cycles as u64));
     cells
 }
 
+/// The heads of a table of one number of tasks: it and the floor stand in them.
+fn brief_heads(row: &ExecutiveRow) -> Vec<Column> {
+    let tasks = if row.n == 1 { "task" } else { "tasks" };
+    let name = format!("{} {tasks}, {}", format::count(row.n as u64), caches(row));
+    let mut heads = vec![words(&name).at_least(22)];
+    let widths = [("release", 8), ("dispatch", 9), ("wait", 9), ("cycle", 9)];
+    heads.extend(widths.map(|(head, width)| numbers(head).at_least(width)));
+    heads.push(numbers(&format!("({})", format::ns(Some(row.floor_ns)))).at_least(8));
+    heads
+}
+
+fn brief_cells(row: &ExecutiveRow) -> Vec<String> {
+    let mut cells = vec![format!("  {}", row.design)];
+    cells.extend(times(row));
+    cells.push(format!("n {}", format::count(row.cycles as u64)));
+    cells
+}
+
 /// What a ratio is of.
-pub(crate) fn name(ratio: &Ratio) -> String {
+fn ratio_name(ratio: &Ratio) -> String {
     match ratio.design.as_str() {
         "punctual" => format!(
             "{} of {} against {}",
@@ -46,16 +110,16 @@ pub(crate) fn name(ratio: &Ratio) -> String {
     }
 }
 
-fn ratio(ratio: &Ratio) -> Vec<String> {
+fn ratio_cells(ratio: &Ratio) -> Vec<String> {
     vec![
-        name(ratio),
+        ratio_name(ratio),
         format::rate(ratio.raw),
         ratio.less_floor.map_or_else(|| "-".to_owned(), format::rate),
     ]
 }
 
 /// What a turn of the loop costs, in a sentence.
-pub(crate) fn turn(turn: &LoopOverhead) -> String {
+fn overhead(turn: &LoopOverhead) -> String {
     format!(
         "loop overhead with one task and adaptive wait, {}: adds {} to the bare wait ({} instead \
          of {}, median of {} cycles)",

@@ -3,12 +3,13 @@
 
 use punctual_lab::noise::{AtOnce, CpuNoise, NoiseOutcome, Overlaps, WorstGap};
 
-use super::{Part, Shown, rate};
+use super::rate;
 use crate::format;
 use crate::report::measured::NoiseBody;
+use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// The tables.
-pub(super) fn shown(body: &NoiseBody) -> Shown {
+pub(super) fn shown(body: &NoiseBody) -> Section {
     let noise = &body.noise;
     let threshold = format::period(noise.threshold_ns);
     let mut parts = vec![gaps(noise, &threshold)];
@@ -19,19 +20,27 @@ pub(super) fn shown(body: &NoiseBody) -> Shown {
     parts.extend(noise.at_once.as_ref().map(|of| at_once(of, alone)));
     parts.push(counted(noise));
     parts.extend(noise.smi.map(|count| {
-        Part::Words(format!(
+        Block::words(format!(
             "the firmware interrupted the machine {} times (system management interrupts)",
             format::count(count)
         ))
     }));
-    parts.extend(body.loads.iter().map(|load| Part::Words(rate(load))));
-    parts.push(Part::Words(windows(noise)));
-    Shown { id: "noise", heading: "Gaps in a spin", parts }
+    parts.extend(body.loads.iter().map(|load| Block::words(rate(load))));
+    parts.push(Block::words(windows(noise)));
+    Section { id: "noise", heading: "Gaps in a spin", blocks: parts }
 }
 
-fn gaps(noise: &NoiseOutcome, threshold: &str) -> Part {
-    let heads =
-        ["CPU", ">gaps", ">per second", ">lost", ">share", ">median", ">1 in 1000", ">worst"];
+fn gaps(noise: &NoiseOutcome, threshold: &str) -> Block {
+    let heads = [
+        words("CPU"),
+        numbers("gaps"),
+        numbers("per second"),
+        numbers("lost"),
+        numbers("share"),
+        numbers("median"),
+        numbers("1 in 1000"),
+        numbers("worst"),
+    ];
     let row = |of: &CpuNoise| {
         let a_second = of.gaps as f64 / (of.spun_ns as f64 / 1e9);
         vec![
@@ -46,7 +55,7 @@ fn gaps(noise: &NoiseOutcome, threshold: &str) -> Part {
         ]
     };
     let caption = format!("Gaps of {threshold} or more");
-    Part::folded(&caption, &heads, noise.cpus.iter().map(row).collect())
+    Table::new(caption, heads, noise.cpus.iter().map(row).collect()).folded().into()
 }
 
 /// A share that may be very small: `0.031 %`.
@@ -59,20 +68,19 @@ fn worst(worst: Option<WorstGap>) -> String {
     format::ns(worst.map(|worst| worst.length_ns as f64))
 }
 
-fn lengths(noise: &NoiseOutcome) -> Part {
-    let names: Vec<String> = noise.cpus.iter().map(|of| format!(">CPU {}", of.cpu)).collect();
-    let mut heads = vec![">from", ">to below"];
-    heads.extend(names.iter().map(String::as_str));
+fn lengths(noise: &NoiseOutcome) -> Block {
+    let mut heads = vec![words("from"), numbers("to below")];
+    heads.extend(noise.cpus.iter().map(|cpu| numbers(&format!("CPU {}", cpu.cpu))));
     let rows = noise.lengths.iter().map(|row| {
         let mut cells = vec![format::period(row.from_ns), format::period(row.to_ns)];
         cells.extend(row.counts.iter().map(|&count| format::count(count)));
         cells
     });
-    Part::folded("Lengths of the gaps", &heads, rows.collect())
+    Table::new("Lengths of the gaps", heads, rows.collect()).folded().into()
 }
 
 /// `alone`: no other process could take a CPU.
-fn at_once(of: &AtOnce, alone: bool) -> Part {
+fn at_once(of: &AtOnce, alone: bool) -> Block {
     let row = |name: &str, of: &Overlaps| {
         let at = of
             .worst
@@ -85,11 +93,17 @@ fn at_once(of: &AtOnce, alone: bool) -> Part {
     let elsewhere =
         if alone { "elsewhere: host or firmware" } else { "elsewhere: host, firmware, others" };
     rows.push(row(elsewhere, &of.elsewhere));
-    let heads = ["where", ">gaps", ">total", ">longest", ">at (CLOCK_MONOTONIC)"];
-    Part::table("Simultaneous gaps on all CPUs", &heads, rows)
+    let heads = [
+        words("where"),
+        numbers("gaps"),
+        numbers("total"),
+        numbers("longest"),
+        numbers("at (CLOCK_MONOTONIC)"),
+    ];
+    Table::new("Simultaneous gaps on all CPUs", heads, rows).into()
 }
 
-fn counted(noise: &NoiseOutcome) -> Part {
+fn counted(noise: &NoiseOutcome) -> Block {
     let known = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), format::count);
     let row = |of: &CpuNoise| {
         let most = of.most_often.iter().take(2);
@@ -111,9 +125,16 @@ fn counted(noise: &NoiseOutcome) -> Part {
             format::count(of.page_faults),
         ]
     };
-    let heads = ["CPU", ">steal", ">interrupts", "most often", ">preempted", ">page faults"];
+    let heads = [
+        words("CPU"),
+        numbers("steal"),
+        numbers("interrupts"),
+        words("most often"),
+        numbers("preempted"),
+        numbers("page faults"),
+    ];
     let caption = "Kernel counters during the measurement; steal and interrupts include the rests";
-    Part::folded(caption, &heads, noise.cpus.iter().map(row).collect())
+    Table::new(caption, heads, noise.cpus.iter().map(row).collect()).folded().into()
 }
 
 fn policy(of: &CpuNoise) -> String {

@@ -1,8 +1,8 @@
 //! What `reproduce` gives: each figure of a paper beside today's.
 
-use super::{Brief, Part, Shown, Table};
 use crate::format;
 use crate::report::reproduced::{ReproduceBody, ReproducedRow};
+use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// Rows on a terminal, and columns: those without sentences.
 const ROWS: usize = 26;
@@ -11,18 +11,23 @@ const COLUMNS: usize = 5;
 const PUBLISHED: usize = 16;
 
 /// The table.
-pub(super) fn shown(body: &ReproduceBody) -> Shown {
-    let heads = ["row", ">published", ">formula", ">measured", "unit", "what", "note"];
-    let table = Table {
-        caption: "Published, by the paper's own formula, and measured here".to_owned(),
-        heads: heads.map(str::to_owned).into(),
-        rows: body.rows.iter().map(cells).collect(),
-        brief: Some(Brief { columns: COLUMNS, rows: brief(body) }),
-    };
-    Shown {
+pub(super) fn shown(body: &ReproduceBody) -> Section {
+    let heads = [
+        words("row"),
+        numbers("published"),
+        numbers("formula"),
+        numbers("measured"),
+        words("unit"),
+        words("what"),
+        words("note"),
+    ];
+    let caption = "Published, by the paper's own formula, and measured here";
+    let table = Table::new(caption, heads, body.rows.iter().map(cells).collect())
+        .fitted(COLUMNS, telling(body));
+    Section {
         id: "reproduced",
         heading: "Papers reproduced",
-        parts: vec![Part::Table(table), Part::Words(counts(body))],
+        blocks: vec![table.into(), Block::words(counts(body))],
     }
 }
 
@@ -52,7 +57,7 @@ fn significant(value: f64) -> String {
 }
 
 /// The same number of rows of each paper, spread over those that are published and measured.
-fn brief(body: &ReproduceBody) -> Vec<usize> {
+fn telling(body: &ReproduceBody) -> Vec<usize> {
     let each = ROWS / body.papers.len().max(1);
     let both = |row: &ReproducedRow| {
         let published = row.published.chars().count();

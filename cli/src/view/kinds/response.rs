@@ -2,24 +2,25 @@
 
 use punctual_lab::response::{ResponseOutcome, ResponseRow, StageRow};
 
-use super::{Part, Shown, rate};
+use super::rate;
 use crate::format;
 use crate::report::measured::ResponseBody;
 use crate::report::reproduced::PaperFigure;
 use crate::report::reproduced::averaged;
+use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// A generator whose usual delay exceeds this share of the period limits the result.
 const LIMITED: f64 = 0.1;
 
 /// The tables.
-pub(super) fn shown(body: &ResponseBody) -> Shown {
+pub(super) fn shown(body: &ResponseBody) -> Section {
     let of = &body.response;
-    let mut parts = vec![starts(of), completions(of), Part::Words(floor(of))];
-    parts.extend(of.rows.iter().filter_map(kernel).map(Part::Words));
-    parts.extend(of.rows.iter().filter_map(|row| limited(row, of.period_ns)).map(Part::Words));
-    parts.extend(body.loads.iter().map(|load| Part::Words(rate(load))));
-    parts.push(Part::Words(about(of)));
-    Shown { id: "response", heading: "Answers to a stimulus", parts }
+    let mut parts = vec![starts(of), completions(of), Block::words(floor(of))];
+    parts.extend(of.rows.iter().filter_map(kernel).map(Block::words));
+    parts.extend(of.rows.iter().filter_map(|row| limited(row, of.period_ns)).map(Block::words));
+    parts.extend(body.loads.iter().map(|load| Block::words(rate(load))));
+    parts.push(Block::words(about(of)));
+    Section { id: "response", heading: "Answers to a stimulus", blocks: parts }
 }
 
 /// Averaged traces: a figure for each condition.
@@ -47,8 +48,17 @@ fn rows(of: &ResponseOutcome, cells: impl Fn(&StageRow) -> Vec<String>) -> Vec<V
     of.rows.iter().flat_map(row).collect()
 }
 
-fn starts(of: &ResponseOutcome) -> Part {
-    let heads = ["stage", ">min", ">mean", ">median", ">1 in 1000", ">worst", ">range", ">n"];
+fn starts(of: &ResponseOutcome) -> Block {
+    let heads = [
+        words("stage"),
+        numbers("min"),
+        numbers("mean"),
+        numbers("median"),
+        numbers("1 in 1000"),
+        numbers("worst"),
+        numbers("range"),
+        numbers("n"),
+    ];
     let cells = |stage: &StageRow| {
         let ns = &stage.start_ns;
         let times = [ns.min, ns.mean, ns.p50, ns.p99_9, ns.max, stage.response_range_ns];
@@ -56,11 +66,19 @@ fn starts(of: &ResponseOutcome) -> Part {
         cells.push(format::count(stage.answered));
         cells
     };
-    Part::table("From the stimulus to the start of each stage", &heads, rows(of, cells))
+    Table::new("From the stimulus to the start of each stage", heads, rows(of, cells)).into()
 }
 
-fn completions(of: &ResponseOutcome) -> Part {
-    let heads = ["stage", ">median", ">1 in 1000", ">worst", ">served", ">late", ">skipped"];
+fn completions(of: &ResponseOutcome) -> Block {
+    let heads = [
+        words("stage"),
+        numbers("median"),
+        numbers("1 in 1000"),
+        numbers("worst"),
+        numbers("served"),
+        numbers("late"),
+        numbers("skipped"),
+    ];
     let cells = |stage: &StageRow| {
         let ns = &stage.complete_ns;
         let mut cells: Vec<String> = [ns.p50, ns.p99_9, ns.max].map(format::ns).into();
@@ -69,7 +87,7 @@ fn completions(of: &ResponseOutcome) -> Part {
         cells
     };
     let caption = "To the complete answer; served: before the next stimulus is due";
-    Part::table(caption, &heads, rows(of, cells))
+    Table::new(caption, heads, rows(of, cells)).into()
 }
 
 fn floor(of: &ResponseOutcome) -> String {

@@ -4,29 +4,37 @@ use punctual_lab::saturation::{
     BackgroundRow, SaturationOutcome, SaturationRow, SearchEnd, TrialRow,
 };
 
-use super::{Brief, Part, Shown, Table};
 use crate::format;
 use crate::report::measured::SaturationBody;
+use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// The tables.
-pub(super) fn shown(body: &SaturationBody) -> Shown {
+pub(super) fn shown(body: &SaturationBody) -> Section {
     let of = &body.saturation;
     let mut parts = vec![frequencies(of)];
-    parts.extend(of.background.as_ref().map(|of| Part::Words(background(of))));
+    parts.extend(of.background.as_ref().map(|of| Block::words(background(of))));
     parts.push(trials(of));
     let lost = |why: &String| format!("the source was lost: {}", format::plain(why));
-    parts.extend(of.lost.as_ref().map(lost).map(Part::Words));
-    parts.push(Part::Words(about(of)));
-    Shown { id: "saturation", heading: "Highest frequencies", parts }
+    parts.extend(of.lost.as_ref().map(lost).map(Block::words));
+    parts.push(Block::words(about(of)));
+    Section { id: "saturation", heading: "Highest frequencies", blocks: parts }
 }
 
 fn hz(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |hz| format!("{:.2} kHz", hz / 1e3))
 }
 
-fn frequencies(of: &SaturationOutcome) -> Part {
-    let heads =
-        ["condition", ">stage", ">loss limit", ">MF", ">fails at", ">first loss", ">n", "search"];
+fn frequencies(of: &SaturationOutcome) -> Block {
+    let heads = [
+        words("condition"),
+        numbers("stage"),
+        numbers("loss limit"),
+        numbers("MF"),
+        numbers("fails at"),
+        numbers("first loss"),
+        numbers("n"),
+        words("search"),
+    ];
     let row = |row: &SaturationRow| {
         let end = match row.end {
             SearchEnd::Found => "found",
@@ -47,7 +55,7 @@ fn frequencies(of: &SaturationOutcome) -> Part {
     };
     let caption = "MF: the highest frequency at which the share of lost stimuli stays within the \
                    limit; unfinished: it is only known to lie between MF and \"fails at\"";
-    Part::table(caption, &heads, of.rows.iter().map(row).collect())
+    Table::new(caption, heads, of.rows.iter().map(row).collect()).into()
 }
 
 fn background(of: &BackgroundRow) -> String {
@@ -67,9 +75,16 @@ fn background(of: &BackgroundRow) -> String {
     )
 }
 
-fn trials(of: &SaturationOutcome) -> Part {
-    let heads =
-        ["condition", ">frequency", ">stimuli", ">not raised", ">loss 1", ">loss 2", ">left"];
+fn trials(of: &SaturationOutcome) -> Block {
+    let heads = [
+        words("condition"),
+        numbers("frequency"),
+        numbers("stimuli"),
+        numbers("not raised"),
+        numbers("loss 1"),
+        numbers("loss 2"),
+        numbers("left"),
+    ];
     let row = |row: &TrialRow| {
         let loss = |at: usize| {
             row.loss.get(at).map_or_else(|| "-".to_owned(), |loss| format!("{loss:.2e}"))
@@ -87,12 +102,8 @@ fn trials(of: &SaturationOutcome) -> Part {
     let rows: Vec<Vec<String>> = of.trials.iter().map(row).collect();
     // The last of all, which the search closed in on.
     let last = (rows.len().saturating_sub(4)..rows.len()).collect();
-    Part::Table(Table {
-        caption: "Trials".to_owned(),
-        heads: heads.map(str::to_owned).into(),
-        brief: Some(Brief { columns: heads.len(), rows: last }),
-        rows,
-    })
+    let columns = heads.len();
+    Table::new("Trials", heads, rows).fitted(columns, last).into()
 }
 
 fn about(of: &SaturationOutcome) -> String {

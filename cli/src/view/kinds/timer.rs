@@ -2,36 +2,36 @@
 
 use punctual_lab::timer::{TimerOutcome, TimerRow};
 
-use super::{Brief, Part, Shown, Table};
 use crate::format;
 use crate::report::measured::TimerBody;
+use crate::view::document::{Block, Section, Table, numbers, words};
+
+/// The columns that fit a terminal.
+const FITTED: usize = 9;
 
 /// The table, and what it is about.
-pub(super) fn shown(body: &TimerBody) -> Shown {
+pub(super) fn shown(body: &TimerBody) -> Section {
     let of = &body.timer;
     let heads = [
-        "path",
-        "behind",
-        ">period",
-        ">min",
-        ">median",
-        ">1 in 100",
-        ">worst",
-        ">missed",
-        ">CPU",
-        "store",
-        ">mean",
-        ">1 in 1000",
-        ">n",
+        words("path"),
+        words("behind"),
+        numbers("period"),
+        numbers("min"),
+        numbers("median"),
+        numbers("1 in 100"),
+        numbers("worst"),
+        numbers("missed"),
+        numbers("CPU"),
+        words("store"),
+        numbers("mean"),
+        numbers("1 in 1000"),
+        numbers("n"),
     ];
-    let table = Table {
-        caption: "From the expiry to the time stamp that the waiting thread takes".to_owned(),
-        heads: heads.map(str::to_owned).into(),
-        rows: of.rows.iter().map(cells).collect(),
-        brief: Some(Brief { columns: 9, rows: telling(of) }),
-    };
-    let parts = vec![Part::Table(table), Part::Words(about(of))];
-    Shown { id: "timer", heading: "Lateness of timers", parts }
+    let caption = "From the expiry to the time stamp that the waiting thread takes";
+    let rows = of.rows.iter().map(cells).collect();
+    let table = Table::new(caption, heads, rows).fitted(FITTED, telling(of));
+    let parts = vec![table.into(), Block::words(about(of))];
+    Section { id: "timer", heading: "Lateness of timers", blocks: parts }
 }
 
 fn cells(row: &TimerRow) -> Vec<String> {

@@ -4,34 +4,37 @@ use std::path::Path;
 
 use punctual_analysis::compare::RateRatio;
 
-use super::{Part, Shown};
 use crate::args::STATE;
 use crate::format;
 use crate::report::trials::{MATTERS, TrialVerdict, TrialsBody, TriedSetting};
+use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// The table, and what it says.
-pub(super) fn shown(body: &TrialsBody) -> Shown {
-    let heads = ["setting", ">share", ">ratio (interval)", "says"];
+pub(super) fn shown(body: &TrialsBody) -> Section {
+    let heads = [words("setting"), numbers("share"), numbers("ratio (interval)"), words("says")];
     let rows = body.settings.iter().map(row).collect();
-    let mut parts = vec![Part::Words(setup(body))];
-    parts.push(Part::table(
-        "Share of releases later than that, without and with each setting alone",
-        &heads,
-        rows,
-    ));
+    let mut parts = vec![Block::words(setup(body))];
+    parts.push(
+        Table::new(
+            "Share of releases later than that, without and with each setting alone",
+            heads,
+            rows,
+        )
+        .into(),
+    );
     for setting in body.settings.iter().filter(|of| !of.refused.is_empty()) {
         let refused = format!("{}: refused: {}", setting.knob, setting.refused.join("; "));
-        parts.push(Part::Words(refused));
+        parts.push(Block::words(refused));
     }
     if let Some(together) = &body.together {
-        parts.push(Part::Words(format!("those that help, all together: {}", ratio(together))));
+        parts.push(Block::words(format!("those that help, all together: {}", ratio(together))));
     }
-    parts.extend(verdicts(body).map(Part::Words));
-    parts.push(Part::Words(
+    parts.extend(verdicts(body).map(Block::words));
+    parts.push(Block::words(
         "how settings act on each other is not seen: each was tried alone".to_owned(),
     ));
-    parts.push(Part::Words(kept(body)));
-    Shown { id: "trials", heading: "Settings tried", parts }
+    parts.push(Block::words(kept(body)));
+    Section { id: "trials", heading: "Settings tried", blocks: parts }
 }
 
 /// What "no effect" and "undecided" mean here, and what it would take.

@@ -1,29 +1,136 @@
-//! What `tune check` gives, as a table: each setting with its verdict.
+//! What `tune check` shows: each setting with its verdict.
+//!
+//! A terminal has what is wrong, ranked, with what it costs and what changes it, and what is good in
+//! one line; other documents have a table.
 
-use punctual_host::rules::KnobVerdict;
+use punctual_host::rules::{KnobChange, KnobVerdict, RuleVerdict};
 
-use super::{Part, Shown};
-use crate::report::Headline;
+use super::head;
+use crate::format::{self, Paint};
 use crate::report::body::TuneBody;
+use crate::report::{Envelope, Headline};
+use crate::view::document::{Block, Section, Table, Words, words};
 
-/// The table.
-pub(super) fn shown(body: &TuneBody) -> Shown {
+/// So many places are named of changes that are alike.
+const PLACES_MAX: usize = 3;
+
+/// The settings that could be better, as a table.
+pub(super) fn shown(body: &TuneBody) -> Section {
     let caption = format!("settings of CPU {} that could be better", body.cpus);
-    let open = body.verdicts.iter().filter(|of| of.verdict.is_open());
-    let heads = ["setting", "verdict", "found", "why", "from"];
-    let rows = open.map(|of| {
-        let words = [of.knob.as_str(), of.verdict.word(), &of.found, &of.why, &of.origin];
-        words.map(str::to_owned).to_vec()
+    let columns = ["setting", "verdict", "found", "why", "from"].map(words);
+    let rows = open(body).map(|verdict| {
+        let cells =
+            [&verdict.knob, verdict.verdict.word(), &verdict.found, &verdict.why, &verdict.origin];
+        cells.map(str::to_owned).to_vec()
     });
-    let parts = vec![Part::table(&caption, &heads, rows.collect())];
-    Shown { id: "tune", heading: "Settings", parts }
+    let blocks = vec![Table::new(caption, columns, rows.collect()).into()];
+    Section { id: "tune", heading: "Settings", blocks }
 }
 
-/// Those that `check` found.
-pub(super) fn found(headline: &Headline) -> Option<Shown> {
+/// Those that `check` found; `None` where it found none.
+pub(super) fn found(headline: &Headline) -> Option<Section> {
     let caption = "settings of the measured CPU that could be better (punctual tune plan)";
-    let row = |of: &KnobVerdict| [&of.knob, &of.found, &of.why].map(Clone::clone).to_vec();
+    let row = |verdict: &KnobVerdict| {
+        [&verdict.knob, &verdict.found, &verdict.why].map(Clone::clone).to_vec()
+    };
     let rows = headline.settings.iter().map(row).collect();
-    let parts = vec![Part::table(caption, &["setting", "found", "why"], rows)];
-    (!headline.settings.is_empty()).then_some(Shown { id: "tune", heading: "Settings", parts })
+    let blocks = vec![Table::new(caption, ["setting", "found", "why"].map(words), rows).into()];
+    (!headline.settings.is_empty()).then_some(Section { id: "tune", heading: "Settings", blocks })
+}
+
+/// For a terminal; `verbose` has the settings that are good too, each with its rule.
+pub(crate) fn document(envelope: &Envelope, body: &TuneBody, verbose: bool) -> Vec<Block> {
+    let mut blocks = about(envelope, body);
+    for verdict in RuleVerdict::ALL {
+        let settings: Vec<_> =
+            body.verdicts.iter().filter(|setting| setting.verdict == verdict).collect();
+        if settings.is_empty() {
+            continue;
+        }
+        blocks.push(Block::Break);
+        let word = verdict.word();
+        let painted = |text: &str| Block::from(Words::new(text).painted(word, paint(verdict)));
+        if verdict.is_open() || verbose {
+            blocks.push(painted(word));
+            settings.iter().for_each(|setting| blocks.extend(finding(setting, verbose)));
+        } else {
+            let knobs: Vec<&str> = settings.iter().map(|setting| setting.knob.as_str()).collect();
+            blocks.push(painted(&format!("{word}: {}", knobs.join(", "))));
+        }
+    }
+    blocks.extend(next(body));
+    blocks
+}
+
+/// Which machine and CPUs were judged.
+pub(super) fn about(envelope: &Envelope, body: &TuneBody) -> Vec<Block> {
+    let machine = envelope.machine.as_ref().map(|facts| head::machine(&envelope.version, facts));
+    let cpus = format!("CPU {}: {}", body.cpus, body.why);
+    machine.into_iter().chain([cpus]).map(Block::words).collect()
+}
+
+/// The settings that a change would better.
+fn open(body: &TuneBody) -> impl Iterator<Item = &KnobVerdict> {
+    body.verdicts.iter().filter(|setting| setting.verdict.is_open())
+}
+
+fn paint(verdict: RuleVerdict) -> Paint {
+    match verdict {
+        RuleVerdict::Conflict | RuleVerdict::NoEffect => Paint::Bad,
+        RuleVerdict::Good => Paint::Good,
+        _ => Paint::Open,
+    }
+}
+
+fn finding(setting: &KnobVerdict, verbose: bool) -> Vec<Block> {
+    let mut blocks = vec![
+        Block::words_at(1, format!("{}: {}", setting.knob, setting.found)),
+        Block::words_at(2, &setting.why),
+    ];
+    let mut add = |text: String| blocks.push(Block::words_at(2, text));
+    if !setting.cost.is_empty() && setting.verdict.is_open() {
+        add(format!("costs: {}", setting.cost));
+    }
+    let changes = changes(&setting.changes);
+    if !changes.is_empty() {
+        add(format!("change: {changes}"));
+    }
+    if verbose {
+        add(format!("from: {}; verified by: {}", setting.origin, setting.verified));
+        let kernel = match (&setting.since, &setting.until) {
+            (Some(since), Some(until)) => format!("; Linux {since} to before {until}"),
+            (Some(since), None) => format!("; since Linux {since}"),
+            (None, Some(until)) => format!("; until Linux {until}"),
+            (None, None) => String::new(),
+        };
+        add(format!("rule: {} ({}){kernel}", setting.id, setting.source));
+    }
+    blocks
+}
+
+/// The changes in a few words.
+fn changes(changes: &[KnobChange]) -> String {
+    let change = |change: &KnobChange| match change {
+        KnobChange::Write { path, value } => format!("echo {value} > {path}"),
+        KnobChange::Boot { name, value: Some(value) } => format!("boot with {name}={value}"),
+        KnobChange::Boot { name, value: None } => format!("boot with {name}"),
+        KnobChange::Remove { name } => format!("boot without {name}"),
+        KnobChange::Partition { cpus } => format!("isolate CPU {cpus} by a cgroup v2 partition"),
+    };
+    let mut words: Vec<String> = changes.iter().take(PLACES_MAX).map(change).collect();
+    if changes.len() > PLACES_MAX {
+        words.push(format!("{} more like these", changes.len() - PLACES_MAX));
+    }
+    words.join("; ")
+}
+
+/// What to do with all of it.
+pub(super) fn next(body: &TuneBody) -> Vec<Block> {
+    let count = open(body).count();
+    if count == 0 {
+        return vec![Block::Break, Block::words("nothing is left to do")];
+    }
+    let command = format::command(&format!("punctual tune plan --cpus {}", body.cpus));
+    let text = format!("{count} settings could be better; all changes at once:");
+    vec![Block::Break, Block::words(text), Block::words_at(1, command)]
 }

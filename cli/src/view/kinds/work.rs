@@ -2,22 +2,31 @@
 
 use punctual_lab::work::{WorkOutcome, WorkRow};
 
-use super::{Part, Shown, rate};
+use super::rate;
 use crate::format;
 use crate::report::measured::WorkBody;
+use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// The tables.
-pub(super) fn shown(body: &WorkBody) -> Shown {
+pub(super) fn shown(body: &WorkBody) -> Section {
     let of = &body.work;
     let mut parts = vec![times(of), usable(of)];
-    parts.extend(body.loads.iter().map(|load| Part::Words(rate(load))));
-    parts.push(Part::Words(about(of)));
-    Shown { id: "work", heading: "Work in each period", parts }
+    parts.extend(body.loads.iter().map(|load| Block::words(rate(load))));
+    parts.push(Block::words(about(of)));
+    Section { id: "work", heading: "Work in each period", blocks: parts }
 }
 
-fn times(of: &WorkOutcome) -> Part {
-    let heads =
-        ["condition", ">least", ">median", ">1 in 100", ">1 in 1000", ">worst", ">range", ">n"];
+fn times(of: &WorkOutcome) -> Block {
+    let heads = [
+        words("condition"),
+        numbers("least"),
+        numbers("median"),
+        numbers("1 in 100"),
+        numbers("1 in 1000"),
+        numbers("worst"),
+        numbers("range"),
+        numbers("n"),
+    ];
     let row = |row: &WorkRow| {
         let ns = &row.time_ns;
         let mut cells = vec![format::plain(&row.condition)];
@@ -26,11 +35,18 @@ fn times(of: &WorkOutcome) -> Part {
         cells
     };
     let caption = "Time of the same piece of work, from the wake to its end";
-    Part::table(caption, &heads, of.rows.iter().map(row).collect())
+    Table::new(caption, heads, of.rows.iter().map(row).collect()).into()
 }
 
-fn usable(of: &WorkOutcome) -> Part {
-    let heads = ["condition", ">half", ">99 %", ">99.9 %", ">all", ">missed"];
+fn usable(of: &WorkOutcome) -> Block {
+    let heads = [
+        words("condition"),
+        numbers("half"),
+        numbers("99 %"),
+        numbers("99.9 %"),
+        numbers("all"),
+        numbers("missed"),
+    ];
     let row = |row: &WorkRow| {
         let usable = &row.usable_ns;
         let mut cells = vec![format::plain(&row.condition)];
@@ -43,7 +59,7 @@ fn usable(of: &WorkOutcome) -> Part {
         "Usable part of each period of {}, by share of cycles that have it",
         format::period(of.period_ns)
     );
-    Part::table(&caption, &heads, of.rows.iter().map(row).collect())
+    Table::new(caption, heads, of.rows.iter().map(row).collect()).into()
 }
 
 fn about(of: &WorkOutcome) -> String {

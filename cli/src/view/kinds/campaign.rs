@@ -1,53 +1,56 @@
-//! What of a page is a campaign's alone: how long, which boots, what happened, the latest wakes.
+//! What a campaign alone shows: how long, which boots, what happened, the latest wakes.
 
 use std::collections::BTreeMap;
 
 use crate::format;
 use crate::report::Campaign;
+use crate::view::document::Block;
 
 /// How many of each are shown; the JSON has all.
 const SHOWN: usize = 5;
 
-/// The lines of a campaign.
-pub(super) fn lines(campaign: &Campaign) -> String {
-    let mut page = format!("\n{}\n", format::plain(&head(campaign)));
+/// The sentences of a campaign.
+pub(super) fn blocks(campaign: &Campaign) -> Vec<Block> {
+    let mut blocks = vec![Block::Break, Block::words(head(campaign))];
+    let mut add = |text: String| blocks.push(Block::words_at(1, text));
     for boot in last(&campaign.boots) {
         let end = if boot.ended { "" } else { ", did not end normally" };
         let text = format!(
-            "  boot {}: {} to {}, Linux {}, setup {}{end}",
+            "boot {}: {} to {}, Linux {}, setup {}{end}",
             boot.number,
             at(boot.from_unix_s),
             at(boot.to_unix_s),
             boot.kernel,
             boot.setup
         );
-        page += &(format::wrap(&text, 4) + "\n");
+        add(text);
     }
     for late in campaign.outliers.iter().take(SHOWN) {
         let text = format!(
-            "  late: {} at {} (boot {}, cycle {})",
+            "late: {} at {} (boot {}, cycle {})",
             format::ns(Some(late.outlier.lateness_ns as f64)),
             at(late.outlier.at_unix_ns / 1_000_000_000),
             late.outlier.boot,
             late.outlier.cycle
         );
-        page += &(format::wrap(&text, 4) + "\n");
+        add(text);
     }
     for event in last(&campaign.events) {
-        let text = format!("  {}: {}", at(event.at_unix_s), event.what);
-        page += &(format::wrap(&text, 4) + "\n");
+        let text = format!("{}: {}", at(event.at_unix_s), event.what);
+        add(text);
     }
     for broken in &campaign.broken {
-        page += &(format::wrap(&format!("  broken for good: {broken}"), 4) + "\n");
+        add(format!("broken for good: {broken}"));
     }
-    page
+    blocks
 }
 
 fn last<T>(all: &[T]) -> &[T] {
     &all[all.len().saturating_sub(SHOWN)..]
 }
 
-fn at(unix_s: i64) -> String {
+/// An instant in UTC (RFC 3339), to the second.
+pub(crate) fn at(unix_s: i64) -> String {
     jiff::Timestamp::from_second(unix_s).map_or_else(|_| "-".to_owned(), |at| at.to_string())
 }
 

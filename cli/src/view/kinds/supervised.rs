@@ -1,27 +1,38 @@
-//! The page of `run`: what became of each task.
-
-use std::fmt::Write as _;
+//! What `run` shows: what became of each task.
 
 use crate::format;
 use crate::report::Report;
 use crate::report::supervised::{Supervised, TaskRow};
+use crate::view::document::{Block, Table, numbers, words};
 
-/// The name of a task, padded to its column.
+/// The least width of the name of a task.
 const NAME: usize = 16;
 
-/// The page.
-pub(super) fn page(report: &Report, supervised: &Supervised) -> String {
-    let mut page = format!("{}\n\n", head(supervised));
-    page += &format!(
-        "  {:NAME$}{:>10}{:>9}{:>8}{:>9}{:>10}{:>10}{:>11}\n",
-        "task", "ran", "missed", "overran", "restarts", "median", "1 in 1000", "worst"
-    );
-    for task in &supervised.tasks {
-        // Writing to a String cannot fail.
-        let _infallible = writeln!(
-            page,
-            "  {:NAME$}{:>10}{:>9}{:>8}{:>9}{:>10}{:>10}{:>11}",
-            format::plain(&task.name),
+/// The document.
+pub(super) fn document(report: &Report, supervised: &Supervised) -> Vec<Block> {
+    let mut blocks = vec![Block::words(releases(supervised)), Block::Break, tasks(supervised)];
+    blocks.extend(supervised.tasks.iter().filter_map(notes));
+    let warnings = report.envelope.warnings.iter();
+    blocks.extend(warnings.map(|warning| Block::words_at(1, warning)));
+    let reasons = report.envelope.verdict.reasons.iter();
+    blocks.extend(reasons.map(|reason| Block::words(format!("FAILED: {reason}"))));
+    blocks
+}
+
+fn tasks(supervised: &Supervised) -> Block {
+    let columns = [
+        words("task").at_least(NAME),
+        numbers("ran").at_least(8),
+        numbers("missed").at_least(7),
+        numbers("overran"),
+        numbers("restarts"),
+        numbers("median").at_least(8),
+        numbers("1 in 1000"),
+        numbers("worst").at_least(9),
+    ];
+    let row = |task: &TaskRow| {
+        vec![
+            task.name.clone(),
             format::count(task.cycles),
             format::count(task.missed),
             format::count(task.overran),
@@ -29,19 +40,14 @@ pub(super) fn page(report: &Report, supervised: &Supervised) -> String {
             format::ns(task.lateness_ns.p50),
             format::ns(task.lateness_ns.p99_9),
             format::largest(task.lateness_ns.max, task.censored),
-        );
-    }
-    supervised.tasks.iter().filter_map(notes).for_each(|note| page += &note);
-    for warning in &report.envelope.warnings {
-        page += &(format::wrap(&format!("  {warning}"), 4) + "\n");
-    }
-    for reason in &report.envelope.verdict.reasons {
-        page += &(format::wrap(&format!("FAILED: {reason}"), 2) + "\n");
-    }
-    page
+        ]
+    };
+    let rows = supervised.tasks.iter().map(row).collect();
+    Table::new("What became of each task", columns, rows).bare().into()
 }
 
-fn head(supervised: &Supervised) -> String {
+/// How it ended, and how the thread was that released the tasks.
+fn releases(supervised: &Supervised) -> String {
     let executive = &supervised.executive;
     let policy = match executive.priority {
         Some(priority) => format!("{} {priority}", executive.policy),
@@ -51,7 +57,7 @@ fn head(supervised: &Supervised) -> String {
         0 => String::new(),
         missed => format!(", {} missed", format::count(missed)),
     };
-    let text = format!(
+    format!(
         "{} · released by {policy}, wait {} · lateness of the releases: median {}, worst {} of \
          {}{missed}",
         supervised.over,
@@ -59,12 +65,11 @@ fn head(supervised: &Supervised) -> String {
         format::ns(executive.lateness_ns.p50),
         format::largest(executive.lateness_ns.max, executive.censored),
         format::count(executive.cycles),
-    );
-    format::wrap(&text, 2)
+    )
 }
 
-/// What of a task does not stand in the table.
-fn notes(task: &TaskRow) -> Option<String> {
+/// What of a task does not stand in the table; `None` where there is nothing.
+fn notes(task: &TaskRow) -> Option<Block> {
     let counted = [
         (task.started_late, "started late"),
         (task.over_budget, "over budget"),
@@ -83,6 +88,5 @@ fn notes(task: &TaskRow) -> Option<String> {
         .map(|(n, what)| format!("{} {what}", format::count(*n)))
         .collect();
     let name = &task.name;
-    (!parts.is_empty())
-        .then(|| format::wrap(&format!("    {name}: {}", parts.join(" · ")), 6) + "\n")
+    (!parts.is_empty()).then(|| Block::words_at(2, format!("{name}: {}", parts.join(" · "))))
 }

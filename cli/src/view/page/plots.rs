@@ -1,11 +1,11 @@
-//! The plots: a drawing that needs no script, and behind each its numbers as a table.
+//! The plots of a page: a drawing that needs no script, and behind each its numbers as a table.
 
 use punctual_analysis::plot::curve::curve;
 
-use super::markup::{details, drawing, escape, paragraph, table};
-use super::section::{Section, Source};
+use super::Source;
 use crate::format;
 use crate::pages::{Line, Page};
+use crate::view::document::{Beside, Block, Figure, Section, Table, numbers, words};
 use crate::view::plots::{self, Kind, Plot, Times};
 
 /// Rows of the table behind a time series, at most.
@@ -35,46 +35,34 @@ fn of(source: &Source<'_>, kind: Kind, id: &'static str) -> Option<Section> {
     if rows.is_empty() || page.bins.edges_ns.is_empty() {
         return None;
     }
-    let mut body = match (kind, page.left_out.as_slice()) {
-        (Kind::Histogram, left_out) if page.results.len() <= 2 => {
-            left_out.iter().map(|words| paragraph("muted", words)).collect()
+    let mut blocks: Vec<Block> = match kind {
+        Kind::Histogram if page.results.len() <= 2 => {
+            page.left_out.iter().map(Block::muted).collect()
         }
-        _ => String::new(),
+        _ => Vec::new(),
     };
-    for row in &rows {
-        let class = if row.len() > 1 { "side" } else { "alone" };
-        body += &format!("<div class=\"{class}\">");
-        for plot in row {
-            body += &figure(page, plot);
-        }
-        body += "</div>";
+    for row in rows {
+        let figures = row.into_iter().map(|plot| vec![figure(page, plot)]).collect();
+        blocks.push(Block::Beside(Beside::Plots, figures));
     }
-    Some(Section { id, heading: kind.heading(), body })
+    Some(Section { id, heading: kind.heading(), blocks })
 }
 
-fn figure(page: &Page, plot: &Plot<'_>) -> String {
-    let data: String = match plot.kind {
-        Kind::Histogram => bins(page, plot),
-        Kind::Curve => plot.panel.lines.iter().map(|line| points(page, line)).collect(),
-        Kind::Time => plot.panel.lines.iter().map(|line| time_bins(page, line)).collect(),
+fn figure(page: &Page, plot: Plot<'_>) -> Block {
+    let lines = plot.panel.lines.iter();
+    let behind = match plot.kind {
+        Kind::Histogram => vec![bins(page, &plot).into()],
+        Kind::Curve => lines.map(|line| points(page, line).into()).collect(),
+        Kind::Time => lines.filter_map(|line| Some(time_bins(page, line)?.into())).collect(),
     };
-    format!(
-        "<figure id=\"{id}\" class=\"plot\" data-kind=\"{kind}\"><h3>{}</h3>{}\
-         <figcaption>{}</figcaption>{}</figure>",
-        escape(&plot.panel.title),
-        drawing(&plot.chart, &plot.id),
-        escape(&plot.chart.description),
-        details("Numbers behind this plot", &data),
-        id = plot.id,
-        kind = plot.kind.id(),
-    )
+    let (id, title, chart) = (plot.id, plot.panel.title.clone(), plot.chart);
+    Block::Figure(Box::new(Figure { id, title, chart, data: Some(plot.kind.id()), behind }))
 }
 
-fn bins(page: &Page, plot: &Plot<'_>) -> String {
+fn bins(page: &Page, plot: &Plot<'_>) -> Table {
     let lines = &plot.panel.lines;
-    let names: Vec<String> = lines.iter().map(|line| format!(">{}, cycles", line.name)).collect();
-    let mut heads = vec!["lateness from", ">to below"];
-    heads.extend(names.iter().map(String::as_str));
+    let mut columns = vec![words("lateness from"), numbers("to below")];
+    columns.extend(lines.iter().map(|line| numbers(&format!("{}, cycles", line.name))));
     let count = |line: &Line, bin: usize| page.bins.counts[line.drawn][bin];
     let rows: Vec<Vec<String>> = page
         .bins
@@ -91,10 +79,10 @@ fn bins(page: &Page, plot: &Plot<'_>) -> String {
             row
         })
         .collect();
-    table(&plot.chart.title, &heads, &rows)
+    Table::new(&plot.chart.title, columns, rows)
 }
 
-fn points(page: &Page, line: &Line) -> String {
+fn points(page: &Page, line: &Line) -> Table {
     let outcome = &page.run(line).outcome;
     let points = curve(&outcome.histogram, outcome.lateness_ns.max);
     let last = points.len().saturating_sub(1);
@@ -102,15 +90,12 @@ fn points(page: &Page, line: &Line) -> String {
     let rows: Vec<Vec<String>> = kept
         .map(|(_, point)| vec![format::rate(point.one_in), format::ns(Some(point.lateness_ns))])
         .collect();
-    table(
-        &format!("Percentile curve, {}", line.name),
-        &["all but one in … cycles", ">at most this late"],
-        &rows,
-    )
+    let columns = [words("all but one in … cycles"), numbers("at most this late")];
+    Table::new(format!("Percentile curve, {}", line.name), columns, rows)
 }
 
-fn time_bins(page: &Page, line: &Line) -> String {
-    let Some(times) = Times::of(page, line) else { return String::new() };
+fn time_bins(page: &Page, line: &Line) -> Option<Table> {
+    let times = Times::of(page, line)?;
     let envelope = times.thinned.envelope.thinned(TIME_ROWS);
     let rows: Vec<Vec<String>> = envelope
         .bins()
@@ -126,9 +111,15 @@ fn time_bins(page: &Page, line: &Line) -> String {
             ]
         })
         .collect();
-    table(
-        &format!("Lateness over time, {}: bins of {:.3} s", line.name, times.width_s(&envelope)),
-        &["from", ">cycles", ">smallest", ">mean", ">largest", &format!(">{}", times.gaps)],
-        &rows,
-    )
+    let caption =
+        format!("Lateness over time, {}: bins of {:.3} s", line.name, times.width_s(&envelope));
+    let columns = [
+        words("from"),
+        numbers("cycles"),
+        numbers("smallest"),
+        numbers("mean"),
+        numbers("largest"),
+        numbers(times.gaps),
+    ];
+    Some(Table::new(caption, columns, rows))
 }

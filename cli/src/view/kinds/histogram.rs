@@ -5,6 +5,7 @@ use punctual_analysis::histogram::display::{Column, columns};
 
 use crate::format;
 use crate::report::{Report, Run};
+use crate::view::document::Block;
 
 /// Eighths of a cell.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -19,10 +20,17 @@ const NAME: usize = 10;
 const EDGE: usize = 8;
 
 /// One line a run: decades with their bars, then the peaks.
-pub(super) fn lines(report: &Report) -> String {
-    let of = |run: &Run| line(run, &format::plain(&run.name)).map(|line| line + &clusters(run));
-    let lines: String = report.body.runs().iter().filter_map(of).collect();
-    if lines.is_empty() { lines } else { format!("\n  lateness (log)\n{lines}") }
+pub(super) fn lines(report: &Report) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for run in report.body.runs() {
+        let Some(line) = line(run, &format::plain(&run.name)) else { continue };
+        blocks.push(Block::Drawing(line));
+        blocks.extend(clusters(run));
+    }
+    if !blocks.is_empty() {
+        blocks.splice(0..0, [Block::Break, Block::words_at(1, "lateness (log)")]);
+    }
+    blocks
 }
 
 /// The decades of one run with their bars, behind its name; nothing where nothing is in it.
@@ -61,8 +69,8 @@ fn layout(decades: usize, room: usize) -> (usize, usize) {
 const EMPTY_ROWS: u32 = 2;
 
 /// A drawing for each run: a row for each fifth of a decade.
-pub(super) fn drawn(report: &Report) -> String {
-    let mut page = String::new();
+pub(super) fn drawn(report: &Report) -> Vec<Block> {
+    let mut blocks = Vec::new();
     for run in report.body.runs() {
         let decades = columns(&run.outcome.lateness, 1).first().map_or(0, decades_in);
         let rows = columns(&run.outcome.lateness, decades * 5);
@@ -70,16 +78,16 @@ pub(super) fn drawn(report: &Report) -> String {
         let Some(first) = filled.iter().position(|&full| full) else { continue };
         let last = filled.iter().rposition(|&full| full).unwrap_or(first);
         let most = rows.iter().map(|row| row.count).max().unwrap_or(0);
-        let name = format::plain(&run.name);
-        page += &format!("\n  lateness, {name} (bars: log of the count)\n");
-        let mut empty = 0;
+        let title = format!("lateness, {} (bars: log of the count)", run.name);
+        blocks.extend([Block::Break, Block::words_at(1, title)]);
+        let (mut lines, mut empty) = (String::new(), 0);
         for row in &rows[first..=last] {
             empty = if row.count == 0 { empty + 1 } else { 0 };
             if empty > EMPTY_ROWS {
                 continue;
             }
             let length = (scale(row.count, most) * 40.0).ceil() as usize;
-            page += &format!(
+            lines += &format!(
                 "  {:>9} … {:>9}  {:40} {:>11}\n",
                 format::ns(Some(row.lower_ns)),
                 format::ns(Some(row.upper_ns)),
@@ -87,15 +95,17 @@ pub(super) fn drawn(report: &Report) -> String {
                 format::count(row.count)
             );
         }
-        page += &clusters(run);
+        blocks.push(Block::Drawing(lines));
+        blocks.extend(clusters(run));
     }
-    page
+    blocks
 }
 
-fn clusters(run: &Run) -> String {
+/// The peaks of a run's histogram, in a sentence.
+fn clusters(run: &Run) -> Option<Block> {
     let clusters = &run.outcome.histogram.clusters;
     if clusters.is_empty() {
-        return String::new();
+        return None;
     }
     let named: Vec<String> = clusters
         .iter()
@@ -104,7 +114,7 @@ fn clusters(run: &Run) -> String {
         })
         .collect();
     let word = if clusters.len() == 1 { "peak" } else { "peaks" };
-    format::wrap(&format!("    {} {word}: {}", clusters.len(), named.join(", ")), 6) + "\n"
+    Some(Block::words_at(2, format!("{} {word}: {}", clusters.len(), named.join(", "))))
 }
 
 /// How many decades the one column over everything spans.

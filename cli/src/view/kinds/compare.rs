@@ -1,0 +1,172 @@
+//! What a comparison shows: what differs, a table a run, and what can be told of it.
+
+use punctual_analysis::compare::{QuantileDifference, RateRatio, RunComparison, Verdict};
+
+use crate::format;
+use crate::report::{ComparedSide, Comparison, Pair, Report};
+use crate::view::document::{Block, Column, Item, Items, ItemsKind, Table, numbers, words};
+
+/// The document of `compare`.
+pub(super) fn document(report: &Report, comparison: &Comparison) -> Vec<Block> {
+    let mut blocks = vec![Block::words(format!("punctual {} · compare", report.envelope.version))];
+    blocks.extend(compared(comparison));
+    blocks
+}
+
+/// What another document says of its run against a baseline.
+pub(super) fn against(report: &Report) -> Vec<Block> {
+    let Some(comparison) = report.body.compare() else { return Vec::new() };
+    let mut blocks = vec![Block::Break];
+    blocks.extend(compared(comparison));
+    blocks
+}
+
+fn compared(comparison: &Comparison) -> Vec<Block> {
+    let sides = comparison.sides.iter().flat_map(results).collect();
+    let sides = Items::new(ItemsKind::Notes, sides).spaced(1, 2);
+    let mut blocks = vec![sides.into()];
+    comparison.pairs.iter().for_each(|pair| blocks.extend(of_pair(pair)));
+    let family = &comparison.family;
+    let text = format!(
+        "{} tests: verdicts and intervals hold together with a confidence of {} (Holm). A missed \
+         release counts with its full lateness.",
+        format::count(family.tests),
+        format::share(family.confidence)
+    );
+    blocks.extend([Block::Break, Block::words(text)]);
+    blocks
+}
+
+/// The results of a side.
+fn results(side: &ComparedSide) -> Vec<Item> {
+    let item = |result: &crate::report::ComparedResult| {
+        let kernel = result.kernel.as_ref().map(|kernel| format!(" · Linux {kernel}"));
+        let started =
+            result.started_at.as_ref().map(|at| format!(" · {}", at.get(..19).unwrap_or(at)));
+        let from = if result.from == side.label { "" } else { &result.from };
+        let more = [started, kernel].into_iter().flatten().collect::<String>();
+        Item::new(&side.label, format!("{from}{more}"))
+    };
+    side.results.iter().map(item).collect()
+}
+
+fn of_pair(pair: &Pair) -> Vec<Block> {
+    let mut blocks = vec![Block::Heading(format!("{} compared with {}", pair.b, pair.a))];
+    let mut add = |text: String| blocks.push(Block::words_at(1, text));
+    for difference in &pair.differences {
+        add(format!("differs: {}: {} → {}", difference.what, difference.a, difference.b));
+    }
+    for (only, side) in [(&pair.only_in_a, &pair.a), (&pair.only_in_b, &pair.b)] {
+        if !only.is_empty() {
+            add(format!("not compared, only in {side}: {}", only.join(", ")));
+        }
+    }
+    pair.notes.iter().for_each(|note| add(format!("note: {note}")));
+    pair.runs.iter().for_each(|run| blocks.extend(of_run(run)));
+    blocks
+}
+
+/// The columns of what one run is compared by.
+fn columns(first: &str, relation: &str) -> [Column; 5] {
+    [
+        numbers(first).at_least(10),
+        numbers("A").at_least(7),
+        numbers("B").at_least(7),
+        words(relation).at_least(21),
+        words("verdict"),
+    ]
+}
+
+fn of_run(run: &RunComparison) -> Vec<Block> {
+    let mut blocks =
+        vec![Block::Break, Block::words_at(1, format!("{}: {}", run.name, run.statement))];
+    if !run.rates.is_empty() {
+        let rows = run.rates.iter().map(of_rate).collect();
+        blocks.push(Table::new("", columns("later than", "B/A by rate"), rows).bare().into());
+    }
+    if !run.quantiles.is_empty() {
+        let rows = run.quantiles.iter().map(of_quantile).collect();
+        blocks.push(Table::new("", columns("quantile", "B − A"), rows).bare().into());
+    }
+    for quantile in &run.quantiles {
+        let why = quantile.untested.as_ref();
+        let words = |why| format!("p{} not tested: {why}", quantile.p * 100.0);
+        blocks.extend(why.map(words).map(|text| Block::words_at(2, text)));
+    }
+    let text = format!(
+        "releases {} and {}, missed {} and {}; the largest, {} and {}, are not compared: \
+         maxima depend on run length and chance",
+        format::count(run.n_a),
+        format::count(run.n_b),
+        format::count(run.missed_a),
+        format::count(run.missed_b),
+        format::largest(run.max_a_ns, u64::from(run.max_a_open)),
+        format::largest(run.max_b_ns, u64::from(run.max_b_open)),
+    );
+    blocks.push(Block::words_at(2, text));
+    blocks
+}
+
+fn of_rate(rate: &RateRatio) -> Vec<String> {
+    let upper = rate.upper.map_or_else(|| "∞".to_owned(), figures);
+    let interval = match rate.ratio {
+        Some(ratio) => format!("{} [{}, {upper}]", figures(ratio), figures(rate.lower)),
+        None => format!("- [{}, {upper}]", figures(rate.lower)),
+    };
+    vec![
+        format::ns(Some(rate.threshold_ns)),
+        format::count(rate.exceedances_a),
+        format::count(rate.exceedances_b),
+        interval,
+        verdict(rate.verdict, rate.p_adjusted.is_some(), rate.is_open()).to_owned(),
+    ]
+}
+
+fn of_quantile(quantile: &QuantileDifference) -> Vec<String> {
+    let interval = match (quantile.lower_ns, quantile.upper_ns) {
+        (Some(lower), Some(upper)) => {
+            format!("[{}, {}]", format::ns(Some(lower)), format::ns(Some(upper)))
+        }
+        _ => "-".to_owned(),
+    };
+    vec![
+        format!("p{}", quantile.p * 100.0),
+        format::ns(Some(quantile.a_ns)),
+        format::ns(Some(quantile.b_ns)),
+        interval,
+        verdict(quantile.verdict, quantile.p_value.is_some(), false).to_owned(),
+    ]
+}
+
+fn verdict(verdict: Verdict, is_tested: bool, is_open: bool) -> &'static str {
+    match verdict {
+        _ if !is_tested => "not tested",
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::Mixed => "mixed",
+        Verdict::Undecided if is_open => "undecided",
+        Verdict::Undecided => "no significant difference",
+    }
+}
+
+fn figures(value: f64) -> String {
+    match value {
+        // Nobody plans with a ratio beyond these, and of the ends of an interval it is chance.
+        v if v >= 9_999.5 => ">9999".to_owned(),
+        v if v > 0.0 && v < 0.005 => "<0.01".to_owned(),
+        v if v >= 99.5 => format!("{v:.0}"),
+        v if v >= 9.95 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_has_three_figures_however_large() {
+        let shown = [0.7, 12.34, 580.4, 9_999.0, 3.6e75].map(figures);
+        assert_eq!(shown, ["0.70", "12.3", "580", "9999", ">9999"]);
+    }
+}

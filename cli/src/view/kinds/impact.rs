@@ -1,0 +1,126 @@
+//! What `impact` shows: what lateness does to an application.
+
+use punctual_analysis::impact::application::{Application, Figure, Suits};
+use punctual_analysis::impact::drives::DRIVES;
+use punctual_analysis::impact::stepper;
+
+use crate::format;
+use crate::report::{Impact, ImpactBody};
+use crate::view::document::{Block, Column, Frame, Item, Items, ItemsKind, Table, numbers, words};
+
+/// The document.
+pub(super) fn document(body: &ImpactBody) -> Vec<Block> {
+    let mut blocks = match &body.impact {
+        Impact::Stepper(impact) => stepper(impact),
+        Impact::Application(impact) => application(impact),
+    };
+    if let Some(steps) = &body.step_generation {
+        blocks.push(Block::words(&steps.statement));
+        blocks.extend(steps.run.as_deref().map(of_run));
+    }
+    blocks
+}
+
+/// The run that the lines before it are of.
+fn of_run(run: &str) -> Block {
+    Block::words_at(1, format!("of the run \"{run}\""))
+}
+
+/// Figures with their names, which the statement before them explains.
+fn figures(rows: Vec<Vec<String>>, widths: [usize; 2]) -> Block {
+    let columns = [words("figure"), numbers("value"), words("unit")];
+    let columns: Vec<Column> = match rows.iter().any(|row| !row[2].is_empty()) {
+        true => columns.into(),
+        false => columns[..2].into(),
+    };
+    let rows: Vec<Vec<String>> =
+        rows.into_iter().map(|row| row.into_iter().take(columns.len()).collect()).collect();
+    let wide = columns.iter().cloned().zip(widths.into_iter().chain([0]));
+    let wide: Vec<Column> = wide.map(|(column, width)| column.at_least(width)).collect();
+    Table::new("", columns, rows.clone()).brief(Frame::Headless, wide, rows).into()
+}
+
+fn stepper(impact: &stepper::Impact) -> Vec<Block> {
+    let row = |name: &str, value: String, unit: &str| vec![name.to_owned(), value, unit.to_owned()];
+    let percent = |ratio: f64| format!("{:.2}", ratio * 100.0);
+    let available = format!("%   (available {:.4} Nm)", impact.available_torque_nm);
+    let mut rows = vec![
+        row("time error (peak-to-peak)", format::ns(Some(impact.jitter_pp_ns)), ""),
+        row("step rate", format::rate(impact.step_rate_hz), "steps/s"),
+        row("torque lost", format!("{:.4}", impact.torque_lost_nm), "Nm"),
+        row("  of the holding torque", percent(impact.torque_lost_ratio), "%"),
+        row("  of the torque available", percent(impact.share_of_available), &available),
+    ];
+    if let Some(rate) = impact.max_step_rate_hz {
+        let name = format!("highest step rate for {:4}", format::share(impact.share));
+        rows.push(row(&name, format::rate(rate), "steps/s"));
+    }
+    let mut blocks = vec![Block::words(&impact.statement), figures(rows, [30, 11])];
+    blocks.extend(impact.run.as_deref().map(of_run));
+    blocks
+}
+
+fn application(impact: &Application) -> Vec<Block> {
+    let answer = match impact.answer {
+        Some(Suits::Yes) => "yes: ",
+        Some(Suits::No) => "no: ",
+        Some(Suits::Unknown) => "unknown, the recording is too short: ",
+        None => "",
+    };
+    let mut blocks = vec![Block::words(format!("{answer}{}", impact.statement))];
+    let row = |name: &str, value: String| vec![name.to_owned(), value, String::new()];
+    let mut rows: Vec<_> =
+        impact.figures.iter().map(|figure| row(&figure.name, value(figure))).collect();
+    rows.extend(impact.margin.map(|left| row("margin left", format!("{:.1} %", left * 100.0))));
+    if !rows.is_empty() {
+        blocks.push(figures(rows, [30, 13]));
+    }
+    let basis = impact.basis.iter().enumerate().map(|(at, basis)| {
+        let label = if at == 0 { "rests on" } else { "and on" };
+        Item::new(label, basis.words())
+    });
+    let basis: Vec<Item> = basis.collect();
+    if !basis.is_empty() {
+        blocks.push(Items::new(ItemsKind::Plain, basis).into());
+    }
+    blocks.extend(impact.run.as_deref().map(of_run));
+    blocks.push(Block::words_at(1, format!("by {}", impact.source)));
+    blocks
+}
+
+/// A number with its unit; times in the unit that fits.
+fn value(figure: &Figure) -> String {
+    match (figure.value, figure.unit.as_str()) {
+        (None, _) => "-".to_owned(),
+        // What does not fit in 292 years is not shown as if it did.
+        (Some(ns), "ns") if ns.abs() < 9e18 => format::ns(Some(ns)),
+        (Some(value), "1") => format!("{value:.2e}"),
+        (Some(value), unit) if value != 0.0 && !(1e-3..1e6).contains(&value.abs()) => {
+            format!("{value:.3e} {unit}")
+        }
+        (Some(value), unit) => format!("{value:.3} {unit}"),
+    }
+}
+
+/// The drives that `--drive` knows.
+pub(crate) fn drives() -> Vec<Block> {
+    let columns = [
+        words("drive").at_least(28),
+        numbers("step time"),
+        numbers("step space"),
+        numbers("dir hold"),
+        numbers("dir setup"),
+        words(""),
+    ];
+    let row = |drive: &punctual_analysis::impact::drives::Drive| {
+        let time = |ns: Option<u64>| ns.map_or("?".to_owned(), |ns| format::ns(Some(ns as f64)));
+        let mut cells = vec![drive.id.to_owned()];
+        cells.extend(drive.needs_ns.map(time));
+        cells.push(if drive.confirmed { "" } else { "not confirmed" }.to_owned());
+        cells
+    };
+    let rows = DRIVES.iter().map(row).collect();
+    let source =
+        "From LinuxCNC's documentation (stepper-timing); prefer the data sheet of the drive.";
+    vec![Table::new("", columns, rows).bare().into(), Block::words(source)]
+}

@@ -1,0 +1,665 @@
+//! What is shown of loops: `check`, `measure periodic`, `analyse` and `soak`.
+//!
+//! The short document has the verdict first, then the figures, then what next, and fits a screen;
+//! the long one has everything.
+
+use punctual_analysis::import::imported::{Imported, ImportedQuantity};
+use punctual_analysis::summary::SummaryStats;
+
+use super::{campaign, compare, head, histogram, judged};
+use crate::format;
+use crate::report::{
+    Advice, Approach, EndedBy, Follow, Load, LoadRow, LoopLine, NOTE_GUEST, NOTE_ORDINARY, Report,
+    Run, SoakBody,
+};
+use crate::view::document::{Block, Frame, Item, Items, ItemsKind, Table, numbers, words};
+
+/// The most runs whose histogram is drawn in a short document.
+const DRAWN: usize = 2;
+
+/// The narrowest page with a column for one in a hundred.
+const WIDE: usize = 72;
+
+/// The least width of the name of a run in the long tables.
+const NAME: usize = 24;
+
+/// The most runs in one table of other names.
+const TOGETHER: usize = 3;
+
+/// The short document; `results` is the directory that it is written to.
+pub(super) fn short(report: &Report, results: Option<&str>) -> Vec<Block> {
+    let mut blocks = first(report);
+    blocks.extend(head::refused_briefly(report));
+    blocks.extend(notes(report));
+    blocks.push(Block::Break);
+    blocks.push(briefly(report).into());
+    blocks.extend(histograms(report));
+    blocks.extend(judged::answers(report));
+    blocks.extend(judged::limits(report));
+    blocks.extend(judged::claims(report));
+    blocks.extend(compare::against(report));
+    blocks.extend(next(report, results));
+    blocks
+}
+
+/// Of `check`: everything, and what to do next.
+pub(super) fn check(report: &Report, results: Option<&str>) -> Vec<Block> {
+    [
+        first(report),
+        head::whole(report),
+        lateness(report),
+        under_loads(report),
+        histogram::lines(report),
+        other_names(report),
+        instruments(report),
+        judged::warnings(report),
+        judged::good_for(report),
+        judged::limits(report),
+        judged::claims(report),
+        compare::against(report),
+        next(report, results),
+    ]
+    .concat()
+}
+
+/// Of `soak`: as `measure`, with what is a campaign's alone.
+pub(super) fn soak(report: &Report, body: &SoakBody) -> Vec<Block> {
+    [
+        head::whole(report),
+        lateness(report),
+        campaign::blocks(&body.campaign),
+        histogram::drawn(report),
+        other_names(report),
+        loads(report),
+        all_claims(report),
+    ]
+    .concat()
+}
+
+/// Of `measure` and `analyse`: with a drawn histogram and all claims.
+pub(super) fn measured(report: &Report) -> Vec<Block> {
+    [
+        first(report),
+        head::whole(report),
+        lateness(report),
+        imported(report),
+        histogram::drawn(report),
+        other_names(report),
+        instruments(report),
+        loads(report),
+        all_claims(report),
+        compare::against(report),
+    ]
+    .concat()
+}
+
+/// What documents with every claim end with.
+fn all_claims(report: &Report) -> Vec<Block> {
+    [
+        judged::warnings(report),
+        judged::supported(report),
+        judged::good_for(report),
+        judged::limits(report),
+        judged::claims(report),
+    ]
+    .concat()
+}
+
+/// One line a measured period, in counts, with its worst; where none was judged a line a run, and
+/// nothing without runs.
+pub(super) fn line(report: &Report) -> Option<String> {
+    let loops = report.body.headline().map_or(&[][..], |headline| &headline.loops);
+    let judged =
+        |line: &LoopLine| [&line.counts[..], line.worst.as_deref().unwrap_or("")].join(" ");
+    let lines: Vec<String> = match loops {
+        [] => report.body.runs().iter().map(run_in_a_line).collect(),
+        loops => loops.iter().map(judged).collect(),
+    };
+    let end = match report.envelope.incomplete {
+        true => format!(" {}", format::sentence(&EndedBy::brief(report.envelope.ended_by))),
+        false => String::new(),
+    };
+    let lines: String =
+        lines.iter().map(|line| format::plain(line.trim_end()) + &end + "\n").collect();
+    (!lines.is_empty()).then_some(lines)
+}
+
+fn run_in_a_line(run: &Run) -> String {
+    let (name, outcome) = (&run.name, &run.outcome);
+    let lateness = &outcome.lateness_ns;
+    let Some(imported) = outcome.imported.as_ref().filter(|_| lateness.max.is_none()) else {
+        return format!(
+            "{name}: {} releases, {} missed, typical {}, worst {}.",
+            format::count(outcome.releases()),
+            format::count_or_dash(outcome.missed),
+            format::ns(lateness.p50),
+            format::largest(lateness.max, outcome.unknown()),
+        );
+    };
+    let n = format::count(outcome.cycles);
+    let (typical, worst) = (imported.values_ns.p50, imported.values_ns.max);
+    let holds = imported.holds.many();
+    format!("{name}: {n} {holds}, typical {}, worst {}.", format::ns(typical), format::ns(worst))
+}
+
+/// Each measured period in counts, and its worst.
+fn first(report: &Report) -> Vec<Block> {
+    let loops = report.body.headline().into_iter().flat_map(|headline| &headline.loops);
+    let sentences = loops.flat_map(|line| std::iter::once(&line.counts).chain(&line.worst));
+    sentences.map(Block::words).collect()
+}
+
+/// What a reader should know that stands nowhere else in the short document.
+fn notes(report: &Report) -> Vec<Block> {
+    let mut blocks: Vec<Block> = head::incomplete(report).into_iter().collect();
+    let follow = report.body.loops().and_then(|loops| loops.follow.as_ref());
+    blocks.extend(follow.map(|follow| Block::words(followed(follow))));
+    let events = report.envelope.disturbances.iter();
+    let events = events.map(|event| format!("during the run: {}", event.what));
+    let elsewhere = [NOTE_GUEST, NOTE_ORDINARY];
+    let warnings = report.envelope.warnings.iter();
+    let warnings = warnings.filter(|text| !elsewhere.contains(&text.as_str()));
+    blocks.extend(events.chain(warnings.map(|text| format!("note: {text}"))).map(Block::words));
+    blocks
+}
+
+/// The names of the runs, without the CPU where there is one.
+fn names(runs: &[Run]) -> Vec<String> {
+    let mut cpus: Vec<Option<u32>> = runs.iter().map(|run| run.setup.cpu).collect();
+    cpus.dedup();
+    let prefix = match cpus[..] {
+        [Some(cpu)] => format!("CPU {cpu}, "),
+        _ => return runs.iter().map(|run| format::plain(&run.name)).collect(),
+    };
+    let is_in_all = runs.iter().all(|run| run.name.starts_with(&prefix));
+    let name = |run: &Run| match run.name.strip_prefix(&prefix).filter(|_| is_in_all) {
+        Some(rest) => format::plain(rest),
+        None => format::plain(&run.name),
+    };
+    runs.iter().map(name).collect()
+}
+
+/// A run with its name in a document.
+pub(crate) type Named<'a> = (String, &'a Run);
+
+/// The runs of a report by their names.
+fn named(report: &Report) -> Vec<Named<'_>> {
+    report.body.runs().iter().map(|run| (run.name.clone(), run)).collect()
+}
+
+/// Lateness of the releases of each run, every quantile with its n.
+pub(crate) fn figures(runs: &[Named<'_>]) -> Table {
+    let figures = runs.iter().map(|(name, run)| {
+        let outcome = &run.outcome;
+        (name.clone(), *run, &outcome.lateness_ns, outcome.releases())
+    });
+    figures_of(figures.collect())
+}
+
+/// Whether it is known of all how many releases were missed: another program may have left them out
+/// without counting them.
+pub(crate) fn missed_are_known(runs: &[Named<'_>]) -> bool {
+    runs.iter().all(|(_, run)| run.outcome.missed.is_some())
+}
+
+/// The figures of runs: the name, the run, its times and how many these are.
+fn figures_of(runs: Vec<(String, &Run, &SummaryStats, u64)>) -> Table {
+    let known = runs.iter().all(|(_, run, ..)| run.outcome.missed.is_some());
+    let (n, caption) = match known {
+        true => ("releases", "Lateness of releases, missed ones included"),
+        false => ("values", "Lateness of wakes where missed releases are not known"),
+    };
+    let columns = [
+        words("run"),
+        numbers(n),
+        numbers("median"),
+        numbers("p99"),
+        numbers("1 in 1000 (p99.9)"),
+        numbers("p99.99"),
+        numbers("worst"),
+        numbers("missed"),
+        numbers("unrecorded"),
+        numbers("CPU of the loop"),
+    ];
+    let row = |(name, run, times, n): (String, &Run, &SummaryStats, u64)| {
+        vec![
+            name,
+            format::count(n),
+            format::ns(times.p50),
+            format::ns(times.p99),
+            format::ns(times.p99_9),
+            format::ns(times.p99_99),
+            format::largest(times.max, run.outcome.unknown()),
+            format::count_or_dash(run.outcome.missed),
+            format::count(run.outcome.unrecorded),
+            run.cpu_load.map_or_else(|| "-".to_owned(), format::share),
+        ]
+    };
+    Table::new(caption, columns, runs.into_iter().map(row).collect())
+}
+
+/// The figures in the short document, as many as the terminal has columns for.
+fn briefly(report: &Report) -> Table {
+    let runs = report.body.runs();
+    let names = names(runs);
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let wide = format::width() >= WIDE;
+    let title = if wide { "lateness of releases" } else { "lateness" };
+    // Where names are long and the terminal is narrow, the first lines have the releases.
+    let has_releases = wide || width.max(title.len()) + 47 <= format::width();
+    let mut columns = vec![
+        words(title),
+        numbers("typical").at_least(7),
+        numbers("1 in 100").at_least(8),
+        numbers("1 in 1000").at_least(9),
+        numbers("worst").at_least(8),
+        numbers("missed").at_least(if has_releases { 13 } else { 8 }),
+    ];
+    let row = |(run, name): (&Run, &String)| {
+        let times = &run.outcome.lateness_ns;
+        let n = format::count(run.outcome.releases());
+        let missed = format::count_or_dash(run.outcome.missed);
+        let quantiles = [times.p50, times.p99, times.p99_9].map(format::ns);
+        let mut cells = vec![name.clone()];
+        cells.extend(quantiles);
+        cells.push(format::largest(times.max, run.outcome.unknown()));
+        cells.push(if has_releases { format!("{missed}/{n}") } else { missed });
+        cells
+    };
+    let mut rows: Vec<Vec<String>> = runs.iter().zip(&names).map(row).collect();
+    if !wide {
+        columns.remove(2);
+        rows.iter_mut().for_each(|cells| drop(cells.remove(2)));
+    }
+    figures(&named(report)).brief(Frame::Bare, columns, rows)
+}
+
+fn histograms(report: &Report) -> Vec<Block> {
+    let runs = report.body.runs();
+    let names = names(runs);
+    let width = names.iter().take(DRAWN).map(|name| name.chars().count()).max().unwrap_or(0);
+    let drawn = runs.iter().zip(&names).take(DRAWN);
+    let lines = drawn.filter_map(|(run, name)| histogram::line(run, &format!("{name:width$}")));
+    let lines: String = lines.collect();
+    if lines.is_empty() { Vec::new() } else { vec![Block::Drawing(lines)] }
+}
+
+/// Why, and what next; the details last.
+fn next(report: &Report, results: Option<&str>) -> Vec<Block> {
+    let advice = report.body.headline().map_or(&[][..], |headline| &headline.advice);
+    let title = if advice.is_empty() { "What next" } else { "Why, and what next" };
+    let details = results.map(|results| {
+        let open = if format::has_desktop() { "xdg-open " } else { "" };
+        Item::new("details", format!("{open}{results}/report.html"))
+    });
+    let items: Vec<Item> = advised(advice).into_iter().chain(details).collect();
+    if items.is_empty() {
+        return Vec::new();
+    }
+    let items = Items::new(ItemsKind::Notes, items).spaced(9, 2);
+    vec![Block::Heading(title.to_owned()), items.into()]
+}
+
+/// Advice as items: the topic, the fact, the command.
+pub(crate) fn advised(advice: &[Advice]) -> Vec<Item> {
+    let item = |advice: &Advice| Item {
+        command: advice.command.clone(),
+        ..Item::new(&advice.topic, &advice.text)
+    };
+    advice.iter().map(item).collect()
+}
+
+/// How late a wake is, by run: the long table.
+fn lateness(report: &Report) -> Vec<Block> {
+    let figures = |run| {
+        let run: &Run = run;
+        let imported = run.outcome.imported.as_ref();
+        let times = imported.map_or(&run.outcome.lateness_ns, |imported| &imported.values_ns);
+        let n = match imported {
+            Some(_) => run.outcome.cycles,
+            None => run.outcome.releases(),
+        };
+        let otherwise = imported.filter(|of| of.holds != ImportedQuantity::Lateness);
+        let name = match otherwise {
+            Some(imported) => format!("{} ({})", run.name, imported.holds.many()),
+            None => run.name.clone(),
+        };
+        (name, run, times, n)
+    };
+    let runs: Vec<_> = report.body.runs().iter().map(figures).collect();
+    let columns = [
+        words("lateness").at_least(NAME),
+        numbers("median").at_least(8),
+        numbers("1 in 1000").at_least(10),
+        numbers("worst").at_least(9),
+        numbers("cycles").at_least(9),
+        numbers("missed").at_least(7),
+    ];
+    let row = |(name, run, times, n): &(String, &Run, &SummaryStats, u64)| {
+        vec![
+            name.clone(),
+            format::ns(times.p50),
+            format::ns(times.p99_9),
+            format::largest(times.max, run.outcome.unknown()),
+            format::count(*n),
+            format::count_or_dash(run.outcome.missed),
+        ]
+    };
+    let rows = runs.iter().map(row).collect();
+    let table = figures_of(runs).brief(Frame::Bare, columns, rows);
+    let mut blocks = vec![Block::Break, table.into()];
+    blocks.extend(run_notes(report));
+    blocks
+}
+
+/// What of a run does not stand in the table.
+fn run_notes(report: &Report) -> Vec<Block> {
+    let follow = report.body.loops().and_then(|loops| loops.follow.as_ref());
+    let mut blocks = Vec::new();
+    for run in report.body.runs() {
+        let mut parts = counted_apart(run);
+        let clock = run.setup.follows.as_ref().filter(|_| follow.is_none());
+        parts.extend(clock.map(|clock| format!("the grid follows {clock}")));
+        if let Some(stalled) = run.stalled.filter(|&stalled| stalled > 0) {
+            parts.push(format!(
+                "{} stalls inside the spin, longest {}",
+                format::count(stalled),
+                format::ns(run.stall_max_ns)
+            ));
+        }
+        parts.extend(run.approach.as_ref().map(|plan| sleeps(plan, run.cpu_load)));
+        if !parts.is_empty() {
+            blocks.push(Block::words_at(2, format!("{}: {}", run.name, parts.join(" · "))));
+        }
+    }
+    blocks.extend(follow.map(|follow| Block::words_at(2, followed(follow))));
+    blocks
+}
+
+/// What the figures of a run leave out, or only bound.
+fn counted_apart(run: &Run) -> Vec<String> {
+    let mut parts = Vec::new();
+    let (cold, worst) = (run.outcome.cold_max_ns, run.outcome.lateness_ns.max);
+    if cold.is_some_and(|cold| cold > worst.unwrap_or(0.0)) {
+        parts.push(format!(
+            "worst of the {} cold cycles that were left out: {}",
+            format::count(run.outcome.cold),
+            format::ns(cold)
+        ));
+    }
+    let missed = run.outcome.missed.unwrap_or_default();
+    if let (1.., None) = (missed, &run.outcome.imported) {
+        let wakes = &run.outcome.wakes.stats;
+        parts.push(format!(
+            "of wakes alone, without the {} missed: 1 in 1000 {}, worst {}",
+            format::count(missed),
+            format::ns(wakes.p99_9),
+            format::ns(wakes.max)
+        ));
+    }
+    if run.outcome.censored > 0 {
+        parts.push(format!(
+            "{} releases were missed with no wake after them: their lateness is at least one \
+             period",
+            format::count(run.outcome.censored)
+        ));
+    }
+    if run.outcome.unrecorded > 0 {
+        parts.push(format!("{} cycles unrecorded", format::count(run.outcome.unrecorded)));
+    }
+    parts
+}
+
+/// How a wait that spins comes to its releases, and what that costs.
+fn sleeps(plan: &Approach, cpu_load: Option<f64>) -> String {
+    let margin = format!("{} early", format::ns(Some(plan.margin_ns as f64)));
+    let hop = plan.hop_ns.map(|hop| format::ns(Some(hop as f64)));
+    let mut text = match (hop, plan.hops) {
+        (Some(hop), None) => format!("sleeps of {hop} at most, the last ends {margin}"),
+        (Some(hop), Some(1)) => format!("a long sleep and one of {hop}, which ends {margin}"),
+        (Some(hop), Some(n)) => format!("a long sleep and {n} of {hop}, which end {margin}"),
+        (None, _) => format!("one sleep, which ends {margin}"),
+    };
+    if let Some(load) = cpu_load {
+        text += &format!(", costs {} of the CPU", format::share(load));
+    }
+    if let Some(share) = plan.paused_share {
+        text += &format!(", {} of its spins in timed pauses", format::share(share));
+    }
+    if plan.reachable == Some(false) {
+        text += "; its target exceeds its budget on this machine";
+    }
+    text
+}
+
+/// How the grids followed another clock, in a line.
+pub(crate) fn followed(follow: &Follow) -> String {
+    let parts = [
+        Some(format!("the grid follows {}", format::plain(&follow.clock))),
+        follow
+            .drift_ppb
+            .map(|ppb| format!("drift {} ppb against CLOCK_MONOTONIC", format::whole(ppb))),
+        follow.phase_error_ns.rms.map(|rms| {
+            format!(
+                "phase error rms {}, largest {} of {} readings",
+                format::ns(Some(rms)),
+                format::ns(follow.phase_error_ns.max.map(|max| max as f64)),
+                format::count(follow.readings),
+            )
+        }),
+        Some(format!(
+            "steps {}, stops {}",
+            format::count(follow.steps),
+            format::count(follow.stops)
+        )),
+        Some(format!("slewed by {} ppb at most", format::count(follow.limit_ppb.unsigned_abs()))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// The worst under each load, worst first, and what the loads did.
+fn under_loads(report: &Report) -> Vec<Block> {
+    let mut rows: Vec<&LoadRow> = report.body.load_rows().iter().collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let worst = |row: &&LoadRow| row.lateness_ns.max.unwrap_or(0.0);
+    rows.sort_by(|a, b| worst(b).total_cmp(&worst(a)));
+    let parts: Vec<String> =
+        rows.iter().map(|row| format!("{} {}", row.load, row.worst())).collect();
+    let rates: Vec<String> = rows.iter().flat_map(|row| &row.loads).map(rate).collect();
+    vec![
+        Block::words_at(2, format!("worst under {}", parts.join(" · "))),
+        Block::words_at(2, format!("the loads ran at {}", rates.join(" · "))),
+    ]
+}
+
+/// A load and its rate, in words.
+pub(crate) fn rate(load: &Load) -> String {
+    let note = load.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
+    match load.rate {
+        Some(rate) => format!("{} {} {}{note}", load.name, format::rate(rate), load.unit),
+        None => format!("{} reported no rate{note}", load.name),
+    }
+}
+
+/// What the loads of each run did.
+fn loads(report: &Report) -> Vec<Block> {
+    let rated = report.body.runs().iter().filter(|run| !run.loads.is_empty());
+    let words = |run: &Run| {
+        let rates: Vec<String> = run.loads.iter().map(rate).collect();
+        Block::words_at(1, format!("load in {}: {}", run.name, rates.join(" · ")))
+    };
+    rated.map(words).collect()
+}
+
+/// What the instruments themselves cost: no number of the document is finer.
+fn instruments(report: &Report) -> Vec<Block> {
+    let recording = report.body.loops().and_then(|loops| loops.recording.as_ref());
+    let (Some(clock), Some(recording)) = (&report.envelope.clock, recording) else {
+        return Vec::new();
+    };
+    let slew = clock.slew_words().map_or_else(String::new, |words| format!(" · {words}"));
+    let text = format!(
+        "a timestamp costs {}, recording a sample {:.1} ns, in a cold cycle {:.0} ns{slew}",
+        format::ns(Some(clock.stamp_ns)),
+        recording.hot_ns,
+        recording.cold_ns,
+    );
+    vec![Block::Break, Block::words_at(1, text)]
+}
+
+/// The same recordings by the names that papers and other tools use.
+pub(crate) fn other_measures(runs: &[Named<'_>]) -> Table {
+    let columns = [
+        words("run"),
+        numbers("peak-to-peak about grid (NIST)"),
+        numbers("rms about grid (NIST)"),
+        numbers("largest |interval| (LinuxCNC)"),
+        numbers("deviation of interval (LinuxCNC)"),
+        numbers("variance of lateness (AnT)"),
+        numbers("drift of the grid"),
+    ];
+    let row = |(name, run): &Named<'_>| {
+        let measures = &run.outcome.jitters;
+        let variance = measures.lateness_variance_ns2.map(|ns2| format!("{ns2:.3e} ns²"));
+        vec![
+            name.clone(),
+            format::ns(measures.grid_pp_ns),
+            format::ns(measures.grid_rms_ns),
+            format::ns(measures.interval_max_abs_ns),
+            format::ns(measures.interval_stddev_ns),
+            variance.unwrap_or_else(|| "-".to_owned()),
+            drift(run),
+        ]
+    };
+    let rows = runs.iter().map(row).collect();
+    Table::new("Same data as other tools report it", columns, rows)
+}
+
+/// The same in a long document, where a terminal has a column for each run.
+fn other_names(report: &Report) -> Vec<Block> {
+    type Measure = fn(&Run) -> String;
+    let measures: [(&str, &str, Measure); 6] = [
+        ("peak-to-peak about grid", "NIST", |run| format::ns(run.outcome.jitters.grid_pp_ns)),
+        ("rms about grid", "NIST", |run| format::ns(run.outcome.jitters.grid_rms_ns)),
+        ("largest |interval|", "LinuxCNC", |run| {
+            format::ns(run.outcome.jitters.interval_max_abs_ns)
+        }),
+        ("deviation of interval", "LinuxCNC", |run| {
+            format::ns(run.outcome.jitters.interval_stddev_ns)
+        }),
+        ("variance of lateness", "AnT", |run| variance(run.outcome.jitters.lateness_variance_ns2)),
+        ("drift of the grid", "", drift),
+    ];
+    // Of another program's data only what they hold stands under its name.
+    let mut own = named(report);
+    own.retain(|(_, run)| run.outcome.imported.is_none());
+    let table = |runs: &[Named<'_>]| {
+        let mut columns = vec![words(""), words("")];
+        let cut = |name: &str| format::plain(name).chars().take(13).collect::<String>();
+        columns.extend(runs.iter().map(|(name, _)| numbers(&cut(name)).at_least(12)));
+        let row = |(name, source, value): &(&str, &str, Measure)| {
+            let mut cells = vec![(*name).to_owned(), (*source).to_owned()];
+            cells.extend(runs.iter().map(|(_, run)| value(run)));
+            cells
+        };
+        let rows = measures.iter().map(row).collect();
+        let title = Block::words_at(1, "same data as other tools report");
+        let table = other_measures(runs).brief(Frame::Bare, columns, rows);
+        [Block::Break, title, table.into()]
+    };
+    own.chunks(TOGETHER).flat_map(table).collect()
+}
+
+fn variance(ns2: Option<f64>) -> String {
+    match ns2.map(|ns2| ns2 / 1e6) {
+        None => "-".to_owned(),
+        Some(us2) if us2 >= 1e5 => format!("{us2:.2e} µs²"),
+        Some(us2) => format!("{us2:.1} µs²"),
+    }
+}
+
+fn drift(run: &Run) -> String {
+    let drift = run.outcome.grid.as_ref().map(|grid| format!("{:.1} ppb", grid.drift_ppb));
+    drift.unwrap_or_else(|| "-".to_owned())
+}
+
+/// What another program's data hold and what they cannot tell: once for the runs that share it.
+fn imported(report: &Report) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut sources: Vec<String> = Vec::new();
+    for run in report.body.runs() {
+        let Some(imported) = &run.outcome.imported else { continue };
+        let source = source(imported);
+        let key = format!("{source}\n{}", imported.cannot_know.join("\n"));
+        if !sources.contains(&key) {
+            sources.push(key);
+            let lacks = imported.cannot_know.iter().map(|text| Item::new("-", text));
+            let lacks = Items::new(ItemsKind::Plain, lacks.collect()).at(2);
+            blocks.extend([Block::Break, Block::words_at(1, source)]);
+            blocks.extend([Block::words_at(1, "not in these data"), lacks.into()]);
+        }
+        if let Some(beyond) = beyond(run, imported) {
+            blocks.push(Block::words_at(2, format!("{beyond}; drawn at their maximum")));
+        }
+    }
+    blocks
+}
+
+/// Which program's data these are, and what they hold.
+fn source(imported: &Imported) -> String {
+    let version = imported.version.as_ref().map(|text| format!(" {text}")).unwrap_or_default();
+    let fine = match imported.resolution_ns {
+        Some(ns) => format!("resolution {}", format::ns(Some(ns))),
+        None => "in buckets that widen with the value".to_owned(),
+    };
+    format!(
+        "from {}{version} ({}): {}, {fine}",
+        imported.program,
+        imported.format,
+        imported.holds.many()
+    )
+}
+
+/// How many values lie beyond the histogram of another program.
+pub(crate) fn beyond(run: &Run, imported: &Imported) -> Option<String> {
+    let end = imported.limit_ns.map(|ns| format::ns(Some(ns as f64)));
+    let end = end.map(|end| format!(", which ends at {end}")).unwrap_or_default();
+    let (beyond, n) = (format::count(imported.overflow), format::count(run.outcome.cycles));
+    let words = || format!("{}: {beyond} of {n} values are beyond the histogram{end}", run.name);
+    (imported.overflow > 0).then(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_wait_does_is_shown_as_other_times_are() {
+        let hops = Approach {
+            hop_ns: Some(141_449),
+            hops: None,
+            margin_ns: 20_000,
+            late_share: None,
+            trials_late: None,
+            reachable: None,
+            extrapolated: None,
+            resumed: None,
+            paused_share: Some(0.9),
+        };
+        let text = sleeps(&hops, None);
+        assert_eq!(
+            text,
+            "sleeps of 141 µs at most, the last ends 20.0 µs early, 90 % of its spins in timed \
+             pauses"
+        );
+    }
+
+    #[test]
+    fn a_hostile_name_stays_in_its_line() {
+        let follow = Follow { clock: "/dev/\u{1b}[2J\nptp".to_owned(), ..Follow::default() };
+        let line = followed(&follow);
+        assert!(!line.contains(['\u{1b}', '\n']), "{line:?}");
+    }
+}

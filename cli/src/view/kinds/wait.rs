@@ -1,0 +1,167 @@
+//! What `measure wait` shows: one table, what each way costs, and one recommendation.
+
+use super::{head, judged};
+use crate::format;
+use crate::report::{Clock, FrontComparison, Report, StrategyRow, WaitBody};
+use crate::view::document::{Block, Column, Frame, Table, numbers, words};
+
+/// What the mark of the table means, and its last column.
+const FRONT: [&str; 2] = [
+    "* on the front: no other way is cheaper and has a lower p99",
+    "quiet: 1 in 100 of a pure spin next to its turns, how quiet the machine was",
+];
+
+/// Where the learned wait could not be compared.
+const TOO_SHORT: &str =
+    "too few turns to compare adaptive with the others: use a longer --duration";
+
+/// A column for a terminal: its head, its least width, what it shows.
+type BriefColumn = (&'static str, usize, fn(&StrategyRow) -> String);
+
+const TYPICAL: BriefColumn = ("typical", 8, |row| format::ns(row.lateness_ns.p50));
+const HUNDREDTH: BriefColumn = ("1 in 100", 8, |row| format::ns(row.lateness_ns.p99));
+const THOUSANDTH: BriefColumn = ("1 in 1000", 9, |row| format::ns(row.lateness_ns.p99_9));
+const WORST: BriefColumn = ("worst", 8, worst);
+const CPU: BriefColumn = ("CPU", 5, cpu);
+const MISSED: BriefColumn = ("missed", 6, |row| format::count_or_dash(row.missed));
+const CYCLES: BriefColumn = ("n", 6, |row| format::count(row.releases));
+const QUIET: BriefColumn = ("quiet", 7, |row| format::ns(row.quiet_p99_ns));
+
+/// The columns of the ways of `--wait`, and those of a sweep.
+const PLAIN: [&BriefColumn; 6] = [&TYPICAL, &THOUSANDTH, &WORST, &CPU, &MISSED, &CYCLES];
+const SWEPT: [&BriefColumn; 6] = [&TYPICAL, &HUNDREDTH, &THOUSANDTH, &CPU, &CYCLES, &QUIET];
+
+/// The short document.
+pub(super) fn document(report: &Report, body: &WaitBody) -> Vec<Block> {
+    // A sweep has several rows of one name.
+    let swept = body.strategies.iter().filter(|row| row.name == "fixed").count() > 1;
+    let mut blocks = Vec::new();
+    if let Some(advice) = body.advice() {
+        blocks.extend([Block::words(advice), Block::Break]);
+    }
+    blocks.extend(head::refused_briefly(report));
+    blocks.extend(head::incomplete(report));
+    blocks.push(briefly(&body.strategies, swept).into());
+    if swept {
+        blocks.extend(FRONT.map(|text| Block::words_at(1, text)));
+        let held = body.front.iter().map(FrontComparison::sentence);
+        let held: Vec<Block> = held.map(|text| Block::words_at(1, text)).collect();
+        match held.is_empty() {
+            true if report.envelope.is_interrupted() => {}
+            true => blocks.push(Block::words_at(1, TOO_SHORT)),
+            false => blocks.extend(std::iter::once(Block::Break).chain(held)),
+        }
+    }
+    let plans = report.body.runs().iter().filter_map(|run| run.approach.as_ref());
+    let shares: Vec<f64> = plans.filter_map(|plan| plan.paused_share).collect();
+    let pauses = pauses(report.envelope.clock.as_ref(), &shares);
+    blocks.extend(pauses.map(|text| Block::words_at(1, text)));
+    blocks.extend(judged::warnings(report));
+    blocks.extend(judged::limits(report));
+    blocks.extend(judged::claims(report));
+    blocks
+}
+
+fn worst(row: &StrategyRow) -> String {
+    format::largest(row.lateness_ns.max, row.unknown)
+}
+
+fn cpu(row: &StrategyRow) -> String {
+    row.cpu_load.map_or_else(|| "-".to_owned(), format::share)
+}
+
+/// All ways with all their figures.
+pub(crate) fn ways(rows: &[StrategyRow]) -> Table {
+    let columns = [
+        words("wait"),
+        numbers("cycles"),
+        numbers("median"),
+        numbers("p99"),
+        numbers("p99.9"),
+        numbers("worst"),
+        numbers("CPU"),
+        numbers("missed"),
+        numbers("spin beside, p99"),
+        words("on the front"),
+    ];
+    let row = |row: &StrategyRow| {
+        let times = &row.lateness_ns;
+        vec![
+            row.label(),
+            format::count(row.releases),
+            format::ns(times.p50),
+            format::ns(times.p99),
+            format::ns(times.p99_9),
+            worst(row),
+            cpu(row),
+            format::count_or_dash(row.missed),
+            format::ns(row.quiet_p99_ns),
+            if row.on_front { "yes" } else { "" }.to_owned(),
+        ]
+    };
+    let caption = "Ways to wait, in turns; beside each, what a pure spin next to its turns saw";
+    Table::new(caption, columns, rows.iter().map(row).collect())
+}
+
+/// The same, as a terminal has it: those of a sweep are marked where they are on the front.
+fn briefly(rows: &[StrategyRow], swept: bool) -> Table {
+    let shown: &[&BriefColumn] = if swept { &SWEPT } else { &PLAIN };
+    let name = if swept { words(" wait").at_least(16) } else { words("wait").at_least(9) };
+    let mut columns: Vec<Column> = vec![name];
+    columns.extend(shown.iter().map(|(head, width, _)| numbers(head).at_least(*width)));
+    let row = |row: &StrategyRow| {
+        let mut cells = vec![match (swept, row.on_front) {
+            (false, _) => row.name.clone(),
+            (true, false) => format!(" {}", row.label()),
+            (true, true) => format!("*{}", row.label()),
+        }];
+        cells.extend(shown.iter().map(|(.., value)| value(row)));
+        cells
+    };
+    let frame = if swept { Frame::Marked } else { Frame::Bare };
+    ways(rows).brief(frame, columns, rows.iter().map(row).collect())
+}
+
+/// Whether the processor paused in the spins, and what that saves.
+fn pauses(clock: Option<&Clock>, shares: &[f64]) -> Option<String> {
+    let mut words = clock?.pause_words()?;
+    let least = shares.iter().copied().reduce(f64::min);
+    if let Some((least, most)) = least.zip(shares.iter().copied().reduce(f64::max)) {
+        let (least, most) = (format::share(least), format::share(most));
+        words += &format!(
+            ": {least} to {most} of each spin, meant to save power and to leave more of the core \
+             to its other thread (not measured); the CPU time is the same"
+        );
+    }
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timed_pause_is_shown_with_what_it_saves_or_why_it_is_off() {
+        let mut clock = Clock {
+            source: "tsc".to_owned(),
+            untrusted: None,
+            rate_hz: None,
+            rate_bound_ppb: None,
+            slew_ppb: None,
+            slew_bound_ppb: None,
+            stamp_ns: 20.0,
+            poll_ns: 10.0,
+            wake_ns: 50.0,
+            timed_pause: None,
+            timed_pause_off: None,
+            timed_pause_lead_ns: None,
+        };
+        assert_eq!(pauses(Some(&clock), &[]), None);
+        clock.timed_pause = Some("TPAUSE C0.2".to_owned());
+        let text = pauses(Some(&clock), &[0.9, 0.8]).expect("it has one");
+        assert!(text.starts_with("spins pause by TPAUSE C0.2 and poll at the end: 80 %"), "{text}");
+        clock.timed_pause_off = Some("it returns before its deadline".to_owned());
+        let text = pauses(Some(&clock), &[]).expect("it has one");
+        assert_eq!(text, "spins poll, without TPAUSE C0.2: it returns before its deadline");
+    }
+}

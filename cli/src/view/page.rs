@@ -1,0 +1,337 @@
+//! The page of one, two or many results, as sections of a document.
+//!
+//! A page holds results next to each other, so its sections are by what they show, and not by
+//! result. What a kind of result shows is in [`super::kinds`].
+
+mod plots;
+mod runs;
+mod verdict;
+
+use serde_json::Value;
+
+use super::document::{Block, Figure, Item, Items, ItemsKind, Section, Table, numbers, words};
+use super::kinds::{self, campaign, loops, wait};
+use super::plots::{Axes, by_day, front, of_paper};
+use crate::format;
+use crate::pages::{Page, Shown};
+use crate::report::measured::Measured;
+use crate::report::{Body, Campaign, Comparison, FrontComparison, Pair, Report, Run};
+
+pub(crate) use verdict::{incomplete, machine, title};
+
+/// What sections are made from.
+pub(crate) struct Source<'a> {
+    /// The results.
+    pub(crate) page: &'a Page,
+    /// The axes that the plots of a kind share.
+    pub(crate) axes: Axes,
+}
+
+/// The sections in their order; each is there when it has something to say. What later pages add
+/// is a line here.
+const SECTIONS: &[fn(&Source<'_>) -> Option<Section>] = &[
+    overview,
+    verdict::verdicts,
+    compared,
+    verdict::warnings,
+    imported,
+    campaigns,
+    runs::figures,
+    without_runs,
+    drawn,
+    waits,
+    plots::histograms,
+    plots::curves,
+    plots::times,
+    runs::worst,
+    runs::loads,
+    runs::claims,
+    runs::limits,
+    behind,
+    runs::setup,
+    facts,
+];
+
+/// All sections of a page.
+pub(crate) fn sections(source: &Source<'_>) -> Vec<Section> {
+    SECTIONS.iter().filter_map(|section| section(source)).collect()
+}
+
+/// A section, where there is something in it.
+fn some(id: &'static str, heading: &'static str, blocks: Vec<Block>) -> Option<Section> {
+    (!blocks.is_empty()).then_some(Section { id, heading, blocks })
+}
+
+impl Source<'_> {
+    /// The results, where there are few enough for details of each: one or two.
+    fn few(&self) -> &[Shown] {
+        let results = &self.page.results;
+        if results.len() > 2 { &[] } else { results }
+    }
+
+    /// What stands before the words of a result, where there are several: "before: ".
+    fn prefix(&self, shown: &Shown) -> String {
+        if self.page.results.len() > 1 { format!("{}: ", shown.label) } else { String::new() }
+    }
+
+    /// What stands behind the name of something of a result, where there are several: ", before".
+    fn suffix(&self, shown: &Shown) -> String {
+        if self.page.results.len() > 1 { format!(", {}", shown.label) } else { String::new() }
+    }
+}
+
+/// Many results in one table: the first thing on a page of more than two.
+fn overview(source: &Source<'_>) -> Option<Section> {
+    let page = source.page;
+    if page.results.len() <= 2 {
+        return None;
+    }
+    let columns = [
+        words("result"),
+        words("started"),
+        words("run"),
+        numbers("n"),
+        numbers("median"),
+        numbers("1 in 1000"),
+        numbers("worst"),
+        numbers("missed"),
+        words("limits"),
+    ];
+    let runs = |shown| {
+        let shown: &Shown = shown;
+        shown.report.body.runs().iter().map(move |run| overview_cells(shown, run))
+    };
+    let rows = page.results.iter().flat_map(runs).collect();
+    let mut blocks = vec![Table::new("Every run of every result", columns, rows).into()];
+    blocks.extend(page.left_out.iter().map(Block::muted));
+    let link = |shown: &Shown| Some(Item::new(shown.link.as_ref()?, &shown.label));
+    let links: Vec<Item> = page.results.iter().filter_map(link).collect();
+    if !links.is_empty() {
+        blocks.push(Block::words("Pages of their own:"));
+        blocks.push(Items::new(ItemsKind::Links, links).into());
+    }
+    some("overview", "Overview", blocks)
+}
+
+fn overview_cells(shown: &Shown, run: &Run) -> Vec<String> {
+    let report = &shown.report;
+    let lateness = &run.outcome.lateness_ns;
+    let criteria = report.envelope.verdict.limits.len() + report.envelope.verdict.claims.len();
+    let limits = match (report.envelope.incomplete, report.envelope.verdict.ok, criteria == 0) {
+        (_, false, _) => "fail",
+        (true, ..) => "incomplete",
+        (false, true, true) => "none given",
+        (false, true, false) => "hold",
+    };
+    vec![
+        shown.label.clone(),
+        report.envelope.started_at.clone().unwrap_or_else(|| "-".to_owned()),
+        run.name.clone(),
+        format::count(run.outcome.releases()),
+        format::ns(lateness.p50),
+        format::ns(lateness.p99_9),
+        format::largest(lateness.max, run.outcome.unknown()),
+        format::count_or_dash(run.outcome.missed),
+        limits.to_owned(),
+    ]
+}
+
+/// What a comparison says of two results, in its own sentences.
+fn compared(source: &Source<'_>) -> Option<Section> {
+    let own = source.few().iter().filter_map(|shown| shown.report.body.compare());
+    let comparisons = source.page.compared.iter().chain(own);
+    some("compared", "Comparison", comparisons.flat_map(comparison).collect())
+}
+
+fn comparison(comparison: &Comparison) -> Vec<Block> {
+    let mut blocks: Vec<Block> = comparison.pairs.iter().flat_map(pair).collect();
+    blocks.push(Block::muted(format!(
+        "{} tests: verdicts hold together with a confidence of {} (Holm). A missed release counts \
+         with its full lateness. punctual compare gives the intervals.",
+        format::count(comparison.family.tests),
+        format::share(comparison.family.confidence)
+    )));
+    blocks
+}
+
+fn pair(pair: &Pair) -> Vec<Block> {
+    let mut blocks = vec![Block::words(format!("{} compared with {}", pair.b, pair.a))];
+    let runs = pair.runs.iter();
+    blocks.extend(runs.map(|run| Block::words(format!("{}: {}", run.name, run.statement))));
+    for (only, side) in [(&pair.only_in_a, &pair.a), (&pair.only_in_b, &pair.b)] {
+        if !only.is_empty() {
+            let names = only.join(", ");
+            blocks.push(Block::muted(format!("not compared, only in {side}: {names}")));
+        }
+    }
+    for difference in &pair.differences {
+        let (what, a, b) = (&difference.what, &difference.a, &difference.b);
+        blocks.push(Block::muted(format!("differs: {what}: {a} → {b}")));
+    }
+    blocks.extend(pair.notes.iter().map(|note| Block::muted(format!("note: {note}"))));
+    blocks
+}
+
+/// What imported data cannot tell, and how many values lie beyond their histogram.
+fn imported(source: &Source<'_>) -> Option<Section> {
+    let mut lines: Vec<String> = Vec::new();
+    for run in source.few().iter().flat_map(|shown| shown.report.body.runs()) {
+        let Some(imported) = &run.outcome.imported else { continue };
+        let lacks = imported.cannot_know.iter().map(|line| format!("not in these data: {line}"));
+        for line in lacks.chain(loops::beyond(run, imported)) {
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    some("imported", "Imported data", lines.into_iter().map(Block::words).collect())
+}
+
+/// Campaigns: their boots and batches, with the time of day.
+fn campaigns(source: &Source<'_>) -> Option<Section> {
+    let campaigns = source.few().iter().enumerate().filter_map(|(at, shown)| {
+        let Body::Soak(soak) = &shown.report.body else { return None };
+        Some(campaign(&soak.campaign, &format!("day-{}", at + 1)))
+    });
+    some("campaign", "Campaign", campaigns.flatten().collect())
+}
+
+fn campaign(campaign: &Campaign, id: &str) -> Vec<Block> {
+    let at = campaign::at;
+    let boots = campaign.boots.iter().map(|boot| {
+        let (from, to) = (at(boot.from_unix_s), at(boot.to_unix_s));
+        vec![boot.number.to_string(), from, to, boot.kernel.clone(), boot.setup.clone()]
+    });
+    let columns = ["boot", "from (UTC)", "to (UTC)", "Linux", "setup"].map(words);
+    let caption = format!("Boots of campaign {}", campaign.name);
+    let mut blocks = vec![Table::new(caption, columns, boots.collect()).into()];
+    let charts = by_day(campaign).into_iter().enumerate();
+    blocks.extend(charts.map(|(at, chart)| Figure::still(format!("{id}-{}", at + 1), chart)));
+    let columns = [
+        words("from (UTC)"),
+        words("to (UTC)"),
+        numbers("boot"),
+        numbers("cycles"),
+        numbers("missed"),
+        numbers("median"),
+        numbers("p99"),
+        numbers("worst"),
+    ];
+    let batches = campaign.stretches.iter().map(|row| {
+        let time = |ns: Option<i64>| format::ns(ns.map(|ns| ns as f64));
+        vec![
+            at(row.from_unix_s),
+            at(row.to_unix_s),
+            row.boot.to_string(),
+            format::count(row.cycles),
+            format::count(row.missed),
+            time(row.p50_ns),
+            time(row.p99_ns),
+            time(row.max_ns),
+        ]
+    });
+    let summary = format!("Batches: {}", campaign.stretches.len());
+    let table = Table::new("Batches of each run, oldest first", columns, batches.collect());
+    blocks.push(Block::Folded(summary, vec![table.into()]));
+    blocks
+}
+
+/// Kinds of results without runs: their tables and sentences.
+fn without_runs(source: &Source<'_>) -> Option<Section> {
+    joined(source, kinds::section)
+}
+
+/// What a page has behind the figures of runs.
+fn behind(source: &Source<'_>) -> Option<Section> {
+    joined(source, kinds::on_page_alone)
+}
+
+/// One section of all results that have such a one.
+fn joined(source: &Source<'_>, section: fn(&Body) -> Option<Section>) -> Option<Section> {
+    let mut whole: Option<Section> = None;
+    for shown in source.few() {
+        let Some(mut section) = section(&shown.report.body) else { continue };
+        let prefix = source.prefix(shown);
+        for block in &mut section.blocks {
+            match block {
+                Block::Table(table) => table.caption.insert_str(0, &prefix),
+                Block::Words(words) => words.text.insert_str(0, &prefix),
+                _ => {}
+            }
+        }
+        match &mut whole {
+            Some(whole) => whole.blocks.extend(section.blocks),
+            None => whole = Some(section),
+        }
+    }
+    whole
+}
+
+/// Figures of papers, and traces of answers, drawn from what was measured.
+fn drawn(source: &Source<'_>) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for (at, shown) in source.few().iter().enumerate() {
+        let traces;
+        let figures = match &shown.report.body {
+            Body::Reproduce(body) => &body.figures,
+            Body::Measured(Measured::Response(body)) => {
+                traces = kinds::traces(body);
+                &traces
+            }
+            _ => continue,
+        };
+        for figure in figures {
+            let id = format!("{}-{}", figure.id.replace('.', "-"), at + 1);
+            blocks.extend(of_paper(figure).map(|chart| Figure::still(id, chart)));
+        }
+    }
+    some("figures-drawn", "Drawn from the data", blocks)
+}
+
+/// The ways to wait that were compared: the front as a picture, their table, and the learned wait
+/// against others.
+fn waits(source: &Source<'_>) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for (at, shown) in source.few().iter().enumerate() {
+        let Body::Wait(body) = &shown.report.body else { continue };
+        let chart = front(&shown.report);
+        blocks.extend(chart.map(|chart| Figure::still(format!("front-{}", at + 1), chart)));
+        blocks.push(wait::ways(&body.strategies).into());
+        let held = body.front.iter().map(FrontComparison::sentence);
+        let held: Vec<Item> = held.map(|text| Item::new("", text)).collect();
+        if !held.is_empty() {
+            blocks.push(Items::new(ItemsKind::Plain, held).into());
+        }
+    }
+    some("waits", "Ways to wait", blocks)
+}
+
+/// What is known of the machine, each thing with its origin; a table a machine.
+fn facts(source: &Source<'_>) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for shown in source.few() {
+        let Some(rows) = fact_rows(&shown.report) else { continue };
+        let label = source.suffix(shown);
+        let summary = format!("{} facts{label}, each with its origin", rows.len());
+        let columns = ["fact", "value", "read from"].map(words);
+        let table = Table::new(format!("Facts of the machine{label}"), columns, rows);
+        blocks.push(Block::Folded(summary, vec![table.into()]));
+    }
+    some("facts", "Machine", blocks)
+}
+
+/// Every fact, as the result has it; `None` where the machine is not known.
+fn fact_rows(report: &Report) -> Option<Vec<Vec<String>>> {
+    let facts = serde_json::to_value(report.envelope.machine.as_ref()?).ok()?;
+    let row = |(key, fact): (&String, &Value)| {
+        let value = match (&fact["value"], fact["why"].as_str()) {
+            (Value::Null, Some(why)) => format!("unreadable: {why}"),
+            (Value::Null, None) => "not there".to_owned(),
+            (Value::String(text), _) => text.clone(),
+            (value, _) => value.to_string(),
+        };
+        let origin = fact["origin"].as_str().unwrap_or("-").to_owned();
+        vec![key.replace('_', " "), value, origin]
+    };
+    Some(facts.as_object()?.iter().map(row).collect())
+}

@@ -1,0 +1,209 @@
+//! The top of a page: what it is of, what came out, and caveats.
+
+use punctual_analysis::claim::judge::Holds;
+
+use super::{Source, some};
+use crate::format;
+use crate::pages::{Page, Shown};
+use crate::report::{Answer, Body, EndedBy, Report, Stands, Verdict};
+use crate::view::document::{Beside, Block, Item, Items, ItemsKind, Section, Tone, Words};
+use crate::view::kinds::loops;
+
+/// The most notes of a page.
+const NOTES: usize = 200;
+
+/// The page's title.
+pub(crate) fn title(page: &Page) -> String {
+    match page.results.as_slice() {
+        [] => "no result".to_owned(),
+        [shown] => {
+            let report = &shown.report;
+            format!("Punctuality of {}, {}", report.envelope.experiment, machine(report))
+        }
+        [a, b] => format!("Punctuality of {} and {}", a.label, b.label),
+        many => format!("Punctuality of {} results", many.len()),
+    }
+}
+
+fn known<T: ToString>(value: Option<&T>) -> String {
+    value.map_or_else(|| "unknown".to_owned(), ToString::to_string)
+}
+
+/// Which machine, in a line.
+pub(crate) fn machine(report: &Report) -> String {
+    let Some(facts) = &report.envelope.machine else {
+        return "an unknown machine".into();
+    };
+    format!(
+        "{}, {} CPUs, Linux {}, {}",
+        known(facts.cpu.cpu_model.value()),
+        known(facts.cpu.cpus.value()),
+        known(facts.kernel.kernel.value()),
+        known(facts.preemption.preemption.value()),
+    )
+}
+
+/// Why there is not all of it, as a sentence; `None` where there is.
+pub(crate) fn incomplete(report: &Report) -> Option<String> {
+    let words = || format::sentence(&EndedBy::words(report.envelope.ended_by));
+    report.envelope.incomplete.then(words)
+}
+
+/// What it is good for, and whether the limits hold.
+pub(super) fn verdicts(source: &Source<'_>) -> Option<Section> {
+    let results = source.few();
+    let cards = results.iter().map(|shown| card(shown, results.len() > 1)).collect();
+    let blocks = vec![Block::Beside(Beside::Results, cards)];
+    let section = Section { id: "verdict", heading: "Verdict", blocks };
+    (!results.is_empty() || source.page.results.is_empty()).then_some(section)
+}
+
+fn card(shown: &Shown, labelled: bool) -> Vec<Block> {
+    let report = &shown.report;
+    let mut blocks = Vec::new();
+    if labelled {
+        blocks.push(Block::Heading(shown.label.clone()));
+    }
+    blocks.extend(criteria(report));
+    if let Some(headline) = report.body.headline() {
+        for line in &headline.loops {
+            let worst = line.worst.as_deref().unwrap_or_default();
+            blocks.push(Block::words(format!("{} {worst}", line.counts)));
+        }
+        let answered = !report.body.verdicts().is_empty();
+        let question = headline.question.as_ref().filter(|_| answered);
+        blocks.extend(question.cloned().map(Block::Heading));
+    }
+    blocks.extend(answers(report.body.verdicts()));
+    blocks.extend(next(report));
+    blocks.extend(said_of_body(report));
+    blocks
+}
+
+/// Whether the limits and claims hold; nothing where none were given and nothing failed.
+fn criteria(report: &Report) -> Vec<Block> {
+    let verdict = &report.envelope.verdict;
+    let banner = |text: String, tone| Block::from(Words::new(text).toned(tone));
+    if !verdict.ok {
+        let reasons = verdict.reasons.iter().map(|reason| Item::new("", reason)).collect();
+        return vec![
+            banner("A limit or claim failed:".to_owned(), Tone::Bad),
+            Items::new(ItemsKind::Plain, reasons).into(),
+        ];
+    }
+    if verdict.limits.len() + verdict.claims.len() == 0 {
+        return Vec::new();
+    }
+    let claims = verdict.claims.iter();
+    let alone = match claims.filter(|claim| claim.judged.holds == Holds::IfAlone).count() {
+        0 => String::new(),
+        some => format!(" {some} of them only if late cycles come alone."),
+    };
+    vec![banner(format!("Every limit and claim holds.{alone}"), Tone::Good)]
+}
+
+/// What a kind of result says of itself.
+fn said_of_body(report: &Report) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    match &report.body {
+        Body::Wait(waits) => {
+            let none = || "No way to wait is recommended.".to_owned();
+            blocks.push(Block::words(waits.advice().unwrap_or_else(none)));
+        }
+        body if body.verdicts().is_empty() => {
+            let runs = report.body.runs();
+            let lateness = runs.iter().any(|run| run.outcome.lateness_ns.max.is_some());
+            let lack = if lateness { "do not state their period" } else { "contain no lateness" };
+            blocks.push(Block::muted(format!("These data {lack}, so there is no verdict.")));
+        }
+        _ => {}
+    }
+    if let Body::Impact(impacted) = &report.body {
+        let steps = impacted.step_generation.iter().map(|steps| &steps.statement);
+        blocks.extend([impacted.impact.statement()].into_iter().chain(steps).map(Block::words));
+    }
+    blocks
+}
+
+/// Why it came out so, and what next.
+fn next(report: &Report) -> Vec<Block> {
+    let advice = report.body.headline().map_or(&[][..], |headline| &headline.advice);
+    if advice.is_empty() {
+        return Vec::new();
+    }
+    let items = Items::new(ItemsKind::Notes, loops::advised(advice));
+    vec![Block::Heading("Why, and what next".to_owned()), items.into()]
+}
+
+/// A word for each verdict, and its sentence.
+fn answers(verdicts: &[Verdict]) -> Option<Block> {
+    let is_unmeasured = |verdict: &&Verdict| verdict.stands == Some(Stands::Unmeasured);
+    let (rest, judged): (Vec<&Verdict>, Vec<&Verdict>) = verdicts.iter().partition(is_unmeasured);
+    let item = |verdict: &Verdict| {
+        let word = verdict.word();
+        // The label has the word.
+        let statement = verdict.statement.strip_prefix(&format!("{word}: "));
+        let statement = statement.unwrap_or(&verdict.statement);
+        let text = match verdict.subject.as_str() {
+            "" => statement.to_owned(),
+            subject => format!("{subject}: {statement}"),
+        };
+        Item { tone: tone(verdict.answer), ..Item::new(word, text) }
+    };
+    let mut items: Vec<Item> = judged.into_iter().map(item).collect();
+    // One line: none of them has an answer.
+    if let Some(first) = rest.first() {
+        let rates: Vec<&str> = rest.iter().map(|verdict| verdict.subject.as_str()).collect();
+        items.push(Item::new(first.word(), rates.join(", ")));
+    }
+    (!items.is_empty()).then(|| Items::new(ItemsKind::Answers, items).into())
+}
+
+fn tone(answer: Answer) -> Tone {
+    match answer {
+        Answer::Yes => Tone::Good,
+        Answer::No => Tone::Bad,
+        Answer::Unknown => Tone::Plain,
+    }
+}
+
+/// What happened, what was refused, what a reader should know.
+pub(super) fn warnings(source: &Source<'_>) -> Option<Section> {
+    let results = &source.page.results;
+    let mut items: Vec<Item> = Vec::new();
+    for shown in results {
+        let prefix = source.prefix(shown);
+        let mut add =
+            |kind: &str, words: &str| items.push(Item::new(format!("{prefix}{kind}"), words));
+        let report = &shown.report;
+        if let Some(words) = incomplete(report).filter(|_| results.len() > 2) {
+            add("", &words);
+        }
+        for refused in report.envelope.session.iter().flat_map(|session| &session.refused) {
+            let words = format!(
+                "{} ({}): {} Consequence: {} Remedy: {}",
+                refused.attempt,
+                refused.errno,
+                refused.explanation.why,
+                refused.explanation.cost,
+                refused.explanation.remedy
+            );
+            add("refused:", &words);
+        }
+        for disturbance in &report.envelope.disturbances {
+            let at = format::ns(Some(disturbance.at_ns as f64));
+            add("during the run:", &format!("{} (seen at {at})", disturbance.what));
+        }
+        report.envelope.warnings.iter().for_each(|warning| add("note:", warning));
+        shown.notes.iter().for_each(|note| add("note:", note));
+    }
+    if items.is_empty() {
+        return None;
+    }
+    let more = items.len().saturating_sub(NOTES);
+    items.truncate(NOTES);
+    if more > 0 {
+        items.push(Item::new("", format!("and {more} more, in the results")));
+    }
+    some("notes", "Caveats", vec![Items::new(ItemsKind::Notes, items).into()])
+}

@@ -30,30 +30,28 @@ use punctual_core::time::Span;
 
 use crate::exit::Exit;
 use crate::experiment::{self, root};
-use crate::output::{self, Json};
+use crate::output::{self, Outputs};
 use crate::report::{PlannedRun, Report};
 use crate::view;
 use crate::view::text::Detail;
 
 /// Shows what the claims of a report take, and measures nothing.
-fn planned(report: &Report, duration: Span, json: Json) -> Result<Exit> {
+fn planned(report: &Report, duration: Span, outputs: Outputs) -> Result<Exit> {
     let reach = |plan: &PlannedRun| experiment::reach(plan, duration);
     let reached: Vec<String> = report.body.plans().iter().map(reach).collect();
-    json.write(
-        &view::json::of(report)?,
-        view::text::rendered(&view::kinds::plans(report, &reached)),
-    )?;
+    let plans = view::kinds::plans(report, &reached);
+    outputs.write(&view::json::of(report)?, view::text::rendered(&plans))?;
     Ok(Exit::Fine)
 }
 
 /// Writes a report where that is requested, and its page.
-fn write(report: &Report, json: Json) -> Result<()> {
-    write_in(report, json, Detail::Long)
+fn write(report: &Report, outputs: Outputs) -> Result<()> {
+    write_in(report, outputs, Detail::Long)
 }
 
 /// The same, in so much detail.
-fn write_in(report: &Report, json: Json, detail: Detail) -> Result<()> {
-    let shown = json.write(&view::json::of(report)?, view::text::page(report, None, detail));
+fn write_in(report: &Report, outputs: Outputs, detail: Detail) -> Result<()> {
+    let shown = outputs.write(&view::json::of(report)?, view::text::page(report, None, detail));
     name_failures(report, detail);
     shown
 }

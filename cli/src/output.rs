@@ -10,6 +10,7 @@ mod inputs;
 mod journal;
 mod messages;
 mod opened;
+mod outputs;
 mod pending;
 mod settings_lock;
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub(crate) use inputs::{distinct, spare, spare_tree};
 pub(crate) use journal::{JournalFile, JournalName};
 pub(crate) use messages::{line, message, page, spaced};
 pub(crate) use opened::Opened;
+pub(crate) use outputs::{OutputArgs, Outputs};
 pub(crate) use punctual::drain::GrowingFile;
 pub(crate) use settings_lock::SettingsLock;
 pub(crate) use tree::TreeFiles;

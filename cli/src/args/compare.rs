@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use crate::output::OutputArgs;
 use crate::parse;
 
 /// `punctual compare`.
@@ -41,9 +42,8 @@ pub(crate) struct CompareArgs {
     /// cycles were independent
     #[arg(long)]
     pub(crate) anyway: bool,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 /// Where baselines are.

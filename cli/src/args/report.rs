@@ -7,6 +7,7 @@ use clap::Args;
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::MetricLimit;
 
+use crate::output::OutputArgs;
 use crate::parse;
 use crate::view::text::Detail;
 
@@ -37,9 +38,8 @@ pub(crate) struct ReportArgs {
     /// clusters of them were seen to show whether they do
     #[arg(long, requires = "claims")]
     pub(crate) strict: bool,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
     /// Print everything: the machine, all measures, what can be claimed
     #[arg(long, short, conflicts_with = "quiet")]
     pub(crate) verbose: bool,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::output::OutputArgs;
 use crate::parse;
 
 /// `punctual run`.
@@ -15,9 +16,8 @@ pub(crate) struct RunArgs {
     /// How long to run [default: until Ctrl-C, or until no task is left]
     #[arg(long, allow_hyphen_values = true, value_parser = parse::duration)]
     pub(crate) duration: Option<parse::Duration>,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 /// `punctual task`.

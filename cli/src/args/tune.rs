@@ -9,6 +9,7 @@ use punctual_lab::tuning::CountedTail;
 
 use super::RootArgs;
 use crate::command::tune::formats::FormatName;
+use crate::output::OutputArgs;
 use crate::parse;
 
 /// `punctual tune`.
@@ -108,9 +109,8 @@ pub(crate) struct TuneExperimentArgs {
     /// Put all settings back at the end, also those that help
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
     #[command(flatten)]
     pub(crate) state: StateArgs,
 }
@@ -167,9 +167,8 @@ pub(crate) struct TuneScopeArgs {
 pub(crate) struct TuneCheckArgs {
     #[command(flatten)]
     pub(crate) scope: TuneScopeArgs,
-    /// Write the verdicts as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
     /// Print also what is good, what does not apply, and where each verdict comes from
     #[arg(long, short)]
     pub(crate) verbose: bool,

@@ -20,7 +20,6 @@ use punctual_import::formats::{self, Format, HEAD_BYTES, detect};
 
 use crate::args::AnalyseArgs;
 use crate::exit::Exit;
-use crate::output::{self, Json};
 use crate::report::{self, Question, Report};
 use crate::stored::SAMPLES;
 use crate::view::text::Detail;
@@ -28,11 +27,11 @@ use data::RecordedData;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
-    output::spare("--json", args.report.json.as_deref(), [args.file.as_path()])?;
-    let json = Json::open(args.report.json.as_deref())?;
+    args.report.output.spare([args.file.as_path()])?;
+    let outputs = args.report.output.open()?;
     if args.column.is_none() && super::soak::is_campaign(&args.file) {
         let report = super::soak::judged(&args.file, &args.report)?;
-        super::write_in(&report, json, args.report.detail(Detail::Long))?;
+        super::write_in(&report, outputs, args.report.detail(Detail::Long))?;
         return Ok(Exit::of(&report));
     }
     let RecordedData { mut envelope, runs } = match &args.column {
@@ -46,7 +45,7 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
     let question = Question { incomplete: envelope.incomplete, ..Question::default() };
     let judged = report::judged(runs, &[], &envelope, &question);
     let report = Report { envelope, body: judged.into() };
-    super::write_in(&report, json, args.report.detail(Detail::Long))?;
+    super::write_in(&report, outputs, args.report.detail(Detail::Long))?;
     Ok(Exit::of(&report))
 }
 

@@ -25,7 +25,7 @@ use crate::comparison::baseline::BaselineUse;
 use crate::exit::Exit;
 use crate::experiment::launcher;
 use crate::experiment::{self, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
-use crate::output::{self, Dir, Json};
+use crate::output::{self, Dir, Outputs};
 use crate::parse::{self, Phase};
 use crate::report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report};
 use crate::stored::{RESULT, SAMPLES};
@@ -99,16 +99,16 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
         bail!("--duration is shorter than one period");
     }
     let gate = BaselineUse::open(&args.baseline, &machine.facts, machine.is_foreign())?;
-    gate.spare(args.report.json.as_deref())?;
+    gate.spare(&args.report.output)?;
     let periodic = plan.of(duration);
     let merge = periodic.counts_as_one(1);
     gate.refuse_others(&experiment::planned(&periodic, merge, args.report.keep_cold, None))?;
-    let json = Json::open(args.report.json.as_deref())?;
+    let outputs = args.report.output.open()?;
     let plans = claims_take(args, &plan, duration);
     if args.plan.plan {
         let loops = LoopsBody { plans, ..LoopsBody::default() };
         let report = Report::new(NAME, CheckBody { loops, ..CheckBody::default() });
-        return super::planned(&report, duration, json);
+        return super::planned(&report, duration, outputs);
     }
     let placed = experiment::settle(&mut plan.streams, args.phase)?;
     let results = output::results_dir(&args.results, jiff::Timestamp::now())
@@ -138,18 +138,18 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let MeasuredLoops { envelope, loops, rows, recorded, trouble } = measured;
     let mut report = Report { envelope, body: CheckBody { loops, rows, compare: None }.into() };
     let uncompared = gate.judge(&mut report, &recorded);
-    write(&report, &results, json, args.report.detail(Detail::Short))?;
+    write(&report, &results, outputs, args.report.detail(Detail::Short))?;
     gate.keep(&report, &recorded)?;
     Exit::after(&report, trouble.or(uncompared))
 }
 
 /// Writes the page, and JSON and the HTML page into the directory of the run.
-fn write(report: &Report, results: &Dir, json: Json, detail: Detail) -> Result<()> {
+fn write(report: &Report, results: &Dir, outputs: Outputs, detail: Detail) -> Result<()> {
     let text = view::json::of(report)?;
     let shown = results.path().display().to_string();
     let page = view::text::page(report, Some(&shown), detail);
     // Each of them is tried: what one disk has no room for another has.
-    let shown = json.write(&text, page);
+    let shown = outputs.write(&text, page);
     super::name_failures(report, detail);
     let kept = results.replace(RESULT, &text);
     let drawn = super::report::write_to(results, report);

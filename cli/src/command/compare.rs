@@ -12,7 +12,6 @@ use anyhow::{Result, bail};
 use crate::args::CompareArgs;
 use crate::comparison::{Recorded, Side, compare_sides, read};
 use crate::exit::Exit;
-use crate::output::{self, Json};
 use crate::report::{CompareBody, Report};
 use crate::stored::{RESULT, SAMPLES};
 
@@ -28,7 +27,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
     if paths.len() > RESULTS_MAX {
         bail!("{} results: at most {RESULTS_MAX} can be compared", paths.len());
     }
-    output::spare("--json", args.json.as_deref(), paths.iter().map(|path| path.as_path()))?;
+    args.output.spare(paths.iter().map(|path| path.as_path()))?;
     if !args.anyway {
         refuse_twice(&paths)?;
     }
@@ -37,7 +36,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
         refuse_copies(&sides)?;
     }
     let thresholds: Vec<i64> = args.thresholds.iter().map(|time| time.0.as_ns()).collect();
-    let json = Json::open(args.json.as_deref())?;
+    let outputs = args.output.open()?;
     let comparison = compare_sides(&sides, &thresholds, args.anyway)?;
     let worse = args.fail_if_worse && comparison.is_worse();
     let mut report = Report::new("compare", CompareBody { compare: comparison });
@@ -45,7 +44,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
         report.envelope.verdict.ok = false;
         report.envelope.verdict.reasons.push("worse than the reference".to_owned());
     }
-    super::write(&report, json)?;
+    super::write(&report, outputs)?;
     Ok(if worse { Exit::Failed } else { Exit::Fine })
 }
 

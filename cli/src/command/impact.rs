@@ -12,7 +12,6 @@ use punctual_analysis::impact::model::Assess;
 use punctual_analysis::impact::timing::{Lack, Timing};
 
 use crate::exit::Exit;
-use crate::output::{self, Json};
 use crate::report::{Envelope, Impact as Impacted, ImpactBody, Report};
 use crate::stored::{self, Stored};
 use args::{Impact, ModelArgs};
@@ -27,7 +26,7 @@ pub(crate) fn run(impact: &Impact) -> Result<Exit> {
 
 /// Applies a model to the timing, and writes its answer.
 fn assess(ModelArgs { model, values, timed }: &ModelArgs) -> Result<Exit> {
-    output::spare("--json", timed.json.as_deref(), timed.from.as_deref())?;
+    timed.output.spare(timed.from.as_deref())?;
     let mut envelope = Envelope::of(&format!("impact {}", model.name));
     let model = model.build(values).map_err(anyhow::Error::msg)?;
     let impact = match (&timed.from, timed.time_error) {
@@ -53,7 +52,7 @@ fn assess(ModelArgs { model, values, timed }: &ModelArgs) -> Result<Exit> {
     }
     let body = ImpactBody { impact: Impacted::Application(impact), step_generation: None };
     let report = Report { envelope, body: body.into() };
-    super::write(&report, Json::open(timed.json.as_deref())?)?;
+    super::write(&report, timed.output.open()?)?;
     Ok(Exit::of(&report))
 }
 

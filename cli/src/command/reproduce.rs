@@ -12,8 +12,6 @@ mod nist;
 mod scope;
 mod wince;
 
-use std::path::PathBuf;
-
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 
@@ -22,7 +20,7 @@ use crate::command;
 use crate::command::tune::PlannedSettings;
 use crate::exit::Exit;
 use crate::experiment::{self, Machine};
-use crate::output::Json;
+use crate::output::OutputArgs;
 use crate::report::Report;
 use crate::report::reproduced::{ReproduceBody, ReproducedRow};
 use bench::Bench;
@@ -63,9 +61,8 @@ pub(crate) struct ReproduceArgs {
     /// The CPU to measure on [default: an isolated one, else the last that is allowed]
     #[arg(long, short, value_name = "CPU")]
     cpu: Option<String>,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 impl Paper {
@@ -101,7 +98,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
         Some(paper) => vec![paper],
         None => Paper::value_variants().to_vec(),
     };
-    let json = Json::open(args.json.as_deref())?;
+    let outputs = args.output.open()?;
     let mut bench = Bench::new(&machine, (cpu, choice), args.quick);
     if args.tune {
         bench.tune(PlannedSettings::of(cpu, WorkloadName::StepGeneration, &args.state)?);
@@ -120,6 +117,6 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
         rows = rows.into_iter().map(ReproducedRow::ended_early).collect();
     }
     let body = ReproduceBody { papers, quick: args.quick, rows, runs, figures };
-    command::write(&Report { envelope, body: body.into() }, json)?;
+    command::write(&Report { envelope, body: body.into() }, outputs)?;
     Ok(Exit::Fine)
 }

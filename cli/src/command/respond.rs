@@ -32,7 +32,7 @@ pub(crate) fn run(args: &RespondArgs) -> Result<Exit> {
     let machine = Machine::of(None)?;
     let (cpu, choice) = experiment::one_cpu(args.end.cpu(), &machine.here, "stimuli are answered")?;
     let (link, name) = Link::at(&args.link, args.end.baud()).map_err(|why| anyhow!(why))?;
-    let json = args.end.json()?;
+    let outputs = args.end.outputs()?;
     let started = jiff::Timestamp::now();
     output::message(&format!("responds at {name}"));
     let respond = RespondExperiment {
@@ -45,6 +45,6 @@ pub(crate) fn run(args: &RespondArgs) -> Result<Exit> {
     let envelope = experiment::envelope("respond", &machine, choice, started, &finished);
     let ended = finished.outcome.ended.clone();
     let body = RespondBody { respond: finished.outcome };
-    command::write(&Report { envelope, body: Body::Measured(body.into()) }, json)?;
+    command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
     ended.map_or(Ok(Exit::Fine), |why| Err(anyhow!("the link was lost: {}", format::plain(&why))))
 }

@@ -27,19 +27,19 @@ use punctual_os::signal;
 use crate::args::RunArgs;
 use crate::exit::Exit;
 use crate::experiment::words;
-use crate::output::{self, Json};
+use crate::output;
 use crate::report::{Report, RunBody, supervised};
 use printer::Printer;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
-    output::spare("--json", args.json.as_deref(), [args.file.as_path()])?;
+    args.output.spare([args.file.as_path()])?;
     let shown = args.file.display();
     let tasks = TaskFile::parse(&read(&args.file)?).map_err(|why| anyhow!("{shown}: {why}"))?;
     program::check(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
     cpus::check(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
     let Some(shortest) = tasks.shortest() else { bail!("{shown}: no tasks") };
-    let json = Json::open(args.json.as_deref())?;
+    let outputs = args.output.open()?;
     let (phase_ns, unquiet) = phase(&tasks, shortest)?;
     // From the socket's first moment until no task has a priority any more and all outputs are
     // safe; a second signal shortens that.
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     report.envelope.warnings = warnings;
     report.envelope.verdict.reasons = messages::reasons(&finished, &registered);
     report.envelope.verdict.ok = report.envelope.verdict.reasons.is_empty();
-    super::write(&report, json)?;
+    super::write(&report, outputs)?;
     Ok(Exit::of(&report))
 }
 

@@ -32,7 +32,7 @@ use crate::command::measure::PlannedLoops;
 use crate::exit::Exit;
 use crate::experiment::{Machine, words};
 use crate::format;
-use crate::output::{self, Json};
+use crate::output::{self, Outputs};
 use crate::report::{EndedBy, Report};
 use crate::stored::RESULT;
 use checkpointer::Checkpointer;
@@ -65,9 +65,9 @@ pub(crate) fn run(args: &SoakArgs) -> Result<Exit> {
         plan(&planned, here)?;
     }
     let given = args.resume.iter().chain(&args.campaign).map(PathBuf::as_path);
-    output::spare("--json", args.json.as_deref(), given)?;
-    output::spare_tree("--json", args.json.as_deref(), args.root.root.as_deref())?;
-    let json = Json::open(args.json.as_deref())?;
+    args.output.spare(given)?;
+    args.output.spare_tree(args.root.root.as_deref())?;
+    let outputs = args.output.open()?;
     let (directory, found) = take(args)?;
     let path = directory.dir().path().to_owned();
     directory.dir().opened(RESULT)?;
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &SoakArgs) -> Result<Exit> {
     campaign.requested = config.words();
     campaign.begin(&place::boot(root), &place::kernel(facts), unix_s());
     let shared = Shared::new(campaign);
-    let aside = matches!(json, Json::Stdout);
+    let aside = outputs.are_on_stdout();
     let checkpointer = Checkpointer::new(&shared, &config, directory, args.stop_on_fail, aside);
     report_start(&checkpointer, machine.foreign.iter().chain(&warnings), trouble, cut_off);
     report_place(&checkpointer, &path, &config);
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &SoakArgs) -> Result<Exit> {
     let (batches, over) = mpsc::sync_channel(1);
     let session = Session { root, plan, checkpointer: &checkpointer, here, batches };
     let (ended, here) = measure(session, over, args)?;
-    finish(&checkpointer, &config, ended?, &here, json)
+    finish(&checkpointer, &config, ended?, &here, outputs)
 }
 
 /// Reports what is to be known before the first batch.
@@ -247,7 +247,7 @@ fn finish(
     config: &CampaignConfig,
     ended: Ended,
     here: &Here,
-    json: Json,
+    outputs: Outputs,
 ) -> Result<Exit> {
     checkpointer.shared().lock().campaign.end(unix_s());
     checkpointer.checkpoint();
@@ -260,21 +260,21 @@ fn finish(
         }
         Ended::Stopped => report.envelope.ended_by = Some(EndedBy::Limit),
     }
-    print(&report, json).and_then(|exit| {
+    print(&report, outputs).and_then(|exit| {
         checkpointer.unsaved().map_or(Ok(exit), |what| bail!("{what} could not be saved"))
     })
 }
 
-fn print(report: &Report, json: Json) -> Result<Exit> {
-    super::write(report, json)?;
+fn print(report: &Report, outputs: Outputs) -> Result<Exit> {
+    super::write(report, outputs)?;
     Ok(Exit::of(report))
 }
 
 /// Shows a campaign as it is on disk.
 fn show(dir: &Path, args: &SoakArgs) -> Result<Exit> {
-    output::spare("--json", args.json.as_deref(), [dir])?;
-    let json = Json::open(args.json.as_deref())?;
-    print(&stored(dir, |kept| CampaignConfig::of(args, kept))?, json)
+    args.output.spare([dir])?;
+    let outputs = args.output.open()?;
+    print(&stored(dir, |kept| CampaignConfig::of(args, kept))?, outputs)
 }
 
 /// The report of a campaign as it is on disk, judged by these limits and claims; where there are

@@ -1,7 +1,5 @@
 //! `punctual stimulate`: stimuli to another machine, and how fast it answers.
 
-use std::path::PathBuf;
-
 use anyhow::{Result, anyhow, bail};
 use punctual::RtThread;
 use punctual_lab::outside::{Link, LinkName, STIMULI_MAX, StimulateExperiment};
@@ -11,7 +9,7 @@ use crate::command;
 use crate::exit::Exit;
 use crate::experiment::{self, Machine, words};
 use crate::format;
-use crate::output::{self, Json};
+use crate::output::{self, OutputArgs, Outputs};
 use crate::parse;
 use crate::report::Report;
 use crate::report::body::Body;
@@ -62,9 +60,8 @@ pub(crate) struct EndArgs {
     /// The priority to request, as the kernel counts
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
     priority: u8,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 impl EndArgs {
@@ -76,8 +73,8 @@ impl EndArgs {
         self.cpu.as_deref()
     }
 
-    pub(super) fn json(&self) -> Result<Json> {
-        Json::open(self.json.as_deref())
+    pub(super) fn outputs(&self) -> Result<Outputs> {
+        self.output.open()
     }
 
     pub(super) const fn baud(&self) -> u32 {
@@ -110,7 +107,7 @@ pub(crate) fn run(args: &StimulateArgs) -> Result<Exit> {
             format::count(most)
         );
     }
-    let json = args.end.json()?;
+    let outputs = args.end.outputs()?;
     let started = jiff::Timestamp::now();
     output::message(&format!(
         "sending a stimulus to {} every {}",
@@ -121,6 +118,6 @@ pub(crate) fn run(args: &StimulateArgs) -> Result<Exit> {
     let envelope = experiment::envelope("stimulate", &machine, choice, started, &finished);
     let ended = finished.outcome.ended.clone();
     let body = StimulateBody { stimulate: finished.outcome };
-    command::write(&Report { envelope, body: Body::Measured(body.into()) }, json)?;
+    command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
     ended.map_or(Ok(Exit::Fine), |why| Err(anyhow!(format::plain(&why))))
 }

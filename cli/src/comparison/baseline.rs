@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{RUNS_MAX, Recorded, RecordedRun, Side, compare_sides, question_differences};
 use crate::args::{BaselineArgs, BaselinesDir, Undecided};
-use crate::output::{self, Dir, Opened, state_dir};
+use crate::output::{self, Dir, Opened, OutputArgs, state_dir};
 use crate::report::{Difference, EndedBy, Report, Run};
 
 /// The version of the files.
@@ -311,9 +311,9 @@ impl BaselineUse {
         Ok(())
     }
 
-    /// Refuses JSON in the place of a baseline.
-    pub(crate) fn spare(&self, json: Option<&Path>) -> Result<()> {
-        self.files.iter().try_for_each(|file| output::distinct(json, Some(file)))
+    /// Refuses an output of the result in the place of a baseline.
+    pub(crate) fn spare(&self, outputs: &OutputArgs) -> Result<()> {
+        self.files.iter().try_for_each(|file| outputs.distinct(Some(file)))
     }
 
     /// Holds a report against the baseline: its verdict fails where the run is worse, and where

@@ -46,11 +46,11 @@ pub(crate) fn spare_tree(option: &str, output: Option<&Path>, tree: Option<&Path
     Ok(())
 }
 
-/// Refuses the JSON where it is another output of the same command too.
-pub(crate) fn distinct(json: Option<&Path>, other: Option<&Path>) -> Result<()> {
-    let (Some(json), Some(other)) = (json, other) else { return Ok(()) };
-    if json != Path::new("-") && same(json, other) {
-        bail!("--json {}: this file is already used for another output", json.display());
+/// Refuses the output that `option` names where it is another output of the same command too.
+pub(crate) fn distinct(option: &str, output: Option<&Path>, other: Option<&Path>) -> Result<()> {
+    let (Some(output), Some(other)) = (output, other) else { return Ok(()) };
+    if output != Path::new("-") && same(output, other) {
+        bail!("{option} {}: this file is already used for another output", output.display());
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 //!
 //! Reads quantities with their units; a wrong dimension is refused under its option's name.
 
+use crate::output::OutputArgs;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -59,9 +60,8 @@ pub(crate) struct TimedArgs {
     #[arg(long, value_name = "N", requires = "time_error",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) cycles: Option<u64>,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 impl Subcommand for Impact {

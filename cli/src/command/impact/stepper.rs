@@ -15,7 +15,7 @@ use punctual_analysis::quantity::{self, QuantityError};
 
 use crate::exit::Exit;
 use crate::format;
-use crate::output::{self, Json};
+use crate::output::{self, OutputArgs};
 use crate::report::{Impact, ImpactBody, Report, Run};
 use crate::stored;
 use crate::view;
@@ -88,9 +88,8 @@ pub(crate) struct StepperArgs {
     /// Time that the direction must be stable after a step [default: the drive's, or 20us]
     #[arg(long, allow_hyphen_values = true, value_name = "TIME")]
     pub(crate) dir_hold: Option<String>,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 /// Runs the subcommand.
@@ -99,7 +98,7 @@ pub(super) fn run(args: &StepperArgs) -> Result<Exit> {
         output::page(view::text::rendered(&view::kinds::impact::drives()))?;
         return Ok(Exit::Fine);
     }
-    output::spare("--json", args.json.as_deref(), args.from.as_deref())?;
+    args.output.spare(args.from.as_deref())?;
     let timed = match (&args.jitter_pp, &args.from) {
         (Some(text), _) => {
             let span = read("--jitter", text, quantity::duration)?.as_ns() as f64;
@@ -140,7 +139,7 @@ pub(super) fn run(args: &StepperArgs) -> Result<Exit> {
     let mut report = Report::new("impact stepper", body);
     report.envelope.warnings.extend(timed.caution);
     report.envelope.started_at = timed.started_at;
-    super::super::write(&report, Json::open(args.json.as_deref())?)?;
+    super::super::write(&report, args.output.open()?)?;
     Ok(Exit::Fine)
 }
 

@@ -2,8 +2,6 @@
 //!
 //! Maruti's experiment: polling loops of known code, targets that sweep all offsets.
 
-use std::path::PathBuf;
-
 use anyhow::Result;
 use punctual::RtThread;
 use punctual_lab::accuracy::AccuracyExperiment;
@@ -12,7 +10,7 @@ use crate::args::PolicyName;
 use crate::command;
 use crate::exit::Exit;
 use crate::experiment::{self, Machine, words};
-use crate::output::Json;
+use crate::output::OutputArgs;
 use crate::parse;
 use crate::report::Report;
 use crate::report::body::Body;
@@ -39,9 +37,8 @@ pub(crate) struct Args {
     /// The priority to request, as the kernel counts
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
     priority: u8,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Runs the subcommand.
@@ -49,13 +46,13 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let machine = Machine::of(None)?;
     let (cpu, choice) =
         experiment::one_cpu(args.cpu.as_deref(), &machine.here, "accuracy is measured")?;
-    let json = Json::open(args.json.as_deref())?;
+    let outputs = args.output.open()?;
     let started = jiff::Timestamp::now();
     let thread = RtThread::cpu(cpu).with_policy(args.policy.with(args.priority));
     let accuracy = AccuracyExperiment { thread, duration: args.duration.0 };
     let finished = experiment::run(accuracy, &machine.here, &mut ()).map_err(words::error)?;
     let envelope = experiment::envelope("measure accuracy", &machine, choice, started, &finished);
     let body = AccuracyBody { accuracy: finished.outcome };
-    command::write(&Report { envelope, body: Body::Measured(body.into()) }, json)?;
+    command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
     Ok(Exit::Fine)
 }

@@ -4,7 +4,6 @@
 //! One thread on one CPU; the designs take turns in short blocks. Reports also what a turn of the
 //! loop adds to the bare wait.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -16,7 +15,7 @@ use crate::command;
 use crate::exit::Exit;
 use crate::experiment::{self, Machine, PRIORITY, words};
 use crate::format;
-use crate::output::Json;
+use crate::output::OutputArgs;
 use crate::parse;
 use crate::report::{Body, ExecutiveBody, Report};
 
@@ -46,9 +45,8 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u32).range(1..=100_000)
     )]
     pub(crate) tasks: Vec<u32>,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 /// The experiment with these numbers of tasks, with the policy of a measuring loop.
@@ -74,7 +72,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let machine = Machine::of(None)?;
     let (cpu, choice) =
         experiment::one_cpu(args.cpu.as_deref(), &machine.here, "the executive is measured")?;
-    let json = Json::open(args.json.as_deref())?;
+    let outputs = args.output.open()?;
     let (started, begun) = (jiff::Timestamp::now(), Instant::now());
     let executive = experiment(cpu, args.tasks.clone(), args.duration.0);
     let finished = experiment::run(executive, &machine.here, &mut ()).map_err(words::error)?;
@@ -84,7 +82,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     envelope.warnings.extend(took_longer(args.duration.0, took));
     let outcome = finished.outcome;
     let body = ExecutiveBody { rows: outcome.rows, ratios: outcome.ratios, turn: outcome.turn };
-    command::write(&Report { envelope, body: Body::Measured(body.into()) }, json)?;
+    command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
     Ok(Exit::Fine)
 }
 

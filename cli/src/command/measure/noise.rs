@@ -3,8 +3,6 @@
 //! As oslat, sysjitter and the kernel's hwlat tracer look for it, in windows with rests between
 //! them, so that the machine stays usable.
 
-use std::path::PathBuf;
-
 use anyhow::{Result, bail};
 use punctual::RtThread;
 use punctual_host::choose::{check_cpus, helper_cpu};
@@ -19,7 +17,7 @@ use crate::args::{PolicyName, RootArgs};
 use crate::command;
 use crate::exit::Exit;
 use crate::experiment::{self, Machine, words};
-use crate::output::Json;
+use crate::output::OutputArgs;
 use crate::parse;
 use crate::progress::Line;
 use crate::report::body::Body;
@@ -64,9 +62,8 @@ pub(crate) struct Args {
     /// Loads to run during the measurement, as for 'measure periodic', all at once
     #[arg(long, default_value = "none", value_parser = parse::loads)]
     load: Loads,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     root: RootArgs,
 }
@@ -79,7 +76,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let [loads] = &args.load.turns()[..] else {
         bail!("--load: measure noise takes one load or several at once, not in turn");
     };
-    let json = Json::open(args.json.as_deref())?;
+    let outputs = args.output.open()?;
     let started = jiff::Timestamp::now();
     let noise = NoiseExperiment {
         cpus: cpus.iter().collect(),
@@ -97,7 +94,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     envelope.warnings.splice(0..0, machine.foreign.clone());
     let loads = finished.loads.pop().map(|loads| report::loads(&loads)).unwrap_or_default();
     let body = NoiseBody { noise: finished.outcome, loads };
-    command::write(&Report { envelope, body: Body::Measured(body.into()) }, json)?;
+    command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
     Ok(Exit::Fine)
 }
 

@@ -20,7 +20,7 @@ use crate::command;
 use crate::comparison::baseline::BaselineUse;
 use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, FollowedClock, LoopExperiment, Machine};
-use crate::output::{self, Json, Opened};
+use crate::output::Opened;
 use crate::parse::{self, FollowName, Phase};
 use crate::report::{Choice, LoopsBody, PeriodicBody, Question, Report};
 use crate::view::text::Detail;
@@ -119,19 +119,19 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let PlannedLoops { mut plan, choice } = choices.plan(&machine.here)?;
     let follow =
         args.follow.as_ref().map(|clock| FollowedClock::open(clock, args.phase)).transpose()?;
-    output::distinct(args.report.json.as_deref(), args.samples.as_deref())?;
+    args.report.output.distinct(args.samples.as_deref())?;
     let gate = BaselineUse::open(&args.baseline, &machine.facts, machine.is_foreign())?;
-    gate.spare(args.report.json.as_deref())?;
+    gate.spare(&args.report.output)?;
     let clock = follow.as_ref().map(|target| target.name.as_str());
     gate.refuse_others(&experiment::planned(&plan, false, args.report.keep_cold, clock))?;
-    let json = Json::open(args.report.json.as_deref())?;
+    let outputs = args.report.output.open()?;
     let conditions = plan.conditions.len();
     let plan_of = |duration| PeriodicPlan { blocks: blocks(conditions, duration), ..plan.clone() };
     let plans = experiment::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
     if args.plan.plan {
         let loops = LoopsBody { plans, ..LoopsBody::default() };
         let report = Report::new(NAME, PeriodicBody { loops, compare: None });
-        return command::planned(&report, args.duration.0, json);
+        return command::planned(&report, args.duration.0, outputs);
     }
     experiment::announce(&plans, args.duration.0);
     let placed = experiment::settle(&mut plan.streams, args.phase)?;
@@ -159,7 +159,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let mut report = Report { envelope: measured.envelope, body: body.into() };
     let uncompared = gate.judge(&mut report, &measured.recorded);
     let trouble = measured.trouble.or(uncompared);
-    command::write_in(&report, json, args.report.detail(Detail::Short))?;
+    command::write_in(&report, outputs, args.report.detail(Detail::Short))?;
     gate.keep(&report, &measured.recorded)?;
     Exit::after(&report, trouble)
 }

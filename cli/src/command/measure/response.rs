@@ -2,8 +2,6 @@
 //!
 //! The full loop of the Windows CE benchmark, with the sources that this machine has.
 
-use std::path::PathBuf;
-
 use anyhow::{Result, bail};
 use punctual_host::choose::{helper_cpu, parse_cpus};
 use punctual_host::cpulist::CpuList;
@@ -17,7 +15,7 @@ use crate::command;
 use crate::exit::Exit;
 use crate::experiment::{self, Machine, words};
 use crate::format;
-use crate::output::Json;
+use crate::output::OutputArgs;
 use crate::parse;
 use crate::progress::Line;
 use crate::report::body::Body;
@@ -77,9 +75,8 @@ pub(crate) struct Args {
     /// Loads to run after the idle measurement, as for 'measure periodic'
     #[arg(long, default_value = "none", value_parser = parse::loads)]
     load: Loads,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// What `--source` takes.
@@ -136,7 +133,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
             format::count(STIMULI_MAX)
         );
     }
-    let json = Json::open(args.json.as_deref())?;
+    let outputs = args.output.open()?;
     let started = jiff::Timestamp::now();
     let finished = experiment::run(response, here, &mut Line::new()).map_err(words::error)?;
     let mut envelope =
@@ -146,7 +143,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let lost = rows.iter().any(|row| row.lost.is_some());
     let loads = finished.loads.iter().flat_map(|loads| report::loads(loads)).collect();
     let body = ResponseBody { response: finished.outcome, loads };
-    command::write(&Report { envelope, body: Body::Measured(body.into()) }, json)?;
+    command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
     if lost {
         bail!("the source was lost while it was measured; the result has what there was");
     }

@@ -13,7 +13,7 @@ use crate::command;
 use crate::command::unthrottled::Unthrottled;
 use crate::exit::Exit;
 use crate::experiment::{self, Machine, words};
-use crate::output::Json;
+use crate::output::OutputArgs;
 use crate::parse;
 use crate::progress::Line;
 use crate::report::Report;
@@ -63,9 +63,8 @@ pub(crate) struct Args {
     /// The directory of the journal of --unsafe-no-throttle, which 'punctual tune revert' reads
     #[arg(long, value_name = "DIR", default_value = STATE)]
     state: PathBuf,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// When throttling is put back at the latest: well after the measurement should have ended.
@@ -87,7 +86,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     if args.source.row().by_kernel {
         bail!("--source {}: the kernel raises no stimuli at a chosen load", args.source);
     }
-    let json = Json::open(args.json.as_deref())?;
+    let outputs = args.output.open()?;
     let started = jiff::Timestamp::now();
     let saturation = SaturationExperiment {
         source: args.source.clone(),
@@ -111,7 +110,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     }
     let lost = finished.outcome.lost.is_some();
     let body = SaturationBody { saturation: finished.outcome };
-    command::write(&Report { envelope, body: Body::Measured(body.into()) }, json)?;
+    command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
     as_before?;
     if lost {
         bail!("the source was lost while it was measured; the result has what there was");

@@ -1,7 +1,5 @@
 //! `punctual measure timer`: how late timers reach a thread, with work of several kinds behind it.
 
-use std::path::PathBuf;
-
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use punctual::RtThread;
@@ -13,7 +11,7 @@ use crate::command;
 use crate::exit::Exit;
 use crate::experiment::{self, Machine, words};
 use crate::format;
-use crate::output::Json;
+use crate::output::OutputArgs;
 use crate::parse;
 use crate::report::Report;
 use crate::report::body::Body;
@@ -54,9 +52,8 @@ pub(crate) struct Args {
     /// The priority to request, SCHED_FIFO, as the kernel counts
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
     priority: u8,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// What can run behind.
@@ -98,7 +95,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         let got = format::period(short.as_ns());
         bail!("--period {got}: it must be at least {}", format::period(PERIOD_MIN_NS));
     }
-    let json = Json::open(args.json.as_deref())?;
+    let outputs = args.output.open()?;
     let started = jiff::Timestamp::now();
     let timer = TimerExperiment {
         thread: RtThread::cpu(cpu).fifo(args.priority),
@@ -111,7 +108,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let mut envelope = experiment::envelope("measure timer", &machine, choice, started, &finished);
     envelope.warnings.extend(preempt_rt(here).map(str::to_owned));
     let body = TimerBody { timer: finished.outcome };
-    command::write(&Report { envelope, body: Body::Measured(body.into()) }, json)?;
+    command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
     Ok(Exit::Fine)
 }
 

@@ -20,7 +20,6 @@ use crate::comparison::RecordedRun;
 use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
 use crate::format;
-use crate::output::Json;
 use crate::parse::{self, Phase};
 use crate::report::{
     FrontComparison, LoopsBody, Report, StrategyRow, Swept, WaitAdvice, WaitBody, advice, compared,
@@ -117,13 +116,13 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let ways = ways(args.period.period()?, args.budget, args.front);
     let turns = Turns::of(&ways, args.front);
     let mut plan = plan(args, (cpu, &machine.here), (&ways, &turns), loads)?;
-    let json = Json::open(args.report.json.as_deref())?;
+    let outputs = args.report.output.open()?;
     let plan_of = |duration| PeriodicPlan { blocks: turns.blocks(duration), ..plan.clone() };
     let plans = experiment::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
     if args.plan.plan {
         let loops = LoopsBody { plans, ..LoopsBody::default() };
         let report = Report::new(NAME, WaitBody { loops, ..WaitBody::default() });
-        return command::planned(&report, args.duration.0, json);
+        return command::planned(&report, args.duration.0, outputs);
     }
     experiment::announce(&plans, args.duration.0);
     let placed = experiment::settle(&mut plan.streams, args.phase)?;
@@ -158,7 +157,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     };
     let body = WaitBody { loops, strategies, front, recommendation, undecided };
     let report = Report { envelope, body: body.into() };
-    command::write_in(&report, json, args.report.detail(Detail::Short))?;
+    command::write_in(&report, outputs, args.report.detail(Detail::Short))?;
     Exit::after(&report, trouble)
 }
 

@@ -1,7 +1,5 @@
 //! `punctual measure work`: how long a fixed piece of work takes, idle and under loads.
 
-use std::path::PathBuf;
-
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use punctual::RtThread;
@@ -14,7 +12,7 @@ use crate::command;
 use crate::exit::Exit;
 use crate::experiment::{self, Machine, words};
 use crate::format;
-use crate::output::Json;
+use crate::output::OutputArgs;
 use crate::parse;
 use crate::progress::Line;
 use crate::report::body::Body;
@@ -66,9 +64,8 @@ pub(crate) struct Args {
     /// Loads to run after the idle measurement, as for 'measure periodic'
     #[arg(long, default_value = "none", value_parser = parse::loads)]
     load: Loads,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Kinds of work.
@@ -108,7 +105,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
             format::share(WORK_SHARE_MAX),
         );
     }
-    let json = Json::open(args.json.as_deref())?;
+    let outputs = args.output.open()?;
     let started = jiff::Timestamp::now();
     let work = WorkExperiment {
         thread: RtThread::cpu(cpu).with_policy(args.policy.with(args.priority)),
@@ -122,6 +119,6 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let envelope = experiment::envelope("measure work", &machine, choice, started, &finished);
     let loads = finished.loads.iter().flat_map(|loads| report::loads(loads)).collect();
     let body = WorkBody { work: finished.outcome, loads };
-    command::write(&Report { envelope, body: Body::Measured(body.into()) }, json)?;
+    command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
     Ok(Exit::Fine)
 }

@@ -10,6 +10,7 @@ use punctual_analysis::limit::MetricLimit;
 use punctual_lab::load::Loads;
 
 use crate::args::{PolicyName, RootArgs, WaitName};
+use crate::output::OutputArgs;
 use crate::parse::{self, Phase};
 
 /// `punctual soak`.
@@ -101,9 +102,8 @@ pub(crate) struct SoakArgs {
     /// Stop as soon as a limit or claim cannot hold any more
     #[arg(long)]
     pub(crate) stop_on_fail: bool,
-    /// Write the result also as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
     /// Include the cold cycles at the start of each block, which are left out by default
     #[arg(long)]
     pub(crate) keep_cold: bool,

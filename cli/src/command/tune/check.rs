@@ -8,15 +8,14 @@ use punctual_host::rules::{self, RuleVerdict};
 use super::{Machine, WATCH};
 use crate::args::TuneCheckArgs;
 use crate::exit::Exit;
-use crate::output::{self, Json};
 use crate::report::body::TuneBody;
 use crate::report::{Envelope, Report};
 use crate::view;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &TuneCheckArgs) -> Result<Exit> {
-    output::spare_tree("--json", args.json.as_deref(), args.scope.root.root.as_deref())?;
-    let json = Json::open(args.json.as_deref())?;
+    args.output.spare_tree(args.scope.root.root.as_deref())?;
+    let outputs = args.output.open()?;
     let mut machine = Machine::read(&args.scope)?;
     let mut envelope = Envelope::of("tune check");
     if machine.root.is_live() {
@@ -37,6 +36,6 @@ pub(crate) fn run(args: &TuneCheckArgs) -> Result<Exit> {
     let body = TuneBody { cpus: machine.scope.cpus, why: machine.scope.why, verdicts };
     let page = view::text::rendered(&view::kinds::tune::document(&envelope, &body, args.verbose));
     let report = Report { envelope, body: body.into() };
-    json.write(&view::json::of(&report)?, page)?;
+    outputs.write(&view::json::of(&report)?, page)?;
     Ok(Exit::of(&report))
 }

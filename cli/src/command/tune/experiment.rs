@@ -23,7 +23,7 @@ use crate::command::measure::{LoopChoices, PlannedLoops};
 use crate::exit::Exit;
 use crate::experiment::{self, PRIORITY};
 use crate::format;
-use crate::output::{JournalFile, JournalName, Json, SettingsLock};
+use crate::output::{JournalFile, JournalName, SettingsLock};
 use crate::parse::{self, Phase};
 use crate::report::trials::{TrialVerdict, TrialsBody, TriedSetting};
 use crate::report::{Body, Envelope, Report};
@@ -41,7 +41,7 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
     let machine = Machine::read(&args.scope)?;
     machine.leaves_cpus(&args.scope)?;
     let mut settings = settings(&machine.plan(&args.only)?);
-    let json = Json::open(args.json.as_deref())?;
+    let outputs = args.output.open()?;
     let (state, boot) = (&args.state.state, boot_of(&machine.root)?);
     let mut lock = SettingsLock::take(None, &boot, NAME)?;
     let mut journal = JournalFile::begin(&mut lock, state, JournalName::EXPERIMENT)?;
@@ -91,7 +91,7 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
         (body.kept, trouble) = keep(helpful, args, journal, &boot);
     }
     let report = report(envelope, body);
-    command::write(&report, json)?;
+    command::write(&report, outputs)?;
     Exit::after(&report, trouble)
 }
 
@@ -232,7 +232,7 @@ fn keep<'a>(
         let done =
             tuning::apply(&setting.writes, &mut MachineFiles::live(), journal, boot, |step| {
                 is_applied |= matches!(step.outcome, StepOutcome::Applied | StepOutcome::Already);
-                if args.json.is_none() {
+                if !args.output.are_some() {
                     show(apply::words(&step));
                 }
             });

@@ -40,7 +40,8 @@ fn planned(report: &Report, duration: Span, outputs: Outputs) -> Result<Exit> {
     let reach = |plan: &PlannedRun| experiment::reach(plan, duration);
     let reached: Vec<String> = report.body.plans().iter().map(reach).collect();
     let plans = view::kinds::plans(report, &reached);
-    outputs.write(&view::json::of(report)?, view::text::rendered(&plans))?;
+    let markdown = || view::markdown::rendered(&plans);
+    outputs.write(&view::json::of(report)?, markdown, view::text::rendered(&plans))?;
     Ok(Exit::Fine)
 }
 
@@ -51,7 +52,9 @@ fn write(report: &Report, outputs: Outputs) -> Result<()> {
 
 /// The same, in so much detail.
 fn write_in(report: &Report, outputs: Outputs, detail: Detail) -> Result<()> {
-    let shown = outputs.write(&view::json::of(report)?, view::text::page(report, None, detail));
+    let (page, markdown) =
+        (view::text::page(report, None, detail), || view::markdown::page(report));
+    let shown = outputs.write(&view::json::of(report)?, markdown, page);
     name_failures(report, detail);
     shown
 }

@@ -4,6 +4,7 @@ pub(crate) mod document;
 pub(crate) mod html;
 pub(crate) mod json;
 pub(crate) mod kinds;
+pub(crate) mod markdown;
 mod page;
 pub(crate) mod plots;
 pub(crate) mod text;

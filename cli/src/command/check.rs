@@ -149,7 +149,7 @@ fn write(report: &Report, results: &Dir, outputs: Outputs, detail: Detail) -> Re
     let shown = results.path().display().to_string();
     let page = view::text::page(report, Some(&shown), detail);
     // Each of them is tried: what one disk has no room for another has.
-    let shown = outputs.write(&text, page);
+    let shown = outputs.write(&text, || view::markdown::page(report), page);
     super::name_failures(report, detail);
     let kept = results.replace(RESULT, &text);
     let drawn = super::report::write_to(results, report);

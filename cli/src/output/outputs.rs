@@ -1,9 +1,10 @@
 //! Where a result goes besides the page: options, checked before the work, and files, written after
 //! it.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
 use super::{Json, distinct, spare, spare_tree};
@@ -15,20 +16,29 @@ pub(crate) struct OutputArgs {
     /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
+    /// Write the result as Markdown, for an issue tracker, to FILE; '-' writes Markdown to standard
+    /// output and nothing else
+    #[arg(long, value_name = "FILE|-")]
+    markdown: Option<PathBuf>,
 }
 
 impl OutputArgs {
     /// Opens what they name.
     ///
     /// # Errors
-    /// One cannot be written.
+    /// Both are one file or standard output, or one cannot be written.
     pub(crate) fn open(&self) -> Result<Outputs> {
-        Ok(Outputs { json: Json::open(self.json.as_deref())? })
+        let [json, markdown] = [&self.json, &self.markdown].map(Option::as_deref);
+        if [json, markdown].iter().all(|path| *path == Some(Path::new("-"))) {
+            bail!("--json - and --markdown -: standard output takes one of them; name a file");
+        }
+        distinct("--markdown", markdown, json)?;
+        Ok(Outputs { json: Json::open(json)?, markdown: Json::open(markdown)? })
     }
 
     /// Each with its option.
-    fn named(&self) -> [(&'static str, Option<&Path>); 1] {
-        [("--json", self.json.as_deref())]
+    fn named(&self) -> [(&'static str, Option<&Path>); 2] {
+        [("--json", self.json.as_deref()), ("--markdown", self.markdown.as_deref())]
     }
 
     /// As [`spare`]: refuses one that is an input.
@@ -58,20 +68,42 @@ impl OutputArgs {
 #[derive(Debug)]
 pub(crate) struct Outputs {
     json: Json,
+    markdown: Json,
 }
 
 impl Outputs {
     /// Whether standard output is one of them, and nothing else goes there.
     pub(crate) fn are_on_stdout(&self) -> bool {
-        matches!(self.json, Json::Stdout)
+        matches!(self.json, Json::Stdout) || matches!(self.markdown, Json::Stdout)
     }
 
-    /// Writes a result as `json`, where that is asked for, and its `page` to standard output, unless
-    /// it is there.
+    /// Writes a result as `json` and as `markdown`, where that is asked for, and its `page` to
+    /// standard output, unless one of them is there.
     ///
     /// # Errors
     /// One of them could not be written; each is tried.
-    pub(crate) fn write(self, json: &str, page: impl Into<Styled>) -> Result<()> {
-        self.json.write(json, page)
+    pub(crate) fn write(
+        self,
+        json: &str,
+        markdown: impl FnOnce() -> String,
+        page: impl Into<Styled>,
+    ) -> Result<()> {
+        let (json, own) = kept(self.json, || json.to_owned());
+        let (markdown, other) = kept(self.markdown, markdown);
+        let stdout = json.or(markdown).map_or_else(|| page.into(), Styled::from);
+        let shown = super::page(stdout).context("cannot write to standard output");
+        own.and(other).and(shown)
+    }
+}
+
+/// Writes a text where it goes to a file; gives it back where it goes to standard output.
+fn kept(to: Json, text: impl FnOnce() -> String) -> (Option<String>, Result<()>) {
+    match to {
+        Json::None => (None, Ok(())),
+        Json::Stdout => (Some(text()), Ok(())),
+        Json::File(opened) => {
+            let text = text();
+            (None, opened.write(|file| Ok(file.write_all(text.as_bytes())?)))
+        }
     }
 }

@@ -27,6 +27,10 @@ macro_rules! measured {
         }
 
         impl Measured {
+            /// The names of all kinds.
+            #[cfg(test)]
+            pub(crate) const NAMES: &[&str] = &[$($name),*];
+
             /// The body in a result of this experiment; `None` for one that is not known.
             pub(super) fn parse(name: &str, text: &str) -> Option<serde_json::Result<Self>> {
                 Some(match name {

@@ -58,6 +58,18 @@ pub(crate) fn document(report: &Report, results: Option<&str>, detail: Detail) -
     }
 }
 
+/// The document of a report with everything that it shows, for readers who do not have the machine.
+pub(crate) fn complete(report: &Report) -> Vec<Block> {
+    match &report.body {
+        Body::Wait(body) => [head::measured(report), wait::document(report, body)].concat(),
+        Body::Tune(body) => {
+            let section = tune::shown(body);
+            [tune::about(&report.envelope, body), section.blocks, tune::next(body)].concat()
+        }
+        _ => document(report, None, Detail::Long),
+    }
+}
+
 /// Of a kind without runs: its section between the head and the caveats.
 fn without_runs(report: &Report) -> Vec<Block> {
     let mut blocks = head::brief(report);

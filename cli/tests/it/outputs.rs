@@ -9,7 +9,7 @@ mod strangers;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Dir, run, stderr};
+use crate::support::{Dir, refused, run, stderr, stdout};
 
 /// A result of three latenesses, in a directory as `check` leaves it.
 pub(crate) fn result(dir: &Dir, name: &str) -> PathBuf {
@@ -34,19 +34,22 @@ pub(crate) struct Writes {
     pub(crate) file: PathBuf,
 }
 
-/// Commands that write a file that the user named, and one whose name the program chose.
-pub(crate) fn commands(dir: &Dir) -> [Writes; 2] {
+/// Commands that write a file that the user named, one whose name the program chose, and one as
+/// Markdown.
+pub(crate) fn commands(dir: &Dir) -> [Writes; 3] {
     let made = result(dir, "made");
     let json = dir.path("out/analysis.json");
     fs::create_dir(dir.path("out")).expect("writable");
     let csv = dir.path("a.csv");
     let analyse = ["analyse", text(&csv), "--column", "lateness:us", "--json", text(&json)];
     let report = ["report", text(&made)];
+    let markdown = dir.path("out/analysis.md");
+    let issue = ["analyse", text(&csv), "--column", "lateness:us", "--markdown", text(&markdown)];
     let of = |args: &[&str], file: &Path| Writes {
         args: args.iter().map(|&arg| arg.to_owned()).collect(),
         file: file.to_owned(),
     };
-    [of(&analyse, &json), of(&report, &made.join("report.html"))]
+    [of(&analyse, &json), of(&report, &made.join("report.html")), of(&issue, &markdown)]
 }
 
 /// What is in a directory, sorted.
@@ -73,4 +76,29 @@ fn a_name_as_long_as_one_may_be_is_written() {
         assert_eq!(out.status.code(), Some(0), "{bytes}: {}", stderr(&out));
         assert!(json.is_file(), "{bytes}");
     }
+}
+
+#[test]
+fn markdown_goes_where_it_is_asked_for_and_nowhere_else() {
+    let dir = Dir::new("outputs-markdown");
+    let csv = dir.path("a.csv");
+    fs::write(&csv, "1\n2\n3\n").expect("writable");
+    let analyse = ["analyse", text(&csv), "--column", "lateness:us"];
+    let with = |more: &[&str]| run([&analyse, more].concat());
+    let page = stdout(&with(&[]));
+    let markdown = stdout(&with(&["--markdown", "-"]));
+    assert!(markdown.starts_with("## punctual analyse\n\n"), "{markdown}");
+    assert!(markdown.contains("\n| --- | ---: |"), "{markdown}");
+    let (md, json) = (dir.path("a.md"), dir.path("a.json"));
+    let out = with(&["--markdown", text(&md), "--json", text(&json)]);
+    assert_eq!(stdout(&out), page);
+    assert_eq!(fs::read_to_string(&md).expect("written"), markdown);
+    let kept = fs::read_to_string(&json).expect("written");
+    let out = with(&["--markdown", text(&md), "--json", "-"]);
+    assert_eq!(stdout(&out), kept);
+    refused(&with(&["--markdown", "-", "--json", "-"]), &["--json - and --markdown -", "a file"]);
+    let same = with(&["--markdown", text(&md), "--json", text(&md)]);
+    refused(&same, &["--markdown", "a.md", "used for another output"]);
+    let none = with(&["--markdown", text(&dir.path("none/a.md"))]);
+    refused(&none, &["cannot write", "none/a.md"]);
 }

@@ -36,6 +36,6 @@ pub(crate) fn run(args: &TuneCheckArgs) -> Result<Exit> {
     let body = TuneBody { cpus: machine.scope.cpus, why: machine.scope.why, verdicts };
     let page = view::text::rendered(&view::kinds::tune::document(&envelope, &body, args.verbose));
     let report = Report { envelope, body: body.into() };
-    outputs.write(&view::json::of(&report)?, page)?;
+    outputs.write(&view::json::of(&report)?, || view::markdown::page(&report), page)?;
     Ok(Exit::of(&report))
 }

@@ -35,7 +35,7 @@ pub(super) fn whole(report: &Report) -> Vec<Block> {
 }
 
 /// The machine and the conditions.
-fn measured(report: &Report) -> Vec<Block> {
+pub(super) fn measured(report: &Report) -> Vec<Block> {
     let first = match &report.envelope.machine {
         Some(facts) => machine(&report.envelope.version, facts),
         None => format!("punctual {}", report.envelope.version),

@@ -36,7 +36,7 @@ fn a_limit_on_the_size_of_files_leaves_the_old_json() {
         return;
     }
     let dir = Dir::new("outputs-limit");
-    let [analyse, report] = commands(&dir);
+    let [analyse, report, _] = commands(&dir);
     for command in [analyse, report] {
         fs::write(&command.file, "the old one").expect("writable");
         let mut limited = Command::new("sh");
@@ -51,7 +51,7 @@ fn a_limit_on_the_size_of_files_leaves_the_old_json() {
 #[test]
 fn standard_output_by_its_name_is_added_to_and_not_replaced() {
     let dir = Dir::new("outputs-stdout");
-    let [analyse, _] = commands(&dir);
+    let [analyse, ..] = commands(&dir);
     let all = dir.path("all");
     for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
         fs::write(&all, "before\n").expect("writable");

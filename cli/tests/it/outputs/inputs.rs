@@ -35,8 +35,11 @@ fn an_output_inside_of_a_directory_that_is_read_is_refused() {
         &["soak", "--campaign", a, "--json", &samples],
     ];
     let before = names(a.as_ref());
-    for args in cases {
-        refused(&run(*args), &["would overwrite an input", "name another file"]);
+    let as_markdown = |args: &&[&str]| args.join("\n").replace("--json", "--markdown");
+    let markdown: Vec<String> = cases.iter().map(as_markdown).collect();
+    let markdown = markdown.iter().map(|args| args.split('\n').collect());
+    for args in cases.iter().map(|args| args.to_vec()).chain(markdown) {
+        refused(&run(&args), &["would overwrite an input", "name another file"]);
         for made in [a, b, text(&one)] {
             let kept = fs::read_to_string(format!("{made}/samples.punctual")).expect("there");
             assert_eq!(kept, "precious samples", "{args:?}");

@@ -1,0 +1,275 @@
+//! A document as Markdown, as issue trackers render it: GitHub Flavored Markdown without raw HTML.
+//!
+//! Every word that came from a result is escaped, so that it is seen as it is; tables are whole.
+//! Knows no kind of result, but that a report is headed by its experiment.
+
+use punctual_analysis::plain::{plain_lines, plain_spaces};
+
+use super::document::{Block, Cells, Item, Items, ItemsKind, Table, Words};
+use super::kinds;
+use crate::format;
+use crate::report::Report;
+
+/// A report with everything that it shows, under a heading.
+pub(crate) fn page(report: &Report) -> String {
+    let title = format!("## {}\n", escaped(&format!("punctual {}", report.envelope.experiment)));
+    let page = title + &rendered(&kinds::complete(report));
+    page.trim_end().to_owned() + "\n"
+}
+
+/// Blocks as paragraphs, lists and tables, each after a blank line.
+pub(crate) fn rendered(blocks: &[Block]) -> String {
+    let mut page = String::new();
+    let mut in_list = false;
+    for block in blocks {
+        let is_item = match block {
+            Block::Words(words) => words.level > 0,
+            Block::Items(list) => !list.items.is_empty(),
+            Block::Break => continue,
+            _ => false,
+        };
+        if !(in_list && is_item) {
+            page.push('\n');
+        }
+        in_list = is_item;
+        match block {
+            Block::Heading(heading) => page += &format!("### {}\n", escaped(heading)),
+            Block::Words(words) if words.level > 0 => page += &format!("- {}\n", sentences(words)),
+            Block::Words(words) => page += &format!("{}\n", sentences(words)),
+            Block::Items(list) => page += &items(list),
+            Block::Table(of) => page += &table(of),
+            Block::Drawing(lines) => page += &drawing(lines),
+            Block::Break => {}
+            Block::Figure(figure) => {
+                page += &format!("{}\n", escaped(&figure.chart.description));
+            }
+            Block::Beside(_, groups) => page.extend(groups.iter().map(|blocks| rendered(blocks))),
+            Block::Folded(summary, blocks) => {
+                page += &format!("### {}\n{}", escaped(summary), rendered(blocks));
+            }
+        }
+    }
+    page
+}
+
+/// Sentences on one line, coloured words in bold.
+fn sentences(words: &Words) -> String {
+    let text = escaped(&words.text);
+    match &words.paint {
+        Some((word, _)) if !word.is_empty() => {
+            let word = escaped(word);
+            text.replacen(&word, &format!("**{word}**"), 1)
+        }
+        _ => text,
+    }
+}
+
+fn items(list: &Items) -> String {
+    list.items.iter().map(|of| item(of, list.kind)).collect()
+}
+
+fn item(item: &Item, kind: ItemsKind) -> String {
+    let (label, text) = (escaped(item.label.trim()), escaped(&item.text));
+    let command = item.command.as_ref();
+    let command = command.map(|command| format!(": {}", code(command))).unwrap_or_default();
+    match kind {
+        ItemsKind::Links => format!("- [{text}](<{}>)\n", item.label.replace(['<', '>', '\n'], "")),
+        _ if label.is_empty() || item.label == "-" => format!("- {text}{command}\n"),
+        ItemsKind::Plain => format!("- {label} {text}{command}\n"),
+        ItemsKind::Notes | ItemsKind::Answers => format!("- **{label}** {text}{command}\n"),
+    }
+}
+
+/// A table under its caption, with all its columns and rows.
+fn table(table: &Table) -> String {
+    let row = |cells: &mut dyn Iterator<Item = &str>| -> String {
+        let cells = cells.map(|cell| format!(" {} |", inside(cell)));
+        format!("|{}\n", cells.collect::<String>())
+    };
+    let mut text = match table.caption.as_str() {
+        "" => String::new(),
+        caption => format!("{}\n\n", escaped(caption)),
+    };
+    text += &row(&mut table.columns.iter().map(|column| column.head.as_str()));
+    let rule = |cells| if cells == Cells::Numbers { " ---: |" } else { " --- |" };
+    let rules = table.columns.iter().map(|column| rule(column.cells));
+    text += &format!("|{}\n", rules.collect::<String>());
+    let rows = table.rows.iter().map(|cells| row(&mut cells.iter().map(String::as_str)));
+    text + &rows.collect::<String>()
+}
+
+/// Lines of one width, as they are.
+fn drawing(lines: &str) -> String {
+    let lines = plain_lines(lines);
+    let fence = fence(&lines, 3);
+    format!("{fence}\n{}\n{fence}\n", lines.trim_end_matches('\n'))
+}
+
+/// A command, as it is.
+fn code(command: &str) -> String {
+    let command = plain_spaces(&format::plain(command));
+    let fence = fence(&command, 1);
+    let space = if command.starts_with('`') || command.ends_with('`') { " " } else { "" };
+    format!("{fence}{space}{command}{space}{fence}")
+}
+
+/// Backquotes that are more than any in the text have in a row.
+fn fence(text: &str, least: usize) -> String {
+    let most = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    "`".repeat(least.max(most + 1))
+}
+
+/// Words on one line as they are, with nothing in them that is markup, also not where it is at the
+/// beginning of a line.
+fn escaped(text: &str) -> String {
+    let text = inside(text);
+    let number = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let begins = if number.len() < text.len() { &['.', ')'][..] } else { &['-', '+', '#', '='] };
+    let at = text.len() - number.len();
+    match number.starts_with(begins) {
+        true => format!("{}\\{number}", &text[..at]),
+        false => text,
+    }
+}
+
+/// The same for words inside a line, or in a cell of a table.
+fn inside(text: &str) -> String {
+    let text = plain_spaces(&format::plain(text));
+    let text = text.trim();
+    let mut shown = String::with_capacity(text.len());
+    let is_in_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    for (at, c) in text.char_indices() {
+        let (before, after) = (&text[..at], &text[at + c.len_utf8()..]);
+        let is_markup = match c {
+            '\\' | '`' | '*' | '[' | ']' | '<' | '>' | '|' | '~' | '&' => true,
+            // Inside a word it is one of its letters.
+            '_' => !is_in_word(before.chars().next_back()) || !is_in_word(after.chars().next()),
+            _ => false,
+        };
+        if is_markup {
+            shown.push('\\');
+        }
+        shown.push(c);
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+    use serde_json::Value;
+
+    use super::*;
+    use crate::report::measured::Measured;
+    use crate::view::document::{numbers, words};
+
+    #[test]
+    fn nothing_in_words_is_markup() {
+        assert_eq!(escaped("a|b <c> *d* `e` \\"), "a\\|b \\<c\\> \\*d\\* \\`e\\` \\\\");
+        assert_eq!(
+            ["- a", "+ b", "# c", "1. d", "a. e"].map(escaped),
+            ["\\- a", "\\+ b", "\\# c", "1\\. d", "a. e"]
+        );
+        assert_eq!(escaped("SCHED_FIFO _a_ b__c"), "SCHED_FIFO \\_a\\_ b\\_\\_c");
+        assert_eq!(escaped("a\n\nb\u{1b}"), "a\\\\n\\\\nb\\\\u{1b}", "nothing ends its line");
+        assert_eq!(code("a `b`"), "`` a `b` ``");
+        assert_eq!(drawing("```\n"), "````\n```\n````\n");
+    }
+
+    #[test]
+    fn a_table_has_its_caption_heads_and_all_rows() {
+        let rows = vec![vec!["a|b".to_owned(), "1 µs".to_owned()]];
+        let table = Table::new("What", [words("x"), numbers("p99")], rows).folded();
+        assert_eq!(
+            rendered(&[table.into()]),
+            "\nWhat\n\n| x | p99 |\n| --- | ---: |\n| a\\|b | 1 µs |\n"
+        );
+    }
+
+    /// The cells of all tables of a text, heads first, as an independent reader of GFM has them;
+    /// it finds no raw HTML.
+    fn tables(text: &str) -> Vec<Vec<Vec<String>>> {
+        let (mut tables, mut cell) = (Vec::new(), None);
+        for event in Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH) {
+            match event {
+                Event::Start(Tag::Table(_)) => tables.push(Vec::new()),
+                Event::Start(Tag::TableHead | Tag::TableRow) => {
+                    tables.last_mut().expect("in a table").push(Vec::new());
+                }
+                Event::Start(Tag::TableCell) => cell = Some(String::new()),
+                Event::End(TagEnd::TableCell) => {
+                    let row =
+                        tables.last_mut().and_then(|rows: &mut Vec<Vec<String>>| rows.last_mut());
+                    row.expect("in a row").extend(cell.take());
+                }
+                Event::Text(text) => {
+                    if let Some(cell) = &mut cell {
+                        cell.push_str(&text);
+                    }
+                }
+                Event::Html(html) | Event::InlineHtml(html) => panic!("raw HTML: {html}"),
+                other if cell.is_some() => panic!("markup in a cell: {other:?}"),
+                _ => {}
+            }
+        }
+        tables
+    }
+
+    /// The tables of blocks, as a reader should have them.
+    fn shown(blocks: &[Block]) -> Vec<Vec<Vec<String>>> {
+        let read = |text: &String| plain_spaces(&format::plain(text)).trim().to_owned();
+        let tables = blocks.iter().filter_map(|block| match block {
+            Block::Table(table) => Some(table),
+            _ => None,
+        });
+        let rows = |table: &Table| {
+            let heads = table.columns.iter().map(|column| read(&column.head)).collect();
+            let rows = table.rows.iter().map(|row| row.iter().map(read).collect());
+            std::iter::once(heads).chain(rows).collect()
+        };
+        tables.map(rows).collect()
+    }
+
+    /// Gives every name in a result markup of all kinds.
+    fn made_hostile(result: &mut Value) {
+        match result {
+            Value::Object(fields) => fields.iter_mut().for_each(|(key, value)| match value {
+                Value::String(text) if ["name", "run", "knob", "label", "id"].contains(&&**key) => {
+                    *text +=
+                        " |\\| \\\\| <b> `c| &lt; *d* _e_ ~~f~~ [g](h) ![i](j)\n# k\u{1b}[2J \\";
+                }
+                value => made_hostile(value),
+            }),
+            Value::Array(values) => values.iter_mut().for_each(made_hostile),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn each_kind_of_result_keeps_its_tables_and_holds_no_raw_html() {
+        let kinds = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/results/kinds");
+        let files = std::fs::read_dir(kinds).expect("results").flatten();
+        let mut experiments = Vec::new();
+        for file in files.map(|file| file.path()) {
+            let text = std::fs::read_to_string(&file).expect("a result");
+            let mut hostile: Value = serde_json::from_str(&text).expect("JSON");
+            made_hostile(&mut hostile);
+            for text in [text, hostile.to_string()] {
+                let report = Report::parse(&text).unwrap_or_else(|why| panic!("{file:?}: {why:#}"));
+                let (blocks, page) = (kinds::complete(&report), page(&report));
+                assert_eq!(tables(&page), shown(&blocks), "{file:?}: {page}");
+                assert!(page.starts_with("## punctual ") && page.ends_with('\n'), "{page}");
+                assert!(!page.contains(['\u{1b}', '\u{a0}']), "{page}");
+                experiments.push(report.envelope.experiment);
+            }
+        }
+        experiments.sort();
+        experiments.dedup();
+        let others = "analyse,check,compare,impact servo,impact stepper,measure periodic,\
+                      measure wait,reproduce,run,soak,tune check";
+        let mut known: Vec<&str> =
+            others.split(',').chain(Measured::NAMES.iter().copied()).collect();
+        known.sort_unstable();
+        assert_eq!(experiments, known, "each kind has a result in {kinds}");
+    }
+}

@@ -1,5 +1,5 @@
 //! Baselines as files: one each, in a directory of the user's, whole or not at all; and what
-//! `--baseline` and `--against` of a measuring subcommand do with them, before the run and after it.
+//! `--baseline` and `--against` of a measuring subcommand do with them, before the run and after.
 //!
 //! A file is about 5 kB for a thousand cycles and some 100 kB a run for any number more: the series
 //! are bounded (128 chunks a load). Names are checked before a path is made of them.

@@ -48,7 +48,7 @@ pub(crate) enum Block {
     /// A plot.
     Figure(Box<Figure>),
     /// Groups of blocks next to each other.
-    Beside(Beside, Vec<Vec<Block>>),
+    Row(Row, Vec<Vec<Block>>),
     /// Blocks that a reader opens by this summary.
     Folded(String, Vec<Block>),
 }
@@ -199,9 +199,9 @@ pub(crate) struct Figure {
     pub(crate) behind: Vec<Block>,
 }
 
-/// Why blocks are next to each other.
+/// What groups of blocks are that stand in one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beside {
+pub(crate) enum Row {
     /// They are of results that are compared by eye; each has a frame.
     Results,
     /// They are plots.

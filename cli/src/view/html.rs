@@ -11,7 +11,7 @@ use punctual_plot::chart::Chart;
 use punctual_plot::svg;
 
 use super::document::{
-    Beside, Block, Cells, Figure, Item, Items, ItemsKind, Section, Table, Tone, Words,
+    Block, Cells, Figure, Item, Items, ItemsKind, Row, Section, Table, Tone, Words,
 };
 use super::page::{self, Source};
 use super::plots::Axes;
@@ -106,11 +106,11 @@ fn block(block: &Block) -> String {
         Block::Heading(heading) => format!("<h3>{}</h3>", escape(heading)),
         Block::Words(words) => sentences(words),
         Block::Items(list) => items(list),
-        Block::Table(of) => table(of),
+        Block::Table(table) => self::table(table),
         Block::Drawing(lines) => format!("<pre>{}</pre>", svg::escape(lines, |_| false)),
         Block::Break => String::new(),
-        Block::Figure(of) => figure(of),
-        Block::Beside(kind, groups) => beside(*kind, groups),
+        Block::Figure(figure) => self::figure(figure),
+        Block::Row(kind, groups) => side_by_side(*kind, groups),
         Block::Folded(summary, blocks) => folded(summary, blocks),
     }
 }
@@ -149,7 +149,7 @@ fn sentences(words: &Words) -> String {
 }
 
 fn items(list: &Items) -> String {
-    let items: String = list.items.iter().map(|of| item(of, list.kind)).collect();
+    let items: String = list.items.iter().map(|item| self::item(item, list.kind)).collect();
     match list.kind {
         ItemsKind::Plain => format!("<ul>{items}</ul>"),
         ItemsKind::Notes => format!("<ul class=\"notes\">{items}</ul>"),
@@ -227,12 +227,12 @@ fn figure(figure: &Figure) -> String {
     )
 }
 
-fn beside(kind: Beside, groups: &[Vec<Block>]) -> String {
+fn side_by_side(kind: Row, groups: &[Vec<Block>]) -> String {
     let group = |blocks: &Vec<Block>| match kind {
-        Beside::Results => format!("<div class=\"card\">{}</div>", all(blocks)),
-        Beside::Plots => all(blocks),
+        Row::Results => format!("<div class=\"card\">{}</div>", all(blocks)),
+        Row::Plots => all(blocks),
     };
-    let class = if kind == Beside::Results || groups.len() > 1 { "side" } else { "alone" };
+    let class = if kind == Row::Results || groups.len() > 1 { "side" } else { "alone" };
     let groups: String = groups.iter().map(group).collect();
     format!("<div class=\"{class}\">{groups}</div>")
 }

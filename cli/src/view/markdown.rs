@@ -37,13 +37,13 @@ pub(crate) fn rendered(blocks: &[Block]) -> String {
             Block::Words(words) if words.level > 0 => page += &format!("- {}\n", sentences(words)),
             Block::Words(words) => page += &format!("{}\n", sentences(words)),
             Block::Items(list) => page += &items(list),
-            Block::Table(of) => page += &table(of),
+            Block::Table(table) => page += &self::table(table),
             Block::Drawing(lines) => page += &drawing(lines),
             Block::Break => {}
             Block::Figure(figure) => {
                 page += &format!("{}\n", escaped(&figure.chart.description));
             }
-            Block::Beside(_, groups) => page.extend(groups.iter().map(|blocks| rendered(blocks))),
+            Block::Row(_, groups) => page.extend(groups.iter().map(|blocks| rendered(blocks))),
             Block::Folded(summary, blocks) => {
                 page += &format!("### {}\n{}", escaped(summary), rendered(blocks));
             }
@@ -65,7 +65,7 @@ fn sentences(words: &Words) -> String {
 }
 
 fn items(list: &Items) -> String {
-    list.items.iter().map(|of| item(of, list.kind)).collect()
+    list.items.iter().map(|item| self::item(item, list.kind)).collect()
 }
 
 fn item(item: &Item, kind: ItemsKind) -> String {

@@ -222,8 +222,8 @@ impl<'a> Times<'a> {
 
     /// From when to when which load ran, in seconds.
     pub(crate) fn loads(&self, loaded: &[Loaded]) -> Vec<(f64, f64, String)> {
-        let span = |of: &Loaded| {
-            (self.at_s(of.first), self.at_s(of.last.saturating_add(1)), of.load.clone())
+        let span = |load: &Loaded| {
+            (self.at_s(load.first), self.at_s(load.last.saturating_add(1)), load.load.clone())
         };
         loaded.iter().map(span).collect()
     }
@@ -235,13 +235,13 @@ impl<'a> Times<'a> {
     }
 
     fn lowest_ns(&self) -> f64 {
-        let all = self.thinned.envelope.bins().iter().map(|bin| bin.min_ns as f64);
-        all.filter(|ns| *ns > 0.0).fold(f64::INFINITY, f64::min)
+        let lowest = self.thinned.envelope.bins().iter().map(|bin| bin.min_ns as f64);
+        lowest.filter(|ns| *ns > 0.0).fold(f64::INFINITY, f64::min)
     }
 
     fn highest_ns(&self) -> f64 {
-        let all = self.thinned.envelope.bins().iter().map(|bin| bin.max_ns as f64);
-        all.fold(1.0, f64::max)
+        let highest = self.thinned.envelope.bins().iter().map(|bin| bin.max_ns as f64);
+        highest.fold(1.0, f64::max)
     }
 }
 
@@ -415,9 +415,9 @@ pub(crate) fn front(report: &Report) -> Option<Chart> {
     let rows = report.body.strategies();
     let p99 = points(rows, |row| row.lateness_ns.p99);
     let p99_9 = points(rows, |row| row.lateness_ns.p99_9);
-    let all = || p99.iter().chain(&p99_9);
-    let (left, right) = (least(all().map(|at| at.0))?, most(all().map(|at| at.0))?);
-    let (low, high) = (least(all().map(|at| at.1))?, most(all().map(|at| at.1))?);
+    let points = || p99.iter().chain(&p99_9);
+    let (left, right) = (least(points().map(|at| at.0))?, most(points().map(|at| at.0))?);
+    let (low, high) = (least(points().map(|at| at.1))?, most(points().map(|at| at.1))?);
     let front = rows.iter().filter(|row| row.on_front);
     let mut front: Vec<(f64, f64)> =
         front.filter_map(|row| Some((cpu(row)?, row.lateness_ns.p99?.max(1.0)))).collect();
@@ -426,7 +426,8 @@ pub(crate) fn front(report: &Report) -> Option<Chart> {
         rows.iter().filter(|row| row.on_front).map(StrategyRow::label).collect();
     let series =
         |name: &str, ink, mark| ChartSeries { name: name.to_owned(), ink, marks: vec![mark] };
-    let unnamed = |all: Vec<(f64, f64, String)>| all.into_iter().map(|at| (at.0, at.1)).collect();
+    let unnamed =
+        |points: Vec<(f64, f64, String)>| points.into_iter().map(|at| (at.0, at.1)).collect();
     Some(Chart {
         title: "Lateness against CPU of ways to wait".to_owned(),
         titled: false,
@@ -449,12 +450,12 @@ pub(crate) fn front(report: &Report) -> Option<Chart> {
 /// The ways with this quantile; those on the front have their name.
 fn points(
     rows: &[StrategyRow],
-    of: impl Fn(&StrategyRow) -> Option<f64>,
+    quantile: impl Fn(&StrategyRow) -> Option<f64>,
 ) -> Vec<(f64, f64, String)> {
     let point = |row: &StrategyRow| {
         let name = if row.on_front { row.label() } else { String::new() };
         // A log scale has no place for a wait that is on time to the nanosecond.
-        Some((cpu(row)?, of(row)?.max(1.0), name))
+        Some((cpu(row)?, quantile(row)?.max(1.0), name))
     };
     rows.iter().filter_map(point).collect()
 }

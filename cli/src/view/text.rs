@@ -69,7 +69,7 @@ fn all(blocks: &[Block], rows: usize) -> Styled {
             Block::Drawing(lines) => page.push(lines),
             Block::Break => page.push("\n"),
             Block::Figure(figure) => page.push(&line_of(1, &figure.chart.description)),
-            Block::Beside(_, groups) => {
+            Block::Row(_, groups) => {
                 groups.iter().for_each(|group| page.append(all(group, rows)));
             }
             Block::Folded(summary, blocks) => {
@@ -170,7 +170,8 @@ fn lines<R: AsRef<[String]>>(
     let mut widths = widths(columns, rows, has_heads);
     if pieces(&widths).len() > 1 {
         // Wide columns are only for the eye.
-        let narrow: Vec<Column> = columns.iter().cloned().map(|of| of.at_least(0)).collect();
+        let narrow: Vec<Column> =
+            columns.iter().cloned().map(|column| column.at_least(0)).collect();
         widths = self::widths(&narrow, rows, has_heads);
     }
     let line = |text: &dyn Fn(usize) -> String, piece: &[usize]| {
@@ -266,7 +267,7 @@ mod tests {
         for &period_ns in periods {
             for path in ["sleep", "timerfd", "posix", "mdelay", "deadline", "hot"] {
                 if reserved || path != "deadline" {
-                    rows.extend(backgrounds.iter().map(|of| row(period_ns, path, of)));
+                    rows.extend(backgrounds.iter().map(|kind| row(period_ns, path, kind)));
                 }
             }
         }
@@ -316,11 +317,13 @@ mod tests {
     fn a_page_of_timers_fits_for_every_processor() {
         let machines = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines");
         let machines = std::fs::read_dir(machines).expect("machines").flatten();
-        let machines: Vec<_> = machines.map(|of| of.path()).filter(|of| of.is_dir()).collect();
+        let machines: Vec<_> =
+            machines.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
         // With SERIALIZE, and AArch64, which has its own of all kinds; without.
         let kinds: [&[&str]; 2] =
             [&["none", "nop", "serialize", "cpuid"], &["none", "nop", "cpuid"]];
-        for (machine, kind) in machines.iter().flat_map(|of| kinds.map(|kind| (of, kind))) {
+        for (machine, kind) in machines.iter().flat_map(|machine| kinds.map(|kind| (machine, kind)))
+        {
             for reserved in [true, false] {
                 for (periods, unit_ns) in [(&[100_000][..], 100.0), (&[100_000], 12_345_678.0)] {
                     let timer = timers(kind, reserved, periods, unit_ns);
@@ -328,7 +331,7 @@ mod tests {
                     assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
                     assert!(page.lines().count() <= 40, "{}: {page}", page.lines().count());
                     // Every path alone, and with what delays it most, is there.
-                    let of = |path: &str, behind: &str| {
+                    let count = |path: &str, behind: &str| {
                         let begins = |line: &&str| {
                             line.trim_start().strip_prefix(path).is_some_and(|rest| {
                                 rest.trim_start().starts_with(&format!("{behind} "))
@@ -338,7 +341,11 @@ mod tests {
                     };
                     let most = if kind.len() == 4 { "serialize" } else { "nop" };
                     for path in ["sleep", "timerfd", "posix", "mdelay", "sleep hot"] {
-                        assert_eq!((of(path, "none"), of(path, most)), (1, 1), "{path}: {page}");
+                        assert_eq!(
+                            (count(path, "none"), count(path, most)),
+                            (1, 1),
+                            "{path}: {page}"
+                        );
                     }
                 }
             }
@@ -348,8 +355,8 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_counted() {
         let machine = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/amd-smt-32cpu");
-        let all = ["none", "nop", "serialize", "cpuid"];
-        let timer = timers(&all, true, &[100_000, 200_000, 500_000], 100.0);
+        let kinds = ["none", "nop", "serialize", "cpuid"];
+        let timer = timers(&kinds, true, &[100_000, 200_000, 500_000], 100.0);
         let text = page(&report(Path::new(machine), timer.clone()), None, Detail::Short);
         let text = text.to_string();
         let rows = text.lines().filter(|line| line.contains(" 12\u{a0}345 ")).count();

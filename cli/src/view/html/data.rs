@@ -86,8 +86,8 @@ fn micro(seconds: f64) -> f64 {
 fn times(page: &Page, line: &Line) -> Value {
     let Some(times) = Times::of(page, line) else { return json!({}) };
     let placed = times.placed(&times.thinned.envelope);
-    let column = |of: &dyn Fn(&(f64, &_)) -> Value| -> Vec<Value> {
-        placed.iter().map(|point| point.as_ref().map_or(Value::Null, of)).collect()
+    let column = |value: &dyn Fn(&(f64, &_)) -> Value| -> Vec<Value> {
+        placed.iter().map(|point| point.as_ref().map_or(Value::Null, value)).collect()
     };
     type Bin = punctual_analysis::plot::envelope::EnvelopeBin;
     let missed = times.thinned.envelope.bins().iter().filter(|s| s.missed > 0);

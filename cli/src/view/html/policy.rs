@@ -41,9 +41,12 @@ mod tests {
 
     #[test]
     fn base64_is_that_of_the_rfc() {
-        let of = |text: &str| base64(text.as_bytes());
-        assert_eq!([of(""), of("f"), of("fo"), of("foo")], ["", "Zg==", "Zm8=", "Zm9v"]);
-        assert_eq!(of("foobar"), "Zm9vYmFy");
+        let encoded = |text: &str| base64(text.as_bytes());
+        assert_eq!(
+            [encoded(""), encoded("f"), encoded("fo"), encoded("foo")],
+            ["", "Zg==", "Zm8=", "Zm9v"]
+        );
+        assert_eq!(encoded("foobar"), "Zm9vYmFy");
     }
 
     #[test]

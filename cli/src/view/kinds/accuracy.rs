@@ -12,10 +12,10 @@ const APART: f64 = 0.2;
 
 /// The table, and what it is about.
 pub(super) fn shown(body: &AccuracyBody) -> Section {
-    let of = &body.accuracy;
-    let mut parts = vec![errors(of)];
-    parts.extend(own_step(of).map(Block::words));
-    parts.push(Block::words(about(of)));
+    let outcome = &body.accuracy;
+    let mut parts = vec![errors(outcome)];
+    parts.extend(own_step(outcome).map(Block::words));
+    parts.push(Block::words(about(outcome)));
     Section { id: "accuracy", heading: "How exactly a wait ends", blocks: parts }
 }
 
@@ -31,7 +31,7 @@ fn name(row: &AccuracyRow) -> String {
     parts.join(" ")
 }
 
-fn errors(of: &AccuracyOutcome) -> Block {
+fn errors(outcome: &AccuracyOutcome) -> Block {
     let heads = [
         words("exit"),
         numbers("best"),
@@ -47,26 +47,26 @@ fn errors(of: &AccuracyOutcome) -> Block {
     let row = |row: &AccuracyRow| {
         let mut cells = vec![name(row)];
         cells.extend([row.min_ticks, row.p50_ticks, row.p95_ticks].map(format::whole));
-        cells.push(row.period.map_or_else(|| "-".to_owned(), |of| tenths(of.ticks)));
+        cells.push(row.period.map_or_else(|| "-".to_owned(), |period| tenths(period.ticks)));
         cells.push(row.poll_ticks.map_or_else(|| "-".to_owned(), tenths));
-        cells.push(tenths(row.p50_ticks * of.tick_ns));
-        cells.push(tenths((row.p95_ticks - row.p5_ticks) * of.tick_ns));
+        cells.push(tenths(row.p50_ticks * outcome.tick_ns));
+        cells.push(tenths((row.p95_ticks - row.p5_ticks) * outcome.tick_ns));
         cells.push(format::count(row.interrupted));
         cells
     };
     let caption = "Error of the exit (stamp after it minus target), in ticks: best, median, 95 %, \
                    its period over the offset; ticks per poll; in ns: median, 5 to 95 %";
-    Table::new(caption, heads, of.rows.iter().map(row).collect()).folded().into()
+    Table::new(caption, heads, outcome.rows.iter().map(row).collect()).folded().into()
 }
 
 /// Where errors repeat with one period though polls take longer, that is the counter's.
-fn own_step(of: &AccuracyOutcome) -> Option<String> {
+fn own_step(outcome: &AccuracyOutcome) -> Option<String> {
     let of_code = |row: &&AccuracyRow| row.code.is_some() && row.lead_ticks > 0.0;
     let known = |row: &AccuracyRow| Some((row.period?.ticks, row.poll_ticks?));
-    let rows: Vec<(f64, f64)> = of.rows.iter().filter(of_code).filter_map(known).collect();
+    let rows: Vec<(f64, f64)> = outcome.rows.iter().filter(of_code).filter_map(known).collect();
     let &(period, poll) = rows.first()?;
-    let alike = rows.iter().all(|(other, _)| (other / period - 1.0).abs() < ALIKE);
-    let apart = rows.iter().any(|(_, other)| (other / poll - 1.0).abs() > APART);
+    let alike = rows.iter().all(|(ticks, _)| (ticks / period - 1.0).abs() < ALIKE);
+    let apart = rows.iter().any(|(_, ticks)| (ticks / poll - 1.0).abs() > APART);
     (alike && apart).then(|| {
         format!(
             "errors repeat every {period:.1} ticks whatever a poll takes: that is the step in \
@@ -75,11 +75,11 @@ fn own_step(of: &AccuracyOutcome) -> Option<String> {
     })
 }
 
-fn about(of: &AccuracyOutcome) -> String {
-    let n: u64 = of.rows.iter().map(|row| row.n).sum();
-    let worst = of.rows.iter().filter_map(|row| row.interrupted_worst_ns).fold(0.0, f64::max);
+fn about(outcome: &AccuracyOutcome) -> String {
+    let n: u64 = outcome.rows.iter().map(|row| row.n).sum();
+    let worst = outcome.rows.iter().filter_map(|row| row.interrupted_worst_ns).fold(0.0, f64::max);
     // Those of results of before are not known.
-    let sweeps = match of.rows.iter().map(|row| row.sweeps).max().unwrap_or(0) {
+    let sweeps = match outcome.rows.iter().map(|row| row.sweeps).max().unwrap_or(0) {
         0 => String::new(),
         sweeps => format!(" in up to {} sweeps each", format::count(sweeps)),
     };
@@ -88,9 +88,9 @@ fn about(of: &AccuracyOutcome) -> String {
          were interrupted (later than {}), worst {}; \"at once\" and \
          cold: the first targets are due at the entry",
         format::count(n),
-        of.tick_ns,
-        of.rows.first().map_or(0, |row| row.offsets),
-        format::period(of.interrupted_from_ns),
+        outcome.tick_ns,
+        outcome.rows.first().map_or(0, |row| row.offsets),
+        format::period(outcome.interrupted_from_ns),
         format::ns(Some(worst)),
     )
 }

@@ -45,8 +45,8 @@ pub(super) fn blocks(campaign: &Campaign) -> Vec<Block> {
     blocks
 }
 
-fn last<T>(all: &[T]) -> &[T] {
-    &all[all.len().saturating_sub(SHOWN)..]
+fn last<T>(rows: &[T]) -> &[T] {
+    &rows[rows.len().saturating_sub(SHOWN)..]
 }
 
 /// An instant in UTC (RFC 3339), to the second.
@@ -57,12 +57,12 @@ pub(crate) fn at(unix_s: i64) -> String {
 fn head(campaign: &Campaign) -> String {
     let boots = campaign.boots.len() as u64 + campaign.boots_unlisted;
     let batches = batches(campaign);
-    let of = match campaign.duration_ns {
+    let planned = match campaign.duration_ns {
         Some(duration) => format!(" of {}", format::long(duration as f64)),
         None => String::new(),
     };
     format!(
-        "Campaign {}: {}{of} measured in {batches} batch{} over {boots} boot{}",
+        "Campaign {}: {}{planned} measured in {batches} batch{} over {boots} boot{}",
         campaign.name,
         format::long(campaign.measured_ns as f64),
         if batches == 1 { "" } else { "es" },

@@ -118,8 +118,8 @@ fn clusters(run: &Run) -> Option<Block> {
 }
 
 /// How many decades the one column over everything spans.
-fn decades_in(all: &Column) -> usize {
-    (all.upper_ns / all.lower_ns).log10().round().max(1.0) as usize
+fn decades_in(whole: &Column) -> usize {
+    (whole.upper_ns / whole.lower_ns).log10().round().max(1.0) as usize
 }
 
 fn edge(ns: f64) -> String {

@@ -319,7 +319,7 @@ fn lateness(report: &Report) -> Vec<Block> {
             Some(_) => run.outcome.cycles,
             None => run.outcome.releases(),
         };
-        let otherwise = imported.filter(|of| of.holds != ImportedQuantity::Lateness);
+        let otherwise = imported.filter(|data| data.holds != ImportedQuantity::Lateness);
         let name = match otherwise {
             Some(imported) => format!("{} ({})", run.name, imported.holds.many()),
             None => run.name.clone(),

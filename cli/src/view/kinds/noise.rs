@@ -16,8 +16,8 @@ pub(super) fn shown(body: &NoiseBody) -> Section {
     if !noise.lengths.is_empty() {
         parts.push(lengths(noise));
     }
-    let alone = noise.cpus.iter().all(|of| of.priority.is_some());
-    parts.extend(noise.at_once.as_ref().map(|of| at_once(of, alone)));
+    let alone = noise.cpus.iter().all(|cpu| cpu.priority.is_some());
+    parts.extend(noise.at_once.as_ref().map(|overlaps| at_once(overlaps, alone)));
     parts.push(counted(noise));
     parts.extend(noise.smi.map(|count| {
         Block::words(format!(
@@ -41,17 +41,17 @@ fn gaps(noise: &NoiseOutcome, threshold: &str) -> Block {
         numbers("1 in 1000"),
         numbers("worst"),
     ];
-    let row = |of: &CpuNoise| {
-        let a_second = of.gaps as f64 / (of.spun_ns as f64 / 1e9);
+    let row = |cpu: &CpuNoise| {
+        let a_second = cpu.gaps as f64 / (cpu.spun_ns as f64 / 1e9);
         vec![
-            of.cpu.to_string(),
-            format::count(of.gaps),
-            if of.spun_ns > 0 { format::rate(a_second) } else { "-".to_owned() },
-            format::ns(Some(of.lost_ns as f64)),
-            of.lost_share.map_or_else(|| "-".to_owned(), share),
-            format::ns(of.gap_ns.p50),
-            format::ns(of.gap_ns.p99_9),
-            worst(of.worst),
+            cpu.cpu.to_string(),
+            format::count(cpu.gaps),
+            if cpu.spun_ns > 0 { format::rate(a_second) } else { "-".to_owned() },
+            format::ns(Some(cpu.lost_ns as f64)),
+            cpu.lost_share.map_or_else(|| "-".to_owned(), share),
+            format::ns(cpu.gap_ns.p50),
+            format::ns(cpu.gap_ns.p99_9),
+            worst(cpu.worst),
         ]
     };
     let caption = format!("Gaps of {threshold} or more");
@@ -80,19 +80,19 @@ fn lengths(noise: &NoiseOutcome) -> Block {
 }
 
 /// `alone`: no other process could take a CPU.
-fn at_once(of: &AtOnce, alone: bool) -> Block {
-    let row = |name: &str, of: &Overlaps| {
-        let at = of
+fn at_once(gaps: &AtOnce, alone: bool) -> Block {
+    let row = |name: &str, overlaps: &Overlaps| {
+        let at = overlaps
             .worst
             .map_or_else(|| "-".to_owned(), |worst| format!("{:.6} s", worst.at_ns as f64 / 1e9));
-        let total = format::ns(Some(of.total_ns as f64));
-        vec![name.to_owned(), format::count(of.count), total, worst(of.worst), at]
+        let total = format::ns(Some(overlaps.total_ns as f64));
+        vec![name.to_owned(), format::count(overlaps.count), total, worst(overlaps.worst), at]
     };
     let mut rows = Vec::new();
-    rows.extend(of.tick.as_ref().map(|tick| row("at the kernel's tick", tick)));
+    rows.extend(gaps.tick.as_ref().map(|tick| row("at the kernel's tick", tick)));
     let elsewhere =
         if alone { "elsewhere: host or firmware" } else { "elsewhere: host, firmware, others" };
-    rows.push(row(elsewhere, &of.elsewhere));
+    rows.push(row(elsewhere, &gaps.elsewhere));
     let heads = [
         words("where"),
         numbers("gaps"),
@@ -105,8 +105,8 @@ fn at_once(of: &AtOnce, alone: bool) -> Block {
 
 fn counted(noise: &NoiseOutcome) -> Block {
     let known = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), format::count);
-    let row = |of: &CpuNoise| {
-        let most = of.most_often.iter().take(2);
+    let row = |cpu: &CpuNoise| {
+        let most = cpu.most_often.iter().take(2);
         let most: Vec<String> = most
             .map(|kind| {
                 format!(
@@ -117,12 +117,12 @@ fn counted(noise: &NoiseOutcome) -> Block {
             })
             .collect();
         vec![
-            of.cpu.to_string(),
-            format::ns(of.steal_ns.map(|ns| ns as f64)),
-            known(of.interrupts),
+            cpu.cpu.to_string(),
+            format::ns(cpu.steal_ns.map(|ns| ns as f64)),
+            known(cpu.interrupts),
             format::plain(&most.join(", ")),
-            format::count(of.preempted),
-            format::count(of.page_faults),
+            format::count(cpu.preempted),
+            format::count(cpu.page_faults),
         ]
     };
     let heads = [
@@ -137,17 +137,17 @@ fn counted(noise: &NoiseOutcome) -> Block {
     Table::new(caption, heads, noise.cpus.iter().map(row).collect()).folded().into()
 }
 
-fn policy(of: &CpuNoise) -> String {
-    of.priority.map_or_else(|| of.policy.clone(), |priority| format!("{} {priority}", of.policy))
+fn policy(cpu: &CpuNoise) -> String {
+    cpu.priority.map_or_else(|| cpu.policy.clone(), |priority| format!("{} {priority}", cpu.policy))
 }
 
 fn windows(noise: &NoiseOutcome) -> String {
     // None where every read came a gap after the one before it.
-    let reads = noise.cpus.iter().filter_map(|of| of.read_ns).reduce(f64::max);
+    let reads = noise.cpus.iter().filter_map(|cpu| cpu.read_ns).reduce(f64::max);
     let reads = reads.map_or_else(String::new, |read_ns| {
         format!("; the clock is read every {}", format::ns(Some(read_ns)))
     });
-    let unlisted: u64 = noise.cpus.iter().map(|of| of.unlisted).sum();
+    let unlisted: u64 = noise.cpus.iter().map(|cpu| cpu.unlisted).sum();
     let unlisted = match unlisted {
         0 => String::new(),
         count => format!(

@@ -9,39 +9,42 @@ use crate::view::document::{Block, Column, Section, Table, numbers, words};
 
 /// The tables of the one who stimulates.
 pub(super) fn stimulated(body: &StimulateBody) -> Section {
-    let of = &body.stimulate;
+    let outcome = &body.stimulate;
     let mut parts = vec![
         times(&[
-            ("answer", &of.latency_ns),
-            ("sent late", &of.sent_late_ns),
-            ("loopback", &of.loopback.time_ns),
+            ("answer", &outcome.latency_ns),
+            ("sent late", &outcome.sent_late_ns),
+            ("loopback", &outcome.loopback.time_ns),
         ]),
-        counts(of),
-        others(&of.others),
+        counts(outcome),
+        others(&outcome.others),
     ];
     parts.extend(
-        of.ended.as_ref().map(|why| Block::words(format!("ended: {}", format::plain(why)))),
+        outcome.ended.as_ref().map(|why| Block::words(format!("ended: {}", format::plain(why)))),
     );
     parts.push(Block::words(format!(
         "stimuli to {} every {}; an answer is timed from before its stimulus was sent until after \
          it was read; loopback: this machine alone, from one end to the other of a link of the \
          same kind, {} frames; it is not subtracted",
-        format::plain(&of.link),
-        format::period(of.period_ns),
-        format::count(of.loopback.n),
+        format::plain(&outcome.link),
+        format::period(outcome.period_ns),
+        format::count(outcome.loopback.n),
     )));
     Section { id: "stimulate", heading: "Answers of another machine", blocks: parts }
 }
 
 /// The tables of the one who responds.
 pub(super) fn responded(body: &RespondBody) -> Section {
-    let of = &body.respond;
-    let mut parts =
-        vec![times(&[("read to sent", &of.answer_ns)]), answered(of), others(&of.others)];
+    let outcome = &body.respond;
+    let mut parts = vec![
+        times(&[("read to sent", &outcome.answer_ns)]),
+        answered(outcome),
+        others(&outcome.others),
+    ];
     parts.extend(
-        of.ended.as_ref().map(|why| Block::words(format!("ended: {}", format::plain(why)))),
+        outcome.ended.as_ref().map(|why| Block::words(format!("ended: {}", format::plain(why)))),
     );
-    let link = format::plain(&of.link);
+    let link = format::plain(&outcome.link);
     parts.push(Block::words(format!(
         "answers at {link}; how fast the machine is, only the one who stimulates can tell: the \
          time before a stimulus is read is not in these numbers"
@@ -70,7 +73,7 @@ fn counted<const N: usize>(caption: &str, heads: [Column; N], counts: [u64; N]) 
     Table::new(caption, heads, vec![counts.map(format::count).into()]).into()
 }
 
-fn counts(of: &StimulateOutcome) -> Block {
+fn counts(outcome: &StimulateOutcome) -> Block {
     let heads = [
         numbers("sent"),
         numbers("answered"),
@@ -79,18 +82,22 @@ fn counts(of: &StimulateOutcome) -> Block {
         numbers("not sent"),
     ];
     let caption = "Stimuli; late: answered when the next one was due, or later";
-    counted(caption, heads, [of.stimuli, of.answered, of.late, of.lost, of.not_sent])
+    counted(
+        caption,
+        heads,
+        [outcome.stimuli, outcome.answered, outcome.late, outcome.lost, outcome.not_sent],
+    )
 }
 
-fn answered(of: &RespondOutcome) -> Block {
+fn answered(outcome: &RespondOutcome) -> Block {
     let heads = [numbers("sessions"), numbers("answered"), numbers("skipped"), numbers("not sent")];
     let caption = "Stimuli; skipped: numbers that never arrived";
-    counted(caption, heads, [of.sessions, of.answered, of.skipped, of.not_sent])
+    counted(caption, heads, [outcome.sessions, outcome.answered, outcome.skipped, outcome.not_sent])
 }
 
-fn others(of: &Others) -> Block {
+fn others(frames: &Others) -> Block {
     let heads =
         [numbers("duplicates"), numbers("replayed"), numbers("foreign"), numbers("wrong version")];
-    let counts = [of.duplicates, of.replayed, of.foreign, of.wrong_version];
+    let counts = [frames.duplicates, frames.replayed, frames.foreign, frames.wrong_version];
     counted("What else arrived", heads, counts)
 }

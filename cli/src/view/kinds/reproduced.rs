@@ -48,10 +48,10 @@ fn cells(row: &ReproducedRow) -> Vec<String> {
 /// Three figures.
 fn significant(value: f64) -> String {
     match value.abs() {
-        of if of >= 99.95 => format::whole(value),
-        of if of >= 9.995 => format!("{value:.1}"),
-        of if of >= 0.9995 || of == 0.0 => format!("{value:.2}"),
-        of if of >= 0.000_5 => format!("{value:.4}"),
+        size if size >= 99.95 => format::whole(value),
+        size if size >= 9.995 => format!("{value:.1}"),
+        size if size >= 0.9995 || size == 0.0 => format!("{value:.2}"),
+        size if size >= 0.000_5 => format!("{value:.4}"),
         _ => format!("{value:.1e}"),
     }
 }
@@ -59,14 +59,14 @@ fn significant(value: f64) -> String {
 /// The same number of rows of each paper, spread over those that are published and measured.
 fn telling(body: &ReproduceBody) -> Vec<usize> {
     let each = ROWS / body.papers.len().max(1);
-    let both = |row: &ReproducedRow| {
+    let is_shown = |row: &ReproducedRow| {
         let published = row.published.chars().count();
         (1..=PUBLISHED).contains(&published) && row.measured.is_some()
     };
     let mut shown = Vec::new();
     for paper in &body.papers {
         let own = |row: &ReproducedRow| row.id.split('.').next() == Some(paper.as_str());
-        let rows = body.rows.iter().enumerate().filter(|(_, row)| own(row) && both(row));
+        let rows = body.rows.iter().enumerate().filter(|(_, row)| own(row) && is_shown(row));
         let rows: Vec<usize> = rows.map(|(at, _)| at).collect();
         let count = each.min(rows.len());
         shown.extend((0..count).map(|at| rows[at * rows.len() / count]));

@@ -14,21 +14,23 @@ const LIMITED: f64 = 0.1;
 
 /// The tables.
 pub(super) fn shown(body: &ResponseBody) -> Section {
-    let of = &body.response;
-    let mut parts = vec![starts(of), completions(of), Block::words(floor(of))];
-    parts.extend(of.rows.iter().filter_map(kernel).map(Block::words));
-    parts.extend(of.rows.iter().filter_map(|row| limited(row, of.period_ns)).map(Block::words));
+    let outcome = &body.response;
+    let mut parts = vec![starts(outcome), completions(outcome), Block::words(floor(outcome))];
+    parts.extend(outcome.rows.iter().filter_map(kernel).map(Block::words));
+    parts.extend(
+        outcome.rows.iter().filter_map(|row| limited(row, outcome.period_ns)).map(Block::words),
+    );
     parts.extend(body.loads.iter().map(|load| Block::words(rate(load))));
-    parts.push(Block::words(about(of)));
+    parts.push(Block::words(about(outcome)));
     Section { id: "response", heading: "Answers to a stimulus", blocks: parts }
 }
 
 /// Averaged traces: a figure for each condition.
 pub(super) fn traces(body: &ResponseBody) -> Vec<PaperFigure> {
-    let figure = |(at, of): (usize, &ResponseRow)| {
-        let what = format!("averaged traces, {}", format::plain(&of.condition));
-        let stages = of.stages.iter().map(|stage| (format!("stage {}", stage.stage), stage));
-        averaged(&format!("response.{}", at + 1), &what, stages)
+    let figure = |(at, row): (usize, &ResponseRow)| {
+        let title = format!("averaged traces, {}", format::plain(&row.condition));
+        let stages = row.stages.iter().map(|stage| (format!("stage {}", stage.stage), stage));
+        averaged(&format!("response.{}", at + 1), &title, stages)
     };
     body.response.rows.iter().enumerate().map(figure).collect()
 }
@@ -36,19 +38,20 @@ pub(super) fn traces(body: &ResponseBody) -> Vec<PaperFigure> {
 /// `idle 1 FIFO 90`.
 fn name(row: &ResponseRow, stage: &StageRow) -> String {
     let policy = stage.policy.trim_start_matches("SCHED_");
-    let policy = stage.priority.map_or_else(|| policy.to_owned(), |of| format!("{policy} {of}"));
+    let policy =
+        stage.priority.map_or_else(|| policy.to_owned(), |priority| format!("{policy} {priority}"));
     format!("{} {} {policy}", format::plain(&row.condition), stage.stage)
 }
 
-fn rows(of: &ResponseOutcome, cells: impl Fn(&StageRow) -> Vec<String>) -> Vec<Vec<String>> {
+fn rows(outcome: &ResponseOutcome, cells: impl Fn(&StageRow) -> Vec<String>) -> Vec<Vec<String>> {
     let row = |row: &ResponseRow| -> Vec<Vec<String>> {
         let stage = |stage| [vec![name(row, stage)], cells(stage)].concat();
         row.stages.iter().map(stage).collect()
     };
-    of.rows.iter().flat_map(row).collect()
+    outcome.rows.iter().flat_map(row).collect()
 }
 
-fn starts(of: &ResponseOutcome) -> Block {
+fn starts(outcome: &ResponseOutcome) -> Block {
     let heads = [
         words("stage"),
         numbers("min"),
@@ -66,10 +69,10 @@ fn starts(of: &ResponseOutcome) -> Block {
         cells.push(format::count(stage.answered));
         cells
     };
-    Table::new("From the stimulus to the start of each stage", heads, rows(of, cells)).into()
+    Table::new("From the stimulus to the start of each stage", heads, rows(outcome, cells)).into()
 }
 
-fn completions(of: &ResponseOutcome) -> Block {
+fn completions(outcome: &ResponseOutcome) -> Block {
     let heads = [
         words("stage"),
         numbers("median"),
@@ -87,15 +90,15 @@ fn completions(of: &ResponseOutcome) -> Block {
         cells
     };
     let caption = "To the complete answer; served: before the next stimulus is due";
-    Table::new(caption, heads, rows(of, cells)).into()
+    Table::new(caption, heads, rows(outcome, cells)).into()
 }
 
-fn floor(of: &ResponseOutcome) -> String {
-    let Some(floor) = &of.floor else {
+fn floor(outcome: &ResponseOutcome) -> String {
+    let Some(floor) = &outcome.floor else {
         return "no floor was measured: one CPU raises stimuli and answers them".to_owned();
     };
     let bare = floor.half_round_trip_ns.p50;
-    let idle = of.rows.first().and_then(|row| row.stages.first());
+    let idle = outcome.rows.first().and_then(|row| row.stages.first());
     let ratio = idle.and_then(|stage| stage.start_ns.p50).zip(bare).map(|(own, bare)| own / bare);
     let ratio = ratio.map_or_else(String::new, |ratio| {
         format!("; the start of stage 1 takes {ratio:.2} times that")
@@ -152,19 +155,21 @@ fn limited(row: &ResponseRow, period_ns: u64) -> Option<String> {
     })
 }
 
-fn about(of: &ResponseOutcome) -> String {
-    let from = match of.stimulus_cpu {
+fn about(outcome: &ResponseOutcome) -> String {
+    let from = match outcome.stimulus_cpu {
         Some(cpu) => format!("raised by CPU {cpu}"),
         None => "raised by the kernel's timer".to_owned(),
     };
-    let note =
-        of.note.as_ref().map_or_else(String::new, |note| format!(" ({})", format::plain(note)));
+    let note = outcome
+        .note
+        .as_ref()
+        .map_or_else(String::new, |note| format!(" ({})", format::plain(note)));
     format!(
         "stimuli by {}{note} every {}, {from}, answered on CPU {}; path: {}; stage 1 is a thread, \
          not an interrupt handler; answers are written to shared memory",
-        of.source,
-        format::period(of.period_ns),
-        of.cpu,
-        of.path
+        outcome.source,
+        format::period(outcome.period_ns),
+        outcome.cpu,
+        outcome.path
     )
 }

@@ -10,13 +10,13 @@ use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// The tables.
 pub(super) fn shown(body: &SaturationBody) -> Section {
-    let of = &body.saturation;
-    let mut parts = vec![frequencies(of)];
-    parts.extend(of.background.as_ref().map(|of| Block::words(background(of))));
-    parts.push(trials(of));
+    let outcome = &body.saturation;
+    let mut parts = vec![frequencies(outcome)];
+    parts.extend(outcome.background.as_ref().map(|row| Block::words(background(row))));
+    parts.push(trials(outcome));
     let lost = |why: &String| format!("the source was lost: {}", format::plain(why));
-    parts.extend(of.lost.as_ref().map(lost).map(Block::words));
-    parts.push(Block::words(about(of)));
+    parts.extend(outcome.lost.as_ref().map(lost).map(Block::words));
+    parts.push(Block::words(about(outcome)));
     Section { id: "saturation", heading: "Highest frequencies", blocks: parts }
 }
 
@@ -24,7 +24,7 @@ fn hz(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |hz| format!("{:.2} kHz", hz / 1e3))
 }
 
-fn frequencies(of: &SaturationOutcome) -> Block {
+fn frequencies(outcome: &SaturationOutcome) -> Block {
     let heads = [
         words("condition"),
         numbers("stage"),
@@ -55,27 +55,27 @@ fn frequencies(of: &SaturationOutcome) -> Block {
     };
     let caption = "MF: the highest frequency at which the share of lost stimuli stays within the \
                    limit; unfinished: it is only known to lie between MF and \"fails at\"";
-    Table::new(caption, heads, of.rows.iter().map(row).collect()).into()
+    Table::new(caption, heads, outcome.rows.iter().map(row).collect()).into()
 }
 
-fn background(of: &BackgroundRow) -> String {
-    let share = of.least_share.map_or_else(|| "-".to_owned(), format::share);
-    let cost = of.cost_ns.map_or_else(String::new, |ns| {
-        let predicted = hz(of.predicted_hz);
+fn background(background: &BackgroundRow) -> String {
+    let share = background.least_share.map_or_else(|| "-".to_owned(), format::share);
+    let cost = background.cost_ns.map_or_else(String::new, |ns| {
+        let predicted = hz(background.predicted_hz);
         format!("; a stimulus costs {}, which predicts SF {predicted}", format::ns(Some(ns)))
     });
     format!(
         "background: {} polygons/s alone; less than half of that is left from {} on (SF50), less \
          than a tenth from {} on (SF10), nothing from {} on (SF); the smallest share left in a \
          trial is {share}{cost}",
-        format::rate(of.rate),
-        hz(of.sf50_hz),
-        hz(of.sf10_hz),
-        hz(of.dead_hz),
+        format::rate(background.rate),
+        hz(background.sf50_hz),
+        hz(background.sf10_hz),
+        hz(background.dead_hz),
     )
 }
 
-fn trials(of: &SaturationOutcome) -> Block {
+fn trials(outcome: &SaturationOutcome) -> Block {
     let heads = [
         words("condition"),
         numbers("frequency"),
@@ -99,22 +99,22 @@ fn trials(of: &SaturationOutcome) -> Block {
             row.background_share.map_or_else(|| "-".to_owned(), format::share),
         ]
     };
-    let rows: Vec<Vec<String>> = of.trials.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = outcome.trials.iter().map(row).collect();
     // The last of all, which the search closed in on.
     let last = (rows.len().saturating_sub(4)..rows.len()).collect();
     let columns = heads.len();
     Table::new("Trials", heads, rows).fitted(columns, last).into()
 }
 
-fn about(of: &SaturationOutcome) -> String {
+fn about(outcome: &SaturationOutcome) -> String {
     format!(
         "stimuli by {} from CPU {} to CPU {}, trials of {}, up to {}; served: the answer is \
          complete before the next stimulus is due; a frequency passes or fails by the majority of \
          three trials (RFC 9971); none lost among n supports a share of 3/n",
-        of.source,
-        of.stimulus_cpu,
-        of.cpu,
-        format::period(of.trial_ns),
-        hz(Some(of.highest_hz)),
+        outcome.source,
+        outcome.stimulus_cpu,
+        outcome.cpu,
+        format::period(outcome.trial_ns),
+        hz(Some(outcome.highest_hz)),
     )
 }

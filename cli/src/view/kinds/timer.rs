@@ -11,7 +11,7 @@ const FITTED: usize = 9;
 
 /// The table, and what it is about.
 pub(super) fn shown(body: &TimerBody) -> Section {
-    let of = &body.timer;
+    let outcome = &body.timer;
     let heads = [
         words("path"),
         words("behind"),
@@ -28,9 +28,9 @@ pub(super) fn shown(body: &TimerBody) -> Section {
         numbers("n"),
     ];
     let caption = "From the expiry to the time stamp that the waiting thread takes";
-    let rows = of.rows.iter().map(cells).collect();
-    let table = Table::new(caption, heads, rows).fitted(FITTED, telling(of));
-    let parts = vec![table.into(), Block::words(about(of))];
+    let rows = outcome.rows.iter().map(cells).collect();
+    let table = Table::new(caption, heads, rows).fitted(FITTED, telling(outcome));
+    let parts = vec![table.into(), Block::words(about(outcome))];
     Section { id: "timer", heading: "Lateness of timers", blocks: parts }
 }
 
@@ -56,30 +56,32 @@ fn cells(row: &TimerRow) -> Vec<String> {
 
 /// All rows, the most telling first: each path with nothing behind it, then with the work that
 /// delays it most, and so on.
-fn telling(of: &TimerOutcome) -> Vec<usize> {
+fn telling(outcome: &TimerOutcome) -> Vec<usize> {
     let late = |row: &TimerRow| row.lateness_ns.p99.or(row.lateness_ns.max).unwrap_or(0.0);
-    let before = |other: &TimerRow, row: &TimerRow| match row.background.as_str() {
+    let before = |rival: &TimerRow, row: &TimerRow| match row.background.as_str() {
         "none" => false,
-        _ => other.background == "none" || late(other) > late(row),
+        _ => rival.background == "none" || late(rival) > late(row),
     };
     let rank = |&at: &usize| {
-        let row = &of.rows[at];
-        let same = |other: &&TimerRow| {
-            (&other.path, &other.store, other.period_ns) == (&row.path, &row.store, row.period_ns)
+        let row = &outcome.rows[at];
+        let same = |rival: &&TimerRow| {
+            (&rival.path, &rival.store, rival.period_ns) == (&row.path, &row.store, row.period_ns)
         };
-        of.rows.iter().filter(same).filter(|other| before(other, row)).count()
+        outcome.rows.iter().filter(same).filter(|rival| before(rival, row)).count()
     };
-    let mut rows: Vec<usize> = (0..of.rows.len()).collect();
+    let mut rows: Vec<usize> = (0..outcome.rows.len()).collect();
     rows.sort_by_key(rank);
     rows
 }
 
-fn about(of: &TimerOutcome) -> String {
-    let policy = of.priority.map_or_else(|| of.policy.clone(), |at| format!("{} {at}", of.policy));
-    let n: u64 = of.rows.iter().map(|row| row.n).sum();
-    let deadline = match of.deadline_refused {
+fn about(outcome: &TimerOutcome) -> String {
+    let policy = outcome
+        .priority
+        .map_or_else(|| outcome.policy.clone(), |at| format!("{} {at}", outcome.policy));
+    let n: u64 = outcome.rows.iter().map(|row| row.n).sum();
+    let deadline = match outcome.deadline_refused {
         Some(errno) => format!("; SCHED_DEADLINE was refused (errno {errno})"),
-        None if of.rows.iter().any(|row| row.path == "deadline") => {
+        None if outcome.rows.iter().any(|row| row.path == "deadline") => {
             "; deadline sleeps under SCHED_DEADLINE, pinned to no CPU".to_owned()
         }
         None => String::new(),
@@ -89,6 +91,6 @@ fn about(of: &TimerOutcome) -> String {
          array of 8 MiB, for \"hot\" into 4 KiB that stay in the cache; mdelay polls and uses no \
          timer, so that nothing behind it runs{deadline}",
         format::count(n),
-        of.cpu
+        outcome.cpu
     )
 }

@@ -22,7 +22,7 @@ pub(super) fn shown(body: &TrialsBody) -> Section {
         )
         .into(),
     );
-    for setting in body.settings.iter().filter(|of| !of.refused.is_empty()) {
+    for setting in body.settings.iter().filter(|setting| !setting.refused.is_empty()) {
         let refused = format!("{}: refused: {}", setting.knob, setting.refused.join("; "));
         parts.push(Block::words(refused));
     }
@@ -39,8 +39,8 @@ pub(super) fn shown(body: &TrialsBody) -> Section {
 
 /// What "no effect" and "undecided" mean here, and what it would take.
 fn verdicts(body: &TrialsBody) -> impl Iterator<Item = String> {
-    let of = |verdict| body.settings.iter().filter(move |of| of.verdict == verdict);
-    let none = of(TrialVerdict::NoEffect).next().map(|_| {
+    let with = |verdict| body.settings.iter().filter(move |setting| setting.verdict == verdict);
+    let none = with(TrialVerdict::NoEffect).next().map(|_| {
         format!("no effect: a share that is {MATTERS} times as large or as small is ruled out")
     });
     let more = |setting: &TriedSetting| {
@@ -48,7 +48,7 @@ fn verdicts(body: &TrialsBody) -> impl Iterator<Item = String> {
         let n = first.n_a.min(first.n_b).max(1);
         first.more_cycles.map(|more| (n + more) as f64 / n as f64)
     };
-    let undecided: Vec<Option<f64>> = of(TrialVerdict::Undecided).map(more).collect();
+    let undecided: Vec<Option<f64>> = with(TrialVerdict::Undecided).map(more).collect();
     let longest = undecided.iter().flatten().copied().fold(1.0, f64::max);
     let undecided = (!undecided.is_empty()).then(|| {
         let rest = "undecided: there may be an effect that this run was too short to show";
@@ -65,12 +65,12 @@ fn verdicts(body: &TrialsBody) -> impl Iterator<Item = String> {
 }
 
 fn setup(body: &TrialsBody) -> String {
-    let of = match body.quantile {
+    let quantile = match body.quantile {
         Some(p) => format!("the p{} without any of them", percent(p)),
         None => "as given".to_owned(),
     };
     format!(
-        "loop: {} on CPU {}, load {}; later than {} counts, {of}; {} % sure of all together",
+        "loop: {} on CPU {}, load {}; later than {} counts, {quantile}; {} % sure of all together",
         format::period(body.period_ns),
         body.cpu,
         body.load,
@@ -88,26 +88,27 @@ fn percent(share: f64) -> String {
 fn row(setting: &TriedSetting) -> Vec<String> {
     let shown = setting.again.as_ref().or(setting.first.as_ref());
     let share = |count: u64, n: u64| 100.0 * count as f64 / n.max(1) as f64;
-    let [shares, ratio] = shown.map_or(["-", "-"].map(str::to_owned), |of| {
-        let [without, with] = [share(of.exceedances_a, of.n_a), share(of.exceedances_b, of.n_b)];
-        [format!("{} → {} %", short(without), short(with)), ratio(of)]
+    let [shares, ratio] = shown.map_or(["-", "-"].map(str::to_owned), |rate| {
+        let [without, with] =
+            [share(rate.exceedances_a, rate.n_a), share(rate.exceedances_b, rate.n_b)];
+        [format!("{} → {} %", short(without), short(with)), ratio(rate)]
     });
     vec![setting.knob.clone(), shares, ratio, setting.verdict.word().to_owned()]
 }
 
 /// A ratio with its interval.
-fn ratio(of: &RateRatio) -> String {
-    let upper = of.upper.map_or_else(|| "∞".to_owned(), short);
-    let ratio = of.ratio.map_or_else(|| "-".to_owned(), short);
-    format!("{ratio} ({}–{upper})", short(of.lower))
+fn ratio(rate: &RateRatio) -> String {
+    let upper = rate.upper.map_or_else(|| "∞".to_owned(), short);
+    let ratio = rate.ratio.map_or_else(|| "-".to_owned(), short);
+    format!("{ratio} ({}–{upper})", short(rate.lower))
 }
 
 /// Two figures: the table fits a terminal with the longest name of a setting.
 fn short(value: f64) -> String {
     match value {
-        of if of >= 9.95 => format::whole(of),
-        of if of >= 0.995 => format!("{of:.1}"),
-        of => format!("{of:.2}"),
+        figure if figure >= 9.95 => format::whole(figure),
+        figure if figure >= 0.995 => format!("{figure:.1}"),
+        figure => format!("{figure:.2}"),
     }
 }
 

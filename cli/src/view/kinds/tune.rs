@@ -1,7 +1,7 @@
 //! What `tune check` shows: each setting with its verdict.
 //!
-//! A terminal has what is wrong, ranked, with what it costs and what changes it, and what is good in
-//! one line; other documents have a table.
+//! A terminal has what is wrong, ranked, with what it costs and what changes it, and what is good
+//! in one line; other documents have a table.
 
 use punctual_host::rules::{KnobChange, KnobVerdict, RuleVerdict};
 

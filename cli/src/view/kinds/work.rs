@@ -9,14 +9,14 @@ use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// The tables.
 pub(super) fn shown(body: &WorkBody) -> Section {
-    let of = &body.work;
-    let mut parts = vec![times(of), usable(of)];
+    let outcome = &body.work;
+    let mut parts = vec![times(outcome), usable(outcome)];
     parts.extend(body.loads.iter().map(|load| Block::words(rate(load))));
-    parts.push(Block::words(about(of)));
+    parts.push(Block::words(about(outcome)));
     Section { id: "work", heading: "Work in each period", blocks: parts }
 }
 
-fn times(of: &WorkOutcome) -> Block {
+fn times(outcome: &WorkOutcome) -> Block {
     let heads = [
         words("condition"),
         numbers("least"),
@@ -35,10 +35,10 @@ fn times(of: &WorkOutcome) -> Block {
         cells
     };
     let caption = "Time of the same piece of work, from the wake to its end";
-    Table::new(caption, heads, of.rows.iter().map(row).collect()).into()
+    Table::new(caption, heads, outcome.rows.iter().map(row).collect()).into()
 }
 
-fn usable(of: &WorkOutcome) -> Block {
+fn usable(outcome: &WorkOutcome) -> Block {
     let heads = [
         words("condition"),
         numbers("half"),
@@ -57,19 +57,21 @@ fn usable(of: &WorkOutcome) -> Block {
     };
     let caption = format!(
         "Usable part of each period of {}, by share of cycles that have it",
-        format::period(of.period_ns)
+        format::period(outcome.period_ns)
     );
-    Table::new(caption, heads, of.rows.iter().map(row).collect()).into()
+    Table::new(caption, heads, outcome.rows.iter().map(row).collect()).into()
 }
 
-fn about(of: &WorkOutcome) -> String {
-    let policy = of.priority.map_or_else(|| of.policy.clone(), |at| format!("{} {at}", of.policy));
+fn about(outcome: &WorkOutcome) -> String {
+    let policy = outcome
+        .priority
+        .map_or_else(|| outcome.policy.clone(), |at| format!("{} {at}", outcome.policy));
     format!(
         "{} steps of {} work on CPU {}, {policy}: {} undisturbed; usable: the period less \
          lateness and disturbance, 0 where they take all of it",
-        format::count(of.steps),
-        of.kind,
-        of.cpu,
-        format::ns(Some(of.least_ns as f64)),
+        format::count(outcome.steps),
+        outcome.kind,
+        outcome.cpu,
+        format::ns(Some(outcome.least_ns as f64)),
     )
 }

@@ -5,7 +5,7 @@ use punctual_analysis::plot::curve::curve;
 use super::Source;
 use crate::format;
 use crate::pages::{Line, Page};
-use crate::view::document::{Beside, Block, Figure, Section, Table, numbers, words};
+use crate::view::document::{Block, Figure, Row, Section, Table, numbers, words};
 use crate::view::plots::{self, Kind, Plot, Times};
 
 /// Rows of the table behind a time series, at most.
@@ -16,20 +16,20 @@ const CURVE_EACH: usize = 6;
 
 /// Histograms.
 pub(super) fn histograms(source: &Source<'_>) -> Option<Section> {
-    of(source, Kind::Histogram, "plot-histogram")
+    section(source, Kind::Histogram, "plot-histogram")
 }
 
 /// Percentile curves.
 pub(super) fn curves(source: &Source<'_>) -> Option<Section> {
-    of(source, Kind::Curve, "plot-percentiles")
+    section(source, Kind::Curve, "plot-percentiles")
 }
 
 /// Time series.
 pub(super) fn times(source: &Source<'_>) -> Option<Section> {
-    of(source, Kind::Time, "plot-time")
+    section(source, Kind::Time, "plot-time")
 }
 
-fn of(source: &Source<'_>, kind: Kind, id: &'static str) -> Option<Section> {
+fn section(source: &Source<'_>, kind: Kind, id: &'static str) -> Option<Section> {
     let page = source.page;
     let rows = plots::of(page, &source.axes, kind);
     if rows.is_empty() || page.bins.edges_ns.is_empty() {
@@ -43,7 +43,7 @@ fn of(source: &Source<'_>, kind: Kind, id: &'static str) -> Option<Section> {
     };
     for row in rows {
         let figures = row.into_iter().map(|plot| vec![figure(page, plot)]).collect();
-        blocks.push(Block::Beside(Beside::Plots, figures));
+        blocks.push(Block::Row(Row::Plots, figures));
     }
     Some(Section { id, heading: kind.heading(), blocks })
 }

@@ -6,7 +6,7 @@ use super::{Source, some};
 use crate::format;
 use crate::pages::{Page, Shown};
 use crate::report::{Answer, Body, EndedBy, Report, Stands, Verdict};
-use crate::view::document::{Beside, Block, Item, Items, ItemsKind, Section, Tone, Words};
+use crate::view::document::{Block, Item, Items, ItemsKind, Row, Section, Tone, Words};
 use crate::view::kinds::loops;
 
 /// The most notes of a page.
@@ -53,7 +53,7 @@ pub(crate) fn incomplete(report: &Report) -> Option<String> {
 pub(super) fn verdicts(source: &Source<'_>) -> Option<Section> {
     let results = source.few();
     let cards = results.iter().map(|shown| card(shown, results.len() > 1)).collect();
-    let blocks = vec![Block::Beside(Beside::Results, cards)];
+    let blocks = vec![Block::Row(Row::Results, cards)];
     let section = Section { id: "verdict", heading: "Verdict", blocks };
     (!results.is_empty() || source.page.results.is_empty()).then_some(section)
 }
@@ -76,7 +76,7 @@ fn card(shown: &Shown, labelled: bool) -> Vec<Block> {
     }
     blocks.extend(answers(report.body.verdicts()));
     blocks.extend(next(report));
-    blocks.extend(said_of_body(report));
+    blocks.extend(body_sentences(report));
     blocks
 }
 
@@ -103,7 +103,7 @@ fn criteria(report: &Report) -> Vec<Block> {
 }
 
 /// What a kind of result says of itself.
-fn said_of_body(report: &Report) -> Vec<Block> {
+fn body_sentences(report: &Report) -> Vec<Block> {
     let mut blocks = Vec::new();
     match &report.body {
         Body::Wait(waits) => {

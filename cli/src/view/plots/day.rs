@@ -25,26 +25,26 @@ pub(crate) fn charts(campaign: &Campaign) -> Vec<Chart> {
             runs.push((row.setup, row.run));
         }
     }
-    let charts = runs.into_iter().take(RUNS_MAX).filter_map(|of| chart(campaign, of));
+    let charts = runs.into_iter().take(RUNS_MAX).filter_map(|run| chart(campaign, run));
     charts.collect()
 }
 
-fn chart(campaign: &Campaign, of: (usize, usize)) -> Option<Chart> {
-    let rows = || campaign.stretches.iter().filter(|row| (row.setup, row.run) == of);
+fn chart(campaign: &Campaign, run: (usize, usize)) -> Option<Chart> {
+    let rows = || campaign.stretches.iter().filter(|row| (row.setup, row.run) == run);
     let worst: Vec<(f64, f64)> =
         rows().filter_map(|row| Some((hour(row.from_unix_s, 0), positive(row.max_ns?)?))).collect();
     let typical: Vec<(f64, f64)> =
         rows().filter_map(|row| Some((hour(row.from_unix_s, 0), positive(row.p50_ns?)?))).collect();
-    let late = campaign.outliers.iter().filter(|late| (late.setup, late.run) == of);
+    let late = campaign.outliers.iter().filter(|late| (late.setup, late.run) == run);
     let at = late.map(|late| &late.outlier).filter_map(|late| {
         let (s, ns) =
             (late.at_unix_ns.div_euclid(1_000_000_000), late.at_unix_ns.rem_euclid(1_000_000_000));
         Some((hour(s, ns), positive(late.lateness_ns)?))
     });
     let latest: Vec<(f64, f64)> = at.collect();
-    let all = || worst.iter().chain(&typical).chain(&latest).map(|point| point.1);
-    let (low, high) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
-    let name = name(campaign, of);
+    let values = || worst.iter().chain(&typical).chain(&latest).map(|point| point.1);
+    let (low, high) = (values().reduce(f64::min)?, values().reduce(f64::max)?);
+    let name = name(campaign, run);
     let dots = |name: &str, ink, dots: &[(f64, f64)]| ChartSeries {
         name: name.to_owned(),
         ink,

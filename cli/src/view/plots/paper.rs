@@ -14,12 +14,12 @@ const ROOM: f64 = 0.06;
 
 /// The chart; `None` where nothing was measured and nothing published that can be drawn.
 pub(crate) fn chart(figure: &PaperFigure) -> Option<Chart> {
-    let all = || figure.series.iter().flat_map(|series| &series.points);
+    let points = || figure.series.iter().flat_map(|series| &series.points);
     let shown = |at: &&[f64; 2]| {
-        at.iter().zip(figure.log).all(|(of, log)| of.is_finite() && (!log || *of > 0.0))
+        at.iter().zip(figure.log).all(|(value, log)| value.is_finite() && (!log || *value > 0.0))
     };
     let range = |axis: usize| {
-        let values = || all().filter(shown).map(move |at| at[axis]);
+        let values = || points().filter(shown).map(move |at| at[axis]);
         Some((values().reduce(f64::min)?, values().reduce(f64::max)?))
     };
     let axis = |label: &str, (low, high): (f64, f64), log: bool| match log {
@@ -49,30 +49,30 @@ pub(crate) fn chart(figure: &PaperFigure) -> Option<Chart> {
 
 /// The series; a rug is a mark of the one before it.
 fn all_series(figure: &PaperFigure, shown: &impl Fn(&&[f64; 2]) -> bool) -> Vec<ChartSeries> {
-    let mut all: Vec<ChartSeries> = Vec::new();
-    for of in &figure.series {
-        let (ink, mark) = (all.len(), mark(of, shown));
-        match all.last_mut().filter(|_| of.drawn == Drawn::Rug) {
+    let mut drawn: Vec<ChartSeries> = Vec::new();
+    for series in &figure.series {
+        let (ink, mark) = (drawn.len(), mark(series, shown));
+        match drawn.last_mut().filter(|_| series.drawn == Drawn::Rug) {
             Some(line) => line.marks.push(mark),
-            None => all.push(ChartSeries { name: of.name.clone(), ink, marks: vec![mark] }),
+            None => drawn.push(ChartSeries { name: series.name.clone(), ink, marks: vec![mark] }),
         }
     }
-    all
+    drawn
 }
 
-fn mark(of: &FigureSeries, shown: &impl Fn(&&[f64; 2]) -> bool) -> Mark {
-    match of.drawn {
-        Drawn::Rug => Mark::Rug(of.points.iter().filter(shown).map(|at| at[0]).collect()),
+fn mark(series: &FigureSeries, shown: &impl Fn(&&[f64; 2]) -> bool) -> Mark {
+    match series.drawn {
+        Drawn::Rug => Mark::Rug(series.points.iter().filter(shown).map(|at| at[0]).collect()),
         Drawn::Line => {
-            Mark::Line(of.points.iter().filter(shown).map(|at| (at[0], at[1])).collect())
+            Mark::Line(series.points.iter().filter(shown).map(|at| (at[0], at[1])).collect())
         }
         Drawn::Steps => Mark::Steps {
-            edges: of.points.iter().map(|at| at[0]).collect(),
-            values: of.points.iter().rev().skip(1).rev().map(|at| at[1]).collect(),
+            edges: series.points.iter().map(|at| at[0]).collect(),
+            values: series.points.iter().rev().skip(1).rev().map(|at| at[1]).collect(),
         },
         Drawn::Points => {
-            let labels = of.labels.iter().map(String::as_str).chain(std::iter::repeat(""));
-            let points = of.points.iter().zip(labels).filter(|(at, _)| shown(at));
+            let labels = series.labels.iter().map(String::as_str).chain(std::iter::repeat(""));
+            let points = series.points.iter().zip(labels).filter(|(at, _)| shown(at));
             Mark::Points(points.map(|(at, label)| (at[0], at[1], label.to_owned())).collect())
         }
     }
@@ -81,9 +81,9 @@ fn mark(of: &FigureSeries, shown: &impl Fn(&&[f64; 2]) -> bool) -> Mark {
 /// A number at a tick.
 fn words(at: f64) -> String {
     match at.abs() {
-        of if of >= 1e5 => format!("{at:.0e}"),
-        of if of >= 10.0 || of == 0.0 => format::whole(at),
-        of if of >= 0.01 => format!("{}", (at * 1e3).round() / 1e3),
+        size if size >= 1e5 => format!("{at:.0e}"),
+        size if size >= 10.0 || size == 0.0 => format::whole(at),
+        size if size >= 0.01 => format!("{}", (at * 1e3).round() / 1e3),
         _ => format!("{at:.0e}"),
     }
 }

@@ -93,7 +93,9 @@ fn on_one_footing(sides: &[Side]) -> Result<Vec<Side>> {
         runs.flat_map(|run| &run.parts).map(|series| series.of_wakes).collect()
     };
     let mut sides = sides.to_vec();
-    for run in sides.iter_mut().flat_map(|side| &mut side.results).flat_map(|of| &mut of.runs) {
+    for run in
+        sides.iter_mut().flat_map(|side| &mut side.results).flat_map(|result| &mut result.runs)
+    {
         // Results of before may have hard spaces in names.
         run.name = plain_spaces(&run.name);
     }
@@ -173,12 +175,12 @@ fn matched<'a>(a: &'a Side, b: &'a Side, anyway: bool) -> Vec<Matched<'a>> {
         let (parts, shown) = ([parts(a, name), parts(b, other)], [shown(a, name), shown(b, other)]);
         return vec![Matched { name, parts, shown }];
     }
-    let both = names(a).into_iter().filter(|name| others.contains(name));
-    let both = both.map(|name| {
+    let shared = names(a).into_iter().filter(|name| others.contains(name));
+    let shared = shared.map(|name| {
         let (parts, shown) = ([parts(a, name), parts(b, name)], [shown(a, name), shown(b, name)]);
         Matched { name, parts, shown }
     });
-    both.collect()
+    shared.collect()
 }
 
 /// The quantiles of the one run of a side with this name.
@@ -191,22 +193,22 @@ fn shown<'a>(side: &'a Side, name: &str) -> Option<&'a SummaryStats> {
 
 /// The differences of every result from the first one of A.
 fn listed(a: &Side, b: &Side, anyway: bool) -> Vec<Difference> {
-    let mut all = Vec::new();
+    let mut listed = Vec::new();
     let first = &a.results[0];
-    for other in a.results[1..].iter().chain(&b.results) {
+    for result in a.results[1..].iter().chain(&b.results) {
         let same = |(at, run): (usize, &RecordedRun)| {
-            let named = other.runs.iter().position(|theirs| theirs.name == run.name);
-            let alone = anyway && first.runs.len() == 1 && other.runs.len() == 1;
+            let named = result.runs.iter().position(|theirs| theirs.name == run.name);
+            let alone = anyway && first.runs.len() == 1 && result.runs.len() == 1;
             Some((at, named.or(alone.then_some(0))?))
         };
         let matched: Vec<_> = first.runs.iter().enumerate().filter_map(same).collect();
-        for difference in differences(first, other, &matched) {
-            if !all.contains(&difference) {
-                all.push(difference);
+        for difference in differences(first, result, &matched) {
+            if !listed.contains(&difference) {
+                listed.push(difference);
             }
         }
     }
-    all
+    listed
 }
 
 /// What a reader should know about it.
@@ -297,7 +299,7 @@ fn differences(a: &Recorded, b: &Recorded, matched: &[(usize, usize)]) -> Vec<Di
         found.extend(difference("idle states held off", yes(a), yes(b)));
     }
     found.extend(difference("stamps", a.stamps.clone(), b.stamps.clone()));
-    let version = |of: &Recorded| Some(of.version.clone()).filter(|text| !text.is_empty());
+    let version = |result: &Recorded| Some(result.version.clone()).filter(|text| !text.is_empty());
     found.extend(difference("version of punctual", version(a), version(b)));
     let mut once: Vec<Difference> = Vec::new();
     for difference in found {
@@ -313,7 +315,7 @@ const OF_THE_QUESTION: [&str; 5] = ["period", "clock of the grid", "wait", "load
 
 /// Those differences of how two runs were set up that leave nothing to compare.
 fn question_differences(a: &RecordedRun, b: &RecordedRun) -> impl Iterator<Item = Difference> {
-    let matters = |of: &Difference| OF_THE_QUESTION.contains(&of.what.as_str());
+    let matters = |difference: &Difference| OF_THE_QUESTION.contains(&difference.what.as_str());
     setups(a, b).into_iter().filter(matters)
 }
 

@@ -69,9 +69,9 @@ pub(crate) fn envelope<T>(
     started: Timestamp,
     finished: &FinishedExperiment<T>,
 ) -> Envelope {
-    let disturbance = |(at_ns, what): &(u64, _)| Disturbance {
+    let disturbance = |(at_ns, event): &(u64, _)| Disturbance {
         at_ns: *at_ns,
-        what: punctual::disturbance::Disturbance::to_string(what),
+        what: punctual::disturbance::Disturbance::to_string(event),
     };
     Envelope {
         started_at: Some(started.to_string()),

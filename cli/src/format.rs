@@ -29,8 +29,8 @@ pub(crate) fn width() -> usize {
 }
 
 /// Columns of a terminal; those of a page where it is none, or does not know.
-pub(crate) fn columns(of: &(impl AsFd + IsTerminal)) -> usize {
-    let size = of.is_terminal().then(|| rustix::termios::tcgetwinsize(of).ok());
+pub(crate) fn columns(terminal: &(impl AsFd + IsTerminal)) -> usize {
+    let size = terminal.is_terminal().then(|| rustix::termios::tcgetwinsize(terminal).ok());
     let columns = size.flatten().map(|size| usize::from(size.ws_col));
     columns.filter(|columns| *columns > 0).unwrap_or(WIDTH)
 }

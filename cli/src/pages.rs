@@ -100,8 +100,10 @@ impl Page {
             .iter()
             .map(|&(result, run)| &results[result].report.body.runs()[run].outcome)
             .collect();
-        let views: Vec<_> = outcomes.iter().map(|of| &of.histogram).collect();
-        let end = |of: &&RunFigures| of.imported.as_ref().and_then(|imported| imported.limit_ns);
+        let views: Vec<_> = outcomes.iter().map(|outcome| &outcome.histogram).collect();
+        let end = |outcome: &&RunFigures| {
+            outcome.imported.as_ref().and_then(|imported| imported.limit_ns)
+        };
         let ends: Vec<_> = outcomes.iter().map(end).collect();
         Self {
             bins: bins(&views, &ends),
@@ -124,7 +126,7 @@ impl Page {
     /// What ran next to a cycle of a run of this page; `None` where that was not recorded.
     pub(crate) fn load_at(&self, run: &Run, cycle: u64) -> Option<String> {
         self.results.iter().find_map(|shown| {
-            let at = shown.report.body.runs().iter().position(|of| std::ptr::eq(of, run))?;
+            let at = shown.report.body.runs().iter().position(|own| std::ptr::eq(own, run))?;
             shown.load_at(at, cycle)
         })
     }

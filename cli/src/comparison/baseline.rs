@@ -192,8 +192,8 @@ impl Baseline {
                 self.name.as_str()
             );
         }
-        let other = changed(MACHINE, mine, facts);
-        let Some(first) = other.first() else { return Ok(()) };
+        let differing = changed(MACHINE, mine, facts);
+        let Some(first) = differing.first() else { return Ok(()) };
         bail!(
             "baseline {} was recorded on another machine: {} was {}, here it is {}; 'punctual \
              compare' compares results of different machines",
@@ -293,11 +293,11 @@ impl BaselineUse {
         let Some(baseline) = &self.against else { return Ok(()) };
         let kept = &baseline.recorded.runs;
         let mut names = Vec::new();
-        for of in planned {
-            let Some(before) = kept.iter().find(|run| run.is_named(&of.name)) else { continue };
-            names.push(&of.name);
-            if let Some(Difference { what, a, b }) = question_differences(before, of).next() {
-                return Err(baseline.otherwise(&format!("'{}' had {what} {a}, not {b}", of.name)));
+        for run in planned {
+            let Some(before) = kept.iter().find(|run| run.is_named(&run.name)) else { continue };
+            names.push(&run.name);
+            if let Some(Difference { what, a, b }) = question_differences(before, run).next() {
+                return Err(baseline.otherwise(&format!("'{}' had {what} {a}, not {b}", run.name)));
             }
         }
         if names.is_empty() {

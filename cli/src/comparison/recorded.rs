@@ -147,10 +147,10 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
     let mut file = SampleFileReader::open(file).with_context(|| shown.clone())?;
     let info = file.info().clone();
     let mut builders: Vec<Option<Builder>> = info.runs.iter().map(|_| None).collect();
-    let of: Vec<Option<&String>> = info.runs.iter().map(|run| run.part_of.as_ref()).collect();
+    let joins: Vec<Option<&String>> = info.runs.iter().map(|run| run.part_of.as_ref()).collect();
     // Those that count as one are in the place of the first of them.
     let first = |run: usize| {
-        let joined = of[run].and_then(|_| of.iter().position(|other| *other == of[run]));
+        let joined = joins[run].and_then(|_| joins.iter().position(|name| *name == joins[run]));
         joined.unwrap_or(run)
     };
     let mut recordings: Vec<Option<Recording>> = info.runs.iter().map(|_| None).collect();
@@ -201,7 +201,7 @@ fn grouped(
     let of_run = info.runs.iter().zip(series).zip(recordings).zip(counts);
     for (((run, series), recording), &(_, unrecorded)) in of_run {
         let name = name(run);
-        let joins = |other: &&mut RecordedRun| run.part_of.is_some() && other.name == *name;
+        let joins = |before: &&mut RecordedRun| run.part_of.is_some() && before.name == *name;
         if let Some(together) = runs.iter_mut().find(joins) {
             together.setup.load.extend(run.load.iter().cloned());
             together.setup.duration_ns =
@@ -209,15 +209,15 @@ fn grouped(
             together.unrecorded = together.unrecorded.saturating_add(unrecorded);
             together.parts.push(series);
         } else {
-            let is_one = |of: &RunInfo| match &run.part_of {
-                Some(_) => of.part_of == run.part_of,
-                None => std::ptr::eq(of, run),
+            let is_one = |info: &RunInfo| match &run.part_of {
+                Some(_) => info.part_of == run.part_of,
+                None => std::ptr::eq(info, run),
             };
-            let same = || info.runs.iter().zip(counts).filter(|(of, _)| is_one(of));
+            let same = || info.runs.iter().zip(counts).filter(|(run, _)| is_one(run));
             let missed = same().map(|(_, counts)| counts.0).fold(0, u64::saturating_add);
             let lost = same().map(|(_, counts)| counts.1).fold(0, u64::saturating_add);
             let figures = recording.map(|recording| recording.finish_with(missed, lost));
-            let stats = figures.map(|of| (of.lateness_ns, of.wakes.stats)).unzip();
+            let stats = figures.map(|figures| (figures.lateness_ns, figures.wakes.stats)).unzip();
             runs.push(RecordedRun {
                 name: name.clone(),
                 setup: setup(run),

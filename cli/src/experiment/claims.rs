@@ -22,12 +22,12 @@ pub(crate) fn plans(
     plan_of: &dyn Fn(Span) -> PeriodicPlan,
 ) -> Vec<PlannedRun> {
     let plan = plan_of(duration);
-    let named = |of: RunClaim| {
-        let condition = of.condition.map_or(UNDER_LOAD, |at| plan.conditions[at].name.as_str());
+    let named = |claim: RunClaim| {
+        let condition = claim.condition.map_or(UNDER_LOAD, |at| plan.conditions[at].name.as_str());
         PlannedRun {
-            run: run_name(&plan, &plan.streams[of.stream], condition),
-            planned: of.planned,
-            duration_needed_ns: of.duration_needed_ns,
+            run: run_name(&plan, &plan.streams[claim.stream], condition),
+            planned: claim.planned,
+            duration_needed_ns: claim.duration_needed_ns,
         }
     };
     let theta = how.theta.unwrap_or(1.0);
@@ -126,8 +126,8 @@ mod tests {
     #[test]
     fn each_run_gets_its_share_and_a_longer_one_is_named_that_really_does() {
         let plans = planned("p(missed)<1e-6", Span::from_ms(6_000));
-        let of: Vec<(&str, u64)> = plans.iter().map(|p| (p.run.as_str(), p.planned.n)).collect();
-        assert_eq!(of, [("idle", 2_990), ("under load", 2_990)]);
+        let runs: Vec<(&str, u64)> = plans.iter().map(|p| (p.run.as_str(), p.planned.n)).collect();
+        assert_eq!(runs, [("idle", 2_990), ("under load", 2_990)]);
         // Six seconds give half to idle, hours a third: the length is that of hours.
         let hours = plans[0].duration_needed_ns / 3_600e9;
         assert!((2.49..2.52).contains(&hours), "{hours}");

@@ -92,9 +92,9 @@ mod tests {
 
     #[test]
     fn a_right_that_is_missing_is_told_from_a_device_that_is() {
-        let of = |kind: io::ErrorKind| refusal(&kind.into());
-        assert!(of(io::ErrorKind::PermissionDenied).contains("permission denied"));
-        assert!(of(io::ErrorKind::NotFound).contains("no such device"));
+        let reason = |kind: io::ErrorKind| refusal(&kind.into());
+        assert!(reason(io::ErrorKind::PermissionDenied).contains("permission denied"));
+        assert!(reason(io::ErrorKind::NotFound).contains("no such device"));
         let opened = FollowedClock::open(&FollowName::Device("/dev/zero".into()), Phase::At(0));
         assert_eq!(
             opened.expect_err("no clock").to_string(),

@@ -108,9 +108,9 @@ impl LearnedStore {
             for (at, condition) in plan.conditions.iter().enumerate() {
                 let idle = condition.loads.is_empty();
                 let run = runs.get(plan.run(number, at)).filter(|_| idle);
-                let of = (stream.thread.pinned_to(), stream.period, plan.wait(stream, at));
-                let Some(wait) = run.and_then(|run| KeptWait::of(of, run)) else { continue };
-                self.kept.waits.retain(|other| !other.is_of_one_with(&wait));
+                let own = (stream.thread.pinned_to(), stream.period, plan.wait(stream, at));
+                let Some(wait) = run.and_then(|run| KeptWait::of(own, run)) else { continue };
+                self.kept.waits.retain(|kept| !kept.is_of_one_with(&wait));
                 self.kept.waits.push(wait);
                 learned = true;
             }
@@ -129,12 +129,12 @@ impl LearnedStore {
 impl KeptWait {
     /// Of a run whose wait reaches its aim by what it learned, on a CPU of its own.
     fn of((cpu, period, wait): (Option<u32>, Period, WaitKind), run: &RunOutcome) -> Option<Self> {
-        let learned = run.learned.filter(|of| of.phase != LearnPhase::Calibrating)?;
-        let WakePlan { hop_ns, hops, margin_ns } = learned.plan;
+        let learned = run.learned.filter(|learned| learned.phase != LearnPhase::Calibrating)?;
+        let WakePlan { hop_ns, hops, margin_ns } = learned.approach;
         let (period_ns, budget) = (period.as_ns(), budget(wait)?);
         let (late, cycles) = (learned.late, learned.cycles);
-        let of = Self { cpu: cpu?, period_ns, budget, hop_ns, hops, margin_ns, late, cycles };
-        learned.reachable.then_some(of)
+        let wait = Self { cpu: cpu?, period_ns, budget, hop_ns, hops, margin_ns, late, cycles };
+        learned.reachable.then_some(wait)
     }
 
     /// Whether both are of a loop on the same CPU with the same period and budget.
@@ -245,9 +245,9 @@ mod tests {
 
     #[test]
     fn what_was_kept_is_read_again_and_nothing_else() {
-        let all = kept(vec![wait(1_000_000, 20_000)]);
-        let text = serde_json::to_string(&all).expect("plain data");
-        assert_eq!(parse(&text, &all).expect("its own").waits, all.waits);
+        let kept_before = kept(vec![wait(1_000_000, 20_000)]);
+        let text = serde_json::to_string(&kept_before).expect("plain data");
+        assert_eq!(parse(&text, &kept_before).expect("its own").waits, kept_before.waits);
         let refused = |here: &Kept, text: &str, word: &str| {
             let why = format!("{:#}", parse(text, here).expect_err(word));
             assert!(why.contains(word) && !why.contains('\n'), "{why}");
@@ -258,11 +258,11 @@ mod tests {
             &text,
             "set up differently",
         );
-        refused(&all, &text.replace("\"layout\":1", "\"layout\":9"), "layout 9");
-        refused(&all, &text[..text.len() / 2], "not a file of learned waits");
-        refused(&all, "[]", "not a file of learned waits");
+        refused(&kept_before, &text.replace("\"layout\":1", "\"layout\":9"), "layout 9");
+        refused(&kept_before, &text[..text.len() / 2], "not a file of learned waits");
+        refused(&kept_before, "[]", "not a file of learned waits");
         let many = kept(vec![wait(1_000_000, 20_000); WAITS_MAX + 1]);
-        refused(&all, &serde_json::to_string(&many).expect("plain data"), "at most 64");
+        refused(&kept_before, &serde_json::to_string(&many).expect("plain data"), "at most 64");
     }
 
     #[test]
@@ -350,9 +350,12 @@ mod tests {
         let store = LearnedStore { kept: read, ..store() };
         let known = store.known();
         assert_eq!(known.len(), 1);
-        let of = &known[0].learned;
-        assert_eq!((of.plan, of.cycles), (at_aim.plan, at_aim.cycles));
-        let again = learned(adaptive().resume(of), 2, quick());
+        let learned_before = &known[0].learned;
+        assert_eq!(
+            (learned_before.approach, learned_before.cycles),
+            (at_aim.approach, at_aim.cycles)
+        );
+        let again = learned(adaptive().resume(learned_before), 2, quick());
         assert_eq!((again.phase, again.cycles), (LearnPhase::Following, 1));
         assert!(LearnedStore { relearn: true, ..store }.known().is_empty());
     }

@@ -107,8 +107,8 @@ impl LoopExperiment<'_> {
             follow.as_ref().map(|target| Follow::of(&target.name, target.read.as_deref()));
         let clock = follow.as_ref().map(|target| target.name.clone());
         let mut watch = watch(args, merge);
-        for of in question.iter().map(|question| question.requirement) {
-            let deadline_ns = |stream: &Stream| of.deadline_ns(stream.period.as_ns());
+        for requirement in question.iter().map(|question| question.requirement) {
+            let deadline_ns = |stream: &Stream| requirement.deadline_ns(stream.period.as_ns());
             watch.thresholds_ns.extend(plan.streams.iter().map(deadline_ns));
         }
         let mut destination = Samples::new(samples, watch, &machine.facts, clock.clone(), started);
@@ -178,27 +178,27 @@ fn made(
     (args, merge, question): (&ReportArgs, bool, Option<Question<'_>>),
 ) -> MeasuredLoops {
     let FinishedExperiment { outcome, loads, clock, .. } = finished;
-    let (mut sink, of) = outcome.without_sink();
+    let (mut sink, measured) = outcome.without_sink();
     let series = std::mem::take(&mut sink.series);
-    let cold = if args.keep_cold { 0 } else { of.plan.cold };
+    let cold = if args.keep_cold { 0 } else { measured.plan.cold };
     let interrupted = envelope.is_interrupted();
     let all_cold = |run: &periodic::RunOutcome| run.cycles > 0 && run.cycles <= u64::from(cold);
-    if !interrupted && of.runs.iter().any(all_cold) {
+    if !interrupted && measured.runs.iter().any(all_cold) {
         envelope.warnings.push(
             "a run was so short that all its cycles were cold and left out: use a longer \
              --duration or --keep-cold"
                 .to_owned(),
         );
     }
-    let follow = followed.map(|follow| match &of.followed {
+    let follow = followed.map(|follow| match &measured.followed {
         Some(ended) => follow.ended(ended),
         None => follow,
     });
     envelope.warnings.extend(follow.iter().flat_map(Follow::warnings));
     let follows = follow.as_ref().map(|follow| follow.clock.as_str());
-    let maker = Maker { of: &of, follows, loads: &loads, floor_ns: clock.cost.now_ns };
+    let maker = Maker { outcome: &measured, follows, loads: &loads, floor_ns: clock.cost.now_ns };
     let (runs, rows) = maker.runs(sink);
-    let recorded = recorded(&of.plan, merge, args.keep_cold, &of.runs, series, &runs);
+    let recorded = recorded(&measured.plan, merge, args.keep_cold, &measured.runs, series, &runs);
     envelope.warnings.extend(unmeasured(&runs, interrupted));
     let judged = if merge { report::of_first_wait(&runs) } else { &runs };
     envelope.verdict = report::judge(judged, &args.limits, envelope.incomplete);
@@ -210,8 +210,9 @@ fn made(
         }
         None => Judged { runs, ..Judged::default() },
     };
-    let recording =
-        of.recording.map(|cost| report::Recording { hot_ns: cost.hot_ns, cold_ns: cost.cold_ns });
+    let recording = measured
+        .recording
+        .map(|cost| report::Recording { hot_ns: cost.hot_ns, cold_ns: cost.cold_ns });
     let loops = LoopsBody { judged, follow, recording, plans };
     MeasuredLoops { envelope, loops, rows, recorded, trouble: None }
 }
@@ -331,8 +332,10 @@ impl Destination for Samples<'_> {
     }
 
     fn so_far(&self, condition: usize) -> Vec<Option<RunSoFar>> {
-        let of = self.standings.as_ref();
-        of.map_or_else(Vec::new, |(standings, conditions)| standings.so_far(condition, *conditions))
+        let standings = self.standings.as_ref();
+        standings.map_or_else(Vec::new, |(standings, conditions)| {
+            standings.so_far(condition, *conditions)
+        })
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn run_name(plan: &PeriodicPlan, stream: &Stream, condition: &str) ->
 /// What runs are made from.
 pub(super) struct Maker<'a> {
     /// What the experiment gave.
-    pub(super) of: &'a PeriodicOutcome<()>,
+    pub(super) outcome: &'a PeriodicOutcome<()>,
     /// The clock that the grids follow.
     pub(super) follows: Option<&'a str>,
     /// What the loads of each condition did.
@@ -43,7 +43,7 @@ pub(super) struct Maker<'a> {
 impl Maker<'_> {
     /// All runs; where conditions count as one, that one in their place, and a row for each.
     pub(super) fn runs(&self, recorded: Recordings) -> (Vec<Run>, Vec<LoadRow>) {
-        let plan = &self.of.plan;
+        let plan = &self.outcome.plan;
         let (mut runs, mut rows) = (Vec::new(), Vec::new());
         let mut recordings = recorded.runs.into_iter();
         let mut merged = recorded.merged.into_iter();
@@ -64,10 +64,11 @@ impl Maker<'_> {
                 }
             }
             if let Some(together) = together {
-                let all = 1..plan.conditions.len();
-                let conditions: Vec<usize> = all.filter(|&at| plan.counts_as_one(at)).collect();
-                let of: Vec<usize> = conditions.iter().map(|&c| plan.run(stream, c)).collect();
-                let outcome = self.finish(together, &of);
+                let loaded = 1..plan.conditions.len();
+                let conditions: Vec<usize> = loaded.filter(|&at| plan.counts_as_one(at)).collect();
+                let together_of: Vec<usize> =
+                    conditions.iter().map(|&c| plan.run(stream, c)).collect();
+                let outcome = self.finish(together, &together_of);
                 runs.push(self.run(stream, UNDER_LOAD, &conditions, outcome));
             }
             runs.extend(apart);
@@ -76,48 +77,49 @@ impl Maker<'_> {
     }
 
     /// The recorder's own counters hold also where nothing came after.
-    fn finish(&self, recording: Recording, of: &[usize]) -> RunFigures {
-        let sum =
-            |count: fn(&RunOutcome) -> u64| of.iter().map(|&run| count(&self.of.runs[run])).sum();
+    fn finish(&self, recording: Recording, runs: &[usize]) -> RunFigures {
+        let sum = |count: fn(&RunOutcome) -> u64| {
+            runs.iter().map(|&run| count(&self.outcome.runs[run])).sum()
+        };
         recording.finish_with(sum(|run| run.missed), sum(|run| run.unrecorded))
     }
 
     fn row(&self, number: usize, condition: usize, outcome: RunFigures) -> LoadRow {
         LoadRow {
-            period_ns: Some(self.of.plan.streams[number].period.as_ns()),
-            load: self.of.plan.conditions[condition].name.clone(),
+            period_ns: Some(self.outcome.plan.streams[number].period.as_ns()),
+            load: self.outcome.plan.conditions[condition].name.clone(),
             cycles: outcome.cycles,
             missed: outcome.missed.unwrap_or_default(),
             censored: outcome.censored,
             unrecorded: outcome.unrecorded,
             lateness_ns: outcome.lateness_ns,
-            steal_ns: self.of.runs[self.of.plan.run(number, condition)].steal_ns,
+            steal_ns: self.outcome.runs[self.outcome.plan.run(number, condition)].steal_ns,
             loads: loads(&self.loads[condition]),
         }
     }
 
     fn run(&self, number: usize, name: &str, conditions: &[usize], outcome: RunFigures) -> Run {
-        let plan = &self.of.plan;
+        let plan = &self.outcome.plan;
         let stream = &plan.streams[number];
-        let of: Vec<&RunOutcome> =
-            conditions.iter().map(|&c| &self.of.runs[plan.run(number, c)]).collect();
+        let outcomes: Vec<&RunOutcome> =
+            conditions.iter().map(|&c| &self.outcome.runs[plan.run(number, c)]).collect();
         let spins = conditions.iter().any(|&c| plan.wait(stream, c).spins());
-        let stall_max = of.iter().map(|run| run.stalls.longest).max().unwrap_or(Span::ZERO);
-        let busy: f64 = of.iter().map(|run| run.cpu_load * run.wall_ns as f64).sum();
-        let wall: f64 = of.iter().map(|run| run.wall_ns as f64).sum();
+        let stall_max = outcomes.iter().map(|run| run.stalls.longest).max().unwrap_or(Span::ZERO);
+        let busy: f64 = outcomes.iter().map(|run| run.cpu_load * run.wall_ns as f64).sum();
+        let wall: f64 = outcomes.iter().map(|run| run.wall_ns as f64).sum();
         Run {
             name: run_name(plan, stream, name),
-            setup: self.setup(number, conditions, of.first().map(|run| run.policy)),
-            stalled: spins.then(|| of.iter().map(|run| run.stalls.count).sum()),
+            setup: self.setup(number, conditions, outcomes.first().map(|run| run.policy)),
+            stalled: spins.then(|| outcomes.iter().map(|run| run.stalls.count).sum()),
             stall_max_ns: spins.then_some(stall_max.as_ns() as f64),
             cpu_load: (wall > 0.0).then_some(busy / wall),
             page_faults: Some(
-                of.iter().map(|run| run.usage.minor_faults + run.usage.major_faults).sum(),
+                outcomes.iter().map(|run| run.usage.minor_faults + run.usage.major_faults).sum(),
             ),
-            preempted: Some(of.iter().map(|run| run.usage.involuntary_switches).sum()),
-            steal_ns: of.iter().filter_map(|run| run.steal_ns).reduce(u64::saturating_add),
+            preempted: Some(outcomes.iter().map(|run| run.usage.involuntary_switches).sum()),
+            steal_ns: outcomes.iter().filter_map(|run| run.steal_ns).reduce(u64::saturating_add),
             floor_ns: Some(self.floor_ns),
-            approach: of.last().filter(|_| spins).map(|run| Approach::of(run)),
+            approach: outcomes.last().filter(|_| spins).map(|run| Approach::of(run)),
             loads: conditions.iter().flat_map(|&c| loads(&self.loads[c])).collect(),
             load_deaths: conditions.iter().map(|&c| load_deaths(&self.loads[c])).sum(),
             outcome,
@@ -125,13 +127,13 @@ impl Maker<'_> {
     }
 
     fn setup(&self, number: usize, conditions: &[usize], policy: Option<SchedPolicy>) -> Setup {
-        let plan = &self.of.plan;
+        let plan = &self.outcome.plan;
         let stream = &plan.streams[number];
         let (policy, priority) = policy_words(policy.unwrap_or(stream.thread.policy()));
         Setup {
             cpu: stream.thread.pinned_to(),
             period_ns: Some(stream.period.as_ns()),
-            phase_ns: Some(self.of.grids[number].phase_ns()),
+            phase_ns: Some(self.outcome.grids[number].phase_ns()),
             follows: self.follows.map(ToOwned::to_owned),
             policy: Some(policy.to_owned()),
             priority,
@@ -164,9 +166,9 @@ pub(crate) fn planned(
 ) -> Vec<RecordedRun> {
     let mut planned: Vec<RecordedRun> = Vec::new();
     for stream in &plan.streams {
-        for (condition, of) in plan.conditions.iter().enumerate() {
-            let Some(name) = name(plan, merge, stream, condition) else { continue };
-            let load: Vec<String> = of.loads.iter().map(ToString::to_string).collect();
+        for (at, condition) in plan.conditions.iter().enumerate() {
+            let Some(name) = name(plan, merge, stream, at) else { continue };
+            let load: Vec<String> = condition.loads.iter().map(ToString::to_string).collect();
             if let Some(together) = planned.iter_mut().find(|run| run.name == name) {
                 together.setup.load.extend(load);
                 continue;
@@ -175,7 +177,7 @@ pub(crate) fn planned(
                 cpu: stream.thread.pinned_to(),
                 period_ns: Some(stream.period.as_ns()),
                 follows: clock.map(ToOwned::to_owned),
-                wait: Some(plan.wait(stream, condition).name().to_owned()),
+                wait: Some(plan.wait(stream, at).name().to_owned()),
                 load,
                 ..Setup::default()
             };

@@ -22,7 +22,7 @@ pub(crate) fn session<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) 
     Session {
         memory_locked: finished.memory_locked,
         idle_states_held: finished.idle_states_held,
-        refused: finished.refused.iter().map(|of| refused(of, here)).collect(),
+        refused: finished.refused.iter().map(|refusal| refused(refusal, here)).collect(),
     }
 }
 
@@ -46,7 +46,7 @@ fn price(attempt: Attempt) -> &'static str {
     }
 }
 
-/// The attempt in the words of the room that explains it.
+/// The attempt in the words of the module that explains it.
 fn attempt(attempt: Attempt) -> explain::RefusedCall {
     match attempt {
         Attempt::Affinity(cpu) => explain::RefusedCall::SetAffinity { cpus: CpuList::single(cpu) },
@@ -126,8 +126,13 @@ const CHANGED_MOST: usize = 4;
 
 /// That settings were changed while something was measured; `None` where none was.
 pub(crate) fn changed(settings: &[ChangedSetting]) -> Option<String> {
-    let change = |of: &ChangedSetting| {
-        format!("{} was {} and is {}", of.name, format::plain(&of.from), format::plain(&of.to))
+    let change = |setting: &ChangedSetting| {
+        format!(
+            "{} was {} and is {}",
+            setting.name,
+            format::plain(&setting.from),
+            format::plain(&setting.to)
+        )
     };
     let named: Vec<String> = settings.iter().take(CHANGED_MOST).map(change).collect();
     let more = match settings.len().saturating_sub(CHANGED_MOST) {

@@ -78,41 +78,41 @@ pub(super) fn drawn(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
     if results.len() > 2 {
         return overview(results);
     }
-    let mut all: Vec<(usize, usize)> = Vec::new();
+    let mut drawn: Vec<(usize, usize)> = Vec::new();
     for (result, shown) in results.iter().enumerate() {
         let runs = shown.report.body.runs().iter().enumerate();
-        all.extend(
+        drawn.extend(
             runs.filter(|(_, run)| run.outcome.releases() > 0).map(|(run, _)| (result, run)),
         );
     }
-    if all.len() <= RUNS_DRAWN {
-        return (all, Vec::new());
+    if drawn.len() <= RUNS_DRAWN {
+        return (drawn, Vec::new());
     }
     let note = format!(
         "{RUNS_DRAWN} of {} runs are drawn, with claims and worst cycles: those with the latest \
          wakes; the figures cover all runs",
-        all.len()
+        drawn.len()
     );
     let latest = |&(result, run): &(usize, usize)| {
         results[result].report.body.runs()[run].outcome.lateness_ns.max.unwrap_or(0.0)
     };
-    all.sort_by(|a, b| latest(b).total_cmp(&latest(a)));
-    all.truncate(RUNS_DRAWN);
-    all.sort_unstable();
-    (all, vec![note])
+    drawn.sort_by(|a, b| latest(b).total_cmp(&latest(a)));
+    drawn.truncate(RUNS_DRAWN);
+    drawn.sort_unstable();
+    (drawn, vec![note])
 }
 
 /// Of each result its last run without load and its last one under load, as far as they have data:
 /// all without load first.
 fn overview(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
     let last = |loaded: bool| {
-        let of = move |(result, shown): (usize, &Shown)| {
+        let last_run = move |(result, shown): (usize, &Shown)| {
             let fits = |run: &Run| run.outcome.releases() > 0 && is_loaded(run) == loaded;
             let run = shown.report.body.runs().iter().rposition(fits)?;
             Some((result, run))
         };
-        let all: Vec<(usize, usize)> = results.iter().enumerate().filter_map(of).collect();
-        all
+        let found: Vec<(usize, usize)> = results.iter().enumerate().filter_map(last_run).collect();
+        found
     };
     let (idle, loaded) = (last(false), last(true));
     let mut notes = vec![
@@ -126,7 +126,7 @@ fn overview(results: &[Shown]) -> (Vec<(usize, usize)>, Vec<String>) {
             idle.len().max(loaded.len())
         ));
     }
-    let first = |all: Vec<(usize, usize)>| all.into_iter().take(OVERVIEW_DRAWN);
+    let first = |runs: Vec<(usize, usize)>| runs.into_iter().take(OVERVIEW_DRAWN);
     (first(idle).chain(first(loaded)).collect(), notes)
 }
 
@@ -138,16 +138,16 @@ fn is_loaded(run: &Run) -> bool {
 /// The drawn runs of many results: those without load in one plot, those under load in another.
 fn apart(results: &[Shown], drawn: &[(usize, usize)]) -> Vec<Row> {
     let panel = |title: &str, loaded: bool| {
-        let of = |&(result, run): &(usize, usize)| {
+        let belongs = |&(result, run): &(usize, usize)| {
             is_loaded(&results[result].report.body.runs()[run]) == loaded
         };
-        let all = drawn.iter().enumerate().filter(|(_, at)| of(at));
+        let lines_of = drawn.iter().enumerate().filter(|(_, at)| belongs(at));
         let line = |(at, &(result, run)): (usize, &(usize, usize))| {
             let shown = &results[result];
             let name = format!("{}: {}", shown.label, shown.report.body.runs()[run].name);
             Line { name, drawn: at, ink: result }
         };
-        let lines: Vec<Line> = all.map(line).collect();
+        let lines: Vec<Line> = lines_of.map(line).collect();
         Panel { title: title.to_owned(), lines }
     };
     let panels = [panel("without load", false), panel("under load", true)];

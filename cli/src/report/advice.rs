@@ -52,7 +52,7 @@ pub(crate) struct Findings {
 impl Findings {
     /// Those that a change would better.
     pub(super) fn open(&self) -> Vec<KnobVerdict> {
-        self.verdicts.iter().filter(|of| of.verdict.is_open()).cloned().collect()
+        self.verdicts.iter().filter(|setting| setting.verdict.is_open()).cloned().collect()
     }
 }
 
@@ -72,14 +72,17 @@ pub(super) struct Seen<'a> {
 pub(super) fn of(seen: &Seen<'_>) -> Vec<Advice> {
     let run = [host(seen), load(seen), throttling(seen)].into_iter().flatten();
     let held = seen.session.is_some_and(|session| session.idle_states_held);
-    let all = seen.findings.into_iter().flat_map(|of| of.verdicts.iter().map(|v| (v, &of.cpus)));
-    let mut open: Vec<(&KnobVerdict, &String)> = all
-        .filter(|(of, _)| of.verdict.is_open() && of.gain >= GAIN_MIN)
+    let found =
+        seen.findings.into_iter().flat_map(|found| found.verdicts.iter().map(|v| (v, &found.cpus)));
+    let mut open: Vec<(&KnobVerdict, &String)> = found
+        .filter(|(setting, _)| setting.verdict.is_open() && setting.gain >= GAIN_MIN)
         // Idle states that were held off made this loop no later.
-        .filter(|(of, _)| !(held && of.id.starts_with("idle.")))
+        .filter(|(setting, _)| !(held && setting.id.starts_with("idle.")))
         .collect();
-    open.sort_by_key(|(of, _)| std::cmp::Reverse(of.gain));
-    run.chain(open.into_iter().map(|(of, cpus)| of_rule(of, cpus))).take(ADVICE_MAX).collect()
+    open.sort_by_key(|(setting, _)| std::cmp::Reverse(setting.gain));
+    run.chain(open.into_iter().map(|(setting, cpus)| of_rule(setting, cpus)))
+        .take(ADVICE_MAX)
+        .collect()
 }
 
 fn advice(topic: &str, text: impl Into<String>, command: Option<&str>) -> Option<Advice> {
@@ -96,8 +99,8 @@ fn host(seen: &Seen<'_>) -> Option<Advice> {
     let by_cpu = |cpu: u32| {
         let on_cpu = || seen.runs.iter().filter(move |run| run.setup.cpu == Some(cpu));
         let of_period = |period: Option<u64>| {
-            let of = on_cpu().filter(move |run| run.setup.period_ns == period);
-            of.filter_map(|run| run.steal_ns).reduce(u64::saturating_add)
+            let at_once = on_cpu().filter(move |run| run.setup.period_ns == period);
+            at_once.filter_map(|run| run.steal_ns).reduce(u64::saturating_add)
         };
         on_cpu().filter_map(|run| of_period(run.setup.period_ns)).max()
     };
@@ -123,25 +126,25 @@ fn host(seen: &Seen<'_>) -> Option<Advice> {
 
 /// The load under which most were missed.
 fn load(seen: &Seen<'_>) -> Option<Advice> {
-    let all: u64 = seen.rows.iter().map(|row| row.missed).sum();
+    let in_all: u64 = seen.rows.iter().map(|row| row.missed).sum();
     // Loops of several periods have a row each under the same load.
     let under = |load: &str| {
-        let of = seen.rows.iter().filter(|row| row.load == load);
-        of.map(|row| row.missed).sum::<u64>()
+        let same = seen.rows.iter().filter(|row| row.load == load);
+        same.map(|row| row.missed).sum::<u64>()
     };
     let most = seen.rows.iter().max_by_key(|row| under(&row.load))?;
     let missed = under(&most.load);
     let several = seen.rows.iter().any(|row| row.load != most.load);
-    if !several || missed * 2 <= all {
+    if !several || missed * 2 <= in_all {
         return None;
     }
     let load = &most.load;
-    let text = match missed == all {
-        true => format!("all {} missed under load were under {load}", format::count(all)),
+    let text = match missed == in_all {
+        true => format!("all {} missed under load were under {load}", format::count(in_all)),
         false => format!(
             "{} of the {} missed under load were under {load}",
             format::count(missed),
-            format::count(all)
+            format::count(in_all)
         ),
     };
     advice("load", text, None)
@@ -156,11 +159,11 @@ fn throttling(seen: &Seen<'_>) -> Option<Advice> {
     if most < budget.share * NEAR_BUDGET && !budget.of_cgroup {
         return None;
     }
-    let of = if budget.of_cgroup { " of this control group" } else { "" };
+    let whose = if budget.of_cgroup { " of this control group" } else { "" };
     let (share, gap) = (format::share(budget.share), format::long(budget.gap_us as f64 * 1e3));
     let used = format::share(most);
     let text = format!(
-        "real-time tasks{of} may use {share} of a CPU, and then stop for {gap}; the loop used \
+        "real-time tasks{whose} may use {share} of a CPU, and then stop for {gap}; the loop used \
          {used}"
     );
     advice("throttling", text, None)
@@ -233,13 +236,13 @@ mod tests {
             let session = Some(session);
             of(&Seen { facts: &facts, session, runs: &[], rows: &[], findings })
         };
-        let all = given(&session(false), Some(&findings));
-        let texts: Vec<&str> = all.iter().map(|advice| advice.text.as_str()).collect();
-        assert_eq!(all.len(), ADVICE_MAX, "{texts:?}");
+        let advice = given(&session(false), Some(&findings));
+        let texts: Vec<&str> = advice.iter().map(|advice| advice.text.as_str()).collect();
+        assert_eq!(advice.len(), ADVICE_MAX, "{texts:?}");
         assert!(texts[0].starts_with("the kernel is PREEMPT_"), "{texts:?}");
         assert!(texts[0].ends_with(", not PREEMPT_RT"), "{texts:?}");
         assert!(texts[1..].iter().any(|text| text.contains("C10 (750 µs)")), "{texts:?}");
-        let idle = all.iter().find(|advice| advice.topic == "frequency").expect("idle states");
+        let idle = advice.iter().find(|advice| advice.topic == "frequency").expect("idle states");
         let command = idle.command.as_deref().expect("one file");
         assert!(
             command

@@ -57,9 +57,9 @@ pub(crate) fn judged(
     }
     periods.sort_unstable();
     let line = |period: &Option<u64>| {
-        let of: Vec<&Run> = own.clone().filter(|run| run.setup.period_ns == *period).collect();
+        let runs: Vec<&Run> = own.clone().filter(|run| run.setup.period_ns == *period).collect();
         let rows: Vec<&LoadRow> = rows.iter().filter(|row| row.period_ns == *period).collect();
-        LoopLine { counts: counts(&of, *period, question), worst: worst(&of, &rows) }
+        LoopLine { counts: counts(&runs, *period, question), worst: worst(&runs, &rows) }
     };
     let loops: Vec<LoopLine> = periods.iter().map(line).collect();
     let is_good = |stands: Option<Stands>| matches!(stands, Some(Stands::Shown | Stands::IfAlone));
@@ -103,8 +103,8 @@ fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String
         [first, .., last] => format!(" on CPUs {first} to {last}"),
     };
     // Without a real-time policy it is another machine, as it were: the answer itself says so.
-    let other = runs.iter().any(|run| run.setup.policy.as_deref() == Some("SCHED_OTHER"));
-    let policy = if other { " as SCHED_OTHER, not real-time" } else { "" };
+    let is_ordinary = runs.iter().any(|run| run.setup.policy.as_deref() == Some("SCHED_OTHER"));
+    let policy = if is_ordinary { " as SCHED_OTHER, not real-time" } else { "" };
     let deadline_ns = match (period, question.requirement.deadline) {
         (None, Deadline::Tenth) => None,
         (period, _) => Some(question.requirement.deadline_ns(period.unwrap_or(0))),
@@ -142,8 +142,8 @@ fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String
 /// The worst of all, and what ran meanwhile.
 fn worst(runs: &[&Run], rows: &[&LoadRow]) -> Option<String> {
     let by = |a: &Option<f64>, b: &Option<f64>| a.unwrap_or(0.0).total_cmp(&b.unwrap_or(0.0));
-    let of = |run: &&&Run| run.outcome.lateness_ns.max;
-    let run = runs.iter().max_by(|a, b| by(&of(a), &of(b)))?;
+    let largest_of = |run: &&&Run| run.outcome.lateness_ns.max;
+    let run = runs.iter().max_by(|a, b| by(&largest_of(a), &largest_of(b)))?;
     let largest = run.outcome.lateness_ns.max?;
     // Any of those that are not known may have been the worst of all.
     let unknown = runs.iter().map(|run| run.outcome.unknown()).fold(0, u64::saturating_add);
@@ -182,11 +182,14 @@ mod tests {
         let run = Run::recorded("idle".to_owned(), setup, recording.finish(0));
         let question = Question { command: Some(("punctual check", "")), ..Question::default() };
         let judged = judged(vec![run], &[], &Envelope::of("check"), &question);
-        let own = judged.verdicts.iter().find(|of| of.period_ns == Some(1_000_000.0));
+        let own = judged.verdicts.iter().find(|verdict| verdict.period_ns == Some(1_000_000.0));
         let own = own.expect("of the period");
         assert_eq!(own.stands, Some(Stands::Open), "{}", own.statement);
         assert!(own.statement.ends_with("too few cycles to be sure; measure 60 s"), "{own:?}");
-        assert!(own.command.as_deref().is_some_and(|of| of.ends_with(" -d 60s")), "{own:?}");
+        assert!(
+            own.command.as_deref().is_some_and(|command| command.ends_with(" -d 60s")),
+            "{own:?}"
+        );
     }
 
     #[test]
@@ -213,7 +216,7 @@ mod tests {
         assert_eq!(judged.runs.len(), 2, "both are shown");
         let line = &judged.headline.expect("measured").loops[0];
         assert!(line.counts.contains("none of 5\u{a0}000 releases"), "{}", line.counts);
-        let own = judged.verdicts.iter().find(|of| of.period_ns == Some(1_000_000.0));
+        let own = judged.verdicts.iter().find(|verdict| verdict.period_ns == Some(1_000_000.0));
         assert_ne!(own.expect("of the period").stands, Some(Stands::Refuted));
     }
 }

@@ -77,15 +77,15 @@ pub(crate) fn of(runs: &[Run], beside: &[Option<usize>]) -> Vec<StrategyRow> {
         on_front: false,
     };
     let mut rows: Vec<StrategyRow> = runs.iter().zip(beside).map(row).collect();
-    let of = |row: &StrategyRow| row.cpu_load.zip(row.lateness_ns.p99);
-    let all: Vec<Option<(f64, f64)>> = rows.iter().map(of).collect();
-    for (row, own) in rows.iter_mut().zip(&all) {
+    let price = |row: &StrategyRow| row.cpu_load.zip(row.lateness_ns.p99);
+    let prices: Vec<Option<(f64, f64)>> = rows.iter().map(price).collect();
+    for (row, own) in rows.iter_mut().zip(&prices) {
         let beats = |(cpu, late): (f64, f64)| {
             own.is_some_and(|(own_cpu, own_late)| {
                 cpu <= own_cpu && late <= own_late && (cpu, late) != (own_cpu, own_late)
             })
         };
-        row.on_front = own.is_some() && !all.iter().flatten().any(|other| beats(*other));
+        row.on_front = own.is_some() && !prices.iter().flatten().any(|price| beats(*price));
     }
     rows
 }
@@ -153,7 +153,7 @@ pub(crate) fn advice(rows: &[StrategyRow], series: &[Option<&LatenessSeries>]) -
     let pairs: Vec<_> = others.iter().map(|(_, series, ..)| [best_series, *series]).collect();
     let found = exceedances(&pairs, threshold_ns);
     for (row, ..) in &ways {
-        let at = others.iter().position(|(other, ..)| std::ptr::eq(*other, *row));
+        let at = others.iter().position(|(rival, ..)| std::ptr::eq(*rival, *row));
         let standing = at.map_or(Standing::AsGood, |at| standing(found[at].as_ref()));
         match standing {
             Standing::Later => {}
@@ -291,7 +291,7 @@ pub(crate) struct Swept<'a> {
 
 impl Swept<'_> {
     fn is_quiet(&self, turns: u64, turn: u64) -> bool {
-        let of_turn = self.spin.of_turns(turns, |of| of == turn);
+        let of_turn = self.spin.of_turns(turns, |at| at == turn);
         of_turn.quantile_ns(0.99).is_some_and(|ns| ns <= QUIET_NS)
     }
 
@@ -299,11 +299,11 @@ impl Swept<'_> {
         self.row.cpu_load.unwrap_or(1.0)
     }
 
-    /// Whether it is late as seldom as the aim in these turns, and was seen often enough to say so.
-    fn reaches_the_aim(&self, turns: u64, chosen: impl Fn(u64) -> bool) -> bool {
-        let of = self.series.of_turns(turns, chosen);
-        let permitted = Target::LATE * of.releases() as f64;
-        permitted >= 1.0 && of.later_than(QUIET_NS) as f64 <= permitted
+    /// Whether it is late as seldom as the target in these turns, and was seen often enough to say so.
+    fn reaches_the_target(&self, turns: u64, chosen: impl Fn(u64) -> bool) -> bool {
+        let series = self.series.of_turns(turns, chosen);
+        let permitted = Target::LATE * series.releases() as f64;
+        permitted >= 1.0 && series.later_than(QUIET_NS) as f64 <= permitted
     }
 }
 
@@ -312,37 +312,36 @@ pub(crate) fn compared(ways: &[Swept<'_>], turns: u64) -> Vec<FrontComparison> {
     let Some(own) = ways.iter().find(|way| way.row.name == "adaptive") else { return Vec::new() };
     // The first turn is the one in which it learns.
     let quiet: Vec<u64> = (1..turns).filter(|&turn| own.is_quiet(turns, turn)).collect();
-    let compare = |against: Against, other: &Swept<'_>| {
-        let both = |turn: u64| match against {
+    let compare = |against: Against, rival: &Swept<'_>| {
+        let is_asked = |turn: u64| match against {
             Against::Cheapest => turn % 2 == 1 && quiet.contains(&turn),
             Against::DefaultMargin => quiet.contains(&turn),
             Against::SamePrice => turn > 0 && !quiet.contains(&turn),
         };
         let is_noisy = against == Against::SamePrice;
         let chosen: Vec<u64> = (0..turns)
-            .filter(|&turn| both(turn) && other.is_quiet(turns, turn) != is_noisy)
+            .filter(|&turn| is_asked(turn) && rival.is_quiet(turns, turn) != is_noisy)
             .collect();
-        let of = |way: &Swept<'_>| way.series.of_turns(turns, |turn| chosen.contains(&turn));
-        let p99 = quantile([&of(other), &of(own)], Probability::P99)?;
+        let series = |way: &Swept<'_>| way.series.of_turns(turns, |turn| chosen.contains(&turn));
+        let p99 = quantile([&series(rival), &series(own)], Probability::P99)?;
         Some(FrontComparison {
             against,
-            way: other.row.label(),
+            way: rival.row.label(),
             turns: chosen.len() as u64,
             p99,
-            cpu_ratio: own.cpu() / other.cpu(),
+            cpu_ratio: own.cpu() / rival.cpu(),
         })
     };
     let fixed = || ways.iter().filter(|way| way.row.name == "fixed");
     let chosen_by = |way: &&Swept<'_>| {
         // The first turn is number 0 and odd as people count.
         let odd = |turn: u64| turn.is_multiple_of(2) && way.is_quiet(turns, turn);
-        !["adaptive", "spin"].contains(&&*way.row.name) && way.reaches_the_aim(turns, odd)
+        !["adaptive", "spin"].contains(&&*way.row.name) && way.reaches_the_target(turns, odd)
     };
-    let cheapest =
-        ways.iter().filter(chosen_by).min_by(|one, other| one.cpu().total_cmp(&other.cpu()));
+    let cheapest = ways.iter().filter(chosen_by).min_by(|a, b| a.cpu().total_cmp(&b.cpu()));
     let margin = Some(Spin::FIXED.as_ns().unsigned_abs());
     let distance = |way: &Swept<'_>| (way.cpu() / own.cpu()).ln().abs();
-    let same_price = fixed().min_by(|one, other| distance(one).total_cmp(&distance(other)));
+    let same_price = fixed().min_by(|a, b| distance(a).total_cmp(&distance(b)));
     [
         cheapest.and_then(|way| compare(Against::Cheapest, way)),
         fixed()
@@ -480,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_held_against_the_cheapest_that_reaches_the_aim_in_turns_that_did_not_choose_it() {
+    fn it_is_held_against_the_cheapest_that_reaches_the_target_in_turns_that_did_not_choose_it() {
         let rows = [
             row("sleep", None, 0.01),
             row("fixed", Some(20_000), 0.02),
@@ -503,7 +502,7 @@ mod tests {
         let ways: Vec<Swept<'_>> = rows.iter().zip(&kinds).map(swept).collect();
         let compared = compared(&ways, TURNS);
         let found: Vec<(Against, &str, u64)> =
-            compared.iter().map(|of| (of.against, &*of.way, of.turns)).collect();
+            compared.iter().map(|held| (held.against, &*held.way, held.turns)).collect();
         assert_eq!(
             found,
             [
@@ -515,11 +514,13 @@ mod tests {
         let first = &compared[0];
         assert!((first.p99.difference_ns - 20.0).abs() < 1.0, "{first:?}");
         assert!((first.cpu_ratio - 0.05 / 0.06).abs() < 1e-9, "{first:?}");
-        let said = first.sentence();
-        assert!(said.contains("against fixed 60 µs, the cheapest") && said.contains("0.83 ×"));
+        let sentence = first.sentence();
         assert!(
-            said.contains("1 in 100 later than 3") && said.ends_with("in 3 quiet turns"),
-            "{said}"
+            sentence.contains("against fixed 60 µs, the cheapest") && sentence.contains("0.83 ×")
+        );
+        assert!(
+            sentence.contains("1 in 100 later than 3") && sentence.ends_with("in 3 quiet turns"),
+            "{sentence}"
         );
     }
 
@@ -530,7 +531,7 @@ mod tests {
         let noisy = series(|_, _| 5_000);
         let swept = |(row, series)| Swept { row, series, spin: &noisy };
         let ways: Vec<Swept<'_>> = rows.iter().zip(&kinds).map(swept).collect();
-        let found: Vec<Against> = compared(&ways, TURNS).iter().map(|of| of.against).collect();
+        let found: Vec<Against> = compared(&ways, TURNS).iter().map(|held| held.against).collect();
         assert_eq!(found, [Against::SamePrice]);
         assert!(compared(&ways, 1).is_empty());
         assert!(compared(&ways[..1], TURNS).is_empty());

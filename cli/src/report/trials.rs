@@ -80,8 +80,8 @@ pub(crate) enum TrialVerdict {
 pub(crate) const MATTERS: f64 = 1.5;
 
 /// Whether the interval of the ratio has no change that matters.
-fn is_within(of: &RateRatio) -> bool {
-    of.lower > 1.0 / MATTERS && of.upper.is_some_and(|upper| upper < MATTERS)
+fn is_within(rate: &RateRatio) -> bool {
+    rate.lower > 1.0 / MATTERS && rate.upper.is_some_and(|upper| upper < MATTERS)
 }
 
 impl TrialVerdict {

@@ -248,8 +248,8 @@ fn length_ns(runs: &[&Run]) -> f64 {
 
 /// LinuxCNC's rule, with the slow timings that nearly every drive takes.
 fn stepping(runs: &[&Run], n: u64) -> Option<Verdict> {
-    let of = |run: &&Run| run.outcome.jitters.interval_max_abs_ns;
-    let worst = runs.iter().filter_map(of).max_by(f64::total_cmp)?;
+    let deviation = |run: &&Run| run.outcome.jitters.interval_max_abs_ns;
+    let worst = runs.iter().filter_map(deviation).max_by(f64::total_cmp)?;
     let result = step_generation(worst.ceil() as u64, DriveTimings::default());
     let lost: u64 = runs.iter().map(|run| run.outcome.unrecorded).sum();
     let supported = matches!(result.class, SteppingClass::Good | SteppingClass::Fair);

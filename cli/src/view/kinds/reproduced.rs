@@ -75,8 +75,8 @@ fn telling(body: &ReproduceBody) -> Vec<usize> {
 }
 
 fn counts(body: &ReproduceBody) -> String {
-    let count = |of: &dyn Fn(&ReproducedRow) -> bool| {
-        format::count(body.rows.iter().filter(|row| of(row)).count() as u64)
+    let count = |matches: &dyn Fn(&ReproducedRow) -> bool| {
+        format::count(body.rows.iter().filter(|row| matches(row)).count() as u64)
     };
     format!(
         "{} rows: {} measured here, {} not, with the reason in the row's note{}",

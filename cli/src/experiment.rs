@@ -226,7 +226,7 @@ impl Machine {
     }
 
     /// That settings of the machine that measures are not what they were.
-    pub(crate) fn changed(&self) -> Option<String> {
+    fn changed(&self) -> Option<String> {
         words::changed(&self.settings.changed(&WatchedSettings::read(&Root::live())))
     }
 

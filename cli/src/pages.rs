@@ -185,16 +185,16 @@ pub(crate) struct Shown {
     /// What it says.
     pub(crate) report: Report,
     /// The time series of each run, where there are samples.
-    pub(crate) series: Vec<Option<Thinned>>,
+    series: Vec<Option<Thinned>>,
     /// Of each run whose loads took turns: which load ran when, as far as samples show it.
-    pub(crate) loaded: Vec<Vec<Loaded>>,
+    loaded: Vec<Vec<Loaded>>,
     /// Why a time series is missing, or ends early.
     pub(crate) notes: Vec<String>,
 }
 
 impl Shown {
     /// What ran next to a cycle of a run; `None` where that was not recorded.
-    pub(crate) fn load_at(&self, run: usize, cycle: u64) -> Option<String> {
+    fn load_at(&self, run: usize, cycle: u64) -> Option<String> {
         let setup = &self.report.body.runs()[run].setup;
         match self.loaded.get(run).map_or(&[][..], Vec::as_slice) {
             [] if setup.load.len() > 1 => None,

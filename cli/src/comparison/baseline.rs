@@ -29,16 +29,16 @@ const BYTES_MAX: u64 = 256 << 20;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Baseline {
     /// "punctual".
-    pub(crate) tool: String,
+    tool: String,
     /// The layout of the file.
-    pub(crate) baseline: u32,
+    baseline: u32,
     /// Its name.
     pub(crate) name: Name,
     /// When it was kept, in UTC (RFC 3339).
     pub(crate) kept_at: String,
     /// Hash of the machine's identifier, where it has one: two of a kind are two machines.
     #[serde(default)]
-    pub(crate) machine_id: Option<String>,
+    machine_id: Option<String>,
     /// Digest of the facts that say which machine it is of.
     pub(crate) machine_digest: String,
     /// Digest of the facts that say how the machine was set up, the kernel among them.
@@ -132,7 +132,7 @@ impl Store {
     }
 
     /// Refuses a name that is taken, unless it is to be replaced.
-    pub(crate) fn refuse_taken(&self, name: &Name, force: bool) -> Result<()> {
+    fn refuse_taken(&self, name: &Name, force: bool) -> Result<()> {
         let path = self.path(name);
         if !force && path.symlink_metadata().is_ok() {
             bail!("{}: the baseline exists already; --force replaces it", path.display());
@@ -141,13 +141,13 @@ impl Store {
     }
 
     /// The file of a name that may be kept, found writable; the directory is made if need be.
-    pub(crate) fn open(&self, name: &Name, force: bool) -> Result<Opened> {
+    fn open(&self, name: &Name, force: bool) -> Result<Opened> {
         self.refuse_taken(name, force)?;
         Dir::make(&self.dir)?.opened(&file(name))
     }
 
     /// Keeps a result as a baseline, in the file that `open` found.
-    pub(crate) fn keep(name: &Name, recorded: Recorded, to: &Opened) -> Result<()> {
+    fn keep(name: &Name, recorded: Recorded, to: &Opened) -> Result<()> {
         let Some(facts) = &recorded.machine else {
             bail!("a baseline needs the facts of its machine");
         };
@@ -178,7 +178,7 @@ impl Store {
 
 impl Baseline {
     /// Refuses another machine than the one that it is of.
-    pub(crate) fn refuse_another_machine(&self, facts: &MachineFacts) -> Result<()> {
+    fn refuse_another_machine(&self, facts: &MachineFacts) -> Result<()> {
         let Some(mine) = &self.recorded.machine else {
             bail!("baseline {} does not record its machine", self.name.as_str());
         };

@@ -91,7 +91,7 @@ impl Recorded {
     }
 
     /// Everything but the runs.
-    pub(super) fn head(report: &Report, from: String) -> Self {
+    fn head(report: &Report, from: String) -> Self {
         Self {
             from,
             version: report.envelope.version.clone(),

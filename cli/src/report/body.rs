@@ -198,7 +198,7 @@ impl Body {
     }
 
     /// Its runs and what they say, where it has any.
-    pub(crate) fn judged(&self) -> Option<&Judged> {
+    fn judged(&self) -> Option<&Judged> {
         match self {
             Self::Soak(soaked) => Some(&soaked.judged),
             Self::Recorded(judged) => Some(judged),

@@ -52,7 +52,7 @@ pub(crate) struct Follow {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PhaseError {
     /// At the last reading.
-    pub(crate) last: Option<i64>,
+    last: Option<i64>,
     /// The root of the mean square.
     pub(crate) rms: Option<f64>,
     /// The largest amount.
@@ -63,9 +63,9 @@ pub(crate) struct PhaseError {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Both {
     /// CLOCK_MONOTONIC.
-    pub(crate) monotonic_ns: u64,
+    monotonic_ns: u64,
     /// The grid's time.
-    pub(crate) grid_ns: u64,
+    grid_ns: u64,
 }
 
 impl Follow {

@@ -132,23 +132,23 @@ pub(crate) struct Load {
     pub(crate) note: Option<String>,
     /// When its process ended before the run did, or stood still, the first 16.
     #[serde(default)]
-    pub(crate) deaths: Vec<LoadDeath>,
+    deaths: Vec<LoadDeath>,
 }
 
 /// A load's process that ended before its run did, or stood still for a time.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct LoadDeath {
+struct LoadDeath {
     /// When, on CLOCK_MONOTONIC.
-    pub(crate) at_ns: u64,
+    at_ns: u64,
     /// How long it had worked; null when it had not begun.
-    pub(crate) worked_ns: Option<u64>,
+    worked_ns: Option<u64>,
     /// Why.
-    pub(crate) why: String,
+    why: String,
     /// Whether it was started again.
-    pub(crate) restarted: bool,
+    restarted: bool,
     /// It did not end, but stood still for so long; null of one that ended.
     #[serde(default)]
-    pub(crate) stood_still_ns: Option<u64>,
+    stood_still_ns: Option<u64>,
 }
 
 impl LoadDeath {

@@ -34,11 +34,11 @@ pub(crate) struct StrategyRow {
     /// Releases that never ran.
     pub(crate) missed: Option<u64>,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC.
-    pub(crate) phase_ns: Option<u64>,
+    phase_ns: Option<u64>,
     /// The longest sleep; null for one sleep however long.
-    pub(crate) hop_ns: Option<u64>,
+    hop_ns: Option<u64>,
     /// How long before the release the last sleep ends; null for a wait that does not spin.
-    pub(crate) margin_ns: Option<u64>,
+    margin_ns: Option<u64>,
     /// How quiet the machine was meanwhile: the 99 % quantile of lateness of a pure spin whose
     /// turns were next to those of this way; null where none could run.
     #[serde(default)]
@@ -223,7 +223,7 @@ const QUIET_NS: i64 = 200;
 /// Why the other way was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Against {
+enum Against {
     /// The cheapest that was late once in 1000 at most in the quiet odd turns.
     Cheapest,
     /// The fixed margin that is the default.
@@ -236,16 +236,16 @@ pub(crate) enum Against {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct FrontComparison {
     /// Why this one.
-    pub(crate) against: Against,
+    against: Against,
     /// The other way: "fixed 60 µs".
-    pub(crate) way: String,
+    way: String,
     /// The turns that both are compared in, after the first: the even ones where the odd ones
     /// chose.
-    pub(crate) turns: u64,
+    turns: u64,
     /// The 99 % quantile: A is the other way, B the learned wait.
-    pub(crate) p99: QuantileDifference,
+    p99: QuantileDifference,
     /// CPU time of the learned wait over that of the other way, in all turns.
-    pub(crate) cpu_ratio: f64,
+    cpu_ratio: f64,
 }
 
 impl FrontComparison {

@@ -17,7 +17,7 @@ pub(crate) struct Supervised {
     /// Why it ended: "finished", "stopped", "all gone", "overran".
     pub(crate) over: String,
     /// The task whose overrun stopped everything; null otherwise.
-    pub(crate) overran: Option<String>,
+    overran: Option<String>,
     /// The thread that released them.
     pub(crate) executive: ExecutiveRow,
     /// One row per task, the most urgent first.
@@ -34,10 +34,10 @@ pub(crate) struct ExecutiveRow {
     /// How it waits for releases: "sleep".
     pub(crate) wait: String,
     /// Offset of the whole grid on CLOCK_MONOTONIC.
-    pub(crate) phase_ns: u64,
+    phase_ns: u64,
     /// How its watchdog ended it: "demoted", "not_demoted", "starved", "blocked", or "stuck" where
     /// nothing shows why it made no progress; null where it did not.
-    pub(crate) forced: Option<String>,
+    forced: Option<String>,
     /// Releases that it posted.
     pub(crate) cycles: u64,
     /// Releases that it missed.
@@ -55,13 +55,13 @@ pub(crate) struct TaskRow {
     /// Its name.
     pub(crate) name: String,
     /// Its period, rounded down.
-    pub(crate) period_ns: u64,
+    period_ns: u64,
     /// Offset of its releases within the period, from the grid's own phase.
-    pub(crate) phase_ns: u64,
+    phase_ns: u64,
     /// The policy that its thread had last; null when it never registered.
-    pub(crate) policy: Option<String>,
+    policy: Option<String>,
     /// Its priority, as the kernel counts; null for SCHED_OTHER.
-    pub(crate) priority: Option<u8>,
+    priority: Option<u8>,
     /// Cycles that ran to their end, as its process reported them.
     pub(crate) cycles: u64,
     /// Releases that never ran while it was registered.
@@ -86,15 +86,15 @@ pub(crate) struct TaskRow {
     /// How often its thread lost its real-time policy because it ran without waiting.
     pub(crate) demoted: u64,
     /// How often the thread got its policy back.
-    pub(crate) restored: u64,
+    restored: u64,
     /// How many of its other threads lost a real-time policy of their own, because they ran
     /// without waiting.
     #[serde(default)]
     pub(crate) threads_demoted: u64,
     /// How often a process was started for it, or joined as it.
-    pub(crate) starts: u64,
+    starts: u64,
     /// How often a process registered.
-    pub(crate) registered: u64,
+    registered: u64,
     /// How often it was started again.
     pub(crate) restarts: u64,
     /// Releases at which no process was registered.
@@ -107,11 +107,11 @@ pub(crate) struct TaskRow {
     #[serde(rename = "rubbish")]
     pub(crate) invalid: u64,
     /// Whether it was given up, or had to be ended at the end.
-    pub(crate) failed: bool,
+    failed: bool,
     /// ProcessEnd status of its last process; null when it had none.
-    pub(crate) exit_status: Option<i32>,
+    exit_status: Option<i32>,
     /// Signal that ended its last process; null when none did.
-    pub(crate) exit_signal: Option<i32>,
+    exit_signal: Option<i32>,
 }
 
 /// What a supervisor left.

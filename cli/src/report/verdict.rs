@@ -17,7 +17,7 @@ use crate::format;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Verdict {
     /// "loop", "software stepping".
-    pub(crate) application: String,
+    application: String,
     /// What it is about: "1 kHz", "base thread"; empty in results of before.
     #[serde(default)]
     pub(crate) subject: String,
@@ -31,13 +31,13 @@ pub(crate) struct Verdict {
     /// For "loop": its period.
     pub(crate) period_ns: Option<f64>,
     /// For "loop": the same as a rate; for steps: the highest rate that holds.
-    pub(crate) rate_hz: Option<f64>,
+    rate_hz: Option<f64>,
     /// For "loop": how late it may be.
     #[serde(default)]
-    pub(crate) deadline_ns: Option<f64>,
+    deadline_ns: Option<f64>,
     /// For "loop": the share of releases that may be later.
     #[serde(default)]
-    pub(crate) p: Option<f64>,
+    p: Option<f64>,
     /// The command that would decide, where something is left to decide.
     #[serde(default)]
     pub(crate) command: Option<String>,

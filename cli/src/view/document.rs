@@ -232,7 +232,7 @@ impl Words {
     }
 
     /// So deep below what they belong to.
-    pub(crate) fn at(self, level: usize) -> Self {
+    fn at(self, level: usize) -> Self {
         Self { level, ..self }
     }
 

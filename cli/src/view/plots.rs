@@ -57,7 +57,7 @@ impl Kind {
     }
 
     /// The page's rows of this kind.
-    pub(crate) fn rows(self, page: &Page) -> &[Row] {
+    fn rows(self, page: &Page) -> &[Row] {
         match self {
             Self::Histogram => &page.histograms,
             Self::Curve => &page.curves,
@@ -157,7 +157,7 @@ fn one_in(page: &Page, line: &Line) -> f64 {
 }
 
 /// A round time: `10 µs`, `500 ns`.
-pub(crate) fn ns(at: f64) -> String {
+fn ns(at: f64) -> String {
     let unit = [(1e9, "s"), (1e6, "ms"), (1e3, "µs")];
     let (unit_ns, unit) = unit.into_iter().find(|(ns, _)| at >= ns * 0.999).unwrap_or((1.0, "ns"));
     // Ticks are round: three figures are all there are.

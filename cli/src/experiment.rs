@@ -133,7 +133,7 @@ pub(crate) fn pick(requested: Option<&str>, here: &MachineFacts) -> Result<(CpuL
     Ok((cpus, choice))
 }
 
-/// The same for what is done on one CPU alone.
+/// The one CPU that `--cpu` names, for what is done on one alone; without it the recommended one.
 pub(crate) fn one_cpu(
     requested: Option<&str>,
     here: &MachineFacts,
@@ -177,7 +177,7 @@ pub(crate) fn settle(streams: &mut [Stream], phase: Phase) -> Result<Vec<String>
     Ok(notes)
 }
 
-/// The word.
+/// The first argument of this program by which it is a load and not the tool.
 pub(crate) const LOAD_WORD: &str = "__load";
 
 /// Starts a load.

@@ -55,7 +55,7 @@ pub(super) fn read(path: &Path, report: &Report, drawn: usize) -> Result<FromSam
     thinned(file, path, report, drawn)
 }
 
-/// As `read`, of a file that is open.
+/// The time series of the runs of `report` from an open sample file; `path` is for messages.
 pub(super) fn thinned(
     file: File,
     path: &Path,

@@ -145,7 +145,7 @@ pub(crate) struct ReproducedRow {
 
 /// Why nothing was measured, where nobody knows better.
 const NO_DATA: &str = "not measured: too few data for it";
-/// The same where the run was over before.
+/// Why nothing was measured, where the run was over before.
 const ENDED_EARLY: &str = "not measured: the run ended early";
 
 impl ReproducedRow {

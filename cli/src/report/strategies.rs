@@ -299,7 +299,8 @@ impl Swept<'_> {
         self.row.cpu_load.unwrap_or(1.0)
     }
 
-    /// Whether it is late as seldom as the target in these turns, and was seen often enough to say so.
+    /// Whether it is late as seldom as its target in these turns, and was seen often enough to
+    /// tell.
     fn reaches_the_target(&self, turns: u64, chosen: impl Fn(u64) -> bool) -> bool {
         let series = self.series.of_turns(turns, chosen);
         let permitted = Target::LATE * series.releases() as f64;

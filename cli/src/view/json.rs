@@ -13,8 +13,8 @@ pub(crate) fn of(report: &impl Serialize) -> Result<String> {
     Ok(plain_spaces(&verbatim(report)?))
 }
 
-/// The same with every space as it is, for what others wrote: a hard space in the kernel's command
-/// line is a mistake that should be seen.
+/// As JSON text with every space as it is, for what others wrote: a hard space in the kernel's
+/// command line is a mistake that should be seen.
 pub(crate) fn verbatim(facts: &impl Serialize) -> Result<String> {
     Ok(plain_json(&serde_json::to_string_pretty(facts)?) + "\n")
 }

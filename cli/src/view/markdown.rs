@@ -132,7 +132,7 @@ fn escaped(text: &str) -> String {
     }
 }
 
-/// The same for words inside a line, or in a cell of a table.
+/// Words as they are inside a line, or in a cell of a table, where nothing begins a line.
 fn inside(text: &str) -> String {
     let text = plain_spaces(&format::plain(text));
     let text = text.trim();

@@ -1,6 +1,6 @@
 //! The numbers for the page's script: one block of JSON that no browser takes for anything else.
 //!
-//! The same as in the drawings, finer where that helps a zoom.
+//! Series as in the drawings, in finer steps where that helps a zoom.
 
 use punctual_analysis::plain::plain_json;
 use punctual_analysis::plot::curve::curve;

@@ -10,7 +10,7 @@ use crate::view::document::{Block, Section, Table, numbers, words};
 const ALIKE: f64 = 0.05;
 const APART: f64 = 0.2;
 
-/// The table, and what it is about.
+/// The errors of each exit, and how they were measured.
 pub(super) fn shown(body: &AccuracyBody) -> Section {
     let outcome = &body.accuracy;
     let mut parts = vec![errors(outcome)];

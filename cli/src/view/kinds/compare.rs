@@ -6,7 +6,7 @@ use crate::format;
 use crate::report::{ComparedSide, Comparison, Pair, Report};
 use crate::view::document::{Block, Column, Item, Items, ItemsKind, Table, numbers, words};
 
-/// The document of `compare`.
+/// Of `compare`: its sides, then each pair with a table a run.
 pub(super) fn document(report: &Report, comparison: &Comparison) -> Vec<Block> {
     let mut blocks = vec![Block::words(format!("punctual {} · compare", report.envelope.version))];
     blocks.extend(compared(comparison));

@@ -6,7 +6,7 @@ use crate::format;
 use crate::report::ExecutiveBody;
 use crate::view::document::{Block, Column, Frame, Section, Table, numbers, words};
 
-/// The tables, and what a turn costs.
+/// For a page: what each design costs, how they compare, and what a turn of the loop costs.
 pub(super) fn shown(body: &ExecutiveBody) -> Section {
     let mut blocks = vec![costs(body).into()];
     if !body.ratios.is_empty() {
@@ -16,7 +16,7 @@ pub(super) fn shown(body: &ExecutiveBody) -> Section {
     Section { id: "executive", heading: "What an executive costs", blocks }
 }
 
-/// The document: a terminal has a table for each number of tasks, warm and cold.
+/// For a terminal, which has a table for each number of tasks, warm and cold.
 pub(super) fn document(body: &ExecutiveBody) -> Vec<Block> {
     let mut costs = costs(body);
     for rows in body.rows.chunk_by(|a, b| (a.n, a.cold) == (b.n, b.cold)) {

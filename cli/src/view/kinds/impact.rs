@@ -8,7 +8,7 @@ use crate::format;
 use crate::report::{Impact, ImpactBody};
 use crate::view::document::{Block, Column, Frame, Item, Items, ItemsKind, Table, numbers, words};
 
-/// The document.
+/// The statement, its figures, and what it rests on.
 pub(super) fn document(body: &ImpactBody) -> Vec<Block> {
     let mut blocks = match &body.impact {
         Impact::Stepper(impact) => stepper(impact),

@@ -509,7 +509,7 @@ fn instruments(report: &Report) -> Vec<Block> {
     vec![Block::Break, Block::words_at(1, text)]
 }
 
-/// The same recordings by the names that papers and other tools use.
+/// Each run in the measures that papers and other tools have, under their names.
 pub(crate) fn other_measures(runs: &[Named<'_>]) -> Table {
     let columns = [
         words("run"),
@@ -537,7 +537,7 @@ pub(crate) fn other_measures(runs: &[Named<'_>]) -> Table {
     Table::new("Same data as other tools report it", columns, rows)
 }
 
-/// The same in a long document, where a terminal has a column for each run.
+/// Those measures for a long document, where a terminal has a column for each run.
 fn other_names(report: &Report) -> Vec<Block> {
     type Measure = fn(&Run) -> String;
     let measures: [(&str, &str, Measure); 6] = [

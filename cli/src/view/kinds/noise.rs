@@ -8,7 +8,7 @@ use crate::format;
 use crate::report::measured::NoiseBody;
 use crate::view::document::{Block, Section, Table, numbers, words};
 
-/// The tables.
+/// Gaps by CPU and by length, those on all CPUs at once, and what the kernel counted.
 pub(super) fn shown(body: &NoiseBody) -> Section {
     let noise = &body.noise;
     let threshold = format::period(noise.threshold_ns);

@@ -7,7 +7,7 @@ use crate::format;
 use crate::report::measured::{RespondBody, StimulateBody};
 use crate::view::document::{Block, Column, Section, Table, numbers, words};
 
-/// The tables of the one who stimulates.
+/// Of the side that stimulates: latencies, counts of stimuli, frames of others.
 pub(super) fn stimulated(body: &StimulateBody) -> Section {
     let outcome = &body.stimulate;
     let mut parts = vec![
@@ -33,7 +33,7 @@ pub(super) fn stimulated(body: &StimulateBody) -> Section {
     Section { id: "stimulate", heading: "Answers of another machine", blocks: parts }
 }
 
-/// The tables of the one who responds.
+/// Of the side that responds: its own times, counts of stimuli, frames of others.
 pub(super) fn responded(body: &RespondBody) -> Section {
     let outcome = &body.respond;
     let mut parts = vec![

@@ -10,7 +10,7 @@ const COLUMNS: usize = 5;
 /// Published words that are longer stand on the page alone.
 const PUBLISHED: usize = 16;
 
-/// The table.
+/// Each figure of a paper beside that of today; a terminal has some rows of each paper.
 pub(super) fn shown(body: &ReproduceBody) -> Section {
     let heads = [
         words("row"),
@@ -56,7 +56,8 @@ fn significant(value: f64) -> String {
     }
 }
 
-/// The same number of rows of each paper, spread over those that are published and measured.
+/// Places of rows to show first: as many of each paper, spread over those that are both published
+/// and measured.
 fn telling(body: &ReproduceBody) -> Vec<usize> {
     let each = ROWS / body.papers.len().max(1);
     let is_shown = |row: &ReproducedRow| {

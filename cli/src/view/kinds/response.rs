@@ -12,7 +12,7 @@ use crate::view::document::{Block, Section, Table, numbers, words};
 /// A generator whose usual delay exceeds this share of the period limits the result.
 const LIMITED: f64 = 0.1;
 
-/// The tables.
+/// Start and completion of both stages, the floor, and what limits the result.
 pub(super) fn shown(body: &ResponseBody) -> Section {
     let outcome = &body.response;
     let mut parts = vec![starts(outcome), completions(outcome), Block::words(floor(outcome))];

@@ -8,7 +8,7 @@ use crate::format;
 use crate::report::measured::SaturationBody;
 use crate::view::document::{Block, Section, Table, numbers, words};
 
-/// The tables.
+/// The highest frequencies, what is left for others, and the trials.
 pub(super) fn shown(body: &SaturationBody) -> Section {
     let outcome = &body.saturation;
     let mut parts = vec![frequencies(outcome)];

@@ -8,7 +8,7 @@ use crate::view::document::{Block, Table, numbers, words};
 /// The least width of the name of a task.
 const NAME: usize = 16;
 
-/// The document.
+/// What became of the tasks: how it ended, a table of them, what went wrong.
 pub(super) fn document(report: &Report, supervised: &Supervised) -> Vec<Block> {
     let mut blocks = vec![Block::words(releases(supervised)), Block::Break, tasks(supervised)];
     blocks.extend(supervised.tasks.iter().filter_map(notes));

@@ -9,7 +9,7 @@ use crate::view::document::{Block, Section, Table, numbers, words};
 /// The columns that fit a terminal.
 const FITTED: usize = 9;
 
-/// The table, and what it is about.
+/// Lateness of each path by what runs behind it, and how it was measured.
 pub(super) fn shown(body: &TimerBody) -> Section {
     let outcome = &body.timer;
     let heads = [

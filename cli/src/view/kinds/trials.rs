@@ -9,7 +9,7 @@ use crate::format;
 use crate::report::trials::{MATTERS, TrialVerdict, TrialsBody, TriedSetting};
 use crate::view::document::{Block, Section, Table, numbers, words};
 
-/// The table, and what it says.
+/// Each setting with its effect, and what the verdicts mean.
 pub(super) fn shown(body: &TrialsBody) -> Section {
     let heads = [words("setting"), numbers("share"), numbers("ratio (interval)"), words("says")];
     let rows = body.settings.iter().map(row).collect();

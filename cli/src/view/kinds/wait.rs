@@ -31,7 +31,7 @@ const QUIET: BriefColumn = ("quiet", 7, |row| format::ns(row.quiet_p99_ns));
 const PLAIN: [&BriefColumn; 6] = [&TYPICAL, &THOUSANDTH, &WORST, &CPU, &MISSED, &CYCLES];
 const SWEPT: [&BriefColumn; 6] = [&TYPICAL, &HUNDREDTH, &THOUSANDTH, &CPU, &CYCLES, &QUIET];
 
-/// The short document.
+/// The short document of `measure wait`; the long one is that of all loops.
 pub(super) fn document(report: &Report, body: &WaitBody) -> Vec<Block> {
     // A sweep has several rows of one name.
     let swept = body.strategies.iter().filter(|row| row.name == "fixed").count() > 1;
@@ -103,7 +103,7 @@ pub(crate) fn ways(rows: &[StrategyRow]) -> Table {
     Table::new(caption, columns, rows.iter().map(row).collect())
 }
 
-/// The same, as a terminal has it: those of a sweep are marked where they are on the front.
+/// All ways; a terminal has fewer columns, and a mark where a way of a sweep is on the front.
 fn briefly(rows: &[StrategyRow], swept: bool) -> Table {
     let shown: &[&BriefColumn] = if swept { &SWEPT } else { &PLAIN };
     let name = if swept { words(" wait").at_least(16) } else { words("wait").at_least(9) };

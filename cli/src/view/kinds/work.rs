@@ -7,7 +7,7 @@ use crate::format;
 use crate::report::measured::WorkBody;
 use crate::view::document::{Block, Section, Table, numbers, words};
 
-/// The tables.
+/// The time of the work, and what is left of each period, by condition.
 pub(super) fn shown(body: &WorkBody) -> Section {
     let outcome = &body.work;
     let mut parts = vec![times(outcome), usable(outcome)];

@@ -294,7 +294,7 @@ impl BaselineUse {
         let kept = &baseline.recorded.runs;
         let mut names = Vec::new();
         for run in planned {
-            let Some(before) = kept.iter().find(|run| run.is_named(&run.name)) else { continue };
+            let Some(before) = kept.iter().find(|kept| kept.is_named(&run.name)) else { continue };
             names.push(&run.name);
             if let Some(Difference { what, a, b }) = question_differences(before, run).next() {
                 return Err(baseline.otherwise(&format!("'{}' had {what} {a}, not {b}", run.name)));

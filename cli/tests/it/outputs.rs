@@ -43,7 +43,8 @@ pub(crate) fn commands(dir: &Dir) -> [Writes; 3] {
     let csv = dir.path("a.csv");
     let analyse = ["analyse", text(&csv), "--column", "lateness:us", "--json", text(&json)];
     let report = ["report", text(&made)];
-    let markdown = dir.path("out/analysis.md");
+    let markdown = dir.path("issue/analysis.md");
+    fs::create_dir(dir.path("issue")).expect("writable");
     let issue = ["analyse", text(&csv), "--column", "lateness:us", "--markdown", text(&markdown)];
     let of = |args: &[&str], file: &Path| Writes {
         args: args.iter().map(|&arg| arg.to_owned()).collect(),

@@ -64,7 +64,7 @@ fn standard_output_by_its_name_is_added_to_and_not_replaced() {
         let (json, page) = text.split_once("\n}\n").expect("JSON, then the page");
         assert!(json.starts_with("before\n{\n") && page.contains("lateness"), "{name}: {text}");
     }
-    assert_eq!(names(&dir.0), ["a.csv", "all", "made", "out"]);
+    assert_eq!(names(&dir.0), ["a.csv", "all", "issue", "made", "out"]);
 }
 
 /// An hour's measurement onto `samples`.

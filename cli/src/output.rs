@@ -4,11 +4,8 @@
 //! that the user names, `dir` those whose names the program chooses; both are `pending` until they
 //! are complete. Never reads a result.
 
-mod boot;
 mod dir;
-mod inputs;
 mod journal;
-mod messages;
 mod opened;
 mod outputs;
 mod pending;
@@ -17,24 +14,26 @@ mod settings_lock;
 mod testing;
 mod tree;
 mod trust;
-mod walk;
 
-use std::io::{self, Write};
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use punctual_analysis::plain::{plain, plain_lines, plain_spaces};
 
-use crate::format::Styled;
-pub(crate) use boot::{BootFiles, TREE};
+use crate::format;
+use crate::stored::{LOCK, RESULT, SAMPLES, STATES};
+
 pub(crate) use dir::Dir;
-pub(crate) use inputs::{distinct, spare, spare_tree};
 pub(crate) use journal::{JournalFile, JournalName};
-pub(crate) use messages::{line, message, page, spaced};
 pub(crate) use opened::Opened;
 pub(crate) use outputs::{OutputArgs, Outputs};
 pub(crate) use punctual::drain::GrowingFile;
 pub(crate) use settings_lock::SettingsLock;
 pub(crate) use tree::TreeFiles;
+pub(crate) use tree::{BootFiles, TREE};
 pub(crate) use trust::Trust;
 
 /// Where the JSON goes, opened.
@@ -105,6 +104,111 @@ pub(crate) fn state_dir(machines: Option<PathBuf>) -> Option<PathBuf> {
     absolute("XDG_STATE_HOME").or(machines).or_else(users)
 }
 
+/// Writes one line to standard error, whatever the text holds. Where standard error is closed, the
+/// line is dropped.
+pub(crate) fn message(text: &str) {
+    line(&format!("punctual: {text}"));
+}
+
+/// As [`message`], without the name of the program.
+pub(crate) fn line(text: &str) {
+    let _closed = writeln!(io::stderr(), "{}", spaced(plain(text), io::stderr().is_terminal()));
+}
+
+/// `text` for a terminal, or with plain spaces for whoever searches it.
+pub(crate) fn spaced(text: String, to_terminal: bool) -> String {
+    if to_terminal { text } else { plain_spaces(&text) }
+}
+
+/// Writes a page of lines to standard output.
+///
+/// # Errors
+/// It cannot be written; a reader that has seen enough is none.
+pub(crate) fn page(text: &str) -> io::Result<()> {
+    let text = spaced(plain_lines(text), io::stdout().is_terminal());
+    let text = format::with_colours(text);
+    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
+        Err(why) if why.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// Refuses the output that `option` names where it is one of the inputs, or a file of the program's
+/// in an input that is a directory, or beside one that is a result.
+pub(crate) fn spare<'a>(
+    option: &str,
+    output: Option<&Path>,
+    inputs: impl IntoIterator<Item = &'a Path>,
+) -> Result<()> {
+    let Some(output) = output else { return Ok(()) };
+    for input in inputs {
+        let is_read = |read: &PathBuf| read.exists() && same(output, read);
+        if let Some(read) = read_of(input).into_iter().find(is_read) {
+            bail!(
+                "{option} {}: would overwrite an input ({}): name another file",
+                output.display(),
+                read.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Refuses the output that `option` names where it lies in a captured tree.
+pub(crate) fn spare_tree(option: &str, output: Option<&Path>, tree: Option<&Path>) -> Result<()> {
+    let (Some(output), Some(tree)) = (output, tree) else { return Ok(()) };
+    let Ok(tree) = fs::canonicalize(tree) else { return Ok(()) };
+    let inside = |path: &Path| fs::canonicalize(path).is_ok_and(|path| path.starts_with(&tree));
+    if inside(output) || inside(parent(output)) {
+        bail!(
+            "{option} {}: is inside the captured tree {}: name a file elsewhere",
+            output.display(),
+            tree.display()
+        );
+    }
+    Ok(())
+}
+
+/// Refuses the JSON where it is another output of the same command too.
+pub(crate) fn distinct(json: Option<&Path>, other: Option<&Path>) -> Result<()> {
+    let (Some(json), Some(other)) = (json, other) else { return Ok(()) };
+    if json != Path::new("-") && same(json, other) {
+        bail!("--json {}: this file is already used for another output", json.display());
+    }
+    Ok(())
+}
+
+/// Files that a command may read which is given `input`.
+fn read_of(input: &Path) -> Vec<PathBuf> {
+    if input == Path::new("-") {
+        return vec!["/dev/stdin".into()];
+    }
+    if input.is_dir() {
+        let names = [RESULT, SAMPLES, LOCK].into_iter().chain(STATES);
+        return names.map(|name| input.join(name)).collect();
+    }
+    vec![input.to_owned(), input.with_file_name(SAMPLES)]
+}
+
+/// Whether two names mean one regular file, or would.
+fn same(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
+    let is_file = |path: &Path| fs::metadata(path).map_or(true, |meta| meta.is_file());
+    match (identity(one), identity(other)) {
+        (Ok(a), Ok(b)) => a == b && is_file(one),
+        (Err(_), Err(_)) => {
+            let around = (identity(parent(one)).ok(), identity(parent(other)).ok());
+            around.0.is_some() && around.0 == around.1 && one.file_name() == other.file_name()
+        }
+        _ => false,
+    }
+}
+
+/// The directory that a file is in, or would be.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +224,6 @@ mod tests {
             .map(|dir| dir.path().file_name().expect("named").to_string_lossy())
             .collect();
         assert_eq!(names, ["2026-11-21T20-01", "2026-11-21T20-01-07", "2026-11-21T20-01-07-2"]);
-        std::fs::remove_dir_all(&under).expect("it was made here");
+        fs::remove_dir_all(&under).expect("it was made here");
     }
 }

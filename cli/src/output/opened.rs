@@ -7,7 +7,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -24,7 +24,7 @@ use rustix::fs::{fstat, openat, statat, statx};
 use rustix::io::Errno;
 
 use super::dir::Dir;
-use super::messages;
+use super::message;
 use super::pending::Pending;
 
 /// An output.
@@ -50,19 +50,6 @@ enum To {
     Stream(File),
     /// A name in a directory.
     Name(Dir, OsString),
-}
-
-impl Dir {
-    /// The output `name`, which can be written now and is later.
-    pub(crate) fn opened(&self, name: &str) -> Result<Opened> {
-        Opened::chosen(self, name)
-    }
-
-    /// Writes `bytes` as `name`, so that they are there whole or not at all.
-    pub(crate) fn replace(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<PathBuf> {
-        self.opened(name)?.write(|file| Ok(file.write_all(bytes.as_ref())?))?;
-        Ok(self.path().join(name))
-    }
 }
 
 /// Renames a file that is being written to its final name.
@@ -162,7 +149,7 @@ impl Opened {
         let shown = self.path.display();
         if !begun.placed.load(Ordering::Acquire) {
             if !failed {
-                messages::message(&format!("{shown}: not written, because nothing was recorded"));
+                message(&format!("{shown}: not written, because nothing was recorded"));
             }
             return Ok(());
         }
@@ -246,6 +233,8 @@ mod tests {
     use std::process::Command;
 
     use super::super::testing::Scratch;
+    use std::io::Write;
+
     use super::*;
 
     fn replace(path: &Path, text: &str) -> Result<()> {

@@ -117,24 +117,6 @@ impl Drop for Pending {
     }
 }
 
-impl Dir {
-    /// The first name in the directory, other than temporary files and `other_than`; `None` where
-    /// there is no other.
-    pub(crate) fn first_name(&self, other_than: &[&str]) -> io::Result<Option<String>> {
-        for entry in self.entries()? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let shown = name.to_string_lossy().into_owned();
-            let known =
-                ["..", "."].contains(&shown.as_str()) || temporary::is_name(name.to_bytes());
-            if !known && !other_than.contains(&shown.as_str()) {
-                return Ok(Some(shown));
-            }
-        }
-        Ok(None)
-    }
-}
-
 /// Removes files that killed processes of this user left behind. Best effort: what cannot be opened
 /// stays.
 fn sweep(dir: &Dir) {

@@ -4,45 +4,50 @@
 //! Begins one, goes on with one, or shows one; what it keeps is bounded, and so is what a kill can
 //! cost.
 
-mod args;
 mod checkpointer;
-mod config;
 mod directory;
 mod limits;
-mod live;
 mod pages;
-mod place;
 mod session;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use punctual_analysis::campaign::{Campaign, RUNS_MAX, different};
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Args, ValueEnum};
+use punctual::drain::Sink;
+use punctual_analysis::campaign::{
+    Batch, Campaign, Effort, Extent, RUNS_MAX, RunSetup, Setup, different, plain,
+};
+use punctual_analysis::claim::ask::Ask;
+use punctual_analysis::limit::MetricLimit;
+use punctual_core::sample::Sample;
+use punctual_core::time::Span;
 use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
-use punctual_lab::periodic::PeriodicPlan;
+use punctual_host::{baseline, identity};
+use punctual_lab::load::Loads;
+use punctual_lab::periodic::{PeriodicPlan, WaitKind};
+use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::signal;
 
-use crate::args::ReportArgs;
-use crate::command::measure::PlannedLoops;
+use crate::args::{PolicyName, ReportArgs, RootArgs, WaitName};
+use crate::command::measure::{LoopChoices, PlannedLoops, wait_kind};
 use crate::exit::Exit;
 use crate::experiment::{Machine, words};
 use crate::format;
-use crate::output::{self, Outputs};
+use crate::output::{self, Json};
+use crate::parse::{self, Phase};
 use crate::report::{EndedBy, Report};
 use crate::stored::RESULT;
 use checkpointer::Checkpointer;
-use config::CampaignConfig;
 use directory::{Directory, Found};
-use live::{Shared, unix_s};
 use pages::Here;
 use session::{Ended, Session};
 
-pub(crate) use args::SoakArgs;
 pub(crate) use directory::is_campaign;
 
 /// Where campaigns go that are given no directory.
@@ -89,7 +94,7 @@ pub(crate) fn run(args: &SoakArgs) -> Result<Exit> {
         campaign.note(unix_s(), &format!("option changed: {change}"));
     }
     campaign.requested = config.words();
-    campaign.begin(&place::boot(root), &place::kernel(facts), unix_s());
+    campaign.begin(&boot(root), &kernel(facts), unix_s());
     let shared = Shared::new(campaign);
     let aside = outputs.are_on_stdout();
     let checkpointer = Checkpointer::new(&shared, &config, directory, args.stop_on_fail, aside);
@@ -168,7 +173,7 @@ fn begin(
 ) -> Result<Campaign> {
     let own = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = args.name.clone().or(own).unwrap_or_else(|| "soak".to_owned());
-    Ok(Campaign::new(&name, config.words(), place::machine(root, facts), unix_s()))
+    Ok(Campaign::new(&name, config.words(), machine(root, facts), unix_s()))
 }
 
 /// Another machine, or other loops, are refused unless that is meant.
@@ -185,7 +190,7 @@ fn refuse_change(
     if args.allow_change {
         return Ok(());
     }
-    let machine = different(&campaign.machine, &place::machine(root, facts));
+    let machine = different(&campaign.machine, &machine(root, facts));
     if !machine.is_empty() {
         let what = machine.join("; ");
         bail!(
@@ -293,4 +298,476 @@ fn stored(
     let mut report = pages::report(&found.campaign, &config, &Here::default());
     report.envelope.warnings.extend(found.trouble);
     Ok(report)
+}
+
+/// `punctual soak`.
+#[derive(Debug, Default, Args)]
+pub(crate) struct SoakArgs {
+    /// The campaign's directory: begins one there, or goes on with the one that is there
+    /// [default: a new one in punctual-results]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["resume", "show"])]
+    pub(crate) campaign: Option<PathBuf>,
+    /// Continue the campaign in DIR, which must exist; options that are not given keep their values
+    #[arg(long, value_name = "DIR", conflicts_with = "show")]
+    pub(crate) resume: Option<PathBuf>,
+    /// Report on the campaign in DIR so far, and measure nothing; it may be running
+    #[arg(long, value_name = "DIR")]
+    pub(crate) show: Option<PathBuf>,
+    /// The campaign's name [default: its directory's]
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    pub(crate) name: Option<String>,
+    /// Continue although the machine or an option has changed; the results are kept apart
+    #[arg(long)]
+    pub(crate) allow_change: bool,
+    /// How long to measure, in all batches of all boots together [default: no end]
+    #[arg(long, short, allow_hyphen_values = true, value_parser = parse::duration)]
+    pub(crate) duration: Option<parse::Duration>,
+    /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: as check chooses]
+    #[arg(long, short, value_name = "LIST")]
+    pub(crate) cpu: Option<String>,
+    /// The period; several, separated by commas, run at once on each CPU, shorter periods with
+    /// higher priority [default: 1ms]
+    #[arg(
+        long,
+        short,
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        value_parser = parse::period
+    )]
+    pub(crate) period: Vec<parse::Duration>,
+    /// The scheduling policy to request [default: fifo]
+    #[arg(long, value_enum)]
+    pub(crate) policy: Option<PolicyName>,
+    /// The priority to request, as the kernel counts: 98 is the highest [default: 90]
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=98))]
+    pub(crate) priority: Option<u8>,
+    /// How to wait for a release [default: sleep]
+    #[arg(long, value_enum)]
+    pub(crate) wait: Option<WaitName>,
+    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero or a duration
+    /// [default: zero]
+    #[arg(long, allow_hyphen_values = true, value_parser = parse::phase)]
+    pub(crate) phase: Option<Phase>,
+    /// Loads to run during the measurement, as for 'measure periodic'; loads in turn all run within
+    /// each batch [default: none]
+    #[arg(long, value_parser = parse::loads)]
+    pub(crate) load: Option<Loads>,
+    /// Length of a batch; each ends with a printed line and a new result.json [default: 1h]
+    #[arg(long, allow_hyphen_values = true, value_parser = parse::duration)]
+    pub(crate) every: Option<parse::Duration>,
+    /// How often the state is saved: a kill or a power cut loses at most this much
+    #[arg(
+        long,
+        default_value = "30s",
+        allow_hyphen_values = true,
+        value_name = "TIME",
+        value_parser = parse::duration
+    )]
+    pub(crate) save_every: parse::Duration,
+    /// Fail (exit 1) unless this limit holds for the whole campaign: 'p99.9<50us', 'max<1ms',
+    /// 'missed<1'; checked each time the state is saved, and reported as soon as it cannot hold any
+    /// more; may be given again
+    #[arg(
+        long = "limit",
+        value_name = "LIMIT",
+        allow_hyphen_values = true,
+        value_parser = limit
+    )]
+    pub(crate) limits: Vec<MetricLimit>,
+    /// Fail (exit 1) unless the campaign shows this claim: 'p(lateness>50us)<1e-6'; its bounds stay
+    /// valid however often it is checked; may be given again
+    #[arg(
+        long = "claim",
+        value_name = "CLAIM",
+        allow_hyphen_values = true,
+        value_parser = ask
+    )]
+    pub(crate) claims: Vec<Ask>,
+    /// Fail (exit 1) also where a claim holds only if late cycles come alone
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Stop as soon as a limit or claim cannot hold any more
+    #[arg(long)]
+    pub(crate) stop_on_fail: bool,
+    /// Write the result also as JSON to FILE; '-' writes JSON to standard output and nothing else
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) json: Option<PathBuf>,
+    /// Include the cold cycles at the start of each block, which are left out by default
+    #[arg(long)]
+    pub(crate) keep_cold: bool,
+    #[command(flatten)]
+    pub(crate) root: RootArgs,
+}
+
+fn name(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() || text.chars().count() > 100 || text.contains(char::is_control) {
+        return Err("name must be 1 to 100 characters, without control characters".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// A campaign fits no grid: none lasts over boots.
+fn limit(text: &str) -> Result<MetricLimit, String> {
+    use punctual_analysis::limit::Metric::{JitterPp, JitterRms};
+    let limit = parse::limit(text)?;
+    match limit.metric() {
+        JitterPp | JitterRms => Err(format!(
+            "{limit}: a campaign has no fitted grid, because no grid lasts over a reboot; \
+             'punctual measure periodic' has one"
+        )),
+        _ => Ok(limit),
+    }
+}
+
+fn ask(text: &str) -> Result<Ask, String> {
+    Ask::parse(text).map_err(|why| why.to_string())
+}
+
+/// Facts by name, as a campaign keeps text.
+fn named<'a>(
+    facts: &MachineFacts,
+    names: impl IntoIterator<Item = &'a str>,
+) -> BTreeMap<String, String> {
+    baseline::known(names, facts).into_iter().map(|(name, text)| (name, plain(&text))).collect()
+}
+
+/// Which machine this is.
+fn machine(root: &Root, facts: &MachineFacts) -> BTreeMap<String, String> {
+    let mut machine = named(facts, baseline::MACHINE.iter().copied());
+    if let Some(id) = identity::machine(root).value() {
+        machine.insert("identifier".to_owned(), id.clone());
+    }
+    machine
+}
+
+/// The kernel's name of this boot; empty where it does not tell.
+fn boot(root: &Root) -> String {
+    identity::boot(root).value().cloned().unwrap_or_default()
+}
+
+/// The kernel's release.
+fn kernel(facts: &MachineFacts) -> String {
+    facts.kernel.kernel.value().cloned().unwrap_or_default()
+}
+
+/// The setup of these runs on this machine.
+fn setup(runs: Vec<RunSetup>, facts: &MachineFacts) -> Setup {
+    Setup { runs, facts: named(facts, baseline::lasting()) }
+}
+
+/// The campaign, and the batch that runs.
+pub(crate) struct Live {
+    /// All batches that are over.
+    pub(crate) campaign: Campaign,
+    /// The one that runs.
+    pub(crate) running: Option<Running>,
+}
+
+/// A batch that runs.
+#[derive(Clone)]
+pub(crate) struct Running {
+    /// Its collectors.
+    pub(crate) batch: Batch,
+    /// When it began, in seconds since 1970.
+    pub(crate) from_unix_s: i64,
+    /// And on CLOCK_MONOTONIC, once it was set up.
+    pub(crate) from_ns: u64,
+    /// How long it is to be.
+    pub(crate) length: Span,
+}
+
+impl Running {
+    /// How long it was measured so far, ns. Ending its threads and loads takes time too, in which
+    /// nothing is measured.
+    pub(crate) fn measured_ns(&self) -> u64 {
+        let passed = now_ns(ClockId::Monotonic).saturating_sub(self.from_ns);
+        passed.min(self.length.as_ns().unsigned_abs())
+    }
+}
+
+/// How results name a run: with its setup where there are several.
+pub(crate) fn run_name(campaign: &Campaign, pool: usize, run: &RunSetup) -> String {
+    if campaign.pools().len() == 1 {
+        run.name.clone()
+    } else {
+        format!("{}, setup {}", run.name, pool + 1)
+    }
+}
+
+/// Live, behind its lock.
+pub(crate) struct Shared(Mutex<Live>);
+
+/// The time of day, in seconds since 1970.
+pub(crate) fn unix_s() -> i64 {
+    jiff::Timestamp::now().as_second()
+}
+
+/// CLOCK_REALTIME − CLOCK_MONOTONIC, ns.
+pub(crate) fn time_of_day_ns() -> i64 {
+    now_ns(ClockId::Realtime).cast_signed() - now_ns(ClockId::Monotonic).cast_signed()
+}
+
+impl Shared {
+    /// A campaign in which nothing runs yet.
+    pub(crate) fn new(campaign: Campaign) -> Self {
+        Self(Mutex::new(Live { campaign, running: None }))
+    }
+
+    /// A thread that panicked with the lock leaves numbers that are whole all the same.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Live> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The campaign as if the batch that runs ended now.
+    pub(crate) fn snapshot(&self) -> Campaign {
+        let live = self.lock();
+        let mut campaign = live.campaign.clone();
+        let running = live.running.clone();
+        drop(live);
+        if let Some(running) = running {
+            let measured_ns = running.measured_ns();
+            // Exact counters come at the end: until then, gaps in k are missed releases.
+            let effort = |gaps| Effort { missed: gaps, wall_ns: measured_ns, ..Effort::default() };
+            let efforts = running.batch.collectors.iter().map(|c| effort(c.gaps())).collect();
+            let extent = Extent {
+                from_unix_s: running.from_unix_s,
+                to_unix_s: unix_s(),
+                measured_ns,
+                efforts,
+            };
+            let _rows = campaign.add(running.batch, &extent);
+        }
+        campaign
+    }
+}
+
+/// The drain's way in.
+pub(crate) struct Feed<'a>(pub(crate) &'a Shared);
+
+impl Sink for Feed<'_> {
+    fn take(&mut self, run: usize, samples: &[Sample]) {
+        let ahead_ns = time_of_day_ns();
+        let mut live = self.0.lock();
+        let collectors = live.running.as_mut().map(|running| &mut running.batch.collectors);
+        if let Some(collector) = collectors.and_then(|collectors| collectors.get_mut(run)) {
+            collector.set_time_of_day(ahead_ns);
+            collector.extend(samples);
+        }
+    }
+}
+
+/// The longest value that a campaign keeps, in characters.
+const VALUE_MAX: usize = 400;
+
+/// Options that decide how loops run: with other ones it is another measurement.
+const DECIDING: [&str; 9] =
+    ["cpu", "every", "keep-cold", "load", "period", "phase", "policy", "priority", "wait"];
+
+/// Everything that a campaign is configured with.
+#[derive(Clone, Debug)]
+pub(crate) struct CampaignConfig {
+    cpu: Option<String>,
+    period: Vec<parse::Duration>,
+    policy: PolicyName,
+    priority: u8,
+    wait: WaitName,
+    phase: Phase,
+    load: Loads,
+    /// How long a batch is.
+    pub(crate) every: Span,
+    /// How long in all; `None`: without end.
+    pub(crate) duration: Option<Span>,
+    /// Whether cold cycles count.
+    pub(crate) keep_cold: bool,
+    /// The limits on all of it.
+    pub(crate) limits: Vec<MetricLimit>,
+    /// And the claims that it is to show.
+    pub(crate) claims: Vec<Ask>,
+    /// Whether one that holds only if late cycles come alone fails.
+    pub(crate) strict: bool,
+}
+
+impl CampaignConfig {
+    /// The options given now, on top of those that a campaign keeps.
+    ///
+    /// # Errors
+    /// When what it keeps cannot be read, or a value is too long to keep.
+    pub(crate) fn of(args: &SoakArgs, kept: &BTreeMap<String, String>) -> Result<Self> {
+        let kept = Kept(kept);
+        let period = if args.period.is_empty() {
+            kept.list("period", "1ms", parse::period)?
+        } else {
+            args.period.clone()
+        };
+        let limits = if args.limits.is_empty() {
+            kept.list("limit", "", parse::limit)?
+        } else {
+            args.limits.clone()
+        };
+        let claims = if args.claims.is_empty() {
+            kept.list("claim", "", |text| Ask::parse(text).map_err(|why| why.to_string()))?
+        } else {
+            args.claims.clone()
+        };
+        let config = Self {
+            cpu: args.cpu.clone().or_else(|| kept.get("cpu").map(str::to_owned)),
+            period,
+            policy: kept
+                .or(args.policy, "policy", PolicyName::Fifo, |t| PolicyName::from_str(t, false))?,
+            priority: kept.or(args.priority, "priority", 90, |text| {
+                let number = text.parse().ok().filter(|n| (1..=98).contains(n));
+                number.ok_or_else(|| "must be 1 to 98".to_owned())
+            })?,
+            wait: kept
+                .or(args.wait, "wait", WaitName::default(), |t| WaitName::from_str(t, false))?,
+            phase: kept.or(args.phase, "phase", Phase::At(0), parse::phase)?,
+            load: match (&args.load, kept.get("load")) {
+                (Some(load), _) => load.clone(),
+                (None, text) => parse::loads(text.unwrap_or("none")).map_err(broken("load"))?,
+            },
+            every: kept.or(args.every, "every", HOUR, parse::duration)?.0,
+            duration: match (args.duration, kept.get("duration")) {
+                (Some(now), _) => Some(now.0),
+                (None, None) => None,
+                (None, Some(text)) => Some(parse::duration(text).map_err(broken("duration"))?.0),
+            },
+            keep_cold: args.keep_cold || kept.get("keep-cold").is_some(),
+            limits,
+            claims,
+            strict: args.strict || kept.get("strict").is_some(),
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// What a campaign keeps, with the limits and claims of `report` in the place of its own where
+    /// there are any.
+    ///
+    /// # Errors
+    /// When what it keeps cannot be read.
+    pub(crate) fn kept(kept: &BTreeMap<String, String>, report: &ReportArgs) -> Result<Self> {
+        let (limits, claims) = (report.limits.clone(), report.claims.clone());
+        let args = SoakArgs { limits, claims, strict: report.strict, ..SoakArgs::default() };
+        Self::of(&args, kept)
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.every < EVERY_MIN {
+            bail!("--every must be at least {EVERY_MIN}");
+        }
+        if self.phase == Phase::Quiet {
+            bail!("--phase quiet: the quiet phase can differ from boot to boot; give a duration");
+        }
+        for (name, value) in self.words() {
+            if value.chars().count() > VALUE_MAX || value.contains(char::is_control) {
+                bail!(
+                    "--{name}: must be at most {VALUE_MAX} characters, without control characters"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// As it is kept.
+    pub(crate) fn words(&self) -> BTreeMap<String, String> {
+        let ns = |span: Span| format!("{}ns", span.as_ns());
+        let joined = |texts: Vec<String>| (!texts.is_empty()).then(|| texts.join(","));
+        let limits = joined(self.limits.iter().map(ToString::to_string).collect());
+        let claims = joined(self.claims.iter().map(ToString::to_string).collect());
+        let periods = joined(self.period.iter().map(|period| ns(period.0)).collect());
+        let phase = match self.phase {
+            Phase::At(0) => "zero".to_owned(),
+            Phase::At(ns) => format!("{ns}ns"),
+            Phase::Quiet => "quiet".to_owned(),
+        };
+        let words = [
+            ("cpu", self.cpu.clone()),
+            ("period", periods),
+            ("policy", word(self.policy)),
+            ("priority", Some(self.priority.to_string())),
+            ("wait", word(self.wait)),
+            ("phase", Some(phase)),
+            ("load", Some(self.load.to_string())),
+            ("every", Some(ns(self.every))),
+            ("duration", self.duration.map(ns)),
+            ("keep-cold", self.keep_cold.then(|| "yes".to_owned())),
+            ("limit", limits),
+            ("claim", claims),
+            ("strict", self.strict.then(|| "yes".to_owned())),
+        ];
+        let given = words.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        given.collect()
+    }
+
+    /// What decides how loops run and is not as `kept`, in words.
+    pub(crate) fn changes(&self, kept: &BTreeMap<String, String>) -> Vec<String> {
+        let deciding = |words: &BTreeMap<String, String>| -> BTreeMap<String, String> {
+            let of = |(name, value): (&String, &String)| (name.clone(), value.clone());
+            words.iter().filter(|(name, _)| DECIDING.contains(&name.as_str())).map(of).collect()
+        };
+        different(&deciding(kept), &deciding(&self.words()))
+    }
+
+    /// The loops, for a batch of this length.
+    pub(crate) fn loops(&self, length: Span) -> LoopChoices<'_> {
+        LoopChoices {
+            cpu: self.cpu.as_deref(),
+            period: &self.period,
+            duration: length,
+            policy: self.policy,
+            priority: self.priority,
+            wait: wait_kind(self.wait, None, WAIT_BUDGET).unwrap_or(WaitKind::Sleep),
+            phase: self.phase,
+            load: &self.load,
+        }
+    }
+}
+
+const HOUR: parse::Duration = parse::Duration(Span::from_ms(3_600_000));
+/// The share of the CPU that an adaptive wait may take.
+const WAIT_BUDGET: f64 = 0.1;
+/// The shortest batch: each begins and ends a thread, and calibrates the clock.
+const EVERY_MIN: Span = Span::from_ms(1_000);
+
+fn word(value: impl ValueEnum) -> Option<String> {
+    value.to_possible_value().map(|value| value.get_name().to_owned())
+}
+
+fn broken(name: &str) -> impl Fn(String) -> anyhow::Error {
+    move |why| anyhow!("--{name} as stored in the campaign: {why}")
+}
+
+/// What a campaign keeps.
+struct Kept<'a>(&'a BTreeMap<String, String>);
+
+impl Kept<'_> {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// What is given, else what is kept, else the default.
+    fn or<T>(
+        &self,
+        given: Option<T>,
+        name: &str,
+        otherwise: T,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<T> {
+        match (given, self.get(name)) {
+            (Some(given), _) => Ok(given),
+            (None, Some(text)) => parse(text).map_err(broken(name)),
+            (None, None) => Ok(otherwise),
+        }
+    }
+
+    fn list<T>(
+        &self,
+        name: &str,
+        otherwise: &str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Vec<T>> {
+        let text = self.get(name).unwrap_or(otherwise);
+        let parts = text.split(',').filter(|part| !part.is_empty());
+        parts.map(parse).collect::<Result<_, _>>().map_err(broken(name)).context("resume")
+    }
 }

@@ -4,38 +4,39 @@
 //! Rules and plans are `host`'s, changing settings is `lab`'s; here they meet arguments and pages.
 
 pub(super) mod apply;
-mod bench;
+
 mod boot;
-mod check;
-mod conditions;
+
 mod experiment;
 pub(crate) mod formats;
-mod plan;
 pub(super) mod revert;
 mod verify;
-
-pub(crate) use conditions::PlannedSettings;
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use punctual_host::facts::MachineFacts;
 use punctual_host::plan::TuningPlan;
-use punctual_host::rules::{self, CpuScope, Inputs, Workload};
+use punctual_host::rules::{self, CpuScope, Inputs, RuleVerdict, Workload};
 use punctual_host::settings::KernelSettings;
 use punctual_host::{Fact, Root, identity, parse_cpus};
 use punctual_lab::tuning::{KnobFiles, MachineFiles};
 
-use crate::args::{RootArgs, TuneCommand, TuneScopeArgs};
+use crate::args::{RootArgs, TuneCheckArgs, TuneCommand, TunePlanArgs, TuneScopeArgs};
 use crate::exit::Exit;
-use crate::output::{TREE, TreeFiles};
-use crate::{format, output};
+use crate::output::{self, Json, TREE, TreeFiles};
+use crate::report::body::TuneBody;
+use crate::report::{Envelope, Report};
+use crate::{format, view};
+use formats::Printed;
+
+pub(crate) use experiment::PlannedSettings;
 
 /// Runs the subcommand.
 pub(crate) fn run(command: &TuneCommand) -> Result<Exit> {
     match command {
-        TuneCommand::Check(args) => check::run(args),
-        TuneCommand::Plan(args) => plan::run(args),
+        TuneCommand::Check(args) => check(args),
+        TuneCommand::Plan(args) => plan(args),
         TuneCommand::Apply(args) => apply::run(args),
         TuneCommand::Experiment(args) => experiment::run(args),
         TuneCommand::Verify(args) => verify::run(args),
@@ -140,4 +141,50 @@ impl Machine {
             workload: self.workload,
         }
     }
+}
+
+/// Runs the subcommand.
+pub(crate) fn check(args: &TuneCheckArgs) -> Result<Exit> {
+    output::spare_tree("--json", args.json.as_deref(), args.scope.root.root.as_deref())?;
+    let json = Json::open(args.json.as_deref())?;
+    let mut machine = Machine::read(&args.scope)?;
+    let mut envelope = Envelope::of("tune check");
+    if machine.root.is_live() {
+        envelope.started_at = Some(jiff::Timestamp::now().to_string());
+        // Counts of interrupts are compared over a while; how long it really was does not matter.
+        std::thread::sleep(WATCH);
+        machine.settings.watch(&machine.root);
+    }
+    let verdicts = rules::judge(&machine.inputs());
+    let wrong = |verdict| matches!(verdict, RuleVerdict::Conflict | RuleVerdict::NoEffect);
+    if args.strict {
+        let wrong: Vec<_> = verdicts.iter().filter(|of| wrong(of.verdict)).collect();
+        envelope.verdict.ok = wrong.is_empty();
+        let reason = |of: &&rules::KnobVerdict| format!("{}: {}", of.knob, of.verdict.word());
+        envelope.verdict.reasons.extend(wrong.iter().map(reason));
+    }
+    envelope.machine = Some(machine.facts);
+    let body = TuneBody { cpus: machine.scope.cpus, why: machine.scope.why, verdicts };
+    let page = view::text::tune::page(&envelope, &body, args.verbose);
+    let report = Report { envelope, body: body.into() };
+    json.write(&view::json::of(&report)?, &page)?;
+    Ok(Exit::of(&report))
+}
+
+/// Runs the subcommand.
+pub(crate) fn plan(args: &TunePlanArgs) -> Result<Exit> {
+    output::spare_tree("--json", args.json.as_deref(), args.scope.root.root.as_deref())?;
+    let json = Json::open(args.json.as_deref())?;
+    let machine = Machine::read(&args.scope)?;
+    machine.leaves_cpus(&args.scope)?;
+    let plan = machine.plan(&args.only)?;
+    let printed = Printed {
+        plan: &plan,
+        cpus: &machine.scope.cpus,
+        why: &machine.scope.why,
+        now: machine.settings.command_line.value(),
+    };
+    let text = (args.format.0.print)(&printed)?;
+    json.write(&view::json::of(&plan)?, &text)?;
+    Ok(Exit::Fine)
 }

@@ -5,8 +5,7 @@ use punctual::wait_policy::WaitKind;
 use punctual_core::time::Span;
 use punctual_lab::executive::{ExecutiveOutcome, ExecutiveRow, RegistrationRow};
 
-use super::bench::Bench;
-use super::figures;
+use super::Bench;
 use crate::experiment::COLD_CYCLES;
 use crate::report::Run;
 use crate::report::reproduced::ReproducedRow;
@@ -43,8 +42,8 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     let errors = intervals
         .iter()
         .filter_map(|(ms, run)| Some([*ms as f64, drift_ns(run.as_ref()?, *ms)? / 1e3]));
-    bench.draw([figures::distribution(process.first().map(|run| &run.outcome.histogram))]);
-    bench.draw(figures::ant(errors.collect(), executive.as_ref(), &registration));
+    bench.draw([super::distribution(process.first().map(|run| &run.outcome.histogram))]);
+    bench.draw(super::ant(errors.collect(), executive.as_ref(), &registration));
     rows.extend(table3(&registration));
     Ok(rows)
 }

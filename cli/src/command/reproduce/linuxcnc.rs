@@ -3,8 +3,7 @@
 use anyhow::Result;
 use punctual::wait_policy::WaitKind;
 
-use super::bench::{Bench, TUNED};
-use super::figures;
+use super::{Bench, TUNED};
 use crate::experiment::COLD_CYCLES;
 use crate::report::Run;
 use crate::report::reproduced::{PaperFigure, ReproducedRow};
@@ -58,7 +57,7 @@ fn histograms(runs: &[Run]) -> PaperFigure {
     let what = "histograms of a 1 ms thread, all conditions";
     let figure = PaperFigure::new("linuxcnc.fig", what, "lateness, µs (log)", "wakes (log)");
     let views: Vec<_> = runs.iter().map(|run| (&*run.name, &run.outcome.histogram)).collect();
-    figures::histograms(figure.log([true; 2]), &views)
+    super::histograms(figure.log([true; 2]), &views)
 }
 
 /// Largest latency and deviation of the interval.

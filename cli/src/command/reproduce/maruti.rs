@@ -4,8 +4,8 @@ use anyhow::Result;
 use punctual_lab::accuracy::{AccuracyOutcome, AccuracyRow, SHARE_MIN};
 use punctual_lab::timer::{Background, TimerOutcome, TimerRow};
 
-use super::bench::Bench;
-use super::figures::{self, row};
+use super::Bench;
+use super::row;
 use crate::report::reproduced::ReproducedRow;
 
 /// The reads of the counter: the plain one, and a fenced one.
@@ -27,8 +27,8 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     )?;
     rows.extend(timers(timer.as_ref(), of.map(|of| of.tick_ns)));
     rows.extend(dispatch(timer.as_ref()));
-    bench.draw(of.map(|of| figures::waits(of, COUNTERS)).unwrap_or_default());
-    bench.draw(timer.as_ref().map(figures::timers).unwrap_or_default());
+    bench.draw(of.map(|of| super::waits(of, COUNTERS)).unwrap_or_default());
+    bench.draw(timer.as_ref().map(super::timers).unwrap_or_default());
     let goal = of.and_then(|of| Some((of, row(of, ("corrected", None, "warm"))?)));
     rows.push(
         ReproducedRow::new("maruti.goal", "accuracy of a dispatch, 5 to 95 %", "ns", "100")

@@ -14,11 +14,11 @@ use punctual_analysis::plain::plain;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::signal;
 
-use super::config::CampaignConfig;
+use super::CampaignConfig;
 use super::directory::Directory;
 use super::limits;
-use super::live::{Shared, unix_s};
 use super::pages::{self, Here};
+use super::{Shared, unix_s};
 use crate::output;
 use crate::stored::RESULT;
 use crate::view;

@@ -11,8 +11,8 @@ use punctual_analysis::claim::judge::{Holds, Judged, StoppingRule, judge};
 use punctual_analysis::limit::{Metric, MetricLimit};
 use punctual_analysis::recording::RunFigures;
 
-use super::config::CampaignConfig;
-use super::live::run_name;
+use super::CampaignConfig;
+use super::run_name;
 
 /// How sure it must be that a quantile is beyond its limit.
 const CONFIDENCE: f64 = 0.95;

@@ -5,9 +5,9 @@
 use punctual_analysis::campaign::{Campaign, Pool, Total};
 use punctual_host::facts::MachineFacts;
 
-use super::config::CampaignConfig;
+use super::CampaignConfig;
 use super::limits;
-use super::live::run_name;
+use super::run_name;
 use crate::format;
 use crate::report::{
     self, Choice, Clock, EndedBy, Envelope, Load, Question, Report, Run, Session, Setup, SoakBody,
@@ -39,7 +39,7 @@ pub(super) fn report(campaign: &Campaign, config: &CampaignConfig, here: &Here) 
     let incomplete = duration_ns.is_some_and(|duration| measured_ns < duration);
     let of = |(at, number, pool, total): (usize, usize, &Pool, &Total)| {
         let loads = if here.pool == Some(at) { here.loads.get(number) } else { None };
-        run(campaign, at, pool, number, total, loads.cloned().unwrap_or_default())
+        report_run(campaign, at, pool, number, total, loads.cloned().unwrap_or_default())
     };
     let runs: Vec<Run> = limits::runs(campaign).map(of).collect();
     let mut verdict = report::judge(&runs, &config.limits, incomplete);
@@ -92,7 +92,7 @@ fn cautions(campaign: &Campaign) -> Vec<String> {
     cautions
 }
 
-fn run(
+fn report_run(
     campaign: &Campaign,
     at: usize,
     pool: &Pool,

@@ -28,9 +28,8 @@ use punctual_os::scheduler::SchedPolicy;
 use punctual_os::signal;
 
 use super::checkpointer::Checkpointer;
-use super::live::{Feed, Running, time_of_day_ns, unix_s};
 use super::pages::{self, Here};
-use super::place;
+use super::{Feed, Running, time_of_day_ns, unix_s};
 use crate::command::measure::blocks;
 use crate::experiment::{self, run_name, words};
 use crate::progress::Line;
@@ -234,7 +233,7 @@ impl<'a> Destination for Place<'a> {
                 });
             }
         }
-        let setup = place::setup(runs, self.facts);
+        let setup = super::setup(runs, self.facts);
         let (pool, differences) = live.campaign.pool(&setup)?;
         let watched = WatchedThresholds {
             lateness_ns: report::thresholds(&config.limits, &config.claims),

@@ -5,28 +5,32 @@
 
 use anyhow::{Context, Error, Result, bail};
 use punctual::wait_policy::WaitKind;
+use punctual_analysis::compare::series::LatenessSeries;
 use punctual_analysis::rng::Rng;
 use punctual_core::time::Span;
 use punctual_host::plan::TuningPlan;
+use punctual_lab::experiment::ConditionChanges;
 use punctual_lab::load::LoadSpec;
+use punctual_lab::periodic::{Condition, PeriodicPlan, split};
 use punctual_lab::tuning::{
-    self, CountedTail, MachineFiles, StepOutcome, TuningTrials, WantedValue,
+    self, CountedTail, KnobFiles as _, MachineFiles, Measure, SettingSets, StepOutcome,
+    TuningJournal, TuningTrials, WantedValue, active,
 };
 use punctual_os::signal;
 
-use super::bench::Bench;
-use super::conditions::Watched;
 use super::{Machine, apply, boot_of, show};
-use crate::args::{PolicyName, TuneExperimentArgs};
-use crate::command;
+use crate::args::{
+    LearnArgs, PolicyName, ReportArgs, RootArgs, StateArgs, TuneExperimentArgs, TuneScopeArgs,
+    WorkloadName,
+};
 use crate::command::measure::{LoopChoices, PlannedLoops};
 use crate::exit::Exit;
-use crate::experiment::{self, PRIORITY};
-use crate::format;
-use crate::output::{JournalFile, JournalName, SettingsLock};
+use crate::experiment::{self, LoopExperiment, PRIORITY};
+use crate::output::{JournalFile, JournalName, Json, SettingsLock};
 use crate::parse::{self, Phase};
 use crate::report::trials::{TrialVerdict, TrialsBody, TriedSetting};
-use crate::report::{Body, Envelope, Report};
+use crate::report::{Body, Choice, Envelope, Report};
+use crate::{command, format};
 
 /// The subcommand's name.
 pub(super) const NAME: &str = "tune experiment";
@@ -278,5 +282,268 @@ fn body(
         kept: Vec::new(),
         changed: Vec::new(),
         state: args.state.state.display().to_string(),
+    }
+}
+
+/// Measures sets of settings in blocks.
+struct Bench<'a> {
+    here: &'a experiment::Machine,
+    plan: PeriodicPlan,
+    choice: Choice,
+    loads: Vec<LoadSpec>,
+    settings: &'a [Setting],
+    /// The numbers of those that are tried.
+    tried: &'a [usize],
+    journal: &'a mut JournalFile,
+    boot: &'a str,
+    watched: Watched,
+    rng: Rng,
+    /// Of the first measurement, with the warnings of all.
+    envelope: Option<Envelope>,
+    /// The error that ended a measurement: what was found before it counts.
+    trouble: Option<Error>,
+}
+
+impl Measure for Bench<'_> {
+    type Error = Error;
+
+    fn measure(&mut self, sets: &SettingSets) -> Result<Option<Vec<LatenessSeries>>> {
+        let name = |set: &Vec<usize>| match set.as_slice() {
+            [] => "none".to_owned(),
+            [one] => self.settings[self.tried[*one]].knob.clone(),
+            all => format!("{} together", all.len()),
+        };
+        let condition =
+            |set: &Vec<usize>| Condition { name: name(set), wait: None, loads: self.loads.clone() };
+        let conditions: Vec<Condition> = sets.sets.iter().map(condition).collect();
+        let names: Vec<String> = conditions.iter().map(|of| of.name.clone()).collect();
+        let order = order(sets, &mut self.rng);
+        let plan =
+            PeriodicPlan { conditions, blocks: split(&order, sets.length), ..self.plan.clone() };
+        let writes = |set: &Vec<usize>| -> Vec<WantedValue> {
+            let of = |&at: &usize| self.settings[self.tried[at]].writes.clone();
+            set.iter().flat_map(of).collect()
+        };
+        let writes = sets.sets.iter().map(writes).collect();
+        let journal = (&mut *self.journal, self.boot);
+        let mut changes = Changes::new(writes, journal, &mut self.watched);
+        let loops = LoopExperiment {
+            name: NAME,
+            plan,
+            merge: false,
+            learn: LearnArgs { relearn: true },
+            machine: self.here,
+            choice: self.choice.clone(),
+            args: &ReportArgs::default(),
+            plans: Vec::new(),
+            samples: None,
+            follow: None,
+            changes: Some(&mut changes),
+            question: None,
+            notes: Vec::new(),
+        };
+        let measured = loops.run()?;
+        let trouble = changes.failed.or(measured.trouble);
+        let mut envelope = measured.envelope;
+        envelope.incomplete |= trouble.is_some();
+        self.trouble = trouble;
+        let incomplete = envelope.incomplete;
+        match &mut self.envelope {
+            Some(first) => first.take_in(envelope),
+            None => self.envelope = Some(envelope),
+        }
+        if incomplete {
+            return Ok(None);
+        }
+        let mut recorded = measured.recorded.into_iter();
+        let series = |_: &String| {
+            let parts = recorded.next().map(|run| run.parts).unwrap_or_default();
+            parts.into_iter().next().unwrap_or_default()
+        };
+        Ok(Some(names.iter().map(series).collect()))
+    }
+}
+
+/// Each set once in every round, in an order of its own.
+fn order(sets: &SettingSets, rng: &mut Rng) -> Vec<usize> {
+    let mut all = Vec::new();
+    for _ in 0..sets.rounds {
+        let mut round: Vec<usize> = (0..sets.sets.len()).collect();
+        for last in (1..round.len()).rev() {
+            round.swap(last, (rng.bits() % (last as u64 + 1)) as usize);
+        }
+        all.extend(round);
+    }
+    all
+}
+
+/// Settings that nobody else should change while they are tried.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    /// Path and text, while none of them is applied.
+    before: Vec<(String, Option<String>)>,
+    /// Path and text, in the block that runs now.
+    applied: Vec<(String, Option<String>)>,
+    /// Paths that somebody else changed, and what they have now.
+    changed: Vec<(String, String)>,
+}
+
+fn text(path: &str) -> Option<String> {
+    MachineFiles::live().read(path).ok()
+}
+
+impl Watched {
+    /// As they are now.
+    fn of<'w>(writes: impl IntoIterator<Item = &'w WantedValue>) -> Self {
+        let mut before: Vec<(String, Option<String>)> = Vec::new();
+        for WantedValue { path, .. } in writes {
+            if before.iter().all(|(known, _)| known != path) {
+                before.push((path.clone(), text(path)));
+            }
+        }
+        Self { before, applied: Vec::new(), changed: Vec::new() }
+    }
+
+    /// Looks at all of them, while none is applied. What was changed once counts as it is now.
+    fn look(&mut self) {
+        for (path, before) in &mut self.before {
+            let now = text(path);
+            if now != *before {
+                note(&mut self.changed, path, now.as_deref());
+                *before = now;
+            }
+        }
+    }
+
+    /// Remembers those that were just applied, as the journal has them.
+    fn begin(&mut self, journal: &mut JournalFile) -> Result<(), String> {
+        let entries = TuningJournal::load(journal).map_err(|why| why.to_string())?.entries;
+        let now = |path: String| (text(&path), path);
+        self.applied =
+            entries.into_iter().map(|entry| now(entry.path)).map(|(text, at)| (at, text)).collect();
+        Ok(())
+    }
+
+    /// Looks at those that were applied, before they are put back.
+    fn end(&mut self) {
+        for (path, applied) in std::mem::take(&mut self.applied) {
+            let now = text(&path);
+            if now != applied {
+                note(&mut self.changed, &path, now.as_deref());
+            }
+        }
+    }
+
+    /// Paths that somebody else changed meanwhile, and what each has now.
+    fn changed(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.changed.iter().map(|(path, now)| (path.as_str(), now.as_str()))
+    }
+}
+
+fn note(changed: &mut Vec<(String, String)>, path: &str, now: Option<&str>) {
+    let now = now.map_or("unreadable", active).to_owned();
+    match changed.iter_mut().find(|(known, _)| known == path) {
+        Some((_, last)) => *last = now,
+        None => changed.push((path.to_owned(), now)),
+    }
+}
+
+/// The settings of each condition, applied for its blocks.
+pub(crate) struct Changes<'a> {
+    writes: Vec<Vec<WantedValue>>,
+    journal: &'a mut JournalFile,
+    boot: &'a str,
+    watched: &'a mut Watched,
+    /// What could not be put back.
+    pub(crate) failed: Option<Error>,
+}
+
+impl<'a> Changes<'a> {
+    /// Those of each condition, none applied yet.
+    fn new(
+        writes: Vec<Vec<WantedValue>>,
+        (journal, boot): (&'a mut JournalFile, &'a str),
+        watched: &'a mut Watched,
+    ) -> Self {
+        Self { writes, journal, boot, watched, failed: None }
+    }
+}
+
+impl ConditionChanges for Changes<'_> {
+    fn begin(&mut self, condition: usize) -> Result<(), String> {
+        if let Some(why) = &self.failed {
+            return Err(format!("{why:#}"));
+        }
+        self.watched.look();
+        let writes = &self.writes[condition];
+        // What was refused once is known, and refused again.
+        let mut files = MachineFiles::live();
+        let done = tuning::apply(writes, &mut files, self.journal, self.boot, |_| {});
+        done.map_err(|why| why.to_string())?;
+        self.watched.begin(self.journal)
+    }
+
+    fn end(&mut self) {
+        self.watched.end();
+        if let Err(why) = revert(self.journal, self.boot) {
+            self.failed.get_or_insert(why);
+        }
+        self.watched.look();
+    }
+}
+
+/// All runtime settings of a plan, for an experiment that compares with and without them.
+pub(crate) struct PlannedSettings {
+    writes: Vec<WantedValue>,
+    journal: JournalFile,
+    boot: String,
+    watched: Watched,
+    _settings: SettingsLock,
+}
+
+impl PlannedSettings {
+    /// Those that a CPU would get for this workload. What a killed experiment left is put back.
+    ///
+    /// # Errors
+    /// Where another one tries settings, or the rules cannot be judged.
+    pub(crate) fn of(cpu: u32, workload: WorkloadName, state: &StateArgs) -> Result<Self> {
+        let scope = TuneScopeArgs {
+            cpus: Some(cpu.to_string()),
+            workload: Some(workload),
+            root: RootArgs::default(),
+        };
+        let machine = Machine::read(&scope)?;
+        machine.leaves_cpus(&scope)?;
+        let plan = machine.plan(&[])?;
+        let writes: Vec<WantedValue> =
+            plan.writes().map(|(_, path, value)| WantedValue::new(path, value)).collect();
+        let boot = boot_of(&machine.root)?;
+        let mut settings = SettingsLock::take(None, &boot, "reproduce")?;
+        let mut journal = JournalFile::begin(&mut settings, &state.state, JournalName::EXPERIMENT)?;
+        revert(&mut journal, &boot)?;
+        let watched = Watched::of(&writes);
+        Ok(Self { writes, journal, boot, watched, _settings: settings })
+    }
+
+    /// The paths that are written.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.writes.iter().map(|write| write.path.as_str())
+    }
+
+    /// Applied in the conditions for which `with` is true.
+    pub(crate) fn changes(&mut self, with: &[bool]) -> Changes<'_> {
+        let of = |with: &bool| if *with { self.writes.clone() } else { Vec::new() };
+        let journal = (&mut self.journal, self.boot.as_str());
+        Changes::new(with.iter().map(of).collect(), journal, &mut self.watched)
+    }
+
+    /// What somebody else changed meanwhile, a line each.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
+        self.watched.changed().map(|(path, now)| {
+            format!(
+                "{path}: changed by somebody else meanwhile, and left so ({now}): what was \
+                 measured with the plan's settings is void"
+            )
+        })
     }
 }

@@ -1,20 +1,16 @@
 //! How a plan is written: one row a format. Each file here turns a plan into the text of another
 //! tool; none writes a file.
 
-mod ansible;
-mod boot;
-mod diff;
-mod sysctl;
-mod systemd;
-mod tuned;
-
 use anyhow::Result;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use punctual_host::CpuList;
 use punctual_host::cmdline::CommandLine;
-use punctual_host::plan::TuningPlan;
+use punctual_host::plan::{TuningPlan, grub_lines};
 use punctual_host::rules::KnobChange;
+
+use crate::format;
+use crate::format::quoted;
 
 /// What is printed.
 pub(crate) struct Printed<'a> {
@@ -38,21 +34,21 @@ pub(crate) struct PlanFormat {
 
 /// All formats.
 const FORMATS: [PlanFormat; 7] = [
-    PlanFormat { name: "diff", help: "a diff for people", print: diff::print },
-    PlanFormat { name: "grub", help: "a drop-in for /etc/default/grub.d", print: boot::print_grub },
+    PlanFormat { name: "diff", help: "a diff for people", print: print_diff },
+    PlanFormat { name: "grub", help: "a drop-in for /etc/default/grub.d", print: print_grub },
     PlanFormat {
         name: "cmdline",
         help: "the kernel command line of the next boot",
-        print: boot::print_line,
+        print: print_line,
     },
-    PlanFormat { name: "sysctl", help: "a file for /etc/sysctl.d", print: sysctl::print },
+    PlanFormat { name: "sysctl", help: "a file for /etc/sysctl.d", print: print_sysctl },
     PlanFormat {
         name: "systemd",
         help: "a unit that sets everything at boot",
-        print: systemd::print,
+        print: print_systemd,
     },
-    PlanFormat { name: "tuned", help: "tuned.conf of a TuneD profile", print: tuned::print },
-    PlanFormat { name: "ansible", help: "tasks of an Ansible playbook", print: ansible::print },
+    PlanFormat { name: "tuned", help: "tuned.conf of a TuneD profile", print: print_tuned },
+    PlanFormat { name: "ansible", help: "tasks of an Ansible playbook", print: print_ansible },
 ];
 
 /// A format by its row.
@@ -123,4 +119,180 @@ fn partition_commands(cpus: &str) -> [String; 4] {
         format!("echo {cpus} > {group}/cpuset.cpus"),
         format!("echo isolated > {group}/cpuset.cpus.partition"),
     ]
+}
+
+/// The diff.
+fn print_diff(printed: &Printed<'_>) -> Result<String> {
+    let plan = printed.plan;
+    let cpus = format!("CPU {} ({})", printed.cpus, printed.why);
+    let mut page = format!("--- now\n+++ planned for {}\n", format::plain(&cpus));
+    let line = |mark: char, text: &str| format!("{mark}{}\n", format::plain(text));
+    if !plan.runtime.is_empty() {
+        page += "@@ while the machine runs @@\n";
+    }
+    for step in &plan.runtime {
+        let (place, value) = match &step.change {
+            KnobChange::Write { path, value } => (path.clone(), value.clone()),
+            KnobChange::Partition { cpus } => {
+                ("cgroup v2 partition punctual.isolated".to_owned(), format!("isolated {cpus}"))
+            }
+            KnobChange::Boot { .. } | KnobChange::Remove { .. } => continue,
+        };
+        page += &line(' ', &place);
+        page += &step.from.as_deref().map(|from| line('-', from)).unwrap_or_default();
+        page += &line('+', &value);
+    }
+    if !plan.boot.is_empty() {
+        page += "@@ at the next boot: kernel parameters @@\n";
+    }
+    for step in &plan.boot {
+        page += &step.from.as_deref().map(|from| line('-', from)).unwrap_or_default();
+        if let KnobChange::Boot { name, value } = &step.change {
+            let value = value.as_deref().map(|value| format!("={value}")).unwrap_or_default();
+            page += &line('+', &format!("{name}{value}"));
+        }
+    }
+    if plan.is_empty() {
+        page += "nothing would be changed\n";
+    }
+    if !plan.by_hand.is_empty() {
+        page += "\nby hand:\n";
+    }
+    for by_hand in &plan.by_hand {
+        let text = format!("  {}: {}. {}", by_hand.knob, by_hand.found, by_hand.why);
+        page += &(format::wrap(&text, 4) + "\n");
+    }
+    Ok(page)
+}
+
+/// `/etc/default/grub.d/90-punctual.cfg`, as `tune apply --boot` writes it.
+fn print_grub(printed: &Printed<'_>) -> Result<String> {
+    let head = "# /etc/default/grub.d/90-punctual.cfg; then run update-grub\n";
+    Ok(head.to_owned() + &lines(&grub_lines(printed.plan, "")))
+}
+
+/// A text of several lines without anything else that a terminal would obey.
+fn lines(text: &str) -> String {
+    text.lines().map(|line| format::plain(line) + "\n").collect()
+}
+
+/// One line: as systemd-boot's /etc/kernel/cmdline and a Raspberry Pi's cmdline.txt have it.
+fn print_line(printed: &Printed<'_>) -> Result<String> {
+    Ok(format::plain(&printed.next()?.to_string()) + "\n")
+}
+
+/// The file; what no sysctl sets is named at its end.
+fn print_sysctl(printed: &Printed<'_>) -> Result<String> {
+    let mut text = "# /etc/sysctl.d/90-punctual.conf; then run sysctl --system\n".to_owned();
+    let mut others = 0;
+    for (step, path, value) in printed.plan.writes() {
+        match path.strip_prefix("/proc/sys/") {
+            Some(name) => {
+                let from = step.from.as_deref().unwrap_or("unknown");
+                let name = name.replace('/', ".");
+                text +=
+                    &format!("# was {}\n{name} = {}\n", format::plain(from), format::plain(value));
+            }
+            None => others += 1,
+        }
+    }
+    if others > 0 {
+        text += &format!("# {others} more settings are no sysctls: see --as systemd\n");
+    }
+    Ok(text)
+}
+
+/// The unit. Each line is a shell of its own, so that one refused setting does not stop the others.
+fn print_systemd(printed: &Printed<'_>) -> Result<String> {
+    let mut text = "# /etc/systemd/system/punctual-tune.service\n\
+                    # then: systemctl enable --now punctual-tune.service\n\
+                    [Unit]\nDescription=Settings for a real-time loop\n\
+                    After=systemd-sysctl.service\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n"
+        .to_owned();
+    // In a unit % starts a specifier and $ a variable.
+    let unit = |command: &str| {
+        let command = command.replace('%', "%%").replace('$', "$$");
+        let command = command.replace('\\', "\\\\").replace('"', "\\\"");
+        format!("ExecStart=-/bin/sh -c \"{}\"\n", format::plain(&command))
+    };
+    for (_, path, value) in printed.plan.writes() {
+        text += &unit(&format!("echo {} > {}", quoted(value), quoted(path)));
+    }
+    for command in printed.partition().into_iter().flat_map(partition_commands) {
+        text += &unit(&command);
+    }
+    Ok(text + "\n[Install]\nWantedBy=multi-user.target\n")
+}
+
+/// `tuned.conf`.
+fn print_tuned(printed: &Printed<'_>) -> Result<String> {
+    let mut text = "# /etc/tuned/punctual/tuned.conf; then run tuned-adm profile punctual\n\
+                    [main]\nsummary=Settings for a real-time loop\n"
+        .to_owned();
+    let (mut sysctls, mut files) = (String::new(), String::new());
+    for (_, path, value) in printed.plan.writes() {
+        let value = format::plain(value);
+        match path.strip_prefix("/proc/sys/") {
+            Some(name) => sysctls += &format!("{}={value}\n", name.replace('/', ".")),
+            None => files += &format!("{path}={value}\n"),
+        }
+    }
+    let section = |name: &str, body: &str| match body {
+        "" => String::new(),
+        body => format!("\n[{name}]\n{body}"),
+    };
+    text += &section("sysctl", &sysctls);
+    text += &section("sysfs", &files);
+    let set = format::plain(&printed.set().join(" "));
+    if !set.is_empty() {
+        text += &section("bootloader", &format!("cmdline_punctual={set}\n"));
+    }
+    for gone in printed.gone() {
+        text += &format!("# remove from the boot loader: {}\n", format::plain(&gone));
+    }
+    if let Some(cpus) = printed.partition() {
+        text += &format!("# TuneD makes no isolated partition: make one for CPU {cpus}\n");
+    }
+    Ok(text)
+}
+
+/// The tasks. Strings are JSON, which is YAML.
+fn print_ansible(printed: &Printed<'_>) -> Result<String> {
+    let mut text = "# tasks; they need root (become: true)\n".to_owned();
+    let string = |value: &str| serde_json::to_string(&format::plain(value));
+    for (step, path, value) in printed.plan.writes() {
+        let name = string(&step.knob)?;
+        match path.strip_prefix("/proc/sys/") {
+            Some(sysctl) => {
+                let sysctl = string(&sysctl.replace('/', "."))?;
+                text += &format!(
+                    "- name: {name}\n  ansible.posix.sysctl:\n    name: {sysctl}\n    value: {}\n\
+                     \x20   sysctl_file: /etc/sysctl.d/90-punctual.conf\n",
+                    string(value)?
+                );
+            }
+            None => {
+                let command = format!("echo {} > {}", quoted(value), quoted(path));
+                text += &shell(&name, &string(&command)?);
+            }
+        }
+    }
+    for command in printed.partition().into_iter().flat_map(partition_commands) {
+        text += &shell("\"isolated partition\"", &string(&command)?);
+    }
+    if !printed.plan.boot.is_empty() {
+        let grub = print_grub(printed)?;
+        text += &format!(
+            "- name: boot parameters\n  ansible.builtin.copy:\n\
+             \x20   dest: /etc/default/grub.d/90-punctual.cfg\n    content: {}\n\
+             - name: boot loader\n  ansible.builtin.command: update-grub\n",
+            // Its line ends are part of it.
+            serde_json::to_string(&grub)?
+        );
+    }
+    Ok(text)
+}
+
+fn shell(name: &str, command: &str) -> String {
+    format!("- name: {name}\n  ansible.builtin.shell: {command}\n")
 }

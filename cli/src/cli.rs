@@ -12,7 +12,7 @@ use crate::args::{
     IsolateArgs, ManArgs, ReportPageArgs, RunArgs, SchedCommand, TaskCommand, TuneCommand,
 };
 use crate::command::check::CheckArgs;
-use crate::command::impact::args::Impact;
+use crate::command::impact::Impact;
 use crate::command::measure::Measure;
 use crate::command::reproduce::ReproduceArgs;
 use crate::command::respond::RespondArgs;

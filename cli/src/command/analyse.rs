@@ -4,26 +4,32 @@
 //! and CSV, with `--column`. One pass in memory that does not grow with the file; instants need a
 //! second one to turn deviations from the grid into lateness.
 
-mod csv;
-mod data;
-mod foreign;
-mod pasted;
-pub(super) mod samples;
-mod source;
-
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Error, ErrorKind, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use flate2::bufread::MultiGzDecoder;
+use punctual_analysis::claim::ask::{Ask, ClaimEvent};
+use punctual_analysis::import::csv::{ColumnKind, ColumnSpec, CsvFile};
+use punctual_analysis::import::detect::{HEAD_BYTES, detect};
+use punctual_analysis::import::foreign::{self, ImportRequest};
+use punctual_analysis::import::format::Format;
+use punctual_analysis::import::formats;
+use punctual_analysis::import::info::RunInfo;
+use punctual_analysis::import::samples::{FileEnding, SampleFileReader};
+use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants, RunFigures};
 use punctual_core::file::FILE_MAGIC;
-use punctual_import::formats::{self, Format, HEAD_BYTES, detect};
+use punctual_core::time::{Instant, Period};
 
-use crate::args::AnalyseArgs;
+use crate::args::{AnalyseArgs, ReportArgs};
 use crate::exit::Exit;
-use crate::report::{self, Question, Report};
+use crate::output::{self, Json};
+use crate::report::{self, EndedBy, Envelope, Judged, Question, Report, Run, Setup};
 use crate::stored::SAMPLES;
 use crate::view::text::Detail;
-use data::RecordedData;
+use crate::{format, stored};
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
@@ -35,7 +41,7 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
         return Ok(Exit::of(&report));
     }
     let RecordedData { mut envelope, runs } = match &args.column {
-        Some(column) => csv::read(args, column)?,
+        Some(column) => of_csv(args, column)?,
         None => recorded(args)?,
     };
     let judged = report::of_first_wait(&runs);
@@ -55,22 +61,22 @@ fn recorded(args: &AnalyseArgs) -> Result<RecordedData> {
     let path = if inside.is_file() { &inside } else { &args.file };
     let shown = path.display();
     // A name that cannot be read is refused for that, whatever the other options.
-    let mut reader = source::open(path)?;
+    let mut reader = open(path)?;
     if args.period.is_some() {
         bail!("--period requires --column: a recording states its own period");
     }
-    let head = source::head(&mut reader, HEAD_BYTES);
+    let head = head(&mut reader, HEAD_BYTES);
     let head = head.with_context(|| format!("cannot read {shown}"))?;
     if head.starts_with(&FILE_MAGIC) {
-        let reader = io::Cursor::new(head).chain(reader);
-        return samples::read(&args.report, reader).with_context(|| shown.to_string());
+        let reader = Cursor::new(head).chain(reader);
+        return of_samples(&args.report, reader).with_context(|| shown.to_string());
     }
     let Some(format) = detect(&head) else {
-        if let Some((format, text)) = pasted::read(&head) {
-            let reader = io::Cursor::new(text.into_bytes());
-            return foreign::read(args, format, reader).with_context(|| shown.to_string());
+        if let Some((format, text)) = unpasted(&head) {
+            let reader = Cursor::new(text.into_bytes());
+            return of_foreign(args, format, reader).with_context(|| shown.to_string());
         }
-        if pasted::is_summary(&head) {
+        if is_summary(&head) {
             bail!(
                 "{shown}: the line of 'cyclictest -q' has only min, average and max; run \
                  cyclictest with -h 500 --json=FILE and analyse that file"
@@ -82,16 +88,393 @@ fn recorded(args: &AnalyseArgs) -> Result<RecordedData> {
             formats::programs()
         );
     };
-    let reader = io::Cursor::new(head).chain(reader);
-    foreign::read(args, format, reader).with_context(|| shown.to_string())
+    let reader = Cursor::new(head).chain(reader);
+    of_foreign(args, format, reader).with_context(|| shown.to_string())
 }
 
 /// The format of another program's file; `None` for any other.
 pub(super) fn format_of(path: &Path) -> Result<Option<&'static Format>> {
-    let mut reader = source::open(path)?;
-    let head = source::head(&mut reader, HEAD_BYTES);
+    let mut reader = open(path)?;
+    let head = head(&mut reader, HEAD_BYTES);
     let head = head.with_context(|| format!("cannot read {}", path.display()))?;
     // Results of this program are JSON with versions and threads too.
     let own = head.windows(10).any(|at| at == b"\"punctual\"");
     Ok(detect(&head).filter(|_| !own))
+}
+
+/// RecordedData data, not judged yet.
+pub(super) struct RecordedData {
+    /// What every result has.
+    envelope: Envelope,
+    /// The runs.
+    runs: Vec<Run>,
+}
+
+impl RecordedData {
+    /// Nothing is read yet.
+    fn new() -> Self {
+        Self { envelope: Envelope::of("analyse"), runs: Vec::new() }
+    }
+
+    /// As a report without verdicts.
+    pub(super) fn into_report(self) -> Report {
+        let judged = Judged { runs: self.runs, ..Judged::default() };
+        Report { envelope: self.envelope, body: judged.into() }
+    }
+}
+
+/// How a gzip file begins.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// The most bytes that are unpacked: a recording of months, and still an end.
+const UNPACKED_BYTES_MAX: u64 = 1 << 38;
+
+/// A file, or standard input for `-`, unpacked.
+fn open(path: &Path) -> Result<Box<dyn Read>> {
+    let mut reader = BufReader::with_capacity(1 << 16, raw(path)?);
+    let shown = path.display();
+    let packed = starts_with(&mut reader, &GZIP).with_context(|| format!("cannot read {shown}"))?;
+    match packed {
+        (true, first) => {
+            let unpacked = MultiGzDecoder::new(Cursor::new(first).chain(reader));
+            Ok(Box::new(Bounded { reader: unpacked, left: UNPACKED_BYTES_MAX }))
+        }
+        (false, first) => Ok(Box::new(Cursor::new(first).chain(reader))),
+    }
+}
+
+/// What is behind a name. A directory opens, and does not read; a pipe might never end.
+fn raw(path: &Path) -> Result<Box<dyn Read>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    let shown = path.display();
+    let kind = path.metadata().with_context(|| format!("cannot read {shown}"))?.file_type();
+    if kind.is_dir() {
+        bail!("cannot read {shown}: it is a directory");
+    }
+    if kind.is_fifo() || kind.is_socket() {
+        bail!("cannot read {shown}: it is a pipe; use '-' to read from a pipe");
+    }
+    Ok(Box::new(File::open(path).with_context(|| format!("cannot read {shown}"))?))
+}
+
+/// Whether the bytes to come begin with `magic`; and those of them that had to be taken.
+fn starts_with(reader: &mut impl BufRead, magic: &[u8]) -> io::Result<(bool, Vec<u8>)> {
+    let mut first = Vec::new();
+    reader.by_ref().take(magic.len() as u64).read_to_end(&mut first)?;
+    Ok((first == magic, first))
+}
+
+/// Fills `head` as far as there are bytes.
+fn head(reader: &mut impl Read, bytes: usize) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    reader.by_ref().take(bytes as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// A reader that ends with an error once it gave too much.
+struct Bounded<R> {
+    reader: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.reader.read(buffer)?;
+        self.left = self.left.checked_sub(bytes as u64).ok_or_else(|| {
+            let gib = UNPACKED_BYTES_MAX >> 30;
+            Error::new(ErrorKind::InvalidData, format!("it decompresses to more than {gib} GiB"))
+        })?;
+        Ok(bytes)
+    }
+}
+
+/// The file that a whole text was copied from, and its format; `None` for text that is no such
+/// thing, or too long to have been copied.
+fn unpasted(head: &[u8]) -> Option<(&'static Format, String)> {
+    if head.len() >= HEAD_BYTES {
+        return None;
+    }
+    let text = plain(&String::from_utf8_lossy(head));
+    detect(text.as_bytes()).map(|format| (format, text))
+}
+
+/// Whether it is what `cyclictest -q` prints without a histogram.
+fn is_summary(head: &[u8]) -> bool {
+    let text = plain(&String::from_utf8_lossy(head));
+    text.lines().any(|line| {
+        line.starts_with("T:") && ["Min:", "Avg:", "Max:"].iter().all(|word| line.contains(word))
+    })
+}
+
+/// Each line without the marks of a quotation before it, and without what all lines are indented
+/// by; without lines of a prompt.
+fn plain(text: &str) -> String {
+    let unquoted: Vec<&str> = text.lines().map(unquoted).filter(|line| !is_prompt(line)).collect();
+    let indent = |line: &&str| line.len() - line.trim_start_matches(' ').len();
+    let filled = unquoted.iter().filter(|line| !line.trim().is_empty());
+    let least = filled.map(indent).min().unwrap_or(0);
+    unquoted.iter().map(|line| line.get(least..).unwrap_or_default().to_owned() + "\n").collect()
+}
+
+fn unquoted(line: &str) -> &str {
+    let mut line = line;
+    while let Some(rest) = line.trim_start_matches(' ').strip_prefix('>') {
+        line = rest.strip_prefix(' ').unwrap_or(rest);
+    }
+    line
+}
+
+/// A command behind the prompt of a shell: `$ cyclictest …`, `user@host:~# cyclictest …`.
+fn is_prompt(line: &str) -> bool {
+    let line = line.trim_start();
+    let behind = line.split_once("$ ").or_else(|| line.split_once("# "));
+    behind.is_some_and(|(before, _)| {
+        (before.is_empty() && line.starts_with('$')) || before.contains('@')
+    })
+}
+
+/// A drift beyond this (1 %) is a wrong period rather than a clock.
+const DRIFT_MAX_PPB: f64 = 1e7;
+
+/// Reads a whole file.
+fn of_csv(args: &AnalyseArgs, column: &ColumnSpec) -> Result<RecordedData> {
+    let mut read = RecordedData::new();
+    let period = args.period.map(|period| period.period()).transpose()?;
+    let kind = column.kind(period.is_some());
+    let first = match kind {
+        ColumnKind::Lateness => ReleaseInstants::Known,
+        ColumnKind::Instant => ReleaseInstants::Unknown,
+    };
+    let mut outcome = pass(args, column, period, first)?;
+    if outcome.cycles == 0 {
+        bail!("{}: no data", args.file.display());
+    }
+    if let (Some(grid), Some(nominal)) = (&outcome.grid, period)
+        && grid.drift_ppb.abs() > DRIFT_MAX_PPB
+    {
+        read.envelope.warnings.push(format!(
+            "the fitted period is {}, but --period is {}: unless the clock was off by that much, \
+             the counts of cycles and of missed releases are wrong",
+            format::ns(Some(grid.period_ns)),
+            format::period(nominal.as_ns())
+        ));
+    }
+    if let (ColumnKind::Instant, Some(line)) = (kind, outcome.line) {
+        if args.file == Path::new("-") {
+            read.envelope.warnings.push(
+                "standard input can be read only once: the report has grid and interval, but no \
+                 lateness"
+                    .to_owned(),
+            );
+        } else {
+            outcome = pass(args, column, period, ReleaseInstants::Fitted(line))?;
+            read.envelope.warnings.push(
+                "instants alone do not contain the releases: lateness is measured from the \
+                 earliest wake relative to the fitted grid"
+                    .to_owned(),
+            );
+        }
+    }
+    let setup = Setup { period_ns: period.map(Period::as_ns), ..Setup::default() };
+    read.runs.push(Run::recorded(args.file.display().to_string(), setup, outcome));
+    Ok(read)
+}
+
+fn pass(
+    args: &AnalyseArgs,
+    column: &ColumnSpec,
+    period: Option<Period>,
+    releases: ReleaseInstants,
+) -> Result<RunFigures> {
+    let shown = || args.file.display().to_string();
+    let reader = open(&args.file)?;
+    let mut file = CsvFile::open(reader, column.clone(), period).with_context(shown)?;
+    let mut recording = Recording::new(RecordingConfig {
+        period,
+        epoch: Instant::from_ns(0),
+        leave_out_cold: !args.report.keep_cold,
+        thresholds_ns: report::thresholds(&args.report.limits, &args.report.claims),
+        releases,
+    })
+    .watching(&watched(args, releases));
+    loop {
+        let block = file.next_block().with_context(shown)?;
+        if block.is_empty() {
+            break;
+        }
+        recording.extend(block);
+    }
+    recording.set_epoch(file.epoch().unwrap_or_default());
+    let mut outcome = recording.finish(0);
+    if file.kind() == ColumnKind::Lateness {
+        // A column of lateness does not say which releases it leaves out.
+        (outcome.missed, outcome.wakes.left_out) = (None, None);
+    }
+    Ok(outcome)
+}
+
+/// The claims that such data can show: latenesses alone do not show what was missed between
+/// two of them.
+fn watched(args: &AnalyseArgs, releases: ReleaseInstants) -> Vec<Ask> {
+    let shown =
+        |ask: &&Ask| releases != ReleaseInstants::Known || ask.event() != ClaimEvent::Missed;
+    args.report.claims.iter().filter(shown).copied().collect()
+}
+
+/// Reads a whole file of `format`.
+fn of_foreign(args: &AnalyseArgs, format: &Format, reader: impl Read) -> Result<RecordedData> {
+    let of_intervals = args.report.claims.iter().filter_map(|ask| ask.interval_ns());
+    let request = ImportRequest {
+        thresholds_ns: report::thresholds(&args.report.limits, &args.report.claims)
+            .into_iter()
+            .chain(of_intervals)
+            .collect(),
+        unit_ns: args.unit.map(|unit| unit.ns()),
+    };
+    let import = foreign::read(format, reader, &request)?;
+    let mut read = RecordedData::new();
+    read.envelope.started_at = import.started_at;
+    read.envelope.warnings = import.warnings;
+    for run in import.runs {
+        let setup = Setup {
+            cpu: run.cpu,
+            period_ns: run.period_ns,
+            policy: run.policy,
+            priority: run.priority,
+            ..Setup::default()
+        };
+        read.runs.push(Run::recorded(run.name, setup, run.outcome));
+    }
+    Ok(read)
+}
+
+/// A run of the report: the runs of the file that count as one.
+struct Part {
+    name: String,
+    infos: Vec<usize>,
+    recording: Recording,
+}
+
+/// Reads a whole file.
+pub(super) fn of_samples(args: &ReportArgs, reader: impl Read) -> Result<RecordedData> {
+    let mut file = SampleFileReader::open(reader)?;
+    let info = file.info().clone();
+    let (mut parts, of_run) = parts(&info.runs, args);
+    while let Some(block) = file.next_block() {
+        parts[of_run[block.run]].recording.extend(block.samples);
+    }
+    let mut read = RecordedData::new();
+    read.envelope.started_at = Some(info.started_at.clone()).filter(|at| !at.is_empty());
+    read.envelope.machine = info.machine.and_then(|facts| serde_json::from_value(facts).ok());
+    let ended = stored::ended(file.ending(), "its data up to there was read");
+    read.envelope.incomplete = ended.is_some();
+    read.envelope.ended_by = ended.as_ref().map(|_| match file.ending() {
+        Some(FileEnding::Early) => EndedBy::Recording,
+        _ => EndedBy::File,
+    });
+    read.envelope.warnings.extend(ended);
+    for part in parts {
+        let infos: Vec<&RunInfo> = part.infos.iter().map(|&run| &info.runs[run]).collect();
+        let (mut missed, mut unrecorded) = (0, 0);
+        for &run in &part.infos {
+            let counts = file.counts(run).unwrap_or_default();
+            missed += counts.1;
+            unrecorded += counts.2;
+        }
+        let outcome = part.recording.finish_with(missed, unrecorded);
+        if outcome.cycles == 0 {
+            read.envelope.warnings.push(format!("run \"{}\" has no samples", part.name));
+        }
+        read.runs.push(recorded_run(part.name, &infos, outcome));
+    }
+    Ok(read)
+}
+
+/// The runs of the report, and to which of them each run of the file belongs.
+fn parts(runs: &[RunInfo], args: &ReportArgs) -> (Vec<Part>, Vec<usize>) {
+    let mut parts: Vec<Part> = Vec::new();
+    let mut of_run = Vec::new();
+    for (number, info) in runs.iter().enumerate() {
+        let name = info.part_of.as_ref().unwrap_or(&info.name);
+        let joins = |part: &Part| {
+            let first = &runs[part.infos[0]];
+            info.part_of.is_some()
+                && (&first.part_of, first.epoch_ns, first.period_ns, first.cpu)
+                    == (&info.part_of, info.epoch_ns, info.period_ns, info.cpu)
+        };
+        let at = parts.iter().position(joins).unwrap_or_else(|| {
+            let recording = Recording::new(RecordingConfig {
+                period: Period::from_ns(info.period_ns),
+                epoch: Instant::from_ns(info.epoch_ns),
+                leave_out_cold: !args.keep_cold,
+                thresholds_ns: report::thresholds(&args.limits, &args.claims),
+                releases: ReleaseInstants::Known,
+            })
+            .watching(&args.claims);
+            parts.push(Part { name: name.clone(), infos: Vec::new(), recording });
+            parts.len() - 1
+        });
+        parts[at].infos.push(number);
+        of_run.push(at);
+    }
+    (parts, of_run)
+}
+
+fn recorded_run(name: String, infos: &[&RunInfo], outcome: RunFigures) -> Run {
+    let first = infos[0];
+    let setup = Setup {
+        cpu: Some(first.cpu),
+        period_ns: Some(first.period_ns),
+        phase_ns: Some(first.phase_ns),
+        follows: first.follows.clone(),
+        policy: Some(first.policy.clone()),
+        priority: first.priority,
+        wait: Some(first.wait.clone()),
+        load: infos.iter().flat_map(|info| info.load.iter().cloned()).collect(),
+        duration_ns: Some(infos.iter().map(|info| info.duration_ns).sum()),
+    };
+    Run { floor_ns: first.floor_ns, ..Run::recorded(name, setup, outcome) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_unpacks_without_end_is_ended() {
+        let mut bounded = Bounded { reader: io::repeat(0), left: 100_000 };
+        let error = io::copy(&mut bounded, &mut io::sink()).expect_err("too much");
+        assert!(error.to_string().contains("decompresses to more"), "{error}");
+    }
+
+    const HISTOGRAM: &str = "# /dev/cpu_dma_latency set to 0us\n# Histogram\n000001 000005\n\
+                             000002 000007\n# Total: 000000012\n";
+
+    #[test]
+    fn what_was_pasted_is_the_file_that_it_came_from() {
+        let before = |mark: &str| {
+            let lines = HISTOGRAM.lines().map(|line| format!("{mark}{line}\n"));
+            lines.collect::<String>()
+        };
+        for mark in ["", "    ", "> ", ">> ", "> > ", "  > "] {
+            let text = format!("{mark}user@host:~$ cyclictest -h 500 -q\n{}", before(mark));
+            let (format, text) = unpasted(text.as_bytes()).expect("recognised");
+            assert_eq!(
+                (format.name, text.as_str()),
+                ("cyclictest_histogram", HISTOGRAM),
+                "{mark:?}"
+            );
+        }
+        assert!(unpasted(b"hello\n").is_none());
+    }
+
+    #[test]
+    fn a_summary_is_known_for_one() {
+        let line =
+            "T: 0 ( 1234) P:80 I:1000 C:  10000 Min:      3 Act:    5 Avg:    6 Max:      40";
+        assert!(is_summary(line.as_bytes()) && is_summary(format!("> {line}\n").as_bytes()));
+        assert!(!is_summary(HISTOGRAM.as_bytes()));
+    }
 }

@@ -4,35 +4,33 @@
 //! interleaved in blocks so that a drift of the machine hits all alike, and judges. Writes
 //! `result.json` and `samples.punctual` into a directory of its own.
 
-mod plan;
-mod uses;
-
 use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result, anyhow, bail};
 use clap::Args;
+use punctual_analysis::quantity;
 use punctual_analysis::verdict::{Deadline, Requirement};
-use punctual_core::time::Span;
+use punctual_core::time::{Period, Span};
+use punctual_core::wait::Adaptive;
+use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::{bounds, startable};
 use punctual_lab::load::{LoadSpec, Loads};
-use punctual_lab::periodic::{Stream, WaitKind};
+use punctual_lab::periodic::{Condition, PeriodicPlan, Stream, WaitKind, round, split};
 
 use super::measure::LoopChoices;
 use crate::args::{BaselineArgs, LearnArgs, PlanArgs, PolicyName, ReportArgs, RootArgs};
 use crate::comparison::baseline::BaselineUse;
 use crate::exit::Exit;
-use crate::experiment::launcher;
-use crate::experiment::{self, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
-use crate::output::{self, Dir, Outputs};
-use crate::parse::{self, Phase};
+use crate::experiment::launcher::launcher;
+use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
+use crate::output::{self, Dir, Json};
+use crate::parse::{self, Duration, Phase};
 use crate::report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report};
 use crate::stored::{RESULT, SAMPLES};
 use crate::view;
 use crate::view::text::Detail;
-use plan::{Plan, Turns};
-use uses::Purpose;
 
 /// The experiment's name in results.
 const NAME: &str = "check";
@@ -42,7 +40,7 @@ const NAME: &str = "check";
 pub(crate) struct CheckArgs {
     /// How long to measure, in all [default: about a minute; longer where the question takes more]
     #[arg(long, short, allow_hyphen_values = true, value_parser = parse::duration)]
-    pub(crate) duration: Option<parse::Duration>,
+    pub(crate) duration: Option<Duration>,
     /// The CPU to measure [default: an isolated one, else the last that is allowed]
     #[arg(long, short, value_name = "CPU")]
     pub(crate) cpu: Option<String>,
@@ -56,13 +54,13 @@ pub(crate) struct CheckArgs {
         allow_hyphen_values = true,
         value_parser = parse::period
     )]
-    pub(crate) period: Vec<parse::Duration>,
-    #[arg(long = "for", value_name = "USE", conflicts_with = "period", value_parser = uses::parse)]
-    #[arg(help = uses::help(), long_help = uses::long_help())]
+    pub(crate) period: Vec<Duration>,
+    #[arg(long = "for", value_name = "USE", conflicts_with = "period", value_parser = purpose)]
+    #[arg(help = purposes_help(), long_help = purposes_long_help())]
     pub(crate) purpose: Option<Purpose>,
     /// How late a loop may be [default: a tenth of its period]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::duration)]
-    pub(crate) deadline: Option<parse::Duration>,
+    pub(crate) deadline: Option<Duration>,
     /// The share of releases that may be later than the deadline [default: 1e-3]
     #[arg(long, value_name = "SHARE", value_parser = parse::share)]
     pub(crate) miss: Option<f64>,
@@ -235,5 +233,355 @@ fn pick(requested: Option<&str>, here: &MachineFacts) -> Result<(u32, Choice)> {
             "--cpu {}: check measures one CPU; 'punctual measure periodic' takes several",
             text.unwrap_or_default()
         ),
+    }
+}
+
+/// Shorter than this, all loads run at once: each alone would have too few cycles to say anything.
+const LOADS_IN_TURN_FROM: Span = Span::from_ms(20_000);
+
+/// A round visits idle and each load; with one every half minute, drift is spread over all.
+const ROUND: Span = Span::from_ms(30_000);
+
+/// The shortest time that is measured unless asked for: a minute and a little, so that the loads
+/// leave the 40 000 cycles that extreme value models need, beside a loop of this library.
+const BUDGET_MIN: Span = Span::from_ms(71_000);
+
+/// And the longest.
+const BUDGET_MAX: Span = Span::from_ms(3_600_000);
+
+/// Answers to a loop of one period: idle and under load, its own and those of longer periods.
+const ANSWERS: usize = 8;
+
+/// The row of a loop of this library: its wait learns, for this share of the CPU at most.
+const LIBRARY: &str = "library loop, idle";
+const LIBRARY_BUDGET: f64 = 0.1;
+
+/// For cold cycles and blocks that do not come out even, as a factor.
+const SPARE: f64 = 1.1;
+
+/// What is measured, as far as it is known without the time that it takes.
+struct Plan<'a> {
+    /// The loops.
+    streams: Vec<Stream>,
+    /// The sets of loads that take turns.
+    turns: Turns,
+    /// The machine that runs it.
+    here: &'a MachineFacts,
+}
+
+/// What loads run.
+enum Turns {
+    /// Each of these in turn; all at once when there is little time.
+    Each(Vec<LoadSpec>),
+    /// These at once.
+    Together(Vec<LoadSpec>),
+}
+
+impl Plan<'_> {
+    /// The experiment of this length.
+    fn of(&self, duration: Span) -> PeriodicPlan {
+        let mut conditions = self.turns.conditions(duration);
+        let longest = self.streams.iter().map(|stream| stream.period).max();
+        let rounds = longest.map_or(1, |period| rounds(duration, period));
+        let (mut order, mut length) = (round(conditions.len() - 1), duration);
+        if let Some((library, learns)) = self.library(duration, &conditions) {
+            order.push(conditions.len());
+            conditions.push(library);
+            length = Span::from_ns(duration.as_ns() - learns.as_ns());
+        }
+        let rounds = usize::try_from(rounds).unwrap_or(1);
+        let blocks = split(&order.repeat(rounds), length);
+        let cpus: CpuList =
+            self.streams.iter().filter_map(|stream| stream.thread.pinned_to()).collect();
+        let housekeeping = helper_cpu(&cpus, self.here).into_iter().collect();
+        let streams = self.streams.clone();
+        PeriodicPlan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES }
+    }
+
+    /// The shortest time, a minute at least, in which every run has the cycles that show the
+    /// requirement when none is late.
+    fn budget(&self, requirement: &Requirement) -> Span {
+        let longest = self.streams.iter().map(|stream| stream.period.as_ns()).max().unwrap_or(1);
+        let needed = requirement.cycles_needed(self.streams.len() * ANSWERS) as f64 * SPARE;
+        let mut length = BUDGET_MIN;
+        while length < BUDGET_MAX {
+            let plan = self.of(length);
+            let of = |condition| plan.length_of(condition).as_ns() as f64 / longest as f64;
+            let idle = of(0);
+            let loads = || (0..plan.conditions.len()).filter(|&at| plan.counts_as_one(at));
+            let loaded: f64 = loads().map(of).sum();
+            let least = if loads().next().is_some() { idle.min(loaded) } else { idle };
+            if least >= needed {
+                break;
+            }
+            let longer = length.as_ns() as f64 * (needed / least.max(1.0)).clamp(1.1, 10.0);
+            length = Span::from_ms((longer / 10e9).ceil() as i64 * 10_000);
+        }
+        length.min(BUDGET_MAX)
+    }
+}
+
+impl Plan<'_> {
+    /// A loop of this library beside the plain sleepers, without load, and how long its wait learns
+    /// before the first block; `None` where there is little time, or several loops share the CPU.
+    fn library(&self, duration: Span, others: &[Condition]) -> Option<(Condition, Span)> {
+        let [stream] = self.streams.as_slice() else { return None };
+        if duration < LOADS_IN_TURN_FROM || others.len() < 2 {
+            return None;
+        }
+        let wait = Some(WaitKind::Adaptive(LIBRARY_BUDGET));
+        let condition = Condition { name: LIBRARY.to_owned(), wait, loads: Vec::new() };
+        Some((condition, Adaptive::calibration(stream.period)))
+    }
+}
+
+impl Turns {
+    /// Idle, then each load; all loads at once when there is little time.
+    fn conditions(&self, duration: Span) -> Vec<Condition> {
+        let mut turns = vec![Vec::new()];
+        match self {
+            Self::Each(loads) if duration >= LOADS_IN_TURN_FROM => {
+                turns.extend(loads.iter().map(|spec| vec![spec.clone()]));
+            }
+            Self::Each(loads) | Self::Together(loads) => {
+                turns.extend((!loads.is_empty()).then(|| loads.clone()));
+            }
+        }
+        let name = |loads: &[LoadSpec]| match loads {
+            [] => "idle".to_owned(),
+            [one] => one.to_string(),
+            _ => "all loads".to_owned(),
+        };
+        let condition = |loads: Vec<LoadSpec>| Condition { name: name(&loads), wait: None, loads };
+        turns.into_iter().map(condition).collect()
+    }
+
+    /// Whether no load runs.
+    fn are_none(&self) -> bool {
+        let (Self::Each(loads) | Self::Together(loads)) = self;
+        loads.is_empty()
+    }
+}
+
+/// As many rounds as leave each block at least fifty cycles, one every half minute at most.
+fn rounds(duration: Span, period: Period) -> u32 {
+    let by_time = duration.as_ns() / ROUND.as_ns();
+    let cycles = duration.as_ns().unsigned_abs() / period.as_ns();
+    let by_cycles = i64::try_from(cycles / (12 * 50)).unwrap_or(i64::MAX);
+    u32::try_from(by_time.min(by_cycles).clamp(1, 1_000)).unwrap_or(1)
+}
+
+/// What a loop is for.
+#[derive(Debug)]
+struct Use {
+    /// As `--for` names it.
+    name: &'static str,
+    /// The option as it is written.
+    option: &'static str,
+    /// What it measures, as a clause.
+    help: &'static str,
+    /// The loops that run at once, ns.
+    periods_ns: &'static [i64],
+    /// What they have to keep.
+    requirement: Requirement,
+    /// The load beside them; `None` for each that `check` knows, in turn.
+    load: Option<&'static str>,
+    /// The loop in words: "A loop".
+    purpose: &'static str,
+    /// What its loops are called, by period in ns, where they have names of their own.
+    labels: &'static [(u64, &'static str)],
+    /// Whether software stepping is asked about.
+    stepping: bool,
+}
+
+const fn within(ns: i64, p: f64) -> Requirement {
+    Requirement { deadline: Deadline::Ns(ns), p }
+}
+
+/// Every use.
+static USES: [Use; 5] = [
+    Use {
+        name: "linuxcnc",
+        option: " --for linuxcnc",
+        // LinuxCNC's latency-test runs these two; up to 50 µs it recommends software stepping.
+        help: "base and servo thread, 25us and 1ms, and whether software can make the steps",
+        periods_ns: &[25_000, 1_000_000],
+        requirement: within(50_000, 1e-4),
+        load: Some("linuxcnc"),
+        purpose: "LinuxCNC threads",
+        labels: &[(25_000, "base thread, 25 µs"), (1_000_000, "servo thread, 1 ms")],
+        stepping: true,
+    },
+    Use {
+        name: "audio",
+        option: " --for audio",
+        help: "64 frames at 48 kHz, half of the time left to compute them",
+        periods_ns: &[1_333_333],
+        requirement: within(667_000, 1e-4),
+        load: None,
+        purpose: "64 frames at 48 kHz",
+        labels: &[],
+        stepping: false,
+    },
+    Use {
+        name: "ros",
+        option: " --for ros",
+        help: "a robot's control loop, 1ms, late by 100us at most",
+        periods_ns: &[1_000_000],
+        requirement: within(100_000, 1e-4),
+        load: None,
+        purpose: "A robot's control loop",
+        labels: &[],
+        stepping: false,
+    },
+    Use {
+        name: "plc",
+        option: " --for plc",
+        help: "a task of a programmable controller, 10ms, late by 1ms at most",
+        periods_ns: &[10_000_000],
+        requirement: within(1_000_000, 1e-3),
+        load: None,
+        purpose: "A PLC task",
+        labels: &[],
+        stepping: false,
+    },
+    Use {
+        name: "ptp",
+        option: " --for ptp",
+        // Class A of IEEE 802.1BA: one frame in each 125 µs.
+        help: "a TSN sender of class A, 125us, half of the interval left to send",
+        periods_ns: &[125_000],
+        requirement: within(62_500, 1e-4),
+        load: None,
+        purpose: "A TSN sender of class A",
+        labels: &[],
+        stepping: false,
+    },
+];
+
+/// What `--for` asks for.
+#[derive(Clone, Debug)]
+pub(crate) enum Purpose {
+    /// A row of the table.
+    Use(usize),
+    /// A loop of this period.
+    Period(Duration),
+}
+
+impl Purpose {
+    /// Its row, where it has one.
+    fn of_use(&self) -> Option<&'static Use> {
+        match self {
+            Self::Use(at) => USES.get(*at),
+            Self::Period(_) => None,
+        }
+    }
+
+    /// The periods to run at once.
+    fn periods(&self) -> Vec<Duration> {
+        match self {
+            Self::Use(at) => {
+                USES[*at].periods_ns.iter().map(|&ns| Duration(Span::from_ns(ns))).collect()
+            }
+            Self::Period(period) => vec![*period],
+        }
+    }
+}
+
+fn names() -> String {
+    USES.iter().map(|of| of.name).collect::<Vec<_>>().join(", ")
+}
+
+/// `audio`, `1kHz` or `500us`.
+fn purpose(text: &str) -> Result<Purpose, String> {
+    if let Some(at) = USES.iter().position(|of| of.name == text) {
+        return Ok(Purpose::Use(at));
+    }
+    if let Ok(rate) = quantity::rate(text) {
+        let ns = (1e9 / rate.as_hz()).round();
+        let fits = (1.0..=9.2e18).contains(&ns);
+        let period = fits.then(|| Purpose::Period(Duration(Span::from_ns(ns as i64))));
+        return period.ok_or_else(|| format!("{text} has no period that can be measured"));
+    }
+    parse::period(text).map(Purpose::Period).map_err(|_| {
+        format!("accepted are {}, a rate such as 1kHz and a period such as 500us", names())
+    })
+}
+
+/// What `--for` takes, in a line.
+fn purposes_help() -> String {
+    format!("What the loop is for: {}; or a rate, such as 1kHz", names())
+}
+
+/// The same, with what each measures.
+fn purposes_long_help() -> String {
+    let each = USES.iter().map(|of| format!("\n- {}: {}", of.name, of.help));
+    purposes_help() + "\n" + &each.collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_lab::load::LoadSpec;
+
+    #[test]
+    fn a_minute_visits_every_load_twice_and_a_moment_all_at_once() {
+        let period = Period::from_ns(1_000_000).expect("positive");
+        assert_eq!(rounds(Span::from_ms(60_000), period), 2);
+        assert_eq!(rounds(Span::from_ms(1_000), period), 1);
+        let all = || LoadSpec::all();
+        let conditions = |loads, ms| Turns::Each(loads).conditions(Span::from_ms(ms));
+        let turns = conditions(all(), 60_000);
+        assert_eq!(turns.len(), LoadSpec::all().len() + 1);
+        assert!(turns.iter().skip(1).all(|turn| turn.loads.len() == 1));
+        let turns = conditions(all(), 5_000);
+        assert_eq!(turns[1].name, "all loads");
+        assert_eq!(turns[1].loads.len(), LoadSpec::all().len());
+        let idle = conditions(Vec::new(), 5_000);
+        assert!(idle.len() == 1 && idle[0].loads.is_empty(), "{idle:?}");
+    }
+
+    #[test]
+    fn a_loop_of_this_library_has_a_turn_within_the_time_that_was_requested() {
+        let here = MachineFacts::collect(&punctual_host::root::Root::live());
+        let period = Period::from_ns(1_000_000).expect("positive");
+        let stream = Stream {
+            thread: punctual::RtThread::cpu(0).with_wait(WaitKind::Sleep),
+            period,
+            phase_ns: 0,
+        };
+        let (streams, turns) = (vec![stream], Turns::Each(LoadSpec::all()));
+        let mut plan = Plan { streams, turns, here: &here };
+        let long = plan.of(Span::from_ms(60_000));
+        let last = long.conditions.len() - 1;
+        assert_eq!(long.conditions[last].wait, Some(WaitKind::Adaptive(LIBRARY_BUDGET)));
+        assert!(!long.counts_as_one(last) && long.counts_as_one(last - 1));
+        let learns = Adaptive::calibration(period);
+        assert_eq!(long.length().as_ns() + learns.as_ns(), 60_000_000_000);
+        assert!(long.length_of(last) >= long.length_of(1), "as long as a load");
+        let has_one = |plan: &Plan<'_>, ms| {
+            plan.of(Span::from_ms(ms)).conditions.iter().any(|of| of.wait.is_some())
+        };
+        assert!(has_one(&plan, 20_000) && !has_one(&plan, 19_999));
+        plan.streams.push(Stream { phase_ns: 1, ..plan.streams[0].clone() });
+        assert!(!has_one(&plan, 60_000), "two loops share the CPU");
+    }
+
+    #[test]
+    fn each_row_is_what_its_option_asks_for_and_has_loads_that_exist() {
+        for (at, of) in USES.iter().enumerate() {
+            assert_eq!(of.option, format!(" --for {}", of.name));
+            assert!(matches!(purpose(of.name), Ok(Purpose::Use(found)) if found == at));
+            assert!(of.load.is_none_or(|load| LoadSpec::parse_list(load).is_ok()), "{}", of.name);
+            assert!(!of.help.ends_with('.') && !of.periods_ns.is_empty(), "{}", of.name);
+        }
+    }
+
+    #[test]
+    fn a_rate_or_a_period_is_a_purpose_and_anything_else_is_refused() {
+        let ns = |text| purpose(text).expect("a purpose").periods()[0].0.as_ns();
+        assert_eq!((ns("1kHz"), ns("500us"), ns("3Hz")), (1_000_000, 500_000, 333_333_333));
+        let why = purpose("cnc").expect_err("unknown");
+        assert!(why.contains("linuxcnc, audio") && why.contains("1kHz"), "{why}");
     }
 }

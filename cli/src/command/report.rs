@@ -3,28 +3,29 @@
 //! Reads results and the samples beside them; measures nothing. Writes one file of HTML, and with
 //! `--plots` an SVG and a PNG of each plot.
 
-mod gather;
-mod plots;
-
+use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use punctual_analysis::plain::steers;
+use punctual_plot::{png, svg};
 
 use crate::args::ReportPageArgs;
 use crate::exit::Exit;
-use crate::format;
 use crate::output::{self, Dir, Opened};
-use crate::pages::Page;
+use crate::pages::{Page, RESULTS_MAX};
 use crate::report::Report;
-use crate::view;
+use crate::stored::{self, RESULT, Stored};
+use crate::view::plots::{self, Axes, Kind};
+use crate::{format, view};
 
 /// The page beside a result, or in a directory of them.
 const PAGE: &str = "report.html";
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &ReportPageArgs) -> Result<Exit> {
-    let found = gather::all(&args.results)?;
+    let found = found(&args.results)?;
     let read = found.stored.iter().map(|stored| stored.path.as_path());
     output::spare("--output", args.output.as_deref(), read)?;
     let plots = args.plots.as_deref().map(Dir::make).transpose()?;
@@ -32,13 +33,13 @@ pub(crate) fn run(args: &ReportPageArgs) -> Result<Exit> {
         Some(path) => Opened::at(path)?,
         None => Dir::open(&found.default_dir)?.opened(PAGE)?,
     };
-    let links = gather::links(&found.stored, out.path());
+    let links = links(&found.stored, out.path());
     let page = Page::of(found.stored, links)?;
     out.write(|file| Ok(file.write_all(view::html::page(&page).as_bytes())?))?;
     let shown = |path: &Path| format::plain(&path.display().to_string()) + "\n";
     let mut said = shown(out.path());
     if let Some(dir) = &plots {
-        for file in plots::write(&page, dir)? {
+        for file in write_plots(&page, dir)? {
             said += &shown(&file);
         }
     }
@@ -51,4 +52,127 @@ pub(crate) fn write_to(results: &Dir, report: &Report) -> Result<PathBuf> {
     let page = Page::measured(report, results)
         .with_context(|| format!("cannot write {}", results.path().join(PAGE).display()))?;
     results.replace(PAGE, view::html::page(&page))
+}
+
+/// The most bytes of all results of a page together: they are held at once, several times as big.
+const BYTES_MAX: u64 = 128 << 20;
+
+/// What was found.
+struct Found {
+    /// The results, those of a directory by name.
+    stored: Vec<Stored>,
+    /// Where the page goes without --output.
+    default_dir: PathBuf,
+}
+
+/// Reads every result that `paths` name.
+fn found(paths: &[PathBuf]) -> Result<Found> {
+    let mut files = Vec::new();
+    for path in paths {
+        files.extend(results(path)?);
+        if files.len() > RESULTS_MAX {
+            bail!("{}: more than {RESULTS_MAX} results for one page", path.display());
+        }
+    }
+    let bytes = files.iter().map(|file| bytes(file)).fold(0, u64::saturating_add);
+    if bytes > BYTES_MAX {
+        bail!("{} results of {} MiB: more than a page takes", files.len(), bytes >> 20);
+    }
+    let stored = files.iter().map(|file| stored::read(file)).collect::<Result<Vec<_>>>()?;
+    let default_dir = match paths {
+        [one] if one.is_dir() => one.clone(),
+        [one] => one.parent().map(Path::to_owned).unwrap_or_default(),
+        _ => PathBuf::new(),
+    };
+    Ok(Found { stored, default_dir })
+}
+
+/// The results at `path`: itself, the one in it, or those in the directories in it.
+fn results(path: &Path) -> Result<Vec<PathBuf>> {
+    let shown = path.display();
+    let kind = fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
+    if !kind.is_dir() || path.join(RESULT).is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut inside = Vec::new();
+    for entry in fs::read_dir(path).with_context(|| format!("cannot read {shown}"))? {
+        let dir = entry.with_context(|| format!("cannot read {shown}"))?.path();
+        if dir.join(RESULT).is_file() {
+            inside.push(dir);
+        }
+        if inside.len() > RESULTS_MAX {
+            bail!("{shown}: more than {RESULTS_MAX} results for one page");
+        }
+    }
+    if inside.is_empty() {
+        bail!("{shown}: no {RESULT} in it, nor in the directories in it");
+    }
+    inside.sort();
+    Ok(inside)
+}
+
+/// How long the result at `path` is; what cannot be read is refused when it is.
+fn bytes(path: &Path) -> u64 {
+    let file = if path.is_dir() { path.join(RESULT) } else { path.to_owned() };
+    fs::metadata(file).map_or(0, |kind| kind.len())
+}
+
+/// Links from a page at `out` to the pages beside results, where these are and lie below it.
+fn links(stored: &[Stored], out: &Path) -> Vec<Option<String>> {
+    let from = out.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(from) = fs::canonicalize(from) else { return vec![None; stored.len()] };
+    let link = |stored: &Stored| {
+        let page = fs::canonicalize(stored.path.with_file_name(PAGE)).ok()?;
+        let relative = page.strip_prefix(&from).ok()?;
+        let parts: Option<Vec<String>> =
+            relative.iter().map(|part| part.to_str().map(encoded)).collect();
+        let parts = parts?;
+        // A page does not link to itself.
+        (parts.len() > 1).then(|| format!("./{}", parts.join("/")))
+    };
+    stored.iter().map(link).collect()
+}
+
+/// A part of a path as it stands in a link (RFC 3986: unreserved characters as they are).
+fn encoded(part: &str) -> String {
+    let mut text = String::new();
+    for byte in part.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(byte as char);
+        } else {
+            text += &format!("%{byte:02X}");
+        }
+    }
+    text
+}
+
+/// Writes them all; which files there are now.
+fn write_plots(page: &Page, dir: &Dir) -> Result<Vec<PathBuf>> {
+    let axes = Axes::of(page);
+    let mut files = Vec::new();
+    let of_kind = |kind| plots::of(page, &axes, kind).into_iter().flatten();
+    let all = Kind::ALL.into_iter().flat_map(of_kind).map(|plot| (plot.id, plot.chart));
+    let fronts = page.results.iter().enumerate().filter_map(|(at, shown)| {
+        Some((format!("front-{}", at + 1), plots::front(&shown.report)?))
+    });
+    for (id, mut chart) in all.chain(fronts) {
+        chart.titled = true;
+        let scene = chart.scene();
+        let png = png::file(&scene).with_context(|| id.clone())?;
+        for (ending, bytes) in [("svg", svg::file(&scene, steers).into_bytes()), ("png", png)] {
+            files.push(dir.replace(&format!("{id}.{ending}"), bytes)?);
+        }
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_encoded() {
+        assert_eq!(encoded("2026-11-21T20-01"), "2026-11-21T20-01");
+        assert_eq!(encoded("a \"<µ"), "a%20%22%3C%C2%B5");
+    }
 }

@@ -4,40 +4,46 @@
 //! Reads the file, finds the programs, lets `punctual::process` do the rest, prints events to
 //! standard error and a report at the end. Exit 1 when a task was given up, or stopped all.
 
-mod cpus;
-mod messages;
-mod printer;
-mod program;
-
+use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io;
 use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, anyhow, bail};
 use punctual::clocks::{MachineClock, wake_cost};
-use punctual::process::{Event, Stop};
+use punctual::monitor::Force;
+use punctual::process::{self, Cause, Event, Finished, Over, ProcessEnd, Spec, Stop, What};
+use punctual::session::{Attempt, Refusal};
+use punctual::spawn;
 use punctual_core::time::Period;
+use punctual_host::choose::check_cpus;
+use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
 use punctual_lab::quiet;
 use punctual_lab::tasks::{FILE_MAX, GridPhase, TaskFile};
-use punctual_os::signal;
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::scheduler::SchedPolicy;
+use punctual_os::{Errno, signal};
 
 use crate::args::RunArgs;
 use crate::exit::Exit;
 use crate::experiment::words;
-use crate::output;
-use crate::report::{Report, RunBody, supervised};
-use printer::Printer;
+use crate::format;
+use crate::output::{self, Json};
+use crate::report::{EndedBy, Report, RunBody, supervised};
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     args.output.spare([args.file.as_path()])?;
     let shown = args.file.display();
     let tasks = TaskFile::parse(&read(&args.file)?).map_err(|why| anyhow!("{shown}: {why}"))?;
-    program::check(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
-    cpus::check(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
+    programs_exist(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
+    cpus_exist(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
     let Some(shortest) = tasks.shortest() else { bail!("{shown}: no tasks") };
     let outputs = args.output.open()?;
     let (phase_ns, unquiet) = phase(&tasks, shortest)?;
@@ -58,8 +64,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     let waits = tasks.thread.wait_kind();
     let wait = waits.strategy(shortest, || wake_cost(&mut MachineClock::best()));
     let started = jiff::Timestamp::now();
-    let mut refused = messages::Refusals::default();
-    let mut registered = messages::Registrations::default();
+    let mut refused = Refusals::default();
+    let mut registered = Registrations::default();
     let mut printer = Printer::start()?;
     let finished = ready.run(
         wait,
@@ -68,21 +74,21 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         &mut |event: Event| {
             refused.note(&event);
             registered.note(&event);
-            printer.print(messages::line(&event));
+            printer.print(line(&event));
         },
     )?;
     drop(hold);
     warnings.extend(registered.warnings());
     warnings.extend(refused.warnings(&finished));
     warnings.extend(finished.throttled.as_ref().map(words::throttled));
-    warnings.extend(messages::left_out(printer.end()));
+    warnings.extend(left_out(printer.end()));
     let supervised = supervised::of(&finished, waits.name(), phase_ns);
     let mut report = Report::new("run", RunBody { supervised });
     report.envelope.started_at = Some(started.to_string());
-    report.envelope.ended_by = messages::cut_short_by(&finished, args.duration.is_some());
+    report.envelope.ended_by = cut_short_by(&finished, args.duration.is_some());
     report.envelope.incomplete = report.envelope.ended_by.is_some();
     report.envelope.warnings = warnings;
-    report.envelope.verdict.reasons = messages::reasons(&finished, &registered);
+    report.envelope.verdict.reasons = reasons(&finished, &registered);
     report.envelope.verdict.ok = report.envelope.verdict.reasons.is_empty();
     super::write(&report, outputs)?;
     Ok(Exit::of(&report))
@@ -127,4 +133,267 @@ fn phase(tasks: &TaskFile, shortest: Period) -> Result<(u64, Vec<String>)> {
             (0, vec![why.to_owned()])
         }
     })
+}
+
+/// Refuses a task whose program cannot be found, with its line.
+fn programs_exist(tasks: &TaskFile) -> Result<(), String> {
+    tasks.all.iter().try_for_each(|named| {
+        of_task(&named.spec).map_err(|why| format!("line {}: {why}", named.program_line))
+    })
+}
+
+fn of_task(spec: &Spec) -> Result<(), String> {
+    let Some(program) = spec.command.first() else { return Ok(()) };
+    if process::program(program).is_some() {
+        return Ok(());
+    }
+    let program = format::plain(&program.to_string_lossy());
+    // A path is looked for where the command was given, which may not be where the file is.
+    let at = if program.contains('/') && !program.starts_with('/') {
+        " from this directory"
+    } else {
+        ""
+    };
+    Err(format!("task {:?}: cannot find program {program}{at}", spec.task.name()))
+}
+
+/// Refuses the first CPU that cannot be used, with the place in the file that names it.
+fn cpus_exist(tasks: &TaskFile) -> Result<(), String> {
+    let named =
+        tasks.all.iter().filter_map(|task| Some((task.spec.thread.pinned_to()?, Some(task.line))));
+    let all: Vec<(u32, Option<usize>)> =
+        tasks.thread.pinned_to().map(|cpu| (cpu, None)).into_iter().chain(named).collect();
+    let refused = refused(all.iter().map(|(cpu, _)| *cpu)).map_err(|why| why.to_string())?;
+    let Some((cpu, line)) = all.iter().find(|(cpu, _)| refused.contains_key(cpu)) else {
+        return Ok(());
+    };
+    let place = line.map_or("[supervisor]".to_owned(), |line| format!("line {line}"));
+    // As `--cpu` says it, where the facts tell more than the kernel's number.
+    let facts = MachineFacts::collect(&Root::live());
+    let why = check_cpus(&CpuList::single(*cpu), &facts)
+        .err()
+        .map_or_else(|| refused[cpu].to_string(), |why| why.to_string());
+    Err(format!("{place}: cannot run on CPU {cpu}: {why}"))
+}
+
+/// The CPUs that the kernel refuses, and why.
+fn refused(cpus: impl Iterator<Item = u32> + Send) -> io::Result<BTreeMap<u32, Errno>> {
+    let go = |cpu| Some((cpu, affinity::set(0, &CpuMask::one(cpu)).err()?));
+    // Its own affinity is gone with the thread.
+    std::thread::scope(|scope| {
+        let tried = spawn::scoped(scope, "punctual-cpu", || cpus.filter_map(go).collect())?;
+        Ok(tried.join().unwrap_or_default())
+    })
+}
+
+/// An event in a line.
+fn line(event: &Event) -> String {
+    let task = &event.task;
+    match &event.what {
+        What::Started(pid) => format!("{task}: started, process {pid}"),
+        What::Joined(pid) => format!("{task}: process {pid} joined"),
+        What::TurnedAway(why) => format!("{task}: rejected a registration: {why}"),
+        What::Registered => format!("{task}: registered, its releases begin"),
+        What::Refused(attempt, errno) => format!("{task}: {attempt} was refused: {errno}"),
+        What::ThreadsDemoted(threads) => format!(
+            "{task}: {threads} more of its threads ran under a real-time policy without waiting: \
+             they were set to SCHED_OTHER"
+        ),
+        What::Silent => format!("{task}: ran none of its releases for a second"),
+        What::Unregistered => format!("{task}: unregistered"),
+        What::Dismissed(cause) => {
+            format!("{task}: unregistered by the supervisor: {}", cause_of(*cause))
+        }
+        What::Killed(cause) => format!("{task}: ended by SIGKILL: {}", cause_of(*cause)),
+        What::Ended(exit) => format!("{task}: {}", exit_of(*exit)),
+        What::StartsAgain(pause) => {
+            format!("{task}: restarts in {}", format::long(pause.as_ns().max(0) as f64))
+        }
+        What::GivenUp => format!("{task}: will not be restarted"),
+    }
+}
+
+fn cause_of(cause: Cause) -> &'static str {
+    match cause {
+        Cause::NeverRegistered => "it did not register in time",
+        Cause::Overran => "it was still running at its next release",
+        Cause::Silent => "it ran none of its releases for a second",
+        Cause::Invalid => "it wrote invalid results to its shared memory",
+        Cause::ForeignThread => "it registered a thread that is not its own",
+        Cause::Over => "it did not exit at the end of the run",
+    }
+}
+
+/// How a process ended, in words.
+fn exit_of(exit: ProcessEnd) -> String {
+    match exit {
+        ProcessEnd::Status(0) => "exited normally".to_owned(),
+        ProcessEnd::Status(status) => format!("exited with status {status}"),
+        ProcessEnd::Signal(signal) => format!("killed by signal {signal}"),
+        ProcessEnd::Unknown => "ended with unknown status".to_owned(),
+        ProcessEnd::NotStarted(errno) => {
+            format!("could not be started: {}", io::Error::from_raw_os_error(errno))
+        }
+    }
+}
+
+/// What the kernel refused, and to whom.
+#[derive(Debug, Default)]
+struct Refusals(BTreeMap<String, Vec<String>>);
+
+impl Refusals {
+    /// Adds a refusal.
+    fn note(&mut self, event: &Event) {
+        if let What::Refused(attempt, errno) = &event.what {
+            let what = match attempt {
+                // Each task asks for a priority of its own.
+                Attempt::Scheduler(SchedPolicy::Fifo(_)) => format!("SCHED_FIFO ({errno})"),
+                other => format!("{other} ({errno})"),
+            };
+            let tasks = self.0.entry(what).or_default();
+            if !tasks.contains(&event.task) {
+                tasks.push(event.task.clone());
+            }
+        }
+    }
+
+    /// The warnings of a report.
+    fn warnings(self, finished: &Finished) -> Vec<String> {
+        let mut warnings: Vec<String> = self
+            .0
+            .into_iter()
+            .map(|(what, tasks)| format!("refused: {what} for {}", tasks.join(", ")))
+            .collect();
+        // Of the policy more is said below.
+        let others = finished
+            .refused
+            .iter()
+            .filter(|refusal| !matches!(refusal.attempt, Attempt::Scheduler(_)));
+        warnings.extend(others.map(|Refusal { attempt, errno }| {
+            format!("refused: {attempt} ({errno}) for the releasing thread")
+        }));
+        if finished.policy == SchedPolicy::Other {
+            warnings.push(
+                "the releasing thread ran as SCHED_OTHER: any other process can delay the \
+                 releases; root, CAP_SYS_NICE or RLIMIT_RTPRIO allows SCHED_FIFO"
+                    .to_owned(),
+            );
+        }
+        warnings
+    }
+}
+
+/// Which tasks had a process, and which of them registered.
+#[derive(Debug, Default)]
+struct Registrations(BTreeMap<String, bool>);
+
+impl Registrations {
+    /// Adds an event.
+    fn note(&mut self, event: &Event) {
+        match event.what {
+            What::Started(_) => {
+                self.0.entry(event.task.clone()).or_insert(false);
+            }
+            What::Registered => {
+                self.0.insert(event.task.clone(), true);
+            }
+            _ => {}
+        }
+    }
+
+    fn is_missing(&self, task: &str) -> bool {
+        self.0.get(task) == Some(&false)
+    }
+
+    /// What to do about tasks that never registered.
+    fn warnings(&self) -> Vec<String> {
+        let missing = self.0.iter().filter(|(_, registered)| !**registered);
+        let warning = |(task, _): (&String, _)| {
+            format!(
+                "{task} never registered, so it had no releases: a task registers by \
+                 punctual::process in Rust, punctual_register() in C, 'punctual task exec' in \
+                 other languages (docs/running.md)"
+            )
+        };
+        missing.map(warning).collect()
+    }
+}
+
+/// A note about lines that were dropped because standard error was blocked.
+fn left_out(lines: u64) -> Option<String> {
+    (lines > 0).then(|| format!("standard error was blocked: {lines} lines were dropped"))
+}
+
+/// What ended a run of a given length before its time.
+fn cut_short_by(finished: &Finished, timed: bool) -> Option<EndedBy> {
+    let cause = match finished.over {
+        Over::Finished => return None,
+        Over::Stopped if finished.forced.is_some() => EndedBy::Watchdog,
+        Over::Stopped => EndedBy::Interrupt,
+        Over::AllGone | Over::Overran(_) => EndedBy::Task,
+    };
+    timed.then_some(cause)
+}
+
+/// Why the run has failed; empty where it has not.
+fn reasons(finished: &Finished, registered: &Registrations) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if let Over::Overran(task) = &finished.over {
+        reasons.push(format!("{task} overran or ran none of its releases, and its policy is stop"));
+    }
+    reasons.extend(finished.forced.map(|force| {
+        let how = match force {
+            Force::Demoted | Force::NotDemoted => "it did not yield",
+            Force::Starved => "it did not get the CPU",
+            Force::Blocked => "it waited for something else than a release",
+            Force::Stuck => "it made no progress",
+        };
+        format!("the watchdog ended the releases: {how}")
+    }));
+    let failed = finished.tasks.iter().filter(|task| task.failed);
+    reasons.extend(failed.map(|task| {
+        // What ended it says nothing of it: it waited for nothing, and the run was over.
+        if registered.is_missing(&task.name) {
+            return format!("{} never registered", task.name);
+        }
+        let exit = task.exit.map_or_else(|| "never ran".to_owned(), exit_of);
+        format!("{} failed: its last process {exit}", task.name)
+    }));
+    reasons
+}
+
+/// The most lines that wait to be printed.
+const WAITING_MAX: usize = 4_096;
+
+/// Prints lines.
+#[derive(Debug)]
+struct Printer {
+    lines: SyncSender<String>,
+    thread: JoinHandle<()>,
+    dropped: u64,
+}
+
+impl Printer {
+    /// Starts the thread.
+    fn start() -> io::Result<Self> {
+        let (lines, received) = sync_channel::<String>(WAITING_MAX);
+        let print = move || received.iter().for_each(|line| output::message(&line));
+        let thread = spawn::plain("punctual-print", print)?;
+        Ok(Self { lines, thread, dropped: 0 })
+    }
+
+    /// Queues a line; drops it where the queue is full.
+    fn print(&mut self, line: String) {
+        match self.lines.try_send(line) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => self.dropped += 1,
+        }
+    }
+
+    /// Waits until all of them are printed; gives the number of dropped lines.
+    fn end(self) -> u64 {
+        drop(self.lines);
+        let _its_panic_is_its_own = self.thread.join();
+        self.dropped
+    }
 }

@@ -1,22 +1,344 @@
 //! `punctual sched`: policy, priority and CPUs of commands and threads, with what was refused
 //! explained.
 
-mod request;
-mod run;
-mod set;
-mod show;
-mod threads;
+use std::collections::BTreeSet;
+use std::ffi::CString;
+use std::fs::OpenOptions;
+use std::io::{Error as IoError, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context as _, Error, Result, anyhow, bail};
+use punctual_host::facts::MachineFacts;
+use punctual_host::root::{Listing, Read};
+use punctual_host::{CpuList, RefusedCall, Root, explain, parse_cpus};
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::credentials::become_user;
+use punctual_os::errno::Errno;
+use punctual_os::process;
+use punctual_os::sched_attr::{self, RESET_ON_FORK, SchedAttributes};
+use punctual_os::user::{self, GROUPS_MAX};
 
-use crate::args::SchedCommand;
+use crate::args::{SchedArgs, SchedCommand, SchedRunArgs, SchedSetArgs, SchedShowArgs};
 use crate::exit::Exit;
+use crate::{format, output};
 
 /// Runs the subcommand.
 pub(crate) fn run(command: &SchedCommand) -> Result<Exit> {
     match command {
-        SchedCommand::Run(args) => run::run(args),
-        SchedCommand::Set(args) => set::run(args),
-        SchedCommand::Show(args) => show::run(args),
+        SchedCommand::Run(args) => run_command(args),
+        SchedCommand::Set(args) => set(args),
+        SchedCommand::Show(args) => show(args),
     }
+}
+
+/// A policy and CPUs for threads.
+struct Request {
+    attributes: Option<SchedAttributes>,
+    reset_on_fork: bool,
+    cpus: Option<CpuList>,
+    facts: MachineFacts,
+}
+
+impl Request {
+    /// # Errors
+    /// Where nothing is to be set, or a CPU that is not there.
+    fn of(args: &SchedArgs) -> Result<Self> {
+        let facts = MachineFacts::collect(&Root::live());
+        let cpus = args.cpu.as_deref().map(|text| {
+            parse_cpus(text, &facts).with_context(|| format!("--cpu {}", text.escape_debug()))
+        });
+        let cpus = cpus.transpose()?;
+        let policy = &args.policy;
+        let attributes = match (policy.fifo, policy.rr, policy.deadline, policy.other) {
+            (Some(priority), ..) => Some(real_time(sched_attr::FIFO, priority)),
+            (_, Some(priority), ..) => Some(real_time(sched_attr::ROUND_ROBIN, priority)),
+            (_, _, Some(of), _) => Some(SchedAttributes {
+                runtime_ns: of.runtime_ns,
+                deadline_ns: of.deadline_ns,
+                period_ns: of.period_ns,
+                ..SchedAttributes::of(sched_attr::DEADLINE)
+            }),
+            (.., true) => Some(SchedAttributes {
+                nice: args.nice.into(),
+                ..SchedAttributes::of(sched_attr::OTHER)
+            }),
+            _ => None,
+        };
+        if attributes.is_none() && cpus.is_none() {
+            bail!("nothing to set: give a policy (--fifo, --rr, --deadline, --other) or --cpu");
+        }
+        if attributes.is_none() && args.reset_on_fork {
+            bail!("--reset-on-fork needs a policy: --fifo, --rr, --deadline or --other");
+        }
+        Ok(Self { attributes, reset_on_fork: args.reset_on_fork, cpus, facts })
+    }
+
+    /// Gives a thread, 0 for the calling one, what was requested: CPUs first, since a thread of
+    /// SCHED_DEADLINE cannot be moved.
+    ///
+    /// # Errors
+    /// What the kernel refused, why, and the way out.
+    fn give(&self, tid: i32) -> Result<()> {
+        if let Some(cpus) = &self.cpus {
+            let mut mask = CpuMask::EMPTY;
+            cpus.iter().for_each(|cpu| mask.insert(cpu));
+            let call = || RefusedCall::SetAffinity { cpus: cpus.clone() };
+            affinity::set(tid, &mask)
+                .map_err(|errno| self.refused(&format!("CPU {cpus}"), &call(), errno))?;
+        }
+        let Some(attributes) = self.attributes else { return Ok(()) };
+        let flags = if self.reset_on_fork { RESET_ON_FORK } else { 0 };
+        let call = match attributes.policy {
+            sched_attr::DEADLINE => RefusedCall::SetDeadline,
+            _ => RefusedCall::SetScheduler { priority: attributes.priority },
+        };
+        sched_attr::set(tid, &SchedAttributes { flags, ..attributes })
+            .map_err(|errno| self.refused(&policy_words(&attributes), &call, errno))
+    }
+
+    fn refused(&self, what: &str, call: &RefusedCall, errno: Errno) -> Error {
+        if errno == Errno(NO_SUCH_THREAD) {
+            return anyhow!("{what} refused: there is no such thread any more");
+        }
+        // Only SCHED_OTHER and SCHED_DEADLINE have no priority: a nice value below the own one.
+        if matches!(call, RefusedCall::SetScheduler { priority: 0 }) {
+            return anyhow!("{what} refused: it needs CAP_SYS_NICE, or the rights of its user");
+        }
+        let of = explain(call, errno.0, &self.facts);
+        anyhow!("{what} refused: {}. {}", of.why, of.remedy)
+    }
+}
+
+/// ESRCH of errno(3).
+const NO_SUCH_THREAD: i32 = 3;
+
+fn real_time(policy: u32, priority: u8) -> SchedAttributes {
+    SchedAttributes { priority: priority.into(), ..SchedAttributes::of(policy) }
+}
+
+/// A policy as people write it: `SCHED_FIFO 80`.
+fn policy_words(of: &SchedAttributes) -> String {
+    use crate::format::period;
+    match of.policy {
+        sched_attr::OTHER if of.nice == 0 => "SCHED_OTHER".to_owned(),
+        sched_attr::OTHER => format!("SCHED_OTHER, nice {}", of.nice),
+        sched_attr::FIFO => format!("SCHED_FIFO {}", of.priority),
+        sched_attr::ROUND_ROBIN => format!("SCHED_RR {}", of.priority),
+        sched_attr::BATCH => format!("SCHED_BATCH, nice {}", of.nice),
+        sched_attr::IDLE => "SCHED_IDLE".to_owned(),
+        sched_attr::DEADLINE => format!(
+            "SCHED_DEADLINE {}:{}:{}",
+            period(of.runtime_ns),
+            period(of.deadline_ns),
+            period(of.period_ns)
+        ),
+        sched_attr::EXT => "SCHED_EXT".to_owned(),
+        other => format!("policy {other}"),
+    }
+}
+
+/// The numbers among the names of a directory.
+fn numbers(root: &Root, directory: &str) -> Vec<u32> {
+    match root.list(directory) {
+        Listing::Names(names) => names.iter().filter_map(|name| name.parse().ok()).collect(),
+        Listing::Absent | Listing::Unreadable { .. } => Vec::new(),
+    }
+}
+
+/// The threads of a process; none where it has ended.
+fn of_process(root: &Root, pid: u32) -> Vec<u32> {
+    numbers(root, &format!("/proc/{pid}/task"))
+}
+
+/// All processes.
+fn processes(root: &Root) -> Vec<u32> {
+    let mut all = numbers(root, "/proc");
+    all.sort_unstable();
+    all
+}
+
+/// A process with all that it started, and those started in turn: children after their parents.
+fn with_children(root: &Root, pid: u32) -> Vec<u32> {
+    let parents: Vec<(u32, u32)> = processes(root)
+        .into_iter()
+        .filter_map(|child| Some((child, parent(root, child)?)))
+        .collect();
+    let (mut all, mut known) = (vec![pid], BTreeSet::from([pid]));
+    let mut at = 0;
+    while let Some(&of) = all.get(at) {
+        let children = parents.iter().filter(|(_, parent)| *parent == of).map(|(child, _)| *child);
+        all.extend(children.filter(|child| known.insert(*child)));
+        at += 1;
+    }
+    all
+}
+
+fn parent(root: &Root, pid: u32) -> Option<u32> {
+    status(root, &format!("/proc/{pid}/status"), "PPid")?.parse().ok()
+}
+
+/// A line of a status file (proc_pid_status(5)).
+fn status(root: &Root, path: &str, name: &str) -> Option<String> {
+    let Read::Text(text) = root.read(path) else { return None };
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.map(|value| value.trim().to_owned())
+}
+
+/// Runs the subcommand; returns only where the command could not be run.
+fn run_command(args: &SchedRunArgs) -> Result<Exit> {
+    let (program, rest) = args.command.split_first().context("no command")?;
+    let isolated = args.isolated.as_deref().map(Membership::of).transpose()?;
+    if let Some(membership) = &isolated {
+        // First: it decides which CPUs there are.
+        membership.join()?;
+        if let Err(errno) = process::allow_real_time() {
+            let why = IoError::from_raw_os_error(errno.0);
+            output::message(&format!("the limits of real-time threads stay as they are: {why}"));
+        }
+    }
+    let request = Request::of(&args.sched)?;
+    // Looked up before anything else changes.
+    let user = args.user.as_deref().map(Account::of).transpose()?;
+    request.give(0)?;
+    if let Some(Account { uid, gid, groups }) = user {
+        become_user(uid, gid, &groups).map_err(|errno| {
+            let why = IoError::from_raw_os_error(errno.0);
+            anyhow!("cannot become the user {}: {why}", args.user.as_deref().unwrap_or_default())
+        })?;
+    }
+    if let Some(Membership { parent, .. }) = isolated {
+        // Last: a change of the user drops the tie.
+        process::end_with_parent().map_err(|errno| IoError::from_raw_os_error(errno.0))?;
+        if process::parent() != parent {
+            bail!("'punctual isolate' has ended");
+        }
+    }
+    let why = Command::new(program).args(rest).exec();
+    bail!("cannot run {}: {why}", format::plain(&program.to_string_lossy()))
+}
+
+/// The group that the command is to be in, and who made it: with that process it ends.
+struct Membership {
+    members: String,
+    parent: i32,
+}
+
+impl Membership {
+    fn of(words: &[String]) -> Result<Self> {
+        let [members, parent] = words else { bail!("--isolated takes FILE PID") };
+        Ok(Self { members: members.clone(), parent: parent.parse().context("--isolated")? })
+    }
+
+    /// Joins the group. Only for 'punctual isolate', and only a group: another file keeps what is
+    /// in it.
+    fn join(&self) -> Result<()> {
+        let Self { members, parent } = self;
+        if process::parent() != *parent {
+            bail!("--isolated is for 'punctual isolate': process {parent} did not start this one");
+        }
+        if !Path::new(members).ends_with("cgroup.procs") {
+            bail!("--isolated: {members} is not the members of a control group (cgroup.procs)");
+        }
+        let file = OpenOptions::new().write(true).open(members);
+        file.and_then(|mut file| file.write_all(b"0"))
+            .with_context(|| format!("cannot join {members}"))
+    }
+}
+
+/// A user with all groups.
+struct Account {
+    uid: u32,
+    gid: u32,
+    groups: Vec<u32>,
+}
+
+impl Account {
+    fn of(name: &str) -> Result<Self> {
+        let shown = name.escape_debug();
+        let c_name = CString::new(name).with_context(|| format!("--user {shown}"))?;
+        let error = |errno: Errno| IoError::from_raw_os_error(errno.0);
+        let found = user::by_name(&c_name).map_err(error);
+        let Some(found) = found.with_context(|| format!("--user {shown}"))? else {
+            bail!("--user {shown}: there is no such user");
+        };
+        let mut groups = [0; GROUPS_MAX];
+        let count = user::groups(&c_name, found.gid, &mut groups).map_err(error);
+        let count = count.with_context(|| format!("--user {shown}: its groups"))?;
+        Ok(Self { uid: found.uid, gid: found.gid, groups: groups[..count].to_vec() })
+    }
+}
+
+/// Runs the subcommand. Each thread is tried; the first refusal is the error.
+fn set(args: &SchedSetArgs) -> Result<Exit> {
+    let request = Request::of(&args.sched)?;
+    let root = Root::live();
+    let processes: Vec<u32> = match args.children {
+        true => args.pids.iter().flat_map(|pid| with_children(&root, *pid)).collect(),
+        false => args.pids.clone(),
+    };
+    let tids: Vec<u32> = match args.threads || args.children {
+        true => processes.iter().flat_map(|pid| of_process(&root, *pid)).collect(),
+        false => processes,
+    };
+    if tids.is_empty() {
+        bail!(
+            "no process {} runs",
+            args.pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+        );
+    }
+    let mut refused = None;
+    let mut changed = 0;
+    for tid in &tids {
+        match request.give(tid.cast_signed()) {
+            Ok(()) => changed += 1,
+            Err(why) => drop(refused.get_or_insert_with(|| anyhow!("thread {tid}: {why}"))),
+        }
+    }
+    let shown = output::page(&format!("{changed} of {} threads changed\n", tids.len()));
+    refused.map_or(Ok(()), Err)?;
+    shown?;
+    Ok(Exit::Fine)
+}
+
+/// Runs the subcommand.
+fn show(args: &SchedShowArgs) -> Result<Exit> {
+    let root = Root::live();
+    let processes = match args.pid {
+        Some(pid) => vec![pid],
+        None => processes(&root),
+    };
+    let mut page = format!("{:>7} {:>7}  {:28} {:16} {}\n", "PID", "TID", "POLICY", "NAME", "CPUS");
+    let head = page.len();
+    for pid in processes {
+        for tid in of_process(&root, pid) {
+            let Ok(of) = sched_attr::get(tid.cast_signed()) else { continue };
+            if args.pid.is_some() || is_real_time(&of) {
+                page += &line(&root, pid, tid, &of);
+            }
+        }
+    }
+    match args.pid {
+        Some(pid) if page.len() == head => bail!("no process {pid} runs"),
+        None if page.len() == head => page = "no real-time threads\n".to_owned(),
+        _ => {}
+    }
+    output::page(&page)?;
+    Ok(Exit::Fine)
+}
+
+fn is_real_time(of: &SchedAttributes) -> bool {
+    matches!(of.policy, sched_attr::FIFO | sched_attr::ROUND_ROBIN | sched_attr::DEADLINE)
+}
+
+/// A thread that ends meanwhile has no name and no CPUs.
+fn line(root: &Root, pid: u32, tid: u32, of: &SchedAttributes) -> String {
+    let path = format!("/proc/{pid}/task/{tid}/status");
+    let field =
+        |name: &str| format::plain(&status(root, &path, name).unwrap_or_else(|| "-".to_owned()));
+    let (name, cpus) = (field("Name"), field("Cpus_allowed_list"));
+    let reset = if of.flags & RESET_ON_FORK == 0 { "" } else { ", reset" };
+    let policy = policy_words(of) + reset;
+    format!("{pid:>7} {tid:>7}  {policy:28} {name:16} {cpus}\n")
 }

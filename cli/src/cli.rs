@@ -7,17 +7,27 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::args::{
-    AnalyseArgs, BaselineCommand, CaptureArgs, CompareArgs, CompletionsArgs, ExportArgs, FactsArgs,
-    IsolateArgs, ManArgs, ReportPageArgs, RunArgs, SchedCommand, TaskCommand, TuneCommand,
-};
+use crate::command::analyse::AnalyseArgs;
+use crate::command::baseline::BaselineCommand;
+use crate::command::capture::CaptureArgs;
 use crate::command::check::CheckArgs;
+use crate::command::compare::CompareArgs;
+use crate::command::completions::CompletionsArgs;
+use crate::command::export::ExportArgs;
+use crate::command::facts::FactsArgs;
 use crate::command::impact::Impact;
+use crate::command::isolate::IsolateArgs;
+use crate::command::man::ManArgs;
 use crate::command::measure::Measure;
+use crate::command::report::ReportPageArgs;
 use crate::command::reproduce::ReproduceArgs;
 use crate::command::respond::RespondArgs;
+use crate::command::run::RunArgs;
+use crate::command::sched::SchedCommand;
 use crate::command::soak::SoakArgs;
 use crate::command::stimulate::StimulateArgs;
+use crate::command::task::TaskCommand;
+use crate::command::tune::TuneCommand;
 
 /// The version, and the commit where this is a release build of a git clone (`build.rs`).
 const VERSION: &str = env!("PUNCTUAL_VERSION");

@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Error, ErrorKind, Read};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use flate2::bufread::MultiGzDecoder;
@@ -23,13 +23,38 @@ use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants, 
 use punctual_core::file::FILE_MAGIC;
 use punctual_core::time::{Instant, Period};
 
-use crate::args::{AnalyseArgs, ReportArgs};
+use crate::args::ReportArgs;
 use crate::exit::Exit;
 use crate::output::{self, Json};
 use crate::report::{self, EndedBy, Envelope, Judged, Question, Report, Run, Setup};
 use crate::stored::SAMPLES;
 use crate::view::text::Detail;
-use crate::{format, stored};
+use crate::{format, parse, stored};
+
+/// `punctual analyse`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AnalyseArgs {
+    #[arg(help = format!(
+        "A sample file, or a result directory of 'punctual check'; a file of another program \
+         ({}), recognised by its content (docs/importing.md); or, with --column, CSV with one \
+         instant or one lateness per line. Any of them may be compressed with gzip; '-' reads \
+         standard input",
+        formats::programs()
+    ))]
+    file: PathBuf,
+    /// What a CSV column contains, NAME:UNIT: 'instant:ns' (needs --period) or 'lateness:us'; if
+    /// the first line is a header, NAME selects the column
+    #[arg(long, value_name = "NAME:UNIT", value_parser = parse::column)]
+    column: Option<ColumnSpec>,
+    /// The unit of the values, for a file that does not state it: ns, us, ms or s
+    #[arg(long, value_name = "UNIT", value_parser = parse::unit, conflicts_with = "column")]
+    unit: Option<parse::Unit>,
+    /// The nominal period of CSV data
+    #[arg(long, allow_hyphen_values = true, value_parser = parse::period)]
+    period: Option<parse::Duration>,
+    #[command(flatten)]
+    report: ReportArgs,
+}
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {

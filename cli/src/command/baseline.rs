@@ -4,11 +4,35 @@ use anyhow::Result;
 use punctual_host::baseline::Name;
 use serde_json::Value;
 
-use crate::args::BaselineCommand;
-use crate::comparison::baseline::{Baseline, Store};
+use crate::args::BaselinesDir;
+use crate::comparison::store::{Baseline, Store};
 use crate::exit::Exit;
 use crate::format;
 use crate::output::Json;
+
+/// `punctual baseline`.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum BaselineCommand {
+    /// List the saved baselines
+    List {
+        #[command(flatten)]
+        dir: BaselinesDir,
+    },
+    /// Show a baseline: its machine, the facts that matter, its runs
+    Show {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        dir: BaselinesDir,
+    },
+    /// Remove a baseline
+    Remove {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        dir: BaselinesDir,
+    },
+}
 
 /// Runs the subcommand.
 pub(crate) fn run(command: &BaselineCommand) -> Result<Exit> {

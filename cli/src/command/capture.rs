@@ -2,14 +2,25 @@
 //!
 //! What it copies is what the facts read; `--root OUT` then gives the same facts elsewhere.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result, bail};
 use punctual_host::capture::capture;
 use punctual_host::scrub::Scrub;
 
-use crate::args::CaptureArgs;
+use crate::args::RootArgs;
 use crate::exit::Exit;
 use crate::format;
 use crate::output::{Dir, Json};
+
+/// `punctual capture`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CaptureArgs {
+    /// The directory to write, new or empty
+    out: PathBuf,
+    #[command(flatten)]
+    root: RootArgs,
+}
 
 /// Environment variables that name a user.
 const USERS: [&str; 3] = ["USER", "LOGNAME", "SUDO_USER"];

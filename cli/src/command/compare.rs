@@ -9,11 +9,52 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::args::CompareArgs;
 use crate::comparison::{Recorded, Side, compare_sides, read};
 use crate::exit::Exit;
+use crate::output::{self, Json};
+use crate::parse;
 use crate::report::{CompareBody, Report};
 use crate::stored::{RESULT, SAMPLES};
+
+/// `punctual compare`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit status: 0 compared, whatever came out; 1 worse, with --fail-if-worse; \
+                        2 could not compare."
+)]
+pub(crate) struct CompareArgs {
+    /// Results to compare, two or more: directories of 'punctual check', result.json files, sample
+    /// files. The first is the reference
+    #[arg(value_name = "RESULT", num_args = 1.., required_unless_present = "a")]
+    results: Vec<PathBuf>,
+    /// Several results of the reference, separated by commas; best measured in turn with those of
+    /// --b
+    #[arg(long, value_name = "RESULTS", value_delimiter = ',', requires = "b")]
+    #[arg(conflicts_with = "results")]
+    a: Vec<PathBuf>,
+    /// Several results of the other side, separated by commas
+    #[arg(long, value_name = "RESULTS", value_delimiter = ',', requires = "a")]
+    b: Vec<PathBuf>,
+    /// Compare also how often this lateness is exceeded; may be given again. It is rounded up to
+    /// the end of its histogram bucket, by less than 1 %
+    #[arg(
+        long = "threshold",
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        value_parser = parse::duration
+    )]
+    thresholds: Vec<parse::Duration>,
+    /// Exit 1 if another side is worse than the reference in any respect
+    #[arg(long)]
+    fail_if_worse: bool,
+    /// Compare even a recording with itself, and histograms (which lack the order of cycles) as if
+    /// cycles were independent
+    #[arg(long)]
+    anyway: bool,
+    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+}
 
 /// The most results of one comparison.
 const RESULTS_MAX: usize = 1_000;

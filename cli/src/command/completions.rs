@@ -7,10 +7,24 @@ use anyhow::Result;
 use clap::CommandFactory;
 use clap_complete::{Shell as Made, generate};
 
-use crate::args::{CompletionsArgs, Shell};
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::output::Json;
+
+/// `punctual completions`.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    shell: Shell,
+}
+
+/// A shell that has completions.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
 
 /// Runs the subcommand.
 pub(crate) fn run(args: CompletionsArgs) -> Result<Exit> {

@@ -22,13 +22,51 @@ use punctual_export::openmetrics::{Labels, MetricFamily, Points};
 use punctual_export::row::{ExportedRun, ReleaseRows};
 use punctual_export::{csv, openmetrics, parquet};
 
-use crate::args::{ExportArgs, ReportArgs};
+use crate::args::ReportArgs;
 use crate::command::analyse;
 use crate::exit::Exit;
 use crate::output;
 use crate::output::Opened;
 use crate::report::{Report, Run, SCHEMA};
 use crate::stored::{self, RESULT, SAMPLES, Stored, regular};
+
+/// `punctual export`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExportArgs {
+    /// A result: a directory of 'punctual check', a result.json, or a sample file
+    result: PathBuf,
+    #[command(flatten)]
+    format: FormatArgs,
+    /// With --csv or --parquet: write the histogram of each run instead of every sample
+    #[arg(long, conflicts_with_all = ["hdr", "openmetrics"])]
+    histogram: bool,
+    /// Write to FILE, which is replaced once everything is written; '-' is standard output
+    #[arg(short, long, value_name = "FILE|-", default_value = "-")]
+    output: PathBuf,
+    /// Include the cold cycles in histograms made from samples, as 'punctual analyse --keep-cold'
+    /// does
+    #[arg(long)]
+    keep_cold: bool,
+}
+
+/// The format of `punctual export`.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct FormatArgs {
+    /// A table with a header line, for pandas and spreadsheets: one row per cycle
+    #[arg(long)]
+    csv: bool,
+    /// The same table as Parquet, for DuckDB and pandas
+    #[arg(long)]
+    parquet: bool,
+    /// An HdrHistogram log (V2, compressed): one tagged histogram of lateness per run
+    #[arg(long)]
+    hdr: bool,
+    /// OpenMetrics text for Prometheus, for instance for node_exporter's textfile collector:
+    /// lateness in seconds
+    #[arg(long)]
+    openmetrics: bool,
+}
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &ExportArgs) -> Result<Exit> {

@@ -2,15 +2,26 @@
 //!
 //! Reads, prints, changes nothing.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 use punctual_host::facts::MachineFacts;
 use serde_json::Value;
 
-use crate::args::FactsArgs;
+use crate::args::RootArgs;
 use crate::exit::Exit;
-use crate::format;
 use crate::output::{self, Json};
-use crate::view;
+use crate::{format, view};
+
+/// `punctual facts`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FactsArgs {
+    /// Write the facts as JSON to FILE; '-' writes JSON to standard output and nothing else
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+    #[command(flatten)]
+    root: RootArgs,
+}
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &FactsArgs) -> Result<Exit> {

@@ -3,6 +3,7 @@
 //! Changes what the plan of `tune` changes for these CPUs, and makes a control group, journal
 //! first; `sched run` starts the command in it. Waits for the command, then puts all back.
 
+use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
@@ -21,10 +22,30 @@ use punctual_os::process::{self, EndSignal};
 use punctual_os::{pidfd, signal};
 
 use super::tune::{Machine, apply, boot_of, revert};
-use crate::args::{IsolateArgs, RootArgs, TuneScopeArgs};
+use crate::args::StateArgs;
+use crate::command::tune::TuneScopeArgs;
 use crate::exit::Exit;
 use crate::format;
 use crate::output::{self, JournalFile, JournalName, SettingsLock};
+
+/// `punctual isolate`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct IsolateArgs {
+    /// The CPUs to keep for the command, as the kernel lists them: 3, 2-3,7
+    #[arg(long, value_name = "LIST")]
+    cpus: String,
+    /// SCHED_FIFO with this priority, 1 to 99: runs until it waits
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
+    fifo: Option<u8>,
+    /// Run the command as this user, with the groups of that user
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    #[command(flatten)]
+    state: StateArgs,
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
 
 /// How often a signal that is to be passed on is looked for, ns.
 const LOOK_NS: u64 = 50_000_000;
@@ -37,8 +58,7 @@ pub(crate) fn run(args: &IsolateArgs) -> Result<Exit> {
     let boot = boot_of(&super::root(None)?)?;
     let mut settings = SettingsLock::take(None, &boot, "isolate")?;
     let mut journal = JournalFile::begin(&mut settings, &args.state.state, JournalName::ISOLATION)?;
-    let scope =
-        TuneScopeArgs { cpus: Some(args.cpus.clone()), workload: None, root: RootArgs::default() };
+    let scope = TuneScopeArgs::of_cpus(&args.cpus);
     let shown = || format::tune("status", None, &args.state.state);
     if put_back(&mut journal, &boot)? > 0 {
         bail!("what an earlier 'punctual isolate' left cannot be put back: {}", shown());

@@ -6,10 +6,16 @@ use anyhow::{Context, Result};
 use clap::CommandFactory;
 use clap_mangen::Man;
 
-use crate::args::ManArgs;
 use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::output::Dir;
+
+/// `punctual man`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ManArgs {
+    /// The directory to write into; it is created if necessary
+    dir: PathBuf,
+}
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &ManArgs) -> Result<Exit> {

@@ -11,7 +11,6 @@ use anyhow::{Context, Result, bail};
 use punctual_analysis::plain::steers;
 use punctual_plot::{png, svg};
 
-use crate::args::ReportPageArgs;
 use crate::exit::Exit;
 use crate::output::{self, Dir, Opened};
 use crate::pages::{Page, RESULTS_MAX};
@@ -19,6 +18,21 @@ use crate::report::Report;
 use crate::stored::{self, RESULT, Stored};
 use crate::view::plots::{self, Axes, Kind};
 use crate::{format, view};
+
+/// `punctual report`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReportPageArgs {
+    /// Results: a directory of 'punctual check', a result as JSON, or a directory of such
+    /// directories; two results are shown side by side
+    #[arg(required = true, value_name = "RESULT")]
+    results: Vec<PathBuf>,
+    /// Write the page to FILE [default: report.html next to the one RESULT, else here]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write each plot also as an SVG and a PNG file into DIR, which is created if necessary
+    #[arg(long, value_name = "DIR")]
+    plots: Option<PathBuf>,
+}
 
 /// The page beside a result, or in a directory of them.
 const PAGE: &str = "report.html";

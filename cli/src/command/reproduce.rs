@@ -36,9 +36,10 @@ use punctual_lab::timer::{Background, TimerExperiment, TimerOutcome, TimerRow};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::signal;
 
-use crate::args::{LearnArgs, PolicyName, ReportArgs, StateArgs, WorkloadName};
+use crate::args::{LearnArgs, PolicyName, ReportArgs, StateArgs};
 use crate::command::measure::{LoopChoices, blocks, executive_of};
 use crate::command::tune::PlannedSettings;
+use crate::command::tune::WorkloadName;
 use crate::exit::Exit;
 use crate::experiment::{self, LoopExperiment, Machine, PRIORITY, words};
 use crate::output::Json;

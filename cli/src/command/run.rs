@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io;
 use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
@@ -30,12 +30,24 @@ use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::{Errno, signal};
 
-use crate::args::RunArgs;
 use crate::exit::Exit;
 use crate::experiment::words;
-use crate::format;
 use crate::output::{self, Json};
 use crate::report::{EndedBy, Report, RunBody, supervised};
+use crate::{format, parse};
+
+/// `punctual run`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// The file that names the tasks (TOML, docs/running.md)
+    file: PathBuf,
+    /// How long to run [default: until Ctrl-C, or until no task is left]
+    #[arg(long, allow_hyphen_values = true, value_parser = parse::duration)]
+    duration: Option<parse::Duration>,
+    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+}
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit> {

@@ -2,7 +2,7 @@
 //! explained.
 
 use std::collections::BTreeSet;
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::fs::OpenOptions;
 use std::io::{Error as IoError, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -20,9 +20,135 @@ use punctual_os::process;
 use punctual_os::sched_attr::{self, RESET_ON_FORK, SchedAttributes};
 use punctual_os::user::{self, GROUPS_MAX};
 
-use crate::args::{SchedArgs, SchedCommand, SchedRunArgs, SchedSetArgs, SchedShowArgs};
 use crate::exit::Exit;
-use crate::{format, output};
+use crate::{format, output, parse};
+
+/// `punctual sched`.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum SchedCommand {
+    /// Run a command with a scheduling policy, on CPUs, as a user
+    ///
+    /// The policy and the CPUs are those of the command and of what it starts. Where the kernel
+    /// refuses one of them, the command is not run, and the reason is printed with the way out. As
+    /// another user, the environment stays as it is. The exit status is that of the command.
+    #[command(after_long_help = "Examples:\n\
+                       \x20 sudo punctual sched run --fifo 80 --cpu 3 --user $USER -- ./servo\n\
+                       \x20 sudo punctual sched run --deadline 200us:1ms:1ms -- ./loop")]
+    Run(SchedRunArgs),
+    /// Change the policy and the CPUs of threads that run
+    #[command(after_long_help = "Examples:\n\
+                       \x20 sudo punctual sched set --fifo 80 --cpu 3 --threads 1234\n\
+                       \x20 sudo punctual sched set --other --children 1234")]
+    Set(SchedSetArgs),
+    /// Show policy, priority and CPUs of a process's threads [default: of all real-time threads]
+    Show(SchedShowArgs),
+}
+
+/// A scheduling policy; at most one.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+#[group(multiple = false)]
+pub(crate) struct PolicyArgs {
+    /// SCHED_FIFO with this priority, 1 to 99: runs until it waits
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
+    fifo: Option<u8>,
+    /// SCHED_RR with this priority, 1 to 99: as FIFO, in turns with equals
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
+    rr: Option<u8>,
+    /// SCHED_DEADLINE: RUNTIME of each PERIOD, had by DEADLINE; RUNTIME:PERIOD where both are one
+    #[arg(long, value_name = "RUNTIME:DEADLINE:PERIOD", value_parser = deadline)]
+    deadline: Option<DeadlineArg>,
+    /// SCHED_OTHER, the usual one
+    #[arg(long)]
+    other: bool,
+}
+
+/// What SCHED_DEADLINE takes, in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DeadlineArg {
+    runtime_ns: u64,
+    deadline_ns: u64,
+    period_ns: u64,
+}
+
+fn deadline(text: &str) -> Result<DeadlineArg, String> {
+    let parts: Result<Vec<u64>, String> = text
+        .split(':')
+        .map(|part| parse::duration(part).map(|of| of.0.as_ns().unsigned_abs()))
+        .collect();
+    let (runtime_ns, deadline_ns, period_ns) = match parts?.as_slice() {
+        [runtime, period] => (*runtime, *period, *period),
+        [runtime, deadline, period] => (*runtime, *deadline, *period),
+        _ => return Err("write RUNTIME:PERIOD or RUNTIME:DEADLINE:PERIOD".to_owned()),
+    };
+    if runtime_ns > deadline_ns || deadline_ns > period_ns {
+        return Err("runtime, deadline and period must not get smaller in that order".to_owned());
+    }
+    Ok(DeadlineArg { runtime_ns, deadline_ns, period_ns })
+}
+
+/// What is to be set.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct SchedArgs {
+    #[command(flatten)]
+    policy: PolicyArgs,
+    /// The nice value of SCHED_OTHER, -20 to 19; the lower, the larger its share
+    #[arg(
+        long,
+        value_name = "NICE",
+        requires = "other",
+        default_value = "0",
+        allow_hyphen_values = true,
+        value_parser = clap::value_parser!(i8).range(-20..=19)
+    )]
+    nice: i8,
+    /// What it starts begins as SCHED_OTHER
+    #[arg(long)]
+    reset_on_fork: bool,
+    /// Run on these CPUs only, as the kernel lists them: 3, 0-1
+    #[arg(long, value_name = "LIST")]
+    cpu: Option<String>,
+}
+
+/// `punctual sched run`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SchedRunArgs {
+    #[command(flatten)]
+    sched: SchedArgs,
+    /// Run the command as this user, with the groups of that user; needs root
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// The file of a control group's members, and the process that has to live as long: what
+    /// 'punctual isolate' says
+    #[arg(long, hide = true, num_args = 2, value_names = ["FILE", "PID"])]
+    isolated: Option<Vec<String>>,
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// `punctual sched set`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SchedSetArgs {
+    #[command(flatten)]
+    sched: SchedArgs,
+    /// Change all threads of each process
+    #[arg(long, short)]
+    threads: bool,
+    /// Change also the processes that it started, and those that they started
+    #[arg(long)]
+    children: bool,
+    /// Processes or threads, by number
+    #[arg(required = true, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pids: Vec<u32>,
+}
+
+/// `punctual sched show`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SchedShowArgs {
+    /// A process, by number
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+}
 
 /// Runs the subcommand.
 pub(crate) fn run(command: &SchedCommand) -> Result<Exit> {

@@ -6,6 +6,7 @@
 //! own: the supervisor has those, for registering (`register_within`), for a cycle (`overrun`) and
 //! for the end.
 
+use std::ffi::OsString;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsRawFd as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -17,9 +18,31 @@ use punctual_lab::tasks::hex;
 use punctual_os::errno::Errno;
 use punctual_os::poll::{self, Interest};
 
-use crate::args::{TaskCommand, TaskExecArgs};
 use crate::exit::Exit;
 use crate::{format as show, output};
+
+/// `punctual task`.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum TaskCommand {
+    /// Run a program in any language as the task: one line in per cycle, one line out at its end
+    ///
+    /// The program prints a line when it is ready. For each release it then reads a line with the
+    /// cycle's number, its release (ns of CLOCK_MONOTONIC) and the releases missed since the last
+    /// one, and prints a line when the cycle is done: empty, or the task's output as hex digits.
+    /// The end of its input is the end of the task
+    #[command(after_long_help = "Examples:\n\
+                       \x20 command = [\"punctual\", \"task\", \"exec\", \"--\", \
+                       \"python3\", \"camera.py\"]")]
+    Exec(TaskExecArgs),
+}
+
+/// `punctual task exec`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TaskExecArgs {
+    /// The program and its arguments
+    #[arg(required = true, last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
 
 /// The longest line of the program: an output of 4096 bytes as hex digits with spaces.
 const LINE_MAX: usize = 16_384;

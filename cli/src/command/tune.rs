@@ -4,14 +4,13 @@
 //! Rules and plans are `host`'s, changing settings is `lab`'s; here they meet arguments and pages.
 
 pub(super) mod apply;
-
 mod boot;
-
 mod experiment;
 pub(crate) mod formats;
 pub(super) mod revert;
 mod verify;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -20,17 +19,224 @@ use punctual_host::plan::TuningPlan;
 use punctual_host::rules::{self, CpuScope, Inputs, RuleVerdict, Workload};
 use punctual_host::settings::KernelSettings;
 use punctual_host::{Fact, Root, identity, parse_cpus};
-use punctual_lab::tuning::{KnobFiles, MachineFiles};
+use punctual_lab::load::Loads;
+use punctual_lab::tuning::{CountedTail, KnobFiles, MachineFiles};
 
-use crate::args::{RootArgs, TuneCheckArgs, TuneCommand, TunePlanArgs, TuneScopeArgs};
+use crate::args::{RootArgs, StateArgs};
 use crate::exit::Exit;
 use crate::output::{self, Json, TREE, TreeFiles};
 use crate::report::body::TuneBody;
 use crate::report::{Envelope, Report};
-use crate::{format, view};
-use formats::Printed;
+use crate::{format, parse, view};
+use formats::{FormatName, Printed};
 
 pub(crate) use experiment::PlannedSettings;
+
+/// `punctual tune`.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum TuneCommand {
+    /// Judge every setting that changes how late a loop may be: what is wrong, what does nothing,
+    /// what could be better; changes nothing
+    ///
+    /// Compares what was set with what the kernel took: its log, the lists in /sys, interrupts
+    /// that still arrive. docs/tuning.md has all rules.
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual tune check\n\
+                       \x20 punctual tune check --cpus 2-3 --for servo\n\
+                       \x20 punctual capture machine && punctual tune check --root machine")]
+    Check(TuneCheckArgs),
+    /// Print what would be changed, runtime settings first, boot parameters second; changes nothing
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual tune plan --cpus 2-3 --for servo\n\
+                       \x20 punctual tune plan --cpus 3 --for polling --as grub")]
+    Plan(TunePlanArgs),
+    /// Change the runtime settings of the plan, one at a time; 'tune revert' puts them back
+    ///
+    /// The old value of each setting is on the disk before it is changed. What a setting shows
+    /// afterwards is compared with what was written. Boot parameters are changed with --boot: in
+    /// GRUB's files, entries of the Boot Loader Specification, /etc/kernel/cmdline or a Raspberry
+    /// Pi's cmdline.txt, whatever this machine has; its own program (update-grub) is run then.
+    #[command(after_long_help = "Examples:\n\
+                       \x20 sudo punctual tune apply --cpus 3 --for servo\n\
+                       \x20 sudo punctual tune apply --only scaling_governor\n\
+                       \x20 sudo punctual tune apply --cpus 3 --for servo --boot && sudo reboot")]
+    Apply(TuneApplyArgs),
+    /// Try the runtime settings of the plan one at a time, keep those that make a loop less late
+    ///
+    /// A loop runs in blocks: without any setting, and with each in turn. A setting that helps (the
+    /// interval of its effect excludes 1, corrected for how many were tried) is measured again in
+    /// fresh blocks; those that help both times are tried together, and stay applied. All others
+    /// are put back. How settings act on each other is not seen.
+    #[command(after_long_help = "Examples:\n\
+                       \x20 sudo punctual tune experiment --cpus 3 --duration 30min\n\
+                       \x20 sudo punctual tune experiment --load cpu --tail 50us --dry-run")]
+    Experiment(TuneExperimentArgs),
+    /// Show whether what was applied, and what was booted with, is in effect (exit 1 if not)
+    Verify(TuneVerifyArgs),
+    /// Put back what was applied, byte for byte, unless it was changed since
+    Revert(TuneStateArgs),
+    /// Show what is applied and how it stands
+    Status(TuneStateArgs),
+}
+
+/// `punctual tune apply`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TuneApplyArgs {
+    #[command(flatten)]
+    scope: TuneScopeArgs,
+    /// Change only this setting, by its name in the verdicts; may be given again
+    #[arg(long, value_name = "SETTING")]
+    only: Vec<String>,
+    /// Change the boot parameters of the plan too, in the files of the boot loader
+    #[arg(long)]
+    boot: bool,
+    #[command(flatten)]
+    state: StateArgs,
+}
+
+/// `punctual tune experiment`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TuneExperimentArgs {
+    #[command(flatten)]
+    scope: TuneScopeArgs,
+    /// Try only this setting, by its name in the verdicts; may be given again
+    #[arg(long, value_name = "SETTING")]
+    only: Vec<String>,
+    /// How long everything may take
+    #[arg(long, short, default_value = "10min", value_parser = parse::duration)]
+    duration: parse::Duration,
+    /// The period of the loop, on the first of the CPUs
+    #[arg(long, short, default_value = "1ms", value_parser = parse::period)]
+    period: parse::Duration,
+    /// The releases that count: later than this time (50us), or than this quantile without any
+    /// setting (p99)
+    #[arg(long, value_name = "TIME|QUANTILE", default_value = "p99", value_parser = tail)]
+    tail: CountedTail,
+    /// Loads that run in every block, as for 'measure periodic'
+    #[arg(long, default_value = "none", value_parser = parse::loads)]
+    load: Loads,
+    /// Put all settings back at the end, also those that help
+    #[arg(long)]
+    dry_run: bool,
+    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+    #[command(flatten)]
+    state: StateArgs,
+}
+
+/// The tail of `--tail`.
+fn tail(text: &str) -> Result<CountedTail, String> {
+    let wrong = || format!("{text:?} is neither a time (50us) nor a quantile (p99, p99.9)");
+    match text.strip_prefix('p') {
+        Some(percent) => {
+            let share = percent.parse::<f64>().map_err(|_| wrong())? / 100.0;
+            (0.5..1.0).contains(&share).then_some(CountedTail::Quantile(share)).ok_or_else(wrong)
+        }
+        None => {
+            let time = parse::duration(text).map_err(|_| wrong())?;
+            Ok(CountedTail::Above(time.0.as_ns()))
+        }
+    }
+}
+
+/// `punctual tune verify`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TuneVerifyArgs {
+    #[command(flatten)]
+    scope: TuneScopeArgs,
+    #[command(flatten)]
+    state: StateArgs,
+}
+
+/// `punctual tune revert` and `status`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TuneStateArgs {
+    #[command(flatten)]
+    root: RootArgs,
+    #[command(flatten)]
+    state: StateArgs,
+}
+
+/// Which CPUs are tuned, for what, on which machine.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TuneScopeArgs {
+    /// The CPUs of the loop, as the kernel lists them: 3, 2-3,7 [default: the isolated ones, else
+    /// the one that check would measure]
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<String>,
+    /// What runs on them
+    #[arg(long = "for", value_name = "WORKLOAD")]
+    workload: Option<WorkloadName>,
+    #[command(flatten)]
+    root: RootArgs,
+}
+
+impl TuneScopeArgs {
+    /// These CPUs of this machine, whatever runs on them.
+    pub(super) fn of_cpus(list: &str) -> Self {
+        Self { cpus: Some(list.to_owned()), workload: None, root: RootArgs::default() }
+    }
+}
+
+/// `punctual tune check`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TuneCheckArgs {
+    #[command(flatten)]
+    scope: TuneScopeArgs,
+    /// Write the verdicts as JSON to FILE; '-' writes JSON to standard output and nothing else
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+    /// Print also what is good, what does not apply, and where each verdict comes from
+    #[arg(long, short)]
+    verbose: bool,
+    /// Fail (exit 1) if a setting conflicts or has no effect
+    #[arg(long)]
+    strict: bool,
+}
+
+/// `punctual tune plan`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TunePlanArgs {
+    #[command(flatten)]
+    scope: TuneScopeArgs,
+    /// Change only this setting, by its name in the verdicts; may be given again
+    #[arg(long, value_name = "SETTING")]
+    only: Vec<String>,
+    /// How the plan is written
+    #[arg(long = "as", value_name = "FORMAT", default_value = "diff")]
+    format: FormatName,
+    /// Write the plan as JSON to FILE; '-' writes JSON to standard output and nothing else
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+}
+
+/// What runs on the CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum WorkloadName {
+    /// Steps of a motor in software: sleeps, periods of 20 to 50 µs
+    StepGeneration,
+    /// A control loop: sleeps, periods of 100 µs to 10 ms
+    Servo,
+    /// Sound, on a machine that is used for other things
+    Audio,
+    /// A loop that never sleeps
+    Polling,
+    /// The processors of a virtual machine on this host
+    VmGuest,
+}
+
+impl From<WorkloadName> for Workload {
+    fn from(name: WorkloadName) -> Self {
+        match name {
+            WorkloadName::StepGeneration => Self::StepGeneration,
+            WorkloadName::Servo => Self::Servo,
+            WorkloadName::Audio => Self::Audio,
+            WorkloadName::Polling => Self::Polling,
+            WorkloadName::VmGuest => Self::VmGuest,
+        }
+    }
+}
 
 /// Runs the subcommand.
 pub(crate) fn run(command: &TuneCommand) -> Result<Exit> {

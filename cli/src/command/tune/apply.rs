@@ -5,9 +5,9 @@
 use anyhow::Result;
 use punctual_lab::tuning::{self, AppliedStep, StepOutcome, WantedValue, active};
 
+use super::TuneApplyArgs;
 use super::formats::Printed;
 use super::{Machine, boot, boot_of, files_of, show};
-use crate::args::TuneApplyArgs;
 use crate::exit::Exit;
 use crate::format;
 use crate::output::{JournalFile, JournalName, SettingsLock};

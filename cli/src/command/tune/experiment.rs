@@ -19,10 +19,8 @@ use punctual_lab::tuning::{
 use punctual_os::signal;
 
 use super::{Machine, apply, boot_of, show};
-use crate::args::{
-    LearnArgs, PolicyName, ReportArgs, RootArgs, StateArgs, TuneExperimentArgs, TuneScopeArgs,
-    WorkloadName,
-};
+use super::{TuneExperimentArgs, TuneScopeArgs, WorkloadName};
+use crate::args::{LearnArgs, PolicyName, ReportArgs, RootArgs, StateArgs};
 use crate::command::measure::{LoopChoices, PlannedLoops};
 use crate::exit::Exit;
 use crate::experiment::{self, LoopExperiment, PRIORITY};

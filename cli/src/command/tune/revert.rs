@@ -6,8 +6,8 @@ use anyhow::Result;
 use punctual_host::settings::KernelSettings;
 use punctual_lab::tuning::{self, JournalEntry, KnobFiles, RevertOutcome, TuningJournal, active};
 
+use super::TuneStateArgs;
 use super::{boot, boot_of, files_of, show};
-use crate::args::TuneStateArgs;
 use crate::exit::Exit;
 use crate::output::{JournalFile, JournalName, SettingsLock};
 

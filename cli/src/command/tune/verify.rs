@@ -10,8 +10,8 @@ use punctual_host::settings::{IrqPlace, KernelSettings};
 use punctual_host::{CpuFormat, CpuList};
 use punctual_lab::tuning::{self, JournalEntry, KnobFiles as _, RevertOutcome, TuningJournal};
 
+use super::TuneVerifyArgs;
 use super::{Machine, WATCH, boot, boot_of, files_of, revert, show};
-use crate::args::TuneVerifyArgs;
 use crate::exit::Exit;
 use crate::output::{JournalFile, JournalName};
 

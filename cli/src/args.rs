@@ -40,7 +40,7 @@ impl PolicyName {
 
 /// A way to wait, by its row in the table of them.
 #[derive(Clone, Copy)]
-pub(crate) struct WaitName(pub(crate) &'static WaitRow);
+pub(crate) struct WaitName(pub(super) &'static WaitRow);
 
 impl ValueEnum for WaitName {
     fn value_variants<'a>() -> &'a [Self] {

@@ -15,7 +15,7 @@ use punctual_lab::load::{self, Loads};
 
 /// A positive duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Duration(pub(crate) Span);
+pub(crate) struct Duration(pub(super) Span);
 
 /// Where a grid lies on CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -128,7 +128,7 @@ pub(super) fn format_of(path: &Path) -> Result<Option<&'static Format>> {
 }
 
 /// RecordedData data, not judged yet.
-pub(super) struct RecordedData {
+pub(crate) struct RecordedData {
     /// What every result has.
     envelope: Envelope,
     /// The runs.
@@ -142,7 +142,7 @@ impl RecordedData {
     }
 
     /// As a report without verdicts.
-    pub(super) fn into_report(self) -> Report {
+    pub(crate) fn into_report(self) -> Report {
         let judged = Judged { runs: self.runs, ..Judged::default() };
         Report { envelope: self.envelope, body: judged.into() }
     }

@@ -40,10 +40,10 @@ const NAME: &str = "check";
 pub(crate) struct CheckArgs {
     /// How long to measure, in all [default: about a minute; longer where the question takes more]
     #[arg(long, short, allow_hyphen_values = true, value_parser = parse::duration)]
-    pub(crate) duration: Option<Duration>,
+    duration: Option<Duration>,
     /// The CPU to measure [default: an isolated one, else the last that is allowed]
     #[arg(long, short, value_name = "CPU")]
-    pub(crate) cpu: Option<String>,
+    cpu: Option<String>,
     /// The loop's period; several, separated by commas, run at once, shorter periods with higher
     /// priority
     #[arg(
@@ -54,33 +54,33 @@ pub(crate) struct CheckArgs {
         allow_hyphen_values = true,
         value_parser = parse::period
     )]
-    pub(crate) period: Vec<Duration>,
+    period: Vec<Duration>,
     #[arg(long = "for", value_name = "USE", conflicts_with = "period", value_parser = purpose)]
     #[arg(help = purposes_help(), long_help = purposes_long_help())]
-    pub(crate) purpose: Option<Purpose>,
+    purpose: Option<Purpose>,
     /// How late a loop may be [default: a tenth of its period]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::duration)]
-    pub(crate) deadline: Option<Duration>,
+    deadline: Option<Duration>,
     /// The share of releases that may be later than the deadline [default: 1e-3]
     #[arg(long, value_name = "SHARE", value_parser = parse::share)]
-    pub(crate) miss: Option<f64>,
+    miss: Option<f64>,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero, quiet (away from
     /// the kernel's tick) or a duration
     #[arg(long, default_value = "zero", allow_hyphen_values = true, value_parser = parse::phase)]
-    pub(crate) phase: Phase,
+    phase: Phase,
     /// Directory in which each run creates its own directory
     #[arg(long, default_value = "punctual-results", value_name = "DIR")]
-    pub(crate) results: PathBuf,
+    results: PathBuf,
     #[command(flatten)]
-    pub(crate) report: ReportArgs,
+    report: ReportArgs,
     #[command(flatten)]
-    pub(crate) plan: PlanArgs,
+    plan: PlanArgs,
     #[command(flatten)]
-    pub(crate) learn: LearnArgs,
+    learn: LearnArgs,
     #[command(flatten)]
-    pub(crate) root: RootArgs,
+    root: RootArgs,
     #[command(flatten)]
-    pub(crate) baseline: BaselineArgs,
+    baseline: BaselineArgs,
 }
 
 /// Runs the subcommand.
@@ -461,7 +461,7 @@ static USES: [Use; 5] = [
 
 /// What `--for` asks for.
 #[derive(Clone, Debug)]
-pub(crate) enum Purpose {
+enum Purpose {
     /// A row of the table.
     Use(usize),
     /// A loop of this period.

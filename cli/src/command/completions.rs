@@ -20,7 +20,7 @@ pub(crate) struct CompletionsArgs {
 
 /// A shell that has completions.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(crate) enum Shell {
+enum Shell {
     Bash,
     Zsh,
     Fish,

@@ -52,7 +52,7 @@ pub(crate) struct ExportArgs {
 /// The format of `punctual export`.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
-pub(crate) struct FormatArgs {
+struct FormatArgs {
     /// A table with a header line, for pandas and spreadsheets: one row per cycle
     #[arg(long)]
     csv: bool,

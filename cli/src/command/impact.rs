@@ -101,21 +101,21 @@ pub(crate) enum Impact {
 /// `punctual impact MODEL`.
 #[derive(Debug)]
 pub(crate) struct ModelArgs {
-    pub(crate) model: &'static Model,
-    pub(crate) values: Values,
-    pub(crate) timed: TimedArgs,
+    model: &'static Model,
+    values: Values,
+    timed: TimedArgs,
 }
 
 /// Where the timing comes from, and where the result goes.
 #[derive(Debug, Args)]
-pub(crate) struct TimedArgs {
+struct TimedArgs {
     /// Take the timing from a result: a directory of 'punctual check', or a result.json. The run
     /// that is worst for this application is used
     #[arg(long, value_name = "RESULT", required_unless_present = "time_error")]
-    pub(crate) from: Option<PathBuf>,
+    from: Option<PathBuf>,
     /// Use this run of the result instead of the worst
     #[arg(long, value_name = "NAME", requires = "from")]
-    pub(crate) run: Option<String>,
+    run: Option<String>,
     /// The time error, in place of a result: the statistic that the application depends on
     #[arg(
         long,
@@ -124,14 +124,14 @@ pub(crate) struct TimedArgs {
         conflicts_with = "from",
         value_parser = duration
     )]
-    pub(crate) time_error: Option<Span>,
+    time_error: Option<Span>,
     /// The number of cycles of which this time error was the largest
     #[arg(long, value_name = "N", requires = "time_error",
           value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) cycles: Option<u64>,
+    cycles: Option<u64>,
     /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
     #[arg(long, value_name = "FILE|-")]
-    pub(crate) json: Option<PathBuf>,
+    json: Option<PathBuf>,
 }
 
 impl Subcommand for Impact {

@@ -51,7 +51,7 @@ use crate::{command, format};
 
 /// The papers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Paper {
+enum Paper {
     /// Timing jitter of real-time Linux, and its effect on motor control
     Nist,
     /// Tuning the kernel for LinuxCNC

@@ -47,7 +47,7 @@ pub(crate) enum SchedCommand {
 /// A scheduling policy; at most one.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 #[group(multiple = false)]
-pub(crate) struct PolicyArgs {
+struct PolicyArgs {
     /// SCHED_FIFO with this priority, 1 to 99: runs until it waits
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     fifo: Option<u8>,
@@ -64,7 +64,7 @@ pub(crate) struct PolicyArgs {
 
 /// What SCHED_DEADLINE takes, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DeadlineArg {
+struct DeadlineArg {
     runtime_ns: u64,
     deadline_ns: u64,
     period_ns: u64,
@@ -88,7 +88,7 @@ fn deadline(text: &str) -> Result<DeadlineArg, String> {
 
 /// What is to be set.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct SchedArgs {
+struct SchedArgs {
     #[command(flatten)]
     policy: PolicyArgs,
     /// The nice value of SCHED_OTHER, -20 to 19; the lower, the larger its share

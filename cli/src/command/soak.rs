@@ -306,25 +306,25 @@ pub(crate) struct SoakArgs {
     /// The campaign's directory: begins one there, or goes on with the one that is there
     /// [default: a new one in punctual-results]
     #[arg(long, value_name = "DIR", conflicts_with_all = ["resume", "show"])]
-    pub(crate) campaign: Option<PathBuf>,
+    campaign: Option<PathBuf>,
     /// Continue the campaign in DIR, which must exist; options that are not given keep their values
     #[arg(long, value_name = "DIR", conflicts_with = "show")]
-    pub(crate) resume: Option<PathBuf>,
+    resume: Option<PathBuf>,
     /// Report on the campaign in DIR so far, and measure nothing; it may be running
     #[arg(long, value_name = "DIR")]
-    pub(crate) show: Option<PathBuf>,
+    show: Option<PathBuf>,
     /// The campaign's name [default: its directory's]
     #[arg(long, value_name = "NAME", value_parser = name)]
-    pub(crate) name: Option<String>,
+    name: Option<String>,
     /// Continue although the machine or an option has changed; the results are kept apart
     #[arg(long)]
-    pub(crate) allow_change: bool,
+    allow_change: bool,
     /// How long to measure, in all batches of all boots together [default: no end]
     #[arg(long, short, allow_hyphen_values = true, value_parser = parse::duration)]
-    pub(crate) duration: Option<parse::Duration>,
+    duration: Option<parse::Duration>,
     /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: as check chooses]
     #[arg(long, short, value_name = "LIST")]
-    pub(crate) cpu: Option<String>,
+    cpu: Option<String>,
     /// The period; several, separated by commas, run at once on each CPU, shorter periods with
     /// higher priority [default: 1ms]
     #[arg(
@@ -334,27 +334,27 @@ pub(crate) struct SoakArgs {
         allow_hyphen_values = true,
         value_parser = parse::period
     )]
-    pub(crate) period: Vec<parse::Duration>,
+    period: Vec<parse::Duration>,
     /// The scheduling policy to request [default: fifo]
     #[arg(long, value_enum)]
-    pub(crate) policy: Option<PolicyName>,
+    policy: Option<PolicyName>,
     /// The priority to request, as the kernel counts: 98 is the highest [default: 90]
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..=98))]
-    pub(crate) priority: Option<u8>,
+    priority: Option<u8>,
     /// How to wait for a release [default: sleep]
     #[arg(long, value_enum)]
-    pub(crate) wait: Option<WaitName>,
+    wait: Option<WaitName>,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero or a duration
     /// [default: zero]
     #[arg(long, allow_hyphen_values = true, value_parser = parse::phase)]
-    pub(crate) phase: Option<Phase>,
+    phase: Option<Phase>,
     /// Loads to run during the measurement, as for 'measure periodic'; loads in turn all run within
     /// each batch [default: none]
     #[arg(long, value_parser = parse::loads)]
-    pub(crate) load: Option<Loads>,
+    load: Option<Loads>,
     /// Length of a batch; each ends with a printed line and a new result.json [default: 1h]
     #[arg(long, allow_hyphen_values = true, value_parser = parse::duration)]
-    pub(crate) every: Option<parse::Duration>,
+    every: Option<parse::Duration>,
     /// How often the state is saved: a kill or a power cut loses at most this much
     #[arg(
         long,
@@ -363,7 +363,7 @@ pub(crate) struct SoakArgs {
         value_name = "TIME",
         value_parser = parse::duration
     )]
-    pub(crate) save_every: parse::Duration,
+    save_every: parse::Duration,
     /// Fail (exit 1) unless this limit holds for the whole campaign: 'p99.9<50us', 'max<1ms',
     /// 'missed<1'; checked each time the state is saved, and reported as soon as it cannot hold any
     /// more; may be given again
@@ -373,7 +373,7 @@ pub(crate) struct SoakArgs {
         allow_hyphen_values = true,
         value_parser = limit
     )]
-    pub(crate) limits: Vec<MetricLimit>,
+    limits: Vec<MetricLimit>,
     /// Fail (exit 1) unless the campaign shows this claim: 'p(lateness>50us)<1e-6'; its bounds stay
     /// valid however often it is checked; may be given again
     #[arg(
@@ -382,21 +382,21 @@ pub(crate) struct SoakArgs {
         allow_hyphen_values = true,
         value_parser = ask
     )]
-    pub(crate) claims: Vec<Ask>,
+    claims: Vec<Ask>,
     /// Fail (exit 1) also where a claim holds only if late cycles come alone
     #[arg(long)]
-    pub(crate) strict: bool,
+    strict: bool,
     /// Stop as soon as a limit or claim cannot hold any more
     #[arg(long)]
-    pub(crate) stop_on_fail: bool,
+    stop_on_fail: bool,
     /// Write the result also as JSON to FILE; '-' writes JSON to standard output and nothing else
     #[arg(long, value_name = "FILE|-")]
-    pub(crate) json: Option<PathBuf>,
+    json: Option<PathBuf>,
     /// Include the cold cycles at the start of each block, which are left out by default
     #[arg(long)]
-    pub(crate) keep_cold: bool,
+    keep_cold: bool,
     #[command(flatten)]
-    pub(crate) root: RootArgs,
+    root: RootArgs,
 }
 
 fn name(text: &str) -> Result<String, String> {
@@ -456,30 +456,30 @@ fn setup(runs: Vec<RunSetup>, facts: &MachineFacts) -> Setup {
 }
 
 /// The campaign, and the batch that runs.
-pub(crate) struct Live {
+struct Live {
     /// All batches that are over.
-    pub(crate) campaign: Campaign,
+    campaign: Campaign,
     /// The one that runs.
-    pub(crate) running: Option<Running>,
+    running: Option<Running>,
 }
 
 /// A batch that runs.
 #[derive(Clone)]
-pub(crate) struct Running {
+struct Running {
     /// Its collectors.
-    pub(crate) batch: Batch,
+    batch: Batch,
     /// When it began, in seconds since 1970.
-    pub(crate) from_unix_s: i64,
+    from_unix_s: i64,
     /// And on CLOCK_MONOTONIC, once it was set up.
-    pub(crate) from_ns: u64,
+    from_ns: u64,
     /// How long it is to be.
-    pub(crate) length: Span,
+    length: Span,
 }
 
 impl Running {
     /// How long it was measured so far, ns. Ending its threads and loads takes time too, in which
     /// nothing is measured.
-    pub(crate) fn measured_ns(&self) -> u64 {
+    fn measured_ns(&self) -> u64 {
         let passed = now_ns(ClockId::Monotonic).saturating_sub(self.from_ns);
         passed.min(self.length.as_ns().unsigned_abs())
     }
@@ -495,7 +495,7 @@ pub(crate) fn run_name(campaign: &Campaign, pool: usize, run: &RunSetup) -> Stri
 }
 
 /// Live, behind its lock.
-pub(crate) struct Shared(Mutex<Live>);
+struct Shared(Mutex<Live>);
 
 /// The time of day, in seconds since 1970.
 pub(crate) fn unix_s() -> i64 {
@@ -503,23 +503,23 @@ pub(crate) fn unix_s() -> i64 {
 }
 
 /// CLOCK_REALTIME − CLOCK_MONOTONIC, ns.
-pub(crate) fn time_of_day_ns() -> i64 {
+fn time_of_day_ns() -> i64 {
     now_ns(ClockId::Realtime).cast_signed() - now_ns(ClockId::Monotonic).cast_signed()
 }
 
 impl Shared {
     /// A campaign in which nothing runs yet.
-    pub(crate) fn new(campaign: Campaign) -> Self {
+    fn new(campaign: Campaign) -> Self {
         Self(Mutex::new(Live { campaign, running: None }))
     }
 
     /// A thread that panicked with the lock leaves numbers that are whole all the same.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Live> {
+    fn lock(&self) -> MutexGuard<'_, Live> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The campaign as if the batch that runs ended now.
-    pub(crate) fn snapshot(&self) -> Campaign {
+    fn snapshot(&self) -> Campaign {
         let live = self.lock();
         let mut campaign = live.campaign.clone();
         let running = live.running.clone();
@@ -542,7 +542,7 @@ impl Shared {
 }
 
 /// The drain's way in.
-pub(crate) struct Feed<'a>(pub(crate) &'a Shared);
+struct Feed<'a>(pub(crate) &'a Shared);
 
 impl Sink for Feed<'_> {
     fn take(&mut self, run: usize, samples: &[Sample]) {
@@ -565,7 +565,7 @@ const DECIDING: [&str; 9] =
 
 /// Everything that a campaign is configured with.
 #[derive(Clone, Debug)]
-pub(crate) struct CampaignConfig {
+struct CampaignConfig {
     cpu: Option<String>,
     period: Vec<parse::Duration>,
     policy: PolicyName,
@@ -574,17 +574,17 @@ pub(crate) struct CampaignConfig {
     phase: Phase,
     load: Loads,
     /// How long a batch is.
-    pub(crate) every: Span,
+    every: Span,
     /// How long in all; `None`: without end.
-    pub(crate) duration: Option<Span>,
+    duration: Option<Span>,
     /// Whether cold cycles count.
-    pub(crate) keep_cold: bool,
+    keep_cold: bool,
     /// The limits on all of it.
-    pub(crate) limits: Vec<MetricLimit>,
+    limits: Vec<MetricLimit>,
     /// And the claims that it is to show.
-    pub(crate) claims: Vec<Ask>,
+    claims: Vec<Ask>,
     /// Whether one that holds only if late cycles come alone fails.
-    pub(crate) strict: bool,
+    strict: bool,
 }
 
 impl CampaignConfig {
@@ -592,7 +592,7 @@ impl CampaignConfig {
     ///
     /// # Errors
     /// When what it keeps cannot be read, or a value is too long to keep.
-    pub(crate) fn of(args: &SoakArgs, kept: &BTreeMap<String, String>) -> Result<Self> {
+    fn of(args: &SoakArgs, kept: &BTreeMap<String, String>) -> Result<Self> {
         let kept = Kept(kept);
         let period = if args.period.is_empty() {
             kept.list("period", "1ms", parse::period)?
@@ -645,7 +645,7 @@ impl CampaignConfig {
     ///
     /// # Errors
     /// When what it keeps cannot be read.
-    pub(crate) fn kept(kept: &BTreeMap<String, String>, report: &ReportArgs) -> Result<Self> {
+    fn kept(kept: &BTreeMap<String, String>, report: &ReportArgs) -> Result<Self> {
         let (limits, claims) = (report.limits.clone(), report.claims.clone());
         let args = SoakArgs { limits, claims, strict: report.strict, ..SoakArgs::default() };
         Self::of(&args, kept)
@@ -669,7 +669,7 @@ impl CampaignConfig {
     }
 
     /// As it is kept.
-    pub(crate) fn words(&self) -> BTreeMap<String, String> {
+    fn words(&self) -> BTreeMap<String, String> {
         let ns = |span: Span| format!("{}ns", span.as_ns());
         let joined = |texts: Vec<String>| (!texts.is_empty()).then(|| texts.join(","));
         let limits = joined(self.limits.iter().map(ToString::to_string).collect());
@@ -700,7 +700,7 @@ impl CampaignConfig {
     }
 
     /// What decides how loops run and is not as `kept`, in words.
-    pub(crate) fn changes(&self, kept: &BTreeMap<String, String>) -> Vec<String> {
+    fn changes(&self, kept: &BTreeMap<String, String>) -> Vec<String> {
         let deciding = |words: &BTreeMap<String, String>| -> BTreeMap<String, String> {
             let of = |(name, value): (&String, &String)| (name.clone(), value.clone());
             words.iter().filter(|(name, _)| DECIDING.contains(&name.as_str())).map(of).collect()
@@ -709,7 +709,7 @@ impl CampaignConfig {
     }
 
     /// The loops, for a batch of this length.
-    pub(crate) fn loops(&self, length: Span) -> LoopChoices<'_> {
+    fn loops(&self, length: Span) -> LoopChoices<'_> {
         LoopChoices {
             cpu: self.cpu.as_deref(),
             period: &self.period,

@@ -65,19 +65,19 @@ pub(crate) struct EndArgs {
 }
 
 impl EndArgs {
-    pub(super) fn thread(&self, cpu: u32) -> RtThread {
+    pub(crate) fn thread(&self, cpu: u32) -> RtThread {
         RtThread::cpu(cpu).with_policy(self.policy.with(self.priority))
     }
 
-    pub(super) fn cpu(&self) -> Option<&str> {
+    pub(crate) fn cpu(&self) -> Option<&str> {
         self.cpu.as_deref()
     }
 
-    pub(super) fn outputs(&self) -> Result<Outputs> {
-        self.output.open()
+    pub(crate) fn json(&self) -> Result<Json> {
+        Json::open(self.json.as_deref())
     }
 
-    pub(super) const fn baud(&self) -> u32 {
+    pub(crate) const fn baud(&self) -> u32 {
         self.baud
     }
 }

@@ -174,7 +174,7 @@ pub(crate) struct TuneScopeArgs {
 
 impl TuneScopeArgs {
     /// These CPUs of this machine, whatever runs on them.
-    pub(super) fn of_cpus(list: &str) -> Self {
+    pub(crate) fn of_cpus(list: &str) -> Self {
         Self { cpus: Some(list.to_owned()), workload: None, root: RootArgs::default() }
     }
 }
@@ -260,7 +260,7 @@ pub(super) fn show(line: impl AsRef<str>) {
 const WATCH: Duration = Duration::from_secs(1);
 
 /// The settings of this machine, or of a captured one.
-pub(super) fn files_of(args: &RootArgs) -> Box<dyn KnobFiles> {
+fn files_of(args: &RootArgs) -> Box<dyn KnobFiles> {
     match &args.root {
         Some(tree) => Box::new(TreeFiles::below(tree)),
         None => Box::new(MachineFiles::live()),
@@ -289,15 +289,15 @@ const UNKNOWN_BOOT: &str = "nothing is changed or put back, because it is unknow
 
 /// A machine with the CPUs that are tuned.
 pub(super) struct Machine {
-    pub(super) root: Root,
-    pub(super) facts: MachineFacts,
-    pub(super) settings: KernelSettings,
-    pub(super) scope: CpuScope,
+    pub(crate) root: Root,
+    pub(crate) facts: MachineFacts,
+    pub(crate) settings: KernelSettings,
+    pub(crate) scope: CpuScope,
     workload: Option<Workload>,
 }
 
 impl Machine {
-    pub(super) fn read(args: &TuneScopeArgs) -> Result<Self> {
+    pub(crate) fn read(args: &TuneScopeArgs) -> Result<Self> {
         let root = super::root(args.root.root.as_deref())?;
         let facts = MachineFacts::collect(&root);
         let requested = args.cpus.as_deref().map(|text| {
@@ -309,7 +309,7 @@ impl Machine {
     }
 
     /// That CPUs which were named leave one for the other tasks.
-    pub(super) fn leaves_cpus(&self, args: &TuneScopeArgs) -> Result<()> {
+    pub(crate) fn leaves_cpus(&self, args: &TuneScopeArgs) -> Result<()> {
         let online = self.facts.cpu.online_cpus.value().cloned().unwrap_or_default();
         if args.cpus.is_some() && online.difference(&self.scope.cpus).is_empty() {
             bail!(
@@ -321,7 +321,7 @@ impl Machine {
     }
 
     /// What would be changed; of all that, only these settings where some are named.
-    pub(super) fn plan(&self, only: &[String]) -> Result<TuningPlan> {
+    pub(crate) fn plan(&self, only: &[String]) -> Result<TuningPlan> {
         let inputs = self.inputs();
         let verdicts = rules::judge(&inputs);
         let known = |name: &&String| verdicts.iter().any(|of| of.knob == **name);

@@ -55,7 +55,7 @@ pub(in crate::command) struct Unthrottled {
 
 impl Unthrottled {
     /// Switches them off, for `limit` at most; the journal is in `state`.
-    pub(in crate::command) fn begin(state: &Path, cpu: u32, limit: Duration) -> Result<Self> {
+    pub(crate) fn begin(state: &Path, cpu: u32, limit: Duration) -> Result<Self> {
         let own = std::env::current_exe().context("cannot find this program")?;
         let mut command = Command::new(own);
         command.arg(WORD).arg(state).arg(cpu.to_string()).arg(limit.as_secs().to_string());
@@ -83,7 +83,7 @@ impl Unthrottled {
     }
 
     /// Puts them back; an error where that was too early, or failed.
-    pub(in crate::command) fn end(mut self) -> Result<()> {
+    pub(crate) fn end(mut self) -> Result<()> {
         drop(self.orders.take());
         let watcher = self.watcher.take().context("ended twice")?;
         watcher.join().unwrap_or_else(|why| std::panic::resume_unwind(why))

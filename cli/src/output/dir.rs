@@ -32,7 +32,7 @@ const OWNERS: Mode = Mode::from_raw_mode(0o600);
 
 /// Permissions of a directory that is made, before the umask: who may write into it decides what
 /// every name in it leads to.
-pub(super) const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
+const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 
 /// Permissions of a file that replaces none, before the umask.
 pub(super) const FILE_MODE: Mode = Mode::from_raw_mode(0o664);
@@ -77,7 +77,7 @@ impl Dir {
     }
 
     /// The directory of a file that the user named, whoever owns it.
-    pub(super) fn of_named(path: &Path) -> io::Result<Self> {
+    pub(crate) fn of_named(path: &Path) -> io::Result<Self> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let at = openat(CWD, path, DIRECTORY, Mode::empty())?;
         Ok(Self { at: Arc::new(at), path: path.to_owned(), below_named: false })
@@ -87,7 +87,7 @@ impl Dir {
     ///
     /// # Errors
     /// As the kernel gives them.
-    pub(super) fn beneath(&self, path: &Path) -> io::Result<Self> {
+    pub(crate) fn beneath(&self, path: &Path) -> io::Result<Self> {
         let tree = TreeDir::from(self.at.try_clone()?);
         let path = path.strip_prefix("/").unwrap_or(path);
         let (at, path) = (Arc::new(tree.directory(path)?), self.path.join(path));
@@ -98,13 +98,13 @@ impl Dir {
     ///
     /// # Errors
     /// In one line, with the way out.
-    pub(super) fn refuse_distrusted(&self) -> io::Result<()> {
+    pub(crate) fn refuse_distrusted(&self) -> io::Result<()> {
         let why = Trust::of_process().distrusted(&fstat(self)?, &self.path);
         self.refuse(why)
     }
 
     /// As `refuse_distrusted`, and where its group can write to it: for journals, which are obeyed.
-    pub(super) fn refuse_shared(&self) -> io::Result<()> {
+    pub(crate) fn refuse_shared(&self) -> io::Result<()> {
         self.refuse_distrusted()?;
         self.refuse(Trust::of_process().distrusted_group(&fstat(self)?, &self.path))
     }
@@ -168,7 +168,7 @@ impl Dir {
     }
 
     /// As `private`; `check` looks at it before its permissions are narrowed.
-    pub(super) fn checked(
+    pub(crate) fn checked(
         &self,
         name: &str,
         check: impl FnOnce(&Stat) -> Result<()>,
@@ -238,13 +238,13 @@ impl Dir {
     }
 
     /// Everything in it.
-    pub(super) fn entries(&self) -> io::Result<rustix::fs::Dir> {
+    pub(crate) fn entries(&self) -> io::Result<rustix::fs::Dir> {
         Ok(rustix::fs::Dir::new(self.readable()?)?)
     }
 
     /// Writes its names to the disk. Not every file system can; what is in the files is there in
     /// any case.
-    pub(super) fn sync(&self) {
+    pub(crate) fn sync(&self) {
         let _some_cannot = self.readable().map(fsync);
     }
 

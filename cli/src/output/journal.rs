@@ -176,7 +176,7 @@ impl JournalFile {
     }
 
     /// Whether it has settings that are changed in this boot, or for the next.
-    pub(super) fn is_live(directory: &Path, name: JournalName, boot: &str) -> Result<bool> {
+    pub(crate) fn is_live(directory: &Path, name: JournalName, boot: &str) -> Result<bool> {
         let bytes = Self::read(directory, name)?.unwrap_or_default();
         let journal = TuningJournal::parse(&bytes)?;
         let of_this = journal.boot == boot || journal.boot == BootFiles::kept(boot);

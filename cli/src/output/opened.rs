@@ -66,7 +66,7 @@ impl Opened {
     }
 
     /// An output whose name the program chose.
-    pub(super) fn chosen(dir: &Dir, name: &str) -> Result<Self> {
+    pub(crate) fn chosen(dir: &Dir, name: &str) -> Result<Self> {
         let path = dir.path().join(name);
         let to = replaceable(dir.clone(), name.into());
         let to = to.with_context(|| format!("cannot write {}", path.display()))?;

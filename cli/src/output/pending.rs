@@ -37,7 +37,7 @@ pub(super) struct Pending {
 impl Pending {
     /// Makes a file in `dir`, with owner and permissions of the regular file `name` where there is
     /// one that nobody planted.
-    pub(super) fn create(dir: &Dir, name: &OsStr) -> io::Result<Self> {
+    pub(crate) fn create(dir: &Dir, name: &OsStr) -> io::Result<Self> {
         sweep(dir);
         let old = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok();
         let around = fstat(dir)?;
@@ -87,12 +87,12 @@ impl Pending {
     }
 
     /// The file to write to.
-    pub(super) fn file(&self) -> &File {
+    pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
     /// Syncs the file, renames it to `name`, syncs the directory.
-    pub(super) fn place(self, name: &OsStr) -> io::Result<()> {
+    pub(crate) fn place(self, name: &OsStr) -> io::Result<()> {
         self.file.sync_all()?;
         let dir = self.dir.clone();
         self.rename(name)?;
@@ -101,7 +101,7 @@ impl Pending {
     }
 
     /// Renames the file to `name`, and waits for no disk.
-    pub(super) fn rename(mut self, name: &OsStr) -> io::Result<()> {
+    pub(crate) fn rename(mut self, name: &OsStr) -> io::Result<()> {
         renameat(&self.dir, &self.temporary, &self.dir, name)?;
         self.placed = true;
         Ok(())

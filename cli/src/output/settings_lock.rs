@@ -86,22 +86,22 @@ impl SettingsLock {
     }
 
     /// Whose settings these are: as journals name them.
-    pub(super) fn boot(&self) -> &str {
+    pub(crate) fn boot(&self) -> &str {
         &self.boot
     }
 
     /// Whether they are those of a directory that stands for a machine.
-    pub(super) fn is_of_tree(&self) -> bool {
+    pub(crate) fn is_of_tree(&self) -> bool {
         self.tree.is_some()
     }
 
     /// The command that puts back what the journals in `state` have.
-    pub(super) fn revert(&self, state: &Path) -> String {
+    pub(crate) fn revert(&self, state: &Path) -> String {
         format::tune("revert", self.tree.as_deref(), state)
     }
 
     /// Makes `state` the directory whose journals have the settings that are changed.
-    pub(super) fn claim(&mut self, state: &Path) -> Result<()> {
+    pub(crate) fn claim(&mut self, state: &Path) -> Result<()> {
         let state = fs::canonicalize(state).with_context(|| state.display().to_string())?;
         if state.to_str().is_none_or(|state| state.contains(char::is_control)) {
             bail!("{}: journals need a directory whose name is plain UTF-8", state.display());

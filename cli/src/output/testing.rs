@@ -10,7 +10,7 @@ pub(super) struct Scratch(PathBuf);
 
 impl Scratch {
     /// A new one; `name` is unique among the tests.
-    pub(super) fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let name = format!("punctual-output-{name}-{}", std::process::id());
         let dir = std::env::temp_dir().join(name);
         fs::create_dir_all(&dir).expect("writable");
@@ -18,17 +18,17 @@ impl Scratch {
     }
 
     /// A path in it.
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
     /// It, open.
-    pub(super) fn dir(&self) -> Dir {
+    pub(crate) fn dir(&self) -> Dir {
         Dir::of_named(&self.0).expect("a directory")
     }
 
     /// What is in it, sorted.
-    pub(super) fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).expect("readable").flatten();
         let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
         let mut names: Vec<String> = entries.map(name).collect();

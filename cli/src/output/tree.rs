@@ -23,7 +23,7 @@ pub(super) struct Place {
 
 impl Place {
     /// This machine, or a directory.
-    pub(super) fn of(tree: Option<&Path>) -> Self {
+    fn of(tree: Option<&Path>) -> Self {
         Self { tree: tree.map(Path::to_owned) }
     }
 
@@ -46,21 +46,21 @@ impl Place {
     ///
     /// # Errors
     /// Also where it has more than `most` bytes: a part of it would be taken for all of it.
-    pub(super) fn read(&self, path: &str, most: u64) -> io::Result<Option<String>> {
+    fn read(&self, path: &str, most: u64) -> io::Result<Option<String>> {
         let (dir, name) = self.named(path)?;
         let Some(file) = dir.read(name)? else { return Ok(None) };
         read_text(file, most).map(Some)
     }
 
     /// Writes a file, so that it is there whole or as before.
-    pub(super) fn replace(&self, path: &str, text: &str) -> io::Result<()> {
+    fn replace(&self, path: &str, text: &str) -> io::Result<()> {
         let (dir, name) = self.named(path)?;
         dir.replace(name, text).map_err(other)?;
         Ok(())
     }
 
     /// Removes a file.
-    pub(super) fn remove(&self, path: &str) -> io::Result<()> {
+    fn remove(&self, path: &str) -> io::Result<()> {
         let (dir, name) = self.named(path)?;
         dir.remove(name)
     }
@@ -126,7 +126,7 @@ impl BootFiles {
     }
 
     /// Whether a journal that names this in place of a boot is one of such files.
-    pub(super) fn are_kept(boot: &str) -> bool {
+    pub(crate) fn are_kept(boot: &str) -> bool {
         boot == KEPT || boot.strip_prefix(KEPT).is_some_and(|tree| tree.starts_with(" of "))
     }
 

@@ -43,17 +43,17 @@ impl Trust {
     }
 
     /// What was set.
-    pub(super) fn of_process() -> &'static Self {
+    pub(crate) fn of_process() -> &'static Self {
         TRUST.get_or_init(|| Self { owners: owners(), named: Vec::new() })
     }
 
     /// Whether this directory was named, so that all below it is trusted.
-    pub(super) fn is_named(&self, dir: &Stat) -> bool {
+    pub(crate) fn is_named(&self, dir: &Stat) -> bool {
         self.named.contains(&(dir.st_dev, dir.st_ino))
     }
 
     /// Why a directory is not trusted: another user can change it.
-    pub(super) fn distrusted(&self, dir: &Stat, shown: &Path) -> Option<String> {
+    pub(crate) fn distrusted(&self, dir: &Stat, shown: &Path) -> Option<String> {
         let owner = self.foreign_owner(dir, &format!("the directory {}", shown.display()));
         let mode = dir.st_mode & 0o7777;
         // In a sticky directory such as /tmp each user can change only its own entries.
@@ -66,7 +66,7 @@ impl Trust {
 
     /// Why the journals in a directory are not trusted: users of its group can put others in their
     /// place.
-    pub(super) fn distrusted_group(&self, dir: &Stat, shown: &Path) -> Option<String> {
+    pub(crate) fn distrusted_group(&self, dir: &Stat, shown: &Path) -> Option<String> {
         let mode = dir.st_mode & 0o7777;
         (self.owners.is_some() && mode & 0o1020 == 0o0020).then(|| {
             format!(
@@ -79,7 +79,7 @@ impl Trust {
     }
 
     /// Why a link is not trusted: another user can point it elsewhere.
-    pub(super) fn distrusted_link(&self, link: &Stat, shown: &Path) -> Option<String> {
+    pub(crate) fn distrusted_link(&self, link: &Stat, shown: &Path) -> Option<String> {
         self.foreign_owner(link, &format!("the symbolic link {}", shown.display()))
     }
 
@@ -123,12 +123,12 @@ fn identity(dir: &Path) -> Result<Identity> {
 #[cfg(test)]
 impl Trust {
     /// Of whoever is not root.
-    pub(super) fn all() -> Self {
+    pub(crate) fn all() -> Self {
         Self { owners: None, named: Vec::new() }
     }
 
     /// Of root, behind which these users are.
-    pub(super) fn of_owners(owners: &[u32], named: &[&Path]) -> Self {
+    pub(crate) fn of_owners(owners: &[u32], named: &[&Path]) -> Self {
         let named = named.iter().map(|dir| identity(dir).expect("a directory")).collect();
         Self { owners: Some(owners.to_vec()), named }
     }

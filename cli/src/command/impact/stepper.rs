@@ -25,7 +25,7 @@ use crate::view;
 pub(crate) struct StepperArgs {
     /// Print the drives that --drive knows, and nothing else
     #[arg(long, exclusive = true)]
-    pub(crate) drives: bool,
+    drives: bool,
     /// Holding torque of the motor: 23ozin, 0.16Nm
     #[arg(
         long,
@@ -33,7 +33,7 @@ pub(crate) struct StepperArgs {
         value_name = "TORQUE",
         required_unless_present = "drives"
     )]
-    pub(crate) holding_torque: Option<String>,
+    holding_torque: Option<String>,
     /// Angle of a step: 1.8deg, 0.0314rad
     #[arg(
         long,
@@ -41,7 +41,7 @@ pub(crate) struct StepperArgs {
         value_name = "ANGLE",
         required_unless_present = "drives"
     )]
-    pub(crate) step_angle: Option<String>,
+    step_angle: Option<String>,
     /// Speed of the motor: 15rev/s, 900rpm, 94rad/s
     #[arg(
         long,
@@ -49,7 +49,7 @@ pub(crate) struct StepperArgs {
         value_name = "SPEED",
         required_unless_present = "drives"
     )]
-    pub(crate) speed: Option<String>,
+    speed: Option<String>,
     /// Peak-to-peak deviation of the pulses from the fitted grid
     #[arg(
         long = "jitter",
@@ -58,38 +58,39 @@ pub(crate) struct StepperArgs {
         conflicts_with = "from",
         required_unless_present_any = ["from", "drives"]
     )]
-    pub(crate) jitter_pp: Option<String>,
+    jitter_pp: Option<String>,
     /// Take that deviation from a result: a directory of 'punctual check', or a result.json
     #[arg(long, value_name = "RESULT")]
-    pub(crate) from: Option<PathBuf>,
+    from: Option<PathBuf>,
     /// Use this run of the result instead of the worst of the shortest period, the base thread
     #[arg(long, value_name = "NAME", requires = "from")]
-    pub(crate) run: Option<String>,
+    run: Option<String>,
     /// Torque that the motor has at that speed [default: half of the holding torque]
     #[arg(long, allow_hyphen_values = true, value_name = "TORQUE")]
-    pub(crate) available_torque: Option<String>,
+    available_torque: Option<String>,
     /// Share of the available torque that may be lost, for the highest step rate
     #[arg(long, allow_hyphen_values = true, value_name = "SHARE", default_value = "10%")]
-    pub(crate) share: String,
+    share: String,
     /// The drive, by its name in --drives, for its timings of software stepping
     #[arg(long, value_name = "NAME")]
-    pub(crate) drive: Option<String>,
+    drive: Option<String>,
     /// Step pulse length of the drive, for software stepping [default: the drive's,
     /// or 5us]
     #[arg(long, allow_hyphen_values = true, value_name = "TIME")]
-    pub(crate) step_time: Option<String>,
+    step_time: Option<String>,
     /// Time between step pulses that the drive needs [default: the drive's,
     /// or 5us]
     #[arg(long, allow_hyphen_values = true, value_name = "TIME")]
-    pub(crate) step_space: Option<String>,
+    step_space: Option<String>,
     /// Time that the direction must be stable before a step [default: the drive's, or 20us]
     #[arg(long, allow_hyphen_values = true, value_name = "TIME")]
-    pub(crate) dir_setup: Option<String>,
+    dir_setup: Option<String>,
     /// Time that the direction must be stable after a step [default: the drive's, or 20us]
     #[arg(long, allow_hyphen_values = true, value_name = "TIME")]
-    pub(crate) dir_hold: Option<String>,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    dir_hold: Option<String>,
+    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
 }
 
 /// Runs the subcommand.

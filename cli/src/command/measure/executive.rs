@@ -24,7 +24,7 @@ use crate::report::{Body, ExecutiveBody, Report};
 pub(crate) struct Args {
     /// The CPU to measure on [default: an isolated one, else the last that is allowed]
     #[arg(long, short, value_name = "CPU")]
-    pub(crate) cpu: Option<String>,
+    cpu: Option<String>,
     /// How long to measure, in all; each number of tasks has an equal share of it, with warm and
     /// with cold caches. At least three blocks of each design are measured: about 10 s with all
     /// numbers of tasks; where that takes twice this time or longer, the result has a warning
@@ -35,7 +35,7 @@ pub(crate) struct Args {
         allow_hyphen_values = true,
         value_parser = parse::duration
     )]
-    pub(crate) duration: parse::Duration,
+    duration: parse::Duration,
     /// The numbers of tasks, all due at once, separated by commas: up to 100000 each
     #[arg(
         long,
@@ -44,9 +44,10 @@ pub(crate) struct Args {
         default_value = "1,10,50,100,1000,10000,100000",
         value_parser = clap::value_parser!(u32).range(1..=100_000)
     )]
-    pub(crate) tasks: Vec<u32>,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    tasks: Vec<u32>,
+    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
 }
 
 /// The experiment with these numbers of tasks, with the policy of a measuring loop.

@@ -40,7 +40,7 @@ const BLOCK_MIN: Span = Span::from_ms(1_000);
 pub(crate) struct Args {
     /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: as check chooses]
     #[arg(long, short, value_name = "LIST")]
-    pub(crate) cpu: Option<String>,
+    cpu: Option<String>,
     /// The period; several, separated by commas, run at once on each CPU, shorter periods with
     /// higher priority (rate-monotonic)
     #[arg(
@@ -51,7 +51,7 @@ pub(crate) struct Args {
         allow_hyphen_values = true,
         value_parser = parse::period
     )]
-    pub(crate) period: Vec<parse::Duration>,
+    period: Vec<parse::Duration>,
     /// How long to measure, in all
     #[arg(
         long,
@@ -60,47 +60,47 @@ pub(crate) struct Args {
         allow_hyphen_values = true,
         value_parser = parse::duration
     )]
-    pub(crate) duration: parse::Duration,
+    duration: parse::Duration,
     /// The scheduling policy to request
     #[arg(long, value_enum, default_value = "fifo")]
-    pub(crate) policy: PolicyName,
+    policy: PolicyName,
     /// The priority to request, as the kernel counts: 98 is the highest, for the watchdog uses 99
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
-    pub(crate) priority: u8,
+    priority: u8,
     /// How to wait for a release
     #[arg(long, value_enum, default_value = "sleep")]
-    pub(crate) wait: WaitName,
+    wait: WaitName,
     /// For --wait fixed: how long before the release the sleep ends [default: 125us]; for --wait
     /// rearm: the interval of re-arming
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::duration)]
-    pub(crate) margin: Option<parse::Duration>,
+    margin: Option<parse::Duration>,
     /// For --wait adaptive: the share of the CPU that waiting may take
     #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse::share)]
-    pub(crate) budget: f64,
+    budget: f64,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero, quiet (away from
     /// the kernel's tick) or a duration
     #[arg(long, default_value = "zero", allow_hyphen_values = true, value_parser = parse::phase)]
-    pub(crate) phase: Phase,
+    phase: Phase,
     /// Align the grid with another clock than CLOCK_MONOTONIC and follow it: tai, realtime or a PTP
     /// device such as /dev/ptp0; --phase is then the offset on that clock
     #[arg(long, value_name = "CLOCK", value_parser = parse::follow)]
-    pub(crate) follow: Option<FollowName>,
+    follow: Option<FollowName>,
     #[arg(long, default_value = "none", value_parser = parse::loads)]
     #[arg(help = parse::loads_help(), long_help = parse::loads_long_help())]
-    pub(crate) load: Loads,
+    load: Loads,
     /// Write every sample to FILE, for 'punctual analyse'
     #[arg(long, value_name = "FILE")]
-    pub(crate) samples: Option<PathBuf>,
+    samples: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) report: ReportArgs,
+    report: ReportArgs,
     #[command(flatten)]
-    pub(crate) plan: PlanArgs,
+    plan: PlanArgs,
     #[command(flatten)]
-    pub(crate) learn: LearnArgs,
+    learn: LearnArgs,
     #[command(flatten)]
-    pub(crate) root: RootArgs,
+    root: RootArgs,
     #[command(flatten)]
-    pub(crate) baseline: BaselineArgs,
+    baseline: BaselineArgs,
 }
 
 /// Runs the subcommand.

@@ -58,7 +58,7 @@ pub(crate) struct Args {
 
 /// What can run behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BackgroundName {
+enum BackgroundName {
     /// Nothing
     None,
     /// A loop of NOPs

@@ -39,7 +39,7 @@ const BLOCK_MAX: Span = Span::from_ms(5_000);
 pub(crate) struct Args {
     /// The CPU to measure [default: an isolated one, else the last that is allowed]
     #[arg(long, short, value_name = "CPU")]
-    pub(crate) cpu: Option<String>,
+    cpu: Option<String>,
     /// The loop's period
     #[arg(
         long,
@@ -48,7 +48,7 @@ pub(crate) struct Args {
         allow_hyphen_values = true,
         value_parser = parse::period
     )]
-    pub(crate) period: parse::Duration,
+    period: parse::Duration,
     /// How long to measure, in all; the waits take turns, with equal shares of the time
     #[arg(
         long,
@@ -57,28 +57,28 @@ pub(crate) struct Args {
         allow_hyphen_values = true,
         value_parser = parse::duration
     )]
-    pub(crate) duration: parse::Duration,
+    duration: parse::Duration,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: quiet (away from the
     /// kernel's tick), zero or a duration
     #[arg(long, default_value = "quiet", allow_hyphen_values = true, value_parser = parse::phase)]
-    pub(crate) phase: Phase,
+    phase: Phase,
     /// The share of the CPU that the adaptive wait may take
     #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse::share)]
-    pub(crate) budget: f64,
+    budget: f64,
     /// Sweep margins and short sleeps, and mark the front: the ways that no cheaper one beats
     #[arg(long)]
-    pub(crate) front: bool,
+    front: bool,
     /// Loads to run during the measurement, as for 'measure periodic', all at once
     #[arg(long, default_value = "none", value_parser = parse::loads)]
-    pub(crate) load: Loads,
+    load: Loads,
     #[command(flatten)]
-    pub(crate) report: ReportArgs,
+    report: ReportArgs,
     #[command(flatten)]
-    pub(crate) plan: PlanArgs,
+    plan: PlanArgs,
     #[command(flatten)]
-    pub(crate) learn: LearnArgs,
+    learn: LearnArgs,
     #[command(flatten)]
-    pub(crate) root: RootArgs,
+    root: RootArgs,
 }
 
 impl Args {

@@ -70,7 +70,7 @@ pub(crate) struct Args {
 
 /// Kinds of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum KindName {
+enum KindName {
     /// A chain of multiplications, each of which needs the result of the one before
     Integer,
     /// Loads and stores all over 4 MiB

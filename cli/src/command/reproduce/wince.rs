@@ -16,7 +16,7 @@ const PERIOD_NS: u64 = 200_000;
 const LOAD: &str = "cpu";
 
 /// Figure 3: polygons per second.
-pub(super) const POLYGONS: [(&str, &str, &str); 5] = [
+const POLYGONS: [(&str, &str, &str); 5] = [
     ("ce212", "Graphics Master, CE 2.12", "170"),
     ("ce30", "Graphics Master, CE 3.0", "751"),
     ("cenet", "Graphics Master, CE.NET", "537"),
@@ -25,7 +25,7 @@ pub(super) const POLYGONS: [(&str, &str, &str); 5] = [
 ];
 
 /// Figure 8: system, MF-ISR, MF-APP, SF.
-pub(super) const FREQUENCIES: [(&str, [&str; 3]); 6] = [
+const FREQUENCIES: [(&str, [&str; 3]); 6] = [
     ("ce212", ["20Hz", "19 Hz", ""]),
     ("ce212-loaded", ["20Hz", "19 Hz", "N/A"]),
     ("ce30", ["127 KHz", "28 kHz", ""]),
@@ -35,7 +35,7 @@ pub(super) const FREQUENCIES: [(&str, [&str; 3]); 6] = [
 ];
 
 /// Figure 11: system, then ISR and APP: maximum, minimum, their difference, latency.
-pub(super) const LATENCIES: [(&str, [[&str; 4]; 2]); 6] = [
+const LATENCIES: [(&str, [[&str; 4]; 2]); 6] = [
     ("ce212", [["6", "2.6", "3.4", "3"], ["162", "51", "111", "61"]]),
     ("ce212-loaded", [["11", "3.9", "7.1", "4.8"], ["201", "117", "84", "135"]]),
     ("ce30", [["5.2", "1.4", "3.8", "2.5"], ["17.6", "14.4", "3.2", "21"]]),
@@ -50,9 +50,9 @@ type Value = fn(&StageRow) -> Option<f64>;
 /// What was measured: idle, and with a competitor of equal priority, which is what the paper calls
 /// loaded; the polygons of a load of its own.
 pub(super) struct Measured {
-    pub(super) idle: Option<ResponseRow>,
-    pub(super) equal: Option<ResponseRow>,
-    pub(super) polygons: Option<f64>,
+    idle: Option<ResponseRow>,
+    equal: Option<ResponseRow>,
+    polygons: Option<f64>,
 }
 
 /// Its rows.
@@ -79,7 +79,7 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
 }
 
 /// A cell of figure 8 in kHz; `None` where it has no number.
-pub(super) fn kilohertz(cell: &str) -> Option<f64> {
+fn kilohertz(cell: &str) -> Option<f64> {
     let text = cell.to_ascii_lowercase();
     let (text, times) = match text.strip_suffix("khz") {
         Some(text) => (text, 1.0),

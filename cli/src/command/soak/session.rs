@@ -51,12 +51,12 @@ pub(super) enum Ended {
 
 /// What a session goes by.
 pub(super) struct Session<'a> {
-    pub(super) root: &'a Root,
-    pub(super) plan: PeriodicPlan,
-    pub(super) checkpointer: &'a Checkpointer<'a>,
-    pub(super) here: Here,
+    pub(crate) root: &'a Root,
+    pub(crate) plan: PeriodicPlan,
+    pub(crate) checkpointer: &'a Checkpointer<'a>,
+    pub(crate) here: Here,
     /// To the checkpointer, whenever a batch is over.
-    pub(super) batches: SyncSender<Here>,
+    pub(crate) batches: SyncSender<Here>,
 }
 
 /// A progress line on a terminal only: a journal has the line of each batch.
@@ -75,7 +75,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// When loops cannot be started, or loads fail again and again.
-    pub(super) fn run(&mut self) -> Result<Ended> {
+    pub(crate) fn run(&mut self) -> Result<Ended> {
         let mut failures = 0;
         loop {
             if signal::stop_flag().load(Ordering::Relaxed) {

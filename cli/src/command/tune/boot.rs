@@ -24,8 +24,8 @@ use crate::output::{BootFiles, JournalFile, JournalName, SettingsLock};
 /// What became of all files.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Outcome {
-    pub(super) done: u32,
-    pub(super) failed: u32,
+    pub(crate) done: u32,
+    pub(crate) failed: u32,
 }
 
 /// Writes the boot parameters of a plan.

@@ -144,8 +144,8 @@ fn probe(
 
 /// A setting of the plan: one name, one file or several.
 pub(super) struct Setting {
-    pub(super) knob: String,
-    pub(super) writes: Vec<WantedValue>,
+    knob: String,
+    writes: Vec<WantedValue>,
     refused: Vec<String>,
     /// Whether the kernel takes any of it.
     is_taken: bool,
@@ -377,7 +377,7 @@ fn order(sets: &SettingSets, rng: &mut Rng) -> Vec<usize> {
 
 /// Settings that nobody else should change while they are tried.
 #[derive(Debug)]
-pub(crate) struct Watched {
+struct Watched {
     /// Path and text, while none of them is applied.
     before: Vec<(String, Option<String>)>,
     /// Path and text, in the block that runs now.

@@ -53,7 +53,7 @@ const FORMATS: [PlanFormat; 7] = [
 
 /// A format by its row.
 #[derive(Clone, Copy)]
-pub(crate) struct FormatName(pub(crate) &'static PlanFormat);
+pub(crate) struct FormatName(pub(super) &'static PlanFormat);
 
 impl std::fmt::Debug for FormatName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -83,7 +83,7 @@ impl ValueEnum for FormatName {
 
 impl Printed<'_> {
     /// The CPUs of a partition, where one is made.
-    pub(super) fn partition(&self) -> Option<&str> {
+    pub(crate) fn partition(&self) -> Option<&str> {
         self.plan.runtime.iter().find_map(|step| match &step.change {
             KnobChange::Partition { cpus } => Some(cpus.as_str()),
             _ => None,

@@ -1,4 +1,9 @@
-//! `punctual measure`: one experiment a file, each with its arguments; here they are listed.
+//! `punctual measure`: one experiment a file, each with its arguments, its body and what is shown
+//! besides; here they are listed, and here is the life that they share.
+//!
+//! A new experiment of the lab is a file that implements [`Measuring`] for its arguments, and a row
+//! of `experiments!`. Loops that become runs of a report (`periodic`, `wait`) have a life of their
+//! own, which `check` shares: `experiment::LoopExperiment`.
 
 mod accuracy;
 mod executive;
@@ -10,48 +15,226 @@ mod timer;
 mod wait;
 mod work;
 
-use anyhow::Result;
-use clap::Subcommand;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use anyhow::{Error, Result, anyhow, bail};
+use punctual_host::choose::{helper_cpu, parse_cpus};
+use punctual_host::cpulist::CpuList;
+use punctual_host::facts::MachineFacts;
+use punctual_lab::experiment::Experiment;
+use punctual_lab::load::LoadReport;
+use punctual_os::scheduler::SchedPolicy;
+
+use crate::args::PolicyName;
+use crate::command::unthrottled::Unthrottled;
 use crate::exit::Exit;
+use crate::experiment::{self, Machine, words};
+use crate::output::Json;
+use crate::progress::Line;
+use crate::report::body::Body;
+use crate::report::measured::Measured;
+use crate::report::{self, Choice, Load, Report};
 
-pub(crate) use executive::experiment as executive_of;
+pub(crate) use executive::experiment as executive_experiment;
 pub(crate) use periodic::{LoopChoices, PlannedLoops, blocks, wait_kind};
 
-/// Experiments.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Measure {
-    /// A loop that only wakes on time: lateness, interval, grid, missed releases
-    Periodic(periodic::Args),
-    /// The ways to wait, compared on this machine: how late each is, and what it costs
-    Wait(wait::Args),
-    /// What takes CPUs away from threads that only spin: gaps per CPU, and on all CPUs at once
-    Noise(noise::Args),
-    /// What releasing, dispatching and waiting cost with many tasks, compared with other designs
-    Executive(executive::Args),
-    /// How exactly a wait ends at an instant of the processor's counter
-    Accuracy(accuracy::Args),
-    /// How late timers reach a thread, with work of several kinds behind it
-    Timer(timer::Args),
-    /// The highest frequency of stimuli that is served, and what that leaves for others
-    Saturation(saturation::Args),
-    /// How long a fixed piece of work takes, idle and under loads: what each period has room for
-    Work(work::Args),
-    /// How fast threads answer a stimulus: a stage near the interrupt, and the application's
-    Response(response::Args),
+/// The rows: the subcommand's help, its name and arguments, and what runs it.
+macro_rules! experiments {
+    ($($(#[$help:meta])* $name:ident($arguments:ty) => $run:expr),* $(,)?) => {
+        /// Experiments.
+        #[derive(Debug, clap::Subcommand)]
+        pub(crate) enum Measure {
+            $($(#[$help])* $name($arguments)),*
+        }
+
+        /// Runs the subcommand.
+        pub(crate) fn run(experiment: &Measure) -> Result<Exit> {
+            match experiment {
+                $(Measure::$name(arguments) => $run(arguments)),*
+            }
+        }
+    };
 }
 
-/// Runs the subcommand.
-pub(crate) fn run(experiment: &Measure) -> Result<Exit> {
-    match experiment {
-        Measure::Periodic(args) => periodic::run(args),
-        Measure::Wait(args) => wait::run(args),
-        Measure::Noise(args) => noise::run(args),
-        Measure::Executive(args) => executive::run(args),
-        Measure::Accuracy(args) => accuracy::run(args),
-        Measure::Timer(args) => timer::run(args),
-        Measure::Work(args) => work::run(args),
-        Measure::Saturation(args) => saturation::run(args),
-        Measure::Response(args) => response::run(args),
+experiments! {
+    /// A loop that only wakes on time: lateness, interval, grid, missed releases
+    Periodic(periodic::Args) => periodic::run,
+    /// The ways to wait, compared on this machine: how late each is, and what it costs
+    Wait(wait::Args) => wait::run,
+    /// What takes CPUs away from threads that only spin: gaps per CPU, and on all CPUs at once
+    Noise(noise::Args) => measure,
+    /// What releasing, dispatching and waiting cost with many tasks, compared with other designs
+    Executive(executive::Args) => measure,
+    /// How exactly a wait ends at an instant of the processor's counter
+    Accuracy(accuracy::Args) => measure,
+    /// How late timers reach a thread, with work of several kinds behind it
+    Timer(timer::Args) => measure,
+    /// The highest frequency of stimuli that is served, and what that leaves for others
+    Saturation(saturation::Args) => measure,
+    /// How long a fixed piece of work takes, idle and under loads: what each period has room for
+    Work(work::Args) => measure,
+    /// How fast threads answer a stimulus: a stage near the interrupt, and the application's
+    Response(response::Args) => measure,
+}
+
+/// Arguments that make an experiment of the lab, and what becomes of its outcome.
+trait Measuring {
+    /// Its name in results.
+    const NAME: &'static str;
+    /// Whether a line shows its progress on a terminal. An experiment that reports none has none.
+    const HAS_PROGRESS: bool = true;
+    /// What is measured.
+    type Experiment: Experiment;
+
+    /// Where the result goes.
+    fn output(&self) -> &OutputArgs;
+
+    /// The captured machine whose facts the result names; `None` for this one.
+    fn captured(&self) -> Option<&Path> {
+        None
     }
+
+    /// What is to be measured on a machine. Nothing is changed or written yet.
+    ///
+    /// # Errors
+    /// In one line, which option asks for what cannot be.
+    fn plan(&self, machine: &Machine) -> Result<Planned<Self::Experiment>>;
+
+    /// Switches throttling off where that was asked for; it is on again after the measurement.
+    fn unthrottle(&self, _: &Self::Experiment) -> Result<Option<Unthrottled>> {
+        Ok(None)
+    }
+
+    /// What the result has of its own.
+    fn shown(&self, measured: Outcome<'_, Self::Experiment>) -> Shown;
+}
+
+/// An experiment that is chosen.
+struct Planned<E> {
+    /// What to run.
+    experiment: E,
+    /// The CPUs, and why those.
+    choice: Choice,
+}
+
+/// What an experiment gave.
+struct Outcome<'a, E: Experiment> {
+    /// Its figures.
+    figures: E::Outcome,
+    /// What the loads of each condition did.
+    loads: Vec<Vec<LoadReport>>,
+    /// How long it ran, with its setup.
+    took: Duration,
+    /// What is known of the machine that measured.
+    here: &'a MachineFacts,
+}
+
+impl<E: Experiment> Outcome<'_, E> {
+    /// The loads of all conditions, as results have them.
+    fn load_rows(&self) -> Vec<Load> {
+        self.loads.iter().flat_map(|loads| report::loads(loads)).collect()
+    }
+}
+
+/// What is shown of an outcome.
+struct Shown {
+    /// The part of the result that only this experiment has.
+    body: Measured,
+    /// What a reader should know besides.
+    warnings: Vec<String>,
+    /// Why it fails although it has a result.
+    trouble: Option<Error>,
+}
+
+impl Shown {
+    /// A result without more to say.
+    fn body(body: impl Into<Measured>) -> Self {
+        Self { body: body.into(), warnings: Vec::new(), trouble: None }
+    }
+}
+
+/// The life of an experiment: chosen, its output opened, measured, written.
+fn measure<M: Measuring>(args: &M) -> Result<Exit> {
+    let machine = Machine::of(args.captured())?;
+    let here = &machine.here;
+    let Planned { experiment, choice } = args.plan(&machine)?;
+    let json = Json::open(args.output().json.as_deref())?;
+    let unthrottled = args.unthrottle(&experiment)?;
+    let (started, begun) = (jiff::Timestamp::now(), Instant::now());
+    let finished = if M::HAS_PROGRESS {
+        experiment::run(experiment, here, &mut Line::new())
+    } else {
+        experiment::run(experiment, here, &mut ())
+    };
+    let took = begun.elapsed();
+    // Whatever came of it, the machine is as before.
+    let as_before = unthrottled.map_or(Ok(()), Unthrottled::end);
+    let finished = finished.map_err(words::error)?;
+    let mut envelope = experiment::envelope(M::NAME, &machine, choice, started, &finished);
+    let outcome = Outcome { figures: finished.outcome, loads: finished.loads, took, here };
+    let Shown { body, warnings, trouble } = args.shown(outcome);
+    envelope.warnings.splice(0..0, machine.foreign.clone());
+    envelope.warnings.extend(warnings);
+    super::write(&Report { envelope, body: Body::Measured(body) }, json)?;
+    as_before?;
+    trouble.map_or(Ok(Exit::Fine), Err)
+}
+
+/// Where the result of an experiment goes.
+#[derive(Debug, clap::Args)]
+struct OutputArgs {
+    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+}
+
+/// The CPU of an experiment that measures one.
+#[derive(Debug, clap::Args)]
+struct CpuArgs {
+    /// The CPU to measure on [default: an isolated one, else the last that is allowed]
+    #[arg(long, short, value_name = "CPU")]
+    cpu: Option<String>,
+}
+
+impl CpuArgs {
+    /// The CPU, and why that; `measured` says what is done on one CPU alone, for a refusal.
+    fn choose(&self, machine: &Machine, measured: &str) -> Result<(u32, Choice)> {
+        experiment::one_cpu(self.cpu.as_deref(), &machine.here, measured)
+    }
+}
+
+/// The policy of the measuring threads.
+#[derive(Debug, clap::Args)]
+struct RequestedPolicyArgs {
+    /// The scheduling policy to request
+    #[arg(long, value_enum, default_value = "fifo")]
+    policy: PolicyName,
+    /// The priority to request, as the kernel counts
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
+    priority: u8,
+}
+
+impl RequestedPolicyArgs {
+    /// The policy with its priority.
+    fn policy(&self) -> SchedPolicy {
+        self.policy.with(self.priority)
+    }
+}
+
+/// The CPU that raises stimuli: as requested, else another one than `cpu`, where there is one.
+fn stimulus_cpu(requested: Option<&str>, cpu: u32, here: &MachineFacts) -> Result<u32> {
+    match requested {
+        Some(text) => match parse_cpus(text, here) {
+            Ok(cpus) if cpus.len() == 1 => Ok(cpus.first().unwrap_or(cpu)),
+            Ok(_) => bail!("--stimulus-cpu {text}: stimuli are raised on one CPU"),
+            Err(why) => bail!("--stimulus-cpu {text}: {why}"),
+        },
+        None => Ok(helper_cpu(&CpuList::single(cpu), here).unwrap_or(cpu)),
+    }
+}
+
+/// Why a measurement whose source was lost fails, although it has a result.
+fn lost_source() -> Error {
+    anyhow!("the source was lost while it was measured; the result has what there was")
 }

@@ -37,7 +37,7 @@ use punctual_os::scheduler::SchedPolicy;
 use punctual_os::signal;
 
 use crate::args::{LearnArgs, PolicyName, ReportArgs, StateArgs};
-use crate::command::measure::{LoopChoices, blocks, executive_of};
+use crate::command::measure::{LoopChoices, blocks, executive_experiment};
 use crate::command::tune::PlannedSettings;
 use crate::command::tune::WorkloadName;
 use crate::exit::Exit;
@@ -306,7 +306,7 @@ impl<'a> Bench<'a> {
 
     /// What the designs of executives cost with these numbers of tasks.
     fn executive(&mut self, sizes: &[u32], length: Span) -> Result<Option<ExecutiveOutcome>> {
-        let experiment = executive_of(self.cpu, sizes.to_vec(), length);
+        let experiment = executive_experiment(self.cpu, sizes.to_vec(), length);
         Ok(self.measure(experiment)?.map(|(outcome, _)| outcome))
     }
 

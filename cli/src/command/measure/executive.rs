@@ -4,27 +4,23 @@
 //! One thread on one CPU; the designs take turns in short blocks. Reports also what a turn of the
 //! loop adds to the bare wait.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use punctual::RtThread;
 use punctual_core::time::Span;
 use punctual_lab::executive::ExecutiveExperiment;
 
-use crate::command;
-use crate::exit::Exit;
-use crate::experiment::{self, Machine, PRIORITY, words};
-use crate::format;
-use crate::output::OutputArgs;
-use crate::parse;
-use crate::report::{Body, ExecutiveBody, Report};
+use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, Shown};
+use crate::experiment::{Machine, PRIORITY};
+use crate::report::ExecutiveBody;
+use crate::{format, parse};
 
 /// `punctual measure executive`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The CPU to measure on [default: an isolated one, else the last that is allowed]
-    #[arg(long, short, value_name = "CPU")]
-    cpu: Option<String>,
+    #[command(flatten)]
+    cpu: CpuArgs,
     /// How long to measure, in all; each number of tasks has an equal share of it, with warm and
     /// with cold caches. At least three blocks of each design are measured: about 10 s with all
     /// numbers of tasks; where that takes twice this time or longer, the result has a warning
@@ -45,9 +41,8 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u32).range(1..=100_000)
     )]
     tasks: Vec<u32>,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// The experiment with these numbers of tasks, with the policy of a measuring loop.
@@ -68,23 +63,27 @@ fn took_longer(wanted: Span, took: Duration) -> Option<String> {
     })
 }
 
-/// Runs the subcommand.
-pub(super) fn run(args: &Args) -> Result<Exit> {
-    let machine = Machine::of(None)?;
-    let (cpu, choice) =
-        experiment::one_cpu(args.cpu.as_deref(), &machine.here, "the executive is measured")?;
-    let outputs = args.output.open()?;
-    let (started, begun) = (jiff::Timestamp::now(), Instant::now());
-    let executive = experiment(cpu, args.tasks.clone(), args.duration.0);
-    let finished = experiment::run(executive, &machine.here, &mut ()).map_err(words::error)?;
-    let took = begun.elapsed();
-    let mut envelope =
-        experiment::envelope("measure executive", &machine, choice, started, &finished);
-    envelope.warnings.extend(took_longer(args.duration.0, took));
-    let outcome = finished.outcome;
-    let body = ExecutiveBody { rows: outcome.rows, ratios: outcome.ratios, turn: outcome.turn };
-    command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
-    Ok(Exit::Fine)
+impl Measuring for Args {
+    const NAME: &'static str = "measure executive";
+    const HAS_PROGRESS: bool = false;
+    type Experiment = ExecutiveExperiment;
+
+    fn output(&self) -> &OutputArgs {
+        &self.output
+    }
+
+    fn plan(&self, machine: &Machine) -> Result<Planned<ExecutiveExperiment>> {
+        let (cpu, choice) = self.cpu.choose(machine, "the executive is measured")?;
+        let experiment = experiment(cpu, self.tasks.clone(), self.duration.0);
+        Ok(Planned { experiment, choice })
+    }
+
+    fn shown(&self, outcome: Outcome<'_, ExecutiveExperiment>) -> Shown {
+        let warnings = took_longer(self.duration.0, outcome.took).into_iter().collect();
+        let figures = outcome.figures;
+        let body = ExecutiveBody { rows: figures.rows, ratios: figures.ratios, turn: figures.turn };
+        Shown { warnings, ..Shown::body(body) }
+    }
 }
 
 #[cfg(test)]

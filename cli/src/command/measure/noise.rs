@@ -3,6 +3,8 @@
 //! As oslat, sysjitter and the kernel's hwlat tracer look for it, in windows with rests between
 //! them, so that the machine stays usable.
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 use punctual::RtThread;
 use punctual_host::choose::{check_cpus, helper_cpu};
@@ -13,16 +15,12 @@ use punctual_lab::noise::NoiseExperiment;
 use punctual_os::affinity;
 
 use super::periodic::condition_name;
-use crate::args::{PolicyName, RootArgs};
-use crate::command;
-use crate::exit::Exit;
-use crate::experiment::{self, Machine, words};
-use crate::output::OutputArgs;
+use super::{Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
+use crate::args::RootArgs;
+use crate::experiment::{self, Machine};
 use crate::parse;
-use crate::progress::Line;
-use crate::report::body::Body;
+use crate::report::Choice;
 use crate::report::measured::NoiseBody;
-use crate::report::{self, Choice, Report};
 
 /// `punctual measure noise`.
 #[derive(Debug, clap::Args)]
@@ -53,12 +51,8 @@ pub(crate) struct Args {
     /// can run
     #[arg(long, default_value = "50%", value_name = "SHARE", value_parser = parse::share)]
     duty: f64,
-    /// The scheduling policy to request
-    #[arg(long, value_enum, default_value = "fifo")]
-    policy: PolicyName,
-    /// The priority to request, as the kernel counts
-    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
-    priority: u8,
+    #[command(flatten)]
+    policy: RequestedPolicyArgs,
     /// Loads to run during the measurement, as for 'measure periodic', all at once
     #[arg(long, default_value = "none", value_parser = parse::loads)]
     load: Loads,
@@ -68,34 +62,42 @@ pub(crate) struct Args {
     root: RootArgs,
 }
 
-/// Runs the subcommand.
-pub(super) fn run(args: &Args) -> Result<Exit> {
-    let machine = Machine::of(args.root.root.as_deref())?;
-    let here = &machine.here;
-    let (cpus, choice) = pick(args.cpu.as_deref(), here)?;
-    let [loads] = &args.load.turns()[..] else {
-        bail!("--load: measure noise takes one load or several at once, not in turn");
-    };
-    let outputs = args.output.open()?;
-    let started = jiff::Timestamp::now();
-    let noise = NoiseExperiment {
-        cpus: cpus.iter().collect(),
-        thread: RtThread::any().with_policy(args.policy.with(args.priority)),
-        threshold: args.threshold.0,
-        duration: args.duration.0,
-        duty: args.duty,
-        loads: (condition_name(loads), loads.clone()),
-        housekeeping: helper_cpu(&cpus, here).into_iter().collect(),
-        tick_hz: here.kernel.tick_hz.value().copied(),
-        counts_smi: here.power.smi_count.value().is_some(),
-    };
-    let mut finished = experiment::run(noise, here, &mut Line::new()).map_err(words::error)?;
-    let mut envelope = experiment::envelope("measure noise", &machine, choice, started, &finished);
-    envelope.warnings.splice(0..0, machine.foreign.clone());
-    let loads = finished.loads.pop().map(|loads| report::loads(&loads)).unwrap_or_default();
-    let body = NoiseBody { noise: finished.outcome, loads };
-    command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
-    Ok(Exit::Fine)
+impl Measuring for Args {
+    const NAME: &'static str = "measure noise";
+    type Experiment = NoiseExperiment;
+
+    fn output(&self) -> &OutputArgs {
+        &self.output
+    }
+
+    fn captured(&self) -> Option<&Path> {
+        self.root.root.as_deref()
+    }
+
+    fn plan(&self, machine: &Machine) -> Result<Planned<NoiseExperiment>> {
+        let here = &machine.here;
+        let (cpus, choice) = pick(self.cpu.as_deref(), here)?;
+        let [loads] = &self.load.turns()[..] else {
+            bail!("--load: measure noise takes one load or several at once, not in turn");
+        };
+        let experiment = NoiseExperiment {
+            cpus: cpus.iter().collect(),
+            thread: RtThread::any().with_policy(self.policy.policy()),
+            threshold: self.threshold.0,
+            duration: self.duration.0,
+            duty: self.duty,
+            loads: (condition_name(loads), loads.clone()),
+            housekeeping: helper_cpu(&cpus, here).into_iter().collect(),
+            tick_hz: here.kernel.tick_hz.value().copied(),
+            counts_smi: here.power.smi_count.value().is_some(),
+        };
+        Ok(Planned { experiment, choice })
+    }
+
+    fn shown(&self, outcome: Outcome<'_, NoiseExperiment>) -> Shown {
+        let loads = outcome.load_rows();
+        Shown::body(NoiseBody { noise: outcome.figures, loads })
+    }
 }
 
 /// The CPUs to measure: as requested, else all that this process may use and those that are

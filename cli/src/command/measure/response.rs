@@ -3,24 +3,15 @@
 //! The full loop of the Windows CE benchmark, with the sources that this machine has.
 
 use anyhow::{Result, bail};
-use punctual_host::choose::{helper_cpu, parse_cpus};
-use punctual_host::cpulist::CpuList;
-use punctual_host::facts::MachineFacts;
 use punctual_lab::load::Loads;
 use punctual_lab::response::{ResponseExperiment, ResponseRow, SOURCES, STIMULI_MAX, SourceName};
 
 use super::periodic::with_idle;
+use super::{Measuring, Outcome, OutputArgs, Planned, Shown, lost_source, stimulus_cpu};
 use crate::args::PolicyName;
-use crate::command;
-use crate::exit::Exit;
-use crate::experiment::{self, Machine, words};
-use crate::format;
-use crate::output::OutputArgs;
-use crate::parse;
-use crate::progress::Line;
-use crate::report::body::Body;
+use crate::experiment::{self, Machine};
 use crate::report::measured::ResponseBody;
-use crate::report::{self, Report};
+use crate::{format, parse};
 
 /// The shortest period: threads that answer more often would leave their CPU no rest.
 const PERIOD_MIN_NS: u64 = 20_000;
@@ -81,21 +72,9 @@ pub(crate) struct Args {
 
 /// What `--source` takes.
 fn help() -> String {
-    let of: Vec<String> =
+    let sources: Vec<String> =
         SOURCES.iter().map(|row| format!("'{}': {}", row.form(), row.help)).collect();
-    format!("What raises stimuli; {}", of.join("; "))
-}
-
-/// The CPU that raises stimuli: as requested, else another one than `cpu`, where there is one.
-pub(super) fn another_cpu(requested: Option<&str>, cpu: u32, here: &MachineFacts) -> Result<u32> {
-    match requested {
-        Some(text) => match parse_cpus(text, here) {
-            Ok(cpus) if cpus.len() == 1 => Ok(cpus.first().unwrap_or(cpu)),
-            Ok(_) => bail!("--stimulus-cpu {text}: stimuli are raised on one CPU"),
-            Err(why) => bail!("--stimulus-cpu {text}: {why}"),
-        },
-        None => Ok(helper_cpu(&CpuList::single(cpu), here).unwrap_or(cpu)),
-    }
+    format!("What raises stimuli; {}", sources.join("; "))
 }
 
 /// Why a condition has no stage 0 though its source has one.
@@ -104,50 +83,55 @@ fn left_out(row: &ResponseRow) -> Option<String> {
     Some(format!("{}: stage 0 is left out: {why}", row.condition))
 }
 
-/// Runs the subcommand.
-pub(super) fn run(args: &Args) -> Result<Exit> {
-    let machine = Machine::of(None)?;
-    let here = &machine.here;
-    let (cpu, choice) = experiment::one_cpu(args.cpu.as_deref(), here, "both stages run")?;
-    let stimulus_cpu = another_cpu(args.stimulus_cpu.as_deref(), cpu, here)?;
-    let period = args.period.period()?;
-    if period.as_ns() < PERIOD_MIN_NS {
-        let got = format::period(period.as_ns());
-        bail!("--period {got}: it must be at least {}", format::period(PERIOD_MIN_NS));
+impl Measuring for Args {
+    const NAME: &'static str = "measure response";
+    type Experiment = ResponseExperiment;
+
+    fn output(&self) -> &OutputArgs {
+        &self.output
     }
-    let response = ResponseExperiment {
-        source: args.source.clone(),
-        cpu,
-        stimulus_cpu,
-        period,
-        duration: args.duration.0,
-        first: PolicyName::Fifo.with(args.priority),
-        second: args.stage2.with(args.stage2_priority),
-        competitor: args.competitor,
-        conditions: with_idle(&args.load),
-    };
-    if response.stimuli() > STIMULI_MAX {
-        bail!(
-            "--duration and --period give {} stimuli for each condition; at most {} are kept",
-            format::count(response.stimuli()),
-            format::count(STIMULI_MAX)
-        );
+
+    fn plan(&self, machine: &Machine) -> Result<Planned<ResponseExperiment>> {
+        let here = &machine.here;
+        let (cpu, choice) = experiment::one_cpu(self.cpu.as_deref(), here, "both stages run")?;
+        let stimulus_cpu = stimulus_cpu(self.stimulus_cpu.as_deref(), cpu, here)?;
+        let period = self.period.period()?;
+        if period.as_ns() < PERIOD_MIN_NS {
+            let got = format::period(period.as_ns());
+            bail!("--period {got}: it must be at least {}", format::period(PERIOD_MIN_NS));
+        }
+        let experiment = ResponseExperiment {
+            source: self.source.clone(),
+            cpu,
+            stimulus_cpu,
+            period,
+            duration: self.duration.0,
+            first: PolicyName::Fifo.with(self.priority),
+            second: self.stage2.with(self.stage2_priority),
+            competitor: self.competitor,
+            conditions: with_idle(&self.load),
+        };
+        if experiment.stimuli() > STIMULI_MAX {
+            bail!(
+                "--duration and --period give {} stimuli for each condition; at most {} are kept",
+                format::count(experiment.stimuli()),
+                format::count(STIMULI_MAX)
+            );
+        }
+        Ok(Planned { experiment, choice })
     }
-    let outputs = args.output.open()?;
-    let started = jiff::Timestamp::now();
-    let finished = experiment::run(response, here, &mut Line::new()).map_err(words::error)?;
-    let mut envelope =
-        experiment::envelope("measure response", &machine, choice, started, &finished);
-    let rows = &finished.outcome.rows;
-    envelope.warnings.extend(rows.iter().filter_map(left_out));
-    let lost = rows.iter().any(|row| row.lost.is_some());
-    let loads = finished.loads.iter().flat_map(|loads| report::loads(loads)).collect();
-    let body = ResponseBody { response: finished.outcome, loads };
-    command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
-    if lost {
-        bail!("the source was lost while it was measured; the result has what there was");
+
+    fn shown(&self, outcome: Outcome<'_, ResponseExperiment>) -> Shown {
+        let loads = outcome.load_rows();
+        let rows = &outcome.figures.rows;
+        let warnings = rows.iter().filter_map(left_out).collect();
+        let trouble = rows.iter().any(|row| row.lost.is_some()).then(lost_source);
+        Shown {
+            warnings,
+            trouble,
+            ..Shown::body(ResponseBody { response: outcome.figures, loads })
+        }
     }
-    Ok(Exit::Fine)
 }
 
 #[cfg(test)]

@@ -7,17 +7,11 @@ use anyhow::{Result, bail};
 use punctual_lab::response::SourceName;
 use punctual_lab::saturation::SaturationExperiment;
 
-use super::response::another_cpu;
+use super::{Measuring, Outcome, OutputArgs, Planned, Shown, lost_source, stimulus_cpu};
 use crate::args::{PolicyName, STATE};
-use crate::command;
 use crate::command::unthrottled::Unthrottled;
-use crate::exit::Exit;
-use crate::experiment::{self, Machine, words};
-use crate::output::OutputArgs;
+use crate::experiment::{self, Machine};
 use crate::parse;
-use crate::progress::Line;
-use crate::report::Report;
-use crate::report::body::Body;
 use crate::report::measured::SaturationBody;
 
 /// `punctual measure saturation`.
@@ -74,46 +68,50 @@ fn limit(args: &Args) -> Duration {
     Duration::from_nanos(measured.saturating_mul(2)).saturating_add(AFTER)
 }
 
-/// Runs the subcommand.
-pub(super) fn run(args: &Args) -> Result<Exit> {
-    let machine = Machine::of(None)?;
-    let here = &machine.here;
-    let (cpu, choice) = experiment::one_cpu(args.cpu.as_deref(), here, "both stages run")?;
-    let stimulus_cpu = another_cpu(args.stimulus_cpu.as_deref(), cpu, here)?;
-    if stimulus_cpu == cpu {
-        bail!("saturation needs two CPUs: one raises stimuli by polling, another answers them");
+impl Measuring for Args {
+    const NAME: &'static str = "measure saturation";
+    type Experiment = SaturationExperiment;
+
+    fn output(&self) -> &OutputArgs {
+        &self.output
     }
-    if args.source.row().by_kernel {
-        bail!("--source {}: the kernel raises no stimuli at a chosen load", args.source);
+
+    fn plan(&self, machine: &Machine) -> Result<Planned<SaturationExperiment>> {
+        let here = &machine.here;
+        let (cpu, choice) = experiment::one_cpu(self.cpu.as_deref(), here, "both stages run")?;
+        let stimulus_cpu = stimulus_cpu(self.stimulus_cpu.as_deref(), cpu, here)?;
+        if stimulus_cpu == cpu {
+            bail!("saturation needs two CPUs: one raises stimuli by polling, another answers them");
+        }
+        if self.source.row().by_kernel {
+            bail!("--source {}: the kernel raises no stimuli at a chosen load", self.source);
+        }
+        let experiment = SaturationExperiment {
+            source: self.source.clone(),
+            cpu,
+            stimulus_cpu,
+            first: PolicyName::Fifo.with(self.priority),
+            second: PolicyName::Fifo.with(self.stage2_priority),
+            duration: self.duration.0,
+            unthrottled: self.unsafe_no_throttle,
+        };
+        Ok(Planned { experiment, choice })
     }
-    let outputs = args.output.open()?;
-    let started = jiff::Timestamp::now();
-    let saturation = SaturationExperiment {
-        source: args.source.clone(),
-        cpu,
-        stimulus_cpu,
-        first: PolicyName::Fifo.with(args.priority),
-        second: PolicyName::Fifo.with(args.stage2_priority),
-        duration: args.duration.0,
-        unthrottled: args.unsafe_no_throttle,
-    };
-    let off = args.unsafe_no_throttle.then(|| Unthrottled::begin(&args.state, cpu, limit(args)));
-    let off = off.transpose()?;
-    let finished = experiment::run(saturation, here, &mut Line::new());
-    let as_before = off.map_or(Ok(()), Unthrottled::end);
-    let finished = finished.map_err(words::error)?;
-    let mut envelope =
-        experiment::envelope("measure saturation", &machine, choice, started, &finished);
-    if args.unsafe_no_throttle {
-        let off = format!("real-time throttling, and the fair server of CPU {cpu}, were off");
-        envelope.warnings.push(off);
+
+    fn unthrottle(&self, experiment: &SaturationExperiment) -> Result<Option<Unthrottled>> {
+        let wanted = experiment.unthrottled;
+        wanted.then(|| Unthrottled::begin(&self.state, experiment.cpu, limit(self))).transpose()
     }
-    let lost = finished.outcome.lost.is_some();
-    let body = SaturationBody { saturation: finished.outcome };
-    command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
-    as_before?;
-    if lost {
-        bail!("the source was lost while it was measured; the result has what there was");
+
+    fn shown(&self, outcome: Outcome<'_, SaturationExperiment>) -> Shown {
+        let saturation = outcome.figures;
+        let warning = saturation.unthrottled.then(|| {
+            let cpu = saturation.cpu;
+            format!("real-time throttling, and the fair server of CPU {cpu}, were off")
+        });
+        let warnings = warning.into_iter().collect();
+        let trouble = saturation.lost.is_some().then(lost_source);
+        let body = SaturationBody { saturation };
+        Shown { warnings, trouble, ..Shown::body(body) }
     }
-    Ok(Exit::Fine)
 }

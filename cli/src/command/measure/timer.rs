@@ -7,15 +7,10 @@ use punctual_core::time::Period;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::timer::{Background, PERIOD_MIN_NS, TimerExperiment};
 
-use crate::command;
-use crate::exit::Exit;
-use crate::experiment::{self, Machine, words};
-use crate::format;
-use crate::output::OutputArgs;
-use crate::parse;
-use crate::report::Report;
-use crate::report::body::Body;
+use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, Shown};
+use crate::experiment::Machine;
 use crate::report::measured::TimerBody;
+use crate::{format, parse};
 
 /// Periods of one run at most.
 const PERIODS_MAX: usize = 8;
@@ -23,9 +18,8 @@ const PERIODS_MAX: usize = 8;
 /// `punctual measure timer`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The CPU to measure on [default: an isolated one, else the last that is allowed]
-    #[arg(long, short, value_name = "CPU")]
-    cpu: Option<String>,
+    #[command(flatten)]
+    cpu: CpuArgs,
     /// From one expiry to the next, 15us or more; several, separated by commas, take turns
     #[arg(
         long,
@@ -80,42 +74,49 @@ impl BackgroundName {
     }
 }
 
-/// Runs the subcommand.
-pub(super) fn run(args: &Args) -> Result<Exit> {
-    let machine = Machine::of(None)?;
-    let here = &machine.here;
-    let (cpu, choice) = experiment::one_cpu(args.cpu.as_deref(), here, "timers are measured")?;
-    let mut periods = args.period.iter().map(|of| of.period()).collect::<Result<Vec<Period>>>()?;
-    periods.sort();
-    periods.dedup();
-    if periods.len() > PERIODS_MAX {
-        bail!("--period: {} periods; at most {PERIODS_MAX} are measured", periods.len());
+impl Measuring for Args {
+    const NAME: &'static str = "measure timer";
+    const HAS_PROGRESS: bool = false;
+    type Experiment = TimerExperiment;
+
+    fn output(&self) -> &OutputArgs {
+        &self.output
     }
-    if let Some(short) = periods.first().filter(|of| of.as_ns() < PERIOD_MIN_NS) {
-        let got = format::period(short.as_ns());
-        bail!("--period {got}: it must be at least {}", format::period(PERIOD_MIN_NS));
+
+    fn plan(&self, machine: &Machine) -> Result<Planned<TimerExperiment>> {
+        let (cpu, choice) = self.cpu.choose(machine, "timers are measured")?;
+        let periods = self.period.iter().map(|period| period.period());
+        let mut periods = periods.collect::<Result<Vec<Period>>>()?;
+        periods.sort();
+        periods.dedup();
+        if periods.len() > PERIODS_MAX {
+            bail!("--period: {} periods; at most {PERIODS_MAX} are measured", periods.len());
+        }
+        if let Some(short) = periods.first().filter(|period| period.as_ns() < PERIOD_MIN_NS) {
+            let got = format::period(short.as_ns());
+            bail!("--period {got}: it must be at least {}", format::period(PERIOD_MIN_NS));
+        }
+        let experiment = TimerExperiment {
+            thread: RtThread::cpu(cpu).fifo(self.priority),
+            periods,
+            backgrounds: backgrounds(&self.background)?,
+            duration: self.duration.0,
+            loads: Vec::new(),
+        };
+        Ok(Planned { experiment, choice })
     }
-    let outputs = args.output.open()?;
-    let started = jiff::Timestamp::now();
-    let timer = TimerExperiment {
-        thread: RtThread::cpu(cpu).fifo(args.priority),
-        periods,
-        backgrounds: backgrounds(&args.background)?,
-        duration: args.duration.0,
-        loads: Vec::new(),
-    };
-    let finished = experiment::run(timer, here, &mut ()).map_err(words::error)?;
-    let mut envelope = experiment::envelope("measure timer", &machine, choice, started, &finished);
-    envelope.warnings.extend(preempt_rt(here).map(str::to_owned));
-    let body = TimerBody { timer: finished.outcome };
-    command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
-    Ok(Exit::Fine)
+
+    fn shown(&self, outcome: Outcome<'_, TimerExperiment>) -> Shown {
+        let warnings = preempt_rt(outcome.here).map(str::to_owned).into_iter().collect();
+        Shown { warnings, ..Shown::body(TimerBody { timer: outcome.figures }) }
+    }
 }
 
 /// Those that were requested; without a request all that the processor has.
 fn backgrounds(requested: &[BackgroundName]) -> Result<Vec<Background>> {
-    let all = BackgroundName::value_variants();
-    let kinds = if requested.is_empty() { all } else { requested }.iter().map(|name| name.kind());
+    let known = BackgroundName::value_variants();
+    let names = if requested.is_empty() { known } else { requested };
+    let kinds = names.iter().map(|name| name.kind());
     let mut chosen = Vec::new();
     for kind in kinds {
         if !kind.is_supported() {
@@ -131,7 +132,8 @@ fn backgrounds(requested: &[BackgroundName]) -> Result<Vec<Background>> {
 
 /// On PREEMPT_RT some timers expire in a thread of their own.
 fn preempt_rt(here: &MachineFacts) -> Option<&'static str> {
-    let real_time = here.preemption.preemption.value().is_some_and(|of| of.contains("PREEMPT_RT"));
+    let real_time =
+        here.preemption.preemption.value().is_some_and(|name| name.contains("PREEMPT_RT"));
     real_time.then_some(
         "PREEMPT_RT: timerfd and POSIX timers expire in a kernel thread of low priority \
          (ktimers), and wait for it; clock_nanosleep of a real-time thread does not",

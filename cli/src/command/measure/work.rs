@@ -7,17 +7,10 @@ use punctual_lab::load::Loads;
 use punctual_lab::work::{WORK_SHARE_MAX, WorkExperiment, WorkKind};
 
 use super::periodic::with_idle;
-use crate::args::PolicyName;
-use crate::command;
-use crate::exit::Exit;
-use crate::experiment::{self, Machine, words};
-use crate::format;
-use crate::output::OutputArgs;
-use crate::parse;
-use crate::progress::Line;
-use crate::report::body::Body;
+use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
+use crate::experiment::Machine;
 use crate::report::measured::WorkBody;
-use crate::report::{self, Report};
+use crate::{format, parse};
 
 /// `punctual measure work`.
 #[derive(Debug, clap::Args)]
@@ -52,15 +45,10 @@ pub(crate) struct Args {
         value_parser = parse::duration
     )]
     duration: parse::Duration,
-    /// The CPU to measure on [default: an isolated one, else the last that is allowed]
-    #[arg(long, short, value_name = "CPU")]
-    cpu: Option<String>,
-    /// The scheduling policy to request
-    #[arg(long, value_enum, default_value = "fifo")]
-    policy: PolicyName,
-    /// The priority to request, as the kernel counts
-    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
-    priority: u8,
+    #[command(flatten)]
+    cpu: CpuArgs,
+    #[command(flatten)]
+    policy: RequestedPolicyArgs,
     /// Loads to run after the idle measurement, as for 'measure periodic'
     #[arg(long, default_value = "none", value_parser = parse::loads)]
     load: Loads,
@@ -89,36 +77,40 @@ impl KindName {
     }
 }
 
-/// Runs the subcommand.
-pub(super) fn run(args: &Args) -> Result<Exit> {
-    let machine = Machine::of(None)?;
-    let here = &machine.here;
-    let (cpu, choice) = experiment::one_cpu(args.cpu.as_deref(), here, "work is measured")?;
-    let period = args.period.period()?;
-    let share = args.work.0.as_ns() as f64 / period.as_ns() as f64;
-    if share > WORK_SHARE_MAX {
-        bail!(
-            "--work {} takes {} of --period {}; at most {} may be work",
-            format::ns(Some(args.work.0.as_ns() as f64)),
-            format::share(share),
-            format::period(period.as_ns()),
-            format::share(WORK_SHARE_MAX),
-        );
+impl Measuring for Args {
+    const NAME: &'static str = "measure work";
+    type Experiment = WorkExperiment;
+
+    fn output(&self) -> &OutputArgs {
+        &self.output
     }
-    let outputs = args.output.open()?;
-    let started = jiff::Timestamp::now();
-    let work = WorkExperiment {
-        thread: RtThread::cpu(cpu).with_policy(args.policy.with(args.priority)),
-        period,
-        kind: args.kind.kind(),
-        work: args.work.0,
-        duration: args.duration.0,
-        conditions: with_idle(&args.load),
-    };
-    let finished = experiment::run(work, here, &mut Line::new()).map_err(words::error)?;
-    let envelope = experiment::envelope("measure work", &machine, choice, started, &finished);
-    let loads = finished.loads.iter().flat_map(|loads| report::loads(loads)).collect();
-    let body = WorkBody { work: finished.outcome, loads };
-    command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
-    Ok(Exit::Fine)
+
+    fn plan(&self, machine: &Machine) -> Result<Planned<WorkExperiment>> {
+        let (cpu, choice) = self.cpu.choose(machine, "work is measured")?;
+        let period = self.period.period()?;
+        let share = self.work.0.as_ns() as f64 / period.as_ns() as f64;
+        if share > WORK_SHARE_MAX {
+            bail!(
+                "--work {} takes {} of --period {}; at most {} may be work",
+                format::ns(Some(self.work.0.as_ns() as f64)),
+                format::share(share),
+                format::period(period.as_ns()),
+                format::share(WORK_SHARE_MAX),
+            );
+        }
+        let experiment = WorkExperiment {
+            thread: RtThread::cpu(cpu).with_policy(self.policy.policy()),
+            period,
+            kind: self.kind.kind(),
+            work: self.work.0,
+            duration: self.duration.0,
+            conditions: with_idle(&self.load),
+        };
+        Ok(Planned { experiment, choice })
+    }
+
+    fn shown(&self, outcome: Outcome<'_, WorkExperiment>) -> Shown {
+        let loads = outcome.load_rows();
+        Shown::body(WorkBody { work: outcome.figures, loads })
+    }
 }

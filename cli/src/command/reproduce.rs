@@ -153,11 +153,25 @@ const APP_PRIORITY: u8 = 70;
 const PAPER_S: i64 = 100;
 const QUICK_S: i64 = 16;
 
-/// The end of the name of a condition that has the settings of a plan.
-const TUNED: &str = " tuned";
+/// A loop under one condition.
+#[derive(Clone, Copy)]
+struct LoopCondition {
+    /// Its name in results.
+    name: &'static str,
+    /// How the loop waits.
+    wait: WaitKind,
+    /// The loads, as --load has them.
+    load: &'static str,
+    /// Whether the settings of --tune hold while it runs; false without --tune.
+    tuned: bool,
+}
 
-/// A loop under one condition: its name, how it waits, and the loads, as --load has them.
-type LoopCondition = (&'static str, WaitKind, &'static str);
+impl LoopCondition {
+    /// Of a machine as it is, without loads.
+    const fn idle(name: &'static str, wait: WaitKind) -> Self {
+        Self { name, wait, load: "none", tuned: false }
+    }
+}
 
 /// What an experiment gave, and what the loads of each condition did.
 type WithLoads<T> = (T, Vec<Vec<LoadReport>>);
@@ -175,7 +189,7 @@ struct Bench<'a> {
     figures: Vec<PaperFigure>,
     /// Of the first measurement, with the warnings of all.
     envelope: Option<Envelope>,
-    /// What conditions whose names end with [`TUNED`] have; none without --tune.
+    /// What conditions that are tuned have; none without --tune.
     settings: Option<PlannedSettings>,
 }
 
@@ -261,7 +275,7 @@ impl<'a> Bench<'a> {
         };
         let mut plan = choices.plan(&self.machine.here)?.plan;
         plan.conditions.clear();
-        for (name, wait, load) in conditions {
+        for LoopCondition { name, wait, load, .. } in conditions {
             let loads = Loads::parse(load).map_err(|why| anyhow::anyhow!("{load}: {why}"))?;
             let loads = loads.turns().into_iter().flatten().collect();
             plan.conditions.push(Condition { name: (*name).to_owned(), wait: Some(*wait), loads });
@@ -269,7 +283,7 @@ impl<'a> Bench<'a> {
         plan.blocks = blocks(conditions.len(), length);
         plan.cold = cold;
         let args = ReportArgs { keep_cold: cold == 0, ..ReportArgs::default() };
-        let with: Vec<bool> = conditions.iter().map(|(name, ..)| name.ends_with(TUNED)).collect();
+        let with: Vec<bool> = conditions.iter().map(|condition| condition.tuned).collect();
         let settings = self.settings.as_mut().filter(|_| with.contains(&true));
         let mut changes = settings.map(|settings| settings.changes(&with));
         let loops = LoopExperiment {

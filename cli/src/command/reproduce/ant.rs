@@ -5,7 +5,7 @@ use punctual::wait_policy::WaitKind;
 use punctual_core::time::Span;
 use punctual_lab::executive::{ExecutiveOutcome, ExecutiveRow, RegistrationRow};
 
-use super::Bench;
+use super::{Bench, LoopCondition};
 use crate::experiment::COLD_CYCLES;
 use crate::report::Run;
 use crate::report::reproduced::ReproducedRow;
@@ -23,9 +23,9 @@ const RANDOM_MOST: f64 = 4.3;
 pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     // 100 releases and what is left out before them.
     let length = Span::from_ms(i64::from(100 + COLD_CYCLES));
-    let process = [("process", WaitKind::Sleep, "none")];
+    let process = [LoopCondition::idle("process", WaitKind::Sleep)];
     let process = bench.loops(1_000_000, &process, (length, COLD_CYCLES))?;
-    let conditions = [("interval", WaitKind::Sleep, "none")];
+    let conditions = [LoopCondition::idle("interval", WaitKind::Sleep)];
     let mut intervals = Vec::new();
     for period_ms in PERIODS_MS {
         let length = bench.share(0.08);

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use punctual::wait_policy::WaitKind;
 
-use super::{Bench, TUNED};
+use super::{Bench, LoopCondition};
 use crate::experiment::COLD_CYCLES;
 use crate::report::Run;
 use crate::report::reproduced::{PaperFigure, ReproducedRow};
@@ -13,11 +13,13 @@ const RUN_S: f64 = 1_500.0;
 
 /// Its rows.
 pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
+    let loaded =
+        LoopCondition { load: "linuxcnc", ..LoopCondition::idle("linuxcnc", WaitKind::Sleep) };
     let conditions = [
-        ("idle", WaitKind::Sleep, "none"),
-        ("linuxcnc", WaitKind::Sleep, "linuxcnc"),
-        ("idle tuned", WaitKind::Sleep, "none"),
-        ("linuxcnc tuned", WaitKind::Sleep, "linuxcnc"),
+        LoopCondition::idle("idle", WaitKind::Sleep),
+        loaded,
+        LoopCondition { tuned: true, ..LoopCondition::idle("idle tuned", WaitKind::Sleep) },
+        LoopCondition { name: "linuxcnc tuned", tuned: true, ..loaded },
     ];
     let tuned = bench.tuned().map(|paths| paths.join(", "));
     let conditions = &conditions[..if tuned.is_some() { 4 } else { 2 }];
@@ -26,10 +28,10 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     bench.draw([histograms(&runs)]);
     let each_s = length.as_ns() as f64 / 1e9 / conditions.len() as f64;
     let mut rows = Vec::new();
-    for (name, ..) in conditions {
+    for LoopCondition { name, tuned: is_tuned, .. } in conditions {
         let published = if *name == "linuxcnc" { ["1000s", "100"] } else { ["", ""] };
         let found = histogram(name, published, runs.iter().find(|run| run.name == *name));
-        match tuned.as_ref().filter(|_| name.ends_with(TUNED)) {
+        match tuned.as_ref().filter(|_| *is_tuned) {
             Some(paths) => rows.extend(found.map(|row| row.note(&format!("settings: {paths}")))),
             None => rows.extend(found),
         }

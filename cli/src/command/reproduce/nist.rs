@@ -7,8 +7,8 @@ use punctual_analysis::quantile::Probability;
 use punctual_core::time::{Period, Span};
 use punctual_lab::timer::{Background, TimerOutcome, TimerRow};
 
-use super::Bench;
 use super::quantiles;
+use super::{Bench, LoopCondition};
 use crate::experiment::COLD_CYCLES;
 use crate::report::Run;
 use crate::report::reproduced::{PaperFigure, ReproducedRow};
@@ -38,11 +38,33 @@ const LOADINGS: [Loading; 3] = [
     ("net", "net", "heavy network loading", "ten microseconds"),
 ];
 
-/// A scheduler of figure 3: the end of its ids, its path in a timer's rows, its name, and a note.
-type Scheduler = (&'static str, &'static str, &'static str, &'static str);
+/// A scheduler of figure 3.
+struct Scheduler {
+    /// The end of its ids.
+    id: &'static str,
+    /// Its path in a timer's rows.
+    path: &'static str,
+    name: &'static str,
+    note: &'static str,
+    /// Whether a timer says that the kernel refused it.
+    is_deadline: bool,
+}
+
 const SCHEDULERS: [Scheduler; 2] = [
-    ("", "sleep", "SCHED_FIFO", "RTL there, SCHED_FIFO here"),
-    ("second.", "deadline", "SCHED_DEADLINE", "RTAI there, SCHED_DEADLINE here, pinned to no CPU"),
+    Scheduler {
+        id: "",
+        path: "sleep",
+        name: "SCHED_FIFO",
+        note: "RTL there, SCHED_FIFO here",
+        is_deadline: false,
+    },
+    Scheduler {
+        id: "second.",
+        path: "deadline",
+        name: "SCHED_DEADLINE",
+        note: "RTAI there, SCHED_DEADLINE here, pinned to no CPU",
+        is_deadline: true,
+    },
 ];
 
 /// Peak-to-peak about the fitted grid, µs.
@@ -55,10 +77,13 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     // 100 releases and a little, none left out.
     let first = bench.loops(
         500_000,
-        &[("100 samples", WaitKind::Sleep, "none")],
+        &[LoopCondition::idle("100 samples", WaitKind::Sleep)],
         (Span::from_ms(51), 0),
     )?;
-    let conditions = [("idle", WaitKind::Sleep, "none"), ("rearm", WaitKind::Rearm(None), "none")];
+    let conditions = [
+        LoopCondition::idle("idle", WaitKind::Sleep),
+        LoopCondition::idle("rearm", WaitKind::Rearm(None)),
+    ];
     let runs = bench.loops(500_000, &conditions, (bench.share(0.3), COLD_CYCLES))?;
     let run = |name: &str| runs.iter().find(|run| run.name == name);
     let mut rows = jitters(first.first(), run);
@@ -71,8 +96,8 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     rows.extend(LOADINGS.iter().zip(&timers).flat_map(|(loading, of)| ranges(loading, *of)));
     bench.draw([loadings_figure(&timers)]);
     rows.push(schematic());
-    let sweep =
-        INTERVALS.map(|(name, us)| (name, WaitKind::Rearm(Period::from_ns(us * 1_000)), "none"));
+    let sweep = INTERVALS
+        .map(|(name, us)| LoopCondition::idle(name, WaitKind::Rearm(Period::from_ns(us * 1_000))));
     let sweep = bench.loops(500_000, &sweep, (bench.share(0.15), COLD_CYCLES))?;
     let cost: Vec<[f64; 2]> = INTERVALS
         .iter()
@@ -172,7 +197,7 @@ fn wakes<'o>(of: Option<&'o TimerOutcome>, path: &str) -> Option<&'o TimerRow> {
 /// Figure 3 under one loading: both schedulers, by one definition.
 fn ranges(loading: &Loading, of: Option<&TimerOutcome>) -> [ReproducedRow; 2] {
     let (key, _, what, published) = *loading;
-    SCHEDULERS.map(|(id, path, name, note)| {
+    SCHEDULERS.map(|Scheduler { id, path, name, note, is_deadline }| {
         let wakes = wakes(of, path);
         let range = wakes.and_then(|of| Some((of.lateness_ns.max? - of.lateness_ns.min?) / 1e3));
         let id = format!("nist.fig3.{id}{key}");
@@ -187,7 +212,7 @@ fn ranges(loading: &Loading, of: Option<&TimerOutcome>) -> [ReproducedRow; 2] {
             "net" => row.note("\"on the order of\"; between network namespaces here"),
             _ => row.note("\"on the order of\""),
         };
-        match of.and_then(|of| of.deadline_refused).filter(|_| path == "deadline") {
+        match of.and_then(|of| of.deadline_refused).filter(|_| is_deadline) {
             Some(errno) => row.note(&format!("the kernel refused SCHED_DEADLINE (errno {errno})")),
             None => row,
         }
@@ -199,7 +224,8 @@ fn loadings_figure(of: &[Option<&TimerOutcome>]) -> PaperFigure {
     let what = "lateness of wakes by loading and scheduler";
     let figure = PaperFigure::new("nist.fig3", what, "1 in … is later (log)", "lateness, ns (log)");
     let all = LOADINGS.iter().zip(of).flat_map(|(loading, of)| {
-        SCHEDULERS.map(|(_, path, name, _)| (format!("here: {name}, {}", loading.0), *of, path))
+        SCHEDULERS
+            .map(|Scheduler { path, name, .. }| (format!("here: {name}, {}", loading.0), *of, path))
     });
     all.fold(figure.log([true; 2]), |figure, (name, of, path)| {
         figure.line(&name, wakes(of, path).map(quantiles).unwrap_or_default())

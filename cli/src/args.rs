@@ -1,5 +1,5 @@
-//! Arguments that several subcommands share: where a report goes, its limits and claims, whose facts
-//! it names, and the names of policies and waits.
+//! Arguments that several subcommands share: where a report goes, its limits and claims, whose
+//! facts it names, and the names of policies and waits.
 //!
 //! Those of one subcommand stand with it. Parses and validates; does nothing.
 

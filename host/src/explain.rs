@@ -14,7 +14,7 @@ use crate::cpulist::CpuList;
 use crate::facts::{LimitPair, MachineFacts, ResourceLimit};
 
 /// Error numbers of `errno-base.h`, the same everywhere.
-pub(crate) mod errno {
+mod errno {
     pub(crate) const EPERM: i32 = 1;
     pub(crate) const ENOENT: i32 = 2;
     pub(crate) const EIO: i32 = 5;

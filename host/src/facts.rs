@@ -105,7 +105,7 @@ pub struct ClockSources {
 }
 
 impl ClockSources {
-    pub(crate) fn collect(source: &Source<'_>) -> Self {
+    fn collect(source: &Source<'_>) -> Self {
         Self {
             clocksource: source.word(&format!("{CLOCKSOURCE}/current_clocksource")),
             available_clocksources: available(source),
@@ -140,7 +140,7 @@ pub struct Isolation {
 }
 
 impl Isolation {
-    pub(crate) fn collect(source: &Source<'_>) -> Self {
+    fn collect(source: &Source<'_>) -> Self {
         Self {
             isolated_cpus: source.cpu_list(&format!("{CPUS}/isolated")),
             nohz_full_cpus: source.cpu_list(&format!("{CPUS}/nohz_full")),
@@ -175,7 +175,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    pub(crate) fn collect(source: &Source<'_>) -> Self {
+    fn collect(source: &Source<'_>) -> Self {
         let meminfo = |name: &'static str| {
             source.parsed("/proc/meminfo", |text| kib(text, name)?.checked_mul(1024))
         };

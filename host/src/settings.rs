@@ -189,7 +189,7 @@ fn irqbalance(source: &Source<'_>) -> Fact<String> {
 }
 
 /// The lines of irqbalance's configuration that set something.
-pub(crate) fn variables(text: &str) -> String {
+fn variables(text: &str) -> String {
     let set = |line: &&str| line.trim_start().starts_with("IRQBALANCE_");
     text.lines().filter(set).collect::<Vec<_>>().join("\n")
 }
@@ -267,7 +267,7 @@ fn module_parameters(source: &Source<'_>) -> Vec<ModuleParameter> {
 }
 
 /// Where the log is in a captured tree; where Debian's `dmesg.service` keeps that of the boot.
-pub(crate) const KERNEL_LOG: &str = "/var/log/dmesg";
+const KERNEL_LOG: &str = "/var/log/dmesg";
 
 /// How lines begin, or what they contain, that rules look at.
 const RELEVANT: &[&str] = &[

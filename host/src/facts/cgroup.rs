@@ -28,7 +28,7 @@ pub(crate) struct Cgroups {
 pub(crate) struct Group {
     pub(crate) mount: String,
     /// Empty at the top, else with a leading `/`.
-    pub(crate) below: String,
+    below: String,
 }
 
 impl Group {

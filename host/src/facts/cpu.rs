@@ -169,7 +169,7 @@ impl CpuInfo {
     }
 
     /// The processor's name and the field that it came from. Different cores are joined by ` + `.
-    pub(crate) fn model(&self) -> Option<(String, &'static str)> {
+    fn model(&self) -> Option<(String, &'static str)> {
         // `model name` on x86 and 32-bit ARM, the others on s390, PowerPC, RISC-V.
         for name in ["model name", "cpu model", "uarch", "cpu", "processor 0"] {
             if let Some(value) = self.field(name) {

@@ -135,7 +135,7 @@ impl KernelConfig {
         }
     }
 
-    pub(crate) fn parse(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let options = text.lines().filter_map(|line| {
             let (name, value) = line.trim().strip_prefix("CONFIG_")?.split_once('=')?;
             Some((name.to_owned(), value.to_owned()))

@@ -305,7 +305,7 @@ pub struct LimitPair {
 
 impl LimitPair {
     /// The line `name` of `/proc/PID/limits`.
-    pub(crate) fn of(limits: &Fact<String>, name: &str) -> Fact<Self> {
+    fn of(limits: &Fact<String>, name: &str) -> Fact<Self> {
         limits.clone().and_then(|text, origin| {
             let origin = format!("{origin} ({name})");
             let line = text.lines().find_map(|line| line.strip_prefix(name));

@@ -121,7 +121,7 @@ pub(crate) fn text(root: &Root, path: &str) -> Fact<String> {
     }
 }
 
-pub(crate) fn parsed<T>(root: &Root, path: &str, parse: impl FnOnce(&str) -> Option<T>) -> Fact<T> {
+fn parsed<T>(root: &Root, path: &str, parse: impl FnOnce(&str) -> Option<T>) -> Fact<T> {
     text(root, path).and_then(|text, origin| match parse(&text) {
         Some(value) => Fact::known(value, origin),
         None => {

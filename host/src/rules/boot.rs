@@ -266,10 +266,10 @@ pub(crate) const TUNING: &[&str] = &[
 ];
 
 /// Parameters with a dot that are no parameter of a module.
-pub(crate) const BUILT_IN: &[&str] = &["workqueue.unbound_cpus", "lsm.debug"];
+const BUILT_IN: &[&str] = &["workqueue.unbound_cpus", "lsm.debug"];
 
 /// Modules that show each of their parameters.
-pub(crate) const SHOW_ALL: &[&str] = &[
+const SHOW_ALL: &[&str] = &[
     "cpufreq",
     "cpuidle",
     "haltpoll",
@@ -284,7 +284,7 @@ pub(crate) const SHOW_ALL: &[&str] = &[
 ];
 
 /// What stands before the dot of parameters that programs read.
-pub(crate) const PROGRAMS: &[&str] = &[
+const PROGRAMS: &[&str] = &[
     "coreos",
     "fsck",
     "ignition",
@@ -307,7 +307,7 @@ pub(crate) const PROGRAMS: &[&str] = &[
 
 /// Parameters without a dot that the boot loader, the first process or the initial file system
 /// reads.
-pub(crate) const FOR_PROGRAMS: &[&str] = &[
+const FOR_PROGRAMS: &[&str] = &[
     "BOOT_IMAGE",
     "auto",
     "autoinstall",

@@ -194,7 +194,7 @@ fn aspm_policy(inputs: &Inputs<'_>) -> Finding {
 }
 
 /// The choice that is active: the word in brackets.
-pub(super) fn bracketed(text: &str) -> Option<&str> {
+fn bracketed(text: &str) -> Option<&str> {
     Some(text.split_once('[')?.1.split_once(']')?.0)
 }
 

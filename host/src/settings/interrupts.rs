@@ -63,7 +63,7 @@ impl IrqLine {
 }
 
 /// Counts and name by number.
-pub(super) type Counts = BTreeMap<u32, (BTreeMap<u32, u64>, String)>;
+type Counts = BTreeMap<u32, (BTreeMap<u32, u64>, String)>;
 
 impl IrqTable {
     /// Takes in what is there after a while: counts, and where interrupts go that came meanwhile.

@@ -212,9 +212,9 @@ mod tests {
     ) -> MachineFacts {
         let mut facts = MachineFacts::collect(&Tree::new().root());
         let known = |text: &str| Fact::known(list(text), "test");
-        let all = format!("0-{}", online - 1);
-        facts.cpu.online_cpus = known(&all);
-        facts.cpu.possible_cpus = known(&all);
+        let cpus = format!("0-{}", online - 1);
+        facts.cpu.online_cpus = known(&cpus);
+        facts.cpu.possible_cpus = known(&cpus);
         facts.limits.allowed_cpus = known(allowed);
         facts.isolation.isolated_cpus = known(isolated);
         if let Some(cpuset) = cpuset {

@@ -235,8 +235,8 @@ mod tests {
         assert!(plain.domain && !plain.managed_irq);
         let flagged = Isolcpus::parse("managed_irq,2-3", 3).unwrap();
         assert!(!flagged.domain && flagged.managed_irq, "a flag drops the implied domain");
-        let both = Isolcpus::parse("nohz,domain,managed_irq,1", 3).unwrap();
-        assert!(both.domain && both.managed_irq && both.nohz);
+        let isolcpus = Isolcpus::parse("nohz,domain,managed_irq,1", 3).unwrap();
+        assert!(isolcpus.domain && isolcpus.managed_irq && isolcpus.nohz);
         let unknown = Isolcpus::parse("foo,1", 3).unwrap();
         assert_eq!(unknown.unknown, ["foo"]);
         assert!(unknown.domain);

@@ -138,20 +138,20 @@ impl CpuList {
 
     /// CPUs in either list.
     #[must_use]
-    pub fn union(&self, other: &Self) -> Self {
-        self.iter().chain(other.iter()).collect()
+    pub fn union(&self, cpus: &Self) -> Self {
+        self.iter().chain(cpus.iter()).collect()
     }
 
     /// CPUs in both lists.
     #[must_use]
-    pub fn intersection(&self, other: &Self) -> Self {
-        self.iter().filter(|&cpu| other.contains(cpu)).collect()
+    pub fn intersection(&self, cpus: &Self) -> Self {
+        self.iter().filter(|&cpu| cpus.contains(cpu)).collect()
     }
 
     /// CPUs in this list that are not in the other.
     #[must_use]
-    pub fn difference(&self, other: &Self) -> Self {
-        self.iter().filter(|&cpu| !other.contains(cpu)).collect()
+    pub fn difference(&self, cpus: &Self) -> Self {
+        self.iter().filter(|&cpu| !cpus.contains(cpu)).collect()
     }
 }
 

@@ -193,10 +193,10 @@ fn memory_lock(bytes: Option<u64>, errno: i32, facts: &MachineFacts) -> Explanat
 const FREE: &str = "Free memory, or raise the memory limit of its control group.";
 
 fn out_of_memory(facts: &MachineFacts) -> String {
-    let total = facts.memory.memory_bytes.value();
-    let of = total.map_or(String::new(), |bytes| format!(" of {} in all", kib(*bytes)));
+    let bytes = facts.memory.memory_bytes.value();
+    let total = bytes.map_or(String::new(), |bytes| format!(" of {} in all", kib(*bytes)));
     format!(
-        "no limit forbids it, so there is too little free memory{of}, or there are too many \
+        "no limit forbids it, so there is too little free memory{total}, or there are too many \
              mappings"
     )
 }
@@ -458,15 +458,15 @@ mod tests {
         let mut facts = machine();
         facts.limits.capabilities = capabilities(false);
         facts.limits.rtprio_limit = limit(0, 0);
-        let said = explain(&FIFO, EPERM, &facts);
+        let explanation = explain(&FIFO, EPERM, &facts);
         assert_eq!(
-            said.why,
+            explanation.why,
             "RLIMIT_RTPRIO is 0, priority 90 was requested, and the process has no CAP_SYS_NICE"
         );
         for word in ["sudo", "setcap", "limits.d", "rtprio 90"] {
-            assert!(said.remedy.contains(word), "{word}: {}", said.remedy);
+            assert!(explanation.remedy.contains(word), "{word}: {}", explanation.remedy);
         }
-        assert!(said.cost.contains("SCHED_OTHER"));
+        assert!(explanation.cost.contains("SCHED_OTHER"));
     }
 
     #[test]
@@ -485,9 +485,12 @@ mod tests {
         facts.limits.capabilities = capabilities(true);
         let path = "/sys/fs/cgroup/cpu/user.slice/cpu.rt_runtime_us";
         facts.limits.cgroup_rt_runtime_us = Fact::known(0, path);
-        let said = explain(&FIFO, EPERM, &facts);
-        assert_eq!(said.why, format!("its control group has no real-time budget ({path} is 0)"));
-        assert!(said.remedy.contains(&format!("sudo tee {path}")));
+        let explanation = explain(&FIFO, EPERM, &facts);
+        assert_eq!(
+            explanation.why,
+            format!("its control group has no real-time budget ({path} is 0)")
+        );
+        assert!(explanation.remedy.contains(&format!("sudo tee {path}")));
         facts.limits.cgroup_rt_runtime_us = Fact::absent(path);
         facts.kernel.rt_group_sched = Fact::known(true, "test");
         assert!(explain(&FIFO, EPERM, &facts).why.contains("CONFIG_RT_GROUP_SCHED"));
@@ -501,9 +504,9 @@ mod tests {
         facts.limits.capabilities = capabilities(true);
         facts.limits.user_namespace = Fact::known(true, "test");
         facts.virtualization.container = Fact::known("podman".to_owned(), "test");
-        let said = explain(&FIFO, EPERM, &facts);
-        assert!(said.why.contains("user namespace"));
-        assert!(said.remedy.contains("in this container (podman)"));
+        let explanation = explain(&FIFO, EPERM, &facts);
+        assert!(explanation.why.contains("user namespace"));
+        assert!(explanation.remedy.contains("in this container (podman)"));
     }
 
     #[test]
@@ -513,13 +516,13 @@ mod tests {
         facts.limits.memlock_limit_bytes = limit(65536, 65536);
         let attempt = RefusedCall::LockMemory { bytes: Some(1 << 20) };
         for errno in [EPERM, ENOMEM] {
-            let said = explain(&attempt, errno, &facts);
+            let explanation = explain(&attempt, errno, &facts);
             assert_eq!(
-                said.why,
+                explanation.why,
                 "RLIMIT_MEMLOCK is 64 KiB, 1024 KiB were requested, and the process has no \
                  CAP_IPC_LOCK"
             );
-            assert!(said.remedy.contains("memlock unlimited"));
+            assert!(explanation.remedy.contains("memlock unlimited"));
         }
         facts.limits.memlock_limit_bytes = limit(65536, 8 << 20);
         assert!(explain(&attempt, ENOMEM, &facts).remedy.starts_with("Type: ulimit -l 8192,"));
@@ -534,9 +537,13 @@ mod tests {
             |name: &str, exit_us, disabled| IdleState { name: name.into(), exit_us, disabled };
         let states = vec![state("C1", 2, false), state("C6", 133, false), state("C10", 890, true)];
         facts.idle.idle_states = Fact::known(states, "test");
-        let said = explain(&RefusedCall::HoldCpuDmaLatency, EACCES, &facts);
-        assert!(said.remedy.contains("udev"));
-        assert!(said.cost.contains("C6") && said.cost.contains("133 µs"), "{}", said.cost);
+        let explanation = explain(&RefusedCall::HoldCpuDmaLatency, EACCES, &facts);
+        assert!(explanation.remedy.contains("udev"));
+        assert!(
+            explanation.cost.contains("C6") && explanation.cost.contains("133 µs"),
+            "{}",
+            explanation.cost
+        );
         assert!(
             explain(&RefusedCall::HoldCpuDmaLatency, ENOENT, &facts)
                 .why
@@ -567,10 +574,18 @@ mod tests {
         ];
         for attempt in &attempts {
             for errno in -1..140 {
-                let said = explain(attempt, errno, &facts);
-                assert!(!said.why.is_empty() && !said.why.ends_with('.'), "{}", said.why);
-                assert!(said.cost.ends_with('.'), "{}", said.cost);
-                assert!(said.remedy.ends_with('.'), "{attempt:?} {errno}: {}", said.remedy);
+                let explanation = explain(attempt, errno, &facts);
+                assert!(
+                    !explanation.why.is_empty() && !explanation.why.ends_with('.'),
+                    "{}",
+                    explanation.why
+                );
+                assert!(explanation.cost.ends_with('.'), "{}", explanation.cost);
+                assert!(
+                    explanation.remedy.ends_with('.'),
+                    "{attempt:?} {errno}: {}",
+                    explanation.remedy
+                );
             }
         }
         assert!(explain(&FIFO, 38, &facts).why.contains("(error 38)"));

@@ -117,13 +117,13 @@ impl<T> Fact<T> {
     /// This fact if it is known, else the other if that is known. When neither is, an unreadable
     /// one wins over an absent one: "unknown" is reported rather than "not there".
     #[must_use]
-    pub fn or_else(self, other: impl FnOnce() -> Self) -> Self {
+    pub fn or_else(self, fallback: impl FnOnce() -> Self) -> Self {
         if self.is_known() {
             return self;
         }
-        let other = other();
-        match (&self, &other) {
-            (_, Self::Known { .. }) | (Self::Absent { .. }, Self::Unreadable { .. }) => other,
+        let second = fallback();
+        match (&self, &second) {
+            (_, Self::Known { .. }) | (Self::Absent { .. }, Self::Unreadable { .. }) => second,
             _ => self,
         }
     }

@@ -493,7 +493,10 @@ mod tests {
                 ("/proc/sys/kernel/sched_rt_runtime_us", machine),
                 ("/proc/sys/kernel/sched_rt_period_us", "1000000\n"),
             ]);
-            found.limits.rt_budget().map(|of| ((of.share * 100.0) as u32, of.gap_us, of.of_cgroup))
+            found
+                .limits
+                .rt_budget()
+                .map(|budget| ((budget.share * 100.0) as u32, budget.gap_us, budget.of_cgroup))
         };
         assert_eq!(budget("950000\n", "50000\n"), Some((10, 450_000, true)));
         assert_eq!(budget("950000\n", "490000\n"), Some((95, 50_000, false)));

@@ -72,13 +72,13 @@ mod tests {
     #[test]
     fn the_identifier_itself_is_not_told() {
         let id = "0123456789abcdef0123456789abcdef";
-        let of = |id: &str| machine(&Tree::of(&[("/etc/machine-id", id)]).root());
-        let known = of(&format!("{id}\n"));
+        let digest = |id: &str| machine(&Tree::of(&[("/etc/machine-id", id)]).root());
+        let known = digest(&format!("{id}\n"));
         let hash = known.value().expect("known");
         assert!(hash.len() == 32 && !id.contains(hash.as_str()));
-        assert_ne!(of("fedcba9876543210fedcba9876543210").value(), known.value());
-        assert!(matches!(of("uninitialized\n"), Fact::Absent { .. }));
-        assert!(matches!(of("a\u{1b}b"), Fact::Unreadable { .. }));
+        assert_ne!(digest("fedcba9876543210fedcba9876543210").value(), known.value());
+        assert!(matches!(digest("uninitialized\n"), Fact::Absent { .. }));
+        assert!(matches!(digest("a\u{1b}b"), Fact::Unreadable { .. }));
         assert!(matches!(machine(&Tree::new().root()), Fact::Absent { .. }));
     }
 

@@ -155,7 +155,7 @@ impl TuningPlan {
             KnobChange::Write { path, value } => {
                 step.from = current(root, path);
                 let same = step.from.as_deref() == Some(value);
-                let known = self.runtime.iter().any(|other| other.change == step.change);
+                let known = self.runtime.iter().any(|planned| planned.change == step.change);
                 if !same && !known {
                     self.runtime.push(step);
                 }
@@ -164,7 +164,7 @@ impl TuningPlan {
             KnobChange::Boot { name, .. } | KnobChange::Remove { name } => {
                 step.from = typed(settings, name);
                 let name = name.clone();
-                self.boot.retain(|other| boot_name(&other.change) != Some(name.as_str()));
+                self.boot.retain(|planned| boot_name(&planned.change) != Some(name.as_str()));
                 self.boot.push(step);
             }
         }
@@ -174,7 +174,7 @@ impl TuningPlan {
     fn want(&mut self, row: &BootRow, value: Option<String>, settings: &KernelSettings) {
         let wanted = Param { name: row.name.to_owned(), value: value.clone() }.to_string();
         let from = typed(settings, row.name);
-        self.boot.retain(|other| boot_name(&other.change) != Some(row.name));
+        self.boot.retain(|planned| boot_name(&planned.change) != Some(row.name));
         if from.as_deref() == Some(wanted.as_str()) {
             return;
         }
@@ -499,7 +499,10 @@ mod tests {
             let built = |option: &str| self.settings.is_built(option) == Some(true);
             self.tree.write("/proc/cmdline", format!("{line}\n"));
             let isolcpus = line.value("isolcpus").and_then(|text| Isolcpus::parse(text, last).ok());
-            let isolated = isolcpus.filter(|of| of.domain).map(|of| of.cpus).unwrap_or_default();
+            let isolated = isolcpus
+                .filter(|isolcpus| isolcpus.domain)
+                .map(|isolcpus| isolcpus.cpus)
+                .unwrap_or_default();
             self.tree.write("/sys/devices/system/cpu/isolated", format!("{isolated}\n"));
             let mut offloaded = list("rcu_nocbs").unwrap_or_default();
             if built("NO_HZ_FULL") {
@@ -598,10 +601,14 @@ mod tests {
         let fault = |step: &PlanStep| {
             let knob = boot_name(&step.change)?;
             let is_set = matches!(step.change, KnobChange::Boot { .. });
-            let open = verdicts.iter().find(|of| is_set && of.knob == knob && of.verdict.is_open());
-            let open = open.map(|of| format!("{:?}: {}: {}", of.verdict, of.found, of.why));
-            let again = again.boot.iter().find(|of| boot_name(&of.change) == Some(knob));
-            let why = open.or(again.map(|of| format!("then {:?}", of.change)))?;
+            let open = verdicts
+                .iter()
+                .find(|verdict| is_set && verdict.knob == knob && verdict.verdict.is_open());
+            let open = open.map(|verdict| {
+                format!("{:?}: {}: {}", verdict.verdict, verdict.found, verdict.why)
+            });
+            let again = again.boot.iter().find(|step| boot_name(&step.change) == Some(knob));
+            let why = open.or(again.map(|step| format!("then {:?}", step.change)))?;
             Some(format!("{cpus} {workload:?}: {:?}: {why}", step.change))
         };
         plan.boot.iter().filter_map(fault).collect()

@@ -162,8 +162,8 @@ pub fn judge(inputs: &Inputs<'_>) -> Vec<KnobVerdict> {
             // would change is kept where that one has nothing.
             let verdict = match by_knob.remove(&verdict.knob) {
                 None => verdict,
-                Some(other) if other.rank() <= verdict.rank() => other.or_changes(verdict),
-                Some(other) => verdict.or_changes(other),
+                Some(earlier) if earlier.rank() <= verdict.rank() => earlier.or_changes(verdict),
+                Some(earlier) => verdict.or_changes(earlier),
             };
             by_knob.insert(verdict.knob.clone(), verdict);
         }
@@ -174,9 +174,9 @@ pub fn judge(inputs: &Inputs<'_>) -> Vec<KnobVerdict> {
 }
 
 impl KnobVerdict {
-    fn or_changes(mut self, other: Self) -> Self {
+    fn or_changes(mut self, second: Self) -> Self {
         if self.changes.is_empty() && self.verdict.is_open() {
-            self.changes = other.changes;
+            self.changes = second.changes;
         }
         self
     }
@@ -191,7 +191,7 @@ impl Rule {
     fn verdicts(&self, inputs: &Inputs<'_>) -> Vec<KnobVerdict> {
         let findings = match (self.before_its_time(inputs), self.judge) {
             (Some(finding), _) => vec![finding],
-            (None, Judge::One(one)) => vec![one(inputs)],
+            (None, Judge::One(judge)) => vec![judge(inputs)],
             (None, Judge::Each(each)) => each(inputs),
         };
         let findings = findings.into_iter().map(|finding| self.not_passed_over(finding, inputs));
@@ -536,7 +536,7 @@ mod tests {
         let line = settings.command_line.value().cloned().unwrap_or_default();
         let mut params: Vec<Param> = line.params;
         let new = CommandLine::parse(words).params;
-        params.retain(|param| !new.iter().any(|other| param.is(&other.name)));
+        params.retain(|param| !new.iter().any(|new_param| param.is(&new_param.name)));
         params.extend(new);
         settings.command_line = Fact::known(CommandLine { params, ..line }, "/proc/cmdline");
         let cpus = CpuScope::of(None, facts).cpus;
@@ -553,8 +553,11 @@ mod tests {
             for name in &known {
                 for value in ["", "=1", "=0", "=off"] {
                     let verdict = typed((&facts, &settings), &format!("{name}{value}"), name);
-                    let found = verdict.map(|of| (of.verdict, of.found));
-                    if found.as_ref().is_none_or(|(of, _)| *of == RuleVerdict::NotApplicable) {
+                    let found = verdict.map(|verdict| (verdict.verdict, verdict.found));
+                    if found
+                        .as_ref()
+                        .is_none_or(|(verdict, _)| *verdict == RuleVerdict::NotApplicable)
+                    {
                         passed.insert(format!("{name}{value}: {found:?}"));
                     }
                 }

@@ -68,7 +68,7 @@ impl Scrub {
         let name = name.to_lowercase();
         // Names that every machine has tell nothing; a single letter is no name.
         let common = ["localhost", "localdomain", "root", "nobody", "(none)", HOST, USER];
-        let known = self.names.iter().any(|(other, _)| *other == name);
+        let known = self.names.iter().any(|(known, _)| *known == name);
         if name.len() > 1 && !known && !common.contains(&name.as_str()) {
             self.names.push((name, placeholder));
             self.names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
@@ -233,7 +233,8 @@ fn mac(text: &str) -> Option<(usize, String)> {
 /// `enx020000000000`: as systemd.net-naming-scheme(7) has them, for Ethernet, WLAN and others.
 fn mac_name(text: &str) -> Option<(usize, String)> {
     const DIGITS: usize = 12;
-    let prefix = ["enx", "wlx", "wwx", "slx", "ibx"].into_iter().find(|of| text.starts_with(of))?;
+    let prefix =
+        ["enx", "wlx", "wwx", "slx", "ibx"].into_iter().find(|prefix| text.starts_with(prefix))?;
     let digits = run(&text[prefix.len()..], |c| c.is_ascii_hexdigit());
     let zeroed = format!("{prefix}{}", MAC.replace(':', ""));
     (digits == DIGITS).then_some((prefix.len() + DIGITS, zeroed))

@@ -385,7 +385,7 @@ impl WatchedSettings {
         let stay = settings.get("irqbalance").is_none_or(|state| state != "running");
         let table = interrupts::read(&source);
         if let Some(interrupts) = table.value().filter(|_| stay) {
-            for interrupt in &interrupts.all {
+            for interrupt in &interrupts.lines {
                 if let Some(cpus) = interrupt.allowed.value() {
                     let name = format!("CPUs of interrupt {}", interrupt.number);
                     settings.insert(name, cpus.to_string());
@@ -428,7 +428,8 @@ mod tests {
             ("/proc/irq/24/effective_affinity_list", "2\n"),
         ]);
         let mut settings = KernelSettings::collect(&tree.root());
-        let first = |settings: &KernelSettings| settings.interrupts.value().unwrap().all[0].clone();
+        let first =
+            |settings: &KernelSettings| settings.interrupts.value().unwrap().lines[0].clone();
         let before = first(&settings);
         assert_eq!((before.number, before.name.as_str()), (24, "IO-APIC 5-edge eth0"));
         assert_eq!(before.counts.get(&2), Some(&7));

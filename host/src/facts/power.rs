@@ -152,16 +152,20 @@ impl Frequency {
 }
 
 fn each<T>(source: &Source<'_>, name: &str, read: impl Fn(&str) -> Fact<T>) -> Fact<Vec<(u32, T)>> {
-    let mut all = Vec::new();
+    let mut values = Vec::new();
     let mut missing = Fact::absent(format!("{CPUS}/cpu*/cpufreq/{name}"));
     for cpu in source.online.iter() {
         match read(&format!("{CPUS}/cpu{cpu}/cpufreq/{name}")) {
-            Fact::Known { value, .. } => all.push((cpu, value)),
+            Fact::Known { value, .. } => values.push((cpu, value)),
             Fact::Unreadable { origin, why } => missing = Fact::unreadable(origin, why),
             Fact::Absent { .. } => {}
         }
     }
-    if all.is_empty() { missing } else { Fact::known(all, format!("{CPUS}/cpu*/cpufreq/{name}")) }
+    if values.is_empty() {
+        missing
+    } else {
+        Fact::known(values, format!("{CPUS}/cpu*/cpufreq/{name}"))
+    }
 }
 
 fn governor(source: &Source<'_>) -> Fact<String> {
@@ -184,12 +188,12 @@ fn governor(source: &Source<'_>) -> Fact<String> {
 }
 
 fn range(source: &Source<'_>) -> Fact<FrequencyRange> {
-    let all = |name: &str| {
+    let khz_of = |name: &str| {
         each(source, name, |path| source.parsed(path, number::<u64>))
             .map(|values| values.into_iter().map(|(_, khz)| khz).collect::<Vec<_>>())
     };
-    let (lowest, highest) = (all("scaling_min_freq"), all("scaling_max_freq"));
-    all("scaling_cur_freq").and_then(|now, origin| {
+    let (lowest, highest) = (khz_of("scaling_min_freq"), khz_of("scaling_max_freq"));
+    khz_of("scaling_cur_freq").and_then(|now, origin| {
         let bound = |fact: &Fact<Vec<u64>>, pick: fn(std::slice::Iter<'_, u64>) -> Option<u64>| {
             fact.value().and_then(|values| pick(values.iter()))
         };

@@ -104,10 +104,10 @@ fn by_dmi(source: &Source<'_>) -> Fact<String> {
     let vendor = source.word(&format!("{at}/sys_vendor"));
     let product = source.word(&format!("{at}/product_name"));
     let words = [vendor.value(), product.value()].map(|word| word.map_or("", String::as_str));
-    let both = words.join(" ");
-    let found = DMI.iter().find(|(part, _)| both.contains(part));
+    let names = words.join(" ");
+    let found = DMI.iter().find(|(part, _)| names.contains(part));
     // `m5.metal`: a cloud's own machine without a hypervisor.
-    match found.filter(|_| !both.contains("metal")) {
+    match found.filter(|_| !names.contains("metal")) {
         Some((_, name)) => {
             Fact::known((*name).to_owned(), format!("{at}/sys_vendor, product_name"))
         }

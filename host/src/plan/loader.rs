@@ -103,7 +103,7 @@ fn names(root: &Root, directory: &str) -> Vec<String> {
 /// A program, where it is installed.
 fn there(program: &'static [&'static str], root: &Root) -> Option<&'static [&'static str]> {
     let (directory, name) = program.first()?.rsplit_once('/')?;
-    names(root, directory).iter().any(|other| other == name).then_some(program)
+    names(root, directory).iter().any(|listed| listed == name).then_some(program)
 }
 
 fn grub_program(root: &Root) -> Option<&'static [&'static str]> {
@@ -142,7 +142,7 @@ fn entries(plan: &TuningPlan, root: &Root) -> Option<BootPlan> {
             if options.is_empty() {
                 continue;
             }
-            variable |= options.iter().any(|of| of.contains('$'));
+            variable |= options.iter().any(|line| line.contains('$'));
             files.push(BootText { text: with_options(plan, &old), path });
         }
     }
@@ -170,15 +170,15 @@ fn with_options(plan: &TuningPlan, entry: &str) -> String {
     let old: Vec<&str> = entry.lines().filter_map(options).collect();
     let mut new = Some(format!("options {}", line(plan, &old.join(" "))));
     let mut text = String::new();
-    for of in entry.lines() {
-        let of = match options(of) {
-            None => of.to_owned(),
+    for line in entry.lines() {
+        let line = match options(line) {
+            None => line.to_owned(),
             Some(_) => match new.take() {
                 Some(new) => new,
                 None => continue,
             },
         };
-        text += &(of + "\n");
+        text += &(line + "\n");
     }
     text
 }
@@ -209,14 +209,14 @@ pub fn grub_lines(plan: &TuningPlan, there: &str) -> String {
     let set = CommandLine::parse(&kernel_words(GRUB_DROP_IN, there));
     let added = plan.command_line(&set);
     let earlier =
-        there.lines().filter_map(|of| of.strip_prefix("for name in ")?.strip_suffix("; do"));
+        there.lines().filter_map(|line| line.strip_prefix("for name in ")?.strip_suffix("; do"));
     let mut gone: Vec<String> =
         earlier.flat_map(str::split_whitespace).map(ToOwned::to_owned).collect();
     let names = plan.boot.iter().filter(|step| step.from.is_some());
     for name in names.filter_map(|step| boot_name(&step.change)) {
         // A parameter that ends up in a pattern or a command: letters, digits and these.
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if name.chars().all(plain) && gone.iter().all(|other| other != name) {
+        if name.chars().all(plain) && gone.iter().all(|known| known != name) {
             gone.push(name.to_owned());
         }
     }
@@ -284,11 +284,11 @@ mod tests {
     #[test]
     fn one_line_of_a_raspberry_pi_keeps_its_place_and_its_end() {
         let path = "/boot/firmware/cmdline.txt";
-        let of = |text| of(&[(path, text)], &[("isolcpus=3", None), ("-quiet", Some("quiet"))]);
-        assert_eq!(of("console=tty1 quiet rw\n").files[0].text, "console=tty1 rw isolcpus=3\n");
-        assert_eq!(of("rw").files[0].text, "rw isolcpus=3");
-        assert_eq!(of("rw\nrest\n").files[0].text, "rw isolcpus=3\nrest\n");
-        assert_eq!(of("rw").files[0].path, path);
+        let edited = |text| of(&[(path, text)], &[("isolcpus=3", None), ("-quiet", Some("quiet"))]);
+        assert_eq!(edited("console=tty1 quiet rw\n").files[0].text, "console=tty1 rw isolcpus=3\n");
+        assert_eq!(edited("rw").files[0].text, "rw isolcpus=3");
+        assert_eq!(edited("rw\nrest\n").files[0].text, "rw isolcpus=3\nrest\n");
+        assert_eq!(edited("rw").files[0].path, path);
     }
 
     #[test]
@@ -336,8 +336,8 @@ mod tests {
     #[test]
     fn a_drop_in_of_grub_replaces_removes_and_goes_on_from_what_it_had() {
         let own = "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet isolcpus=1\"\nGRUB_CMDLINE_LINUX='idle=poll'";
-        let other = ("/etc/default/grub.d/00-other.cfg", "");
-        let there = [("/etc/default/grub", own), ("/usr/sbin/update-grub", ""), other];
+        let drop_in_before = ("/etc/default/grub.d/00-other.cfg", "");
+        let there = [("/etc/default/grub", own), ("/usr/sbin/update-grub", ""), drop_in_before];
         let first = [("isolcpus=2", Some("isolcpus=1")), ("-idle", Some("idle=poll"))];
         let plan = of(&there, &first);
         assert_eq!(plan.then, Some(&["/usr/sbin/update-grub"][..]));
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(sourced(&[own, &drop_in.text]), "quiet isolcpus=2\n", "{}", drop_in.text);
         assert_eq!(kernel_words(GRUB_DROP_IN, &drop_in.text), "isolcpus=2");
         // Another plan later, when the machine runs with the first: both hold.
-        let there = [there[0], there[1], other, (GRUB_DROP_IN, drop_in.text.as_str())];
+        let there = [there[0], there[1], drop_in_before, (GRUB_DROP_IN, drop_in.text.as_str())];
         let next = of(&there, &[("dyndbg=file a +p", None)]);
         let line = sourced(&[own, &next.files[0].text]);
         assert_eq!(line, "quiet isolcpus=2 dyndbg=\"file a +p\"\n", "{}", next.files[0].text);

@@ -209,13 +209,13 @@ mod tests {
             ("/sys/fs/cgroup/cpuset/cpuset.mems", "0\n"),
         ];
         let partition = of(&files, (6, 12)).unwrap();
-        let all = shown(&partition);
-        assert_eq!(all.len(), 8);
-        assert_eq!(all[0], "/sys/fs/cgroup/cpuset/punctual.others/=made");
-        assert_eq!(all[2], "/sys/fs/cgroup/cpuset/punctual.others/cpuset.cpus=0-1");
-        assert_eq!(all[7], "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance=0");
+        let writes = shown(&partition);
+        assert_eq!(writes.len(), 8);
+        assert_eq!(writes[0], "/sys/fs/cgroup/cpuset/punctual.others/=made");
+        assert_eq!(writes[2], "/sys/fs/cgroup/cpuset/punctual.others/cpuset.cpus=0-1");
+        assert_eq!(writes[7], "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance=0");
         let already = booted(&files, "2-3", (6, 12)).unwrap();
-        assert_eq!(shown(&already), all[3..6]);
+        assert_eq!(shown(&already), writes[3..6]);
         assert_eq!(already.others, None);
     }
 

@@ -124,7 +124,7 @@ impl TreeDir {
                 Err(Errno::AGAIN) => {}
                 // Before Linux 5.6, and where a filter of system calls does not know the call.
                 Err(Errno::NOSYS | Errno::PERM) => return self.walked(path, flags),
-                other => return other,
+                opened => return opened,
             }
         }
         Err(Errno::AGAIN)

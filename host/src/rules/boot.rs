@@ -168,8 +168,8 @@ fn configured(inputs: &Inputs<'_>) -> Finding {
     };
     let written: Vec<String> = files.iter().flat_map(|file| tuning(&file.parameters)).collect();
     let running = tuning(line);
-    let missing = |from: &[String], of: &[String]| -> Vec<String> {
-        of.iter().filter(|word| !from.contains(word)).cloned().collect()
+    let missing = |from: &[String], words: &[String]| -> Vec<String> {
+        words.iter().filter(|word| !from.contains(word)).cloned().collect()
     };
     let (pending, lost) = (missing(&running, &written), missing(&written, &running));
     if !pending.is_empty() {

@@ -42,7 +42,7 @@ fn clocksource(inputs: &Inputs<'_>) -> Finding {
         }
         let none = Vec::new();
         let others = inputs.facts.clock.available_clocksources.value().unwrap_or(&none);
-        match others.iter().find(|other| !SLOW.contains(&other.as_str())) {
+        match others.iter().find(|name| !SLOW.contains(&name.as_str())) {
             Some(better) => Finding::improve(name, origin)
                 .write("/sys/devices/system/clocksource/clocksource0/current_clocksource", better),
             None => Finding::needs_reboot(name, origin)

@@ -79,16 +79,16 @@ pub(super) const RULES: &[Rule] = &[
 /// A setting of each CPU that should be `wanted` on the CPUs of the loop.
 fn each_cpu(inputs: &Inputs<'_>, fact: &crate::Fact<BTreeMap<u32, String>>, file: &str) -> Finding {
     let judged = read(fact).map(|(values, origin)| {
-        let other: Vec<(u32, &String)> = inputs
+        let changed: Vec<(u32, &String)> = inputs
             .cpus
             .iter()
             .filter_map(|cpu| Some((cpu, values.get(&cpu)?)))
             .filter(|(_, value)| *value != "performance")
             .collect();
-        let Some((_, first)) = other.first() else {
+        let Some((_, first)) = changed.first() else {
             return Finding::good("performance", origin);
         };
-        let cpus = other.iter().map(|(cpu, _)| *cpu).collect::<crate::CpuList>();
+        let cpus = changed.iter().map(|(cpu, _)| *cpu).collect::<crate::CpuList>();
         let write = |finding: Finding, cpu: u32| {
             let at = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/{file}");
             finding.write(at, "performance")

@@ -60,7 +60,7 @@ pub(super) const RULES: &[Rule] = &[
 fn resume_latency(inputs: &Inputs<'_>) -> Finding {
     let states = match read(&inputs.facts.idle.idle_states) {
         Ok((states, _)) => states,
-        Err(other) => return other,
+        Err(finding) => return finding,
     };
     let deep: Vec<_> =
         states.iter().filter(|state| state.exit_us > DEEP_US && !state.disabled).collect();
@@ -94,7 +94,8 @@ fn resume_latency(inputs: &Inputs<'_>) -> Finding {
 
 fn cpu_dma_latency(inputs: &Inputs<'_>) -> Finding {
     let states = inputs.facts.idle.idle_states.value();
-    let deep = states.is_some_and(|all| all.iter().any(|s| s.exit_us > DEEP_US && !s.disabled));
+    let deep =
+        states.is_some_and(|states| states.iter().any(|s| s.exit_us > DEEP_US && !s.disabled));
     let judged =
         inputs.value("cpu_dma_latency").map(|(value, origin)| match value.parse::<u64>() {
             Ok(us) if us <= DEEP_US => Finding::good(format!("{us} µs is held"), origin),

@@ -97,9 +97,9 @@ fn irqaffinity(inputs: &Inputs<'_>) -> Finding {
             return Err(Finding::unknown(value, origin));
         };
         let online = inputs.facts.cpu.online_cpus.value().cloned().unwrap_or_default();
-        let other = effective.intersection(&online) != typed.intersection(&online);
+        let differs = effective.intersection(&online) != typed.intersection(&online);
         let found = format!("{param}; the default is {effective}");
-        Ok(if other { Finding::no_effect(found, origin) } else { Finding::good(found, origin) })
+        Ok(if differs { Finding::no_effect(found, origin) } else { Finding::good(found, origin) })
     });
     settled(judged)
 }
@@ -142,25 +142,30 @@ fn placement(inputs: &Inputs<'_>) -> Finding {
     let judged = read(&inputs.settings.interrupts).map(|(table, origin)| {
         let others = inputs.others();
         let came = |line: &&IrqLine| {
-            let here = |cpus: &CpuList| !cpus.intersection(inputs.cpus).is_empty();
+            let includes_tuned = |cpus: &CpuList| !cpus.intersection(inputs.cpus).is_empty();
             let counted = line.counts.iter().any(|(cpu, n)| *n > 0 && inputs.cpus.contains(*cpu));
-            let goes = line.effective.value().or(line.allowed.value()).is_some_and(here);
-            if table.watched { here(&line.risen) || goes && counted } else { goes && counted }
+            let goes = line.effective.value().or(line.allowed.value()).is_some_and(includes_tuned);
+            if table.watched {
+                includes_tuned(&line.risen) || goes && counted
+            } else {
+                goes && counted
+            }
         };
-        let here: Vec<&IrqLine> = table.all.iter().filter(came).collect();
-        if here.is_empty() {
+        let lines: Vec<&IrqLine> = table.lines.iter().filter(came).collect();
+        if lines.is_empty() {
             return Finding::good("no interrupt of a device goes there", origin);
         }
-        let names = here.iter().take(4).map(|line| match line.risen.is_empty() {
+        let names = lines.iter().take(4).map(|line| match line.risen.is_empty() {
             true => format!("{} ({})", line.number, device(line)),
             false => format!("{} ({}, rising)", line.number, device(line)),
         });
-        let more = if here.len() > 4 { format!(" and {} more", here.len() - 4) } else { "".into() };
+        let more =
+            if lines.len() > 4 { format!(" and {} more", lines.len() - 4) } else { "".into() };
         let found = format!("{}{more}", names.collect::<Vec<_>>().join(", "));
         if others.is_empty() {
             return Finding::not_applicable(found, origin).note("There is no other CPU.");
         }
-        here.iter().fold(Finding::improve(found, origin), |finding, line| {
+        lines.iter().fold(Finding::improve(found, origin), |finding, line| {
             let path = format!("/proc/irq/{}/smp_affinity_list", line.number);
             finding.write(path, others.to_string())
         })

@@ -80,7 +80,8 @@ fn judged_isolcpus(inputs: &Inputs<'_>) -> Result<Finding, Finding> {
     let cpus = isolcpus.cpus;
     let partitioned = inputs.facts.isolation.cpuset_isolated_cpus.value();
     if !isolcpus.domain {
-        let by_partition = partitioned.is_some_and(|all| cpus.difference(all).is_empty());
+        let by_partition =
+            partitioned.is_some_and(|partitioned| cpus.difference(partitioned).is_empty());
         let found = format!("{shown}; isolated: {}", list(&inputs.facts.isolation.isolated()));
         return Ok(if by_partition {
             Finding::good(found, CMDLINE).note("A partition isolates the same CPUs.")

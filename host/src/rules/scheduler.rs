@@ -71,7 +71,7 @@ fn preempt_rt(inputs: &Inputs<'_>) -> Finding {
     let judged =
         read(&inputs.facts.preemption.preemption_model).map(|(model, origin)| match model {
             PreemptionModel::Rt => Finding::good("PREEMPT_RT", origin),
-            other => Finding::needs_reboot(other.word(), origin)
+            model => Finding::needs_reboot(model.word(), origin)
                 .note("Install a PREEMPT_RT kernel, such as linux-image-rt-amd64 of Debian."),
         });
     settled(judged)

@@ -81,14 +81,14 @@ fn fair_server(inputs: &Inputs<'_>) -> Finding {
     let judged = read(&inputs.facts.limits.fair_server).map(|(servers, origin)| {
         let reserved = servers.iter().filter(|server| server.runtime_ns > 0);
         let cpus: crate::CpuList = reserved.flat_map(|server| server.cpus.iter()).collect();
-        let here = cpus.intersection(inputs.cpus);
+        let reserved_here = cpus.intersection(inputs.cpus);
         let full = inputs.facts.isolation.nohz_full_cpus.value().cloned().unwrap_or_default();
-        let disturbed = here.intersection(&full);
+        let disturbed = reserved_here.intersection(&full);
         let spins = inputs.workload.is_some_and(Workload::spins);
-        if here.is_empty() {
+        if reserved_here.is_empty() {
             return Finding::good("nothing is reserved there", origin);
         }
-        let found = format!("reserves time on CPU {here}");
+        let found = format!("reserves time on CPU {reserved_here}");
         if disturbed.is_empty() && !spins {
             return Finding::good(found, origin)
                 .note("A loop that sleeps every period is not stopped by it.");
@@ -96,7 +96,7 @@ fn fair_server(inputs: &Inputs<'_>) -> Finding {
         let off = |finding: Finding, cpu: u32| {
             finding.write(format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime"), "0")
         };
-        here.iter().fold(Finding::improve(found, origin), off)
+        reserved_here.iter().fold(Finding::improve(found, origin), off)
     });
     match inputs.kernel_from((6, 12)) {
         // Where debugfs is not mounted there are no files; the server is there all the same.

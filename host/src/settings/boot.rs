@@ -71,7 +71,7 @@ pub fn kernel_words(path: &str, text: &str) -> String {
     let words = text.lines().filter_map(|line| {
         let line = line.trim();
         if entries {
-            return line.strip_prefix("options").map(|of| of.trim().to_owned());
+            return line.strip_prefix("options").map(|options| options.trim().to_owned());
         }
         let rest = line.strip_prefix("GRUB_CMDLINE_LINUX")?;
         let (name, value) = rest.split_once('=')?;
@@ -92,8 +92,8 @@ fn shell_words(value: &str) -> Option<String> {
     while let Some(letter) = letters.next() {
         match letter {
             '\\' if quote != Some('\'') => text.extend(letters.next()),
-            of if Some(of) == quote => break,
-            of => text.push(of),
+            letter if Some(letter) == quote => break,
+            letter => text.push(letter),
         }
     }
     let words = text.split_whitespace().filter(|word| !word.starts_with('$'));

@@ -13,7 +13,7 @@ const MAX: usize = 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IrqTable {
     /// By number.
-    pub all: Vec<IrqLine>,
+    pub lines: Vec<IrqLine>,
     /// Whether the counts were read twice, so that [`IrqLine::risen`] tells something.
     pub watched: bool,
 }
@@ -69,7 +69,7 @@ impl IrqTable {
     /// Takes in what is there after a while: counts, and where interrupts go that came meanwhile.
     pub(super) fn note_later(&mut self, source: &Source<'_>, later: &Counts) {
         self.watched = true;
-        for interrupt in &mut self.all {
+        for interrupt in &mut self.lines {
             interrupt.effective = effective(source, interrupt.number);
             let Some((counts, _)) = later.get(&interrupt.number) else { continue };
             let before = |cpu: &u32| interrupt.counts.get(cpu).copied().unwrap_or(0);
@@ -109,7 +109,7 @@ fn parse(text: &str) -> Option<Counts> {
 
 pub(super) fn read(source: &Source<'_>) -> Fact<IrqTable> {
     counts(source).map(|counts| {
-        let one = |(number, (counts, name)): (u32, (BTreeMap<u32, u64>, String))| IrqLine {
+        let line = |(number, (counts, name)): (u32, (BTreeMap<u32, u64>, String))| IrqLine {
             allowed: source.cpu_list(&format!("/proc/irq/{number}/smp_affinity_list")),
             effective: effective(source, number),
             number,
@@ -117,7 +117,7 @@ pub(super) fn read(source: &Source<'_>) -> Fact<IrqTable> {
             counts,
             risen: CpuList::new(),
         };
-        IrqTable { all: counts.into_iter().take(MAX).map(one).collect(), watched: false }
+        IrqTable { lines: counts.into_iter().take(MAX).map(line).collect(), watched: false }
     })
 }
 

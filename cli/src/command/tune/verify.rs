@@ -83,7 +83,7 @@ impl Effect {
         let number =
             entry.path.strip_prefix("/proc/irq/")?.split('/').next()?.parse::<u32>().ok()?;
         let wanted = CpuFormat::of_file(&entry.path)?.parse(&entry.new)?;
-        let lines = &settings.interrupts.value()?.all;
+        let lines = &settings.interrupts.value()?.lines;
         let line = lines.iter().find(|line| line.number == number)?;
         Some(match line.place(&wanted) {
             IrqPlace::Moved => Self::Good,

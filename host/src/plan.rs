@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::Root;
 use crate::cmdline::{CommandLine, Param};
 use crate::root::Read;
-use crate::rules::{Inputs, KnobChange, KnobVerdict};
+use crate::rules::{Inputs, KnobChange, KnobVerdict, Workload};
 use crate::settings::KernelSettings;
-use presets::{BootRow, PRESETS};
+use presets::{ISOLCPUS, PRESETS};
 
 pub use loader::{BootPlan, BootText, GRUBBY, grub_lines};
 pub use partition::CpuPartition;
@@ -297,6 +297,38 @@ fn matches(path: &str, known: &str) -> bool {
                 number.parse::<u32>().is_ok_and(|parsed| parsed.to_string() == number)
             })
         }
+    }
+}
+
+/// A parameter that a workload wants at boot: its name, and its value on this machine; `None` where
+/// this machine has no use for it.
+struct BootRow {
+    name: &'static str,
+    value: fn(&Inputs<'_>) -> Option<Option<String>>,
+    why: &'static str,
+}
+
+/// What a workload wants at boot, beyond what rules find, and which rules are not for it.
+struct Preset {
+    workload: Workload,
+    boot: &'static [BootRow],
+    /// Rules whose changes are left out.
+    without: &'static [&'static str],
+}
+
+impl Preset {
+    /// Why the CPUs cannot be isolated as the workload wants it, for a person to solve.
+    fn split(&self, inputs: &Inputs<'_>) -> Option<ByHand> {
+        let split = inputs.split_siblings(inputs.cpus);
+        let wants = self.boot.iter().any(|row| row.name == ISOLCPUS.name);
+        let fits = inputs.whole_cores(inputs.cpus).is_some();
+        (wants && !fits && !split.is_empty()).then(|| ByHand {
+            knob: ISOLCPUS.name.to_owned(),
+            found: format!("CPU {split} shares the cores of CPU {}", inputs.cpus),
+            why: "One thread of a core is not isolated without the other, and no core would be \
+                  left for other tasks: name the CPUs of fewer cores."
+                .to_owned(),
+        })
     }
 }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use crate::cmdline::CommandLine;
 use crate::fact::Fact;
-use crate::facts::source::{CPUS, Source};
+use crate::facts::{CPUS, Source};
 use crate::root::{Listing, Read, Root};
 
 pub use boot::{BootFile, Loader, kernel_words};

@@ -4,7 +4,7 @@
 //! Both versions of control groups can be mounted at once, with controllers split between them
 //! (cgroups(7)); `/proc/self/cgroup` says the group, `/proc/self/mountinfo` where it can be seen.
 
-use super::source::text;
+use super::text;
 use crate::fact::Fact;
 use crate::root::Root;
 

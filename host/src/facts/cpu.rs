@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::source::{CPUS, Source, cpu_list, switch};
+use super::{CPUS, Source, cpu_list, switch};
 use crate::cpulist::CpuList;
 use crate::fact::Fact;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::source::{Source, number, switch, text};
+use super::{Source, number, switch, text};
 use crate::fact::Fact;
 use crate::root::{Read, Root};
 

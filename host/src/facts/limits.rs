@@ -7,7 +7,7 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::source::{Source, number};
+use super::{Source, number};
 use crate::cpulist::CpuList;
 use crate::fact::Fact;
 
@@ -110,7 +110,7 @@ impl ProcessLimits {
         let limits = source.text("/proc/self/limits");
         let status = source.text("/proc/self/status");
         Self {
-            allowed_cpus: field(&status, "Cpus_allowed_list", super::source::cpu_list),
+            allowed_cpus: field(&status, "Cpus_allowed_list", super::cpu_list),
             cpuset_cpus: cpuset(source),
             memlock_limit_bytes: LimitPair::of(&limits, "Max locked memory"),
             rtprio_limit: LimitPair::of(&limits, "Max realtime priority"),

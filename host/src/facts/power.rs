@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::source::{CPUS, Source, number, switch};
 use super::virtualization::Virtualization;
+use super::{CPUS, Source, number, switch};
 use crate::cpulist::CpuList;
 use crate::fact::Fact;
 use crate::root::{Listing, Read};

@@ -7,7 +7,7 @@
 
 use super::kernel::{KernelConfig, configured};
 use super::kernel::{release, release_numbers, version};
-use super::source::{Source, bracketed, switch};
+use super::{Source, bracketed, switch};
 use crate::fact::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

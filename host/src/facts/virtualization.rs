@@ -3,8 +3,8 @@
 //! On x86 the CPU flag `hypervisor` decides whether there is one; DMI, ACPI and the clock sources
 //! only name it. On ARM the device tree and DMI decide. Reads through the source.
 
+use super::Source;
 use super::available;
-use super::source::Source;
 use crate::fact::Fact;
 use crate::root::{Listing, Read};
 use schemars::JsonSchema;

@@ -6,41 +6,9 @@ use crate::cpulist::CpuList;
 use crate::facts::PreemptionModel;
 use crate::rules::{Inputs, Workload};
 
-use super::ByHand;
+use super::{BootRow, Preset};
 
-/// A parameter that a workload wants at boot: its name, and its value on this machine; `None` where
-/// this machine has no use for it.
-pub(super) struct BootRow {
-    pub(super) name: &'static str,
-    pub(super) value: fn(&Inputs<'_>) -> Option<Option<String>>,
-    pub(super) why: &'static str,
-}
-
-/// What a workload wants at boot, beyond what rules find, and which rules are not for it.
-pub(super) struct Preset {
-    pub(super) workload: Workload,
-    pub(super) boot: &'static [BootRow],
-    /// Rules whose changes are left out.
-    pub(super) without: &'static [&'static str],
-}
-
-impl Preset {
-    /// Why the CPUs cannot be isolated as the workload wants it, for a person to solve.
-    pub(super) fn split(&self, inputs: &Inputs<'_>) -> Option<ByHand> {
-        let split = inputs.split_siblings(inputs.cpus);
-        let wants = self.boot.iter().any(|row| row.name == ISOLCPUS.name);
-        let fits = inputs.whole_cores(inputs.cpus).is_some();
-        (wants && !fits && !split.is_empty()).then(|| ByHand {
-            knob: ISOLCPUS.name.to_owned(),
-            found: format!("CPU {split} shares the cores of CPU {}", inputs.cpus),
-            why: "One thread of a core is not isolated without the other, and no core would be \
-                  left for other tasks: name the CPUs of fewer cores."
-                .to_owned(),
-        })
-    }
-}
-
-const ISOLCPUS: BootRow = BootRow {
+pub(super) const ISOLCPUS: BootRow = BootRow {
     name: "isolcpus",
     value: |inputs| Some(Some(format!("domain,managed_irq,{}", isolated(inputs)?))),
     why: "The CPUs of the loop are kept free from the start of the machine on.",

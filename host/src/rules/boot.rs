@@ -1,8 +1,7 @@
 //! Rules about the command line as a whole: what the kernel did not take, what contradicts itself,
 //! what the next boot will have.
 
-use super::inputs::{CMDLINE, Inputs, read};
-use super::{Finding, Judge, Rule, rule};
+use super::{CMDLINE, Finding, Inputs, Judge, Rule, read, rule};
 use crate::cmdline::{CommandLine, Param};
 use crate::settings::ModuleParameter;
 

@@ -1,8 +1,6 @@
 //! Rules about what tells the time.
 
-use super::Finding;
-use super::inputs::{CMDLINE, Inputs, read, settled};
-use super::{Judge, Rule, rule};
+use super::{CMDLINE, Finding, Inputs, Judge, Rule, read, rule, settled};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {

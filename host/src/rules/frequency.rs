@@ -1,9 +1,7 @@
 //! Rules about frequency: governor, preference, drivers, power supply, links.
 
 use super::idle::switched_off;
-use super::inputs::{CMDLINE, Inputs, read, settled};
-use super::{Finding, RuleVerdict};
-use super::{Judge, Rule, rule};
+use super::{CMDLINE, Finding, Inputs, Judge, Rule, RuleVerdict, read, rule, settled};
 use crate::facts::PowerSource;
 use crate::settings::path_of;
 use std::collections::BTreeMap;

@@ -1,9 +1,6 @@
 //! Rules about idle states: how deep CPUs sleep, and parameters that do not do what they seem to.
 
-use super::Finding;
-use super::Workload;
-use super::inputs::{CMDLINE, Inputs, Typed, read, settled};
-use super::{Judge, Rule, rule};
+use super::{CMDLINE, Finding, Inputs, Judge, Rule, Typed, Workload, read, rule, settled};
 
 const CPUIDLE: &str = "Linux, admin-guide/pm/cpuidle";
 

@@ -1,8 +1,6 @@
 //! Rules about where interrupts and unbound kernel work go.
 
-use super::Finding;
-use super::inputs::{CMDLINE, Inputs, read, settled};
-use super::{Judge, Rule, rule};
+use super::{CMDLINE, Finding, Inputs, Judge, Rule, read, rule, settled};
 use crate::cpulist::{CpuFormat, CpuList};
 use crate::settings::{IrqLine, path_of};
 

@@ -1,8 +1,6 @@
 //! Rules about which CPUs are kept free: `isolcpus=`, cpuset partitions, `nohz_full=`, siblings.
 
-use super::Finding;
-use super::inputs::{CMDLINE, Inputs, read, settled};
-use super::{Judge, PARAMETERS, Rule, rule};
+use super::{CMDLINE, Finding, Inputs, Judge, PARAMETERS, Rule, read, rule, settled};
 use crate::cmdline::Isolcpus;
 use crate::cpulist::CpuList;
 

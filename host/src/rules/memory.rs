@@ -1,8 +1,6 @@
 //! Rules about memory: paging, huge pages, what moves or samples pages.
 
-use super::Finding;
-use super::inputs::{Inputs, Typed, read, settled};
-use super::{Judge, Rule, rule};
+use super::{Finding, Inputs, Judge, Rule, Typed, read, rule, settled};
 use crate::settings::path_of;
 
 const VM: &str = "Linux, admin-guide/sysctl/vm";

@@ -1,8 +1,6 @@
 //! Rules about RCU: where its callbacks run, how urgent its threads are, what interrupts CPUs.
 
-use super::Finding;
-use super::inputs::{CMDLINE, Inputs, Typed, read, settled};
-use super::{Judge, Rule, rule};
+use super::{CMDLINE, Finding, Inputs, Judge, Rule, Typed, read, rule, settled};
 
 const RCU: &str = "Linux, admin-guide/kernel-parameters; admin-guide/kernel-per-CPU-kthreads";
 

@@ -1,8 +1,6 @@
 //! Rules about what is dangerous, and about what is no setting: the kernel's build, tools.
 
-use super::Finding;
-use super::inputs::{CMDLINE, Inputs, settled};
-use super::{Judge, Rule, rule};
+use super::{CMDLINE, Finding, Inputs, Judge, Rule, rule, settled};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {

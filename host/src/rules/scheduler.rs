@@ -1,8 +1,6 @@
 //! Rules about the scheduler: preemption and timers.
 
-use super::Finding;
-use super::inputs::{CMDLINE, Inputs, read, settled};
-use super::{Judge, Rule, rule};
+use super::{CMDLINE, Finding, Inputs, Judge, Rule, read, rule, settled};
 use crate::facts::{PreemptionMode, PreemptionModel};
 
 const PREEMPT: &str = "/sys/kernel/debug/sched/preempt";

@@ -1,9 +1,6 @@
 //! Rules about what stops real-time tasks: budgets, reservations, services.
 
-use super::Finding;
-use super::Workload;
-use super::inputs::{Inputs, read, settled};
-use super::{Judge, Rule, rule};
+use super::{Finding, Inputs, Judge, Rule, Workload, read, rule, settled};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {

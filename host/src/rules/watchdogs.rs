@@ -1,8 +1,6 @@
 //! Rules about periodic checks that run on every CPU.
 
-use super::Finding;
-use super::inputs::{CMDLINE, Inputs, Typed, settled};
-use super::{Judge, Rule, rule};
+use super::{CMDLINE, Finding, Inputs, Judge, Rule, Typed, rule, settled};
 
 const SYSCTL: &str = "Linux, admin-guide/sysctl/kernel; admin-guide/lockup-watchdogs";
 

@@ -3,7 +3,7 @@
 //! where it keeps kernel parameters.
 
 use crate::cmdline::CommandLine;
-use crate::facts::source::Source;
+use crate::facts::Source;
 use crate::root::Listing;
 
 /// A boot loader, by where it keeps kernel parameters.

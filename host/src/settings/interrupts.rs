@@ -3,7 +3,7 @@
 
 use crate::cpulist::CpuList;
 use crate::fact::Fact;
-use crate::facts::source::Source;
+use crate::facts::Source;
 use std::collections::BTreeMap;
 
 /// The most interrupts that are looked at one by one.

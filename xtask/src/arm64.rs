@@ -67,7 +67,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
 }
 
 /// What all of this lacks on this machine; `None` when nothing.
-pub(crate) fn missing() -> Option<String> {
+fn missing() -> Option<String> {
     if !process::is_root() {
         return Some("arm64 needs root, to make a Debian system and to enter it".to_owned());
     }
@@ -77,7 +77,7 @@ pub(crate) fn missing() -> Option<String> {
 }
 
 /// Builds and runs the tests; `args` go to `cargo test`.
-pub(crate) fn tests(clone: &Path, args: &[String]) -> Result<Outcome, String> {
+fn tests(clone: &Path, args: &[String]) -> Result<Outcome, String> {
     let places = Places::of(clone);
     make_system(&places.system)?;
     vendor(&places.clone, &places.vendor, &places.home)?;

@@ -135,12 +135,12 @@ pub(crate) struct Skip {
     /// What it lacked.
     pub(crate) what: String,
     /// Whether all of that is devices, which no installation brings.
-    pub(crate) device: bool,
+    device: bool,
 }
 
 /// How all steps went.
 #[derive(Default)]
-pub(crate) struct Report {
+struct Report {
     steps: Vec<(&'static str, Result<(), String>, Duration)>,
     counts: Counts,
     skips: Vec<Skip>,
@@ -149,24 +149,24 @@ pub(crate) struct Report {
 
 impl Report {
     /// Adds a step.
-    pub(crate) fn add(&mut self, name: &'static str, outcome: Result<(), String>, took: Duration) {
+    fn add(&mut self, name: &'static str, outcome: Result<(), String>, took: Duration) {
         self.steps.push((name, outcome, took));
     }
 
     /// Sets what the tests counted, and what the failed ones printed.
-    pub(crate) fn count(&mut self, counts: Counts, skips: Vec<Skip>, failures: Vec<String>) {
+    fn count(&mut self, counts: Counts, skips: Vec<Skip>, failures: Vec<String>) {
         (self.counts, self.skips, self.failures) = (counts, skips, failures);
     }
 
     /// Adds a step that did not run, for want of `what`.
-    pub(crate) fn skip(&mut self, step: &str, what: &str) {
+    fn skip(&mut self, step: &str, what: &str) {
         self.counts.skipped += 1;
         let (test, what) = (format!("the step {step}"), what.to_owned());
         self.skips.push(Skip { test, what, device: false });
     }
 
     /// Steps that failed.
-    pub(crate) fn failed(&self) -> usize {
+    fn failed(&self) -> usize {
         self.steps.iter().filter(|(_, outcome, _)| outcome.is_err()).count()
     }
 }

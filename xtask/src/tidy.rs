@@ -28,44 +28,44 @@ use source::Source;
 
 /// One violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Finding {
+struct Finding {
     /// The check's name, as the ratchet list spells it.
-    pub(crate) check: &'static str,
+    check: &'static str,
     /// The file, relative to the root.
-    pub(crate) path: String,
+    path: String,
     /// The line, from 1.
-    pub(crate) line: usize,
+    line: usize,
     /// What stands there.
-    pub(crate) what: String,
+    what: String,
     /// Why that is refused.
-    pub(crate) why: &'static str,
+    why: &'static str,
     /// What to write instead.
-    pub(crate) instead: String,
+    instead: String,
 }
 
 /// A file of the tree, read.
-pub(crate) struct File {
+struct File {
     /// Where it lies, relative to the root, with forward slashes.
-    pub(crate) path: String,
+    path: String,
     /// All of it.
-    pub(crate) text: String,
+    text: String,
     /// Its parts, when it is Rust.
-    pub(crate) rust: Option<Source>,
+    rust: Option<Source>,
 }
 
 impl File {
-    pub(crate) fn new(path: &str, text: &str) -> Self {
+    fn new(path: &str, text: &str) -> Self {
         let rust = path.ends_with(".rs").then(|| Source::new(text));
         Self { path: path.to_owned(), text: text.to_owned(), rust }
     }
 
     /// The crate's folder: the first part of the path.
-    pub(crate) fn member(&self) -> &str {
+    fn member(&self) -> &str {
         self.path.split('/').next().unwrap_or_default()
     }
 
     /// Whether all of it is built for tests, benchmarks or examples only.
-    pub(crate) fn is_test(&self) -> bool {
+    fn is_test(&self) -> bool {
         self.path.ends_with("/tests.rs")
             || self.path.ends_with("_tests.rs")
             || ["tests", "benches", "examples"]
@@ -74,7 +74,7 @@ impl File {
     }
 
     /// Whether it is data, which is taken as it was found.
-    pub(crate) fn is_data(&self) -> bool {
+    fn is_data(&self) -> bool {
         ["fixtures/", "fuzz/corpus/", "docs/man/"].iter().any(|at| self.path.starts_with(at))
             || self.path.starts_with("LICENSE-")
             || self.path.starts_with("docs/schema-")
@@ -135,7 +135,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
 }
 
 /// Reads the tree; what is no UTF-8 text is left out.
-pub(crate) fn read(root: &Path) -> Result<Vec<File>, String> {
+fn read(root: &Path) -> Result<Vec<File>, String> {
     let paths = root::files(root)?;
     Ok(paths
         .iter()

@@ -18,7 +18,7 @@ use crate::process;
 /// How the tests ended.
 pub(crate) struct Outcome {
     /// How the runner ended.
-    pub(crate) ended: Result<(), String>,
+    ended: Result<(), String>,
     /// How many tests of each kind.
     pub(crate) counts: Counts,
     /// Tests that did not run.
@@ -167,7 +167,7 @@ fn read_log(log: &str) -> Vec<Skip> {
 const LAST: usize = 60;
 
 /// The output of all test programs.
-pub(crate) struct Transcript {
+struct Transcript {
     path: PathBuf,
     kept: Mutex<Kept>,
 }
@@ -179,19 +179,19 @@ struct Kept {
 
 impl Transcript {
     /// Writes to the new file `path`.
-    pub(crate) fn create(path: &Path) -> Result<Self, String> {
+    fn create(path: &Path) -> Result<Self, String> {
         let file = File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let kept = Mutex::new(Kept { file, last: VecDeque::new() });
         Ok(Self { path: path.to_owned(), kept })
     }
 
     /// Where all of it is.
-    pub(crate) fn path(&self) -> &Path {
+    fn path(&self) -> &Path {
         &self.path
     }
 
     /// Reads `output` to its end and gives each line to `each`.
-    pub(crate) fn read(&self, output: impl Read, mut each: impl FnMut(&str)) -> Result<(), String> {
+    fn read(&self, output: impl Read, mut each: impl FnMut(&str)) -> Result<(), String> {
         for line in BufReader::new(output).split(b'\n') {
             let line = line.map_err(|error| format!("cargo test: {error}"))?;
             let line = String::from_utf8_lossy(&line);

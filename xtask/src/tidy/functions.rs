@@ -65,7 +65,7 @@ fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
 }
 
 /// The blocks of traits that other crates see.
-pub(crate) fn public_traits(code: &str) -> Vec<std::ops::Range<usize>> {
+fn public_traits(code: &str) -> Vec<std::ops::Range<usize>> {
     code.match_indices("pub trait ")
         .chain(code.match_indices("pub unsafe trait "))
         .filter_map(|(at, _)| item_open(code, at).map(|open| open..block_end(code, open)))

@@ -38,7 +38,7 @@ pub(crate) fn check(files: &[File], found: &mut Vec<Finding>) {
 
 /// Public types outside tests, with the offset of each name. An associated type of a trait or an
 /// implementation is none: its line does not begin with `pub`.
-pub(crate) fn public_types(rust: &Source) -> impl Iterator<Item = (&str, usize)> {
+fn public_types(rust: &Source) -> impl Iterator<Item = (&str, usize)> {
     items(rust)
         .filter(|item| item.public && TYPES.contains(&item.keyword) && !rust.is_test(item.at))
         .map(|item| (item.name, item.at))

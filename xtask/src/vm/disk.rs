@@ -85,7 +85,7 @@ impl Disk {
 }
 
 /// Makes a disk of the files below `tree`.
-pub(crate) fn format(tree: &Path, disk: &Path, size: &str) -> Result<(), String> {
+fn format(tree: &Path, disk: &Path, size: &str) -> Result<(), String> {
     if disk.exists() {
         fs::remove_file(disk).map_err(|error| format!("{}: {error}", disk.display()))?;
     }

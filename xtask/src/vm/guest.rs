@@ -81,7 +81,7 @@ pub(crate) struct Outside<'a> {
 }
 
 /// The port that the guest listens on.
-pub(crate) const GUEST_PORT: u16 = 7_000;
+const GUEST_PORT: u16 = 7_000;
 
 /// How a device names the end that connects RTS to CTS.
 const PLUG: &str = "chardev=plug";

@@ -220,7 +220,7 @@ pub(crate) fn only(consoles: &[Console]) -> Result<&Console, String> {
 }
 
 /// An error names the lines of which the other text has none.
-pub(crate) fn same(what: &str, a: &str, b: &str) -> Result<(), String> {
+fn same(what: &str, a: &str, b: &str) -> Result<(), String> {
     let only = |sign, of: &str, other: &str| -> String {
         let lines = of.lines().filter(|line| other.lines().all(|of| of != *line));
         lines.map(|line| format!("\n  {sign} {line}")).collect()
@@ -241,7 +241,7 @@ pub(crate) fn has(step: &str, output: &str, word: &str) -> Result<(), String> {
 
 /// TuneD and irqbalance run as a Debian starts them, until their part is over: both change
 /// settings by themselves. irqbalance places interrupts 10 s after its start.
-pub(crate) const TUNE: &str = "cd /root
+const TUNE: &str = "cd /root
 systemctl stop tuned
 step rules punctual tune check --cpus 1
 step placed punctual tune apply --cpus 1 --for servo
@@ -270,7 +270,7 @@ step status punctual tune status
 step cmdline cmdline
 ";
 /// With the boot parameters.
-pub(crate) const TUNED: &str = "cd /root
+const TUNED: &str = "cd /root
 step now cat /proc/cmdline
 step isolated cat /sys/devices/system/cpu/isolated
 step interrupts cat /proc/irq/default_smp_affinity
@@ -281,7 +281,7 @@ step polling punctual tune apply --cpus 1 --for polling --boot
 step cmdline cmdline
 ";
 /// With the boot parameters of a loop that never sleeps, added to those before.
-pub(crate) const POLLING: &str = "cd /root
+const POLLING: &str = "cd /root
 step now cat /proc/cmdline
 step tickless cat /sys/devices/system/cpu/nohz_full
 step verify punctual tune verify --cpus 1 --for polling
@@ -289,7 +289,7 @@ step revert punctual tune revert
 step cmdline cmdline
 ";
 /// After the revert.
-pub(crate) const UNTUNED: &str = "cd /root
+const UNTUNED: &str = "cd /root
 step now cat /proc/cmdline
 step files files
 step status punctual tune status
@@ -322,7 +322,7 @@ fn balanced(console: &Console) -> Result<(), String> {
 
 /// That what was planned is in effect after the reboot, and that nothing of it is left after the
 /// revert.
-pub(crate) fn tuned(consoles: &[Console]) -> Result<(), String> {
+fn tuned(consoles: &[Console]) -> Result<(), String> {
     let [first, second, third, last] = consoles else {
         return Err("not four boots".to_owned());
     };
@@ -358,7 +358,7 @@ pub(crate) fn tuned(consoles: &[Console]) -> Result<(), String> {
 }
 
 /// That a command had its CPU in a group of its own, and that nothing is left of it.
-pub(crate) fn isolated(console: &Console, partition: &str) -> Result<(), String> {
+fn isolated(console: &Console, partition: &str) -> Result<(), String> {
     let (code, inside) = console.step("isolate")?;
     if code != 7 {
         return Err(format!("isolate exited with {code} instead of the command's 7: {inside}"));
@@ -372,7 +372,7 @@ pub(crate) fn isolated(console: &Console, partition: &str) -> Result<(), String>
 }
 
 /// That settings of the running kernel were changed, are in effect, and were put back.
-pub(crate) fn applied(console: &Console) -> Result<(), String> {
+fn applied(console: &Console) -> Result<(), String> {
     // The kernel refuses some settings of these guests: exit status 1, and each is named.
     let (code, runtime) = console.step("runtime")?;
     if code > 1 {
@@ -386,7 +386,7 @@ pub(crate) fn applied(console: &Console) -> Result<(), String> {
     same("settings before and after", console.ok("before")?, console.ok("after")?)
 }
 
-pub(crate) const UNTHROTTLED: Scenario = Scenario {
+const UNTHROTTLED: Scenario = Scenario {
     name: "death",
     what: "real-time throttling switched off and put back, also after kill -9",
     system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[])], drivers: &[] },

@@ -102,7 +102,7 @@ pub(crate) struct Row {
     pub(crate) against: Option<usize>,
     /// Its figures over those of that row: above 1 where that row is better.
     pub(crate) ratios: Ratios,
-    /// The same of the median blocks.
+    /// The ratios of the median blocks.
     pub(crate) block_ratios: Ratios,
     /// Why it did not run, or not to the end.
     pub(crate) left_out: Option<String>,
@@ -128,13 +128,13 @@ pub(crate) struct Ratios {
 /// Holds each row against the one that it names.
 pub(crate) fn compare(rows: &mut [Row]) {
     for place in 0..rows.len() {
-        let Some(other) = rows[place].against.and_then(|against| rows.get(against)).cloned() else {
+        let Some(reference) = rows[place].against.and_then(|against| rows.get(against)).cloned() else {
             continue;
         };
         let row = &mut rows[place];
-        let cpu = quotient(row.cpu_load, other.cpu_load);
-        row.ratios = row.whole().over(other.whole(), cpu);
-        row.block_ratios = row.block.over(other.block, cpu);
+        let cpu = quotient(row.cpu_load, reference.cpu_load);
+        row.ratios = row.whole().over(reference.whole(), cpu);
+        row.block_ratios = row.block.over(reference.block, cpu);
     }
 }
 
@@ -147,14 +147,14 @@ impl Row {
 }
 
 impl Quantiles {
-    fn over(self, other: Self, cpu: Option<f64>) -> Ratios {
-        let of = |mine: Option<i64>, its: Option<i64>| {
+    fn over(self, reference: Self, cpu: Option<f64>) -> Ratios {
+        let ratio = |mine: Option<i64>, its: Option<i64>| {
             quotient(mine.map(|ns| ns as f64), its.map(|ns| ns as f64))
         };
         Ratios {
-            p50: of(self.p50_ns, other.p50_ns),
-            p99: of(self.p99_ns, other.p99_ns),
-            p99_9: of(self.p99_9_ns, other.p99_9_ns),
+            p50: ratio(self.p50_ns, reference.p50_ns),
+            p99: ratio(self.p99_ns, reference.p99_ns),
+            p99_9: ratio(self.p99_9_ns, reference.p99_9_ns),
             cpu,
         }
     }

@@ -16,65 +16,63 @@ impl Display for Report {
         let versions = self.versions.iter().map(|peer| format!("{} {}", peer.name, peer.version));
         writeln!(f, "{}", versions.collect::<Vec<_>>().join(", "))?;
         for table in &self.tables {
-            write!(f, "\n{}", table.show(self.block_ns))?;
+            write!(f, "\n{}", shown_table(table, self.block_ns))?;
         }
         Ok(())
     }
 }
 
-impl Table {
-    fn show(&self, block_ns: i64) -> String {
-        let span = |ns: u64| Span::from_ns(ns.try_into().unwrap_or(i64::MAX)).to_string();
-        let load = self.load.as_deref().unwrap_or("idle");
-        let mut page = format!(
-            "every {}, {} phase ({}), {load}, {}, blocks of {}{}\n",
-            span(self.period_ns),
-            self.phase,
-            span(self.phase_ns),
-            self.policy,
-            Span::from_ns(block_ns),
-            if self.equal_cpu { "; each against adaptive with its CPU as budget" } else { "" },
-        );
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            page,
-            "  {:24}{:>9}{:>10}{:>10}{:>10}{:>10}{:>8}{:>8}{:>18}{:>8}{:>8}{:>8}",
-            "",
-            "n",
-            "p50",
-            "p99",
-            "p99.9",
-            "max",
-            "CPU",
-            "missed",
-            "÷ adaptive: p50",
-            "p99",
-            "p99.9",
-            "CPU"
-        );
-        for row in &self.rows {
-            let _ = writeln!(page, "  {}", line(row));
-        }
-        let known = |row: &&Row| row.block != Quantiles::default();
-        for (at, row) in self.rows.iter().filter(known).enumerate() {
-            if at == 0 {
-                let _ = writeln!(page, "  the median block of each:");
-            }
-            let _ = writeln!(page, "  {}", median_block(row));
-        }
-        for row in self.rows.iter().filter(|row| row.figures != "lateness" && row.n > 0) {
-            let _ = writeln!(page, "  {}: {}", row.name, row.figures);
-        }
-        for load in &self.loads {
-            let rate = load.rate.map_or_else(|| "none".to_owned(), |rate| format!("{rate:.0}"));
-            let note = load.note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
-            let _ = writeln!(page, "  load {}: {rate} {}{note}", load.name, load.unit);
-        }
-        for warning in &self.warnings {
-            let _ = writeln!(page, "  note: {warning}");
-        }
-        page
+fn shown_table(table: &Table, block_ns: i64) -> String {
+    let span = |ns: u64| Span::from_ns(ns.try_into().unwrap_or(i64::MAX)).to_string();
+    let load = table.load.as_deref().unwrap_or("idle");
+    let mut page = format!(
+        "every {}, {} phase ({}), {load}, {}, blocks of {}{}\n",
+        span(table.period_ns),
+        table.phase,
+        span(table.phase_ns),
+        table.policy,
+        Span::from_ns(block_ns),
+        if table.equal_cpu { "; each against adaptive with its CPU as budget" } else { "" },
+    );
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        page,
+        "  {:24}{:>9}{:>10}{:>10}{:>10}{:>10}{:>8}{:>8}{:>18}{:>8}{:>8}{:>8}",
+        "",
+        "n",
+        "p50",
+        "p99",
+        "p99.9",
+        "max",
+        "CPU",
+        "missed",
+        "÷ adaptive: p50",
+        "p99",
+        "p99.9",
+        "CPU"
+    );
+    for row in &table.rows {
+        let _ = writeln!(page, "  {}", line(row));
     }
+    let known = |row: &&Row| row.block != Quantiles::default();
+    for (at, row) in table.rows.iter().filter(known).enumerate() {
+        if at == 0 {
+            let _ = writeln!(page, "  the median block of each:");
+        }
+        let _ = writeln!(page, "  {}", median_block(row));
+    }
+    for row in table.rows.iter().filter(|row| row.figures != "lateness" && row.n > 0) {
+        let _ = writeln!(page, "  {}: {}", row.name, row.figures);
+    }
+    for load in &table.loads {
+        let rate = load.rate.map_or_else(|| "none".to_owned(), |rate| format!("{rate:.0}"));
+        let note = load.note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
+        let _ = writeln!(page, "  load {}: {rate} {}{note}", load.name, load.unit);
+    }
+    for warning in &table.warnings {
+        let _ = writeln!(page, "  note: {warning}");
+    }
+    page
 }
 
 fn line(row: &Row) -> String {

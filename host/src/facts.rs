@@ -6,6 +6,8 @@
 
 mod cgroup;
 mod cpu;
+mod frequency;
+mod idle;
 mod kernel;
 mod limits;
 mod power;
@@ -24,12 +26,14 @@ use kernel::KernelConfig;
 
 pub(crate) use cgroup::{Cgroups, is_group_of_interest, is_root_mount};
 pub use cpu::{Cpu, Topology};
+pub use frequency::{Frequency, FrequencyRange};
+pub use idle::{Idle, IdleState};
 pub use kernel::{Kernel, NoHz};
 pub(crate) use kernel::{release, release_numbers};
 pub use limits::{
     Capabilities, FairServer, LimitPair, ProcessLimits, ResourceLimit, RtBudget, RtThrottling,
 };
-pub use power::{Frequency, FrequencyRange, Idle, IdleState, Power, PowerSource};
+pub use power::{Power, PowerSource};
 pub use preemption::{Preemption, PreemptionMode, PreemptionModel};
 pub use virtualization::Virtualization;
 
@@ -202,10 +206,10 @@ pub(crate) const CPUS: &str = "/sys/devices/system/cpu";
 /// The root and what was read of it once for all.
 pub(crate) struct Source<'r> {
     pub(crate) root: &'r Root,
-    pub(crate) cpuinfo: Fact<CpuInfo>,
+    cpuinfo: Fact<CpuInfo>,
     pub(crate) command_line: Fact<CommandLine>,
     pub(crate) config: Fact<KernelConfig>,
-    pub(crate) cgroups: Cgroups,
+    cgroups: Cgroups,
     /// CPUs that can be run on now; CPU 0 alone where the kernel does not say.
     pub(crate) online: CpuList,
 }
@@ -256,7 +260,7 @@ impl<'r> Source<'r> {
     }
 
     /// The value of a kernel parameter's last occurrence.
-    pub(crate) fn parameter(&self, name: &str) -> Fact<String> {
+    fn parameter(&self, name: &str) -> Fact<String> {
         let origin = format!("/proc/cmdline ({name}=)");
         match &self.command_line {
             Fact::Known { value, .. } => match value.value(name) {
@@ -270,12 +274,12 @@ impl<'r> Source<'r> {
 }
 
 /// One number, signed or not.
-pub(crate) fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
+fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
     text.trim().parse().ok()
 }
 
 /// `0` or `1`, `N` or `Y`.
-pub(crate) fn switch(text: &str) -> Option<bool> {
+fn switch(text: &str) -> Option<bool> {
     match text.trim() {
         "0" | "N" => Some(false),
         "1" | "Y" => Some(true),
@@ -284,7 +288,7 @@ pub(crate) fn switch(text: &str) -> Option<bool> {
 }
 
 /// A list as the kernel prints it. Older kernels print `(null)` for a mask that was never made.
-pub(crate) fn cpu_list(text: &str) -> Option<CpuList> {
+fn cpu_list(text: &str) -> Option<CpuList> {
     match text.trim() {
         "(null)" => Some(CpuList::new()),
         text => CpuList::parse(text, MAX_CPUS - 1).ok(),
@@ -292,12 +296,12 @@ pub(crate) fn cpu_list(text: &str) -> Option<CpuList> {
 }
 
 /// The word in brackets of `always [madvise] never`.
-pub(crate) fn bracketed(text: &str, open: char, close: char) -> Option<String> {
+fn bracketed(text: &str, open: char, close: char) -> Option<String> {
     let (_, rest) = text.split_once(open)?;
     Some(rest.split_once(close)?.0.to_owned())
 }
 
-pub(crate) fn text(root: &Root, path: &str) -> Fact<String> {
+fn text(root: &Root, path: &str) -> Fact<String> {
     match root.read(path) {
         Read::Text(text) => {
             let end = |c: char| c.is_whitespace() || c == '\0';
@@ -355,103 +359,6 @@ mod tests {
         let disabled = "CONFIG_RT_GROUP_SCHED=y\nCONFIG_RT_GROUP_SCHED_DEFAULT_DISABLED=y";
         assert!(!grouped(disabled, ""));
         assert!(grouped(disabled, "rt_group_sched=1"));
-    }
-
-    #[test]
-    fn governors_are_one_word_or_a_list() {
-        let governor = |names: [&str; 3]| {
-            let tree = Tree::of(&[("/sys/devices/system/cpu/online", "0-2\n")]);
-            for (cpu, name) in names.iter().enumerate() {
-                let at = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
-                tree.write(&at, format!("{name}\n"));
-            }
-            MachineFacts::collect(&tree.root()).frequency.governor.value().cloned().unwrap()
-        };
-        assert_eq!(governor(["performance"; 3]), "performance");
-        assert_eq!(
-            governor(["schedutil", "performance", "schedutil"]),
-            "0,2 schedutil, 1 performance"
-        );
-    }
-
-    #[test]
-    fn hypervisors_by_their_signs() {
-        let name = |files: &[(&str, &str)]| {
-            facts(files).virtualization.virtualization.value().cloned().unwrap_or("-".to_owned())
-        };
-        let guest = ("/proc/cpuinfo", "flags\t: fpu hypervisor\n");
-        let metal = ("/proc/cpuinfo", "flags\t: fpu\n");
-        let vendor = |name| ("/sys/class/dmi/id/sys_vendor", name);
-        let product = |name| ("/sys/class/dmi/id/product_name", name);
-        let sources = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
-        assert_eq!(name(&[metal, vendor("QEMU")]), "none");
-        assert_eq!(name(&[guest]), "unknown hypervisor");
-        assert_eq!(name(&[guest, vendor("QEMU"), product("Standard PC")]), "qemu");
-        assert_eq!(name(&[guest, vendor("VMware, Inc.")]), "vmware");
-        let surface = [guest, vendor("Microsoft Corporation"), product("Surface Pro")];
-        assert_eq!(name(&surface), "unknown hypervisor");
-        let hyper_v = [guest, vendor("Microsoft Corporation"), product("Virtual Machine")];
-        assert_eq!(name(&hyper_v), "hyper-v");
-        assert_eq!(name(&[guest, (sources, "tsc kvm-clock \n")]), "kvm");
-        let tables = "/sys/firmware/acpi/tables/DSDT";
-        assert_eq!(name(&[guest, (tables, "DSDT....FIRECKFCVMDSDT")]), "kvm (firecracker)");
-        assert_eq!(name(&[guest, ("/sys/hypervisor/type", "xen\n"), vendor("Xen")]), "xen");
-        let board = ("/sys/firmware/devicetree/base/compatible", "raspberrypi,4\0brcm,bcm2711\0");
-        let node = ("/sys/firmware/devicetree/base/hypervisor/compatible", "linux,kvm\0");
-        assert_eq!(name(&[board]), "none");
-        assert_eq!(name(&[board, node]), "kvm");
-        assert_eq!(name(&[]), "-");
-    }
-
-    #[test]
-    fn containers_by_their_signs() {
-        let name = |path: &str, text: &str| {
-            facts(&[(path, text)]).virtualization.container.value().cloned().unwrap_or_default()
-        };
-        assert_eq!(name("/.dockerenv", ""), "docker");
-        assert_eq!(name("/run/systemd/container", "systemd-nspawn\n"), "systemd-nspawn");
-        assert_eq!(name("/proc/self/cgroup", "0::/kubepods.slice/x\n"), "kubernetes");
-        assert_eq!(name("/proc/self/cgroup", "0::/\n"), "");
-        let disk = "/proc/self/mountinfo";
-        let guest = |mount| facts(&[("/.dockerenv", ""), (disk, mount)]).virtualization.container;
-        assert!(!guest("27 1 254:0 / / rw - ext4 /dev/vda rw\n").is_known());
-        assert!(guest("27 1 0:50 / / rw - overlay overlay rw\n").is_known());
-    }
-
-    #[test]
-    fn power_supplies() {
-        let supply = |files: &[(&str, &str)]| {
-            let files: Vec<_> =
-                files.iter().map(|(p, t)| (format!("/sys/class/power_supply/{p}"), *t)).collect();
-            let files: Vec<_> = files.iter().map(|(p, t)| (p.as_str(), *t)).collect();
-            facts(&files).power.power_source.value().copied()
-        };
-        let charging = ("BAT0/status", "Charging\n");
-        let battery = ("BAT0/type", "Battery\n");
-        assert_eq!(supply(&[]), None);
-        assert_eq!(
-            supply(&[battery, ("BAT0/status", "Discharging\n")]),
-            Some(PowerSource::Battery)
-        );
-        assert_eq!(supply(&[battery, charging]), Some(PowerSource::Mains));
-        assert_eq!(
-            supply(&[("AC/type", "Mains\n"), ("AC/online", "1\n")]),
-            Some(PowerSource::Mains)
-        );
-        let mouse = [("m/type", "Battery"), ("m/scope", "Device"), ("m/status", "Discharging")];
-        assert_eq!(supply(&mouse), None);
-    }
-
-    #[test]
-    fn smi_counts_are_of_intels_own_hardware() {
-        let count = |vendor: &str, flags: &str| {
-            let info = format!("vendor_id\t: {vendor}\nflags\t: {flags}\n");
-            let files = [("/proc/cpuinfo", info.as_str()), ("/dev/cpu/0/msr-0x34", "4294967301")];
-            facts(&files).power.smi_count.value().copied()
-        };
-        assert_eq!(count("GenuineIntel", "fpu"), Some(5), "the upper half is reserved");
-        assert_eq!(count("GenuineIntel", "fpu hypervisor"), None);
-        assert_eq!(count("AuthenticAMD", "fpu"), None);
     }
 
     /// A laptop: two cores of two threads, Intel's own hardware, one CPU switched off.

@@ -154,3 +154,57 @@ fn container(source: &Source<'_>) -> Fact<String> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::facts::MachineFacts;
+    use crate::testing::Tree;
+
+    fn facts(files: &[(&str, &str)]) -> MachineFacts {
+        MachineFacts::collect(&Tree::of(files).root())
+    }
+
+    #[test]
+    fn hypervisors_by_their_signs() {
+        let name = |files: &[(&str, &str)]| {
+            facts(files).virtualization.virtualization.value().cloned().unwrap_or("-".to_owned())
+        };
+        let guest = ("/proc/cpuinfo", "flags\t: fpu hypervisor\n");
+        let metal = ("/proc/cpuinfo", "flags\t: fpu\n");
+        let vendor = |name| ("/sys/class/dmi/id/sys_vendor", name);
+        let product = |name| ("/sys/class/dmi/id/product_name", name);
+        let sources = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+        assert_eq!(name(&[metal, vendor("QEMU")]), "none");
+        assert_eq!(name(&[guest]), "unknown hypervisor");
+        assert_eq!(name(&[guest, vendor("QEMU"), product("Standard PC")]), "qemu");
+        assert_eq!(name(&[guest, vendor("VMware, Inc.")]), "vmware");
+        let surface = [guest, vendor("Microsoft Corporation"), product("Surface Pro")];
+        assert_eq!(name(&surface), "unknown hypervisor");
+        let hyper_v = [guest, vendor("Microsoft Corporation"), product("Virtual Machine")];
+        assert_eq!(name(&hyper_v), "hyper-v");
+        assert_eq!(name(&[guest, (sources, "tsc kvm-clock \n")]), "kvm");
+        let tables = "/sys/firmware/acpi/tables/DSDT";
+        assert_eq!(name(&[guest, (tables, "DSDT....FIRECKFCVMDSDT")]), "kvm (firecracker)");
+        assert_eq!(name(&[guest, ("/sys/hypervisor/type", "xen\n"), vendor("Xen")]), "xen");
+        let board = ("/sys/firmware/devicetree/base/compatible", "raspberrypi,4\0brcm,bcm2711\0");
+        let node = ("/sys/firmware/devicetree/base/hypervisor/compatible", "linux,kvm\0");
+        assert_eq!(name(&[board]), "none");
+        assert_eq!(name(&[board, node]), "kvm");
+        assert_eq!(name(&[]), "-");
+    }
+
+    #[test]
+    fn containers_by_their_signs() {
+        let name = |path: &str, text: &str| {
+            facts(&[(path, text)]).virtualization.container.value().cloned().unwrap_or_default()
+        };
+        assert_eq!(name("/.dockerenv", ""), "docker");
+        assert_eq!(name("/run/systemd/container", "systemd-nspawn\n"), "systemd-nspawn");
+        assert_eq!(name("/proc/self/cgroup", "0::/kubepods.slice/x\n"), "kubernetes");
+        assert_eq!(name("/proc/self/cgroup", "0::/\n"), "");
+        let disk = "/proc/self/mountinfo";
+        let guest = |mount| facts(&[("/.dockerenv", ""), (disk, mount)]).virtualization.container;
+        assert!(!guest("27 1 254:0 / / rw - ext4 /dev/vda rw\n").is_known());
+        assert!(guest("27 1 0:50 / / rw - overlay overlay rw\n").is_known());
+    }
+}

@@ -173,9 +173,9 @@ mod tests {
         let rows = ReleaseRows::new(vec![run("idle"), run("CPU 1, \"2\"")]);
         let mut table = CsvSamples::begin(&mut out, rows).unwrap();
         let sample = |cycle, ns, flags| Sample { cycle, lateness: Span::from_ns(ns), flags };
-        let both = Flags::FIRST.with(Flags::COLD);
-        table.extend(0, &[sample(0, 10, both), sample(2, -5, Flags::NONE)], 0).unwrap();
-        table.extend(1, &[sample(7, 1, both)], 0).unwrap();
+        let first_and_cold = Flags::FIRST.with(Flags::COLD);
+        table.extend(0, &[sample(0, 10, first_and_cold), sample(2, -5, Flags::NONE)], 0).unwrap();
+        table.extend(1, &[sample(7, 1, first_and_cold)], 0).unwrap();
         table.ended(0, 3, 0).unwrap();
         table.finish().unwrap();
         let text = String::from_utf8(out).unwrap();

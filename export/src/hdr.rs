@@ -185,8 +185,8 @@ mod tests {
             prop_assert_eq!(read.len(), values.len() as u64);
             for value in &values {
                 let value = value.unsigned_abs();
-                let ours = values.iter().filter(|&&other| {
-                    read.equivalent(other.unsigned_abs(), value)
+                let ours = values.iter().filter(|&&near| {
+                    read.equivalent(near.unsigned_abs(), value)
                 });
                 prop_assert_eq!(read.count_at(value), ours.count() as u64);
             }

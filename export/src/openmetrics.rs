@@ -59,8 +59,8 @@ pub fn write(mut writer: impl Write, families: &[MetricFamily]) -> Result<(), Ex
                 }
             }
             Points::Histograms(points) => {
-                for (labels, of) in points {
-                    histogram(&mut writer, name, &shown(labels), of)?;
+                for (labels, lateness) in points {
+                    histogram(&mut writer, name, &shown(labels), lateness)?;
                 }
             }
         }
@@ -73,14 +73,15 @@ fn histogram(
     writer: &mut impl Write,
     name: &str,
     labels: &str,
-    of: &LatenessHistogram,
+    histogram: &LatenessHistogram,
 ) -> Result<(), ExportError> {
-    let n = of.count();
-    for (bound_ns, count) in BOUNDS_NS.into_iter().zip(cumulative(&of.buckets)) {
+    let n = histogram.count();
+    for (bound_ns, count) in BOUNDS_NS.into_iter().zip(cumulative(&histogram.buckets)) {
         writeln!(writer, "{name}_bucket{{{labels},le=\"{}\"}} {count}", seconds(bound_ns))?;
     }
     writeln!(writer, "{name}_bucket{{{labels},le=\"+Inf\"}} {n}")?;
-    let sum = if n == 0 { Some(0.0) } else { of.mean_ns.map(|mean_ns| mean_ns * n as f64 / 1e9) };
+    let sum =
+        if n == 0 { Some(0.0) } else { histogram.mean_ns.map(|mean_ns| mean_ns * n as f64 / 1e9) };
     // The format does not allow a negative sum, which early wakes can cause.
     if let Some(sum) = sum.filter(|sum| sum.is_finite() && *sum >= 0.0) {
         writeln!(writer, "{name}_sum{{{labels}}} {sum}")?;
@@ -181,9 +182,9 @@ mod tests {
         let mut counts = Histogram::new();
         let values = [-5, 100, 256, 1_023, 1_024, 5_000_000_000, i64::MAX];
         values.into_iter().for_each(|ns| counts.push(ns));
-        let of =
+        let lateness =
             LatenessHistogram { mean_ns: Some(2e9), ..LatenessHistogram::default() }.with(&counts);
-        let points = Points::Histograms(vec![(vec![("run", "r".to_owned())], of.clone())]);
+        let points = Points::Histograms(vec![(vec![("run", "r".to_owned())], lateness.clone())]);
         let name = "punctual_lateness_seconds";
         let family = |points| MetricFamily { name, unit: "seconds", help: "H.", points };
         let shown = text(&[family(points)]);
@@ -199,8 +200,8 @@ mod tests {
         }
         // A sum that the format does not allow, and one that is not known.
         for mean_ns in [Some(-1.0), None] {
-            let of = LatenessHistogram { mean_ns, ..of.clone() };
-            let shown = text(&[family(Points::Histograms(vec![(Labels::new(), of)]))]);
+            let lateness = LatenessHistogram { mean_ns, ..lateness.clone() };
+            let shown = text(&[family(Points::Histograms(vec![(Labels::new(), lateness)]))]);
             assert!(!shown.contains("_sum") && !shown.contains("_count"), "{shown}");
         }
         let none = Points::Histograms(vec![(Labels::new(), LatenessHistogram::default())]);

@@ -144,8 +144,8 @@ impl<'a, 'w> Group<'a, 'w> {
         &mut self,
         repeats: impl Iterator<Item = (&'t str, usize)>,
     ) -> Result<(), ParquetError> {
-        let of = |text: &str| ByteArray::from(text.as_bytes().to_vec());
-        self.repeats::<ByteArrayType>(repeats.map(|(text, rows)| (of(text), rows)))
+        let bytes = |text: &str| ByteArray::from(text.as_bytes().to_vec());
+        self.repeats::<ByteArrayType>(repeats.map(|(text, rows)| (bytes(text), rows)))
     }
 
     /// Writes the next column: numbers, each for so many rows.
@@ -518,7 +518,7 @@ mod tests {
 
     #[test]
     fn histograms_come_back_with_an_open_bucket() {
-        let of = |run: &str, cpu, overflow| LatenessHistogram {
+        let histogram = |run: &str, cpu, overflow| LatenessHistogram {
             run: run.to_owned(),
             cpu,
             buckets: vec![
@@ -529,7 +529,8 @@ mod tests {
             ..LatenessHistogram::default()
         };
         let mut bytes = Vec::new();
-        let runs = [of("a", Some(3), 0), of("b", None, 5), LatenessHistogram::default()];
+        let runs =
+            [histogram("a", Some(3), 0), histogram("b", None, 5), LatenessHistogram::default()];
         histograms(&mut bytes, &runs, Vec::new()).unwrap();
         let rows: Vec<Vec<Field>> = read(bytes)
             .0

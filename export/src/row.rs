@@ -127,19 +127,19 @@ impl ReleaseRows {
         unrecorded: u64,
         give: &mut impl FnMut(&ReleaseRow) -> Result<(), ExportError>,
     ) -> Result<(), ExportError> {
-        let (of, (walk, previous)) = (&self.runs[run], &mut self.walks[run]);
+        let (exported, (walk, previous)) = (&self.runs[run], &mut self.walks[run]);
         let before = *previous;
         let gap = walk.step(sample, sample.lateness.as_ns()).gap.filter(|_| unrecorded == 0);
-        let own = own(of, sample, before)?;
+        let own = own(exported, sample, before)?;
         *previous = Some((sample.cycle, i128::from(own.release_ns) + i128::from(own.lateness_ns)));
         if let (Some(gap), Some((before, _))) = (gap, before) {
             if gap.missed() > GAP_ROWS_MAX {
-                let (run, cycle, missed) = (of.run.clone(), sample.cycle, gap.missed());
+                let (run, cycle, missed) = (exported.run.clone(), sample.cycle, gap.missed());
                 return Err(ExportError::Gap { run, cycle, missed });
             }
             let mut cycle = before;
             for piece in gap.pieces() {
-                each(of, &mut cycle, piece, RowKind::Missed, give)?;
+                each(exported, &mut cycle, piece, RowKind::Missed, give)?;
             }
         }
         give(&own)
@@ -160,34 +160,34 @@ impl ReleaseRows {
         unrecorded: u64,
         give: &mut impl FnMut(&ReleaseRow) -> Result<(), ExportError>,
     ) -> Result<(), ExportError> {
-        let (of, (walk, previous)) = (&self.runs[run], &self.walks[run]);
+        let (exported, (walk, previous)) = (&self.runs[run], &self.walks[run]);
         let placement = walk.placement(missed, unrecorded);
         let Some(&(last, _)) = previous.as_ref().filter(|_| placement.gaps) else { return Ok(()) };
         let mut beyond = last;
         for trailing in &placement.trailing {
             let mut cycle = trailing.after;
             for piece in trailing.pieces {
-                each(of, &mut cycle, piece, RowKind::Missed, give)?;
+                each(exported, &mut cycle, piece, RowKind::Missed, give)?;
             }
             beyond = if trailing.after == last { cycle } else { beyond };
         }
         // They belong to the last segment: a run that goes on wakes once more.
         let censored = placement.censored.min(GAP_ROWS_MAX);
-        let piece = Falling::new(i128::from(of.period_ns), 0, censored);
-        each(of, &mut beyond, piece, RowKind::Censored, give)
+        let piece = Falling::new(i128::from(exported.period_ns), 0, censored);
+        each(exported, &mut beyond, piece, RowKind::Censored, give)
     }
 }
 
 /// The row of a sample; `before` is the sample before it.
 fn own(
-    of: &ExportedRun,
+    exported: &ExportedRun,
     sample: &Sample,
     before: Option<(u64, i128)>,
 ) -> Result<ReleaseRow, ExportError> {
-    let range = || ExportError::Range { run: of.run.clone(), cycle: sample.cycle };
+    let range = || ExportError::Range { run: exported.run.clone(), cycle: sample.cycle };
     let fits = |ns: i128| i64::try_from(ns).map_err(|_| range());
-    let period = i128::from(of.period_ns);
-    let release = i128::from(of.epoch_ns) + i128::from(sample.cycle) * period;
+    let period = i128::from(exported.period_ns);
+    let release = i128::from(exported.epoch_ns) + i128::from(sample.cycle) * period;
     let wake = release + i128::from(sample.lateness.as_ns());
     fits(wake)?;
     let first = sample.flags.has(Flags::FIRST);
@@ -209,7 +209,7 @@ fn own(
 
 /// Gives the rows of missed releases, the first of which follows `cycle`.
 fn each(
-    of: &ExportedRun,
+    exported: &ExportedRun,
     cycle: &mut u64,
     mut piece: Falling,
     kind: RowKind,
@@ -218,9 +218,10 @@ fn each(
     while let Some(lateness_ns) = piece.next_ns() {
         piece.take(1);
         *cycle += 1;
-        let release = i128::from(of.epoch_ns) + i128::from(*cycle) * i128::from(of.period_ns);
+        let release =
+            i128::from(exported.epoch_ns) + i128::from(*cycle) * i128::from(exported.period_ns);
         let fits = |ns: i128| {
-            let range = |_| ExportError::Range { run: of.run.clone(), cycle: *cycle };
+            let range = |_| ExportError::Range { run: exported.run.clone(), cycle: *cycle };
             i64::try_from(ns).map_err(range)
         };
         give(&ReleaseRow {
@@ -264,12 +265,12 @@ mod tests {
         sample: &Sample,
         unrecorded: u64,
     ) -> Result<Vec<ReleaseRow>, ExportError> {
-        let mut all = Vec::new();
+        let mut given = Vec::new();
         rows.sample(run, sample, unrecorded, &mut |row| {
-            all.push(*row);
+            given.push(*row);
             Ok(())
         })?;
-        Ok(all)
+        Ok(given)
     }
 
     /// The sample's own row.
@@ -283,8 +284,8 @@ mod tests {
         let first = row(&mut rows, 0, &sample(3, 10, Flags::FIRST.with(Flags::COLD))).unwrap();
         assert_eq!((first.release_ns, first.interval_ns, first.gap_before), (3_500, None, None));
         assert!(first.first && first.cold && first.kind == RowKind::Ran);
-        let other = row(&mut rows, 1, &sample(9, -4, Flags::NONE)).unwrap();
-        assert_eq!((other.lateness_ns, other.interval_ns), (-4, None));
+        let of_run_1 = row(&mut rows, 1, &sample(9, -4, Flags::NONE)).unwrap();
+        assert_eq!((of_run_1.lateness_ns, of_run_1.interval_ns), (-4, None));
         let late = row(&mut rows, 0, &sample(6, 40, Flags::NONE)).unwrap();
         assert_eq!((late.interval_ns, late.gap_before), (Some(2_030), Some(2)));
         let again = row(&mut rows, 0, &sample(90, 0, Flags::FIRST)).unwrap();
@@ -293,12 +294,15 @@ mod tests {
 
     #[test]
     fn a_missed_release_has_a_row_with_its_lateness() {
-        let of = |row: &ReleaseRow| (row.cycle, row.release_ns, row.lateness_ns, row.kind);
+        let shown = |row: &ReleaseRow| (row.cycle, row.release_ns, row.lateness_ns, row.kind);
         let mut rows = ReleaseRows::new(vec![run()]);
         row(&mut rows, 0, &sample(3, 2_400, Flags::FIRST)).unwrap();
         // Two passed before that wake, one waited for the next.
-        let missed: Vec<_> =
-            rows_of(&mut rows, 0, &sample(7, 40, Flags::NONE), 0).unwrap().iter().map(of).collect();
+        let missed: Vec<_> = rows_of(&mut rows, 0, &sample(7, 40, Flags::NONE), 0)
+            .unwrap()
+            .iter()
+            .map(shown)
+            .collect();
         let expected = [
             (4, 4_500, 1_400, RowKind::Missed),
             (5, 5_500, 1_000, RowKind::Missed),
@@ -315,7 +319,7 @@ mod tests {
         row(&mut ends, 0, &sample(3, 1_200, Flags::FIRST)).unwrap();
         let mut trailing = Vec::new();
         ends.ended(0, 2, 0, &mut |row| {
-            trailing.push(of(row));
+            trailing.push(shown(row));
             Ok(())
         })
         .unwrap();
@@ -353,9 +357,9 @@ mod tests {
             for (step, lateness_ns) in steps {
                 cycle += step;
                 let sample = sample(cycle, lateness_ns, Flags::NONE);
-                let all = rows_of(&mut rows, 0, &sample, 0).unwrap();
-                let row = *all.last().unwrap();
-                let late = all.iter().filter(|row| row.kind == RowKind::Missed);
+                let given = rows_of(&mut rows, 0, &sample, 0).unwrap();
+                let row = *given.last().unwrap();
+                let late = given.iter().filter(|row| row.kind == RowKind::Missed);
                 missed.extend(late.map(|row| row.lateness_ns));
                 gaps += row.gap_before.unwrap_or_default().unsigned_abs();
                 largest = largest.max(row.interval_ns);

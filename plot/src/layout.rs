@@ -245,13 +245,13 @@ fn spans(frame: &Frame<'_>, named: &[(f64, f64, String)], items: &mut Vec<Item>)
 
 /// Dots, and the names that are in no other's way.
 fn points(frame: &Frame<'_>, ink: Ink, named: &[(f64, f64, String)], items: &mut Vec<Item>) {
-    let at: Vec<ScenePoint> = named.iter().map(|of| frame.point((of.0, of.1))).collect();
+    let at: Vec<ScenePoint> = named.iter().map(|point| frame.point((point.0, point.1))).collect();
     let mut taken: Vec<(f64, f64, f64)> = Vec::new();
     for ((x, y), (_, _, name)) in at.iter().copied().zip(named) {
         let half = font::width(name, SMALL) / 2.0;
         let (left, right, base) = (x - half, x + half, y - 6.0);
-        let is_free = |&(from, to, other): &(f64, f64, f64)| {
-            right + 3.0 < from || to + 3.0 < left || (base - other).abs() > SMALL
+        let is_free = |&(from, to, taken_base): &(f64, f64, f64)| {
+            right + 3.0 < from || to + 3.0 < left || (base - taken_base).abs() > SMALL
         };
         let fits = left > frame.left && right < frame.right && base - SMALL > frame.top;
         if !name.is_empty() && fits && taken.iter().all(is_free) {

@@ -90,8 +90,8 @@ impl Browser {
         value
     }
 
-    fn post(&self, what: &str, body: &Value) -> Value {
-        self.ask("POST", &format!("/session/{}/{what}", self.session), body)
+    fn post(&self, command: &str, body: &Value) -> Value {
+        self.ask("POST", &format!("/session/{}/{command}", self.session), body)
     }
 
     /// Opens the page in a file.

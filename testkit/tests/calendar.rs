@@ -78,7 +78,7 @@ fn run(schedule: &mut Schedule<'_, '_>, script: &Scripted, end: u64) -> (Ended, 
 
 /// Units of `(gap before, budget, task)`, as many as fit into the frame.
 fn calendar(parts: &[(u64, u64, u8)], deadline_ns: u64) -> CalendarPlan {
-    let mut all = CalendarBuilder::new(Period::from_ns(FRAME_NS).expect("positive"));
+    let mut builder = CalendarBuilder::new(Period::from_ns(FRAME_NS).expect("positive"));
     let mut at = 0;
     for (n, &(gap, budget, task)) in parts.iter().enumerate() {
         if at + gap + budget > FRAME_NS {
@@ -88,10 +88,10 @@ fn calendar(parts: &[(u64, u64, u8)], deadline_ns: u64) -> CalendarPlan {
         let unit = Unit::new(n.to_string(), Duration::from_nanos(budget))
             .at(Duration::from_nanos(at + gap))
             .deadline(Duration::from_nanos(deadline));
-        all = all.unit(unit.of(format!("task {}", task % 3)));
+        builder = builder.unit(unit.of(format!("task {}", task % 3)));
         at += gap + budget;
     }
-    all.build().expect("laid out without overlap")
+    builder.build().expect("laid out without overlap")
 }
 
 fn alone(plan: &CalendarPlan, script: &Scripted, end: u64) -> Vec<Ran> {
@@ -147,7 +147,7 @@ impl Slow<'_> {
         // What was due before the end, and finds time at once, runs after it.
         loop {
             for (rank, &(period, _)) in self.periodic.iter().enumerate() {
-                let runs = until.is_some_and(|(_, of, _)| of == units + rank);
+                let runs = until.is_some_and(|(_, ending, _)| ending == units + rank);
                 if now < end && now % period == 0 && !runs {
                     // The oldest that waits runs.
                     self.waiting[rank].get_or_insert(now / period);
@@ -214,7 +214,7 @@ proptest! {
         let plan = calendar(&units, 0);
         let Some(table) = tasks(&periodic) else { return Ok(()) };
         let gap = Span::from_ns(guard.cast_signed());
-        let Ok(both) = Combination::with_guard(&plan, &table, gap) else {
+        let Ok(combination) = Combination::with_guard(&plan, &table, gap) else {
             return Ok(());
         };
         let zero = Instant::from_ns(0);
@@ -222,7 +222,7 @@ proptest! {
         let (mut progress, mut storage) = (plan.storage(), table.storage());
         let mut unit_state = CalendarState::begin(&places, &mut progress, zero).expect("its own");
         let mut state = TableState::begin(&tasks, storage.lend(), zero).expect("its own");
-        let mut schedule = both.schedule((&places, &mut unit_state), (&tasks, &mut state));
+        let mut schedule = combination.schedule((&places, &mut unit_state), (&tasks, &mut state));
         let (ended, ran) = run(&mut schedule, &script, 8 * FRAME_NS);
         let mut slow = Slow {
             calendar: &plan,
@@ -317,8 +317,8 @@ fn what_never_idles_ends_all_the_same() {
             .phase(Offset::At(0))
             .on_overrun(OnOverrun::Burst(9))
     };
-    let all = Periodic::new().task(task("a", 90)).task(task("b", 90)).allow_overload();
-    let plan = all.build().expect("a plan");
+    let tasks = Periodic::new().task(task("a", 90)).task(task("b", 90)).allow_overload();
+    let plan = tasks.build().expect("a plan");
     let table = plan.table(Instant::from_ns(0));
     let mut storage = plan.storage();
     let mut state =

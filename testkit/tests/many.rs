@@ -72,12 +72,12 @@ fn task(name: &str, period_ns: u64) -> Task {
 type Seen = Vec<(usize, u64, i64, u64, i64)>;
 
 fn run(
-    all: Periodic,
+    tasks: Periodic,
     noise: Vec<SleepNoise>,
     long: Vec<((usize, u64), u64)>,
     stop_at: Option<(usize, u64)>,
 ) -> (Ended, Seen, Heard) {
-    let plan = all.build().expect("a plan");
+    let plan = tasks.build().expect("a plan");
     let table = plan.table(Instant::from_ns(1_000));
     let mut storage = plan.storage();
     let now = Cell::new(500);
@@ -96,8 +96,8 @@ fn run(
 
 #[test]
 fn the_urgent_one_first_and_each_at_its_release() {
-    let all = Periodic::new().task(task("slow", 400)).task(task("fast", 200));
-    let (ended, seen, heard) = run(all, vec![SleepNoise::Late(Span::from_ns(7))], vec![], None);
+    let tasks = Periodic::new().task(task("slow", 400)).task(task("fast", 200));
+    let (ended, seen, heard) = run(tasks, vec![SleepNoise::Late(Span::from_ns(7))], vec![], None);
     assert_eq!(ended, Ended::Finished);
     let first = [(0, 0, 7, 0, 0), (1, 0, 17, 0, 0), (0, 1, 0, 0, 200), (0, 2, 0, 0, 200)];
     assert_eq!(seen[..4], first);
@@ -108,8 +108,8 @@ fn the_urgent_one_first_and_each_at_its_release() {
 
 #[test]
 fn an_overrun_misses_what_passed_and_the_next_cycle_is_told() {
-    let all = Periodic::new().task(task("a", 200));
-    let (_, seen, heard) = run(all, vec![], vec![((0, 1), 450)], None);
+    let tasks = Periodic::new().task(task("a", 200));
+    let (_, seen, heard) = run(tasks, vec![], vec![((0, 1), 450)], None);
     // Cycle 1 starts at 1200 and ends at 1650: the releases at 1400 and 1600 are missed.
     assert_eq!(seen[1..3], [(0, 1, 0, 0, 200), (0, 4, 0, 2, 600)]);
     assert!(heard.0[1].2.over_release && heard.0[1].2.over_deadline);
@@ -117,23 +117,25 @@ fn an_overrun_misses_what_passed_and_the_next_cycle_is_told() {
 
 #[test]
 fn a_task_of_the_stop_policy_ends_everything() {
-    let all = Periodic::new().task(task("a", 200).on_overrun(OnOverrun::Stop)).task(task("b", 400));
-    let (ended, seen, _) = run(all, vec![], vec![((0, 1), 250)], None);
+    let tasks =
+        Periodic::new().task(task("a", 200).on_overrun(OnOverrun::Stop)).task(task("b", 400));
+    let (ended, seen, _) = run(tasks, vec![], vec![((0, 1), 250)], None);
     assert_eq!(ended, Ended::Overran(0));
     assert_eq!(seen.last().map(|cycle| (cycle.0, cycle.1)), Some((0, 1)));
     // Kept from running for a whole period by another: its release was missed all the same.
-    let all = Periodic::new().task(task("a", 200).on_overrun(OnOverrun::Stop)).task(task("b", 400));
-    let (ended, seen, _) = run(all, vec![], vec![((1, 0), 450)], None);
+    let tasks =
+        Periodic::new().task(task("a", 200).on_overrun(OnOverrun::Stop)).task(task("b", 400));
+    let (ended, seen, _) = run(tasks, vec![], vec![((1, 0), 450)], None);
     assert_eq!(ended, Ended::Overran(0));
     assert_eq!(seen.last().map(|cycle| (cycle.0, cycle.1)), Some((1, 0)));
 }
 
 #[test]
 fn a_task_can_end_the_loop_and_so_can_the_flag() {
-    let all = || Periodic::new().task(task("a", 200));
-    let (ended, seen, _) = run(all(), vec![], vec![], Some((0, 2)));
+    let tasks = || Periodic::new().task(task("a", 200));
+    let (ended, seen, _) = run(tasks(), vec![], vec![], Some((0, 2)));
     assert_eq!((ended, seen.len()), (Ended::Stopped, 3));
-    let plan = all().build().expect("a plan");
+    let plan = tasks().build().expect("a plan");
     let table = plan.table(Instant::from_ns(0));
     let mut storage = plan.storage();
     let from = Instant::from_ns(1);
@@ -235,8 +237,8 @@ fn after_a_panic_the_releases_that_never_ran_can_still_be_observed() {
 /// and what was missed, and the largest lateness.
 fn behind_a_hog(policy: OnOverrun, stop_at: Option<(usize, u64)>) -> (Ended, [(u64, u64, i64); 2]) {
     let hog = Task::every("hog", Period::ratio(100_000, 1).expect("in range"));
-    let all = Periodic::new().task(task("a", 100).on_overrun(policy).priority(1));
-    let plan = all.task(hog.phase(Offset::At(0)).priority(2)).build().expect("a plan");
+    let tasks = Periodic::new().task(task("a", 100).on_overrun(policy).priority(1));
+    let plan = tasks.task(hog.phase(Offset::At(0)).priority(2)).build().expect("a plan");
     let table = plan.table(Instant::from_ns(0));
     let mut storage = plan.storage();
     let (now, from) = (Cell::new(99_950), Instant::from_ns(99_950));
@@ -267,11 +269,11 @@ fn behind_a_hog(policy: OnOverrun, stop_at: Option<(usize, u64)>) -> (Ended, [(u
 #[test]
 fn a_release_over_which_everything_ends_is_missed_with_the_others() {
     // 10 releases passed while the hog ran; the oldest one is 950 ns late.
-    let all = (0, 10, 950);
+    let ten_missed = (0, 10, 950);
     let (ended, [_, behind]) = behind_a_hog(OnOverrun::Stop, None);
-    assert_eq!((ended, behind), (Ended::Overran(1), all));
+    assert_eq!((ended, behind), (Ended::Overran(1), ten_missed));
     let (ended, [_, behind]) = behind_a_hog(OnOverrun::Stop, Some((0, 1)));
-    assert_eq!((ended, behind), (Ended::Stopped, all));
+    assert_eq!((ended, behind), (Ended::Stopped, ten_missed));
     // The others go on.
     let (ended, [_, behind]) = behind_a_hog(OnOverrun::Skip, None);
     assert_eq!((ended, behind), (Ended::Finished, (6, 9, 950)));

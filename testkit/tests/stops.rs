@@ -229,8 +229,8 @@ fn units(end: UnitsEnd, long_ns: u64, policy: OnOverrun) -> ([u64; 2], [u64; 2])
     let unit = |name: &str, us| {
         Unit::new(name, Duration::from_micros(100)).at(Duration::from_micros(us)).on_overrun(policy)
     };
-    let all = CalendarBuilder::new(period()).unit(unit("a", 100)).unit(unit("b", 500));
-    let plan = all.build().expect("a plan");
+    let builder = CalendarBuilder::new(period()).unit(unit("a", 100)).unit(unit("b", 500));
+    let plan = builder.build().expect("a plan");
     let table = plan.calendar(Instant::from_ns(0));
     let (mut storage, now, stop) = (plan.storage(), Cell::new(FIRST_NS), StopFlag::default());
     let from = Instant::from_ns(FIRST_NS);

@@ -79,7 +79,7 @@ fn marked(mut to: impl FnMut(Span) -> Ended) {
 }
 
 /// A calendar, and a task in its gaps.
-fn both() {
+fn loops_and_tables() {
     let units = CalendarBuilder::new(Period::from_ns(2_000_000).expect("positive"))
         .unit(
             Unit::new("read", Duration::from_nanos(100_000))
@@ -168,8 +168,8 @@ fn changed() {
             let mut plan = first.clone();
             for turn in 0..20 {
                 let guest = task("guest", 2);
-                let all = if turn % 2 == 0 { steady.clone().task(guest) } else { steady.clone() };
-                let next = all.build_after(&plan).expect("a plan");
+                let tasks = if turn % 2 == 0 { steady.clone().task(guest) } else { steady.clone() };
+                let next = tasks.build_after(&plan).expect("a plan");
                 plan = next.plan.clone();
                 handover.publish(Change::new(next, epoch, ())).expect("taken");
             }
@@ -188,7 +188,7 @@ fn changed() {
 
 /// What the traced child does.
 fn traced() {
-    both();
+    loops_and_tables();
     followed();
     run_for(Sleep, Span::from_ms(200));
     let period = Period::from_ns(1_000_000).expect("positive");

@@ -58,8 +58,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         return Err(missing);
     }
     let outcome = tests(&root::root(), args)?;
-    for Skip { test, what, .. } in &outcome.skips {
-        println!("SKIPPED {test}: {what}");
+    for Skip { test, lacks, .. } in &outcome.skips {
+        println!("SKIPPED {test}: {lacks}");
     }
     let Counts { passed, failed, skipped } = outcome.counts;
     println!("arm64: {passed} passed, {failed} failed, {skipped} skipped");
@@ -193,9 +193,9 @@ fn environment() -> Vec<(&'static str, String)> {
 /// Maps all user and group ids to themselves once the child has its namespace, and lets it go on.
 fn map_ids(child: &mut Child) -> Result<(), String> {
     let own = fs::read_link("/proc/self/ns/user").map_err(|error| error.to_string())?;
-    let of = format!("/proc/{}", child.id());
+    let process = format!("/proc/{}", child.id());
     let start = Instant::now();
-    while fs::read_link(format!("{of}/ns/user")).is_ok_and(|its| its == own) {
+    while fs::read_link(format!("{process}/ns/user")).is_ok_and(|its| its == own) {
         let ended = child.try_wait().map_err(|error| format!("unshare: {error}"))?;
         if let Some(status) = ended {
             return Err(format!("unshare: {status} (are user namespaces allowed here?)"));
@@ -206,7 +206,7 @@ fn map_ids(child: &mut Child) -> Result<(), String> {
         std::thread::yield_now();
     }
     for map in ["uid_map", "gid_map"] {
-        let file = Path::new(&of).join(map);
+        let file = Path::new(&process).join(map);
         fs::write(&file, "0 0 4294967295\n")
             .map_err(|error| format!("{}: {error}", file.display()))?;
     }

@@ -8,24 +8,66 @@ use std::path::Path;
 
 use crate::{process, root};
 
-/// Every attack: its name, the module that it is in, what it does.
-const ATTACKS: [(&str, &str, &str); 15] = [
-    ("kill", "faults", "kill -9 at every call that changes a file"),
-    ("enospc", "faults", "a full disk at every such call"),
-    ("edquot", "faults", "a used-up quota at every such call"),
-    ("signals", "signals", "signals in pairs, at any time and distance"),
-    ("ends", "ends", "every way to end, and the machine as before"),
-    ("neighbours", "neighbours", "hostile processes on a supervisor's socket"),
-    ("links", "links", "links planted in the place of chosen names"),
-    ("inputs", "inputs", "mutated inputs of every format and text"),
-    ("threads", "threads", "threads that cannot be started"),
-    ("sticky", "sticky", "links of others in directories such as /tmp"),
-    ("journals", "journals", "forged and foreign journals of settings"),
-    ("boot", "boot", "boot files and the loader's program, cut off"),
-    ("missing", "missing", "parts of /proc and /sys missing or unreadable"),
-    ("stopped", "stopped", "loads that are stopped while a run has them"),
-    ("pairs", "pairs", "two commands at once that change settings"),
+/// Every attack, in the order of the table.
+const ATTACKS: [Attack; 15] = [
+    Attack { name: "kill", module: "faults", summary: "kill -9 at every call that changes a file" },
+    Attack { name: "enospc", module: "faults", summary: "a full disk at every such call" },
+    Attack { name: "edquot", module: "faults", summary: "a used-up quota at every such call" },
+    Attack {
+        name: "signals",
+        module: "signals",
+        summary: "signals in pairs, at any time and distance",
+    },
+    Attack { name: "ends", module: "ends", summary: "every way to end, and the machine as before" },
+    Attack {
+        name: "neighbours",
+        module: "neighbours",
+        summary: "hostile processes on a supervisor's socket",
+    },
+    Attack {
+        name: "links",
+        module: "links",
+        summary: "links planted in the place of chosen names",
+    },
+    Attack { name: "inputs", module: "inputs", summary: "mutated inputs of every format and text" },
+    Attack { name: "threads", module: "threads", summary: "threads that cannot be started" },
+    Attack {
+        name: "sticky",
+        module: "sticky",
+        summary: "links of others in directories such as /tmp",
+    },
+    Attack {
+        name: "journals",
+        module: "journals",
+        summary: "forged and foreign journals of settings",
+    },
+    Attack {
+        name: "boot",
+        module: "boot",
+        summary: "boot files and the loader's program, cut off",
+    },
+    Attack {
+        name: "missing",
+        module: "missing",
+        summary: "parts of /proc and /sys missing or unreadable",
+    },
+    Attack {
+        name: "stopped",
+        module: "stopped",
+        summary: "loads that are stopped while a run has them",
+    },
+    Attack { name: "pairs", module: "pairs", summary: "two commands at once that change settings" },
 ];
+
+/// A test of `cli`, below `attack`.
+struct Attack {
+    /// The test function.
+    name: &'static str,
+    /// The module that has it.
+    module: &'static str,
+    /// One line of the table at the end.
+    summary: &'static str,
+}
 
 /// What is run.
 #[derive(Debug, PartialEq, Eq)]
@@ -57,7 +99,7 @@ fn attack(root: &Path, order: &Order, share: u64, log: &Path) -> Result<(), Stri
     // One after the other: each has the machine for itself.
     cargo.args(["--exact", "--test-threads=1"]);
     for &at in &order.attacks {
-        let (name, module, _) = ATTACKS[at];
+        let Attack { name, module, .. } = ATTACKS[at];
         cargo.arg(format!("attack::{module}::{name}"));
     }
     cargo.env("PUNCTUAL_ATTACK_SECONDS", share.to_string());
@@ -78,8 +120,8 @@ fn parse(args: &[String]) -> Result<Order, String> {
             "--seconds" => order.seconds = number()?,
             "--seed" => order.seed = number()?,
             name => {
-                let at = ATTACKS.iter().position(|(known, ..)| *known == name);
-                let names: Vec<&str> = ATTACKS.iter().map(|(name, ..)| *name).collect();
+                let at = ATTACKS.iter().position(|attack| attack.name == name);
+                let names: Vec<&str> = ATTACKS.iter().map(|attack| attack.name).collect();
                 order.attacks.push(at.ok_or_else(|| {
                     format!("no attack {name:?}; there are {}", names.join(", "))
                 })?);
@@ -96,12 +138,12 @@ fn parse(args: &[String]) -> Result<Order, String> {
 fn table(order: &Order, lines: &str) -> String {
     let mut table = format!("{:12} {:45} {:>8}  outcome\n", "attack", "what it does", "trials");
     for &at in &order.attacks {
-        let (name, _, what) = ATTACKS[at];
+        let Attack { name, summary, .. } = ATTACKS[at];
         let row = lines.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'));
         let (trials, outcomes) = row
             .and_then(|row| row.split_once('\t'))
             .unwrap_or(("-", "failed, or skipped for what it lacks: see above"));
-        table += &format!("{name:12} {what:45} {trials:>8}  {outcomes}\n");
+        table += &format!("{name:12} {summary:45} {trials:>8}  {outcomes}\n");
     }
     table
 }
@@ -116,8 +158,8 @@ mod tests {
 
     #[test]
     fn arguments_are_read() {
-        let all = Order { seconds: 120, seed: 1, attacks: (0..ATTACKS.len()).collect() };
-        assert_eq!(order(&[]), Ok(all));
+        let order_of_all = Order { seconds: 120, seed: 1, attacks: (0..ATTACKS.len()).collect() };
+        assert_eq!(order(&[]), Ok(order_of_all));
         let some = Order { seconds: 3600, seed: 7, attacks: vec![6] };
         assert_eq!(order(&["--seconds", "3600", "links", "--seed", "7"]), Ok(some));
         for wrong in [&["--seconds"][..], &["--seed", "x"], &["nothing"]] {
@@ -137,7 +179,7 @@ mod tests {
     fn every_attack_has_its_row() {
         let folder = root::root().join("cli/tests/it/attack");
         let mut found = Vec::new();
-        for (_, module, _) in ATTACKS {
+        for Attack { module, .. } in ATTACKS {
             let file = folder.join(format!("{module}.rs"));
             let text = std::fs::read_to_string(&file).expect("readable");
             let tests = text.split("#[test]\nfn ").skip(1);
@@ -148,14 +190,14 @@ mod tests {
         found.sort();
         found.dedup();
         let mut rows: Vec<(String, &str)> =
-            ATTACKS.iter().map(|(name, module, _)| ((*name).to_owned(), *module)).collect();
+            ATTACKS.iter().map(|attack| (attack.name.to_owned(), attack.module)).collect();
         rows.sort();
         assert_eq!(found, rows);
         let files = std::fs::read_dir(&folder).expect("readable").flatten();
         let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
         for name in names.filter(|name| !["random.rs", "settings.rs"].contains(&name.as_str())) {
             let module = name.trim_end_matches(".rs");
-            assert!(ATTACKS.iter().any(|(_, known, _)| *known == module), "{name}");
+            assert!(ATTACKS.iter().any(|attack| attack.module == module), "{name}");
         }
     }
 }

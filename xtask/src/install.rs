@@ -85,7 +85,7 @@ impl Options {
                 "--libdir" => options.libdir = folder()?,
                 "--destdir" => options.destdir = Some(folder()?),
                 "--dev" => options.dev = true,
-                other => return Err(format!("no argument {other:?}")),
+                unknown => return Err(format!("no argument {unknown:?}")),
             }
         }
         if !options.prefix.is_absolute() {

@@ -24,35 +24,103 @@ mod vm;
 
 use std::process::ExitCode;
 
-/// Runs a subcommand with its arguments.
-type Run = fn(&[String]) -> Result<(), String>;
+/// A row of the usage, and the function behind it.
+struct Subcommand {
+    name: &'static str,
+    /// Its arguments, as the usage shows them; empty for none.
+    args: &'static str,
+    /// One line of the usage.
+    summary: &'static str,
+    /// Gets the arguments after the name.
+    run: fn(&[String]) -> Result<(), String>,
+}
 
-/// Every subcommand: name, arguments, what it does, what runs it.
-const SUBCOMMANDS: &[(&str, &str, &str, Run)] = &[
-    ("test", "[--install]", "all that must hold; with --install, Debian packages first", test::run),
-    ("tidy", "[--lower]", "style, words, layers and documents of the tree", tidy::run),
-    ("licences", "", "licence and reason of each dependency", licences::run),
-    ("msrv", "", "no locked dependency wants a newer Rust than the workspace says", msrv::run),
-    ("package", "", "the library's crates can be published, no other can", package::run),
-    ("schema", "[--update]", "docs/schema-2.json against what the tool prints", schema::run),
-    ("man", "[--update]", "docs/man against what the tool writes", man::run),
-    ("fuzz", "[--install] [SECONDS] [TARGET…]", "each fuzz target for SECONDS (600)", fuzz::run),
-    (
-        "attack",
-        "[--seconds N] [--seed N] [NAME…]",
-        "faults, signals, neighbours, links, inputs (120 s)",
-        attack::run,
-    ),
-    (
-        "install",
-        "[--prefix DIR] […]",
-        "the program, man pages, completions, systemd unit; the C library",
-        install::run,
-    ),
-    ("arm64", "[--install] [TEST-ARGUMENT…]", "AArch64's tests, under emulation", arm64::run),
-    ("vm", "[--install] [SCENARIO…]", "other kernels and PTP clocks, in guests of QEMU", vm::run),
-    ("peers", "[OPTION…]", "ways to wait against other crates and programs", peers::run),
-    ("versus", "[BLOCKS] [SECONDS]", "punctual and cyclictest in alternating blocks", versus::run),
+/// Every subcommand, in the order of the usage.
+const SUBCOMMANDS: &[Subcommand] = &[
+    Subcommand {
+        name: "test",
+        args: "[--install]",
+        summary: "all that must hold; with --install, Debian packages first",
+        run: test::run,
+    },
+    Subcommand {
+        name: "tidy",
+        args: "[--lower]",
+        summary: "style, words, layers and documents of the tree",
+        run: tidy::run,
+    },
+    Subcommand {
+        name: "licences",
+        args: "",
+        summary: "licence and reason of each dependency",
+        run: licences::run,
+    },
+    Subcommand {
+        name: "msrv",
+        args: "",
+        summary: "no locked dependency wants a newer Rust than the workspace says",
+        run: msrv::run,
+    },
+    Subcommand {
+        name: "package",
+        args: "",
+        summary: "the library's crates can be published, no other can",
+        run: package::run,
+    },
+    Subcommand {
+        name: "schema",
+        args: "[--update]",
+        summary: "docs/schema-2.json against what the tool prints",
+        run: schema::run,
+    },
+    Subcommand {
+        name: "man",
+        args: "[--update]",
+        summary: "docs/man against what the tool writes",
+        run: man::run,
+    },
+    Subcommand {
+        name: "fuzz",
+        args: "[--install] [SECONDS] [TARGET…]",
+        summary: "each fuzz target for SECONDS (600)",
+        run: fuzz::run,
+    },
+    Subcommand {
+        name: "attack",
+        args: "[--seconds N] [--seed N] [NAME…]",
+        summary: "faults, signals, neighbours, links, inputs (120 s)",
+        run: attack::run,
+    },
+    Subcommand {
+        name: "install",
+        args: "[--prefix DIR] […]",
+        summary: "the program, man pages, completions, systemd unit; the C library",
+        run: install::run,
+    },
+    Subcommand {
+        name: "arm64",
+        args: "[--install] [TEST-ARGUMENT…]",
+        summary: "AArch64's tests, under emulation",
+        run: arm64::run,
+    },
+    Subcommand {
+        name: "vm",
+        args: "[--install] [SCENARIO…]",
+        summary: "other kernels and PTP clocks, in guests of QEMU",
+        run: vm::run,
+    },
+    Subcommand {
+        name: "peers",
+        args: "[OPTION…]",
+        summary: "ways to wait against other crates and programs",
+        run: peers::run,
+    },
+    Subcommand {
+        name: "versus",
+        args: "[BLOCKS] [SECONDS]",
+        summary: "punctual and cyclictest in alternating blocks",
+        run: versus::run,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -62,11 +130,11 @@ fn main() -> ExitCode {
         print!("{}", usage());
         return ExitCode::SUCCESS;
     }
-    let Some((_, _, _, run)) = SUBCOMMANDS.iter().find(|(known, ..)| *known == name) else {
+    let Some(subcommand) = SUBCOMMANDS.iter().find(|known| known.name == name) else {
         eprint!("xtask: no subcommand {name:?}\n\n{}", usage());
         return ExitCode::from(2);
     };
-    match run(&args[1..]) {
+    match (subcommand.run)(&args[1..]) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("xtask {name}: {error}");
@@ -77,8 +145,8 @@ fn main() -> ExitCode {
 
 fn usage() -> String {
     let mut usage = "Usage: cargo xtask SUBCOMMAND\n\n".to_owned();
-    for (name, args, what, _) in SUBCOMMANDS {
-        usage += &format!("  {:40} {what}\n", format!("{name} {args}"));
+    for Subcommand { name, args, summary, .. } in SUBCOMMANDS {
+        usage += &format!("  {:40} {summary}\n", format!("{name} {args}"));
     }
     usage
 }
@@ -89,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_usage_lists_each_subcommand_once() {
-        for (name, ..) in SUBCOMMANDS {
+        for Subcommand { name, .. } in SUBCOMMANDS {
             assert_eq!(usage().matches(&format!("\n  {name} ")).count(), 1, "{name}");
         }
     }

@@ -165,9 +165,9 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_packed_is_named() {
-        let all = FILES.join("\n");
-        assert_eq!(unpacked("a", &all), Vec::<String>::new());
-        assert_eq!(unpacked("a", &all.replace("README", "X")).len(), 1);
+        let listing = FILES.join("\n");
+        assert_eq!(unpacked("a", &listing), Vec::<String>::new());
+        assert_eq!(unpacked("a", &listing.replace("README", "X")).len(), 1);
         assert_eq!(unpacked("a", &format!("docs/{}", FILES.join("\ndocs/"))).len(), FILES.len());
     }
 }

@@ -7,9 +7,9 @@ use std::process::Command;
 
 /// The workspace's top folder: the one above this crate, wherever the clone was moved to.
 pub(crate) fn root() -> PathBuf {
-    let here = std::env::var_os("CARGO_MANIFEST_DIR")
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
-    here.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+    manifest.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
 /// Paths, relative to the root and sorted, of all files that are tracked or could be: untracked
@@ -23,8 +23,8 @@ pub(crate) fn files(root: &Path) -> Result<Vec<String>, String> {
             format!("git ls-files: {error} (tidy reads the list of files from git)")
         })?;
     if !listed.status.success() {
-        let said = String::from_utf8_lossy(&listed.stderr);
-        return Err(format!("git ls-files in {}: {}", root.display(), said.trim()));
+        let errors = String::from_utf8_lossy(&listed.stderr);
+        return Err(format!("git ls-files in {}: {}", root.display(), errors.trim()));
     }
     let mut paths: Vec<String> = String::from_utf8_lossy(&listed.stdout)
         .split('\0')

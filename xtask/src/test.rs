@@ -59,7 +59,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     step_of_tests(&mut report, &root, ci);
     for (name, run) in AFTER {
         match lacking(name).filter(|_| !ci) {
-            Some(what) => report.skip(name, what),
+            Some(lack) => report.skip(name, lack),
             None => step(&mut report, name, || run(&root)),
         }
     }
@@ -100,8 +100,8 @@ fn step_of_tests(report: &mut Report, root: &Path, ci: bool) {
 
 fn format(root: &Path) -> Result<(), String> {
     process::run(&mut process::cargo(root, &["fmt", "--all", "--check"]))?;
-    for other in ["fuzz/Cargo.toml", "peers/Cargo.toml"] {
-        process::run(&mut process::cargo(root, &["fmt", "--manifest-path", other, "--check"]))?;
+    for manifest in ["fuzz/Cargo.toml", "peers/Cargo.toml"] {
+        process::run(&mut process::cargo(root, &["fmt", "--manifest-path", manifest, "--check"]))?;
     }
     Ok(())
 }
@@ -132,8 +132,8 @@ pub(crate) struct Counts {
 pub(crate) struct Skip {
     /// The test.
     pub(crate) test: String,
-    /// What it lacked.
-    pub(crate) what: String,
+    /// What it lacked, in words.
+    pub(crate) lacks: String,
     /// Whether all of that is devices, which no installation brings.
     device: bool,
 }
@@ -159,10 +159,10 @@ impl Report {
     }
 
     /// Adds a step that did not run, for want of `what`.
-    fn skip(&mut self, step: &str, what: &str) {
+    fn skip(&mut self, step: &str, lacks: &str) {
         self.counts.skipped += 1;
-        let (test, what) = (format!("the step {step}"), what.to_owned());
-        self.skips.push(Skip { test, what, device: false });
+        let (test, lacks) = (format!("the step {step}"), lacks.to_owned());
+        self.skips.push(Skip { test, lacks, device: false });
     }
 
     /// Steps that failed.
@@ -184,8 +184,8 @@ impl fmt::Display for Report {
             let line = format!("{word}  {name:10} {:>6.1} s  {why}", took.as_secs_f64());
             writeln!(f, "{}", line.trim_end())?;
         }
-        for Skip { test, what, .. } in &self.skips {
-            writeln!(f, "SKIPPED {test}: {what}")?;
+        for Skip { test, lacks, .. } in &self.skips {
+            writeln!(f, "SKIPPED {test}: {lacks}")?;
         }
         let Counts { passed, failed, skipped } = self.counts;
         writeln!(f, "{passed} passed, {failed} failed, {skipped} skipped")
@@ -201,7 +201,7 @@ mod tests {
         let mut report = Report::default();
         report.add("tidy", Ok(()), Duration::from_secs(1));
         report.add("clippy", Err("exit status: 101".to_owned()), Duration::from_secs(2));
-        let skip = Skip { test: "a::b".to_owned(), what: "root".to_owned(), device: false };
+        let skip = Skip { test: "a::b".to_owned(), lacks: "root".to_owned(), device: false };
         report.count(
             Counts { passed: 7, failed: 0, skipped: 1 },
             vec![skip],

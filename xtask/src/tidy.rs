@@ -35,8 +35,8 @@ struct Finding {
     path: String,
     /// The line, from 1.
     line: usize,
-    /// What stands there.
-    what: String,
+    /// The text or the fact that is refused.
+    problem: String,
     /// Why that is refused.
     why: &'static str,
     /// What to write instead.
@@ -85,7 +85,7 @@ impl File {
         &self,
         check: &'static str,
         line: usize,
-        what: impl Into<String>,
+        problem: impl Into<String>,
         why: &'static str,
         instead: impl Into<String>,
     ) -> Finding {
@@ -93,7 +93,7 @@ impl File {
             check,
             path: self.path.clone(),
             line,
-            what: what.into(),
+            problem: problem.into(),
             why,
             instead: instead.into(),
         }
@@ -117,7 +117,12 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     for finding in &found {
         println!(
             "{}:{}: {}: {}; {} [{}]",
-            finding.path, finding.line, finding.what, finding.why, finding.instead, finding.check
+            finding.path,
+            finding.line,
+            finding.problem,
+            finding.why,
+            finding.instead,
+            finding.check
         );
     }
     for note in

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let names = ["punctual, phase zero", "cyclictest", "punctual, phase 300us"];
     println!("\n{:24}{:>12}{:>12}{:>12}{:>10}", "medians over blocks", "p50", "p99", "max", "n");
     for (name, blocks) in names.iter().zip(&found) {
-        let median = |of: fn(&Block) -> f64| median(blocks.iter().map(of).collect()) / 1e3;
+        let median = |value: fn(&Block) -> f64| median(blocks.iter().map(value).collect()) / 1e3;
         let n: u64 = blocks.iter().map(|block| block.cycles).sum();
         println!(
             "{name:24}{:>9.2} µs{:>9.2} µs{:>9.2} µs{n:>10}",

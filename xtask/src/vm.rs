@@ -30,7 +30,7 @@ use system::System;
 /// What guests are booted for.
 struct Scenario {
     name: &'static str,
-    what: &'static str,
+    summary: &'static str,
     system: Root,
     /// Parameters of the kernel.
     append: &'static str,
@@ -73,15 +73,15 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     if install {
         crate::test::install_one("mmdebstrap")?;
     }
-    if let Some(what) = lacking() {
-        return Err(format!("needs {what} (`cargo xtask vm --install` gets mmdebstrap)"));
+    if let Some(lack) = lacking() {
+        return Err(format!("needs {lack} (`cargo xtask vm --install` gets mmdebstrap)"));
     }
     let clone = root::root();
     let kept = clone.join("target/vm");
     fs::create_dir_all(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
     let emulator = System::of(&system::EMULATOR)?;
     let mut failed = Vec::new();
-    let mut one = |name: String, boot: &dyn Fn() -> Result<(), String>| {
+    let mut boot_one = |name: String, boot: &dyn Fn() -> Result<(), String>| {
         let begun = Instant::now();
         let outcome = boot();
         let took = begun.elapsed().as_secs_f64();
@@ -106,10 +106,10 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
                         [scenario.name, kernel].into_iter().chain(devices_named).collect();
                     let name = name.join("-");
                     let log = kept.join(format!("{name}.log"));
-                    one(name, &|| place.boot(scenario, kernel, devices, drivers, &log));
+                    boot_one(name, &|| place.boot(scenario, kernel, devices, drivers, &log));
                 }
             }
-            Root::Disk => one(scenario.name.to_owned(), &|| place.boot_disk(scenario)),
+            Root::Disk => boot_one(scenario.name.to_owned(), &|| place.boot_disk(scenario)),
         }
     }
     match failed.as_slice() {
@@ -133,14 +133,16 @@ fn named(names: &[String]) -> Result<Vec<&'static Scenario>, String> {
     if names.is_empty() {
         return Ok(scenarios::ALL.iter().collect());
     }
-    let of = |name: &String| {
+    let scenario_named = |name: &String| {
         scenarios::ALL.iter().find(|scenario| scenario.name == name).ok_or_else(|| {
-            let list: Vec<String> =
-                scenarios::ALL.iter().map(|of| format!("  {:8} {}", of.name, of.what)).collect();
+            let list: Vec<String> = scenarios::ALL
+                .iter()
+                .map(|scenario| format!("  {:8} {}", scenario.name, scenario.summary))
+                .collect();
             format!("no scenario {name:?}; there are\n{}", list.join("\n"))
         })
     };
-    names.iter().map(of).collect()
+    names.iter().map(scenario_named).collect()
 }
 
 /// Where guests are made.
@@ -160,7 +162,7 @@ impl Place<'_> {
         drivers: &[&str],
         log: &Path,
     ) -> Result<(), String> {
-        let known = system::KERNELS.iter().find(|of| of.name == kernel);
+        let known = system::KERNELS.iter().find(|known| known.name == kernel);
         let kernel = System::of(&known.ok_or_else(|| format!("no kernel {kernel}"))?.packages)?;
         let mut archive = Archive::default();
         let init = guest::init(scenario.steps.first().unwrap_or(&""));
@@ -255,12 +257,12 @@ mod tests {
     #[test]
     fn scenarios_have_names_of_their_own_and_kernels_that_there_are() {
         for (at, scenario) in scenarios::ALL.iter().enumerate() {
-            assert!(scenarios::ALL[..at].iter().all(|of| of.name != scenario.name));
+            assert!(scenarios::ALL[..at].iter().all(|earlier| earlier.name != scenario.name));
             assert!(!scenario.steps.is_empty(), "{}", scenario.name);
             let Root::Memory { guests, .. } = scenario.system else { continue };
             assert_eq!(scenario.steps.len(), 1, "{}: memory does not stay", scenario.name);
             for (kernel, _) in guests {
-                assert!(system::KERNELS.iter().any(|of| of.name == *kernel), "{kernel}");
+                assert!(system::KERNELS.iter().any(|known| known.name == *kernel), "{kernel}");
             }
         }
         assert!(named(&["none".to_owned()]).is_err_and(|why| why.contains("follow")));

@@ -8,35 +8,108 @@ use std::process::Command;
 
 use crate::process;
 
-/// Package, what of it is used, by which tests.
-const PACKAGES: &[(&str, &str, &str)] = &[
-    ("chromium", "chromium", "the page of a result, clicked and looked at"),
-    ("chromium-driver", "chromedriver", "the same, driven over WebDriver"),
-    ("gcc", "gcc", "the C library, its examples and its programs"),
-    ("g++", "g++", "the same in C++"),
-    ("clang", "clang, clang++", "the same by another compiler"),
-    ("binutils", "nm, readelf, strip", "what the C library exports; programs for guests"),
-    ("mmdebstrap", "mmdebstrap", "QEMU and the kernels of the guests"),
-    ("pkg-config", "pkg-config", "the build lines of its examples"),
-    ("valgrind", "valgrind", "that the C library touches no byte that is not its caller's"),
-    ("strace", "strace", "the system calls of a loop, as the kernel sees them"),
-    ("stress-ng", "stress-ng", "the load that passes its arguments on"),
-    ("xvfb", "Xvfb", "a screen for glxgears, of the linuxcnc load"),
-    ("mesa-utils", "glxgears", "the linuxcnc load"),
-    ("iproute2", "ip", "the net load between two network namespaces"),
-    ("prometheus", "promtool", "what reads exported metrics; its server is not used"),
-    ("python3-venv", "python3", "the packages that read exports back"),
-    ("systemd", "systemd-analyze", "whether the service unit is one"),
-    ("git", "git", "the commit that `--version` names"),
-    ("zsh", "zsh", "its completions"),
-    ("fish", "fish", "its completions"),
-    ("tmux", "tmux", "what a person sees in a terminal: progress line, keys"),
-    ("util-linux", "setpriv, taskset, unshare", "runs without rights, on few CPUs, in namespaces"),
+/// All that `--install` installs.
+const PACKAGES: &[Package] = &[
+    Package {
+        name: "chromium",
+        programs: "chromium",
+        purpose: "the page of a result, clicked and looked at",
+    },
+    Package {
+        name: "chromium-driver",
+        programs: "chromedriver",
+        purpose: "the same, driven over WebDriver",
+    },
+    Package {
+        name: "gcc",
+        programs: "gcc",
+        purpose: "the C library, its examples and its programs",
+    },
+    Package { name: "g++", programs: "g++", purpose: "the same in C++" },
+    Package { name: "clang", programs: "clang, clang++", purpose: "the same by another compiler" },
+    Package {
+        name: "binutils",
+        programs: "nm, readelf, strip",
+        purpose: "what the C library exports; programs for guests",
+    },
+    Package {
+        name: "mmdebstrap",
+        programs: "mmdebstrap",
+        purpose: "QEMU and the kernels of the guests",
+    },
+    Package {
+        name: "pkg-config",
+        programs: "pkg-config",
+        purpose: "the build lines of its examples",
+    },
+    Package {
+        name: "valgrind",
+        programs: "valgrind",
+        purpose: "that the C library touches no byte that is not its caller's",
+    },
+    Package {
+        name: "strace",
+        programs: "strace",
+        purpose: "the system calls of a loop, as the kernel sees them",
+    },
+    Package {
+        name: "stress-ng",
+        programs: "stress-ng",
+        purpose: "the load that passes its arguments on",
+    },
+    Package {
+        name: "xvfb",
+        programs: "Xvfb",
+        purpose: "a screen for glxgears, of the linuxcnc load",
+    },
+    Package { name: "mesa-utils", programs: "glxgears", purpose: "the linuxcnc load" },
+    Package {
+        name: "iproute2",
+        programs: "ip",
+        purpose: "the net load between two network namespaces",
+    },
+    Package {
+        name: "prometheus",
+        programs: "promtool",
+        purpose: "what reads exported metrics; its server is not used",
+    },
+    Package {
+        name: "python3-venv",
+        programs: "python3",
+        purpose: "the packages that read exports back",
+    },
+    Package {
+        name: "systemd",
+        programs: "systemd-analyze",
+        purpose: "whether the service unit is one",
+    },
+    Package { name: "git", programs: "git", purpose: "the commit that `--version` names" },
+    Package { name: "zsh", programs: "zsh", purpose: "its completions" },
+    Package { name: "fish", programs: "fish", purpose: "its completions" },
+    Package {
+        name: "tmux",
+        programs: "tmux",
+        purpose: "what a person sees in a terminal: progress line, keys",
+    },
+    Package {
+        name: "util-linux",
+        programs: "setpriv, taskset, unshare",
+        purpose: "runs without rights, on few CPUs, in namespaces",
+    },
 ];
+
+/// A Debian package that steps need.
+struct Package {
+    name: &'static str,
+    /// The programs of it that are looked for.
+    programs: &'static str,
+    /// The tests that need it.
+    purpose: &'static str,
+}
 
 /// Installs what is missing.
 pub(crate) fn install() -> Result<(), String> {
-    install_those(&PACKAGES.iter().map(|(name, ..)| *name).collect::<Vec<_>>())
+    install_those(&PACKAGES.iter().map(|package| package.name).collect::<Vec<_>>())
 }
 
 /// Installs a package that no step of `test` needs, if it is missing.
@@ -50,8 +123,10 @@ fn install_those(names: &[&str]) -> Result<(), String> {
         println!("packages: all {} are here", names.len());
         return Ok(());
     }
-    for (name, programs, what_for) in PACKAGES.iter().filter(|(name, ..)| missing.contains(name)) {
-        println!("packages: {name} ({programs}): {what_for}");
+    for Package { name, programs, purpose } in
+        PACKAGES.iter().filter(|package| missing.contains(&package.name))
+    {
+        println!("packages: {name} ({programs}): {purpose}");
     }
     if !process::on_path("apt-get") {
         let names = missing.join(", ");
@@ -130,9 +205,9 @@ mod tests {
 
     #[test]
     fn each_package_stands_once_with_its_reason() {
-        for (index, (name, programs, what_for)) in PACKAGES.iter().enumerate() {
-            assert!(!programs.is_empty() && !what_for.is_empty(), "{name}");
-            assert!(PACKAGES[..index].iter().all(|(other, ..)| other != name), "{name} twice");
+        for (index, Package { name, programs, purpose }) in PACKAGES.iter().enumerate() {
+            assert!(!programs.is_empty() && !purpose.is_empty(), "{name}");
+            assert!(PACKAGES[..index].iter().all(|earlier| earlier.name != *name), "{name} twice");
         }
     }
 

@@ -33,12 +33,12 @@ const KEPT: usize = 100;
 
 /// Runs all tests; fails only when they could not be run.
 pub(crate) fn run(root: &Path) -> Result<Outcome, String> {
-    let all = ["test", "--workspace", "--locked"];
+    let args = ["test", "--workspace", "--locked"];
     // On its own, so that what does not build is shown as cargo shows it.
-    process::run(process::cargo(root, &all).arg("--no-run"))?;
+    process::run(process::cargo(root, &args).arg("--no-run"))?;
     let log = std::env::temp_dir().join(format!("punctual-skips-{}", std::process::id()));
     std::fs::write(&log, "").map_err(|error| format!("{}: {error}", log.display()))?;
-    let mut cargo = process::cargo(root, &all);
+    let mut cargo = process::cargo(root, &args);
     cargo.arg("--no-fail-fast").env("PUNCTUAL_SKIP_LOG", &log);
     cargo.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = cargo.spawn().map_err(|error| format!("cargo test: {error}"))?;
@@ -140,8 +140,8 @@ fn read_line(line: &str, counts: &mut Counts, skips: &mut Vec<Skip>) {
     } else if let Some((name, why)) =
         line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ignored"))
     {
-        let what = format!("marked as ignored{why}");
-        skips.push(Skip { test: name.to_owned(), what, device: false });
+        let lacks = format!("marked as ignored{why}");
+        skips.push(Skip { test: name.to_owned(), lacks, device: false });
     }
 }
 
@@ -149,16 +149,16 @@ fn read_line(line: &str, counts: &mut Counts, skips: &mut Vec<Skip>) {
 /// however many things it lacked.
 fn read_log(log: &str) -> Vec<Skip> {
     let mut tests: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (test, what) in log.lines().filter_map(|line| line.split_once('\t')) {
+    for (test, lack) in log.lines().filter_map(|line| line.split_once('\t')) {
         let lacks = tests.entry(test).or_default();
-        if !lacks.contains(&what) {
-            lacks.push(what);
+        if !lacks.contains(&lack) {
+            lacks.push(lack);
         }
     }
     let skip = |(test, lacks): (&str, Vec<&str>)| {
-        let device = lacks.iter().all(|what| what.ends_with("\tdevice"));
-        let what = lacks.join(", ").replace("\tdevice", "");
-        Skip { test: test.to_owned(), what, device }
+        let device = lacks.iter().all(|lack| lack.ends_with("\tdevice"));
+        let lacks = lacks.join(", ").replace("\tdevice", "");
+        Skip { test: test.to_owned(), lacks, device }
     };
     tests.into_iter().map(skip).collect()
 }
@@ -274,7 +274,7 @@ mod tests {
         let (_, skips) = counted(&["test a::b ... ignored, needs time", "test c ... ok"]);
         assert_eq!(skips.len(), 1);
         assert_eq!(
-            (skips[0].test.as_str(), skips[0].what.as_str()),
+            (skips[0].test.as_str(), skips[0].lacks.as_str()),
             ("a::b", "marked as ignored, needs time")
         );
     }
@@ -284,11 +284,11 @@ mod tests {
         let skips =
             read_log("x (a.rs)\troot\nx (a.rs)\tip\nx (a.rs)\troot\ny (a.rs)\tip\nbroken\n");
         assert_eq!(skips.len(), 2);
-        assert_eq!(skips[0].what, "root, ip");
+        assert_eq!(skips[0].lacks, "root, ip");
         let skips = read_log("x\ta clock\tdevice\ny\tip\ny\ta clock\tdevice\n");
-        let told = |skip: &Skip| (skip.what.clone(), skip.device);
-        assert_eq!(told(&skips[0]), ("a clock".to_owned(), true));
-        assert_eq!(told(&skips[1]), ("ip, a clock".to_owned(), false));
+        let shown = |skip: &Skip| (skip.lacks.clone(), skip.device);
+        assert_eq!(shown(&skips[0]), ("a clock".to_owned(), true));
+        assert_eq!(shown(&skips[1]), ("ip, a clock".to_owned(), false));
     }
 
     #[test]

@@ -58,7 +58,7 @@ const FENCED: &[(&str, &[&str])] = &[("punctual-core", &[]), ("punctual-os", &["
 /// One finding for each arrow that points the wrong way.
 pub(crate) fn check(root: &Path, files: &[File], found: &mut Vec<Finding>) -> Result<(), String> {
     let packages = metadata::packages(root, Scope::Ours)?;
-    for (package, dependency, why, instead) in wrong(&packages) {
+    for Wrong { package, dependency, why, instead } in wrong(&packages) {
         let path = Path::new(&package.manifest)
             .strip_prefix(root)
             .map_or_else(|_| package.manifest.clone(), |path| path.display().to_string());
@@ -68,7 +68,7 @@ pub(crate) fn check(root: &Path, files: &[File], found: &mut Vec<Finding>) -> Re
             check: "crate",
             path,
             line: line.map_or(1, |index| index + 1),
-            what: format!("`{}` depends on `{dependency}`", package.name),
+            problem: format!("`{}` depends on `{dependency}`", package.name),
             why,
             instead,
         });
@@ -76,28 +76,39 @@ pub(crate) fn check(root: &Path, files: &[File], found: &mut Vec<Finding>) -> Re
     Ok(())
 }
 
-fn wrong(packages: &[Package]) -> Vec<(&Package, &str, &'static str, String)> {
+/// A dependency that no list allows.
+struct Wrong<'a> {
+    package: &'a Package,
+    /// The package itself where it stands in no list.
+    dependency: &'a str,
+    why: &'static str,
+    instead: String,
+}
+
+fn wrong(packages: &[Package]) -> Vec<Wrong<'_>> {
     let mut wrong = Vec::new();
     for package in packages {
         let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == package.name) else {
             let why = "a new crate needs its place in this list";
             let instead = "add it to ARROWS in xtask/src/tidy/crates.rs".to_owned();
-            wrong.push((package, package.name.as_str(), why, instead));
+            wrong.push(Wrong { package, dependency: package.name.as_str(), why, instead });
             continue;
         };
         for dependency in &package.dependencies {
             let name = dependency.name.as_str();
-            let ours = packages.iter().any(|other| other.name == name);
+            let ours = packages.iter().any(|known| known.name == name);
             let fence = FENCED.iter().find(|(fenced, _)| *fenced == package.name);
             if ours && !(allowed.contains(&name) || (dependency.dev && name == TESTKIT)) {
                 let why = "dependencies point one way";
-                wrong.push((package, name, why, format!("it may use: {}", list(allowed))));
+                let instead = format!("it may use: {}", list(allowed));
+                wrong.push(Wrong { package, dependency: name, why, instead });
             }
             if let Some((_, outside)) = fence
                 && !(ours || dependency.dev || outside.contains(&name))
             {
                 let why = "what the loop runs is this project's own";
-                wrong.push((package, name, why, format!("it may use: {}", list(outside))));
+                let instead = format!("it may use: {}", list(outside));
+                wrong.push(Wrong { package, dependency: name, why, instead });
             }
         }
     }
@@ -124,7 +135,7 @@ mod tests {
     }
 
     fn wrong_in(name: &str, dependencies: &[(&str, bool)]) -> usize {
-        let others = ARROWS.iter().filter(|(other, _)| *other != name);
+        let others = ARROWS.iter().filter(|(known, _)| *known != name);
         let mut packages: Vec<Package> = others.map(|(name, _)| package(name, &[])).collect();
         packages.push(package(name, dependencies));
         wrong(&packages).len()
@@ -157,9 +168,9 @@ mod tests {
     fn the_arrows_make_no_circle() {
         // Each crate's allowed dependencies stand before it, so the table is an order of building.
         for (index, (name, allowed)) in ARROWS.iter().enumerate() {
-            for other in *allowed {
-                let place = ARROWS.iter().position(|(name, _)| name == other);
-                assert!(place.is_some_and(|place| place < index), "{name} on {other}");
+            for dependency in *allowed {
+                let place = ARROWS.iter().position(|(name, _)| name == dependency);
+                assert!(place.is_some_and(|place| place < index), "{name} on {dependency}");
             }
         }
     }

@@ -38,9 +38,9 @@ pub(crate) fn check_links(files: &[File], found: &mut Vec<Finding>) {
                 let path = join(folder, goal);
                 let inside = format!("{path}/");
                 if !files.iter().any(|file| file.path == path || file.path.starts_with(&inside)) {
-                    let what = format!("a link to `{goal}`");
+                    let problem = format!("a link to `{goal}`");
                     let why = "there is no such file";
-                    found.push(file.finding("link", number, what, why, "the path from here"));
+                    found.push(file.finding("link", number, problem, why, "the path from here"));
                 }
             }
         }

@@ -41,8 +41,8 @@ pub(crate) fn check_roots(files: &[File], found: &mut Vec<Finding>) {
         }
         for (attribute, why) in wanted {
             if !rust.code.contains(attribute) {
-                let what = format!("no `{attribute}`");
-                found.push(file.finding("root", 1, what, why, "write it below the `//!` lines"));
+                let problem = format!("no `{attribute}`");
+                found.push(file.finding("root", 1, problem, why, "write it below the `//!` lines"));
             }
         }
     }
@@ -50,11 +50,11 @@ pub(crate) fn check_roots(files: &[File], found: &mut Vec<Finding>) {
         let Some(rust) = &file.rust else { continue };
         for (at, _) in rust.code.match_indices("extern crate alloc") {
             let why = "nothing in `core` can allocate";
-            let what = "`extern crate alloc`";
+            let problem = "`extern crate alloc`";
             found.push(file.finding(
                 "root",
                 rust.line(at),
-                what,
+                problem,
                 why,
                 "borrow the caller's storage",
             ));
@@ -216,8 +216,8 @@ mod tests {
     #[test]
     fn a_relative_sleep_says_why() {
         assert_eq!(checks("a/src/a.rs", "fn a() {\n\n    std::thread::sleep(d);\n}\n"), ["sleep"]);
-        let said = "fn a() {\n    // Polls; nothing is measured.\n    std::thread::sleep(d);\n}\n";
-        assert!(checks("a/src/a.rs", said).is_empty());
+        let text = "fn a() {\n    // Polls; nothing is measured.\n    std::thread::sleep(d);\n}\n";
+        assert!(checks("a/src/a.rs", text).is_empty());
         assert!(checks("a/tests/a.rs", "fn a() {\n\n    std::thread::sleep(d);\n}\n").is_empty());
     }
 

@@ -104,7 +104,7 @@ fn label(file: &File, rust: &Source, function: &Function, found: &mut Vec<Findin
             label.strip_prefix(known).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
         })
     };
-    let what = match &labels[..] {
+    let problem = match &labels[..] {
         [label] if known(label) => return,
         [] => format!("`{}` has no line `# Real-time:`", function.name),
         [label] => format!("`{}` has the line `# Real-time: {label}`", function.name),
@@ -113,7 +113,7 @@ fn label(file: &File, rust: &Source, function: &Function, found: &mut Vec<Findin
     found.push(file.finding(
         "real-time",
         line,
-        what,
+        problem,
         "a caller must know where it may be called",
         format!("one of: {}", LABELS.join(" · ")),
     ));
@@ -207,7 +207,7 @@ mod tests {
         let file = File::new(path, text);
         let mut found = Vec::new();
         check(&file, file.rust.as_ref().unwrap(), &mut found);
-        found.into_iter().map(|finding| format!("{}: {}", finding.check, finding.what)).collect()
+        found.into_iter().map(|finding| format!("{}: {}", finding.check, finding.problem)).collect()
     }
 
     fn function_of(lines: usize) -> String {

@@ -25,13 +25,13 @@ pub(crate) fn check(files: &[File], found: &mut Vec<Finding>) {
         for (file, line) in places {
             let others: Vec<String> = places
                 .iter()
-                .filter(|(other, at)| (&other.path, at) != (&file.path, line))
-                .map(|(other, at)| format!("{}:{at}", other.path))
+                .filter(|(twin, at)| (&twin.path, at) != (&file.path, line))
+                .map(|(twin, at)| format!("{}:{at}", twin.path))
                 .collect();
-            let what = format!("the public type `{name}`, as in {}", others.join(", "));
+            let problem = format!("the public type `{name}`, as in {}", others.join(", "));
             let why = "one name is one thing in the whole workspace";
             let instead = "say which, use the other type, or make it `pub(crate)`";
-            found.push(file.finding("homonym", *line, what, why, instead));
+            found.push(file.finding("homonym", *line, problem, why, instead));
         }
     }
 }
@@ -52,7 +52,7 @@ mod tests {
         let files: Vec<File> = files.iter().map(|(path, text)| File::new(path, text)).collect();
         let mut found = Vec::new();
         check(&files, &mut found);
-        found.into_iter().map(|f| format!("{}:{}: {}", f.path, f.line, f.what)).collect()
+        found.into_iter().map(|f| format!("{}:{}: {}", f.path, f.line, f.problem)).collect()
     }
 
     #[test]
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn private_types_tests_and_associated_types_may_share_a_name() {
         let taken = ("a/src/lib.rs", "pub unsafe trait Rate { type Item; }\n");
-        for other in [
+        for text in [
             "pub(crate) struct Rate;\n",
             "struct Rate;\n",
             "#[cfg(test)]\nmod tests {\n    pub struct Rate;\n}\n",
@@ -79,7 +79,7 @@ mod tests {
             "// pub struct Rate;\n",
             "pub use a::Rate;\n",
         ] {
-            assert_eq!(whats(&[taken, ("b/src/lib.rs", other)]), Vec::<String>::new(), "{other}");
+            assert_eq!(whats(&[taken, ("b/src/lib.rs", text)]), Vec::<String>::new(), "{text}");
         }
         assert_eq!(whats(&[taken, ("b/src/lib.rs", "    pub type Rate = u8;\n")]).len(), 2);
         assert_eq!(whats(&[taken, ("b/tests/rate.rs", "pub struct Rate;\n")]).len(), 0);

@@ -64,12 +64,12 @@ fn columns(file: &File, found: &mut Vec<Finding>) {
         let width = line.chars().count();
         // A link cannot be broken.
         if width > COLUMNS && !line.contains("://") {
-            let what = format!("{width} columns");
+            let problem = format!("{width} columns");
             let instead = format!("break it at {COLUMNS}");
             found.push(file.finding(
                 "columns",
                 index + 1,
-                what,
+                problem,
                 "two files fit side by side",
                 instead,
             ));

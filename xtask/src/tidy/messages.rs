@@ -56,14 +56,14 @@ pub(crate) fn check(file: &File, rust: &Source, found: &mut Vec<Finding>) {
         masks.push(&rust.comments);
     }
     for mask in masks {
-        for (phrase, instead, at) in refused(mask) {
+        for Refused { phrase, instead, at } in refused(mask) {
             if !rust.is_test(at)
                 && !is_name(file.text.get(at.saturating_sub(1)..).unwrap_or(""), phrase)
             {
-                let what = format!("the phrase \"{phrase}\"");
+                let problem = format!("the phrase \"{phrase}\"");
                 let why = "a message says what is wrong, the value, and what is accepted";
                 let instead = format!("for instance \"{instead}\"");
-                found.push(file.finding("message", rust.line(at), what, why, instead));
+                found.push(file.finding("message", rust.line(at), problem, why, instead));
             }
         }
     }
@@ -75,15 +75,24 @@ fn is_name(text: &str, phrase: &str) -> bool {
     rest.is_some_and(|rest| rest.starts_with('"')) && !phrase.contains(' ')
 }
 
-/// Each refused phrase in `text` and where it begins; of several at one place the first.
-fn refused(text: &str) -> Vec<(&'static str, &'static str, usize)> {
+/// A phrase of [`PHRASES`] in a text.
+#[derive(Debug, PartialEq, Eq)]
+struct Refused {
+    phrase: &'static str,
+    instead: &'static str,
+    /// The byte at which it begins.
+    at: usize,
+}
+
+/// The refused phrases in `text`; of several at one place the first.
+fn refused(text: &str) -> Vec<Refused> {
     let words = split(text, |c| c.is_alphanumeric() || c == '-' || c == '\'');
     let mut found = Vec::new();
     let mut after = 0;
     for (index, (at, _)) in words.iter().enumerate() {
         let hit = PHRASES.iter().find(|(phrase, _)| begins(text, &words[index..], phrase));
         if let Some((phrase, instead)) = hit.filter(|_| index >= after) {
-            found.push((*phrase, *instead, *at));
+            found.push(Refused { phrase, instead, at: *at });
             after = index + phrase.split(' ').count();
         }
     }
@@ -119,7 +128,7 @@ mod tests {
         let file = File::new(path, text);
         let mut found = Vec::new();
         check(&file, file.rust.as_ref().unwrap(), &mut found);
-        found.into_iter().map(|finding| format!("{}: {}", finding.line, finding.what)).collect()
+        found.into_iter().map(|finding| format!("{}: {}", finding.line, finding.problem)).collect()
     }
 
     #[test]

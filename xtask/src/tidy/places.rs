@@ -62,12 +62,12 @@ pub(crate) fn check(file: &File, machine: &Machine, found: &mut Vec<Finding>) {
 fn paths(file: &File, machine: &Machine, number: usize, line: &str, found: &mut Vec<Finding>) {
     for folder in &machine.folders {
         let bytes = line.as_bytes();
-        let here = line.match_indices(folder.as_str()).any(|(at, _)| {
+        let names_it = line.match_indices(folder.as_str()).any(|(at, _)| {
             let part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
             let before = at.checked_sub(1).is_some_and(|b| part(bytes[b]) || bytes[b] == b'/');
             !before && !bytes.get(at + folder.len()).is_some_and(|&after| part(after))
         });
-        if here {
+        if names_it {
             let why = "that folder is on this machine only";
             let instead = "a path from the root of the tree";
             found.push(file.finding("place", number, format!("`{folder}`"), why, instead));
@@ -109,7 +109,7 @@ mod tests {
         let machine = Machine { folders: vec!["/data/tree".to_owned(), "/data".to_owned()] };
         let mut found = Vec::new();
         check(&File::new(path, text), &machine, &mut found);
-        found.into_iter().map(|finding| finding.what).collect()
+        found.into_iter().map(|finding| finding.problem).collect()
     }
 
     #[test]

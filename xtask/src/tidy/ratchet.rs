@@ -82,7 +82,7 @@ fn judge(list: &str, found: Vec<Finding>) -> Result<Vec<Finding>, String> {
                 check: "ratchet",
                 path: LIST.to_owned(),
                 line: index + 1,
-                what: format!("{check} in {path}: {allowed} borne, {have} left"),
+                problem: format!("{check} in {path}: {allowed} borne, {have} left"),
                 why: "what was mended must not come back",
                 instead: format!("`cargo xtask tidy --lower` writes {have}"),
             });
@@ -105,7 +105,7 @@ mod tests {
             check,
             path: "a/b.rs".to_owned(),
             line: 1,
-            what: String::new(),
+            problem: String::new(),
             why: "",
             instead: String::new(),
         }

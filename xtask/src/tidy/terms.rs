@@ -70,8 +70,8 @@ pub(crate) fn check(file: &File, rust: &Source, found: &mut Vec<Finding>) {
     }
     for item in items(rust).filter(|item| !rust.is_test(item.at)) {
         if let Some(instead) = refused(file.member(), &item) {
-            let what = format!("the name `{}`", item.name);
-            found.push(file.finding("term", rust.line(item.at), what, WHY, instead));
+            let problem = format!("the name `{}`", item.name);
+            found.push(file.finding("term", rust.line(item.at), problem, WHY, instead));
         }
         if item.public {
             documentation(file, rust, &item, found);
@@ -85,8 +85,8 @@ fn refused(member: &str, item: &Item<'_>) -> Option<&'static str> {
     if ["fn", "const", "static", "field"].contains(&item.keyword) {
         return part.map(|(_, instead)| *instead);
     }
-    let here = |members: &[&str]| members.is_empty() || members.contains(&member);
-    let whole = || WHOLE.iter().find(|(old, members, _)| parts == [*old] && here(members));
+    let applies = |members: &[&str]| members.is_empty() || members.contains(&member);
+    let whole = || WHOLE.iter().find(|(old, members, _)| parts == [*old] && applies(members));
     part.map(|(_, instead)| *instead).or_else(|| whole().map(|(.., instead)| *instead))
 }
 
@@ -96,8 +96,8 @@ fn documentation(file: &File, rust: &Source, item: &Item<'_>, found: &mut Vec<Fi
         for word in words(doc).into_iter().filter(|word| !word.marked) {
             let lower = word.text.to_lowercase();
             if let Some((old, instead)) = EVERYWHERE.iter().find(|(old, _)| *old == lower) {
-                let what = format!("the word \"{old}\" in the documentation of `{}`", item.name);
-                found.push(file.finding("term", line, what, WHY, *instead));
+                let problem = format!("the word \"{old}\" in the documentation of `{}`", item.name);
+                found.push(file.finding("term", line, problem, WHY, *instead));
             }
         }
     }
@@ -128,7 +128,7 @@ mod tests {
         let file = File::new(path, text);
         let mut found = Vec::new();
         check(&file, file.rust.as_ref().unwrap(), &mut found);
-        found.into_iter().map(|finding| format!("{}: {}", finding.line, finding.what)).collect()
+        found.into_iter().map(|finding| format!("{}: {}", finding.line, finding.problem)).collect()
     }
 
     #[test]

@@ -136,9 +136,9 @@ fn identifiers(file: &File, rust: &Source, found: &mut Vec<Finding>) {
             ENDINGS.iter().find(|(ending, _)| !free && lower.ends_with(ending))
         });
         if let Some((_, instead)) = refused {
-            let what = format!("the name `{name}`");
+            let problem = format!("the name `{name}`");
             let why = "a thing has one name (docs/glossary.md)";
-            found.push(file.finding("word", line(file, at), what, why, *instead));
+            found.push(file.finding("word", line(file, at), problem, why, *instead));
         }
     }
 }
@@ -153,9 +153,9 @@ fn prose(file: &File, text: &str, found: &mut Vec<Finding>) {
                 NEVER_ALONE.iter().find(|(bare, _)| !qualified && *bare == lower)
             });
             if let Some((_, instead)) = refused {
-                let what = format!("the word \"{}\"", word.text);
+                let problem = format!("the word \"{}\"", word.text);
                 let why = "a thing has one name (docs/glossary.md)";
-                found.push(file.finding("word", line(file, word.at), what, why, *instead));
+                found.push(file.finding("word", line(file, word.at), problem, why, *instead));
             }
         }
         before = lower;
@@ -247,7 +247,7 @@ mod tests {
     fn whats(path: &str, text: &str) -> Vec<String> {
         let mut found = Vec::new();
         check(&File::new(path, text), &mut found);
-        found.into_iter().map(|finding| format!("{}: {}", finding.line, finding.what)).collect()
+        found.into_iter().map(|finding| format!("{}: {}", finding.line, finding.problem)).collect()
     }
 
     #[test]

@@ -22,14 +22,23 @@ pub(crate) enum Program {
     Commands,
 }
 
+/// A target of cargo that is built as a program.
+#[derive(Clone, Copy)]
+struct Target {
+    package: &'static str,
+    name: &'static str,
+    /// Whether it is the program of its tests.
+    test: bool,
+}
+
 impl Program {
-    /// Package, target and whether it is a test.
-    const fn target(self) -> (&'static str, &'static str, bool) {
-        match self {
+    const fn target(self) -> Target {
+        let (package, name, test) = match self {
             Self::Command => ("punctual-cli", "punctual", false),
             Self::Library => ("punctual", "punctual", true),
             Self::Commands => ("punctual-cli", "it", true),
-        }
+        };
+        Target { package, name, test }
     }
 
     /// Its path in the guest.
@@ -57,9 +66,9 @@ pub(crate) fn files(
     let lines = String::from_utf8_lossy(&lines);
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
     for &program in programs {
-        let (package, target, test) = program.target();
-        let built = executable(&lines, package, target, test)?;
-        let bytes = strip(&built, &stripped.join(target))?;
+        let target = program.target();
+        let built = executable(&lines, target)?;
+        let bytes = strip(&built, &stripped.join(target.name))?;
         files.push((program.path().to_owned(), bytes.clone()));
         if !libraries {
             continue;
@@ -86,18 +95,21 @@ fn strip(program: &Path, copy: &Path) -> Result<Vec<u8>, String> {
 }
 
 /// The program of a target in what cargo printed, line by line.
-fn executable(lines: &str, package: &str, target: &str, test: bool) -> Result<PathBuf, String> {
+fn executable(lines: &str, target: Target) -> Result<PathBuf, String> {
+    let Target { package, name: target, test } = target;
     let artifacts = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let of_package = |of: &Value| {
+    let of_package = |artifact: &Value| {
         // `path+file:///clone/cli#punctual-cli@0.1.0`, without the name where the folder has it.
-        let id = of["package_id"].as_str().unwrap_or_default();
+        let id = artifact["package_id"].as_str().unwrap_or_default();
         let name = id.rsplit(['/', '#']).find(|part| !part.starts_with(char::is_numeric));
         name.and_then(|name| name.split('@').next()) == Some(package)
     };
     artifacts
-        .filter(|of| of["target"]["name"] == target && of["profile"]["test"] == test)
+        .filter(|artifact| {
+            artifact["target"]["name"] == target && artifact["profile"]["test"] == test
+        })
         .filter(of_package)
-        .find_map(|of| of["executable"].as_str().map(PathBuf::from))
+        .find_map(|artifact| artifact["executable"].as_str().map(PathBuf::from))
         .ok_or_else(|| format!("cargo built no program {target} of {package}"))
 }
 
@@ -133,7 +145,7 @@ mod tests {
             + &line("cli#punctual-cli@0.1.0", "punctual", false, "\"/t/punctual\"")
             + &line("punctual#0.1.0", "punctual", true, "\"/t/punctual-2\"")
             + &line("cli#punctual-cli@0.1.0", "it", true, "\"/t/it-1\"");
-        let found = |package, target, test| executable(&lines, package, target, test);
+        let found = |package, name, test| executable(&lines, Target { package, name, test });
         assert_eq!(found("punctual-cli", "punctual", false), Ok("/t/punctual".into()));
         assert_eq!(found("punctual", "punctual", true), Ok("/t/punctual-2".into()));
         assert_eq!(found("punctual-cli", "it", true), Ok("/t/it-1".into()));

@@ -10,7 +10,7 @@ use super::{Root, Scenario, sources};
 pub(super) const ALL: &[Scenario] = &[
     Scenario {
         name: "check",
-        what: "the command on kernels with PREEMPT_RT, as root and unprivileged",
+        summary: "the command on kernels with PREEMPT_RT, as root and unprivileged",
         system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[]), ("7.2", &[])], drivers: &[] },
         append: "isolcpus=1 nohz_full=1",
         programs: &[Program::Command],
@@ -20,7 +20,7 @@ pub(super) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "follow",
-        what: "the tests of followed clocks beside the PTP clocks of igb and e1000e",
+        summary: "the tests of followed clocks beside the PTP clocks of igb and e1000e",
         system: Root::Memory {
             guests: &[("6.12", &["igb"]), ("6.12", &["e1000e"])],
             drivers: &[
@@ -38,7 +38,7 @@ pub(super) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "respond",
-        what: "stimuli from this side, over a serial line and a network, answered in the guest",
+        summary: "stimuli from this side, over a serial line and a network, answered in the guest",
         system: Root::Memory {
             guests: &[("6.12", &[])],
             drivers: &["net/ethernet/intel/e1000e/e1000e"],
@@ -56,7 +56,7 @@ pub(super) const ALL: &[Scenario] = &[
     UNTHROTTLED,
     Scenario {
         name: "hog",
-        what: "a Debian whose CPU 1 a thread takes for 5 ms: cyclictest, rtla and punctual see it",
+        summary: "a Debian whose CPU 1 a thread takes for 5 ms: cyclictest, rtla and punctual see it",
         system: Root::Disk,
         append: "root=/dev/vda rw isolcpus=1",
         programs: &[Program::Command],
@@ -66,7 +66,7 @@ pub(super) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "tune",
-        what: "a Debian with GRUB: settings applied, four boots, everything as before",
+        summary: "a Debian with GRUB: settings applied, four boots, everything as before",
         system: Root::Disk,
         append: "root=/dev/vda rw quiet",
         programs: &[Program::Command],
@@ -192,18 +192,18 @@ fn hogged(consoles: &[Console]) -> Result<(), String> {
     console.ok("punctual")?;
     let result = console.result("punctual")?;
     let worst_us = result["runs"][0]["lateness_ns"]["max"].as_f64().unwrap_or_default() / 1e3;
-    let of = |step, line: &str| -> Result<f64, String> {
+    let maximum = |step, line: &str| -> Result<f64, String> {
         let output = console.ok(step)?;
-        let line = output.lines().find(|of| of.starts_with(line)).unwrap_or_default();
+        let line = output.lines().find(|printed| printed.starts_with(line)).unwrap_or_default();
         let number =
             line.split([' ', ':']).filter_map(|word| word.trim().parse::<f64>().ok()).next_back();
         number.ok_or_else(|| format!("{step}: no maximum"))
     };
     let seen = [
         ("punctual", worst_us),
-        ("cyclictest", of("cyclictest", "# Max Latencies")?),
-        ("timerlat", of("timerlat", "max:")?),
-        ("osnoise", of("osnoise", "max:")?),
+        ("cyclictest", maximum("cyclictest", "# Max Latencies")?),
+        ("timerlat", maximum("timerlat", "max:")?),
+        ("osnoise", maximum("osnoise", "max:")?),
     ];
     for (name, us) in seen {
         println!("  {name}: {us:.0} us");
@@ -220,14 +220,14 @@ pub(crate) fn only(consoles: &[Console]) -> Result<&Console, String> {
 }
 
 /// An error names the lines of which the other text has none.
-fn same(what: &str, a: &str, b: &str) -> Result<(), String> {
-    let only = |sign, of: &str, other: &str| -> String {
-        let lines = of.lines().filter(|line| other.lines().all(|of| of != *line));
+fn same(compared: &str, a: &str, b: &str) -> Result<(), String> {
+    let only = |sign, text: &str, reference: &str| -> String {
+        let lines = text.lines().filter(|line| reference.lines().all(|kept| kept != *line));
         lines.map(|line| format!("\n  {sign} {line}")).collect()
     };
     match a == b {
         true => Ok(()),
-        false => Err(format!("{what} differ:{}{}", only('-', a, b), only('+', b, a))),
+        false => Err(format!("{compared} differ:{}{}", only('-', a, b), only('+', b, a))),
     }
 }
 
@@ -388,7 +388,7 @@ fn applied(console: &Console) -> Result<(), String> {
 
 const UNTHROTTLED: Scenario = Scenario {
     name: "death",
-    what: "real-time throttling switched off and put back, also after kill -9",
+    summary: "real-time throttling switched off and put back, also after kill -9",
     system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[])], drivers: &[] },
     append: "",
     programs: &[Program::Command],
@@ -442,13 +442,13 @@ fn judge(consoles: &[Console]) -> Result<(), String> {
         same(&format!("settings before and {step}"), before, console.ok(step)?)?;
     }
     let result = console.result("death")?;
-    let of = &result["saturation"];
-    let trials = of["trials"].as_array().map_or(&[][..], Vec::as_slice);
+    let saturation = &result["saturation"];
+    let trials = saturation["trials"].as_array().map_or(&[][..], Vec::as_slice);
     let long = trials.iter().filter(|trial| trial["ns"] == 2_500_000_000_u64);
     let left: Vec<f64> = long.filter_map(|trial| trial["background_share"].as_f64()).collect();
     println!("  left for the background in trials of 2.5 s: {left:.2?}");
-    if of["unthrottled"] != true || left.is_empty() {
-        return Err(format!("death: no trial without throttling: {of}"));
+    if saturation["unthrottled"] != true || left.is_empty() {
+        return Err(format!("death: no trial without throttling: {saturation}"));
     }
     has("death", &result["warnings"].to_string(), "real-time throttling")?;
     has("status", console.ok("status")?, "nothing is applied")?;
@@ -471,7 +471,7 @@ mod tests {
     fn a_link_without_answers_is_found() {
         let step = |name: &str, output: &str| format!("step: {name}\n{output}\nended: {name} 0\n");
         let console = |udp: &str| {
-            let counts = |of: &str| format!("Stimuli\n  sent  answered  late\n  {of}\n");
+            let counts = |row: &str| format!("Stimuli\n  sent  answered  late\n  {row}\n");
             let inside = ["serial", "udp"].map(|name| step(name, "sessions  answered")).concat();
             let outside = step("over-serial", &counts("100       100     0"));
             Console(inside + &outside + &step("over-udp", &counts(udp)))

@@ -43,7 +43,7 @@ const LOOK_NS: u64 = 500_000;
 /// The object behind a `punctual_executive`.
 #[derive(Default)]
 #[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
-pub(crate) struct Executive {
+struct Executive {
     origin: Origin,
     /// One call at a time changes it.
     changes: Exclusive<()>,
@@ -430,11 +430,11 @@ impl Last {
 /// `punctual_layout`, as in the header: where a task of an executive is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub(crate) struct Layout {
+struct Layout {
     size: usize,
-    pub(crate) phase_ns: u64,
-    pub(crate) rank: u32,
-    pub(crate) cpu: i32,
+    phase_ns: u64,
+    rank: u32,
+    cpu: i32,
 }
 
 const _: () = assert!(size_of::<Layout>() == 24);
@@ -450,7 +450,7 @@ unsafe impl Record for Layout {
 
 impl Layout {
     /// The layout of a placed task.
-    pub(crate) fn of(placed: &Placed) -> Self {
+    fn of(placed: &Placed) -> Self {
         let ns = |phase: Duration| u64::try_from(phase.as_nanos()).ok();
         Self {
             phase_ns: placed.phase.and_then(ns).unwrap_or(u64::MAX),

@@ -60,7 +60,7 @@ impl Follow {
 /// As in the header.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub(crate) struct FollowInfo {
+struct FollowInfo {
     size: usize,
     drift_ppb: f64,
     phase_ns: i64,

@@ -14,7 +14,7 @@ use crate::stats::Cycle;
 use crate::thread_bound::ThreadBound;
 
 /// What a `punctual_process` is.
-pub(crate) struct Process {
+struct Process {
     origin: Origin,
     own: ThreadBound<Registration>,
 }

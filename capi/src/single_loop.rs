@@ -34,7 +34,7 @@ macro_rules! on_either {
 }
 
 /// The object behind a `punctual_loop`.
-pub(crate) struct SingleLoop {
+struct SingleLoop {
     origin: Origin,
     own: ThreadBound<AnyLoop>,
     handle: LoopHandle,

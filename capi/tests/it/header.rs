@@ -13,7 +13,7 @@ fn read(path: &str) -> String {
 }
 
 /// The functions that the header declares, each with the comment above it.
-pub(crate) fn declared() -> Vec<(String, String)> {
+fn declared() -> Vec<(String, String)> {
     let text = read("include/punctual.h");
     let mut found = Vec::new();
     let mut comment = String::new();

@@ -524,18 +524,10 @@ mod tests {
 
     use super::*;
     use crate::cycle::{Decision, Flow};
+    use crate::testing::Random;
     use std::collections::{BTreeSet, VecDeque};
     use std::vec;
     use std::vec::Vec;
-
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, n: u64) -> u64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888);
-            (self.0 >> 33) % n
-        }
-    }
 
     /// One place of one frame.
     #[derive(Clone, Copy, Debug)]
@@ -693,7 +685,7 @@ mod tests {
         let frame = Period::from_ns(1_000).expect("positive");
         let epoch = Instant::from_ns(5_000 + seed % 777);
         let calendar = UnitTable::new(epoch, frame, units, policies).expect("a calendar");
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let from = 4_000 + random.below(4_000);
         let mut now = from;
         let mut storage = vec![TaskProgress::default(); policies.len()];
@@ -758,7 +750,7 @@ mod tests {
 
     #[test]
     fn every_calendar_agrees_with_the_model() {
-        let mut random = Random(5);
+        let mut random = Random::new(5);
         for seed in 0..400 {
             let (units, policies) = some(&mut random);
             agree(&units, &policies, seed, 2_000);

@@ -349,19 +349,8 @@ mod tests {
 
     use super::*;
     use crate::clock::Clock;
+    use crate::testing::Random;
     use crate::time::{Instant, Span};
-
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, n: u64) -> u64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888);
-            (self.0 >> 33) % n
-        }
-        fn within(&mut self, n: i64) -> i64 {
-            self.below(2 * n.unsigned_abs() + 1).cast_signed() - n
-        }
-    }
 
     fn at(ns: u64) -> Instant {
         Instant::from_ns(ns)
@@ -369,7 +358,7 @@ mod tests {
 
     #[test]
     fn there_and_back_is_never_early_and_off_by_one_at_most() {
-        let mut random = Random(3);
+        let mut random = Random::new(3);
         for _ in 0..20_000 {
             let mut map = Map::shifted(at(1 << 50), at(1_700_000_000_000_000_000));
             map.before_ppb = random.within(100_000_000);
@@ -442,7 +431,8 @@ mod tests {
 
     fn started(drift_ppb: i64, scatter_ns: i64, settings: Settings) -> (Servo, World, u64) {
         let shift_ns = 1 << 50;
-        let mut world = World { drift_ppb, scatter_ns, shift_ns, random: Random(drift_ppb as u64) };
+        let mut world =
+            World { drift_ppb, scatter_ns, shift_ns, random: Random::new(drift_ppb as u64) };
         let now = 1_000 * SECOND;
         (Servo::new(settings, world.read(now)), world, now)
     }
@@ -589,7 +579,7 @@ mod tests {
     /// Anything at all: no panic, no jump, no rate beyond the limit.
     #[test]
     fn whatever_is_read_the_limit_holds() {
-        let mut random = Random(99);
+        let mut random = Random::new(99);
         for _ in 0..300 {
             let (mut servo, _, mut now) = started(0, 0, Settings::default());
             for _ in 0..200 {

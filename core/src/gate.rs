@@ -207,30 +207,10 @@ mod tests {
     use crate::bucket::{self, Place};
     use crate::stats::{Page, PageKind, View, WORDS};
     use crate::stop::StopFlag;
+    use crate::testing::{Now, Random};
     use crate::time::Period;
     use core::cell::Cell;
     use core::sync::atomic::{AtomicBool, AtomicU64};
-
-    /// A clock that the test moves on.
-    #[derive(Clone, Copy)]
-    struct Now<'c>(&'c Cell<u64>);
-
-    impl Clock for Now<'_> {
-        fn now(&mut self) -> Instant {
-            Instant::from_ns(self.0.get())
-        }
-        fn poll(&mut self) -> Instant {
-            self.now()
-        }
-        fn sleep_until(&mut self, _: Instant) {}
-        fn wake(&mut self) -> Instant {
-            self.now()
-        }
-        fn at_monotonic(&mut self, at: Instant) -> Option<Instant> {
-            Some(at)
-        }
-        fn relax(&mut self) {}
-    }
 
     /// A wait that is late by a script.
     struct Late<'c, I>(&'c Cell<u64>, I);
@@ -246,15 +226,6 @@ mod tests {
             self.0.set(at);
             let stopped = stop.load(Ordering::Relaxed);
             (!stopped).then_some(Instant::from_ns(at))
-        }
-    }
-
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, n: u64) -> u64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888);
-            (self.0 >> 33) % n
         }
     }
 
@@ -286,13 +257,13 @@ mod tests {
     fn every_release_counts_once_whatever_stalls_and_overruns() {
         let mut ends = [0; 2];
         for seed in 0..200 {
-            let mut random = Random(seed);
+            let mut random = Random::new(seed);
             let period = Period::from_ns(50 + random.below(2_000)).expect("in range");
             let releases = Releases::aligned(Instant::from_ns(5_000), period, random.below(40));
             let (now, stop) = (Cell::new(4_900), StopFlag::default());
             let words: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
             let page = Page::new(&words, PageKind::Lateness).expect("large enough");
-            let mut stalls = Random(seed ^ 77);
+            let mut stalls = Random::new(seed ^ 77);
             let script = core::iter::from_fn(move || {
                 Some(if stalls.below(9) == 0 { stalls.below(300_000) } else { stalls.below(40) })
             });

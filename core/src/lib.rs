@@ -32,5 +32,7 @@ pub mod sample;
 pub mod stats;
 pub mod stop;
 pub mod table;
+#[cfg(test)]
+mod testing;
 pub mod time;
 pub mod wait;

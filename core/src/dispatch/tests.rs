@@ -15,6 +15,7 @@ use crate::earliest::{Entry, entries};
 use crate::executive::{Dispatch, Many};
 use crate::ready::words;
 use crate::table::{Mask, OnOverrun, PeriodClass, PhaseGroup, TaskSlot};
+use crate::testing::Random;
 use crate::time::Period;
 use crate::wait::Wait;
 
@@ -188,15 +189,6 @@ impl<'m> Model<'m> {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888);
-        (self.0 >> 33) % n
-    }
-}
-
 /// Storage of a state.
 struct Backing {
     cursors: Vec<Cursor>,
@@ -244,7 +236,7 @@ fn agree(tasks: &[Task], seed: u64, steps: u32) {
     let epoch = 1_000 + seed % 97;
     let table = parts.table(epoch);
     let mut backing = Backing::of(&table);
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut now = epoch + random.below(200);
     let mut state =
         TableState::begin(&table, backing.lend(), Instant::from_ns(now)).expect("it fits");
@@ -322,7 +314,7 @@ fn every_policy_agrees_with_the_model() {
         OnOverrun::Terminate,
         OnOverrun::Stop,
     ];
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     for seed in 0..60 {
         for policy in policies.into_iter().map(Some).chain([None]) {
             agree(&some(&mut random, policy), seed, 3_000);
@@ -384,7 +376,7 @@ fn changed(random: &mut Random, tasks: &[Task]) -> (Vec<Task>, Vec<Option<u32>>)
 #[test]
 fn a_table_that_follows_another_agrees_with_the_model() {
     for seed in 0..20 {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let epoch = 1_000 + seed % 97;
         let mut now = epoch + random.below(200);
         let mut tasks: &[Task] = Box::leak(some(&mut random, None).into());
@@ -461,7 +453,7 @@ fn what_does_not_fit_is_refused_and_nothing_is_changed() {
 
 #[test]
 fn storage_of_no_state_or_of_another_is_not_resumed() {
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     for _ in 0..200 {
         let (a, b) = (some(&mut random, None), some(&mut random, None));
         let (mut a, b) = (Leg::of(&a, 7), Leg::of(&b, 7));
@@ -584,7 +576,7 @@ fn agree_in_loop(tasks: &[Task], seed: u64, end: u64) -> u64 {
         assert!(firsts.iter().all(|counters| counters.ran == 0 && counters.missed == 0));
         let mut model = Model::new(tasks, epoch, from);
         model.last = end - 1;
-        let random = Random(seed ^ from);
+        let random = Random::new(seed ^ from);
         let never_ran = vec![0; tasks.len()];
         let world = World { now: from, model, random, cycles: 0, overran: None, never_ran };
         let world = RefCell::new(world);
@@ -653,7 +645,7 @@ fn cycles_asked() -> u64 {
 #[test]
 fn the_loop_agrees_with_the_model_for_every_policy() {
     for policy in POLICIES {
-        let mut random = Random(17);
+        let mut random = Random::new(17);
         let (mut cycles, mut seed) = (0, 0);
         while cycles < cycles_asked() || seed < 10 {
             let end = if cycles_asked() > 1_000_000 { 2_000_000 } else { 20_000 };

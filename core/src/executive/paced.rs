@@ -91,24 +91,7 @@ mod tests {
 
     use super::*;
     use crate::stats::{Distances, Page, PageKind, View, WORDS};
-
-    struct Now<'c>(&'c Cell<u64>);
-
-    impl Clock for Now<'_> {
-        fn now(&mut self) -> Instant {
-            Instant::from_ns(self.0.get())
-        }
-        fn poll(&mut self) -> Instant {
-            self.now()
-        }
-        fn sleep_until(&mut self, _: Instant) {
-            panic!("a paced loop never sleeps by itself")
-        }
-        fn wake(&mut self) -> Instant {
-            self.now()
-        }
-        fn relax(&mut self) {}
-    }
+    use crate::testing::Now;
 
     struct Work<'c>(&'c Cell<u64>, Vec<(u64, i64)>);
 

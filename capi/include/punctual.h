@@ -124,8 +124,8 @@ typedef struct punctual_cycle {
     uint64_t dt_ns;      /* from the last cycle's release to this one: what an integrator has to
                             go on by; the period, for the first */
     uint64_t next_ns;    /* when the next cycle is due, the first release that was still to come
-                            at the start; of a unit, when its budget is spent: what runs beyond
-                            this is an overrun */
+                            at the start; of a unit, when its budget is spent: what still runs
+                            then has overrun */
     uint64_t part;       /* how often the task broke this cycle off before: it goes on where it
                             was. Of a calendar; 0 elsewhere */
 } punctual_cycle;

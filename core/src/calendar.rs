@@ -36,7 +36,7 @@ pub struct UnitSlot {
     pub task: u32,
 }
 
-/// Why slices are not a valid calendar.
+/// The reason for which slices are not a valid calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitTableError {
     /// No unit, or more than [`UNITS_MAX`].
@@ -113,20 +113,20 @@ impl<'t> UnitTable<'t> {
         Ok(Self { epoch, frame, frame_ns, units, tasks })
     }
 
-    /// What an overrun of a task does.
+    /// The answer to an overrun of a task.
     #[inline]
     pub(crate) fn policy(&self, task: usize) -> OnOverrun {
         self.tasks[task]
     }
 
-    /// How many tasks there are.
+    /// The number of tasks.
     ///
     /// # Real-time: in loop
     pub const fn tasks(&self) -> usize {
         self.tasks.len()
     }
 
-    /// How many units a frame has.
+    /// The number of units in a frame.
     ///
     /// # Real-time: in loop
     pub const fn units(&self) -> usize {
@@ -154,7 +154,7 @@ impl<'t> UnitTable<'t> {
     }
 }
 
-/// What a task of a calendar did so far.
+/// The counters of a task of a calendar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnitCounters {
     /// Units that ran.
@@ -171,9 +171,10 @@ pub struct UnitCounters {
     pub terminated: u64,
     /// Starts later than the unit allows: delayed by others.
     pub started_late: u64,
-    /// Executions beyond the budget, timed out: the causes of delays.
+    /// Units that ran longer than their budget, timed out: the causes of delays.
     pub over_budget: u64,
-    /// Units that ran beyond the `next` of their cycle, at which their budget was spent.
+    /// Units that still ran at the `next` of their cycle, the instant at which their budget was spent:
+    /// those that took exactly their budget too.
     pub over_release: u64,
     /// Cycles that were not done when their task's next frame came.
     pub over_frame: u64,
@@ -181,7 +182,7 @@ pub struct UnitCounters {
     pub over_deadline: u64,
 }
 
-/// Where a task is, and what it did: the storage of a [`CalendarState`](CalendarState), one
+/// The place of a task in its cycles, and its counters: the storage of a [`CalendarState`](CalendarState), one
 /// a task.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TaskProgress {
@@ -189,9 +190,9 @@ pub struct TaskProgress {
     next: u64,
     /// The cycle that it is in, or was in.
     cycle: u64,
-    /// How many breaks this cycle has had.
+    /// The breaks that this cycle has had.
     part: u32,
-    /// Whether it took a break and is not done.
+    /// True where it took a break and is not done.
     unfinished: bool,
     /// Missed frames that no cycle has counted in its `missed` yet.
     uncounted: u64,
@@ -199,7 +200,7 @@ pub struct TaskProgress {
 }
 
 impl TaskProgress {
-    /// Whether it has nothing to do in this frame any more.
+    /// True where it has nothing to do in this frame any more.
     #[inline]
     fn is_done(&self, frame: u64) -> bool {
         !self.unfinished && self.next > frame
@@ -246,7 +247,7 @@ impl TaskProgress {
     }
 }
 
-/// What changes while a calendar runs.
+/// The state of a calendar that runs: all that changes.
 #[derive(Debug)]
 pub struct CalendarState<'s> {
     /// The first and the last instant at which a unit is ready.
@@ -367,7 +368,7 @@ impl<'s> CalendarState<'s> {
         frames.into_iter().find(has_place).map_or(0, |frame| frame.saturating_add(1))
     }
 
-    /// What a task did so far.
+    /// The counters of a task up to now.
     ///
     /// # Real-time: in loop
     pub fn counters(&self, task: usize) -> &UnitCounters {
@@ -413,7 +414,7 @@ impl<'s> CalendarState<'s> {
     }
 }
 
-/// What there is to do at `now`. Idle until the next unit that its task needs.
+/// The decision at `now`. Idle until the next unit that its task needs.
 ///
 /// # Real-time: in loop
 #[inline(always)]
@@ -631,8 +632,8 @@ mod tests {
             }
             let resumed = self.broken[task].is_some();
             let from = self.first[task].expect("set");
-            for other in from..=frame {
-                if self.used[task].insert(other) && (other < frame || resumed) {
+            for earlier in from..=frame {
+                if self.used[task].insert(earlier) && (earlier < frame || resumed) {
                     self.counters[task].missed += 1;
                     self.uncounted[task] += 1;
                 }

@@ -18,12 +18,14 @@ pub struct Job {
     pub rank: usize,
     /// The number of its release, counted from the epoch.
     pub cycle: u64,
-    /// How often this cycle was broken off before: 0 but for a unit of a calendar.
+    /// Voluntary breaks that this cycle has had: 0 but for a unit of a calendar.
     pub part: u32,
-    /// When it was due.
+    /// The instant at which it is due.
     pub release: Instant,
-    /// When the task's next cycle is: its first release that is still to come; for a unit of a
-    /// calendar, when its budget is spent.
+    /// By when this cycle is to be over: the task's first release that was still to come at the
+    /// start; for a task that catches up ([`OnOverrun::Burst`](crate::table::OnOverrun::Burst)) the
+    /// release after this one, which may have passed; for a unit of a calendar, the instant at which
+    /// its budget is spent. A cycle that still runs then has overrun.
     pub next: Instant,
     /// Releases of this task that were missed just before: those with the numbers below this
     /// cycle's.
@@ -36,8 +38,9 @@ pub struct Job {
 }
 
 impl Job {
-    /// The releases that were missed just before. Of [`Releases::aligned`] with a fractional
-    /// period each may be 1 ns off: their rounding is not known here.
+    /// The releases that were missed just before: those that [`Job::missed`] counts. Where the
+    /// releases are [`Releases::aligned`] and the period is no whole number of nanoseconds each may
+    /// be 1 ns off: their rounding is not known here.
     ///
     /// # Real-time: in loop
     #[cold]
@@ -48,7 +51,8 @@ impl Job {
         Missed { releases, first, count: self.cycle - first }
     }
 
-    /// From the release of the task's last cycle to this one: the cycles between were missed.
+    /// The time from the release of the task's last cycle to this one, missed ones included. A
+    /// first cycle counts from the release before it; number 0 has none, and 0 ns.
     #[inline]
     pub(crate) fn dt(&self) -> Span {
         let last = self.cycle.saturating_sub(self.missed.saturating_add(1));
@@ -57,48 +61,56 @@ impl Job {
     }
 }
 
-/// What a schedule has for its loop to do next.
+/// The next thing that a loop does, as its schedule decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Run this.
+    /// Run this cycle now.
     Run(Job),
     /// Wait until this instant, the next release of any task.
     Idle(Instant),
 }
 
-/// What a finished cycle did wrong.
+/// The limits that a finished cycle did not keep. A loop without such a limit reports `false`.
+///
+/// The first, second and fourth are lengths that a cycle may take whole: one that takes exactly its
+/// budget is within it. The third is an instant: at its next release a cycle must be over, as that
+/// release is due then, and counts as missed where the cycle finishes at that very nanosecond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overruns {
-    /// It started late.
+    /// It started later after its release than its task may: start − release > limit.
     pub started_late: bool,
-    /// It ran longer than its budget.
+    /// It ran longer than its budget: finish − start > budget.
     pub over_budget: bool,
-    /// It ran beyond its `next`: its next release; or, of a unit, the end of its budget.
+    /// It still ran at its [`Job::next`], its next release or, of a unit, the end of its budget:
+    /// finish ≥ next.
     pub over_release: bool,
-    /// It finished after its deadline.
+    /// It finished after its deadline: finish > deadline.
     pub over_deadline: bool,
 }
 
-/// One cycle of one task, as the task sees it.
+/// One cycle of one task, as the task sees it. Neither sent to another thread nor kept beyond the
+/// cycle: its cancel token is that of this cycle alone.
 #[derive(Debug)]
 pub struct Cycle<'c> {
     /// The number of the release: those before it since the epoch of an executive, which is long
     /// ago, or frames of a calendar; of a loop of one period since its first. No count of cycles.
     pub n: u64,
-    /// How often the task broke this cycle off before: it goes on where it was.
+    /// Voluntary breaks that this cycle has had: where it is above 0 the task goes on where it was.
     pub part: u32,
-    /// When it was due, on the clock of its loop.
+    /// The instant at which it was due, on the clock of its loop.
     pub release: Instant,
-    /// start − release.
+    /// start − release. The start is stamped just before the body's first statement.
     pub lateness: Span,
-    /// Releases of this task that never ran since its last cycle.
+    /// Releases of this task that never ran since its last cycle. Those that pass while this one
+    /// runs are in the next one's.
     pub missed: u64,
-    /// From the release of its last cycle to this one: the step of an integrator.
+    /// The time from the release of its last cycle to this one, the period for a first one: the
+    /// step of an integrator. It is of planned instants; lateness is not in it.
     pub dt: Span,
-    /// When the task's next cycle is, its first release that is still to come; or, for a unit of a
-    /// calendar, when its budget is spent: what runs beyond this is an overrun.
+    /// The task's first release after the start; for a unit of a calendar, the instant at which its
+    /// budget is spent. A cycle that still runs then has overrun.
     pub next: Instant,
-    /// Whether an overrun of its task terminates it: an executive's watchdog then cancels it.
+    /// True where an executive's watchdog cancels it once it has overrun.
     terminates: bool,
     cancel: Option<Cancel<'c>>,
     /// A cycle stays on the thread of its loop.
@@ -106,9 +118,10 @@ pub struct Cycle<'c> {
 }
 
 impl<'c> Cycle<'c> {
-    /// Whether the next release has passed at `now`, or the unit is timed out, by which the cycle
-    /// should be over: a long task checks this, and returns with its outputs in a safe state, or
-    /// breaks off ([`Flow::Break`]).
+    /// True from [`Cycle::next`] on: the next release is due at `now`, or the unit's budget is
+    /// spent, and the cycle should be over. A long task asks this now and then, and returns with
+    /// its outputs in a safe state, or breaks off ([`Flow::Break`]). `now` is a stamp of the loop's
+    /// own clock: on a clock that is followed it is not CLOCK_MONOTONIC.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -116,10 +129,10 @@ impl<'c> Cycle<'c> {
         now >= self.next
     }
 
-    /// Whether the cancel token is set: the task is to be terminated, because it was still running
-    /// at its next release or, where it runs elsewhere, at the end of the executive, and should
-    /// return with its outputs in a safe state. Costs one load; never set without a watchdog
-    /// ([`CancelToken`]) or with another policy.
+    /// True once the task is to be terminated, because it was still running at its next release or,
+    /// where it runs elsewhere, at the end of the executive: it should return with its outputs in a
+    /// safe state. Costs one load. Always false without a watchdog ([`CancelToken`]) or with another
+    /// policy: [`Cycle::overran`] answers in any loop.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -145,13 +158,13 @@ impl<'c> Cycle<'c> {
         }
     }
 
-    /// This cycle, of a task that an overrun terminates or does not.
+    /// Sets [`Cycle::terminates`]; false before.
     #[inline]
     pub(crate) fn terminating(self, terminates: bool) -> Self {
         Self { terminates, ..self }
     }
 
-    /// Whether an overrun of its task terminates it.
+    /// True where an overrun of its task terminates it.
     #[inline]
     pub(crate) fn terminates(&self) -> bool {
         self.terminates
@@ -166,7 +179,7 @@ impl<'c> Cycle<'c> {
     }
 }
 
-/// What a task returns at its end.
+/// The answer of a task at the end of its cycle: whether its loop goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flow {
     /// Go on: this cycle is done.
@@ -186,11 +199,11 @@ impl From<()> for Flow {
     }
 }
 
-/// Why a loop is over.
+/// The reason for which a loop is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Ended {
-    /// It came to its end.
+    /// Its end has come: the one that was set, or that of what paces it.
     Finished,
     /// A flag or a task stopped it.
     Stopped,
@@ -199,14 +212,19 @@ pub enum Ended {
 }
 
 /// Observes each cycle after it ran.
+///
+/// Called by the loop, in its thread: an implementation MUST NOT allocate, lock or block. The time
+/// that it takes comes after a finish and before what the loop does next.
 pub trait Observe {
-    /// A cycle ran from `start` to `finish`.
+    /// A cycle ran from `start` to `finish`, both on the clock of the loop. What `job` says of
+    /// missed releases is counted here and nowhere else.
     ///
     /// # Real-time: in loop
     fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns);
 
-    /// Releases of the task of this rank that never ran before the loop ended, and that no cycle
-    /// counted in its `missed`.
+    /// Releases of the task of this rank that never ran before the loop ended, at `end`, and that
+    /// no cycle counted in its `missed`. By default nothing is done: an observer that counts
+    /// releases must not leave it at that.
     ///
     /// # Real-time: in loop
     fn never_ran(&mut self, _rank: usize, _missed: Missed, _end: Instant) {}
@@ -227,7 +245,7 @@ impl Observe for () {
     fn ran(&mut self, _: &Job, _: Instant, _: Instant, _: Overruns) {}
 }
 
-/// Some releases in a row that never ran.
+/// Releases in a row that never ran: numbers `first` to `first + count − 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missed {
     /// The releases of their task.
@@ -249,7 +267,8 @@ impl Missed {
         (start - self.releases.release(k)).max(Span::from_ns(period_ns))
     }
 
-    /// Those of them that were released by `start`, and the others.
+    /// Splits them into those that were released by `start`, one at `start` included, and the
+    /// later ones.
     ///
     /// # Real-time: in loop
     #[must_use]
@@ -297,7 +316,7 @@ impl CancelToken {
         }
     }
 
-    /// A cycle begins, to be cancelled at `until`; what cancels it.
+    /// Begins a cycle that is to be cancelled from `until` on, and returns its token.
     #[inline]
     pub(crate) fn begin(&self, until: Instant) -> Cancel<'_> {
         // One writer, so that no locked instruction is needed.
@@ -314,8 +333,8 @@ impl CancelToken {
         self.until_ns.store(Self::NEVER_NS, Ordering::Release);
     }
 
-    /// Cancels the cycle that runs beyond its next release at `now`; whether this call did. For the
-    /// watchdog, on another CPU: on the executive's own CPU it would run too late.
+    /// Cancels the cycle that runs, where its next release has come at `now`; true for the call that
+    /// did it. For the watchdog, on another CPU: on the executive's own CPU it would run too late.
     ///
     /// # Real-time: reader side
     pub fn cancel_overrun(&self, now: Instant) -> bool {
@@ -347,7 +366,7 @@ impl<'c> Cancel<'c> {
         Self { word, turn }
     }
 
-    /// Whether the cycle is cancelled.
+    /// True once the cycle is cancelled.
     #[inline]
     pub(crate) fn is_set(&self) -> bool {
         let cancelled = self.word.load(Ordering::Relaxed);
@@ -378,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_released_by_the_last_start_is_told_from_the_rest() {
+    fn missed_releases_are_split_at_the_last_start() {
         let releases = Releases::new(Instant::from_ns(100), Period::from_ns(10).expect("in range"));
         let missed = Missed { releases, first: 3, count: 5 };
         let counts = |at: u64| {

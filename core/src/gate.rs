@@ -19,22 +19,26 @@ use crate::time::{Instant, Span};
 use crate::wait::Wait;
 
 /// A loop of one period: a clock, a wait, and an observer of each cycle.
+///
+/// Call [`Gate::wait`] once a cycle and run the body after it. A loop that breaks off before `wait`
+/// has returned an end calls [`Gate::finish`]: without that its last cycle, and what passed in it,
+/// are not counted. Of several tasks in one thread: [`crate::executive`].
 #[derive(Debug)]
 pub struct Gate<C, W, O> {
-    /// Reads and sleeps.
+    /// The clock that it reads and sleeps by; its instants are those of the releases.
     pub clock: C,
-    /// Waits for a release.
+    /// The wait for a release.
     pub wait: W,
-    /// Counts each cycle, once it has finished.
+    /// The observer that is given each cycle, at the beginning of the wait after it.
     pub observe: O,
     releases: Releases,
     /// The number of the first release that does not run any more.
     end: u64,
     /// The first release that has neither run nor passed.
     next: u64,
-    /// The cycle that runs: the observer counts it later.
+    /// The cycle that runs and its start, until the observer is given it.
     running: Option<(Job, Instant)>,
-    /// The last cycle that ran.
+    /// The number of the last cycle that began.
     last: Option<u64>,
 }
 
@@ -63,19 +67,22 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
         self.end = self.releases.at_or_after(end);
     }
 
-    /// Begins anew with release 0 of `releases`.
+    /// Begins anew with release 0 of `releases`. The cycle that runs is not counted: call
+    /// [`Gate::count`] before, where it is to be. An end that was set is kept as the number of a
+    /// release, and is another instant on these: set it again ([`Gate::end_at`]).
     ///
     /// # Real-time: in loop
     pub fn begin(&mut self, releases: Releases) {
         (self.releases, self.next, self.last, self.running) = (releases, 0, None, None);
     }
 
-    /// Waits for the next release that is still to come, and returns its cycle.
+    /// Waits for the next release that is still to come, and returns its cycle. The one before is
+    /// over with this call: its finish is stamped first of all, and the observer is given it.
     ///
     /// # Errors
     ///
-    /// Why there is none: the end has come, or `stop` was set. The observer has counted
-    /// everything then.
+    /// [`Ended::Finished`] at the end that was set, [`Ended::Stopped`] where `stop` was set. The
+    /// observer has counted everything then.
     ///
     /// # Real-time: in loop, waits
     #[inline]
@@ -164,14 +171,14 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
         }
     }
 
-    /// When the releases are.
+    /// The grid that it waits on.
     ///
     /// # Real-time: in loop
     pub fn releases(&self) -> &Releases {
         &self.releases
     }
 
-    /// The cycle that ran is over.
+    /// Gives the observer the cycle that ran, over at `finish`; once, where it is called again.
     #[inline]
     fn observe_end(&mut self, finish: Instant) {
         if let Some((job, start)) = self.running.take() {
@@ -321,6 +328,25 @@ mod tests {
             assert!(buckets == expected, "seed {seed}");
         }
         assert!(ends[0] >= 100 && ends[1] > 30, "finished and stopped: {ends:?}");
+    }
+
+    #[test]
+    fn a_cycle_that_ends_at_its_next_release_has_overrun_and_missed_it() {
+        let releases =
+            Releases::new(Instant::from_ns(1_000), Period::from_ns(100).expect("in range"));
+        let words: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
+        let page = Page::new(&words, PageKind::Lateness).expect("large enough");
+        let (now, stop) = (Cell::new(950), AtomicBool::new(false));
+        let mut gate = Gate::new(Now(&now), Late(&now, core::iter::empty()), page, releases, 0);
+        let mut next = |finish_ns: u64| {
+            let cycle = gate.wait(&stop).expect("no end");
+            now.set(finish_ns);
+            (cycle.n, cycle.missed)
+        };
+        // One ends a nanosecond before its next release, one at it.
+        assert_eq!([next(1_099), next(1_200), next(1_350)], [(0, 0), (1, 0), (3, 1)]);
+        let counts = View::open(&words).expect("a page").counts();
+        assert_eq!((counts.ran, counts.over_release, counts.missed), (2, 1, 0));
     }
 
     #[test]

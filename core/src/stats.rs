@@ -61,7 +61,7 @@ const SUM: usize = 21;
 const START: usize = 22;
 const CENSORED: usize = 23;
 
-/// What the histogram of a page is of.
+/// The quantity that the histogram of a page counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u64)]
 pub enum PageKind {
@@ -391,11 +391,11 @@ fn missed_before(job: &Job) -> Option<Missed> {
     if job.missed == 0 { None } else { Some(job.missed_before()) }
 }
 
-/// How often a reader tries for one state before it takes what there is. A writer is done in well
+/// Attempts of a reader at one state before it takes what there is. A writer is done in well
 /// under a microsecond, a reader in some.
 const TRIES: u32 = 64;
 
-/// Why words are not a page.
+/// The reason for which words are not a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageError {
     /// They do not begin as a page does.
@@ -423,7 +423,7 @@ impl core::error::Error for PageError {}
 /// The counters of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Whether all are of one moment: false when the writer wrote all the time, or broke off.
+    /// True where all are of one moment; false when the writer wrote all the time, or broke off.
     pub consistent: bool,
     /// Cycles that ran; one that takes several units of a calendar counts once, when it begins.
     pub ran: u64,
@@ -437,7 +437,7 @@ pub struct Counts {
     pub started_late: u64,
     /// Cycles that ran longer than their budget.
     pub over_budget: u64,
-    /// Cycles that ran beyond their `next`: their next release; or, of a unit, the end of its
+    /// Cycles that still ran at their `next`: their next release; or, of a unit, the end of its
     /// budget.
     pub over_release: u64,
     /// Cycles that finished after their deadline.
@@ -495,7 +495,7 @@ impl<'a> View<'a> {
         Ok(Self { header, buckets, kind })
     }
 
-    /// What the histogram is of.
+    /// The quantity that the histogram counts.
     ///
     /// # Real-time: reader side
     pub fn kind(&self) -> PageKind {
@@ -523,7 +523,7 @@ impl<'a> View<'a> {
         Counts { consistent, ..counts }
     }
 
-    /// What `read` returns, and whether no write came between.
+    /// Calls `read`, again where a write came between. Returns its value, and true where none did.
     fn once<T>(&self, mut read: impl FnMut() -> T) -> (T, bool) {
         let mut tries = 0;
         loop {

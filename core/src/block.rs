@@ -121,7 +121,7 @@ pub fn restate(whole: &[AtomicU64], terms: &Terms) {
     block.fixed[0].store(MAGIC, Ordering::Release);
 }
 
-/// Why words are no task block.
+/// The reason for which words are no task block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskBlockError {
     /// They do not begin as a task block does.
@@ -201,8 +201,8 @@ impl TaskState {
     }
 }
 
-/// What a task does, read from its task block by another thread: a watchdog or a supervisor. What
-/// the task wrote is not checked.
+/// The state of a task, read from its task block by another thread: a watchdog or a supervisor. The
+/// task's own words are not checked: one that runs wild can write anything there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// Its state.
@@ -238,7 +238,7 @@ pub const OUTPUT_WORDS_MAX: usize = 512;
 const SAFE: u64 = 2;
 const ONE: u64 = 4;
 
-/// How often a reader tries before it gives up.
+/// Attempts of a reader before it gives up.
 const TRIES: u32 = 64;
 
 /// Where the value of an output comes from.
@@ -265,7 +265,7 @@ pub struct Outputs<'a> {
 }
 
 impl<'a> Outputs<'a> {
-    /// The outputs of `words` words in a task block; `None` where it has no room for them.
+    /// The outputs of `words` words in a task block; `None` where it is too small for them.
     ///
     /// # Real-time: setup only
     pub fn of(block: &'a [AtomicU64], words: usize) -> Option<Self> {

@@ -173,8 +173,8 @@ pub struct UnitCounters {
     pub started_late: u64,
     /// Units that ran longer than their budget, timed out: the causes of delays.
     pub over_budget: u64,
-    /// Units that still ran at the `next` of their cycle, the instant at which their budget was spent:
-    /// those that took exactly their budget too.
+    /// Units that still ran at the `next` of their cycle, the instant at which their budget was
+    /// spent: those that took exactly their budget too.
     pub over_release: u64,
     /// Cycles that were not done when their task's next frame came.
     pub over_frame: u64,
@@ -182,8 +182,8 @@ pub struct UnitCounters {
     pub over_deadline: u64,
 }
 
-/// The place of a task in its cycles, and its counters: the storage of a [`CalendarState`](CalendarState), one
-/// a task.
+/// The place of a task in its cycles, and its counters: the storage of a
+/// [`CalendarState`], one a task.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TaskProgress {
     /// The first frame that is neither run nor counted as missed.

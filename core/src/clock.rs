@@ -50,8 +50,8 @@ pub trait Clock {
     /// # Real-time: in loop
     fn wake(&mut self) -> Instant;
 
-    /// What this clock shows when CLOCK_MONOTONIC shows `at`, which is not far from now; `None` for
-    /// a clock that has no relation to it, a simulated one.
+    /// The instant of this clock when CLOCK_MONOTONIC is at `at`, which is not far from now; `None`
+    /// for a clock that has no relation to it, a simulated one.
     ///
     /// # Real-time: in loop
     fn at_monotonic(&mut self, _at: Instant) -> Option<Instant> {

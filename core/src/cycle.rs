@@ -24,8 +24,8 @@ pub struct Job {
     pub release: Instant,
     /// By when this cycle is to be over: the task's first release that was still to come at the
     /// start; for a task that catches up ([`OnOverrun::Burst`](crate::table::OnOverrun::Burst)) the
-    /// release after this one, which may have passed; for a unit of a calendar, the instant at which
-    /// its budget is spent. A cycle that still runs then has overrun.
+    /// release after this one, which may have passed; for a unit of a calendar, the instant at
+    /// which its budget is spent. A cycle that still runs then has overrun.
     pub next: Instant,
     /// Releases of this task that were missed just before: those with the numbers below this
     /// cycle's.
@@ -131,8 +131,8 @@ impl<'c> Cycle<'c> {
 
     /// True once the task is to be terminated, because it was still running at its next release or,
     /// where it runs elsewhere, at the end of the executive: it should return with its outputs in a
-    /// safe state. Costs one load. Always false without a watchdog ([`CancelToken`]) or with another
-    /// policy: [`Cycle::overran`] answers in any loop.
+    /// safe state. Costs one load. Always false without a watchdog ([`CancelToken`]) or with
+    /// another policy: [`Cycle::overran`] answers in any loop.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -333,8 +333,9 @@ impl CancelToken {
         self.until_ns.store(Self::NEVER_NS, Ordering::Release);
     }
 
-    /// Cancels the cycle that runs, where its next release has come at `now`; true for the call that
-    /// did it. For the watchdog, on another CPU: on the executive's own CPU it would run too late.
+    /// Cancels the cycle that runs, where its next release has come at `now`; true for the call
+    /// that did it. For the watchdog, on another CPU: on the executive's own CPU it would run too
+    /// late.
     ///
     /// # Real-time: reader side
     pub fn cancel_overrun(&self, now: Instant) -> bool {

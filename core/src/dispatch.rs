@@ -1,4 +1,4 @@
-//! What is released by now, and which task is next: the decisions of an executive.
+//! The decisions of an executive: the tasks that are released by now, and the one to run next.
 //!
 //! For the loop, in a simulated clock as on the machine. Pure: time is an argument, everything is
 //! in the caller's storage, nothing grows, and only the classes that are due are walked. Releasing
@@ -28,7 +28,7 @@ pub struct Counters {
     first: u64,
     /// Missed releases that no cycle has counted in its `missed` yet.
     uncounted: u64,
-    /// How far the phase moved between its last cycle and the next one, ns.
+    /// The phase's move between its last cycle and the next one, ns.
     shift_ns: u64,
     /// Cycles that [`step`] gave to run.
     pub ran: u64,
@@ -36,13 +36,14 @@ pub struct Counters {
     pub missed: u64,
     /// Starts later after the release than the slot allows.
     pub started_late: u64,
-    /// Executions beyond the budget: the causes of other delays.
+    /// Executions longer than the budget: the causes of other delays.
     pub over_budget: u64,
-    /// Cycles still waiting or running at their next release, by their own fault or another's.
+    /// Cycles still waiting or running at their next release (finish ≥ next), by their own fault or
+    /// another's.
     pub over_release: u64,
     /// Finishes after the deadline.
     pub over_deadline: u64,
-    /// How far the phase moved in all, ns: with [`OnOverrun::Delay`] only.
+    /// The phase's moves in all, ns: with [`OnOverrun::Delay`] only.
     pub moved_ns: u64,
 }
 
@@ -100,7 +101,7 @@ pub struct Before<'b, 't, 's> {
     pub ranks: &'b [Option<u32>],
 }
 
-/// Why one table cannot follow another.
+/// The reason for which one table cannot follow another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     /// Some storage is too small.
@@ -119,7 +120,7 @@ pub enum Mismatch {
     Early(usize),
 }
 
-/// What changes while a table runs.
+/// The state of a table that runs: all that changes.
 #[derive(Debug)]
 pub struct TableState<'s> {
     /// The last instant at which there is a release.
@@ -200,7 +201,7 @@ impl<'s> TableState<'s> {
     ///
     /// # Errors
     ///
-    /// What does not fit; then the old state goes on unchanged.
+    /// The [`Mismatch`]; then the old state goes on unchanged.
     ///
     /// # Real-time: in loop
     pub fn follow(
@@ -236,7 +237,7 @@ impl<'s> TableState<'s> {
         Ok(new)
     }
 
-    /// Whether each task can go on where it says; leaves marks in the old state's paces.
+    /// Checks that each task can go on where it says; leaves marks in the old state's paces.
     fn check(
         &self,
         table: &Table<'_>,
@@ -322,12 +323,12 @@ impl TableState<'_> {
         Instant::from_ns(self.due.first().0)
     }
 
-    /// How far the phase of a task moved between its last two releases, ns.
+    /// The move of a task's phase between its last two releases, ns.
     pub(crate) fn shift_ns(&self, rank: usize) -> u64 {
         self.counters[rank].shift_ns
     }
 
-    /// What a task did so far.
+    /// The counters of a task up to now.
     ///
     /// # Real-time: in loop
     pub fn counters(&self, rank: usize) -> Counters {
@@ -391,8 +392,8 @@ impl TableState<'_> {
         let newest = self.released[pace.group as usize];
         if pace.next != newest.cycle {
             // In parts: a job returned through memory would keep every job in memory.
-            let (oldest, missed, passed) = self.catch_up(table, rank, newest.cycle);
-            return oldest.job(rank, missed, passed);
+            let CaughtUp { released, missed, passed } = self.catch_up(table, rank, newest.cycle);
+            return released.job(rank, missed, passed);
         }
         pace.next = newest.cycle + 1;
         newest.job(rank, 0, 0)
@@ -422,11 +423,10 @@ impl TableState<'_> {
 
     /// The cycle to run of a task that missed releases, or of which several are waiting, `last`
     /// the newest. The oldest one runs, with all its lateness, and those after it are missed; a
-    /// burst runs them one after the other, but for those beyond its length. With it, the releases
-    /// missed before it and passed after it.
+    /// burst runs them one after the other, but for those beyond its length.
     #[cold]
     #[inline(never)]
-    fn catch_up(&mut self, table: &Table<'_>, rank: usize, last: u64) -> (Released, u64, u64) {
+    fn catch_up(&mut self, table: &Table<'_>, rank: usize, last: u64) -> CaughtUp {
         let slot = &table.slots[rank];
         let counters = &mut self.counters[rank];
         let oldest = self.paces[rank].next & !UNCOUNTED;
@@ -447,7 +447,7 @@ impl TableState<'_> {
         self.paces[rank].next = if passed > 0 { following | UNCOUNTED } else { following };
         let [at_ns, next_ns] = [cycle, following].map(|n| self.release_of(table, rank, n).as_ns());
         let period = table.classes[slot.class as usize].period;
-        (Released { cycle, at_ns, next_ns, period }, missed, passed)
+        CaughtUp { released: Released { cycle, at_ns, next_ns, period }, missed, passed }
     }
 
     /// Takes note that the cycle of `job` never ran, because the loop ends over it: it is missed,
@@ -542,7 +542,7 @@ impl TableState<'_> {
         self.due.set(index, cursor.release_ns(table));
     }
 
-    /// A task ran past its next release, or past where that would be but for the end.
+    /// A task still ran at its next release, or at where that would be but for the end.
     fn overran(&mut self, table: &Table<'_>, rank: usize, finish: Instant) {
         self.release(table, finish);
         let slot = &table.slots[rank];
@@ -563,7 +563,16 @@ impl TableState<'_> {
     }
 }
 
-/// What there is to do at `now`.
+/// The cycle to run of a task of which several releases wait.
+struct CaughtUp {
+    released: Released,
+    /// Releases that were missed before it.
+    missed: u64,
+    /// Releases that passed after it, and are missed.
+    passed: u64,
+}
+
+/// The decision at `now`: the most urgent task that is ready, or the next release.
 ///
 /// # Real-time: in loop
 #[inline(always)]
@@ -575,7 +584,7 @@ pub fn step(table: &Table<'_>, state: &mut TableState<'_>, now: Instant) -> Deci
     }
 }
 
-/// What there is to do at `now` when the CPU is needed at `until`: a task is run only if its budget
+/// The decision at `now` when the CPU is needed at `until`: a task is run only if its budget
 /// fits before that. No less urgent one runs in its place.
 ///
 /// # Real-time: in loop

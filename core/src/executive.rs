@@ -223,7 +223,7 @@ impl<C: Clock, W: Wait, D: Dispatch, O: Observe> Many<C, W, D, O> {
     }
 }
 
-/// What follows a turn.
+/// The state of the loop after a turn.
 enum After {
     /// Nothing is due before this instant.
     Idle(Instant),

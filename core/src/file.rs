@@ -32,7 +32,7 @@ pub const BLOCK_HEADER_BYTES: usize = 48;
 /// The most samples in a block: 16 MiB of payload.
 pub const BLOCK_SAMPLES_MAX: u32 = 1 << 20;
 
-/// What a block holds.
+/// The kind of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockKind {
     /// Samples of one run, and that run's counters up to then.
@@ -45,7 +45,7 @@ pub enum BlockKind {
 /// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHeader {
-    /// What the block holds.
+    /// Its kind.
     pub kind: BlockKind,
     /// Which of the file's runs, counted from 0 in the order of the JSON text.
     pub run: u32,

@@ -195,7 +195,7 @@ pub struct Shared {
 pub struct MapView {
     /// The map.
     pub map: Map,
-    /// How well the grid follows.
+    /// The drift and the errors of the grid up to now.
     pub status: ServoStatus,
 }
 

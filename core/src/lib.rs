@@ -1,4 +1,4 @@
-//! What the real-time loops of punctual run, and nothing else.
+//! The code that runs in the real-time loops of punctual, and nothing else.
 //!
 //! Nothing here can allocate, lock, do input or output, or be unsafe: `no_std` without `alloc`,
 //! `forbid(unsafe_code)`, no dependency. Time is an argument: only a [`clock::Clock`] reads it,

@@ -41,8 +41,8 @@ pub struct ReadySet<'s> {
 }
 
 impl<'s> ReadySet<'s> {
-    /// An empty set over `storage`, or `None` when that has no room for `ranks` ranks, or there are
-    /// more than [`RANKS_MAX`].
+    /// An empty set over `storage`, or `None` when that is too small for `ranks` ranks, or there
+    /// are more than [`RANKS_MAX`].
     ///
     /// # Real-time: setup only
     pub fn new(storage: &'s mut [u64], ranks: usize) -> Option<Self> {
@@ -56,7 +56,7 @@ impl<'s> ReadySet<'s> {
     }
 
     /// The set that `storage` holds, as an earlier one left it there when it was dropped; `None`
-    /// when there is no room for `ranks` ranks, or one above them is in.
+    /// when that is too small for `ranks` ranks, or one above them is in.
     ///
     /// # Real-time: in loop
     pub fn resume(storage: &'s mut [u64], ranks: usize) -> Option<Self> {
@@ -159,7 +159,7 @@ impl<'s> ReadySet<'s> {
         }
     }
 
-    /// Whether a rank is in.
+    /// True where a rank is in.
     ///
     /// # Real-time: in loop
     #[inline]

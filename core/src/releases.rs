@@ -10,8 +10,9 @@ use crate::time::{Instant, Period};
 /// of a clock that is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Releases {
+    /// The instant of m = 0, where the exact fraction is whole.
     origin: Instant,
-    /// Below the period's denominator: 0 for a whole number of nanoseconds.
+    /// The m of release 0, below the period's denominator: 0 for a period of whole nanoseconds.
     base: u64,
     period: Period,
 }
@@ -45,7 +46,7 @@ impl Releases {
         self.release(0)
     }
 
-    /// The distance of two releases.
+    /// The distance of two releases; with a fractional one they lie up to 1 ns closer or farther.
     ///
     /// # Real-time: in loop
     pub const fn period(&self) -> Period {
@@ -68,7 +69,8 @@ impl Releases {
         Instant::from_ns(self.origin.as_ns().saturating_add(offset_ns))
     }
 
-    /// The first release at or after `at`: also, how many there are before `at`.
+    /// The number of the first release at or after `at`, which is also the count of those before
+    /// `at`.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -77,8 +79,8 @@ impl Releases {
         self.period.releases_below(away_ns).saturating_sub(self.base)
     }
 
-    /// How many releases there are up to `now`, one at `now` included: also, the first one that is
-    /// still to come.
+    /// The count of releases up to `now`, one at `now` included, which is also the number of the
+    /// first one that is still to come.
     ///
     /// # Real-time: in loop
     #[inline]

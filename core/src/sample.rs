@@ -12,7 +12,7 @@ pub const CYCLE_MAX: u64 = (1 << 56) - 1;
 /// Bytes of a sample in a file: two little-endian words.
 pub const SAMPLE_BYTES: usize = 16;
 
-/// What is known of a cycle in addition to its lateness.
+/// Remarks on a cycle in addition to its lateness: a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u8);
 
@@ -34,7 +34,7 @@ impl Flags {
         Self(self.0 | flags.0)
     }
 
-    /// Whether all of `other` is set.
+    /// True where all of `flags` is set.
     ///
     /// # Real-time: in loop
     #[inline]

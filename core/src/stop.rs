@@ -1,4 +1,4 @@
-//! What stops a loop, and when that was requested.
+//! The request to stop a loop, and its instant.
 //!
 //! For loops, which end at the first look that finds it set: a sleeping one at its next wake, which
 //! may be long after the request. Releases after the request are no releases of the run. Nothing
@@ -9,9 +9,9 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use crate::clock::Clock;
 use crate::time::Instant;
 
-/// What stops a loop.
+/// A request to stop a loop.
 pub trait StopRequest {
-    /// What waits look at.
+    /// The flag that waits look at.
     ///
     /// # Real-time: in loop
     fn flag(&self) -> &AtomicBool;

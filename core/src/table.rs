@@ -15,7 +15,7 @@ pub struct PeriodClass {
     pub period: Period,
     /// Its first group, and the one after its last: `first < end`.
     pub groups: (u32, u32),
-    /// Whether it is released a period after the last finish at the earliest, so that its phase
+    /// True where it is released a period after the last finish at the earliest, so that its phase
     /// moves: of one task with [`OnOverrun::Delay`] alone.
     pub moves: bool,
 }
@@ -70,11 +70,11 @@ pub struct TaskSlot {
     pub budget_ns: u64,
     /// From release to the latest start that is not counted as late, ns.
     pub start_ns: u64,
-    /// What an overrun does.
+    /// The answer to an overrun.
     pub policy: OnOverrun,
 }
 
-/// Why slices are not a valid table.
+/// The reason for which slices are not a valid table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableError {
     /// More than [`RANKS_MAX`] tasks.
@@ -193,14 +193,14 @@ impl<'t> Table<'t> {
         Ok(())
     }
 
-    /// How many tasks there are.
+    /// The number of tasks.
     ///
     /// # Real-time: in loop
     pub const fn tasks(&self) -> usize {
         self.slots.len()
     }
 
-    /// How many distinct periods there are.
+    /// The number of distinct periods.
     ///
     /// # Real-time: in loop
     pub const fn classes(&self) -> usize {

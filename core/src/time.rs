@@ -240,7 +240,7 @@ impl Period {
         self.offset_ns(to).saturating_sub(self.offset_ns(from))
     }
 
-    /// How many releases there are in the first `ns` nanoseconds: the `k` with an
+    /// The number of releases in the first `ns` nanoseconds: the `k` with an
     /// [`Period::offset_ns`] below `ns`, saturating.
     ///
     /// # Real-time: in loop

@@ -20,9 +20,10 @@ pub use spin::Spin;
 
 /// Waits for releases.
 pub trait Wait {
-    /// Waits until `release` and returns the wake (Maruti's `mdelay`, with a sleep where there is
-    /// time for one); at once when that has passed already. `None`
-    /// when `stop` was set first.
+    /// Waits until `release` and returns the wake, a stamp that is no earlier than that (Maruti's
+    /// `mdelay`, with a sleep where there is time for one); returns at once when `release` has
+    /// passed already. `None` when `stop` was set first: a wait that sleeps finds that out at its
+    /// next wake only.
     ///
     /// # Real-time: in loop, waits
     fn until<C: Clock>(
@@ -32,65 +33,29 @@ pub trait Wait {
         stop: &AtomicBool,
     ) -> Option<Instant>;
 
-    /// Sleeps as far as [`Wait::until`] would, and returns when that was over: up to the release
-    /// there is time in hand. A wait that has none returns the release at once and sleeps in
-    /// `until`. `None` when `stop` was set first.
+    /// Sleeps as far as [`Wait::until`] would, and returns the instant at which that was over: from
+    /// then up to the release there is time in hand. A wait that leaves none returns the release at
+    /// once and sleeps in `until`. `None` when `stop` was set first.
     ///
     /// # Real-time: in loop, waits
     fn near<C: Clock>(&mut self, _: &mut C, release: Instant, _: &AtomicBool) -> Option<Instant> {
         Some(release)
     }
 
-    /// Gaps seen inside spins since this was last called.
+    /// Returns the gaps seen inside spins since this was last called, and forgets them. None for a
+    /// wait that does not spin.
     ///
     /// # Real-time: in loop
     fn take_stalls(&mut self) -> Stalls {
         Stalls::default()
     }
 
-    /// What it does at present, and what it learned of this machine.
+    /// Its present plan of sleeps, and its knowledge of this machine. For reports: a wait that
+    /// learns computes this anew each time.
     ///
     /// # Real-time: in loop
     fn status(&self) -> WaitStatus {
         WaitStatus::default()
-    }
-}
-
-/// What a wait does at present.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct WaitStatus {
-    /// The sleeps before a release.
-    pub plan: WakePlan,
-    /// What it learned of this machine; `None` for a wait that learns nothing.
-    pub learned: Option<Learned>,
-    /// How much of its spins the processor paused.
-    pub paused: PausedSpin,
-}
-
-/// The share of spins in which the processor paused ([`Clock::pause_until`]), of those that paused
-/// at all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PausedSpin {
-    /// In pauses.
-    pub paused: Span,
-    /// From the first pause to the release.
-    pub spun: Span,
-}
-
-impl PausedSpin {
-    /// Counts a spin.
-    #[inline]
-    pub(crate) fn add(&mut self, paused: Span, spun: Span) {
-        let sum = |a: Span, b: Span| Span::from_ns(a.as_ns().saturating_add(b.as_ns()));
-        (self.paused, self.spun) = (sum(self.paused, paused), sum(self.spun, spun));
-    }
-
-    /// The share of the spins that was paused; `None` where none was.
-    ///
-    /// # Real-time: setup only
-    pub fn share(self) -> Option<f64> {
-        let spun_ns = self.spun.as_ns();
-        (spun_ns > 0).then(|| self.paused.as_ns() as f64 / spun_ns as f64)
     }
 }
 
@@ -122,6 +87,44 @@ impl<W: Wait> Wait for &mut W {
     }
 }
 
+/// The state of a wait, for reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WaitStatus {
+    /// The sleeps before a release.
+    pub plan: WakePlan,
+    /// Its knowledge of this machine; `None` for a wait that learns nothing.
+    pub learned: Option<Learned>,
+    /// The part of its spins in which the processor paused.
+    pub paused: PausedSpin,
+}
+
+/// The time that the processor paused in spins ([`Clock::pause_until`]), of those that paused at
+/// all. Sums, saturating.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PausedSpin {
+    /// The time in pauses.
+    pub paused: Span,
+    /// The time from the first pause of a spin to its release.
+    pub spun: Span,
+}
+
+impl PausedSpin {
+    /// Counts a spin.
+    #[inline]
+    pub(crate) fn add(&mut self, paused: Span, spun: Span) {
+        let sum = |a: Span, b: Span| Span::from_ns(a.as_ns().saturating_add(b.as_ns()));
+        (self.paused, self.spun) = (sum(self.paused, paused), sum(self.spun, spun));
+    }
+
+    /// The share of the spins that was paused, in [0, 1]; `None` where no spin paused.
+    ///
+    /// # Real-time: setup only
+    pub fn share(self) -> Option<f64> {
+        let spun_ns = self.spun.as_ns();
+        (spun_ns > 0).then(|| self.paused.as_ns() as f64 / spun_ns as f64)
+    }
+}
+
 /// Gaps between two polls of a spin that were longer than [`Spin::STALL`]: the CPU was elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stalls {
@@ -133,7 +136,8 @@ pub struct Stalls {
     pub sum: Span,
 }
 
-/// An absolute sleep, nothing else: what a plain loop does.
+/// An absolute sleep, nothing else: the wait of a plain loop. Takes the least CPU, and is as late
+/// as the kernel's timer and the idle state of the CPU make it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sleep;
 
@@ -158,20 +162,21 @@ impl Wait for Sleep {
     }
 }
 
-/// The sleeps before a release, for the waits that spin at their end: never spins, never learns.
+/// The sleeps before a release, for the waits that spin at their end. Zero in all is one sleep up
+/// to the release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WakePlan {
-    /// A short sleep, ns; 0 for one sleep however long it is.
+    /// The length of a short sleep, ns; 0 for one sleep however long it is.
     pub hop_ns: u64,
-    /// How many short sleeps there are at the end, after one as long as it may be: `u32::MAX` for
-    /// short ones all the way.
+    /// The number of short sleeps at the end, after one as long as it may be: `u32::MAX` for short
+    /// ones all the way.
     pub hops: u32,
-    /// How long before the release the last sleep ends, ns.
+    /// The time from the end of the last sleep to the release, ns: what is spun.
     pub margin_ns: u64,
 }
 
 impl WakePlan {
-    /// When the next sleep ends, from `now` on; `None` when the margin has begun.
+    /// The end of the next sleep, from `now` on; `None` when the margin has begun.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -186,8 +191,9 @@ impl WakePlan {
         Some(Instant::from_ns(last - hops.min(u64::from(self.hops)) * self.hop_ns))
     }
 
-    /// Sleeps until the margin has begun; when that was over, and how late the last sleep came back
-    /// (`None` where there was no time to sleep). `None` when `stop` was set first.
+    /// Sleeps until the margin has begun. Returns the instant after that, and the lateness of the
+    /// last sleep's return (`None` where there was no time to sleep). `None` when `stop` was set
+    /// first.
     ///
     /// # Real-time: in loop, waits
     #[inline]

@@ -15,7 +15,7 @@ use crate::cycle::{Cancel, Cycle, Job};
 use crate::releases::Releases;
 use crate::time::{Instant, Period};
 
-/// What there is for a task to do.
+/// The next step of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientStep {
     /// Run a cycle now: call [`TaskClient::begin`].
@@ -124,7 +124,7 @@ impl<'a> TaskClient<'a> {
         &self.block.fixed[POSTED]
     }
 
-    /// What there is to do. Where the count of posted cycles goes back, it waits.
+    /// The next step. Where the count of posted cycles goes back, it waits.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -205,8 +205,8 @@ impl<'a> TaskClient<'a> {
         Cancel::new(&self.block.fixed[CANCEL], self.cycle.wrapping_add(1))
     }
 
-    /// Whether the cycle that began is to come to its end ([`Cycle::cancelled`]), for a task that
-    /// does not keep its cycle.
+    /// True where the cycle that began is to come to its end ([`Cycle::cancelled`]), for a task
+    /// that does not keep its cycle.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -214,8 +214,8 @@ impl<'a> TaskClient<'a> {
         self.cancel().is_set()
     }
 
-    /// Ends the cycle that began. One that ran beyond its next release has missed all that passed,
-    /// unless it may catch up.
+    /// Ends the cycle that began. One that still ran at its next release has missed all that
+    /// passed, unless it may catch up.
     ///
     /// # Real-time: in loop
     #[inline]

@@ -12,7 +12,7 @@ use super::{
 use crate::cycle::{Cancel, Missed};
 use crate::time::{Instant, Span};
 
-/// How far the clocks of a task and its server may be apart: both follow CLOCK_MONOTONIC by
+/// The most that the clocks of a task and its server may be apart: both follow CLOCK_MONOTONIC by
 /// counters of their own.
 const CLOCKS_APART: Span = Span::from_us(100);
 
@@ -48,7 +48,7 @@ impl Admission {
         self.requested.store(number << 1, Ordering::Release);
     }
 
-    /// Whether the loop has seen that child `number` is not released any more, and does not touch
+    /// True once the loop has seen that child `number` is not released any more, and does not touch
     /// the task block before the admission is opened again.
     ///
     /// # Real-time: setup only
@@ -57,10 +57,10 @@ impl Admission {
     }
 }
 
-/// What a post did.
+/// The outcome of a post.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Posted {
-    /// Whether to wake one sleeper on the bell.
+    /// True where one sleeper on the bell is to be woken.
     pub wake: bool,
     /// The earlier cycle that was still running.
     pub overran: Option<u64>,
@@ -148,9 +148,9 @@ impl<'a> TaskServer<'a> {
         self.invalid
     }
 
-    /// Whether a child is to be released; takes note of which. After a child has ended, its last
-    /// results go to `each`; where one of them came after `now` was read, it is left at the next
-    /// look only.
+    /// Looks at the admission, and takes note of the child to be released, if any. After a child
+    /// has ended, its last results go to `each`; where one of them came after `now` was read, it is
+    /// left at the next look only.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -296,7 +296,7 @@ impl<'a> TaskServer<'a> {
     }
 }
 
-/// What [`TaskServer::enter`] found of an admission.
+/// The state of an admission, as [`TaskServer::enter`] found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entered {
     /// A child is to be released.

@@ -44,7 +44,8 @@ fn through_block(burst: u32, lengths_ns: &[u64]) -> (Vec<Seen>, Vec<Done>) {
     stalled(burst, lengths_ns, &[], true)
 }
 
-/// The same with stalls before the starts of some cycles, of the task alone or of the server too.
+/// As [`through_block`], with stalls before the starts of some cycles, of the task alone or of the
+/// server too.
 fn stalled(
     burst: u32,
     lengths_ns: &[u64],
@@ -149,7 +150,7 @@ fn only_the_cycle_that_overran_is_cancelled() {
 }
 
 #[test]
-fn a_door_says_who_is_released_and_when_the_loop_has_gone() {
+fn an_admission_shows_the_child_that_is_released_and_when_the_loop_has_left_it() {
     let memory = memory(words(2));
     let (admission, mut taken) = (Admission::new(), Vec::new());
     let mut server = TaskServer::new(&memory, terms(0)).expect("large enough");
@@ -303,7 +304,7 @@ fn what_is_no_block_is_refused() {
 fn outputs_are_whole_and_the_safe_value_takes_over() {
     let memory = memory(words(2));
     let _releaser = TaskServer::new(&memory, terms(0)).expect("large enough");
-    let outputs = Outputs::of(&memory, 2).expect("room");
+    let outputs = Outputs::of(&memory, 2).expect("large enough");
     let read = || {
         let mut value = [0; 2];
         (outputs.read(&mut value), value)
@@ -326,7 +327,7 @@ fn outputs_are_whole_and_the_safe_value_takes_over() {
 #[test]
 fn a_reader_never_sees_half_an_output() {
     let memory = memory(words(2));
-    let outputs = Outputs::of(&memory, 2).expect("room");
+    let outputs = Outputs::of(&memory, 2).expect("large enough");
     outputs.commit(&[0, 0], Source::Safe);
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
@@ -348,11 +349,11 @@ fn a_reader_never_sees_half_an_output() {
 fn a_header_that_a_task_overwrote_is_stated_again() {
     let memory: Vec<AtomicU64> = (0..words(2)).map(|_| AtomicU64::new(0)).collect();
     let terms = Terms { output_words: 2, ..terms(0) };
-    let _server = TaskServer::new(&memory, terms).expect("room");
+    let _server = TaskServer::new(&memory, terms).expect("large enough");
     memory[..48].iter().for_each(|word| word.store(3, Ordering::Relaxed));
     assert_eq!(TaskClient::open(&memory).map(drop), Err(TaskBlockError::NoBlock));
     restate(&memory, &terms);
-    Outputs::of(&memory, 2).expect("room").commit(&[8, 9], Source::Safe);
+    Outputs::of(&memory, 2).expect("large enough").commit(&[8, 9], Source::Safe);
     let client = TaskClient::open(&memory).expect("a task block");
     assert_eq!(*client.terms(), terms);
     let mut value = [0; 2];
@@ -403,7 +404,7 @@ fn after_a_stall_the_oldest_release_runs_as_in_the_executive() {
     );
 }
 
-/// The same task in the executive's own thread.
+/// The task of [`through_block`] in the executive's own thread.
 fn executive(burst: u32, lengths_ns: &[u64], stalls_ns: &[u64]) -> Vec<(u64, u64, u64)> {
     use crate::cycle::Decision;
     use crate::dispatch::{

@@ -51,7 +51,7 @@ pub struct Cursor {
     /// The period in whole ns, and the `den`-ths beyond.
     whole_ns: u64,
     part: u64,
-    /// How far the phase moved, ns.
+    /// The phase's moves in all, ns.
     pub(super) moved_ns: u64,
 }
 
@@ -88,7 +88,7 @@ impl Cursor {
         Self::at(class, table, Instant::from_ns(now.as_ns().saturating_add(1)), moved_ns)
     }
 
-    /// Whether it is a cursor of `class`, as far as can be checked: it was begun for a class of
+    /// True for a cursor of `class`, as far as can be checked: it was begun for a class of
     /// this period, at a group that exists.
     pub(super) fn is_of(&self, class: &PeriodClass) -> bool {
         let (first, end) = class.groups;

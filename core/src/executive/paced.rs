@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::cycle::{Cycle, Ended, Flow, Job, Observe, Overruns};
 use crate::time::{Instant, Period, Span};
 
-/// What paces a loop.
+/// The source of a paced loop's cycles: a device, or a function that blocks until it has one.
 pub trait Pacer {
     /// Blocks until the next cycle; false when there will be none. Must return when the loop is to
     /// stop.

@@ -15,7 +15,7 @@ use crate::time::{Instant, Span};
 /// No loop has a release then: it ends.
 const NEVER: Decision = Decision::Idle(Instant::from_ns(u64::MAX));
 
-/// What an executive runs.
+/// The plan of an executive and its state: a calendar, a table of tasks, or both.
 #[derive(Debug)]
 pub struct Schedule<'r, 's> {
     units: Option<(&'r UnitTable<'r>, &'r mut calendar::CalendarState<'s>)>,
@@ -87,7 +87,7 @@ impl<'r, 's> Schedule<'r, 's> {
         self
     }
 
-    /// Whether the loop left it to be changed; otherwise the loop has ended.
+    /// True where the loop left it to be changed; otherwise the loop has ended.
     ///
     /// # Real-time: in loop
     pub fn left(&self) -> bool {
@@ -104,13 +104,13 @@ impl<'r, 's> Schedule<'r, 's> {
         }
     }
 
-    /// Whether it has units, and whether it has tasks of a table: the loop chooses its code by
+    /// True for a calendar, and true for a table: the loop chooses its code by
     /// that once, before it begins (`UNITS` and `TASKS` below).
     pub(super) fn kind(&self) -> (bool, bool) {
         (self.units.is_some(), self.tasks.is_some())
     }
 
-    /// What there is to do at `now`.
+    /// The decision at `now`.
     #[inline(always)]
     pub(super) fn step<const UNITS: bool, const TASKS: bool>(&mut self, now: Instant) -> Decision {
         if let Some(change) = &self.change {
@@ -211,7 +211,7 @@ impl<'r, 's> Schedule<'r, 's> {
         }
     }
 
-    /// What an overrun of the task of this rank does.
+    /// The answer to an overrun of the task of this rank.
     #[inline(always)]
     pub(super) fn policy<const UNITS: bool, const TASKS: bool>(&self, rank: usize) -> OnOverrun {
         match (&self.tasks, &self.units) {
@@ -223,7 +223,7 @@ impl<'r, 's> Schedule<'r, 's> {
         }
     }
 
-    /// How far the phase of the task of this rank, which moves it, moved since its last release.
+    /// The move of the phase of the task of this rank since its last release.
     #[cold]
     pub(super) fn shift(&self, rank: usize) -> Span {
         let task = self.tasks.as_ref().zip(rank.checked_sub(self.first));
@@ -252,8 +252,8 @@ impl<'r, 's> Schedule<'r, 's> {
         }
     }
 
-    /// Whether `job`, whose policy is [`OnOverrun::Stop`], and what it did end the loop. Of a unit
-    /// a missed frame and its own overrun do, its late start does not.
+    /// True where `job`, whose policy is [`OnOverrun::Stop`], ends the loop by its missed releases
+    /// or its overruns. Of a unit a missed frame and its own overrun do, its late start does not.
     #[cold]
     pub(super) fn overran(&self, job: &Job, overruns: Overruns) -> bool {
         let over = if job.rank < self.first { overruns.over_budget } else { overruns.over_release };
@@ -272,7 +272,7 @@ impl<'r, 's> Schedule<'r, 's> {
         }
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     pub(super) fn ranks(&self) -> usize {
         self.first + self.tasks.as_ref().map_or(0, |(table, _)| table.tasks())
     }

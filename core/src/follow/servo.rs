@@ -1,4 +1,4 @@
-//! How a grid follows its reference: a pure function of readings.
+//! The servo that keeps a grid on its reference: a pure function of readings.
 //!
 //! For the thread that follows. The rate comes from a line of least squares through the last
 //! readings, the phase error is slewed in over a few of them, and both together never exceed the
@@ -21,11 +21,11 @@ pub struct ClockReading {
     pub monotonic: Instant,
     /// The reference.
     pub reference: Instant,
-    /// How far the two may be from one moment.
+    /// The time between the two at most.
     pub width: Span,
 }
 
-/// How a grid follows.
+/// The limits of a grid that follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// By how much the grid's time may run faster or slower than CLOCK_MONOTONIC at most, in parts
@@ -58,10 +58,10 @@ pub enum ServoEvent {
     Ignored,
 }
 
-/// How well the grid follows.
+/// The drift and the errors of a grid up to now.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ServoStatus {
-    /// How much faster the reference runs than CLOCK_MONOTONIC, in parts of 10⁹.
+    /// The rate by which the reference is faster than CLOCK_MONOTONIC, in parts of 10⁹.
     pub drift_ppb: f64,
     /// Reference − grid at the last reading, steps left out, ns.
     pub phase_ns: i64,
@@ -73,7 +73,8 @@ pub struct ServoStatus {
     pub readings: u64,
     /// Steps of the reference.
     pub steps: u64,
-    /// What of them the grid does not follow, in all, ns: so far the reference is ahead of it.
+    /// The part of them that the grid does not follow, in all, ns: so far the reference is ahead of
+    /// it.
     pub stepped_ns: i64,
     /// Stops of the reference.
     pub stops: u64,
@@ -140,7 +141,7 @@ impl Servo {
         self.map
     }
 
-    /// How well the grid follows.
+    /// The drift and the errors of a grid up to now.
     ///
     /// # Real-time: reader side
     pub fn status(&self) -> ServoStatus {
@@ -177,7 +178,7 @@ impl Servo {
         ServoEvent::Followed
     }
 
-    /// What the reference gains in so many nanoseconds.
+    /// The gain of the reference in so many nanoseconds.
     fn drift(&self, ns: i64) -> i64 {
         (self.status.drift_ppb * ns as f64 / PPB as f64) as i64
     }

@@ -19,7 +19,7 @@ use crate::time::{Instant, Period, Span};
 use crate::wait::{Spin, WakePlan};
 use bins::Bins;
 
-/// What a wait is to reach, and at what price.
+/// The punctuality that a wait is to reach, and its price.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Target {
     /// The distance of two releases.
@@ -29,7 +29,8 @@ pub struct Target {
     pub late: f64,
     /// The share of the CPU that waiting may take, in (0, 1].
     pub budget: f64,
-    /// CPU time of one sleep and wake, the kernel's part included.
+    /// CPU time of one sleep and wake, the kernel's part included. Measured by the caller: too
+    /// small a number lets short sleeps take more than the budget.
     pub wake_cost: Span,
 }
 
@@ -39,7 +40,7 @@ impl Target {
     /// The share of the CPU that waiting may take, by default.
     pub const BUDGET: f64 = 0.1;
 
-    /// One wake in a thousand late, a tenth of the CPU, 3 µs a wake.
+    /// The defaults for this period: one wake in a thousand late, a tenth of the CPU, 3 µs a wake.
     ///
     /// # Real-time: setup only
     pub const fn of(period: Period) -> Self {
@@ -58,7 +59,8 @@ pub enum LearnPhase {
     Probing,
 }
 
-/// What a wait learned of its machine, and the lateness and cost that it reached; for reports.
+/// The knowledge of a wait about its machine, and the lateness and cost that it reached; for
+/// reports, and for a later start on the same machine ([`Adaptive::resume`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Learned {
     /// Its phase.
@@ -71,21 +73,22 @@ pub struct Learned {
     pub cycles: u64,
     /// The share of the CPU that waiting takes, as computed from the target's cost of a wake.
     pub cpu: f64,
-    /// Whether the target is within the budget on this machine, as far as is known.
+    /// True where the target is within the budget on this machine, as far as is known.
     pub reachable: bool,
-    /// Whether too few sleeps were seen for the target: until then the margin is as wide as a fixed
-    /// one ([`Spin::FIXED`](crate::wait::Spin::FIXED)), or as the budget pays.
+    /// True while too few sleeps were seen for the target: until then the margin is as wide as a
+    /// fixed one ([`Spin::FIXED`](crate::wait::Spin::FIXED)), or as the budget pays.
     pub extrapolated: bool,
     /// Late wakes since the last calibration while another plan was tried.
     pub trials_late: u64,
 }
 
-/// A wait that learns its hops and its margin.
+/// A wait that learns its hops and its margin. Wrong where wakes come at no fixed period, or where
+/// the first seconds must be as punctual as all later ones: [`Spin`] needs none to learn.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     learner: Learner,
     spinner: Spinner,
-    /// How late the last final sleep was, to be learned from when there is time: ns.
+    /// The lateness of the last final sleep, ns, which is learned from when there is time.
     seen: Option<u64>,
 }
 
@@ -107,7 +110,7 @@ impl Adaptive {
         self
     }
 
-    /// About how long it learns: before that its wakes are not representative.
+    /// About the time that it learns: before that its wakes are not representative.
     ///
     /// # Real-time: setup only
     pub fn calibration(period: Period) -> Span {
@@ -164,13 +167,13 @@ const HOPS: [(u64, u32); LEVELS] = [
     (200_000, u32::MAX),
     (100_000, u32::MAX),
 ];
-/// How many plans there are.
+/// The number of plans.
 const LEVELS: usize = 6;
-/// The first cycles of an plan, after which the machine is as the plan makes it.
+/// The first cycles of a plan, after which the machine is as the plan makes it.
 const SETTLE: u32 = 2;
 /// Cycles up to the first trial of another plan.
 const PROBE_FIRST: u32 = 1 << 10;
-/// How long a calibration should take, ns.
+/// The time that a calibration should take, ns.
 const CALIBRATION_NS: u64 = 2_000_000_000;
 
 /// The least margin, ns: a poll, a stamp and the return of a call.
@@ -195,11 +198,11 @@ const CLOSE: f64 = 0.9;
 /// places by chance.
 const CHEAPER: f64 = 0.85;
 
-/// Sleeps from which on an plan counts as tried: fewer than a trial or the shortest calibration
+/// Sleeps from which on a plan counts as tried: fewer than a trial or the shortest calibration
 /// have. Of one that another start did not pass on nothing is known: not that it costs nothing.
 const TRIED: u32 = 40;
 
-/// The share of late sleeps from which on an plan fails.
+/// The share of late sleeps from which on a plan fails.
 const FAILS: f64 = 0.25;
 
 /// Where the target is out of reach, so much more than the least share of late wakes is as good:
@@ -215,7 +218,7 @@ const PROBE: u32 = 64;
 const KNOWN: u32 = 512;
 /// The share of all late wakes that may come while another plan is tried.
 const TRIALS: f64 = 0.1;
-/// The cycles of an plan's turn in a calibration.
+/// The cycles of a plan's turn in a calibration.
 const TURN: u32 = 25;
 /// Late wakes of a trial that are no surprise.
 const SURPRISE: f64 = 2.0;
@@ -236,9 +239,9 @@ struct Learner {
     target: Target,
     period_ns: u64,
     budget_ns: f64,
-    /// What is known of each plan.
+    /// The lateness of each plan's sleeps, as far as it was tried.
     bins: [Bins; LEVELS],
-    /// How often it sleeps a period, for each plan; 0 for one that does not fit, or whose
+    /// The sleeps of each plan in a period; 0 for one that does not fit, or whose
     /// wakes alone take more than the budget.
     sleeps: [u64; LEVELS],
     level: usize,
@@ -399,7 +402,7 @@ impl Learner {
     /// another one than it was, and all is learned anew; in vain, it is so less and less often.
     fn doubt(&mut self) {
         let expected = match self.resumed_late {
-            // What its own sleeps show would excuse an plan that suits another state only.
+            // What its own sleeps show would excuse a plan that suits another state only.
             Some(share) => self.target.late.max(share),
             None => self.share.max(self.late_at_best(self.home)),
         };
@@ -427,7 +430,7 @@ impl Learner {
         (0..LEVELS).filter(|&level| self.sleeps[level] > 0)
     }
 
-    /// CPU time that an plan takes in a period, ns: its wakes and its spin.
+    /// CPU time that a plan takes in a period, ns: its wakes and its spin.
     fn cost_ns(&self, level: usize, margin_ns: u64) -> f64 {
         self.wakes_ns(level) + self.bins[level].spin_ns(margin_ns)
     }
@@ -488,7 +491,7 @@ impl Learner {
         tried.map(|level| self.late_at_best(level)).fold(1.0, f64::min)
     }
 
-    /// Whether a plan is late so often, and another one so seldom, that more sleeps of it
+    /// True where a plan is late so often, and another one so seldom, that more sleeps of it
     /// would tell nothing new.
     fn fails(&self, level: usize) -> bool {
         let late = self.late_at_best(level);
@@ -603,7 +606,7 @@ impl Learner {
         }
     }
 
-    /// Whether trials had their share of the late wakes.
+    /// True once trials had their share of the late wakes.
     fn trials_spent(&self) -> bool {
         self.trials_late as f64 > TRIALS * self.permitted() * self.cycles as f64
     }
@@ -614,7 +617,7 @@ impl Learner {
     }
 }
 
-/// How often each plan sleeps in a period; 0 where its hops are half of it and more.
+/// The sleeps of each plan in a period; 0 where its hops are half of it and more.
 fn sleeps(period_ns: u64) -> [u64; LEVELS] {
     HOPS.map(|(hop_ns, hops)| match period_ns.checked_div(hop_ns) {
         None => 1,
@@ -630,7 +633,7 @@ fn samples(period_ns: u64, sleeps: &[u64; LEVELS]) -> (u32, u64) {
     ((CALIBRATION_NS / period_ns / levels).clamp(50, 400) as u32, levels)
 }
 
-/// How long a calibration takes at most.
+/// The time that a calibration takes at most.
 fn calibration(period: Period) -> Span {
     let (samples, levels) = samples(period.as_ns(), &sleeps(period.as_ns()));
     let cycles = u64::from(samples) * levels;
@@ -639,8 +642,8 @@ fn calibration(period: Period) -> Span {
 
 #[cfg(test)]
 mod tests {
-    //! The adaptive wait on machines that are made up: what it finds, what it says, how it
-    //! recovers.
+    //! The adaptive wait on machines that are made up: what it finds, reports, and recovers
+    //! from.
 
     use super::*;
     use crate::clock::Clock;
@@ -652,7 +655,7 @@ mod tests {
         seed: u64,
         /// Lateness of a sleep of this length, ns, with a random number below a million.
         late: fn(u64, u64) -> u64,
-        /// Whether a long sleep makes the one after it late too.
+        /// True where a long sleep makes the one after it late too.
         remembers: bool,
         before: u64,
         /// In these ns every sleep is this late, whatever it was.
@@ -813,20 +816,20 @@ mod tests {
 
     /// A host whose stalls are as rare as the target's late wakes, and most of them beyond the
     /// widest margin: the target is only just reachable, or only just not.
-    fn at_the_aim(slept: u64, random: u64) -> u64 {
+    fn at_the_target(slept: u64, random: u64) -> u64 {
         let stall = if random.is_multiple_of(800) { 20_000 + random * 7_919 % 400_000 } else { 0 };
         virtual_cpu(slept, random) / 2 + stall
     }
 
     #[test]
-    fn where_the_aim_is_only_just_reachable_no_start_pays_for_what_another_does_not() {
+    fn where_the_target_is_only_just_reachable_no_start_pays_for_what_another_does_not() {
         for seed in (1..=8).map(|start| 77 * start) {
-            let (mut wait, mut machine) = (wait(), Machine::new(at_the_aim));
+            let (mut wait, mut machine) = (wait(), Machine::new(at_the_target));
             machine.seed = seed;
             let late = run(&mut wait, &mut machine, 20_000);
             let learned = status(&wait);
             assert_eq!((learned.plan.hop_ns, learned.plan.hops), (200_000, 1), "{learned:?}");
-            // With the target itself as the target four of these took all of the budget, a tenth,
+            // With the target itself as the share four of these took all of the budget, a tenth,
             // and the others 1 to 2 %, to be late as often: the stalls are beyond what a tenth
             // pays.
             assert!(learned.cpu < 0.03 && late < 4e-3, "{seed} {late} {learned:?}");
@@ -938,7 +941,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_reached_is_said_and_the_budget_holds() {
+    fn an_unreachable_target_is_reported_and_the_budget_holds() {
         let (mut wait, mut machine) = (wait(), Machine::new(hopeless));
         let (spun, cycles) = (machine.spun, 60_000);
         run(&mut wait, &mut machine, cycles);

@@ -188,7 +188,7 @@ mod tests {
         now: u64,
         stall: (u64, u64),
         relaxed: u64,
-        /// Whether the processor can pause, how many it did, and how late they come back.
+        /// The pauses so far and the lateness of their end, ns; `None` for a processor without.
         pauses: Option<(u64, u64)>,
     }
 

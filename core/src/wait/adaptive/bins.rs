@@ -1,4 +1,4 @@
-//! How late sleeps came back of late: a histogram that forgets.
+//! The recent latenesses of sleeps: a histogram that forgets.
 //!
 //! For the learner. 256 bins of 12.5 %, 1 KiB; when it is full, every count is halved, so that the
 //! past fades. Never allocates.
@@ -103,7 +103,7 @@ impl Bins {
         f64::from(self.above(ns)) / f64::from(self.n.max(1))
     }
 
-    /// How many sleeps came back later than `ns`.
+    /// The number of sleeps that came back later than `ns`.
     pub(super) fn above(&self, ns: u64) -> u32 {
         self.counts[bin(ns) + 1..].iter().sum()
     }

@@ -44,14 +44,14 @@ impl CpuMask {
         }
     }
 
-    /// Whether `cpu` is in it.
+    /// True where `cpu` is in it.
     ///
     /// # Real-time: in loop
     pub fn contains(&self, cpu: u32) -> bool {
         self.0.get(cpu as usize / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1)
     }
 
-    /// How many CPUs are in it.
+    /// The number of CPUs in it.
     ///
     /// # Real-time: setup only
     pub fn count(&self) -> u32 {

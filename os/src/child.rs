@@ -18,7 +18,7 @@ use crate::capability::NAMES;
 pub struct Text<'a>(*const c_char, PhantomData<&'a CStr>);
 
 impl<'a> Text<'a> {
-    /// What ends a list of texts.
+    /// The end of a list of texts.
     pub const END: Self = Self(core::ptr::null(), PhantomData);
 
     /// This text.
@@ -44,8 +44,8 @@ pub struct Program<'a> {
     pub output: c_int,
     /// Descriptors that it gets under their own numbers, though they end with an exec otherwise.
     pub inherited: &'a [c_int],
-    /// How long any of its threads may run under a real-time policy without blocking, µs; a lower
-    /// limit of the caller's stays (RLIMIT_RTTIME, getrlimit(2)).
+    /// The time that any of its threads may run under a real-time policy without blocking, µs; a
+    /// lower limit of the caller's stays (RLIMIT_RTTIME, getrlimit(2)).
     pub realtime_us: u64,
     /// The file `cgroup.procs`, open for writing, of the cgroup that it is to be in. Where the
     /// kernel refuses that, the program runs in the caller's.
@@ -57,7 +57,7 @@ pub struct Program<'a> {
 /// Bytes of stack for the few calls between the birth of a process and its program.
 const STACK_BYTES: usize = 64 * 1024;
 
-/// What the new process needs, in the memory of its parent, which waits meanwhile.
+/// The arguments of the new process, in the memory of its parent, which waits meanwhile.
 struct Birth<'a> {
     program: &'a Program<'a>,
     parent: c_int,
@@ -310,7 +310,8 @@ fn limit_realtime(limit_us: u64) -> Result<(), Errno> {
     check(unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &raw const limit) })
 }
 
-/// What a new process gives up before its program runs: its user, groups, capabilities, and more.
+/// The rights that a new process gives up before its program runs: its user, groups, capabilities,
+/// and more.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Confinement<'a> {
     /// Its user.

@@ -3,10 +3,10 @@
 //! For the cycle clock of crate `punctual`. Knows only the frequency that the processor reports;
 //! whether the counter may be trusted is decided elsewhere.
 
-/// What this processor's counter is called.
+/// The name of this processor's counter.
 #[cfg(target_arch = "x86_64")]
 pub const NAME: &str = "tsc";
-/// What this processor's counter is called.
+/// The name of this processor's counter.
 #[cfg(target_arch = "aarch64")]
 pub const NAME: &str = "cntvct";
 

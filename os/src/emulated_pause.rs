@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::timed_pause::TimedPause;
 use crate::{Errno, cycles};
 
-/// How the processor behaves that is played; the counter's ticks.
+/// The behaviour of the processor that is played; times in the counter's ticks.
 #[derive(Clone, Copy, Debug)]
 pub struct Played {
     /// A pause ends so much after its deadline.
@@ -32,7 +32,7 @@ static LATE: AtomicU64 = AtomicU64::new(0);
 static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 static EARLY: AtomicU64 = AtomicU64::new(0);
 static INTERCEPTED: AtomicBool = AtomicBool::new(false);
-/// What the signal takes before the handler begins, and after it ends.
+/// The time that the signal takes before the handler begins, and after it ends.
 static ENTRY: AtomicU64 = AtomicU64::new(0);
 static EXIT: AtomicU64 = AtomicU64::new(0);
 /// The handler's last look at the counter.
@@ -99,8 +99,8 @@ pub fn install() -> Result<(), Errno> {
     Ok(())
 }
 
-/// What a signal takes at least: so much earlier the handler is to end. By half more, so that one
-/// that takes longer seldom makes a pause late.
+/// The least time that a signal takes: so much earlier the handler is to end. By half more, so that
+/// one that takes longer seldom makes a pause late.
 fn measure() {
     let (mut entry, mut exit) = (u64::MAX, u64::MAX);
     for _ in 0..2_000 {
@@ -126,7 +126,7 @@ pub fn play(played: Played) {
     LIMITED.store(0, Ordering::Relaxed);
 }
 
-/// What was executed since [`play`]: pauses, and those that the limit ended.
+/// Counts since [`play`]: pauses, and those that the limit ended.
 ///
 /// # Real-time: setup only
 pub fn executed() -> (u64, u64) {

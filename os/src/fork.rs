@@ -52,7 +52,7 @@ impl Origin {
         }
     }
 
-    /// Whether the calling process is that one; not, in a child that fork(2) made of it since.
+    /// True in that process itself; false in a child that fork(2) made of it since.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -119,7 +119,7 @@ fn map() -> *mut AtomicU64 {
 mod tests {
     use super::*;
 
-    /// What `child` answers in a child process.
+    /// Calls `child` in a child process, and returns its answer.
     fn in_child(raw: bool, child: impl FnOnce() -> bool) -> bool {
         let fork = || match raw {
             // SAFETY: as fork(2): SIGCHLD, and no memory of the parent's is shared.

@@ -112,7 +112,7 @@ const FALLING: u64 = 1 << 5;
 /// `GPIO_V2_LINE_EVENT_RISING_EDGE`.
 const ROSE: u32 = 1;
 
-/// What a line is for.
+/// The use of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineUse {
     /// An output, low at first.
@@ -127,7 +127,7 @@ pub struct Edge {
     /// When the kernel saw it, on CLOCK_MONOTONIC: in its interrupt handler where the chip has an
     /// interrupt of its own.
     pub at_ns: u64,
-    /// Whether the line is high from then on.
+    /// True where the line is high from then on.
     pub rose: bool,
 }
 

@@ -111,7 +111,7 @@ pub fn send(socket: c_int, bytes: &[u8], descriptors: &[c_int]) -> Result<usize,
     Errno::check(sent as libc::c_long).map(|sent| usize::try_from(sent).unwrap_or(0))
 }
 
-/// What came in one message.
+/// One message that was received.
 #[derive(Debug)]
 pub struct Received {
     /// Bytes, at the start of the buffer; 0 at the end of the connection.

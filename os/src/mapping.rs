@@ -11,7 +11,7 @@ use core::sync::atomic::AtomicU64;
 use crate::Errno;
 use crate::descriptor::Descriptor;
 
-/// What may be done with a mapping.
+/// The access that a mapping permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Loads alone: a store would end the process.
@@ -165,7 +165,7 @@ impl Mapping {
         unsafe { core::slice::from_raw_parts(self.words.as_ptr(), self.count) }
     }
 
-    /// What may be done with it.
+    /// The access that it permits.
     ///
     /// # Real-time: setup only
     pub fn access(&self) -> Access {

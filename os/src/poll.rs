@@ -20,15 +20,15 @@ impl Interest {
         Self(libc::pollfd { fd: descriptor, events: libc::POLLIN | libc::POLLRDHUP, revents: 0 })
     }
 
-    /// Whether the last wait found something here.
+    /// True where the last wait found something here.
     ///
     /// # Real-time: setup only
     pub const fn is_there(&self) -> bool {
         self.0.revents != 0
     }
 
-    /// Whether the last wait found something to read here: what was closed at its other end, with
-    /// nothing left to read, is there and not readable.
+    /// True where the last wait found something to read here: what was closed at its other end,
+    /// with nothing left to read, is there and not readable.
     ///
     /// # Real-time: setup only
     pub fn is_readable(&self) -> bool {

@@ -9,7 +9,7 @@ use loops::{fenced, fenced_split, unordered, unordered_split};
 #[cfg(target_arch = "x86_64")]
 use loops::{with_processor, with_processor_split};
 
-/// How a loop reads the counter.
+/// The way in which a loop reads the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterRead {
     /// `rdtsc` / `mrs CNTVCT_EL0`.

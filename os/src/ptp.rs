@@ -59,7 +59,7 @@ const OFFSET: c_ulong = request(WRITE, b'=', 5, size_of::<Offset>());
 const PRECISE: c_ulong = request(READ_WRITE, b'=', 8, size_of::<Precise>());
 const EXTENDED: c_ulong = request(READ_WRITE, b'=', 9, size_of::<Extended>());
 
-/// How the device can be read, the best first.
+/// The ways to read the device, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// The hardware stamps both clocks: to about 10 ns.

@@ -23,7 +23,7 @@ pub const EXT: u32 = 7;
 /// SCHED_FLAG_RESET_ON_FORK: what the thread starts begins as SCHED_OTHER.
 pub const RESET_ON_FORK: u64 = 1;
 
-/// What sched_setattr(2) takes and sched_getattr(2) gives, in its first version (48 bytes).
+/// `struct sched_attr` of sched_setattr(2) and sched_getattr(2), in its first version (48 bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct SchedAttributes {

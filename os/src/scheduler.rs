@@ -104,7 +104,7 @@ pub fn save(tid: i32) -> Result<Saved, Errno> {
 pub fn restore(tid: i32, saved: &Saved) -> Result<(), Errno> {
     match write(tid, &saved.0) {
         Err(Errno::PERM) => write(tid, &Attr { flags: saved.0.flags | RESET_ON_FORK, ..saved.0 }),
-        other => other,
+        result => result,
     }
 }
 

@@ -51,7 +51,7 @@ pub fn settings(line: &Descriptor) -> Result<LineSettings, Errno> {
     Errno::check(result.into()).map(|_| LineSettings(settings))
 }
 
-/// What a line does when its carrier (DCD) is lost.
+/// The reaction of a line to the loss of its carrier (DCD).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnCarrierLoss {
     /// It ends.

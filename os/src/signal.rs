@@ -127,7 +127,7 @@ pub fn catch_stop() -> Result<(), Errno> {
     handle(libc::SIGHUP, on_stop)
 }
 
-/// Whether a signal is ignored.
+/// True where a signal is ignored.
 fn is_ignored(signal: libc::c_int) -> Result<bool, Errno> {
     // SAFETY: all-zero is a valid sigaction.
     let mut action: libc::sigaction = unsafe { core::mem::zeroed() };

@@ -22,7 +22,7 @@ const TICK_NS: u64 = 1_000_000_000 / 100;
 pub struct Account {
     /// CPU time that it used, in steps of 10 ms.
     pub cpu_ns: u64,
-    /// How often it gave up the CPU because it waited for something.
+    /// Times that it gave up the CPU because it waited for something.
     pub waits: u64,
 }
 
@@ -107,8 +107,8 @@ fn number(text: &[u8]) -> Option<i32> {
     core::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// What follows the name, the third field (proc_pid_stat(5)) and all after it. The second one is a
-/// name in brackets, which may hold anything.
+/// The text after the name, from the third field (proc_pid_stat(5)) and all after it. The second
+/// one is a name in brackets, which may hold anything.
 fn fields(stat: &[u8]) -> Option<impl Iterator<Item = &str>> {
     let name_end = stat.iter().rposition(|&byte| byte == b')')?;
     let rest = core::str::from_utf8(stat.get(name_end + 1..)?).ok()?;

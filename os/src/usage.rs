@@ -1,4 +1,4 @@
-//! What a thread has used: page faults and context switches.
+//! The costs of a thread up to now: page faults and context switches.
 //!
 //! For experiments, before and after a loop. Never samples on its own.
 

@@ -37,7 +37,7 @@ impl<F> Callback<F> {
     }
 }
 
-/// What a number says that a body or background work returned.
+/// The meaning of a number that a body or background work returned.
 fn flow(answer: c_int) -> Flow {
     match answer {
         CONTINUE => Flow::Continue,
@@ -47,9 +47,9 @@ fn flow(answer: c_int) -> Flow {
 }
 
 impl Callback<Body> {
-    /// Whether it is the same one, with the same argument.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        std::ptr::fn_addr_eq(self.run, other.run) && std::ptr::eq(self.data, other.data)
+    /// True for the same function with the same argument.
+    pub(crate) fn is(&self, known: &Self) -> bool {
+        std::ptr::fn_addr_eq(self.run, known.run) && std::ptr::eq(self.data, known.data)
     }
 
     /// Calls the body: what follows of what it returned, and that.

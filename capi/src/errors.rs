@@ -1,4 +1,4 @@
-//! What went wrong, in words: the last failure of a thread, and what each errno means here.
+//! Failures in words: the last one of a thread, and the meaning of each errno here.
 //!
 //! For callers after an entry failed. Allocates when a failure has words, which none has that a
 //! loop meets.
@@ -65,7 +65,7 @@ extern "C" fn punctual_last_error() -> *const c_char {
     })
 }
 
-/// What an error means here; takes −errno and errno alike.
+/// The meaning of an error here; takes −errno and errno alike.
 #[unsafe(no_mangle)]
 extern "C" fn punctual_strerror(error: c_int) -> *const c_char {
     ffi::value(c"".as_ptr(), || meaning(error).as_ptr())

@@ -37,7 +37,7 @@ use crate::wait_info::WaitInfo;
 use specs::{Built, Spec, Specs, body};
 use stop::Stop;
 
-/// How often one that waits for a run or a change to be over looks again, ns.
+/// The time after which one that waits for a run or a change to be over looks again, ns.
 const LOOK_NS: u64 = 500_000;
 
 /// The object behind a `punctual_executive`.
@@ -291,7 +291,7 @@ fn busy() -> Failure {
     Failure::new(libc::EBUSY, "the executive runs: only tasks can come and go meanwhile")
 }
 
-/// What threads share is whole.
+/// Compiles only for a type that threads may share.
 const fn is_shared<T: Sync>() {}
 
 const _: () = is_shared::<Executive>();
@@ -304,9 +304,9 @@ struct Registry {
     built: Option<Built>,
     /// The run that is under way, else the last one.
     run: Option<Run>,
-    /// Whether it is under way.
+    /// True while it is under way.
     running: bool,
-    /// Whether a change waits for a loop of that run.
+    /// True while a change waits for a loop of that run.
     changing: bool,
 }
 
@@ -355,7 +355,7 @@ struct Run {
     demoted: HashMap<String, u64>,
 }
 
-/// What the functions of a run returned, as far as it ends the run.
+/// The answer of the functions of a run, as far as it ends the run.
 #[derive(Debug, Default)]
 #[expect(clippy::disallowed_types, reason = "filled by setup before the loop begins")]
 struct Outcome {
@@ -365,12 +365,12 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// What stops the run.
+    /// Sets the handle that stops the run; the first one holds.
     fn stopped_by(&self, stop: &StopHandle) {
         let _first = self.stop.set(stop.clone());
     }
 
-    /// What a function returned; and what follows.
+    /// Keeps the first answer that ends the run, and returns whether it goes on.
     fn keep(&self, (flow, answer): (Flow, c_int)) -> Flow {
         if flow == Flow::Stop {
             let ordering = Ordering::Relaxed;
@@ -379,7 +379,7 @@ impl Outcome {
         flow
     }
 
-    /// Whether a trigger has another cycle; one that fails ends the run.
+    /// True where a trigger has another cycle; one that fails ends the run.
     fn triggered(&self, answer: c_int) -> bool {
         if answer < 0 {
             self.keep((Flow::Stop, answer));
@@ -406,7 +406,7 @@ impl Outcome {
 struct Last {
     /// The state of its wait at its end.
     info: WaitInfo,
-    /// What the kernel refused.
+    /// The kernel's refusals, a line each.
     refused: String,
     /// The summary as text.
     summary: String,

@@ -1,4 +1,4 @@
-//! What all entries have in common: no panic leaves, no bad pointer is followed, every answer is 0
+//! The frame of all entries: no panic leaves, no bad pointer is followed, every answer is 0
 //! or −errno.
 //!
 //! For every entry. What C promises of its pointers stands in the header: each is null or points to
@@ -17,7 +17,7 @@ use punctual_os::fork::Origin;
 
 use crate::errors;
 
-/// Why an entry fails.
+/// The failure of an entry.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// The errno, positive.
@@ -87,7 +87,7 @@ fn message(payload: &(dyn Any + Send)) -> String {
     format!("a fault of libpunctual's own: {}", text.unwrap_or("a panic"))
 }
 
-/// What a pointer points to, or EINVAL for null.
+/// The value that a pointer points to, or EINVAL for null.
 ///
 /// # Safety
 /// A pointer that is not null points to what its type says.
@@ -170,7 +170,7 @@ pub(crate) unsafe fn put_text(to: *mut c_char, size: usize, text: &str) -> Resul
     if end < text.len() { Err(Failure::bare(libc::ERANGE)) } else { Ok(()) }
 }
 
-/// What one caller at a time may touch: a second one is refused, never made to wait.
+/// A value that one caller at a time may touch: a second one is refused, never made to wait.
 #[derive(Debug, Default)]
 pub(crate) struct Exclusive<T> {
     taken: AtomicBool,
@@ -235,18 +235,18 @@ pub(crate) mod tests {
 
     #[test]
     fn a_text_is_cut_between_characters_and_always_ends() {
-        let mut room: [c_char; 4] = [1; 4];
-        // SAFETY: as much room as is said.
-        let cut = unsafe { put_text(room.as_mut_ptr(), 4, "aµµ") };
+        let mut text: [c_char; 4] = [1; 4];
+        // SAFETY: as many bytes as are stated.
+        let cut = unsafe { put_text(text.as_mut_ptr(), 4, "aµµ") };
         assert_eq!(cut.expect_err("cut").errno, libc::ERANGE);
-        assert_eq!(room.map(|byte| byte as u8), [b'a', 0xc2, 0xb5, 0]);
+        assert_eq!(text.map(|byte| byte as u8), [b'a', 0xc2, 0xb5, 0]);
         // SAFETY: as above.
-        assert!(unsafe { put_text(room.as_mut_ptr(), 4, "") }.is_ok());
-        assert_eq!(room[0], 0);
+        assert!(unsafe { put_text(text.as_mut_ptr(), 4, "") }.is_ok());
+        assert_eq!(text[0], 0);
         // SAFETY: null is allowed.
         assert!(unsafe { put_text(std::ptr::null_mut(), 4, "") }.is_err());
-        // SAFETY: nothing is written into no room.
-        assert!(unsafe { put_text(room.as_mut_ptr(), 0, "") }.is_err());
+        // SAFETY: nothing is written into no bytes.
+        assert!(unsafe { put_text(text.as_mut_ptr(), 0, "") }.is_err());
     }
 
     #[test]

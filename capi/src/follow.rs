@@ -15,7 +15,7 @@ use crate::record::{self, Record};
 const REFERENCE_TAI: c_int = 0;
 const REFERENCE_PTP: c_int = 1;
 
-/// What a `punctual_follow` is.
+/// The object behind a `punctual_follow`.
 pub(crate) struct Follow(Follower, Origin);
 
 impl Object for Follow {
@@ -195,13 +195,13 @@ pub(crate) mod tests {
             assert!(follow.is_null());
             (answer, errors::tests::last())
         };
-        let (answer, said) = create(2, None);
-        assert!(answer == -libc::EINVAL && said.contains("no reference is numbered 2"), "{said}");
-        let (answer, said) = create(REFERENCE_PTP, None);
-        assert!(answer == -libc::EINVAL && said.contains("/dev/ptp0"), "{said}");
+        let (answer, words) = create(2, None);
+        assert!(answer == -libc::EINVAL && words.contains("no reference is numbered 2"), "{words}");
+        let (answer, words) = create(REFERENCE_PTP, None);
+        assert!(answer == -libc::EINVAL && words.contains("/dev/ptp0"), "{words}");
         assert_eq!(create(REFERENCE_PTP, Some(c"/nowhere/ptp0")).0, -libc::ENOENT);
-        let (answer, said) = create(REFERENCE_PTP, Some(c"/dev/null"));
-        assert!(answer == -libc::EINVAL && said.contains("/dev/null"), "{said}");
+        let (answer, words) = create(REFERENCE_PTP, Some(c"/dev/null"));
+        assert!(answer == -libc::EINVAL && words.contains("/dev/null"), "{words}");
         // SAFETY: null is allowed, and answered.
         unsafe {
             assert_eq!(punctual_follow_create(null_mut(), 0, null(), 0), -libc::EINVAL);

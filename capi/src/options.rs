@@ -116,7 +116,7 @@ fn span(ns: u64) -> Span {
     Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
-/// How an executive is to run, with nothing of the caller's memory in it.
+/// The options of an executive, with nothing of the caller's memory in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) thread: RtThread,
@@ -197,7 +197,7 @@ impl Options {
         Ok(Config { thread, wait, cpus: cpus?, phase, grace, samples, follow })
     }
 
-    /// How the thread of a loop or of an executive runs.
+    /// The scheduling of the thread of a loop or of an executive.
     fn thread(&self) -> Result<RtThread, Failure> {
         let mut thread = match self.cpu {
             -1 => RtThread::any(),

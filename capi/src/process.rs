@@ -13,7 +13,7 @@ use crate::record;
 use crate::stats::Cycle;
 use crate::thread_bound::ThreadBound;
 
-/// What a `punctual_process` is.
+/// The object behind a `punctual_process`.
 struct Process {
     origin: Origin,
     own: ThreadBound<Registration>,

@@ -39,7 +39,7 @@ unsafe fn size_of_theirs<T: Record>(from: *const T) -> Result<usize, Failure> {
     }
 }
 
-/// Whether the struct at `from` says a size that can be.
+/// Checks that the struct at `from` states a size that can be.
 ///
 /// # Safety
 /// `from` is null or points to a struct that begins with its size.

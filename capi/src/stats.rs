@@ -123,7 +123,7 @@ pub(crate) fn ns(span: Span) -> u64 {
 }
 
 impl Stats {
-    /// What the counts of a page say.
+    /// The counts of a page as C has them.
     pub(crate) fn of(counts: &Counts) -> Self {
         let releases = counts.ran.saturating_add(counts.missed);
         Self {

@@ -89,7 +89,7 @@ const PLACE_INLINE: i32 = 0;
 const PLACE_CPU: i32 = 1;
 const PLACE_THREAD: i32 = 2;
 
-/// What an overrun does, by its number.
+/// The answer to an overrun, by its number.
 pub(crate) fn on_overrun(number: i32, burst: u32) -> Result<OnOverrun, Failure> {
     Ok(match number {
         OVERRUN_SKIP => OnOverrun::Skip,
@@ -117,7 +117,7 @@ enum Place {
     Thread(Option<u32>, Option<u8>),
 }
 
-/// What triggers a task.
+/// The trigger of a task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Release {
     /// This function returns.
@@ -219,7 +219,7 @@ impl TaskRecord {
         Ok(TaskSpec { task, place: self.placed()?, body, trigger })
     }
 
-    /// What triggers it.
+    /// Its trigger; `None` for one that the executive releases.
     fn trigger(&self) -> Result<Option<Release>, Failure> {
         match (self.wait, self.trigger_fd) {
             (None, -1) => Ok(None),

@@ -1,4 +1,4 @@
-//! What only the thread that made it may touch.
+//! A value that only the thread that made it may touch.
 //!
 //! For loops: their thread has the session. Costs a load and a compare, no locked instruction.
 
@@ -47,7 +47,7 @@ impl<T> ThreadBound<T> {
         self.inside.into_inner()
     }
 
-    /// Whether the calling thread is the one.
+    /// True in the thread that made it.
     pub(crate) fn is_mine(&self) -> bool {
         self.owner != 0 && self.owner == mark()
     }

@@ -20,18 +20,18 @@ use crate::stats::{self, Stats};
 const OUTPUT_TASK: c_int = 0;
 const OUTPUT_SAFE: c_int = 1;
 
-/// What is read there is shared memory, of which a child has its share.
+/// It reads shared memory, of which a child has its share: a watch works there too.
 impl Object for Watch {
     fn origin(&self) -> Origin {
         Origin::here()
     }
 }
 
-/// What threads share is whole.
+/// Compiles only for a type that threads may share.
 const fn is_shared<T: Sync>() {}
 const _: () = is_shared::<Watch>();
 
-/// What a task gives out at most, in bytes.
+/// The size of a task's output, in bytes.
 fn output_bytes(watch: &Watch) -> usize {
     watch.terms().output_words.saturating_mul(8)
 }

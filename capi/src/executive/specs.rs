@@ -1,4 +1,4 @@
-//! What an executive is to be: tasks, units and background work, as they were added.
+//! The tasks, units and background work of an executive, as they were added.
 //!
 //! Setup. Plain data, and the one place that hands it to the builder of `punctual`.
 
@@ -74,7 +74,7 @@ impl Specs {
         u32::try_from(self.entries.len()).map_err(too_many)
     }
 
-    /// What is there at an index.
+    /// The task or unit at an index; ENOENT for none.
     pub(super) fn get(&self, index: u32) -> Result<&Spec, Failure> {
         let spec = self.entries.get(index as usize).and_then(Option::as_ref);
         spec.ok_or(Failure::bare(libc::ENOENT))
@@ -184,7 +184,7 @@ impl Built {
         Self { peak: executive.peak(), layouts: layouts.collect(), config }
     }
 
-    /// What these make, without running it.
+    /// The executive that these make, laid out and not run.
     pub(super) fn trial(specs: &Specs, config: Config) -> Result<Self, Failure> {
         let built = specs.builder(&config, &Arc::default())?.build();
         let (executive, _) = built.map_err(|why| errors::failure(&why))?;

@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::SeqCst};
 use punctual::StopHandle;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
-/// How often the end of a run checks whether no call stops it any more, ns.
+/// The time between two checks of a run's end that no call stops it any more, ns.
 const LOOK_NS: u64 = 100_000;
 
-/// Whether an executive is to stop.
+/// The request to stop an executive.
 #[derive(Debug, Default)]
 pub(super) struct Stop {
     /// For good.
     requested: AtomicBool,
-    /// Whether the last run has ended.
+    /// True once the last run has ended.
     over: AtomicBool,
     /// Calls that may look at the run at present.
     callers: AtomicUsize,
@@ -30,12 +30,12 @@ impl Stop {
         self.with(StopHandle::stop);
     }
 
-    /// Whether it was stopped for good.
+    /// True once it was stopped for good.
     pub(super) fn is_requested(&self) -> bool {
         self.requested.load(SeqCst)
     }
 
-    /// Whether the run is to end, or has ended.
+    /// True where the run is to end, or has ended.
     pub(super) fn is_stopped(&self) -> bool {
         let ends = || self.with(StopHandle::stopped).unwrap_or(false);
         self.requested.load(SeqCst) || self.over.load(SeqCst) || ends()

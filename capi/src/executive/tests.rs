@@ -25,7 +25,7 @@ mod refused;
 mod threads;
 mod units;
 
-/// What a task of these tests does: counts, and returns what it was given at a cycle.
+/// The work of a task of these tests: it counts, and returns a given answer at a given cycle.
 #[derive(Debug, Default)]
 struct Work {
     ran: u64,
@@ -158,11 +158,11 @@ impl Made {
 
     fn text(
         &self,
-        of: unsafe extern "C" fn(*const Executive, *mut c_char, usize) -> c_int,
+        entry: unsafe extern "C" fn(*const Executive, *mut c_char, usize) -> c_int,
     ) -> String {
         let mut text: [c_char; 1024] = [0; 1024];
         // SAFETY: an executive, and as much memory as is said.
-        assert_eq!(unsafe { of(self.0, text.as_mut_ptr(), text.len()) }, 0);
+        assert_eq!(unsafe { entry(self.0, text.as_mut_ptr(), text.len()) }, 0);
         // SAFETY: a text that ends.
         unsafe { CStr::from_ptr(text.as_ptr()) }.to_str().expect("UTF-8").to_owned()
     }
@@ -265,12 +265,12 @@ fn a_stop_holds_for_good_and_comes_from_any_thread() {
     made.add(c"a", 1_000_000, &mut task);
     assert_eq!((made.build(), made.stopped()), (0, 0));
     let handle = made.0 as usize;
-    let other = std::thread::spawn(move || {
+    let stopper = std::thread::spawn(move || {
         // SAFETY: an executive until the join.
         unsafe { punctual_executive_stop(handle as *mut Executive) }
     });
     assert_eq!(made.run(0), 0);
-    assert_eq!(other.join().expect("no panic"), 0);
+    assert_eq!(stopper.join().expect("no panic"), 0);
     let ran = task.ran;
     assert_eq!((made.run(0), task.ran), (0, ran));
 }
@@ -322,46 +322,46 @@ fn a_panic_inside_any_entry_is_an_error_outside() {
     let made = Made::new();
     let fault = -libc::ENOTRECOVERABLE;
     let panics = ffi::tests::panic_next;
-    let (of, none) = (made.0, null_mut());
+    let (executive, none) = (made.0, null_mut());
     // SAFETY: an executive, and null where nothing is reached.
     unsafe {
         panics();
         assert_eq!(punctual_executive_create(&mut null_mut()), fault);
         panics();
-        assert_eq!(punctual_executive_add(of, null(), null_mut()), fault);
+        assert_eq!(punctual_executive_add(executive, null(), null_mut()), fault);
         panics();
-        assert_eq!(punctual_executive_add_unit(of, null(), null_mut()), fault);
+        assert_eq!(punctual_executive_add_unit(executive, null(), null_mut()), fault);
         panics();
-        assert_eq!(punctual_executive_remove(of, 0), fault);
+        assert_eq!(punctual_executive_remove(executive, 0), fault);
         panics();
-        assert_eq!(punctual_executive_frame(of, 1, 1), fault);
+        assert_eq!(punctual_executive_frame(executive, 1, 1), fault);
         panics();
-        assert_eq!(punctual_executive_idle(of, 1, None, null_mut()), fault);
+        assert_eq!(punctual_executive_idle(executive, 1, None, null_mut()), fault);
         panics();
-        assert_eq!(punctual_executive_allow_overload(of), fault);
+        assert_eq!(punctual_executive_allow_overload(executive), fault);
         panics();
-        assert_eq!(punctual_executive_build(of, null()), fault);
+        assert_eq!(punctual_executive_build(executive, null()), fault);
         panics();
-        assert_eq!(punctual_executive_peak(of, none), fault);
+        assert_eq!(punctual_executive_peak(executive, none), fault);
         panics();
-        assert_eq!(punctual_executive_task_layout(of, 0, null_mut()), fault);
+        assert_eq!(punctual_executive_task_layout(executive, 0, null_mut()), fault);
         panics();
-        assert_eq!(punctual_executive_run(of, null(), 0), fault);
+        assert_eq!(punctual_executive_run(executive, null(), 0), fault);
         panics();
-        assert_eq!(punctual_executive_stop(of), fault);
+        assert_eq!(punctual_executive_stop(executive), fault);
         panics();
-        assert_eq!(punctual_executive_stopped(of, null_mut()), fault);
+        assert_eq!(punctual_executive_stopped(executive, null_mut()), fault);
         panics();
-        assert_eq!(punctual_executive_task_stats(of, 0, null_mut()), fault);
+        assert_eq!(punctual_executive_task_stats(executive, 0, null_mut()), fault);
         panics();
-        assert_eq!(punctual_executive_task_quantile_ns(of, 0, 0.5, null_mut()), fault);
+        assert_eq!(punctual_executive_task_quantile_ns(executive, 0, 0.5, null_mut()), fault);
         panics();
-        assert_eq!(punctual_executive_wait_info(of, null_mut()), fault);
+        assert_eq!(punctual_executive_wait_info(executive, null_mut()), fault);
         panics();
-        assert_eq!(punctual_executive_refused(of, null_mut(), 0), fault);
+        assert_eq!(punctual_executive_refused(executive, null_mut(), 0), fault);
         panics();
-        assert_eq!(punctual_executive_summary(of, null_mut(), 0), fault);
+        assert_eq!(punctual_executive_summary(executive, null_mut(), 0), fault);
         panics();
-        assert_eq!(punctual_executive_destroy(of), fault);
+        assert_eq!(punctual_executive_destroy(executive), fault);
     }
 }

@@ -23,7 +23,7 @@ fn create(options: &Options) -> (c_int, *mut SingleLoop) {
     (answer, single)
 }
 
-/// What an entry answers for a loop.
+/// The answer of an entry for a loop.
 fn wait(single: *mut SingleLoop) -> c_int {
     // SAFETY: null or a loop; null is allowed for the cycle.
     unsafe { punctual_loop_wait(single, null_mut()) }

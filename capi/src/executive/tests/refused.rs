@@ -1,4 +1,4 @@
-//! What cannot be is named, and what the kernel refuses listed.
+//! Arguments that cannot be are named, and the kernel's refusals listed.
 
 use super::*;
 

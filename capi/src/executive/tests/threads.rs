@@ -7,7 +7,7 @@ use punctual_os::scheduler::{self, SchedPolicy};
 use super::*;
 use crate::callback::Body;
 
-/// What a task of these tests does, in whatever thread.
+/// The work of a task of these tests, in whatever thread.
 #[derive(Debug, Default)]
 struct Shared {
     ran: AtomicU64,

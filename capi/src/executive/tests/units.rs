@@ -78,35 +78,35 @@ fn what_cannot_be_built_is_named() {
         let answer = added.unwrap_or_else(|| made.build());
         (answer, said())
     };
-    let one = unused(c"one", (0, 100_000));
-    let (answer, says) = refused(&[one, unused(c"two", (99_999, 100_000))]);
+    let first = unused(c"one", (0, 100_000));
+    let (answer, says) = refused(&[first, unused(c"two", (99_999, 100_000))]);
     assert_eq!(answer, -libc::ENOSPC);
     assert!(says.contains("\"one\" at 0 to 100000 ns and unit \"two\" at 99999"), "{says}");
-    let other = UnitRecord::new(c"two", Some(overrun), null_mut(), (500_000, 100_000));
+    let second = UnitRecord::new(c"two", Some(overrun), null_mut(), (500_000, 100_000));
     for (units, answer, says) in [
         (&[][..], -libc::EINVAL, "without tasks"),
         (&[unused(c"far", (1_950_000, 100_000))], -libc::ENOSPC, "must lie within the frame"),
-        (&[one, one], -libc::EEXIST, "two units are named"),
-        (&[one.after(c"none")], -libc::ENOENT, "no unit has that name"),
-        (&[one.after(c"one")], -libc::EINVAL, "after itself"),
+        (&[first, first], -libc::EEXIST, "two units are named"),
+        (&[first.after(c"none")], -libc::ENOENT, "no unit has that name"),
+        (&[first.after(c"one")], -libc::EINVAL, "after itself"),
         (&[unused(c"empty", (0, 0))], -libc::EINVAL, "budget"),
-        (&[one.deadline(1)], -libc::EINVAL, "(got 1 ns)"),
-        (&[one.on_overrun(2)], -libc::EINVAL, "would move its place"),
-        (&[one.on_overrun(9)], -libc::EINVAL, "unit \"one\": no answer"),
-        (&[one.reserved(1)], -libc::E2BIG, ""),
+        (&[first.deadline(1)], -libc::EINVAL, "(got 1 ns)"),
+        (&[first.on_overrun(2)], -libc::EINVAL, "would move its place"),
+        (&[first.on_overrun(9)], -libc::EINVAL, "unit \"one\": no answer"),
+        (&[first.reserved(1)], -libc::E2BIG, ""),
         (&[UnitRecord::blank()], -libc::EINVAL, "a unit without a name"),
         (
             &[UnitRecord::new(c"x", None, null_mut(), (0, 1))],
             -libc::EINVAL,
             "a body for task \"x\"",
         ),
-        (&[one.of(c"t"), other.of(c"t")], -libc::EINVAL, "different functions"),
+        (&[first.of(c"t"), second.of(c"t")], -libc::EINVAL, "different functions"),
     ] {
-        let (was, said) = refused(units);
-        assert!(was == answer && said.contains(says), "{was} {said}");
+        let (got, words) = refused(units);
+        assert!(got == answer && words.contains(says), "{got} {words}");
     }
     let made = Made::new();
-    assert_eq!((made.add_unit(one), made.build()), (0, -libc::EINVAL));
+    assert_eq!((made.add_unit(first), made.build()), (0, -libc::EINVAL));
     assert!(said().contains("\"one\" needs a frame"), "{}", said());
     for (num_ns, den) in [(0, 1), ((1 << 62) + 1, 1), (u64::MAX, 1), (1, 0)] {
         assert_eq!(made.frame(num_ns, den), -libc::EINVAL);

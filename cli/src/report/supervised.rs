@@ -75,7 +75,7 @@ pub(crate) struct TaskRow {
     pub(crate) started_late: u64,
     /// Cycles that ran longer than their budget.
     pub(crate) over_budget: u64,
-    /// Cycles that finished after their next release, for whatever reason.
+    /// Cycles that still ran at their next release, for whatever reason.
     pub(crate) over_release: u64,
     /// Cycles that finished after their deadline.
     pub(crate) over_deadline: u64,

@@ -73,7 +73,7 @@ fn notes(task: &TaskRow) -> Option<Block> {
     let counted = [
         (task.started_late, "started late"),
         (task.over_budget, "over budget"),
-        (task.over_release, "finished after the next release"),
+        (task.over_release, "still ran at the next release"),
         (task.over_deadline, "after the deadline"),
         (task.terminated, "times terminated"),
         (task.demoted, "times demoted"),

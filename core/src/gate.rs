@@ -67,13 +67,12 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
         self.end = self.releases.at_or_after(end);
     }
 
-    /// Begins anew with release 0 of `releases`. The cycle that runs is not counted: call
-    /// [`Gate::count`] before, where it is to be. An end that was set is kept as the number of a
-    /// release, and is another instant on these: set it again ([`Gate::end_at`]).
+    /// Begins anew, without an end: its first release is number `first` of `releases`.
     ///
     /// # Real-time: in loop
-    pub fn begin(&mut self, releases: Releases) {
-        (self.releases, self.next, self.last, self.running) = (releases, 0, None, None);
+    pub fn begin(&mut self, releases: Releases, first: u64) {
+        (self.releases, self.end, self.next) = (releases, u64::MAX, first);
+        (self.last, self.running) = (None, None);
     }
 
     /// Waits for the next release that is still to come, and returns its cycle. The one before is

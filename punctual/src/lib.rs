@@ -114,6 +114,8 @@ pub mod quiet;
 #[doc(hidden)]
 pub mod safety;
 #[doc(hidden)]
+pub mod segmented;
+#[doc(hidden)]
 pub mod session;
 #[doc(hidden)]
 pub mod spawn;

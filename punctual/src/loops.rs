@@ -8,17 +8,16 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{Ended, Flow};
-use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
 use punctual_core::stats::{Counts, View};
 use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::{Instant, Period, Span};
-use punctual_core::wait::{Stalls, Strategy, Wait, WaitStatus};
+use punctual_core::wait::{Stalls, WaitStatus};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::fork::Origin;
 use punctual_os::process;
@@ -35,6 +34,7 @@ use crate::quiet::{self, Quiet};
 use crate::recording::{Facts, Recording};
 use crate::rt_thread::{RtThread, span};
 use crate::safety::Caution;
+use crate::segmented::{SegmentedLoop, Vitals};
 use crate::session::{ProcessSession, Refusal, ThreadSession};
 use crate::summary::{End, Stats, Summary};
 use crate::wait_policy::{LEAD, ready};
@@ -87,7 +87,7 @@ pub struct Loop<C: Clock = MachineClock> {
     period: Period,
     phase_ns: u64,
     quiet: Option<Quiet>,
-    gate: Gate<C, Strategy, Counting>,
+    segments: SegmentedLoop<C, Counting>,
     begun: bool,
     /// Whether its time was up.
     finished: bool,
@@ -111,14 +111,6 @@ impl Loop {
     pub fn builder(period: Period) -> LoopBuilder {
         LoopBuilder::new(period)
     }
-
-    /// What its stamps are taken with.
-    ///
-    /// # Real-time: setup only
-    #[doc(hidden)]
-    pub fn clock_name(&self) -> &'static str {
-        self.gate.clock.name()
-    }
 }
 
 impl<C: Clock> Loop<C> {
@@ -136,17 +128,12 @@ impl<C: Clock> Loop<C> {
         if !self.begun {
             self.begin();
         }
-        // A wait that need not sleep looks at its release before it looks at the flag.
-        if self.handle.stopped() {
-            self.gate.finish(&self.handle.shared.stop);
+        let shared = &*self.handle.shared;
+        if shared.is_forked() {
+            self.segments.finish(&shared.stop);
             return None;
         }
-        let stalls = self.gate.wait.take_stalls();
-        if stalls.count > 0 {
-            self.handle.shared.stalled(stalls);
-        }
-        let cycle = self.gate.wait(&self.handle.shared.stop);
-        self.handle.shared.watched.beat();
+        let cycle = self.segments.wait(&shared.stop, &shared.vitals);
         cycle.map_err(|ended| self.finished = ended == Ended::Finished).ok()
     }
 
@@ -163,12 +150,12 @@ impl<C: Clock> Loop<C> {
         mut body: impl FnMut(&mut Cycle<'_>) -> R,
     ) -> Summary {
         let from = if self.begun {
-            self.gate.clock.now()
+            self.segments.clock().now()
         } else {
             self.begin();
             self.first
         };
-        self.gate.end_at(from + span(duration));
+        self.segments.end_at(from + span(duration));
         while let Some(mut cycle) = self.wait() {
             if body(&mut cycle).into() == Flow::Stop {
                 break;
@@ -181,11 +168,11 @@ impl<C: Clock> Loop<C> {
     #[cold]
     fn begin(&mut self) {
         self.begun = true;
-        self.handle.shared.watched.arm(process::tid());
-        let now = self.gate.clock.poll();
+        self.handle.shared.watched().arm(process::tid());
+        let now = self.segments.clock().poll();
         let releases = Releases::aligned(now + LEAD, self.period, self.phase_ns);
         self.first = releases.first();
-        self.gate.begin(releases);
+        self.segments.begin_on(releases, 0);
         if let Some(recording) = &self.recording {
             recording.begin(releases.first());
         }
@@ -197,7 +184,7 @@ impl<C: Clock> Loop<C> {
     /// # Real-time: in loop
     #[doc(hidden)]
     pub fn count(&mut self) {
-        self.gate.count();
+        self.segments.count();
     }
 
     /// A handle for other threads, which outlives the loop: stop it, read what it did so far.
@@ -210,8 +197,8 @@ impl<C: Clock> Loop<C> {
     /// Nothing runs any more: counts all, and says so to its handles.
     fn end(&mut self) {
         // A body that panicked has run its cycle too.
-        self.gate.finish(&self.handle.shared.stop);
-        self.handle.shared.watched.disarm();
+        self.segments.finish(&self.handle.shared.stop);
+        self.handle.shared.watched().disarm();
         self.handle.stop();
     }
 
@@ -268,7 +255,7 @@ impl<C: Clock> Loop<C> {
     /// # Real-time: in loop
     #[doc(hidden)]
     pub fn wait_status(&self) -> WaitStatus {
-        self.gate.wait.status()
+        self.segments.wait_status()
     }
 
     /// The policy that its thread has now: the watchdog may have taken it away. In a child that
@@ -461,7 +448,7 @@ impl LoopBuilder {
             period,
             phase_ns,
             quiet,
-            gate: Gate::new(clock, wait, observe, releases, 0),
+            segments: SegmentedLoop::new(clock, wait, observe, releases),
             begun: false,
             finished: false,
             first: Instant::from_ns(0),
@@ -529,13 +516,7 @@ impl LoopHandle {
     /// # Real-time: reader side
     #[doc(hidden)]
     pub fn stalls(&self) -> Stalls {
-        let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
-        let span = |ns| Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX));
-        Stalls {
-            count: get(&self.shared.stalls),
-            longest: span(get(&self.shared.longest_stall_ns)),
-            sum: span(get(&self.shared.stalled_ns)),
-        }
+        self.shared.vitals.stalls()
     }
 
     /// How the watchdog ended the loop, if it did.
@@ -543,7 +524,7 @@ impl LoopHandle {
     /// # Real-time: reader side
     #[doc(hidden)]
     pub fn forced(&self) -> Option<Force> {
-        self.shared.watched.ended()
+        self.shared.watched().ended()
     }
 
     fn view(&self) -> Option<View<'_>> {
@@ -551,33 +532,17 @@ impl LoopHandle {
     }
 }
 
-/// What a loop and its handles share: the stop flag, the heartbeat, gaps inside spins. Atomic
+/// What a loop and its handles share: the stop flag, and what it shows while it runs. Atomic
 /// numbers alone, for handles, watchdogs and signal handlers.
 #[derive(Debug, Default)]
 struct LoopShared {
     /// The process that it runs in: a child has neither its watchdog nor its policy.
     origin: Origin,
     stop: StopFlag,
-    watched: Watched,
-    stalls: AtomicU64,
-    longest_stall_ns: AtomicU64,
-    stalled_ns: AtomicU64,
+    vitals: Vitals,
 }
 
 impl LoopShared {
-    /// Counts what [`Wait::take_stalls`] gave. One writer, so that no locked instruction is needed.
-    #[inline]
-    fn stalled(&self, stalls: Stalls) {
-        let ns = |span: Span| span.as_ns().max(0).unsigned_abs();
-        let add = |word: &AtomicU64, by: u64| {
-            word.store(word.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
-        };
-        add(&self.stalls, stalls.count);
-        add(&self.stalled_ns, ns(stalls.sum));
-        let longest_ns = self.longest_stall_ns.load(Ordering::Relaxed).max(ns(stalls.longest));
-        self.longest_stall_ns.store(longest_ns, Ordering::Relaxed);
-    }
-
     /// Whether this process is a child of the loop's.
     #[inline]
     fn is_forked(&self) -> bool {
@@ -587,7 +552,7 @@ impl LoopShared {
 
 impl Shows for LoopShared {
     fn watched(&self) -> &Watched {
-        &self.watched
+        self.vitals.watched()
     }
 
     fn stop(&self) -> &impl StopRequest {

@@ -182,6 +182,14 @@ impl RtThread {
         self.policy.unwrap_or(SchedPolicy::Fifo(90))
     }
 
+    /// How it waits for a release.
+    ///
+    /// # Real-time: setup only
+    #[doc(hidden)]
+    pub const fn wait_policy(&self) -> WaitPolicy {
+        self.wait
+    }
+
     /// The kind of its wait.
     ///
     /// # Real-time: setup only
@@ -198,8 +206,12 @@ impl RtThread {
         }
     }
 
-    /// How long a loop of this (shortest) period may make no progress; `None` without a watchdog.
-    pub(crate) fn bound(&self, period: Period) -> Option<Span> {
+    /// How long a loop of this (shortest) period may make no progress: three periods, and longer
+    /// than real-time throttling (50 ms) by far; `None` without a watchdog.
+    ///
+    /// # Real-time: setup only
+    #[doc(hidden)]
+    pub fn bound(&self, period: Period) -> Option<Span> {
         let three = i64::try_from(period.as_ns().saturating_mul(3)).unwrap_or(i64::MAX);
         self.watchdog.unwrap_or_else(|| Some(Span::from_ns(three).max(WATCHDOG)))
     }

@@ -3,7 +3,7 @@
 //! For programs that take the choice from their user ([`WaitKind`]), and for loops
 //! ([`WaitPolicy`]). Turns a choice into a strategy for a period; runs nothing itself.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use punctual_core::clock::Clock;
@@ -14,6 +14,7 @@ use punctual_core::wait::{Adaptive, Learned, Rearm, Sleep, Spin, Strategy, Wait}
 
 use crate::clocks::wake_cost;
 use crate::error::{Error, Kind};
+use crate::monitor::Watched;
 use crate::rt_thread::span;
 
 /// From the first wait to the first release, at least: time to get into the wait.
@@ -290,32 +291,66 @@ pub(crate) fn ready<C: Clock>(
     let (mut wait, warnings) = strategy(policy, period, clock);
     discipline(clock);
     if policy.learn_first {
-        warm_up(&mut wait, clock, period, phase_ns);
+        WarmUp::default().learn(&mut wait, clock, (period, phase_ns));
         discipline(clock);
     }
     (wait, warnings)
 }
 
-/// Lets a wait that learns do so on the releases of `period` and `phase_ns`, on the calling thread,
-/// where that takes no longer than [`WARM_UP_MAX`]. Does nothing to one that learns nothing.
+/// How a wait that learns does so before its loop begins.
+#[derive(Clone, Copy, Debug)]
+pub struct WarmUp<'a> {
+    /// The longest that it may take: a wait that needs longer learns nothing here, and all of it in
+    /// its loop. [`WARM_UP_MAX`] for the loops of this library.
+    pub longest: Span,
+    /// What ends it early.
+    pub stop: &'a AtomicBool,
+    /// Who sees that it gets on; the caller arms it.
+    pub watched: Option<&'a Watched>,
+}
+
+impl Default for WarmUp<'_> {
+    fn default() -> Self {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        Self { longest: WARM_UP_MAX, stop: &NEVER, watched: None }
+    }
+}
+
+impl WarmUp<'_> {
+    /// Lets a wait learn on the releases of `period` and `phase_ns`, on the calling thread. Does
+    /// nothing to one that learns nothing, or has learned.
+    ///
+    /// # Real-time: setup only
+    pub fn learn<C: Clock>(
+        &self,
+        wait: &mut impl Wait,
+        clock: &mut C,
+        (period, phase_ns): (Period, u64),
+    ) {
+        if Adaptive::calibration(period) > self.longest {
+            return;
+        }
+        let start = clock.now() + LEAD;
+        let releases = Releases::aligned(start, period, phase_ns);
+        let mut k = 0;
+        // A cycle without a sleep teaches nothing, so that it may take longer than it should.
+        while is_learning(wait)
+            && !self.stop.load(Ordering::Relaxed)
+            && releases.release(k) < start + self.longest
+        {
+            let wake = wait.until(clock, releases.release(k), self.stop);
+            k = releases.next(k, wake.unwrap_or(start));
+            self.watched.inspect(|watched| watched.beat());
+        }
+        let _not_counted = wait.take_stalls();
+    }
+}
+
+/// Whether a wait is one that learns, and has not learned yet.
 ///
-/// # Real-time: setup only
-pub fn warm_up<C: Clock>(wait: &mut impl Wait, clock: &mut C, period: Period, phase_ns: u64) {
-    if Adaptive::calibration(period) > WARM_UP_MAX {
-        return;
-    }
-    let never = AtomicBool::new(false);
-    let start = clock.now() + LEAD;
-    let releases = Releases::aligned(start, period, phase_ns);
-    let mut k = 0;
-    // A cycle without a sleep teaches nothing, so that it may take longer than it should.
-    while wait.status().learned.is_some_and(|learned| learned.phase == LearnPhase::Calibrating)
-        && releases.release(k) < start + WARM_UP_MAX
-    {
-        let wake = wait.until(clock, releases.release(k), &never);
-        k = releases.next(k, wake.unwrap_or(start));
-    }
-    let _not_counted = wait.take_stalls();
+/// # Real-time: in loop
+pub fn is_learning(wait: &impl Wait) -> bool {
+    wait.status().learned.is_some_and(|learned| learned.phase == LearnPhase::Calibrating)
 }
 
 #[cfg(test)]

@@ -1,0 +1,182 @@
+//! The periodic loop that [`Loop`](crate::Loop) and the experiments run: one clock, one wait, one
+//! observer, and any number of segments.
+//!
+//! Decides nothing about threads, sessions or files. A segment begins on a grid that its caller
+//! gives; what the wait learned stays from one to the next. In a segment nothing is allocated, and
+//! nothing called but the clock, the wait and the observer.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use punctual_core::clock::Clock;
+use punctual_core::cycle::{Cycle, Ended, Observe};
+use punctual_core::gate::Gate;
+use punctual_core::releases::Releases;
+use punctual_core::stop::StopRequest;
+use punctual_core::time::{Instant, Span};
+use punctual_core::wait::{Stalls, Strategy, Wait, WaitStatus};
+
+use crate::monitor::Watched;
+
+/// A periodic loop in segments.
+#[derive(Debug)]
+pub struct SegmentedLoop<C, O> {
+    gate: Gate<C, Strategy, O>,
+}
+
+impl<C: Clock, O: Observe> SegmentedLoop<C, O> {
+    /// A loop whose wait is ready ([`crate::wait_policy`]), and whose cycles go to `observe`. Its
+    /// first segment begins with [`SegmentedLoop::begin_on`]: until then its releases lie at the
+    /// beginning of the clock.
+    ///
+    /// # Real-time: setup only
+    pub fn new(clock: C, wait: Strategy, observe: O, grid: Releases) -> Self {
+        Self { gate: Gate::new(clock, wait, observe, grid, 0) }
+    }
+
+    /// Begins a segment without an end: its first release is number `first` of `grid`.
+    ///
+    /// # Real-time: in loop
+    pub fn begin_on(&mut self, grid: Releases, first: u64) {
+        self.gate.begin(grid, first);
+    }
+
+    /// Ends the segment at `end`: releases at or after it do not run. Holds for this segment alone.
+    ///
+    /// # Real-time: in loop
+    pub fn end_at(&mut self, end: Instant) {
+        self.gate.end_at(end);
+    }
+
+    /// Waits for the next release of the segment, and returns its cycle. A cycle reaches the
+    /// observer at the beginning of the next wait, and gaps in spins reach `vitals` then.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none: its end has come, or `stop` was set. The observer has counted everything
+    /// then.
+    ///
+    /// # Real-time: in loop, waits
+    #[inline]
+    pub fn wait(
+        &mut self,
+        stop: &impl StopRequest,
+        vitals: &Vitals,
+    ) -> Result<Cycle<'static>, Ended> {
+        // A wait that need not sleep looks at its release before it looks at the flag.
+        if stop.flag().load(Ordering::Relaxed) {
+            self.gate.finish(stop);
+            return Err(Ended::Stopped);
+        }
+        let stalls = self.gate.wait.take_stalls();
+        if stalls.count > 0 {
+            vitals.stalled(stalls);
+        }
+        let cycle = self.gate.wait(stop);
+        vitals.watched.beat();
+        cycle
+    }
+
+    /// Runs the segment to its end, or until `stop` is set, with a body that does nothing: what an
+    /// experiment measures.
+    ///
+    /// # Real-time: in loop, waits
+    pub fn run(&mut self, stop: &impl StopRequest, vitals: &Vitals) -> Ended {
+        loop {
+            if let Err(ended) = self.wait(stop, vitals) {
+                vitals.stalled(self.gate.wait.take_stalls());
+                return ended;
+            }
+        }
+    }
+
+    /// Breaks the segment off, and counts all of it; does nothing where it has ended.
+    ///
+    /// # Real-time: in loop
+    pub fn finish(&mut self, stop: &impl StopRequest) {
+        self.gate.finish(stop);
+    }
+
+    /// Counts the cycle that runs now, as if it were over.
+    ///
+    /// # Real-time: in loop
+    pub fn count(&mut self) {
+        self.gate.count();
+    }
+
+    /// What it reads the time from.
+    ///
+    /// # Real-time: in loop
+    pub fn clock(&mut self) -> &mut C {
+        &mut self.gate.clock
+    }
+
+    /// Who counts its cycles: between segments.
+    ///
+    /// # Real-time: in loop
+    pub fn observer(&mut self) -> &mut O {
+        &mut self.gate.observe
+    }
+
+    /// What its wait does at present, and what it learned of this machine.
+    ///
+    /// # Real-time: in loop
+    pub fn wait_status(&self) -> WaitStatus {
+        self.gate.wait.status()
+    }
+}
+
+/// What a loop shows to other threads while it runs: its heartbeat for a watchdog, and gaps inside
+/// spins. Atomic numbers alone, with one writer; each is whole, and they may be one cycle apart.
+#[derive(Debug, Default)]
+pub struct Vitals {
+    watched: Watched,
+    stalls: AtomicU64,
+    longest_stall_ns: AtomicU64,
+    stalled_ns: AtomicU64,
+}
+
+impl Vitals {
+    /// What a watchdog looks at. The loop's owner arms it for as long as a segment runs.
+    ///
+    /// # Real-time: in loop
+    pub fn watched(&self) -> &Watched {
+        &self.watched
+    }
+
+    /// Gaps inside spins so far.
+    ///
+    /// # Real-time: reader side
+    pub fn stalls(&self) -> Stalls {
+        let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let span = |ns| Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX));
+        Stalls {
+            count: get(&self.stalls),
+            longest: span(get(&self.longest_stall_ns)),
+            sum: span(get(&self.stalled_ns)),
+        }
+    }
+
+    /// Gaps inside spins since they were last taken: for the loop's own thread, between segments.
+    ///
+    /// # Real-time: in loop
+    pub fn take_stalls(&self) -> Stalls {
+        let stalls = self.stalls();
+        for word in [&self.stalls, &self.longest_stall_ns, &self.stalled_ns] {
+            word.store(0, Ordering::Relaxed);
+        }
+        stalls
+    }
+
+    /// Counts what [`Wait::take_stalls`] gave. One writer, so that no locked instruction is needed.
+    #[inline]
+    fn stalled(&self, stalls: Stalls) {
+        let ns = |span: Span| span.as_ns().max(0).unsigned_abs();
+        let add = |word: &AtomicU64, by: u64| {
+            word.store(word.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+        };
+        add(&self.stalls, stalls.count);
+        add(&self.stalled_ns, ns(stalls.sum));
+        let longest_ns = self.longest_stall_ns.load(Ordering::Relaxed).max(ns(stalls.longest));
+        self.longest_stall_ns.store(longest_ns, Ordering::Relaxed);
+    }
+}

@@ -36,7 +36,10 @@ use crate::{format, output};
 pub(crate) use claims::{announce, plans, reach};
 pub(crate) use follow::FollowedClock;
 pub(crate) use loops::{LoopExperiment, MeasuredLoops};
-pub(crate) use runs::{load_deaths, planned, run_name};
+pub(crate) use machine::{Machine, root};
+pub(crate) use quiet::{library, settle};
+pub(crate) use recorded::planned;
+pub(crate) use runs::{load_deaths, run_name};
 
 /// The priority that a measuring loop asks for: above the kernel's threaded interrupts (50).
 pub(crate) const PRIORITY: u8 = 90;

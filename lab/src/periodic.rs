@@ -16,14 +16,15 @@ use punctual::drain::{SampleFile, Sink};
 use punctual::follow::{Follow, Follower, Reference, ServoStatus, Settings};
 use punctual::safety::{STAMPS_IN_A_PERIOD, is_real_time, is_too_short};
 use punctual::session::{Refusal, ThreadSession};
-use punctual::{RtThread, spawn};
+use punctual::wait_policy::WARM_UP_MAX;
+use punctual::{RtThread, WaitPolicy, spawn};
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::compare::series::Builder;
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants};
 use punctual_core::releases::Releases;
 use punctual_core::sample::Sample;
 use punctual_core::time::{Instant, Period, Span};
-use punctual_core::wait::{Learned, PausedSpin, Stalls, WakePlan};
+use punctual_core::wait::{Adaptive, Learned, PausedSpin, Stalls, WakePlan};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::usage::Usage;
@@ -64,8 +65,18 @@ pub struct Condition {
     pub name: String,
     /// How the streams wait under it, where not as they do otherwise.
     pub wait: Option<WaitKind>,
+    /// What runs under it instead, where that is a loop as this library makes it by default.
+    pub library: Option<LibraryLoop>,
     /// The loads that run meanwhile.
     pub loads: Vec<LoadSpec>,
+}
+
+/// A loop with the defaults of [`punctual::Loop`], on the thread and with the period of its stream:
+/// the wait of [`RtThread::any`], which learns first, and a phase of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LibraryLoop {
+    /// The quiet phase that was found for it ([`crate::quiet`]), ns; 0 where there is none.
+    pub phase_ns: u64,
 }
 
 /// What an earlier run learned of a machine, for loops like its own.
@@ -128,12 +139,38 @@ impl PeriodicPlan {
     /// it has a wait of its own.
     pub fn counts_as_one(&self, condition: usize) -> bool {
         let planned = self.conditions.get(condition);
-        condition > 0 && planned.is_some_and(|planned| planned.wait.is_none())
+        let waits_alike = |planned: &Condition| planned.wait.is_none() && planned.library.is_none();
+        condition > 0 && planned.is_some_and(waits_alike)
+    }
+
+    /// The kind of a stream's wait under a condition.
+    pub fn wait(&self, stream: &Stream, condition: usize) -> WaitKind {
+        self.policy(stream, condition).kind()
     }
 
     /// How a stream waits under a condition.
-    pub fn wait(&self, stream: &Stream, condition: usize) -> WaitKind {
-        self.conditions[condition].wait.unwrap_or(stream.thread.wait_kind())
+    pub fn policy(&self, stream: &Stream, condition: usize) -> WaitPolicy {
+        let planned = &self.conditions[condition];
+        match (planned.library, planned.wait) {
+            (Some(_), _) => RtThread::any().wait_policy(),
+            (None, Some(wait)) => wait.into(),
+            (None, None) => stream.thread.wait_policy(),
+        }
+    }
+
+    /// The offset of a stream's grid under a condition, ns.
+    pub fn phase_ns(&self, stream: &Stream, condition: usize) -> u64 {
+        let library = self.conditions[condition].library;
+        library.map_or(stream.phase_ns, |library| library.phase_ns)
+    }
+
+    /// The longest that a wait may learn before the first block: as long as it takes, but for a
+    /// loop of the library, whose users wait no longer than this either.
+    fn warm_up_max(&self, stream: &Stream, condition: usize) -> Span {
+        match self.conditions[condition].library {
+            Some(_) => WARM_UP_MAX,
+            None => Adaptive::calibration(stream.period),
+        }
     }
 
     /// How many runs there are: one for each stream and condition.
@@ -262,8 +299,8 @@ pub struct Begun<S, W: Write> {
 pub struct PeriodicOutcome<S> {
     /// What was run.
     pub plan: PeriodicPlan,
-    /// The grid of each stream.
-    pub grids: Vec<Releases>,
+    /// The grid of each run, see [`PeriodicPlan::run`].
+    pub run_grids: Vec<Releases>,
     /// The sink, which has seen all recorded samples.
     pub sink: S,
     /// By run, see [`PeriodicPlan::run`].
@@ -279,8 +316,8 @@ pub struct PeriodicOutcome<S> {
 impl<S> PeriodicOutcome<S> {
     /// The sink, and the rest without it.
     pub fn without_sink(self) -> (S, PeriodicOutcome<()>) {
-        let Self { plan, grids, sink, runs, followed, recording, file_error } = self;
-        (sink, PeriodicOutcome { plan, grids, sink: (), runs, followed, recording, file_error })
+        let Self { plan, run_grids, sink, runs, followed, recording, file_error } = self;
+        (sink, PeriodicOutcome { plan, run_grids, sink: (), runs, followed, recording, file_error })
     }
 }
 
@@ -309,7 +346,7 @@ impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
         refuse_short_periods(&prepared).map_err(ExperimentError::Refused)?;
         let recording = if recording_cost { cost(&plan, prepared.clock()) } else { None };
         let granted = prepared.granted()?;
-        let grids = prepared.grids().to_vec();
+        let run_grids = prepared.run_grids().to_vec();
         let begun = destination.begin(&prepared, &granted).map_err(ExperimentError::Destination)?;
         let mut background = WithFigures {
             loading: context.loading,
@@ -321,7 +358,8 @@ impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
         let LoopsOutcome { sink, runs, refused, clock, followed, disturbances, file_error, end } =
             outcome;
         let taken = taken(&plan, &runs);
-        let outcome = PeriodicOutcome { plan, grids, sink, runs, followed, recording, file_error };
+        let outcome =
+            PeriodicOutcome { plan, run_grids, sink, runs, followed, recording, file_error };
         Ok(Measured { outcome, end, clock, refused, disturbances, taken })
     }
 }
@@ -476,10 +514,10 @@ pub struct Recordings {
 }
 
 impl Recordings {
-    /// Recordings for each stream, given by its grid, and condition of the plan; how the claims
-    /// stand goes to `standings`.
+    /// Recordings for each stream and condition of the plan, on the grids of the runs; how the
+    /// claims stand goes to `standings`.
     pub fn new(
-        grids: &[Releases],
+        run_grids: &[Releases],
         plan: &PeriodicPlan,
         watch: &EvaluationConfig,
         standings: &Standings,
@@ -494,18 +532,13 @@ impl Recordings {
         let recording = |grid: &Releases| Recording::new(setup(grid)).watching(&watch.claims);
         let conditions = plan.conditions.len();
         let as_one = (0..conditions).map(|at| watch.merge && plan.counts_as_one(at)).collect();
-        let of_streams = || grids.iter().map(recording);
+        // Those that count as one are on the grid of the first.
+        let of_streams = || run_grids.iter().step_by(conditions.max(1)).map(recording);
         let series = |grid: &Releases| Builder::new(grid.period().as_ns(), !watch.keep_cold);
         Self {
-            runs: grids
-                .iter()
-                .flat_map(|grid| (0..conditions).map(move |_| recording(grid)))
-                .collect(),
+            runs: run_grids.iter().map(recording).collect(),
             merged: if watch.merge { of_streams().collect() } else { Vec::new() },
-            series: grids
-                .iter()
-                .flat_map(|grid| std::iter::repeat_n(series(grid), conditions))
-                .collect(),
+            series: run_grids.iter().map(series).collect(),
             as_one,
             standings: standings.writer(),
         }

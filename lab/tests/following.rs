@@ -70,7 +70,12 @@ fn run(meddled: u64) -> (LoopsOutcome<Kept>, Instant) {
     };
     let plan = PeriodicPlan {
         streams: vec![stream],
-        conditions: vec![Condition { name: "idle".to_owned(), wait: None, loads: vec![] }],
+        conditions: vec![Condition {
+            name: "idle".to_owned(),
+            wait: None,
+            library: None,
+            loads: vec![],
+        }],
         blocks: interleave(0, 1, Span::from_ms(2_500)),
         housekeeping: vec![],
         cold: 3,
@@ -78,7 +83,7 @@ fn run(meddled: u64) -> (LoopsOutcome<Kept>, Instant) {
     let follower = follow(made_up(Arc::clone(&added)), &plan);
     let follower = follower.every(Span::from_ms(50), Span::from_ms(10)).start().expect("readable");
     let prepared = Prepared::new(plan).following(follower);
-    let epoch = prepared.grids()[0].first();
+    let epoch = prepared.run_grids()[0].first();
     let mut meddler = Meddler(added, meddled);
     let none = None::<SampleFile<Vec<u8>>>;
     let stop = AtomicBool::new(false);

@@ -50,7 +50,7 @@ fn stream(period_ns: u64, wait: WaitKind, policy: SchedPolicy) -> Stream {
 
 fn plan(streams: Vec<Stream>, loads: usize, total: Span) -> PeriodicPlan {
     let conditions = (0..=loads)
-        .map(|n| Condition { name: format!("c{n}"), wait: None, loads: vec![] })
+        .map(|n| Condition { name: format!("c{n}"), wait: None, library: None, loads: vec![] })
         .collect();
     PeriodicPlan {
         streams,

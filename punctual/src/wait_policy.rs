@@ -207,6 +207,14 @@ impl WaitPolicy {
         self.kind.name()
     }
 
+    /// Its kind.
+    ///
+    /// # Real-time: setup only
+    #[doc(hidden)]
+    pub const fn kind(self) -> WaitKind {
+        self.kind
+    }
+
     /// Whether it fits in this period.
     pub(crate) fn check(&self, period: Period) -> Result<(), Error> {
         let within = |ns: i64| u64::try_from(ns).is_ok_and(|ns| ns < period.as_ns());

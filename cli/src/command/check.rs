@@ -17,7 +17,7 @@ use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::{bounds, startable};
 use punctual_lab::load::{LoadSpec, Loads};
-use punctual_lab::periodic::{Condition, PeriodicPlan, Stream, WaitKind, round, split};
+use punctual_lab::periodic::{LibraryLoop, Stream, WaitKind};
 
 use super::measure::LoopChoices;
 use crate::args::{BaselineArgs, LearnArgs, PlanArgs, PolicyName, ReportArgs, RootArgs};
@@ -90,7 +90,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let (turns, left_out) = turns(args, &machine.here);
     let findings = machine.findings(cpu);
     let question = Question { findings: Some(&findings), ..question(args) };
-    let mut plan = Plan { streams: Vec::new(), turns, here: &machine.here };
+    let library = LibraryLoop { phase_ns: 0 };
+    let mut plan = Plan { streams: Vec::new(), turns, here: &machine.here, library };
     plan.streams = streams(args, cpu)?;
     let duration = args.duration.map_or_else(|| plan.budget(&question.requirement), |d| d.0);
     if plan.streams.iter().any(|stream| stream.period.as_ns() > duration.as_ns().unsigned_abs()) {
@@ -108,7 +109,12 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
         let report = Report::new(NAME, CheckBody { loops, ..CheckBody::default() });
         return super::planned(&report, duration, outputs);
     }
-    let placed = experiment::settle(&mut plan.streams, args.phase)?;
+    let mut placed = experiment::settle(&mut plan.streams, args.phase)?;
+    if let Some(stream) = plan.beside_library(duration) {
+        let (library, note) = experiment::library(plan::LIBRARY, stream, args.phase)?;
+        plan.library = library;
+        placed.push(note);
+    }
     let results = output::results_dir(&args.results, jiff::Timestamp::now())
         .map_err(|why| elsewhere(why, &args.results))?;
     let samples = results.opened(SAMPLES)?;

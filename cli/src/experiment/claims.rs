@@ -102,6 +102,7 @@ mod tests {
         let name = |at| Condition {
             name: if at == 0 { "idle".into() } else { format!("load {at}") },
             wait: None,
+            library: None,
             loads: Vec::new(),
         };
         PeriodicPlan {

@@ -297,6 +297,7 @@ mod tests {
         let condition = |name: &str, load: &str| Condition {
             name: name.to_owned(),
             wait: None,
+            library: None,
             loads: LoadSpec::parse_list(load).expect("a load"),
         };
         PeriodicPlan {

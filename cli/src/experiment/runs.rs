@@ -133,7 +133,7 @@ impl Maker<'_> {
         Setup {
             cpu: stream.thread.pinned_to(),
             period_ns: Some(stream.period.as_ns()),
-            phase_ns: Some(self.outcome.grids[number].phase_ns()),
+            phase_ns: conditions.first().map(|&c| plan.phase_ns(stream, c)),
             follows: self.follows.map(ToOwned::to_owned),
             policy: Some(policy.to_owned()),
             priority,

@@ -131,8 +131,12 @@ mod tests {
         };
         // As check: all loads at once while there is little time.
         let loads = if duration < Span::from_ms(20_000) { 1 } else { 8 };
-        let condition =
-            |at: usize| Condition { name: at.to_string(), wait: None, loads: Vec::new() };
+        let condition = |at: usize| Condition {
+            name: at.to_string(),
+            wait: None,
+            library: None,
+            loads: Vec::new(),
+        };
         PeriodicPlan {
             streams: vec![stream],
             conditions: (0..=loads).map(condition).collect(),

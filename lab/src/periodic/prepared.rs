@@ -10,31 +10,29 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use punctual::clocks::{MachineClock, Reading, StampCost, wake_cost};
+use punctual::clocks::{MachineClock, Reading, StampCost};
 use punctual::disturbance::Disturbance;
 use punctual::drain::{Drainage, INTERVAL, SampleFile, Sink};
 use punctual::follow::{FollowedClock, Follower};
-use punctual::monitor::{Progress, Watched};
+use punctual::monitor::Progress;
+use punctual::segmented::{SegmentedLoop, Vitals};
 use punctual::session::{Refusal, ThreadSession};
 use punctual::spawn;
+use punctual::wait_policy::{WarmUp, is_learning, strategy};
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{Ended, Job, Missed, Observe, Overruns};
-use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
 use punctual_core::ring::{self, Drain, Ring, RingView, split};
 use punctual_core::sample::{Beginning, Sample};
 use punctual_core::time::{Instant, Span};
-use punctual_core::wait::adaptive::LearnPhase;
-use punctual_core::wait::{Adaptive, Learned, PausedSpin, Stalls, Strategy, Wait, WakePlan};
+use punctual_core::wait::{Learned, PausedSpin, Stalls, WakePlan};
 use punctual_host::root::Root;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::usage::{self, Usage};
 use punctual_os::{process, signal};
 
-use super::{
-    FollowedFigures, KnownWait, LoopsOutcome, Moment, PeriodicPlan, RunOutcome, Stream, WaitKind,
-};
+use super::{FollowedFigures, KnownWait, LoopsOutcome, Moment, PeriodicPlan, RunOutcome, Stream};
 use crate::experiment::{
     BackgroundLoads, ClockFacts, ExperimentEnd, ExperimentProgress, Lookout, StealTicks, keep_to,
     usage_since, watchdog,
@@ -47,6 +45,7 @@ pub struct Prepared {
     clock: MachineClock,
     cost: StampCost,
     begun: Reading,
+    /// By run.
     grids: Vec<Releases>,
     follower: Option<Follower>,
     storage: Vec<Vec<AtomicU64>>,
@@ -99,8 +98,8 @@ impl Prepared {
         &self.plan
     }
 
-    /// The grid of each stream.
-    pub fn grids(&self) -> &[Releases] {
+    /// The grid of each run, see [`PeriodicPlan::run`].
+    pub fn run_grids(&self) -> &[Releases] {
         &self.grids
     }
 
@@ -149,14 +148,14 @@ impl Prepared {
         // Without it a sleeping loop learns of a stop only at its next wake.
         let _late_stop = signal::catch_interrupt();
         let (rings, drains, views) = split_all(&storage);
-        let watched: Vec<Watched> = plan.streams.iter().map(|_| Watched::default()).collect();
+        let vitals: Vec<Vitals> = plan.streams.iter().map(|_| Vitals::default()).collect();
         let over = Over { done: AtomicBool::new(false), early: AtomicBool::new(false) };
         let pinned = Mutex::new(Vec::new());
         let context = RunContext {
             plan: &plan,
             known: &known,
             grids: &grids,
-            watched: &watched,
+            vitals: &vitals,
             clock: &clock,
             follower: follower.as_ref(),
             stop,
@@ -167,7 +166,7 @@ impl Prepared {
             let _over = ThreadStopper { over: &over, stop };
             let drainage = Drainage::new(drains, sink, file);
             let (handle, drain) = drain_thread(scope, &context, drainage, &over.early)?;
-            watchdog_thread(scope, &context, &views, &over.done)?;
+            watchdog_thread(scope, &context, &over.done)?;
             let threads = StreamThreads::start(scope, &context, rings)?;
             let tallies = threads.run_blocks(&context, &handle, background);
             over.early.store(tallies.end != ExperimentEnd::Finished, Ordering::Release);
@@ -175,7 +174,7 @@ impl Prepared {
             Ok((tallies, drain.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))))
         })?;
         clock.discipline();
-        let force = watched.iter().find_map(Watched::ended);
+        let force = vitals.iter().find_map(|vitals| vitals.watched().ended());
         Ok(LoopsOutcome {
             sink: drained.sink,
             runs: outcomes(&plan, &views, &tallies.runs, &tallies.policies),
@@ -189,9 +188,15 @@ impl Prepared {
     }
 }
 
-/// The grid of each stream, from `now` on.
+/// The grid of each run, from `now` on.
 fn grids(plan: &PeriodicPlan, now: Instant) -> Vec<Releases> {
-    plan.streams.iter().map(|s| Releases::aligned(now, s.period, s.phase_ns)).collect()
+    let grid = |(stream, condition)| {
+        let phase_ns = plan.phase_ns(stream, condition);
+        Releases::aligned(now, stream.period, phase_ns)
+    };
+    let conditions = 0..plan.conditions.len();
+    let of_stream = |stream| conditions.clone().map(move |condition| (stream, condition));
+    plan.streams.iter().flat_map(of_stream).map(grid).collect()
 }
 
 /// How the experiment ends, for the threads next to it.
@@ -264,7 +269,8 @@ struct RunContext<'a> {
     plan: &'a PeriodicPlan,
     known: &'a [KnownWait],
     grids: &'a [Releases],
-    watched: &'a [Watched],
+    /// By stream.
+    vitals: &'a [Vitals],
     clock: &'a MachineClock,
     follower: Option<&'a Follower>,
     stop: &'a AtomicBool,
@@ -297,30 +303,28 @@ impl StreamThreads {
         let (to_coordinator, answers) = channel();
         let mut rings = rings.into_iter();
         let mut orders = Vec::new();
-        for (number, stream) in context.plan.streams.iter().enumerate() {
+        let conditions = context.plan.conditions.len();
+        for number in 0..context.plan.streams.len() {
             let (give, take) = channel();
             orders.push(give);
+            let runs = context.plan.run(number, 0)..context.plan.run(number, conditions);
             let worker = Worker {
                 number,
-                stream,
-                grid: context.grids[number],
-                cold: context.plan.cold,
-                waits: (0..context.plan.conditions.len())
-                    .map(|condition| context.plan.wait(stream, condition))
-                    .collect(),
+                plan: context.plan,
+                grids: &context.grids[runs],
                 known: context.known,
-                rings: rings.by_ref().take(context.plan.conditions.len()).collect(),
-                watched: &context.watched[number],
+                vitals: &context.vitals[number],
                 stop: context.stop,
                 orders: take,
                 answers: to_coordinator.clone(),
             };
+            let rings = rings.by_ref().take(conditions).collect();
             let clock = context.clock.clone();
             match context.follower {
-                None => spawn::scoped(scope, "punctual-loop", move || worker.run(clock))?,
+                None => spawn::scoped(scope, "punctual-loop", move || worker.run(clock, rings))?,
                 Some(follower) => {
                     let clock = follower.over(clock);
-                    spawn::scoped(scope, "punctual-loop", move || worker.run(clock))?
+                    spawn::scoped(scope, "punctual-loop", move || worker.run(clock, rings))?
                 }
             };
         }
@@ -528,27 +532,19 @@ where
     Ok((DrainHandle(requests), thread))
 }
 
-/// How long a loop may get nowhere: longer than any period, longer than RT throttling (50 ms).
-fn bound(stream: &Stream) -> Span {
-    let period_ns = i64::try_from(stream.period.as_ns()).unwrap_or(i64::MAX);
-    Span::from_ns(period_ns.saturating_mul(3)).max(Span::from_ms(2_000))
-}
-
 /// Watches all streams until `done`.
 fn watchdog_thread<'scope, 'env: 'scope>(
     scope: &'scope Scope<'scope, 'env>,
     context: &RunContext<'env>,
-    views: &'env [RingView<'env>],
     done: &'env AtomicBool,
 ) -> io::Result<()> {
+    let progress = |(stream, vitals): (&Stream, &'env Vitals)| {
+        let watched = vitals.watched();
+        let bound = stream.thread.bound(stream.period)?;
+        Some(Progress { watched, progress: || watched.beats(), bound })
+    };
     let plan = context.plan;
-    let watched =
-        |((stream, watched), views): ((&Stream, &'env Watched), &'env [RingView<'env>])| {
-            let progress = || watched.beats() + views.iter().map(RingView::count).sum::<u64>();
-            Progress { watched, progress, bound: bound(stream) }
-        };
-    let views = views.chunks(plan.conditions.len());
-    let loops = plan.streams.iter().zip(context.watched).zip(views).map(watched).collect();
+    let loops = plan.streams.iter().zip(context.vitals).filter_map(progress).collect();
     watchdog(scope, &plan.housekeeping, loops, (context.stop, done))
 }
 
@@ -619,20 +615,16 @@ impl SegmentTally {
 
 /// Everything that one stream's thread needs.
 ///
-/// Waits for orders between segments, where it may allocate; inside a segment it is the gate's
+/// Waits for orders between segments, where it may allocate; inside a segment it is the loop's
 /// alone.
 struct Worker<'a> {
     number: usize,
-    stream: &'a Stream,
-    grid: Releases,
-    cold: u32,
-    /// How to wait under each condition.
-    waits: Vec<WaitKind>,
+    plan: &'a PeriodicPlan,
+    /// Of each condition.
+    grids: &'a [Releases],
     /// What earlier runs learned.
     known: &'a [KnownWait],
-    /// One for each condition.
-    rings: Vec<Ring<'a>>,
-    watched: &'a Watched,
+    vitals: &'a Vitals,
     stop: &'a AtomicBool,
     orders: Receiver<Order>,
     answers: Sender<Answer>,
@@ -650,14 +642,16 @@ impl Drop for PanicNotice {
 }
 
 impl Worker<'_> {
-    /// Carries out orders until there are no more, on the timescale of `clock`. An answer that
-    /// nobody waits for any more is dropped.
-    fn run<C: Timescale>(mut self, mut clock: C) {
+    /// Carries out orders until there are no more, on the timescale of `clock`, with a ring for
+    /// each condition. An answer that nobody waits for any more is dropped.
+    fn run<C: Timescale>(self, mut clock: C, rings: Vec<Ring<'_>>) {
         let _notice = PanicNotice(self.answers.clone());
-        let session =
-            ThreadSession::enter(self.stream.thread.pinned_to(), self.stream.thread.policy());
+        let thread = &self.plan.streams[self.number].thread;
+        let session = ThreadSession::enter(thread.pinned_to(), thread.policy());
         let tid = process::tid();
-        let (mut waits, resumed) = self.strategies(&mut clock, tid);
+        let waits = rings.into_iter().enumerate();
+        let mut loops: Vec<ConditionLoop<'_, C>> =
+            waits.map(|(condition, ring)| self.made(&mut clock, condition, ring)).collect();
         let _gone = self.answers.send(Answer::Ready {
             stream: self.number,
             tid,
@@ -665,28 +659,30 @@ impl Worker<'_> {
             refused: session.refused().to_vec(),
         });
         while let Ok(order) = self.orders.recv() {
-            let Some(ring) = self.rings.get_mut(order.condition) else { break };
-            let Some(wait) = waits.get_mut(order.condition) else { break };
+            let Some(ConditionLoop { segments, resumed }) = loops.get_mut(order.condition) else {
+                break;
+            };
+            let (clock, grid) = (segments.clock(), self.grids[order.condition]);
             clock.discipline();
             let now = clock.now();
-            let first = self.grid.at_or_after(now + LEAD);
-            let observe = Recording { ring, beginning: Beginning::new(self.cold) };
-            let mut gate = Gate::new(clock.clone(), wait, observe, self.grid, first)
-                .until(clock.at(order.end));
+            let end = clock.at(order.end);
+            segments.observer().beginning = Beginning::new(self.plan.cold);
+            segments.begin_on(grid, grid.at_or_after(now + LEAD));
+            segments.end_at(end);
             let before = (now_ns(ClockId::ThreadCpu), usage::of_thread().unwrap_or_default());
-            self.watched.arm(tid);
-            let ended = gate.run(self.stop);
-            self.watched.disarm();
-            let status = gate.wait.status();
+            self.vitals.watched().arm(tid);
+            let ended = segments.run(self.stop, self.vitals);
+            self.vitals.watched().disarm();
+            let status = segments.wait_status();
             let tally = Box::new(SegmentTally {
                 cpu_ns: now_ns(ClockId::ThreadCpu).saturating_sub(before.0),
-                wall_ns: u64::try_from((clock.now() - now).as_ns()).unwrap_or(0),
-                stalls: gate.wait.take_stalls(),
+                wall_ns: u64::try_from((segments.clock().now() - now).as_ns()).unwrap_or(0),
+                stalls: self.vitals.take_stalls(),
                 usage: usage_since(before.1),
                 plan: status.plan,
                 learned: status.learned,
                 paused: status.paused,
-                resumed: resumed[order.condition],
+                resumed: *resumed,
                 // The coordinator counts that.
                 steal_ns: None,
             });
@@ -697,64 +693,55 @@ impl Worker<'_> {
             }
         }
     }
-}
 
-impl Worker<'_> {
-    /// One for each condition, and whether it goes on from what was learned before; of those that
-    /// learn the others have learned.
-    fn strategies<C: Timescale>(&mut self, clock: &mut C, tid: i32) -> (Vec<Strategy>, Vec<bool>) {
-        let kinds: Vec<WaitKind> = self.waits.clone();
-        let strategy = |kind: &WaitKind| {
-            let wait = kind.strategy(self.stream.period, || wake_cost(clock));
-            let known = super::known(self.known, self.stream, *kind);
-            let mut wait = match (wait, &known) {
-                (Strategy::Adaptive(wait), Some(known)) => Strategy::Adaptive(wait.resume(known)),
-                (wait, _) => wait,
+    /// The loop under a condition, ready: a wait that learns has learned.
+    fn made<'r, C: Timescale>(
+        &self,
+        clock: &mut C,
+        condition: usize,
+        ring: Ring<'r>,
+    ) -> ConditionLoop<'r, C> {
+        let stream = &self.plan.streams[self.number];
+        let mut policy = self.plan.policy(stream, condition);
+        let known = super::known(self.known, stream, self.plan.wait(stream, condition));
+        if let Some(known) = known {
+            policy = policy.learned(known);
+        }
+        let (mut wait, _warnings) = strategy(&policy, stream.period, clock);
+        // What does not fit is not gone on from.
+        let learns = is_learning(&wait);
+        if learns {
+            let warm_up = WarmUp {
+                longest: self.plan.warm_up_max(stream, condition),
+                stop: self.stop,
+                watched: Some(self.vitals.watched()),
             };
-            let phase = wait.status().learned.map(|learned| learned.phase);
-            // What does not fit is not gone on from.
-            let learns = phase == Some(LearnPhase::Calibrating);
-            if learns {
-                self.warm_up(clock, &mut wait, tid);
-            }
-            (wait, known.is_some() && !learns)
-        };
-        kinds.iter().map(strategy).unzip()
-    }
-
-    /// Runs the loop without keeping anything, so that a wait that learns has learned.
-    fn warm_up<C: Timescale>(&mut self, clock: &mut C, wait: &mut Strategy, tid: i32) {
-        clock.discipline();
-        let now = clock.now();
-        let first = self.grid.at_or_after(now + LEAD);
-        let end = now + Adaptive::calibration(self.stream.period);
-        let observe = Nowhere(self.watched);
-        let mut gate = Gate::new(clock.clone(), wait, observe, self.grid, first).until(end);
-        self.watched.arm(tid);
-        // A stop is seen by the first order too.
-        let _ended = gate.run(self.stop);
-        self.watched.disarm();
-        // What stalled while it learned is not counted.
-        let _stalls = gate.wait.take_stalls();
+            clock.discipline();
+            self.vitals.watched().arm(process::tid());
+            // A stop is seen by the first order too.
+            warm_up.learn(&mut wait, clock, (stream.period, self.plan.phase_ns(stream, condition)));
+            self.vitals.watched().disarm();
+        }
+        let observe = Recording { ring, beginning: Beginning::new(self.plan.cold) };
+        let segments = SegmentedLoop::new(clock.clone(), wait, observe, self.grids[condition]);
+        ConditionLoop { segments, resumed: known.is_some() && !learns }
     }
 }
 
-/// Keeps nothing, and shows the watchdog that the loop makes progress.
-struct Nowhere<'a>(&'a Watched);
-
-impl Observe for Nowhere<'_> {
-    fn ran(&mut self, _: &Job, _: Instant, _: Instant, _: Overruns) {
-        self.0.beat();
-    }
+/// The loop of a stream under one condition.
+struct ConditionLoop<'a, C> {
+    segments: SegmentedLoop<C, Recording<'a>>,
+    /// Whether its wait goes on from what was learned before.
+    resumed: bool,
 }
 
 /// Keeps the samples of one block in a ring that outlives it.
-struct Recording<'a, 'b> {
-    ring: &'a mut Ring<'b>,
+struct Recording<'a> {
+    ring: Ring<'a>,
     beginning: Beginning,
 }
 
-impl Observe for Recording<'_, '_> {
+impl Observe for Recording<'_> {
     #[inline]
     fn ran(&mut self, job: &Job, start: Instant, _: Instant, _: Overruns) {
         if job.missed > 0 {

@@ -260,8 +260,12 @@ pub(crate) fn wait_kind(
 }
 
 fn conditions(load: &Loads) -> Vec<Condition> {
-    let condition =
-        |loads: Vec<LoadSpec>| Condition { name: condition_name(&loads), wait: None, loads };
+    let condition = |loads: Vec<LoadSpec>| Condition {
+        name: condition_name(&loads),
+        wait: None,
+        library: None,
+        loads,
+    };
     load.turns().into_iter().map(condition).collect()
 }
 

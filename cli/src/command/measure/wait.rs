@@ -171,6 +171,7 @@ fn plan(
     let condition = |(name, wait): (String, WaitKind)| Condition {
         name,
         wait: Some(wait),
+        library: None,
         loads: loads.to_vec(),
     };
     let named = |way: &WaitKind| if args.front { label(*way) } else { way.name().to_owned() };

@@ -210,9 +210,10 @@ impl<'a> Destination for Place<'a> {
         let mut runs = Vec::new();
         let mut starts = Vec::new();
         let mut live = self.checkpointer.shared().lock();
-        for ((stream, grid), &policy) in plan.streams.iter().zip(prepared.grids()).zip(granted) {
+        let mut grids = prepared.run_grids().iter();
+        for (stream, &policy) in plan.streams.iter().zip(granted) {
             let (policy, priority) = policy_words(policy);
-            for condition in &plan.conditions {
+            for (condition, grid) in plan.conditions.iter().zip(&mut grids) {
                 let loads = condition.loads.iter();
                 runs.push(RunSetup {
                     name: plain(&run_name(plan, stream, &condition.name)),

@@ -13,6 +13,7 @@ use punctual_analysis::limit::MetricLimit;
 use punctual_lab::waits::{WAITS, WaitRow};
 use punctual_os::scheduler::SchedPolicy;
 
+use crate::output::OutputArgs;
 use crate::parse;
 use crate::view::text::Detail;
 
@@ -100,9 +101,8 @@ pub(crate) struct ReportArgs {
     /// clusters of them were seen to show whether they do
     #[arg(long, requires = "claims")]
     pub(crate) strict: bool,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
     /// Print everything: the machine, all measures, what can be claimed
     #[arg(long, short, conflicts_with = "quiet")]
     pub(crate) verbose: bool,

@@ -15,6 +15,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use jiff::Timestamp;
 use punctual::clocks::PauseTrial;
+use punctual::quiet::Quiet;
 use punctual_host::choose::{check_cpus, choose, parse_cpus};
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
@@ -26,7 +27,7 @@ use punctual_lab::experiment::{
     Observer, Setting,
 };
 use punctual_lab::load::Reexec;
-use punctual_lab::periodic::Stream;
+use punctual_lab::periodic::{LibraryLoop, Stream};
 use punctual_lab::quiet;
 
 use crate::parse::Phase;
@@ -36,10 +37,7 @@ use crate::{format, output};
 pub(crate) use claims::{announce, plans, reach};
 pub(crate) use follow::FollowedClock;
 pub(crate) use loops::{LoopExperiment, MeasuredLoops};
-pub(crate) use machine::{Machine, root};
-pub(crate) use quiet::{library, settle};
-pub(crate) use recorded::planned;
-pub(crate) use runs::{load_deaths, run_name};
+pub(crate) use runs::{load_deaths, planned, run_name};
 
 /// The priority that a measuring loop asks for: above the kernel's threaded interrupts (50).
 pub(crate) const PRIORITY: u8 = 90;
@@ -157,27 +155,55 @@ pub(crate) fn settle(streams: &mut [Stream], phase: Phase) -> Result<Vec<String>
         return Ok(notes);
     }
     for stream in streams {
-        let quiet = quiet::find(stream.thread.pinned_to(), stream.thread.policy(), stream.period)?;
-        let cpu =
-            stream.thread.pinned_to().map_or_else(String::new, |cpu| format!(" of CPU {cpu}"));
-        let period = format::period(stream.period.as_ns());
-        notes.push(match quiet {
-            Some(quiet) => {
-                stream.phase_ns = quiet.phase_ns;
-                format!(
-                    "quiet phase: the tick{cpu} comes every {}; releases every {period} are \
-                     placed {} away from it",
-                    format::period(quiet.tick_ns),
-                    format::ns(Some(quiet.clear_ns as f64))
-                )
-            }
-            None => format!(
-                "no quiet phase: no tick{cpu} was found that releases every {period} can be kept \
-                 away from, so they stay at phase zero"
-            ),
-        });
+        let quiet = find(stream)?;
+        stream.phase_ns = quiet.map_or(stream.phase_ns, |quiet| quiet.phase_ns);
+        notes.push(words(stream, quiet));
     }
     Ok(notes)
+}
+
+/// The loop of the library beside `stream`, where its builder puts it by default: at a quiet phase,
+/// whatever that of the others is. And what a reader should know of it.
+pub(crate) fn library(name: &str, stream: &Stream, phase: Phase) -> Result<(LibraryLoop, String)> {
+    // That of the others is a quiet one, then.
+    let is_placed = phase == Phase::Quiet;
+    let quiet = if is_placed { None } else { find(stream)? };
+    let found_ns = quiet.map_or(0, |quiet| quiet.phase_ns);
+    let phase_ns = if is_placed { stream.phase_ns } else { found_ns };
+    let placed = if is_placed {
+        "as those of the others".to_owned()
+    } else if quiet.is_some() {
+        format!("away from the tick, at a phase of {}", format::ns(Some(phase_ns as f64)))
+    } else {
+        "at phase zero, for no tick was found to keep away from".to_owned()
+    };
+    let note = format!(
+        "\"{name}\" is the loop of punctual::Loop with its defaults; its releases lie {placed}"
+    );
+    Ok((LibraryLoop { phase_ns }, note))
+}
+
+fn find(stream: &Stream) -> Result<Option<Quiet>> {
+    let thread = &stream.thread;
+    Ok(quiet::find(thread.pinned_to(), thread.policy(), stream.period)?)
+}
+
+/// Where a loop was put, and why.
+fn words(stream: &Stream, quiet: Option<Quiet>) -> String {
+    let cpu = stream.thread.pinned_to().map_or_else(String::new, |cpu| format!(" of CPU {cpu}"));
+    let period = format::period(stream.period.as_ns());
+    match quiet {
+        Some(quiet) => format!(
+            "quiet phase: the tick{cpu} comes every {}; releases every {period} are placed {} away \
+             from it",
+            format::period(quiet.tick_ns),
+            format::ns(Some(quiet.clear_ns as f64))
+        ),
+        None => format!(
+            "no quiet phase: no tick{cpu} was found that releases every {period} can be kept away \
+             from, so they stay at phase zero"
+        ),
+    }
 }
 
 /// The first argument of this program by which it is a load and not the tool.

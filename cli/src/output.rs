@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use punctual_analysis::plain::{plain, plain_lines, plain_spaces};
 
-use crate::format;
+use crate::format::{self, Styled};
 use crate::stored::{LOCK, RESULT, SAMPLES, STATES};
 
 pub(crate) use dir::Dir;
@@ -124,9 +124,10 @@ pub(crate) fn spaced(text: String, to_terminal: bool) -> String {
 ///
 /// # Errors
 /// It cannot be written; a reader that has seen enough is none.
-pub(crate) fn page(text: &str) -> io::Result<()> {
-    let text = spaced(plain_lines(text), io::stdout().is_terminal());
-    let text = format::with_colours(text);
+pub(crate) fn page(text: impl Into<Styled>) -> io::Result<()> {
+    let to_terminal = io::stdout().is_terminal();
+    let plain = |text: &str| spaced(plain_lines(text), to_terminal);
+    let text = text.into().written(format::has_colours(), plain);
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
         Err(why) if why.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
@@ -169,11 +170,11 @@ pub(crate) fn spare_tree(option: &str, output: Option<&Path>, tree: Option<&Path
     Ok(())
 }
 
-/// Refuses the JSON where it is another output of the same command too.
-pub(crate) fn distinct(json: Option<&Path>, other: Option<&Path>) -> Result<()> {
-    let (Some(json), Some(other)) = (json, other) else { return Ok(()) };
-    if json != Path::new("-") && same(json, other) {
-        bail!("--json {}: this file is already used for another output", json.display());
+/// Refuses the output that `option` names where it is another output of the same command too.
+pub(crate) fn distinct(option: &str, output: Option<&Path>, other: Option<&Path>) -> Result<()> {
+    let (Some(output), Some(other)) = (output, other) else { return Ok(()) };
+    if output != Path::new("-") && same(output, other) {
+        bail!("{option} {}: this file is already used for another output", output.display());
     }
     Ok(())
 }

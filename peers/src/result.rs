@@ -128,7 +128,8 @@ pub(crate) struct Ratios {
 /// Holds each row against the one that it names.
 pub(crate) fn compare(rows: &mut [Row]) {
     for place in 0..rows.len() {
-        let Some(reference) = rows[place].against.and_then(|against| rows.get(against)).cloned() else {
+        let Some(reference) = rows[place].against.and_then(|against| rows.get(against)).cloned()
+        else {
             continue;
         };
         let row = &mut rows[place];

@@ -12,20 +12,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use flate2::bufread::MultiGzDecoder;
 use punctual_analysis::claim::ask::{Ask, ClaimEvent};
-use punctual_analysis::import::csv::{ColumnKind, ColumnSpec, CsvFile};
-use punctual_analysis::import::detect::{HEAD_BYTES, detect};
-use punctual_analysis::import::foreign::{self, ImportRequest};
-use punctual_analysis::import::format::Format;
-use punctual_analysis::import::formats;
-use punctual_analysis::import::info::RunInfo;
-use punctual_analysis::import::samples::{FileEnding, SampleFileReader};
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants, RunFigures};
 use punctual_core::file::FILE_MAGIC;
 use punctual_core::time::{Instant, Period};
+use punctual_import::csv::{ColumnKind, ColumnSpec, CsvFile};
+use punctual_import::formats::{self, Format, HEAD_BYTES, ImportRequest, detect};
+use punctual_import::samples::{FileEnding, RunInfo, SampleFileReader};
 
 use crate::args::ReportArgs;
 use crate::exit::Exit;
-use crate::output::{self, Json};
 use crate::report::{self, EndedBy, Envelope, Judged, Question, Report, Run, Setup};
 use crate::stored::SAMPLES;
 use crate::view::text::Detail;
@@ -358,7 +353,7 @@ fn of_foreign(args: &AnalyseArgs, format: &Format, reader: impl Read) -> Result<
             .collect(),
         unit_ns: args.unit.map(|unit| unit.ns()),
     };
-    let import = foreign::read(format, reader, &request)?;
+    let import = formats::read(format, reader, &request)?;
     let mut read = RecordedData::new();
     read.envelope.started_at = import.started_at;
     read.envelope.warnings = import.warnings;

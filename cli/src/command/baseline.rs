@@ -5,7 +5,7 @@ use punctual_host::baseline::Name;
 use serde_json::Value;
 
 use crate::args::BaselinesDir;
-use crate::comparison::store::{Baseline, Store};
+use crate::comparison::baseline::{Baseline, Store};
 use crate::exit::Exit;
 use crate::format;
 use crate::output::Json;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result, anyhow, bail};
 use clap::Args;
+use punctual::wait_policy::WARM_UP_MAX;
 use punctual_analysis::quantity;
 use punctual_analysis::verdict::{Deadline, Requirement};
 use punctual_core::time::{Period, Span};
@@ -17,15 +18,17 @@ use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::{bounds, startable};
 use punctual_lab::load::{LoadSpec, Loads};
-use punctual_lab::periodic::{LibraryLoop, Stream, WaitKind};
+use punctual_lab::periodic::{
+    Condition, LibraryLoop, PeriodicPlan, Stream, WaitKind, round, split,
+};
 
 use super::measure::LoopChoices;
 use crate::args::{BaselineArgs, LearnArgs, PlanArgs, PolicyName, ReportArgs, RootArgs};
 use crate::comparison::baseline::BaselineUse;
 use crate::exit::Exit;
-use crate::experiment::launcher::launcher;
+use crate::experiment::launcher;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
-use crate::output::{self, Dir, Json};
+use crate::output::{self, Dir, Outputs};
 use crate::parse::{self, Duration, Phase};
 use crate::report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report};
 use crate::stored::{RESULT, SAMPLES};
@@ -111,7 +114,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     }
     let mut placed = experiment::settle(&mut plan.streams, args.phase)?;
     if let Some(stream) = plan.beside_library(duration) {
-        let (library, note) = experiment::library(plan::LIBRARY, stream, args.phase)?;
+        let (library, note) = experiment::library(LIBRARY, stream, args.phase)?;
         plan.library = library;
         placed.push(note);
     }
@@ -258,9 +261,8 @@ const BUDGET_MAX: Span = Span::from_ms(3_600_000);
 /// Answers to a loop of one period: idle and under load, its own and those of longer periods.
 const ANSWERS: usize = 8;
 
-/// The row of a loop of this library: its wait learns, for this share of the CPU at most.
+/// The row of a loop of this library, as it makes one by default.
 const LIBRARY: &str = "library loop, idle";
-const LIBRARY_BUDGET: f64 = 0.1;
 
 /// For cold cycles and blocks that do not come out even, as a factor.
 const SPARE: f64 = 1.1;
@@ -273,6 +275,8 @@ struct Plan<'a> {
     turns: Turns,
     /// The machine that runs it.
     here: &'a MachineFacts,
+    /// The loop of this library that has a turn where there is time for it.
+    library: LibraryLoop,
 }
 
 /// What loads run.
@@ -290,7 +294,7 @@ impl Plan<'_> {
         let longest = self.streams.iter().map(|stream| stream.period).max();
         let rounds = longest.map_or(1, |period| rounds(duration, period));
         let (mut order, mut length) = (round(conditions.len() - 1), duration);
-        if let Some((library, learns)) = self.library(duration, &conditions) {
+        if let Some((library, learns)) = self.library_row(duration, &conditions) {
             order.push(conditions.len());
             conditions.push(library);
             length = Span::from_ns(duration.as_ns() - learns.as_ns());
@@ -328,16 +332,25 @@ impl Plan<'_> {
 }
 
 impl Plan<'_> {
+    /// The stream that a loop of this library has turns with, in an experiment of this length.
+    fn beside_library(&self, duration: Span) -> Option<&Stream> {
+        let plan = self.of(duration);
+        let has_one = plan.conditions.iter().any(|condition| condition.library.is_some());
+        self.streams.first().filter(|_| has_one)
+    }
+
     /// A loop of this library beside the plain sleepers, without load, and how long its wait learns
     /// before the first block; `None` where there is little time, or several loops share the CPU.
-    fn library(&self, duration: Span, others: &[Condition]) -> Option<(Condition, Span)> {
+    fn library_row(&self, duration: Span, others: &[Condition]) -> Option<(Condition, Span)> {
         let [stream] = self.streams.as_slice() else { return None };
         if duration < LOADS_IN_TURN_FROM || others.len() < 2 {
             return None;
         }
-        let wait = Some(WaitKind::Adaptive(LIBRARY_BUDGET));
-        let condition = Condition { name: LIBRARY.to_owned(), wait, loads: Vec::new() };
-        Some((condition, Adaptive::calibration(stream.period)))
+        let (name, library) = (LIBRARY.to_owned(), Some(self.library));
+        let learns = Adaptive::calibration(stream.period);
+        // It learns in its loop where that takes longer.
+        let learns = if learns > WARM_UP_MAX { Span::ZERO } else { learns };
+        Some((Condition { name, wait: None, library, loads: Vec::new() }, learns))
     }
 }
 
@@ -358,7 +371,12 @@ impl Turns {
             [one] => one.to_string(),
             _ => "all loads".to_owned(),
         };
-        let condition = |loads: Vec<LoadSpec>| Condition { name: name(&loads), wait: None, loads };
+        let condition = |loads: Vec<LoadSpec>| Condition {
+            name: name(&loads),
+            wait: None,
+            library: None,
+            loads,
+        };
         turns.into_iter().map(condition).collect()
     }
 
@@ -527,6 +545,8 @@ fn purposes_long_help() -> String {
 
 #[cfg(test)]
 mod tests {
+    use punctual::WaitPolicy;
+
     use super::*;
     use punctual_lab::load::LoadSpec;
 
@@ -557,16 +577,24 @@ mod tests {
             phase_ns: 0,
         };
         let (streams, turns) = (vec![stream], Turns::Each(LoadSpec::all()));
-        let mut plan = Plan { streams, turns, here: &here };
+        let library = LibraryLoop { phase_ns: 7 };
+        let mut plan = Plan { streams, turns, here: &here, library };
         let long = plan.of(Span::from_ms(60_000));
         let last = long.conditions.len() - 1;
-        assert_eq!(long.conditions[last].wait, Some(WaitKind::Adaptive(LIBRARY_BUDGET)));
+        assert_eq!(long.conditions[last].library, Some(library));
+        let waits = |condition| long.wait(&plan.streams[0], condition);
+        assert_eq!((waits(0), waits(last)), (WaitKind::Sleep, WaitPolicy::adaptive().kind()));
+        let phase_ns = |condition| long.phase_ns(&plan.streams[0], condition);
+        assert_eq!((phase_ns(0), phase_ns(last)), (0, 7));
         assert!(!long.counts_as_one(last) && long.counts_as_one(last - 1));
         let learns = Adaptive::calibration(period);
         assert_eq!(long.length().as_ns() + learns.as_ns(), 60_000_000_000);
         assert!(long.length_of(last) >= long.length_of(1), "as long as a load");
         let has_one = |plan: &Plan<'_>, ms| {
-            plan.of(Span::from_ms(ms)).conditions.iter().any(|of| of.wait.is_some())
+            plan.of(Span::from_ms(ms))
+                .conditions
+                .iter()
+                .any(|condition| condition.library.is_some())
         };
         assert!(has_one(&plan, 20_000) && !has_one(&plan, 19_999));
         plan.streams.push(Stream { phase_ns: 1, ..plan.streams[0].clone() });

@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 
 use crate::comparison::{Recorded, Side, compare_sides, read};
 use crate::exit::Exit;
-use crate::output::{self, Json};
+use crate::output::OutputArgs;
 use crate::parse;
 use crate::report::{CompareBody, Report};
 use crate::stored::{RESULT, SAMPLES};
@@ -51,9 +51,8 @@ pub(crate) struct CompareArgs {
     /// cycles were independent
     #[arg(long)]
     anyway: bool,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// The most results of one comparison.

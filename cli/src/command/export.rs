@@ -12,8 +12,6 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 use punctual_analysis::histogram::Bucket;
-use punctual_analysis::import::info::{FileInfo, RunInfo};
-use punctual_analysis::import::samples::{FileEnding, SampleFileReader};
 use punctual_analysis::summary::SummaryStats;
 use punctual_export::distribution::LatenessHistogram;
 use punctual_export::hdr::{self, IntervalHistogram};
@@ -21,6 +19,7 @@ use punctual_export::name::{Distinct, plain};
 use punctual_export::openmetrics::{Labels, MetricFamily, Points};
 use punctual_export::row::{ExportedRun, ReleaseRows};
 use punctual_export::{csv, openmetrics, parquet};
+use punctual_import::samples::{FileEnding, FileInfo, RunInfo, SampleFileReader};
 
 use crate::args::ReportArgs;
 use crate::command::analyse;

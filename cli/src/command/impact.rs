@@ -20,6 +20,7 @@ use punctual_analysis::quantity::duration;
 use punctual_core::time::Span;
 
 use crate::exit::Exit;
+use crate::output::OutputArgs;
 use crate::report::{Envelope, Impact as Impacted, ImpactBody, Report};
 use crate::stored::{self, Stored};
 use stepper::StepperArgs;
@@ -129,9 +130,8 @@ struct TimedArgs {
     #[arg(long, value_name = "N", requires = "time_error",
           value_parser = clap::value_parser!(u64).range(1..))]
     cycles: Option<u64>,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 impl Subcommand for Impact {

@@ -15,7 +15,7 @@ mod timer;
 mod wait;
 mod work;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result, anyhow, bail};
@@ -30,7 +30,7 @@ use crate::args::PolicyName;
 use crate::command::unthrottled::Unthrottled;
 use crate::exit::Exit;
 use crate::experiment::{self, Machine, words};
-use crate::output::Json;
+use crate::output::OutputArgs;
 use crate::progress::Line;
 use crate::report::body::Body;
 use crate::report::measured::Measured;
@@ -159,7 +159,7 @@ fn measure<M: Measuring>(args: &M) -> Result<Exit> {
     let machine = Machine::of(args.captured())?;
     let here = &machine.here;
     let Planned { experiment, choice } = args.plan(&machine)?;
-    let json = Json::open(args.output().json.as_deref())?;
+    let outputs = args.output().open()?;
     let unthrottled = args.unthrottle(&experiment)?;
     let (started, begun) = (jiff::Timestamp::now(), Instant::now());
     let finished = if M::HAS_PROGRESS {
@@ -176,17 +176,9 @@ fn measure<M: Measuring>(args: &M) -> Result<Exit> {
     let Shown { body, warnings, trouble } = args.shown(outcome);
     envelope.warnings.splice(0..0, machine.foreign.clone());
     envelope.warnings.extend(warnings);
-    super::write(&Report { envelope, body: Body::Measured(body) }, json)?;
+    super::write(&Report { envelope, body: Body::Measured(body) }, outputs)?;
     as_before?;
     trouble.map_or(Ok(Exit::Fine), Err)
-}
-
-/// Where the result of an experiment goes.
-#[derive(Debug, clap::Args)]
-struct OutputArgs {
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
 }
 
 /// The CPU of an experiment that measures one.

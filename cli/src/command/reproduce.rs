@@ -10,7 +10,6 @@ mod nist;
 
 mod wince;
 
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
@@ -42,7 +41,7 @@ use crate::command::tune::PlannedSettings;
 use crate::command::tune::WorkloadName;
 use crate::exit::Exit;
 use crate::experiment::{self, LoopExperiment, Machine, PRIORITY, words};
-use crate::output::Json;
+use crate::output::OutputArgs;
 use crate::parse::{self, Phase};
 use crate::progress::Line;
 use crate::report::reproduced::{PaperFigure, ReproduceBody, ReproducedRow};
@@ -278,7 +277,12 @@ impl<'a> Bench<'a> {
         for LoopCondition { name, wait, load, .. } in conditions {
             let loads = Loads::parse(load).map_err(|why| anyhow::anyhow!("{load}: {why}"))?;
             let loads = loads.turns().into_iter().flatten().collect();
-            plan.conditions.push(Condition { name: (*name).to_owned(), wait: Some(*wait), loads });
+            plan.conditions.push(Condition {
+                name: (*name).to_owned(),
+                wait: Some(*wait),
+                library: None,
+                loads,
+            });
         }
         plan.blocks = blocks(conditions.len(), length);
         plan.cold = cold;

@@ -32,7 +32,7 @@ use punctual_os::{Errno, signal};
 
 use crate::exit::Exit;
 use crate::experiment::words;
-use crate::output::{self, Json};
+use crate::output::{self, OutputArgs};
 use crate::report::{EndedBy, Report, RunBody, supervised};
 use crate::{format, parse};
 
@@ -44,9 +44,8 @@ pub(crate) struct RunArgs {
     /// How long to run [default: until Ctrl-C, or until no task is left]
     #[arg(long, allow_hyphen_values = true, value_parser = parse::duration)]
     duration: Option<parse::Duration>,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Runs the subcommand.

@@ -14,10 +14,10 @@ use punctual_host::facts::MachineFacts;
 use punctual_host::root::{Listing, Read};
 use punctual_host::{CpuList, RefusedCall, Root, explain, parse_cpus};
 use punctual_os::affinity::{self, CpuMask};
-use punctual_os::credentials::become_user;
 use punctual_os::errno::Errno;
 use punctual_os::process;
 use punctual_os::sched_attr::{self, RESET_ON_FORK, SchedAttributes};
+use punctual_os::user::become_user;
 use punctual_os::user::{self, GROUPS_MAX};
 
 use crate::exit::Exit;
@@ -422,7 +422,7 @@ fn set(args: &SchedSetArgs) -> Result<Exit> {
             Err(why) => drop(refused.get_or_insert_with(|| anyhow!("thread {tid}: {why}"))),
         }
     }
-    let shown = output::page(&format!("{changed} of {} threads changed\n", tids.len()));
+    let shown = output::page(format!("{changed} of {} threads changed\n", tids.len()));
     refused.map_or(Ok(()), Err)?;
     shown?;
     Ok(Exit::Fine)

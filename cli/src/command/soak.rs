@@ -39,7 +39,7 @@ use crate::command::measure::{LoopChoices, PlannedLoops, wait_kind};
 use crate::exit::Exit;
 use crate::experiment::{Machine, words};
 use crate::format;
-use crate::output::{self, Json};
+use crate::output::{self, OutputArgs, Outputs};
 use crate::parse::{self, Phase};
 use crate::report::{EndedBy, Report};
 use crate::stored::RESULT;
@@ -389,9 +389,8 @@ pub(crate) struct SoakArgs {
     /// Stop as soon as a limit or claim cannot hold any more
     #[arg(long)]
     stop_on_fail: bool,
-    /// Write the result also as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
     /// Include the cold cycles at the start of each block, which are left out by default
     #[arg(long)]
     keep_cold: bool,

@@ -73,8 +73,8 @@ impl EndArgs {
         self.cpu.as_deref()
     }
 
-    pub(crate) fn json(&self) -> Result<Json> {
-        Json::open(self.json.as_deref())
+    pub(crate) fn outputs(&self) -> Result<Outputs> {
+        self.output.open()
     }
 
     pub(crate) const fn baud(&self) -> u32 {

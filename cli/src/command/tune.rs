@@ -24,7 +24,7 @@ use punctual_lab::tuning::{CountedTail, KnobFiles, MachineFiles};
 
 use crate::args::{RootArgs, StateArgs};
 use crate::exit::Exit;
-use crate::output::{self, Json, TREE, TreeFiles};
+use crate::output::{self, Json, OutputArgs, TREE, TreeFiles};
 use crate::report::body::TuneBody;
 use crate::report::{Envelope, Report};
 use crate::{format, parse, view};
@@ -118,9 +118,8 @@ pub(crate) struct TuneExperimentArgs {
     /// Put all settings back at the end, also those that help
     #[arg(long)]
     dry_run: bool,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     state: StateArgs,
 }
@@ -184,9 +183,8 @@ impl TuneScopeArgs {
 pub(crate) struct TuneCheckArgs {
     #[command(flatten)]
     scope: TuneScopeArgs,
-    /// Write the verdicts as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
     /// Print also what is good, what does not apply, and where each verdict comes from
     #[arg(long, short)]
     verbose: bool,
@@ -351,8 +349,8 @@ impl Machine {
 
 /// Runs the subcommand.
 pub(crate) fn check(args: &TuneCheckArgs) -> Result<Exit> {
-    output::spare_tree("--json", args.json.as_deref(), args.scope.root.root.as_deref())?;
-    let json = Json::open(args.json.as_deref())?;
+    args.output.spare_tree(args.scope.root.root.as_deref())?;
+    let outputs = args.output.open()?;
     let mut machine = Machine::read(&args.scope)?;
     let mut envelope = Envelope::of("tune check");
     if machine.root.is_live() {
@@ -371,9 +369,9 @@ pub(crate) fn check(args: &TuneCheckArgs) -> Result<Exit> {
     }
     envelope.machine = Some(machine.facts);
     let body = TuneBody { cpus: machine.scope.cpus, why: machine.scope.why, verdicts };
-    let page = view::text::tune::page(&envelope, &body, args.verbose);
+    let page = view::text::rendered(&view::kinds::tune::document(&envelope, &body, args.verbose));
     let report = Report { envelope, body: body.into() };
-    json.write(&view::json::of(&report)?, &page)?;
+    outputs.write(&view::json::of(&report)?, || view::markdown::page(&report), page)?;
     Ok(Exit::of(&report))
 }
 
@@ -391,6 +389,6 @@ pub(crate) fn plan(args: &TunePlanArgs) -> Result<Exit> {
         now: machine.settings.command_line.value(),
     };
     let text = (args.format.0.print)(&printed)?;
-    json.write(&view::json::of(&plan)?, &text)?;
+    json.write(&view::json::of(&plan)?, text)?;
     Ok(Exit::Fine)
 }

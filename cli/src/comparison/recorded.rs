@@ -9,20 +9,17 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use punctual_analysis::compare::series::{Builder, LatenessSeries};
-use punctual_analysis::import::info::{FileInfo, RunInfo};
-use punctual_analysis::import::samples::{FileEnding, SampleFileReader};
 use punctual_analysis::plain::plain_spaces;
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants};
 use punctual_analysis::summary::SummaryStats;
 use punctual_core::time::{Instant, Period};
 use punctual_host::facts::MachineFacts;
 pub(crate) use punctual_import::samples::RUNS_MAX;
+use punctual_import::samples::{FileEnding, FileInfo, RunInfo, SampleFileReader};
 use serde::{Deserialize, Serialize};
 
 use crate::report::{Report, Run, Session, Setup};
 use crate::stored::{self, RESULT, SAMPLES};
-
-pub(crate) use punctual_analysis::import::samples::RUNS_MAX;
 
 /// A result, as far as a comparison needs it: bounded in size, however long it ran.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -130,7 +130,7 @@ impl KeptWait {
     /// Of a run whose wait reaches its aim by what it learned, on a CPU of its own.
     fn of((cpu, period, wait): (Option<u32>, Period, WaitKind), run: &RunOutcome) -> Option<Self> {
         let learned = run.learned.filter(|learned| learned.phase != LearnPhase::Calibrating)?;
-        let WakePlan { hop_ns, hops, margin_ns } = learned.approach;
+        let WakePlan { hop_ns, hops, margin_ns } = learned.plan;
         let (period_ns, budget) = (period.as_ns(), budget(wait)?);
         let (late, cycles) = (learned.late, learned.cycles);
         let wait = Self { cpu: cpu?, period_ns, budget, hop_ns, hops, margin_ns, late, cycles };
@@ -352,10 +352,7 @@ mod tests {
         let known = store.known();
         assert_eq!(known.len(), 1);
         let learned_before = &known[0].learned;
-        assert_eq!(
-            (learned_before.approach, learned_before.cycles),
-            (at_aim.approach, at_aim.cycles)
-        );
+        assert_eq!((learned_before.plan, learned_before.cycles), (at_aim.plan, at_aim.cycles));
         let again = learned(adaptive().resume(learned_before), 2, quick());
         assert_eq!((again.phase, again.cycles), (LearnPhase::Following, 1));
         assert!(LearnedStore { relearn: true, ..store }.known().is_empty());

@@ -9,9 +9,8 @@ use std::io;
 
 use anyhow::{Error, Result, anyhow, bail};
 use punctual::drain::SampleFile;
-use punctual_analysis::import::info::{FileInfo, RunInfo};
-use punctual_analysis::import::samples::RUNS_MAX;
 use punctual_host::facts::MachineFacts;
+use punctual_import::samples::{FileInfo, RUNS_MAX, RunInfo};
 use punctual_lab::experiment::{
     ConditionChanges, ExperimentEnd, ExperimentError, FinishedExperiment, RunSoFar, Standings,
 };
@@ -281,9 +280,9 @@ impl<'a> Samples<'a> {
     fn describe(&self, prepared: &Prepared, granted: &[SchedPolicy]) -> Result<FileInfo> {
         let plan = prepared.plan();
         let mut runs = Vec::new();
-        let streams = plan.streams.iter().zip(prepared.grids()).zip(granted);
-        for ((stream, grid), &policy) in streams {
-            for (index, condition) in plan.conditions.iter().enumerate() {
+        let mut grids = prepared.run_grids().iter();
+        for (stream, &policy) in plan.streams.iter().zip(granted) {
+            for ((index, condition), grid) in plan.conditions.iter().enumerate().zip(&mut grids) {
                 let (policy, priority) = policy_words(policy);
                 let merged = self.watch.merge && plan.counts_as_one(index);
                 runs.push(RunInfo {
@@ -326,7 +325,7 @@ impl Destination for Samples<'_> {
         let file = self.begin_file(prepared, granted)?;
         let conditions = prepared.plan().conditions.len();
         let standings = Standings::new(&self.watch.claims, prepared.plan().runs());
-        let sink = Recordings::new(prepared.grids(), prepared.plan(), &self.watch, &standings);
+        let sink = Recordings::new(prepared.run_grids(), prepared.plan(), &self.watch, &standings);
         self.standings = Some((standings, conditions));
         Ok(Begun { sink, file })
     }

@@ -1,5 +1,5 @@
-//! Idle states of the CPUs and who chooses them: `/sys/devices/system/cpu/cpuidle`. Reads through the
-//! root only.
+//! Idle states of the CPUs and who chooses them: `/sys/devices/system/cpu/cpuidle`. Reads through
+//! the root only.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

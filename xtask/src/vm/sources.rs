@@ -14,7 +14,7 @@ use super::{Root, Scenario};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "sources",
-    summary: "stimuli by GPIO lines, serial and modem lines, a parallel port and a cable of the guest",
+    summary: "stimuli by GPIO, serial and modem lines, a parallel port and a cable of the guest",
     system: Root::Memory {
         guests: &[(
             "7.2",

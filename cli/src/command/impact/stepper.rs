@@ -88,9 +88,8 @@ pub(crate) struct StepperArgs {
     /// Time that the direction must be stable after a step [default: the drive's, or 20us]
     #[arg(long, allow_hyphen_values = true, value_name = "TIME")]
     dir_hold: Option<String>,
-    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Runs the subcommand.

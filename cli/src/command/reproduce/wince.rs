@@ -7,8 +7,8 @@ use punctual_lab::saturation::{SaturationOutcome, TrialRow};
 use punctual_os::scheduler::SchedPolicy;
 
 use super::{APP_PRIORITY, Bench};
+use crate::report::reproduced::averaged;
 use crate::report::reproduced::{PaperFigure, ReproducedRow};
-use crate::report::traces::averaged;
 
 /// 5 kHz.
 const PERIOD_NS: u64 = 200_000;

@@ -24,7 +24,7 @@ use crate::args::{LearnArgs, PolicyName, ReportArgs, RootArgs, StateArgs};
 use crate::command::measure::{LoopChoices, PlannedLoops};
 use crate::exit::Exit;
 use crate::experiment::{self, LoopExperiment, PRIORITY};
-use crate::output::{JournalFile, JournalName, Json, SettingsLock};
+use crate::output::{JournalFile, JournalName, SettingsLock};
 use crate::parse::{self, Phase};
 use crate::report::trials::{TrialVerdict, TrialsBody, TriedSetting};
 use crate::report::{Body, Choice, Envelope, Report};
@@ -311,8 +311,12 @@ impl Measure for Bench<'_> {
             [one] => self.settings[self.tried[*one]].knob.clone(),
             all => format!("{} together", all.len()),
         };
-        let condition =
-            |set: &Vec<usize>| Condition { name: name(set), wait: None, loads: self.loads.clone() };
+        let condition = |set: &Vec<usize>| Condition {
+            name: name(set),
+            wait: None,
+            library: None,
+            loads: self.loads.clone(),
+        };
         let conditions: Vec<Condition> = sets.sets.iter().map(condition).collect();
         let names: Vec<String> = conditions.iter().map(|of| of.name.clone()).collect();
         let order = order(sets, &mut self.rng);

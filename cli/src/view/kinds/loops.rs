@@ -3,7 +3,7 @@
 //! The short document has the verdict first, then the figures, then what next, and fits a screen;
 //! the long one has everything.
 
-use punctual_analysis::import::imported::{Imported, ImportedQuantity};
+use punctual_analysis::imported::{Imported, ImportedQuantity};
 use punctual_analysis::summary::SummaryStats;
 
 use super::{campaign, compare, head, histogram, judged};

@@ -9,7 +9,9 @@ mod hdr;
 mod jitterdebugger;
 mod latmus;
 mod linuxcnc;
+mod reading;
 mod rtla;
+mod run;
 mod stress_ng;
 mod threads;
 mod xenomai;
@@ -17,11 +19,11 @@ mod xenomai;
 use std::fmt;
 use std::io::Read;
 
-use crate::reading::{Place, Reading};
-use crate::run::RunBuilder;
+use crate::formats::reading::{Place, Reading};
+use crate::formats::run::RunBuilder;
 
-pub use crate::reading::ImportRequest;
-pub use crate::run::ImportedRun;
+pub use crate::formats::reading::ImportRequest;
+pub use crate::formats::run::ImportedRun;
 pub use crate::text::ImportError;
 
 /// Every format, in the order of the documentation.

@@ -14,8 +14,5 @@
 
 pub mod csv;
 pub mod formats;
-mod json;
-mod reading;
-mod run;
 pub mod samples;
 mod text;

@@ -9,8 +9,8 @@ use std::io::Read;
 
 use punctual_analysis::imported::ImportedQuantity;
 
-use crate::reading::{Place, RUNS_MAX, Reading};
-use crate::run::RunBuilder;
+use crate::formats::reading::{Place, RUNS_MAX, Reading};
+use crate::formats::run::RunBuilder;
 use crate::text::{ImportError, Lines, decimal_ns, scaled, shortened, signed_ns, whole};
 
 /// The line above the rows of a histogram.

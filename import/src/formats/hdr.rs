@@ -10,8 +10,8 @@ use std::io::{Cursor, Read};
 use flate2::read::ZlibDecoder;
 use punctual_analysis::imported::ImportedQuantity;
 
-use crate::reading::{Place, RUNS_MAX, Reading};
-use crate::run::RunBuilder;
+use crate::formats::reading::{Place, RUNS_MAX, Reading};
+use crate::formats::run::RunBuilder;
 use crate::text::{ImportError, Lines, clean, scaled, shortened};
 
 /// A line of the header, or an interval.

@@ -7,8 +7,8 @@
 
 use std::io::{ErrorKind, Read};
 
-use crate::reading::{Place, RUNS_MAX, Reading};
-use crate::run::RunBuilder;
+use crate::formats::reading::{Place, RUNS_MAX, Reading};
+use crate::formats::run::RunBuilder;
 use crate::text::{ImportError, scaled};
 use punctual_analysis::imported::ImportedQuantity;
 

@@ -7,8 +7,8 @@
 
 use std::io::Read;
 
-use crate::reading::{Place, RUNS_MAX, Reading};
-use crate::run::RunBuilder;
+use crate::formats::reading::{Place, RUNS_MAX, Reading};
+use crate::formats::run::RunBuilder;
 use crate::text::{ImportError, Lines, clean, decimal_ns, scaled, shortened, whole};
 use punctual_analysis::imported::ImportedQuantity;
 

@@ -5,16 +5,18 @@
 //! jd_utils.c. Read as it comes: what a histogram means must stand before it, as it does in what
 //! the programs write.
 
+mod json;
+
 use std::io::Read;
 
 use punctual_analysis::imported::ImportedQuantity;
 use serde::de::{Error as _, IgnoredAny, MapAccess};
 
 use super::{cyclictest, jitterdebugger};
-use crate::json::{self, Fields, Object};
-use crate::reading::{ImportRequest, Place, Reading};
-use crate::run::RunBuilder;
+use crate::formats::reading::{ImportRequest, Place, Reading};
+use crate::formats::run::RunBuilder;
 use crate::text::{ImportError, clean, scaled, whole};
+use json::{Fields, Object};
 
 /// A program that writes such JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@
 
 use std::io::Read;
 
-use crate::reading::{Place, Reading};
-use crate::run::RunBuilder;
+use crate::formats::reading::{Place, Reading};
+use crate::formats::run::RunBuilder;
 use crate::text::{ImportError, Lines, clean, decimal_ns, scaled, shortened, whole};
 use punctual_analysis::imported::ImportedQuantity;
 

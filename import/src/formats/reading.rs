@@ -2,7 +2,7 @@
 //!
 //! The readers of single formats fill it in. Memory is bounded by [`RUNS_MAX`].
 
-use crate::run::{RunBuilder, Source};
+use crate::formats::run::{RunBuilder, Source};
 use crate::text::ImportError;
 
 pub(super) use crate::samples::RUNS_MAX;

@@ -18,9 +18,6 @@ use serde::{Deserialize, Serialize};
 use crate::plain::steers;
 use crate::quantile::Probability;
 
-/// The path of before: it is here itself.
-#[doc(hidden)]
-pub use crate::campaign as file;
 pub use collector::{Collector, Start};
 pub use row::{BatchRow, BatchRows, ROWS_MAX};
 pub use total::{

@@ -31,12 +31,6 @@ use battery::{CYCLES_MIN, FITTED};
 use gpd::{ConfidenceInterval, Gpd, Likelihood};
 use peaks::Ordered;
 
-/// The path of before: it is here itself.
-#[doc(hidden)]
-pub use crate::extremes as claim;
-/// The path of before: it is here itself.
-#[doc(hidden)]
-pub use crate::extremes::gpd as profile;
 pub use peaks::Peaks;
 pub(crate) use stationarity::kuiper;
 

@@ -25,9 +25,6 @@ pub mod timing;
 mod tsn;
 mod velocity;
 
-/// The path of before: it is here itself.
-#[doc(hidden)]
-pub use crate::impact::model as application;
 use model::{Formula, Model};
 
 /// Every model, in the order of `--help` and of the documentation.

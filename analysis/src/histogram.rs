@@ -6,13 +6,11 @@
 
 pub mod clusters;
 
+use punctual_core::bucket::LogLinear;
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The path of before: it is here itself.
-#[doc(hidden)]
-pub use crate::histogram as display;
 use crate::quantile::Probability;
 use clusters::{Cluster, clusters};
 
@@ -46,7 +44,7 @@ impl Histogram {
             Some((min, max)) => (min.min(value_ns), max.max(value_ns)),
             None => (value_ns, value_ns),
         });
-        let bucket = bucket_of(value_ns.unsigned_abs());
+        let bucket = Buckets::index(value_ns.unsigned_abs());
         let half = if value_ns >= 0 { &mut self.positive } else { &mut self.negative };
         match half.get_mut(bucket) {
             Some(count) => *count += 1,
@@ -60,8 +58,8 @@ impl Histogram {
         let Some(more) = count.checked_sub(1) else { return };
         self.push(value_ns);
         self.n += more;
-        let bucket = bucket_of(value_ns.unsigned_abs());
-        match (value_ns >= 0, bucket < BUCKETS) {
+        let bucket = Buckets::index(value_ns.unsigned_abs());
+        match (value_ns >= 0, bucket < Buckets::COUNT) {
             (true, true) => self.positive[bucket] += more,
             (false, true) => self.negative[bucket] += more,
             (true, false) => self.beyond += more,
@@ -71,8 +69,8 @@ impl Histogram {
 
     /// The smallest value that shares the bucket of `value_ns` (≥ 0).
     pub(super) fn lowest_with(value_ns: i64) -> i64 {
-        let bucket = bucket_of(value_ns.max(0).unsigned_abs()).min(BUCKETS);
-        lowest_of(bucket).cast_signed()
+        let bucket = Buckets::index(value_ns.max(0).unsigned_abs()).min(Buckets::COUNT);
+        lowest_ns(bucket)
     }
 
     /// Takes in `count` values from `least_ns` to `most_ns`, which share a bucket.
@@ -105,15 +103,17 @@ impl Histogram {
         let (so_far_min, so_far_max) = self.range.unwrap_or((min, max));
         self.range = Some((so_far_min.min(min), so_far_max.max(max)));
         if max >= 0 {
-            reach(&mut self.positive, bucket_of(max.unsigned_abs()));
+            reach(&mut self.positive, Buckets::index(max.unsigned_abs()));
         }
         if min < 0 {
-            reach(&mut self.negative, bucket_of(min.unsigned_abs()));
+            reach(&mut self.negative, Buckets::index(min.unsigned_abs()));
         }
         // The sign selects the half without a branch: that of intervals is unpredictable.
         let halves = [&mut self.positive[..], &mut self.negative[..]];
         for &ns in values_ns {
-            if let Some(count) = halves[usize::from(ns < 0)].get_mut(bucket_of(ns.unsigned_abs())) {
+            if let Some(count) =
+                halves[usize::from(ns < 0)].get_mut(Buckets::index(ns.unsigned_abs()))
+            {
                 *count += 1;
             }
         }
@@ -124,7 +124,7 @@ impl Histogram {
     #[cold]
     fn push_outside(&mut self, value_ns: i64, bucket: usize) {
         let half = if value_ns >= 0 { &mut self.positive } else { &mut self.negative };
-        if bucket < BUCKETS {
+        if bucket < Buckets::COUNT {
             reach(half, bucket);
             half[bucket] += 1;
         } else if value_ns >= 0 {
@@ -197,7 +197,7 @@ impl Histogram {
         let mut seen = self.below;
         if rank <= seen {
             // Somewhere in the overflow: all that is known of it is the end of the range.
-            return Some((lowest_of(BUCKETS).cast_signed()).wrapping_neg().clamp(min, max));
+            return Some((-lowest_ns(Buckets::COUNT)).clamp(min, max));
         }
         for bucket in self.buckets() {
             seen += bucket.count;
@@ -225,7 +225,7 @@ impl Histogram {
                 return Some(bucket.lowest_ns.clamp(min, max));
             }
         }
-        Some((lowest_of(BUCKETS).cast_signed()).clamp(min, max))
+        Some(lowest_ns(Buckets::COUNT).clamp(min, max))
     }
 
     /// The buckets that hold something, in rising order; without the overflow.
@@ -242,7 +242,7 @@ impl Histogram {
         let above = self.positive.chunks(size).enumerate();
         let bounds = move |group: usize| {
             let (first, last) = (group * size, group * size + size - 1);
-            (lowest_of(first).cast_signed(), (lowest_of(last) + width_of(last) - 1).cast_signed())
+            (lowest_ns(first), lowest_ns(last + 1) - 1)
         };
         below
             .map(move |(group, counts)| {
@@ -264,13 +264,13 @@ impl Histogram {
 
     /// Whether the bucket of this value holds something.
     fn holds(&self, value_ns: i64) -> bool {
-        let bucket = bucket_of(value_ns.unsigned_abs());
+        let bucket = Buckets::index(value_ns.unsigned_abs());
         let (half, outside) = if value_ns >= 0 {
             (&self.positive, self.beyond)
         } else {
             (&self.negative, self.below)
         };
-        if bucket < BUCKETS {
+        if bucket < Buckets::COUNT {
             half.get(bucket).is_some_and(|&count| count > 0)
         } else {
             outside > 0
@@ -314,7 +314,7 @@ const AT_ONCE: usize = 1024;
 
 /// Makes a half long enough for a bucket; its length depends on its largest value alone.
 fn reach(half: &mut Vec<u64>, bucket: usize) {
-    let wanted = (bucket + 1).next_multiple_of(AT_ONCE).min(BUCKETS);
+    let wanted = (bucket + 1).next_multiple_of(AT_ONCE).min(Buckets::COUNT);
     if half.len() < wanted {
         // Zeroed by the system rather than here: what is never counted takes no memory.
         let mut longer = vec![0; wanted];
@@ -323,40 +323,12 @@ fn reach(half: &mut Vec<u64>, bucket: usize) {
     }
 }
 
-/// Buckets per power of two, as a power of two: the relative width is at most 1/1024.
-const FINE_BITS: u32 = 10;
+/// The buckets of a half, ns: each at most 1/1024 of its values wide, up to a magnitude of 2⁴² ns.
+type Buckets = LogLinear<10, 42>;
 
-const FINE: u64 = 1 << FINE_BITS;
-
-/// Magnitudes below 2 to this power have a bucket.
-const RANGE_BITS: u32 = 42;
-
-/// How many buckets a half has.
-const BUCKETS: usize = ((RANGE_BITS - FINE_BITS + 1) as usize) << FINE_BITS;
-
-/// The bucket of a magnitude; `BUCKETS` or more when it is beyond the range.
-#[inline]
-fn bucket_of(magnitude: u64) -> usize {
-    // The position of the highest bit, at least FINE_BITS: below that, buckets are 1 ns wide.
-    let high = 63 - (magnitude | FINE).leading_zeros();
-    let shift = high - FINE_BITS;
-    // The shifted magnitude keeps its leading one, which adds the last FINE of the offset.
-    ((u64::from(shift) << FINE_BITS) + (magnitude >> shift)) as usize
-}
-
-/// The lowest magnitude of a bucket.
-fn lowest_of(bucket: usize) -> u64 {
-    let bucket = bucket as u64;
-    if bucket < 2 * FINE {
-        return bucket;
-    }
-    let shift = (bucket >> FINE_BITS) - 1;
-    ((bucket & (FINE - 1)) + FINE) << shift
-}
-
-/// How many whole nanoseconds fall in a bucket.
-fn width_of(bucket: usize) -> u64 {
-    1 << ((bucket as u64) >> FINE_BITS).saturating_sub(1)
+/// The lowest magnitude of a bucket, ns; of the one behind the last where the range ends.
+fn lowest_ns(bucket: usize) -> i64 {
+    Buckets::bounds(bucket).0.cast_signed()
 }
 
 /// More values than any histogram holds: so many that a few such counts add up without overflow.
@@ -391,7 +363,7 @@ fn dense(list: &[u64]) -> Result<(Vec<u64>, u64), &'static str> {
     }
     let (mut counts, mut next, mut n) = (Vec::new(), 0u64, 0u64);
     for &[step, count] in pairs {
-        let at = next.checked_add(step).filter(|&at| at < BUCKETS as u64);
+        let at = next.checked_add(step).filter(|&at| at < Buckets::COUNT as u64);
         let at = at.ok_or("a bucket beyond the last one")?;
         if count == 0 || count > COUNT_MAX {
             return Err("an invalid count");
@@ -425,8 +397,7 @@ fn whole(wire: &Wire) -> Result<Histogram, &'static str> {
             if ends && inside {
                 Ok(histogram)
             } else {
-                Err("a minimum or maximum outside its \
-                                                           buckets")
+                Err("a minimum or maximum outside its buckets")
             }
         }
         _ => Err("an invalid minimum or maximum"),
@@ -622,26 +593,7 @@ mod tests {
         merged.merge(&of([-3_000_000, i64::MAX]));
         assert_eq!(merged, pushed);
         pushed.push((1 << 42) - 1);
-        assert_eq!(pushed.positive.len(), BUCKETS);
-    }
-
-    #[test]
-    fn buckets_follow_each_other_without_gap() {
-        for bucket in 0..BUCKETS {
-            let (lowest, width) = (lowest_of(bucket), width_of(bucket));
-            assert_eq!(bucket_of(lowest), bucket);
-            assert_eq!(bucket_of(lowest + width - 1), bucket);
-            assert_eq!(lowest_of(bucket + 1), lowest + width);
-            assert!(width == 1 || width * FINE <= lowest, "{bucket}");
-        }
-    }
-
-    #[test]
-    fn the_range_ends_where_it_says() {
-        assert_eq!(bucket_of((1 << RANGE_BITS) - 1), BUCKETS - 1);
-        assert!(bucket_of(1 << RANGE_BITS) >= BUCKETS);
-        assert!(bucket_of(u64::MAX) >= BUCKETS);
-        assert!(bucket_of(1 << 63) >= BUCKETS);
+        assert_eq!(pushed.positive.len(), Buckets::COUNT);
     }
 
     #[test]

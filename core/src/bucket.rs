@@ -1,19 +1,57 @@
-//! The buckets of a page's histogram: linear at first, then 128 to each doubling.
+//! Log-linear buckets of a histogram: linear at first, then so many to each doubling.
 //!
-//! For the page that counts and the reader that shows. Pure arithmetic; touches nothing.
-//!
-//! Values up to 255 ns have a bucket each; above, a bucket is at most 1/128 of its value wide
-//! (0.8 %). The last one ends at 2⁴⁰ ns (18 minutes). The layout is HdrHistogram's.
+//! For whoever counts and whoever shows. Pure arithmetic; touches nothing. The layout is
+//! HdrHistogram's: [`LogLinear`] for any resolution, and that of a page, which is [`PageBuckets`] with
+//! [`COUNT`], [`index`] and [`bounds`].
 
-/// Buckets to a doubling, as a power of two.
-const SUB_BITS: u32 = 7;
-/// Values at or above 2 to this power have no bucket.
-const TOP_BITS: u32 = 40;
+/// A layout of buckets: 2^`FINE_BITS` of them to each doubling, up to 2^`TOP_BITS`.
+///
+/// Magnitudes below 2^(`FINE_BITS` + 1) have a bucket each; above, a bucket is at most
+/// 1/2^`FINE_BITS` of its lowest magnitude wide. Signs are its user's to keep. `FINE_BITS` is less
+/// than `TOP_BITS`, and that less than 64.
+#[derive(Clone, Copy, Debug)]
+pub struct LogLinear<const FINE_BITS: u32, const TOP_BITS: u32>;
 
-/// How many buckets there are.
-pub const COUNT: usize = (((TOP_BITS - SUB_BITS) as usize) + 1) << SUB_BITS;
+impl<const FINE_BITS: u32, const TOP_BITS: u32> LogLinear<FINE_BITS, TOP_BITS> {
+    /// How many buckets there are.
+    pub const COUNT: usize = (((TOP_BITS - FINE_BITS) as usize) + 1) << FINE_BITS;
 
-/// Where a value belongs.
+    /// The bucket of a magnitude; [`Self::COUNT`] or more when it is 2^`TOP_BITS` or more.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub const fn index(magnitude: u64) -> usize {
+        // The position of the highest bit, at least FINE_BITS: below that, buckets are 1 wide.
+        let high = 63 - (magnitude | (1 << FINE_BITS)).leading_zeros();
+        let shift = high - FINE_BITS;
+        // The shifted magnitude keeps its leading one, which adds the last 2^FINE_BITS.
+        ((shift as usize) << FINE_BITS) + (magnitude >> shift) as usize
+    }
+
+    /// The magnitudes of bucket `index` in [0, [`Self::COUNT`]]: from the first to before the
+    /// second. The one at `COUNT` is that where the range ends.
+    ///
+    /// # Real-time: reader side
+    #[inline]
+    pub const fn bounds(index: usize) -> (u64, u64) {
+        let linear = 1usize << (FINE_BITS + 1);
+        if index < linear {
+            return (index as u64, index as u64 + 1);
+        }
+        let shift = (index >> FINE_BITS) as u32 - 1;
+        let low = ((index & ((1 << FINE_BITS) - 1)) as u64 + (1 << FINE_BITS)) << shift;
+        (low, low + (1 << shift))
+    }
+}
+
+/// The buckets of a page, in nanoseconds: values up to 255 ns have one each, above they are 0.8 %
+/// wide, and the last one ends at 2⁴⁰ ns (18 minutes).
+pub type PageBuckets = LogLinear<7, 40>;
+
+/// How many buckets a page has.
+pub const COUNT: usize = PageBuckets::COUNT;
+
+/// Where a value belongs in a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The value is negative.
@@ -32,48 +70,51 @@ pub const fn index(value_ns: i64) -> Place {
     if value_ns < 0 {
         return Place::Below;
     }
-    let value = value_ns.cast_unsigned();
-    // The doublings above the linear part: 0 below 256 ns.
-    let shift = (64 - SUB_BITS - 1).saturating_sub((value | 1).leading_zeros());
-    if shift > TOP_BITS - SUB_BITS - 1 {
-        return Place::Above;
+    match PageBuckets::index(value_ns.cast_unsigned()) {
+        at if at < COUNT => Place::In(at),
+        _ => Place::Above,
     }
-    Place::In(((shift as usize) << SUB_BITS) + (value >> shift) as usize)
 }
 
-/// The values of bucket `index` in [0, `COUNT`), in nanoseconds: from the first to before the
-/// second.
+/// The values of a page's bucket `index` in [0, `COUNT`), in nanoseconds: from the first to before
+/// the second.
 ///
 /// # Real-time: reader side
 pub const fn bounds(index: usize) -> (u64, u64) {
-    let linear = 1usize << (SUB_BITS + 1);
-    if index < linear {
-        return (index as u64, index as u64 + 1);
-    }
-    let shift = (index >> SUB_BITS) as u32 - 1;
-    let low = ((index & ((1 << SUB_BITS) - 1)) as u64 + (1 << SUB_BITS)) << shift;
-    (low, low + (1 << shift))
+    PageBuckets::bounds(index)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn buckets_join_without_gap_and_end_where_said() {
+    fn joins_without_gap<const FINE_BITS: u32, const TOP_BITS: u32>() {
         let mut next = 0;
-        for at in 0..COUNT {
-            let (low, high) = bounds(at);
+        for at in 0..LogLinear::<FINE_BITS, TOP_BITS>::COUNT {
+            let (low, high) = LogLinear::<FINE_BITS, TOP_BITS>::bounds(at);
             assert_eq!(low, next, "bucket {at}");
-            assert!(high > low && (high - low) <= (low / 128).max(1), "bucket {at}");
+            assert!(high > low && (high - low) <= (low >> FINE_BITS).max(1), "bucket {at}");
+            assert_eq!(LogLinear::<FINE_BITS, TOP_BITS>::index(low), at);
+            assert_eq!(LogLinear::<FINE_BITS, TOP_BITS>::index(high - 1), at);
             next = high;
         }
         assert_eq!(next, 1 << TOP_BITS);
+        let count = LogLinear::<FINE_BITS, TOP_BITS>::COUNT;
+        assert_eq!(LogLinear::<FINE_BITS, TOP_BITS>::bounds(count).0, 1 << TOP_BITS);
+        for beyond in [1 << TOP_BITS, 1 << 63, u64::MAX] {
+            assert!(LogLinear::<FINE_BITS, TOP_BITS>::index(beyond) >= count, "{beyond}");
+        }
+    }
+
+    #[test]
+    fn buckets_join_without_gap_and_end_where_said() {
+        joins_without_gap::<7, 40>();
+        joins_without_gap::<10, 42>();
     }
 
     #[test]
     fn each_value_is_in_the_bucket_that_holds_it() {
-        let edges = (0..TOP_BITS).flat_map(|bit| [(1i64 << bit) - 1, 1 << bit, (1 << bit) + 1]);
+        let edges = (0..40).flat_map(|bit| [(1i64 << bit) - 1, 1 << bit, (1 << bit) + 1]);
         for value in edges.chain(0..2_000) {
             let Place::In(at) = index(value) else { panic!("{value} has a bucket") };
             let (low, high) = bounds(at);
@@ -81,7 +122,7 @@ mod tests {
         }
         assert_eq!(index(-1), Place::Below);
         assert_eq!(index(i64::MIN), Place::Below);
-        assert_eq!(index(1 << TOP_BITS), Place::Above);
+        assert_eq!(index(1 << 40), Place::Above);
         assert_eq!(index(i64::MAX), Place::Above);
     }
 }

@@ -1,17 +1,19 @@
-//! How late a release was, whether it ran or was missed: the one definition.
+//! How late a release was, whether it ran or was missed; of the missed ones many at once.
 //!
 //! Release r is due at t(r); S(r) is the first wake at or after t(r); T is the period.
 //!
 //! | the release | its lateness |
 //! |---|---|
 //! | ran | wake − t(r) |
-//! | missed | max(S(r) − t(r), T) |
+//! | missed | max(S(r) − t(r), T), as [`Missed::lateness`] defines it |
 //! | censored: missed, and the run ended before S(r) | T at least, and no more is known |
 //!
 //! After a stall in the wait S(r) of the missed releases is the late wake itself, so that the first
 //! of them is almost as late as the release that ran. After a body that ran too long it is the wake
 //! that came next. Everything here that counts lateness goes through [`Walk`] and [`ReleaseGap`]:
 //! sums, quantiles, exceedances, series for comparisons. Reads no clock and no file.
+//!
+//! [`Missed::lateness`]: punctual_core::cycle::Missed::lateness
 
 mod lateness;
 #[cfg(test)]
@@ -132,24 +134,27 @@ impl ReleaseGap {
         }
         let [before, after] = after_stall(i128::from(self.before_ns), period, self.missed);
         let left = self.missed - before.count - after.count;
-        let next = i128::from(self.after_ns);
-        // The k-th release before the wake at the end of the gap is next + k·T late.
-        let early = if next < 0 { (-next + period - 1) / period } else { 0 };
-        let early = counted(early).min(left);
-        let first = next + i128::from(left) * period;
-        let falling = Falling::new(first, self.period_ns, left - early);
-        [before, after, falling, Falling::new(period, 0, early)]
+        // The first of them waited for the wake that ends the gap, which came late itself.
+        let first = i128::from(self.after_ns) + i128::from(left) * period;
+        let [falling, early] = waited(first, period, left);
+        [before, after, falling, early]
     }
 }
 
-/// The first of at most `most` releases that passed before a wake `late` after its own release:
-/// those that are more than a period late, then the one that is late by a period at least.
+/// The first of at most `most` releases that passed before a wake `late` after its own release.
 fn after_stall(late: i128, period: i128, most: u64) -> [Falling; 2] {
-    let passed = counted(late / period).min(most);
-    let whole =
-        if i128::from(passed) * period + period > late { passed.saturating_sub(1) } else { passed };
+    waited(late - period, period, counted(late / period).min(most))
+}
+
+/// Many at once of what [`Missed::lateness`] says of one: of `count` missed releases the first was
+/// due `first` before the wake that came next, each other one a period later. Those that are more
+/// than a period late, then those that are late by a period at least.
+///
+/// [`Missed::lateness`]: punctual_core::cycle::Missed::lateness
+fn waited(first: i128, period: i128, count: u64) -> [Falling; 2] {
+    let longer = counted(first / period).min(count);
     let step_ns = saturated(period);
-    [Falling::new(late - period, step_ns, whole), Falling::new(period, 0, passed - whole)]
+    [Falling::new(first, step_ns, longer), Falling::new(period, 0, count - longer)]
 }
 
 /// The most ends that are kept: the latest.
@@ -189,15 +194,15 @@ impl Ends {
     /// Where more may have passed than were missed the latest that there can have been are taken.
     fn place(&self, missed: u64, period_ns: i64) -> (Vec<Trailing>, u64) {
         let period = i128::from(period_ns);
-        let of = |&(late_ns, after): &(i64, u64), most| Trailing {
+        let trailing = |&(late_ns, after): &(i64, u64), most| Trailing {
             after,
             pieces: after_stall(i128::from(late_ns), period, most),
         };
-        let all: Vec<Trailing> = self.late.iter().map(|end| of(end, u64::MAX)).collect();
-        let counts = all.iter().flat_map(|end| end.pieces.iter().map(Falling::count));
+        let latest: Vec<Trailing> = self.late.iter().map(|end| trailing(end, u64::MAX)).collect();
+        let counts = latest.iter().flat_map(|end| end.pieces.iter().map(Falling::count));
         let total = counts.fold(0, u64::saturating_add);
         if total <= missed {
-            return (all, missed - total);
+            return (latest, missed - total);
         }
         // The highest lateness that at least as many reach as were missed.
         let reach = |least_ns: i64| {
@@ -221,7 +226,7 @@ impl Ends {
             if over > 0 && many > 0 && above_ns % period_ns == 0 {
                 (many, over) = (many - 1, over - 1);
             }
-            placed.push(of(end, many));
+            placed.push(trailing(end, many));
         }
         placed.retain(|end| end.pieces[0].count() + end.pieces[1].count() > 0);
         (placed, 0)
@@ -255,7 +260,7 @@ impl Walk {
         Self { period_ns, spacing_ns: period_ns, leave_out_cold, ..Self::default() }
     }
 
-    /// The same, where releases are `spacing_ns` apart, not a nominal period.
+    /// Walks a run whose releases are `spacing_ns` apart, as fitted, not a nominal period.
     #[must_use]
     pub fn spaced(self, spacing_ns: i64) -> Self {
         Self { spacing_ns, ..self }

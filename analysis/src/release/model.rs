@@ -2,6 +2,10 @@
 //!
 //! For tests, which hold all that is quick here against it.
 
+use punctual_core::cycle::Missed;
+use punctual_core::releases::Releases;
+use punctual_core::time::{Instant, Period, Span};
+
 /// A run as its wakes, each with its cycle and lateness. Release k is due at k·T.
 pub(crate) struct Series {
     period_ns: i64,
@@ -34,16 +38,19 @@ impl Series {
             (Some(first), Some(last)) => (first.0, last.0),
             _ => return Vec::new(),
         };
-        let due = |k: u64| i128::from(k) * i128::from(self.period_ns);
-        let wake = |&(k, lateness): &(u64, i64)| due(k) + i128::from(lateness);
+        let period = Period::from_ns(self.period_ns.unsigned_abs()).expect("a period");
+        // Far from both ends of the clock, so that a wake may lie before release 0.
+        let releases = Releases::new(Instant::from_ns(1 << 62), period);
+        let wake =
+            |&(k, lateness_ns): &(u64, i64)| releases.release(k) + Span::from_ns(lateness_ns);
         let release = |k: u64| {
             if let Some(ran) = self.cycles.iter().find(|cycle| cycle.0 == k) {
                 return Release::Ran(ran.1);
             }
-            match self.cycles.iter().map(wake).find(|&wake| wake >= due(k)) {
+            match self.cycles.iter().map(wake).find(|&wake| wake >= releases.release(k)) {
                 Some(wake) => {
-                    let late = i64::try_from(wake - due(k)).expect("a short run");
-                    Release::Missed(late.max(self.period_ns))
+                    let missed = Missed { releases, first: k, count: 1 };
+                    Release::Missed(missed.lateness(k, wake).as_ns())
                 }
                 None => Release::Censored,
             }
@@ -67,9 +74,9 @@ impl Series {
             Release::Censored => None,
         };
         let releases = self.releases();
-        let mut all: Vec<i64> = releases.iter().filter_map(known).collect();
-        all.sort_unstable();
-        let censored = (releases.len() - all.len()) as u64;
-        (all, censored)
+        let mut known: Vec<i64> = releases.iter().filter_map(known).collect();
+        known.sort_unstable();
+        let censored = (releases.len() - known.len()) as u64;
+        (known, censored)
     }
 }

@@ -9,7 +9,6 @@ mod hdr;
 mod jitterdebugger;
 mod latmus;
 mod linuxcnc;
-mod reading;
 mod rtla;
 mod run;
 mod stress_ng;
@@ -19,12 +18,11 @@ mod xenomai;
 use std::fmt;
 use std::io::Read;
 
-use crate::formats::reading::{Place, Reading};
-use crate::formats::run::RunBuilder;
+use crate::samples::RUNS_MAX;
+use run::RunBuilder;
 
-pub use crate::formats::reading::ImportRequest;
-pub use crate::formats::run::ImportedRun;
 pub use crate::text::ImportError;
+pub use run::ImportedRun;
 
 /// Every format, in the order of the documentation.
 pub static ALL: &[Format] = &[
@@ -334,6 +332,136 @@ pub fn read(
     let finish = |run: RunBuilder| run.finish(&source).map_err(|why| last.refuse(why));
     let runs = runs.into_iter().map(finish).collect::<Result<_, _>>()?;
     Ok(Import { started_at, warnings, runs })
+}
+
+/// What is requested of a file.
+#[derive(Clone, Debug, Default)]
+pub struct ImportRequest {
+    /// Thresholds to watch in addition to the 1-2-5 ladder, ns.
+    pub thresholds_ns: Vec<i64>,
+    /// The unit of values, ns, for a file that does not state it.
+    pub unit_ns: Option<i64>,
+}
+
+/// A file while it is being read, which the reader of its format fills in.
+///
+/// In bounded memory: at most [`RUNS_MAX`] runs.
+#[derive(Debug)]
+struct Reading<'a> {
+    request: &'a ImportRequest,
+    source: Source,
+    started_at: Option<String>,
+    warnings: Vec<String>,
+    runs: Vec<RunBuilder>,
+}
+
+impl<'a> Reading<'a> {
+    /// A file from which nothing was read yet.
+    fn new(request: &'a ImportRequest) -> Self {
+        Self {
+            request,
+            source: Source::default(),
+            started_at: None,
+            warnings: Vec::new(),
+            runs: Vec::new(),
+        }
+    }
+
+    /// Adds a run.
+    ///
+    /// # Errors
+    /// More than [`RUNS_MAX`] of them.
+    fn add(&mut self, run: RunBuilder) -> Result<&mut RunBuilder, String> {
+        if self.runs.len() == RUNS_MAX {
+            return Err(format!("more than {RUNS_MAX} runs"));
+        }
+        self.runs.push(run);
+        Ok(self.runs.last_mut().unwrap_or_else(|| unreachable!("one was just added")))
+    }
+
+    /// The unit of a file that does not state it: the requested one, else the program's default.
+    fn unit_ns(&mut self, otherwise_ns: i64, option: &str) -> i64 {
+        match self.request.unit_ns {
+            Some(unit_ns) => unit_ns,
+            None => {
+                self.warnings.push(format!(
+                    "this format does not record its unit: read as the default, {}; if the file \
+                     was made with {option}, give --unit",
+                    if otherwise_ns == 1 { "1 ns" } else { "1 µs" }
+                ));
+                otherwise_ns
+            }
+        }
+    }
+
+    /// Notes facts that the file does not record of any of its runs.
+    fn cannot_know(&mut self, facts: &[&str]) {
+        self.source.cannot_know.extend(facts.iter().map(|fact| (*fact).to_owned()));
+    }
+}
+
+/// Where the runs of a file come from; the same for all of them. Nothing in it is estimated.
+#[derive(Clone, Debug, Default)]
+struct Source {
+    format: &'static str,
+    program: &'static str,
+    version: Option<String>,
+    command: Option<String>,
+    cannot_know: Vec<String>,
+}
+
+/// What a file states of one run beside its values, and how these are to be read.
+///
+/// A reader sets what its file has; that the numbers fit together is checked at the end, by
+/// [`RunBuilder::finish`].
+#[derive(Debug, Default)]
+struct Stated {
+    /// "thread 0", "CPU 1".
+    name: String,
+    cpu: Option<u32>,
+    period_ns: Option<u64>,
+    priority: Option<u8>,
+    policy: Option<String>,
+    /// Width of all buckets, ns; `None` where it grows with the value.
+    width_ns: Option<i64>,
+    /// Width of the widest one, or of the first where it grows with the value, ns.
+    widest_ns: i64,
+    /// Where the histogram ends, ns; `None` without one.
+    limit_ns: Option<i64>,
+    /// How many values there were, where the file has that number.
+    n: Option<u64>,
+    /// How many were beyond the histogram, where the file has that number.
+    beyond: Option<u64>,
+    min_ns: Option<f64>,
+    mean_ns: Option<f64>,
+    max_ns: Option<f64>,
+    stddev_ns: Option<f64>,
+    /// How far above the min, mean and max given the true ones may be, ns.
+    rounding_ns: i64,
+    /// Quantiles given, as in [`punctual_analysis::quantile::Probability::SUMMARY`].
+    quantiles_ns: [Option<f64>; 5],
+    /// Releases that never ran; `None` where the program does not count them.
+    missed: Option<u64>,
+    /// Values that were measured and lost.
+    unrecorded: u64,
+    /// Facts of this run alone that the file does not record.
+    cannot_know: Vec<String>,
+}
+
+/// Where the reading of a file ended.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Line(u64),
+    Byte(u64),
+}
+
+impl Place {
+    fn refuse(self, why: impl Into<String>) -> ImportError {
+        match self {
+            Self::Line(line) => ImportError::line(line, why),
+            Self::Byte(at_byte) => ImportError::byte(at_byte, why),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use std::io::Read;
 
 use punctual_analysis::imported::ImportedQuantity;
 
-use crate::formats::reading::{Place, RUNS_MAX, Reading};
-use crate::formats::run::RunBuilder;
+use super::run::RunBuilder;
+use super::{Place, RUNS_MAX, Reading};
 use crate::text::{ImportError, Lines, decimal_ns, scaled, shortened, signed_ns, whole};
 
 /// The line above the rows of a histogram.
@@ -108,8 +108,8 @@ pub(super) fn histogram(
     histogram_totals(file, footer, next, unit_ns).map_err(|why| lines.refuse(why))?;
     for shown in displayed {
         if let Some(run) = file.runs.get_mut(shown.thread) {
-            run.period_ns = shown.period_us.checked_mul(1_000);
-            run.priority = Some(shown.priority).filter(|&priority| priority > 0);
+            run.stated.period_ns = shown.period_us.checked_mul(1_000);
+            run.stated.priority = Some(shown.priority).filter(|&priority| priority > 0);
         }
     }
     Ok(Place::Line(lines.number()))
@@ -175,13 +175,13 @@ fn histogram_totals(
                 run.binned()
             ));
         }
-        run.n = total.checked_add(overflow);
-        run.beyond = Some(overflow);
-        run.limit_ns = Some(scaled(buckets, unit_ns)?);
-        run.rounding_ns = unit_ns - 1;
-        run.min_ns = Some(decimal_ns(word(1), unit_ns)?);
-        run.mean_ns = Some(decimal_ns(word(2), unit_ns)?);
-        run.max_ns = Some(decimal_ns(word(3), unit_ns)?);
+        run.stated.n = total.checked_add(overflow);
+        run.stated.beyond = Some(overflow);
+        run.stated.limit_ns = Some(scaled(buckets, unit_ns)?);
+        run.stated.rounding_ns = unit_ns - 1;
+        run.stated.min_ns = Some(decimal_ns(word(1), unit_ns)?);
+        run.stated.mean_ns = Some(decimal_ns(word(2), unit_ns)?);
+        run.stated.max_ns = Some(decimal_ns(word(3), unit_ns)?);
     }
     Ok(())
 }
@@ -231,7 +231,7 @@ pub(super) fn verbose(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<P
     for (number, thread) in threads.into_iter().enumerate() {
         let Some(Thread { mut run, .. }) = thread else { continue };
         let period = periods.iter().find(|(thread, _)| *thread == number);
-        run.period_ns = period.and_then(|(_, us)| us.checked_mul(1_000));
+        run.stated.period_ns = period.and_then(|(_, us)| us.checked_mul(1_000));
         file.add(run).map_err(|why| lines.refuse(why))?;
     }
     Ok(Place::Line(lines.number()))
@@ -263,7 +263,7 @@ fn take_value(
         .checked_sub(thread.next)
         .ok_or_else(|| format!("cycle {cycle} of thread {number}, expected {}", thread.next))?;
     // What its ring of values could not hold until it was printed.
-    thread.run.unrecorded = thread.run.unrecorded.saturating_add(skipped);
+    thread.run.stated.unrecorded = thread.run.stated.unrecorded.saturating_add(skipped);
     thread.next = cycle.checked_add(1).ok_or("the cycle is too large")?;
     thread.run.push_value(signed_ns(value, unit_ns)?)
 }

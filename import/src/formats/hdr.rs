@@ -10,8 +10,8 @@ use std::io::{Cursor, Read};
 use flate2::read::ZlibDecoder;
 use punctual_analysis::imported::ImportedQuantity;
 
-use crate::formats::reading::{Place, RUNS_MAX, Reading};
-use crate::formats::run::RunBuilder;
+use super::run::RunBuilder;
+use super::{Place, RUNS_MAX, Reading};
 use crate::text::{ImportError, Lines, clean, scaled, shortened};
 
 /// A line of the header, or an interval.
@@ -60,7 +60,7 @@ pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Plac
         taken.map_err(|why| lines.refuse(why))?;
     }
     for (_, mut run) in tags {
-        run.n = Some(run.binned());
+        run.stated.n = Some(run.binned());
         file.add(run).map_err(|why| lines.refuse(why))?;
     }
     Ok(Place::Line(lines.number()))
@@ -87,16 +87,16 @@ fn interval(
     let run = tags.entry(tag.to_owned()).or_insert_with(|| {
         let name = if tag.is_empty() { "log" } else { tag };
         let mut run = RunBuilder::new(name, ImportedQuantity::Lateness, unit_ns, thresholds_ns);
-        run.width_ns = None;
+        run.stated.width_ns = None;
         run
     });
     decode(encoded.trim(), &mut |lowest, highest, count| {
         let (lowest, highest) =
             (scaled(lowest, unit_ns)?, scaled(highest, unit_ns)?.saturating_add(unit_ns - 1));
-        run.widest_ns = run.widest_ns.max((highest - lowest + 1).min(lowest + 1));
+        run.stated.widest_ns = run.stated.widest_ns.max((highest - lowest + 1).min(lowest + 1));
         let (low, high) = (lowest as f64, highest as f64);
-        run.min_ns = Some(run.min_ns.map_or(low, |min| min.min(low)));
-        run.max_ns = Some(run.max_ns.map_or(high, |max| max.max(high)));
+        run.stated.min_ns = Some(run.stated.min_ns.map_or(low, |min| min.min(low)));
+        run.stated.max_ns = Some(run.stated.max_ns.map_or(high, |max| max.max(high)));
         run.push(lowest, highest, count)
     })
 }

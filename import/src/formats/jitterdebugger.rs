@@ -7,8 +7,8 @@
 
 use std::io::{ErrorKind, Read};
 
-use crate::formats::reading::{Place, RUNS_MAX, Reading};
-use crate::formats::run::RunBuilder;
+use super::run::RunBuilder;
+use super::{Place, RUNS_MAX, Reading};
 use crate::text::{ImportError, scaled};
 use punctual_analysis::imported::ImportedQuantity;
 
@@ -99,8 +99,8 @@ fn take(
             let thresholds_ns = &file.request.thresholds_ns;
             let mut run =
                 RunBuilder::in_order(name, ImportedQuantity::Lateness, unit_ns, thresholds_ns);
-            run.cpu = Some(record.cpu);
-            run.missed = Some(0);
+            run.stated.cpu = Some(record.cpu);
+            run.stated.missed = Some(0);
             cpus.push((record.cpu, 0, run));
             cpus.len() - 1
         }

@@ -7,8 +7,8 @@
 
 use std::io::Read;
 
-use crate::formats::reading::{Place, RUNS_MAX, Reading};
-use crate::formats::run::RunBuilder;
+use super::run::RunBuilder;
+use super::{Place, RUNS_MAX, Reading};
 use crate::text::{ImportError, Lines, clean, decimal_ns, scaled, shortened, whole};
 use punctual_analysis::imported::ImportedQuantity;
 
@@ -71,15 +71,16 @@ pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Plac
 
 /// A last row without a mark is the end of the histogram: nothing is beyond it.
 fn close(run: &mut RunBuilder) -> Result<(), String> {
-    let reaches = run.limit_ns.zip(run.max_ns).is_some_and(|(end, max)| max < end as f64);
-    if run.n.is_none() && !reaches {
+    let reaches =
+        run.stated.limit_ns.zip(run.stated.max_ns).is_some_and(|(end, max)| max < end as f64);
+    if run.stated.n.is_none() && !reaches {
         return Err(
             "the rows end below the stated maximum: the file was cut, or its last row also \
              counts all larger values, which this format does not record"
                 .to_owned(),
         );
     }
-    run.beyond.get_or_insert(0);
+    run.stated.beyond.get_or_insert(0);
     Ok(())
 }
 
@@ -151,13 +152,13 @@ impl Header {
         }
         let name = if series.name.is_empty() { "latmus" } else { series.name.as_str() };
         let mut run = RunBuilder::new(name, holds, CELL_NS, &file.request.thresholds_ns);
-        run.period_ns = self.period_ns;
-        run.cpu = self.cpu;
-        run.priority = self.priority;
-        run.missed = Some(series.missed);
+        run.stated.period_ns = self.period_ns;
+        run.stated.cpu = self.cpu;
+        run.stated.priority = self.priority;
+        run.stated.missed = Some(series.missed);
         // RunBuilder to a nanosecond; the mean is cut to one.
-        run.rounding_ns = 1;
-        (run.n, run.min_ns, run.mean_ns, run.max_ns) =
+        run.stated.rounding_ns = 1;
+        (run.stated.n, run.stated.min_ns, run.stated.mean_ns, run.stated.max_ns) =
             (series.n, series.min_ns, series.mean_ns, series.max_ns);
         Ok(run)
     }
@@ -182,18 +183,18 @@ fn row(file: &mut Reading<'_>, header: &Header, line: &str) -> Result<bool, Stri
     }
     for (run, word) in file.runs.iter_mut().zip(words) {
         let count = whole(word)?;
-        let count = match run.n {
+        let count = match run.stated.n {
             Some(_) => count,
             None => count.checked_sub(1).ok_or("a count of 0 in a file without sample count")?,
         };
-        if run.limit_ns.is_some_and(|next| lowest < next) {
+        if run.stated.limit_ns.is_some_and(|next| lowest < next) {
             return Err(format!("row {cell} is not above the previous row"));
         }
-        run.limit_ns = Some(lowest + CELL_NS);
-        let beyond = run.max_ns.is_some_and(|max| max >= (lowest + CELL_NS) as f64);
+        run.stated.limit_ns = Some(lowest + CELL_NS);
+        let beyond = run.stated.max_ns.is_some_and(|max| max >= (lowest + CELL_NS) as f64);
         if last && beyond {
-            run.beyond = Some(count);
-            run.limit_ns = Some(lowest);
+            run.stated.beyond = Some(count);
+            run.stated.limit_ns = Some(lowest);
         } else {
             run.push(lowest, lowest + CELL_NS - 1, count)?;
         }

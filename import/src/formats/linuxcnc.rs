@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use crate::formats::reading::{Place, RUNS_MAX, Reading};
-use crate::formats::run::RunBuilder;
+use super::run::RunBuilder;
+use super::{Place, RUNS_MAX, Reading};
 use crate::text::{ImportError, Lines, clean, decimal_ns, scaled, shortened, signed_ns, whole};
 use punctual_analysis::imported::ImportedQuantity;
 
@@ -146,16 +146,17 @@ impl Bins {
         if self.min_ns > self.max_ns {
             return Err(format!("{name}: the thread has counted nothing yet"));
         }
-        (run.min_ns, run.max_ns) = (Some(self.min_ns as f64), Some(self.max_ns as f64));
+        (run.stated.min_ns, run.stated.max_ns) =
+            (Some(self.min_ns as f64), Some(self.max_ns as f64));
         if self.counts.len() as i64 != self.bins + 1 {
-            run.cannot_know.push(format!(
+            run.stated.cannot_know.push(format!(
                 "how many cycles there were: {} of {} bins are in the file",
                 self.counts.len(),
                 self.bins + 1
             ));
             return Ok(run);
         }
-        run.widest_ns = 2 * self.width_ns - 1;
+        run.stated.widest_ns = 2 * self.width_ns - 1;
         let edge = |bin: i64| scaled(bin.unsigned_abs(), self.width_ns);
         for (&bin, &(positive, negative)) in &self.counts {
             let (inner, outer) = (edge(bin)?, edge(bin + 1)?);
@@ -169,8 +170,8 @@ impl Bins {
         }
         let end = edge(self.bins + 1)?;
         run.push_below(-end, self.below)?;
-        run.beyond = Some(self.above);
-        run.limit_ns = Some(end);
+        run.stated.beyond = Some(self.above);
+        run.stated.limit_ns = Some(end);
         Ok(run)
     }
 }
@@ -207,9 +208,9 @@ pub(super) fn latency_histogram(
     for (name, (_, min_ns, max_ns)) in threads {
         let thresholds_ns = &file.request.thresholds_ns;
         let mut run = RunBuilder::new(name, ImportedQuantity::Interval, 100, thresholds_ns);
-        (run.min_ns, run.max_ns) = (Some(min_ns), Some(max_ns));
+        (run.stated.min_ns, run.stated.max_ns) = (Some(min_ns), Some(max_ns));
         // Shown to a tenth of a microsecond, to the nearest.
-        run.rounding_ns = 50;
+        run.stated.rounding_ns = 50;
         file.add(run).map_err(|why| lines.refuse(why))?;
     }
     Ok(Place::Line(lines.number()))

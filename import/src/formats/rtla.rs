@@ -6,8 +6,8 @@
 
 use std::io::Read;
 
-use crate::formats::reading::{Place, Reading};
-use crate::formats::run::RunBuilder;
+use super::run::RunBuilder;
+use super::{Place, Reading};
 use crate::text::{ImportError, Lines, decimal_ns, scaled, shortened, whole};
 use punctual_analysis::imported::ImportedQuantity;
 
@@ -142,18 +142,18 @@ impl Table {
                 let lowest = scaled(*row, unit_ns)?;
                 run.push(lowest, lowest + width_ns - 1, cells[at])?;
             }
-            run.beyond = Some(whole(&over[at])?);
-            run.limit_ns = Some(last + if self.rows.is_empty() { 0 } else { width_ns });
-            run.rounding_ns = unit_ns - 1;
+            run.stated.beyond = Some(whole(&over[at])?);
+            run.stated.limit_ns = Some(last + if self.rows.is_empty() { 0 } else { width_ns });
+            run.stated.rounding_ns = unit_ns - 1;
             if let [Some(count), Some(min), Some(avg), Some(max)] = rest {
-                run.n = Some(whole(&count[at])?);
+                run.stated.n = Some(whole(&count[at])?);
                 let number = |word: &str| match word {
                     "-" => Ok(None),
                     word => decimal_ns(word, unit_ns).map(Some),
                 };
-                run.min_ns = number(&min[at])?;
-                run.mean_ns = number(&avg[at])?;
-                run.max_ns = number(&max[at])?;
+                run.stated.min_ns = number(&min[at])?;
+                run.stated.mean_ns = number(&avg[at])?;
+                run.stated.max_ns = number(&max[at])?;
             }
             file.add(run)?;
         }
@@ -177,7 +177,7 @@ fn column(file: &Reading<'_>, heading: &str, width_ns: i64) -> Result<RunBuilder
         _ => return Err(unknown()),
     };
     let mut run = RunBuilder::new(name, holds, width_ns, &file.request.thresholds_ns);
-    run.cpu = Some(cpu);
+    run.stated.cpu = Some(cpu);
     Ok(run)
 }
 

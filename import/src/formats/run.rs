@@ -18,6 +18,9 @@ use punctual_analysis::recording::{RequestedTails, RunFigures, Wakes};
 use punctual_analysis::summary::{Moments, SummaryStats};
 use punctual_core::time::Span;
 
+use super::{Source, Stated};
+use crate::text::clean;
+
 /// More values than any program counts: so many that sums of them stay within `u64`.
 const COUNT_MAX: u64 = 1 << 56;
 
@@ -38,33 +41,9 @@ impl Far {
 /// A run while it is being read.
 #[derive(Debug)]
 pub(super) struct RunBuilder {
-    pub(super) name: String,
-    pub(super) cpu: Option<u32>,
-    pub(super) period_ns: Option<u64>,
-    pub(super) priority: Option<u8>,
-    pub(super) policy: Option<String>,
+    /// What the file states beside the values.
+    pub(super) stated: Stated,
     holds: ImportedQuantity,
-    /// Width of all buckets, ns; `None` where it grows with the value.
-    pub(super) width_ns: Option<i64>,
-    /// Width of the widest one, or of the first where it grows with the value, ns.
-    pub(super) widest_ns: i64,
-    /// Where the histogram ends, ns; `None` without one.
-    pub(super) limit_ns: Option<i64>,
-    /// How many values there were, where the file says so.
-    pub(super) n: Option<u64>,
-    /// How many were beyond the histogram, where the file says so.
-    pub(super) beyond: Option<u64>,
-    pub(super) min_ns: Option<f64>,
-    pub(super) mean_ns: Option<f64>,
-    pub(super) max_ns: Option<f64>,
-    pub(super) stddev_ns: Option<f64>,
-    /// How far above the min, mean and max given the true ones may be, ns.
-    pub(super) rounding_ns: i64,
-    /// Quantiles given, as in [`punctual_analysis::quantile::Probability::SUMMARY`].
-    pub(super) quantiles_ns: [Option<f64>; 5],
-    pub(super) missed: Option<u64>,
-    pub(super) unrecorded: u64,
-    pub(super) cannot_know: Vec<String>,
     /// Values at the upper end of their bucket.
     upper: Histogram,
     binned: u64,
@@ -82,7 +61,6 @@ pub(super) struct RunBuilder {
     far: Option<Far>,
     /// Values in their order, where that is known.
     order: Option<(Exceedances, Moments)>,
-    order_known: bool,
 }
 
 impl RunBuilder {
@@ -98,26 +76,13 @@ impl RunBuilder {
         thresholds_ns.sort_unstable();
         thresholds_ns.dedup();
         Self {
-            name: crate::text::clean(&name.into(), 80),
-            cpu: None,
-            period_ns: None,
-            priority: None,
-            policy: None,
+            stated: Stated {
+                name: clean(&name.into(), 80),
+                width_ns: Some(width_ns),
+                widest_ns: width_ns,
+                ..Stated::default()
+            },
             holds,
-            width_ns: Some(width_ns),
-            widest_ns: width_ns,
-            limit_ns: None,
-            n: None,
-            beyond: None,
-            min_ns: None,
-            mean_ns: None,
-            max_ns: None,
-            stddev_ns: None,
-            rounding_ns: 0,
-            quantiles_ns: [None; 5],
-            missed: None,
-            unrecorded: 0,
-            cannot_know: Vec::new(),
             upper: Histogram::new(),
             binned: 0,
             below: 0,
@@ -128,24 +93,20 @@ impl RunBuilder {
             far: (holds == ImportedQuantity::Interval).then(|| Far::new(thresholds_ns.len())),
             thresholds_ns,
             order: None,
-            order_known: false,
         }
     }
 
-    /// The same, for values that come in their order.
+    /// A run of nothing yet, as [`Self::new`] makes it, of values that come in their order.
     pub(super) fn in_order(
         name: impl Into<String>,
         holds: ImportedQuantity,
         width_ns: i64,
         requested: &[i64],
     ) -> Self {
-        let order = Some((Exceedances::new(0, requested), Moments::default()));
-        Self {
-            order,
-            order_known: true,
-            rounding_ns: width_ns - 1,
-            ..Self::new(name, holds, width_ns, requested)
-        }
+        let mut run = Self::new(name, holds, width_ns, requested);
+        run.order = Some((Exceedances::new(0, requested), Moments::default()));
+        run.stated.rounding_ns = width_ns - 1;
+        run
     }
 
     /// Takes in `count` values in `lowest_ns ..= highest_ns`.
@@ -188,7 +149,7 @@ impl RunBuilder {
 
     /// Takes in `count` values below the histogram, none above `highest_ns`.
     pub(super) fn push_below(&mut self, highest_ns: i64, count: u64) -> Result<(), String> {
-        let lowest_ns = self.min_ns.map_or(i64::MIN / 4, |ns| ns as i64).min(highest_ns);
+        let lowest_ns = self.stated.min_ns.map_or(i64::MIN / 4, |ns| ns as i64).min(highest_ns);
         let cells = self.cells.take();
         self.push(lowest_ns, highest_ns, count)?;
         self.cells = cells;
@@ -198,27 +159,28 @@ impl RunBuilder {
 
     /// Takes in the next value, in order: what the program rounded down to `value_ns`.
     pub(super) fn push_value(&mut self, value_ns: i64) -> Result<(), String> {
-        let highest_ns = value_ns.saturating_add(self.rounding_ns);
+        let highest_ns = value_ns.saturating_add(self.stated.rounding_ns);
         self.push(value_ns, highest_ns, 1)?;
         if let Some((order, moments)) = &mut self.order {
             order.push(highest_ns, 0, 0);
             moments.push(value_ns);
         }
         let value = value_ns as f64;
-        self.min_ns = Some(self.min_ns.map_or(value, |min| min.min(value)));
-        self.max_ns = Some(self.max_ns.map_or(value, |max| max.max(value)));
+        self.stated.min_ns = Some(self.stated.min_ns.map_or(value, |min| min.min(value)));
+        self.stated.max_ns = Some(self.stated.max_ns.map_or(value, |max| max.max(value)));
         Ok(())
     }
 
     /// Drops the numbers given: they are those of no value.
     fn forget_numbers(&mut self) {
-        (self.min_ns, self.mean_ns, self.max_ns, self.stddev_ns) = (None, None, None, None);
+        (self.stated.min_ns, self.stated.mean_ns, self.stated.max_ns, self.stated.stddev_ns) =
+            (None, None, None, None);
     }
 
     /// What lies beyond the histogram is at least this, ns: where it ends, or at least its highest
     /// bucket.
     fn end_ns(&self) -> Option<i64> {
-        self.limit_ns.or(self.filled.map(|(_, highest_ns)| highest_ns))
+        self.stated.limit_ns.or(self.filled.map(|(_, highest_ns)| highest_ns))
     }
 
     /// How many values are in buckets so far.
@@ -231,30 +193,31 @@ impl RunBuilder {
     /// # Errors
     /// Numbers that contradict each other.
     pub(super) fn finish(mut self, source: &Source) -> Result<ImportedRun, String> {
+        let ordered = self.order.is_some();
         let (n, beyond) = self.counted()?;
-        if n == 0 && self.n.is_some() {
+        if n == 0 && self.stated.n.is_some() {
             self.forget_numbers();
         }
         self.is_consistent(beyond)?;
         let histogram = self.view(beyond);
-        let most_ns = self.max_ns.map_or(i64::MAX, |ns| ns as i64 + self.rounding_ns);
+        let most_ns = self.stated.max_ns.map_or(i64::MAX, |ns| ns as i64 + self.stated.rounding_ns);
         let mut upper = std::mem::take(&mut self.upper);
         upper.push_beyond(most_ns.max(upper.max().unwrap_or(i64::MIN)), beyond);
         if let Some((_, moments)) = &self.order {
-            (self.mean_ns, self.stddev_ns) = (moments.mean(), moments.stddev());
+            (self.stated.mean_ns, self.stated.stddev_ns) = (moments.mean(), moments.stddev());
         }
         let values_ns = self.stats(&upper, n, beyond);
         let tails = self.tails(n, beyond, most_ns);
-        let imported = self.imported(source, values_ns.clone(), beyond);
+        let imported = self.imported(source, values_ns.clone(), beyond, ordered);
         let evidence = Evidence {
             imported: &imported,
             tails: &tails,
             upper: &upper,
             n,
-            width_ns: self.width_ns,
-            widest_ns: self.widest_ns,
+            width_ns: self.stated.width_ns,
+            widest_ns: self.stated.widest_ns,
             end_ns: self.end_ns(),
-            ordered: self.order_known,
+            ordered,
         };
         let claims = claims(&evidence);
         let of =
@@ -264,12 +227,15 @@ impl RunBuilder {
             cycles: n,
             cold: 0,
             cold_max_ns: None,
-            missed: self.missed,
+            missed: self.stated.missed,
             censored: 0,
-            unrecorded: self.unrecorded,
+            unrecorded: self.stated.unrecorded,
             lateness_ns: of(ImportedQuantity::Lateness),
             wakes: Wakes {
-                left_out: self.missed.map(|missed| missed.saturating_add(self.unrecorded)),
+                left_out: self
+                    .stated
+                    .missed
+                    .map(|missed| missed.saturating_add(self.stated.unrecorded)),
                 stats: of(ImportedQuantity::Lateness),
             },
             interval_ns: of(ImportedQuantity::Interval),
@@ -286,22 +252,22 @@ impl RunBuilder {
             tails: if is_lateness { tails } else { Tails::default() },
             lateness: if is_lateness { upper } else { Histogram::new() },
         };
-        let Self { name, cpu, period_ns, policy, priority, .. } = self;
+        let Stated { name, cpu, period_ns, policy, priority, .. } = self.stated;
         Ok(ImportedRun { name, cpu, period_ns, policy, priority, outcome })
     }
 
     /// How many values there were, and how many of them beyond the histogram.
     fn counted(&self) -> Result<(u64, u64), String> {
-        let (name, binned) = (&self.name, self.binned);
-        let beyond = self.beyond.unwrap_or_default();
-        let n = self.n.unwrap_or_else(|| binned.saturating_add(beyond));
-        if n > COUNT_MAX || self.unrecorded > COUNT_MAX {
+        let (name, binned) = (&self.stated.name, self.binned);
+        let beyond = self.stated.beyond.unwrap_or_default();
+        let n = self.stated.n.unwrap_or_else(|| binned.saturating_add(beyond));
+        if n > COUNT_MAX || self.stated.unrecorded > COUNT_MAX {
             return Err(format!("{name}: too many values"));
         }
         let rest = n.checked_sub(binned).ok_or_else(|| {
             format!("{name}: the histogram holds {binned} values, more than the {n} counted")
         })?;
-        match self.beyond {
+        match self.stated.beyond {
             Some(beyond) if beyond != rest => Err(format!(
                 "{name}: {n} values counted, but {binned} in the histogram and {beyond} beyond it"
             )),
@@ -310,15 +276,15 @@ impl RunBuilder {
     }
 
     fn is_consistent(&self, beyond: u64) -> Result<(), String> {
-        let name = &self.name;
-        let numbers = [self.min_ns, self.mean_ns, self.max_ns];
+        let name = &self.stated.name;
+        let numbers = [self.stated.min_ns, self.stated.mean_ns, self.stated.max_ns];
         if numbers.iter().flatten().zip(numbers.iter().flatten().skip(1)).any(|(a, b)| a > b) {
             return Err(format!("{name}: minimum, mean and maximum are not in this order"));
         }
-        let rounding_ns = self.rounding_ns as f64;
+        let rounding_ns = self.stated.rounding_ns as f64;
         if let Some((lowest_ns, highest_ns)) = self.filled {
-            let beneath = self.min_ns.is_some_and(|min| (lowest_ns as f64) < min);
-            let above = self.max_ns.is_some_and(|max| highest_ns as f64 > max + rounding_ns);
+            let beneath = self.stated.min_ns.is_some_and(|min| (lowest_ns as f64) < min);
+            let above = self.stated.max_ns.is_some_and(|max| highest_ns as f64 > max + rounding_ns);
             if beneath || above {
                 let which = if beneath { "below the minimum" } else { "above the maximum" };
                 return Err(format!(
@@ -327,7 +293,7 @@ impl RunBuilder {
                 ));
             }
         }
-        match (self.limit_ns, self.max_ns) {
+        match (self.stated.limit_ns, self.stated.max_ns) {
             (Some(limit), Some(max)) if beyond > 0 && max + rounding_ns < limit as f64 => {
                 Err(format!(
                     "{name}: {beyond} values are beyond the histogram, but the maximum is \
@@ -343,9 +309,10 @@ impl RunBuilder {
             let p = Probability::SUMMARY[at];
             let in_a_bucket = p.is_supported(n) && p.rank(n) <= n - beyond;
             let found = || in_a_bucket.then(|| upper.quantile(p).map(|ns| ns as f64)).flatten();
-            self.quantiles_ns[at].filter(|_| p.is_supported(n)).or_else(found)
+            self.stated.quantiles_ns[at].filter(|_| p.is_supported(n)).or_else(found)
         });
-        let (min, mean, max, stddev) = (self.min_ns, self.mean_ns, self.max_ns, self.stddev_ns);
+        let (min, mean, max, stddev) =
+            (self.stated.min_ns, self.stated.mean_ns, self.stated.max_ns, self.stated.stddev_ns);
         SummaryStats { min, mean, stddev, max, ..SummaryStats::default() }.with_quantiles(quantiles)
     }
 
@@ -365,28 +332,29 @@ impl RunBuilder {
         }
         counts.reverse();
         let Some((order, _)) = self.order.take() else {
-            return Tails::of_counts(n, self.unrecorded, &counts);
+            return Tails::of_counts(n, self.stated.unrecorded, &counts);
         };
-        order.finish_with(0, self.unrecorded).with_unsure(&counts)
+        order.finish_with(0, self.stated.unrecorded).with_unsure(&counts)
     }
 
     /// Of intervals, for each threshold how many may be farther from zero, on either side; `None`
     /// of other values, and where the file does not record how many there were.
     fn far_tails(&self, n: u64, beyond: u64) -> Option<Tails> {
         let far = self.far.as_ref().filter(|_| n > 0)?;
-        let most_ns = self.max_ns.map_or(i64::MAX, |ns| ns as i64 + self.rounding_ns);
+        let most_ns = self.stated.max_ns.map_or(i64::MAX, |ns| ns as i64 + self.stated.rounding_ns);
         let (mut may, mut does) = (0, 0);
         let mut counts = Vec::with_capacity(self.thresholds_ns.len());
         for (at, &ns) in self.thresholds_ns.iter().enumerate().rev() {
             may += far.may[at + 1];
             does += far.does[at + 1];
             let above = if ns < most_ns { beyond } else { 0 };
-            let surely = if self.limit_ns.is_some_and(|limit| ns < limit) { above } else { 0 };
+            let surely =
+                if self.stated.limit_ns.is_some_and(|limit| ns < limit) { above } else { 0 };
             let most = may + above;
             counts.push(ThresholdCount { threshold_ns: ns, most, unsure: most - does - surely });
         }
         counts.reverse();
-        Some(Tails::of_counts(n, self.unrecorded, &counts))
+        Some(Tails::of_counts(n, self.stated.unrecorded, &counts))
     }
 
     /// The buckets as they were while they are few; else joined on the scale of the histogram.
@@ -404,7 +372,7 @@ impl RunBuilder {
     fn joined(&self) -> Vec<(i64, i64, u64)> {
         let fits = |bits: &u32| self.upper.grouped(*bits).count() <= VIEW_BUCKETS_MAX;
         let bits = (0..10).find(fits).unwrap_or(10);
-        let width_ns = self.width_ns.unwrap_or(1);
+        let width_ns = self.stated.width_ns.unwrap_or(1);
         let mut buckets: Vec<(i64, i64, u64)> = Vec::new();
         for group in self.upper.grouped(bits) {
             let lowest = group.lowest_ns - (width_ns - 1);
@@ -414,16 +382,22 @@ impl RunBuilder {
         buckets
     }
 
-    fn imported(&self, source: &Source, values_ns: SummaryStats, overflow: u64) -> Imported {
+    fn imported(
+        &self,
+        source: &Source,
+        values_ns: SummaryStats,
+        overflow: u64,
+        ordered: bool,
+    ) -> Imported {
         let mut cannot_know = source.cannot_know.clone();
-        cannot_know.extend(self.cannot_know.iter().cloned());
-        if overflow > 0 && self.limit_ns.is_some() {
+        cannot_know.extend(self.stated.cannot_know.iter().cloned());
+        if overflow > 0 && self.stated.limit_ns.is_some() {
             cannot_know.push("how far beyond the histogram the overflow lies".to_owned());
         }
-        if self.holds == ImportedQuantity::Lateness && self.missed != Some(0) {
+        if self.holds == ImportedQuantity::Lateness && self.stated.missed != Some(0) {
             cannot_know.push("missed releases: figures of lateness are of wakes alone".to_owned());
         }
-        if !self.order_known {
+        if !ordered {
             cannot_know
                 .push("the order of the values: bounds treat them as independent".to_owned());
         }
@@ -434,9 +408,9 @@ impl RunBuilder {
             command: source.command.clone(),
             holds: self.holds,
             values_ns,
-            resolution_ns: self.width_ns.map(|ns| ns as f64),
-            rounding_ns: self.rounding_ns as f64,
-            limit_ns: self.limit_ns,
+            resolution_ns: self.stated.width_ns.map(|ns| ns as f64),
+            rounding_ns: self.stated.rounding_ns as f64,
+            limit_ns: self.stated.limit_ns,
             overflow,
             cannot_know,
         }
@@ -666,18 +640,6 @@ fn claims(evidence: &Evidence<'_>) -> Vec<Claim> {
 
 fn shown(ns: f64) -> Span {
     Span::from_ns(ns.round() as i64)
-}
-
-/// Where a run comes from, the same for all runs of a file.
-///
-/// Nothing is estimated.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Source {
-    pub(super) format: &'static str,
-    pub(super) program: &'static str,
-    pub(super) version: Option<String>,
-    pub(super) command: Option<String>,
-    pub(super) cannot_know: Vec<String>,
 }
 
 /// A run that was read.

@@ -6,8 +6,8 @@
 
 use std::io::Read;
 
-use crate::formats::reading::{Place, Reading};
-use crate::formats::run::RunBuilder;
+use super::run::RunBuilder;
+use super::{Place, Reading};
 use crate::text::{ImportError, Lines, clean, decimal_ns, scaled, shortened, whole};
 use punctual_analysis::imported::ImportedQuantity;
 use punctual_analysis::quantile::Probability;
@@ -48,7 +48,7 @@ fn take(file: &mut Reading<'_>, section: &mut Option<Section>, text: &str) -> Re
 
 fn close(file: &mut Reading<'_>, section: Option<Section>) -> Result<(), String> {
     let Some(Section { mut run, width_ns, buckets, rows, .. }) = section else { return Ok(()) };
-    if run.mean_ns.is_none() || run.max_ns.is_none() {
+    if run.stated.mean_ns.is_none() || run.stated.max_ns.is_none() {
         return Err("the file ends without mean, min and max".to_owned());
     }
     if let Some((shown, all)) = buckets {
@@ -56,9 +56,9 @@ fn close(file: &mut Reading<'_>, section: Option<Section>) -> Result<(), String>
             return Err(format!("the file ends after {rows} of {shown} buckets"));
         }
         let end = scaled(shown, 1).ok().and_then(|shown| shown.checked_mul(width_ns));
-        run.limit_ns = Some(end.ok_or("the distribution is too large")?);
+        run.stated.limit_ns = Some(end.ok_or("the distribution is too large")?);
         if shown == all {
-            run.beyond = Some(0);
+            run.stated.beyond = Some(0);
         }
     }
     file.add(run)?;
@@ -95,28 +95,28 @@ impl Section {
         let thresholds_ns = &file.request.thresholds_ns;
         let name = format!("cyclic {}", file.runs.len());
         let mut run = RunBuilder::new(name, ImportedQuantity::Lateness, 1, thresholds_ns);
-        run.n = Some(whole(samples)?);
-        run.policy = Some(clean(policy, 40));
+        run.stated.n = Some(whole(samples)?);
+        run.stated.policy = Some(clean(policy, 40));
         Ok(Self { run, width_ns: 1, buckets: None, rows: 0, elided: false })
     }
 
     fn take(&mut self, text: &str) -> Result<(), String> {
         if let Some(mean) = text.strip_prefix("mean: ") {
             let (mean, _) = mean.split_once(" ns,").ok_or("no mean in ns")?;
-            self.run.mean_ns = Some(decimal_ns(mean.trim(), 1)?);
+            self.run.stated.mean_ns = Some(decimal_ns(mean.trim(), 1)?);
         } else if let Some(min) = text.strip_prefix("min: ") {
             let cut = || "no min, max and std.dev. in ns".to_owned();
             let (min, rest) = min.split_once(" ns, max: ").ok_or_else(cut)?;
             let (max, stddev) = rest.split_once(" ns, std.dev. ").ok_or_else(cut)?;
-            self.run.min_ns = Some(decimal_ns(min.trim(), 1)?);
-            self.run.max_ns = Some(decimal_ns(max.trim(), 1)?);
-            self.run.stddev_ns = Some(decimal_ns(stddev.trim(), 1)?);
+            self.run.stated.min_ns = Some(decimal_ns(min.trim(), 1)?);
+            self.run.stated.max_ns = Some(decimal_ns(max.trim(), 1)?);
+            self.run.stated.stddev_ns = Some(decimal_ns(stddev.trim(), 1)?);
         } else if let Some(width) =
             text.strip_prefix("latency").and_then(|rest| rest.strip_prefix(" distribution ("))
         {
             let (width, _) = width.split_once(" ns ").ok_or("no width of a bucket in ns")?;
             self.width_ns = scaled(whole(width)?, 1)?.max(1);
-            self.run.width_ns = Some(self.width_ns);
+            self.run.stated.width_ns = Some(self.width_ns);
         } else if let Some(rows) = text.strip_prefix("(for the first ") {
             let cut = || "no number of buckets".to_owned();
             let (shown, all) = rows.split_once(" buckets of ").ok_or_else(cut)?;
@@ -126,8 +126,8 @@ impl Section {
             self.percentile(percent, value)?;
         } else if let Some(needed) = text.strip_prefix("Note: --cyclic-samples needed to be ") {
             let needed = needed.split(' ').next().unwrap_or_default();
-            let n = self.run.n.unwrap_or_default();
-            self.run.unrecorded = whole(needed)?.saturating_sub(n);
+            let n = self.run.stated.n.unwrap_or_default();
+            self.run.stated.unrecorded = whole(needed)?.saturating_sub(n);
         } else if text.starts_with("..") {
             self.elided = true;
         } else if self.buckets.is_some() && text.starts_with(|c: char| c.is_ascii_digit()) {
@@ -143,9 +143,9 @@ impl Section {
         let p = Probability::from_share(share);
         let at = Probability::SUMMARY.iter().position(|summary| Some(*summary) == p);
         let Some(at) = at else { return Ok(()) };
-        self.run.quantiles_ns[at] = Some(ns);
+        self.run.stated.quantiles_ns[at] = Some(ns);
         // Of rising probability.
-        let known: Vec<f64> = self.run.quantiles_ns.iter().copied().flatten().collect();
+        let known: Vec<f64> = self.run.stated.quantiles_ns.iter().copied().flatten().collect();
         if known.is_sorted() {
             return Ok(());
         }

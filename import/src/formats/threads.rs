@@ -12,9 +12,8 @@ use std::io::Read;
 use punctual_analysis::imported::ImportedQuantity;
 use serde::de::{Error as _, IgnoredAny, MapAccess};
 
-use super::{cyclictest, jitterdebugger};
-use crate::formats::reading::{ImportRequest, Place, Reading};
-use crate::formats::run::RunBuilder;
+use super::run::RunBuilder;
+use super::{ImportRequest, Place, Reading, cyclictest, jitterdebugger};
 use crate::text::{ImportError, clean, scaled, whole};
 use json::{Fields, Object};
 
@@ -191,11 +190,11 @@ impl Object for Threads<'_, '_> {
     fn field<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
         let number = whole(key).map_err(A::Error::custom)?;
         let mut thread = Thread::new(self.program, number, self.unit_ns, self.file.request);
-        if self.file.runs.iter().any(|run| run.name == thread.run.name) {
-            return Err(A::Error::custom(format!("{:?} twice", thread.run.name)));
+        if self.file.runs.iter().any(|run| run.stated.name == thread.run.stated.name) {
+            return Err(A::Error::custom(format!("{:?} twice", thread.run.stated.name)));
         }
         let limit_ns = self.buckets.map(|buckets| scaled(buckets, self.unit_ns));
-        thread.run.limit_ns = limit_ns.transpose().map_err(A::Error::custom)?;
+        thread.run.stated.limit_ns = limit_ns.transpose().map_err(A::Error::custom)?;
         map.next_value_seed(Fields(&mut thread))?;
         self.file.add(thread.run).map_err(A::Error::custom)?;
         Ok(())
@@ -231,11 +230,11 @@ impl Thread {
         match program {
             // oslat rounds up, so its values are upper ends already.
             Program::Oslat => {}
-            Program::Cyclictest => run.rounding_ns = unit_ns - 1,
+            Program::Cyclictest => run.stated.rounding_ns = unit_ns - 1,
             Program::Jitterdebugger => {
-                run.rounding_ns = unit_ns - 1;
-                run.missed = Some(0);
-                run.cpu = u32::try_from(number).ok();
+                run.stated.rounding_ns = unit_ns - 1;
+                run.stated.missed = Some(0);
+                run.stated.cpu = u32::try_from(number).ok();
             }
         }
         Self { run, program, unit_ns, last: None, histogram: false }
@@ -284,12 +283,18 @@ impl Object for Thread {
                 return map.next_value_seed(Fields(&mut Buckets(self)));
             }
             ("cycles", Program::Cyclictest) | ("count", Program::Jitterdebugger) => {
-                self.run.n = Some(map.next_value()?);
+                self.run.stated.n = Some(map.next_value()?);
             }
-            ("min", _) => self.run.min_ns = self.number(map.next_value()?).map_err(custom)?,
-            ("max", _) => self.run.max_ns = self.number(map.next_value()?).map_err(custom)?,
-            ("avg", _) => self.run.mean_ns = self.number(map.next_value()?).map_err(custom)?,
-            ("cpu", _) => self.run.cpu = u32::try_from(map.next_value::<i64>()?).ok(),
+            ("min", _) => {
+                self.run.stated.min_ns = self.number(map.next_value()?).map_err(custom)?;
+            }
+            ("max", _) => {
+                self.run.stated.max_ns = self.number(map.next_value()?).map_err(custom)?;
+            }
+            ("avg", _) => {
+                self.run.stated.mean_ns = self.number(map.next_value()?).map_err(custom)?;
+            }
+            ("cpu", _) => self.run.stated.cpu = u32::try_from(map.next_value::<i64>()?).ok(),
             _ => {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -298,24 +303,26 @@ impl Object for Thread {
     }
 
     fn done(&mut self) -> Result<(), String> {
-        let name = self.run.name.clone();
+        let name = self.run.stated.name.clone();
         let missing = |what: &str| format!("{name}: no {what}");
-        if self.run.n.is_none() && self.program != Program::Oslat {
+        if self.run.stated.n.is_none() && self.program != Program::Oslat {
             return Err(missing("count of its values"));
         }
         if !self.histogram {
             return Err(missing("histogram"));
         }
-        for (what, number) in
-            [("min", self.run.min_ns), ("max", self.run.max_ns), ("avg", self.run.mean_ns)]
-        {
+        for (what, number) in [
+            ("min", self.run.stated.min_ns),
+            ("max", self.run.stated.max_ns),
+            ("avg", self.run.stated.mean_ns),
+        ] {
             number.ok_or_else(|| missing(what))?;
         }
         if let Some((bucket, count)) = self.last.take() {
             let end = scaled(bucket, self.unit_ns)?;
-            if self.run.max_ns.is_some_and(|max| max > end as f64) {
-                self.run.beyond = Some(count);
-                self.run.limit_ns = Some(end - self.unit_ns);
+            if self.run.stated.max_ns.is_some_and(|max| max > end as f64) {
+                self.run.stated.beyond = Some(count);
+                self.run.stated.limit_ns = Some(end - self.unit_ns);
             } else {
                 self.push(bucket, count)?;
             }

@@ -6,8 +6,8 @@
 
 use std::io::Read;
 
-use crate::formats::reading::{Place, Reading};
-use crate::formats::run::RunBuilder;
+use super::run::RunBuilder;
+use super::{Place, Reading};
 use crate::text::{ImportError, Lines, clean, decimal_ns, scaled, shortened, whole};
 use punctual_analysis::imported::ImportedQuantity;
 
@@ -36,7 +36,7 @@ fn begin(file: &Reading<'_>, mode: &str, width_ns: i64) -> RunBuilder {
     let holds =
         if handler { ImportedQuantity::InterruptLateness } else { ImportedQuantity::Lateness };
     let mut run = RunBuilder::new(mode, holds, width_ns, &file.request.thresholds_ns);
-    run.rounding_ns = 1;
+    run.stated.rounding_ns = 1;
     run
 }
 
@@ -50,18 +50,18 @@ fn totals(run: &mut RunBuilder, line: &str) -> Result<(), String> {
             shortened(line.as_bytes())
         ));
     };
-    run.min_ns = Some(decimal_ns(min, 1_000)?);
-    run.mean_ns = Some(decimal_ns(avg, 1_000)?);
-    run.max_ns = Some(decimal_ns(max, 1_000)?);
-    run.missed = Some(whole(overrun)?);
+    run.stated.min_ns = Some(decimal_ns(min, 1_000)?);
+    run.stated.mean_ns = Some(decimal_ns(avg, 1_000)?);
+    run.stated.max_ns = Some(decimal_ns(max, 1_000)?);
+    run.stated.missed = Some(whole(overrun)?);
     Ok(())
 }
 
 /// Takes in the last bucket, which holds all that is larger where the maximum is larger.
 fn push_last(run: &mut RunBuilder, lowest: i64, width_ns: i64, count: u64) -> Result<(), String> {
-    if run.max_ns.is_some_and(|max| max >= (lowest + width_ns) as f64) {
-        run.beyond = Some(count);
-        run.limit_ns = Some(lowest);
+    if run.stated.max_ns.is_some_and(|max| max >= (lowest + width_ns) as f64) {
+        run.stated.beyond = Some(count);
+        run.stated.limit_ns = Some(lowest);
         return Ok(());
     }
     run.push(lowest, lowest + width_ns - 1, count)
@@ -105,11 +105,11 @@ pub(super) fn text(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Plac
     if !ended {
         return Err(lines.refuse("the file ends without the line RTS|"));
     }
-    run.period_ns = period_ns;
+    run.stated.period_ns = period_ns;
     if let Some((lowest, count)) = last {
         push_last(&mut run, lowest, 1_000, count).map_err(|why| lines.refuse(why))?;
     }
-    run.beyond.get_or_insert(0);
+    run.stated.beyond.get_or_insert(0);
     file.add(run).map_err(|why| lines.refuse(why))?;
     Ok(Place::Line(lines.number()))
 }
@@ -119,7 +119,7 @@ fn samples(run: &mut RunBuilder, row: &str) -> Result<(), String> {
     if let Some((kind, rest)) = row.split_once('|')
         && kind.trim() == "avg"
     {
-        run.n = Some(whole(rest.split('|').next().unwrap_or_default().trim())?);
+        run.stated.n = Some(whole(rest.split('|').next().unwrap_or_default().trim())?);
     }
     Ok(())
 }
@@ -194,9 +194,9 @@ impl Plot {
             let mut run = begin(file, words.next().unwrap_or_default(), 1);
             for word in words {
                 if let Some(us) = word.strip_suffix(" us period") {
-                    run.period_ns = whole(us)?.checked_mul(1_000);
+                    run.stated.period_ns = whole(us)?.checked_mul(1_000);
                 } else if let Some(priority) = word.strip_prefix("priority ") {
-                    run.priority = u8::try_from(whole(priority)?).ok();
+                    run.stated.priority = u8::try_from(whole(priority)?).ok();
                 }
             }
             self.run = Some(run);
@@ -270,8 +270,8 @@ impl Plot {
         if !self.summarised {
             return Err("the header has no min, avg and max".to_owned());
         }
-        run.width_ns = Some(width_ns);
-        run.widest_ns = width_ns;
+        run.stated.width_ns = Some(width_ns);
+        run.stated.widest_ns = width_ns;
         push_last(&mut run, lowest, width_ns, count)?;
         Ok(run)
     }

@@ -15,9 +15,10 @@ fn builder(beyond: u64) -> RunBuilder {
     for bucket in 0..10 {
         run.push(bucket * 1_000, bucket * 1_000 + 999, 100).expect("counted");
     }
-    (run.min_ns, run.mean_ns) = (Some(0.0), Some(5_000.0));
-    run.max_ns = Some(if beyond > 0 { 70_000.0 } else { 9_000.0 });
-    (run.rounding_ns, run.limit_ns, run.n) = (999, Some(10_000), Some(1_000 + beyond));
+    (run.stated.min_ns, run.stated.mean_ns) = (Some(0.0), Some(5_000.0));
+    run.stated.max_ns = Some(if beyond > 0 { 70_000.0 } else { 9_000.0 });
+    (run.stated.rounding_ns, run.stated.limit_ns, run.stated.n) =
+        (999, Some(10_000), Some(1_000 + beyond));
     run
 }
 
@@ -25,8 +26,9 @@ fn builder(beyond: u64) -> RunBuilder {
 fn values_that_went_unrecorded_weaken_what_is_claimed() {
     let outcome = |unrecorded| {
         let mut builder = RunBuilder::new("x", ImportedQuantity::Lateness, 1, &[]);
-        (builder.n, builder.min_ns, builder.max_ns) = (Some(10_000), Some(3_000.0), Some(9_000.0));
-        (builder.mean_ns, builder.unrecorded) = (Some(5_000.0), unrecorded);
+        (builder.stated.n, builder.stated.min_ns, builder.stated.max_ns) =
+            (Some(10_000), Some(3_000.0), Some(9_000.0));
+        (builder.stated.mean_ns, builder.stated.unrecorded) = (Some(5_000.0), unrecorded);
         builder.push(3_000, 3_000, 9_900).unwrap();
         builder.push(9_000, 9_000, 100).unwrap();
         builder.finish(&source()).unwrap().outcome
@@ -79,12 +81,12 @@ fn beyond_the_histogram_nothing_is_claimed() {
 fn numbers_that_contradict_each_other_are_refused() {
     type Change = fn(&mut RunBuilder);
     let cases: [(Change, &str); 6] = [
-        (|run| run.n = Some(999), "more than the 999 counted"),
-        (|run| run.beyond = Some(7), "7 beyond it"),
-        (|run| run.max_ns = Some(7_000.0), "above the maximum"),
-        (|run| run.min_ns = Some(1_000.0), "below the minimum"),
-        (|run| run.mean_ns = Some(90_000.0), "not in this order"),
-        (|run| run.n = Some(1_001), "the maximum is within it"),
+        (|run| run.stated.n = Some(999), "more than the 999 counted"),
+        (|run| run.stated.beyond = Some(7), "7 beyond it"),
+        (|run| run.stated.max_ns = Some(7_000.0), "above the maximum"),
+        (|run| run.stated.min_ns = Some(1_000.0), "below the minimum"),
+        (|run| run.stated.mean_ns = Some(90_000.0), "not in this order"),
+        (|run| run.stated.n = Some(1_001), "the maximum is within it"),
     ];
     for (change, word) in cases {
         let mut run = builder(0);

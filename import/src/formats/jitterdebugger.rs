@@ -24,6 +24,7 @@ pub(super) const CANNOT_KNOW: [&str; 2] = [
     "interval and grid: the period is not in the file",
 ];
 
+/// A value as its record has it.
 struct Record {
     cpu: u32,
     instant_ns: u64,
@@ -54,6 +55,14 @@ pub(super) fn is_samples(head: &[u8]) -> bool {
     !records.is_empty() && records.iter().all(|bytes| record(bytes).is_some())
 }
 
+/// A CPU while its values come, in the order of time.
+struct Cpu {
+    number: u32,
+    /// Of its last value.
+    instant_ns: u64,
+    run: RunBuilder,
+}
+
 /// Reads a whole file.
 pub(super) fn samples(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
     file.source.format = "jitterdebugger -s";
@@ -61,7 +70,7 @@ pub(super) fn samples(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<P
     file.cannot_know(&CANNOT_KNOW);
     file.cannot_know(&["values that its ring dropped before they were written"]);
     let unit_ns = file.unit_ns(1_000, "-N");
-    let mut cpus: Vec<(u32, u64, RunBuilder)> = Vec::new();
+    let mut cpus: Vec<Cpu> = Vec::new();
     let mut at_byte = 0;
     loop {
         let mut bytes = [0; RECORD_BYTES];
@@ -77,8 +86,8 @@ pub(super) fn samples(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<P
         taken.map_err(|why| ImportError::byte(at_byte, why))?;
         at_byte += RECORD_BYTES as u64;
     }
-    cpus.sort_by_key(|(cpu, ..)| *cpu);
-    for (_, _, run) in cpus {
+    cpus.sort_by_key(|cpu| cpu.number);
+    for Cpu { run, .. } in cpus {
         file.add(run).map_err(|why| ImportError::byte(at_byte, why))?;
     }
     Ok(Place::Byte(at_byte))
@@ -86,12 +95,12 @@ pub(super) fn samples(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<P
 
 fn take(
     file: &Reading<'_>,
-    cpus: &mut Vec<(u32, u64, RunBuilder)>,
+    cpus: &mut Vec<Cpu>,
     bytes: &[u8; RECORD_BYTES],
     unit_ns: i64,
 ) -> Result<(), String> {
     let record = record(bytes).ok_or("not a record of jitterdebugger")?;
-    let at = match cpus.iter().position(|(cpu, ..)| *cpu == record.cpu) {
+    let at = match cpus.iter().position(|cpu| cpu.number == record.cpu) {
         Some(at) => at,
         None if cpus.len() == RUNS_MAX => return Err(format!("more than {RUNS_MAX} CPUs")),
         None => {
@@ -101,16 +110,16 @@ fn take(
                 RunBuilder::in_order(name, ImportedQuantity::Lateness, unit_ns, thresholds_ns);
             run.stated.cpu = Some(record.cpu);
             run.stated.missed = Some(0);
-            cpus.push((record.cpu, 0, run));
+            cpus.push(Cpu { number: record.cpu, instant_ns: 0, run });
             cpus.len() - 1
         }
     };
-    let (_, instant_ns, run) = &mut cpus[at];
-    if record.instant_ns < *instant_ns {
+    let cpu = &mut cpus[at];
+    if record.instant_ns < cpu.instant_ns {
         return Err("the instant is before the previous one".to_owned());
     }
-    *instant_ns = record.instant_ns;
-    run.push_value(scaled(record.value, unit_ns)?)
+    cpu.instant_ns = record.instant_ns;
+    cpu.run.push_value(scaled(record.value, unit_ns)?)
 }
 
 /// Reads as much as there is.

@@ -311,8 +311,8 @@ impl Campaign {
         Ok((campaign, u64::from(word(16)) | u64::from(word(20)) << 32))
     }
 
-    /// The same with the texts cleaned that the public fields allow to set: what is written can be
-    /// read again.
+    /// This setup with the texts cleaned that the public fields allow to set: what is written can
+    /// be read again.
     fn fitted(&self) -> Self {
         Self {
             name: plain(&self.name),
@@ -511,7 +511,7 @@ impl Setup {
         differences
     }
 
-    /// The same, as a campaign keeps it.
+    /// This setup as a campaign keeps it: plain texts.
     fn fitted(&self) -> Self {
         let run = |run: &RunSetup| RunSetup {
             name: plain(&run.name),

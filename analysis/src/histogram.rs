@@ -180,8 +180,8 @@ impl Histogram {
         self.quantile_below(p, 0)
     }
 
-    /// The same where `later` more values are taken for larger than all of these; `None` where the
-    /// quantile is one of them.
+    /// The quantile at p as [`Self::quantile`] has it, where `later` more values count as larger
+    /// than all of these; `None` where the quantile is one of them.
     pub fn quantile_below(&self, p: Probability, later: u64) -> Option<i64> {
         let n = self.n.saturating_add(later);
         p.is_supported(n).then(|| self.order_statistic(p.rank(n)))?
@@ -440,7 +440,7 @@ impl HistogramView {
         }
     }
 
-    /// The same, of which `unknown` more values count as the largest.
+    /// This view with `unknown` more values, which count as the largest.
     #[must_use]
     pub fn with_unknown(self, unknown: u64) -> Self {
         Self { unknown, ..self }

@@ -34,7 +34,7 @@ fn independent(random: &mut Random, n: usize) -> Vec<i64> {
     (0..n).map(|_| (5_000.0 * random.normal().exp()) as i64).collect()
 }
 
-/// The same distribution, each cycle correlated with the one before.
+/// One distribution, each cycle correlated with the one before.
 fn wandering(random: &mut Random, n: usize) -> Vec<i64> {
     const MEMORY: f64 = 0.8;
     let mut level = random.normal();

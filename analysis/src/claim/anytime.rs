@@ -72,8 +72,8 @@ pub fn ln_evidence_below(events: f64, n: f64, p0: f64) -> f64 {
     A.ln() + mixture - a * p0.ln() - (n - events) * (-p0).ln_1p()
 }
 
-/// The same against "p is at most p₀", by a mixture over q > p₀ with a density of at most
-/// a·p₀ᵃ·q⁻ᵃ⁻¹. Falls with p₀. −∞ before the first event.
+/// The logarithm of the evidence against "p is at most p₀", by a mixture over q > p₀ with a density
+/// of at most a·p₀ᵃ·q⁻ᵃ⁻¹. Falls with p₀. −∞ before the first event.
 pub fn ln_evidence_above(events: f64, n: f64, p0: f64) -> f64 {
     if events <= A {
         return f64::NEG_INFINITY;

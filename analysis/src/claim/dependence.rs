@@ -212,12 +212,13 @@ impl Exceedances {
         self.finish_with(missed, 0)
     }
 
-    /// The same, where `unrecorded` more cycles ran: each may have been later than any threshold.
+    /// The tails at the end of a run of which `unrecorded` more cycles ran: each may have been
+    /// later than any threshold.
     pub fn finish_with(self, missed: u64, unrecorded: u64) -> Tails {
         self.counted(missed).tails(unrecorded)
     }
 
-    /// The same as counts, to be added to those of other recordings.
+    /// The end of a run as counts, to be added to those of other recordings.
     pub fn counted(mut self, missed: u64) -> Pooled {
         self.close();
         let censored = missed.saturating_sub(self.index.saturating_sub(self.recorded));
@@ -234,7 +235,7 @@ impl Exceedances {
         self.move_to(0);
     }
 
-    /// The same, where more is known about the releases that are in no gap.
+    /// The end of a run as counts, where `placement` knows more of the releases that are in no gap.
     pub(crate) fn placed(mut self, missed: u64, placement: &StartPlacement) -> Pooled {
         self.close();
         for piece in placement.trailing.iter().flat_map(|end| end.pieces) {
@@ -450,7 +451,7 @@ impl Watch {
         Self { counts, run_start: 0, last: None, recorded_at_start: 0 }
     }
 
-    /// The same threshold, with nothing counted yet.
+    /// Counts of the threshold of `counts`, with nothing counted yet.
     fn like(counts: &Counts) -> Self {
         Self::new(counts.threshold_ns, counts.requested)
     }

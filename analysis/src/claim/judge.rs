@@ -50,7 +50,7 @@ impl EventCount {
         counted
     }
 
-    /// The same where `unseen` more were not recorded: each of them may be the event.
+    /// This count with `unseen` more trials that were not recorded: each may be the event.
     #[must_use]
     pub fn with_unseen(self, unseen: u64) -> Self {
         let n = self.n.saturating_add(unseen);

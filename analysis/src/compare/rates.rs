@@ -55,7 +55,7 @@ impl Counts {
         (a > 0.0 && n_b > 0.0).then(|| b / n_b / (a / n_a))
     }
 
-    /// The same counts as if cycles were independent.
+    /// These counts as if cycles were independent.
     pub(super) fn independent(&self) -> Self {
         Self { dispersion: super::dispersion::NONE, ..*self }
     }
@@ -157,7 +157,7 @@ pub(super) fn releases_needed(counts: &Counts, alpha: f64) -> Option<u64> {
     needed(counts, alpha, RATIO)
 }
 
-/// The same to detect another ratio, above 1.
+/// Releases needed to detect `ratio`, above 1, at level `alpha`.
 fn needed(counts: &Counts, alpha: f64, ratio: f64) -> Option<u64> {
     let [a, b] = counts.exceedances.map(|k| k as f64);
     let [n_a, n_b] = counts.releases.map(|n| n as f64);

@@ -43,8 +43,8 @@ pub(super) fn company_within(places: &[u64], n: u64) -> Test {
     verdict(found, expected, "late cycles come in clusters")
 }
 
-/// The same for exceedances too few for that: over the whole run, with as many more pairs expected
-/// as there are in the same of 16 segments.
+/// The test for exceedances too few for segments: over the whole run, with as many more pairs
+/// expected as there are in the same of 16 segments.
 pub(super) fn company(places: &[u64], n: u64) -> Test {
     let both = |count: f64| count * (count - 1.0);
     let same: f64 = places

@@ -90,7 +90,7 @@ impl Envelope {
         });
     }
 
-    /// The same in at most `most` (at least 2) bins.
+    /// This envelope in at most `most` (at least 2) bins.
     #[must_use]
     pub fn thinned(&self, most: usize) -> Self {
         let mut thinner = self.clone();

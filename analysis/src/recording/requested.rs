@@ -17,7 +17,7 @@ pub(super) struct Requested {
     missed: Option<Exceedances>,
 }
 
-/// The same, counted.
+/// The exceedances of the quantities that claims ask about beside lateness, counted.
 #[derive(Clone, Debug, Default)]
 pub struct RequestedTails {
     /// Distances of intervals from zero.
@@ -27,7 +27,7 @@ pub struct RequestedTails {
 }
 
 impl RequestedTails {
-    /// Of what was watched.
+    /// From what was watched; `None` of what was not.
     pub fn of(interval: Option<Tails>, missed: Option<Tails>) -> Self {
         Self { interval, missed }
     }
@@ -86,7 +86,7 @@ impl Requested {
         }
     }
 
-    /// The same, so far.
+    /// What [`Self::finish`] would give now; the run goes on.
     pub(super) fn so_far(&self, missed: u64) -> RequestedTails {
         self.clone().finish(missed)
     }

@@ -93,7 +93,7 @@ impl Releases {
         self.stats_of(&self.known())
     }
 
-    /// The same of what [`Self::known`] gave.
+    /// The numbers of [`Self::stats`], from what [`Self::known`] gave: saves merging again.
     pub(crate) fn stats_of(&self, known: &Distribution) -> SummaryStats {
         let stats = known.stats_below(self.unknown());
         let least_ns = if self.censored > 0 { self.censored_from_ns as f64 } else { f64::MIN };

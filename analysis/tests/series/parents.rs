@@ -86,7 +86,7 @@ pub(crate) fn normal_tail(p: f64) -> f64 {
     x
 }
 
-/// The same for a gamma variable of shape 3: bisection.
+/// The quantile of a gamma variable of shape 3, by bisection.
 fn gamma_tail(p: f64) -> f64 {
     let (mut low, mut high) = (0.0f64, 200.0f64);
     for _ in 0..100 {

@@ -115,7 +115,7 @@ fn far(rng: &mut Rng, n: u64, push: &mut dyn FnMut(f64), expected: f64) {
     each(n, push, || if rng.uniform() < share { 40.0 + rng.uniform() } else { rng.exponential() });
 }
 
-/// The same body, and exponential cycles of another scale that start where the body ends.
+/// A body, and exponential cycles of another scale that start where the body ends.
 fn longer(rng: &mut Rng, n: u64, push: &mut dyn FnMut(f64), expected: f64, scale: f64) {
     let share = expected / n as f64;
     let start = (n as f64).ln();

@@ -48,7 +48,7 @@ impl Places {
         }
     }
 
-    /// The same, into segments that there are not yet.
+    /// The rare case of [`Self::push`]: into segments that there are not yet.
     #[cold]
     fn push_on(&mut self, mut from: u64, to: u64) {
         while (to - 1) >> self.shift >= SEGMENTS as u64 {

@@ -150,8 +150,7 @@ pub fn seconds(ns: i64) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use punctual_analysis::histogram::Histogram;
-    use punctual_analysis::histogram::display::HistogramView;
+    use punctual_analysis::histogram::{Histogram, HistogramView};
 
     fn text(families: &[MetricFamily]) -> String {
         let mut out = Vec::new();

@@ -21,7 +21,7 @@ use punctual::quiet::{Gap, Spun, spin};
 use punctual::safety::is_real_time;
 use punctual::session::{Refusal, ThreadSession};
 use punctual::{RtThread, spawn};
-use punctual_analysis::histogram::display::HistogramView;
+use punctual_analysis::histogram::HistogramView;
 use punctual_analysis::summary::{Distribution, SummaryStats};
 use punctual_core::clock::Clock;
 use punctual_core::releases::Releases;

@@ -11,8 +11,7 @@ mod typed;
 use std::fmt::Display;
 
 use punctual::process::{Request, answer, answered, is_name};
-use punctual_analysis::campaign::Campaign;
-use punctual_analysis::campaign::file::{CampaignFileError, HEADER_BYTES, MAGIC, VERSION};
+use punctual_analysis::campaign::{Campaign, CampaignFileError, HEADER_BYTES, MAGIC, VERSION};
 use punctual_analysis::quantile::Probability;
 use punctual_import::formats::{
     self, Format, HEAD_BYTES, ImportRequest, ImportedRun, detect, read,

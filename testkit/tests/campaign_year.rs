@@ -3,9 +3,8 @@
 use std::alloc::System;
 use std::collections::BTreeMap;
 
-use punctual_analysis::campaign::file::TOTAL_BYTES_MAX;
 use punctual_analysis::campaign::{
-    Campaign, Effort, Extent, ROWS_MAX, RunSetup, Setup, Start, WatchedThresholds,
+    Campaign, Effort, Extent, ROWS_MAX, RunSetup, Setup, Start, TOTAL_BYTES_MAX, WatchedThresholds,
 };
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::{Instant, Period, Span};

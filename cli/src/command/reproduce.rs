@@ -16,7 +16,7 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use punctual::RtThread;
 use punctual::wait_policy::WaitKind;
-use punctual_analysis::histogram::display::HistogramView;
+use punctual_analysis::histogram::HistogramView;
 use punctual_analysis::plot::bins::bins;
 use punctual_core::time::{Period, Span};
 use punctual_host::choose::helper_cpu;

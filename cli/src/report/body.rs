@@ -5,7 +5,7 @@
 
 use punctual_analysis::campaign::{BatchRow, Boot, CampaignEvent, Outlier, Setup};
 use punctual_analysis::compare::{self, Family, RunComparison};
-use punctual_analysis::impact::application::Application;
+use punctual_analysis::impact::model::Application;
 use punctual_analysis::impact::step_generation::StepGeneration;
 use punctual_analysis::impact::stepper;
 use punctual_host::CpuList;

@@ -11,8 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use punctual_analysis::campaign::Campaign;
-use punctual_analysis::campaign::file::FILE_BYTES_MAX;
+use punctual_analysis::campaign::{Campaign, FILE_BYTES_MAX};
 use punctual_os::{Errno, lock};
 
 use crate::output::Dir;

@@ -1,7 +1,7 @@
 //! The histogram in a terminal: log scale both ways, so that the rare tail is seen next to the
 //! body.
 
-use punctual_analysis::histogram::display::{Column, columns};
+use punctual_analysis::histogram::{Column, columns};
 
 use crate::format;
 use crate::report::{Report, Run};

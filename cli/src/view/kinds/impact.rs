@@ -1,7 +1,7 @@
 //! What `impact` shows: what lateness does to an application.
 
-use punctual_analysis::impact::application::{Application, Figure, Suits};
 use punctual_analysis::impact::drives::DRIVES;
+use punctual_analysis::impact::model::{Application, Figure, Suits};
 use punctual_analysis::impact::stepper;
 
 use crate::format;

@@ -6,10 +6,10 @@
 use std::ffi::c_int;
 use std::sync::atomic::AtomicBool;
 
-use punctual::clocks::Vdso;
 use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::{Spin, Wait};
+use punctual_engine::clocks::Vdso;
 use punctual_os::clock::sleep_until_ns;
 
 use crate::ffi::{self, Failure};

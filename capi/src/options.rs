@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use punctual::follow::Follower;
-use punctual::wait_policy::WaitKind;
 use punctual::{Loop, LoopBuilder, Period, Phase, RtThread, WaitPolicy};
 use punctual_core::time::Span;
 use punctual_core::wait::Spin;
 use punctual_core::wait::adaptive::Target;
+use punctual_engine::wait_policy::WaitKind;
 
 use crate::errors;
 use crate::ffi::{self, Failure};

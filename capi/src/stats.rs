@@ -5,10 +5,10 @@
 
 use std::ffi::c_int;
 
-use punctual::monitor::Force;
 use punctual_core::stats::Counts;
 use punctual_core::time::Span;
 use punctual_core::wait::Stalls;
+use punctual_engine::monitor::Force;
 
 use crate::ffi::{self, Failure};
 use crate::record::{self, Record};

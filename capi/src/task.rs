@@ -6,8 +6,8 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::os::fd::RawFd;
 
-use punctual::periodic::Offset;
 use punctual::{OnOverrun, Placement, RtThread, Task, WaitPolicy};
+use punctual_engine::periodic::Offset;
 
 use crate::callback::{Body, Callback, Plain};
 use crate::ffi::{self, Failure};

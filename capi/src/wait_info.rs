@@ -4,9 +4,9 @@
 
 use std::ffi::c_int;
 
-use punctual::quiet::Quiet;
 use punctual_core::wait::WaitStatus;
 use punctual_core::wait::adaptive::LearnPhase;
+use punctual_engine::quiet::Quiet;
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::ffi;

@@ -1,14 +1,14 @@
 //! `punctual_watch`: a task of a running supervisor, read from another process.
 //!
-//! The entries over `punctual::process::Watch`. Any thread reads, several at a time; the memory is
+//! The entries over `punctual_engine::process::Watch`. Any thread reads, several at a time; the memory is
 //! mapped for reading alone.
 
 use std::ffi::{c_char, c_int, c_void};
 
-use punctual::process::Watch;
-use punctual::quantile;
 use punctual_core::block::Source;
 use punctual_core::stats::View;
+use punctual_engine::process::Watch;
+use punctual_engine::quantile;
 use punctual_os::fork::Origin;
 
 use crate::ffi::{self, Failure, Object};

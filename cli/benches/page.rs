@@ -9,10 +9,10 @@ use std::process::Command;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
-use punctual::drain::{Drainage, SampleFile, Sink};
 use punctual_core::ring::{split, words};
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::Span;
+use punctual_engine::drain::{Drainage, SampleFile, Sink};
 use punctual_testkit::browser::Browser;
 
 /// Reloads whose first draws are shown.

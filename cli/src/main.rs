@@ -23,7 +23,7 @@ mod view;
 use std::process::ExitCode;
 
 use clap::Parser;
-use punctual::spawn;
+use punctual_engine::spawn;
 use punctual_os::{memory, signal};
 
 use cli::{Cli, Command};

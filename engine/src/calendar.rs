@@ -9,7 +9,7 @@
 //! checked here and nothing later. Reads no clock, starts nothing.
 //!
 //! In addition to a calendar the same loop can run periodic tasks ([`Combination`]): each is
-//! started only where its budget fits before the next unit. [`crate::Calendar`] adds the bodies.
+//! started only where its budget fits before the next unit. `punctual::Calendar` adds the bodies.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -216,12 +216,12 @@ impl Unit {
     }
 
     /// Whether its task is to be terminated at a time-out.
-    pub(crate) fn terminates(&self) -> bool {
+    pub fn terminates(&self) -> bool {
         self.policy == Some(OnOverrun::Terminate)
     }
 
     /// The name of the task that it belongs to.
-    pub(crate) fn task(&self) -> &str {
+    pub fn task(&self) -> &str {
         self.task.as_deref().unwrap_or(&self.name)
     }
 }
@@ -493,7 +493,7 @@ impl CalendarPlan {
     }
 
     /// When the first unit of this task is ready, ns after the start of the frame.
-    pub(crate) fn ready_ns(&self, task: usize) -> Option<u64> {
+    pub fn ready_ns(&self, task: usize) -> Option<u64> {
         let of = |place: &&UnitSlot| place.task as usize == task;
         self.places.iter().find(of).map(|place| place.ready_ns)
     }
@@ -587,7 +587,7 @@ impl<'p> Combination<'p> {
     }
 
     /// How long before each unit nothing else runs.
-    pub(crate) fn guard(&self) -> Span {
+    pub fn guard(&self) -> Span {
         self.guard
     }
 

@@ -18,7 +18,7 @@ const CLOCK_MATTERS_NS: u64 = 100_000;
 ///
 /// # Errors
 /// They would leave no CPU to others, and nothing could stop them.
-pub(crate) fn check_demands(demands: &[Demand]) -> Result<Vec<Caution>, Error> {
+pub fn check_demands(demands: &[Demand]) -> Result<Vec<Caution>, Error> {
     safety::judge(demands, &Machine::here()).map_err(|why| Kind::NoCpuLeft(why).into())
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn check_demands(demands: &[Demand]) -> Result<Vec<Caution>, Error> {
 ///
 /// # Errors
 /// The clock's own stamps would fill the period.
-pub(crate) fn check_period(period: Period, clock: &mut impl Clock) -> Result<(), Error> {
+pub fn check_period(period: Period, clock: &mut impl Clock) -> Result<(), Error> {
     if period.as_ns() >= CLOCK_MATTERS_NS {
         return Ok(());
     }
@@ -38,7 +38,7 @@ pub(crate) fn check_period(period: Period, clock: &mut impl Clock) -> Result<(),
 }
 
 /// The same with the machine's clock, calibrated where it matters.
-pub(crate) fn check_period_here(period: Period) -> Result<(), Error> {
+pub fn check_period_here(period: Period) -> Result<(), Error> {
     match period.as_ns() >= CLOCK_MATTERS_NS {
         true => Ok(()),
         false => check_period(period, &mut MachineClock::best()),

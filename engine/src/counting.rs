@@ -16,16 +16,16 @@ use punctual_core::time::{Instant, Period, Span};
 use crate::process::Memory;
 
 /// Memory that a loop shares with its readers.
-pub(crate) type Words = Arc<[AtomicU64]>;
+pub type Words = Arc<[AtomicU64]>;
 
 /// Memory of so many words, all touched.
-pub(crate) fn words(count: usize) -> Words {
+pub fn words(count: usize) -> Words {
     (0..count).map(|_| AtomicU64::new(0)).collect()
 }
 
 /// The observer of a loop.
 #[derive(Debug)]
-pub(crate) struct Counting {
+pub struct Counting {
     stats: Words,
     samples: Option<(Words, Beginning)>,
     units: Option<UnitPages>,
@@ -55,7 +55,7 @@ impl UnitPages {
 }
 
 /// Memory for the counts and the histogram of one task, empty.
-pub(crate) fn blank(kind: PageKind) -> Words {
+pub fn blank(kind: PageKind) -> Words {
     let stats = words(stats::WORDS);
     let _page = Page::new(&stats, kind);
     stats
@@ -63,29 +63,29 @@ pub(crate) fn blank(kind: PageKind) -> Words {
 
 impl Counting {
     /// Counts on a page of its own; samples go to `ring`, where there is one.
-    pub(crate) fn new(ring: Option<Words>) -> Self {
+    pub fn new(ring: Option<Words>) -> Self {
         Self::on(blank(PageKind::Lateness), ring)
     }
 
     /// Counts in `stats`, which [`blank`] made; samples go to `ring`, where there is one.
-    pub(crate) fn on(stats: Words, ring: Option<Words>) -> Self {
+    pub fn on(stats: Words, ring: Option<Words>) -> Self {
         Self { stats, samples: ring.map(|ring| (ring, Beginning::new(0))), units: None }
     }
 
     /// The same, and the cycles of each unit of a frame apart, on these pages in the order of the
     /// frame, each with when its unit is ready.
-    pub(crate) fn by_unit(self, epoch: Instant, frame: Period, pages: Vec<(u64, Words)>) -> Self {
+    pub fn by_unit(self, epoch: Instant, frame: Period, pages: Vec<(u64, Words)>) -> Self {
         Self { units: Some(UnitPages { epoch, frame, pages }), ..self }
     }
 
     /// The memory of its page.
-    pub(crate) fn stats(&self) -> Words {
+    pub fn stats(&self) -> Words {
         Arc::clone(&self.stats)
     }
 }
 
 /// Who keeps the cycles of a task that runs elsewhere.
-pub(crate) trait Keep {
+pub trait Keep {
     /// A cycle started `lateness` after its release; `missed` releases just before it never ran.
     ///
     /// # Real-time: in loop
@@ -168,15 +168,16 @@ impl Observe for Counting {
 }
 
 /// Of which task, what was never released before which instant.
-pub(crate) type Unreleased = (usize, Missed, Instant);
+pub type Unreleased = (usize, Missed, Instant);
 
 /// The tasks of one loop, by rank; none where a task's cycles are kept by who releases it. They may
 /// be exchanged for others while the loop runs: what is kept is in their memory.
 #[derive(Debug, Default)]
-pub(crate) struct ByRank {
-    pub(crate) tasks: Vec<Option<Counting>>,
+pub struct ByRank {
+    /// By rank what is kept of its cycles.
+    pub tasks: Vec<Option<Counting>>,
     /// By rank what was never released, at the end, of tasks whose cycles others keep.
-    pub(crate) unreleased: Vec<Unreleased>,
+    pub unreleased: Vec<Unreleased>,
 }
 
 impl Observe for ByRank {
@@ -197,7 +198,7 @@ impl Observe for ByRank {
 
 /// The memory of a task's page, as its readers have it.
 #[derive(Clone, Debug)]
-pub(crate) enum Stats {
+pub enum Stats {
     /// Of this process.
     Own(Words),
     /// Shared with other processes.
@@ -206,7 +207,7 @@ pub(crate) enum Stats {
 
 impl Stats {
     /// The page as it is now.
-    pub(crate) fn view(&self) -> Option<View<'_>> {
+    pub fn view(&self) -> Option<View<'_>> {
         let words = match self {
             Self::Own(words) => words,
             Self::Shared(memory) => memory.words(),

@@ -12,8 +12,6 @@ use punctual_core::time::{Period, Span};
 use punctual_os::Errno;
 
 use crate::calendar::CalendarError;
-use crate::error_kind::ErrorKind;
-use crate::executive::ExecutiveError;
 use crate::follow::FollowError;
 use crate::handover::Refused;
 use crate::periodic::BuildError;
@@ -33,33 +31,57 @@ pub struct Error {
 
 /// What was wrong.
 #[derive(Debug)]
-pub(crate) enum Kind {
+#[non_exhaustive]
+pub enum Kind {
+    /// A SCHED_FIFO or SCHED_RR priority outside [1, 98].
     Priority(u8),
+    /// The number of a policy that no loop can have.
     Policy(u32),
+    /// A watchdog's bound below two of these periods.
     Watchdog(Span, Period),
+    /// A phase, ns, not below the period.
     Phase(u64, Period),
+    /// A wait's margin outside [0, period).
     Margin(Span, Period),
+    /// A re-arm interval above the period.
     Rearm(Period, Period),
+    /// A period too short for a wait that spins.
     SpinPeriod(Period),
+    /// A wait's share of the CPU outside (0, 1].
     Budget(f64),
+    /// A share of late wakes outside [0, 1).
     LateShare(f64),
     /// A period, and what one stamp of its clock takes, ns.
     ShortPeriod(Period, f64),
+    /// Threads that would leave others no CPU.
     NoCpuLeft(NoCpuLeft),
     /// As [`spawn`] says it.
     Thread(io::Error),
+    /// A sample file that cannot be written.
     Samples(PathBuf, io::Error),
+    /// What the kernel refused and was to be strictly had.
     Refused(Vec<Refusal>),
+    /// Tasks of which no table can be built.
     Tasks(BuildError),
+    /// Units of which no calendar can be built.
     Calendar(CalendarError),
+    /// The watchdog stopped the loop, for this reason.
     Forced(&'static str),
+    /// The name of a task that panicked, and what the panic said.
     Panicked(String, String),
+    /// A CPU that a thread may not run on, and those it may.
     Cpu(u32, Errno, Vec<u32>),
+    /// A supervisor's task that cannot be set up.
     Setup(SetupError),
+    /// A task's own process that cannot register.
     Task(TaskError),
+    /// A clock that cannot be followed.
     Follow(FollowError),
+    /// A change of a running table that was refused.
     Change(Refused),
+    /// What cannot be in an executive.
     Executive(ExecutiveError),
+    /// The name of a task that overran, and its policy is to stop.
     Overran(String),
     /// It is another process's: fork(2) made this one.
     Forked,
@@ -277,6 +299,141 @@ impl std::error::Error for Error {
             Kind::Follow(why) => Some(why),
             Kind::Change(why) => Some(why),
             _ => None,
+        }
+    }
+}
+
+/// What kind of thing an [`Error`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A setting that cannot be.
+    Setting,
+    /// Two tasks or units have one name.
+    SameName,
+    /// There is no task or unit of this name or id.
+    Unknown,
+    /// More tasks or units than there may be.
+    TooMany,
+    /// Budgets ask for more time than there is, or units for the same time.
+    NoTime,
+    /// It cannot change while the executive runs, or another change is under way.
+    Busy,
+    /// A task would change the loop that runs it.
+    FromLoop,
+    /// The executive, or the supervisor of a task, does not run.
+    NotRunning,
+    /// A thread cannot be started.
+    Thread,
+    /// A device cannot be opened, or is of another kind.
+    Device,
+    /// A clock cannot be read.
+    Unreadable,
+    /// A sample file cannot be written.
+    Samples,
+    /// The kernel refused what was to be strictly had, or a supervisor a task.
+    Refused,
+    /// The watchdog stopped it.
+    Forced,
+    /// A task panicked.
+    Panicked,
+    /// A task overran, and its policy is to stop everything.
+    Overran,
+    /// It was made by another process, of which fork(2) made this one.
+    Forked,
+}
+
+/// What cannot be in an executive.
+#[derive(Debug)]
+pub enum ExecutiveError {
+    /// A task that needs a period has none.
+    NoPeriod(String),
+    /// It has no such task.
+    NoTask,
+    /// A task is to be added on a CPU where no loop is.
+    NoLane(String, u32),
+    /// One more task is to be added with a thread of its own than there may be.
+    LateThreads(String, usize),
+    /// A task that cannot be removed.
+    Stays(String),
+    /// A change from a task of a loop.
+    FromLoop,
+    /// It does not run yet, or no more.
+    NotRunning,
+    /// A calendar and several loops.
+    CalendarCpus,
+    /// No unit of this task has a body.
+    NoBody(String),
+    /// Two units of this task have one.
+    TwoBodies(String),
+    /// A task's priority, and the executive's, which is not above it.
+    NotBelow(String, u8, u8),
+    /// Processes, and a clock of its own.
+    ProcessClock,
+}
+
+impl ExecutiveError {
+    /// What kind of thing it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoTask => ErrorKind::Unknown,
+            Self::Stays(_) => ErrorKind::Busy,
+            Self::LateThreads(..) => ErrorKind::TooMany,
+            Self::FromLoop => ErrorKind::FromLoop,
+            Self::NotRunning => ErrorKind::NotRunning,
+            _ => ErrorKind::Setting,
+        }
+    }
+}
+
+impl fmt::Display for ExecutiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPeriod(task) => {
+                write!(f, "task {task:?} has no period: give it one, or a trigger")
+            }
+            Self::NoTask => f.write_str("the executive has no such task"),
+            Self::NoLane(task, cpu) => write!(
+                f,
+                "task {task:?} cannot be added on CPU {cpu}: the executive has no loop there; name \
+                 all its CPUs before it runs"
+            ),
+            Self::LateThreads(task, most) => write!(
+                f,
+                "task {task:?} cannot be added with a thread of its own: {most} tasks with threads \
+                 were already added while the executive runs, which is the most; remove one of \
+                 them, or place it inline",
+            ),
+            Self::Stays(task) => {
+                write!(
+                    f,
+                    "task {task:?} cannot be removed: it has its own thread or process, or belongs \
+                     to the calendar"
+                )
+            }
+            Self::FromLoop => f.write_str(
+                "a task of a loop cannot add or remove tasks: the loop would wait for itself; do \
+                 it from another thread",
+            ),
+            Self::NotRunning => f.write_str("the executive does not run"),
+            Self::CalendarCpus => f.write_str(
+                "an executive with a calendar has one loop: place its tasks inline or in threads",
+            ),
+            Self::NoBody(task) => {
+                write!(f, "no unit of the calendar brings a body for task {task:?}")
+            }
+            Self::TwoBodies(task) => {
+                write!(f, "two units of task {task:?} bring a body: only one of them may")
+            }
+            Self::NotBelow(task, got, main) => write!(
+                f,
+                "task {task:?}: the priority of its thread must be below the executive's {main} \
+                 (got {got})"
+            ),
+            Self::ProcessClock => f.write_str(
+                "the releases of processes are on CLOCK_MONOTONIC: an executive with processes has \
+                 no clock of its own",
+            ),
         }
     }
 }

@@ -8,15 +8,15 @@
 //! [callback](Reference::Callback).
 //!
 //! ```
-//! use punctual::Clock;
-//! use punctual::follow::{Follow, Reference};
+//! use punctual_core::clock::Clock;
+//! use punctual_engine::follow::{Follow, Reference};
 //!
 //! let follower = Follow::new(Reference::Tai).start()?;
 //! let mut clock = follower.clock();
 //! // Nanoseconds since 1970, not since the machine started.
 //! assert!(clock.now().as_ns() > 1_000_000_000_000_000_000);
 //! assert_eq!(follower.status().steps, 0);
-//! # Ok::<(), punctual::Error>(())
+//! # Ok::<(), punctual_engine::error::Error>(())
 //! ```
 
 mod reference;
@@ -36,8 +36,8 @@ use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::fork::Origin;
 
 use crate::clocks::MachineClock;
+use crate::error::ErrorKind;
 use crate::error::{Error, Kind};
-use crate::error_kind::ErrorKind;
 use crate::spawn::{self, OwnThread};
 
 pub use punctual_core::follow::{ClockReading, Last, ServoStatus, Settings};
@@ -196,15 +196,12 @@ impl Follower {
         Self(Arc::new(Thread { common, thread: OwnThread::new(thread) }))
     }
 
-    /// A clock on the reference's timescale, for [`LoopBuilder::start_on`] or
-    /// [`ExecutiveBuilder::clock`]: all releases then lie on that timescale. It takes 50 ms to
+    /// A clock on the reference's timescale, for `LoopBuilder::start_on` or
+    /// `ExecutiveBuilder::clock`: all releases then lie on that timescale. It takes 50 ms to
     /// calibrate.
     ///
     /// # Panics
     /// In a child of fork(2), without the panic hook: the thread that follows is its parent's.
-    ///
-    /// [`LoopBuilder::start_on`]: crate::LoopBuilder::start_on
-    /// [`ExecutiveBuilder::clock`]: crate::ExecutiveBuilder::clock
     ///
     /// # Real-time: setup only
     pub fn clock(&self) -> FollowedClock {
@@ -342,7 +339,7 @@ impl Common {
 
 /// Why a reference cannot be followed.
 #[derive(Debug)]
-pub(crate) enum FollowError {
+pub enum FollowError {
     /// This device cannot be opened, or is no PTP clock.
     Device(PathBuf, io::Error),
     /// This reference could not be read.
@@ -359,7 +356,7 @@ pub(crate) enum FollowError {
 
 impl FollowError {
     /// The kind of error, by which callers decide.
-    pub(crate) fn kind(&self) -> ErrorKind {
+    pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Device(..) => ErrorKind::Device,
             Self::Unreadable(_) => ErrorKind::Unreadable,

@@ -5,13 +5,13 @@
 use punctual_core::time::Period;
 
 /// The greatest common divisor.
-pub(crate) fn gcd(a: u128, b: u128) -> u128 {
+pub fn gcd(a: u128, b: u128) -> u128 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// The longest period that divides all of these, which are whole numbers of nanoseconds; the
 /// shortest of them where they are not. `None` of none.
-pub(crate) fn of_periods(periods: &[Period]) -> Option<Period> {
+pub fn of_periods(periods: &[Period]) -> Option<Period> {
     let whole = periods.iter().all(|period| period.den() == 1);
     let common = periods.iter().fold(0, |sum, period| gcd(sum, period.as_ns().into()));
     match u64::try_from(common).ok().and_then(Period::from_ns) {

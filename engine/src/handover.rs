@@ -13,18 +13,18 @@
 //! ([`TableState::follow`](punctual_core::dispatch::TableState::follow)); a new task begins at its
 //! first release after the switch; what is removed runs no more, also where it was due.
 //!
-//! [`crate::Handle`] does all of this for closures. For bodies of one's own:
+//! `punctual::Handle` does all of this for closures. For bodies of one's own:
 //!
 //! ```
 //! use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-//! use punctual::clocks::MachineClock;
+//! use punctual_engine::clocks::MachineClock;
 //! use punctual_core::clock::Clock;
 //! use punctual_core::cycle::{Cycle, Flow};
 //! use punctual_core::executive::{Dispatch, Many};
 //! use punctual_core::time::{Instant, Span};
 //! use punctual_core::wait::Sleep;
-//! use punctual::handover::{Exchange, Change, Handover, RunningPlan, LoopRun};
-//! use punctual::periodic::{Periodic, Period, Task};
+//! use punctual_engine::handover::{Exchange, Change, Handover, RunningPlan, LoopRun};
+//! use punctual_engine::periodic::{Periodic, Period, Task};
 //!
 //! /// A counter a rank.
 //! struct Counts<'c>(Vec<&'c AtomicU64>);
@@ -72,7 +72,7 @@
 //!     stop.store(true, Ordering::Relaxed);
 //!     looped.join().expect("no panic");
 //! });
-//! # Ok::<(), punctual::periodic::BuildError>(())
+//! # Ok::<(), punctual_engine::periodic::BuildError>(())
 //! ```
 //!
 //! [`Many`]: punctual_core::executive::Many

@@ -27,24 +27,24 @@ pub use runaway::Demotable as Guarded;
 pub use runaway::{Act, Demotable, RunawayRule, TICK, hang_bound};
 
 /// The monitor's policy: above every loop.
-pub(crate) const ABOVE: SchedPolicy = SchedPolicy::Fifo(99);
+pub const ABOVE: SchedPolicy = SchedPolicy::Fifo(99);
 
 /// One thread's watch over loops and tasks; [`Monitor::run`] is the thread's body.
-pub(crate) struct Monitor<'m, P> {
+pub struct Monitor<'m, P> {
     /// Loops that must make progress.
-    pub(crate) loops: &'m [Progress<'m, P>],
+    pub loops: &'m [Progress<'m, P>],
     /// Tasks in threads or processes of their own.
-    pub(crate) guards: &'m mut [RunawayRule<'m>],
+    pub guards: &'m mut [RunawayRule<'m>],
     /// The tokens of executives with tasks that are to be terminated.
-    pub(crate) tokens: &'m [&'m CancelToken],
+    pub tokens: &'m [&'m CancelToken],
     /// Set while a task is there that is to be terminated: else the tokens are not looked at.
-    pub(crate) cancels: &'m AtomicBool,
+    pub cancels: &'m AtomicBool,
 }
 
 impl<P: Fn() -> u64> Monitor<'_, P> {
     /// Watches until `done` is set; a loop without progress sets `stop`. `now` reads the clock that
     /// the releases are on; `also` is called at each look.
-    pub(crate) fn run(
+    pub fn run(
         self,
         mut now: impl FnMut() -> Instant,
         stop: &impl StopRequest,
@@ -102,14 +102,14 @@ pub fn watch<P: Fn() -> u64>(
 
 /// Runs `watch` above all loops and on the CPUs of `aside`; where it may not go there it stays,
 /// since its priority is above theirs.
-pub(crate) fn above(aside: &CpuMask, watch: impl FnOnce()) {
+pub fn above(aside: &CpuMask, watch: impl FnOnce()) {
     let _beside_them = affinity::set(0, aside);
     let _session = ThreadSession::enter(None, ABOVE);
     watch();
 }
 
 /// A loop in its caller's thread, as its [`Watchdog`] sees it from another thread.
-pub(crate) trait Shows: Send + Sync + 'static {
+pub trait Shows: Send + Sync + 'static {
     /// Its progress.
     fn watched(&self) -> &Watched;
     /// The request that ends it.
@@ -127,7 +127,7 @@ impl Watchdog {
     /// Watches the loop that `shown` is of, once it is armed: one that makes no progress for
     /// `bound` is stopped, and its thread demoted to SCHED_OTHER. The new thread runs where the
     /// calling one may.
-    pub(crate) fn over(shown: Arc<impl Shows>, bound: Span) -> std::io::Result<Self> {
+    pub fn over(shown: Arc<impl Shows>, bound: Span) -> std::io::Result<Self> {
         let done = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&done);
         let thread = spawn::plain("punctual-watch", move || {
@@ -151,7 +151,7 @@ impl Drop for Watchdog {
 
 /// The CPUs for threads that run beside loops: those on which no loop is, or all that are allowed
 /// where there are no others.
-pub(crate) fn aside(cpus: &[u32]) -> CpuMask {
+pub fn aside(cpus: &[u32]) -> CpuMask {
     let allowed = affinity::get(0).unwrap_or(CpuMask::EMPTY);
     let mut aside = allowed;
     cpus.iter().for_each(|&cpu| aside.remove(cpu));

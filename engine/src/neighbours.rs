@@ -15,11 +15,11 @@ static LOOPS: Mutex<Vec<(Origin, u32)>> = Mutex::new(Vec::new());
 
 /// A loop that is pinned to a CPU, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Neighbour(Option<(Origin, u32)>);
+pub struct Neighbour(Option<(Origin, u32)>);
 
 impl Neighbour {
     /// A loop on `cpu`, and what is to be warning of the others there.
-    pub(crate) fn enter(cpu: Option<u32>) -> (Self, Option<String>) {
+    pub fn enter(cpu: Option<u32>) -> (Self, Option<String>) {
         let mut loops = LOOPS.lock().unwrap_or_else(PoisonError::into_inner);
         let own = cpu.map(|cpu| (Origin::here(), cpu));
         let others = loops.iter().filter(|pinned| Some(**pinned) == own).count();

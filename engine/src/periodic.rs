@@ -6,7 +6,7 @@
 //! are those of priority, then of the shorter period. Reads no clock, starts nothing.
 //!
 //! ```
-//! use punctual::periodic::{Periodic, Period, Task};
+//! use punctual_engine::periodic::{Periodic, Period, Task};
 //!
 //! let servo = Task::every("servo", Period::hz(1_000).expect("in range")).budget_ns(200_000);
 //! let plan = Periodic::new()
@@ -16,7 +16,7 @@
 //! assert_eq!(plan.name(0), "servo");
 //! // Wherever the log is, one release of the servo falls on each of its own.
 //! assert_eq!(plan.peak(), 2);
-//! # Ok::<(), punctual::periodic::BuildError>(())
+//! # Ok::<(), punctual_engine::periodic::BuildError>(())
 //! ```
 
 mod balance;
@@ -94,7 +94,7 @@ impl Periodic {
     }
 
     /// Each task on its own, then all together; the index of each name.
-    pub(crate) fn check(&self) -> Result<HashMap<&str, usize>, BuildError> {
+    pub fn check(&self) -> Result<HashMap<&str, usize>, BuildError> {
         if self.tasks.len() > RANKS_MAX {
             return Err(BuildError::TooMany(self.tasks.len()));
         }

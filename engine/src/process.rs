@@ -28,14 +28,14 @@ mod spec;
 mod supervisor;
 mod watch;
 
-pub(crate) use error::{SetupError, TaskError};
+pub use error::{SetupError, TaskError};
 pub use lifecycle::{Cause, ProcessEnd, Restart};
 pub use registration::Registration;
 pub use request::{
     DIR_VARIABLE, LINE_MAX, NAME_MAX, Request, answer, answered, directory, is_name, socket,
 };
 pub use spec::{Spec, Surroundings};
-pub(crate) use supervisor::Memory;
+pub use supervisor::Memory;
 pub use supervisor::{
     Event, Figures, Finished, Over, Ready, Stop, Supervisor, TaskOutcome, What, program,
 };

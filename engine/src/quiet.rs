@@ -15,6 +15,9 @@ use punctual_core::wait::Spin;
 
 use crate::gcd::gcd;
 
+/// How long gaps are collected to find the kernel's tick: 75 ticks at 250 Hz, 30 at 100 Hz.
+pub const LISTEN: Span = Span::from_ms(300);
+
 /// Periods of the tick that Linux can be built with: CONFIG_HZ of 1000, 300, 250 and 100.
 const TICKS_NS: [u64; 4] = [1_000_000, 3_333_333, 4_000_000, 10_000_000];
 

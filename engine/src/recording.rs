@@ -24,8 +24,8 @@ use crate::counting::{Words, words};
 use crate::drain::{BytesWritten, Drainage, GrowingFile, INTERVAL, SampleFile, Sink};
 use crate::error::{Error, Kind};
 use crate::monitor::aside;
+use crate::outcome::Samples;
 use crate::spawn::{self, OwnThread};
-use crate::summary::Samples;
 use crate::{named, temporary};
 
 /// The ring has room for what comes while the thread beside the loop does not run for so long.
@@ -35,15 +35,21 @@ const RING: (u64, u64) = (1 << 12, 1 << 20);
 
 /// What a file says of one run: a loop, or a task of an executive.
 #[derive(Clone, Debug)]
-pub(crate) struct Facts {
-    pub(crate) name: String,
-    pub(crate) cpu: Option<u32>,
-    pub(crate) period: Period,
-    pub(crate) phase_ns: u64,
+pub struct Facts {
+    /// Its name.
+    pub name: String,
+    /// The CPU that it is pinned to.
+    pub cpu: Option<u32>,
+    /// Its period.
+    pub period: Period,
+    /// Where its releases lie after the epoch, ns, below the period.
+    pub phase_ns: u64,
     /// From the instant that the recording begins with to its release 0, ns.
-    pub(crate) offset_ns: u64,
-    pub(crate) policy: SchedPolicy,
-    pub(crate) wait: &'static str,
+    pub offset_ns: u64,
+    /// The policy of its thread.
+    pub policy: SchedPolicy,
+    /// The name of its wait, as in results.
+    pub wait: &'static str,
 }
 
 impl Facts {
@@ -92,7 +98,7 @@ fn quoted(text: &str) -> String {
 
 /// A recording in progress.
 #[derive(Debug)]
-pub(crate) struct Recording {
+pub struct Recording {
     /// The instant of release 0, ns; 0 before the first wait.
     first_ns: Arc<AtomicU64>,
     done: Arc<AtomicBool>,
@@ -108,7 +114,7 @@ impl Sink for Nowhere {
 
 impl Recording {
     /// Opens the file and starts the thread; the rings that the loops write to, one a run.
-    pub(crate) fn start(path: PathBuf, runs: Vec<Facts>) -> Result<(Self, Vec<Words>), Error> {
+    pub fn start(path: PathBuf, runs: Vec<Facts>) -> Result<(Self, Vec<Words>), Error> {
         let output =
             Output::create(&path).map_err(|why| Error::from(Kind::Samples(path.clone(), why)))?;
         let rings: Vec<Words> = runs.iter().map(|run| ring(run.period)).collect();
@@ -133,13 +139,13 @@ impl Recording {
     }
 
     /// The loop begins with its release 0 at `first`.
-    pub(crate) fn begin(&self, first: Instant) {
+    pub fn begin(&self, first: Instant) {
         self.first_ns.store(first.as_ns(), Ordering::Release);
     }
 
     /// Waits until all samples are in the file, and says how many; `None` where nothing was
     /// recorded, and no file written.
-    pub(crate) fn finish(mut self) -> Option<Samples> {
+    pub fn finish(mut self) -> Option<Samples> {
         self.end()
     }
 

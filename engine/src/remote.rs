@@ -19,18 +19,18 @@ use crate::task::Task;
 
 /// What counts as wrong in a cycle; `u64::MAX` for what does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// From release to the latest start that is not counted as late, ns.
-    pub(crate) start_ns: u64,
+    pub start_ns: u64,
     /// The longest execution, ns.
-    pub(crate) budget_ns: u64,
+    pub budget_ns: u64,
     /// From release to the latest finish, ns.
-    pub(crate) deadline_ns: u64,
+    pub deadline_ns: u64,
 }
 
 impl Limits {
     /// Of this task.
-    pub(crate) fn of(task: &Task) -> Self {
+    pub fn of(task: &Task) -> Self {
         Self {
             start_ns: task.start_ns.unwrap_or(u64::MAX),
             budget_ns: task.budget_ns.unwrap_or(u64::MAX),
@@ -42,7 +42,7 @@ impl Limits {
     ///
     /// # Real-time: in loop
     #[inline]
-    pub(crate) fn judge(&self, done: &Done) -> Overruns {
+    pub fn judge(&self, done: &Done) -> Overruns {
         let over = |span: Span, most_ns: u64| {
             u64::try_from(span.as_ns()).is_ok_and(|span_ns| span_ns > most_ns)
         };
@@ -57,7 +57,7 @@ impl Limits {
 
 /// What an overrun does to a task elsewhere, as far as its server does it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RemoteOverrun {
+pub enum RemoteOverrun {
     /// Nothing: the task misses or catches up by itself.
     Nothing,
     /// Its cancel token is set.
@@ -68,7 +68,7 @@ pub(crate) enum RemoteOverrun {
 
 impl RemoteOverrun {
     /// How many cycles a task with this policy may catch up with, and what its server does.
-    pub(crate) fn of(policy: OnOverrun) -> (u32, Self) {
+    pub fn of(policy: OnOverrun) -> (u32, Self) {
         match policy {
             OnOverrun::Burst(most) => (most, Self::Nothing),
             OnOverrun::Terminate => (0, Self::Cancel),
@@ -80,7 +80,7 @@ impl RemoteOverrun {
 
 /// What a server tells of a task to other threads.
 #[derive(Debug, Default)]
-pub(crate) struct RemoteCounts {
+pub struct RemoteCounts {
     /// Releases that were posted.
     posted: AtomicU64,
     /// Releases that found the task still running an earlier cycle.
@@ -97,33 +97,33 @@ impl RemoteCounts {
     /// Releases that were posted to whoever sat there.
     ///
     /// # Real-time: reader side
-    pub(crate) fn posted(&self) -> u64 {
+    pub fn posted(&self) -> u64 {
         self.posted.load(Ordering::Relaxed)
     }
 
     /// Releases that found the task still running an earlier cycle.
     ///
     /// # Real-time: reader side
-    pub(crate) fn overran(&self) -> u64 {
+    pub fn overran(&self) -> u64 {
         self.overran.load(Ordering::Relaxed)
     }
 
     /// Releases at which no task was registered.
     ///
     /// # Real-time: reader side
-    pub(crate) fn unattended(&self) -> u64 {
+    pub fn unattended(&self) -> u64 {
         self.unattended.load(Ordering::Relaxed)
     }
 
     /// Those of them since its last process ended or left; 0 until one was released.
     ///
     /// # Real-time: reader side
-    pub(crate) fn after_end(&self) -> u64 {
+    pub fn after_end(&self) -> u64 {
         self.after_end.load(Ordering::Relaxed)
     }
 
     /// Whether a task was registered at the last release.
-    pub(crate) fn is_attended(&self) -> bool {
+    pub fn is_attended(&self) -> bool {
         self.posted() > 0 && self.after_end() == 0
     }
 
@@ -139,28 +139,28 @@ impl RemoteCounts {
     /// Results that cannot be: of cycles that were not posted, or at impossible times.
     ///
     /// # Real-time: reader side
-    pub(crate) fn invalid(&self) -> u64 {
+    pub fn invalid(&self) -> u64 {
         self.invalid.load(Ordering::Relaxed)
     }
 }
 
 /// One task elsewhere; `K` keeps its cycles.
 #[derive(Debug)]
-pub(crate) struct RemoteTask<'a, K> {
+pub struct RemoteTask<'a, K> {
     /// Its block.
-    pub(crate) server: TaskServer<'a>,
+    pub server: TaskServer<'a>,
     /// What is kept of its cycles.
-    pub(crate) kept: K,
+    pub kept: K,
     /// Who may be released.
-    pub(crate) door: &'a Admission,
+    pub door: &'a Admission,
     /// What others hear.
-    pub(crate) counts: &'a RemoteCounts,
+    pub counts: &'a RemoteCounts,
     /// What counts as wrong.
-    pub(crate) limits: Limits,
+    pub limits: Limits,
     /// What an overrun does.
-    pub(crate) on_overrun: RemoteOverrun,
+    pub on_overrun: RemoteOverrun,
     /// Where the task sleeps.
-    pub(crate) scope: Scope,
+    pub scope: Scope,
 }
 
 /// One more: a plain load and store, for there is one writer.
@@ -172,7 +172,7 @@ impl<K: Keep> RemoteTask<'_, K> {
     /// Takes the task's results up to `now` onto its page.
     ///
     /// # Real-time: in loop
-    pub(crate) fn harvest(&mut self, now: Instant) {
+    pub fn harvest(&mut self, now: Instant) {
         let (kept, limits) = (&mut self.kept, &self.limits);
         self.server.harvest(now, |done| keep(kept, limits, &done));
         self.counts.invalid.store(self.server.invalid(), Ordering::Relaxed);
@@ -182,7 +182,7 @@ impl<K: Keep> RemoteTask<'_, K> {
     /// `over`, when nothing was released any more. The task runs no more.
     ///
     /// # Real-time: setup only
-    pub(crate) fn close(&mut self, now: Instant, over: Instant) {
+    pub fn close(&mut self, now: Instant, over: Instant) {
         self.harvest(now);
         if let Some(missed) = self.server.unclaimed() {
             self.kept.end(missed, over);
@@ -191,7 +191,7 @@ impl<K: Keep> RemoteTask<'_, K> {
 
     /// Releases the task for a cycle that is due at `now`.
     #[inline]
-    pub(crate) fn post(&mut self, cycle: u64, now: Instant) -> Flow {
+    pub fn post(&mut self, cycle: u64, now: Instant) -> Flow {
         let (kept, limits) = (&mut self.kept, &self.limits);
         match self.server.enter(self.door, now, |done| keep(kept, limits, &done)) {
             Entered::Open => self.counts.after_end.store(0, Ordering::Relaxed),
@@ -232,13 +232,13 @@ fn keep(kept: &mut impl Keep, limits: &Limits, done: &Done) {
 
 /// All tasks elsewhere of one executive, by rank.
 #[derive(Debug)]
-pub(crate) struct RemoteTasks<'a, K> {
+pub struct RemoteTasks<'a, K> {
     /// One a rank.
-    pub(crate) all: Vec<RemoteTask<'a, K>>,
+    pub all: Vec<RemoteTask<'a, K>>,
     /// Releases handled: progress for a watchdog.
-    pub(crate) beats: &'a AtomicU64,
+    pub beats: &'a AtomicU64,
     /// Which task ended the executive.
-    pub(crate) stopped_by: Option<usize>,
+    pub stopped_by: Option<usize>,
 }
 
 impl<K: Keep> Dispatch for RemoteTasks<'_, K> {
@@ -259,7 +259,7 @@ impl<K: Keep> RemoteTasks<'_, K> {
     /// for it may go on until it is.
     ///
     /// # Real-time: setup only
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         for post in &self.all {
             if post.on_overrun == RemoteOverrun::Cancel {
                 post.server.cancel();

@@ -138,12 +138,13 @@ impl RtThread {
         self
     }
 
-    /// On this CPU alone, or on any.
+    /// Sets the CPU that it runs on alone; `None` for any that the thread may run on.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
-    pub const fn on(cpu: Option<u32>) -> Self {
-        Self { cpu, ..Self::any() }
+    #[must_use]
+    pub const fn pinned(mut self, cpu: Option<u32>) -> Self {
+        self.cpu = cpu;
+        self
     }
 
     /// Sets its policy.
@@ -198,8 +199,43 @@ impl RtThread {
         self.wait.kind
     }
 
+    /// How it waits for a release.
+    ///
+    /// # Real-time: setup only
+    pub const fn wait_policy(&self) -> &WaitPolicy {
+        &self.wait
+    }
+
+    /// The policy that it names; `None` for the default of where it is used.
+    ///
+    /// # Real-time: setup only
+    pub const fn named_policy(&self) -> Option<SchedPolicy> {
+        self.policy
+    }
+
+    /// Whether all memory of the process is kept in RAM while the loop lives.
+    ///
+    /// # Real-time: setup only
+    pub const fn locks_memory(&self) -> bool {
+        self.lock_memory
+    }
+
+    /// Whether CPUs are kept out of deep idle states meanwhile.
+    ///
+    /// # Real-time: setup only
+    pub const fn holds_idle_states(&self) -> bool {
+        self.hold_idle_states
+    }
+
+    /// Whether it is an error when the kernel refuses any of this.
+    ///
+    /// # Real-time: setup only
+    pub const fn is_strict(&self) -> bool {
+        self.strict
+    }
+
     /// Its SCHED_FIFO priority, where it names one.
-    pub(crate) const fn named_fifo(&self) -> Option<u8> {
+    pub const fn named_fifo(&self) -> Option<u8> {
         match self.policy {
             Some(SchedPolicy::Fifo(priority)) => Some(priority),
             _ => None,
@@ -210,7 +246,6 @@ impl RtThread {
     /// than real-time throttling (50 ms) by far; `None` without a watchdog.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub fn bound(&self, period: Period) -> Option<Span> {
         let three = i64::try_from(period.as_ns().saturating_mul(3)).unwrap_or(i64::MAX);
         self.watchdog.unwrap_or_else(|| Some(Span::from_ns(three).max(WATCHDOG)))
@@ -246,7 +281,7 @@ impl RtThread {
 
 impl RtThread {
     /// What a loop of this period may take of its CPU, without its work.
-    pub(crate) fn demand(&self, period: Period) -> Demand {
+    pub fn demand(&self, period: Period) -> Demand {
         let share = self.wait.kind.cpu_share(period);
         let real_time = safety::is_real_time(self.policy());
         Demand { cpu: self.cpu, real_time, period, share }
@@ -254,7 +289,7 @@ impl RtThread {
 
     /// Whether the kernel lets a thread of this process run on its CPU: tried on a thread that is
     /// there for that alone.
-    pub(crate) fn check_cpu(&self) -> Result<(), Error> {
+    pub fn check_cpu(&self) -> Result<(), Error> {
         let Some(cpu) = self.cpu else { return Ok(()) };
         let try_it = || affinity::set(0, &CpuMask::one(cpu));
         let tried = std::thread::scope(|scope| {
@@ -279,7 +314,7 @@ impl Default for RtThread {
 }
 
 /// A duration as a span, saturating after 292 years.
-pub(crate) fn span(duration: Duration) -> Span {
+pub fn span(duration: Duration) -> Span {
     Span::from_ns(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
 }
 

@@ -59,29 +59,29 @@ pub fn scoped<'scope, R: Send + 'scope>(
 /// A thread that the process which started it joins. A child that fork(2) made has none of its
 /// parent's threads: there this is empty.
 #[derive(Debug)]
-pub(crate) struct OwnThread<R> {
+pub struct OwnThread<R> {
     thread: Option<JoinHandle<R>>,
     origin: Origin,
 }
 
 impl<R> OwnThread<R> {
     /// Of the calling process.
-    pub(crate) fn new(thread: JoinHandle<R>) -> Self {
+    pub fn new(thread: JoinHandle<R>) -> Self {
         Self { thread: Some(thread), origin: Origin::here() }
     }
 
     /// Whether the calling process is the one that has it.
-    pub(crate) fn is_here(&self) -> bool {
+    pub fn is_here(&self) -> bool {
         self.origin.is_here()
     }
 
     /// Ends its wait, where it is parked.
-    pub(crate) fn unpark(&self) {
+    pub fn unpark(&self) {
         self.thread.iter().for_each(|thread| thread.thread().unpark());
     }
 
     /// Waits for its end; `None` where that was done before, and in a child.
-    pub(crate) fn join(&mut self) -> Option<thread::Result<R>> {
+    pub fn join(&mut self) -> Option<thread::Result<R>> {
         let thread = self.thread.take()?;
         if self.origin.is_here() {
             return Some(thread.join());

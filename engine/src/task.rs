@@ -29,11 +29,14 @@ pub enum Offset {
 #[non_exhaustive]
 pub struct Placement(pub(crate) Place);
 
-/// See [`Placement`]'s constructors.
+/// Where a task's body runs, for who starts it: see [`Placement`]'s constructors.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Place {
+pub enum Place {
+    /// In the executive's own thread, or the CPU's that it is packed on.
     Inline,
+    /// In the executive's thread on this CPU.
     Cpu(u32),
+    /// In a thread of its own.
     Thread(RtThread),
 }
 
@@ -64,6 +67,13 @@ impl Placement {
     pub const fn thread(thread: RtThread) -> Self {
         Self(Place::Thread(thread))
     }
+
+    /// Where that is.
+    ///
+    /// # Real-time: setup only
+    pub const fn place(&self) -> &Place {
+        &self.0
+    }
 }
 
 /// A task: what is run, when, and what may go wrong.
@@ -87,7 +97,7 @@ const NO_PERIOD: Period = match Period::from_ns(Period::MAX_NS) {
 };
 
 /// A duration in nanoseconds, saturating after 584 years.
-pub(crate) fn ns(duration: Duration) -> u64 {
+pub fn ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -120,7 +130,7 @@ impl Task {
     }
 
     /// Whether it was given a period.
-    pub(crate) fn has_period(&self) -> bool {
+    pub fn has_period(&self) -> bool {
         self.period != NO_PERIOD
     }
 
@@ -187,13 +197,13 @@ impl Task {
     }
 
     /// When which cycle of it is, with release 0 of phase 0 at `epoch`.
-    pub(crate) fn releases(&self, epoch: Instant, phase_ns: u64) -> Releases {
+    pub fn releases(&self, epoch: Instant, phase_ns: u64) -> Releases {
         Releases::new(Instant::from_ns(epoch.as_ns().saturating_add(phase_ns)), self.period)
     }
 
     /// The task as the table of its executive has it where its body runs elsewhere: to release it
     /// is done at once, and what it does wrong is judged by what it reports.
-    pub(crate) fn remote(&self, phase_ns: u64) -> Self {
+    pub fn remote(&self, phase_ns: u64) -> Self {
         let task = self.clone().on_overrun(OnOverrun::Skip).phase(Offset::At(phase_ns));
         Self { budget_ns: None, deadline_ns: None, start_ns: None, ..task }
     }
@@ -220,6 +230,41 @@ impl Task {
     #[doc(hidden)]
     pub fn load(&self) -> f64 {
         self.budget_ns.unwrap_or(0) as f64 / self.period.as_ns_f64()
+    }
+
+    /// Where its releases lie within its period.
+    ///
+    /// # Real-time: setup only
+    pub fn offset(&self) -> &Offset {
+        &self.phase
+    }
+
+    /// Where its body runs.
+    ///
+    /// # Real-time: setup only
+    pub fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// Its longest execution, ns; `None` where none was set.
+    ///
+    /// # Real-time: setup only
+    pub fn budget_in_ns(&self) -> Option<u64> {
+        self.budget_ns
+    }
+
+    /// The time from release to the latest finish, ns; `None` for the period.
+    ///
+    /// # Real-time: setup only
+    pub fn deadline_in_ns(&self) -> Option<u64> {
+        self.deadline_ns
+    }
+
+    /// How late it may start without being counted as late, ns; `None` where none was set.
+    ///
+    /// # Real-time: setup only
+    pub fn start_in_ns(&self) -> Option<u64> {
+        self.start_ns
     }
 
     #[doc(hidden)]

@@ -18,7 +18,7 @@ use crate::monitor::Watched;
 use crate::rt_thread::span;
 
 /// From the first wait to the first release, at least: time to get into the wait.
-pub(crate) const LEAD: Span = Span::from_us(100);
+pub const LEAD: Span = Span::from_us(100);
 
 /// A kind of wait for releases.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -180,7 +180,7 @@ impl WaitPolicy {
     }
 
     /// Has an adaptive wait begin with what another start learned of this machine
-    /// ([`Summary::learned`](crate::Summary::learned)): it need not learn first, checks it as it
+    /// (`punctual::Summary::learned`): it need not learn first, checks it as it
     /// goes, and learns anew where it does not hold.
     ///
     /// # Real-time: setup only
@@ -216,7 +216,7 @@ impl WaitPolicy {
     }
 
     /// Whether it fits in this period.
-    pub(crate) fn check(&self, period: Period) -> Result<(), Error> {
+    pub fn check(&self, period: Period) -> Result<(), Error> {
         let within = |ns: i64| u64::try_from(ns).is_ok_and(|ns| ns < period.as_ns());
         match self.kind {
             WaitKind::Fixed(margin) | WaitKind::Hop(_, margin) if !within(margin.as_ns()) => {
@@ -290,7 +290,7 @@ pub fn strategy<C: Clock>(
 /// A wait by this policy for releases of `period` and `phase_ns`, ready to be used on the calling
 /// thread: it has learned what it can before the loop begins. And what cannot be kept of the
 /// policy, in words. `discipline` takes in what was learned of the clock's rate meanwhile.
-pub(crate) fn ready<C: Clock>(
+pub fn ready<C: Clock>(
     policy: &WaitPolicy,
     (period, phase_ns): (Period, u64),
     clock: &mut C,

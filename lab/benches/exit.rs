@@ -10,10 +10,10 @@ use std::hint::black_box;
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
-use punctual::clocks::MachineClock;
-use punctual::session;
 use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Span};
+use punctual_engine::clocks::MachineClock;
+use punctual_engine::session;
 use punctual_lab::spin_exit::{FINE, SpinExit, plain};
 use punctual_os::affinity;
 use punctual_os::scheduler::SchedPolicy;

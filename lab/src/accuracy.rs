@@ -9,11 +9,11 @@ use std::f64::consts::TAU;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::RtThread;
-use punctual::clocks::{MachineClock, StampCost, Vdso};
-use punctual::session::{Refusal, ThreadSession};
 use punctual_analysis::rng::Rng;
 use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Period, Span};
+use punctual_engine::clocks::{MachineClock, StampCost, Vdso};
+use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::polling::{self, Alignment, CounterRead, PolledExit};
 use punctual_os::{cache, cycles};

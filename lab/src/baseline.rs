@@ -11,11 +11,11 @@ mod art_linux;
 mod heap;
 mod wheel;
 
-use ::punctual::periodic::{self, BuildError, Offset, Period, Periodic, Plan, PlanStorage};
 use punctual_core::cycle::{Decision, Job};
 use punctual_core::dispatch::{TableState, finish, step};
 use punctual_core::table::Table;
 use punctual_core::time::{Instant, Span};
+use punctual_engine::periodic::{self, BuildError, Offset, Period, Periodic, Plan, PlanStorage};
 
 pub use ant::Ant;
 pub use art_linux::ArtLinux;

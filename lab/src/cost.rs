@@ -5,8 +5,8 @@
 
 use std::sync::atomic::AtomicU64;
 
-use punctual::clocks::MachineClock;
 use punctual_core::clock::Clock;
+use punctual_engine::clocks::MachineClock;
 
 use punctual_core::ring::{split, words};
 use punctual_core::sample::{Flags, Sample};

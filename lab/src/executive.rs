@@ -11,9 +11,9 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::RtThread;
-use punctual::clocks::{MachineClock, StampCost};
-use punctual::session::{Refusal, ThreadSession};
 use punctual_core::time::{Period, Span};
+use punctual_engine::clocks::{MachineClock, StampCost};
+use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::{cache, cycles};
 use schemars::JsonSchema;
@@ -504,7 +504,7 @@ fn reached(target: Target, figure: Option<f64>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual::clocks::MachineClock;
+    use punctual_engine::clocks::MachineClock;
 
     #[test]
     fn a_cell_has_a_row_a_design_and_stops_when_told() {

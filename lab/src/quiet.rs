@@ -4,11 +4,11 @@
 
 use std::io;
 
-use punctual::clocks::MachineClock;
-use punctual::quiet::{Gap, Quiet, listen, place};
-use punctual::session::ThreadSession;
-use punctual::spawn;
 use punctual_core::time::{Period, Span};
+use punctual_engine::clocks::MachineClock;
+use punctual_engine::quiet::{Gap, Quiet, listen, place};
+use punctual_engine::session::ThreadSession;
+use punctual_engine::spawn;
 use punctual_os::scheduler::SchedPolicy;
 
 /// How long to listen: 75 ticks at 250 Hz, 30 at 100 Hz.

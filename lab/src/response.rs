@@ -14,12 +14,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use punctual::clocks::{MachineClock, Reading, StampCost};
-use punctual::safety::is_real_time;
-use punctual::session::{Refusal, ThreadSession};
-use punctual::spawn;
 use punctual_analysis::summary::{Distribution, SummaryStats};
 use punctual_core::time::{Period, Span};
+use punctual_engine::clocks::{MachineClock, Reading, StampCost};
+use punctual_engine::safety::is_real_time;
+use punctual_engine::session::{Refusal, ThreadSession};
+use punctual_engine::spawn;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::descriptor::Descriptor;
 use punctual_os::futex::{self, Scope};

@@ -10,11 +10,11 @@ mod search;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use punctual::clocks::{MachineClock, StampCost};
-use punctual::safety::is_real_time;
-use punctual::session::{Refusal, ThreadSession};
-use punctual::spawn;
 use punctual_core::time::{Period, Span};
+use punctual_engine::clocks::{MachineClock, StampCost};
+use punctual_engine::safety::is_real_time;
+use punctual_engine::session::{Refusal, ThreadSession};
+use punctual_engine::spawn;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::scheduler::SchedPolicy;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! The file that names the tasks of a supervisor: TOML in, what [`punctual::process`] takes out.
+//! The file that names the tasks of a supervisor: TOML in, what [`punctual_engine::process`] takes out.
 //!
 //! For `punctual run`. Pure: opens nothing, starts nothing. Every key is known or refused, every
 //! duration has its unit, and what is refused says where it stands.
@@ -9,11 +9,11 @@ use std::fmt;
 use std::ops::Range;
 
 use punctual::RtThread;
-use punctual::periodic::{Offset, OnOverrun, Period, Task};
-use punctual::process::{Restart, Spec, Supervisor, Surroundings, is_name};
-use punctual::wait_policy::WaitKind;
 use punctual_analysis::quantity;
 use punctual_core::time::{Instant, Span};
+use punctual_engine::periodic::{Offset, OnOverrun, Period, Task};
+use punctual_engine::process::{Restart, Spec, Supervisor, Surroundings, is_name};
+use punctual_engine::wait_policy::WaitKind;
 use punctual_os::affinity::CPUS_MAX;
 use toml::Spanned;
 
@@ -91,7 +91,7 @@ impl TaskFile {
             }
         }
         let name = name.map(Spanned::into_inner);
-        let thread = RtThread::on(cpu).fifo(supervisor).with_wait(wait);
+        let thread = RtThread::any().pinned(cpu).fifo(supervisor).with_wait(wait);
         Ok(Self { name, thread, phase, overload, all: named })
     }
 
@@ -232,7 +232,7 @@ impl Entry {
         let line = text.line(&self.name);
         let program_line = self.command.as_ref().map_or(line, |command| text.line(command));
         let mut spec = Spec::new(self.task(text)?, command);
-        spec.thread = RtThread::on(self.cpu);
+        spec.thread = RtThread::any().pinned(self.cpu);
         if let Some(priority) = self.priority {
             spec.thread = spec.thread.fifo(priority);
         }
@@ -506,9 +506,9 @@ mod tests {
     //! Files as people write them, and as they should not.
 
     use punctual::Restart;
-    use punctual::periodic::OnOverrun;
-    use punctual::wait_policy::WaitKind;
     use punctual_core::time::Span;
+    use punctual_engine::periodic::OnOverrun;
+    use punctual_engine::wait_policy::WaitKind;
 
     use super::*;
     use crate::waits::WAITS;

@@ -8,12 +8,13 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use punctual::clocks::{MachineClock, StampCost};
-use punctual::session::{Refusal, ThreadSession};
-use punctual::{RtThread, spawn};
+use punctual::RtThread;
 use punctual_analysis::summary::{Distribution, SummaryStats};
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
+use punctual_engine::clocks::{MachineClock, StampCost};
+use punctual_engine::session::{Refusal, ThreadSession};
+use punctual_engine::spawn;
 use punctual_os::Errno;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};

@@ -2,9 +2,9 @@
 //!
 //! A new kind of wait is its row here; help, errors and the rows of `measure wait` come from it.
 
-use punctual::wait_policy::WaitKind;
 use punctual_core::time::{Period, Span};
 use punctual_core::wait::Spin;
+use punctual_engine::wait_policy::WaitKind;
 
 /// One kind of wait.
 pub struct WaitRow {

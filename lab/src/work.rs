@@ -9,8 +9,6 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::RtThread;
-use punctual::clocks::{MachineClock, StampCost};
-use punctual::session::{Refusal, ThreadSession};
 use punctual_analysis::summary::{Distribution, SummaryStats};
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{Job, Missed, Observe, Overruns};
@@ -18,6 +16,8 @@ use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Sleep;
+use punctual_engine::clocks::{MachineClock, StampCost};
+use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
 use schemars::JsonSchema;

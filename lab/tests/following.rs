@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual::RtThread;
-use punctual::drain::{SampleFile, Sink};
 use punctual::follow::{ClockReading, Reference};
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::{Instant, Period, Span};
+use punctual_engine::drain::{SampleFile, Sink};
 use punctual_lab::experiment::{BackgroundLoads, ExperimentProgress};
 use punctual_lab::periodic::{
     Condition, LoopsOutcome, PeriodicPlan, Prepared, Stream, WaitKind, follow, interleave,

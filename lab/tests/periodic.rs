@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::RtThread;
-use punctual::disturbance::Disturbance;
-use punctual::drain::Sink;
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::{Period, Span};
+use punctual_engine::disturbance::Disturbance;
+use punctual_engine::drain::Sink;
 use punctual_lab::experiment::{BackgroundLoads, ExperimentEnd};
 use punctual_lab::periodic::{
     Condition, LoopsOutcome, PeriodicPlan, Prepared, Stream, WaitKind, interleave,
@@ -42,7 +42,7 @@ impl BackgroundLoads for Asked {
 fn stream(period_ns: u64, wait: WaitKind, policy: SchedPolicy) -> Stream {
     let cpu = affinity::get(0).expect("own").iter().last();
     Stream {
-        thread: RtThread::on(cpu).with_policy(policy).with_wait(wait),
+        thread: RtThread::any().pinned(cpu).with_policy(policy).with_wait(wait),
         period: Period::from_ns(period_ns).expect("positive"),
         phase_ns: 50_000,
     }
@@ -63,7 +63,7 @@ fn plan(streams: Vec<Stream>, loads: usize, total: Span) -> PeriodicPlan {
 
 fn run(plan: PeriodicPlan, stop: &AtomicBool) -> (LoopsOutcome<Kept>, Asked) {
     let mut asked = Asked::default();
-    let none = None::<punctual::drain::SampleFile<Vec<u8>>>;
+    let none = None::<punctual_engine::drain::SampleFile<Vec<u8>>>;
     let prepared = Prepared::new(plan);
     let outcome = prepared.run(Kept::default(), none, &mut asked, stop).expect("threads");
     (outcome, asked)
@@ -167,7 +167,7 @@ fn a_loop_that_loses_its_cpu_is_marked_in_the_result() {
         ..stream(1_000_000, WaitKind::Sleep, SchedPolicy::Other)
     };
     let prepared = Prepared::new(plan(vec![stream], 0, Span::from_ms(2_500)));
-    let none = None::<punctual::drain::SampleFile<Vec<u8>>>;
+    let none = None::<punctual_engine::drain::SampleFile<Vec<u8>>>;
     let stop = AtomicBool::new(false);
     let outcome = prepared.run(Kept::default(), none, &mut Unplug(cpu), &stop).expect("threads");
     let happened: Vec<_> = outcome.disturbances.iter().map(|(_, what)| what.clone()).collect();

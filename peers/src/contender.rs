@@ -1,6 +1,6 @@
 //! Who takes part: a name, how it is run, and whose figures count.
 
-use punctual::wait_policy::WaitKind;
+use punctual_engine::wait_policy::WaitKind;
 use punctual_core::wait::Spin;
 
 /// One that is compared.

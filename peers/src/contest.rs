@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use punctual::wait_policy::WaitKind;
+use punctual_engine::wait_policy::WaitKind;
 use punctual_core::time::Span;
 use punctual_lab::load::{LoadBounds, LoadSpec, Reexec, RunningLoads};
 use punctual_os::affinity;

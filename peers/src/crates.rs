@@ -90,7 +90,7 @@ fn std_period(period: Period) -> Duration {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use punctual::clocks::MachineClock;
+    use punctual_engine::clocks::MachineClock;
     use punctual_core::time::Span;
     use punctual_os::cycles;
 

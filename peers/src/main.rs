@@ -16,8 +16,8 @@ mod text;
 
 use std::process::ExitCode;
 
-use punctual::clocks::MachineClock;
-use punctual::session::ProcessSession;
+use punctual_engine::clocks::MachineClock;
+use punctual_engine::session::ProcessSession;
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period};
 use punctual_lab::load::{Reexec, run_child};

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use punctual::clocks::{MachineClock, wake_cost};
-use punctual::monitor::{Progress, Watched, watch};
-use punctual::session::{Refusal, ThreadSession};
+use punctual_engine::clocks::{MachineClock, wake_cost};
+use punctual_engine::monitor::{Progress, Watched, watch};
+use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_analysis::histogram::Histogram;
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{Job, Missed, Observe, Overruns};
@@ -252,7 +252,7 @@ impl Observe for Kept<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual::wait_policy::WaitKind;
+    use punctual_engine::wait_policy::WaitKind;
     use punctual_core::time::Period;
 
     #[test]

@@ -5,7 +5,7 @@
 
 #![expect(clippy::disallowed_macros, reason = "a bench is for a person to read")]
 
-use punctual::periodic::{Period, Periodic, Task};
+use punctual_engine::periodic::{Period, Periodic, Task};
 use punctual_os::clock::{ClockId, now_ns};
 
 /// Builds of each set.

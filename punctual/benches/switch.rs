@@ -9,13 +9,13 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use punctual::handover::{Change, Handover, LoopRun, RunningPlan};
-use punctual::periodic::{Period, Periodic, Plan, Successor, Task};
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{Cycle, Flow};
 use punctual_core::executive::{Dispatch, Many};
 use punctual_core::time::Instant;
 use punctual_core::wait::Sleep;
+use punctual_engine::handover::{Change, Handover, LoopRun, RunningPlan};
+use punctual_engine::periodic::{Period, Periodic, Plan, Successor, Task};
 use punctual_os::clock::{ClockId, now_ns};
 
 const TURNS: usize = 31;

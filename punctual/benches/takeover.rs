@@ -10,13 +10,13 @@ use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use punctual::RtThread;
-use punctual::periodic::{Period, Task};
-use punctual::process::{
-    Registration, Restart, Spec, Stop, Supervisor, TASK_VARIABLE, Watch, What,
-};
 use punctual_core::block::Source;
 use punctual_core::time::Span;
 use punctual_core::wait::{Sleep, Strategy};
+use punctual_engine::periodic::{Period, Task};
+use punctual_engine::process::{
+    Registration, Restart, Spec, Stop, Supervisor, TASK_VARIABLE, Watch, What,
+};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::{pidfd, process};

@@ -6,10 +6,10 @@
 use std::fs::File;
 use std::sync::atomic::AtomicU64;
 
-use punctual::drain::{Drainage, SampleFile, Sink};
 use punctual_core::ring::{split, words};
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::Span;
+use punctual_engine::drain::{Drainage, SampleFile, Sink};
 
 struct Nowhere;
 

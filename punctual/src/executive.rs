@@ -9,7 +9,6 @@
 mod builder;
 mod calendar;
 mod ending;
-mod error;
 mod handle;
 mod idle;
 mod lane;
@@ -29,20 +28,21 @@ use std::time::Duration;
 use punctual_core::clock::Clock;
 use punctual_core::time::Period;
 use punctual_core::wait::WaitStatus;
+use punctual_engine::clocks::MachineClock;
+use punctual_engine::error::{Error, ExecutiveError, Kind};
+use punctual_engine::gcd;
+use punctual_engine::monitor::aside;
+use punctual_engine::outcome::{End, Samples};
+use punctual_engine::process::Supervisor;
+use punctual_engine::recording::{Facts, Recording};
+use punctual_engine::rt_thread::span;
+use punctual_engine::safety::Caution;
+use punctual_engine::session::ProcessSession;
+use punctual_engine::spawn::{self, OwnThread};
 use punctual_os::scheduler::SchedPolicy;
 
-use crate::clocks::MachineClock;
-use crate::error::{Error, Kind};
-use crate::gcd;
 use crate::loops::Phase;
-use crate::monitor::aside;
-use crate::process::Supervisor;
-use crate::recording::{Facts, Recording};
-use crate::rt_thread::span;
-use crate::safety::Caution;
-use crate::session::ProcessSession;
-use crate::spawn::{self, OwnThread};
-use crate::summary::{End, Samples, Summary};
+use crate::summary::Summary;
 use builder::Work;
 use lane::Lane;
 use run::{Clocking, Ends, MainStart, Run, Team};
@@ -52,7 +52,6 @@ use thread::{Pace, Released, ThreadTask};
 pub use builder::ExecutiveBuilder;
 pub use calendar::Calendar;
 pub use ending::StopHandle;
-pub(crate) use error::ExecutiveError;
 pub use handle::{Handle, Placed, TaskId};
 pub use process::Process;
 pub use thread::Trigger;
@@ -139,10 +138,10 @@ impl<'env, C> Executive<'env, C> {
                     (of, _) => of.map(|rank| lane.plan.phase_ns(rank)),
                 };
                 let thread =
-                    self.threads.iter().map(|(of, _)| of).find(|of| of.task.name == task.name);
+                    self.threads.iter().map(|(of, _)| of).find(|of| of.task.name() == task.name);
                 all.push(Placed {
                     name: task.name.clone(),
-                    cpu: thread.map_or(lane.thread.cpu, |of| of.cpu),
+                    cpu: thread.map_or(lane.thread.pinned_to(), |of| of.cpu),
                     phase: phase_ns.map(Duration::from_nanos),
                     rank: Some(rank),
                 });
@@ -155,7 +154,7 @@ impl<'env, C> Executive<'env, C> {
                 Pace::Triggered => None,
             };
             all.push(Placed {
-                name: of.task.name.clone(),
+                name: of.task.name().to_owned(),
                 cpu: of.cpu,
                 phase: phase_ns.map(Duration::from_nanos),
                 rank: None,
@@ -252,7 +251,7 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
         shared.ending.check_process()?;
         shared.enter(RunState::Starting);
         let main = &lanes[0].thread;
-        let process = ProcessSession::ask(main.lock_memory, main.hold_idle_states);
+        let process = ProcessSession::ask(main.locks_memory(), main.holds_idle_states());
         let count = lanes.len() + threads.len() + usize::from(supervisor.is_some());
         let waits = !threads.is_empty() || supervisor.is_some();
         let discipline = clocking.discipline;
@@ -261,7 +260,7 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
         let processes = supervisor.iter().flat_map(|(supervisor, _)| supervisor.grids());
         let grids = grids.chain(processes).collect();
         let duration = (duration.map(span), grids);
-        let run = Run::new(&shared, discipline, main.strict, duration, (count, waits));
+        let run = Run::new(&shared, discipline, main.is_strict(), duration, (count, waits));
         run.refuse(process.refused());
         run.warn(self.cautions.iter().map(Caution::to_string));
         let recording =
@@ -278,7 +277,7 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
         };
         let periods: Vec<Period> = lanes.iter().flat_map(Lane::periods).collect();
         let common = gcd::of_periods(&periods).unwrap_or(IDLE);
-        let shortest = periods.iter().copied().chain(threads.iter().map(|of| of.task.period));
+        let shortest = periods.iter().copied().chain(threads.iter().map(|of| of.task.period()));
         let start = MainStart { clocking, phase, common, shortest: shortest.min() };
         let beside = beside.map(|beside| || beside(&handle));
         let (ends, said) = std::thread::scope(|scope| {
@@ -309,7 +308,7 @@ fn record<C: Clock + Clone + Send>(
 
 /// The CPUs that its loops and threads are pinned to.
 fn cpus(lanes: &[Lane<'_>], threads: &[ThreadTask]) -> Vec<u32> {
-    let loops = lanes.iter().filter_map(|lane| lane.thread.cpu);
+    let loops = lanes.iter().filter_map(|lane| lane.thread.pinned_to());
     loops.chain(threads.iter().filter_map(|of| of.cpu)).collect()
 }
 
@@ -363,11 +362,11 @@ fn summary<C: Clock + Clone + Send>(
 fn facts(lanes: &[Lane<'_>], threads: &[ThreadTask]) -> (Vec<usize>, Vec<Facts>) {
     let mut all = Vec::new();
     for lane in lanes {
-        let wait = lane.thread.wait.name();
+        let wait = lane.thread.wait_policy().name();
         let policy = lane.thread.policy();
         let of = |name: &str, period, phase_ns| Facts {
             name: name.to_owned(),
-            cpu: lane.thread.cpu,
+            cpu: lane.thread.pinned_to(),
             period,
             phase_ns,
             offset_ns: phase_ns,

@@ -71,81 +71,32 @@
 //! *reader side*.
 #![forbid(unsafe_code)]
 
-mod checks;
-mod counting;
-mod error;
-mod error_kind;
 mod executive;
-pub mod follow;
-mod gcd;
-mod neighbours;
-mod pack;
-mod recording;
-mod remote;
-mod rt_thread;
+mod loops;
 mod summary;
-mod task;
 
-// For this project's own tools and experiments: no part of the library's promise.
-#[doc(hidden)]
-pub mod calendar;
-#[doc(hidden)]
-pub mod clocks;
-#[doc(hidden)]
-pub mod disturbance;
-#[doc(hidden)]
-pub mod drain;
-#[doc(hidden)]
-pub mod handover;
-#[doc(hidden)]
-pub mod loops;
-#[doc(hidden)]
-pub mod monitor;
-#[doc(hidden)]
-pub mod named;
-#[doc(hidden)]
-pub mod periodic;
-#[doc(hidden)]
-pub mod process;
-#[doc(hidden)]
-pub mod quantile;
-#[doc(hidden)]
-pub mod quiet;
-#[doc(hidden)]
-pub mod safety;
-#[doc(hidden)]
-pub mod segmented;
-#[doc(hidden)]
-pub mod session;
-#[doc(hidden)]
-pub mod spawn;
-#[doc(hidden)]
-pub mod temporary;
-#[doc(hidden)]
-pub mod wait_policy;
-
-pub use calendar::Unit;
-pub use error::Error;
-#[doc(hidden)]
-pub use error_kind::ErrorKind;
 pub use executive::{
     Calendar, Executive, ExecutiveBuilder, Handle, Placed, Process, Running, StopHandle, TaskId,
     Trigger,
 };
 pub use loops::{Loop, LoopBuilder, LoopHandle, Phase};
-pub use process::{ProcessEnd, Registration, Restart, TaskOutcome, Watch};
 pub use punctual_core::clock::Clock;
 pub use punctual_core::cycle::{Cycle, Flow};
 pub use punctual_core::stats::Counts;
 pub use punctual_core::table::OnOverrun;
 pub use punctual_core::time::{Instant, Period, Span};
 pub use punctual_core::wait::Learned;
+pub use punctual_engine::calendar::Unit;
+pub use punctual_engine::error::{Error, ErrorKind};
+pub use punctual_engine::follow;
+pub use punctual_engine::outcome::{End, Samples, Stats};
+pub use punctual_engine::process::{ProcessEnd, Registration, Restart, TaskOutcome, Watch};
+pub use punctual_engine::rt_thread::RtThread;
+pub use punctual_engine::session::Refusal;
+pub use punctual_engine::task::{Placement, Task};
+pub use punctual_engine::wait_policy::WaitPolicy;
 pub use punctual_os::scheduler::SchedPolicy;
-pub use rt_thread::RtThread;
-pub use session::Refusal;
-pub use summary::{End, Samples, Stats, Summary};
-pub use task::{Placement, Task};
-pub use wait_policy::WaitPolicy;
+pub use summary::Summary;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -18,29 +18,30 @@ use punctual_core::stats::{Counts, View};
 use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Stalls, WaitStatus};
+use punctual_engine::checks::{check_demands, check_period};
+use punctual_engine::clocks::MachineClock;
+use punctual_engine::counting::{Counting, Words};
+use punctual_engine::error::{Error, Kind};
+use punctual_engine::monitor::{Force, Shows, Watched};
+use punctual_engine::neighbours::Neighbour;
+use punctual_engine::outcome::{End, Stats};
+use punctual_engine::quantile;
+use punctual_engine::quiet::{self, Quiet};
+use punctual_engine::recording::{Facts, Recording};
+use punctual_engine::rt_thread::{RtThread, span};
+use punctual_engine::safety::Caution;
+use punctual_engine::segmented::{SegmentedLoop, Vitals};
+use punctual_engine::session::{ProcessSession, Refusal, ThreadSession};
+use punctual_engine::wait_policy::{LEAD, ready};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::fork::Origin;
 use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
 
-use crate::checks::{check_demands, check_period};
-use crate::clocks::MachineClock;
-use crate::counting::{Counting, Words};
-use crate::error::{Error, Kind};
-use crate::monitor::{Force, Shows, Watched};
-use crate::neighbours::Neighbour;
-use crate::quantile;
-use crate::quiet::{self, Quiet};
-use crate::recording::{Facts, Recording};
-use crate::rt_thread::{RtThread, span};
-use crate::safety::Caution;
-use crate::segmented::{SegmentedLoop, Vitals};
-use crate::session::{ProcessSession, Refusal, ThreadSession};
-use crate::summary::{End, Stats, Summary};
-use crate::wait_policy::{LEAD, ready};
+use crate::summary::Summary;
 
-pub use crate::monitor::Watchdog;
-pub use punctual_core::cycle::Cycle;
+use punctual_core::cycle::Cycle;
+use punctual_engine::monitor::Watchdog;
 
 /// A periodic loop on the thread that started it.
 ///
@@ -67,7 +68,7 @@ pub use punctual_core::cycle::Cycle;
 /// # Ok::<(), punctual::Error>(())
 /// ```
 ///
-/// On the time of TAI, a PTP clock or a bus ([`crate::follow`]), by the clock that it is given:
+/// On the time of TAI, a PTP clock or a bus ([`punctual_engine::follow`]), by the clock that it is given:
 ///
 /// ```
 /// use punctual::follow::{Follow, Reference};
@@ -386,7 +387,7 @@ impl LoopBuilder {
         let clock = |period: Period| {
             let mut clock = MachineClock::best();
             let quiet = match phase {
-                Phase::Quiet => quiet::place(&quiet::listen(&mut clock, LISTEN), period),
+                Phase::Quiet => quiet::place(&quiet::listen(&mut clock, quiet::LISTEN), period),
                 _ => None,
             };
             (clock, quiet)
@@ -395,7 +396,7 @@ impl LoopBuilder {
     }
 
     /// The same on a clock of the caller's: one that is followed
-    /// ([`Follower::clock`](crate::follow::Follower::clock)), or that of a simulation. Releases are
+    /// ([`Follower::clock`](punctual_engine::follow::Follower::clock)), or that of a simulation. Releases are
     /// on its time. [`Phase::Quiet`] is zero there: the kernel's tick keeps to CLOCK_MONOTONIC,
     /// and a grid that drifts against it passes through it wherever it begins.
     ///
@@ -417,25 +418,26 @@ impl LoopBuilder {
         self.check()?;
         let Self { period, phase, thread, samples } = self;
         let cautions = check_demands(&[thread.demand(period)])?;
-        let process = ProcessSession::ask(thread.lock_memory, thread.hold_idle_states);
+        let process = ProcessSession::ask(thread.locks_memory(), thread.holds_idle_states());
         let shared = Arc::<LoopShared>::default();
         // Before the session, so that it may run on any CPU that the caller may.
         let watchdog = thread.bound(period).map(|bound| Watchdog::over(Arc::clone(&shared), bound));
         let watchdog = watchdog.transpose().map_err(Kind::Thread)?;
-        let session = ThreadSession::enter(thread.cpu, thread.policy());
+        let session = ThreadSession::enter(thread.pinned_to(), thread.policy());
         let refused: Vec<Refusal> =
             process.refused().iter().chain(session.refused()).copied().collect();
-        if thread.strict && !refused.is_empty() {
+        if thread.is_strict() && !refused.is_empty() {
             return Err(Kind::Refused(refused).into());
         }
-        let (neighbour, beside) = Neighbour::enter(thread.cpu);
+        let (neighbour, beside) = Neighbour::enter(thread.pinned_to());
         let (mut clock, quiet) = clock(period);
         check_period(period, &mut clock)?;
         let phase_ns = match (phase, quiet) {
             (Phase::At(ns), _) => ns,
             (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
         };
-        let (wait, mut warnings) = ready(&thread.wait, (period, phase_ns), &mut clock, discipline);
+        let (wait, mut warnings) =
+            ready(thread.wait_policy(), (period, phase_ns), &mut clock, discipline);
         warnings.extend(beside);
         warnings.extend(cautions.iter().map(Caution::to_string));
         let facts = || facts(&thread, period, phase_ns, session.policy());
@@ -559,13 +561,9 @@ impl Shows for LoopShared {
         &self.stop
     }
 }
-
-/// How long gaps are collected to find the kernel's tick: 75 ticks at 250 Hz, 30 at 100 Hz.
-pub const LISTEN: Span = Span::from_ms(300);
-
 fn facts(thread: &RtThread, period: Period, phase_ns: u64, policy: SchedPolicy) -> Facts {
-    let (name, wait) = ("loop".to_owned(), thread.wait.name());
-    Facts { name, cpu: thread.cpu, period, phase_ns, offset_ns: 0, policy, wait }
+    let (name, wait) = ("loop".to_owned(), thread.wait_policy().name());
+    Facts { name, cpu: thread.pinned_to(), period, phase_ns, offset_ns: 0, policy, wait }
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@
 
 use std::sync::atomic::AtomicBool;
 
-use punctual::clocks::{MachineClock, PauseFault, PauseTrial};
 use punctual_core::clock::Clock;
 use punctual_core::time::Span;
 use punctual_core::wait::{PausedSpin, Spin, Wait, WaitStatus};
+use punctual_engine::clocks::{MachineClock, PauseFault, PauseTrial};
 use punctual_os::emulated_pause::{EXACT, Played, executed, install, play};
 use punctual_os::timed_pause::TimedPause;
 

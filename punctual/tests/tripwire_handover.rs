@@ -8,9 +8,8 @@ use std::alloc::System;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use punctual::{
-    Cycle, End, Executive, Period, Phase, Placement, RtThread, Task, WaitPolicy, session,
-};
+use punctual::{Cycle, End, Executive, Period, Phase, Placement, RtThread, Task, WaitPolicy};
+use punctual_engine::session;
 use punctual_os::affinity;
 use punctual_os::tripwire::Counting;
 use punctual_os::usage;

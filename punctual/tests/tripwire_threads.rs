@@ -7,9 +7,8 @@ use std::alloc::System;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use punctual::{
-    End, Executive, Flow, Period, Phase, Placement, RtThread, Task, WaitPolicy, session,
-};
+use punctual::{End, Executive, Flow, Period, Phase, Placement, RtThread, Task, WaitPolicy};
+use punctual_engine::session;
 use punctual_os::tripwire::Counting;
 use punctual_os::usage;
 

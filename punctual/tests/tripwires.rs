@@ -6,9 +6,6 @@
 use std::alloc::System;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use punctual::clocks::MachineClock;
-use punctual::periodic::{OnOverrun as Overrun, Periodic, Task};
-use punctual::session;
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{Cycle, Ended, Flow, Job, Observe, Overruns};
 use punctual_core::dispatch::TableState;
@@ -20,6 +17,9 @@ use punctual_core::sample::{Beginning, Sample};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::adaptive::Target;
 use punctual_core::wait::{Adaptive, Sleep, Spin, Wait};
+use punctual_engine::clocks::MachineClock;
+use punctual_engine::periodic::{OnOverrun as Overrun, Periodic, Task};
+use punctual_engine::session;
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::tripwire::Counting;
 use punctual_os::usage;
@@ -75,7 +75,7 @@ struct Counts(Vec<u64>);
 impl Dispatch for Counts {
     fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
         self.0[rank] += 1;
-        let mut clock = punctual::clocks::Vdso;
+        let mut clock = punctual_engine::clocks::Vdso;
         while cycle.n.is_multiple_of(100) && !cycle.overran(clock.now()) {}
         Flow::Continue
     }

@@ -5,13 +5,13 @@ use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
-use punctual::periodic::{Offset, OnOverrun, Periodic, Task};
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{Cycle, Ended, Flow, Job, Missed, Observe, Overruns};
 use punctual_core::dispatch::{Counters, TableState};
 use punctual_core::executive::{Dispatch, Many};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Wait;
+use punctual_engine::periodic::{Offset, OnOverrun, Periodic, Task};
 
 /// A clock that sleeps and tasks move on.
 #[derive(Clone, Copy)]

@@ -5,8 +5,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use punctual::calendar::{CalendarBuilder, CalendarPlan, Combination, Unit};
-use punctual::periodic::{self, Offset, OnOverrun, Periodic, Task};
 use punctual_core::calendar::CalendarState;
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{Cycle, Ended, Flow};
@@ -14,6 +12,8 @@ use punctual_core::dispatch::TableState;
 use punctual_core::executive::{Dispatch, Many, Schedule};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Sleep;
+use punctual_engine::calendar::{CalendarBuilder, CalendarPlan, Combination, Unit};
+use punctual_engine::periodic::{self, Offset, OnOverrun, Periodic, Task};
 
 const FRAME_NS: u64 = 1_000;
 

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use punctual::periodic::{Offset, OnOverrun, Periodic, Task};
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{CancelToken, Cycle, Ended, Flow, Job, Missed, Observe, Overruns};
 use punctual_core::dispatch::TableState;
@@ -11,6 +10,7 @@ use punctual_core::executive::{Cancelling, Dispatch, Many, Schedule};
 use punctual_core::stats::{Page, PageKind, View, WORDS};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Sleep;
+use punctual_engine::periodic::{Offset, OnOverrun, Periodic, Task};
 use punctual_testkit::sim::{SimClock, SleepNoise};
 
 /// A simulated clock that the tasks move on too.

@@ -12,13 +12,13 @@
 
 use std::sync::atomic::AtomicBool;
 
-use punctual::periodic::{OnOverrun, Periodic, Task};
 use punctual_core::cycle::{Cycle, Ended, Flow};
 use punctual_core::dispatch::TableState;
 use punctual_core::executive::{Dispatch, Many};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::adaptive::Target;
 use punctual_core::wait::{Adaptive, Sleep, Spin, Wait};
+use punctual_engine::periodic::{OnOverrun, Periodic, Task};
 use punctual_testkit::sim::{SimClock, SleepNoise};
 
 struct Runs(u64);

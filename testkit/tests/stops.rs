@@ -5,9 +5,6 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use punctual::calendar::{CalendarBuilder, Unit};
-use punctual::periodic::{Offset, OnOverrun, Periodic, Task};
-use punctual::wait_policy::WaitKind;
 use punctual_core::calendar::CalendarState;
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{Cycle, Ended, Flow, Job, Missed, Observe, Overruns};
@@ -17,6 +14,9 @@ use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
 use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::{Instant, Period, Span};
+use punctual_engine::calendar::{CalendarBuilder, Unit};
+use punctual_engine::periodic::{Offset, OnOverrun, Periodic, Task};
+use punctual_engine::wait_policy::WaitKind;
 
 const PERIOD_NS: u64 = 1_000_000;
 const FIRST_NS: u64 = 5_000_000;

@@ -3,13 +3,13 @@
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
 
-use punctual::periodic::{Offset, Periodic, Task};
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{Cycle, Ended, Flow};
 use punctual_core::dispatch::TableState;
 use punctual_core::executive::{Dispatch, Many};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Sleep, Spin, Wait};
+use punctual_engine::periodic::{Offset, Periodic, Task};
 
 /// A simulated clock that the tasks read too.
 struct Shared<'c>(&'c Cell<u64>);

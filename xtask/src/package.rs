@@ -11,7 +11,7 @@ use crate::metadata::{self, Package, Scope};
 use crate::{process, root};
 
 /// The crates of the library, in the order in which they must be published.
-const PUBLISHED: &[&str] = &["punctual-core", "punctual-os", "punctual"];
+const PUBLISHED: &[&str] = &["punctual-core", "punctual-os", "punctual-engine", "punctual"];
 /// What must be in each package beside its sources.
 const FILES: &[&str] = &["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 

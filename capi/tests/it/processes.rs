@@ -3,10 +3,10 @@
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual::periodic::{OnOverrun, Period, Task};
-use punctual::process::{ProcessEnd, Spec, Stop, Supervisor, Watch, What};
 use punctual_core::time::Span;
 use punctual_core::wait::{Sleep, Strategy};
+use punctual_engine::periodic::{OnOverrun, Period, Task};
+use punctual_engine::process::{ProcessEnd, Spec, Stop, Supervisor, Watch, What};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use crate::built::{compile, need, program};

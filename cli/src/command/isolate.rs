@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context as _, Result, bail};
-use punctual::spawn;
+use punctual_engine::spawn;
 use punctual_host::plan::{CpuPartition, TuningPlan};
 use punctual_lab::tuning::{
     self, KnobFiles as _, MachineFiles, RevertOutcome, StepOutcome, WantedValue, move_threads,

@@ -13,7 +13,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use punctual::{Registration, spawn};
+use punctual::Registration;
+use punctual_engine::spawn;
 use punctual_lab::tasks::hex;
 use punctual_os::errno::Errno;
 use punctual_os::poll::{self, Interest};
@@ -58,7 +59,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Runs the subcommand.
 pub(crate) fn run(command: &TaskCommand) -> Result<Exit> {
     let TaskCommand::Exec(args) = command;
-    if std::env::var_os(punctual::process::TASK_VARIABLE).is_none() {
+    if std::env::var_os(punctual_engine::process::TASK_VARIABLE).is_none() {
         bail!("not started by 'punctual run': name this command in its file (docs/running.md)");
     }
     let mut program = Program::start(args)?;

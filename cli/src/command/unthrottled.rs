@@ -14,8 +14,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use punctual::session::ThreadSession;
-use punctual::spawn;
+use punctual_engine::session::ThreadSession;
+use punctual_engine::spawn;
 use punctual_lab::tuning::{self, MachineFiles, StepOutcome, WantedValue};
 use punctual_os::Errno;
 use punctual_os::clock::{ClockId, now_ns};

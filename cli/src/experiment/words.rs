@@ -4,8 +4,8 @@
 //! Pure; the explanations themselves are in `punctual_host`.
 
 use anyhow::{Error, anyhow};
-use punctual::monitor::Force;
-use punctual::session::{Attempt, Refusal};
+use punctual_engine::monitor::Force;
+use punctual_engine::session::{Attempt, Refusal};
 use punctual_host::cpulist::CpuList;
 use punctual_host::explain::{self, explain};
 use punctual_host::facts::MachineFacts;

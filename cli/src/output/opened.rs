@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, anyhow, bail};
-use punctual::drain::{BytesWritten, GrowingFile};
-use punctual::named;
+use punctual_engine::drain::{BytesWritten, GrowingFile};
+use punctual_engine::named;
 use punctual_os::process;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxAttributes, StatxFlags};
 use rustix::fs::{fstat, openat, statat, statx};

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use punctual::{named, temporary};
+use punctual_engine::{named, temporary};
 use punctual_os::{lock, process};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::fs::{fchmod, fchown, fstat, openat, renameat, statat, unlinkat};

@@ -3,10 +3,10 @@
 //! Plain data, made from what the supervisor left; the numbers of a page are
 //! `punctual_analysis::page`'s.
 
-use punctual::monitor::Force;
-use punctual::process::{Figures, Finished, Over, ProcessEnd, TaskOutcome};
 use punctual_analysis::page;
 use punctual_analysis::summary::SummaryStats;
+use punctual_engine::monitor::Force;
+use punctual_engine::process::{Figures, Finished, Over, ProcessEnd, TaskOutcome};
 use punctual_os::scheduler::SchedPolicy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
-use punctual::drain::{Drainage, SampleFile, Sink};
 use punctual_core::ring::{split, words};
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::Span;
+use punctual_engine::drain::{Drainage, SampleFile, Sink};
 use serde_json::Value;
 
 use crate::support::{Dir, json, refused, run, stderr, stdout};

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use punctual::process::{Registration, TASK_VARIABLE, Watch, socket};
 use punctual_core::block::Source;
+use punctual_engine::process::{Registration, TASK_VARIABLE, Watch, socket};
 use punctual_os::process::{EndSignal, alarm_s};
 
 use crate::support::{Dir, json_file, punctual, signal, until};

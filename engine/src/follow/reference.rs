@@ -45,8 +45,8 @@ pub enum Reference {
     /// at once: the frames that were played, and when.
     ///
     /// ```
-    /// use punctual::follow::{ClockReading, Follow, Reference};
-    /// use punctual::{Instant, Span};
+    /// use punctual_engine::follow::{ClockReading, Follow, Reference};
+    /// use punctual_core::time::{Instant, Span};
     /// # use punctual_os::clock::{ClockId, now_ns};
     /// # struct Status { frames_played: u64, stamp_ns: u64 }
     /// # struct Card;
@@ -67,7 +67,7 @@ pub enum Reference {
     ///     })
     /// }));
     /// let follower = Follow::new(audio).start()?;
-    /// # Ok::<(), punctual::Error>(())
+    /// # Ok::<(), punctual_engine::error::Error>(())
     /// ```
     ///
     /// A time that comes with each frame of a bus, as EtherCAT's distributed clocks do, reaches
@@ -79,9 +79,10 @@ pub enum Reference {
     /// ```
     /// use std::sync::Arc;
     ///
-    /// use punctual::follow::{ClockReading, Follow, Last, Reference};
-    /// use punctual::{Clock, Instant, Span};
-    /// # use punctual::clocks::Vdso;
+    /// use punctual_engine::follow::{ClockReading, Follow, Last, Reference};
+    /// use punctual_core::clock::Clock;
+    /// use punctual_core::time::{Instant, Span};
+    /// # use punctual_engine::clocks::Vdso;
     /// # fn now() -> Instant { Vdso.now() }
     /// # fn exchange_frame() -> u64 { Vdso.now().as_ns() + (1 << 40) }
     ///
@@ -104,7 +105,7 @@ pub enum Reference {
     /// let mut clock = follower.clock();
     /// // The loop's clock from here on. Releases at multiples of its period are the bus's SYNC0.
     /// assert!(clock.now() > now());
-    /// # Ok::<(), punctual::Error>(())
+    /// # Ok::<(), punctual_engine::error::Error>(())
     /// ```
     Callback(Box<dyn FnMut() -> Option<ClockReading> + Send>),
 }

@@ -88,7 +88,7 @@ impl Watched {
     }
 
     /// Where cycles that no recorder counts are counted, by the loop alone.
-    pub(crate) fn word(&self) -> &AtomicU64 {
+    pub fn word(&self) -> &AtomicU64 {
         &self.beats
     }
 
@@ -127,7 +127,7 @@ impl Watched {
     }
 
     /// The watched thread, if any.
-    pub(crate) fn thread(&self) -> Option<i32> {
+    pub fn thread(&self) -> Option<i32> {
         i32::try_from(self.tid.load(Ordering::Acquire)).ok().filter(|&tid| tid != 0)
     }
 }

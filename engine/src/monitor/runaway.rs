@@ -43,7 +43,7 @@ impl Demotable {
     }
 
     /// The thread that is demotable; 0 for none.
-    pub(crate) fn thread(&self) -> i32 {
+    pub fn thread(&self) -> i32 {
         self.thread.load(Ordering::Acquire)
     }
 

@@ -220,7 +220,7 @@ impl Plan {
     }
 
     /// The period of the task of this rank.
-    pub(crate) fn period(&self, rank: usize) -> Period {
+    pub fn period(&self, rank: usize) -> Period {
         self.class(rank).period
     }
 

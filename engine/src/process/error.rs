@@ -1,5 +1,5 @@
 //! Why a supervisor cannot be set up, and why a process is not its task: kinds of
-//! [`Error`](crate::Error).
+//! [`Error`](crate::error::Error).
 //!
 //! Plain data and words.
 
@@ -12,12 +12,12 @@ use punctual_os::Errno;
 
 use super::BLOCK_VARIABLE;
 use super::request::invalid_name;
-use crate::ErrorKind;
+use crate::error::ErrorKind;
 use crate::periodic::BuildError;
 
 /// Why a supervisor cannot be set up.
 #[derive(Debug)]
-pub(crate) enum SetupError {
+pub enum SetupError {
     /// The tasks do not fit together.
     Build(BuildError),
     /// An invalid name of a task or a supervisor.
@@ -36,7 +36,7 @@ pub(crate) enum SetupError {
 
 impl SetupError {
     /// The task that it is about; `None` for all together.
-    pub(crate) fn task(&self) -> Option<&str> {
+    pub fn task(&self) -> Option<&str> {
         match self {
             Self::Build(why) => why.task(),
             Self::Priority(task, ..) | Self::Memory(task, _) | Self::Surroundings(task, _) => {
@@ -78,7 +78,7 @@ impl From<BuildError> for SetupError {
 
 /// Why a process is not a task of a supervisor's, or is one no more.
 #[derive(Debug)]
-pub(crate) enum TaskError {
+pub enum TaskError {
     /// No supervisor started it.
     NotStarted,
     /// The supervisor, which is this process, is not its parent.
@@ -107,7 +107,7 @@ pub(crate) enum TaskError {
 
 impl TaskError {
     /// The errno that the C interface returns for it.
-    pub(crate) fn errno(&self) -> i32 {
+    pub fn errno(&self) -> i32 {
         let errno = match self {
             Self::NotStarted | Self::NotChild(_) => Errno::NOTCONN,
             Self::OtherTask(..) => Errno::INVAL,
@@ -124,7 +124,7 @@ impl TaskError {
     }
 
     /// The kind of error, by which callers decide.
-    pub(crate) fn kind(&self) -> ErrorKind {
+    pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotStarted | Self::NotChild(_) | Self::Supervisor(..) => ErrorKind::NotRunning,
             Self::Ended | Self::Gone => ErrorKind::NotRunning,

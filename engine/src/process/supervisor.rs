@@ -31,8 +31,8 @@ use super::error::SetupError;
 use super::listener::Listener;
 use super::request::is_name;
 use super::spec::{Resolved, Spec};
-use crate::Error;
 use crate::checks::{check_demands, check_period_here};
+use crate::error::Error;
 use crate::monitor::{Demotable, RunawayRule, hang_bound};
 use crate::periodic::{BuildError, Periodic, Plan, Task};
 use crate::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
@@ -174,14 +174,14 @@ impl Supervisor {
     }
 
     /// The periods and the phases of its tasks, ns; none where they cannot be.
-    pub(crate) fn grids(&self) -> Vec<(Period, u64)> {
+    pub fn grids(&self) -> Vec<(Period, u64)> {
         let plan = self.plan().ok();
         let grid = |plan: &Plan, rank| (plan.period(rank), plan.phase_ns(rank));
         plan.iter().flat_map(|plan| (0..plan.tasks()).map(|rank| grid(plan, rank))).collect()
     }
 
     /// The shares of their CPUs that its loop and its tasks may take.
-    pub(crate) fn demands(&self) -> Vec<Demand> {
+    pub fn demands(&self) -> Vec<Demand> {
         let demand = |spec: &Spec| Demand {
             cpu: spec.thread.cpu.or(self.thread.cpu),
             real_time: true,
@@ -198,7 +198,7 @@ impl Supervisor {
     }
 
     /// The plan, where all settings and tasks can be; makes nothing.
-    pub(crate) fn check(&self) -> Result<Plan, SetupError> {
+    pub fn check(&self) -> Result<Plan, SetupError> {
         if let Some(name) = self.name.as_ref().filter(|name| !is_name(name)) {
             return Err(SetupError::Name(name.clone()));
         }
@@ -348,7 +348,7 @@ impl TaskBlock {
 /// /proc gets no right to write; root, and a process of the same user that changes the mode first,
 /// can still get that.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub struct Memory {
     descriptor: Descriptor,
     mapping: Mapping,
 }
@@ -361,7 +361,7 @@ impl Memory {
     }
 
     /// New memory of so many words, zeroed, that this process alone writes.
-    pub(crate) fn page(name: &str, words: usize) -> Result<Self, Errno> {
+    pub fn page(name: &str, words: usize) -> Result<Self, Errno> {
         Self::new(name, words, Writers::Maker)
     }
 
@@ -374,7 +374,7 @@ impl Memory {
     }
 
     /// All of its words, for this process.
-    pub(crate) fn words(&self) -> &[AtomicU64] {
+    pub fn words(&self) -> &[AtomicU64] {
         self.mapping.words()
     }
 
@@ -410,7 +410,7 @@ impl<'a> Stop<'a> {
     }
 
     /// It ends once `stop` is set: what is due after its instant is none of its releases.
-    pub(crate) fn dated(stop: &'a StopFlag) -> Self {
+    pub fn dated(stop: &'a StopFlag) -> Self {
         Self { flag: stop.flag(), dated: Some(stop), hurry: None }
     }
 

@@ -13,7 +13,7 @@ use punctual_os::{Errno, local, pidfd};
 
 use super::TaskError;
 use super::request::{Request, ask};
-use crate::Error;
+use crate::error::Error;
 
 /// A task as others see it.
 #[derive(Debug)]

@@ -6,8 +6,6 @@
 
 use std::sync::atomic::AtomicBool;
 
-use punctual::clocks::MachineClock;
-use punctual::periodic::{Offset, Periodic, Task};
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{Cycle, Flow};
 use punctual_core::dispatch::TableState;
@@ -16,6 +14,8 @@ use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::adaptive::Target;
 use punctual_core::wait::{Adaptive, Wait};
+use punctual_engine::clocks::MachineClock;
+use punctual_engine::periodic::{Offset, Periodic, Task};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

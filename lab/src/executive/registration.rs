@@ -7,9 +7,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::RtThread;
-use punctual::clocks::{MachineClock, StampCost};
-use punctual::session::ThreadSession;
 use punctual_core::time::Period;
+use punctual_engine::clocks::{MachineClock, StampCost};
+use punctual_engine::session::ThreadSession;
 
 use super::Stamps;
 use crate::baseline::{Ant, ArtLinux, BaselineTask, Design, Punctual, plan};
@@ -123,7 +123,7 @@ fn registered(seed: u64) -> Vec<BaselineTask> {
 
 /// Those tasks as the executive takes them, one a tick: the builder balances instants, which need
 /// no ticks.
-fn balanced() -> Option<punctual::periodic::Plan> {
+fn balanced() -> Option<punctual_engine::periodic::Plan> {
     let task = |phase| BaselineTask { period: TASKS, phase, level: 0 };
     plan(&(0..TASKS).map(task).collect::<Vec<_>>()).ok()
 }

@@ -1,11 +1,11 @@
 //! Whether an experiment could take the machine away, and whether throttling hit it.
 //!
-//! Before and after each experiment. The rules are the library's ([`punctual::safety`]), the facts
+//! Before and after each experiment. The rules are the library's ([`punctual_engine::safety`]), the facts
 //! those of the machine that measures. Pure.
 
-use punctual::safety::{self, Machine, NoCpuLeft};
-pub use punctual::safety::{Caution, Demand, Throttling};
 use punctual_core::time::{Period, Span};
+use punctual_engine::safety::{self, Machine, NoCpuLeft};
+pub use punctual_engine::safety::{Caution, Demand, Throttling};
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::{MachineFacts, RtBudget};
 

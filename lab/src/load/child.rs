@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use punctual::spawn;
+use punctual_engine::spawn;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::process::{self, EndSignal};
 use punctual_os::scheduler::{self, SchedPolicy};

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use punctual::spawn;
+use punctual_engine::spawn;
 use punctual_os::process;
 use punctual_os::process::unshare_network;
 

@@ -11,7 +11,7 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use punctual::spawn;
+use punctual_engine::spawn;
 use punctual_os::process::{self, EndSignal};
 
 use super::protocol::Setup;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use punctual::spawn;
+use punctual_engine::spawn;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process::{self, EndSignal};
 use punctual_os::scheduler::{self, SchedPolicy};

@@ -3,8 +3,8 @@
 //! The host that stops a guest and the firmware take all CPUs at once; so does the kernel's tick,
 //! which is told from them by its place in its own period. Pure.
 
-use punctual::quiet::Gap;
 use punctual_core::time::{Instant, Span};
+use punctual_engine::quiet::Gap;
 
 use super::{AtOnce, Overlaps, WorstGap};
 

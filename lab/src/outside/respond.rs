@@ -9,10 +9,10 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::RtThread;
-use punctual::clocks::{MachineClock, StampCost};
-use punctual::session::{Refusal, ThreadSession};
 use punctual_analysis::summary::Distribution;
 use punctual_core::time::{Period, Span};
+use punctual_engine::clocks::{MachineClock, StampCost};
+use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_os::clock::{ClockId, now_ns};
 
 use super::frame::{Frame, Kind, Received};

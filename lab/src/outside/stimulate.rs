@@ -9,10 +9,10 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::RtThread;
-use punctual::clocks::{MachineClock, StampCost};
-use punctual::session::{Refusal, ThreadSession};
 use punctual_analysis::summary::Distribution;
 use punctual_core::time::{Period, Span};
+use punctual_engine::clocks::{MachineClock, StampCost};
+use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use super::frame::{Frame, Kind, Received, VERSION};

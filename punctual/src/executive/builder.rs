@@ -14,11 +14,20 @@ use punctual_core::cycle::{Cycle, Flow};
 use punctual_core::stats::PageKind;
 use punctual_core::table::OnOverrun;
 use punctual_core::time::Span;
+use punctual_engine::calendar::{CalendarBuilder, Combination};
+use punctual_engine::checks::check_demands;
+use punctual_engine::clocks::MachineClock;
+use punctual_engine::counting::{Stats as Memory, blank};
+use punctual_engine::error::Error;
+use punctual_engine::error::ExecutiveError;
+use punctual_engine::pack::{pack, place};
+use punctual_engine::periodic::{BuildError, Periodic, Plan};
+use punctual_engine::rt_thread::{RtThread, span};
+use punctual_engine::task::{Offset, Place, Task};
 use punctual_os::scheduler::SchedPolicy;
 
 use super::Executive;
 use super::calendar::Calendar;
-use super::error::ExecutiveError;
 use super::handle::TaskId;
 use super::idle::Idle;
 use super::lane::{Body, Lane, Ranked, boxed};
@@ -29,16 +38,7 @@ use super::shared::{
     AllTasks, Closing, Entries, Entry, IDLE, LaneShared, LaneTasks, Rules, Shared,
 };
 use super::thread::{Pace, ThreadTask, Trigger};
-use crate::calendar::{CalendarBuilder, Combination};
-use crate::checks::check_demands;
-use crate::clocks::MachineClock;
-use crate::counting::{Stats as Memory, blank};
-use crate::error::Error;
 use crate::loops::Phase;
-use crate::pack::{pack, place};
-use crate::periodic::{BuildError, Periodic, Plan};
-use crate::rt_thread::{RtThread, span};
-use crate::task::{Offset, Place, Task};
 
 /// Collects what an executive is to be.
 #[must_use = "it is made by `build`"]
@@ -234,7 +234,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     }
 
     /// Has all releases be on the time of this clock: one that is followed
-    /// ([`Follower::clock`](crate::follow::Follower::clock)), or that of a simulation.
+    /// ([`Follower::clock`](punctual_engine::follow::Follower::clock)), or that of a simulation.
     /// [`Phase::Quiet`] is zero there.
     ///
     /// # Real-time: setup only
@@ -312,7 +312,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
 
         let (mut lanes, lane_tasks) = lanes(of_lane, &cpus, (&main, &remote), &rules)?;
         lanes[0].idle = idle;
-        let is_cancelled = |task: &Task| task.policy == OnOverrun::Terminate;
+        let is_cancelled = |task: &Task| task.overrun_policy() == OnOverrun::Terminate;
         let mut cancels = lane_tasks.iter().any(|lane| lane.tasks.iter().any(is_cancelled));
         if let Some(calendar) = calendar {
             cancels |= add_calendar(calendar, &mut lanes[0], &mut entries)?;
@@ -402,7 +402,7 @@ impl Main {
             let phase_ns = self.phase_ns(&task);
             let pace = match &work {
                 Work::Triggered(..) => Pace::Triggered,
-                _ if task.policy == OnOverrun::Delay => {
+                _ if task.overrun_policy() == OnOverrun::Delay => {
                     Pace::Own(Box::new(rules.periodic([self.fixed(&task)]).build()?))
                 }
                 _ => {
@@ -442,7 +442,7 @@ fn lanes<'env>(
 ) -> Result<(Vec<Lane<'env>>, Vec<LaneTasks>), Error> {
     let (mut lanes, mut all) = (Vec::new(), Vec::new());
     for (at, (bodies, cpu)) in of_lane.into_iter().zip(cpus).enumerate() {
-        let thread = RtThread { cpu: *cpu, ..rules.thread.clone() };
+        let thread = rules.thread.clone().pinned(*cpu);
         let (lane, tasks) = match at {
             0 => main.lane(bodies, remote, thread, rules)?,
             _ => {
@@ -465,15 +465,17 @@ fn lane<'env>(
     rules: Rules,
 ) -> Result<(Lane<'env>, LaneTasks), Error> {
     let plan = rules.periodic(tasks.iter().cloned()).build()?;
-    let mut by_name: HashMap<String, (usize, Body<'env>)> =
-        bodies.into_iter().map(|(entry, task, body)| (task.name, (entry, body))).collect();
+    let mut by_name: HashMap<String, (usize, Body<'env>)> = bodies
+        .into_iter()
+        .map(|(entry, task, body)| (task.name().to_owned(), (entry, body)))
+        .collect();
     let mut lane = Lane::new(at, thread, plan.clone());
     for rank in 0..plan.tasks() {
         let name = plan.name(rank);
         match by_name.remove(name) {
             Some((entry, body)) => lane.push(name, Ranked::Here(body), Some(entry)),
             None => {
-                let at = remote.iter().position(|task| task.name == name).unwrap_or(0);
+                let at = remote.iter().position(|task| task.name() == name).unwrap_or(0);
                 lane.push(name, Ranked::Remote(at), None);
             }
         }
@@ -538,9 +540,9 @@ pub(super) fn sort<'env>(
     let mut sorted = Sorted::default();
     for Given { task, work } in given {
         let at = entries.len();
-        entries.push(Entry::new(task.name.clone()));
-        let cannot = |why| Err(Error::from(BuildError::Cannot(task.name.clone(), why)));
-        match (work, &task.placement.0) {
+        entries.push(Entry::new(task.name().to_owned()));
+        let cannot = |why| Err(Error::from(BuildError::Cannot(task.name().to_owned(), why)));
+        match (work, task.placement().place()) {
             (Work::Triggered(..), Place::Cpu(_)) => {
                 return cannot("a device triggers it: it needs a thread of its own");
             }
@@ -555,7 +557,7 @@ pub(super) fn sort<'env>(
             }
             (Work::Process(process), Place::Inline) => sorted.processes.push((at, task, *process)),
             (Work::Body(_), _) if !task.has_period() => {
-                return Err(ExecutiveError::NoPeriod(task.name).into());
+                return Err(ExecutiveError::NoPeriod(task.name().to_owned()).into());
             }
             (Work::Body(body), Place::Thread(thread)) => {
                 check_thread(&task, thread, main)?;
@@ -574,17 +576,17 @@ pub(super) fn check_thread(task: &Task, thread: &RtThread, main: SchedPolicy) ->
         SchedPolicy::Fifo(n) | SchedPolicy::RoundRobin(n) => n,
         _ => 0,
     };
-    thread.check(task.period)?;
-    let own = thread.policy.map_or(1, fifo);
+    thread.check(task.period())?;
+    let own = thread.named_policy().map_or(1, fifo);
     if fifo(main) > 0 && own >= fifo(main) {
-        return Err(ExecutiveError::NotBelow(task.name.clone(), own, fifo(main)).into());
+        return Err(ExecutiveError::NotBelow(task.name().to_owned(), own, fifo(main)).into());
     }
     Ok(())
 }
 
 /// What a task without releases cannot have.
 fn never_late(task: &Task) -> Option<&'static str> {
-    match (task.policy, &task.phase) {
+    match (task.overrun_policy(), &task.offset()) {
         (OnOverrun::Burst(_), _) => {
             Some("a device triggers it: it has no releases to catch up with")
         }
@@ -592,7 +594,7 @@ fn never_late(task: &Task) -> Option<&'static str> {
         (OnOverrun::Terminate, _) => Some("a device triggers it: it has no release to be ended at"),
         (OnOverrun::Stop, _) => Some("a device triggers it: it has no release to overrun"),
         (_, Offset::At(_) | Offset::After(..)) => Some("a device triggers it: it has no phase"),
-        _ if task.deadline_ns.is_some() || task.start_ns.is_some() => {
+        _ if task.deadline_in_ns().is_some() || task.start_in_ns().is_some() => {
             Some("a device triggers it: without a release nothing is late")
         }
         _ => None,
@@ -614,8 +616,10 @@ pub(super) fn check_load<'t>(
     tasks: impl Iterator<Item = &'t Task>,
     overload: bool,
 ) -> Result<(), Error> {
-    let elsewhere = |task: &&Task| match &task.placement.0 {
-        Place::Thread(thread) => thread.cpu.is_some() && thread.cpu != main.cpu,
+    let elsewhere = |task: &&Task| match task.placement().place() {
+        Place::Thread(thread) => {
+            thread.pinned_to().is_some() && thread.pinned_to() != main.pinned_to()
+        }
         _ => false,
     };
     let load: f64 = tasks.filter(|task| !elsewhere(task)).map(Task::load).sum();
@@ -633,7 +637,7 @@ pub(super) fn cpus_of(
     bodies: &[(usize, Task, Body<'_>)],
 ) -> Result<Vec<Option<u32>>, Error> {
     let mut all: Vec<Option<u32>> = match cpus.is_empty() {
-        true => vec![thread.cpu],
+        true => vec![thread.pinned_to()],
         false => cpus.into_iter().map(Some).collect(),
     };
     for (at, cpu) in all.iter().enumerate() {
@@ -642,10 +646,10 @@ pub(super) fn cpus_of(
         }
     }
     for (_, task, _) in bodies {
-        if let Place::Cpu(cpu) = task.placement.0
-            && !all.contains(&Some(cpu))
+        if let Place::Cpu(cpu) = task.placement().place()
+            && !all.contains(&Some(*cpu))
         {
-            all.push(Some(cpu));
+            all.push(Some(*cpu));
         }
     }
     for cpu in all.iter().flatten() {
@@ -661,8 +665,8 @@ pub(super) fn places(
     most: f64,
 ) -> Vec<usize> {
     let tasks: Vec<Task> = bodies.iter().map(|(_, task, _)| task.clone()).collect();
-    let fixed = |task: &Task| match task.placement.0 {
-        Place::Cpu(cpu) => cpus.iter().position(|&of| of == Some(cpu)),
+    let fixed = |task: &Task| match task.placement().place() {
+        Place::Cpu(cpu) => cpus.iter().position(|&of| of == Some(*cpu)),
         _ => None,
     };
     let on: Vec<Option<usize>> = tasks.iter().map(fixed).collect();

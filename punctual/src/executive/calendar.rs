@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use punctual_core::cycle::{Cycle, Flow};
 use punctual_core::time::{Period, Span};
+use punctual_engine::calendar::Unit;
+use punctual_engine::rt_thread::span;
 
 use super::lane::{Body, boxed};
-use crate::calendar::Unit;
-use crate::rt_thread::span;
 
 /// Units at fixed places of a frame that comes round for ever: for whoever knows at which instant
 /// each piece of work has to begin (Maruti, *Temporal accuracy on the Pentium Pro*, §6.1).

@@ -9,11 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::Instant;
+use punctual_engine::error::{Error, Kind};
+use punctual_engine::outcome::End;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::fork::Origin;
-
-use crate::error::{Error, Kind};
-use crate::summary::End;
 
 /// Stops an executive from any thread, and from a signal handler; outlives it.
 #[derive(Clone, Debug)]

@@ -13,26 +13,26 @@ use punctual_core::cycle::{Cycle, Flow};
 use punctual_core::stats::{Counts, PageKind};
 use punctual_core::table::OnOverrun;
 use punctual_core::time::Span;
+use punctual_engine::calendar::Combination;
+use punctual_engine::checks::check_demands;
+use punctual_engine::counting::{Counting, Stats as Memory, Words, blank};
+use punctual_engine::error::ExecutiveError;
+use punctual_engine::error::{Error, Kind};
+use punctual_engine::handover::Change;
+use punctual_engine::monitor::Force;
+use punctual_engine::outcome::Stats;
+use punctual_engine::pack::place;
+use punctual_engine::periodic::Successor;
+use punctual_engine::quantile;
+use punctual_engine::rt_thread::RtThread;
+use punctual_engine::task::{Offset, Place, Task};
 use punctual_os::process;
 
 use super::builder::{check_load, check_thread};
-use super::error::ExecutiveError;
 use super::lane::{Body, Parts, Ranked, boxed, nothing};
 use super::shared::{Entry, LaneShared, LaneTasks, RunState, Shared, pause};
 use super::slot::{LATE_MOST, LateTask, Slot, SlotState};
 use super::thread::{Pace, ThreadTask};
-use crate::calendar::Combination;
-use crate::checks::check_demands;
-use crate::counting::{Counting, Stats as Memory, Words, blank};
-use crate::error::{Error, Kind};
-use crate::handover::Change;
-use crate::monitor::Force;
-use crate::pack::place;
-use crate::periodic::Successor;
-use crate::quantile;
-use crate::rt_thread::RtThread;
-use crate::summary::Stats;
-use crate::task::{Offset, Place, Task};
 
 /// A handle of an executive, for any thread that the bodies' borrows reach (a scoped one, say);
 /// outlives it. What stops it from anywhere is [`StopHandle`](crate::StopHandle).
@@ -200,7 +200,7 @@ impl<'env> Handle<'env> {
         let _one_at_a_time = self.change()?;
         let shared = &*self.shared;
         if !task.has_period() {
-            return Err(ExecutiveError::NoPeriod(task.name).into());
+            return Err(ExecutiveError::NoPeriod(task.name().to_owned()).into());
         }
         let lanes = shared.tasks().lanes.clone();
         let late: Vec<Task> = shared.tasks().late.iter().map(|of| of.task.clone()).collect();
@@ -209,23 +209,23 @@ impl<'env> Handle<'env> {
         // Names, and that all tasks have a priority or none, hold over all CPUs.
         shared.rules.periodic(all).allow_overload().check()?;
         let on: Vec<&[Task]> = lanes.iter().map(|lane| &lane.tasks[..]).collect();
-        let at = match &task.placement.0 {
+        let at = match task.placement().place() {
             Place::Inline if lanes.len() == 1 => 0,
             Place::Inline => place(&task, &on, shared.rules.most),
             Place::Cpu(cpu) => {
                 let is = |lane: &LaneShared<'_>| lane.cpu == Some(*cpu);
                 let at = shared.lanes.iter().position(is);
-                at.ok_or_else(|| Error::from(ExecutiveError::NoLane(task.name.clone(), *cpu)))?
+                at.ok_or_else(|| Error::from(ExecutiveError::NoLane(task.name().to_owned(), *cpu)))?
             }
             Place::Thread(own) => {
                 let own = own.clone();
                 return self.add_thread(task, boxed(body), &own);
             }
         };
-        if task.policy == OnOverrun::Terminate {
+        if task.overrun_policy() == OnOverrun::Terminate {
             shared.cancels.store(true, Ordering::Relaxed);
         }
-        let (name, words) = (task.name.clone(), blank(PageKind::Lateness));
+        let (name, words) = (task.name().to_owned(), blank(PageKind::Lateness));
         let mut tasks = lanes[at].tasks.clone();
         tasks.push(task);
         self.exchange(at, &lanes[at], tasks, Some((boxed(body), words.clone())))?;
@@ -253,7 +253,7 @@ impl<'env> Handle<'env> {
         }
         let lanes = shared.tasks().lanes.clone();
         let is = |task: &Task| {
-            task.name == name && matches!(task.placement.0, Place::Inline | Place::Cpu(_))
+            task.name() == name && matches!(task.placement().place(), Place::Inline | Place::Cpu(_))
         };
         let at = lanes.iter().position(|lane| lane.tasks.iter().any(is));
         let at = match at {
@@ -346,7 +346,7 @@ impl<'env> Handle<'env> {
         let free = |slot: &Slot<'_>| slot.late && matches!(*slot.state(), SlotState::Free);
         let at = shared.threads.iter().position(free);
         let at = at.ok_or_else(|| {
-            Error::from(ExecutiveError::LateThreads(task.name.clone(), LATE_MOST))
+            Error::from(ExecutiveError::LateThreads(task.name().to_owned(), LATE_MOST))
         })?;
         // Its phase and its rank are those that it would have beside the main loop's tasks.
         let beside = rules.periodic(lanes[0].tasks.iter().chain([&task]).cloned()).allow_overload();
@@ -362,13 +362,13 @@ impl<'env> Handle<'env> {
         check_demands(
             &shared.demands.iter().copied().chain(others).chain([demand]).collect::<Vec<_>>(),
         )?;
-        if task.policy == OnOverrun::Terminate {
+        if task.overrun_policy() == OnOverrun::Terminate {
             shared.cancels.store(true, Ordering::Relaxed);
         }
         let slot = &shared.threads[at];
-        slot.watched.allow(rules.thread.bound(task.period));
+        slot.watched.allow(rules.thread.bound(task.period()));
         let memory = Some(Memory::Own(blank(PageKind::Lateness)));
-        shared.tasks().entries.push(Entry { stats: memory, ..Entry::new(task.name.clone()) });
+        shared.tasks().entries.push(Entry { stats: memory, ..Entry::new(task.name().to_owned()) });
         *slot.state() = SlotState::Wanted(Box::new((of, body)));
         shared.starter.ring();
         if let Err(why) = self.await_start(slot) {

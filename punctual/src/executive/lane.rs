@@ -12,6 +12,18 @@ use punctual_core::cycle::{Cycle, Ended, Flow};
 use punctual_core::executive::{Cancelling, Dispatch, Many};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Wait, WaitStatus};
+use punctual_engine::calendar::CalendarPlan;
+use punctual_engine::counting::{ByRank, Counting, Unreleased};
+use punctual_engine::handover::{Exchange, LoopRun, RunningPlan, RunningUnits};
+use punctual_engine::monitor::Watched;
+use punctual_engine::neighbours::Neighbour;
+use punctual_engine::periodic::Plan;
+use punctual_engine::quiet::Quiet;
+use punctual_engine::remote::RemoteTask;
+use punctual_engine::rt_thread::RtThread;
+use punctual_engine::safety::Demand;
+use punctual_engine::session::ThreadSession;
+use punctual_engine::wait_policy::ready;
 use punctual_os::process;
 use punctual_os::scheduler::{self, SchedPolicy};
 
@@ -19,18 +31,6 @@ use super::ending::Ending;
 use super::idle::{Filling, Idle};
 use super::run::{Run, Times};
 use super::shared::IDLE;
-use crate::calendar::CalendarPlan;
-use crate::counting::{ByRank, Counting, Unreleased};
-use crate::handover::{Exchange, LoopRun, RunningPlan, RunningUnits};
-use crate::monitor::Watched;
-use crate::neighbours::Neighbour;
-use crate::periodic::Plan;
-use crate::quiet::Quiet;
-use crate::remote::RemoteTask;
-use crate::rt_thread::RtThread;
-use crate::safety::Demand;
-use crate::session::ThreadSession;
-use crate::wait_policy::ready;
 
 /// What is behind a rank.
 pub(super) struct RankOf<'env> {
@@ -125,9 +125,10 @@ impl<'env> Lane<'env> {
         let period = self.adapts_to();
         let Self { at, thread, plan, calendar, ranks, idle } = self;
         let shared = &run.shared.lanes[at];
-        let (_neighbour, beside) = Neighbour::enter(thread.cpu);
+        let (_neighbour, beside) = Neighbour::enter(thread.pinned_to());
         let phase_ns = epoch.as_ns() % period.as_ns();
-        let (wait, warnings) = ready(&thread.wait, (period, phase_ns), &mut clock, run.discipline);
+        let (wait, warnings) =
+            ready(thread.wait_policy(), (period, phase_ns), &mut clock, run.discipline);
         run.warn(beside.into_iter().chain(warnings));
         let (mut ranked, mut names, mut counting) = (Vec::new(), Vec::new(), Vec::new());
         for RankOf { name, body, entry } in ranks {

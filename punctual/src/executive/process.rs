@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use punctual_core::clock::Clock;
 use punctual_core::time::Period;
+use punctual_engine::clocks::MachineClock;
+use punctual_engine::counting::Stats as Memory;
+use punctual_engine::error::Error;
+use punctual_engine::error::ExecutiveError;
+use punctual_engine::process::{Over, Restart, Spec, Stop, Supervisor, Surroundings, TaskOutcome};
+use punctual_engine::rt_thread::{RtThread, span};
+use punctual_engine::task::Task;
+use punctual_engine::wait_policy::ready as ready_wait;
 use punctual_os::scheduler::SchedPolicy;
 
-use super::error::ExecutiveError;
 use super::run::Run;
 use super::shared::IDLE;
-use crate::clocks::MachineClock;
-use crate::counting::Stats as Memory;
-use crate::error::Error;
-use crate::process::{Over, Restart, Spec, Stop, Supervisor, Surroundings, TaskOutcome};
-use crate::rt_thread::{RtThread, span};
-use crate::task::Task;
-use crate::wait_policy::ready as ready_wait;
 
 /// A process that does the work of a task: started by the executive, or one that joins it.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ impl Process {
     /// # Real-time: setup only
     #[must_use]
     pub fn cpu(mut self, cpu: u32) -> Self {
-        self.thread.cpu = Some(cpu);
+        self.thread = self.thread.pinned(Some(cpu));
         self
     }
 
@@ -178,7 +178,8 @@ pub(super) fn supervise<C: Clock + Clone + Send>(
     let thread = &run.shared.rules.thread;
     let mut clock = MachineClock::best();
     let at = (shortest, epoch.as_ns() % shortest.as_ns());
-    let (wait, warnings) = ready_wait(&thread.wait, at, &mut clock, MachineClock::discipline);
+    let (wait, warnings) =
+        ready_wait(thread.wait_policy(), at, &mut clock, MachineClock::discipline);
     run.warn(warnings);
     run.ready();
     let times = run.await_go(false, || epoch)?;

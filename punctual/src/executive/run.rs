@@ -14,6 +14,16 @@ use punctual_core::clock::Clock;
 use punctual_core::cycle::{CancelToken, Ended};
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
+use punctual_engine::checks::check_period;
+use punctual_engine::clocks::MachineClock;
+use punctual_engine::counting::{Counting, Keep, Stats as Memory, Words};
+use punctual_engine::error::{Error, Kind};
+use punctual_engine::monitor::{Monitor, Progress, RunawayRule, above};
+use punctual_engine::process::{Supervisor, TaskOutcome};
+use punctual_engine::quiet::{self, Quiet};
+use punctual_engine::recording::Recording;
+use punctual_engine::session::{Refusal, ThreadSession};
+use punctual_engine::spawn;
 use punctual_os::affinity::CpuMask;
 
 use super::builder::Work;
@@ -25,17 +35,7 @@ use super::slot::Slot;
 use super::thread::Released;
 use super::thread::ThreadTask;
 use super::{slot, thread};
-use crate::checks::check_period;
-use crate::clocks::MachineClock;
-use crate::counting::{Counting, Keep, Stats as Memory, Words};
-use crate::error::{Error, Kind};
 use crate::loops::Phase;
-use crate::monitor::{Monitor, Progress, RunawayRule, above};
-use crate::process::{Supervisor, TaskOutcome};
-use crate::quiet::{self, Quiet};
-use crate::recording::Recording;
-use crate::session::{Refusal, ThreadSession};
-use crate::spawn;
 
 /// From the end of setup to the first release, at least.
 const LEAD: Span = Span::from_ms(1);
@@ -387,7 +387,7 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         let (run, MainStart { clocking, phase, common, shortest }) = (self.run, start);
         // A clock of the caller's may panic: the others wait for this thread.
         let _all = Abort(run);
-        let session = ThreadSession::enter(lane.thread.cpu, lane.thread.policy());
+        let session = ThreadSession::enter(lane.thread.pinned_to(), lane.thread.policy());
         run.refuse(session.refused());
         let mut clock = run.shared.ending.callback(clocking.make);
         if let Some(Err(why)) = shortest.map(|period| check_period(period, &mut clock)) {
@@ -432,7 +432,7 @@ fn other_loop<'r, 'env, C: Clock + Clone + Send>(
     lane: Lane<'env>,
 ) -> Option<LaneEnd<'r>> {
     let _all = Abort(run);
-    let session = ThreadSession::enter(lane.thread.cpu, lane.thread.policy());
+    let session = ThreadSession::enter(lane.thread.pinned_to(), lane.thread.policy());
     run.refuse(session.refused());
     let (clock, epoch) = run.await_settled()?;
     Some(lane.run(run, (clock, epoch, None), Vec::new(), session))
@@ -479,7 +479,7 @@ impl<'env> Clocking<'env, MachineClock> {
     /// The machine's, calibrated.
     pub(super) fn machine() -> Self {
         let quiet = |clock: &mut MachineClock, period| {
-            quiet::place(&quiet::listen(clock, crate::loops::LISTEN), period)
+            quiet::place(&quiet::listen(clock, quiet::LISTEN), period)
         };
         Self {
             make: Box::new(MachineClock::best),

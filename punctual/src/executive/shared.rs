@@ -13,6 +13,15 @@ use std::time::Duration;
 use punctual_core::cycle::CancelToken;
 use punctual_core::stats::View;
 use punctual_core::time::{Instant, Period, Span};
+use punctual_engine::calendar::CalendarPlan;
+use punctual_engine::counting::{Stats as Memory, Words};
+use punctual_engine::handover::Handover;
+use punctual_engine::monitor::{Force, Watched};
+use punctual_engine::outcome::Stats;
+use punctual_engine::periodic::{Periodic, Plan};
+use punctual_engine::rt_thread::RtThread;
+use punctual_engine::safety::Demand;
+use punctual_engine::task::{Task, ns};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use super::ending::Ending;
@@ -20,15 +29,6 @@ use super::handle::TaskId;
 use super::idle::IdleCounts;
 use super::lane::Parts;
 use super::slot::{LATE_MOST, LateTask, Slot, Starter};
-use crate::calendar::CalendarPlan;
-use crate::counting::{Stats as Memory, Words};
-use crate::handover::Handover;
-use crate::monitor::{Force, Watched};
-use crate::periodic::{Periodic, Plan};
-use crate::rt_thread::RtThread;
-use crate::safety::Demand;
-use crate::summary::Stats;
-use crate::task::{Task, ns};
 
 /// What the wait of a loop without tasks adapts to.
 pub(super) const IDLE: Period = match Period::from_ns(100_000_000) {

@@ -11,19 +11,19 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 use punctual_core::clock::Clock;
 use punctual_core::cycle::CancelToken;
+use punctual_engine::error::Error;
+use punctual_engine::error::ExecutiveError;
+use punctual_engine::monitor::Watched;
+use punctual_engine::safety::Demand;
+use punctual_engine::task::Task;
 use punctual_os::futex;
 
 use super::builder::Work;
-use super::error::ExecutiveError;
 use super::lane::Body;
 use super::run::Run;
 use super::shared::Shared;
 use super::thread;
 use super::thread::{Released, ThreadTask};
-use crate::error::Error;
-use crate::monitor::Watched;
-use crate::safety::Demand;
-use crate::task::Task;
 
 /// The most tasks with threads of their own that were added while it ran, at one time.
 pub(super) const LATE_MOST: usize = 32;

@@ -21,11 +21,12 @@ use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use super::*;
 use crate::loops::Phase;
-use crate::rt_thread::RtThread;
-use crate::summary::{End, Stats, Summary};
-use crate::task::{Offset, Placement, Task};
-use crate::wait_policy::WaitPolicy;
+use crate::summary::Summary;
 use punctual_core::table::OnOverrun;
+use punctual_engine::outcome::{End, Stats};
+use punctual_engine::rt_thread::RtThread;
+use punctual_engine::task::{Offset, Placement, Task};
+use punctual_engine::wait_policy::WaitPolicy;
 
 fn task(name: &str, period_us: u64) -> Task {
     Task::every(name, Period::ratio(period_us * 1_000, 1).expect("in range"))
@@ -83,12 +84,9 @@ fn tasks_run_on_the_cpu_they_were_packed_to() {
         assert_eq!(Some(seen[at].load(Ordering::Relaxed)), placed.cpu.map(u64::from));
     }
     assert!(summary.tasks.iter().all(|task| task.counts.ran > 0), "{summary}");
-    assert!(
-        !summary
-            .refused
-            .iter()
-            .any(|refusal| { matches!(refusal.attempt, crate::session::Attempt::Affinity(_)) })
-    );
+    assert!(!summary.refused.iter().any(|refusal| {
+        matches!(refusal.attempt, punctual_engine::session::Attempt::Affinity(_))
+    }));
 }
 
 #[test]
@@ -97,7 +95,7 @@ fn a_task_that_names_its_cpu_has_a_loop_there() {
     let last = *cpus.last().expect("one at least");
     let seen = AtomicU64::new(u64::MAX);
     let (plan, _) = quick()
-        .thread(RtThread { cpu: Some(cpus[0]), ..sleeping() })
+        .thread(sleeping().pinned(Some(cpus[0])))
         .task(task("main", 1_000), |_| ())
         .task(task("there", 1_000).placed(Placement::cpu(last)), |_| {
             seen.store(u64::from(affinity::current_cpu()), Ordering::Relaxed);

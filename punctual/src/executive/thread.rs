@@ -17,6 +17,17 @@ use punctual_core::stats::{Distances, Page, PageKind};
 use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Strategy;
+use punctual_engine::counting::Counting;
+use punctual_engine::error::Kind;
+use punctual_engine::handover::LOOK;
+use punctual_engine::monitor::{Guarded, RunawayRule, Watched, hang_bound};
+use punctual_engine::periodic::Plan;
+use punctual_engine::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
+use punctual_engine::rt_thread::RtThread;
+use punctual_engine::safety::{self, Demand};
+use punctual_engine::session::ThreadSession;
+use punctual_engine::task::{Place, Task};
+use punctual_engine::wait_policy::{WaitPolicy, ready};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::futex::{self, Scope};
 use punctual_os::poll::{Interest, wait_until};
@@ -28,17 +39,6 @@ use super::ending::Ending;
 use super::lane::{Body, guarded};
 use super::run::{Run, Times};
 use super::slot::Slot;
-use crate::counting::Counting;
-use crate::error::Kind;
-use crate::handover::LOOK;
-use crate::monitor::{Guarded, RunawayRule, Watched, hang_bound};
-use crate::periodic::Plan;
-use crate::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
-use crate::rt_thread::RtThread;
-use crate::safety::{self, Demand};
-use crate::session::ThreadSession;
-use crate::task::{Place, Task};
-use crate::wait_policy::{WaitPolicy, ready};
 
 impl ThreadTask {
     /// Runs it to its end, on the calling thread.
@@ -60,7 +60,7 @@ impl ThreadTask {
         }
         let mut wait = None;
         if let Pace::Own(_) = self.pace {
-            let period = self.task.period;
+            let period = self.task.period();
             let at = (period, epoch.as_ns() % period.as_ns());
             let (own, warnings) = ready(&self.wait, at, &mut clock, run.discipline);
             run.warn(warnings);
@@ -75,7 +75,7 @@ impl ThreadTask {
             Work::Triggered(trigger, body) => (body, Some(trigger)),
             Work::Process(_) => return,
         };
-        let name = &self.task.name;
+        let name = self.task.name();
         let watched = (!matches!(self.pace, Pace::Remote { .. })).then_some(&slot.watched);
         let only = Only { body, name, watched, tid: process::tid(), ending };
         let counting = run.counting(self.entry, epoch);
@@ -113,14 +113,14 @@ impl ThreadTask {
     ) {
         let stats = counting.stats();
         let Some(page) = Page::resume(&stats) else { return };
-        let (ending, period) = (only.ending, self.task.period);
+        let (ending, period) = (only.ending, self.task.period());
         let mut paced = Paced {
             clock,
             pacer: || ending.callback(|| wait(ending.stop.flag())),
             tasks: only,
             observe: Distances::new(page),
             period,
-            budget_ns: self.task.budget_ns.unwrap_or(u64::MAX),
+            budget_ns: self.task.budget_in_ns().unwrap_or(u64::MAX),
         };
         if paced.run(ending.stop.flag()) == Ended::Stopped {
             ending.stop();
@@ -209,7 +209,7 @@ pub(super) fn work<C: Clock + Clone + Send>(
     let slot = &run.shared.threads[at];
     let ran = catch_unwind(AssertUnwindSafe(|| of.run(work, run, released, slot)));
     if ran.is_err() {
-        run.shared.ending.panicked(&of.task.name, "while it waited for its trigger");
+        run.shared.ending.panicked(of.task.name(), "while it waited for its trigger");
     }
 }
 
@@ -244,26 +244,26 @@ impl ThreadTask {
         pace: Pace,
         (main, rank): (&RtThread, Option<usize>),
     ) -> Self {
-        let thread = match &task.placement.0 {
+        let thread = match task.placement().place() {
             Place::Thread(thread) => thread.clone(),
             _ => RtThread::any(),
         };
         // Below the executive, in the order of the tasks; one without releases comes last.
         let below = rank.map_or(u8::MAX, |rank| u8::try_from(rank + 1).unwrap_or(u8::MAX));
-        let policy = thread.policy.unwrap_or(match main.policy() {
+        let policy = thread.named_policy().unwrap_or(match main.policy() {
             SchedPolicy::Fifo(n) | SchedPolicy::RoundRobin(n) => {
                 SchedPolicy::Fifo(n.saturating_sub(below).max(1))
             }
             other => other,
         });
-        Self { entry, task, cpu: thread.cpu, policy, wait: thread.wait, pace }
+        Self { entry, task, cpu: thread.pinned_to(), policy, wait: *thread.wait_policy(), pace }
     }
 
     /// What it may take of its CPU.
     pub(super) fn demand(&self) -> Demand {
         let Self { cpu, policy, task, .. } = self;
         let real_time = safety::is_real_time(*policy);
-        Demand { cpu: *cpu, real_time, period: task.period, share: task.load() }
+        Demand { cpu: *cpu, real_time, period: task.period(), share: task.load() }
     }
 
     /// Its period and its phase, ns, where it waits for its releases itself.
@@ -297,11 +297,11 @@ pub(super) enum Pace {
 impl Pace {
     /// Released by the main loop.
     pub(super) fn remote(task: &Task, phase_ns: u64, grace: Option<Span>) -> Self {
-        let period = Span::from_ns(i64::try_from(task.period.as_ns()).unwrap_or(i64::MAX));
-        let (burst, on_overrun) = RemoteOverrun::of(task.policy);
+        let period = Span::from_ns(i64::try_from(task.period().as_ns()).unwrap_or(i64::MAX));
+        let (burst, on_overrun) = RemoteOverrun::of(task.overrun_policy());
         let grace = match on_overrun {
             RemoteOverrun::Cancel => grace.unwrap_or(period),
-            _ => hang_bound(task.period.as_ns()),
+            _ => hang_bound(task.period().as_ns()),
         };
         let limits = Limits::of(task);
         Pace::Remote { phase_ns, burst, on_overrun, grace, limits }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use punctual_core::time::{Instant, Period};
 use punctual_core::wait::adaptive::LearnPhase;
+use punctual_engine::rt_thread::RtThread;
+use punctual_engine::wait_policy::{WaitKind, WaitPolicy, strategy};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_testkit::skip;
 
 use super::*;
-use crate::rt_thread::RtThread;
-use crate::wait_policy::{WaitKind, WaitPolicy, strategy};
 
 /// A loop that is quick to start and needs no rights.
 fn quick(hertz: u64, wait: WaitPolicy) -> LoopBuilder {
@@ -57,7 +57,7 @@ fn each_cycle_follows_the_last_or_counts_what_it_missed() {
 fn a_cycle_that_runs_over_its_next_release_is_an_overrun() {
     let mut looped = sleeping(1_000).start().expect("a loop");
     let first = looped.wait().expect("not stopped");
-    let mut clock = crate::clocks::Vdso;
+    let mut clock = punctual_engine::clocks::Vdso;
     clock.sleep_until(first.next + Span::from_ms(2));
     let second = looped.wait().expect("not stopped");
     assert!(second.missed >= 2, "{second:?}");
@@ -178,7 +178,7 @@ fn two_loops_of_one_thread_keep_theirs_until_their_own_end() {
     let before = policy();
     let fifo = |priority| {
         let thread = thread(WaitPolicy::sleep()).without_watchdog();
-        let thread = RtThread { policy: Some(SchedPolicy::Fifo(priority)), ..thread };
+        let thread = thread.fifo(priority);
         sleeping(1_000).thread(thread).start().expect("a loop")
     };
     let (first, mut second) = (fifo(5), fifo(6));
@@ -341,8 +341,8 @@ fn a_budget_that_cannot_be_kept_is_said_with_its_price() {
 
 #[test]
 fn a_loop_on_a_clock_that_is_followed_has_its_releases_on_that_time() {
-    use crate::clocks::Vdso;
-    use crate::follow::{ClockReading, Follow, Reference};
+    use punctual_engine::clocks::Vdso;
+    use punctual_engine::follow::{ClockReading, Follow, Reference};
     use punctual_os::clock::{ClockId, now_ns};
 
     // 50 parts in a million fast, and far ahead.

@@ -9,12 +9,12 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::ErrorKind;
-use punctual::periodic::{OnOverrun, Period, Task};
-use punctual::process::{
-    BLOCK_VARIABLE, Event, Finished, Registration, Spec, Stop, Supervisor, TASK_VARIABLE, What,
-};
 use punctual_core::time::Span;
 use punctual_core::wait::{Sleep, Strategy};
+use punctual_engine::periodic::{OnOverrun, Period, Task};
+use punctual_engine::process::{
+    BLOCK_VARIABLE, Event, Finished, Registration, Spec, Stop, Supervisor, TASK_VARIABLE, What,
+};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::mapping::{Access, Mapping};
 use punctual_os::{process, scheduler, threads};

@@ -4,13 +4,13 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual::periodic::{OnOverrun, Period, Task};
-use punctual::process::{
-    Cause, Over, ProcessEnd, Registration, Spec, Stop, Supervisor, TASK_VARIABLE, Watch, What,
-};
 use punctual_core::block::Source;
 use punctual_core::time::Span;
 use punctual_core::wait::{Sleep, Strategy};
+use punctual_engine::periodic::{OnOverrun, Period, Task};
+use punctual_engine::process::{
+    Cause, Over, ProcessEnd, Registration, Spec, Stop, Supervisor, TASK_VARIABLE, Watch, What,
+};
 use punctual_os::child::{self, Confinement, Program, Status, Text};
 use punctual_os::scheduler::{self, SchedPolicy as Scheduling};
 use punctual_os::{Errno, process, signal, threads};
@@ -153,7 +153,7 @@ fn threads_that_take_a_priority_and_never_wait_lose_it() {
 fn who_is_in_a_hurry_ends_tasks_at_once_and_outputs_are_safe() {
     let (supervisor, stop) = (name("hurry"), AtomicBool::new(false));
     let made = Supervisor::new().name(&supervisor).task(spec("stubborn")).build().expect("fine");
-    let socket = punctual::process::socket(&supervisor).expect("a name");
+    let socket = punctual_engine::process::socket(&supervisor).expect("a name");
     let (watch, events) = std::thread::scope(|scope| {
         let watching = scope.spawn(|| {
             let watch = Watch::open(&supervisor, "stubborn").expect("it runs");

@@ -9,15 +9,15 @@ mod left;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use punctual::periodic::OnOverrun;
-use punctual::process::{
-    Cause, Event, Over, ProcessEnd, Registration, Restart, Spec, Stop, Supervisor, Watch, What,
-};
 use punctual::{Error, ErrorKind, Period, RtThread, Task, WaitPolicy};
 use punctual_core::block::Source;
 use punctual_core::cycle::Cycle;
 use punctual_core::time::Span;
 use punctual_core::wait::{Sleep, Strategy};
+use punctual_engine::periodic::OnOverrun;
+use punctual_engine::process::{
+    Cause, Event, Over, ProcessEnd, Registration, Restart, Spec, Stop, Supervisor, Watch, What,
+};
 use punctual_os::Errno;
 use punctual_testkit::skip;
 
@@ -198,7 +198,7 @@ fn others_join_by_name_and_read_what_is_given_out() {
     assert!(gone.to_string().starts_with("supervisor \"test-join"), "{gone}");
     assert_eq!(gone.kind(), ErrorKind::NotRunning);
     // What a killed one leaves behind is in nobody's way.
-    let path = punctual::process::socket(&supervisor).expect("a name");
+    let path = punctual_engine::process::socket(&supervisor).expect("a name");
     drop(std::os::unix::net::UnixListener::bind(&path).expect("free"));
     drop(ready().build().expect("a stale socket is no supervisor"));
     assert!(!path.exists() && !path.with_extension("lock").exists(), "nothing is left");

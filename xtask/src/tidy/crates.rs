@@ -11,13 +11,21 @@ use crate::metadata::{self, Package, Scope};
 const ARROWS: &[(&str, &[&str])] = &[
     ("punctual-core", &[]),
     ("punctual-os", &[]),
-    ("punctual", &["punctual-core", "punctual-os"]),
+    ("punctual-engine", &["punctual-core", "punctual-os"]),
+    ("punctual", &["punctual-core", "punctual-os", "punctual-engine"]),
     ("punctual-analysis", &["punctual-core"]),
     ("punctual-import", &["punctual-core", "punctual-analysis"]),
     ("punctual-host", &["punctual-core", "punctual-os"]),
     (
         "punctual-lab",
-        &["punctual-core", "punctual-os", "punctual", "punctual-analysis", "punctual-host"],
+        &[
+            "punctual-core",
+            "punctual-os",
+            "punctual-engine",
+            "punctual",
+            "punctual-analysis",
+            "punctual-host",
+        ],
     ),
     ("punctual-plot", &[]),
     ("punctual-export", &["punctual-core", "punctual-analysis"]),
@@ -26,6 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "punctual-core",
             "punctual-os",
+            "punctual-engine",
             "punctual",
             "punctual-analysis",
             "punctual-import",
@@ -40,6 +49,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "punctual-core",
             "punctual-os",
+            "punctual-engine",
             "punctual",
             "punctual-analysis",
             "punctual-import",
@@ -47,7 +57,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "punctual-lab",
         ],
     ),
-    ("punctual-capi", &["punctual", "punctual-core", "punctual-os"]),
+    ("punctual-capi", &["punctual", "punctual-engine", "punctual-core", "punctual-os"]),
     ("xtask", &[]),
 ];
 /// What tests of any crate may use beside.

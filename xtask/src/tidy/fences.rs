@@ -9,7 +9,7 @@ use super::{File, Finding};
 /// Where unsafe code may stand.
 const UNSAFE_MEMBERS: &[&str] = &["os", "capi"];
 /// Where threads are started.
-const THREAD_DOOR: &str = "punctual/src/spawn.rs";
+const THREAD_DOOR: &str = "engine/src/spawn.rs";
 /// Run by people who work on the project, who may see a panic.
 const TOOLS: &[&str] = &["testkit", "xtask", "peers", "fuzz"];
 
@@ -148,7 +148,7 @@ fn threads(file: &File, rust: &Source, found: &mut Vec<Finding>) {
                     rust.line(at),
                     format!("`{start}`"),
                     "where no thread can be had it panics, or the limit is not named",
-                    "`punctual::spawn`: named threads, and an error in words",
+                    "`punctual_engine::spawn`: named threads, and an error in words",
                 ));
             }
         }
@@ -228,7 +228,7 @@ mod tests {
             assert_eq!(checks("lab/src/a.rs", &text), ["thread"], "{start}");
             assert!(checks("lab/tests/a.rs", &text).is_empty());
             assert!(checks("lab/src/b/tests.rs", &text).is_empty());
-            assert!(checks("punctual/src/spawn.rs", &text).is_empty());
+            assert!(checks("engine/src/spawn.rs", &text).is_empty());
             assert!(checks("xtask/src/a.rs", &text).is_empty(), "a tool of the project");
             let test = format!("#[cfg(test)]\nmod tests {{\n    fn a() {{ {start}; }}\n}}\n");
             assert!(checks("lab/src/a.rs", &test).is_empty());

@@ -10,7 +10,7 @@ use super::{File, Finding};
 /// Lines of a function, from its head to its closing brace, above which a note is printed.
 const LINES: usize = 70;
 /// Crates whose public functions carry the label.
-const LABELLED: &[&str] = &["core", "os", "punctual"];
+const LABELLED: &[&str] = &["core", "os", "engine", "punctual"];
 /// What the label may say.
 const LABELS: &[&str] = &["in loop", "in loop, waits", "setup only", "reader side"];
 

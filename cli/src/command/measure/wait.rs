@@ -5,8 +5,8 @@
 
 use anyhow::{Result, bail};
 use punctual::RtThread;
-use punctual::wait_policy::SPIN_PERIOD_MIN;
 use punctual_core::time::{Period, Span};
+use punctual_engine::wait_policy::SPIN_PERIOD_MIN;
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;

@@ -1,8 +1,8 @@
 //! *Sophisticated periodic execution control* (AnT, against ART-Linux).
 
 use anyhow::Result;
-use punctual::wait_policy::WaitKind;
 use punctual_core::time::Span;
+use punctual_engine::wait_policy::WaitKind;
 use punctual_lab::executive::{ExecutiveOutcome, ExecutiveRow, RegistrationRow};
 
 use super::{Bench, LoopCondition};

@@ -1,7 +1,7 @@
 //! *Tuning the kernel for LinuxCNC*.
 
 use anyhow::Result;
-use punctual::wait_policy::WaitKind;
+use punctual_engine::wait_policy::WaitKind;
 
 use super::{Bench, LoopCondition};
 use crate::experiment::COLD_CYCLES;

@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use punctual::spawn;
 use punctual_analysis::plain::plain;
+use punctual_engine::spawn;
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::signal;
 

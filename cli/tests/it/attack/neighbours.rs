@@ -7,8 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Stdio;
 
-use punctual::process::{Registration, Watch, socket};
 use punctual_core::block::Source;
+use punctual_engine::process::{Registration, Watch, socket};
 use punctual_os::process::EndSignal;
 
 use super::Attack;

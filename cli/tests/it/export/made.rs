@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicU64;
 
-use punctual::drain::{Drainage, SampleFile, Sink};
 use punctual_core::ring::{split, words};
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::Span;
+use punctual_engine::drain::{Drainage, SampleFile, Sink};
 use punctual_testkit::python;
 use serde_json::Value;
 

@@ -79,12 +79,12 @@ impl Ready {
     }
 
     /// The memory of each task's page, by name.
-    pub(crate) fn pages(&self) -> impl Iterator<Item = (&str, Arc<Memory>)> {
+    pub fn pages(&self) -> impl Iterator<Item = (&str, Arc<Memory>)> {
         self.blocks.iter().map(|block| (block.spec.task.name.as_str(), Arc::clone(&block.page)))
     }
 
     /// The shortest period.
-    pub(crate) fn shortest(&self) -> Option<Period> {
+    pub fn shortest(&self) -> Option<Period> {
         (0..self.plan.tasks()).map(|rank| self.plan.period(rank)).min()
     }
 
@@ -113,7 +113,7 @@ impl Ready {
 
     /// As [`Ready::run`], on a clock that is made already, with all releases that are due from
     /// `from` on and before `end`.
-    pub(crate) fn run_between(
+    pub fn run_between(
         self,
         wait: (MachineClock, Strategy),
         (from, end): (Instant, Instant),

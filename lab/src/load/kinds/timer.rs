@@ -3,11 +3,11 @@
 
 use std::sync::atomic::AtomicBool;
 
-use punctual::clocks::Vdso;
 use punctual_core::gate::Gate;
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period};
 use punctual_core::wait::Sleep;
+use punctual_engine::clocks::Vdso;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process;
 

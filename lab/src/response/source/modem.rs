@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use punctual::spawn;
+use punctual_engine::spawn;
 use punctual_os::serial::{self, CTS, RTS};
 use punctual_os::{Errno, process, signal};
 

@@ -3,8 +3,9 @@
 
 use std::sync::OnceLock;
 
+use punctual_engine::calendar::Unit;
+
 use super::*;
-use crate::calendar::Unit;
 
 /// Waits until that is so; false where the executive ended first.
 fn until(handle: &Handle<'_>, is: impl Fn() -> bool) -> bool {
@@ -23,7 +24,7 @@ fn tasks_come_and_go_while_the_others_run() {
     let last = AtomicU64::new(u64::MAX);
     let lost = AtomicU64::new(0);
     let (plan, ids) = quick()
-        .thread(RtThread { cpu: Some(cpus()[0]), ..sleeping() })
+        .thread(sleeping().pinned(Some(cpus()[0])))
         .task(task("steady", 1_000).at(Duration::from_micros(300)), |cycle| {
             let before = last.swap(cycle.n, Ordering::Relaxed);
             if before != u64::MAX && before + 1 + cycle.missed != cycle.n {

@@ -5,10 +5,10 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
 use punctual_core::clock::Clock;
+use punctual_engine::calendar::Unit;
+use punctual_engine::clocks::MachineClock;
 
 use super::*;
-use crate::calendar::Unit;
-use crate::clocks::MachineClock;
 
 fn us(us: u64) -> Duration {
     Duration::from_micros(us)

@@ -40,7 +40,7 @@ fn what_cannot_be_is_refused() {
 fn a_cpu_that_is_not_there_is_refused_everywhere() {
     let nowhere = affinity::CPUS_MAX - 1;
     let named = format!("cannot run on CPU {nowhere}");
-    let thread = RtThread { cpu: Some(nowhere), ..sleeping() };
+    let thread = sleeping().pinned(Some(nowhere));
     let own = || task("a", 1_000).placed(Placement::thread(RtThread::cpu(nowhere)));
     let said = [
         refused(quick().thread(thread.clone()).task(task("a", 1_000), go)),

@@ -1,10 +1,10 @@
 //! Units of a calendar in a simulated clock: how often they run, and what their counts mean.
 
 use punctual_core::time::Span;
+use punctual_engine::calendar::Unit;
 
 use super::stops::{Simulated, ordinary};
 use super::*;
-use crate::calendar::Unit;
 
 /// Runs, with nothing late, units at 1 and 5 ms of a frame of 10 ms from this instant on; with
 /// tasks of 10 and 5 ms beside them where `mixed`. How often each ran.

@@ -1,0 +1,52 @@
+//! What the loops and executives of `punctual` are made of.
+//!
+//! For `punctual` itself, which re-exports what is stable of it, for the command, the C library and
+//! the experiments of this project, and for tools that go below `punctual`. All of it is public and
+//! documented; **nothing of it is promised**: any release may change or remove any item. Write
+//! programs against `punctual`.
+//!
+//! | part | modules |
+//! |---|---|
+//! | how a thread runs | [`rt_thread`], [`session`], [`safety`], [`checks`], [`neighbours`] |
+//! | time | [`clocks`], [`follow`], [`wait_policy`], [`quiet`], [`disturbance`] |
+//! | what runs | [`task`], [`periodic`], [`calendar`], [`pack`], [`gcd`], [`handover`] |
+//! | what watches | [`monitor`] |
+//! | what is kept | [`counting`], [`quantile`], [`recording`], [`drain`], [`outcome`] |
+//! | tasks elsewhere | [`remote`], [`process`] |
+//! | files and threads | [`named`], [`temporary`], [`spawn`] |
+//! | what was wrong | [`error`] |
+//!
+//! # Real-time
+//! Each public function says where it may be called: *setup only*, *in loop*, *in loop, waits* or
+//! *reader side*.
+#![forbid(unsafe_code)]
+
+pub mod calendar;
+pub mod checks;
+pub mod clocks;
+pub mod counting;
+pub mod disturbance;
+pub mod drain;
+pub mod error;
+pub mod follow;
+pub mod gcd;
+pub mod handover;
+pub mod monitor;
+pub mod named;
+pub mod neighbours;
+pub mod outcome;
+pub mod pack;
+pub mod periodic;
+pub mod process;
+pub mod quantile;
+pub mod quiet;
+pub mod recording;
+pub mod remote;
+pub mod rt_thread;
+pub mod safety;
+pub mod segmented;
+pub mod session;
+pub mod spawn;
+pub mod task;
+pub mod temporary;
+pub mod wait_policy;

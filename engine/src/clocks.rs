@@ -81,7 +81,6 @@ impl MachineClock {
     /// any, spins poll. One that the processor lacks ends the process.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub fn try_pauses(&mut self, pauses: impl Iterator<Item = TimedPause>) {
         if let Self::Counter(anchored) = self {
             anchored.try_pauses(pauses);

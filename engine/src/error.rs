@@ -1,7 +1,7 @@
 //! The one error of the library: what was wrong, the value it had, what is accepted.
 //!
-//! For whoever starts a loop or an executive. The kinds are private, so that more of them can come;
-//! a program tells errors apart by [`Error::errno`] at most, a person by their words.
+//! For whoever starts a loop or an executive. More kinds can come: a program tells errors apart by
+//! [`Error::kind`] and [`Error::errno`], a person by their words.
 
 use std::fmt;
 use std::io;
@@ -106,7 +106,6 @@ impl Error {
     /// What kind of thing it is, for the C API and the command line.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub fn kind(&self) -> ErrorKind {
         match &self.kind {
             Kind::Thread(..) => ErrorKind::Thread,
@@ -147,14 +146,6 @@ impl Error {
     /// # Real-time: setup only
     pub fn task(&self) -> Option<&str> {
         if let Kind::Setup(why) = &self.kind { why.task() } else { None }
-    }
-
-    /// Whether a thread could not be started.
-    ///
-    /// # Real-time: setup only
-    #[doc(hidden)]
-    pub fn is_thread(&self) -> bool {
-        self.kind() == ErrorKind::Thread
     }
 
     /// Whether the kernel refused something that was to be strictly had.

@@ -41,7 +41,6 @@ use crate::error::{Error, Kind};
 use crate::spawn::{self, OwnThread};
 
 pub use punctual_core::follow::{ClockReading, Last, ServoStatus, Settings};
-#[doc(hidden)]
 pub use reference::PtpClock;
 pub use reference::Reference;
 
@@ -214,7 +213,6 @@ impl Follower {
     /// As [`Follower::clock`] does.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub fn over<C: Clock + Clone>(&self, clock: C) -> FollowedClock<C> {
         if !self.0.thread.is_here() {
             // Without the panic hook: another thread of the parent's may hold its locks.
@@ -245,7 +243,6 @@ impl Follower {
     /// The settings with which it follows.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub fn settings(&self) -> Settings {
         self.0.common.settings
     }

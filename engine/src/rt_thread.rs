@@ -150,7 +150,6 @@ impl RtThread {
     /// Sets its policy.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     #[must_use]
     pub const fn with_policy(mut self, policy: SchedPolicy) -> Self {
         self.policy = Some(policy);
@@ -160,7 +159,6 @@ impl RtThread {
     /// Sets the kind of its wait.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     #[must_use]
     pub const fn with_wait(mut self, kind: WaitKind) -> Self {
         self.wait.kind = kind;
@@ -170,7 +168,6 @@ impl RtThread {
     /// The CPU that it is pinned to.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub const fn pinned_to(&self) -> Option<u32> {
         self.cpu
     }
@@ -178,7 +175,6 @@ impl RtThread {
     /// The policy of a loop's own thread.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub fn policy(&self) -> SchedPolicy {
         self.policy.unwrap_or(SchedPolicy::Fifo(90))
     }
@@ -194,7 +190,6 @@ impl RtThread {
     /// The kind of its wait.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub const fn wait_kind(&self) -> WaitKind {
         self.wait.kind
     }
@@ -259,7 +254,6 @@ impl RtThread {
     /// watchdog's bound below two periods, a CPU that is not there or not allowed.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub fn check(&self, period: Period) -> Result<(), Error> {
         match self.policy() {
             SchedPolicy::Fifo(1..=98) | SchedPolicy::RoundRobin(1..=98) | SchedPolicy::Other => {}

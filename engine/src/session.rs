@@ -55,10 +55,8 @@ impl fmt::Display for Attempt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The request.
-    #[doc(hidden)]
     pub attempt: Attempt,
     /// The kernel's error.
-    #[doc(hidden)]
     pub errno: Errno,
 }
 

@@ -211,7 +211,6 @@ impl Task {
     /// Its name.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -219,7 +218,6 @@ impl Task {
     /// Its period.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub fn period(&self) -> Period {
         self.period
     }
@@ -227,7 +225,6 @@ impl Task {
     /// The share of a CPU that its budget takes; 0 without a budget.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub fn load(&self) -> f64 {
         self.budget_ns.unwrap_or(0) as f64 / self.period.as_ns_f64()
     }
@@ -267,7 +264,6 @@ impl Task {
         self.start_ns
     }
 
-    #[doc(hidden)]
     /// What an overrun does.
     ///
     /// # Real-time: setup only
@@ -275,7 +271,6 @@ impl Task {
         self.policy
     }
 
-    #[doc(hidden)]
     /// Sets where its releases lie.
     ///
     /// # Real-time: setup only
@@ -295,7 +290,6 @@ impl Task {
         self
     }
 
-    #[doc(hidden)]
     /// Sets its longest execution, ns: at least 1, at most the period.
     ///
     /// # Real-time: setup only
@@ -305,7 +299,6 @@ impl Task {
         self
     }
 
-    #[doc(hidden)]
     /// Sets the time from release to the latest finish, ns, at least 1.
     ///
     /// # Real-time: setup only
@@ -315,7 +308,6 @@ impl Task {
         self
     }
 
-    #[doc(hidden)]
     /// Sets how late it may start without being counted as late, ns.
     ///
     /// # Real-time: setup only

@@ -59,7 +59,6 @@ impl WaitKind {
     /// Its name on the command line and in results.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sleep => "sleep",

@@ -167,7 +167,6 @@ impl<'env, C> Executive<'env, C> {
     /// periods have a long common multiple.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub fn peak(&self) -> u64 {
         self.peak
     }

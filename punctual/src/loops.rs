@@ -183,7 +183,6 @@ impl<C: Clock> Loop<C> {
     /// loop's own thread.
     ///
     /// # Real-time: in loop
-    #[doc(hidden)]
     pub fn count(&mut self) {
         self.segments.count();
     }
@@ -246,7 +245,6 @@ impl<C: Clock> Loop<C> {
     /// The quiet phase that it took; `None` where none was requested, or found.
     ///
     /// # Real-time: in loop
-    #[doc(hidden)]
     pub fn quiet(&self) -> Option<Quiet> {
         self.quiet
     }
@@ -254,7 +252,6 @@ impl<C: Clock> Loop<C> {
     /// What its wait does at present, and what it learned of this machine.
     ///
     /// # Real-time: in loop
-    #[doc(hidden)]
     pub fn wait_status(&self) -> WaitStatus {
         self.segments.wait_status()
     }
@@ -285,10 +282,9 @@ impl<C: Clock> Loop<C> {
         &self.warnings
     }
 
-    /// Whether its memory is locked.
+    /// Whether all memory of its process is kept in RAM while it lives.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub fn memory_locked(&self) -> bool {
         self.process.memory_locked()
     }
@@ -325,10 +321,7 @@ pub struct LoopBuilder {
 
 impl LoopBuilder {
     /// A loop of this period at a quiet phase, on a thread with the defaults of [`RtThread`].
-    ///
-    /// # Real-time: setup only
-    #[doc(hidden)]
-    pub fn new(period: Period) -> Self {
+    fn new(period: Period) -> Self {
         Self { period, phase: Phase::Quiet, thread: RtThread::any(), samples: None }
     }
 
@@ -365,7 +358,6 @@ impl LoopBuilder {
     /// The first thing that cannot.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub fn check(&self) -> Result<(), Error> {
         match self.phase {
             Phase::At(ns) if ns >= self.period.as_ns() => Err(Kind::Phase(ns, self.period).into()),
@@ -516,7 +508,6 @@ impl LoopHandle {
     /// Gaps inside spins; each number is whole, and they may be one cycle apart.
     ///
     /// # Real-time: reader side
-    #[doc(hidden)]
     pub fn stalls(&self) -> Stalls {
         self.shared.vitals.stalls()
     }
@@ -524,7 +515,6 @@ impl LoopHandle {
     /// How the watchdog ended the loop, if it did.
     ///
     /// # Real-time: reader side
-    #[doc(hidden)]
     pub fn forced(&self) -> Option<Force> {
         self.shared.watched().ended()
     }

@@ -39,10 +39,8 @@ pub struct Summary {
     /// The instant of release 0 of phase 0.
     pub epoch: Instant,
     /// The quiet phase that it took; `None` where none was requested, or found.
-    #[doc(hidden)]
     pub quiet: Option<Quiet>,
     /// How its own thread waited at the end, and what its wait learned of this machine.
-    #[doc(hidden)]
     pub wait: WaitStatus,
     /// What became of the tasks that are processes.
     pub processes: Vec<TaskOutcome>,

@@ -31,7 +31,6 @@ pub enum Reference {
     /// CLOCK_REALTIME: the time of day.
     Realtime,
     /// A PTP hardware clock: see [`Reference::ptp`].
-    #[doc(hidden)]
     Ptp(PtpClock),
     /// Whatever the caller reads: a bus's distributed clocks, a sound card. `None` while it cannot
     /// be read.
@@ -126,7 +125,6 @@ impl Reference {
     /// Both clocks at one moment; `None` where the reference could not be read.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub fn read(&mut self) -> Option<ClockReading> {
         let system = |id| {
             let (monotonic, reference, width) = bracket(id);
@@ -205,7 +203,6 @@ impl PtpClock {
     /// The request by which it was read last.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub fn how(&self) -> How {
         self.how
     }

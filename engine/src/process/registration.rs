@@ -253,7 +253,6 @@ impl Registration {
     /// work done elsewhere that has ended without an answer.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub fn abandon(mut self) {
         self.running = false;
     }

@@ -80,7 +80,6 @@ impl<'env> Handle<'env> {
     /// an upper bound of it where the periods have a long common multiple.
     ///
     /// # Real-time: reader side
-    #[doc(hidden)]
     pub fn peak(&self) -> u64 {
         self.shared.tasks().lanes.first().map_or(0, |lane| lane.plan.peak())
     }
@@ -139,7 +138,6 @@ impl<'env> Handle<'env> {
     /// How the watchdog ended it, if it did.
     ///
     /// # Real-time: reader side
-    #[doc(hidden)]
     pub fn forced(&self) -> Option<Force> {
         self.shared.forced()
     }

@@ -17,7 +17,7 @@ use punctual_core::time::{Instant, Period, Span};
 use punctual_engine::checks::check_period;
 use punctual_engine::clocks::MachineClock;
 use punctual_engine::counting::{Counting, Keep, Stats as Memory, Words};
-use punctual_engine::error::{Error, Kind};
+use punctual_engine::error::{Error, ErrorKind, Kind};
 use punctual_engine::monitor::{Monitor, Progress, RunawayRule, above};
 use punctual_engine::process::{Supervisor, TaskOutcome};
 use punctual_engine::quiet::{self, Quiet};
@@ -117,7 +117,7 @@ impl<'s, 'env, C: Clock + Clone + Send> Run<'s, 'env, C> {
 
     /// Nothing will run, because of this.
     pub(super) fn fail(&self, why: Error) {
-        self.with(|setup| setup.failed.get_or_insert(why).is_thread());
+        self.with(|setup| setup.failed.get_or_insert(why).kind() == ErrorKind::Thread);
         self.aborted.store(true, Ordering::Release);
         self.shared.ending.stop();
     }

@@ -216,11 +216,15 @@ impl Unit {
     }
 
     /// Whether its task is to be terminated at a time-out.
+    ///
+    /// # Real-time: setup only
     pub fn terminates(&self) -> bool {
         self.policy == Some(OnOverrun::Terminate)
     }
 
     /// The name of the task that it belongs to.
+    ///
+    /// # Real-time: setup only
     pub fn task(&self) -> &str {
         self.task.as_deref().unwrap_or(&self.name)
     }
@@ -493,6 +497,8 @@ impl CalendarPlan {
     }
 
     /// When the first unit of this task is ready, ns after the start of the frame.
+    ///
+    /// # Real-time: setup only
     pub fn ready_ns(&self, task: usize) -> Option<u64> {
         let of = |place: &&UnitSlot| place.task as usize == task;
         self.places.iter().find(of).map(|place| place.ready_ns)
@@ -587,6 +593,8 @@ impl<'p> Combination<'p> {
     }
 
     /// How long before each unit nothing else runs.
+    ///
+    /// # Real-time: setup only
     pub fn guard(&self) -> Span {
         self.guard
     }

@@ -18,6 +18,8 @@ const CLOCK_MATTERS_NS: u64 = 100_000;
 ///
 /// # Errors
 /// They would leave no CPU to others, and nothing could stop them.
+///
+/// # Real-time: setup only
 pub fn check_demands(demands: &[Demand]) -> Result<Vec<Caution>, Error> {
     safety::judge(demands, &Machine::here()).map_err(|why| Kind::NoCpuLeft(why).into())
 }
@@ -26,6 +28,8 @@ pub fn check_demands(demands: &[Demand]) -> Result<Vec<Caution>, Error> {
 ///
 /// # Errors
 /// The clock's own stamps would fill the period.
+///
+/// # Real-time: setup only
 pub fn check_period(period: Period, clock: &mut impl Clock) -> Result<(), Error> {
     if period.as_ns() >= CLOCK_MATTERS_NS {
         return Ok(());
@@ -38,6 +42,8 @@ pub fn check_period(period: Period, clock: &mut impl Clock) -> Result<(), Error>
 }
 
 /// The same with the machine's clock, calibrated where it matters.
+///
+/// # Real-time: setup only
 pub fn check_period_here(period: Period) -> Result<(), Error> {
     match period.as_ns() >= CLOCK_MATTERS_NS {
         true => Ok(()),

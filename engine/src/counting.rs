@@ -19,6 +19,8 @@ use crate::process::Memory;
 pub type Words = Arc<[AtomicU64]>;
 
 /// Memory of so many words, all touched.
+///
+/// # Real-time: setup only
 pub fn words(count: usize) -> Words {
     (0..count).map(|_| AtomicU64::new(0)).collect()
 }
@@ -55,6 +57,8 @@ impl UnitPages {
 }
 
 /// Memory for the counts and the histogram of one task, empty.
+///
+/// # Real-time: setup only
 pub fn blank(kind: PageKind) -> Words {
     let stats = words(stats::WORDS);
     let _page = Page::new(&stats, kind);
@@ -63,22 +67,30 @@ pub fn blank(kind: PageKind) -> Words {
 
 impl Counting {
     /// Counts on a page of its own; samples go to `ring`, where there is one.
+    ///
+    /// # Real-time: setup only
     pub fn new(ring: Option<Words>) -> Self {
         Self::on(blank(PageKind::Lateness), ring)
     }
 
     /// Counts in `stats`, which [`blank`] made; samples go to `ring`, where there is one.
+    ///
+    /// # Real-time: setup only
     pub fn on(stats: Words, ring: Option<Words>) -> Self {
         Self { stats, samples: ring.map(|ring| (ring, Beginning::new(0))), units: None }
     }
 
     /// The same, and the cycles of each unit of a frame apart, on these pages in the order of the
     /// frame, each with when its unit is ready.
+    ///
+    /// # Real-time: setup only
     pub fn by_unit(self, epoch: Instant, frame: Period, pages: Vec<(u64, Words)>) -> Self {
         Self { units: Some(UnitPages { epoch, frame, pages }), ..self }
     }
 
     /// The memory of its page.
+    ///
+    /// # Real-time: setup only
     pub fn stats(&self) -> Words {
         Arc::clone(&self.stats)
     }
@@ -207,6 +219,8 @@ pub enum Stats {
 
 impl Stats {
     /// The page as it is now.
+    ///
+    /// # Real-time: reader side
     pub fn view(&self) -> Option<View<'_>> {
         let words = match self {
             Self::Own(words) => words,

@@ -365,6 +365,8 @@ pub enum ExecutiveError {
 
 impl ExecutiveError {
     /// What kind of thing it is.
+    ///
+    /// # Real-time: setup only
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NoTask => ErrorKind::Unknown,

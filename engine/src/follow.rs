@@ -353,6 +353,8 @@ pub enum FollowError {
 
 impl FollowError {
     /// The kind of error, by which callers decide.
+    ///
+    /// # Real-time: setup only
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Device(..) => ErrorKind::Device,

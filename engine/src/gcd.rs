@@ -5,12 +5,16 @@
 use punctual_core::time::Period;
 
 /// The greatest common divisor.
+///
+/// # Real-time: setup only
 pub fn gcd(a: u128, b: u128) -> u128 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// The longest period that divides all of these, which are whole numbers of nanoseconds; the
 /// shortest of them where they are not. `None` of none.
+///
+/// # Real-time: setup only
 pub fn of_periods(periods: &[Period]) -> Option<Period> {
     let whole = periods.iter().all(|period| period.den() == 1);
     let common = periods.iter().fold(0, |sum, period| gcd(sum, period.as_ns().into()));

@@ -44,6 +44,8 @@ pub struct Monitor<'m, P> {
 impl<P: Fn() -> u64> Monitor<'_, P> {
     /// Watches until `done` is set; a loop without progress sets `stop`. `now` reads the clock that
     /// the releases are on; `also` is called at each look.
+    ///
+    /// # Real-time: reader side
     pub fn run(
         self,
         mut now: impl FnMut() -> Instant,
@@ -102,6 +104,8 @@ pub fn watch<P: Fn() -> u64>(
 
 /// Runs `watch` above all loops and on the CPUs of `aside`; where it may not go there it stays,
 /// since its priority is above theirs.
+///
+/// # Real-time: reader side
 pub fn above(aside: &CpuMask, watch: impl FnOnce()) {
     let _beside_them = affinity::set(0, aside);
     let _session = ThreadSession::enter(None, ABOVE);
@@ -111,8 +115,12 @@ pub fn above(aside: &CpuMask, watch: impl FnOnce()) {
 /// A loop in its caller's thread, as its [`Watchdog`] sees it from another thread.
 pub trait Shows: Send + Sync + 'static {
     /// Its progress.
+    ///
+    /// # Real-time: reader side
     fn watched(&self) -> &Watched;
     /// The request that ends it.
+    ///
+    /// # Real-time: reader side
     fn stop(&self) -> &impl StopRequest;
 }
 
@@ -127,6 +135,8 @@ impl Watchdog {
     /// Watches the loop that `shown` is of, once it is armed: one that makes no progress for
     /// `bound` is stopped, and its thread demoted to SCHED_OTHER. The new thread runs where the
     /// calling one may.
+    ///
+    /// # Real-time: setup only
     pub fn over(shown: Arc<impl Shows>, bound: Span) -> std::io::Result<Self> {
         let done = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&done);
@@ -151,6 +161,8 @@ impl Drop for Watchdog {
 
 /// The CPUs for threads that run beside loops: those on which no loop is, or all that are allowed
 /// where there are no others.
+///
+/// # Real-time: setup only
 pub fn aside(cpus: &[u32]) -> CpuMask {
     let allowed = affinity::get(0).unwrap_or(CpuMask::EMPTY);
     let mut aside = allowed;

@@ -19,6 +19,8 @@ pub struct Neighbour(Option<(Origin, u32)>);
 
 impl Neighbour {
     /// A loop on `cpu`, and what is to be warning of the others there.
+    ///
+    /// # Real-time: setup only
     pub fn enter(cpu: Option<u32>) -> (Self, Option<String>) {
         let mut loops = LOOPS.lock().unwrap_or_else(PoisonError::into_inner);
         let own = cpu.map(|cpu| (Origin::here(), cpu));

@@ -86,6 +86,8 @@ pub struct Stats {
 
 impl Stats {
     /// Of a loop or task of this name with this page, as it is now.
+    ///
+    /// # Real-time: setup only
     pub fn of(name: &str, page: Option<&View<'_>>) -> Self {
         let quantile = |share| page.and_then(|page| quantile::of(page, share));
         let counts = page.map(View::counts).unwrap_or_default();

@@ -44,6 +44,8 @@ struct Group {
 
 /// The CPU, by index below `cpus`, of each task. No CPU is given more than `most` of its time by
 /// budgets as long as there is a place; where there is none, the least loaded one gets it.
+///
+/// # Real-time: setup only
 pub fn pack(tasks: &[Task], cpus: usize, most: f64) -> Vec<usize> {
     let mut place = vec![0; tasks.len()];
     let mut load = vec![Weight::default(); cpus.max(1)];
@@ -82,6 +84,8 @@ pub fn pack(tasks: &[Task], cpus: usize, most: f64) -> Vec<usize> {
 /// The CPU, by index, of one more task beside those that each CPU has already: that of the task
 /// which it follows; or where it fits, with the chain that it goes on, of several the one whose
 /// last period is the longest; or else the least loaded one.
+///
+/// # Real-time: setup only
 pub fn place(task: &Task, on: &[&[Task]], most: f64) -> usize {
     if let Offset::After(of, _) = &task.phase
         && let Some(cpu) = on.iter().position(|tasks| tasks.iter().any(|task| task.name == *of))

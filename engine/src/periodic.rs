@@ -94,6 +94,8 @@ impl Periodic {
     }
 
     /// Each task on its own, then all together; the index of each name.
+    ///
+    /// # Real-time: setup only
     pub fn check(&self) -> Result<HashMap<&str, usize>, BuildError> {
         if self.tasks.len() > RANKS_MAX {
             return Err(BuildError::TooMany(self.tasks.len()));

@@ -114,6 +114,8 @@ impl Sink for Nowhere {
 
 impl Recording {
     /// Opens the file and starts the thread; the rings that the loops write to, one a run.
+    ///
+    /// # Real-time: setup only
     pub fn start(path: PathBuf, runs: Vec<Facts>) -> Result<(Self, Vec<Words>), Error> {
         let output =
             Output::create(&path).map_err(|why| Error::from(Kind::Samples(path.clone(), why)))?;
@@ -139,12 +141,16 @@ impl Recording {
     }
 
     /// The loop begins with its release 0 at `first`.
+    ///
+    /// # Real-time: setup only
     pub fn begin(&self, first: Instant) {
         self.first_ns.store(first.as_ns(), Ordering::Release);
     }
 
     /// Waits until all samples are in the file, and says how many; `None` where nothing was
     /// recorded, and no file written.
+    ///
+    /// # Real-time: setup only
     pub fn finish(mut self) -> Option<Samples> {
         self.end()
     }

@@ -30,6 +30,8 @@ pub struct Limits {
 
 impl Limits {
     /// Of this task.
+    ///
+    /// # Real-time: setup only
     pub fn of(task: &Task) -> Self {
         Self {
             start_ns: task.start_ns.unwrap_or(u64::MAX),
@@ -68,6 +70,8 @@ pub enum RemoteOverrun {
 
 impl RemoteOverrun {
     /// How many cycles a task with this policy may catch up with, and what its server does.
+    ///
+    /// # Real-time: setup only
     pub fn of(policy: OnOverrun) -> (u32, Self) {
         match policy {
             OnOverrun::Burst(most) => (most, Self::Nothing),
@@ -123,6 +127,8 @@ impl RemoteCounts {
     }
 
     /// Whether a task was registered at the last release.
+    ///
+    /// # Real-time: reader side
     pub fn is_attended(&self) -> bool {
         self.posted() > 0 && self.after_end() == 0
     }
@@ -190,6 +196,8 @@ impl<K: Keep> RemoteTask<'_, K> {
     }
 
     /// Releases the task for a cycle that is due at `now`.
+    ///
+    /// # Real-time: in loop
     #[inline]
     pub fn post(&mut self, cycle: u64, now: Instant) -> Flow {
         let (kept, limits) = (&mut self.kept, &self.limits);

@@ -230,6 +230,8 @@ impl RtThread {
     }
 
     /// Its SCHED_FIFO priority, where it names one.
+    ///
+    /// # Real-time: setup only
     pub const fn named_fifo(&self) -> Option<u8> {
         match self.policy {
             Some(SchedPolicy::Fifo(priority)) => Some(priority),
@@ -275,6 +277,8 @@ impl RtThread {
 
 impl RtThread {
     /// What a loop of this period may take of its CPU, without its work.
+    ///
+    /// # Real-time: setup only
     pub fn demand(&self, period: Period) -> Demand {
         let share = self.wait.kind.cpu_share(period);
         let real_time = safety::is_real_time(self.policy());
@@ -283,6 +287,8 @@ impl RtThread {
 
     /// Whether the kernel lets a thread of this process run on its CPU: tried on a thread that is
     /// there for that alone.
+    ///
+    /// # Real-time: setup only
     pub fn check_cpu(&self) -> Result<(), Error> {
         let Some(cpu) = self.cpu else { return Ok(()) };
         let try_it = || affinity::set(0, &CpuMask::one(cpu));
@@ -308,6 +314,8 @@ impl Default for RtThread {
 }
 
 /// A duration as a span, saturating after 292 years.
+///
+/// # Real-time: setup only
 pub fn span(duration: Duration) -> Span {
     Span::from_ns(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
 }

@@ -66,21 +66,29 @@ pub struct OwnThread<R> {
 
 impl<R> OwnThread<R> {
     /// Of the calling process.
+    ///
+    /// # Real-time: setup only
     pub fn new(thread: JoinHandle<R>) -> Self {
         Self { thread: Some(thread), origin: Origin::here() }
     }
 
     /// Whether the calling process is the one that has it.
+    ///
+    /// # Real-time: setup only
     pub fn is_here(&self) -> bool {
         self.origin.is_here()
     }
 
     /// Ends its wait, where it is parked.
+    ///
+    /// # Real-time: setup only
     pub fn unpark(&self) {
         self.thread.iter().for_each(|thread| thread.thread().unpark());
     }
 
     /// Waits for its end; `None` where that was done before, and in a child.
+    ///
+    /// # Real-time: setup only
     pub fn join(&mut self) -> Option<thread::Result<R>> {
         let thread = self.thread.take()?;
         if self.origin.is_here() {

@@ -97,6 +97,8 @@ const NO_PERIOD: Period = match Period::from_ns(Period::MAX_NS) {
 };
 
 /// A duration in nanoseconds, saturating after 584 years.
+///
+/// # Real-time: setup only
 pub fn ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -130,6 +132,8 @@ impl Task {
     }
 
     /// Whether it was given a period.
+    ///
+    /// # Real-time: setup only
     pub fn has_period(&self) -> bool {
         self.period != NO_PERIOD
     }
@@ -197,12 +201,16 @@ impl Task {
     }
 
     /// When which cycle of it is, with release 0 of phase 0 at `epoch`.
+    ///
+    /// # Real-time: setup only
     pub fn releases(&self, epoch: Instant, phase_ns: u64) -> Releases {
         Releases::new(Instant::from_ns(epoch.as_ns().saturating_add(phase_ns)), self.period)
     }
 
     /// The task as the table of its executive has it where its body runs elsewhere: to release it
     /// is done at once, and what it does wrong is judged by what it reports.
+    ///
+    /// # Real-time: setup only
     pub fn remote(&self, phase_ns: u64) -> Self {
         let task = self.clone().on_overrun(OnOverrun::Skip).phase(Offset::At(phase_ns));
         Self { budget_ns: None, deadline_ns: None, start_ns: None, ..task }

@@ -215,6 +215,8 @@ impl WaitPolicy {
     }
 
     /// Whether it fits in this period.
+    ///
+    /// # Real-time: setup only
     pub fn check(&self, period: Period) -> Result<(), Error> {
         let within = |ns: i64| u64::try_from(ns).is_ok_and(|ns| ns < period.as_ns());
         match self.kind {
@@ -289,6 +291,8 @@ pub fn strategy<C: Clock>(
 /// A wait by this policy for releases of `period` and `phase_ns`, ready to be used on the calling
 /// thread: it has learned what it can before the loop begins. And what cannot be kept of the
 /// policy, in words. `discipline` takes in what was learned of the clock's rate meanwhile.
+///
+/// # Real-time: setup only
 pub fn ready<C: Clock>(
     policy: &WaitPolicy,
     (period, phase_ns): (Period, u64),

@@ -68,7 +68,7 @@ use punctual_engine::monitor::Watchdog;
 /// # Ok::<(), punctual::Error>(())
 /// ```
 ///
-/// On the time of TAI, a PTP clock or a bus ([`punctual_engine::follow`]), by the clock that it is given:
+/// On the time of TAI, a PTP clock or a bus ([`crate::follow`]), by the clock that it is given:
 ///
 /// ```
 /// use punctual::follow::{Follow, Reference};
@@ -388,7 +388,7 @@ impl LoopBuilder {
     }
 
     /// The same on a clock of the caller's: one that is followed
-    /// ([`Follower::clock`](punctual_engine::follow::Follower::clock)), or that of a simulation. Releases are
+    /// ([`Follower::clock`](crate::follow::Follower::clock)), or that of a simulation. Releases are
     /// on its time. [`Phase::Quiet`] is zero there: the kernel's tick keeps to CLOCK_MONOTONIC,
     /// and a grid that drifts against it passes through it wherever it begins.
     ///

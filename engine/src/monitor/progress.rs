@@ -51,6 +51,7 @@ impl Watched {
     /// Watches thread `tid` from now on.
     ///
     /// # Real-time: setup only
+    #[inline]
     pub fn arm(&self, tid: i32) {
         self.tid.store(u64::from(tid.unsigned_abs()), Ordering::Release);
     }
@@ -58,6 +59,7 @@ impl Watched {
     /// Ends the watch: the thread may do as it likes.
     ///
     /// # Real-time: setup only
+    #[inline]
     pub fn disarm(&self) {
         self.tid.store(0, Ordering::Release);
     }
@@ -82,12 +84,16 @@ impl Watched {
     /// One more cycle that no recorder counts.
     ///
     /// # Real-time: in loop
+    #[inline]
     pub fn beat(&self) {
         // One writer, so that no locked instruction is needed.
         self.beats.store(self.beats.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
     /// Where cycles that no recorder counts are counted, by the loop alone.
+    ///
+    /// # Real-time: in loop
+    #[inline]
     pub fn word(&self) -> &AtomicU64 {
         &self.beats
     }
@@ -95,6 +101,7 @@ impl Watched {
     /// Cycles that no recorder counted, as progress to look at.
     ///
     /// # Real-time: reader side
+    #[inline]
     pub fn beats(&self) -> u64 {
         self.beats.load(Ordering::Relaxed)
     }
@@ -127,6 +134,8 @@ impl Watched {
     }
 
     /// The watched thread, if any.
+    ///
+    /// # Real-time: setup only
     pub fn thread(&self) -> Option<i32> {
         i32::try_from(self.tid.load(Ordering::Acquire)).ok().filter(|&tid| tid != 0)
     }

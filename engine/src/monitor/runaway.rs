@@ -43,6 +43,8 @@ impl Demotable {
     }
 
     /// The thread that is demotable; 0 for none.
+    ///
+    /// # Real-time: setup only
     pub fn thread(&self) -> i32 {
         self.thread.load(Ordering::Acquire)
     }

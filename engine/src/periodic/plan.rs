@@ -220,6 +220,8 @@ impl Plan {
     }
 
     /// The period of the task of this rank.
+    ///
+    /// # Real-time: setup only
     pub fn period(&self, rank: usize) -> Period {
         self.class(rank).period
     }

@@ -36,6 +36,8 @@ pub enum SetupError {
 
 impl SetupError {
     /// The task that it is about; `None` for all together.
+    ///
+    /// # Real-time: setup only
     pub fn task(&self) -> Option<&str> {
         match self {
             Self::Build(why) => why.task(),
@@ -107,6 +109,8 @@ pub enum TaskError {
 
 impl TaskError {
     /// The errno that the C interface returns for it.
+    ///
+    /// # Real-time: setup only
     pub fn errno(&self) -> i32 {
         let errno = match self {
             Self::NotStarted | Self::NotChild(_) => Errno::NOTCONN,
@@ -124,6 +128,8 @@ impl TaskError {
     }
 
     /// The kind of error, by which callers decide.
+    ///
+    /// # Real-time: setup only
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotStarted | Self::NotChild(_) | Self::Supervisor(..) => ErrorKind::NotRunning,

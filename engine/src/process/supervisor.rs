@@ -174,6 +174,8 @@ impl Supervisor {
     }
 
     /// The periods and the phases of its tasks, ns; none where they cannot be.
+    ///
+    /// # Real-time: setup only
     pub fn grids(&self) -> Vec<(Period, u64)> {
         let plan = self.plan().ok();
         let grid = |plan: &Plan, rank| (plan.period(rank), plan.phase_ns(rank));
@@ -181,6 +183,8 @@ impl Supervisor {
     }
 
     /// The shares of their CPUs that its loop and its tasks may take.
+    ///
+    /// # Real-time: setup only
     pub fn demands(&self) -> Vec<Demand> {
         let demand = |spec: &Spec| Demand {
             cpu: spec.thread.cpu.or(self.thread.cpu),
@@ -198,6 +202,8 @@ impl Supervisor {
     }
 
     /// The plan, where all settings and tasks can be; makes nothing.
+    ///
+    /// # Real-time: setup only
     pub fn check(&self) -> Result<Plan, SetupError> {
         if let Some(name) = self.name.as_ref().filter(|name| !is_name(name)) {
             return Err(SetupError::Name(name.clone()));
@@ -361,6 +367,8 @@ impl Memory {
     }
 
     /// New memory of so many words, zeroed, that this process alone writes.
+    ///
+    /// # Real-time: setup only
     pub fn page(name: &str, words: usize) -> Result<Self, Errno> {
         Self::new(name, words, Writers::Maker)
     }
@@ -374,6 +382,8 @@ impl Memory {
     }
 
     /// All of its words, for this process.
+    ///
+    /// # Real-time: setup only
     pub fn words(&self) -> &[AtomicU64] {
         self.mapping.words()
     }
@@ -410,6 +420,8 @@ impl<'a> Stop<'a> {
     }
 
     /// It ends once `stop` is set: what is due after its instant is none of its releases.
+    ///
+    /// # Real-time: setup only
     pub fn dated(stop: &'a StopFlag) -> Self {
         Self { flag: stop.flag(), dated: Some(stop), hurry: None }
     }

@@ -234,7 +234,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     }
 
     /// Has all releases be on the time of this clock: one that is followed
-    /// ([`Follower::clock`](punctual_engine::follow::Follower::clock)), or that of a simulation.
+    /// ([`Follower::clock`](crate::follow::Follower::clock)), or that of a simulation.
     /// [`Phase::Quiet`] is zero there.
     ///
     /// # Real-time: setup only

@@ -79,11 +79,15 @@ impl Ready {
     }
 
     /// The memory of each task's page, by name.
+    ///
+    /// # Real-time: setup only
     pub fn pages(&self) -> impl Iterator<Item = (&str, Arc<Memory>)> {
         self.blocks.iter().map(|block| (block.spec.task.name.as_str(), Arc::clone(&block.page)))
     }
 
     /// The shortest period.
+    ///
+    /// # Real-time: setup only
     pub fn shortest(&self) -> Option<Period> {
         (0..self.plan.tasks()).map(|rank| self.plan.period(rank)).min()
     }
@@ -113,6 +117,8 @@ impl Ready {
 
     /// As [`Ready::run`], on a clock that is made already, with all releases that are due from
     /// `from` on and before `end`.
+    ///
+    /// # Real-time: setup only
     pub fn run_between(
         self,
         wait: (MachineClock, Strategy),

@@ -48,7 +48,7 @@ pub fn stats(counts: &Counts, buckets: &[u64]) -> SummaryStats {
 
 #[cfg(test)]
 mod tests {
-    use punctual_core::bucket::Place;
+    use punctual_core::bucket::BucketPlace;
     use punctual_core::time::Span;
 
     use super::*;
@@ -60,9 +60,9 @@ mod tests {
         let mut counts = Counts::default();
         for &value in &values {
             match bucket::index(value) {
-                Place::In(at) => buckets[at] += 1,
-                Place::Below => counts.below += 1,
-                Place::Above => counts.above += 1,
+                BucketPlace::In(at) => buckets[at] += 1,
+                BucketPlace::Below => counts.below += 1,
+                BucketPlace::Above => counts.above += 1,
             }
             counts.ran += 1;
             counts.sum_ns += value;

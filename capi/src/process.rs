@@ -1,6 +1,6 @@
 //! `punctual_process`: this process as a task of a supervisor's. The paper's three calls.
 //!
-//! The entries over `punctual_engine::process::Registration`. All of it is the registering thread's.
+//! The entries over `punctual::Registration`. All of it is the registering thread's.
 
 use std::ffi::{c_char, c_int, c_void};
 

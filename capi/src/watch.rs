@@ -1,7 +1,7 @@
 //! `punctual_watch`: a task of a running supervisor, read from another process.
 //!
-//! The entries over `punctual_engine::process::Watch`. Any thread reads, several at a time; the memory is
-//! mapped for reading alone.
+//! The entries over `punctual::Watch`. Any thread reads, several at a time; the memory is mapped
+//! for reading alone.
 
 use std::ffi::{c_char, c_int, c_void};
 

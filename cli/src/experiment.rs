@@ -14,8 +14,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use jiff::Timestamp;
-use punctual::clocks::PauseTrial;
-use punctual::quiet::Quiet;
+use punctual_engine::clocks::PauseTrial;
+use punctual_engine::quiet::Quiet;
 use punctual_host::choose::{check_cpus, choose, parse_cpus};
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
@@ -72,7 +72,7 @@ pub(crate) fn envelope<T>(
 ) -> Envelope {
     let disturbance = |(at_ns, event): &(u64, _)| Disturbance {
         at_ns: *at_ns,
-        what: punctual::disturbance::Disturbance::to_string(event),
+        what: punctual_engine::disturbance::Disturbance::to_string(event),
     };
     Envelope {
         started_at: Some(started.to_string()),

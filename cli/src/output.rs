@@ -30,7 +30,7 @@ pub(crate) use dir::Dir;
 pub(crate) use journal::{JournalFile, JournalName};
 pub(crate) use opened::Opened;
 pub(crate) use outputs::{OutputArgs, Outputs};
-pub(crate) use punctual::drain::GrowingFile;
+pub(crate) use punctual_engine::drain::GrowingFile;
 pub(crate) use settings_lock::SettingsLock;
 pub(crate) use tree::TreeFiles;
 pub(crate) use tree::{BootFiles, TREE};

@@ -1,8 +1,8 @@
 //! Log-linear buckets of a histogram: linear at first, then so many to each doubling.
 //!
 //! For whoever counts and whoever shows. Pure arithmetic; touches nothing. The layout is
-//! HdrHistogram's: [`LogLinear`] for any resolution, and that of a page, which is [`PageBuckets`] with
-//! [`COUNT`], [`index`] and [`bounds`].
+//! HdrHistogram's: [`LogLinear`] for any resolution, and that of a page, which is [`PageBuckets`]
+//! with [`COUNT`], [`index`] and [`bounds`].
 
 /// A layout of buckets: 2^`FINE_BITS` of them to each doubling, up to 2^`TOP_BITS`.
 ///
@@ -53,7 +53,7 @@ pub const COUNT: usize = PageBuckets::COUNT;
 
 /// Where a value belongs in a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum BucketPlace {
     /// The value is negative.
     Below,
     /// In this bucket, in [0, `COUNT`).
@@ -66,13 +66,13 @@ pub enum Place {
 ///
 /// # Real-time: in loop
 #[inline]
-pub const fn index(value_ns: i64) -> Place {
+pub const fn index(value_ns: i64) -> BucketPlace {
     if value_ns < 0 {
-        return Place::Below;
+        return BucketPlace::Below;
     }
     match PageBuckets::index(value_ns.cast_unsigned()) {
-        at if at < COUNT => Place::In(at),
-        _ => Place::Above,
+        at if at < COUNT => BucketPlace::In(at),
+        _ => BucketPlace::Above,
     }
 }
 
@@ -116,13 +116,13 @@ mod tests {
     fn each_value_is_in_the_bucket_that_holds_it() {
         let edges = (0..40).flat_map(|bit| [(1i64 << bit) - 1, 1 << bit, (1 << bit) + 1]);
         for value in edges.chain(0..2_000) {
-            let Place::In(at) = index(value) else { panic!("{value} has a bucket") };
+            let BucketPlace::In(at) = index(value) else { panic!("{value} has a bucket") };
             let (low, high) = bounds(at);
             assert!((low..high).contains(&value.cast_unsigned()), "{value} in {at}");
         }
-        assert_eq!(index(-1), Place::Below);
-        assert_eq!(index(i64::MIN), Place::Below);
-        assert_eq!(index(1 << 40), Place::Above);
-        assert_eq!(index(i64::MAX), Place::Above);
+        assert_eq!(index(-1), BucketPlace::Below);
+        assert_eq!(index(i64::MIN), BucketPlace::Below);
+        assert_eq!(index(1 << 40), BucketPlace::Above);
+        assert_eq!(index(i64::MAX), BucketPlace::Above);
     }
 }

@@ -210,7 +210,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::bucket::{self, Place};
+    use crate::bucket::{self, BucketPlace};
     use crate::stats::{Page, PageKind, View, WORDS};
     use crate::stop::StopFlag;
     use crate::testing::{Now, Random};
@@ -321,7 +321,9 @@ mod tests {
             );
             let mut expected = std::boxed::Box::new([0u64; bucket::COUNT]);
             for &late in &latenesses {
-                let Place::In(at) = bucket::index(late) else { panic!("{late} has a bucket") };
+                let BucketPlace::In(at) = bucket::index(late) else {
+                    panic!("{late} has a bucket")
+                };
                 expected[at] += 1;
             }
             assert!(buckets == expected, "seed {seed}");

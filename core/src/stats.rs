@@ -30,7 +30,7 @@ mod waited;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
-use crate::bucket::{self, Place};
+use crate::bucket::{self, BucketPlace};
 use crate::cycle::{Job, Missed, Observe, Overruns};
 use crate::time::{Instant, Span};
 use waited::Waited;
@@ -238,11 +238,11 @@ impl<'a> Page<'a> {
     }
 
     #[inline]
-    fn count(&self, place: Place, values: u64) {
+    fn count(&self, place: BucketPlace, values: u64) {
         match place {
-            Place::In(at) => bump(&self.buckets[at], values),
-            Place::Below => self.bump(BELOW, values),
-            Place::Above => self.bump(ABOVE, values),
+            BucketPlace::In(at) => bump(&self.buckets[at], values),
+            BucketPlace::Below => self.bump(BELOW, values),
+            BucketPlace::Above => self.bump(ABOVE, values),
         }
     }
 
@@ -642,7 +642,7 @@ mod tests {
         assert_eq!(counts, expected);
         assert_eq!(buckets.iter().sum::<u64>(), 6);
         for late in [300, 1_300, 2_300] {
-            let Place::In(at) = bucket::index(late) else { panic!("{late} ns has a bucket") };
+            let BucketPlace::In(at) = bucket::index(late) else { panic!("{late} ns has a bucket") };
             assert_eq!(buckets[at], 1, "{late}");
         }
     }

@@ -13,7 +13,7 @@ use punctual_core::sample::{Beginning, Flags, Sample};
 use punctual_core::stats::{self, At, Page, PageKind, View};
 use punctual_core::time::{Instant, Period, Span};
 
-use crate::process::Memory;
+use crate::process::SharedMemory;
 
 /// Memory that a loop shares with its readers.
 pub type Words = Arc<[AtomicU64]>;
@@ -27,7 +27,7 @@ pub fn words(count: usize) -> Words {
 
 /// The observer of a loop.
 #[derive(Debug)]
-pub struct Counting {
+pub struct CycleCounting {
     stats: Words,
     samples: Option<(Words, Beginning)>,
     units: Option<UnitPages>,
@@ -65,7 +65,7 @@ pub fn blank(kind: PageKind) -> Words {
     stats
 }
 
-impl Counting {
+impl CycleCounting {
     /// Counts on a page of its own; samples go to `ring`, where there is one.
     ///
     /// # Real-time: setup only
@@ -120,7 +120,7 @@ impl Keep for Page<'_> {
     }
 }
 
-impl Keep for Counting {
+impl Keep for CycleCounting {
     #[inline]
     fn keep(&mut self, at: At, lateness: Span, missed: Option<Missed>, overruns: Overruns) {
         if let Some(mut page) = Page::resume(&self.stats) {
@@ -145,7 +145,7 @@ impl Keep for Counting {
     }
 }
 
-impl Counting {
+impl CycleCounting {
     #[inline]
     fn record(&mut self, missed: u64, sample: impl FnOnce(Flags) -> Sample) {
         if let Some((ring, beginning)) = &mut self.samples
@@ -159,7 +159,7 @@ impl Counting {
     }
 }
 
-impl Observe for Counting {
+impl Observe for CycleCounting {
     #[inline]
     fn ran(&mut self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
         if let Some(mut page) = Page::resume(&self.stats) {
@@ -187,7 +187,7 @@ pub type Unreleased = (usize, Missed, Instant);
 #[derive(Debug, Default)]
 pub struct ByRank {
     /// By rank what is kept of its cycles.
-    pub tasks: Vec<Option<Counting>>,
+    pub tasks: Vec<Option<CycleCounting>>,
     /// By rank what was never released, at the end, of tasks whose cycles others keep.
     pub unreleased: Vec<Unreleased>,
 }
@@ -210,14 +210,14 @@ impl Observe for ByRank {
 
 /// The memory of a task's page, as its readers have it.
 #[derive(Clone, Debug)]
-pub enum Stats {
+pub enum StatsPage {
     /// Of this process.
     Own(Words),
     /// Shared with other processes.
-    Shared(Arc<Memory>),
+    Shared(Arc<SharedMemory>),
 }
 
-impl Stats {
+impl StatsPage {
     /// The page as it is now.
     ///
     /// # Real-time: reader side

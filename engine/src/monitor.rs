@@ -159,7 +159,7 @@ impl Drop for Watchdog {
     }
 }
 
-/// The CPUs for threads that run beside loops: those on which no loop is, or all that are allowed
+/// The CPUs for companions of loops: those on which no loop is, or all that are allowed
 /// where there are no others.
 ///
 /// # Real-time: setup only

@@ -81,7 +81,7 @@ pub fn pack(tasks: &[Task], cpus: usize, most: f64) -> Vec<usize> {
     place
 }
 
-/// The CPU, by index, of one more task beside those that each CPU has already: that of the task
+/// The CPU, by index, for one more task than each CPU has already: that of the task
 /// which it follows; or where it fits, with the chain that it goes on, of several the one whose
 /// last period is the longest; or else the least loaded one.
 ///

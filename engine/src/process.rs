@@ -35,7 +35,7 @@ pub use request::{
     DIR_VARIABLE, LINE_MAX, NAME_MAX, Request, answer, answered, directory, is_name, socket,
 };
 pub use spec::{Spec, Surroundings};
-pub use supervisor::Memory;
+pub use supervisor::SharedMemory;
 pub use supervisor::{
     Event, Figures, Finished, Over, Ready, Stop, Supervisor, TaskOutcome, What, program,
 };

@@ -98,7 +98,7 @@ fn quoted(text: &str) -> String {
 
 /// A recording in progress.
 #[derive(Debug)]
-pub struct Recording {
+pub struct LoopRecording {
     /// The instant of release 0, ns; 0 before the first wait.
     first_ns: Arc<AtomicU64>,
     done: Arc<AtomicBool>,
@@ -112,7 +112,7 @@ impl Sink for Nowhere {
     fn take(&mut self, _: usize, _: &[Sample]) {}
 }
 
-impl Recording {
+impl LoopRecording {
     /// Opens the file and starts the thread; the rings that the loops write to, one a run.
     ///
     /// # Real-time: setup only
@@ -162,7 +162,7 @@ impl Recording {
     }
 }
 
-impl Drop for Recording {
+impl Drop for LoopRecording {
     fn drop(&mut self) {
         let _written = self.end();
     }

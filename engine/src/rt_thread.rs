@@ -179,14 +179,6 @@ impl RtThread {
         self.policy.unwrap_or(SchedPolicy::Fifo(90))
     }
 
-    /// How it waits for a release.
-    ///
-    /// # Real-time: setup only
-    #[doc(hidden)]
-    pub const fn wait_policy(&self) -> WaitPolicy {
-        self.wait
-    }
-
     /// The kind of its wait.
     ///
     /// # Real-time: setup only

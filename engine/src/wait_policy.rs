@@ -209,7 +209,6 @@ impl WaitPolicy {
     /// Its kind.
     ///
     /// # Real-time: setup only
-    #[doc(hidden)]
     pub const fn kind(self) -> WaitKind {
         self.kind
     }

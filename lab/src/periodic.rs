@@ -10,14 +10,8 @@ mod prepared;
 use std::error::Error;
 use std::io::{self, Write};
 
-use punctual::clocks::{MachineClock, Vdso};
-use punctual::disturbance::Disturbance;
-use punctual::drain::{SampleFile, Sink};
 use punctual::follow::{Follow, Follower, Reference, ServoStatus, Settings};
-use punctual::safety::{STAMPS_IN_A_PERIOD, is_real_time, is_too_short};
-use punctual::session::{Refusal, ThreadSession};
-use punctual::wait_policy::WARM_UP_MAX;
-use punctual::{RtThread, WaitPolicy, spawn};
+use punctual::{RtThread, WaitPolicy};
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::compare::series::Builder;
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants};
@@ -25,6 +19,13 @@ use punctual_core::releases::Releases;
 use punctual_core::sample::Sample;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Adaptive, Learned, PausedSpin, Stalls, WakePlan};
+use punctual_engine::clocks::{MachineClock, Vdso};
+use punctual_engine::disturbance::Disturbance;
+use punctual_engine::drain::{SampleFile, Sink};
+use punctual_engine::safety::{STAMPS_IN_A_PERIOD, is_real_time, is_too_short};
+use punctual_engine::session::{Refusal, ThreadSession};
+use punctual_engine::spawn;
+use punctual_engine::wait_policy::WARM_UP_MAX;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::usage::Usage;
@@ -38,7 +39,7 @@ use crate::experiment::{
 use crate::load::LoadSpec;
 pub use claims::{RunClaim, plans};
 pub use prepared::Prepared;
-pub use punctual::wait_policy::{SPIN_PERIOD_MIN, WaitKind};
+pub use punctual_engine::wait_policy::{SPIN_PERIOD_MIN, WaitKind};
 
 /// One loop: a thread with a CPU and a period.
 #[derive(Clone, Debug, PartialEq)]
@@ -152,9 +153,9 @@ impl PeriodicPlan {
     pub fn policy(&self, stream: &Stream, condition: usize) -> WaitPolicy {
         let planned = &self.conditions[condition];
         match (planned.library, planned.wait) {
-            (Some(_), _) => RtThread::any().wait_policy(),
+            (Some(_), _) => *RtThread::any().wait_policy(),
             (None, Some(wait)) => wait.into(),
-            (None, None) => stream.thread.wait_policy(),
+            (None, None) => *stream.thread.wait_policy(),
         }
     }
 

@@ -1,4 +1,5 @@
-//! The file that names the tasks of a supervisor: TOML in, what [`punctual_engine::process`] takes out.
+//! The file that names the tasks of a supervisor: TOML in, what the process module of the engine
+//! takes out.
 //!
 //! For `punctual run`. Pure: opens nothing, starts nothing. Every key is known or refused, every
 //! duration has its unit, and what is refused says where it stands.

@@ -34,7 +34,7 @@ use punctual_engine::gcd;
 use punctual_engine::monitor::aside;
 use punctual_engine::outcome::{End, Samples};
 use punctual_engine::process::Supervisor;
-use punctual_engine::recording::{Facts, Recording};
+use punctual_engine::recording::{Facts, LoopRecording};
 use punctual_engine::rt_thread::span;
 use punctual_engine::safety::Caution;
 use punctual_engine::session::ProcessSession;
@@ -283,7 +283,7 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
             team.work(scope, lanes, (&mut works, supervisor), start, beside)
         });
         drop(closing);
-        let samples = recording.and_then(Recording::finish);
+        let samples = recording.and_then(LoopRecording::finish);
         let summary = summary(run, ends, (&threads, &released), samples);
         let said = said.map(|said| said.unwrap_or_else(|why| resume_unwind(why)));
         Ok((summary?, said))
@@ -296,9 +296,9 @@ fn record<C: Clock + Clone + Send>(
     path: PathBuf,
     lanes: &[Lane<'_>],
     threads: &[ThreadTask],
-) -> Result<Recording, Error> {
+) -> Result<LoopRecording, Error> {
     let (entries, facts) = facts(lanes, threads);
-    let (recording, rings) = Recording::start(path, facts)?;
+    let (recording, rings) = LoopRecording::start(path, facts)?;
     let mut by_entry = vec![None; run.shared.tasks().entries.next()];
     entries.into_iter().zip(rings).for_each(|(at, ring)| by_entry[at] = Some(ring));
     run.record(by_entry);

@@ -20,14 +20,14 @@ use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Stalls, WaitStatus};
 use punctual_engine::checks::{check_demands, check_period};
 use punctual_engine::clocks::MachineClock;
-use punctual_engine::counting::{Counting, Words};
+use punctual_engine::counting::{CycleCounting, Words};
 use punctual_engine::error::{Error, Kind};
 use punctual_engine::monitor::{Force, Shows, Watched};
 use punctual_engine::neighbours::Neighbour;
 use punctual_engine::outcome::{End, Stats};
 use punctual_engine::quantile;
 use punctual_engine::quiet::{self, Quiet};
-use punctual_engine::recording::{Facts, Recording};
+use punctual_engine::recording::{Facts, LoopRecording};
 use punctual_engine::rt_thread::{RtThread, span};
 use punctual_engine::safety::Caution;
 use punctual_engine::segmented::{SegmentedLoop, Vitals};
@@ -88,7 +88,7 @@ pub struct Loop<C: Clock = MachineClock> {
     period: Period,
     phase_ns: u64,
     quiet: Option<Quiet>,
-    segments: SegmentedLoop<C, Counting>,
+    segments: SegmentedLoop<C, CycleCounting>,
     begun: bool,
     /// Whether its time was up.
     finished: bool,
@@ -96,7 +96,7 @@ pub struct Loop<C: Clock = MachineClock> {
     first: Instant,
     handle: LoopHandle,
     // In the order in which they end.
-    recording: Option<Recording>,
+    recording: Option<LoopRecording>,
     _watchdog: Option<Watchdog>,
     session: ThreadSession,
     process: ProcessSession,
@@ -214,7 +214,7 @@ impl<C: Clock> Loop<C> {
             None if self.finished => End::Finished,
             None => End::Stopped,
         };
-        let samples = self.recording.take().and_then(Recording::finish);
+        let samples = self.recording.take().and_then(LoopRecording::finish);
         let policy = self.policy();
         let Self { refused, warnings, handle, .. } = &mut self;
         let (refused, warnings) = (std::mem::take(refused), std::mem::take(warnings));
@@ -433,9 +433,10 @@ impl LoopBuilder {
         warnings.extend(beside);
         warnings.extend(cautions.iter().map(Caution::to_string));
         let facts = || facts(&thread, period, phase_ns, session.policy());
-        let recording = samples.map(|path| Recording::start(path, vec![facts()])).transpose()?;
+        let recording =
+            samples.map(|path| LoopRecording::start(path, vec![facts()])).transpose()?;
         let (recording, mut rings) = recording.unzip();
-        let observe = Counting::new(rings.as_mut().and_then(Vec::pop));
+        let observe = CycleCounting::new(rings.as_mut().and_then(Vec::pop));
         let handle = LoopHandle { shared, words: observe.stats() };
         let releases = Releases::new(Instant::from_ns(0), period);
         Ok(Loop {

@@ -10,9 +10,9 @@ mod typed;
 
 use std::fmt::Display;
 
-use punctual::process::{Request, answer, answered, is_name};
 use punctual_analysis::campaign::{Campaign, CampaignFileError, HEADER_BYTES, MAGIC, VERSION};
 use punctual_analysis::quantile::Probability;
+use punctual_engine::process::{Request, answer, answered, is_name};
 use punctual_import::formats::{
     self, Format, HEAD_BYTES, ImportRequest, ImportedRun, detect, read,
 };

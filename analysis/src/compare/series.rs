@@ -4,7 +4,7 @@
 //! bucket is exact, and the scatter of the counts of chunks shows how dependent cycles are. The
 //! buckets are the recorder's ([`punctual_core::bucket`]): at most 1/128 of their value wide.
 
-use punctual_core::bucket::{self, Place};
+use punctual_core::bucket::{self, BucketPlace};
 use punctual_core::sample::Sample;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -165,9 +165,9 @@ pub(super) fn above(cells: &[(u16, u64)], cell: u16) -> u64 {
 /// The cell of a lateness.
 pub(super) fn cell_of(ns: i64) -> u16 {
     match bucket::index(ns) {
-        Place::Below => 0,
-        Place::In(at) => at as u16 + 1,
-        Place::Above => TOP,
+        BucketPlace::Below => 0,
+        BucketPlace::In(at) => at as u16 + 1,
+        BucketPlace::Above => TOP,
     }
 }
 

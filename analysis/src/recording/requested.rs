@@ -17,7 +17,7 @@ pub(super) struct Requested {
     missed: Option<Exceedances>,
 }
 
-/// The exceedances of the quantities that claims ask about beside lateness, counted.
+/// The exceedances of the quantities that claims ask about other than lateness, counted.
 #[derive(Clone, Debug, Default)]
 pub struct RequestedTails {
     /// Distances of intervals from zero.

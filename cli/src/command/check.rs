@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result, anyhow, bail};
 use clap::Args;
-use punctual::wait_policy::WARM_UP_MAX;
 use punctual_analysis::quantity;
 use punctual_analysis::verdict::{Deadline, Requirement};
 use punctual_core::time::{Period, Span};
 use punctual_core::wait::Adaptive;
+use punctual_engine::wait_policy::WARM_UP_MAX;
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
         return super::planned(&report, duration, outputs);
     }
     let mut placed = experiment::settle(&mut plan.streams, args.phase)?;
-    if let Some(stream) = plan.beside_library(duration) {
+    if let Some(stream) = plan.library_stream(duration) {
         let (library, note) = experiment::library(LIBRARY, stream, args.phase)?;
         plan.library = library;
         placed.push(note);
@@ -333,7 +333,7 @@ impl Plan<'_> {
 
 impl Plan<'_> {
     /// The stream that a loop of this library has turns with, in an experiment of this length.
-    fn beside_library(&self, duration: Span) -> Option<&Stream> {
+    fn library_stream(&self, duration: Span) -> Option<&Stream> {
         let plan = self.of(duration);
         let has_one = plan.conditions.iter().any(|condition| condition.library.is_some());
         self.streams.first().filter(|_| has_one)

@@ -1,8 +1,8 @@
 //! `punctual run`: starts the tasks that a file names, each a process of its own, and supervises
 //! them.
 //!
-//! Reads the file, finds the programs, lets `punctual::process` do the rest, prints events to
-//! standard error and a report at the end. Exit 1 when a task was given up, or stopped all.
+//! Reads the file, finds the programs, lets `punctual_engine::process` do the rest, prints events
+//! to standard error and a report at the end. Exit 1 when a task was given up, or stopped all.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,12 +14,12 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, anyhow, bail};
-use punctual::clocks::{MachineClock, wake_cost};
-use punctual::monitor::Force;
-use punctual::process::{self, Cause, Event, Finished, Over, ProcessEnd, Spec, Stop, What};
-use punctual::session::{Attempt, Refusal};
-use punctual::spawn;
 use punctual_core::time::Period;
+use punctual_engine::clocks::{MachineClock, wake_cost};
+use punctual_engine::monitor::Force;
+use punctual_engine::process::{self, Cause, Event, Finished, Over, ProcessEnd, Spec, Stop, What};
+use punctual_engine::session::{Attempt, Refusal};
+use punctual_engine::spawn;
 use punctual_host::choose::check_cpus;
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
@@ -322,7 +322,7 @@ impl Registrations {
         let warning = |(task, _): (&String, _)| {
             format!(
                 "{task} never registered, so it had no releases: a task registers by \
-                 punctual::process in Rust, punctual_register() in C, 'punctual task exec' in \
+                 punctual::Registration in Rust, punctual_register() in C, 'punctual task exec' in \
                  other languages (docs/running.md)"
             )
         };

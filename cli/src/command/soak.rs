@@ -18,7 +18,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use punctual::drain::Sink;
 use punctual_analysis::campaign::{
     Batch, Campaign, Effort, Extent, RUNS_MAX, RunSetup, Setup, different, plain,
 };
@@ -26,6 +25,7 @@ use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::MetricLimit;
 use punctual_core::sample::Sample;
 use punctual_core::time::Span;
+use punctual_engine::drain::Sink;
 use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
 use punctual_host::{baseline, identity};

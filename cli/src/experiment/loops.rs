@@ -8,7 +8,7 @@ use std::error;
 use std::io;
 
 use anyhow::{Error, Result, anyhow, bail};
-use punctual::drain::SampleFile;
+use punctual_engine::drain::SampleFile;
 use punctual_host::facts::MachineFacts;
 use punctual_import::samples::{FileInfo, RUNS_MAX, RunInfo};
 use punctual_lab::experiment::{

@@ -14,8 +14,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use punctual::named;
-use punctual::temporary;
+use punctual_engine::named;
+use punctual_engine::temporary;
 use punctual_host::root::TreeDir;
 use punctual_os::process;
 use rustix::fs::{

@@ -3,7 +3,7 @@
 //! For the page's writer. Bounded work however many were missed: few are looked at one by one, many
 //! bucket by bucket; both agree with [`Missed::lateness`]. Pure arithmetic.
 
-use crate::bucket::{self, Place};
+use crate::bucket::{self, BucketPlace};
 use crate::cycle::Missed;
 use crate::time::{Instant, Span};
 
@@ -53,7 +53,7 @@ impl Waited {
     }
 
     /// Passes to `put` how many of them belong into each place of the histogram.
-    pub(super) fn places(&self, mut put: impl FnMut(Place, u64)) {
+    pub(super) fn places(&self, mut put: impl FnMut(BucketPlace, u64)) {
         let Missed { releases, first, count } = self.missed;
         if count <= SINGLY {
             (0..count).for_each(|k| put(bucket::index(self.ns(first + k)), 1));
@@ -70,12 +70,12 @@ impl Waited {
         };
         let above = at_least(bucket::bounds(bucket::COUNT - 1).1).min(left);
         if above > 0 {
-            put(Place::Above, above);
+            put(BucketPlace::Above, above);
             left -= above;
         }
         let lowest = match bucket::index(self.ns(end - 1)) {
-            Place::In(at) => at,
-            Place::Below | Place::Above => 0,
+            BucketPlace::In(at) => at,
+            BucketPlace::Below | BucketPlace::Above => 0,
         };
         let mut at = bucket::COUNT;
         while left > 0 && at > lowest {
@@ -85,7 +85,7 @@ impl Waited {
             let down_to_low = if at == lowest { count } else { at_least(low_ns) };
             let inside = down_to_low.saturating_sub(count - left).min(left);
             if inside > 0 {
-                put(Place::In(at), inside);
+                put(BucketPlace::In(at), inside);
                 left -= inside;
             }
         }
@@ -146,11 +146,11 @@ mod tests {
         }
     }
 
-    fn key(place: Place) -> i64 {
+    fn key(place: BucketPlace) -> i64 {
         match place {
-            Place::Below => -1,
-            Place::In(at) => at as i64,
-            Place::Above => i64::MAX,
+            BucketPlace::Below => -1,
+            BucketPlace::In(at) => at as i64,
+            BucketPlace::Above => i64::MAX,
         }
     }
 

@@ -161,7 +161,7 @@ impl Supervisor {
             let spec = spec.ok_or(BuildError::NoName)?.clone();
             blocks.push(self.block(spec, rank, plan.phase_ns(rank))?);
         }
-        let page = Memory::page("releases", stats::WORDS)
+        let page = SharedMemory::page("releases", stats::WORDS)
             .map_err(|why| SetupError::Memory("releases".to_owned(), why))?;
         let warnings = cautions.iter().map(ToString::to_string).collect();
         let Self { thread, epoch, .. } = self;
@@ -239,8 +239,8 @@ impl Supervisor {
         let releases = spec.task.releases(self.epoch, phase_ns);
         let terms = Terms { releases, burst, output_words: safe.len() };
         let failed = |why| SetupError::Memory(spec.task.name.clone(), why);
-        let memory = Memory::block(&spec.task.name, words(safe.len())).map_err(failed)?;
-        let page = Memory::page(&spec.task.name, stats::WORDS).map_err(failed)?;
+        let memory = SharedMemory::block(&spec.task.name, words(safe.len())).map_err(failed)?;
+        let page = SharedMemory::page(&spec.task.name, stats::WORDS).map_err(failed)?;
         // Whoever reads before the loop begins finds an empty block, a page and the safe value.
         let _block = TaskServer::new(memory.words(), terms);
         let resolved = spec.surroundings.resolve(&spec.task.name)?;
@@ -290,8 +290,8 @@ struct TaskBlock {
     safe: Vec<u64>,
     /// What its process runs as and in.
     resolved: Resolved,
-    memory: Memory,
-    page: Arc<Memory>,
+    memory: SharedMemory,
+    page: Arc<SharedMemory>,
     task_gate: Admission,
     counts: RemoteCounts,
     demotable: Demotable,
@@ -354,12 +354,12 @@ impl TaskBlock {
 /// /proc gets no right to write; root, and a process of the same user that changes the mode first,
 /// can still get that.
 #[derive(Debug)]
-pub struct Memory {
+pub struct SharedMemory {
     descriptor: Descriptor,
     mapping: Mapping,
 }
 
-impl Memory {
+impl SharedMemory {
     /// New memory of so many words, zeroed, that processes it is handed to may write; the name is
     /// for /proc.
     fn block(name: &str, words: usize) -> Result<Self, Errno> {

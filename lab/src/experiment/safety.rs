@@ -1,7 +1,7 @@
 //! Whether an experiment could take the machine away, and whether throttling hit it.
 //!
-//! Before and after each experiment. The rules are the library's ([`punctual_engine::safety`]), the facts
-//! those of the machine that measures. Pure.
+//! Before and after each experiment. The rules are the library's ([`punctual_engine::safety`]), the
+//! facts those of the machine that measures. Pure.
 
 use punctual_core::time::{Period, Span};
 use punctual_engine::safety::{self, Machine, NoCpuLeft};

@@ -17,7 +17,7 @@ use punctual_core::time::Span;
 use punctual_engine::calendar::{CalendarBuilder, Combination};
 use punctual_engine::checks::check_demands;
 use punctual_engine::clocks::MachineClock;
-use punctual_engine::counting::{Stats as Memory, blank};
+use punctual_engine::counting::{StatsPage, blank};
 use punctual_engine::error::Error;
 use punctual_engine::error::ExecutiveError;
 use punctual_engine::pack::{pack, place};
@@ -356,7 +356,7 @@ fn pages(lanes: &[Lane<'_>], entries: &mut [Entry]) {
             [(_, _, only)] => only.clone(),
             _ => blank(PageKind::Lateness),
         };
-        entries[task].stats = Some(Memory::Own(page));
+        entries[task].stats = Some(StatsPage::Own(page));
     }
 }
 
@@ -412,7 +412,7 @@ impl Main {
             };
             let rank = self.rank(&task);
             let of = ThreadTask::new(entry, task, pace, (&self.thread, rank));
-            entries[entry].stats = Some(Memory::Own(blank(of.kind())));
+            entries[entry].stats = Some(StatsPage::Own(blank(of.kind())));
             threads.push((of, work));
         }
         Ok((threads, remote))

@@ -15,7 +15,7 @@ use punctual_core::table::OnOverrun;
 use punctual_core::time::Span;
 use punctual_engine::calendar::Combination;
 use punctual_engine::checks::check_demands;
-use punctual_engine::counting::{Counting, Stats as Memory, Words, blank};
+use punctual_engine::counting::{CycleCounting, StatsPage, Words, blank};
 use punctual_engine::error::ExecutiveError;
 use punctual_engine::error::{Error, Kind};
 use punctual_engine::handover::Change;
@@ -118,7 +118,7 @@ impl<'env> Handle<'env> {
     /// # Real-time: reader side
     pub fn counts(&self, id: TaskId) -> Result<Counts, Error> {
         let entry = self.entry(id)?;
-        let view = entry.stats.as_ref().and_then(Memory::view);
+        let view = entry.stats.as_ref().and_then(StatsPage::view);
         Ok(view.map(|view| view.counts()).unwrap_or_default())
     }
 
@@ -131,7 +131,7 @@ impl<'env> Handle<'env> {
     /// # Real-time: reader side
     pub fn quantile(&self, id: TaskId, share: f64) -> Result<Option<Span>, Error> {
         let entry = self.entry(id)?;
-        let view = entry.stats.as_ref().and_then(Memory::view);
+        let view = entry.stats.as_ref().and_then(StatsPage::view);
         Ok(view.and_then(|view| quantile::of(&view, share)))
     }
 
@@ -227,7 +227,7 @@ impl<'env> Handle<'env> {
         let mut tasks = lanes[at].tasks.clone();
         tasks.push(task);
         self.exchange(at, &lanes[at], tasks, Some((boxed(body), words.clone())))?;
-        let entry = Entry { stats: Some(Memory::Own(words)), ..Entry::new(name) };
+        let entry = Entry { stats: Some(StatsPage::Own(words)), ..Entry::new(name) };
         Ok(shared.id(shared.tasks().entries.push(entry)))
     }
 
@@ -305,12 +305,12 @@ impl<'env> Handle<'env> {
         let of_plan = (0..plan.tasks()).map(|rank| plan.name(rank));
         let names: Vec<String> = of_units.chain(of_plan).map(str::to_owned).collect();
         let mut ranked: Vec<_> = names.iter().map(|_| nothing()).collect();
-        let mut counting: Vec<Option<Counting>> = names.iter().map(|_| None).collect();
+        let mut counting: Vec<Option<CycleCounting>> = names.iter().map(|_| None).collect();
         if let Some((body, words)) = new
             && let Some(rank) = ranks.iter().position(Option::is_none)
         {
             ranked[units + rank] = Ranked::Here(body);
-            counting[units + rank] = Some(Counting::on(words, None));
+            counting[units + rank] = Some(CycleCounting::on(words, None));
         }
         let periods = (0..plan.tasks()).map(|rank| plan.period(rank));
         let shortest = periods.chain(calendar.map(|(calendar, _)| calendar.frame())).min();
@@ -365,7 +365,7 @@ impl<'env> Handle<'env> {
         }
         let slot = &shared.threads[at];
         slot.watched.allow(rules.thread.bound(task.period()));
-        let memory = Some(Memory::Own(blank(PageKind::Lateness)));
+        let memory = Some(StatsPage::Own(blank(PageKind::Lateness)));
         shared.tasks().entries.push(Entry { stats: memory, ..Entry::new(task.name().to_owned()) });
         *slot.state() = SlotState::Wanted(Box::new((of, body)));
         shared.starter.ring();

@@ -13,7 +13,7 @@ use punctual_core::executive::{Cancelling, Dispatch, Many};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Wait, WaitStatus};
 use punctual_engine::calendar::CalendarPlan;
-use punctual_engine::counting::{ByRank, Counting, Unreleased};
+use punctual_engine::counting::{ByRank, CycleCounting, Unreleased};
 use punctual_engine::handover::{Exchange, LoopRun, RunningPlan, RunningUnits};
 use punctual_engine::monitor::Watched;
 use punctual_engine::neighbours::Neighbour;
@@ -53,7 +53,7 @@ pub(super) struct Lane<'env> {
 }
 
 /// What a loop leaves, with those that it released.
-pub(super) type LaneEnd<'r> = (LoopEnd, Vec<RemoteTask<'r, Counting>>);
+pub(super) type LaneEnd<'r> = (LoopEnd, Vec<RemoteTask<'r, CycleCounting>>);
 
 /// What a loop leaves.
 pub(super) struct LoopEnd {
@@ -119,7 +119,7 @@ impl<'env> Lane<'env> {
         self,
         run: &'r Run<'_, 'env, C>,
         (mut clock, epoch, quiet): (C, Instant, Option<Quiet>),
-        remotes: Vec<RemoteTask<'r, Counting>>,
+        remotes: Vec<RemoteTask<'r, CycleCounting>>,
         session: ThreadSession,
     ) -> LaneEnd<'r> {
         let period = self.adapts_to();
@@ -226,7 +226,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
 pub(super) struct Bodies<'r, 'env> {
     pub(super) ranked: Vec<Ranked<'env>>,
     pub(super) names: Vec<String>,
-    pub(super) remotes: Vec<RemoteTask<'r, Counting>>,
+    pub(super) remotes: Vec<RemoteTask<'r, CycleCounting>>,
     pub(super) watched: &'r Watched,
     pub(super) ending: &'r Ending,
 }
@@ -260,7 +260,7 @@ pub(super) struct Parts<'env> {
     pub(super) ranked: Vec<Ranked<'env>>,
     pub(super) names: Vec<String>,
     /// Of a task that goes on none: its own is where it runs.
-    pub(super) counting: Vec<Option<Counting>>,
+    pub(super) counting: Vec<Option<CycleCounting>>,
     /// How long an executive of that plan may make no progress.
     pub(super) bound: Option<Span>,
 }

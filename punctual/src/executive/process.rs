@@ -8,7 +8,7 @@ use std::time::Duration;
 use punctual_core::clock::Clock;
 use punctual_core::time::Period;
 use punctual_engine::clocks::MachineClock;
-use punctual_engine::counting::Stats as Memory;
+use punctual_engine::counting::StatsPage;
 use punctual_engine::error::Error;
 use punctual_engine::error::ExecutiveError;
 use punctual_engine::process::{Over, Restart, Spec, Stop, Supervisor, Surroundings, TaskOutcome};
@@ -171,7 +171,7 @@ pub(super) fn supervise<C: Clock + Clone + Send>(
         let mut tasks = run.shared.tasks();
         let is = |&&at: &&usize| tasks.entries[at].name == name;
         if let Some(&at) = entries.iter().find(is) {
-            tasks.entries[at].stats = Some(Memory::Shared(page));
+            tasks.entries[at].stats = Some(StatsPage::Shared(page));
         }
     }
     let shortest: Period = ready.shortest().unwrap_or(IDLE);

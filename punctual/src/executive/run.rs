@@ -16,12 +16,12 @@ use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_engine::checks::check_period;
 use punctual_engine::clocks::MachineClock;
-use punctual_engine::counting::{Counting, Keep, Stats as Memory, Words};
+use punctual_engine::counting::{CycleCounting, Keep, StatsPage, Words};
 use punctual_engine::error::{Error, ErrorKind, Kind};
 use punctual_engine::monitor::{Monitor, Progress, RunawayRule, above};
 use punctual_engine::process::{Supervisor, TaskOutcome};
 use punctual_engine::quiet::{self, Quiet};
-use punctual_engine::recording::Recording;
+use punctual_engine::recording::LoopRecording;
 use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_engine::spawn;
 use punctual_os::affinity::CpuMask;
@@ -149,11 +149,11 @@ impl<'s, 'env, C: Clock + Clone + Send> Run<'s, 'env, C> {
     }
 
     /// What keeps the cycles of a task, and those of its units where it has some.
-    pub(super) fn counting(&self, entry: usize, epoch: Instant) -> Option<Counting> {
+    pub(super) fn counting(&self, entry: usize, epoch: Instant) -> Option<CycleCounting> {
         let Entry { stats, units, .. } = self.shared.tasks().entries[entry].clone();
-        let Some(Memory::Own(stats)) = stats else { return None };
+        let Some(StatsPage::Own(stats)) = stats else { return None };
         let ring = self.with(|setup| setup.rings.get(entry).cloned().flatten());
-        let counting = Counting::on(stats, ring);
+        let counting = CycleCounting::on(stats, ring);
         Some(match &self.shared.rules.calendar {
             Some((calendar, _)) if units.len() > 1 => {
                 let pages = units.into_iter().map(|(_, ready_ns, page)| (ready_ns, page));
@@ -293,7 +293,7 @@ pub(super) struct Team<'r, 'env, C> {
     pub(super) run: &'r Run<'r, 'env, C>,
     pub(super) threads: &'r [ThreadTask],
     pub(super) released: &'r [Released],
-    pub(super) recording: Option<&'r Recording>,
+    pub(super) recording: Option<&'r LoopRecording>,
     /// How long each loop may make no progress.
     pub(super) bounds: Vec<Option<Span>>,
     /// Where the monitor runs.

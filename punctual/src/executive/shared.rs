@@ -14,7 +14,7 @@ use punctual_core::cycle::CancelToken;
 use punctual_core::stats::View;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_engine::calendar::CalendarPlan;
-use punctual_engine::counting::{Stats as Memory, Words};
+use punctual_engine::counting::{StatsPage, Words};
 use punctual_engine::handover::Handover;
 use punctual_engine::monitor::{Force, Watched};
 use punctual_engine::outcome::Stats;
@@ -263,7 +263,7 @@ pub(super) const KEPT: usize = 64;
 pub(super) struct Entry {
     pub(super) name: String,
     /// None for a process whose memory is not there yet.
-    pub(super) stats: Option<Memory>,
+    pub(super) stats: Option<StatsPage>,
     pub(super) removed: bool,
     /// Of a calendar's task: its units' names, when they are ready in the frame, ns, and the page
     /// of each; that of an only one is the task's.
@@ -277,7 +277,7 @@ impl Entry {
     }
 
     pub(super) fn stats(&self) -> Stats {
-        let view = self.stats.as_ref().and_then(Memory::view);
+        let view = self.stats.as_ref().and_then(StatsPage::view);
         Stats::of(&self.name, view.as_ref())
     }
 }

@@ -17,7 +17,7 @@ use punctual_core::stats::{Distances, Page, PageKind};
 use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Strategy;
-use punctual_engine::counting::Counting;
+use punctual_engine::counting::CycleCounting;
 use punctual_engine::error::Kind;
 use punctual_engine::handover::LOOK;
 use punctual_engine::monitor::{Guarded, RunawayRule, Watched, hang_bound};
@@ -109,7 +109,7 @@ impl ThreadTask {
         Trigger(wait): &mut Trigger<'_>,
         clock: impl Clock,
         only: Only<'_, '_>,
-        counting: &Counting,
+        counting: &CycleCounting,
     ) {
         let stats = counting.stats();
         let Some(page) = Page::resume(&stats) else { return };
@@ -130,7 +130,7 @@ impl ThreadTask {
 
 /// The cycles of a task that waits for its releases itself.
 fn own<C: Clock>(
-    many: &mut Many<C, Strategy, Cancelling<'_, Only<'_, '_>>, Counting>,
+    many: &mut Many<C, Strategy, Cancelling<'_, Only<'_, '_>>, CycleCounting>,
     plan: &Plan,
     (epoch, times): (Instant, &Times),
     slot: &Slot<'_>,
@@ -215,7 +215,7 @@ pub(super) fn work<C: Clock + Clone + Send>(
 
 /// Ends the loops of all released tasks and wakes them. One that is to be cancelled at an overrun
 /// is cancelled now too, for it may go on until it is.
-pub(super) fn end(remotes: &[RemoteTask<'_, Counting>]) {
+pub(super) fn end(remotes: &[RemoteTask<'_, CycleCounting>]) {
     for post in remotes {
         if post.on_overrun == RemoteOverrun::Cancel {
             post.server.cancel();
@@ -331,8 +331,8 @@ impl Released {
         &self,
         of: &ThreadTask,
         epoch: Instant,
-        kept: Counting,
-    ) -> Option<RemoteTask<'_, Counting>> {
+        kept: CycleCounting,
+    ) -> Option<RemoteTask<'_, CycleCounting>> {
         let Pace::Remote { phase_ns, burst, on_overrun, limits, .. } = of.pace else { return None };
         let terms = Terms { releases: of.task.releases(epoch, phase_ns), burst, output_words: 0 };
         Some(RemoteTask {

@@ -1,10 +1,10 @@
 //! NIST, *Timing jitter of real-time Linux and its effect on motor control*.
 
 use anyhow::Result;
-use punctual::wait_policy::WaitKind;
 use punctual_analysis::impact::stepper::torque_lost_ratio;
 use punctual_analysis::quantile::Probability;
 use punctual_core::time::{Period, Span};
+use punctual_engine::wait_policy::WaitKind;
 use punctual_lab::timer::{Background, TimerOutcome, TimerRow};
 
 use super::quantiles;

@@ -4,10 +4,10 @@
 //! block by block, around the loops that `measure periodic` runs too.
 
 use anyhow::{Context, Error, Result, bail};
-use punctual::wait_policy::WaitKind;
 use punctual_analysis::compare::series::LatenessSeries;
 use punctual_analysis::rng::Rng;
 use punctual_core::time::Span;
+use punctual_engine::wait_policy::WaitKind;
 use punctual_host::plan::TuningPlan;
 use punctual_lab::experiment::ConditionChanges;
 use punctual_lab::load::LoadSpec;

@@ -22,7 +22,7 @@ use punctual_os::{process, signal};
 use super::super::listener::Listener;
 use super::supervisor_loop::{SupervisorLoop, TaskProcess, now};
 use super::threads::Rounds;
-use super::{Event, Figures, Finished, Memory, Over, Stop, TaskBlock};
+use super::{Event, Figures, Finished, Over, SharedMemory, Stop, TaskBlock};
 use crate::clocks::MachineClock;
 use crate::counting::Unreleased;
 use crate::error::{Error, Kind};
@@ -50,7 +50,7 @@ pub struct Ready {
     /// By rank.
     pub(super) blocks: Vec<TaskBlock>,
     pub(super) listener: Option<Listener>,
-    pub(super) page: Memory,
+    pub(super) page: SharedMemory,
     pub(super) thread: RtThread,
     pub(super) epoch: Instant,
     pub(super) warnings: Vec<String>,
@@ -81,7 +81,7 @@ impl Ready {
     /// The memory of each task's page, by name.
     ///
     /// # Real-time: setup only
-    pub fn pages(&self) -> impl Iterator<Item = (&str, Arc<Memory>)> {
+    pub fn pages(&self) -> impl Iterator<Item = (&str, Arc<SharedMemory>)> {
         self.blocks.iter().map(|block| (block.spec.task.name.as_str(), Arc::clone(&block.page)))
     }
 

@@ -276,12 +276,10 @@ impl Recording {
     }
 }
 
-/// How many are kept.
+/// How many are kept; of equals the earlier.
 pub const WORST_MAX: usize = 10;
 
 /// Whether a release ran.
-///
-/// Keeps ten; of equals the earlier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReleaseKind {

@@ -1,4 +1,4 @@
-//! The periodic loop that [`Loop`](crate::Loop) and the experiments run: one clock, one wait, one
+//! The periodic loop that `punctual::Loop` and the experiments run: one clock, one wait, one
 //! observer, and any number of segments.
 //!
 //! Decides nothing about threads, sessions or files. A segment begins on a grid that its caller

@@ -35,7 +35,7 @@ impl Program {
     const fn target(self) -> Target {
         let (package, name, test) = match self {
             Self::Command => ("punctual-cli", "punctual", false),
-            Self::Library => ("punctual", "punctual", true),
+            Self::Library => ("punctual-engine", "punctual_engine", true),
             Self::Commands => ("punctual-cli", "it", true),
         };
         Target { package, name, test }

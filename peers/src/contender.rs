@@ -1,7 +1,7 @@
 //! Who takes part: a name, how it is run, and whose figures count.
 
-use punctual_engine::wait_policy::WaitKind;
 use punctual_core::wait::Spin;
+use punctual_engine::wait_policy::WaitKind;
 
 /// One that is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use punctual_engine::wait_policy::WaitKind;
 use punctual_core::time::Span;
+use punctual_engine::wait_policy::WaitKind;
 use punctual_lab::load::{LoadBounds, LoadSpec, Reexec, RunningLoads};
 use punctual_os::affinity;
 use punctual_os::scheduler::SchedPolicy;

@@ -90,8 +90,8 @@ fn std_period(period: Period) -> Duration {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use punctual_engine::clocks::MachineClock;
     use punctual_core::time::Span;
+    use punctual_engine::clocks::MachineClock;
     use punctual_os::cycles;
 
     /// No way to wait is back before its release, but for what two clocks differ by.

@@ -16,10 +16,10 @@ mod text;
 
 use std::process::ExitCode;
 
-use punctual_engine::clocks::MachineClock;
-use punctual_engine::session::ProcessSession;
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period};
+use punctual_engine::clocks::MachineClock;
+use punctual_engine::session::ProcessSession;
 use punctual_lab::load::{Reexec, run_child};
 use punctual_lab::quiet;
 use punctual_os::affinity;

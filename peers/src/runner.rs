@@ -7,9 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use punctual_engine::clocks::{MachineClock, wake_cost};
-use punctual_engine::monitor::{Progress, Watched, watch};
-use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_analysis::histogram::Histogram;
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{Job, Missed, Observe, Overruns};
@@ -18,6 +15,9 @@ use punctual_core::releases::Releases;
 use punctual_core::sample::{Beginning, Flags, Sample};
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::{Adaptive, Wait};
+use punctual_engine::clocks::{MachineClock, wake_cost};
+use punctual_engine::monitor::{Progress, Watched, watch};
+use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process;
@@ -252,8 +252,8 @@ impl Observe for Kept<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_engine::wait_policy::WaitKind;
     use punctual_core::time::Period;
+    use punctual_engine::wait_policy::WaitKind;
 
     #[test]
     fn each_contender_has_its_turn_and_every_release_is_a_cycle_or_missed() {

@@ -123,7 +123,7 @@ impl ResponseExperiment {
             raised_late_ns: late.stats(),
             unexpected: ran.stages[0].unexpected,
             kernel_ns: Some(kernel.stats())
-                .filter(|stats| stats.p50.is_some() && stamps_within.is_ok()),
+                .filter(|stats| stats.min.is_some() && stamps_within.is_ok()),
             kernel_within_ns: within.map_or(0, |within| within.as_ns().unsigned_abs()),
             kernel_left_out: stamps_within.err(),
             stages: stages(&times, self.period.as_ns(), policies),
@@ -955,19 +955,22 @@ mod tests {
             slot.kernel_ns.store(990, Ordering::Relaxed);
             slot
         };
-        let ran = Ran {
-            slots: (0..100).map(slot).collect(),
+        let ran = |stimuli: u64| Ran {
+            slots: (0..stimuli).map(slot).collect(),
             stages: [stage(), stage()],
             not_raised: 0,
             refused: Vec::new(),
             counted: None,
             lost: None,
         };
-        let row = |stamps_within| experiment.row("idle", &ran, stamps_within);
+        let row = |stamps_within| experiment.row("idle", &ran(100), stamps_within);
         let stamped = row(Ok(Some(Span::from_ns(1_000))));
         let median = stamped.kernel_ns.and_then(|ns| ns.p50);
         assert_eq!((median, stamped.kernel_within_ns), (Some(-10.0), 1_000));
         assert_eq!(stamped.kernel_left_out, None);
+        // Of a single stimulus there is no median, and yet its stamp is known.
+        let single = experiment.row("idle", &ran(1), Ok(Some(Span::from_ns(1_000))));
+        assert_eq!(single.kernel_ns.and_then(|ns| ns.min), Some(-10.0));
         // Set and not set back; set back before the end.
         for within in [Err("it was set".to_owned()), Ok(Some(Span::from_ns(9)))] {
             let set = row(within);

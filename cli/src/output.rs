@@ -36,9 +36,9 @@ pub(crate) use tree::TreeFiles;
 pub(crate) use tree::{BootFiles, TREE};
 pub(crate) use trust::Trust;
 
-/// Where the JSON goes, opened.
+/// Where one form of a result goes, opened.
 #[derive(Debug)]
-pub(crate) enum Json {
+pub(crate) enum OutputTarget {
     /// Nowhere.
     None,
     /// To standard output, and nothing else goes there.
@@ -47,8 +47,8 @@ pub(crate) enum Json {
     File(Opened),
 }
 
-impl Json {
-    /// Opens what `--json` names.
+impl OutputTarget {
+    /// Opens what an option names: a file, or standard output by `-`.
     pub(crate) fn open(to: Option<&Path>) -> Result<Self> {
         match to {
             None => Ok(Self::None),
@@ -57,20 +57,24 @@ impl Json {
         }
     }
 
-    /// Writes `json`, and `text` to standard output unless the JSON is there.
-    pub(crate) fn write(self, json: &str, text: impl Into<Styled>) -> Result<()> {
-        let mut kept = Ok(());
-        let stdout = match self {
-            Self::None => text.into(),
-            Self::Stdout => json.into(),
+    /// Writes `text` where it goes to a file, and gives it back where it goes to standard output.
+    fn keep(self, text: impl FnOnce() -> String) -> (Option<String>, Result<()>) {
+        match self {
+            Self::None => (None, Ok(())),
+            Self::Stdout => (Some(text()), Ok(())),
             Self::File(opened) => {
-                kept = opened.write(|file| Ok(file.write_all(json.as_bytes())?));
-                text.into()
+                let text = text();
+                (None, opened.write(|file| Ok(file.write_all(text.as_bytes())?)))
             }
-        };
-        // The page is shown also where the file could not be written.
-        let shown = page(stdout).context("cannot write to standard output");
-        kept.and(shown)
+        }
+    }
+
+    /// Writes `json` here, and `text` to standard output unless the JSON is there. The page is
+    /// shown also where the file could not be written.
+    pub(crate) fn write(self, json: &str, text: impl Into<Styled>) -> Result<()> {
+        let (json, kept) = self.keep(|| json.to_owned());
+        let stdout = json.map_or_else(|| text.into(), Styled::from);
+        kept.and(show(stdout))
     }
 }
 
@@ -132,6 +136,14 @@ pub(crate) fn page(text: impl Into<Styled>) -> io::Result<()> {
         Err(why) if why.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
+}
+
+/// Writes a page of lines to standard output, as the end of a command.
+///
+/// # Errors
+/// It cannot be written, in words.
+pub(crate) fn show(text: impl Into<Styled>) -> Result<()> {
+    page(text).context("cannot write to standard output")
 }
 
 /// Refuses the output that `option` names where it is one of the inputs, or a file of the program's

@@ -4,15 +4,12 @@
 
 use std::io;
 
-use punctual_core::time::{Period, Span};
+use punctual_core::time::Period;
 use punctual_engine::clocks::MachineClock;
-use punctual_engine::quiet::{Gap, Quiet, listen, place};
+use punctual_engine::quiet::{Gap, LISTEN, Quiet, listen, place};
 use punctual_engine::session::ThreadSession;
 use punctual_engine::spawn;
 use punctual_os::scheduler::SchedPolicy;
-
-/// How long to listen: 75 ticks at 250 Hz, 30 at 100 Hz.
-const LISTEN: Span = Span::from_ms(300);
 
 /// The quiet place for a grid of `period` on `cpu`; `None` where no tick is seen, or where the
 /// grid comes near it at any phase.

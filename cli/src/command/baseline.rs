@@ -8,7 +8,7 @@ use crate::args::BaselinesDir;
 use crate::comparison::baseline::{Baseline, Store};
 use crate::exit::Exit;
 use crate::format;
-use crate::output::Json;
+use crate::output;
 
 /// `punctual baseline`.
 #[derive(Debug, clap::Subcommand)]
@@ -50,7 +50,7 @@ pub(crate) fn run(command: &BaselineCommand) -> Result<Exit> {
             format!("removed {}\n", name.as_str())
         }
     };
-    Json::None.write("", &page)?;
+    output::show(page)?;
     Ok(Exit::Fine)
 }
 

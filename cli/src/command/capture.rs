@@ -11,7 +11,7 @@ use punctual_host::scrub::Scrub;
 use crate::args::RootArgs;
 use crate::exit::Exit;
 use crate::format;
-use crate::output::{Dir, Json};
+use crate::output::{self, Dir};
 
 /// `punctual capture`.
 #[derive(Debug, clap::Args)]
@@ -49,6 +49,6 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<Exit> {
         captured.absent,
         captured.unreadable,
     );
-    Json::None.write("", &line)?;
+    output::show(line)?;
     Ok(Exit::Fine)
 }

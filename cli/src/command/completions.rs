@@ -9,7 +9,7 @@ use clap_complete::{Shell as Made, generate};
 
 use crate::cli::Cli;
 use crate::exit::Exit;
-use crate::output::Json;
+use crate::output;
 
 /// `punctual completions`.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -35,6 +35,6 @@ pub(crate) fn run(args: CompletionsArgs) -> Result<Exit> {
     };
     let mut text = Vec::new();
     generate(shell, &mut Cli::command(), "punctual", &mut text);
-    Json::None.write("", &*String::from_utf8_lossy(&text))?;
+    output::show(&*String::from_utf8_lossy(&text))?;
     Ok(Exit::Fine)
 }

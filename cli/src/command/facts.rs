@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::args::RootArgs;
 use crate::exit::Exit;
-use crate::output::{self, Json};
+use crate::output::{self, OutputTarget};
 use crate::{format, view};
 
 /// `punctual facts`.
@@ -26,7 +26,7 @@ pub(crate) struct FactsArgs {
 /// Runs the subcommand.
 pub(crate) fn run(args: &FactsArgs) -> Result<Exit> {
     output::spare_tree("--json", args.json.as_deref(), args.root.root.as_deref())?;
-    let json = Json::open(args.json.as_deref())?;
+    let json = OutputTarget::open(args.json.as_deref())?;
     let facts = MachineFacts::collect(&super::root(args.root.root.as_deref())?);
     let text = view::json::verbatim(&facts)?;
     json.write(&text, page(&serde_json::to_value(&facts)?))?;

@@ -3,11 +3,11 @@
 use anyhow::Result;
 
 use crate::exit::Exit;
-use crate::output::Json;
+use crate::output;
 use crate::view;
 
 /// Runs the subcommand.
 pub(crate) fn run() -> Result<Exit> {
-    Json::Stdout.write(&view::json::schema()?, "")?;
+    output::show(view::json::schema()?)?;
     Ok(Exit::Fine)
 }

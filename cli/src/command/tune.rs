@@ -24,7 +24,7 @@ use punctual_lab::tuning::{CountedTail, KnobFiles, MachineFiles};
 
 use crate::args::{RootArgs, StateArgs};
 use crate::exit::Exit;
-use crate::output::{self, Json, OutputArgs, TREE, TreeFiles};
+use crate::output::{self, OutputArgs, OutputTarget, TREE, TreeFiles};
 use crate::report::body::TuneBody;
 use crate::report::{Envelope, Report};
 use crate::{format, parse, view};
@@ -378,7 +378,7 @@ pub(crate) fn check(args: &TuneCheckArgs) -> Result<Exit> {
 /// Runs the subcommand.
 pub(crate) fn plan(args: &TunePlanArgs) -> Result<Exit> {
     output::spare_tree("--json", args.json.as_deref(), args.scope.root.root.as_deref())?;
-    let json = Json::open(args.json.as_deref())?;
+    let json = OutputTarget::open(args.json.as_deref())?;
     let machine = Machine::read(&args.scope)?;
     machine.leaves_cpus(&args.scope)?;
     let plan = machine.plan(&args.only)?;

@@ -1,13 +1,12 @@
 //! Where a result goes besides the page: options, checked before the work, and files, written after
 //! it.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 
-use super::{Json, distinct, spare, spare_tree};
+use super::{OutputTarget, distinct, show, spare, spare_tree};
 use crate::format::Styled;
 
 /// Options of every command that shows a result.
@@ -33,7 +32,7 @@ impl OutputArgs {
             bail!("--json - and --markdown -: standard output takes one of them; name a file");
         }
         distinct("--markdown", markdown, json)?;
-        Ok(Outputs { json: Json::open(json)?, markdown: Json::open(markdown)? })
+        Ok(Outputs { json: OutputTarget::open(json)?, markdown: OutputTarget::open(markdown)? })
     }
 
     /// Each with its option.
@@ -67,17 +66,17 @@ impl OutputArgs {
 /// Where a result goes, opened.
 #[derive(Debug)]
 pub(crate) struct Outputs {
-    json: Json,
-    markdown: Json,
+    json: OutputTarget,
+    markdown: OutputTarget,
 }
 
 impl Outputs {
     /// Whether standard output is one of them, and nothing else goes there.
     pub(crate) fn are_on_stdout(&self) -> bool {
-        matches!(self.json, Json::Stdout) || matches!(self.markdown, Json::Stdout)
+        matches!(self.json, OutputTarget::Stdout) || matches!(self.markdown, OutputTarget::Stdout)
     }
 
-    /// Writes a result as `json` and as `markdown`, where that is asked for, and its `page` to
+    /// Writes a result as `json` and as `markdown`, where that is requested, and its `page` to
     /// standard output, unless one of them is there.
     ///
     /// # Errors
@@ -88,22 +87,10 @@ impl Outputs {
         markdown: impl FnOnce() -> String,
         page: impl Into<Styled>,
     ) -> Result<()> {
-        let (json, own) = kept(self.json, || json.to_owned());
-        let (markdown, other) = kept(self.markdown, markdown);
+        let (json, json_kept) = self.json.keep(|| json.to_owned());
+        let (markdown, markdown_kept) = self.markdown.keep(markdown);
         let stdout = json.or(markdown).map_or_else(|| page.into(), Styled::from);
-        let shown = super::page(stdout).context("cannot write to standard output");
-        own.and(other).and(shown)
-    }
-}
-
-/// Writes a text where it goes to a file; gives it back where it goes to standard output.
-fn kept(to: Json, text: impl FnOnce() -> String) -> (Option<String>, Result<()>) {
-    match to {
-        Json::None => (None, Ok(())),
-        Json::Stdout => (Some(text()), Ok(())),
-        Json::File(opened) => {
-            let text = text();
-            (None, opened.write(|file| Ok(file.write_all(text.as_bytes())?)))
-        }
+        let shown = show(stdout);
+        json_kept.and(markdown_kept).and(shown)
     }
 }

@@ -6,7 +6,7 @@
 //! of stationarity, independence and tail; else a refusal that names the test. It is a model: a
 //! mechanism that did not occur in the run is not in it.
 //!
-//! | room | what it holds |
+//! | module | what it holds |
 //! |---|---|
 //! | [`peaks`] | the largest values of a stream, in constant memory; in order, ties taken apart |
 //! | `stationarity`, `independence`, `tail`, [`battery`], [`mod@test`] | the tests |

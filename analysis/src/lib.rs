@@ -4,7 +4,7 @@
 //! No clock, no file, no printing, nothing unsafe: bytes and samples come in, plain data goes out.
 //! A number that its evidence does not support is `None`, never a guess.
 //!
-//! | room | what it holds |
+//! | module | what it holds |
 //! |---|---|
 //! | [`release`] | how late a release was, ran or missed: the one definition |
 //! | [`recording`] | one run: [`recording::Recording`] → [`recording::RunFigures`] |

@@ -54,7 +54,7 @@ pub(crate) fn run<E: Experiment>(
     here: &MachineFacts,
     observer: &mut dyn Observer,
 ) -> Result<FinishedExperiment<E::Outcome>, ExperimentError> {
-    // Before anything runs; a plan that is refused says so itself.
+    // Before anything runs; a refused plan is an error below.
     for caution in lab::judge(&experiment.demands(), here).unwrap_or_default() {
         output::message(&words::planned(&caution));
     }

@@ -53,7 +53,7 @@
 //! let from = clock.now();
 //! let mut running = RunningPlan::new(plan.clone(), epoch, from);
 //! std::thread::scope(|scope| {
-//!     let looped = scope.spawn(|| {
+//!     let runner = scope.spawn(|| {
 //!         let tasks = Counts(vec![&steady]);
 //!         let mut many = Many { clock, wait: Sleep, tasks, observe: () };
 //!         let end = from + Span::from_ms(60_000);
@@ -70,7 +70,7 @@
 //!         std::thread::yield_now();
 //!     }
 //!     stop.store(true, Ordering::Relaxed);
-//!     looped.join().expect("no panic");
+//!     runner.join().expect("no panic");
 //! });
 //! # Ok::<(), punctual_engine::periodic::BuildError>(())
 //! ```

@@ -156,17 +156,17 @@ pub enum BuildError {
     NoTask,
     /// A task has no name.
     NoName,
-    /// A tick of nothing.
+    /// A tick of zero length.
     Tick,
     /// Two tasks have this name.
     SameName(String),
     /// More tasks than ranks.
     TooMany(usize),
-    /// A budget, ns, of nothing or above the period.
+    /// A budget of zero or above the period, ns.
     Budget(String, u64, Period),
-    /// A deadline of nothing.
+    /// A deadline of zero.
     Deadline(String),
-    /// A burst of nothing.
+    /// A burst of zero cycles.
     Burst(String),
     /// A phase, ns, that is not below the period.
     Phase(String, u64, Period),

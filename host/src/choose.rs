@@ -248,8 +248,8 @@ mod tests {
         assert_eq!(choice.cpu, 1);
         assert_eq!(choice.why, "the only one allowed, the isolated 3 not permitted");
         assert!(choice.only_cpu);
-        let asked = choose(&machine(4, 1, "3", "2-3", Some("0-3")));
-        assert_eq!((asked.cpu, asked.why.as_str()), (3, "isolated"));
+        let requested = choose(&machine(4, 1, "3", "2-3", Some("0-3")));
+        assert_eq!((requested.cpu, requested.why.as_str()), (3, "isolated"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The machine room of punctual: what this machine is, how a measuring CPU is chosen, why the
+//! What this machine is, how a measuring CPU is chosen, why the
 //! kernel refused something.
 //!
 //! The way through it: a [`root::Root`] opens paths (of this machine, or of a captured tree),
@@ -7,7 +7,7 @@
 //! else is pure. No system call is made here beyond those of plain files: what needs more lives in
 //! crate `os`.
 //!
-//! | room | what it holds |
+//! | module | what it holds |
 //! |---|---|
 //! | [`root`] | where paths are opened; the only file that reads the machine |
 //! | [`fact`] | a value with its origin, or the reason why there is none |

@@ -3,7 +3,7 @@
 //! One row a rule, by subject; the engine knows no rule. Pure: facts and settings in, verdicts
 //! out. Nothing is read, changed or printed here.
 //!
-//! | room | what it judges |
+//! | module | what it judges |
 //! |---|---|
 //! | `boot` | the command line as a whole: unknown parameters, conflicts, what is not booted |
 //! | `isolation` | which CPUs are kept free |

@@ -4,12 +4,11 @@
 //! Readers take any [`std::io::Read`]; they open nothing. Whatever the bytes are, a reader neither
 //! panics nor grows beyond fixed limits, and what contradicts itself is refused with its place.
 //!
-//! | room | what it reads |
+//! | module | what it reads |
 //! |---|---|
 //! | [`samples`], [`csv`] | the project's own files; one instant or lateness a line |
 //! | [`formats`] | the files of other programs: the table of formats, a reader for each |
-//! | `run` | one run as another program counted it, and its figures |
-//! | `reading`, `text`, `json` | what the readers of single formats share |
+//! | `text` | lines and numbers of text files, within limits |
 #![forbid(unsafe_code)]
 
 pub mod csv;

@@ -251,8 +251,8 @@ const LOADS_IN_TURN_FROM: Span = Span::from_ms(20_000);
 /// A round visits idle and each load; with one every half minute, drift is spread over all.
 const ROUND: Span = Span::from_ms(30_000);
 
-/// The shortest time that is measured unless asked for: a minute and a little, so that the loads
-/// leave the 40 000 cycles that extreme value models need, beside a loop of this library.
+/// The shortest time that is measured unless another is requested: a minute and a little, so that
+/// the loads leave the 40 000 cycles that extreme value models need, with a loop of this library.
 const BUDGET_MIN: Span = Span::from_ms(71_000);
 
 /// And the longest.
@@ -414,7 +414,7 @@ struct Use {
     purpose: &'static str,
     /// What its loops are called, by period in ns, where they have names of their own.
     labels: &'static [(u64, &'static str)],
-    /// Whether software stepping is asked about.
+    /// Whether the result judges software stepping.
     stepping: bool,
 }
 

@@ -101,7 +101,7 @@ trait Measuring {
     /// In one line, which option asks for what cannot be.
     fn plan(&self, machine: &Machine) -> Result<Planned<Self::Experiment>>;
 
-    /// Switches throttling off where that was asked for; it is on again after the measurement.
+    /// Switches throttling off where that was requested; it is on again after the measurement.
     fn unthrottle(&self, _: &Self::Experiment) -> Result<Option<Unthrottled>> {
         Ok(None)
     }

@@ -61,7 +61,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// The directory that was asked for, else the user's.
+    /// The directory that was requested, else the user's.
     pub(crate) fn new(named: &BaselinesDir) -> Result<Self> {
         if let Some(dir) = &named.baselines {
             return Ok(Self { dir: dir.clone() });
@@ -236,7 +236,7 @@ fn parse(text: &str) -> Result<Baseline> {
 pub(crate) struct BaselineUse {
     against: Option<Baseline>,
     keep: Option<Keep>,
-    /// Whether what cannot be told fails.
+    /// Whether an undecided comparison fails.
     fails_undecided: bool,
     /// The files of both.
     files: Vec<PathBuf>,

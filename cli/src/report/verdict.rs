@@ -62,7 +62,7 @@ pub(crate) struct Question<'a> {
     pub(crate) requirement: Requirement,
     /// Whether only the measured periods are asked about.
     pub(crate) measured_alone: bool,
-    /// Whether software stepping is asked about.
+    /// Whether software stepping is judged.
     pub(crate) stepping: bool,
     /// What loops of these periods are called.
     pub(crate) labels: &'a [(u64, &'a str)],

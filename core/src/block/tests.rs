@@ -1,5 +1,5 @@
-//! Task blocks with made-up clocks: the same cycles as in the executive, and nothing to be had by
-//! rubbish.
+//! Task blocks with made-up clocks: the same cycles as in the executive, and no effect of invalid
+//! values.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::vec;
@@ -23,8 +23,8 @@ fn memory(words: usize) -> Vec<AtomicU64> {
     (0..words).map(|_| AtomicU64::new(0xdead)).collect()
 }
 
-/// A block in `memory`, its server, and a task there that asks from then on.
-fn asked(memory: &[AtomicU64], burst: u32) -> (TaskServer<'_>, TaskClient<'_>) {
+/// A block in `memory`, its server, and a task there that requests releases.
+fn connected(memory: &[AtomicU64], burst: u32) -> (TaskServer<'_>, TaskClient<'_>) {
     let server = TaskServer::new(memory, terms(burst)).expect("large enough");
     let mut client = TaskClient::open(memory).expect("a task block");
     client.ask(7);
@@ -53,7 +53,7 @@ fn stalled(
     alone: bool,
 ) -> (Vec<Seen>, Vec<Done>) {
     let memory = memory(words(2));
-    let (mut server, mut client) = asked(&memory, burst);
+    let (mut server, mut client) = connected(&memory, burst);
     let releases = terms(burst).releases;
     let (mut seen, mut done) = (Vec::new(), Vec::new());
     let (mut now, mut posted) = (at(0), 0);
@@ -128,7 +128,7 @@ fn a_burst_catches_up_as_far_as_it_may() {
 #[test]
 fn only_the_cycle_that_overran_is_cancelled() {
     let memory = memory(words(2));
-    let (mut server, mut client) = asked(&memory, 0);
+    let (mut server, mut client) = connected(&memory, 0);
     assert_eq!(server.post(3, true), Posted { wake: true, overran: None });
     assert_eq!(client.turn(), ClientStep::Run);
     let cycle = client.begin(at(8_000));
@@ -198,7 +198,7 @@ fn an_admission_shows_the_child_that_is_released_and_when_the_loop_has_left_it()
 fn at_the_end_whichever_cycle_runs_or_is_about_to_is_cancelled() {
     for begun_before in [true, false] {
         let memory = memory(words(2));
-        let (mut server, mut client) = asked(&memory, 0);
+        let (mut server, mut client) = connected(&memory, 0);
         server.post(3, true);
         assert_eq!(client.turn(), ClientStep::Run);
         if !begun_before {
@@ -251,7 +251,7 @@ fn garbage_in_a_block_is_counted_and_nothing_else() {
 #[test]
 fn a_result_after_the_stamp_waits_for_the_next_look_and_only_for_that() {
     let memory = memory(words(2));
-    let (mut server, mut client) = asked(&memory, 0);
+    let (mut server, mut client) = connected(&memory, 0);
     let mut cycle = |server: &mut TaskServer<'_>, n: u64, finish: Instant| {
         server.post(n, false);
         assert_eq!(client.turn(), ClientStep::Run);
@@ -459,7 +459,7 @@ fn results_of_a_child_that_has_ended_are_taken_once() {
     for cycles in [1, 5, 20] {
         let memory = memory(words(2));
         let (admission, mut done) = (Admission::new(), Vec::new());
-        let (mut server, mut client) = asked(&memory, 0);
+        let (mut server, mut client) = connected(&memory, 0);
         admission.open(1);
         let release = |cycle| terms(0).releases.release(cycle);
         for cycle in 0..cycles {
@@ -491,7 +491,7 @@ fn results_of_a_child_that_has_ended_are_taken_once() {
 fn a_last_result_after_the_stamp_keeps_its_child_until_the_next_look() {
     let memory = memory(words(2));
     let (admission, mut done) = (Admission::new(), Vec::new());
-    let (mut server, mut client) = asked(&memory, 0);
+    let (mut server, mut client) = connected(&memory, 0);
     admission.open(1);
     let (now, later) = (at(5_000), at(5_000) + Span::from_us(101));
     assert_eq!(server.enter(&admission, now, |_| ()), Entered::Open);

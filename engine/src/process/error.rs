@@ -85,7 +85,7 @@ pub enum TaskError {
     NotStarted,
     /// The supervisor, which is this process, is not its parent.
     NotChild(i32),
-    /// The task that it asked for, and the one that it was started as.
+    /// The task that it requested, and the one that it was started as.
     OtherTask(String, String),
     /// The descriptor is no memory of a supervisor's.
     Memory(Errno),

@@ -21,7 +21,7 @@ pub(super) enum LifecycleState {
     Registered(Instant),
     /// Unregistered, or sent away for a reason; its process may go on.
     Dismissed(Instant, Option<Cause>),
-    /// To be ended, which was asked for.
+    /// To be ended, which was requested.
     Ending(Instant, Cause),
     /// The process is gone, its loop has not left the block: whether it failed, how long it ran.
     Leaving(bool, Span),
@@ -97,7 +97,7 @@ impl Lifecycle {
         self.state == LifecycleState::Over
     }
 
-    /// Takes in what was seen at `now`; the act is to be carried out, for it is not asked for
+    /// Takes in what was seen at `now`; the act is to be carried out, for it is not requested
     /// again.
     pub(super) fn tick(&mut self, seen: &Seen, now: Instant) -> Act {
         let overran = seen.overran != self.overran;
@@ -112,7 +112,7 @@ impl Lifecycle {
             LifecycleState::Started(since) => self.started(seen, since, now),
             LifecycleState::Registered(since) => self.registered(seen, since, now, overran),
             LifecycleState::Dismissed(since, _) => match seen.ended {
-                // One that was joined may go on for ever, and is nothing to us.
+                // One that joined by name may go on for ever: it is not ours to end.
                 None if self.program => Act::Nothing,
                 None => self.reap(ProcessEnd::Unknown, false, now - since),
                 Some(exit) => self.reap(exit, exit != ProcessEnd::Status(0), now - since),
@@ -454,9 +454,9 @@ mod tests {
         assert_eq!(silent.tick(&ALIVE, at(1_000)), Act::Nothing);
         assert_eq!(silent.tick(&ALIVE, at(1_001)), Act::Kill(Cause::NeverRegistered));
         for state in [TaskState::Unknown, TaskState::Running] {
-            let mut rubbish = lifecycle(Restart::default());
-            rubbish.tick(&ALIVE, at(0));
-            assert_eq!(rubbish.tick(&is(state), at(1)), Act::Kill(Cause::Invalid), "{state:?}");
+            let mut invalid = lifecycle(Restart::default());
+            invalid.tick(&ALIVE, at(0));
+            assert_eq!(invalid.tick(&is(state), at(1)), Act::Kill(Cause::Invalid), "{state:?}");
         }
         let mut later = lifecycle(Restart::default());
         later.tick(&ALIVE, at(0));

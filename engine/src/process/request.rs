@@ -1,5 +1,5 @@
-//! How a process reaches a running supervisor by its name: where the socket is, what is asked, what
-//! is answered, and what ties the two together.
+//! How a process reaches a running supervisor by its name: where the socket is, what is requested,
+//! what is answered, and what ties the two together.
 //!
 //! For both ends. A request and its answer are a line each; nothing but these lines and descriptors
 //! goes through the socket.

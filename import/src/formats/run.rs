@@ -71,7 +71,7 @@ pub(super) struct RunBuilder {
 }
 
 impl RunBuilder {
-    /// A run of nothing yet, with values in buckets of `width_ns`, that watches the ladder of
+    /// An empty run, with values in buckets of `width_ns`, that watches the ladder of
     /// thresholds and those requested for.
     pub(super) fn new(
         name: impl Into<String>,
@@ -103,7 +103,7 @@ impl RunBuilder {
         }
     }
 
-    /// A run of nothing yet, as [`Self::new`] makes it, of values that come in their order.
+    /// An empty run, as [`Self::new`] makes it, of values that come in their order.
     pub(super) fn in_order(
         name: impl Into<String>,
         holds: ImportedQuantity,

@@ -1,4 +1,4 @@
-//! What a comparison shows: what differs, a table a run, and what can be told of it.
+//! What a comparison shows: what differs, a table a run, and how sure that is.
 
 use punctual_analysis::compare::{QuantileDifference, RateRatio, RunComparison, Verdict};
 

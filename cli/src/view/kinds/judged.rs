@@ -122,7 +122,7 @@ pub(super) fn limits(report: &Report) -> Vec<Block> {
     vec![Block::Heading("Limits".to_owned()), items.into()]
 }
 
-/// Each claim that was asked for, on each run.
+/// Each claim that was requested, on each run.
 pub(super) fn claims(report: &Report) -> Vec<Block> {
     let claims = &report.envelope.verdict.claims;
     if claims.is_empty() {

@@ -119,7 +119,7 @@ pub enum What {
     Started(u32),
     /// A process of this number joined.
     Joined(i32),
-    /// A process asked to join and was refused.
+    /// A process was refused that requested to join.
     TurnedAway(&'static str),
     /// It registered and is released from now on.
     Registered,

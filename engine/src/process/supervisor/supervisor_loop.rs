@@ -345,7 +345,7 @@ pub(super) struct TaskProcess {
     starts: u64,
     registered: u64,
     terminated: u64,
-    /// Threads beside the registered one that were demoted, as far as an event told of them.
+    /// Threads beside the registered one that were demoted, as far as an event reported them.
     others_demoted: u64,
     failed: bool,
     exit: Option<ProcessEnd>,
@@ -587,6 +587,6 @@ mod tests {
         assert_eq!(poller.calls, CALLS_MAX);
         poller.next = now();
         poller.rest(std::iter::once(two.as_raw_fd()));
-        assert!(poller.interests.is_empty() && poller.calls == 0, "and then it is heard again");
+        assert!(poller.interests.is_empty() && poller.calls == 0, "and then it is looked at again");
     }
 }

@@ -5,10 +5,14 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Cargo, as the one that runs this, in the folder `root`.
+/// Cargo, as the one that runs this, in the folder `root`. Continuous integration builds once: there
+/// it keeps nothing for the next build, which is as much of the disk as the build itself.
 pub(crate) fn cargo(root: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(root).stdin(Stdio::null());
+    if in_ci() {
+        command.env("CARGO_INCREMENTAL", "0");
+    }
     command
 }
 

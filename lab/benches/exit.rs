@@ -14,7 +14,8 @@ use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Span};
 use punctual_engine::clocks::MachineClock;
 use punctual_engine::session;
-use punctual_lab::spin_exit::{FINE, SpinExit, plain};
+use punctual_lab::accuracy::{FINE, plain};
+use punctual_lab::spin_exit::SpinExit;
 use punctual_os::affinity;
 use punctual_os::scheduler::SchedPolicy;
 

@@ -24,7 +24,6 @@ use crate::experiment::{
     ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, demand, on_one_thread,
 };
 use crate::load::LoadSpec;
-use crate::spin_exit::{FINE, SpinExit, plain};
 
 /// The share of the time that it rests.
 const RESTS: f64 = 0.1;
@@ -41,7 +40,22 @@ pub struct AccuracyExperiment {
     pub thread: RtThread,
     /// How long in all, about; each way is swept once at least.
     pub duration: Span,
+    /// Exits that are compared beside this crate's own, in the order of rows.
+    pub rivals: Vec<Calibrate>,
 }
+
+/// An exit that the caller compares with the loops of this experiment.
+pub trait RivalExit {
+    /// Its name in results.
+    fn name(&self) -> &'static str;
+
+    /// Waits so many ns by it; the error in ns. That is [`error_ns`] with the exit itself, so that
+    /// nothing stands between the exit and its stamp.
+    fn error_ns(&self, clock: &mut MachineClock, ns: f64) -> f64;
+}
+
+/// Makes such an exit, on the thread that will wait; `None` where this machine has none.
+pub type Calibrate = fn(&mut MachineClock) -> Option<Box<dyn RivalExit>>;
 
 impl Experiment for AccuracyExperiment {
     type Outcome = AccuracyOutcome;
@@ -68,7 +82,7 @@ impl AccuracyExperiment {
         let session = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
         let cost = StampCost::measure(&mut clock);
         let tick_ns = tick_ns(&clock);
-        let mut cells = cells(&mut clock);
+        let mut cells = cells(&mut clock, &self.rivals);
         let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
         let stopped = || stop.load(Ordering::Relaxed);
         let mut over = stopped();
@@ -174,16 +188,15 @@ const INTERRUPTED_NS: f64 = 1_000.0;
 const LEAD_NS: f64 = 1_000.0;
 /// As far for exits that begin their own approach that early.
 const LEAD_CORRECTED_NS: f64 = 3_000.0;
-/// How often the computed delay is calibrated, 5 ms each, until it is steady.
-const CALIBRATIONS: usize = 20;
+/// Units of [`Clock::fine`] in a nanosecond.
+pub const FINE: u64 = 256;
 
 /// How a wait ends.
-#[derive(Clone, Copy, Debug)]
 enum Exit {
     Polled(CounterRead, Alignment),
     Vdso,
     Plain,
-    Corrected(SpinExit),
+    Rival(Box<dyn RivalExit>),
 }
 
 /// What is cold at the entry.
@@ -215,7 +228,7 @@ struct Cell {
 struct Line(u64);
 
 /// All ways that this machine has, with the counter as far as it is trusted.
-fn cells(clock: &mut MachineClock) -> Vec<Cell> {
+fn cells(clock: &mut MachineClock, rivals: &[Calibrate]) -> Vec<Cell> {
     let mut cells = Vec::new();
     let tick_ns = tick_ns(clock);
     let lead = |ns: f64| ns / tick_ns;
@@ -240,9 +253,9 @@ fn cells(clock: &mut MachineClock) -> Vec<Cell> {
     }
     cells.push(Cell::new(Exit::Vdso, Cold::Nothing, lead(LEAD_NS)));
     cells.push(Cell::new(Exit::Plain, Cold::Nothing, lead(LEAD_CORRECTED_NS)));
-    // Polls and links of one length are rare where others disturb the CPU.
-    if let Some(exit) = (0..CALIBRATIONS).find_map(|_| SpinExit::measure(clock).ok()) {
-        cells.push(Cell::new(Exit::Corrected(exit), Cold::Nothing, lead(LEAD_CORRECTED_NS)));
+    for calibrate in rivals {
+        let exit = calibrate(clock).map(Exit::Rival);
+        cells.extend(exit.map(|exit| Cell::new(exit, Cold::Nothing, lead(LEAD_CORRECTED_NS))));
     }
     cells
 }
@@ -273,20 +286,15 @@ impl Cell {
         clock.wake();
         for offset in 0..OFFSETS {
             let ticks = self.lead_ticks + offset as f64;
-            let error = match self.exit {
-                Exit::Polled(read, alignment) => self.polled(read, alignment, ticks),
+            let ns = ticks * tick_ns;
+            let error = match &self.exit {
+                &Exit::Polled(read, alignment) => self.polled(read, alignment, ticks),
                 Exit::Vdso => {
-                    in_ns(&mut Vdso, ticks * tick_ns, |clock, target| while clock.now() < target {})
+                    let poll = |clock: &mut Vdso, target| while clock.now() < target {};
+                    error_ns(&mut Vdso, ns, poll) / tick_ns
                 }
-                Exit::Plain => in_ns(clock, ticks * tick_ns, plain),
-                Exit::Corrected(exit) => in_ns(clock, ticks * tick_ns, |clock, target| {
-                    while target - clock.poll() > exit.before() {}
-                    exit.leave(clock, target);
-                }),
-            };
-            let error = match self.exit {
-                Exit::Polled(..) => error,
-                _ => error / tick_ns,
+                Exit::Plain => error_ns(clock, ns, plain) / tick_ns,
+                Exit::Rival(rival) => rival.error_ns(clock, ns) / tick_ns,
             };
             self.take(error, INTERRUPTED_NS / tick_ns);
         }
@@ -359,7 +367,7 @@ impl Cell {
 
     fn names(&self) -> (&'static str, Option<&'static str>) {
         let arm = cfg!(target_arch = "aarch64");
-        match self.exit {
+        match &self.exit {
             Exit::Polled(read, alignment) => {
                 let name = match read {
                     CounterRead::Unordered if arm => "cntvct",
@@ -377,14 +385,25 @@ impl Cell {
             }
             Exit::Vdso => ("vdso", None),
             Exit::Plain => ("plain", None),
-            Exit::Corrected(_) => ("corrected", None),
+            Exit::Rival(rival) => (rival.name(), None),
         }
     }
 }
 
-/// Waits so many ns on `clock` by `exit`; the error in ns.
+/// The plain loop: polls until the target has come.
+///
+/// # Real-time: in loop, waits
+#[inline(never)]
+pub fn plain<C: Clock>(clock: &mut C, target: Instant) {
+    let target = target.as_ns().wrapping_mul(FINE);
+    while target.wrapping_sub(clock.fine()).cast_signed() > 0 {}
+}
+
+/// Waits so many ns on `clock` by `exit`; the error in ns: the stamp after it minus the target.
+///
+/// # Real-time: in loop, waits
 #[inline]
-fn in_ns<C: Clock>(clock: &mut C, ns: f64, exit: impl FnOnce(&mut C, Instant)) -> f64 {
+pub fn error_ns<C: Clock>(clock: &mut C, ns: f64, exit: impl FnOnce(&mut C, Instant)) -> f64 {
     let target = clock.now() + Span::from_ns(ns as i64);
     exit(clock, target);
     let late = clock.fine_now().wrapping_sub(target.as_ns().wrapping_mul(FINE));

@@ -19,9 +19,7 @@ use punctual_os::{cache, cycles};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::baseline::{
-    Ant, ArtLinux, BaselineTask, Design, Heap, LEVELS, Punctual, Visit, Wheel, plan,
-};
+use crate::baseline::{BaselineTask, Design, Heap, LEVELS, Punctual, Visit, Wheel, plan};
 use crate::experiment::{
     ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, demand, on_one_thread,
 };
@@ -42,6 +40,8 @@ pub struct ExecutiveExperiment {
     pub sizes: Vec<u32>,
     /// How long in all, about.
     pub duration: Span,
+    /// What is compared beside this crate's own, in the order of rows.
+    pub rivals: Vec<Rival>,
 }
 
 /// What it gives.
@@ -90,7 +90,9 @@ impl ExecutiveExperiment {
         let mut stopped = || stop.load(Ordering::Relaxed);
         let mut rows = Vec::new();
         for cell in cells {
-            rows.extend(cell.measure(&stamps, share, &mut stopped).unwrap_or_default());
+            rows.extend(
+                cell.measure(&self.rivals, &stamps, share, &mut stopped).unwrap_or_default(),
+            );
         }
         let turn = LoopOverhead::measure(&mut clock, &stamps, for_turn, stop);
         let costs = ExecutiveOutcome { ratios: ratios(&rows), rows, turn };
@@ -104,9 +106,6 @@ const BLOCK: Span = Span::from_ms(3);
 const RESTS: f64 = 0.1;
 /// Turns at least: a median of fewer is none.
 const TURNS_MIN: usize = 3;
-
-/// The most tasks of a design whose waits walk a queue: its cycle takes n² steps.
-const WALKED_MAX: usize = 10_000;
 
 /// A number of tasks, all due at each tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +145,7 @@ impl Cell {
     /// that a real-time thread leaves some time to others. `None` when `stop` says so first.
     fn measure(
         self,
+        rivals: &[Rival],
         stamps: &Stamps,
         duration: Span,
         stop: &mut dyn FnMut() -> bool,
@@ -156,18 +156,17 @@ impl Cell {
         let plan = plan(&tasks).ok()?;
         let mut storage = plan.storage();
         let n = self.n;
-        let mut designs: Vec<(&'static str, Box<dyn MeasuredDesign + '_>)> = vec![
-            ("punctual", Box::new(DesignUnderTest::new(Punctual::new(&plan, &mut storage), n))),
-            ("heap", Box::new(DesignUnderTest::new(Heap::new(&tasks), n))),
-            ("wheel", Box::new(DesignUnderTest::new(Wheel::new(&tasks), n))),
-        ];
-        if let Some(ant) = Ant::new(&tasks) {
-            designs.insert(1, ("ant", Box::new(DesignUnderTest::new(ant, n))));
+        let mut designs: Vec<(&'static str, Box<dyn MeasuredDesign + '_>)> = vec![(
+            "punctual",
+            Box::new(DesignUnderTest::new(Punctual::new(&plan, &mut storage), n)),
+        )];
+        for rival in rivals {
+            if let Some(design) = (rival.keep)(&tasks) {
+                designs.push((rival.name, design));
+            }
         }
-        if n <= WALKED_MAX {
-            designs
-                .insert(1, ("art-linux", Box::new(DesignUnderTest::new(ArtLinux::new(&tasks), n))));
-        }
+        designs.push(("heap", Box::new(DesignUnderTest::new(Heap::new(&tasks), n))));
+        designs.push(("wheel", Box::new(DesignUnderTest::new(Wheel::new(&tasks), n))));
         let end_ns = now_ns(ClockId::Monotonic) + duration.as_ns().unsigned_abs();
         let mut turns = 0;
         while turns < TURNS_MIN || now_ns(ClockId::Monotonic) < end_ns {
@@ -238,9 +237,9 @@ impl Cost {
     }
 }
 
-/// What was measured.
+/// What a design cost, in parts and as a whole.
 #[derive(Clone, Debug, Default)]
-struct Costs {
+pub struct Costs {
     release: Cost,
     dispatch: Cost,
     wait: Cost,
@@ -250,8 +249,17 @@ struct Costs {
     cycles: usize,
 }
 
-/// A design, and what it cost so far.
-trait MeasuredDesign {
+/// A design that the caller compares with this crate's own.
+#[derive(Clone, Copy, Debug)]
+pub struct Rival {
+    /// Its name in results.
+    pub name: &'static str,
+    /// The design with these tasks; `None` where it has no way to keep them, or takes too long.
+    pub keep: fn(&[BaselineTask]) -> Option<Box<dyn MeasuredDesign>>,
+}
+
+/// A design, and what it cost so far: [`DesignUnderTest`].
+pub trait MeasuredDesign {
     /// Runs pairs of cycles for about `ticks`, one at least; before each measured part all cache
     /// lines of the design are flushed when it is to be cold.
     fn block(&mut self, stamps: &Stamps, cold: bool, ticks: u64);
@@ -265,7 +273,7 @@ trait MeasuredDesign {
 /// All tasks are due at each tick. Two kinds of cycle take turns: one in parts (the release, the
 /// first dispatch, the wait of the last), one as a whole.
 #[derive(Debug)]
-struct DesignUnderTest<D> {
+pub struct DesignUnderTest<D> {
     design: D,
     n: usize,
     costs: Costs,
@@ -281,7 +289,8 @@ impl Visit for Flush {
 }
 
 impl<D: Design> DesignUnderTest<D> {
-    fn new(design: D, n: usize) -> Self {
+    /// A design that keeps `n` tasks of a period of one tick.
+    pub fn new(design: D, n: usize) -> Self {
         Self { design, n, costs: Costs::default() }
     }
 
@@ -509,13 +518,20 @@ mod tests {
     #[test]
     fn a_cell_has_a_row_a_design_and_stops_when_told() {
         let stamps = Stamps::of(&MachineClock::best());
+        let heap: fn(&[BaselineTask]) -> Option<Box<dyn MeasuredDesign>> =
+            |tasks| Some(Box::new(DesignUnderTest::new(Heap::new(tasks), tasks.len())));
+        let rivals =
+            [Rival { name: "second", keep: heap }, Rival { name: "no table", keep: |_| None }];
         for cold in [false, true] {
-            let cell = Cell { n: 3, cold };
-            let rows = cell.measure(&stamps, Span::from_ms(1), &mut || false).expect("not stopped");
+            let measure = |stop: bool| {
+                let (cell, length) = (Cell { n: 3, cold }, Span::from_ms(1));
+                cell.measure(&rivals, &stamps, length, &mut || stop)
+            };
+            let rows = measure(false).expect("not stopped");
             let names: Vec<&str> = rows.iter().map(|row| row.design.as_str()).collect();
-            assert_eq!(names, ["punctual", "art-linux", "ant", "heap", "wheel"]);
+            assert_eq!(names, ["punctual", "second", "heap", "wheel"]);
             assert!(rows.iter().all(|row| row.cycles >= TURNS_MIN && row.cycle_ns > 0.0));
-            assert!(cell.measure(&stamps, Span::from_ms(1), &mut || true).is_none());
+            assert!(measure(true).is_none());
         }
     }
 

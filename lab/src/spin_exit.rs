@@ -15,9 +15,10 @@ use std::hint::black_box;
 
 use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Span};
+use punctual_engine::clocks::MachineClock;
 
-/// Units of [`Clock::fine`] in a nanosecond.
-pub const FINE: u64 = 256;
+use crate::accuracy::{FINE, RivalExit, error_ns, plain};
+
 /// Exits in each half of the trial, and in a measurement of what leaving takes.
 const TRIALS: usize = 384;
 /// How long polls are counted, links in a measurement of the chain, and how often.
@@ -232,13 +233,27 @@ impl SpinExit {
     }
 }
 
-/// The plain loop.
-///
-/// # Real-time: in loop, waits
-#[inline(never)]
-pub fn plain<C: Clock>(clock: &mut C, target: Instant) {
-    let target = target.as_ns().wrapping_mul(FINE);
-    while target.wrapping_sub(clock.fine()).cast_signed() > 0 {}
+/// How often it is calibrated, 5 ms each, until it is steady: polls and links of one length are rare
+/// where others disturb the CPU.
+const CALIBRATIONS: usize = 20;
+
+/// The corrected exit as a rival in `measure accuracy`; `None` where it could not be calibrated.
+pub fn corrected(clock: &mut MachineClock) -> Option<Box<dyn RivalExit>> {
+    let exit = (0..CALIBRATIONS).find_map(|_| SpinExit::measure(clock).ok())?;
+    Some(Box::new(exit))
+}
+
+impl RivalExit for SpinExit {
+    fn name(&self) -> &'static str {
+        "corrected"
+    }
+
+    fn error_ns(&self, clock: &mut MachineClock, ns: f64) -> f64 {
+        error_ns(clock, ns, |clock, target| {
+            while target - clock.poll() > self.before() {}
+            self.leave(clock, target);
+        })
+    }
 }
 
 /// Multiplications of which each waits for the one before: nothing of them can be computed ahead,

@@ -22,7 +22,7 @@ use punctual_engine::wait_policy::WaitKind;
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
-use punctual_lab::accuracy::{AccuracyExperiment, AccuracyOutcome, AccuracyRow};
+use punctual_lab::accuracy::{AccuracyExperiment, AccuracyOutcome, AccuracyRow, Calibrate};
 use punctual_lab::executive::{
     ExecutiveOutcome, ExecutiveRow, RegistrationExperiment, RegistrationRow,
 };
@@ -31,6 +31,7 @@ use punctual_lab::load::{LoadReport, Loads};
 use punctual_lab::periodic::Condition;
 use punctual_lab::response::{ResponseExperiment, ResponseOutcome, SourceName};
 use punctual_lab::saturation::{SaturationExperiment, SaturationOutcome};
+use punctual_lab::spin_exit;
 use punctual_lab::timer::{Background, TimerExperiment, TimerOutcome, TimerRow};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::signal;
@@ -337,7 +338,10 @@ impl<'a> Bench<'a> {
     /// How exactly waits end.
     fn accuracy(&mut self, duration: Span) -> Result<Option<AccuracyOutcome>> {
         let thread = RtThread::cpu(self.cpu).fifo(PRIORITY);
-        Ok(self.measure(AccuracyExperiment { thread, duration })?.map(|(outcome, _)| outcome))
+        let rivals = vec![spin_exit::corrected as Calibrate];
+        Ok(self
+            .measure(AccuracyExperiment { thread, duration, rivals })?
+            .map(|(outcome, _)| outcome))
     }
 
     /// How late timers of these periods are, with this work behind and these loads beside.

@@ -8,6 +8,7 @@
 
 use super::{BaselineTask, Design, NONE, Visit};
 use super::{Levels, Node};
+use crate::executive::{DesignUnderTest, MeasuredDesign, Rival};
 
 /// Set in `rflag` from release to wait; the rest of it is the period.
 const RELEASED: u32 = 1 << 31;
@@ -78,6 +79,13 @@ pub struct Ant {
 }
 
 impl Ant {
+    /// For `measure executive`.
+    pub const RIVAL: Rival = Rival { name: "ant", keep: Self::measured };
+
+    fn measured(tasks: &[BaselineTask]) -> Option<Box<dyn MeasuredDesign>> {
+        Some(Box::new(DesignUnderTest::new(Self::new(tasks)?, tasks.len())))
+    }
+
     /// Registers all tasks in turn, each in the entries that have the fewest elements; the phases
     /// that they are given are not used. `None` where the least common multiple of the periods or
     /// the number of elements is beyond 2²⁴: the design has no table for these.

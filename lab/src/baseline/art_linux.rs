@@ -7,6 +7,10 @@
 
 use super::{BaselineTask, Design, NONE, Visit};
 use super::{Levels, Node};
+use crate::executive::{DesignUnderTest, MeasuredDesign, Rival};
+
+/// The most tasks that are measured: a wait walks the queue, so that a cycle takes n² steps.
+const WALKED_MAX: usize = 10_000;
 
 /// All that is known of a task.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +44,15 @@ pub struct ArtLinux {
 }
 
 impl ArtLinux {
+    /// For `measure executive`.
+    pub const RIVAL: Rival = Rival { name: "art-linux", keep: Self::measured };
+
+    fn measured(tasks: &[BaselineTask]) -> Option<Box<dyn MeasuredDesign>> {
+        let n = tasks.len();
+        (n <= WALKED_MAX)
+            .then(|| Box::new(DesignUnderTest::new(Self::new(tasks), n)) as Box<dyn MeasuredDesign>)
+    }
+
     /// All tasks wait for their first release.
     pub fn new(tasks: &[BaselineTask]) -> Self {
         let process = |task: &BaselineTask| Process {

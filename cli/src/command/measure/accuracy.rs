@@ -4,7 +4,8 @@
 
 use anyhow::Result;
 use punctual::RtThread;
-use punctual_lab::accuracy::AccuracyExperiment;
+use punctual_lab::accuracy::{AccuracyExperiment, Calibrate};
+use punctual_lab::spin_exit;
 
 use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
 use crate::experiment::Machine;
@@ -43,7 +44,8 @@ impl Measuring for Args {
     fn plan(&self, machine: &Machine) -> Result<Planned<AccuracyExperiment>> {
         let (cpu, choice) = self.cpu.choose(machine, "accuracy is measured")?;
         let thread = RtThread::cpu(cpu).with_policy(self.policy.policy());
-        let experiment = AccuracyExperiment { thread, duration: self.duration.0 };
+        let rivals = vec![spin_exit::corrected as Calibrate];
+        let experiment = AccuracyExperiment { thread, duration: self.duration.0, rivals };
         Ok(Planned { experiment, choice })
     }
 

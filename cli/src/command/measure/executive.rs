@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use punctual::RtThread;
 use punctual_core::time::Span;
+use punctual_lab::baseline::{Ant, ArtLinux};
 use punctual_lab::executive::ExecutiveExperiment;
 
 use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, Shown};
@@ -47,7 +48,8 @@ pub(crate) struct Args {
 
 /// The experiment with these numbers of tasks, with the policy of a measuring loop.
 pub(crate) fn experiment(cpu: u32, sizes: Vec<u32>, duration: Span) -> ExecutiveExperiment {
-    ExecutiveExperiment { thread: RtThread::cpu(cpu).fifo(PRIORITY), sizes, duration }
+    let rivals = vec![ArtLinux::RIVAL, Ant::RIVAL];
+    ExecutiveExperiment { thread: RtThread::cpu(cpu).fifo(PRIORITY), sizes, duration, rivals }
 }
 
 /// That the least number of blocks took much longer than `wanted`; `None` where it did not.

@@ -32,7 +32,9 @@ use punctual_lab::periodic::Condition;
 use punctual_lab::response::{ResponseExperiment, ResponseOutcome, SourceName};
 use punctual_lab::saturation::{SaturationExperiment, SaturationOutcome};
 use punctual_lab::spin_exit;
-use punctual_lab::timer::{Background, TimerExperiment, TimerOutcome, TimerRow};
+use punctual_lab::timer::{
+    Background, StampStore, TimerExperiment, TimerOutcome, TimerPath, TimerRow,
+};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::signal;
 
@@ -538,16 +540,16 @@ fn curve(row: &AccuracyRow) -> Vec<[f64; 2]> {
 /// Maruti's figures 9 and 10: how late timers are, as a curve of quantiles.
 fn timers(of: &TimerOutcome) -> Vec<PaperFigure> {
     let figures = [
-        ("maruti.fig9", "timer interrupts, CPUID behind", "cpuid"),
-        ("maruti.fig10", "timer interrupts, NOPs behind", "nop"),
+        ("maruti.fig9", "timer interrupts, CPUID behind", Background::Cpuid),
+        ("maruti.fig10", "timer interrupts, NOPs behind", Background::Nop),
     ];
-    let figure = |(id, what, behind): (&str, &str, &str)| {
+    let figure = |(id, what, behind): (&str, &str, Background)| {
         let figure = PaperFigure::new(id, what, "1 in … is later (log)", "lateness, ns (log)");
         let periods = [("here: each 100 µs", 100_000), ("here: each 15 µs", 15_000)];
         periods.into_iter().fold(figure.log([true; 2]), |figure, (name, period_ns)| {
             let is = |row: &&TimerRow| {
-                row.path == "sleep"
-                    && row.store == "array"
+                row.path == TimerPath::Sleep
+                    && row.store == StampStore::Array
                     && row.background == behind
                     && row.period_ns == period_ns
             };

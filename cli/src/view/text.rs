@@ -238,7 +238,7 @@ mod tests {
     use punctual_analysis::summary::SummaryStats;
     use punctual_host::facts::MachineFacts;
     use punctual_host::root::Root;
-    use punctual_lab::timer::{TimerOutcome, TimerRow};
+    use punctual_lab::timer::{Background, StampStore, TimerOutcome, TimerPath, TimerRow};
 
     use super::*;
     use crate::report::body::Body;
@@ -247,16 +247,20 @@ mod tests {
     use crate::view::document::{numbers, words};
 
     /// A timer outcome of a processor with these kinds of work; SERIALIZE delays most.
-    fn timers(backgrounds: &[&str], reserved: bool, periods: &[u64], unit_ns: f64) -> TimerOutcome {
-        let row = |period_ns: u64, path: &str, background: &str| {
-            let (name, store) = if path == "hot" { ("sleep", "hot") } else { (path, "array") };
-            let ns = unit_ns * if background == "serialize" { 3.0 } else { 2.0 };
+    fn timers(
+        backgrounds: &[Background],
+        reserved: bool,
+        periods: &[u64],
+        unit_ns: f64,
+    ) -> TimerOutcome {
+        let row = |period_ns: u64, path: TimerPath, store: StampStore, background: Background| {
+            let ns = unit_ns * if background == Background::Serialize { 3.0 } else { 2.0 };
             let [min, p50, p99, max] = [0.1, 0.5, 1.0, 9.0].map(|times| Some(ns * times));
             TimerRow {
-                path: name.to_owned(),
+                path,
                 period_ns,
-                background: background.to_owned(),
-                store: store.to_owned(),
+                background,
+                store,
                 n: 1_234_567,
                 missed: 12_345,
                 lateness_ns: SummaryStats { min, p50, p99, max, ..SummaryStats::default() },
@@ -265,10 +269,12 @@ mod tests {
         };
         let mut rows = Vec::new();
         for &period_ns in periods {
-            for path in ["sleep", "timerfd", "posix", "mdelay", "deadline", "hot"] {
-                if reserved || path != "deadline" {
-                    rows.extend(backgrounds.iter().map(|kind| row(period_ns, path, kind)));
-                }
+            let paths = TimerPath::ALL.map(|path| (path, StampStore::Array));
+            let paths = paths.into_iter().chain([(TimerPath::Sleep, StampStore::Hot)]);
+            for (path, store) in paths.filter(|(path, _)| reserved || *path != TimerPath::Deadline)
+            {
+                let behind = backgrounds.iter();
+                rows.extend(behind.map(|&behind| row(period_ns, path, store, behind)));
             }
         }
         TimerOutcome {
@@ -320,8 +326,8 @@ mod tests {
         let machines: Vec<_> =
             machines.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
         // With SERIALIZE, and AArch64, which has its own of all kinds; without.
-        let kinds: [&[&str]; 2] =
-            [&["none", "nop", "serialize", "cpuid"], &["none", "nop", "cpuid"]];
+        let kinds: [&[Background]; 2] =
+            [&Background::ALL, &[Background::None, Background::Nop, Background::Cpuid]];
         for (machine, kind) in machines.iter().flat_map(|machine| kinds.map(|kind| (machine, kind)))
         {
             for reserved in [true, false] {
@@ -355,8 +361,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_counted() {
         let machine = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/amd-smt-32cpu");
-        let kinds = ["none", "nop", "serialize", "cpuid"];
-        let timer = timers(&kinds, true, &[100_000, 200_000, 500_000], 100.0);
+        let timer = timers(&Background::ALL, true, &[100_000, 200_000, 500_000], 100.0);
         let text = page(&report(Path::new(machine), timer.clone()), None, Detail::Short);
         let text = text.to_string();
         let rows = text.lines().filter(|line| line.contains(" 12\u{a0}345 ")).count();

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use punctual_lab::accuracy::{AccuracyOutcome, AccuracyRow, SHARE_MIN};
-use punctual_lab::timer::{Background, TimerOutcome, TimerRow};
+use punctual_lab::timer::{Background, StampStore, TimerOutcome, TimerPath, TimerRow};
 
 use super::Bench;
 use super::row;
@@ -150,33 +150,33 @@ fn corrections(of: Option<&AccuracyOutcome>) -> [ReproducedRow; 2] {
 /// A figure of timer interrupts: what runs behind, and whether the cache is on.
 struct Figure {
     id: &'static str,
-    behind: &'static str,
+    behind: Background,
     cached: bool,
     published: &'static str,
     note: &'static str,
 }
 
 const FIGURES: [Figure; 4] = [
-    Figure { id: "fig9", behind: "cpuid", cached: true, published: "", note: "" },
+    Figure { id: "fig9", behind: Background::Cpuid, cached: true, published: "", note: "" },
     Figure {
         id: "fig10",
-        behind: "nop",
+        behind: Background::Nop,
         cached: true,
         published: "11",
         note: "\"periodicity of 512 clock cycles\" must be 512 samples, a page of 8-byte stamps; \
                \"200 MHz bus clock\" is the core clock",
     },
-    Figure { id: "fig11", behind: "cpuid", cached: false, published: "", note: "" },
-    Figure { id: "fig12", behind: "nop", cached: false, published: "", note: "" },
+    Figure { id: "fig11", behind: Background::Cpuid, cached: false, published: "", note: "" },
+    Figure { id: "fig12", behind: Background::Nop, cached: false, published: "", note: "" },
 ];
 
 /// Figures 9 to 12: how far timer interrupts scatter.
 fn timers(of: Option<&TimerOutcome>, tick_ns: Option<f64>) -> Vec<ReproducedRow> {
-    let spread = |behind: &str, period_ns: u64| {
+    let spread = |behind: Background, period_ns: u64| {
         let rows = of.map_or(&[][..], |of| &of.rows);
         let is = |row: &&TimerRow| {
-            row.path == "sleep"
-                && row.store == "array"
+            row.path == TimerPath::Sleep
+                && row.store == StampStore::Array
                 && row.background == behind
                 && row.period_ns == period_ns
         };
@@ -185,16 +185,18 @@ fn timers(of: Option<&TimerOutcome>, tick_ns: Option<f64>) -> Vec<ReproducedRow>
         let range = ns.p99.zip(ns.min).zip(tick_ns).map(|((p99, min), tick)| (p99 - min) / tick);
         Some(range.ok_or(row.n))
     };
-    let measured = |row: ReproducedRow, behind: &str, period_ns| match spread(behind, period_ns) {
-        Some(Err(n)) => row.note(&format!("not measured: {n} wakes, too few for 1 in 100")),
-        found => row.measured(found.and_then(Result::ok)),
-    };
+    let measured =
+        |row: ReproducedRow, behind: Background, period_ns| match spread(behind, period_ns) {
+            Some(Err(n)) => row.note(&format!("not measured: {n} wakes, too few for 1 in 100")),
+            found => row.measured(found.and_then(Result::ok)),
+        };
     let mut rows = Vec::new();
     for figure in FIGURES {
         for (suffix, period_ns) in [("100us", 100_000), ("15us", 15_000)] {
             let Figure { id, behind, cached, published, note } = figure;
             let cache = if cached { "enabled" } else { "disabled" };
-            let what = format!("range of timer interrupts, {behind} behind, cache {cache}");
+            let what =
+                format!("range of timer interrupts, {} behind, cache {cache}", behind.name());
             let row =
                 ReproducedRow::new(format!("maruti.{id}.{suffix}"), &what, "cycles", published);
             let row = if note.is_empty() {
@@ -217,14 +219,15 @@ fn timers(of: Option<&TimerOutcome>, tick_ns: Option<f64>) -> Vec<ReproducedRow>
 /// The question that the paper leaves open: dispatch by `mdelay`, or by a timer?
 fn dispatch(of: Option<&TimerOutcome>) -> Vec<ReproducedRow> {
     let mut rows = Vec::new();
-    for path in ["mdelay", "sleep"] {
+    for path in [TimerPath::Mdelay, TimerPath::Sleep] {
         let is = |row: &&TimerRow| {
             row.path == path
-                && row.store == "array"
-                && row.background == "nop"
+                && row.store == StampStore::Array
+                && row.background == Background::Nop
                 && row.period_ns == 100_000
         };
         let found = of.and_then(|of| of.rows.iter().find(is));
+        let path = path.name();
         let new = |key: &str, what: &str, unit: &str| {
             let what = format!("dispatch by {path} each 100 µs: {what}");
             ReproducedRow::new(format!("maruti.dispatch.{path}.{key}"), &what, unit, "")

@@ -5,7 +5,7 @@ use punctual_analysis::impact::stepper::torque_lost_ratio;
 use punctual_analysis::quantile::Probability;
 use punctual_core::time::{Period, Span};
 use punctual_engine::wait_policy::WaitKind;
-use punctual_lab::timer::{Background, TimerOutcome, TimerRow};
+use punctual_lab::timer::{Background, StampStore, TimerOutcome, TimerPath, TimerRow};
 
 use super::quantiles;
 use super::{Bench, LoopCondition};
@@ -43,27 +43,23 @@ struct Scheduler {
     /// The end of its ids.
     id: &'static str,
     /// Its path in a timer's rows.
-    path: &'static str,
+    path: TimerPath,
     name: &'static str,
     note: &'static str,
-    /// Whether a timer says that the kernel refused it.
-    is_deadline: bool,
 }
 
 const SCHEDULERS: [Scheduler; 2] = [
     Scheduler {
         id: "",
-        path: "sleep",
+        path: TimerPath::Sleep,
         name: "SCHED_FIFO",
         note: "RTL there, SCHED_FIFO here",
-        is_deadline: false,
     },
     Scheduler {
         id: "second.",
-        path: "deadline",
+        path: TimerPath::Deadline,
         name: "SCHED_DEADLINE",
         note: "RTAI there, SCHED_DEADLINE here, pinned to no CPU",
-        is_deadline: true,
     },
 ];
 
@@ -190,14 +186,14 @@ fn spread_us(run: &Run, from: f64, to: f64) -> Option<f64> {
 }
 
 /// The wakes of a scheduler in figure 3.
-fn wakes<'o>(of: Option<&'o TimerOutcome>, path: &str) -> Option<&'o TimerRow> {
-    of?.rows.iter().find(|row| row.path == path && row.store == "array")
+fn wakes<'o>(of: Option<&'o TimerOutcome>, path: TimerPath) -> Option<&'o TimerRow> {
+    of?.rows.iter().find(|row| row.path == path && row.store == StampStore::Array)
 }
 
 /// Figure 3 under one loading: both schedulers, by one definition.
 fn ranges(loading: &Loading, of: Option<&TimerOutcome>) -> [ReproducedRow; 2] {
     let (key, _, what, published) = *loading;
-    SCHEDULERS.map(|Scheduler { id, path, name, note, is_deadline }| {
+    SCHEDULERS.map(|Scheduler { id, path, name, note }| {
         let wakes = wakes(of, path);
         let range = wakes.and_then(|of| Some((of.lateness_ns.max? - of.lateness_ns.min?) / 1e3));
         let id = format!("nist.fig3.{id}{key}");
@@ -212,7 +208,7 @@ fn ranges(loading: &Loading, of: Option<&TimerOutcome>) -> [ReproducedRow; 2] {
             "net" => row.note("\"on the order of\"; between network namespaces here"),
             _ => row.note("\"on the order of\""),
         };
-        match of.and_then(|of| of.deadline_refused).filter(|_| is_deadline) {
+        match of.and_then(|of| of.deadline_refused).filter(|_| path == TimerPath::Deadline) {
             Some(errno) => row.note(&format!("the kernel refused SCHED_DEADLINE (errno {errno})")),
             None => row,
         }
@@ -461,17 +457,18 @@ mod tests {
             max: Some(12_000.0),
             ..SummaryStats::default()
         };
-        let row = |path: &str, store: &str| TimerRow {
-            path: path.to_owned(),
-            store: store.to_owned(),
+        let row = |path: TimerPath, store: StampStore| TimerRow {
+            path,
+            store,
             period_ns: 500_000,
-            background: "none".to_owned(),
+            background: Background::None,
             n: 40,
             missed: 0,
             lateness_ns: lateness_ns.clone(),
             cpu_share: None,
         };
-        let rows = vec![row("sleep", "array"), row("sleep", "hot")];
+        let rows =
+            [StampStore::Array, StampStore::Hot].map(|store| row(TimerPath::Sleep, store)).to_vec();
         let (cpu, policy) = (1, "SCHED_FIFO".to_owned());
         let mut of =
             TimerOutcome { cpu, policy, priority: Some(90), rows, deadline_refused: Some(1) };
@@ -483,7 +480,7 @@ mod tests {
             assert!(deadline.note.contains("not measured: "), "{deadline:?}");
             assert!(deadline.note.contains("errno 1"), "{deadline:?}");
         }
-        of.rows.push(row("deadline", "array"));
+        of.rows.push(row(TimerPath::Deadline, StampStore::Array));
         let [fifo, deadline] = ranges(&LOADINGS[0], Some(&of));
         assert_eq!(fifo.measured, deadline.measured);
         let figure = loadings_figure(&[Some(&of), None, None]);

@@ -6,7 +6,9 @@
 //! control*. [`Heap`]: a 4-ary heap of releases. [`Wheel`]: a hierarchical timing wheel.
 //! [`Punctual`]: the executive's own table, behind the same contract. Reads no clock.
 
+#[path = "../../papers/src/ant/six_tables.rs"]
 mod ant;
+#[path = "../../papers/src/ant/art_linux.rs"]
 mod art_linux;
 mod heap;
 mod wheel;

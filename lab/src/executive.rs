@@ -5,6 +5,7 @@
 //! drift of the machine hits all designs alike; never prints.
 
 mod loop_overhead;
+#[path = "../../papers/src/ant/registration.rs"]
 mod registration;
 
 use std::hint::black_box;

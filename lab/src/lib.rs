@@ -26,6 +26,7 @@ pub mod quiet;
 pub mod response;
 pub mod saturation;
 mod serial_line;
+#[path = "../../papers/src/maruti/spin_exit.rs"]
 pub mod spin_exit;
 pub mod tasks;
 pub mod timer;

@@ -3,11 +3,15 @@
 //! One file a paper: what it prints, what its own formula gives, what is measured here, and where
 //! it errs. The measurements are the lab's.
 
+#[path = "../../../papers/src/ant.rs"]
 mod ant;
+#[path = "../../../papers/src/linuxcnc.rs"]
 mod linuxcnc;
+#[path = "../../../papers/src/maruti.rs"]
 mod maruti;
+#[path = "../../../papers/src/nist.rs"]
 mod nist;
-
+#[path = "../../../papers/src/wince.rs"]
 mod wince;
 
 use std::sync::atomic::Ordering;

@@ -14,6 +14,7 @@ mod experiment;
 mod format;
 mod output;
 mod pages;
+mod papers;
 mod parse;
 mod progress;
 mod report;

@@ -5,8 +5,6 @@
 //! drift of the machine hits all designs alike; never prints.
 
 mod loop_overhead;
-#[path = "../../papers/src/ant/registration.rs"]
-mod registration;
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +24,6 @@ use crate::experiment::{
 };
 use crate::load::LoadSpec;
 pub use loop_overhead::LoopOverhead;
-pub use registration::{RegistrationExperiment, RegistrationRow};
 
 /// The share of the time that the turn of the loop is measured in, and the least.
 const TURN_SHARE: i64 = 6;

@@ -425,7 +425,7 @@ pub fn startable(
 }
 
 /// What a thread that computes for `share` of each period could take of its CPU.
-pub(crate) fn demand(thread: &RtThread, period: Period, share: f64) -> Demand {
+pub fn demand(thread: &RtThread, period: Period, share: f64) -> Demand {
     let real_time = is_real_time(thread.policy());
     Demand { cpu: thread.pinned_to(), real_time, period, share }
 }
@@ -440,7 +440,7 @@ pub(crate) fn cpu_of(thread: &RtThread) -> u32 {
 ///
 /// # Errors
 /// The thread could not be started, or panicked.
-pub(crate) fn on_one_thread<T: Send>(
+pub fn on_one_thread<T: Send>(
     stop: &AtomicBool,
     measure: impl FnOnce() -> (T, ClockFacts, Vec<Refusal>) + Send,
 ) -> Result<Measured<T>, ExperimentError> {

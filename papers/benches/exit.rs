@@ -1,4 +1,4 @@
-//! How sharply a spin ends: `cargo bench -p punctual-lab --bench exit [-- ROUNDS]`.
+//! How sharply a spin ends: `cargo bench -p punctual-papers --bench exit [-- ROUNDS]`.
 //!
 //! Three ways to leave a spin at targets that sweep all offsets, interleaved: polling with the
 //! processor's hint for spins, polling alone (Maruti's TSC loop), and corrected. Where the counter
@@ -15,9 +15,9 @@ use punctual_core::time::{Instant, Span};
 use punctual_engine::clocks::MachineClock;
 use punctual_engine::session;
 use punctual_lab::accuracy::{FINE, plain};
-use punctual_lab::spin_exit::SpinExit;
 use punctual_os::affinity;
 use punctual_os::scheduler::SchedPolicy;
+use punctual_papers::maruti::spin_exit::SpinExit;
 
 const WAYS: [&str; 3] = ["polling with the hint", "polling alone", "corrected"];
 /// Exits in a block, and how many of its first ones are left out.
@@ -86,9 +86,9 @@ fn link_ns(clock: &mut MachineClock) -> f64 {
         delay(first, black_box(20_000));
         clock.fine_now().wrapping_sub(first) as f64 / FINE as f64 / 20_000.0
     };
-    let mut all: Vec<f64> = (0..101).map(|_| once(clock)).collect();
-    all.sort_by(f64::total_cmp);
-    all[50]
+    let mut links_ns: Vec<f64> = (0..101).map(|_| once(clock)).collect();
+    links_ns.sort_by(f64::total_cmp);
+    links_ns[50]
 }
 
 fn leave(way: usize, exit: &SpinExit, clock: &mut MachineClock, target: Instant) {
@@ -161,8 +161,8 @@ fn main() -> std::io::Result<()> {
         let mut of_round: Vec<Spread> = WAYS.iter().map(|_| Spread::new()).collect();
         for links in 0..delays {
             let with = Delay { links, ns: links as f64 * link_ns, step_ns };
-            for (way, all) in spreads.iter_mut().enumerate() {
-                for spread in [all, &mut of_round[way]] {
+            for (way, total) in spreads.iter_mut().enumerate() {
+                for spread in [total, &mut of_round[way]] {
                     block(spread, way, &exit, &mut clock, with);
                 }
             }

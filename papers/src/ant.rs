@@ -1,15 +1,24 @@
 //! *Sophisticated periodic execution control* (AnT, against ART-Linux).
 
-use anyhow::Result;
+mod art_linux;
+mod registration;
+mod six_tables;
+
+use punctual_analysis::histogram::HistogramView;
 use punctual_core::time::Span;
 use punctual_engine::wait_policy::WaitKind;
-use punctual_lab::executive::{ExecutiveOutcome, ExecutiveRow, RegistrationRow};
+use punctual_lab::executive::{ExecutiveExperiment, ExecutiveOutcome, ExecutiveRow, Rival};
 
-use super::{Bench, LoopCondition};
-use crate::experiment::COLD_CYCLES;
-use crate::report::Run;
-use crate::report::reproduced::ReproducedRow;
+use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopRun, LoopSet};
+use crate::figure::Figure;
+use crate::row::PaperRow;
 
+pub use art_linux::ArtLinux;
+pub use registration::{RegistrationExperiment, RegistrationRow};
+pub use six_tables::Ant;
+
+/// The designs that are compared; the last is not in the paper.
+const DESIGNS: [&str; 3] = ["art-linux", "ant", "punctual"];
 /// The numbers of tasks of figures 9 and 10 that are measured.
 const SIZES: [u32; 3] = [1, 50, 100];
 /// The periods of figure 3, ms.
@@ -19,22 +28,32 @@ const TICK_MS: f64 = 0.996;
 /// The mean of the most tasks at a slot, of 100 that choose one of 100 at random (simulated).
 const RANDOM_MOST: f64 = 4.3;
 
+/// The designs of the paper, for `measure executive`.
+pub const RIVALS: [Rival; 2] = [ArtLinux::RIVAL, Ant::RIVAL];
+
 /// Its rows.
-pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
+///
+/// # Errors
+/// Why it cannot be measured.
+pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
     // 100 releases and what is left out before them.
     let length = Span::from_ms(i64::from(100 + COLD_CYCLES));
-    let process = [LoopCondition::idle("process", WaitKind::Sleep)];
-    let process = bench.loops(1_000_000, &process, (length, COLD_CYCLES))?;
-    let conditions = [LoopCondition::idle("interval", WaitKind::Sleep)];
+    let process = one_loop(bench, "process", 1, length)?;
     let mut intervals = Vec::new();
     for period_ms in PERIODS_MS {
         let length = bench.share(0.08);
-        let runs = bench.loops(period_ms * 1_000_000, &conditions, (length, COLD_CYCLES))?;
-        intervals.push((period_ms, runs.into_iter().next()));
+        intervals.push((period_ms, one_loop(bench, "interval", period_ms, length)?));
     }
-    let executive = bench.executive(&SIZES, bench.share(0.45))?;
-    let registration = bench.registration()?;
-    let mut rows = table2(process.first());
+    let executive = bench.measure(ExecutiveExperiment {
+        thread: bench.thread(),
+        sizes: SIZES.to_vec(),
+        duration: bench.share(0.45),
+        rivals: RIVALS.to_vec(),
+    })?;
+    let executive = executive.map(|(executive, _)| executive);
+    let registration = bench.measure(RegistrationExperiment { thread: bench.thread() })?;
+    let registration = registration.map(|(rows, _)| rows).unwrap_or_default();
+    let mut rows = table2(process.as_ref());
     rows.extend(intervals.iter().map(|(period_ms, run)| interval(*period_ms, run.as_ref())));
     rows.push(tick(intervals.first().and_then(|(_, run)| run.as_ref())));
     rows.extend(designs(executive.as_ref()));
@@ -42,50 +61,66 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     let errors = intervals
         .iter()
         .filter_map(|(ms, run)| Some([*ms as f64, drift_ns(run.as_ref()?, *ms)? / 1e3]));
-    bench.draw([super::distribution(process.first().map(|run| &run.outcome.histogram))]);
-    bench.draw(super::ant(errors.collect(), executive.as_ref(), &registration));
+    bench.draw([distribution(process.as_ref().map(|run| &run.figures.histogram))]);
+    bench.draw(drawn(errors.collect(), executive.as_ref(), &registration));
     rows.extend(table3(&registration));
     Ok(rows)
 }
 
+/// A loop that sleeps; `None` where it was not measured.
+fn one_loop<B: Bench>(
+    bench: &mut B,
+    name: &'static str,
+    period_ms: u64,
+    length: Span,
+) -> Result<Option<LoopRun>, B::Error> {
+    let runs = bench.loops(&LoopSet {
+        period_ns: period_ms * 1_000_000,
+        conditions: &[LoopCondition::idle(name, WaitKind::Sleep)],
+        length,
+        cold: COLD_CYCLES,
+    })?;
+    Ok(runs.into_iter().next())
+}
+
 /// Table 2 and figure 2: from the timer interrupt to the process.
-fn table2(run: Option<&Run>) -> Vec<ReproducedRow> {
-    let lateness = run.map(|run| &run.outcome.lateness_ns);
+fn table2(run: Option<&LoopRun>) -> Vec<PaperRow> {
+    let lateness = run.map(|run| &run.figures.lateness_ns);
     let us = |ns: Option<f64>| ns.map(|ns| ns / 1e3);
-    let new = |key: &str, what: &str, published: &str| {
-        let what = format!("timer interrupt to process, {what} of 100");
-        ReproducedRow::new(format!("ant.table2.{key}"), &what, "µs", published)
+    let new = |key: &str, title: &str, published: &str| {
+        let title = format!("timer interrupt to process, {title} of 100");
+        PaperRow::new(format!("ant.table2.{key}"), &title, "µs", published)
             .note("ART-Linux there; here a wake after its release, the highest priority, 1 ms")
     };
-    let variance = run.and_then(|run| run.outcome.jitters.lateness_variance_ns2);
+    let variance = run.and_then(|run| run.figures.jitters.lateness_variance_ns2);
     vec![
-        new("max", "maximum", "5.47").measured(us(lateness.and_then(|of| of.max))),
+        new("max", "maximum", "5.47").measured(us(lateness.and_then(|lateness| lateness.max))),
         new("avg", "average", "2.84")
-            .measured(us(lateness.and_then(|of| of.mean)))
+            .measured(us(lateness.and_then(|lateness| lateness.mean)))
             .note("100 samples support only p ≤ 3 % for a larger one than the maximum"),
-        new("min", "minimum", "2.57").measured(us(lateness.and_then(|of| of.min))),
-        ReproducedRow::new("ant.table2.dispersion", "its variance", "µs²", "0.12")
+        new("min", "minimum", "2.57").measured(us(lateness.and_then(|lateness| lateness.min))),
+        PaperRow::new("ant.table2.dispersion", "its variance", "µs²", "0.12")
             .measured(variance.map(|ns2| ns2 / 1e6))
             .note(
                 "measured for ART-Linux only there: the conclusion that AnT's is smaller was not",
             ),
-        ReproducedRow::new("ant.fig2", "its median", "µs", "")
-            .measured(us(lateness.and_then(|of| of.p50)))
+        PaperRow::new("ant.fig2", "its median", "µs", "")
+            .measured(us(lateness.and_then(|lateness| lateness.p50)))
             .note("a distribution without numbers there; its ends are those of table 2"),
     ]
 }
 
 /// Mean interval minus the period, ns: the drift of the fitted grid.
-fn drift_ns(run: &Run, period_ms: u64) -> Option<f64> {
-    let grid = run.outcome.grid.as_ref()?;
+fn drift_ns(run: &LoopRun, period_ms: u64) -> Option<f64> {
+    let grid = run.figures.grid.as_ref()?;
     Some(grid.drift_ppb * 1e-9 * period_ms as f64 * 1e6)
 }
 
 /// Figure 3.
-fn interval(period_ms: u64, run: Option<&Run>) -> ReproducedRow {
+fn interval(period_ms: u64, run: Option<&LoopRun>) -> PaperRow {
     let published = if period_ms == 1 { "4" } else { "" };
-    let what = format!("error of the mean interval, period {period_ms} ms");
-    let row = ReproducedRow::new(format!("ant.fig3.{period_ms}ms"), &what, "µs", published)
+    let title = format!("error of the mean interval, period {period_ms} ms");
+    let row = PaperRow::new(format!("ant.fig3.{period_ms}ms"), &title, "µs", published)
         .formula((1.0 - TICK_MS) * period_ms as f64 * 1e3)
         .measured(run.and_then(|run| drift_ns(run, period_ms)).map(|ns| ns / 1e3));
     if period_ms == 1 {
@@ -98,18 +133,19 @@ fn interval(period_ms: u64, run: Option<&Run>) -> ReproducedRow {
     }
 }
 
-fn tick(run: Option<&Run>) -> ReproducedRow {
+/// The timer's interrupt.
+fn tick(run: Option<&LoopRun>) -> PaperRow {
     let measured = run.and_then(|run| drift_ns(run, 1)).map(|ns| 1.0 + ns / 1e6);
-    ReproducedRow::new("ant.tick", "timer interval for 1 ms", "ms", "0.996")
+    PaperRow::new("ant.tick", "timer interval for 1 ms", "ms", "0.996")
         .formula(TICK_MS)
         .measured(measured)
 }
 
 /// Figures 9 and 10, and punctual's table as a third curve.
-fn designs(of: Option<&ExecutiveOutcome>) -> Vec<ReproducedRow> {
+fn designs(executive: Option<&ExecutiveOutcome>) -> Vec<PaperRow> {
     type Cost = fn(&ExecutiveRow) -> f64;
     let cost = |design: &str, n: u32, value: Cost| {
-        let rows = of.map_or(&[][..], |of| &of.rows);
+        let rows = executive.map_or(&[][..], |executive| &executive.rows);
         let found =
             rows.iter().find(|row| row.design == design && row.n == n as usize && !row.cold);
         found.map(|row| value(row) / 1e3)
@@ -119,11 +155,11 @@ fn designs(of: Option<&ExecutiveOutcome>) -> Vec<ReproducedRow> {
         ("fig9", "processing time of release", |row| row.release_ns),
         ("fig10", "processing time of wait", |row| row.wait_ns),
     ];
-    for (figure, what, value) in figures {
+    for (figure, title, value) in figures {
         for n in SIZES {
-            for design in ["art-linux", "ant", "punctual"] {
-                let what = format!("{what}, N = {n}, {design}");
-                let row = ReproducedRow::new(format!("ant.{figure}.{design}.{n}"), &what, "µs", "");
+            for design in DESIGNS {
+                let title = format!("{title}, N = {n}, {design}");
+                let row = PaperRow::new(format!("ant.{figure}.{design}.{n}"), &title, "µs", "");
                 let note = match (figure, design) {
                     (_, "punctual") => "not in the paper: a third curve",
                     ("fig9", _) => "a plot without numbers; both designs alike there",
@@ -136,12 +172,12 @@ fn designs(of: Option<&ExecutiveOutcome>) -> Vec<ReproducedRow> {
     let whole = |design| cost(design, 100, |row| row.cycle_ns);
     let saved = whole("art-linux").zip(whole("ant")).map(|(art, ant)| art - ant);
     rows.push(
-        ReproducedRow::new("ant.fig10.saved", "saved by AnT in a cycle of N = 100", "µs", "50")
+        PaperRow::new("ant.fig10.saved", "saved by AnT in a cycle of N = 100", "µs", "50")
             .measured(saved)
             .note("until the 100th process runs there; a whole cycle here"),
     );
     rows.push(
-        ReproducedRow::new("ant.fig10.share", "the same as a share of 1 ms", "%", "5%")
+        PaperRow::new("ant.fig10.share", "the same as a share of 1 ms", "%", "5%")
             .formula(5.0)
             .measured(saved.map(|us| us / 10.0)),
     );
@@ -149,29 +185,29 @@ fn designs(of: Option<&ExecutiveOutcome>) -> Vec<ReproducedRow> {
 }
 
 /// Figures 11 and 12: tasks released at a tick.
-fn released(rows: &[RegistrationRow]) -> Vec<ReproducedRow> {
-    let of = |design: &str| rows.iter().find(|row| row.design == design);
-    let new = |id: &str, what: &str, published: &str| {
-        ReproducedRow::new(format!("ant.{id}"), what, "tasks", published)
+fn released(rows: &[RegistrationRow]) -> Vec<PaperRow> {
+    let row = |design: &str| rows.iter().find(|row| row.design == design);
+    let new = |id: &str, title: &str, published: &str| {
+        PaperRow::new(format!("ant.{id}"), title, "tasks", published)
     };
     vec![
         new("fig11.most", "most released at a tick, AnT", "3 or 4")
             .formula(1.0)
-            .measured(of("ant").map(|row| row.released_most))
+            .measured(row("ant").map(|row| row.released_most))
             .note(
                 "100 tasks over 100 slots average exactly 1 a tick, and balanced placement gives \
                  1 everywhere: \"3 or 4\" is what random phases give",
             ),
         new("fig11.fewest", "fewest released at a tick, AnT", "3 or 4")
             .formula(1.0)
-            .measured(of("ant").map(|row| row.released_fewest))
+            .measured(row("ant").map(|row| row.released_fewest))
             .note("as above: not every tick can have 3 or 4"),
         new("fig11.punctual", "most released at a tick, punctual", "")
-            .measured(of("punctual").map(|row| row.released_most))
+            .measured(row("punctual").map(|row| row.released_most))
             .note("not in the paper: a third curve, phases one a tick"),
         new("fig12.most", "most released at a tick, ART-Linux", "")
             .formula(RANDOM_MOST)
-            .measured(of("art-linux").map(|row| row.released_most))
+            .measured(row("art-linux").map(|row| row.released_most))
             .note(
                 "a plot without numbers there; delays of 0 to 99 ticks at random, 10 repetitions; \
                  the formula is the mean maximum of uniform phases",
@@ -180,7 +216,7 @@ fn released(rows: &[RegistrationRow]) -> Vec<ReproducedRow> {
 }
 
 /// Table 3: what a release costs with 100 tasks of a period of 100 ticks.
-fn table3(rows: &[RegistrationRow]) -> Vec<ReproducedRow> {
+fn table3(rows: &[RegistrationRow]) -> Vec<PaperRow> {
     let published = [
         ("ant", ["0.95", "1.15", "1.50"]),
         ("art-linux", ["0.43", "0.66", "2.42"]),
@@ -188,20 +224,100 @@ fn table3(rows: &[RegistrationRow]) -> Vec<ReproducedRow> {
     ];
     let mut table = Vec::new();
     for (design, cells) in published {
-        let of = rows.iter().find(|row| row.design == design);
+        let row = rows.iter().find(|row| row.design == design);
         for (at, (key, cell)) in ["min", "avg", "max"].into_iter().zip(cells).enumerate() {
-            let what = format!("processing time of release, 100 tasks of 100 ms, {design}, {key}");
+            let title = format!("processing time of release, 100 tasks of 100 ms, {design}, {key}");
             let id = format!("ant.table3.{design}.{key}");
-            let row = ReproducedRow::new(id, &what, "µs", cell)
-                .measured(of.map(|row| row.release_ns[at] / 1e3));
+            let cell = PaperRow::new(id, &title, "µs", cell)
+                .measured(row.map(|row| row.release_ns[at] / 1e3));
             table.push(match design {
-                "punctual" => row.note("not in the paper: a third curve"),
+                "punctual" => cell.note("not in the paper: a third curve"),
                 "ant" if key == "avg" => {
-                    row.note("74 % above ART-Linux's there: only the maximum is smaller")
+                    cell.note("74 % above ART-Linux's there: only the maximum is smaller")
                 }
-                _ => row,
+                _ => cell,
             });
         }
     }
     table
+}
+
+/// A figure of costs: its name, what it shows, the cost in µs.
+struct Costs {
+    id: &'static str,
+    title: &'static str,
+    value: fn(&ExecutiveRow) -> f64,
+}
+
+/// Figure 2, with what table 2 says of the same distribution.
+fn distribution(histogram: Option<&HistogramView>) -> Figure {
+    let (x, y) = ("from the timer interrupt to the process, µs (log)", "wakes, of 100");
+    let figure = Figure::new("ant.fig2", "time from timer interrupt to process", x, y);
+    let published = [(2.57, "minimum"), (2.84, "average"), (5.47, "maximum")];
+    let measured = histogram.map(|histogram| ("a wake after its release", histogram));
+    figure
+        .log([true, false])
+        .histograms(measured.as_slice())
+        .points("published in table 2", published.map(|(us, name)| ([us, 0.0], name)))
+}
+
+/// Figures 3 and 9 to 12. `errors` has periods in ms and errors of the mean interval in µs.
+fn drawn(
+    errors: Vec<[f64; 2]>,
+    executive: Option<&ExecutiveOutcome>,
+    registration: &[RegistrationRow],
+) -> Vec<Figure> {
+    let error = "error of the mean interval, µs";
+    let fig3 = Figure::new("ant.fig3", "error of the interval", "period, ms", error)
+        .line("formula: 0.4 % of the period", vec![[0.0, 0.0], [10.0, 40.0]])
+        .points("published", [([1.0, 4.0], "4 µs")])
+        .points("here", errors.into_iter().map(|at| (at, "")));
+    let costs = [
+        Costs {
+            id: "ant.fig9",
+            title: "processing time of release",
+            value: |row| row.release_ns / 1e3,
+        },
+        Costs { id: "ant.fig10", title: "processing time of wait", value: |row| row.wait_ns / 1e3 },
+    ];
+    let rows = executive.map_or(&[][..], |executive| &executive.rows);
+    let cost = |Costs { id, title, value }: Costs| {
+        let figure = Figure::new(id, title, "tasks", "µs");
+        DESIGNS.iter().fold(figure, |figure, design| {
+            let own = rows.iter().filter(|row| row.design == *design && !row.cold);
+            let mut points: Vec<[f64; 2]> = own.map(|row| [row.n as f64, value(row)]).collect();
+            points.sort_by(|a, b| a[0].total_cmp(&b[0]));
+            figure.line(&format!("here: {design}"), points)
+        })
+    };
+    let released = |(id, designs): (&str, &[&str])| {
+        let figure = Figure::new(id, "tasks released at a tick", "tick of 100", "tasks");
+        designs.iter().fold(figure, |figure, design| {
+            let row = registration.iter().find(|row| row.design == *design);
+            let counts = row.map_or(&[][..], |row| &row.released);
+            let points = counts.iter().enumerate().map(|(at, count)| [at as f64, *count as f64]);
+            figure.line(&format!("here: {design}"), points.collect())
+        })
+    };
+    let ticks: [(&str, &[&str]); 2] =
+        [("ant.fig11", &["ant", "punctual"]), ("ant.fig12", &["art-linux"])];
+    let costs = costs.into_iter().map(cost);
+    std::iter::once(fig3).chain(costs).chain(ticks.into_iter().map(released)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_analysis::histogram::Histogram;
+
+    use super::*;
+
+    #[test]
+    fn figure_2_has_the_published_ends_beside_what_was_measured() {
+        let mut histogram = Histogram::new();
+        [3_000, 4_000].into_iter().for_each(|ns| histogram.push(ns));
+        let drawn = distribution(Some(&HistogramView::of(&histogram)));
+        assert_eq!(drawn.series.len(), 2);
+        assert_eq!(drawn.series[1].points, [[2.57, 0.0], [2.84, 0.0], [5.47, 0.0]]);
+        assert_eq!(distribution(None).series.len(), 1, "published alone");
+    }
 }

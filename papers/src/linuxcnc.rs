@@ -1,18 +1,20 @@
 //! *Tuning the kernel for LinuxCNC*.
 
-use anyhow::Result;
 use punctual_engine::wait_policy::WaitKind;
+use punctual_host::facts::MachineFacts;
 
-use super::{Bench, LoopCondition};
-use crate::experiment::COLD_CYCLES;
-use crate::report::Run;
-use crate::report::reproduced::{PaperFigure, ReproducedRow};
+use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopRun, LoopSet};
+use crate::figure::Figure;
+use crate::row::PaperRow;
 
 /// How long the paper's runs are.
 const RUN_S: f64 = 1_500.0;
 
 /// Its rows.
-pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
+///
+/// # Errors
+/// Why it cannot be measured.
+pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
     let loaded =
         LoopCondition { load: "linuxcnc", ..LoopCondition::idle("linuxcnc", WaitKind::Sleep) };
     let conditions = [
@@ -24,7 +26,8 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     let tuned = bench.tuned().map(|paths| paths.join(", "));
     let conditions = &conditions[..if tuned.is_some() { 4 } else { 2 }];
     let length = bench.share(0.9);
-    let runs = bench.loops(1_000_000, conditions, (length, COLD_CYCLES))?;
+    let runs =
+        bench.loops(&LoopSet { period_ns: 1_000_000, conditions, length, cold: COLD_CYCLES })?;
     bench.draw([histograms(&runs)]);
     let each_s = length.as_ns() as f64 / 1e9 / conditions.len() as f64;
     let mut rows = Vec::new();
@@ -38,40 +41,37 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     }
     let scaled = format!("scaled: {each_s:.0} s a condition here, so rarer latencies are not seen");
     rows.push(
-        ReproducedRow::new("linuxcnc.duration", "length of a run", "s", "1500")
+        PaperRow::new("linuxcnc.duration", "length of a run", "s", "1500")
             .formula(RUN_S)
             .measured((!runs.is_empty()).then_some(each_s))
             .note(&scaled),
     );
     if tuned.is_none() {
-        let what = "the same after tuning at run time";
-        rows.push(ReproducedRow::new("linuxcnc.tuned", what, "ns", "").note(
+        let title = "the same after tuning at run time";
+        rows.push(PaperRow::new("linuxcnc.tuned", title, "ns", "").note(
             "not measured: --tune writes settings of this machine for some blocks, and puts them \
              back; histograms without numbers there",
         ));
     }
-    rows.extend(recipe(bench));
+    rows.extend(recipe(bench.machine()));
     Ok(rows)
 }
 
 /// The paper's figure: before and after tuning, where --tune was given.
-fn histograms(runs: &[Run]) -> PaperFigure {
-    let what = "histograms of a 1 ms thread, all conditions";
-    let figure = PaperFigure::new("linuxcnc.fig", what, "lateness, µs (log)", "wakes (log)");
-    let views: Vec<_> = runs.iter().map(|run| (&*run.name, &run.outcome.histogram)).collect();
-    super::histograms(figure.log([true; 2]), &views)
+fn histograms(runs: &[LoopRun]) -> Figure {
+    let title = "histograms of a 1 ms thread, all conditions";
+    let figure = Figure::new("linuxcnc.fig", title, "lateness, µs (log)", "wakes (log)");
+    let views: Vec<_> = runs.iter().map(|run| (&*run.name, &run.figures.histogram)).collect();
+    figure.log([true; 2]).histograms(&views)
 }
 
 /// Largest latency and deviation of the interval.
-fn histogram(name: &str, published: [&str; 2], run: Option<&Run>) -> [ReproducedRow; 2] {
-    let of = |value: fn(&Run) -> Option<f64>| run.and_then(value);
-    let note = run
-        .map(|run| run.loads.iter().filter_map(|load| load.note.clone()).collect::<Vec<_>>())
-        .unwrap_or_default()
-        .join("; ");
-    let new = |key: &str, what: &str, published: &str| {
+fn histogram(name: &str, published: [&str; 2], run: Option<&LoopRun>) -> [PaperRow; 2] {
+    let note = run.map(|run| run.load_notes.join("; ")).unwrap_or_default();
+    let jitters = run.map(|run| &run.figures.jitters);
+    let new = |key: &str, title: &str, published: &str| {
         let id = format!("linuxcnc.{}.{key}", name.replace(' ', "-"));
-        let row = ReproducedRow::new(id, what, "ns", published);
+        let row = PaperRow::new(id, title, "ns", published);
         let row = if note.is_empty() { row } else { row.note(&note) };
         if published.is_empty() {
             row.note("a histogram without numbers there")
@@ -81,20 +81,20 @@ fn histogram(name: &str, published: [&str; 2], run: Option<&Run>) -> [Reproduced
     };
     [
         new("latency", "largest |interval| of a 1 ms thread", published[0])
-            .measured(of(|run| run.outcome.jitters.interval_max_abs_ns)),
+            .measured(jitters.and_then(|jitters| jitters.interval_max_abs_ns)),
         new("deviation", "standard deviation of the interval", published[1])
-            .measured(of(|run| run.outcome.jitters.interval_stddev_ns)),
+            .measured(jitters.and_then(|jitters| jitters.interval_stddev_ns)),
     ]
 }
 
 /// The recipe where it is wrong, and what is right here.
-fn recipe(bench: &Bench<'_>) -> Vec<ReproducedRow> {
-    let here = bench.here();
-    let online = here.cpu.online_cpus.value();
+fn recipe(machine: &MachineFacts) -> Vec<PaperRow> {
+    let online = machine.cpu.online_cpus.value();
     let cpus = online.map_or_else(|| "unknown CPUs".to_owned(), |cpus| format!("CPUs {cpus}"));
-    let runtime = here.limits.rt_throttling.value().map(|of| of.runtime_us as f64);
-    let new = |key: &str, what: &str, published: &str, note: &str| {
-        ReproducedRow::new(format!("linuxcnc.recipe.{key}"), what, "", published)
+    let runtime = machine.limits.rt_throttling.value();
+    let runtime = runtime.map(|throttling| throttling.runtime_us as f64);
+    let new = |key: &str, title: &str, published: &str, note: &str| {
+        PaperRow::new(format!("linuxcnc.recipe.{key}"), title, "", published)
             .note(note)
             .note("not measured: it takes effect at boot")
     };
@@ -121,7 +121,7 @@ fn recipe(bench: &Bench<'_>) -> Vec<ReproducedRow> {
             "amd_idle.max_cstate=1",
             "names no mainline driver; a parameter with a dot is never reported as unknown",
         ),
-        ReproducedRow::new(
+        PaperRow::new(
             "linuxcnc.recipe.rt_runtime",
             "real-time runtime in each period",
             "µs",

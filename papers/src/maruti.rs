@@ -1,12 +1,18 @@
 //! *Temporal accuracy on the Pentium Pro* (Maruti).
 
-use anyhow::Result;
-use punctual_lab::accuracy::{AccuracyOutcome, AccuracyRow, SHARE_MIN};
-use punctual_lab::timer::{Background, StampStore, TimerOutcome, TimerPath, TimerRow};
+pub mod spin_exit;
 
-use super::Bench;
-use super::row;
-use crate::report::reproduced::ReproducedRow;
+use punctual_core::time::Period;
+use punctual_lab::accuracy::{
+    AccuracyExperiment, AccuracyOutcome, AccuracyRow, Calibrate, SHARE_MIN,
+};
+use punctual_lab::timer::{
+    Background, StampStore, TimerExperiment, TimerOutcome, TimerPath, TimerRow,
+};
+
+use crate::bench::Bench;
+use crate::figure::{Figure, quantiles};
+use crate::row::PaperRow;
 
 /// The reads of the counter: the plain one, and a fenced one.
 const COUNTERS: [&str; 2] = match cfg!(target_arch = "aarch64") {
@@ -14,30 +20,80 @@ const COUNTERS: [&str; 2] = match cfg!(target_arch = "aarch64") {
     false => ["rdtsc", "lfence+rdtsc"],
 };
 
+/// The exits of the paper, for `measure accuracy`.
+pub const RIVALS: [Calibrate; 1] = [spin_exit::corrected];
+
 /// Its rows.
-pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
-    let measured = bench.accuracy(bench.share(0.5))?;
-    let of = measured.as_ref();
-    let mut rows = waits(of);
-    rows.extend(corrections(of));
-    let timer = bench.timer(
-        &[100_000, 15_000],
-        &[Background::Nop, Background::Cpuid],
-        ("none", bench.share(0.4)),
-    )?;
-    rows.extend(timers(timer.as_ref(), of.map(|of| of.tick_ns)));
+///
+/// # Errors
+/// Why it cannot be measured.
+pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
+    let accuracy = bench.measure(AccuracyExperiment {
+        thread: bench.thread(),
+        duration: bench.share(0.5),
+        rivals: RIVALS.to_vec(),
+    })?;
+    let accuracy = accuracy.map(|(accuracy, _)| accuracy);
+    let accuracy = accuracy.as_ref();
+    let mut rows = waits(accuracy);
+    rows.extend(corrections(accuracy));
+    let timer = bench.measure(TimerExperiment {
+        thread: bench.thread(),
+        periods: PERIODS.iter().filter_map(|(_, ns)| Period::from_ns(*ns)).collect(),
+        backgrounds: vec![Background::Nop, Background::Cpuid],
+        duration: bench.share(0.4),
+        loads: Vec::new(),
+    })?;
+    let timer = timer.map(|(timer, _)| timer);
+    rows.extend(timers(timer.as_ref(), accuracy.map(|accuracy| accuracy.tick_ns)));
     rows.extend(dispatch(timer.as_ref()));
-    bench.draw(of.map(|of| super::waits(of, COUNTERS)).unwrap_or_default());
-    bench.draw(timer.as_ref().map(super::timers).unwrap_or_default());
-    let goal = of.and_then(|of| Some((of, row(of, ("corrected", None, "warm"))?)));
+    bench.draw(accuracy.map(wait_figures).unwrap_or_default());
+    bench.draw(timer.as_ref().map(timer_figures).unwrap_or_default());
+    let goal = accuracy
+        .and_then(|accuracy| Some(spread(ExitKind::CORRECTED.row(accuracy)?) * accuracy.tick_ns));
     rows.push(
-        ReproducedRow::new("maruti.goal", "accuracy of a dispatch, 5 to 95 %", "ns", "100")
-            .measured(goal.map(|(of, row)| spread(row) * of.tick_ns))
+        PaperRow::new("maruti.goal", "accuracy of a dispatch, 5 to 95 %", "ns", "100")
+            .measured(goal)
             .note("\"less than 100 nanoseconds\" is what the paper expects; measured: the exit"),
     );
     Ok(rows)
 }
 
+/// A way to wait as one of the figures has it.
+#[derive(Clone, Copy)]
+struct ExitKind {
+    exit: &'static str,
+    /// How its code lies; `None` where the compiler places it.
+    code: Option<&'static str>,
+    cache: &'static str,
+}
+
+impl ExitKind {
+    /// The loop of figures 3 to 6.
+    const LOOP: Self = Self { exit: COUNTERS[0], code: Some("aligned"), cache: "warm" };
+    /// With a read of the counter that waits for what is before it.
+    const FENCED: Self = Self { exit: COUNTERS[1], ..Self::LOOP };
+    /// With its code out of the cache.
+    const COLD: Self = Self { cache: "cold code", ..Self::LOOP };
+    /// With its code in two cache lines.
+    const SPLIT: Self = Self { code: Some("split"), ..Self::LOOP };
+    /// The loop of the library's clock.
+    const PLAIN: Self = Self { exit: "plain", code: None, ..Self::LOOP };
+    /// That with a computed delay.
+    const CORRECTED: Self = Self { exit: "corrected", ..Self::PLAIN };
+
+    /// Its row; those that enter late are left aside where the cache is warm.
+    fn row(self, accuracy: &AccuracyOutcome) -> Option<&AccuracyRow> {
+        accuracy.rows.iter().find(|row| {
+            row.exit == self.exit
+                && row.code.as_deref() == self.code
+                && row.cache == self.cache
+                && (self.cache != "warm" || row.lead_ticks > 0.0)
+        })
+    }
+}
+
+/// The errors from 5 to 95 %, ticks.
 fn spread(row: &AccuracyRow) -> f64 {
     row.p95_ticks - row.p5_ticks
 }
@@ -64,21 +120,20 @@ fn no_period(row: &AccuracyRow) -> String {
 }
 
 /// Figures 2 to 6.
-fn waits(of: Option<&AccuracyOutcome>) -> Vec<ReproducedRow> {
-    let [plain, fenced] = COUNTERS;
-    let at = |exit, code: Option<&str>, cache| of.and_then(|of| row(of, (exit, code, cache)));
-    let aligned = at(plain, Some("aligned"), "warm");
+fn waits(accuracy: Option<&AccuracyOutcome>) -> Vec<PaperRow> {
+    let row = |kind: ExitKind| accuracy.and_then(|accuracy| kind.row(accuracy));
+    let aligned = row(ExitKind::LOOP);
     // Without a counter that is trusted, no way to read it is measured.
     let no_counter = "not measured: the processor's counter is not trusted here, which the \
                       warnings explain";
     let no_period = aligned.map_or_else(|| no_counter.to_owned(), no_period);
     // Where nothing was measured at all, that is no fault of the counter.
-    let or = |row: ReproducedRow, value: Option<f64>, why: &str| match of {
+    let or = |row: PaperRow, value: Option<f64>, why: &str| match accuracy {
         Some(_) => row.measured_or(value, why),
         None => row.measured(value),
     };
-    let new = |id: &str, what: &str, published: &str| {
-        ReproducedRow::new(format!("maruti.{id}"), what, "cycles", published)
+    let new = |id: &str, title: &str, published: &str| {
+        PaperRow::new(format!("maruti.{id}"), title, "cycles", published)
     };
     let step = "where this counter advances in coarse steps, their period hides the loop's";
     vec![
@@ -88,7 +143,7 @@ fn waits(of: Option<&AccuracyOutcome>) -> Vec<ReproducedRow> {
         ),
         or(
             new("fig3.period", "period of the errors over the offset", "32"),
-            aligned.and_then(|row| row.period).map(|of| of.ticks),
+            aligned.and_then(|row| row.period).map(|period| period.ticks),
             &no_period,
         )
         .note("31 or 33 in some runs there")
@@ -105,19 +160,19 @@ fn waits(of: Option<&AccuracyOutcome>) -> Vec<ReproducedRow> {
         ),
         or(
             new("fig4", "the same with the cache disabled", "256"),
-            at(plain, Some("aligned"), "cold code").map(spread),
+            row(ExitKind::COLD).map(spread),
             no_counter,
         )
         .note("the loop's lines are flushed before each wait: user space disables no cache"),
         or(
             new("fig5", "from poll to poll with the slower read", ""),
-            at(fenced, Some("aligned"), "warm").and_then(|row| row.poll_ticks),
+            row(ExitKind::FENCED).and_then(|row| row.poll_ticks),
             no_counter,
         )
         .note("RDMSR needs the kernel: a fenced read stands in; a plot without numbers there"),
         or(
             new("fig6", "range of the errors, code not aligned", ""),
-            at(plain, Some("split"), "warm").map(spread),
+            row(ExitKind::SPLIT).map(spread),
             no_counter,
         )
         .note("larger than fig3.spread there; a plot without numbers"),
@@ -125,22 +180,22 @@ fn waits(of: Option<&AccuracyOutcome>) -> Vec<ReproducedRow> {
 }
 
 /// Figures 7 and 8.
-fn corrections(of: Option<&AccuracyOutcome>) -> [ReproducedRow; 2] {
-    let at = |exit| of.and_then(|of| row(of, (exit, None, "warm"))).map(spread);
-    let new = |id: &str, what: &str, published: &str| {
-        ReproducedRow::new(format!("maruti.{id}"), what, "cycles", published)
+fn corrections(accuracy: Option<&AccuracyOutcome>) -> [PaperRow; 2] {
+    let spread = |kind: ExitKind| accuracy.and_then(|accuracy| kind.row(accuracy)).map(spread);
+    let new = |id: &str, title: &str, published: &str| {
+        PaperRow::new(format!("maruti.{id}"), title, "cycles", published)
     };
     let corrected = new("fig8", "range of the errors with the delay table", "2");
-    let corrected = match of {
+    let corrected = match accuracy {
         Some(_) => corrected.measured_or(
-            at("corrected"),
+            spread(ExitKind::CORRECTED),
             "not measured: no delay could be calibrated, polls of one length were too rare",
         ),
         None => corrected.measured(None),
     };
     [
         new("fig7", "range of the errors without correction", "")
-            .measured(at("plain"))
+            .measured(spread(ExitKind::PLAIN))
             .note("the loop of punctual's clock; a plot without numbers there"),
         corrected
             .note("best case of a table tuned by hand there; here 5 to 95 % of a computed delay"),
@@ -148,7 +203,7 @@ fn corrections(of: Option<&AccuracyOutcome>) -> [ReproducedRow; 2] {
 }
 
 /// A figure of timer interrupts: what runs behind, and whether the cache is on.
-struct Figure {
+struct TimerFigure {
     id: &'static str,
     behind: Background,
     cached: bool,
@@ -156,9 +211,9 @@ struct Figure {
     note: &'static str,
 }
 
-const FIGURES: [Figure; 4] = [
-    Figure { id: "fig9", behind: Background::Cpuid, cached: true, published: "", note: "" },
-    Figure {
+const FIGURES: [TimerFigure; 4] = [
+    TimerFigure { id: "fig9", behind: Background::Cpuid, cached: true, published: "", note: "" },
+    TimerFigure {
         id: "fig10",
         behind: Background::Nop,
         cached: true,
@@ -166,39 +221,48 @@ const FIGURES: [Figure; 4] = [
         note: "\"periodicity of 512 clock cycles\" must be 512 samples, a page of 8-byte stamps; \
                \"200 MHz bus clock\" is the core clock",
     },
-    Figure { id: "fig11", behind: Background::Cpuid, cached: false, published: "", note: "" },
-    Figure { id: "fig12", behind: Background::Nop, cached: false, published: "", note: "" },
+    TimerFigure { id: "fig11", behind: Background::Cpuid, cached: false, published: "", note: "" },
+    TimerFigure { id: "fig12", behind: Background::Nop, cached: false, published: "", note: "" },
 ];
 
+/// The periods of the timer: the ends of their ids, ns.
+const PERIODS: [(&str, u64); 2] = [("100us", 100_000), ("15us", 15_000)];
+
+/// The row of a path with this work behind and its stamps in the large array.
+fn timer_row(
+    timer: &TimerOutcome,
+    path: TimerPath,
+    behind: Background,
+    period_ns: u64,
+) -> Option<&TimerRow> {
+    timer.rows.iter().find(|row| {
+        row.path == path
+            && row.store == StampStore::Array
+            && row.background == behind
+            && row.period_ns == period_ns
+    })
+}
+
 /// Figures 9 to 12: how far timer interrupts scatter.
-fn timers(of: Option<&TimerOutcome>, tick_ns: Option<f64>) -> Vec<ReproducedRow> {
+fn timers(timer: Option<&TimerOutcome>, tick_ns: Option<f64>) -> Vec<PaperRow> {
     let spread = |behind: Background, period_ns: u64| {
-        let rows = of.map_or(&[][..], |of| &of.rows);
-        let is = |row: &&TimerRow| {
-            row.path == TimerPath::Sleep
-                && row.store == StampStore::Array
-                && row.background == behind
-                && row.period_ns == period_ns
-        };
-        let row = rows.iter().find(is)?;
+        let row = timer_row(timer?, TimerPath::Sleep, behind, period_ns)?;
         let ns = &row.lateness_ns;
         let range = ns.p99.zip(ns.min).zip(tick_ns).map(|((p99, min), tick)| (p99 - min) / tick);
         Some(range.ok_or(row.n))
     };
-    let measured =
-        |row: ReproducedRow, behind: Background, period_ns| match spread(behind, period_ns) {
-            Some(Err(n)) => row.note(&format!("not measured: {n} wakes, too few for 1 in 100")),
-            found => row.measured(found.and_then(Result::ok)),
-        };
+    let measured = |row: PaperRow, behind: Background, period_ns| match spread(behind, period_ns) {
+        Some(Err(n)) => row.note(&format!("not measured: {n} wakes, too few for 1 in 100")),
+        found => row.measured(found.and_then(Result::ok)),
+    };
     let mut rows = Vec::new();
     for figure in FIGURES {
-        for (suffix, period_ns) in [("100us", 100_000), ("15us", 15_000)] {
-            let Figure { id, behind, cached, published, note } = figure;
+        for (suffix, period_ns) in PERIODS {
+            let TimerFigure { id, behind, cached, published, note } = figure;
             let cache = if cached { "enabled" } else { "disabled" };
-            let what =
+            let title =
                 format!("range of timer interrupts, {} behind, cache {cache}", behind.name());
-            let row =
-                ReproducedRow::new(format!("maruti.{id}.{suffix}"), &what, "cycles", published);
+            let row = PaperRow::new(format!("maruti.{id}.{suffix}"), &title, "cycles", published);
             let row = if note.is_empty() {
                 row.note("a plot without numbers there")
             } else {
@@ -217,20 +281,14 @@ fn timers(of: Option<&TimerOutcome>, tick_ns: Option<f64>) -> Vec<ReproducedRow>
 }
 
 /// The question that the paper leaves open: dispatch by `mdelay`, or by a timer?
-fn dispatch(of: Option<&TimerOutcome>) -> Vec<ReproducedRow> {
+fn dispatch(timer: Option<&TimerOutcome>) -> Vec<PaperRow> {
     let mut rows = Vec::new();
     for path in [TimerPath::Mdelay, TimerPath::Sleep] {
-        let is = |row: &&TimerRow| {
-            row.path == path
-                && row.store == StampStore::Array
-                && row.background == Background::Nop
-                && row.period_ns == 100_000
-        };
-        let found = of.and_then(|of| of.rows.iter().find(is));
+        let found = timer.and_then(|timer| timer_row(timer, path, Background::Nop, 100_000));
         let path = path.name();
-        let new = |key: &str, what: &str, unit: &str| {
-            let what = format!("dispatch by {path} each 100 µs: {what}");
-            ReproducedRow::new(format!("maruti.dispatch.{path}.{key}"), &what, unit, "")
+        let new = |key: &str, title: &str, unit: &str| {
+            let title = format!("dispatch by {path} each 100 µs: {title}");
+            PaperRow::new(format!("maruti.dispatch.{path}.{key}"), &title, unit, "")
                 .note("an open question there: which is better?")
         };
         rows.push(
@@ -244,6 +302,49 @@ fn dispatch(of: Option<&TimerOutcome>) -> Vec<ReproducedRow> {
         );
     }
     rows
+}
+
+/// Figures 3 to 8: the error over the offset of the target.
+fn wait_figures(accuracy: &AccuracyOutcome) -> Vec<Figure> {
+    let figures = [
+        ("maruti.fig3", "error of the loop over the offset", ExitKind::LOOP),
+        ("maruti.fig4", "the same with cold code", ExitKind::COLD),
+        ("maruti.fig5", "the same with a slower read", ExitKind::FENCED),
+        ("maruti.fig6", "the same with code not aligned", ExitKind::SPLIT),
+        ("maruti.fig7", "error without correction", ExitKind::PLAIN),
+        ("maruti.fig8", "error with a computed delay", ExitKind::CORRECTED),
+    ];
+    let figure = |(id, title, kind): (&str, &str, ExitKind)| {
+        let points = kind.row(accuracy).map(curve).unwrap_or_default();
+        Figure::new(id, title, "offset of the target, ticks", "error, ticks")
+            .line("here: median at each offset", points)
+    };
+    figures.into_iter().map(figure).collect()
+}
+
+/// The median error at each offset that has one, in ticks.
+fn curve(row: &AccuracyRow) -> Vec<[f64; 2]> {
+    let at = |(offset, error): (usize, &Option<f64>)| {
+        error.map(|error| [row.lead_ticks + offset as f64, error])
+    };
+    row.curve.iter().enumerate().filter_map(at).collect()
+}
+
+/// Figures 9 and 10: how late timers are, as a curve of quantiles.
+fn timer_figures(timer: &TimerOutcome) -> Vec<Figure> {
+    let figures = [
+        ("maruti.fig9", "timer interrupts, CPUID behind", Background::Cpuid),
+        ("maruti.fig10", "timer interrupts, NOPs behind", Background::Nop),
+    ];
+    let figure = |(id, title, behind): (&str, &str, Background)| {
+        let figure = Figure::new(id, title, "1 in … is later (log)", "lateness, ns (log)");
+        let periods = [("here: each 100 µs", 100_000), ("here: each 15 µs", 15_000)];
+        periods.into_iter().fold(figure.log([true; 2]), |figure, (name, period_ns)| {
+            let row = timer_row(timer, TimerPath::Sleep, behind, period_ns);
+            figure.line(name, row.map(quantiles).unwrap_or_default())
+        })
+    };
+    figures.into_iter().map(figure).collect()
 }
 
 #[cfg(test)]
@@ -274,9 +375,9 @@ mod tests {
         AccuracyOutcome { tick_ns: 0.5, interrupted_from_ns: 1_000, rows: vec![row] }
     }
 
-    fn note(of: Option<&AccuracyOutcome>, id: &str) -> String {
-        let row =
-            waits(of).into_iter().chain(corrections(of)).find(|row| row.id == id).expect("a row");
+    fn note(accuracy: Option<&AccuracyOutcome>, id: &str) -> String {
+        let mut rows = waits(accuracy).into_iter().chain(corrections(accuracy));
+        let row = rows.find(|row| row.id == id).expect("a row");
         assert_eq!(row.measured, None, "{row:?}");
         row.note
     }

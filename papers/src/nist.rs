@@ -1,21 +1,23 @@
 //! NIST, *Timing jitter of real-time Linux and its effect on motor control*.
 
-use anyhow::Result;
 use punctual_analysis::impact::stepper::torque_lost_ratio;
 use punctual_analysis::quantile::Probability;
 use punctual_core::time::{Period, Span};
 use punctual_engine::wait_policy::WaitKind;
-use punctual_lab::timer::{Background, StampStore, TimerOutcome, TimerPath, TimerRow};
+use punctual_lab::load::LoadSpec;
+use punctual_lab::timer::{
+    Background, StampStore, TimerExperiment, TimerOutcome, TimerPath, TimerRow,
+};
 
-use super::quantiles;
-use super::{Bench, LoopCondition};
-use crate::experiment::COLD_CYCLES;
-use crate::report::Run;
-use crate::report::reproduced::{PaperFigure, ReproducedRow};
+use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopRun, LoopSet};
+use crate::figure::{Figure, quantiles};
+use crate::row::PaperRow;
 
 /// T and S of figure 5, µs.
 const T: f64 = 500.0;
 const S: f64 = 5.0;
+/// T, ns.
+const PERIOD_NS: u64 = 500_000;
 /// What the paper measured, µs.
 const UNCOMPENSATED: f64 = 3.6;
 const COMPENSATED: f64 = 0.098;
@@ -30,12 +32,40 @@ const INTERVALS: [(&str, u64); 6] = [
     ("each 250 us", 250),
 ];
 
-/// A loading of figure 3: its key, --load, what the paper calls it, and what it prints.
-type Loading = (&'static str, &'static str, &'static str, &'static str);
+/// A loading of figure 3.
+struct Loading {
+    /// The end of its ids.
+    key: &'static str,
+    /// The load, as --load has it.
+    load: &'static str,
+    /// What the paper calls it.
+    name: &'static str,
+    published: &'static str,
+    note: &'static str,
+}
+
 const LOADINGS: [Loading; 3] = [
-    ("normal", "none", "normal loading", ""),
-    ("disk", "disk", "heavy disk loading", "ten microseconds"),
-    ("net", "net", "heavy network loading", "ten microseconds"),
+    Loading {
+        key: "normal",
+        load: "none",
+        name: "normal loading",
+        published: "",
+        note: "a histogram without numbers there; all services run here",
+    },
+    Loading {
+        key: "disk",
+        load: "disk",
+        name: "heavy disk loading",
+        published: "ten microseconds",
+        note: "\"on the order of\"",
+    },
+    Loading {
+        key: "net",
+        load: "net",
+        name: "heavy network loading",
+        published: "ten microseconds",
+        note: "\"on the order of\"; between network namespaces here",
+    },
 ];
 
 /// A scheduler of figure 3.
@@ -64,37 +94,40 @@ const SCHEDULERS: [Scheduler; 2] = [
 ];
 
 /// Peak-to-peak about the fitted grid, µs.
-fn grid_pp_us(run: Option<&Run>) -> Option<f64> {
-    run?.outcome.jitters.grid_pp_ns.map(|ns| ns / 1e3)
+fn grid_pp_us(run: Option<&LoopRun>) -> Option<f64> {
+    run?.figures.jitters.grid_pp_ns.map(|ns| ns / 1e3)
 }
 
 /// Its rows.
-pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
+///
+/// # Errors
+/// Why it cannot be measured.
+pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
     // 100 releases and a little, none left out.
-    let first = bench.loops(
-        500_000,
-        &[LoopCondition::idle("100 samples", WaitKind::Sleep)],
-        (Span::from_ms(51), 0),
-    )?;
+    let first = bench.loops(&LoopSet {
+        period_ns: PERIOD_NS,
+        conditions: &[LoopCondition::idle("100 samples", WaitKind::Sleep)],
+        length: Span::from_ms(51),
+        cold: 0,
+    })?;
     let conditions = [
         LoopCondition::idle("idle", WaitKind::Sleep),
         LoopCondition::idle("rearm", WaitKind::Rearm(None)),
     ];
-    let runs = bench.loops(500_000, &conditions, (bench.share(0.3), COLD_CYCLES))?;
+    let runs = loops(bench, &conditions, 0.3)?;
     let run = |name: &str| runs.iter().find(|run| run.name == name);
     let mut rows = jitters(first.first(), run);
     let mut timers = Vec::new();
     for loading in &LOADINGS {
-        let length = bench.share(0.17);
-        timers.push(bench.timer(&[500_000], &[Background::None], (loading.1, length))?);
+        timers.push(timer(bench, loading.load)?);
     }
     let timers: Vec<Option<&TimerOutcome>> = timers.iter().map(Option::as_ref).collect();
-    rows.extend(LOADINGS.iter().zip(&timers).flat_map(|(loading, of)| ranges(loading, *of)));
+    rows.extend(LOADINGS.iter().zip(&timers).flat_map(|(loading, timer)| ranges(loading, *timer)));
     bench.draw([loadings_figure(&timers)]);
     rows.push(schematic());
     let sweep = INTERVALS
         .map(|(name, us)| LoopCondition::idle(name, WaitKind::Rearm(Period::from_ns(us * 1_000))));
-    let sweep = bench.loops(500_000, &sweep, (bench.share(0.15), COLD_CYCLES))?;
+    let sweep = loops(bench, &sweep, 0.15)?;
     let cost: Vec<[f64; 2]> = INTERVALS
         .iter()
         .zip(&sweep)
@@ -102,11 +135,11 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
         .collect();
     rows.extend(loading(run("rearm"), &cost));
     rows.extend(INTERVALS.iter().map(|(_, us)| {
-        let here = load_at(&cost, *us as f64);
-        let what = format!("load at an interval of {us} µs");
-        ReproducedRow::new(format!("nist.fig5.{us}us"), &what, "%", "")
+        let share = load_at(&cost, *us as f64);
+        let title = format!("load at an interval of {us} µs");
+        PaperRow::new(format!("nist.fig5.{us}us"), &title, "%", "")
             .formula(load(*us as f64, S))
-            .measured(here)
+            .measured(share)
             .note("a plot without numbers there; here the CPU time of the loop's thread")
     }));
     bench.draw([load_figure(cost)]);
@@ -116,14 +149,37 @@ pub(super) fn rows(bench: &mut Bench<'_>) -> Result<Vec<ReproducedRow>> {
     Ok(rows)
 }
 
-fn jitters<'r>(
-    first: Option<&'r Run>,
-    run: impl Fn(&str) -> Option<&'r Run>,
-) -> Vec<ReproducedRow> {
-    let new = |id: &str, what: &str, published: &str| {
-        ReproducedRow::new(format!("nist.{id}"), what, "µs", published)
+/// Loops of the paper's period under these conditions, for a share of the time.
+fn loops<B: Bench>(
+    bench: &mut B,
+    conditions: &[LoopCondition],
+    share: f64,
+) -> Result<Vec<LoopRun>, B::Error> {
+    let length = bench.share(share);
+    bench.loops(&LoopSet { period_ns: PERIOD_NS, conditions, length, cold: COLD_CYCLES })
+}
+
+/// How late timers of the paper's period are beside a load.
+fn timer<B: Bench>(bench: &mut B, load: &str) -> Result<Option<TimerOutcome>, B::Error> {
+    let experiment = TimerExperiment {
+        thread: bench.thread(),
+        periods: Period::from_ns(PERIOD_NS).into_iter().collect(),
+        backgrounds: vec![Background::None],
+        duration: bench.share(0.17),
+        loads: LoadSpec::parse_list(load)?,
     };
-    let cycles = run("idle").map_or(0, |run| run.outcome.cycles);
+    Ok(bench.measure(experiment)?.map(|(timer, _)| timer))
+}
+
+/// Figures 1 and 2.
+fn jitters<'r>(
+    first: Option<&'r LoopRun>,
+    run: impl Fn(&str) -> Option<&'r LoopRun>,
+) -> Vec<PaperRow> {
+    let new = |id: &str, title: &str, published: &str| {
+        PaperRow::new(format!("nist.{id}"), title, "µs", published)
+    };
+    let cycles = run("idle").map_or(0, |run| run.figures.cycles);
     vec![
         new("fig1", "peak-to-peak about the grid, 100 samples, T = 500 µs", "3.60")
             .measured(grid_pp_us(first))
@@ -139,18 +195,18 @@ fn jitters<'r>(
 
 /// Figure 6, uncompensated and compensated: the range about the grid, which one stall makes, and
 /// beside it the spreads that it does not.
-fn compensation(idle: Option<&Run>, rearm: Option<&Run>) -> Vec<ReproducedRow> {
+fn compensation(idle: Option<&LoopRun>, rearm: Option<&LoopRun>) -> Vec<PaperRow> {
     let sides = [
         ("uncompensated", "uncompensated", "3.60", idle),
         ("compensated", "compensated by early wakes and polling", "0.098", rearm),
     ];
-    let new = |id: &str, what: String, published: &str| {
-        ReproducedRow::new(format!("nist.fig6.{id}"), &what, "µs", published)
+    let new = |id: &str, title: String, published: &str| {
+        PaperRow::new(format!("nist.fig6.{id}"), &title, "µs", published)
     };
     let mut rows = Vec::new();
-    for (id, what, published, run) in sides {
-        let n = run.map_or(0, |run| run.outcome.cycles);
-        let range = new(id, format!("{what}: peak to peak"), published)
+    for (id, title, published, run) in sides {
+        let n = run.map_or(0, |run| run.figures.cycles);
+        let range = new(id, format!("{title}: peak to peak"), published)
             .measured(grid_pp_us(run))
             .note(&format!("of {n} cycles, about the grid: one stall is all of it"));
         rows.push(match id {
@@ -161,15 +217,16 @@ fn compensation(idle: Option<&Run>, rearm: Option<&Run>) -> Vec<ReproducedRow> {
         });
         let spreads = [("p99", "99 % less the least", 0.0, 0.99), ("p90", "5 to 95 %", 0.05, 0.95)];
         rows.extend(spreads.map(|(key, share, from, to)| {
-            new(&format!("{id}.{key}"), format!("{what}: {share}"), "")
+            new(&format!("{id}.{key}"), format!("{title}: {share}"), "")
                 .measured(run.and_then(|run| spread_us(run, from, to)))
                 .note(&format!("lateness of {n} cycles; a plot without numbers there"))
         }));
     }
     let p99 = [idle, rearm].map(|run| run.and_then(|run| spread_us(run, 0.0, 0.99)));
-    let factor = p99[0].zip(p99[1]).filter(|(_, with)| *with > 0.0).map(|(of, with)| of / with);
+    let factor = p99[0].zip(p99[1]).filter(|(_, with)| *with > 0.0);
+    let factor = factor.map(|(without, with)| without / with);
     rows.push(
-        ReproducedRow::new("nist.fig6.factor", "gain of the compensation", "times", "40")
+        PaperRow::new("nist.fig6.factor", "gain of the compensation", "times", "40")
             .formula(UNCOMPENSATED / COMPENSATED)
             .measured(factor)
             .note("\"about 40 times\" is 36.7 times; measured: by the spreads of 99 %"),
@@ -178,37 +235,34 @@ fn compensation(idle: Option<&Run>, rearm: Option<&Run>) -> Vec<ReproducedRow> {
 }
 
 /// From one quantile of a run's lateness to another, µs; a share of 0 is the least.
-fn spread_us(run: &Run, from: f64, to: f64) -> Option<f64> {
-    let lateness = &run.outcome.lateness;
+fn spread_us(run: &LoopRun, from: f64, to: f64) -> Option<f64> {
+    let lateness = &run.figures.lateness;
     let at = |share| lateness.quantile(Probability::from_share(share)?);
     let least = if from == 0.0 { lateness.min() } else { at(from) };
     Some((at(to)? - least?) as f64 / 1e3)
 }
 
 /// The wakes of a scheduler in figure 3.
-fn wakes<'o>(of: Option<&'o TimerOutcome>, path: TimerPath) -> Option<&'o TimerRow> {
-    of?.rows.iter().find(|row| row.path == path && row.store == StampStore::Array)
+fn wakes(timer: Option<&TimerOutcome>, path: TimerPath) -> Option<&TimerRow> {
+    timer?.rows.iter().find(|row| row.path == path && row.store == StampStore::Array)
 }
 
 /// Figure 3 under one loading: both schedulers, by one definition.
-fn ranges(loading: &Loading, of: Option<&TimerOutcome>) -> [ReproducedRow; 2] {
-    let (key, _, what, published) = *loading;
+fn ranges(loading: &Loading, timer: Option<&TimerOutcome>) -> [PaperRow; 2] {
     SCHEDULERS.map(|Scheduler { id, path, name, note }| {
-        let wakes = wakes(of, path);
-        let range = wakes.and_then(|of| Some((of.lateness_ns.max? - of.lateness_ns.min?) / 1e3));
-        let id = format!("nist.fig3.{id}{key}");
-        let what = format!("latest wake less earliest, {name}, {what}");
-        let row = ReproducedRow::new(id, &what, "µs", published).measured(range).note(&format!(
-            "{note}; {} wakes, in turns with the other scheduler; figures 1 and 2 are about the \
-             grid",
-            wakes.map_or(0, |of| of.n)
+        let wakes = wakes(timer, path);
+        let range = wakes.and_then(|row| Some((row.lateness_ns.max? - row.lateness_ns.min?) / 1e3));
+        let id = format!("nist.fig3.{id}{}", loading.key);
+        let title = format!("latest wake less earliest, {name}, {}", loading.name);
+        let row = PaperRow::new(id, &title, "µs", loading.published).measured(range);
+        let n = wakes.map_or(0, |row| row.n);
+        let row = row.note(&format!(
+            "{note}; {n} wakes, in turns with the other scheduler; figures 1 and 2 are about the \
+             grid"
         ));
-        let row = match key {
-            "normal" => row.note("a histogram without numbers there; all services run here"),
-            "net" => row.note("\"on the order of\"; between network namespaces here"),
-            _ => row.note("\"on the order of\""),
-        };
-        match of.and_then(|of| of.deadline_refused).filter(|_| path == TimerPath::Deadline) {
+        let row = row.note(loading.note);
+        match timer.and_then(|timer| timer.deadline_refused).filter(|_| path == TimerPath::Deadline)
+        {
             Some(errno) => row.note(&format!("the kernel refused SCHED_DEADLINE (errno {errno})")),
             None => row,
         }
@@ -216,22 +270,23 @@ fn ranges(loading: &Loading, of: Option<&TimerOutcome>) -> [ReproducedRow; 2] {
 }
 
 /// Figure 3, as curves: the loadings in the order of [`LOADINGS`].
-fn loadings_figure(of: &[Option<&TimerOutcome>]) -> PaperFigure {
-    let what = "lateness of wakes by loading and scheduler";
-    let figure = PaperFigure::new("nist.fig3", what, "1 in … is later (log)", "lateness, ns (log)");
-    let all = LOADINGS.iter().zip(of).flat_map(|(loading, of)| {
-        SCHEDULERS
-            .map(|Scheduler { path, name, .. }| (format!("here: {name}, {}", loading.0), *of, path))
+fn loadings_figure(timers: &[Option<&TimerOutcome>]) -> Figure {
+    let title = "lateness of wakes by loading and scheduler";
+    let figure = Figure::new("nist.fig3", title, "1 in … is later (log)", "lateness, ns (log)");
+    let curves = LOADINGS.iter().zip(timers).flat_map(|(loading, timer)| {
+        SCHEDULERS.map(|Scheduler { path, name, .. }| {
+            (format!("here: {name}, {}", loading.key), wakes(*timer, path))
+        })
     });
-    all.fold(figure.log([true; 2]), |figure, (name, of, path)| {
-        figure.line(&name, wakes(of, path).map(quantiles).unwrap_or_default())
+    curves.fold(figure.log([true; 2]), |figure, (name, row)| {
+        figure.line(&name, row.map(quantiles).unwrap_or_default())
     })
 }
 
 /// Figure 4.
-fn schematic() -> ReproducedRow {
-    let what = "schematic: calls each A within a period T, the last of them polls";
-    ReproducedRow::new("nist.fig4", what, "", "").note(
+fn schematic() -> PaperRow {
+    let title = "schematic: calls each A within a period T, the last of them polls";
+    PaperRow::new("nist.fig4", title, "", "").note(
         "not measured: a schematic without numbers; --wait rearm does what it shows, and figures 5 \
          and 6 measure that",
     )
@@ -243,48 +298,48 @@ fn load(a: f64, s: f64) -> f64 {
 }
 
 /// What was measured at an interval of `a` µs, of pairs of interval and load.
-fn load_at(here: &[[f64; 2]], a: f64) -> Option<f64> {
-    here.iter().find(|at| at[0] == a).map(|at| at[1])
+fn load_at(loads: &[[f64; 2]], a: f64) -> Option<f64> {
+    loads.iter().find(|at| at[0] == a).map(|at| at[1])
 }
 
 /// Figure 5.
-fn load_figure(here: Vec<[f64; 2]>) -> PaperFigure {
+fn load_figure(loads: Vec<[f64; 2]>) -> Figure {
     let curve = (5..=60).map(|step| f64::from(step) * 5.0).map(|a| [a, load(a, S)]).collect();
-    PaperFigure::new("nist.fig5", "load over the interval of waking", "interval, µs", "load, %")
+    Figure::new("nist.fig5", "load over the interval of waking", "interval, µs", "load, %")
         .line("formula: equation 1, T = 500 µs, S = 5 µs", curve)
         .points("published: the least load", [([50.0, 19.0], "19 %")])
-        .points("here: CPU time of the loop", here.into_iter().map(|at| (at, "")))
+        .points("here: CPU time of the loop", loads.into_iter().map(|at| (at, "")))
 }
 
-/// Equations 1 to 3; `here`: the loads at the intervals of figure 5.
-fn loading(rearm: Option<&Run>, here: &[[f64; 2]]) -> Vec<ReproducedRow> {
+/// Equations 1 to 3; `loads`: those at the intervals of figure 5.
+fn loading(rearm: Option<&LoopRun>, loads: &[[f64; 2]]) -> Vec<PaperRow> {
     let best = (T * S).sqrt();
     let worst_case = "the last poll is taken to last a whole A; with its mean, A/2, the optimum is \
                       √(2TS) = 70.7 µs at 13.1 %; A must also exceed the scatter of wakes";
     let own = rearm.and_then(|run| run.cpu_load).map(|share| share * 100.0);
     // The wait computes its interval from what a wake takes here.
-    let own_a = rearm.and_then(|run| run.approach.as_ref()?.hop_ns).map(|ns| ns as f64 / 1e3);
+    let own_a = rearm.and_then(|run| run.hop_ns).map(|ns| ns as f64 / 1e3);
     let own_s = own_a.map(|a| a * a / T);
     let at_own = match (own_a, own_s) {
         (Some(a), Some(s)) => format!("load at the A of this machine, {a:.1} µs for S = {s:.1} µs"),
         _ => "load at the A of this machine".to_owned(),
     };
-    let at_own = ReproducedRow::new("nist.eq1.own", &at_own, "%", "").measured(own);
+    let at_own = PaperRow::new("nist.eq1.own", &at_own, "%", "").measured(own);
     vec![
-        ReproducedRow::new("nist.eq1", "load at A = 50 µs, T = 500 µs, S = 5 µs", "%", "")
+        PaperRow::new("nist.eq1", "load at A = 50 µs, T = 500 µs, S = 5 µs", "%", "")
             .formula(load(50.0, S))
-            .measured(load_at(here, 50.0))
+            .measured(load_at(loads, 50.0))
             .note(worst_case)
             .note("measured at A = 50 µs, with the S of this machine"),
         match own_a.zip(own_s) {
             Some((a, s)) => at_own.formula(load(a, s)),
             None => at_own,
         },
-        ReproducedRow::new("nist.eq2", "the interval of least load", "µs", "50")
+        PaperRow::new("nist.eq2", "the interval of least load", "µs", "50")
             .formula(best)
             .measured(own_a)
             .note("measured: by the same equation, from what a wake takes here"),
-        ReproducedRow::new("nist.eq3", "the least load", "%", "19%")
+        PaperRow::new("nist.eq3", "the least load", "%", "19%")
             .formula((2.0 * best - S) / T * 100.0)
             .measured(own)
             .note("the text has \"about 20%\" for the cost; measured: CPU time of the loop")
@@ -323,26 +378,26 @@ const MOTORS: [Motor; 3] = [
 ];
 
 /// The table, with the errors of today, uncompensated and compensated, µs.
-fn table1(pp_us: [Option<f64>; 2]) -> Vec<ReproducedRow> {
+fn table1(pp_us: [Option<f64>; 2]) -> Vec<PaperRow> {
     MOTORS.iter().flat_map(|motor| torques(motor, pp_us)).collect()
 }
 
 /// A row of table 1: four cells.
-fn torques(motor: &Motor, pp_us: [Option<f64>; 2]) -> Vec<ReproducedRow> {
+fn torques(motor: &Motor, pp_us: [Option<f64>; 2]) -> Vec<PaperRow> {
     let small = |us: f64| std::f64::consts::FRAC_PI_2 * motor.step_hz * us * 1e-6;
-    let here = |us: f64| torque_lost_ratio(motor.step_hz * us * 1e-6).0;
-    let of = [UNCOMPENSATED, COMPENSATED];
+    let exact = |us: f64| torque_lost_ratio(motor.step_hz * us * 1e-6).0;
+    let published_us = [UNCOMPENSATED, COMPENSATED];
     let kinds = ["Tu", "Tc"];
     let mut rows = Vec::new();
     for at in 0..2 {
         // Half of the holding torque is available.
         let cells = [("", "oz-in", motor.holding), ("%", "%", 200.0)];
         for (cell, (suffix, unit, times)) in cells.into_iter().enumerate() {
-            let what = format!("torque lost by the {} motor", motor.id.replace("ozin", " oz-in"));
+            let title = format!("torque lost by the {} motor", motor.id.replace("ozin", " oz-in"));
             let id = format!("nist.table1.{}.{}{suffix}", motor.id, kinds[at]);
-            let row = ReproducedRow::new(id, &what, unit, motor.cells[2 * at + cell])
-                .formula(small(of[at]) * times)
-                .measured(pp_us[at].map(|us| here(us) * times));
+            let row = PaperRow::new(id, &title, unit, motor.cells[2 * at + cell])
+                .formula(small(published_us[at]) * times)
+                .measured(pp_us[at].map(|us| exact(us) * times));
             rows.push(match at {
                 0 => row.note(
                     "the printed value is 5.6 to 12.8 % above equation 7 at 3.6 µs, and no single \
@@ -365,16 +420,14 @@ mod tests {
     use punctual_core::sample::Sample;
 
     use super::*;
-    use super::{MOTORS, torques};
-    use crate::report::{Approach, Setup};
 
     #[test]
     fn the_formulas_give_what_the_paper_prints_where_it_is_right() {
         let rows = loading(None, &[]);
         let value = |id: &str| rows.iter().find(|row| row.id == id).and_then(|row| row.formula);
         assert_eq!(value("nist.eq2"), Some(50.0));
-        assert!(value("nist.eq3").is_some_and(|of| (of - 19.0).abs() < 1e-9));
-        assert!(value("nist.eq1").is_some_and(|of| (of - 19.0).abs() < 1e-9));
+        assert!(value("nist.eq3").is_some_and(|share| (share - 19.0).abs() < 1e-9));
+        assert!(value("nist.eq1").is_some_and(|share| (share - 19.0).abs() < 1e-9));
         for motor in &MOTORS {
             for row in torques(motor, [None, None]) {
                 let published: f64 = row.published.trim_end_matches('%').parse().expect("a number");
@@ -386,25 +439,19 @@ mod tests {
     }
 
     /// A run of these latenesses.
-    fn run(latenesses_ns: &[i64], cpu_load: f64, hop_ns: u64) -> Run {
+    fn run(latenesses_ns: &[i64], cpu_load: f64, hop_ns: u64) -> LoopRun {
         let mut recording = Recording::new(RecordingConfig::default());
         for (cycle, &ns) in (0..).zip(latenesses_ns) {
             let lateness = Span::from_ns(ns);
             recording.push(&Sample { cycle, lateness, ..Sample::default() });
         }
-        let approach = Approach {
+        LoopRun {
+            name: "rearm".to_owned(),
+            figures: recording.finish(0),
+            cpu_load: Some(cpu_load),
             hop_ns: Some(hop_ns),
-            hops: None,
-            margin_ns: 2_000,
-            late_share: None,
-            trials_late: None,
-            reachable: None,
-            extrapolated: None,
-            resumed: None,
-            paused_share: None,
-        };
-        let run = Run::recorded("rearm".to_owned(), Setup::default(), recording.finish(0));
-        Run { cpu_load: Some(cpu_load), approach: Some(approach), ..run }
+            load_notes: Vec::new(),
+        }
     }
 
     #[test]
@@ -414,9 +461,9 @@ mod tests {
         let row = |id: &str| rows.iter().find(|row| row.id == id).expect("a row");
         assert_eq!(row("nist.eq1").measured, Some(34.4));
         let own = row("nist.eq1.own");
-        assert!(own.what.contains("86.8 µs for S = 15.1 µs"), "{own:?}");
-        assert!(own.measured.is_some_and(|of| (of - 26.7).abs() < 1e-9), "{own:?}");
-        assert!(own.formula.is_some_and(|of| (of - 31.7).abs() < 0.05), "{own:?}");
+        assert!(own.title.contains("86.8 µs for S = 15.1 µs"), "{own:?}");
+        assert!(own.measured.is_some_and(|share| (share - 26.7).abs() < 1e-9), "{own:?}");
+        assert!(own.formula.is_some_and(|share| (share - 31.7).abs() < 0.05), "{own:?}");
         assert_eq!(row("nist.eq2").measured, Some(86.8));
         assert_eq!(loading(Some(&rearm), &[])[0].measured, None);
     }
@@ -442,7 +489,7 @@ mod tests {
     #[test]
     fn figure_5_has_the_curve_its_minimum_and_what_was_measured() {
         let figure = load_figure(vec![[50.0, 31.0]]);
-        let points: Vec<usize> = figure.series.iter().map(|of| of.points.len()).collect();
+        let points: Vec<usize> = figure.series.iter().map(|series| series.points.len()).collect();
         assert_eq!(points, [56, 1, 1]);
         let least = figure.series[0].points.iter().min_by(|a, b| a[1].total_cmp(&b[1]));
         let [at, share] = *least.expect("a curve");
@@ -470,23 +517,22 @@ mod tests {
         let rows =
             [StampStore::Array, StampStore::Hot].map(|store| row(TimerPath::Sleep, store)).to_vec();
         let (cpu, policy) = (1, "SCHED_FIFO".to_owned());
-        let mut of =
+        let mut timer =
             TimerOutcome { cpu, policy, priority: Some(90), rows, deadline_refused: Some(1) };
         for loading in &LOADINGS {
-            let [fifo, deadline] = ranges(loading, Some(&of));
+            let [fifo, deadline] = ranges(loading, Some(&timer));
             assert_eq!((fifo.measured, deadline.measured), (Some(10.0), None));
-            assert_eq!(fifo.what.replace("FIFO", "DEADLINE"), deadline.what);
+            assert_eq!(fifo.title.replace("FIFO", "DEADLINE"), deadline.title);
             assert!(fifo.note.contains("40 wakes") && !fifo.note.contains("errno"), "{fifo:?}");
             assert!(deadline.note.contains("not measured: "), "{deadline:?}");
             assert!(deadline.note.contains("errno 1"), "{deadline:?}");
         }
-        of.rows.push(row(TimerPath::Deadline, StampStore::Array));
-        let [fifo, deadline] = ranges(&LOADINGS[0], Some(&of));
+        timer.rows.push(row(TimerPath::Deadline, StampStore::Array));
+        let [fifo, deadline] = ranges(&LOADINGS[0], Some(&timer));
         assert_eq!(fifo.measured, deadline.measured);
-        let figure = loadings_figure(&[Some(&of), None, None]);
-        let names: Vec<&str> = figure.series.iter().map(|of| of.name.as_str()).collect();
-        let both = ["SCHED_FIFO", "SCHED_DEADLINE"].map(|of| format!("here: {of}, normal"));
-        assert_eq!(names, both);
+        let figure = loadings_figure(&[Some(&timer), None, None]);
+        let names: Vec<&str> = figure.series.iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(names, ["here: SCHED_FIFO, normal", "here: SCHED_DEADLINE, normal"]);
         assert_eq!(figure.series[0].points, [[1.0, 2e3], [2.0, 5e3], [40.0, 12e3]]);
     }
 

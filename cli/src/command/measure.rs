@@ -36,7 +36,6 @@ use crate::report::body::Body;
 use crate::report::measured::Measured;
 use crate::report::{self, Choice, Load, Report};
 
-pub(crate) use executive::experiment as executive_experiment;
 pub(crate) use periodic::{LoopChoices, PlannedLoops, blocks, wait_kind};
 
 /// The rows: the subcommand's help, its name and arguments, and what runs it.

@@ -5,9 +5,8 @@
 //! walks the queue from its top to the place of the next release. All that is known of a task is in
 //! one structure (§4.3). Here those lie side by side, which is better than an allocator does.
 
-use super::{BaselineTask, Design, NONE, Visit};
-use super::{Levels, Node};
-use crate::executive::{DesignUnderTest, MeasuredDesign, Rival};
+use punctual_lab::baseline::{BaselineTask, Design, Levels, NONE, Node, Visit};
+use punctual_lab::executive::{DesignUnderTest, MeasuredDesign, Rival};
 
 /// The most tasks that are measured: a wait walks the queue, so that a cycle takes n² steps.
 const WALKED_MAX: usize = 10_000;

@@ -10,13 +10,14 @@ use punctual::RtThread;
 use punctual_core::time::Period;
 use punctual_engine::clocks::{MachineClock, StampCost};
 use punctual_engine::session::ThreadSession;
-
-use super::Stamps;
-use crate::baseline::{Ant, ArtLinux, BaselineTask, Design, Punctual, plan};
-use crate::experiment::{
+use punctual_lab::baseline::{BaselineTask, Design, Punctual, plan};
+use punctual_lab::executive::Stamps;
+use punctual_lab::experiment::{
     ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, demand, on_one_thread,
 };
-use crate::load::LoadSpec;
+use punctual_lab::load::LoadSpec;
+
+use super::{Ant, ArtLinux};
 
 /// Tasks, and the ticks of their period.
 const TASKS: u32 = 100;

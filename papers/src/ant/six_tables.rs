@@ -6,9 +6,8 @@
 //! release moves nothing out of a queue, and a wait takes the first element off its level. A task
 //! that is still ready at its next release is terminated.
 
-use super::{BaselineTask, Design, NONE, Visit};
-use super::{Levels, Node};
-use crate::executive::{DesignUnderTest, MeasuredDesign, Rival};
+use punctual_lab::baseline::{BaselineTask, Design, Levels, NONE, Node, Visit};
+use punctual_lab::executive::{DesignUnderTest, MeasuredDesign, Rival};
 
 /// Set in `rflag` from release to wait; the rest of it is the period.
 const RELEASED: u32 = 1 << 31;

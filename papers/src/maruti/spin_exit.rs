@@ -16,8 +16,7 @@ use std::hint::black_box;
 use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Span};
 use punctual_engine::clocks::MachineClock;
-
-use crate::accuracy::{FINE, RivalExit, error_ns, plain};
+use punctual_lab::accuracy::{FINE, RivalExit, error_ns, plain};
 
 /// Exits in each half of the trial, and in a measurement of what leaving takes.
 const TRIALS: usize = 384;

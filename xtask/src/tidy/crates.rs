@@ -27,6 +27,18 @@ const ARROWS: &[(&str, &[&str])] = &[
             "punctual-host",
         ],
     ),
+    (
+        "punctual-papers",
+        &[
+            "punctual-core",
+            "punctual-os",
+            "punctual-engine",
+            "punctual",
+            "punctual-analysis",
+            "punctual-host",
+            "punctual-lab",
+        ],
+    ),
     ("punctual-plot", &[]),
     ("punctual-export", &["punctual-core", "punctual-analysis"]),
     (
@@ -40,6 +52,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "punctual-import",
             "punctual-host",
             "punctual-lab",
+            "punctual-papers",
             "punctual-plot",
             "punctual-export",
         ],

@@ -4,8 +4,8 @@
 
 use anyhow::Result;
 use punctual::RtThread;
-use punctual_lab::accuracy::{AccuracyExperiment, Calibrate};
-use punctual_lab::spin_exit;
+use punctual_lab::accuracy::AccuracyExperiment;
+use punctual_papers::maruti;
 
 use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
 use crate::experiment::Machine;
@@ -44,7 +44,7 @@ impl Measuring for Args {
     fn plan(&self, machine: &Machine) -> Result<Planned<AccuracyExperiment>> {
         let (cpu, choice) = self.cpu.choose(machine, "accuracy is measured")?;
         let thread = RtThread::cpu(cpu).with_policy(self.policy.policy());
-        let rivals = vec![spin_exit::corrected as Calibrate];
+        let rivals = maruti::RIVALS.to_vec();
         let experiment = AccuracyExperiment { thread, duration: self.duration.0, rivals };
         Ok(Planned { experiment, choice })
     }

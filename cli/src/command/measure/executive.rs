@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::Result;
 use punctual::RtThread;
 use punctual_core::time::Span;
-use punctual_lab::baseline::{Ant, ArtLinux};
 use punctual_lab::executive::ExecutiveExperiment;
+use punctual_papers::ant;
 
 use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, Shown};
 use crate::experiment::{Machine, PRIORITY};
@@ -46,12 +46,6 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// The experiment with these numbers of tasks, with the policy of a measuring loop.
-pub(crate) fn experiment(cpu: u32, sizes: Vec<u32>, duration: Span) -> ExecutiveExperiment {
-    let rivals = vec![ArtLinux::RIVAL, Ant::RIVAL];
-    ExecutiveExperiment { thread: RtThread::cpu(cpu).fifo(PRIORITY), sizes, duration, rivals }
-}
-
 /// That the least number of blocks took much longer than `wanted`; `None` where it did not.
 fn took_longer(wanted: Span, took: Duration) -> Option<String> {
     let wanted_ns = wanted.as_ns().max(0).unsigned_abs();
@@ -76,7 +70,12 @@ impl Measuring for Args {
 
     fn plan(&self, machine: &Machine) -> Result<Planned<ExecutiveExperiment>> {
         let (cpu, choice) = self.cpu.choose(machine, "the executive is measured")?;
-        let experiment = experiment(cpu, self.tasks.clone(), self.duration.0);
+        let experiment = ExecutiveExperiment {
+            thread: RtThread::cpu(cpu).fifo(PRIORITY),
+            sizes: self.tasks.clone(),
+            duration: self.duration.0,
+            rivals: ant::RIVALS.to_vec(),
+        };
         Ok(Planned { experiment, choice })
     }
 

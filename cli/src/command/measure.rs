@@ -1,9 +1,10 @@
-//! `punctual measure`: one experiment a file, each with its arguments, its body and what is shown
-//! besides; here they are listed, and here is the life that they share.
+//! `punctual measure`: one experiment a file, with its arguments, its plan and what is shown of its
+//! result; here they are listed, and here is the life that they share.
 //!
-//! A new experiment of the lab is a file that implements [`Measuring`] for its arguments, and a row
-//! of `experiments!`. Loops that become runs of a report (`periodic`, `wait`) have a life of their
-//! own, which `check` shares: `experiment::LoopExperiment`.
+//! A new experiment of the lab is a file that implements [`Measuring`] for its arguments and has the
+//! section that is shown ([`noise`] is the pattern), and a row of `experiments!`. Loops that become
+//! runs of a report (`periodic`, `wait`) have a life of their own, which `check` shares:
+//! `experiment::LoopExperiment`.
 
 mod accuracy;
 mod executive;
@@ -35,12 +36,14 @@ use crate::progress::Line;
 use crate::report::body::Body;
 use crate::report::measured::Measured;
 use crate::report::{self, Choice, Load, Report};
+use crate::view::document::Section;
 
 pub(crate) use periodic::{LoopChoices, PlannedLoops, blocks, wait_kind};
 
-/// The rows: the subcommand's help, its name and arguments, and what runs it.
+/// The rows: the subcommand's help, its name and arguments, what runs it, and what is shown of its
+/// result where `view::kinds` does not say that.
 macro_rules! experiments {
-    ($($(#[$help:meta])* $name:ident($arguments:ty) => $run:expr),* $(,)?) => {
+    ($($(#[$help:meta])* $name:ident($arguments:ty) => $run:path $(, $shown:path)?;)*) => {
         /// Experiments.
         #[derive(Debug, clap::Subcommand)]
         pub(crate) enum Measure {
@@ -53,28 +56,36 @@ macro_rules! experiments {
                 $(Measure::$name(arguments) => $run(arguments)),*
             }
         }
+
+        /// What is shown of a result, where the experiment's file says that.
+        pub(crate) fn section(measured: &Measured) -> Option<Section> {
+            match measured {
+                $($(Measured::$name(body) => Some($shown(body)),)?)*
+                _ => None,
+            }
+        }
     };
 }
 
 experiments! {
     /// A loop that only wakes on time: lateness, interval, grid, missed releases
-    Periodic(periodic::Args) => periodic::run,
+    Periodic(periodic::Args) => periodic::run;
     /// The ways to wait, compared on this machine: how late each is, and what it costs
-    Wait(wait::Args) => wait::run,
+    Wait(wait::Args) => wait::run;
     /// What takes CPUs away from threads that only spin: gaps per CPU, and on all CPUs at once
-    Noise(noise::Args) => measure,
+    Noise(noise::Args) => measure, noise::shown;
     /// What releasing, dispatching and waiting cost with many tasks, compared with other designs
-    Executive(executive::Args) => measure,
+    Executive(executive::Args) => measure;
     /// How exactly a wait ends at an instant of the processor's counter
-    Accuracy(accuracy::Args) => measure,
+    Accuracy(accuracy::Args) => measure;
     /// How late timers reach a thread, with work of several kinds behind it
-    Timer(timer::Args) => measure,
+    Timer(timer::Args) => measure;
     /// The highest frequency of stimuli that is served, and what that leaves for others
-    Saturation(saturation::Args) => measure,
+    Saturation(saturation::Args) => measure;
     /// How long a fixed piece of work takes, idle and under loads: what each period has room for
-    Work(work::Args) => measure,
+    Work(work::Args) => measure;
     /// How fast threads answer a stimulus: a stage near the interrupt, and the application's
-    Response(response::Args) => measure,
+    Response(response::Args) => measure;
 }
 
 /// Arguments that make an experiment of the lab, and what becomes of its outcome.

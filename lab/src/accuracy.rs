@@ -418,8 +418,7 @@ const SHORTEST: f64 = 3.0;
 /// offsets reaches it once in some thousand sweeps (256·(1−s)²⁵⁴).
 pub const SHARE_MIN: f64 = 0.05;
 
-/// The errors at each offset: counts and extremes of all sweeps; of more sweeps than there is room
-/// for, a sample for the quantiles, each as likely to be in it (Vitter's algorithm R).
+/// The errors at each offset: counts and extremes of all sweeps; of more sweeps than fit, a sample for the quantiles, each as likely to be in it (Vitter's algorithm R).
 ///
 /// Over memory that was allocated before, however many sweeps there are.
 #[derive(Debug)]
@@ -427,7 +426,7 @@ struct Sweep {
     offsets: usize,
     /// Whole sweeps, one after the other.
     errors: Vec<f64>,
-    room: usize,
+    capacity: usize,
     /// Sweeps that were begun.
     swept: u64,
     /// Where the next error goes; `None` where its sweep is not in the sample.
@@ -451,11 +450,11 @@ struct Spread {
 impl Sweep {
     /// Of so many offsets, with room for so many sweeps, at least one.
     fn new(offsets: usize, sweeps: usize) -> Self {
-        let room = offsets * sweeps;
+        let capacity = offsets * sweeps;
         Self {
             offsets,
-            errors: Vec::with_capacity(room),
-            room,
+            errors: Vec::with_capacity(capacity),
+            capacity,
             swept: 0,
             at: None,
             random: Rng::new(0),
@@ -468,17 +467,17 @@ impl Sweep {
     /// Begins a sweep: an error at each offset follows, from the first on.
     fn begin(&mut self) {
         self.swept += 1;
-        let rooms = self.room / self.offsets;
-        self.at = match self.errors.len() < self.room {
+        let kept_sweeps = self.capacity / self.offsets;
+        self.at = match self.errors.len() < self.capacity {
             true => Some(self.errors.len()),
             false => {
                 let place = self.random.below(usize::try_from(self.swept).unwrap_or(usize::MAX));
-                (place < rooms).then_some(place * self.offsets)
+                (place < kept_sweeps).then_some(place * self.offsets)
             }
         };
     }
 
-    /// Takes the error at the next offset; NaN for a sample that is told apart.
+    /// Takes the error at the next offset; NaN for a sample that is left out.
     #[inline]
     fn push(&mut self, error: f64) {
         if error.is_finite() {
@@ -499,7 +498,7 @@ impl Sweep {
         self.swept
     }
 
-    /// How many errors there are, without those that are told apart.
+    /// How many errors there are, without those that are left out.
     fn count(&self) -> u64 {
         self.count
     }
@@ -607,8 +606,8 @@ mod tests {
 
     #[test]
     fn sweeps_beyond_the_room_count_and_each_is_as_likely_in_the_quantiles() {
-        let (offsets, rooms, sweeps) = (4, 400, 40_000);
-        let mut sweep = Sweep::new(offsets, rooms);
+        let (offsets, kept_sweeps, sweeps) = (4, 400, 40_000);
+        let mut sweep = Sweep::new(offsets, kept_sweeps);
         let memory = sweep.errors.capacity();
         for number in 0..sweeps {
             sweep.begin();

@@ -61,7 +61,7 @@ impl LoopOverhead {
     ) -> Option<Self> {
         let period = Period::from_ns(PERIOD_NS)?;
         let turn = Span::from_ns(duration.as_ns() / (2 * TURNS));
-        let room = usize::try_from(turn.as_ns()).ok()? / PERIOD_NS as usize + 2;
+        let cycles_max = usize::try_from(turn.as_ns()).ok()? / PERIOD_NS as usize + 2;
         let mut wait = Stamped {
             wait: Adaptive::new(Target::of(period)),
             stamps,
@@ -70,10 +70,10 @@ impl LoopOverhead {
         };
         let (mut bare, mut executive) = (Vec::new(), Vec::new());
         for _ in 0..TURNS {
-            wait.begin(room);
+            wait.begin(cycles_max);
             run_bare(clock, &mut wait, period, turn, stop)?;
             bare.extend(wait.gaps.drain(..).skip(COLD));
-            wait.begin(room);
+            wait.begin(cycles_max);
             run_executive(clock, &mut wait, turn, stop)?;
             executive.extend(wait.gaps.drain(..).skip(COLD));
         }
@@ -151,9 +151,9 @@ struct Stamped<'s> {
 }
 
 impl Stamped<'_> {
-    fn begin(&mut self, room: usize) {
+    fn begin(&mut self, cycles_max: usize) {
         self.left = None;
-        self.gaps.reserve(room);
+        self.gaps.reserve(cycles_max);
     }
 
     /// The first call since the last return.

@@ -186,7 +186,7 @@ const SWEEPS: usize = 400;
 const INTERRUPTED_NS: f64 = 1_000.0;
 /// From the entry to the first target, where the entry is to be over by then.
 const LEAD_NS: f64 = 1_000.0;
-/// As far for exits that begin their own approach that early.
+/// From the entry to the first target for exits that take over so early themselves.
 const LEAD_CORRECTED_NS: f64 = 3_000.0;
 /// Units of [`Clock::fine`] in a nanosecond.
 pub const FINE: u64 = 256;

@@ -22,7 +22,7 @@ pub use wheel::Wheel;
 /// Priorities of the baselines: one word of a bitmap.
 pub const LEVELS: usize = 64;
 
-/// No task, no link.
+/// In the place of a task or of a link: there is none.
 pub const NONE: u32 = u32::MAX;
 
 /// A periodic task; its number is its place in a slice.
@@ -71,7 +71,7 @@ struct Queue {
     tail: u32,
 }
 
-/// Ready tasks.
+/// Ready tasks, by the level of their priority.
 ///
 /// The quickest of the common ready queues, so that no baseline loses by it: a queue a level and a
 /// bitmap of the levels that have one. The links lie in the nodes themselves.
@@ -89,7 +89,7 @@ impl Default for Levels {
 }
 
 impl Levels {
-    /// Without tasks.
+    /// None are ready.
     pub fn new() -> Self {
         Self { queues: vec![Queue { head: NONE, tail: NONE }; LEVELS], bitmap: 0 }
     }
@@ -146,7 +146,7 @@ impl Levels {
     }
 }
 
-/// A tick, ns.
+/// The length of a tick of the executive's table.
 const TICK: Span = Span::from_ms(1);
 
 /// The plan of these tasks, a tick being a millisecond; each is named by its number.

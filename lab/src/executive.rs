@@ -6,6 +6,7 @@
 
 mod loop_overhead;
 
+use std::fmt;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -114,12 +115,40 @@ struct Cell {
     pub cold: bool,
 }
 
+/// A way to keep periodic tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DesignName {
+    /// The table of the library's executive.
+    Punctual,
+    /// The sorted wait queue of ART-Linux.
+    ArtLinux,
+    /// The six tables of AnT.
+    Ant,
+    /// A 4-ary heap.
+    Heap,
+    /// A hierarchical timing wheel.
+    Wheel,
+}
+
+impl fmt::Display for DesignName {
+    /// As results have it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Punctual => "punctual",
+            Self::ArtLinux => "art-linux",
+            Self::Ant => "ant",
+            Self::Heap => "heap",
+            Self::Wheel => "wheel",
+        })
+    }
+}
+
 /// One way to keep periodic tasks, with one number of tasks that are all due at once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecutiveRow {
-    /// "punctual"; "art-linux": the sorted wait queue; "ant": the six tables; "heap": a 4-ary heap;
-    /// "wheel": a hierarchical timing wheel.
-    pub design: String,
+    /// The design.
+    pub design: DesignName,
     /// How many tasks.
     pub n: usize,
     /// Whether all cache lines of the design were flushed before each measured part.
@@ -154,8 +183,8 @@ impl Cell {
         let plan = plan(&tasks).ok()?;
         let mut storage = plan.storage();
         let n = self.n;
-        let mut designs: Vec<(&'static str, Box<dyn MeasuredDesign + '_>)> = vec![(
-            "punctual",
+        let mut designs: Vec<(DesignName, Box<dyn MeasuredDesign + '_>)> = vec![(
+            DesignName::Punctual,
             Box::new(DesignUnderTest::new(Punctual::new(&plan, &mut storage), n)),
         )];
         for rival in rivals {
@@ -163,8 +192,8 @@ impl Cell {
                 designs.push((rival.name, design));
             }
         }
-        designs.push(("heap", Box::new(DesignUnderTest::new(Heap::new(&tasks), n))));
-        designs.push(("wheel", Box::new(DesignUnderTest::new(Wheel::new(&tasks), n))));
+        designs.push((DesignName::Heap, Box::new(DesignUnderTest::new(Heap::new(&tasks), n))));
+        designs.push((DesignName::Wheel, Box::new(DesignUnderTest::new(Wheel::new(&tasks), n))));
         let end_ns = now_ns(ClockId::Monotonic) + duration.as_ns().unsigned_abs();
         let mut turns = 0;
         while turns < TURNS_MIN || now_ns(ClockId::Monotonic) < end_ns {
@@ -180,16 +209,16 @@ impl Cell {
             }
             turns += 1;
         }
-        let row = |design: &(&'static str, Box<dyn MeasuredDesign + '_>)| {
+        let row = |design: &(DesignName, Box<dyn MeasuredDesign + '_>)| {
             self.row(design.0, design.1.costs(), stamps)
         };
         Some(designs.iter().map(row).collect())
     }
 
-    fn row(self, design: &str, costs: &Costs, stamps: &Stamps) -> ExecutiveRow {
+    fn row(self, design: DesignName, costs: &Costs, stamps: &Stamps) -> ExecutiveRow {
         let in_ns = |cost: &Cost| stamps.ns(cost.ticks());
         ExecutiveRow {
-            design: design.to_owned(),
+            design,
             n: self.n,
             cold: self.cold,
             cycles: costs.cycles,
@@ -251,7 +280,7 @@ pub struct Costs {
 #[derive(Clone, Copy, Debug)]
 pub struct Rival {
     /// Its name in results.
-    pub name: &'static str,
+    pub name: DesignName,
     /// The design with these tasks; `None` where it has no way to keep them, or takes too long.
     pub keep: fn(&[BaselineTask]) -> Option<Box<dyn MeasuredDesign>>,
 }
@@ -410,7 +439,7 @@ pub struct Ratio {
     /// "release", "cycle", "wait".
     pub what: String,
     /// The design whose time is divided by that of "punctual".
-    pub design: String,
+    pub design: DesignName,
     /// Its number of tasks.
     pub n: usize,
     /// The number of tasks of "punctual".
@@ -444,7 +473,7 @@ struct Comparison {
     /// "release", "cycle", "wait".
     kind: &'static str,
     time: RowTime,
-    design: &'static str,
+    design: DesignName,
     n: usize,
     n_punctual: usize,
     target: Target,
@@ -452,7 +481,7 @@ struct Comparison {
 
 const fn compare(
     (kind, time): (&'static str, RowTime),
-    (design, n): (&'static str, usize),
+    (design, n): (DesignName, usize),
     n_punctual: usize,
     target: Target,
 ) -> Comparison {
@@ -460,23 +489,38 @@ const fn compare(
 }
 
 const COMPARISONS: [Comparison; 7] = [
-    compare(("release", |row| row.release_ns), ("art-linux", 100), 100, Target::AtLeast(5.0)),
-    compare(("release", |row| row.release_ns), ("ant", 100), 100, Target::AtLeast(5.0)),
-    compare(("release", |row| row.release_ns), ("art-linux", 1_000), 1_000, Target::AtLeast(30.0)),
-    compare(("release", |row| row.release_ns), ("ant", 1_000), 1_000, Target::AtLeast(30.0)),
-    compare(("cycle", |row| row.cycle_ns), ("art-linux", 100), 100, Target::AtLeast(25.0)),
-    compare(("cycle", |row| row.cycle_ns), ("ant", 100), 100, Target::AtLeast(2.0)),
-    compare(("wait", |row| row.wait_ns), ("punctual", 100_000), 1, Target::AtMost(2.0)),
+    compare(
+        ("release", |row| row.release_ns),
+        (DesignName::ArtLinux, 100),
+        100,
+        Target::AtLeast(5.0),
+    ),
+    compare(("release", |row| row.release_ns), (DesignName::Ant, 100), 100, Target::AtLeast(5.0)),
+    compare(
+        ("release", |row| row.release_ns),
+        (DesignName::ArtLinux, 1_000),
+        1_000,
+        Target::AtLeast(30.0),
+    ),
+    compare(
+        ("release", |row| row.release_ns),
+        (DesignName::Ant, 1_000),
+        1_000,
+        Target::AtLeast(30.0),
+    ),
+    compare(("cycle", |row| row.cycle_ns), (DesignName::ArtLinux, 100), 100, Target::AtLeast(25.0)),
+    compare(("cycle", |row| row.cycle_ns), (DesignName::Ant, 100), 100, Target::AtLeast(2.0)),
+    compare(("wait", |row| row.wait_ns), (DesignName::Punctual, 100_000), 1, Target::AtMost(2.0)),
 ];
 
 /// The figures that these rows allow, of warm designs.
 fn ratios(rows: &[ExecutiveRow]) -> Vec<Ratio> {
-    let row = |design: &str, n: usize| {
+    let row = |design: DesignName, n: usize| {
         rows.iter().find(|row| row.design == design && row.n == n && !row.cold)
     };
     let ratio = |compared: &Comparison| {
         let rival = row(compared.design, compared.n)?;
-        let own = row("punctual", compared.n_punctual)?;
+        let own = row(DesignName::Punctual, compared.n_punctual)?;
         let time = compared.time;
         let less = |row: &ExecutiveRow| time(row) - row.floor_ns;
         let less_floor = (less(own) > 0.0).then(|| less(rival) / less(own));
@@ -486,7 +530,7 @@ fn ratios(rows: &[ExecutiveRow]) -> Vec<Ratio> {
         };
         Some(Ratio {
             what: compared.kind.to_owned(),
-            design: compared.design.to_owned(),
+            design: compared.design,
             n: compared.n,
             n_punctual: compared.n_punctual,
             raw: time(rival) / time(own),
@@ -518,24 +562,26 @@ mod tests {
         let stamps = Stamps::of(&MachineClock::best());
         let heap: fn(&[BaselineTask]) -> Option<Box<dyn MeasuredDesign>> =
             |tasks| Some(Box::new(DesignUnderTest::new(Heap::new(tasks), tasks.len())));
-        let rivals =
-            [Rival { name: "second", keep: heap }, Rival { name: "no table", keep: |_| None }];
+        let rivals = [
+            Rival { name: DesignName::ArtLinux, keep: heap },
+            Rival { name: DesignName::Ant, keep: |_| None },
+        ];
         for cold in [false, true] {
             let measure = |stop: bool| {
                 let (cell, length) = (Cell { n: 3, cold }, Span::from_ms(1));
                 cell.measure(&rivals, &stamps, length, &mut || stop)
             };
             let rows = measure(false).expect("not stopped");
-            let names: Vec<&str> = rows.iter().map(|row| row.design.as_str()).collect();
-            assert_eq!(names, ["punctual", "second", "heap", "wheel"]);
+            let names: Vec<String> = rows.iter().map(|row| row.design.to_string()).collect();
+            assert_eq!(names, ["punctual", "art-linux", "heap", "wheel"]);
             assert!(rows.iter().all(|row| row.cycles >= TURNS_MIN && row.cycle_ns > 0.0));
             assert!(measure(true).is_none());
         }
     }
 
-    fn row(design: &'static str, n: usize, ns: f64) -> ExecutiveRow {
+    fn row(design: DesignName, n: usize, ns: f64) -> ExecutiveRow {
         ExecutiveRow {
-            design: design.to_owned(),
+            design,
             n,
             cold: false,
             cycles: 9,
@@ -549,7 +595,11 @@ mod tests {
 
     #[test]
     fn the_floor_is_taken_off_both_sides() {
-        let rows = [row("punctual", 100, 30.0), row("ant", 100, 60.0), row("ant", 50, 9.0)];
+        let rows = [
+            row(DesignName::Punctual, 100, 30.0),
+            row(DesignName::Ant, 100, 60.0),
+            row(DesignName::Ant, 50, 9.0),
+        ];
         let figures = ratios(&rows);
         let shown = |r: &Ratio| (r.what.clone(), r.raw, r.less_floor, r.reached);
         let shown: Vec<_> = figures.iter().map(shown).collect();
@@ -559,10 +609,11 @@ mod tests {
 
     #[test]
     fn cold_rows_are_left_out_and_no_figure_stands_on_nothing() {
-        let mut cold = row("punctual", 100, 30.0);
+        let mut cold = row(DesignName::Punctual, 100, 30.0);
         cold.cold = true;
-        assert!(ratios(&[cold, row("ant", 100, 60.0)]).is_empty());
-        let figures = ratios(&[row("punctual", 1, 20.0), row("punctual", 100_000, 25.0)]);
+        assert!(ratios(&[cold, row(DesignName::Ant, 100, 60.0)]).is_empty());
+        let figures =
+            ratios(&[row(DesignName::Punctual, 1, 20.0), row(DesignName::Punctual, 100_000, 25.0)]);
         assert_eq!(figures.len(), 1);
         assert_eq!((figures[0].less_floor, figures[0].reached), (None, false));
     }

@@ -258,7 +258,7 @@ pub struct CpuNoise {
     pub worst: Option<WorstGap>,
     /// How long gaps were.
     pub gap_ns: SummaryStats,
-    /// The same as a histogram.
+    /// How long gaps were, as a histogram.
     pub histogram: HistogramView,
     /// Gaps that did not fit in memory: they are only in `gaps`, `lost_ns` and `worst`.
     pub unlisted: u64,
@@ -307,7 +307,7 @@ pub struct WorstGap {
 /// Simultaneous gaps on all measured CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AtOnce {
-    /// All of them.
+    /// Those at the tick and elsewhere together.
     pub all: Overlaps,
     /// Those at the phase of the kernel's tick, which also comes on all CPUs at once; null if its
     /// period is unknown.

@@ -184,7 +184,7 @@ pub struct SaturationOutcome {
 pub struct SaturationRow {
     /// "unloaded", or "loaded": with the background.
     pub condition: String,
-    /// 1 or 2.
+    /// The stage: 1 or 2.
     pub stage: u32,
     /// The share of stimuli that may be lost: 0, 0.0001, 0.01.
     pub goal: f64,

@@ -7,7 +7,9 @@ mod six_tables;
 use punctual_analysis::histogram::HistogramView;
 use punctual_core::time::Span;
 use punctual_engine::wait_policy::WaitKind;
-use punctual_lab::executive::{ExecutiveExperiment, ExecutiveOutcome, ExecutiveRow, Rival};
+use punctual_lab::executive::{
+    DesignName, ExecutiveExperiment, ExecutiveOutcome, ExecutiveRow, Rival,
+};
 
 use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopRun, LoopSet};
 use crate::figure::Figure;
@@ -18,7 +20,7 @@ pub use registration::{RegistrationExperiment, RegistrationRow};
 pub use six_tables::Ant;
 
 /// The designs that are compared; the last is not in the paper.
-const DESIGNS: [&str; 3] = ["art-linux", "ant", "punctual"];
+const DESIGNS: [DesignName; 3] = [DesignName::ArtLinux, DesignName::Ant, DesignName::Punctual];
 /// The numbers of tasks of figures 9 and 10 that are measured.
 const SIZES: [u32; 3] = [1, 50, 100];
 /// The periods of figure 3, ms.
@@ -144,7 +146,7 @@ fn tick(run: Option<&LoopRun>) -> PaperRow {
 /// Figures 9 and 10, and punctual's table as a third curve.
 fn designs(executive: Option<&ExecutiveOutcome>) -> Vec<PaperRow> {
     type Cost = fn(&ExecutiveRow) -> f64;
-    let cost = |design: &str, n: u32, value: Cost| {
+    let cost = |design: DesignName, n: u32, value: Cost| {
         let rows = executive.map_or(&[][..], |executive| &executive.rows);
         let found =
             rows.iter().find(|row| row.design == design && row.n == n as usize && !row.cold);
@@ -161,7 +163,7 @@ fn designs(executive: Option<&ExecutiveOutcome>) -> Vec<PaperRow> {
                 let title = format!("{title}, N = {n}, {design}");
                 let row = PaperRow::new(format!("ant.{figure}.{design}.{n}"), &title, "µs", "");
                 let note = match (figure, design) {
-                    (_, "punctual") => "not in the paper: a third curve",
+                    (_, DesignName::Punctual) => "not in the paper: a third curve",
                     ("fig9", _) => "a plot without numbers; both designs alike there",
                     _ => "a plot without numbers; constant for AnT, linear for ART-Linux there",
                 };
@@ -170,7 +172,7 @@ fn designs(executive: Option<&ExecutiveOutcome>) -> Vec<PaperRow> {
         }
     }
     let whole = |design| cost(design, 100, |row| row.cycle_ns);
-    let saved = whole("art-linux").zip(whole("ant")).map(|(art, ant)| art - ant);
+    let saved = whole(DesignName::ArtLinux).zip(whole(DesignName::Ant)).map(|(art, ant)| art - ant);
     rows.push(
         PaperRow::new("ant.fig10.saved", "saved by AnT in a cycle of N = 100", "µs", "50")
             .measured(saved)
@@ -186,28 +188,28 @@ fn designs(executive: Option<&ExecutiveOutcome>) -> Vec<PaperRow> {
 
 /// Figures 11 and 12: tasks released at a tick.
 fn released(rows: &[RegistrationRow]) -> Vec<PaperRow> {
-    let row = |design: &str| rows.iter().find(|row| row.design == design);
+    let row = |design: DesignName| rows.iter().find(|row| row.design == design);
     let new = |id: &str, title: &str, published: &str| {
         PaperRow::new(format!("ant.{id}"), title, "tasks", published)
     };
     vec![
         new("fig11.most", "most released at a tick, AnT", "3 or 4")
             .formula(1.0)
-            .measured(row("ant").map(|row| row.released_most))
+            .measured(row(DesignName::Ant).map(|row| row.released_most))
             .note(
                 "100 tasks over 100 slots average exactly 1 a tick, and balanced placement gives \
                  1 everywhere: \"3 or 4\" is what random phases give",
             ),
         new("fig11.fewest", "fewest released at a tick, AnT", "3 or 4")
             .formula(1.0)
-            .measured(row("ant").map(|row| row.released_fewest))
+            .measured(row(DesignName::Ant).map(|row| row.released_fewest))
             .note("as above: not every tick can have 3 or 4"),
         new("fig11.punctual", "most released at a tick, punctual", "")
-            .measured(row("punctual").map(|row| row.released_most))
+            .measured(row(DesignName::Punctual).map(|row| row.released_most))
             .note("not in the paper: a third curve, phases one a tick"),
         new("fig12.most", "most released at a tick, ART-Linux", "")
             .formula(RANDOM_MOST)
-            .measured(row("art-linux").map(|row| row.released_most))
+            .measured(row(DesignName::ArtLinux).map(|row| row.released_most))
             .note(
                 "a plot without numbers there; delays of 0 to 99 ticks at random, 10 repetitions; \
                  the formula is the mean maximum of uniform phases",
@@ -218,9 +220,9 @@ fn released(rows: &[RegistrationRow]) -> Vec<PaperRow> {
 /// Table 3: what a release costs with 100 tasks of a period of 100 ticks.
 fn table3(rows: &[RegistrationRow]) -> Vec<PaperRow> {
     let published = [
-        ("ant", ["0.95", "1.15", "1.50"]),
-        ("art-linux", ["0.43", "0.66", "2.42"]),
-        ("punctual", ["", "", ""]),
+        (DesignName::Ant, ["0.95", "1.15", "1.50"]),
+        (DesignName::ArtLinux, ["0.43", "0.66", "2.42"]),
+        (DesignName::Punctual, ["", "", ""]),
     ];
     let mut table = Vec::new();
     for (design, cells) in published {
@@ -231,8 +233,8 @@ fn table3(rows: &[RegistrationRow]) -> Vec<PaperRow> {
             let cell = PaperRow::new(id, &title, "µs", cell)
                 .measured(row.map(|row| row.release_ns[at] / 1e3));
             table.push(match design {
-                "punctual" => cell.note("not in the paper: a third curve"),
-                "ant" if key == "avg" => {
+                DesignName::Punctual => cell.note("not in the paper: a third curve"),
+                DesignName::Ant if key == "avg" => {
                     cell.note("74 % above ART-Linux's there: only the maximum is smaller")
                 }
                 _ => cell,
@@ -290,7 +292,7 @@ fn drawn(
             figure.line(&format!("here: {design}"), points)
         })
     };
-    let released = |(id, designs): (&str, &[&str])| {
+    let released = |(id, designs): (&str, &[DesignName])| {
         let figure = Figure::new(id, "tasks released at a tick", "tick of 100", "tasks");
         designs.iter().fold(figure, |figure, design| {
             let row = registration.iter().find(|row| row.design == *design);
@@ -299,8 +301,10 @@ fn drawn(
             figure.line(&format!("here: {design}"), points.collect())
         })
     };
-    let ticks: [(&str, &[&str]); 2] =
-        [("ant.fig11", &["ant", "punctual"]), ("ant.fig12", &["art-linux"])];
+    let ticks: [(&str, &[DesignName]); 2] = [
+        ("ant.fig11", &[DesignName::Ant, DesignName::Punctual]),
+        ("ant.fig12", &[DesignName::ArtLinux]),
+    ];
     let costs = costs.into_iter().map(cost);
     std::iter::once(fig3).chain(costs).chain(ticks.into_iter().map(released)).collect()
 }

@@ -21,15 +21,15 @@ use serde::{Deserialize, Serialize};
 
 use super::Stamps;
 
-/// Turns of each loop.
+/// How often each loop has its turn.
 const TURNS: i64 = 4;
-/// The period of both, ns.
+/// The period of both loops, ns.
 const PERIOD_NS: u64 = 1_000_000;
 /// Cycles at the start of each turn that do not count.
 const COLD: usize = 10;
 
-/// What is aimed at: the executive adds no more than this, ns.
-const AIM_NS: f64 = 150.0;
+/// The target: the executive adds no more than this, ns.
+const TARGET_NS: f64 = 150.0;
 
 /// What a cycle of the executive's loop adds to the bare wait, with one task that does nothing and
 /// the adaptive wait.
@@ -41,9 +41,9 @@ pub struct LoopOverhead {
     pub cycles: usize,
     /// Median from a wait's return to the next call, of a loop that only waits.
     pub bare_ns: f64,
-    /// That figure for the executive.
+    /// Median from a wait's return to the next call, of the executive's loop with one task.
     pub executive_ns: f64,
-    /// The difference.
+    /// How much longer that is than of a loop that only waits.
     pub adds_ns: f64,
     /// The target: at most this.
     pub at_most_ns: f64,
@@ -86,8 +86,8 @@ impl LoopOverhead {
             bare_ns,
             executive_ns,
             adds_ns,
-            at_most_ns: AIM_NS,
-            reached: adds_ns <= AIM_NS,
+            at_most_ns: TARGET_NS,
+            reached: adds_ns <= TARGET_NS,
         })
     }
 }

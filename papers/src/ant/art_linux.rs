@@ -6,7 +6,7 @@
 //! one structure (§4.3). Here those lie side by side, which is better than an allocator does.
 
 use punctual_lab::baseline::{BaselineTask, Design, Levels, NONE, Node, Visit};
-use punctual_lab::executive::{DesignUnderTest, MeasuredDesign, Rival};
+use punctual_lab::executive::{DesignName, DesignUnderTest, MeasuredDesign, Rival};
 
 /// The most tasks that are measured: a wait walks the queue, so that a cycle takes n² steps.
 const WALKED_MAX: usize = 10_000;
@@ -44,7 +44,7 @@ pub struct ArtLinux {
 
 impl ArtLinux {
     /// For `measure executive`.
-    pub const RIVAL: Rival = Rival { name: "art-linux", keep: Self::measured };
+    pub const RIVAL: Rival = Rival { name: DesignName::ArtLinux, keep: Self::measured };
 
     fn measured(tasks: &[BaselineTask]) -> Option<Box<dyn MeasuredDesign>> {
         let n = tasks.len();

@@ -11,7 +11,7 @@ use punctual_core::time::Period;
 use punctual_engine::clocks::{MachineClock, StampCost};
 use punctual_engine::session::ThreadSession;
 use punctual_lab::baseline::{BaselineTask, Design, Punctual, plan};
-use punctual_lab::executive::Stamps;
+use punctual_lab::executive::{DesignName, Stamps};
 use punctual_lab::experiment::{
     ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, demand, on_one_thread,
 };
@@ -39,8 +39,8 @@ pub struct RegistrationExperiment {
 /// One design.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegistrationRow {
-    /// "art-linux", "ant", "punctual".
-    pub design: &'static str,
+    /// ART-Linux's, AnT's or the library's own.
+    pub design: DesignName,
     /// The most tasks released at a tick: the mean over all repetitions.
     pub released_most: f64,
     /// The fewest.
@@ -107,7 +107,7 @@ fn measure(stamps: &Stamps, stop: &AtomicBool) -> Vec<RegistrationRow> {
             turns(&mut Punctual::new(&plan, &mut storage), stamps, &mut own);
         }
     }
-    let rows = [("art-linux", art), ("ant", ant), ("punctual", own)];
+    let rows = [(DesignName::ArtLinux, art), (DesignName::Ant, ant), (DesignName::Punctual, own)];
     rows.into_iter().filter_map(|(design, sums)| sums.row(design, stamps)).collect()
 }
 
@@ -164,7 +164,7 @@ impl Sums {
         self.ticks += 1;
     }
 
-    fn row(&self, design: &'static str, stamps: &Stamps) -> Option<RegistrationRow> {
+    fn row(&self, design: DesignName, stamps: &Stamps) -> Option<RegistrationRow> {
         let repeats = (self.ticks / u64::from(TICKS)) as f64;
         let mean = self.total as f64 / self.ticks as f64;
         Some(RegistrationRow {
@@ -188,10 +188,10 @@ mod tests {
         let stamps = Stamps::of(&MachineClock::best());
         let rows = measure(&stamps, &AtomicBool::new(false));
         let row = |design| rows.iter().find(|row| row.design == design).expect("measured");
-        for design in ["ant", "punctual"] {
+        for design in [DesignName::Ant, DesignName::Punctual] {
             assert_eq!((row(design).released_most, row(design).released_fewest), (1.0, 1.0));
         }
-        let queue = row("art-linux");
+        let queue = row(DesignName::ArtLinux);
         assert!(queue.released_most >= 3.0 && queue.released_fewest < 1.0, "{queue:?}");
         for row in &rows {
             assert_eq!(row.released.iter().sum::<u64>(), u64::from(TASKS), "each once a period");

@@ -7,7 +7,7 @@
 //! that is still ready at its next release is terminated.
 
 use punctual_lab::baseline::{BaselineTask, Design, Levels, NONE, Node, Visit};
-use punctual_lab::executive::{DesignUnderTest, MeasuredDesign, Rival};
+use punctual_lab::executive::{DesignName, DesignUnderTest, MeasuredDesign, Rival};
 
 /// Set in `rflag` from release to wait; the rest of it is the period.
 const RELEASED: u32 = 1 << 31;
@@ -79,7 +79,7 @@ pub struct Ant {
 
 impl Ant {
     /// For `measure executive`.
-    pub const RIVAL: Rival = Rival { name: "ant", keep: Self::measured };
+    pub const RIVAL: Rival = Rival { name: DesignName::Ant, keep: Self::measured };
 
     fn measured(tasks: &[BaselineTask]) -> Option<Box<dyn MeasuredDesign>> {
         Some(Box::new(DesignUnderTest::new(Self::new(tasks)?, tasks.len())))

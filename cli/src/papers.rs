@@ -3,7 +3,7 @@
 //! Papers know nothing of results, and results nothing of papers: each of both has its own plain
 //! data, and here one is made of the other.
 
-use punctual_papers::figure::{Figure, Series, Style};
+use punctual_papers::figure::{Drawing, Series, Style};
 use punctual_papers::row::PaperRow;
 
 use crate::report::reproduced::{Drawn, FigureSeries, PaperFigure, ReproducedRow};
@@ -15,8 +15,8 @@ pub(crate) fn row(row: PaperRow) -> ReproducedRow {
 }
 
 /// A figure of a result.
-pub(crate) fn figure(figure: Figure) -> PaperFigure {
-    let Figure { id, title: what, x, y, log, series } = figure;
+pub(crate) fn figure(figure: Drawing) -> PaperFigure {
+    let Drawing { id, title: what, x, y, log, series } = figure;
     PaperFigure { id, what, x, y, log, series: series.into_iter().map(drawn).collect() }
 }
 

@@ -40,7 +40,7 @@ pub struct AccuracyExperiment {
     pub thread: RtThread,
     /// How long in all, about; each way is swept once at least.
     pub duration: Span,
-    /// Exits that are compared beside this crate's own, in the order of rows.
+    /// Exits that are compared with this crate's own, in the order of rows.
     pub rivals: Vec<Calibrate>,
 }
 
@@ -418,7 +418,8 @@ const SHORTEST: f64 = 3.0;
 /// offsets reaches it once in some thousand sweeps (256·(1−s)²⁵⁴).
 pub const SHARE_MIN: f64 = 0.05;
 
-/// The errors at each offset: counts and extremes of all sweeps; of more sweeps than fit, a sample for the quantiles, each as likely to be in it (Vitter's algorithm R).
+/// The errors at each offset: counts and extremes of all sweeps; of more sweeps than fit, a sample
+/// for the quantiles, each as likely to be in it (Vitter's algorithm R).
 ///
 /// Over memory that was allocated before, however many sweeps there are.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 //! Each is written to be as quick as its design lets it be, in arrays without allocation. [`Heap`]:
 //! a 4-ary heap of releases. [`Wheel`]: a hierarchical timing wheel. [`Punctual`]: the executive's
 //! own table, behind the same contract. Those of a paper are in `papers`, and so is the test of all
-//! against one slow model (`papers/tests/designs.rs`): the same releases in the same order. Reads no
-//! clock.
+//! against one slow model (`papers/tests/designs.rs`): the same releases in the same order. Reads
+//! no clock.
 
 mod heap;
 mod wheel;

@@ -39,7 +39,7 @@ pub struct ExecutiveExperiment {
     pub sizes: Vec<u32>,
     /// How long in all, about.
     pub duration: Span,
-    /// What is compared beside this crate's own, in the order of rows.
+    /// Designs that are compared with this crate's own, in the order of rows.
     pub rivals: Vec<Rival>,
 }
 

@@ -1,8 +1,8 @@
 //! The experiments of punctual, and the loads that they run under. Never prints.
 //!
 //! [`experiment`]: how every experiment runs. [`accuracy`]: how exactly a wait ends at an instant
-//! of the counter. [`outside`]: stimuli from another machine, and their answers. [`periodic`]: loops
-//! on this machine's clock, idle and under load. [`noise`]: gaps in a thread that spins.
+//! of the counter. [`outside`]: stimuli from another machine, and their answers. [`periodic`]:
+//! loops on this machine's clock, idle and under load. [`noise`]: gaps in a thread that spins.
 //! [`executive`]: what releasing, dispatching and waiting cost, compared with the ways of others
 //! ([`baseline`]). [`cost`]: what recording costs. [`load`]: what makes the machine busy meanwhile.
 //! [`quiet`]: the phase away from the tick. [`response`]: how fast threads answer a stimulus.

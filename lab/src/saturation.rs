@@ -566,8 +566,8 @@ struct Range {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Load(u32);
 
-/// One trial: what share of stimuli each stage did not serve. Trials decide whether a load is a lower
-/// or an upper bound, and a smaller upper bound outweighs every pass above it (RFC 9971).
+/// One trial: what share of stimuli each stage did not serve. Trials decide whether a load is a
+/// lower or an upper bound, and a smaller upper bound outweighs every pass above it (RFC 9971).
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Trial {
     load: Load,
@@ -639,8 +639,8 @@ fn found(trials: &[Trial], Goal { stage, loss: goal }: Goal) -> Found {
     Found { pass, fail, stimuli }
 }
 
-/// The frequency to try next for a goal; `None` once pass and fail are neighbours on the grid, or the
-/// range ends, and the pass is confirmed.
+/// The frequency to try next for a goal; `None` once pass and fail are neighbours on the grid, or
+/// the range ends, and the pass is confirmed.
 fn next(trials: &[Trial], goal: Goal, Range { lowest, highest }: Range) -> Option<Load> {
     let found = found(trials, goal);
     // A load that is begun is finished first, if its outcome matters.
@@ -673,8 +673,8 @@ fn next(trials: &[Trial], goal: Goal, Range { lowest, highest }: Range) -> Optio
     open.or_else(|| found.pass.filter(|&pass| count(pass) < CONFIRMED))
 }
 
-/// The frequency to try next for all [`GOALS`], which share their trials: a trial of a later one may
-/// overthrow the pass or the fail of an earlier one, which then goes on.
+/// The frequency to try next for all [`GOALS`], which share their trials: a trial of a later one
+/// may overthrow the pass or the fail of an earlier one, which then goes on.
 fn next_of_all(trials: &[Trial], range: Range) -> Option<Load> {
     GOALS.into_iter().find_map(|goal| next(trials, goal, range))
 }

@@ -2,8 +2,9 @@
 //! second experiment (*Temporal accuracy on the Pentium Pro*, §5), as user space can see it.
 //!
 //! For `measure timer`. By absolute sleep, timerfd, POSIX timer, by polling (Maruti's `mdelay`) and
-//! by a sleep under SCHED_DEADLINE; a thread without privilege runs NOPs or serialising instructions
-//! on the same CPU meanwhile; what each costs stands beside it. Runs two threads, never prints.
+//! by a sleep under SCHED_DEADLINE; a thread without privilege runs NOPs or serialising
+//! instructions on the same CPU meanwhile; what each costs stands beside it. Runs two threads,
+//! never prints.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -351,8 +352,8 @@ struct Cell {
     refused: Option<Errno>,
 }
 
-/// All paths in the order of [`TimerPath::ALL`], made in the thread that will wait; `None` where the
-/// kernel refuses one. `cpus` are those of the process.
+/// All paths in the order of [`TimerPath::ALL`], made in the thread that will wait; `None` where
+/// the kernel refuses one. `cpus` are those of the process.
 fn paths(cpus: CpuMask) -> [Option<Path>; 5] {
     [
         Some(Path::Sleep),

@@ -170,7 +170,8 @@ fn a_loop_that_loses_its_cpu_is_marked_in_the_result() {
     let none = None::<punctual_engine::drain::SampleFile<Vec<u8>>>;
     let stop = AtomicBool::new(false);
     let outcome = prepared.run(Kept::default(), none, &mut Unplug(cpu), &stop).expect("threads");
-    let happened: Vec<_> = outcome.disturbances.iter().map(|(_, disturbance)| disturbance.clone()).collect();
+    let happened: Vec<_> =
+        outcome.disturbances.iter().map(|(_, disturbance)| disturbance.clone()).collect();
     assert_eq!(happened, [Disturbance::CpuLost(cpu)]);
     assert_eq!(outcome.end, ExperimentEnd::Finished);
 }

@@ -11,8 +11,8 @@ use punctual_lab::executive::{
     DesignName, ExecutiveExperiment, ExecutiveOutcome, ExecutiveRow, Rival,
 };
 
-use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopRun, LoopSet};
-use crate::figure::Figure;
+use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopSet, MeasuredLoop};
+use crate::figure::Drawing;
 use crate::row::PaperRow;
 
 pub use art_linux::ArtLinux;
@@ -75,7 +75,7 @@ fn one_loop<B: Bench>(
     name: &'static str,
     period_ms: u64,
     length: Span,
-) -> Result<Option<LoopRun>, B::Error> {
+) -> Result<Option<MeasuredLoop>, B::Error> {
     let runs = bench.loops(&LoopSet {
         period_ns: period_ms * 1_000_000,
         conditions: &[LoopCondition::idle(name, WaitKind::Sleep)],
@@ -86,7 +86,7 @@ fn one_loop<B: Bench>(
 }
 
 /// Table 2 and figure 2: from the timer interrupt to the process.
-fn table2(run: Option<&LoopRun>) -> Vec<PaperRow> {
+fn table2(run: Option<&MeasuredLoop>) -> Vec<PaperRow> {
     let lateness = run.map(|run| &run.figures.lateness_ns);
     let us = |ns: Option<f64>| ns.map(|ns| ns / 1e3);
     let new = |key: &str, title: &str, published: &str| {
@@ -113,13 +113,13 @@ fn table2(run: Option<&LoopRun>) -> Vec<PaperRow> {
 }
 
 /// Mean interval minus the period, ns: the drift of the fitted grid.
-fn drift_ns(run: &LoopRun, period_ms: u64) -> Option<f64> {
+fn drift_ns(run: &MeasuredLoop, period_ms: u64) -> Option<f64> {
     let grid = run.figures.grid.as_ref()?;
     Some(grid.drift_ppb * 1e-9 * period_ms as f64 * 1e6)
 }
 
 /// Figure 3.
-fn interval(period_ms: u64, run: Option<&LoopRun>) -> PaperRow {
+fn interval(period_ms: u64, run: Option<&MeasuredLoop>) -> PaperRow {
     let published = if period_ms == 1 { "4" } else { "" };
     let title = format!("error of the mean interval, period {period_ms} ms");
     let row = PaperRow::new(format!("ant.fig3.{period_ms}ms"), &title, "µs", published)
@@ -136,7 +136,7 @@ fn interval(period_ms: u64, run: Option<&LoopRun>) -> PaperRow {
 }
 
 /// The timer's interrupt.
-fn tick(run: Option<&LoopRun>) -> PaperRow {
+fn tick(run: Option<&MeasuredLoop>) -> PaperRow {
     let measured = run.and_then(|run| drift_ns(run, 1)).map(|ns| 1.0 + ns / 1e6);
     PaperRow::new("ant.tick", "timer interval for 1 ms", "ms", "0.996")
         .formula(TICK_MS)
@@ -252,9 +252,9 @@ struct Costs {
 }
 
 /// Figure 2, with what table 2 says of the same distribution.
-fn distribution(histogram: Option<&HistogramView>) -> Figure {
+fn distribution(histogram: Option<&HistogramView>) -> Drawing {
     let (x, y) = ("from the timer interrupt to the process, µs (log)", "wakes, of 100");
-    let figure = Figure::new("ant.fig2", "time from timer interrupt to process", x, y);
+    let figure = Drawing::new("ant.fig2", "time from timer interrupt to process", x, y);
     let published = [(2.57, "minimum"), (2.84, "average"), (5.47, "maximum")];
     let measured = histogram.map(|histogram| ("a wake after its release", histogram));
     figure
@@ -268,9 +268,9 @@ fn drawn(
     errors: Vec<[f64; 2]>,
     executive: Option<&ExecutiveOutcome>,
     registration: &[RegistrationRow],
-) -> Vec<Figure> {
+) -> Vec<Drawing> {
     let error = "error of the mean interval, µs";
-    let fig3 = Figure::new("ant.fig3", "error of the interval", "period, ms", error)
+    let fig3 = Drawing::new("ant.fig3", "error of the interval", "period, ms", error)
         .line("formula: 0.4 % of the period", vec![[0.0, 0.0], [10.0, 40.0]])
         .points("published", [([1.0, 4.0], "4 µs")])
         .points("here", errors.into_iter().map(|at| (at, "")));
@@ -284,7 +284,7 @@ fn drawn(
     ];
     let rows = executive.map_or(&[][..], |executive| &executive.rows);
     let cost = |Costs { id, title, value }: Costs| {
-        let figure = Figure::new(id, title, "tasks", "µs");
+        let figure = Drawing::new(id, title, "tasks", "µs");
         DESIGNS.iter().fold(figure, |figure, design| {
             let own = rows.iter().filter(|row| row.design == *design && !row.cold);
             let mut points: Vec<[f64; 2]> = own.map(|row| [row.n as f64, value(row)]).collect();
@@ -293,7 +293,7 @@ fn drawn(
         })
     };
     let released = |(id, designs): (&str, &[DesignName])| {
-        let figure = Figure::new(id, "tasks released at a tick", "tick of 100", "tasks");
+        let figure = Drawing::new(id, "tasks released at a tick", "tick of 100", "tasks");
         designs.iter().fold(figure, |figure, design| {
             let row = registration.iter().find(|row| row.design == *design);
             let counts = row.map_or(&[][..], |row| &row.released);

@@ -9,7 +9,7 @@ use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::Experiment;
 use punctual_lab::load::{LoadError, LoadReport};
 
-use super::figure::Figure;
+use super::figure::Drawing;
 
 /// The priority of measuring threads.
 pub const PRIORITY: u8 = 90;
@@ -46,7 +46,7 @@ pub trait Bench {
     ///
     /// # Errors
     /// Why it cannot be measured.
-    fn loops(&mut self, loops: &LoopSet<'_>) -> Result<Vec<LoopRun>, Self::Error>;
+    fn loops(&mut self, loops: &LoopSet<'_>) -> Result<Vec<MeasuredLoop>, Self::Error>;
 
     /// Runs an experiment.
     ///
@@ -58,7 +58,7 @@ pub trait Bench {
     ) -> Result<Option<WithLoads<E::Outcome>>, Self::Error>;
 
     /// Draws figures; those without series are left out.
-    fn draw(&mut self, figures: impl IntoIterator<Item = Figure>);
+    fn draw(&mut self, figures: impl IntoIterator<Item = Drawing>);
 
     /// The measuring thread: on the measured CPU, SCHED_FIFO.
     fn thread(&self) -> RtThread {
@@ -101,7 +101,7 @@ impl LoopCondition {
 
 /// What a loop did under one condition.
 #[derive(Clone, Debug)]
-pub struct LoopRun {
+pub struct MeasuredLoop {
     /// The name of its condition.
     pub name: String,
     /// Cycles, lateness, interval, grid, histogram.

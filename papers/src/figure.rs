@@ -9,7 +9,7 @@ use punctual_lab::timer::TimerRow;
 
 /// A figure of a paper: its axes, what the paper has, what its formula gives, what was measured.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Figure {
+pub struct Drawing {
     /// Paper and figure: "nist.fig5".
     pub id: String,
     /// What it shows.
@@ -51,7 +51,7 @@ pub enum Style {
     Steps,
 }
 
-impl Figure {
+impl Drawing {
     /// One without series.
     pub fn new(id: impl Into<String>, title: &str, x: &str, y: &str) -> Self {
         let (id, title, x, y) = (id.into(), title.to_owned(), x.to_owned(), y.to_owned());
@@ -119,9 +119,9 @@ pub fn averaged<'s>(
     id: &str,
     title: &str,
     stages: impl IntoIterator<Item = (String, &'s StageRow)>,
-) -> Figure {
+) -> Drawing {
     let (x, y) = ("µs after the stimulus", "share of answers that have started");
-    let figure = Figure::new(id, title, x, y);
+    let figure = Drawing::new(id, title, x, y);
     stages.into_iter().fold(figure, |figure, (name, stage)| {
         let Some(trace) = &stage.trace else { return figure };
         let at = |(point, share): (usize, &f64)| [point as f64 * trace.step_ns / 1e3, *share];
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn histograms_have_the_same_bins_and_all_that_was_counted() {
         let (idle, loaded) = (view(&[2_000, 2_000, 5_000]), view(&[90_000, 4_000, 2_100]));
-        let figure = Figure::new("a.fig1", "times", "µs", "wakes");
+        let figure = Drawing::new("a.fig1", "times", "µs", "wakes");
         let drawn = figure.clone().histograms(&[("idle", &idle), ("loaded", &loaded)]);
         let edges = |at: usize| drawn.series[at].points.iter().map(|at| at[0]).collect::<Vec<_>>();
         assert_eq!(edges(0), edges(1));

@@ -1,9 +1,9 @@
-//! The papers that punctual builds on, one file a paper: what it prints, what its own formula gives,
-//! what is measured beside it on this machine, and where it errs. Never prints.
+//! The papers that punctual builds on, one file a paper: what it prints, what its own formula
+//! gives, what is measured beside it on this machine, and where it errs. Never prints.
 //!
 //! [`nist`]: timing jitter of a Linux with a real-time executive below it. [`linuxcnc`]: a tuned
-//! desktop. [`wince`]: interrupt and application latencies of Windows CE. [`ant`]: the six tables of
-//! AnT against the wait queue of ART-Linux. [`maruti`]: exits of a spin to the counter's cycle.
+//! desktop. [`wince`]: interrupt and application latencies of Windows CE. [`ant`]: the six tables
+//! of AnT against the wait queue of ART-Linux. [`maruti`]: exits of a spin to the counter's cycle.
 //!
 //! What only a paper needs lies beside it. The measuring is the lab's, the machine and the time the
 //! caller's: [`bench::Bench`].

@@ -3,8 +3,8 @@
 use punctual_engine::wait_policy::WaitKind;
 use punctual_host::facts::MachineFacts;
 
-use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopRun, LoopSet};
-use crate::figure::Figure;
+use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopSet, MeasuredLoop};
+use crate::figure::Drawing;
 use crate::row::PaperRow;
 
 /// How long the paper's runs are.
@@ -58,15 +58,15 @@ pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
 }
 
 /// The paper's figure: before and after tuning, where --tune was given.
-fn histograms(runs: &[LoopRun]) -> Figure {
+fn histograms(runs: &[MeasuredLoop]) -> Drawing {
     let title = "histograms of a 1 ms thread, all conditions";
-    let figure = Figure::new("linuxcnc.fig", title, "lateness, µs (log)", "wakes (log)");
+    let figure = Drawing::new("linuxcnc.fig", title, "lateness, µs (log)", "wakes (log)");
     let views: Vec<_> = runs.iter().map(|run| (&*run.name, &run.figures.histogram)).collect();
     figure.log([true; 2]).histograms(&views)
 }
 
 /// Largest latency and deviation of the interval.
-fn histogram(name: &str, published: [&str; 2], run: Option<&LoopRun>) -> [PaperRow; 2] {
+fn histogram(name: &str, published: [&str; 2], run: Option<&MeasuredLoop>) -> [PaperRow; 2] {
     let note = run.map(|run| run.load_notes.join("; ")).unwrap_or_default();
     let jitters = run.map(|run| &run.figures.jitters);
     let new = |key: &str, title: &str, published: &str| {

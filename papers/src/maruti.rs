@@ -11,7 +11,7 @@ use punctual_lab::timer::{
 };
 
 use crate::bench::Bench;
-use crate::figure::{Figure, quantiles};
+use crate::figure::{Drawing, quantiles};
 use crate::row::PaperRow;
 
 /// The reads of the counter: the plain one, and a fenced one.
@@ -305,7 +305,7 @@ fn dispatch(timer: Option<&TimerOutcome>) -> Vec<PaperRow> {
 }
 
 /// Figures 3 to 8: the error over the offset of the target.
-fn wait_figures(accuracy: &AccuracyOutcome) -> Vec<Figure> {
+fn wait_figures(accuracy: &AccuracyOutcome) -> Vec<Drawing> {
     let figures = [
         ("maruti.fig3", "error of the loop over the offset", ExitKind::LOOP),
         ("maruti.fig4", "the same with cold code", ExitKind::COLD),
@@ -316,7 +316,7 @@ fn wait_figures(accuracy: &AccuracyOutcome) -> Vec<Figure> {
     ];
     let figure = |(id, title, kind): (&str, &str, ExitKind)| {
         let points = kind.row(accuracy).map(curve).unwrap_or_default();
-        Figure::new(id, title, "offset of the target, ticks", "error, ticks")
+        Drawing::new(id, title, "offset of the target, ticks", "error, ticks")
             .line("here: median at each offset", points)
     };
     figures.into_iter().map(figure).collect()
@@ -331,13 +331,13 @@ fn curve(row: &AccuracyRow) -> Vec<[f64; 2]> {
 }
 
 /// Figures 9 and 10: how late timers are, as a curve of quantiles.
-fn timer_figures(timer: &TimerOutcome) -> Vec<Figure> {
+fn timer_figures(timer: &TimerOutcome) -> Vec<Drawing> {
     let figures = [
         ("maruti.fig9", "timer interrupts, CPUID behind", Background::Cpuid),
         ("maruti.fig10", "timer interrupts, NOPs behind", Background::Nop),
     ];
     let figure = |(id, title, behind): (&str, &str, Background)| {
-        let figure = Figure::new(id, title, "1 in … is later (log)", "lateness, ns (log)");
+        let figure = Drawing::new(id, title, "1 in … is later (log)", "lateness, ns (log)");
         let periods = [("here: each 100 µs", 100_000), ("here: each 15 µs", 15_000)];
         periods.into_iter().fold(figure.log([true; 2]), |figure, (name, period_ns)| {
             let row = timer_row(timer, TimerPath::Sleep, behind, period_ns);

@@ -9,8 +9,8 @@ use punctual_lab::timer::{
     Background, StampStore, TimerExperiment, TimerOutcome, TimerPath, TimerRow,
 };
 
-use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopRun, LoopSet};
-use crate::figure::{Figure, quantiles};
+use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopSet, MeasuredLoop};
+use crate::figure::{Drawing, quantiles};
 use crate::row::PaperRow;
 
 /// T and S of figure 5, µs.
@@ -94,7 +94,7 @@ const SCHEDULERS: [Scheduler; 2] = [
 ];
 
 /// Peak-to-peak about the fitted grid, µs.
-fn grid_pp_us(run: Option<&LoopRun>) -> Option<f64> {
+fn grid_pp_us(run: Option<&MeasuredLoop>) -> Option<f64> {
     run?.figures.jitters.grid_pp_ns.map(|ns| ns / 1e3)
 }
 
@@ -154,7 +154,7 @@ fn loops<B: Bench>(
     bench: &mut B,
     conditions: &[LoopCondition],
     share: f64,
-) -> Result<Vec<LoopRun>, B::Error> {
+) -> Result<Vec<MeasuredLoop>, B::Error> {
     let length = bench.share(share);
     bench.loops(&LoopSet { period_ns: PERIOD_NS, conditions, length, cold: COLD_CYCLES })
 }
@@ -173,8 +173,8 @@ fn timer<B: Bench>(bench: &mut B, load: &str) -> Result<Option<TimerOutcome>, B:
 
 /// Figures 1 and 2.
 fn jitters<'r>(
-    first: Option<&'r LoopRun>,
-    run: impl Fn(&str) -> Option<&'r LoopRun>,
+    first: Option<&'r MeasuredLoop>,
+    run: impl Fn(&str) -> Option<&'r MeasuredLoop>,
 ) -> Vec<PaperRow> {
     let new = |id: &str, title: &str, published: &str| {
         PaperRow::new(format!("nist.{id}"), title, "µs", published)
@@ -195,7 +195,7 @@ fn jitters<'r>(
 
 /// Figure 6, uncompensated and compensated: the range about the grid, which one stall makes, and
 /// beside it the spreads that it does not.
-fn compensation(idle: Option<&LoopRun>, rearm: Option<&LoopRun>) -> Vec<PaperRow> {
+fn compensation(idle: Option<&MeasuredLoop>, rearm: Option<&MeasuredLoop>) -> Vec<PaperRow> {
     let sides = [
         ("uncompensated", "uncompensated", "3.60", idle),
         ("compensated", "compensated by early wakes and polling", "0.098", rearm),
@@ -235,7 +235,7 @@ fn compensation(idle: Option<&LoopRun>, rearm: Option<&LoopRun>) -> Vec<PaperRow
 }
 
 /// From one quantile of a run's lateness to another, µs; a share of 0 is the least.
-fn spread_us(run: &LoopRun, from: f64, to: f64) -> Option<f64> {
+fn spread_us(run: &MeasuredLoop, from: f64, to: f64) -> Option<f64> {
     let lateness = &run.figures.lateness;
     let at = |share| lateness.quantile(Probability::from_share(share)?);
     let least = if from == 0.0 { lateness.min() } else { at(from) };
@@ -270,9 +270,9 @@ fn ranges(loading: &Loading, timer: Option<&TimerOutcome>) -> [PaperRow; 2] {
 }
 
 /// Figure 3, as curves: the loadings in the order of [`LOADINGS`].
-fn loadings_figure(timers: &[Option<&TimerOutcome>]) -> Figure {
+fn loadings_figure(timers: &[Option<&TimerOutcome>]) -> Drawing {
     let title = "lateness of wakes by loading and scheduler";
-    let figure = Figure::new("nist.fig3", title, "1 in … is later (log)", "lateness, ns (log)");
+    let figure = Drawing::new("nist.fig3", title, "1 in … is later (log)", "lateness, ns (log)");
     let curves = LOADINGS.iter().zip(timers).flat_map(|(loading, timer)| {
         SCHEDULERS.map(|Scheduler { path, name, .. }| {
             (format!("here: {name}, {}", loading.key), wakes(*timer, path))
@@ -303,16 +303,16 @@ fn load_at(loads: &[[f64; 2]], a: f64) -> Option<f64> {
 }
 
 /// Figure 5.
-fn load_figure(loads: Vec<[f64; 2]>) -> Figure {
+fn load_figure(loads: Vec<[f64; 2]>) -> Drawing {
     let curve = (5..=60).map(|step| f64::from(step) * 5.0).map(|a| [a, load(a, S)]).collect();
-    Figure::new("nist.fig5", "load over the interval of waking", "interval, µs", "load, %")
+    Drawing::new("nist.fig5", "load over the interval of waking", "interval, µs", "load, %")
         .line("formula: equation 1, T = 500 µs, S = 5 µs", curve)
         .points("published: the least load", [([50.0, 19.0], "19 %")])
         .points("here: CPU time of the loop", loads.into_iter().map(|at| (at, "")))
 }
 
 /// Equations 1 to 3; `loads`: those at the intervals of figure 5.
-fn loading(rearm: Option<&LoopRun>, loads: &[[f64; 2]]) -> Vec<PaperRow> {
+fn loading(rearm: Option<&MeasuredLoop>, loads: &[[f64; 2]]) -> Vec<PaperRow> {
     let best = (T * S).sqrt();
     let worst_case = "the last poll is taken to last a whole A; with its mean, A/2, the optimum is \
                       √(2TS) = 70.7 µs at 13.1 %; A must also exceed the scatter of wakes";
@@ -439,13 +439,13 @@ mod tests {
     }
 
     /// A run of these latenesses.
-    fn run(latenesses_ns: &[i64], cpu_load: f64, hop_ns: u64) -> LoopRun {
+    fn run(latenesses_ns: &[i64], cpu_load: f64, hop_ns: u64) -> MeasuredLoop {
         let mut recording = Recording::new(RecordingConfig::default());
         for (cycle, &ns) in (0..).zip(latenesses_ns) {
             let lateness = Span::from_ns(ns);
             recording.push(&Sample { cycle, lateness, ..Sample::default() });
         }
-        LoopRun {
+        MeasuredLoop {
             name: "rearm".to_owned(),
             figures: recording.finish(0),
             cpu_load: Some(cpu_load),

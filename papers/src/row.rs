@@ -2,7 +2,7 @@
 //!
 //! Plain data without a serialised form: results have a counterpart.
 
-/// A number that a paper prints, beside today's.
+/// A number that a paper prints, and what was measured today.
 #[derive(Clone, Debug)]
 pub struct PaperRow {
     /// Paper and figure: "nist.fig2", "wince.fig11.ce30-loaded.app.max".

@@ -9,7 +9,7 @@ use punctual_lab::saturation::{SaturationExperiment, SaturationOutcome, TrialRow
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::bench::{Bench, PRIORITY, WithLoads};
-use crate::figure::{Figure, averaged};
+use crate::figure::{Drawing, averaged};
 use crate::row::PaperRow;
 
 /// 5 kHz.
@@ -385,7 +385,7 @@ struct Traces<'m> {
 }
 
 /// All figures; `rows` are those of figures 8 and 11.
-fn drawn(measured: &Measured, rows: &[PaperRow]) -> Vec<Figure> {
+fn drawn(measured: &Measured, rows: &[PaperRow]) -> Vec<Drawing> {
     let (idle, equal) = (&measured.idle, &measured.equal);
     let trace_of = |number, title, shown, row| trace(&Traces { number, title, shown, row });
     let beside = Shown::BesidePublished;
@@ -407,7 +407,7 @@ fn drawn(measured: &Measured, rows: &[PaperRow]) -> Vec<Figure> {
 }
 
 /// Answers as the oscilloscope shows them.
-fn trace(Traces { number, title, shown, row }: &Traces<'_>) -> Figure {
+fn trace(Traces { number, title, shown, row }: &Traces<'_>) -> Drawing {
     let id = format!("wince.fig{number}");
     let stages = row.iter().flat_map(|row| row.stages.iter().take(2).enumerate());
     let stages = stages.map(|(at, stage)| (format!("stage {}", at + 1), stage));
@@ -440,9 +440,9 @@ fn single<'s>(
     id: &str,
     title: &str,
     stages: impl Iterator<Item = (String, &'s StageRow)>,
-) -> Figure {
+) -> Drawing {
     let (x, y) = ("µs after the stimulus (log)", "answer, of the last ones");
-    let figure = Figure::new(id, title, x, y).log([true, false]);
+    let figure = Drawing::new(id, title, x, y).log([true, false]);
     stages.fold(figure, |figure, (name, stage)| {
         let single = stage.trace.iter().flat_map(|trace| trace.single_ns.iter().enumerate());
         figure.points(&name, single.map(|(at, ns)| ([*ns as f64 / 1e3, at as f64 + 1.0], "")))
@@ -450,20 +450,20 @@ fn single<'s>(
 }
 
 /// Figure 3.
-fn polygons_figure(measured_here: Option<f64>) -> Figure {
+fn polygons_figure(measured_here: Option<f64>) -> Drawing {
     let published = POLYGONS
         .iter()
         .enumerate()
         .filter_map(|(at, (key, _, text))| Some(([at as f64 + 1.0, text.parse().ok()?], *key)));
     let x = "system, in the order of the figure";
-    Figure::new("wince.fig3", "polygons per second", x, "polygons/s (log)")
+    Drawing::new("wince.fig3", "polygons per second", x, "polygons/s (log)")
         .log([false, true])
         .points("published", published)
         .points("here", measured_here.map(|rate| ([POLYGONS.len() as f64 + 1.0, rate], "here")))
 }
 
 /// Figure 8: published against measured, at equal x.
-fn frequencies_figure(rows: &[PaperRow]) -> Figure {
+fn frequencies_figure(rows: &[PaperRow]) -> Drawing {
     let (mut published, mut measured_here) = (Vec::new(), Vec::new());
     for (at, system) in FREQUENCIES.iter().enumerate() {
         for (key, cell) in ["mf-isr", "mf-app", "sf"].iter().zip(&system.cells) {
@@ -476,16 +476,16 @@ fn frequencies_figure(rows: &[PaperRow]) -> Figure {
         }
     }
     let title = "first frequency that loses, and where the background stops";
-    Figure::new("wince.fig8", title, "system, in the order of the figure", "kHz (log)")
+    Drawing::new("wince.fig8", title, "system, in the order of the figure", "kHz (log)")
         .log([false, true])
         .points("published", published.iter().map(|(at, label)| (*at, label.as_str())))
         .points("here", measured_here)
 }
 
 /// Figure 11: from the earliest to the latest start, published and here.
-fn latencies_figure(measured: &Measured) -> Figure {
+fn latencies_figure(measured: &Measured) -> Drawing {
     let title = "earliest, mean and latest start of the application";
-    let figure = Figure::new("wince.fig11", title, "system", "µs (log)").log([false, true]);
+    let figure = Drawing::new("wince.fig11", title, "system", "µs (log)").log([false, true]);
     let published = LATENCIES.iter().enumerate().flat_map(|(at, system)| {
         let [latest, earliest, _, mean] = system.cells[1].map(|cell| cell.parse::<f64>().ok());
         let x = at as f64 + 1.0;

@@ -1,9 +1,9 @@
 //! `punctual measure`: one experiment a file, with its arguments, its plan and what is shown of its
 //! result; here they are listed, and here is the life that they share.
 //!
-//! A new experiment of the lab is a file that implements [`Measuring`] for its arguments and has the
-//! section that is shown ([`noise`] is the pattern), and a row of `experiments!`. Loops that become
-//! runs of a report (`periodic`, `wait`) have a life of their own, which `check` shares:
+//! A new experiment of the lab is a file that implements [`Measuring`] for its arguments and has
+//! the section that is shown ([`noise`] is the pattern), and a row of `experiments!`. Loops that
+//! become runs of a report (`periodic`, `wait`) have a life of their own, which `check` shares:
 //! `experiment::LoopExperiment`.
 
 mod accuracy;

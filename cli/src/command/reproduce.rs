@@ -16,8 +16,8 @@ use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::Condition;
 use punctual_os::signal;
 use punctual_papers::Paper;
-use punctual_papers::bench::{self, LoopRun, LoopSet, WithLoads};
-use punctual_papers::figure::Figure;
+use punctual_papers::bench::{self, LoopSet, MeasuredLoop, WithLoads};
+use punctual_papers::figure::Drawing;
 use punctual_papers::row::PaperRow;
 
 use crate::args::{LearnArgs, PolicyName, ReportArgs, StateArgs};
@@ -189,7 +189,7 @@ impl bench::Bench for Bench<'_> {
         Some(self.settings.as_ref()?.paths().collect())
     }
 
-    fn loops(&mut self, loops: &LoopSet<'_>) -> Result<Vec<LoopRun>> {
+    fn loops(&mut self, loops: &LoopSet<'_>) -> Result<Vec<MeasuredLoop>> {
         let LoopSet { period_ns, conditions, length, cold } = *loops;
         if stopped() {
             return Ok(Vec::new());
@@ -258,15 +258,15 @@ impl bench::Bench for Bench<'_> {
         Ok(Some((finished.outcome, finished.loads)))
     }
 
-    fn draw(&mut self, figures: impl IntoIterator<Item = Figure>) {
+    fn draw(&mut self, figures: impl IntoIterator<Item = Drawing>) {
         let drawn = figures.into_iter().filter(|figure| !figure.series.is_empty());
         self.figures.extend(drawn.map(papers::figure));
     }
 }
 
 /// What a paper sees of a run.
-fn loop_run(run: Run) -> LoopRun {
-    LoopRun {
+fn loop_run(run: Run) -> MeasuredLoop {
+    MeasuredLoop {
         name: run.name,
         figures: run.outcome,
         cpu_load: run.cpu_load,

@@ -1,8 +1,8 @@
 //! Where stimuli come from: one row a source, and its two ends.
 //!
 //! Help texts, errors and the documentation's table follow the rows. A source that this machine
-//! cannot have is refused with the reason. A new source that has a device is its file here, with its
-//! row and its [`Device`].
+//! cannot have is refused with the reason. A new source that has a device is its file here, with
+//! its row and its [`Device`].
 
 mod gpio;
 mod modem;

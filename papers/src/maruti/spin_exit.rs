@@ -232,8 +232,8 @@ impl SpinExit {
     }
 }
 
-/// How often it is calibrated, 5 ms each, until it is steady: polls and links of one length are rare
-/// where others disturb the CPU.
+/// How often it is calibrated, 5 ms each, until it is steady: polls and links of one length are
+/// rare where others disturb the CPU.
 const CALIBRATIONS: usize = 20;
 
 /// The corrected exit as a rival in `measure accuracy`; `None` where it could not be calibrated.

@@ -90,17 +90,17 @@ fn words(at: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use punctual_papers::figure::Figure;
+    use punctual_papers::figure::Drawing;
 
     use super::*;
 
-    fn chart(figure: &Figure) -> Option<Chart> {
+    fn chart(figure: &Drawing) -> Option<Chart> {
         super::chart(&crate::papers::figure(figure.clone()))
     }
 
     #[test]
     fn what_cannot_be_drawn_is_left_out() {
-        let empty = Figure::new("a.fig1", "nothing", "x", "y");
+        let empty = Drawing::new("a.fig1", "nothing", "x", "y");
         assert_eq!(chart(&empty), None);
         let figure =
             empty.log([true; 2]).line("here: a", vec![[1.0, 2.0], [0.0, 3.0], [f64::NAN, 1.0]]);
@@ -109,11 +109,11 @@ mod tests {
         assert_eq!(drawn.series[0].marks, [Mark::Line(vec![(1.0, 2.0)])]);
         assert_eq!(drawn.series[1].marks, [Mark::Points(vec![(10.0, 20.0, "b".to_owned())])]);
         assert!(drawn.x.log && drawn.y.high >= 20.0);
-        let line = Figure::new("a.fig2", "edges", "x", "y").line("a", vec![[1.0, 2.0]]);
+        let line = Drawing::new("a.fig2", "edges", "x", "y").line("a", vec![[1.0, 2.0]]);
         let drawn = chart(&line.rug("single", vec![[3.0, 2.0]])).expect("points");
         assert_eq!(drawn.series.len(), 1);
         assert_eq!(drawn.series[0].marks[1], Mark::Rug(vec![3.0]));
-        let figure = Figure::new("a.fig3", "columns", "x", "y").log([true; 2]);
+        let figure = Drawing::new("a.fig3", "columns", "x", "y").log([true; 2]);
         let drawn = chart(&figure.steps("here: a", &[1.0, 10.0, 100.0, 1e3], &[7, 0, 2]));
         let drawn = drawn.expect("columns");
         let (edges, values) = (vec![1.0, 10.0, 100.0, 1e3], vec![7.0, 0.0, 2.0]);

@@ -177,8 +177,8 @@ impl Device for ModemLoop {
 
 fn missing(loop_mode: &str) -> String {
     format!(
-        "CTS did not follow RTS within {} ms, and the UART {loop_mode}; connect RTS to CTS (pins 7 and 8 \
-         of a 9-pin connector)",
+        "CTS did not follow RTS within {} ms, and the UART {loop_mode}; connect RTS to CTS (pins 7 \
+         and 8 of a 9-pin connector)",
         PATIENCE.as_millis()
     )
 }

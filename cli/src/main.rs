@@ -18,6 +18,7 @@ mod parse;
 mod progress;
 mod report;
 mod stored;
+mod terminal;
 mod view;
 
 use std::process::ExitCode;

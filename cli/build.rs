@@ -14,6 +14,7 @@ const SOURCES: &[&str] = &[
     "analysis",
     "cli",
     "core",
+    "engine",
     "export",
     "host",
     "import",
@@ -21,6 +22,7 @@ const SOURCES: &[&str] = &[
     "os",
     "plot",
     "punctual",
+    "report",
 ];
 
 fn main() {

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use punctual_report::Program;
 
 use crate::command::analyse::AnalyseArgs;
 use crate::command::baseline::BaselineCommand;
@@ -31,6 +32,15 @@ use crate::command::tune::TuneCommand;
 
 /// The version, and the commit where this is a release build of a git clone (`build.rs`).
 const VERSION: &str = env!("PUNCTUAL_VERSION");
+
+/// The commit of such a build; empty in others.
+const COMMIT: &str = env!("PUNCTUAL_COMMIT");
+
+/// This program, as its results name it.
+pub(crate) const PROGRAM: Program = Program {
+    version: env!("CARGO_PKG_VERSION"),
+    commit: if COMMIT.is_empty() { None } else { Some(COMMIT) },
+};
 
 /// How punctual is this machine?
 ///

@@ -27,11 +27,11 @@ pub(crate) mod unthrottled;
 
 use anyhow::Result;
 use punctual_core::time::Span;
+use punctual_report::{PlannedRun, Report};
 
 use crate::exit::Exit;
 use crate::experiment::{self, root};
 use crate::output::{self, Outputs};
-use crate::report::{PlannedRun, Report};
 use crate::view;
 use crate::view::text::Detail;
 

@@ -11,9 +11,9 @@ use punctual_analysis::compare::{Part, Runs, compare, together};
 use punctual_analysis::plain::plain_spaces;
 use punctual_analysis::summary::SummaryStats;
 use punctual_host::baseline::{MACHINE, SETUP, changed};
+use punctual_report::{ComparedResult, ComparedSide, Comparison, Difference, Pair};
 
 use crate::format;
-use crate::report::{ComparedResult, ComparedSide, Comparison, Difference, Pair};
 pub(crate) use recorded::{RUNS_MAX, Recorded, RecordedRun, read};
 
 /// One side: one result, or several of the same kind.

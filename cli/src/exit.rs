@@ -3,8 +3,7 @@
 //! What could not run is an error, and `main` turns that into exit 2. Never ends the process.
 
 use anyhow::Result;
-
-use crate::report::Report;
+use punctual_report::Report;
 
 /// How a subcommand that could run came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,9 +29,10 @@ use punctual_lab::experiment::{
 use punctual_lab::load::Reexec;
 use punctual_lab::periodic::{LibraryLoop, Stream};
 use punctual_lab::quiet;
+use punctual_report::{Choice, Clock, Disturbance, EndedBy, Envelope, Findings};
 
+use crate::cli::PROGRAM;
 use crate::parse::Phase;
-use crate::report::{Choice, Clock, Disturbance, EndedBy, Envelope, Findings};
 use crate::{format, output};
 
 pub(crate) use claims::{announce, plans, reach};
@@ -93,7 +94,7 @@ pub(crate) fn envelope<T>(
             .into_iter()
             .chain(machine.changed())
             .collect(),
-        ..Envelope::of(name)
+        ..Envelope::of(PROGRAM, name)
     }
 }
 

@@ -16,7 +16,6 @@ mod output;
 mod pages;
 mod parse;
 mod progress;
-mod report;
 mod stored;
 mod terminal;
 mod view;

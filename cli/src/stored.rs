@@ -11,9 +11,8 @@ use anyhow::{Context, Result, bail};
 use punctual_analysis::plain::plain_spaces;
 use punctual_core::file::FILE_MAGIC;
 use punctual_import::samples::FileEnding;
+use punctual_report::{Report, Run, SCHEMA};
 use serde::Deserialize;
-
-use crate::report::{Report, Run, SCHEMA};
 
 /// The name of the result in the directory of a run.
 pub(crate) const RESULT: &str = "result.json";
@@ -161,19 +160,21 @@ fn parse(text: &str) -> Result<Report> {
     if head.schema != u64::from(SCHEMA) {
         bail!("schema {}: this version reads schema {SCHEMA}", head.schema);
     }
-    Report::parse(text)
+    Ok(Report::parse(text)?)
 }
 
 #[cfg(test)]
 mod tests {
+    use punctual_report::measured::Measured;
+    use punctual_report::{Body, CheckBody};
+
     use super::*;
-    use crate::report::measured::Measured;
-    use crate::report::{Body, CheckBody};
+    use crate::cli::PROGRAM;
     use crate::view;
 
     #[test]
     fn what_was_written_is_read_back() {
-        let mut report = Report::new("check", CheckBody::default());
+        let mut report = Report::new(PROGRAM, "check", CheckBody::default());
         report.envelope.warnings.push("a \u{1b}[2J warning".to_owned());
         let written = view::json::of(&report).expect("JSON");
         let read = parse(&written).expect("a report");
@@ -213,7 +214,8 @@ mod tests {
     fn the_samples_beside_it_are_found() {
         let dir = std::env::temp_dir().join(format!("punctual-stored-{}", std::process::id()));
         fs::create_dir_all(&dir).expect("writable");
-        let written = view::json::of(&Report::new("check", CheckBody::default())).expect("JSON");
+        let written =
+            view::json::of(&Report::new(PROGRAM, "check", CheckBody::default())).expect("JSON");
         fs::write(dir.join(RESULT), written).expect("writable");
         assert!(read(&dir).expect("a result").samples.is_none());
         fs::write(dir.join(SAMPLES), "").expect("writable");
@@ -241,7 +243,8 @@ mod tests {
         assert!(why(r#"{"schema":2,"tool":"punctual"}"#).contains("corrupt"));
         let older = why(r#"{"schema":1,"tool":"punctual"}"#);
         assert!(older.contains("missed releases") && older.contains("analyse"), "{older}");
-        let other = view::json::of(&Report::new("dance", CheckBody::default())).expect("JSON");
+        let other =
+            view::json::of(&Report::new(PROGRAM, "dance", CheckBody::default())).expect("JSON");
         assert!(why(&other).contains("experiment \"dance\""), "{}", why(&other));
     }
 }

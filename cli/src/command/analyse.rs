@@ -18,10 +18,11 @@ use punctual_core::time::{Instant, Period};
 use punctual_import::csv::{ColumnKind, ColumnSpec, CsvFile};
 use punctual_import::formats::{self, Format, HEAD_BYTES, ImportRequest, detect};
 use punctual_import::samples::{FileEnding, RunInfo, SampleFileReader};
+use punctual_report::{self as report, EndedBy, Envelope, Judged, Question, Report, Run, Setup};
 
 use crate::args::ReportArgs;
+use crate::cli::PROGRAM;
 use crate::exit::Exit;
-use crate::report::{self, EndedBy, Envelope, Judged, Question, Report, Run, Setup};
 use crate::stored::SAMPLES;
 use crate::view::text::Detail;
 use crate::{format, parse, stored};
@@ -133,7 +134,7 @@ pub(crate) struct RecordedData {
 impl RecordedData {
     /// Nothing is read yet.
     fn new() -> Self {
-        Self { envelope: Envelope::of("analyse"), runs: Vec::new() }
+        Self { envelope: Envelope::of(PROGRAM, "analyse"), runs: Vec::new() }
     }
 
     /// As a report without verdicts.

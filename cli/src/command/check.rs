@@ -21,16 +21,17 @@ use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{
     Condition, LibraryLoop, PeriodicPlan, Stream, WaitKind, round, split,
 };
+use punctual_report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report};
 
 use super::measure::LoopChoices;
 use crate::args::{BaselineArgs, LearnArgs, PlanArgs, PolicyName, ReportArgs, RootArgs};
+use crate::cli::PROGRAM;
 use crate::comparison::baseline::BaselineUse;
 use crate::exit::Exit;
 use crate::experiment::launcher;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
 use crate::output::{self, Dir, Outputs};
 use crate::parse::{self, Duration, Phase};
-use crate::report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report};
 use crate::stored::{RESULT, SAMPLES};
 use crate::view;
 use crate::view::text::Detail;
@@ -109,7 +110,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
     let plans = claims_take(args, &plan, duration);
     if args.plan.plan {
         let loops = LoopsBody { plans, ..LoopsBody::default() };
-        let report = Report::new(NAME, CheckBody { loops, ..CheckBody::default() });
+        let report = Report::new(PROGRAM, NAME, CheckBody { loops, ..CheckBody::default() });
         return super::planned(&report, duration, outputs);
     }
     let mut placed = experiment::settle(&mut plan.streams, args.phase)?;

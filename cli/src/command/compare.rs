@@ -8,12 +8,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use punctual_report::{CompareBody, Report};
 
+use crate::cli::PROGRAM;
 use crate::comparison::{Recorded, Side, compare_sides, read};
 use crate::exit::Exit;
 use crate::output::OutputArgs;
 use crate::parse;
-use crate::report::{CompareBody, Report};
 use crate::stored::{RESULT, SAMPLES};
 
 /// `punctual compare`.
@@ -79,7 +80,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
     let outputs = args.output.open()?;
     let comparison = compare_sides(&sides, &thresholds, args.anyway)?;
     let worse = args.fail_if_worse && comparison.is_worse();
-    let mut report = Report::new("compare", CompareBody { compare: comparison });
+    let mut report = Report::new(PROGRAM, "compare", CompareBody { compare: comparison });
     if worse {
         report.envelope.verdict.ok = false;
         report.envelope.verdict.reasons.push("worse than the reference".to_owned());

@@ -20,13 +20,13 @@ use punctual_export::openmetrics::{Labels, MetricFamily, Points};
 use punctual_export::row::{ExportedRun, ReleaseRows};
 use punctual_export::{csv, openmetrics, parquet};
 use punctual_import::samples::{FileEnding, FileInfo, RunInfo, SampleFileReader};
+use punctual_report::{Report, Run, SCHEMA};
 
 use crate::args::ReportArgs;
 use crate::command::analyse;
 use crate::exit::Exit;
 use crate::output;
 use crate::output::Opened;
-use crate::report::{Report, Run, SCHEMA};
 use crate::stored::{self, RESULT, SAMPLES, Stored, regular};
 
 /// `punctual export`.

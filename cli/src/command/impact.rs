@@ -17,10 +17,11 @@ use punctual_analysis::impact::parameter::{Described, Presence, Values};
 use punctual_analysis::impact::timing::{Lack, Timing};
 use punctual_analysis::quantity::duration;
 use punctual_core::time::Span;
+use punctual_report::{Envelope, Impact as Impacted, ImpactBody, Report};
 
+use crate::cli::PROGRAM;
 use crate::exit::Exit;
 use crate::output::OutputArgs;
-use crate::report::{Envelope, Impact as Impacted, ImpactBody, Report};
 use crate::stored::{self, Stored};
 use stepper::StepperArgs;
 
@@ -35,7 +36,7 @@ pub(crate) fn run(impact: &Impact) -> Result<Exit> {
 /// Applies a model to the timing, and writes its answer.
 fn assess(ModelArgs { model, values, timed }: &ModelArgs) -> Result<Exit> {
     timed.output.spare(timed.from.as_deref())?;
-    let mut envelope = Envelope::of(&format!("impact {}", model.name));
+    let mut envelope = Envelope::of(PROGRAM, &format!("impact {}", model.name));
     let model = model.build(values).map_err(anyhow::Error::msg)?;
     let impact = match (&timed.from, timed.time_error) {
         (Some(path), _) => {

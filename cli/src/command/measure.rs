@@ -25,6 +25,8 @@ use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::Experiment;
 use punctual_lab::load::LoadReport;
 use punctual_os::scheduler::SchedPolicy;
+use punctual_report::measured::Measured;
+use punctual_report::{self as report, Body, Choice, Load, Report};
 
 use crate::args::PolicyName;
 use crate::command::unthrottled::Unthrottled;
@@ -32,9 +34,6 @@ use crate::exit::Exit;
 use crate::experiment::{self, Machine, words};
 use crate::output::OutputArgs;
 use crate::progress::Line;
-use crate::report::body::Body;
-use crate::report::measured::Measured;
-use crate::report::{self, Choice, Load, Report};
 
 pub(crate) use executive::experiment as executive_experiment;
 pub(crate) use periodic::{LoopChoices, PlannedLoops, blocks, wait_kind};

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use punctual_analysis::plain::steers;
 use punctual_plot::{png, svg};
+use punctual_report::Report;
 
 use crate::exit::Exit;
 use crate::output::{self, Dir, Opened};
 use crate::pages::{Page, RESULTS_MAX};
-use crate::report::Report;
 use crate::stored::{self, RESULT, Stored};
 use crate::view::plots::{self, Axes, Kind};
 use crate::{format, view};

@@ -34,8 +34,11 @@ use punctual_lab::saturation::{SaturationExperiment, SaturationOutcome};
 use punctual_lab::timer::{Background, TimerExperiment, TimerOutcome, TimerRow};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::signal;
+use punctual_report::reproduced::{PaperFigure, ReproduceBody, ReproducedRow};
+use punctual_report::{Choice, EndedBy, Envelope, Report, Run};
 
 use crate::args::{LearnArgs, PolicyName, ReportArgs, StateArgs};
+use crate::cli::PROGRAM;
 use crate::command::measure::{LoopChoices, blocks, executive_experiment};
 use crate::command::tune::PlannedSettings;
 use crate::command::tune::WorkloadName;
@@ -44,8 +47,6 @@ use crate::experiment::{self, LoopExperiment, Machine, PRIORITY, words};
 use crate::output::OutputArgs;
 use crate::parse::{self, Phase};
 use crate::progress::Line;
-use crate::report::reproduced::{PaperFigure, ReproduceBody, ReproducedRow};
-use crate::report::{Choice, EndedBy, Envelope, Report, Run};
 use crate::{command, format};
 
 /// The papers.
@@ -232,7 +233,7 @@ impl<'a> Bench<'a> {
 
     /// What the result has besides its rows: what every result has, the loops and the figures.
     fn finish(self) -> (Envelope, Vec<Run>, Vec<PaperFigure>) {
-        let mut envelope = self.envelope.unwrap_or_else(|| Envelope::of(NAME));
+        let mut envelope = self.envelope.unwrap_or_else(|| Envelope::of(PROGRAM, NAME));
         if stopped() {
             envelope.end_early(EndedBy::Interrupt);
         }

@@ -2,6 +2,8 @@
 
 use anyhow::{Result, anyhow};
 use punctual_lab::outside::{Link, LinkName, RespondExperiment};
+use punctual_report::measured::RespondBody;
+use punctual_report::{Body, Report};
 
 use super::stimulate::EndArgs;
 use crate::command;
@@ -10,9 +12,6 @@ use crate::experiment::{self, Machine, words};
 use crate::format;
 use crate::output;
 use crate::parse;
-use crate::report::Report;
-use crate::report::body::Body;
-use crate::report::measured::RespondBody;
 
 /// `punctual respond`.
 #[derive(Debug, clap::Args)]

@@ -29,11 +29,12 @@ use punctual_lab::tasks::{FILE_MAX, GridPhase, TaskFile};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::{Errno, signal};
+use punctual_report::{EndedBy, Report, RunBody, supervised};
 
+use crate::cli::PROGRAM;
 use crate::exit::Exit;
 use crate::experiment::words;
 use crate::output::{self, OutputArgs};
-use crate::report::{EndedBy, Report, RunBody, supervised};
 use crate::{format, parse};
 
 /// `punctual run`.
@@ -94,7 +95,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     warnings.extend(finished.throttled.as_ref().map(words::throttled));
     warnings.extend(left_out(printer.end()));
     let supervised = supervised::of(&finished, waits.name(), phase_ns);
-    let mut report = Report::new("run", RunBody { supervised });
+    let mut report = Report::new(PROGRAM, "run", RunBody { supervised });
     report.envelope.started_at = Some(started.to_string());
     report.envelope.ended_by = cut_short_by(&finished, args.duration.is_some());
     report.envelope.incomplete = report.envelope.ended_by.is_some();

@@ -33,6 +33,7 @@ use punctual_lab::load::Loads;
 use punctual_lab::periodic::{PeriodicPlan, WaitKind};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::signal;
+use punctual_report::{EndedBy, Report};
 
 use crate::args::{PolicyName, ReportArgs, RootArgs, WaitName};
 use crate::command::measure::{LoopChoices, PlannedLoops, wait_kind};
@@ -41,7 +42,6 @@ use crate::experiment::{Machine, words};
 use crate::format;
 use crate::output::{self, OutputArgs, Outputs};
 use crate::parse::{self, Phase};
-use crate::report::{EndedBy, Report};
 use crate::stored::RESULT;
 use checkpointer::Checkpointer;
 use directory::{Directory, Found};

@@ -3,6 +3,8 @@
 use anyhow::{Result, anyhow, bail};
 use punctual::RtThread;
 use punctual_lab::outside::{Link, LinkName, STIMULI_MAX, StimulateExperiment};
+use punctual_report::measured::StimulateBody;
+use punctual_report::{Body, Report};
 
 use crate::args::PolicyName;
 use crate::command;
@@ -11,9 +13,6 @@ use crate::experiment::{self, Machine, words};
 use crate::format;
 use crate::output::{self, OutputArgs, Outputs};
 use crate::parse;
-use crate::report::Report;
-use crate::report::body::Body;
-use crate::report::measured::StimulateBody;
 
 /// The shortest period.
 const PERIOD_MIN_NS: u64 = 50_000;

@@ -21,12 +21,12 @@ use punctual_host::settings::KernelSettings;
 use punctual_host::{Fact, Root, identity, parse_cpus};
 use punctual_lab::load::Loads;
 use punctual_lab::tuning::{CountedTail, KnobFiles, MachineFiles};
+use punctual_report::{Envelope, Report, TuneBody};
 
 use crate::args::{RootArgs, StateArgs};
+use crate::cli::PROGRAM;
 use crate::exit::Exit;
 use crate::output::{self, OutputArgs, OutputTarget, TREE, TreeFiles};
-use crate::report::body::TuneBody;
-use crate::report::{Envelope, Report};
 use crate::{format, parse, view};
 use formats::{FormatName, Printed};
 
@@ -352,7 +352,7 @@ pub(crate) fn check(args: &TuneCheckArgs) -> Result<Exit> {
     args.output.spare_tree(args.scope.root.root.as_deref())?;
     let outputs = args.output.open()?;
     let mut machine = Machine::read(&args.scope)?;
-    let mut envelope = Envelope::of("tune check");
+    let mut envelope = Envelope::of(PROGRAM, "tune check");
     if machine.root.is_live() {
         envelope.started_at = Some(jiff::Timestamp::now().to_string());
         // Counts of interrupts are compared over a while; how long it really was does not matter.

@@ -13,12 +13,12 @@ use punctual_host::baseline::{MACHINE, Name, SETUP, changed, digest};
 use punctual_host::facts::MachineFacts;
 use punctual_host::identity::machine;
 use punctual_host::root::Root;
+use punctual_report::{Difference, EndedBy, Report, Run};
 use serde::{Deserialize, Serialize};
 
 use super::{RUNS_MAX, Recorded, RecordedRun, Side, compare_sides, question_differences};
 use crate::args::{BaselineArgs, BaselinesDir, Undecided};
 use crate::output::{self, Dir, Opened, OutputArgs, state_dir};
-use crate::report::{Difference, EndedBy, Report, Run};
 
 /// The version of the files.
 const LAYOUT: u32 = 2;

@@ -16,9 +16,9 @@ use punctual_core::time::{Instant, Period};
 use punctual_host::facts::MachineFacts;
 pub(crate) use punctual_import::samples::RUNS_MAX;
 use punctual_import::samples::{FileEnding, FileInfo, RunInfo, SampleFileReader};
+use punctual_report::{Report, Run, Session, Setup};
 use serde::{Deserialize, Serialize};
 
-use crate::report::{Report, Run, Session, Setup};
 use crate::stored::{self, RESULT, SAMPLES};
 
 /// A result, as far as a comparison needs it: bounded in size, however long it ran.

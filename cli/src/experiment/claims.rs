@@ -4,13 +4,13 @@
 
 use punctual_core::time::Span;
 use punctual_lab::periodic::{self, PeriodicPlan, RunClaim};
+use punctual_report::PlannedRun;
 
 use super::loops::watch;
 use super::runs::{UNDER_LOAD, run_name};
 use crate::args::{PlanArgs, ReportArgs};
 use crate::format;
 use crate::output;
-use crate::report::PlannedRun;
 
 /// What each claim takes of each run of the plan for a duration; with `merge`, of all conditions
 /// but the first together.

@@ -19,6 +19,10 @@ use punctual_lab::periodic::{
     Recordings, Stream,
 };
 use punctual_os::scheduler::SchedPolicy;
+use punctual_report::{
+    self as report, Choice, EndedBy, Envelope, Follow, Judged, LoadRow, LoopsBody, PlannedRun,
+    Question, Run, policy_words,
+};
 
 use super::Machine;
 use super::follow::FollowedClock;
@@ -29,10 +33,6 @@ use crate::args::{LearnArgs, ReportArgs};
 use crate::comparison::RecordedRun;
 use crate::output::{GrowingFile, Opened};
 use crate::progress::Line;
-use crate::report::{
-    self, Choice, EndedBy, Envelope, Follow, Judged, LoadRow, LoopsBody, PlannedRun, Question, Run,
-    policy_words,
-};
 
 /// Loops to be measured.
 pub(crate) struct LoopExperiment<'a> {
@@ -211,7 +211,7 @@ fn made(
     };
     let recording = measured
         .recording
-        .map(|cost| report::Recording { hot_ns: cost.hot_ns, cold_ns: cost.cold_ns });
+        .map(|cost| report::measured::Recording { hot_ns: cost.hot_ns, cold_ns: cost.cold_ns });
     let loops = LoopsBody { judged, follow, recording, plans };
     MeasuredLoops { envelope, loops, rows, recorded, trouble: None }
 }

@@ -8,10 +8,10 @@ use punctual_core::time::Span;
 use punctual_lab::load::LoadReport;
 use punctual_lab::periodic::{PeriodicOutcome, PeriodicPlan, Recordings, RunOutcome, Stream};
 use punctual_os::scheduler::SchedPolicy;
+use punctual_report::{Approach, LoadRow, Run, Setup, loads, policy_words};
 
 use crate::comparison::RecordedRun;
 use crate::format;
-use crate::report::{Approach, LoadRow, Run, Setup, loads, policy_words};
 
 /// The name of the run in which all loads of `check` count as one.
 pub(crate) const UNDER_LOAD: &str = "under load";

@@ -13,9 +13,9 @@ use punctual_host::settings::ChangedSetting;
 use punctual_lab::experiment::{
     Caution, ExperimentEnd, ExperimentError, FinishedExperiment, Risk, Throttling, throttling,
 };
+use punctual_report::{self as report, NOTE_GUEST, NOTE_ORDINARY, Refused, Session, policy_words};
 
 use crate::format;
-use crate::report::{self, NOTE_GUEST, NOTE_ORDINARY, Refused, Session, policy_words};
 
 /// What the kernel granted, and what it refused with the reasons.
 pub(crate) fn session<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) -> Session {

@@ -10,9 +10,9 @@ use anyhow::{Context, Result};
 use punctual_analysis::plot::thinned::{Thinned, Thinner, ThinnerConfig};
 use punctual_core::sample::Flags;
 use punctual_import::samples::{RunInfo, SampleFileReader};
+use punctual_report::{Report, Run};
 
 use super::Loaded;
-use crate::report::{Report, Run};
 use crate::stored;
 
 /// Bins of all envelopes of a page together, and the most of one.

@@ -2,10 +2,9 @@
 
 use anyhow::Result;
 use punctual_analysis::plain::{plain_json, plain_spaces};
+use punctual_report::Report;
 use schemars::schema_for;
 use serde::Serialize;
-
-use crate::report::Report;
 
 /// Any report as JSON text, with a line end and plain spaces; what steers a reader of the text is
 /// escaped in it.

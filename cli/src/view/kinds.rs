@@ -24,9 +24,10 @@ pub(crate) mod tune;
 pub(crate) mod wait;
 mod work;
 
-use crate::report::measured::{Measured, ResponseBody};
-use crate::report::reproduced::PaperFigure;
-use crate::report::{Body, Load, Report};
+use punctual_report::measured::{Measured, ResponseBody};
+use punctual_report::reproduced::PaperFigure;
+use punctual_report::{Body, Load, Report};
+
 use crate::view::document::{Block, Detail, Section};
 
 pub(crate) use judged::plans;

@@ -4,11 +4,11 @@
 //! Knows no kind of result, but that a report is headed by its experiment.
 
 use punctual_analysis::plain::{plain_lines, plain_spaces};
+use punctual_report::Report;
 
 use super::document::{Block, Cells, Item, Items, ItemsKind, Table, Words};
 use super::kinds;
 use crate::format;
-use crate::report::Report;
 
 /// A report with everything that it shows, under a heading.
 pub(crate) fn page(report: &Report) -> String {
@@ -157,10 +157,10 @@ fn inside(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+    use punctual_report::measured::Measured;
     use serde_json::Value;
 
     use super::*;
-    use crate::report::measured::Measured;
     use crate::view::document::{numbers, words};
 
     #[test]

@@ -7,6 +7,9 @@ mod plots;
 mod runs;
 mod verdict;
 
+use punctual_report::measured::Measured;
+use punctual_report::strategies::FrontComparison;
+use punctual_report::{Body, Campaign, Comparison, Pair, Report, Run};
 use serde_json::Value;
 
 use super::document::{Block, Figure, Item, Items, ItemsKind, Section, Table, numbers, words};
@@ -14,8 +17,6 @@ use super::kinds::{self, campaign, loops, wait};
 use super::plots::{Axes, by_day, front, of_paper};
 use crate::format;
 use crate::pages::{Page, Shown};
-use crate::report::measured::Measured;
-use crate::report::{Body, Campaign, Comparison, FrontComparison, Pair, Report, Run};
 
 pub(crate) use verdict::{incomplete, machine, title};
 

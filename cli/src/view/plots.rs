@@ -11,10 +11,11 @@ use punctual_analysis::plot::thinned::Thinned;
 use punctual_analysis::recording::RunFigures;
 use punctual_plot::axis::Axis;
 use punctual_plot::chart::{Chart, ChartSeries, Mark};
+use punctual_report::Report;
+use punctual_report::strategies::StrategyRow;
 
 use crate::format;
 use crate::pages::{Line, Loaded, Page, Panel, Row};
-use crate::report::{Report, StrategyRow};
 
 pub(crate) use day::charts as by_day;
 pub(crate) use paper::chart as of_paper;

@@ -3,8 +3,9 @@
 //! Eighty columns at most, no colour needed, and forty lines where tables can be shortened for it.
 //! Knows no kind of result.
 
+use punctual_report::Report;
+
 use crate::format::{self, Styled};
-use crate::report::Report;
 use crate::view::document::{Block, Brief, Cells, Column, Frame, Item, Items, Table, Words};
 use crate::view::kinds;
 
@@ -239,11 +240,11 @@ mod tests {
     use punctual_host::facts::MachineFacts;
     use punctual_host::root::Root;
     use punctual_lab::timer::{TimerOutcome, TimerRow};
+    use punctual_report::measured::TimerBody;
+    use punctual_report::{Body, Choice, Clock, Envelope, NOTE_GUEST, Session};
 
     use super::*;
-    use crate::report::body::Body;
-    use crate::report::measured::TimerBody;
-    use crate::report::{Choice, Clock, Envelope, NOTE_GUEST, Session};
+    use crate::cli::PROGRAM;
     use crate::view::document::{numbers, words};
 
     /// A timer outcome of a processor with these kinds of work; SERIALIZE delays most.
@@ -308,7 +309,7 @@ mod tests {
                 refused: Vec::new(),
             }),
             warnings: vec![NOTE_GUEST.to_owned()],
-            ..Envelope::of("measure timer")
+            ..Envelope::of(PROGRAM, "measure timer")
         };
         Report { envelope, body: Body::Measured(TimerBody { timer }.into()) }
     }

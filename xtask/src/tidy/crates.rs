@@ -27,6 +27,17 @@ const ARROWS: &[(&str, &[&str])] = &[
             "punctual-host",
         ],
     ),
+    (
+        "punctual-report",
+        &[
+            "punctual-core",
+            "punctual-os",
+            "punctual-engine",
+            "punctual-analysis",
+            "punctual-host",
+            "punctual-lab",
+        ],
+    ),
     ("punctual-plot", &[]),
     ("punctual-export", &["punctual-core", "punctual-analysis"]),
     (
@@ -40,6 +51,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "punctual-import",
             "punctual-host",
             "punctual-lab",
+            "punctual-report",
             "punctual-plot",
             "punctual-export",
         ],

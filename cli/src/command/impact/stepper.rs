@@ -12,11 +12,12 @@ use punctual_analysis::impact::drives;
 use punctual_analysis::impact::step_generation::{DriveTimings, StepGeneration, step_generation};
 use punctual_analysis::impact::stepper::{self, Stepper};
 use punctual_analysis::quantity::{self, QuantityError};
+use punctual_report::{Impact, ImpactBody, Report, Run};
 
+use crate::cli::PROGRAM;
 use crate::exit::Exit;
 use crate::format;
 use crate::output::{self, OutputArgs};
-use crate::report::{Impact, ImpactBody, Report, Run};
 use crate::stored;
 use crate::view;
 
@@ -136,7 +137,7 @@ pub(super) fn run(args: &StepperArgs) -> Result<Exit> {
     let impact = stepper::Impact { run: timed.grid_pp.0, ..stepper.impact() };
     let steps = StepGeneration { run: timed.interval_max_abs.0, ..steps };
     let body = ImpactBody { impact: Impact::Stepper(impact), step_generation: Some(steps) };
-    let mut report = Report::new("impact stepper", body);
+    let mut report = Report::new(PROGRAM, "impact stepper", body);
     report.envelope.warnings.extend(timed.caution);
     report.envelope.started_at = timed.started_at;
     super::super::write(&report, args.output.open()?)?;

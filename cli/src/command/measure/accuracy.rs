@@ -5,11 +5,11 @@
 use anyhow::Result;
 use punctual::RtThread;
 use punctual_lab::accuracy::AccuracyExperiment;
+use punctual_report::measured::AccuracyBody;
 
 use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
 use crate::experiment::Machine;
 use crate::parse;
-use crate::report::measured::AccuracyBody;
 
 /// `punctual measure accuracy`.
 #[derive(Debug, clap::Args)]

@@ -10,10 +10,10 @@ use anyhow::Result;
 use punctual::RtThread;
 use punctual_core::time::Span;
 use punctual_lab::executive::ExecutiveExperiment;
+use punctual_report::measured::ExecutiveBody;
 
 use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, Shown};
 use crate::experiment::{Machine, PRIORITY};
-use crate::report::ExecutiveBody;
 use crate::{format, parse};
 
 /// `punctual measure executive`.

@@ -13,14 +13,14 @@ use punctual_host::facts::MachineFacts;
 use punctual_lab::load::Loads;
 use punctual_lab::noise::NoiseExperiment;
 use punctual_os::affinity;
+use punctual_report::Choice;
+use punctual_report::measured::NoiseBody;
 
 use super::periodic::condition_name;
 use super::{Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
 use crate::args::RootArgs;
 use crate::experiment::{self, Machine};
 use crate::parse;
-use crate::report::Choice;
-use crate::report::measured::NoiseBody;
 
 /// `punctual measure noise`.
 #[derive(Debug, clap::Args)]

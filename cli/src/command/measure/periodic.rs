@@ -14,15 +14,16 @@ use punctual_host::facts::MachineFacts;
 use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, WaitKind, split};
 use punctual_lab::waits::WAITS;
+use punctual_report::{Choice, LoopsBody, PeriodicBody, Question, Report};
 
 use crate::args::{BaselineArgs, LearnArgs, PlanArgs, PolicyName, ReportArgs, RootArgs, WaitName};
+use crate::cli::PROGRAM;
 use crate::command;
 use crate::comparison::baseline::BaselineUse;
 use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, FollowedClock, LoopExperiment, Machine};
 use crate::output::Opened;
 use crate::parse::{self, FollowName, Phase};
-use crate::report::{Choice, LoopsBody, PeriodicBody, Question, Report};
 use crate::view::text::Detail;
 
 /// The experiment's name in results.
@@ -130,7 +131,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let plans = experiment::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
     if args.plan.plan {
         let loops = LoopsBody { plans, ..LoopsBody::default() };
-        let report = Report::new(NAME, PeriodicBody { loops, compare: None });
+        let report = Report::new(PROGRAM, NAME, PeriodicBody { loops, compare: None });
         return command::planned(&report, args.duration.0, outputs);
     }
     experiment::announce(&plans, args.duration.0);

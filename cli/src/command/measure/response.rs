@@ -5,12 +5,12 @@
 use anyhow::{Result, bail};
 use punctual_lab::load::Loads;
 use punctual_lab::response::{ResponseExperiment, ResponseRow, SOURCES, STIMULI_MAX, SourceName};
+use punctual_report::measured::ResponseBody;
 
 use super::periodic::with_idle;
 use super::{Measuring, Outcome, OutputArgs, Planned, Shown, lost_source, stimulus_cpu};
 use crate::args::PolicyName;
 use crate::experiment::{self, Machine};
-use crate::report::measured::ResponseBody;
 use crate::{format, parse};
 
 /// The shortest period: threads that answer more often would leave their CPU no rest.

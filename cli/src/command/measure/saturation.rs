@@ -6,13 +6,13 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use punctual_lab::response::SourceName;
 use punctual_lab::saturation::SaturationExperiment;
+use punctual_report::measured::SaturationBody;
 
 use super::{Measuring, Outcome, OutputArgs, Planned, Shown, lost_source, stimulus_cpu};
 use crate::args::{PolicyName, STATE};
 use crate::command::unthrottled::Unthrottled;
 use crate::experiment::{self, Machine};
 use crate::parse;
-use crate::report::measured::SaturationBody;
 
 /// `punctual measure saturation`.
 #[derive(Debug, clap::Args)]

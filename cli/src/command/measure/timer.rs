@@ -6,10 +6,10 @@ use punctual::RtThread;
 use punctual_core::time::Period;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::timer::{Background, PERIOD_MIN_NS, TimerExperiment};
+use punctual_report::measured::TimerBody;
 
 use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, Shown};
 use crate::experiment::Machine;
-use crate::report::measured::TimerBody;
 use crate::{format, parse};
 
 /// Periods of one run at most.

@@ -13,18 +13,19 @@ use punctual_host::facts::MachineFacts;
 use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, WaitKind, split};
 use punctual_lab::waits::{WAITS, sweep};
+use punctual_report::strategies::{
+    FrontComparison, StrategyRow, Swept, WaitAdvice, advice, compared, rows as strategies,
+};
+use punctual_report::{LoopsBody, Report, WaitBody};
 
 use crate::args::{LearnArgs, PlanArgs, ReportArgs, RootArgs};
+use crate::cli::PROGRAM;
 use crate::command;
 use crate::comparison::RecordedRun;
 use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
 use crate::format;
 use crate::parse::{self, Phase};
-use crate::report::{
-    FrontComparison, LoopsBody, Report, StrategyRow, Swept, WaitAdvice, WaitBody, advice, compared,
-    strategies,
-};
 use crate::view::text::Detail;
 
 /// The experiment's name in results.
@@ -121,7 +122,7 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
     let plans = experiment::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
     if args.plan.plan {
         let loops = LoopsBody { plans, ..LoopsBody::default() };
-        let report = Report::new(NAME, WaitBody { loops, ..WaitBody::default() });
+        let report = Report::new(PROGRAM, NAME, WaitBody { loops, ..WaitBody::default() });
         return command::planned(&report, args.duration.0, outputs);
     }
     experiment::announce(&plans, args.duration.0);

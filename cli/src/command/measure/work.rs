@@ -5,11 +5,11 @@ use clap::ValueEnum;
 use punctual::RtThread;
 use punctual_lab::load::Loads;
 use punctual_lab::work::{WORK_SHARE_MAX, WorkExperiment, WorkKind};
+use punctual_report::measured::WorkBody;
 
 use super::periodic::with_idle;
 use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
 use crate::experiment::Machine;
-use crate::report::measured::WorkBody;
 use crate::{format, parse};
 
 /// `punctual measure work`.

@@ -4,11 +4,11 @@ use anyhow::Result;
 use punctual_core::time::Span;
 use punctual_engine::wait_policy::WaitKind;
 use punctual_lab::executive::{ExecutiveOutcome, ExecutiveRow, RegistrationRow};
+use punctual_report::Run;
+use punctual_report::reproduced::ReproducedRow;
 
 use super::{Bench, LoopCondition};
 use crate::experiment::COLD_CYCLES;
-use crate::report::Run;
-use crate::report::reproduced::ReproducedRow;
 
 /// The numbers of tasks of figures 9 and 10 that are measured.
 const SIZES: [u32; 3] = [1, 50, 100];

@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use punctual_engine::wait_policy::WaitKind;
+use punctual_report::Run;
+use punctual_report::reproduced::{PaperFigure, ReproducedRow};
 
 use super::{Bench, LoopCondition};
 use crate::experiment::COLD_CYCLES;
-use crate::report::Run;
-use crate::report::reproduced::{PaperFigure, ReproducedRow};
 
 /// How long the paper's runs are.
 const RUN_S: f64 = 1_500.0;

@@ -3,10 +3,10 @@
 use anyhow::Result;
 use punctual_lab::accuracy::{AccuracyOutcome, AccuracyRow, SHARE_MIN};
 use punctual_lab::timer::{Background, TimerOutcome, TimerRow};
+use punctual_report::reproduced::ReproducedRow;
 
 use super::Bench;
 use super::row;
-use crate::report::reproduced::ReproducedRow;
 
 /// The reads of the counter: the plain one, and a fenced one.
 const COUNTERS: [&str; 2] = match cfg!(target_arch = "aarch64") {

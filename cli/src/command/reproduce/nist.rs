@@ -6,12 +6,12 @@ use punctual_analysis::quantile::Probability;
 use punctual_core::time::{Period, Span};
 use punctual_engine::wait_policy::WaitKind;
 use punctual_lab::timer::{Background, TimerOutcome, TimerRow};
+use punctual_report::Run;
+use punctual_report::reproduced::{PaperFigure, ReproducedRow};
 
 use super::quantiles;
 use super::{Bench, LoopCondition};
 use crate::experiment::COLD_CYCLES;
-use crate::report::Run;
-use crate::report::reproduced::{PaperFigure, ReproducedRow};
 
 /// T and S of figure 5, µs.
 const T: f64 = 500.0;
@@ -367,10 +367,10 @@ mod tests {
     use punctual_analysis::recording::{Recording, RecordingConfig};
     use punctual_analysis::summary::SummaryStats;
     use punctual_core::sample::Sample;
+    use punctual_report::{Approach, Setup};
 
     use super::*;
     use super::{MOTORS, torques};
-    use crate::report::{Approach, Setup};
 
     #[test]
     fn the_formulas_give_what_the_paper_prints_where_it_is_right() {

@@ -5,10 +5,9 @@ use punctual_core::time::Period;
 use punctual_lab::response::{ResponseOutcome, ResponseRow, StageRow};
 use punctual_lab::saturation::{SaturationOutcome, TrialRow};
 use punctual_os::scheduler::SchedPolicy;
+use punctual_report::reproduced::{PaperFigure, ReproducedRow, averaged};
 
 use super::{APP_PRIORITY, Bench};
-use crate::report::reproduced::averaged;
-use crate::report::reproduced::{PaperFigure, ReproducedRow};
 
 /// 5 kHz.
 const PERIOD_NS: u64 = 200_000;

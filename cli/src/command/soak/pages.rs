@@ -4,14 +4,16 @@
 
 use punctual_analysis::campaign::{Campaign, Pool, Total};
 use punctual_host::facts::MachineFacts;
+use punctual_report::{
+    self as report, Choice, Clock, EndedBy, Envelope, Load, Question, Report, Run, Session, Setup,
+    SoakBody,
+};
 
 use super::CampaignConfig;
 use super::limits;
 use super::run_name;
+use crate::cli::PROGRAM;
 use crate::format;
-use crate::report::{
-    self, Choice, Clock, EndedBy, Envelope, Load, Question, Report, Run, Session, Setup, SoakBody,
-};
 
 /// What only the process that measures knows.
 #[derive(Clone, Debug, Default)]
@@ -64,7 +66,7 @@ pub(super) fn report(campaign: &Campaign, config: &CampaignConfig, here: &Here) 
         session: here.session.clone(),
         warnings,
         verdict,
-        ..Envelope::of("soak")
+        ..Envelope::of(PROGRAM, "soak")
     };
     let question = Question { incomplete, ..Question::default() };
     let judged = report::judged(runs, &[], &envelope, &question);

@@ -26,6 +26,7 @@ use punctual_lab::periodic::{
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::signal;
+use punctual_report::{self as report, Load, policy_words};
 
 use super::checkpointer::Checkpointer;
 use super::pages::{self, Here};
@@ -33,7 +34,6 @@ use super::{Feed, Running, time_of_day_ns, unix_s};
 use crate::command::measure::blocks;
 use crate::experiment::{self, run_name, words};
 use crate::progress::Line;
-use crate::report::{self, Load, policy_words};
 
 /// Batches that may fail one after the other before a session gives up.
 const FAILURES_MAX: u32 = 3;

@@ -17,17 +17,18 @@ use punctual_lab::tuning::{
     TuningJournal, TuningTrials, WantedValue, active,
 };
 use punctual_os::signal;
+use punctual_report::trials::{TrialVerdict, TrialsBody, TriedSetting};
+use punctual_report::{Body, Choice, Envelope, Report};
 
 use super::{Machine, apply, boot_of, show};
 use super::{TuneExperimentArgs, TuneScopeArgs, WorkloadName};
 use crate::args::{LearnArgs, PolicyName, ReportArgs, RootArgs, StateArgs};
+use crate::cli::PROGRAM;
 use crate::command::measure::{LoopChoices, PlannedLoops};
 use crate::exit::Exit;
 use crate::experiment::{self, LoopExperiment, PRIORITY};
 use crate::output::{JournalFile, JournalName, SettingsLock};
 use crate::parse::{self, Phase};
-use crate::report::trials::{TrialVerdict, TrialsBody, TriedSetting};
-use crate::report::{Body, Choice, Envelope, Report};
 use crate::{command, format};
 
 /// The subcommand's name.
@@ -98,8 +99,10 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
 }
 
 fn report(envelope: Option<Envelope>, body: TrialsBody) -> Report {
-    let mut envelope =
-        Envelope { experiment: NAME.to_owned(), ..envelope.unwrap_or_else(|| Envelope::of(NAME)) };
+    let mut envelope = Envelope {
+        experiment: NAME.to_owned(),
+        ..envelope.unwrap_or_else(|| Envelope::of(PROGRAM, NAME))
+    };
     let reason = |change: &String| format!("changed by somebody else while it was tried: {change}");
     envelope.verdict.reasons.extend(body.changed.iter().map(reason));
     envelope.verdict.ok &= body.changed.is_empty();

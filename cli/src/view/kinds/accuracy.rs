@@ -1,9 +1,9 @@
 //! What `measure accuracy` gives: the errors of each exit in ticks and in ns, the loop's period.
 
 use punctual_lab::accuracy::{AccuracyOutcome, AccuracyRow};
+use punctual_report::measured::AccuracyBody;
 
 use crate::format;
-use crate::report::measured::AccuracyBody;
 use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// Two periods are one within this, relative; two lengths of a poll differ beyond it.

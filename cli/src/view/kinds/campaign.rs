@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use punctual_report::Campaign;
+
 use crate::format;
-use crate::report::Campaign;
 use crate::view::document::Block;
 
 /// How many of each are shown; the JSON has all.

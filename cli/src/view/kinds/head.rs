@@ -3,9 +3,9 @@
 use std::fmt::Display;
 
 use punctual_host::facts::MachineFacts;
+use punctual_report::{EndedBy, Report};
 
 use crate::format;
-use crate::report::{EndedBy, Report};
 use crate::view::document::Block;
 
 /// The machine and the conditions, with all that was refused in few words: for pages that fit a

@@ -2,9 +2,9 @@
 //! body.
 
 use punctual_analysis::histogram::{Column, columns};
+use punctual_report::{Report, Run};
 
 use crate::format;
-use crate::report::{Report, Run};
 use crate::view::document::Block;
 
 /// Eighths of a cell.

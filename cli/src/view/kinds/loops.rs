@@ -5,13 +5,13 @@
 
 use punctual_analysis::imported::{Imported, ImportedQuantity};
 use punctual_analysis::summary::SummaryStats;
-
-use super::{campaign, compare, head, histogram, judged};
-use crate::format;
-use crate::report::{
+use punctual_report::{
     Advice, Approach, EndedBy, Follow, Load, LoadRow, LoopLine, NOTE_GUEST, NOTE_ORDINARY, Report,
     Run, SoakBody,
 };
+
+use super::{campaign, compare, head, histogram, judged};
+use crate::format;
 use crate::view::document::{Block, Frame, Item, Items, ItemsKind, Table, numbers, words};
 
 /// The most runs whose histogram is drawn in a short document.

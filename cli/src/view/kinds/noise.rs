@@ -2,10 +2,10 @@
 //! what the kernel counted meanwhile.
 
 use punctual_lab::noise::{AtOnce, CpuNoise, NoiseOutcome, Overlaps, WorstGap};
+use punctual_report::measured::NoiseBody;
 
 use super::rate;
 use crate::format;
-use crate::report::measured::NoiseBody;
 use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// Gaps by CPU and by length, those on all CPUs at once, and what the kernel counted.

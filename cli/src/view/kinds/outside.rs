@@ -2,9 +2,9 @@
 
 use punctual_analysis::summary::SummaryStats;
 use punctual_lab::outside::{Others, RespondOutcome, StimulateOutcome};
+use punctual_report::measured::{RespondBody, StimulateBody};
 
 use crate::format;
-use crate::report::measured::{RespondBody, StimulateBody};
 use crate::view::document::{Block, Column, Section, Table, numbers, words};
 
 /// Of the side that stimulates: latencies, counts of stimuli, frames of others.

@@ -3,9 +3,9 @@
 use punctual_lab::saturation::{
     BackgroundRow, SaturationOutcome, SaturationRow, SearchEnd, TrialRow,
 };
+use punctual_report::measured::SaturationBody;
 
 use crate::format;
-use crate::report::measured::SaturationBody;
 use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// The highest frequencies, what is left for others, and the trials.

@@ -1,8 +1,9 @@
 //! What `run` shows: what became of each task.
 
+use punctual_report::Report;
+use punctual_report::supervised::{Supervised, TaskRow};
+
 use crate::format;
-use crate::report::Report;
-use crate::report::supervised::{Supervised, TaskRow};
 use crate::view::document::{Block, Table, numbers, words};
 
 /// The least width of the name of a task.

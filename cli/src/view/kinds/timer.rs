@@ -1,9 +1,9 @@
 //! What `measure timer` gives: how late each path is, by what runs behind it, and what it costs.
 
 use punctual_lab::timer::{TimerOutcome, TimerRow};
+use punctual_report::measured::TimerBody;
 
 use crate::format;
-use crate::report::measured::TimerBody;
 use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// The columns that fit a terminal.

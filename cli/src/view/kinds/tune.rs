@@ -4,11 +4,10 @@
 //! in one line; other documents have a table.
 
 use punctual_host::rules::{KnobChange, KnobVerdict, RuleVerdict};
+use punctual_report::{Envelope, Headline, TuneBody};
 
 use super::head;
 use crate::format::{self, Paint};
-use crate::report::body::TuneBody;
-use crate::report::{Envelope, Headline};
 use crate::view::document::{Block, Section, Table, Words, words};
 
 /// So many places are named of changes that are alike.

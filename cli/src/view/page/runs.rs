@@ -2,11 +2,11 @@
 
 use punctual_analysis::claim::Claim;
 use punctual_analysis::recording::ReleaseKind;
+use punctual_report::{LoadRow, Report, Run};
 
 use super::{Source, some};
 use crate::format;
 use crate::pages::{Page, Shown};
-use crate::report::{LoadRow, Report, Run};
 use crate::view::document::{Block, Column, Section, Table, numbers, words};
 use crate::view::kinds::loops::{self, Named};
 

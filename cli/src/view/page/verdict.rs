@@ -1,11 +1,11 @@
 //! The top of a page: what it is of, what came out, and caveats.
 
 use punctual_analysis::claim::judge::Holds;
+use punctual_report::{Answer, Body, EndedBy, Report, Stands, Verdict};
 
 use super::{Source, some};
 use crate::format;
 use crate::pages::{Page, Shown};
-use crate::report::{Answer, Body, EndedBy, Report, Stands, Verdict};
 use crate::view::document::{Block, Item, Items, ItemsKind, Row, Section, Tone, Words};
 use crate::view::kinds::loops;
 

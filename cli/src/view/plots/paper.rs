@@ -4,10 +4,10 @@
 
 use punctual_plot::axis::Axis;
 use punctual_plot::chart::{Chart, ChartSeries, Mark};
+use punctual_report::reproduced::{Drawn, FigureSeries, PaperFigure};
 
 use super::ALONE;
 use crate::format;
-use crate::report::reproduced::{Drawn, FigureSeries, PaperFigure};
 
 /// The least room between the outermost points and the frame, of the range.
 const ROOM: f64 = 0.06;

@@ -9,55 +9,55 @@ use serde::{Deserialize, Serialize};
 
 /// Of `tune experiment`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct TrialsBody {
+pub struct TrialsBody {
     /// The CPU of the loop.
-    pub(crate) cpu: u32,
+    pub cpu: u32,
     /// Its period, ns.
-    pub(crate) period_ns: u64,
+    pub period_ns: u64,
     /// What ran meanwhile: "none", or loads as `--load` has them.
-    pub(crate) load: String,
+    pub load: String,
     /// The quantile whose value without any setting is the threshold, in (0, 1); null where the
     /// threshold was given.
-    pub(crate) quantile: Option<f64>,
+    pub quantile: Option<f64>,
     /// Releases that are later than this are counted, ns.
-    pub(crate) threshold_ns: i64,
+    pub threshold_ns: i64,
     /// The probability that no setting that does nothing is taken for one that helps.
-    pub(crate) confidence: f64,
+    pub confidence: f64,
     /// One for each setting of the plan, in its order.
-    pub(crate) settings: Vec<TriedSetting>,
+    pub settings: Vec<TriedSetting>,
     /// All that help at once (B) and none (A); null where fewer than two do.
-    pub(crate) together: Option<RateRatio>,
+    pub together: Option<RateRatio>,
     /// The settings that stay applied.
-    pub(crate) kept: Vec<String>,
+    pub kept: Vec<String>,
     /// What somebody else changed meanwhile: path and value at the end, which was left.
     #[serde(default)]
-    pub(crate) changed: Vec<String>,
+    pub changed: Vec<String>,
     /// The directory of the journals; empty in results of earlier versions.
     #[serde(default)]
-    pub(crate) state: String,
+    pub state: String,
 }
 
 /// One setting.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct TriedSetting {
+pub struct TriedSetting {
     /// Its name, as in the verdicts of `tune check`.
-    pub(crate) knob: String,
+    pub knob: String,
     /// What was written, a line each: path and value.
-    pub(crate) writes: Vec<String>,
+    pub writes: Vec<String>,
     /// What the kernel refused of it, and why.
-    pub(crate) refused: Vec<String>,
+    pub refused: Vec<String>,
     /// With it (B) and without (A); null where it was not measured.
-    pub(crate) first: Option<RateRatio>,
+    pub first: Option<RateRatio>,
     /// The same in fresh blocks; null where it did not help in the first.
-    pub(crate) again: Option<RateRatio>,
+    pub again: Option<RateRatio>,
     /// What that says.
-    pub(crate) verdict: TrialVerdict,
+    pub verdict: TrialVerdict,
 }
 
 /// What became of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum TrialVerdict {
+pub enum TrialVerdict {
     /// Fewer releases were later, both times.
     Helps,
     /// Fewer the first time; not significantly the second time.
@@ -77,7 +77,7 @@ pub(crate) enum TrialVerdict {
 }
 
 /// A setting that makes late releases so many times rarer or more frequent matters.
-pub(crate) const MATTERS: f64 = 1.5;
+pub const MATTERS: f64 = 1.5;
 
 /// Whether the interval of the ratio has no change that matters.
 fn is_within(rate: &RateRatio) -> bool {
@@ -86,7 +86,7 @@ fn is_within(rate: &RateRatio) -> bool {
 
 impl TrialVerdict {
     /// What a trial says of a setting that the kernel took.
-    pub(crate) fn of(trial: &SettingTrial) -> Self {
+    pub fn of(trial: &SettingTrial) -> Self {
         match (&trial.first, &trial.again) {
             (None, _) => Self::NotTried,
             _ if trial.helps() => Self::Helps,
@@ -101,7 +101,7 @@ impl TrialVerdict {
     }
 
     /// In words.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Helps => "helps",
             Self::NotConfirmed => "not confirmed",

@@ -1,158 +1,174 @@
-//! What a run of the tool found, as plain data: schema 2 of the result files.
+//! What a run of punctual found, as plain data: schema 2 of the result files.
 //!
-//! For the views, which show it and do no arithmetic. The doc comments are the descriptions in
-//! `docs/schema-2.json`. All times are in nanoseconds, fractional where that says more; null means
-//! that there was too little data to say, or that the machine does not tell.
+//! For views, which show it and do no arithmetic, and for other programs that read results. It is
+//! the counterpart of what the experiments give: made once, at the end of a run. The doc comments
+//! of what is serialised are the descriptions in `docs/schema-2.json`. All times are in
+//! nanoseconds, fractional where that says more; null means that there was too little data to say,
+//! or that the machine does not tell. Opens no file and prints nothing.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | here | [`Report`]: the envelope of every result, and a [`Body`] for each kind |
+//! | [`measured`], [`reproduced`], [`supervised`], [`trials`] | bodies of single kinds |
+//! | [`strategies`] | the ways to wait side by side, and which one to use |
+//! | [`format`] | numbers, times and counts in words |
+#![forbid(unsafe_code)]
 
 mod advice;
-pub(crate) mod body;
+mod body;
 mod follow;
+pub mod format;
 mod headline;
 mod judge;
-pub(crate) mod measured;
-pub(crate) mod reproduced;
+pub mod measured;
+pub mod reproduced;
 mod run;
-mod strategies;
-pub(crate) mod supervised;
-pub(crate) mod trials;
+pub mod strategies;
+pub mod supervised;
+pub mod trials;
 mod verdict;
 
-use anyhow::{Context as _, Result, bail};
 use punctual_host::explain::Explanation;
 use punctual_host::facts::MachineFacts;
 use punctual_os::scheduler::SchedPolicy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
-use crate::format;
-
-pub(crate) use advice::{Advice, Findings, NOTE_GUEST, NOTE_ORDINARY};
-pub(crate) use body::{
+pub use advice::{Advice, Findings, NOTE_GUEST, NOTE_ORDINARY};
+pub use body::{
     Body, Campaign, CheckBody, CompareBody, ComparedResult, ComparedSide, Comparison, Difference,
     Impact, ImpactBody, Judged, Kept, Late, LoopsBody, Maxima, Pair, PeriodicBody, RunBody,
-    SoakBody, WaitBody,
+    SoakBody, TuneBody, WaitBody,
 };
-pub(crate) use follow::Follow;
-pub(crate) use headline::{Headline, LoopLine, judged, of_first_wait};
-pub(crate) use judge::{
-    ENDED_EARLY, Overall, PlannedRun, judge, open_where_loads_died, thresholds,
+pub use follow::{Both, Follow, PhaseError};
+pub use headline::{Headline, LoopLine, judged, of_first_wait};
+pub use judge::{
+    ENDED_EARLY, JudgedClaim, JudgedLimit, Overall, PlannedRun, judge, open_where_loads_died,
+    thresholds,
 };
-pub(crate) use measured::{ExecutiveBody, Recording};
-pub(crate) use punctual_analysis::verdict::Stands;
-pub(crate) use run::{Approach, Load, LoadRow, Run, Setup, deaths, loads};
-pub(crate) use strategies::{
-    FrontComparison, StrategyRow, Swept, WaitAdvice, advice, compared, of as strategies,
-};
-pub(crate) use verdict::{Answer, Question, Verdict};
+pub use punctual_analysis::verdict::Stands;
+pub use run::{Approach, Load, LoadDeath, LoadRow, Run, Setup, deaths, loads};
+pub use verdict::{Answer, Question, Verdict};
 
 /// The version of this schema.
-pub(crate) const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 2;
+
+/// A program that writes results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    /// Its version: "0.1.0".
+    pub version: &'static str,
+    /// The commit that it was built from, with ", modified" where the sources differed from it;
+    /// `None` where that is not known.
+    pub commit: Option<&'static str>,
+}
 
 /// The result of one run of punctual: what every result has, and what its kind of
 /// experiment adds.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Report {
+pub struct Report {
     /// What every result has.
     #[serde(flatten)]
-    pub(crate) envelope: Envelope,
+    pub envelope: Envelope,
     /// What this kind of result has.
     #[serde(flatten)]
-    pub(crate) body: Body,
+    pub body: Body,
 }
 
 /// What every result has, whatever was done.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Envelope {
+pub struct Envelope {
     /// 2.
-    pub(crate) schema: u32,
+    pub schema: u32,
     /// "punctual".
-    pub(crate) tool: String,
+    pub tool: String,
     /// The tool's version.
-    pub(crate) version: String,
+    pub version: String,
     /// The commit that it was built from, with ", modified" where the sources differed from it;
     /// null in a build for development or from a source package.
     #[serde(default)]
-    pub(crate) commit: Option<String>,
+    pub commit: Option<String>,
     /// The subcommand: "check", "measure periodic", "analyse", "impact stepper", "compare".
-    pub(crate) experiment: String,
+    pub experiment: String,
     /// When it started, in UTC (RFC 3339); null if the data do not record it.
-    pub(crate) started_at: Option<String>,
+    pub started_at: Option<String>,
     /// Whether the run ended early, or its file is incomplete.
-    pub(crate) incomplete: bool,
+    pub incomplete: bool,
     /// What ended an incomplete run before its time; null where it ran to its end, and in results
     /// that do not tell.
     #[serde(default)]
-    pub(crate) ended_by: Option<EndedBy>,
+    pub ended_by: Option<EndedBy>,
     /// The facts of the machine, each with its origin; null if the data do not record it.
-    pub(crate) machine: Option<MachineFacts>,
+    pub machine: Option<MachineFacts>,
     /// Which CPU was measured, and why that one; null when not measuring.
-    pub(crate) choice: Option<Choice>,
+    pub choice: Option<Choice>,
     /// The clock of the timestamps; null when not measuring.
-    pub(crate) clock: Option<Clock>,
+    pub clock: Option<Clock>,
     /// What the kernel granted; null when not measuring.
-    pub(crate) session: Option<Session>,
+    pub session: Option<Session>,
     /// Events on the machine during the run, such as a suspend.
-    pub(crate) disturbances: Vec<Disturbance>,
+    pub disturbances: Vec<Disturbance>,
     /// Warnings about the numbers.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
     /// Whether all limits and claims hold.
-    pub(crate) verdict: Overall,
+    pub verdict: Overall,
 }
 
 /// The CPU that was measured.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Choice {
+pub struct Choice {
     /// The CPUs, as the kernel lists them.
-    pub(crate) cpus: String,
+    pub cpus: String,
     /// Why: "isolated", "last allowed, none isolated", "as requested".
-    pub(crate) why: String,
+    pub why: String,
 }
 
 /// The clock of the timestamps.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Clock {
+pub struct Clock {
     /// "tsc", "cntvct" or "vdso".
-    pub(crate) source: String,
+    pub source: String,
     /// Why not the processor's counter; null where it is used.
-    pub(crate) untrusted: Option<String>,
+    pub untrusted: Option<String>,
     /// The counter's ticks in a second of CLOCK_MONOTONIC.
-    pub(crate) rate_hz: Option<f64>,
+    pub rate_hz: Option<f64>,
     /// The rate is off by at most this, relative, in parts per billion.
-    pub(crate) rate_bound_ppb: Option<f64>,
+    pub rate_bound_ppb: Option<f64>,
     /// The rate of CLOCK_MONOTONIC, on which releases are unless they follow another clock,
     /// relative to CLOCK_MONOTONIC_RAW over the whole run, in parts per billion: how much NTP
     /// slewed it.
-    pub(crate) slew_ppb: Option<f64>,
+    pub slew_ppb: Option<f64>,
     /// The slew is off by at most this, in parts per billion.
-    pub(crate) slew_bound_ppb: Option<f64>,
+    pub slew_bound_ppb: Option<f64>,
     /// Cost of a stamp, undisturbed: the floor under every number here.
-    pub(crate) stamp_ns: f64,
+    pub stamp_ns: f64,
     /// Cost of a look at the clock in a spin.
-    pub(crate) poll_ns: f64,
+    pub poll_ns: f64,
     /// Cost of the stamp at a wake, which anchors the counter too.
-    pub(crate) wake_ns: f64,
+    pub wake_ns: f64,
     /// The processor's timed pause: "TPAUSE C0.2", "TPAUSE C0.1", "MWAITX", "WFET"; null where it
     /// has none.
     #[serde(default)]
-    pub(crate) timed_pause: Option<String>,
+    pub timed_pause: Option<String>,
     /// Why spins do not use it; null where they do.
     #[serde(default)]
-    pub(crate) timed_pause_off: Option<String>,
+    pub timed_pause_off: Option<String>,
     /// How long before its instant a pause is to end: but for 1 in 100 it came back that late.
     #[serde(default)]
-    pub(crate) timed_pause_lead_ns: Option<u64>,
+    pub timed_pause_lead_ns: Option<u64>,
 }
 
 impl Clock {
     /// How much NTP slewed CLOCK_MONOTONIC; `None` where that is not known.
-    pub(crate) fn slew_words(&self) -> Option<String> {
+    pub fn slew_words(&self) -> Option<String> {
         let (ppb, bound) = self.slew_ppb.zip(self.slew_bound_ppb)?;
         let ppb = format::whole(ppb);
         Some(format!("CLOCK_MONOTONIC slewed by {ppb} ppb (± {bound:.0})"))
     }
 
     /// Whether spins pause the processor, in words; `None` where it has no such instruction.
-    pub(crate) fn pause_words(&self) -> Option<String> {
+    pub fn pause_words(&self) -> Option<String> {
         let name = self.timed_pause.as_ref()?;
         Some(match &self.timed_pause_off {
             Some(why) => format!("spins poll, without {name}: {why}"),
@@ -163,21 +179,21 @@ impl Clock {
 
 /// What happened to the machine.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Disturbance {
+pub struct Disturbance {
     /// When it was seen, on CLOCK_MONOTONIC.
-    pub(crate) at_ns: u64,
+    pub at_ns: u64,
     /// What, in words.
-    pub(crate) what: String,
+    pub what: String,
 }
 
 impl Envelope {
-    /// Of a result of `experiment` of which nothing is known yet.
-    pub(crate) fn of(experiment: &str) -> Self {
+    /// Of a result of `experiment`, written by `program`, of which nothing is known yet.
+    pub fn of(program: Program, experiment: &str) -> Self {
         Self {
             schema: SCHEMA,
             tool: "punctual".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            commit: Some(env!("PUNCTUAL_COMMIT")).filter(|id| !id.is_empty()).map(str::to_owned),
+            version: program.version.to_owned(),
+            commit: program.commit.map(str::to_owned),
             experiment: experiment.to_owned(),
             started_at: None,
             incomplete: false,
@@ -193,18 +209,18 @@ impl Envelope {
     }
 
     /// Whether it was interrupted: what it lacks is explained by that alone.
-    pub(crate) fn is_interrupted(&self) -> bool {
+    pub fn is_interrupted(&self) -> bool {
         self.ended_by == Some(EndedBy::Interrupt)
     }
 
     /// Marks it as incomplete, by this where no cause is known.
-    pub(crate) fn end_early(&mut self, cause: EndedBy) {
+    pub fn end_early(&mut self, cause: EndedBy) {
         self.incomplete = true;
         self.ended_by.get_or_insert(cause);
     }
 
     /// Takes in what a further measurement of the same result says.
-    pub(crate) fn take_in(&mut self, next: Self) {
+    pub fn take_in(&mut self, next: Self) {
         self.incomplete |= next.incomplete;
         self.ended_by = self.ended_by.or(next.ended_by);
         self.disturbances.extend(next.disturbances);
@@ -217,39 +233,49 @@ impl Envelope {
 }
 
 impl Report {
-    /// A report of `experiment` of which nothing but its body is known.
-    pub(crate) fn new(experiment: &str, body: impl Into<Body>) -> Self {
-        Self { envelope: Envelope::of(experiment), body: body.into() }
+    /// A report of `experiment`, written by `program`, of which nothing but its body is known.
+    pub fn new(program: Program, experiment: &str, body: impl Into<Body>) -> Self {
+        Self { envelope: Envelope::of(program, experiment), body: body.into() }
     }
 
     /// A report from its JSON; the error has line and column.
-    pub(crate) fn parse(text: &str) -> Result<Self> {
-        let damaged = "result is corrupt";
-        let envelope: Envelope = serde_json::from_str(text).context(damaged)?;
+    ///
+    /// # Errors
+    /// Text that is no result, and a result of an experiment that is not known here.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        let envelope: Envelope = serde_json::from_str(text)?;
         let Some(body) = Body::parse(&envelope.experiment, text) else {
-            bail!(
-                "unknown experiment {:?}: a newer version of punctual may know it",
-                envelope.experiment
-            );
+            return Err(ParseError::Unknown(envelope.experiment));
         };
-        Ok(Self { envelope, body: body.context(damaged)? })
+        Ok(Self { envelope, body: body? })
     }
+}
+
+/// Why a text is no result.
+#[derive(Debug, Error)]
+pub enum ParseError {
+    /// It is no JSON, or lacks what a result of its kind has.
+    #[error("result is corrupt")]
+    Corrupt(#[from] serde_json::Error),
+    /// It is of another experiment than those of this version.
+    #[error("unknown experiment {0:?}: a newer version of punctual may know it")]
+    Unknown(String),
 }
 
 /// What the kernel granted and what it refused.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Session {
+pub struct Session {
     /// Whether all memory was locked.
-    pub(crate) memory_locked: bool,
+    pub memory_locked: bool,
     /// Whether deep idle states were held off by /dev/cpu_dma_latency.
-    pub(crate) idle_states_held: bool,
+    pub idle_states_held: bool,
     /// Refused requests, each with the reason and the consequence.
-    pub(crate) refused: Vec<Refused>,
+    pub refused: Vec<Refused>,
 }
 
 impl Session {
     /// Whether memory was locked and idle states were held off, in words.
-    pub(crate) fn granted_words(&self) -> [String; 2] {
+    pub fn granted_words(&self) -> [String; 2] {
         let locked = if self.memory_locked { "memory locked" } else { "memory not locked" };
         let held =
             if self.idle_states_held { "idle states held off" } else { "idle states not held off" };
@@ -259,21 +285,21 @@ impl Session {
 
 /// A request that the kernel refused.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Refused {
+pub struct Refused {
     /// What was requested.
-    pub(crate) attempt: String,
+    pub attempt: String,
     /// The error: a symbol of errno(3).
-    pub(crate) errno: String,
+    pub errno: String,
     /// What going on without it costs, in a few words.
     #[serde(default)]
-    pub(crate) price: String,
+    pub price: String,
     /// The reason, the remedy, the consequence.
     #[serde(flatten)]
-    pub(crate) explanation: Explanation,
+    pub explanation: Explanation,
 }
 
 /// The kernel's name of a policy, and its priority.
-pub(crate) fn policy_words(policy: SchedPolicy) -> (&'static str, Option<u8>) {
+pub fn policy_words(policy: SchedPolicy) -> (&'static str, Option<u8>) {
     match policy {
         SchedPolicy::Other => ("SCHED_OTHER", None),
         SchedPolicy::Fifo(priority) => ("SCHED_FIFO", Some(priority)),
@@ -285,7 +311,7 @@ pub(crate) fn policy_words(policy: SchedPolicy) -> (&'static str, Option<u8>) {
 /// What ended a run before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum EndedBy {
+pub enum EndedBy {
     /// SIGINT, SIGTERM or SIGHUP.
     Interrupt,
     /// The watchdog, which stopped a loop.
@@ -308,7 +334,7 @@ pub(crate) enum EndedBy {
 
 impl EndedBy {
     /// In words, with what there is; where the cause is not known, all that it may be.
-    pub(crate) fn words(cause: Option<Self>) -> String {
+    pub fn words(cause: Option<Self>) -> String {
         let cause = match cause {
             Some(Self::Interrupt) => "interrupted",
             Some(Self::Watchdog) => "the watchdog ended the run",
@@ -326,7 +352,7 @@ impl EndedBy {
     }
 
     /// The cause alone.
-    pub(crate) fn brief(cause: Option<Self>) -> String {
+    pub fn brief(cause: Option<Self>) -> String {
         let words = Self::words(cause);
         words.split(';').next().unwrap_or_default().to_owned()
     }

@@ -8,38 +8,38 @@ use punctual_host::rules::KnobVerdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Envelope;
-use super::advice::{self, Advice, Findings, Seen};
-use super::body::Judged;
-use super::run::{LoadRow, Run};
-use super::verdict::{self, Question};
+use crate::Envelope;
+use crate::advice::{self, Advice, Findings, Seen};
+use crate::body::Judged;
 use crate::format;
+use crate::run::{LoadRow, Run};
+use crate::verdict::{self, Question};
 
 /// The first lines of a result.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Headline {
+pub struct Headline {
     /// One for each measured period.
-    pub(crate) loops: Vec<LoopLine>,
+    pub loops: Vec<LoopLine>,
     /// What the verdicts about loops answer.
-    pub(crate) question: Option<String>,
+    pub question: Option<String>,
     /// Why it came out so, and what next: from facts of the machine and of the run.
-    pub(crate) advice: Vec<Advice>,
+    pub advice: Vec<Advice>,
     /// Settings of the measured CPU that could be better, the most urgent first.
     #[serde(default)]
-    pub(crate) settings: Vec<KnobVerdict>,
+    pub settings: Vec<KnobVerdict>,
 }
 
 /// A measured period in two sentences.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct LoopLine {
+pub struct LoopLine {
     /// "1 kHz on CPU 1: 36 of 59 300 releases missed, 97 more over 100 µs late."
-    pub(crate) counts: String,
+    pub counts: String,
     /// "Worst 5.0 ms, under fork."
-    pub(crate) worst: Option<String>,
+    pub worst: Option<String>,
 }
 
 /// Judges runs: their verdicts and first lines. `rows` are the loads of those under load.
-pub(crate) fn judged(
+pub fn judged(
     runs: Vec<Run>,
     rows: &[LoadRow],
     envelope: &Envelope,
@@ -85,7 +85,7 @@ pub(crate) fn judged(
 
 /// The runs that wait like the first one; those behind them are shown beside them, and not judged
 /// with them.
-pub(crate) fn of_first_wait(runs: &[Run]) -> &[Run] {
+pub fn of_first_wait(runs: &[Run]) -> &[Run] {
     let first = runs.first().and_then(|run| run.setup.wait.as_ref());
     let same = runs.iter().take_while(|run| run.setup.wait.as_ref() == first);
     &runs[..same.count()]
@@ -166,8 +166,9 @@ mod tests {
     use punctual_core::sample::Sample;
     use punctual_core::time::Span;
 
-    use super::super::run::Setup;
     use super::*;
+    use crate::Program;
+    use crate::run::Setup;
 
     #[test]
     fn too_many_late_in_too_few_cycles_are_to_be_measured_longer() {
@@ -181,7 +182,7 @@ mod tests {
         let setup = Setup { cpu: Some(1), period_ns: Some(1_000_000), ..Setup::default() };
         let run = Run::recorded("idle".to_owned(), setup, recording.finish(0));
         let question = Question { command: Some(("punctual check", "")), ..Question::default() };
-        let judged = judged(vec![run], &[], &Envelope::of("check"), &question);
+        let judged = judged(vec![run], &[], &Envelope::of(Program::default(), "check"), &question);
         let own = judged.verdicts.iter().find(|verdict| verdict.period_ns == Some(1_000_000.0));
         let own = own.expect("of the period");
         assert_eq!(own.stands, Some(Stands::Open), "{}", own.statement);
@@ -212,7 +213,8 @@ mod tests {
         let runs = || vec![run("idle", "sleep", 5), run("library loop, idle", "adaptive", 500)];
         assert_eq!(of_first_wait(&runs()).len(), 1);
         assert!(of_first_wait(&[]).is_empty());
-        let judged = judged(runs(), &[], &Envelope::of("check"), &Question::default());
+        let judged =
+            judged(runs(), &[], &Envelope::of(Program::default(), "check"), &Question::default());
         assert_eq!(judged.runs.len(), 2, "both are shown");
         let line = &judged.headline.expect("measured").loops[0];
         assert!(line.counts.contains("none of 5\u{a0}000 releases"), "{}", line.counts);

@@ -13,44 +13,44 @@ use punctual_lab::waits::HOP;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::run::Run;
 use crate::format;
+use crate::run::Run;
 
 /// One way to wait, on one grid.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct StrategyRow {
+pub struct StrategyRow {
     /// "sleep", "fixed", "hop", "rearm", "adaptive", "spin".
-    pub(crate) name: String,
+    pub name: String,
     /// Its releases: those that ran, and those that were missed.
     #[serde(default)]
-    pub(crate) releases: u64,
+    pub releases: u64,
     /// Those of which only a lower bound of lateness is known: the largest is one then, too.
     #[serde(default)]
-    pub(crate) unknown: u64,
+    pub unknown: u64,
     /// Lateness of all its releases.
-    pub(crate) lateness_ns: SummaryStats,
+    pub lateness_ns: SummaryStats,
     /// CPU time of the loop's thread over wall time, in [0, 1].
-    pub(crate) cpu_load: Option<f64>,
+    pub cpu_load: Option<f64>,
     /// Releases that never ran.
-    pub(crate) missed: Option<u64>,
+    pub missed: Option<u64>,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC.
-    phase_ns: Option<u64>,
+    pub phase_ns: Option<u64>,
     /// The longest sleep; null for one sleep however long.
-    hop_ns: Option<u64>,
+    pub hop_ns: Option<u64>,
     /// How long before the release the last sleep ends; null for a wait that does not spin.
-    margin_ns: Option<u64>,
+    pub margin_ns: Option<u64>,
     /// How quiet the machine was meanwhile: the 99 % quantile of lateness of a pure spin whose
     /// turns were next to those of this way; null where none could run.
     #[serde(default)]
-    pub(crate) quiet_p99_ns: Option<f64>,
+    pub quiet_p99_ns: Option<f64>,
     /// Whether no other way here is both cheaper and later than fewer: less CPU, and a lower p99.
     #[serde(default)]
-    pub(crate) on_front: bool,
+    pub on_front: bool,
 }
 
 impl StrategyRow {
     /// The way with its parameters: "fixed 60 µs", "hop 100 µs 20 µs".
-    pub(crate) fn label(&self) -> String {
+    pub fn label(&self) -> String {
         let ns = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), format::period);
         match self.name.as_str() {
             "fixed" => format!("fixed {}", ns(self.margin_ns)),
@@ -61,7 +61,7 @@ impl StrategyRow {
 }
 
 /// A row for each of the first runs: `beside` says of each which run is the spin next to it.
-pub(crate) fn of(runs: &[Run], beside: &[Option<usize>]) -> Vec<StrategyRow> {
+pub fn rows(runs: &[Run], beside: &[Option<usize>]) -> Vec<StrategyRow> {
     let quiet = |run: usize| runs.get(run)?.outcome.lateness_ns.p99;
     let row = |(run, beside): (&Run, &Option<usize>)| StrategyRow {
         name: run.setup.wait.clone().unwrap_or_default(),
@@ -108,7 +108,7 @@ const LATER_MAX: f64 = 0.001;
 
 /// What a comparison of ways to wait says.
 #[derive(Debug, PartialEq)]
-pub(crate) enum WaitAdvice {
+pub enum WaitAdvice {
     /// This way, with what it gives: `Use …`.
     Use(String),
     /// Not yet, and why.
@@ -135,7 +135,7 @@ enum Standing {
 /// the best: how many releases are later than its 99 % quantile by a quarter decides. `series`
 /// are the latenesses of each row. Where the data do not tell whether a cheaper one is later,
 /// nothing is recommended.
-pub(crate) fn advice(rows: &[StrategyRow], series: &[Option<&LatenessSeries>]) -> WaitAdvice {
+pub fn advice(rows: &[StrategyRow], series: &[Option<&LatenessSeries>]) -> WaitAdvice {
     // A short sleep of another length is no value of --wait.
     let given = |row: &StrategyRow| row.name != "hop" || row.hop_ns == Some(HOP_NS);
     let mut ways: Vec<(&StrategyRow, &LatenessSeries, f64, f64)> = rows
@@ -223,7 +223,7 @@ const QUIET_NS: i64 = 200;
 /// Why the other way was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-enum Against {
+pub enum Against {
     /// The cheapest that was late once in 1000 at most in the quiet odd turns.
     Cheapest,
     /// The fixed margin that is the default.
@@ -234,23 +234,23 @@ enum Against {
 
 /// The learned wait and another way, in the same turns.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct FrontComparison {
+pub struct FrontComparison {
     /// Why this one.
-    against: Against,
+    pub against: Against,
     /// The other way: "fixed 60 µs".
-    way: String,
+    pub way: String,
     /// The turns that both are compared in, after the first: the even ones where the odd ones
     /// chose.
-    turns: u64,
+    pub turns: u64,
     /// The 99 % quantile: A is the other way, B the learned wait.
-    p99: QuantileDifference,
+    pub p99: QuantileDifference,
     /// CPU time of the learned wait over that of the other way, in all turns.
-    cpu_ratio: f64,
+    pub cpu_ratio: f64,
 }
 
 impl FrontComparison {
     /// The comparison in a sentence.
-    pub(crate) fn sentence(&self) -> String {
+    pub fn sentence(&self) -> String {
         let (reason, kind) = match self.against {
             Against::Cheapest => (", the cheapest that was late 1 in 1000 at most", "quiet"),
             Against::DefaultMargin => ("", "quiet"),
@@ -280,13 +280,13 @@ impl FrontComparison {
 }
 
 /// A way of a sweep: its row, its releases, and those of the spin next to it.
-pub(crate) struct Swept<'a> {
+pub struct Swept<'a> {
     /// Its row.
-    pub(crate) row: &'a StrategyRow,
+    pub row: &'a StrategyRow,
     /// Its releases.
-    pub(crate) series: &'a LatenessSeries,
+    pub series: &'a LatenessSeries,
     /// Those of the spin.
-    pub(crate) spin: &'a LatenessSeries,
+    pub spin: &'a LatenessSeries,
 }
 
 impl Swept<'_> {
@@ -309,7 +309,7 @@ impl Swept<'_> {
 }
 
 /// The comparisons of the learned wait that these turns allow; `turns` is how many each way had.
-pub(crate) fn compared(ways: &[Swept<'_>], turns: u64) -> Vec<FrontComparison> {
+pub fn compared(ways: &[Swept<'_>], turns: u64) -> Vec<FrontComparison> {
     let Some(own) = ways.iter().find(|way| way.row.name == "adaptive") else { return Vec::new() };
     // The first turn is the one in which it learns.
     let quiet: Vec<u64> = (1..turns).filter(|&turn| own.is_quiet(turns, turn)).collect();

@@ -9,15 +9,15 @@ use punctual_host::rules::{KnobChange, KnobVerdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Session;
-use super::run::{LoadRow, Run};
+use crate::Session;
 use crate::format;
+use crate::run::{LoadRow, Run};
 
 /// That stalls may be the host's: also an advice.
-pub(crate) const NOTE_GUEST: &str = "virtual machine: stalls caused by the host are included";
+pub const NOTE_GUEST: &str = "virtual machine: stalls caused by the host are included";
 
 /// That the policy was refused: also in the headline.
-pub(crate) const NOTE_ORDINARY: &str = "measured as SCHED_OTHER: any process can delay the loop; \
+pub const NOTE_ORDINARY: &str = "measured as SCHED_OTHER: any process can delay the loop; \
                                         a real-time loop on this machine would be late less often";
 
 /// The most that are given.
@@ -31,45 +31,45 @@ const GAIN_MIN: u8 = 4;
 
 /// One fact, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Advice {
+pub struct Advice {
     /// "host", "load", "throttling", "CPU", "frequency", "memory", "setting".
-    pub(crate) topic: String,
+    pub topic: String,
     /// The fact.
-    pub(crate) text: String,
+    pub text: String,
     /// A command that shows more, or changes it; null where none does.
-    pub(crate) command: Option<String>,
+    pub command: Option<String>,
 }
 
 /// What the rules about tuning found on the CPUs that were measured.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Findings {
+pub struct Findings {
     /// The CPUs, as the kernel lists them.
-    pub(crate) cpus: String,
+    pub cpus: String,
     /// All verdicts.
-    pub(crate) verdicts: Vec<KnobVerdict>,
+    pub verdicts: Vec<KnobVerdict>,
 }
 
 impl Findings {
     /// Those that a change would better.
-    pub(super) fn open(&self) -> Vec<KnobVerdict> {
+    pub(crate) fn open(&self) -> Vec<KnobVerdict> {
         self.verdicts.iter().filter(|setting| setting.verdict.is_open()).cloned().collect()
     }
 }
 
 /// What an advice is drawn from.
-pub(super) struct Seen<'a> {
-    pub(super) facts: &'a MachineFacts,
+pub(crate) struct Seen<'a> {
+    pub(crate) facts: &'a MachineFacts,
     /// What the kernel granted; `None` where nothing was measured.
-    pub(super) session: Option<&'a Session>,
-    pub(super) runs: &'a [Run],
+    pub(crate) session: Option<&'a Session>,
+    pub(crate) runs: &'a [Run],
     /// One for each load.
-    pub(super) rows: &'a [LoadRow],
+    pub(crate) rows: &'a [LoadRow],
     /// What the rules about tuning found; `None` where data were recorded elsewhere.
-    pub(super) findings: Option<&'a Findings>,
+    pub(crate) findings: Option<&'a Findings>,
 }
 
 /// What the run shows, then what the rules about tuning find, by what it would gain.
-pub(super) fn of(seen: &Seen<'_>) -> Vec<Advice> {
+pub(crate) fn of(seen: &Seen<'_>) -> Vec<Advice> {
     let run = [host(seen), load(seen), throttling(seen)].into_iter().flatten();
     let held = seen.session.is_some_and(|session| session.idle_states_held);
     let found =
@@ -200,8 +200,8 @@ mod tests {
     use punctual_host::rules::{self, Inputs};
     use punctual_host::settings::KernelSettings;
 
-    use super::super::run::Setup;
     use super::*;
+    use crate::run::Setup;
 
     /// A captured machine.
     fn root(name: &str) -> Root {

@@ -9,44 +9,44 @@ use punctual_analysis::verdict::{Deadline, MeasuredRun, Requirement, Rung, Stand
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::advice::Findings;
-use super::run::Run;
+use crate::advice::Findings;
 use crate::format;
+use crate::run::Run;
 
 /// What a machine is good for, in the unit of one application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Verdict {
+pub struct Verdict {
     /// "loop", "software stepping".
-    application: String,
+    pub application: String,
     /// What it is about: "1 kHz", "base thread"; empty in results of before.
     #[serde(default)]
-    pub(crate) subject: String,
+    pub subject: String,
     /// "yes", "no" or "unknown".
-    pub(crate) answer: Answer,
+    pub answer: Answer,
     /// For "loop": whether that was measured, and what came out; null in results of before.
     #[serde(default)]
-    pub(crate) stands: Option<Stands>,
+    pub stands: Option<Stands>,
     /// The verdict as a sentence.
-    pub(crate) statement: String,
+    pub statement: String,
     /// For "loop": its period.
-    pub(crate) period_ns: Option<f64>,
+    pub period_ns: Option<f64>,
     /// For "loop": the same as a rate; for steps: the highest rate that holds.
-    rate_hz: Option<f64>,
+    pub rate_hz: Option<f64>,
     /// For "loop": how late it may be.
     #[serde(default)]
-    deadline_ns: Option<f64>,
+    pub deadline_ns: Option<f64>,
     /// For "loop": the share of releases that may be later.
     #[serde(default)]
-    p: Option<f64>,
+    pub p: Option<f64>,
     /// The command that would decide, where something is left to decide.
     #[serde(default)]
-    pub(crate) command: Option<String>,
+    pub command: Option<String>,
 }
 
 /// An answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Answer {
+pub enum Answer {
     /// It is good enough.
     Yes,
     /// It is not.
@@ -57,28 +57,28 @@ pub(crate) enum Answer {
 
 /// What is asked of the runs.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Question<'a> {
+pub struct Question<'a> {
     /// What a loop has to keep.
-    pub(crate) requirement: Requirement,
+    pub requirement: Requirement,
     /// Whether only the measured periods are asked about.
-    pub(crate) measured_alone: bool,
+    pub measured_alone: bool,
     /// Whether software stepping is judged.
-    pub(crate) stepping: bool,
+    pub stepping: bool,
     /// What loops of these periods are called.
-    pub(crate) labels: &'a [(u64, &'a str)],
+    pub labels: &'a [(u64, &'a str)],
     /// What the loop is for, in words.
-    pub(crate) purpose: Option<&'a str>,
+    pub purpose: Option<&'a str>,
     /// The command that measures, and the options that say what for; `None` for recorded data.
-    pub(crate) command: Option<(&'a str, &'a str)>,
+    pub command: Option<(&'a str, &'a str)>,
     /// Whether the run ended early.
-    pub(crate) incomplete: bool,
+    pub incomplete: bool,
     /// What the rules about tuning found; `None` for recorded data.
-    pub(crate) findings: Option<&'a Findings>,
+    pub findings: Option<&'a Findings>,
 }
 
 impl Question<'_> {
     /// What a loop of this period is called.
-    pub(super) fn subject(&self, period_ns: u64) -> String {
+    pub(crate) fn subject(&self, period_ns: u64) -> String {
         let label = self.labels.iter().find(|(ns, _)| *ns == period_ns);
         label.map_or_else(|| format::frequency(period_ns), |(_, label)| (*label).to_owned())
     }
@@ -90,13 +90,13 @@ const CYCLES_MIN: u64 = 1_000;
 
 impl Verdict {
     /// The words of its statement that answer: `not shown yet`.
-    pub(crate) fn first_word(&self) -> &str {
+    pub fn first_word(&self) -> &str {
         let end = self.statement.find([':', ';', ',']).unwrap_or(0);
         self.statement.get(..end).unwrap_or_default()
     }
 
     /// Its answer in a word or two.
-    pub(crate) fn word(&self) -> &'static str {
+    pub fn word(&self) -> &'static str {
         match (self.stands, self.answer) {
             (Some(Stands::Open), _) => "not yet",
             (Some(Stands::IfAlone), _) => "yes, if alone",
@@ -110,7 +110,7 @@ impl Verdict {
 }
 
 /// All verdicts; of runs without any lateness (instants alone) what their intervals say.
-pub(super) fn of(runs: &[Run], question: &Question<'_>) -> Vec<Verdict> {
+pub(crate) fn of(runs: &[Run], question: &Question<'_>) -> Vec<Verdict> {
     let judged: Vec<&Run> = runs.iter().filter(|run| run.outcome.lateness.count() > 0).collect();
     if judged.is_empty() {
         // Another program's intervals say at least what software can step with.
@@ -154,7 +154,7 @@ pub(super) fn of(runs: &[Run], question: &Question<'_>) -> Vec<Verdict> {
 }
 
 /// What the loops have to keep, as a heading.
-pub(super) fn heading(question: &Question<'_>) -> String {
+pub(crate) fn heading(question: &Question<'_>) -> String {
     let Requirement { deadline, p } = question.requirement;
     let by = match deadline {
         Deadline::Tenth => "by a tenth of its period".to_owned(),

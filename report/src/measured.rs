@@ -13,8 +13,8 @@ use punctual_lab::work::WorkOutcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::run::Load;
-use super::trials::TrialsBody;
+use crate::run::Load;
+use crate::trials::TrialsBody;
 
 /// The rows: the name that a result has, its variant, its body.
 macro_rules! measured {
@@ -22,17 +22,16 @@ macro_rules! measured {
         /// What one kind of result has.
         #[derive(Clone, Debug, Serialize, JsonSchema)]
         #[serde(untagged)]
-        pub(crate) enum Measured {
+        pub enum Measured {
             $(#[doc = concat!("Of `", $name, "`.")] $variant(Box<$body>)),*
         }
 
         impl Measured {
             /// The names of all kinds.
-            #[cfg(test)]
-            pub(crate) const NAMES: &[&str] = &[$($name),*];
+            pub const NAMES: &[&str] = &[$($name),*];
 
             /// The body in a result of this experiment; `None` for one that is not known.
-            pub(super) fn parse(name: &str, text: &str) -> Option<serde_json::Result<Self>> {
+            pub(crate) fn parse(name: &str, text: &str) -> Option<serde_json::Result<Self>> {
                 Some(match name {
                     $($name => serde_json::from_str::<$body>(text).map(Into::into),)*
                     _ => return None,
@@ -63,83 +62,83 @@ measured! {
 
 /// Of `measure executive`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct ExecutiveBody {
+pub struct ExecutiveBody {
     /// One row per design and number of tasks, warm and cold.
-    pub(crate) rows: Vec<executive::ExecutiveRow>,
+    pub rows: Vec<executive::ExecutiveRow>,
     /// Ratios between the rows.
-    pub(crate) ratios: Vec<executive::Ratio>,
+    pub ratios: Vec<executive::Ratio>,
     /// The overhead of the loop; null if the run was stopped before.
-    pub(crate) turn: Option<executive::LoopOverhead>,
+    pub turn: Option<executive::LoopOverhead>,
 }
 
 /// Of gaps in a spin.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct NoiseBody {
+pub struct NoiseBody {
     /// What took CPUs away.
-    pub(crate) noise: NoiseOutcome,
+    pub noise: NoiseOutcome,
     /// What each load did during the measurement.
-    pub(crate) loads: Vec<Load>,
+    pub loads: Vec<Load>,
 }
 
 /// Of `measure accuracy`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct AccuracyBody {
+pub struct AccuracyBody {
     /// The errors of each way to wait.
-    pub(crate) accuracy: AccuracyOutcome,
+    pub accuracy: AccuracyOutcome,
 }
 
 /// Of `measure saturation`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct SaturationBody {
+pub struct SaturationBody {
     /// The highest frequencies that are served.
-    pub(crate) saturation: SaturationOutcome,
+    pub saturation: SaturationOutcome,
 }
 
 /// Of `measure timer`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct TimerBody {
+pub struct TimerBody {
     /// How late each path was.
-    pub(crate) timer: TimerOutcome,
+    pub timer: TimerOutcome,
 }
 
 /// Of `measure response`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct ResponseBody {
+pub struct ResponseBody {
     /// How stimuli were answered.
-    pub(crate) response: ResponseOutcome,
+    pub response: ResponseOutcome,
     /// What each load did during the measurement.
-    pub(crate) loads: Vec<Load>,
+    pub loads: Vec<Load>,
 }
 
 /// Of `measure work`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct WorkBody {
+pub struct WorkBody {
     /// How long the work took.
-    pub(crate) work: WorkOutcome,
+    pub work: WorkOutcome,
     /// What each load did during the measurement.
-    pub(crate) loads: Vec<Load>,
+    pub loads: Vec<Load>,
 }
 
 /// What recording a sample cost, measured before the run, on the CPU and with the policy of its
 /// first loop.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Recording {
+pub struct Recording {
     /// In a loop that does nothing else.
-    pub(crate) hot_ns: f64,
+    pub hot_ns: f64,
     /// In a real cycle, after a sleep of a millisecond, with all caches as the kernel left them.
-    pub(crate) cold_ns: f64,
+    pub cold_ns: f64,
 }
 
 /// Of `stimulate`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct StimulateBody {
+pub struct StimulateBody {
     /// How another machine answered.
-    pub(crate) stimulate: StimulateOutcome,
+    pub stimulate: StimulateOutcome,
 }
 
 /// Of `respond`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct RespondBody {
+pub struct RespondBody {
     /// The stimuli of another machine that were answered.
-    pub(crate) respond: RespondOutcome,
+    pub respond: RespondOutcome,
 }

@@ -8,74 +8,74 @@ use serde::{Deserialize, Serialize};
 
 /// How the grids followed a clock. They never jump: a reference that steps or stops is counted.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Follow {
+pub struct Follow {
     /// "tai", "realtime" or the device: "/dev/ptp0".
-    pub(crate) clock: String,
+    pub clock: String,
     /// Of a PTP clock, how it was read: "precise", "extended" or "plain", the best that worked;
     /// null for the system's clocks.
-    pub(crate) read: Option<String>,
+    pub read: Option<String>,
     /// How much faster it ran than CLOCK_MONOTONIC, in parts per billion, from the last 16
     /// readings; null without a reading.
-    pub(crate) drift_ppb: Option<f64>,
+    pub drift_ppb: Option<f64>,
     /// The slew limit: the largest difference of rate between the grid's time and CLOCK_MONOTONIC,
     /// in parts per billion. It bounds the error of each period.
-    pub(crate) limit_ppb: i64,
+    pub limit_ppb: i64,
     /// The clock less the grid's time, steps left out, at the readings.
-    pub(crate) phase_error_ns: PhaseError,
+    pub phase_error_ns: PhaseError,
     /// Readings that were followed: n of the phase error.
-    pub(crate) readings: u64,
+    pub readings: u64,
     /// Readings that failed.
-    pub(crate) unread: u64,
+    pub unread: u64,
     /// Rate changes that reached the loops too late, because the reading thread had no CPU. Only
     /// there a period may be off by more than the limit.
     #[serde(default)]
-    pub(crate) late: u64,
+    pub late: u64,
     /// Readings at which the slew limit was reached.
-    pub(crate) limited: u64,
+    pub limited: u64,
     /// Steps: readings further from where the clock should be than `step_min_ns`.
-    pub(crate) steps: u64,
+    pub steps: u64,
     /// Whole periods of the steps, which the grid does not follow, in all: the clock is ahead of
     /// the grid by this.
-    pub(crate) stepped_ns: i64,
+    pub stepped_ns: i64,
     /// The smallest step.
-    pub(crate) step_min_ns: i64,
+    pub step_min_ns: i64,
     /// How often the clock stood still.
-    pub(crate) stops: u64,
+    pub stops: u64,
     /// The start on both timescales; null where nothing ran.
-    pub(crate) began: Option<Both>,
+    pub began: Option<Both>,
     /// The end on both; from these two, and `drift_ppb` between them, an instant of the grid can
     /// be found on CLOCK_MONOTONIC.
-    pub(crate) ended: Option<Both>,
+    pub ended: Option<Both>,
 }
 
 /// The phase error of a grid that follows; null without a reading.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct PhaseError {
+pub struct PhaseError {
     /// At the last reading.
-    last: Option<i64>,
+    pub last: Option<i64>,
     /// The root of the mean square.
-    pub(crate) rms: Option<f64>,
+    pub rms: Option<f64>,
     /// The largest amount.
-    pub(crate) max: Option<u64>,
+    pub max: Option<u64>,
 }
 
 /// One moment on two timescales.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Both {
+pub struct Both {
     /// CLOCK_MONOTONIC.
-    monotonic_ns: u64,
+    pub monotonic_ns: u64,
     /// The grid's time.
-    grid_ns: u64,
+    pub grid_ns: u64,
 }
 
 impl Follow {
     /// What is known before it was followed: the clock, and how it is read.
-    pub(crate) fn of(clock: &str, read: Option<&str>) -> Self {
+    pub fn of(clock: &str, read: Option<&str>) -> Self {
         Self { clock: clock.to_owned(), read: read.map(str::to_owned), ..Self::default() }
     }
 
     /// With what became of it.
-    pub(crate) fn ended(self, followed: &FollowedFigures) -> Self {
+    pub fn ended(self, followed: &FollowedFigures) -> Self {
         let status = followed.status;
         let some = status.readings > 0;
         Self {
@@ -101,7 +101,7 @@ impl Follow {
     }
 
     /// What a reader should know about the numbers.
-    pub(crate) fn warnings(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         let clock = &self.clock;
         let kinds = [
             (self.steps, "stepped", "and the grid kept its rate"),

@@ -6,60 +6,60 @@ use punctual_lab::response::StageRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::run::Run;
+use crate::run::Run;
 
 /// Of `reproduce`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct ReproduceBody {
+pub struct ReproduceBody {
     /// The papers, by their short names, in the order of the rows.
-    pub(crate) papers: Vec<String>,
+    pub papers: Vec<String>,
     /// Whether the measurements were shortened by --quick.
-    pub(crate) quick: bool,
+    pub quick: bool,
     /// One for each figure that a paper prints.
-    pub(crate) rows: Vec<ReproducedRow>,
+    pub rows: Vec<ReproducedRow>,
     /// The loops that were measured for them, named by paper and condition; none in results of
     /// before.
     #[serde(default)]
-    pub(crate) runs: Vec<Run>,
+    pub runs: Vec<Run>,
     /// Figures of the papers, drawn from what was measured; none in results of before.
     #[serde(default)]
-    pub(crate) figures: Vec<PaperFigure>,
+    pub figures: Vec<PaperFigure>,
 }
 
 /// A figure of a paper: its axes, what the paper has, what its formula gives, what was measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct PaperFigure {
+pub struct PaperFigure {
     /// Paper and figure: "nist.fig5".
-    pub(crate) id: String,
+    pub id: String,
     /// What it shows.
-    pub(crate) what: String,
+    pub what: String,
     /// The horizontal axis, with its unit.
-    pub(crate) x: String,
+    pub x: String,
     /// The vertical axis, with its unit.
-    pub(crate) y: String,
+    pub y: String,
     /// Whether each axis is a log scale, x and y.
-    pub(crate) log: [bool; 2],
+    pub log: [bool; 2],
     /// The series, in the order of the legend.
-    pub(crate) series: Vec<FigureSeries>,
+    pub series: Vec<FigureSeries>,
 }
 
 /// A series of a paper's figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct FigureSeries {
+pub struct FigureSeries {
     /// "published", "formula: …", "here: …".
-    pub(crate) name: String,
+    pub name: String,
     /// How it is drawn.
-    pub(crate) drawn: Drawn,
+    pub drawn: Drawn,
     /// Its points, x and y in the units of the axes.
-    pub(crate) points: Vec<[f64; 2]>,
+    pub points: Vec<[f64; 2]>,
     /// A name for each point; empty where they have none.
-    pub(crate) labels: Vec<String>,
+    pub labels: Vec<String>,
 }
 
 /// How a series is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Drawn {
+pub enum Drawn {
     /// Its points joined by a line.
     Line,
     /// Single points.
@@ -73,35 +73,35 @@ pub(crate) enum Drawn {
 
 impl PaperFigure {
     /// One without series.
-    pub(crate) fn new(id: impl Into<String>, what: &str, x: &str, y: &str) -> Self {
+    pub fn new(id: impl Into<String>, what: &str, x: &str, y: &str) -> Self {
         let (id, what, x, y) = (id.into(), what.to_owned(), x.to_owned(), y.to_owned());
         Self { id, what, x, y, ..Self::default() }
     }
 
     /// On log scales, x and y.
-    pub(crate) fn log(self, log: [bool; 2]) -> Self {
+    pub fn log(self, log: [bool; 2]) -> Self {
         Self { log, ..self }
     }
 
     /// With a line; none where there is no point.
-    pub(crate) fn line(self, name: &str, points: Vec<[f64; 2]>) -> Self {
+    pub fn line(self, name: &str, points: Vec<[f64; 2]>) -> Self {
         self.with(name, Drawn::Line, points, Vec::new())
     }
 
     /// With small marks on the horizontal axis.
-    pub(crate) fn rug(self, name: &str, points: Vec<[f64; 2]>) -> Self {
+    pub fn rug(self, name: &str, points: Vec<[f64; 2]>) -> Self {
         self.with(name, Drawn::Rug, points, Vec::new())
     }
 
     /// With the columns of a histogram: counts between edges, of which there is one more.
-    pub(crate) fn steps(self, name: &str, edges: &[f64], counts: &[u64]) -> Self {
+    pub fn steps(self, name: &str, edges: &[f64], counts: &[u64]) -> Self {
         let counts = counts.iter().chain(counts.last()).map(|&count| count as f64);
         let points = edges.iter().zip(counts).map(|(edge, count)| [*edge, count]).collect();
         self.with(name, Drawn::Steps, points, Vec::new())
     }
 
     /// With single points, each with its name.
-    pub(crate) fn points<'p>(
+    pub fn points<'p>(
         self,
         name: &str,
         points: impl IntoIterator<Item = ([f64; 2], &'p str)>,
@@ -126,21 +126,21 @@ impl PaperFigure {
 
 /// A figure of a paper beside today's.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct ReproducedRow {
+pub struct ReproducedRow {
     /// Paper and figure: "nist.fig2", "wince.fig11.ce30-loaded.app.max".
-    pub(crate) id: String,
+    pub id: String,
     /// What the figure is.
-    pub(crate) what: String,
+    pub what: String,
     /// The unit of `formula` and `measured`.
-    pub(crate) unit: String,
+    pub unit: String,
     /// As the paper prints it; empty where it shows a plot without a number.
-    pub(crate) published: String,
+    pub published: String,
     /// Computed from the paper's own formula and its inputs; null where it has none.
-    pub(crate) formula: Option<f64>,
+    pub formula: Option<f64>,
     /// Measured here; null where this run did not measure it, and `note` says why.
-    pub(crate) measured: Option<f64>,
+    pub measured: Option<f64>,
     /// Where the paper errs, what differs here, or why there is no measured value; may be empty.
-    pub(crate) note: String,
+    pub note: String,
 }
 
 /// Why nothing was measured, where nobody knows better.
@@ -150,7 +150,7 @@ const ENDED_EARLY: &str = "not measured: the run ended early";
 
 impl ReproducedRow {
     /// A row of which only the paper is known.
-    pub(crate) fn new(id: impl Into<String>, what: &str, unit: &str, published: &str) -> Self {
+    pub fn new(id: impl Into<String>, what: &str, unit: &str, published: &str) -> Self {
         Self {
             id: id.into(),
             what: what.to_owned(),
@@ -163,29 +163,29 @@ impl ReproducedRow {
     }
 
     /// With what the paper's formula gives.
-    pub(crate) fn formula(self, value: f64) -> Self {
+    pub fn formula(self, value: f64) -> Self {
         Self { formula: Some(value), ..self }
     }
 
     /// With what was measured.
-    pub(crate) fn measured(self, value: Option<f64>) -> Self {
+    pub fn measured(self, value: Option<f64>) -> Self {
         self.measured_or(value, NO_DATA)
     }
 
     /// Of a run that ended early: that is the reason where no better one is known.
-    pub(crate) fn ended_early(self) -> Self {
+    pub fn ended_early(self) -> Self {
         Self { note: self.note.replace(NO_DATA, ENDED_EARLY), ..self }
     }
 
     /// With what was measured, or a note that says why nothing was.
-    pub(crate) fn measured_or(self, value: Option<f64>, why: &str) -> Self {
+    pub fn measured_or(self, value: Option<f64>, why: &str) -> Self {
         let value = value.filter(|value| value.is_finite());
         let row = Self { measured: value, ..self };
         if value.is_some() { row } else { row.note(why) }
     }
 
     /// With a note, after the others.
-    pub(crate) fn note(mut self, text: &str) -> Self {
+    pub fn note(mut self, text: &str) -> Self {
         if !self.note.is_empty() {
             self.note += "; ";
         }
@@ -195,7 +195,7 @@ impl ReproducedRow {
 }
 
 /// The averaged edges of these stages, each with its name.
-pub(crate) fn averaged<'s>(
+pub fn averaged<'s>(
     id: &str,
     what: &str,
     stages: impl IntoIterator<Item = (String, &'s StageRow)>,

@@ -13,109 +13,109 @@ use serde::{Deserialize, Serialize};
 
 /// Tasks that ran as processes under one supervisor.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Supervised {
+pub struct Supervised {
     /// Why it ended: "finished", "stopped", "all gone", "overran".
-    pub(crate) over: String,
+    pub over: String,
     /// The task whose overrun stopped everything; null otherwise.
-    overran: Option<String>,
+    pub overran: Option<String>,
     /// The thread that released them.
-    pub(crate) executive: ExecutiveRow,
+    pub executive: ExecutiveRow,
     /// One row per task, the most urgent first.
-    pub(crate) tasks: Vec<TaskRow>,
+    pub tasks: Vec<TaskRow>,
 }
 
 /// The thread that releases tasks.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct ExecutiveRow {
+pub struct ExecutiveRow {
     /// The policy that it really had: "SCHED_FIFO".
-    pub(crate) policy: String,
+    pub policy: String,
     /// Its priority, as the kernel counts; null for SCHED_OTHER.
-    pub(crate) priority: Option<u8>,
+    pub priority: Option<u8>,
     /// How it waits for releases: "sleep".
-    pub(crate) wait: String,
+    pub wait: String,
     /// Offset of the whole grid on CLOCK_MONOTONIC.
-    phase_ns: u64,
+    pub phase_ns: u64,
     /// How its watchdog ended it: "demoted", "not_demoted", "starved", "blocked", or "stuck" where
     /// nothing shows why it made no progress; null where it did not.
-    forced: Option<String>,
+    pub forced: Option<String>,
     /// Releases that it posted.
-    pub(crate) cycles: u64,
+    pub cycles: u64,
     /// Releases that it missed.
-    pub(crate) missed: u64,
+    pub missed: u64,
     /// Those of which only a lower bound of lateness is known: nothing came after them.
     #[serde(default)]
-    pub(crate) censored: u64,
+    pub censored: u64,
     /// post − release: how late a task is released, before it is woken.
-    pub(crate) lateness_ns: SummaryStats,
+    pub lateness_ns: SummaryStats,
 }
 
 /// A task that ran as a process.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct TaskRow {
+pub struct TaskRow {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// Its period, rounded down.
-    period_ns: u64,
+    pub period_ns: u64,
     /// Offset of its releases within the period, from the grid's own phase.
-    phase_ns: u64,
+    pub phase_ns: u64,
     /// The policy that its thread had last; null when it never registered.
-    policy: Option<String>,
+    pub policy: Option<String>,
     /// Its priority, as the kernel counts; null for SCHED_OTHER.
-    priority: Option<u8>,
+    pub priority: Option<u8>,
     /// Cycles that ran to their end, as its process reported them.
-    pub(crate) cycles: u64,
+    pub cycles: u64,
     /// Releases that never ran while it was registered.
-    pub(crate) missed: u64,
+    pub missed: u64,
     /// Those of which only a lower bound of lateness is known: no start came after them.
     #[serde(default)]
-    pub(crate) censored: u64,
+    pub censored: u64,
     /// start − release.
-    pub(crate) lateness_ns: SummaryStats,
+    pub lateness_ns: SummaryStats,
     /// Cycles that started later than `start_within`.
-    pub(crate) started_late: u64,
+    pub started_late: u64,
     /// Cycles that ran longer than their budget.
-    pub(crate) over_budget: u64,
+    pub over_budget: u64,
     /// Cycles that still ran at their next release, for whatever reason.
-    pub(crate) over_release: u64,
+    pub over_release: u64,
     /// Cycles that finished after their deadline.
-    pub(crate) over_deadline: u64,
+    pub over_deadline: u64,
     /// Releases at which it was still running.
-    pub(crate) overran: u64,
+    pub overran: u64,
     /// How often its process was ended because it overran or ran none of its releases.
-    pub(crate) terminated: u64,
+    pub terminated: u64,
     /// How often its thread lost its real-time policy because it ran without waiting.
-    pub(crate) demoted: u64,
+    pub demoted: u64,
     /// How often the thread got its policy back.
-    restored: u64,
+    pub restored: u64,
     /// How many of its other threads lost a real-time policy of their own, because they ran
     /// without waiting.
     #[serde(default)]
-    pub(crate) threads_demoted: u64,
+    pub threads_demoted: u64,
     /// How often a process was started for it, or joined as it.
-    starts: u64,
+    pub starts: u64,
     /// How often a process registered.
-    registered: u64,
+    pub registered: u64,
     /// How often it was started again.
-    pub(crate) restarts: u64,
+    pub restarts: u64,
     /// Releases at which no process was registered.
     #[serde(rename = "vacant")]
-    pub(crate) unattended: u64,
+    pub unattended: u64,
     /// Those of them after its last process had ended or left.
     #[serde(default)]
-    pub(crate) after_end: u64,
+    pub after_end: u64,
     /// Invalid results that it reported: for instance a finish in the future.
     #[serde(rename = "rubbish")]
-    pub(crate) invalid: u64,
+    pub invalid: u64,
     /// Whether it was given up, or had to be ended at the end.
-    failed: bool,
+    pub failed: bool,
     /// ProcessEnd status of its last process; null when it had none.
-    exit_status: Option<i32>,
+    pub exit_status: Option<i32>,
     /// Signal that ended its last process; null when none did.
-    exit_signal: Option<i32>,
+    pub exit_signal: Option<i32>,
 }
 
 /// What a supervisor left.
-pub(crate) fn of(finished: &Finished, wait: &str, phase_ns: u64) -> Supervised {
+pub fn of(finished: &Finished, wait: &str, phase_ns: u64) -> Supervised {
     let (over, overran) = match &finished.over {
         Over::Finished => ("finished", None),
         Over::Stopped => ("stopped", None),

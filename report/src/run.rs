@@ -13,45 +13,45 @@ use crate::format;
 
 /// One loop under one condition.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Run {
+pub struct Run {
     /// "idle", "under load", "cpu", "CPU 1, 25.0 µs".
-    pub(crate) name: String,
+    pub name: String,
     /// How it was set up.
-    pub(crate) setup: Setup,
+    pub setup: Setup,
     /// Cycles, lateness, interval, grid, histogram, claims.
     #[serde(flatten)]
-    pub(crate) outcome: RunFigures,
+    pub outcome: RunFigures,
     /// Gaps inside spins longer than 1 µs; null for a wait that does not spin.
-    pub(crate) stalled: Option<u64>,
+    pub stalled: Option<u64>,
     /// The longest of them.
-    pub(crate) stall_max_ns: Option<f64>,
+    pub stall_max_ns: Option<f64>,
     /// CPU time of the loop's thread over wall time, in [0, 1]; null if the data do not record it.
-    pub(crate) cpu_load: Option<f64>,
+    pub cpu_load: Option<f64>,
     /// Page faults of the loop's thread in the loop.
-    pub(crate) page_faults: Option<u64>,
+    pub page_faults: Option<u64>,
     /// Times that the loop's thread was preempted.
-    pub(crate) preempted: Option<u64>,
+    pub preempted: Option<u64>,
     /// Time that the host took from the loop's CPU while it ran, as the kernel counts it in steps
     /// of 10 ms (steal); null if the data do not record it. Releases that it delayed are counted
     /// like all others.
     #[serde(default)]
-    pub(crate) steal_ns: Option<u64>,
+    pub steal_ns: Option<u64>,
     /// Cost of a timestamp: the resolution of all numbers here.
-    pub(crate) floor_ns: Option<f64>,
+    pub floor_ns: Option<f64>,
     /// How the wait came to its releases at the end; null for a wait that does not spin.
     #[serde(default)]
-    pub(crate) approach: Option<Approach>,
+    pub approach: Option<Approach>,
     /// What each load did.
-    pub(crate) loads: Vec<Load>,
+    pub loads: Vec<Load>,
     /// Times that a process of its loads ended before the run did, or stood still. Unless it is 0,
     /// no limit and no claim of the run holds, for a part of it was not under load.
     #[serde(default)]
-    pub(crate) load_deaths: u64,
+    pub load_deaths: u64,
 }
 
 impl Run {
     /// A run of recorded data, which does not say what only the measuring process could see.
-    pub(crate) fn recorded(name: String, setup: Setup, outcome: RunFigures) -> Self {
+    pub fn recorded(name: String, setup: Setup, outcome: RunFigures) -> Self {
         Self {
             name,
             setup,
@@ -70,7 +70,7 @@ impl Run {
     }
 
     /// Why nothing is shown of the machine under load: a load died on the way.
-    pub(crate) fn load_died(&self) -> Option<String> {
+    pub fn load_died(&self) -> Option<String> {
         if self.load_deaths == 0 {
             return None;
         }
@@ -84,33 +84,33 @@ impl Run {
 
 /// How a run was set up; null if the data do not record it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Setup {
+pub struct Setup {
     /// The CPU that the loop was pinned to.
-    pub(crate) cpu: Option<u32>,
+    pub cpu: Option<u32>,
     /// The nominal period.
-    pub(crate) period_ns: Option<u64>,
+    pub period_ns: Option<u64>,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC, or on the clock that it
     /// follows.
-    pub(crate) phase_ns: Option<u64>,
+    pub phase_ns: Option<u64>,
     /// The clock that the grid follows, "tai", "realtime" or a device: releases are on its time.
     /// Null: on CLOCK_MONOTONIC.
     #[serde(default)]
-    pub(crate) follows: Option<String>,
+    pub follows: Option<String>,
     /// The policy that the thread really had: "SCHED_FIFO".
-    pub(crate) policy: Option<String>,
+    pub policy: Option<String>,
     /// Its priority, as the kernel counts; null for SCHED_OTHER.
-    pub(crate) priority: Option<u8>,
+    pub priority: Option<u8>,
     /// "sleep" or "spin".
-    pub(crate) wait: Option<String>,
+    pub wait: Option<String>,
     /// Names of the loads; none means idle.
-    pub(crate) load: Vec<String>,
+    pub load: Vec<String>,
     /// How long it was to run, once its loads were up.
-    pub(crate) duration_ns: Option<u64>,
+    pub duration_ns: Option<u64>,
 }
 
 impl Setup {
     /// The policy and its priority: "SCHED_FIFO 90"; `None` where it is not known.
-    pub(crate) fn policy_words(&self) -> Option<String> {
+    pub fn policy_words(&self) -> Option<String> {
         let policy = self.policy.as_ref()?;
         Some(match self.priority {
             Some(priority) => format!("{policy} {priority}"),
@@ -121,34 +121,34 @@ impl Setup {
 
 /// What a load did.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Load {
+pub struct Load {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// Its own rate; null if it reported none, and then it may not have run.
-    pub(crate) rate: Option<f64>,
+    pub rate: Option<f64>,
     /// The unit of the rate: "polygons/s".
-    pub(crate) unit: String,
+    pub unit: String,
     /// A note that it reported.
-    pub(crate) note: Option<String>,
+    pub note: Option<String>,
     /// When its process ended before the run did, or stood still, the first 16.
     #[serde(default)]
-    deaths: Vec<LoadDeath>,
+    pub deaths: Vec<LoadDeath>,
 }
 
 /// A load's process that ended before its run did, or stood still for a time.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-struct LoadDeath {
+pub struct LoadDeath {
     /// When, on CLOCK_MONOTONIC.
-    at_ns: u64,
+    pub at_ns: u64,
     /// How long it had worked; null when it had not begun.
-    worked_ns: Option<u64>,
+    pub worked_ns: Option<u64>,
     /// Why.
-    why: String,
+    pub why: String,
     /// Whether it was started again.
-    restarted: bool,
+    pub restarted: bool,
     /// It did not end, but stood still for so long; null of one that ended.
     #[serde(default)]
-    stood_still_ns: Option<u64>,
+    pub stood_still_ns: Option<u64>,
 }
 
 impl LoadDeath {
@@ -174,7 +174,7 @@ impl LoadDeath {
 }
 
 /// What a reader should know of loads that died, a line for each.
-pub(crate) fn deaths(reports: &[LoadReport]) -> Vec<String> {
+pub fn deaths(reports: &[LoadReport]) -> Vec<String> {
     let dead = loads(reports).into_iter().filter_map(|load| {
         let first = load.deaths.first()?;
         let more = match load.deaths.len() {
@@ -195,41 +195,41 @@ pub(crate) fn deaths(reports: &[LoadReport]) -> Vec<String> {
 
 /// One load's share of the run "under load".
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct LoadRow {
+pub struct LoadRow {
     /// The period of the loop; null in results of before.
     #[serde(default)]
-    pub(crate) period_ns: Option<u64>,
+    pub period_ns: Option<u64>,
     /// The load.
-    pub(crate) load: String,
+    pub load: String,
     /// Cycles under it.
-    pub(crate) cycles: u64,
+    pub cycles: u64,
     /// Releases that never ran.
-    pub(crate) missed: u64,
+    pub missed: u64,
     /// Missed releases of which only a lower bound of lateness is known: a period at least.
     #[serde(default)]
-    pub(crate) censored: u64,
+    pub censored: u64,
     /// Cycles that ran but did not fit in the recorder.
     #[serde(default)]
-    pub(crate) unrecorded: u64,
+    pub unrecorded: u64,
     /// Lateness of all releases, as in `runs`.
-    pub(crate) lateness_ns: SummaryStats,
+    pub lateness_ns: SummaryStats,
     /// Time that the host took from the loop's CPU meanwhile, as in `runs`.
     #[serde(default)]
-    pub(crate) steal_ns: Option<u64>,
+    pub steal_ns: Option<u64>,
     /// What it did.
-    pub(crate) loads: Vec<Load>,
+    pub loads: Vec<Load>,
 }
 
 impl LoadRow {
     /// The largest lateness, with a sign where it is a lower bound.
-    pub(crate) fn worst(&self) -> String {
+    pub fn worst(&self) -> String {
         let unknown = self.censored.saturating_add(self.unrecorded);
         format::largest(self.lateness_ns.max, unknown)
     }
 }
 
 /// What loads did, as a report has it.
-pub(crate) fn loads(reports: &[LoadReport]) -> Vec<Load> {
+pub fn loads(reports: &[LoadReport]) -> Vec<Load> {
     let death = |death: &punctual_lab::load::LoadDeath| LoadDeath {
         at_ns: death.at_ns,
         worked_ns: death.worked_ns,
@@ -249,35 +249,36 @@ pub(crate) fn loads(reports: &[LoadReport]) -> Vec<Load> {
 
 /// How a wait that spins approaches its releases.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Approach {
+pub struct Approach {
     /// The length of a short sleep; null for a single sleep of any length.
-    pub(crate) hop_ns: Option<u64>,
+    pub hop_ns: Option<u64>,
     /// How many short sleeps end the wait, after a long one; null where all are short.
     #[serde(default)]
-    pub(crate) hops: Option<u32>,
+    pub hops: Option<u32>,
     /// How long before the release the last sleep ends.
-    pub(crate) margin_ns: u64,
+    pub margin_ns: u64,
     /// Of an adaptive wait: the share of late wakes since its last calibration.
-    pub(crate) late_share: Option<f64>,
+    pub late_share: Option<f64>,
     /// Of an adaptive wait: how many of those while it tried another approach than it follows.
     #[serde(default)]
-    pub(crate) trials_late: Option<u64>,
+    pub trials_late: Option<u64>,
     /// Of an adaptive wait: whether its target is within its budget on this machine.
-    pub(crate) reachable: Option<bool>,
+    pub reachable: Option<bool>,
     /// Of an adaptive wait: whether too few sleeps were seen for the aim; the margin is then as
     /// wide as a fixed one, or as the budget pays.
-    pub(crate) extrapolated: Option<bool>,
+    pub extrapolated: Option<bool>,
     /// Of an adaptive wait: whether it began with what an earlier run learned.
     #[serde(default)]
-    pub(crate) resumed: Option<bool>,
+    pub resumed: Option<bool>,
     /// The share of its spins in which the processor paused by a timed pause, in [0, 1]; null where
     /// it used none.
     #[serde(default)]
-    pub(crate) paused_share: Option<f64>,
+    pub paused_share: Option<f64>,
 }
 
 impl Approach {
-    pub(crate) fn of(run: &RunOutcome) -> Self {
+    /// How a run of the lab did at its end.
+    pub fn of(run: &RunOutcome) -> Self {
         let learned = run.learned.as_ref();
         Self {
             hop_ns: Some(run.approach.hop_ns).filter(|&ns| ns > 0),

@@ -10,31 +10,31 @@ use punctual_analysis::limit::{Judgement, MetricLimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::run::Run;
+use crate::run::Run;
 
 /// Whether all limits and claims hold.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Overall {
+pub struct Overall {
     /// True when every limit and claim holds for every run, and when none was given. A claim that
     /// holds if late cycles come alone counts as one that holds, but with `--strict`.
-    pub(crate) ok: bool,
+    pub ok: bool,
     /// One for each limit and run.
-    pub(crate) limits: Vec<JudgedLimit>,
+    pub limits: Vec<JudgedLimit>,
     /// One for each claim and run.
     #[serde(default)]
-    pub(crate) claims: Vec<JudgedClaim>,
+    pub claims: Vec<JudgedClaim>,
     /// The reasons for a failure, one line each.
-    pub(crate) reasons: Vec<String>,
+    pub reasons: Vec<String>,
 }
 
 /// A limit, judged on one run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct JudgedLimit {
+pub struct JudgedLimit {
     /// The run's name.
-    pub(crate) run: String,
+    pub run: String,
     /// The judgement.
     #[serde(flatten)]
-    pub(crate) judgement: Judgement,
+    pub judgement: Judgement,
 }
 
 impl JudgedLimit {
@@ -46,12 +46,12 @@ impl JudgedLimit {
 }
 
 /// The reason for which the limits of a run fail that ended before its time.
-pub(crate) const ENDED_EARLY: &str =
+pub const ENDED_EARLY: &str =
     "the run ended early: conditions that did not run were not checked against limits";
 
 /// Holds every run to every limit. A run that ended before its time, or whose loads did, did not
 /// show that one holds.
-pub(crate) fn judge(runs: &[Run], limits: &[MetricLimit], incomplete: bool) -> Overall {
+pub fn judge(runs: &[Run], limits: &[MetricLimit], incomplete: bool) -> Overall {
     let judged: Vec<JudgedLimit> = runs
         .iter()
         .flat_map(|run| {
@@ -77,7 +77,7 @@ pub(crate) fn judge(runs: &[Run], limits: &[MetricLimit], incomplete: bool) -> O
 impl Overall {
     /// Judges every run by every claim, in addition to what was judged already. A run
     /// that ended early is judged by bounds that are right whenever one stops.
-    pub(crate) fn judge_claims(
+    pub fn judge_claims(
         &mut self,
         runs: &[Run],
         (claims, strict): (&[Ask], bool),
@@ -96,7 +96,7 @@ impl Overall {
 
     /// Adds a claim judged on a run. One that is not shown fails, whether it is false or too little
     /// was seen; with `strict` also one that holds only if late cycles come alone.
-    pub(crate) fn add_claim(&mut self, run: String, judged: Judged, strict: bool) {
+    pub fn add_claim(&mut self, run: String, judged: Judged, strict: bool) {
         let fails = match judged.holds {
             Holds::Yes => false,
             Holds::IfAlone => strict,
@@ -111,7 +111,7 @@ impl Overall {
     }
 
     /// The reasons for a failure, each behind its word: FAILS, or that of a claim.
-    pub(crate) fn failures(&self) -> impl Iterator<Item = String> {
+    pub fn failures(&self) -> impl Iterator<Item = String> {
         self.reasons.iter().map(|reason| {
             let claim = self.claims.iter().find(|claim| claim.failure() == *reason);
             format!("{} {reason}", claim.map_or("FAILS", JudgedClaim::word))
@@ -120,7 +120,7 @@ impl Overall {
 }
 
 /// A claim is not shown by a run whose loads died: a part of it was not under load.
-pub(crate) fn open_where_loads_died(run: &Run, judged: Judged) -> Judged {
+pub fn open_where_loads_died(run: &Run, judged: Judged) -> Judged {
     match run.load_died() {
         Some(why) if matches!(judged.holds, Holds::Yes | Holds::IfAlone) => {
             let reason = format!("{}, but {why}", judged.reason);
@@ -132,24 +132,24 @@ pub(crate) fn open_where_loads_died(run: &Run, judged: Judged) -> Judged {
 
 /// What a claim needs from a run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct PlannedRun {
+pub struct PlannedRun {
     /// The run's name.
-    pub(crate) run: String,
+    pub run: String,
     /// What it needs, and how many cycles the run will have.
     #[serde(flatten)]
-    pub(crate) planned: Planned,
+    pub planned: Planned,
     /// The whole experiment's length, ns, with which this run has cycles enough for no exceedance.
-    pub(crate) duration_needed_ns: f64,
+    pub duration_needed_ns: f64,
 }
 
 /// A claim, judged on one run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct JudgedClaim {
+pub struct JudgedClaim {
     /// The run's name.
-    pub(crate) run: String,
+    pub run: String,
     /// The judgement.
     #[serde(flatten)]
-    pub(crate) judged: Judged,
+    pub judged: Judged,
 }
 
 impl JudgedClaim {
@@ -160,7 +160,7 @@ impl JudgedClaim {
     }
 
     /// How it came out, in a word: what fails is in capitals.
-    pub(crate) fn word(&self) -> &'static str {
+    pub fn word(&self) -> &'static str {
         match self.judged.holds {
             Holds::Yes => "holds",
             Holds::IfAlone => "if alone",
@@ -171,7 +171,7 @@ impl JudgedClaim {
 }
 
 /// Lateness thresholds that limits and claims ask about, to be watched while recording.
-pub(crate) fn thresholds(limits: &[MetricLimit], claims: &[Ask]) -> Vec<i64> {
+pub fn thresholds(limits: &[MetricLimit], claims: &[Ask]) -> Vec<i64> {
     let of_claims = claims.iter().filter_map(|ask| ask.lateness_ns());
     limits.iter().filter_map(MetricLimit::threshold_ns).chain(of_claims).collect()
 }

@@ -14,6 +14,7 @@ const SOURCES: &[&str] = &[
     "analysis",
     "cli",
     "core",
+    "document",
     "engine",
     "export",
     "host",

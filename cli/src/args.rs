@@ -15,7 +15,7 @@ use punctual_os::scheduler::SchedPolicy;
 
 use crate::output::OutputArgs;
 use crate::parse;
-use crate::view::text::Detail;
+use crate::view::Detail;
 
 /// Scheduling policies that a loop can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

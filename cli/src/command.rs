@@ -33,15 +33,15 @@ use crate::exit::Exit;
 use crate::experiment::{self, root};
 use crate::output::{self, Outputs};
 use crate::view;
-use crate::view::text::Detail;
+use crate::view::Detail;
 
 /// Shows what the claims of a report take, and measures nothing.
 fn planned(report: &Report, duration: Span, outputs: Outputs) -> Result<Exit> {
     let reach = |plan: &PlannedRun| experiment::reach(plan, duration);
     let reached: Vec<String> = report.body.plans().iter().map(reach).collect();
     let plans = view::kinds::plans(report, &reached);
-    let markdown = || view::markdown::rendered(&plans);
-    outputs.write(&view::json::of(report)?, markdown, view::text::rendered(&plans))?;
+    let markdown = || punctual_document::markdown::rendered(&plans);
+    outputs.write(&view::json(report)?, markdown, punctual_document::text::rendered(&plans))?;
     Ok(Exit::Fine)
 }
 
@@ -52,9 +52,8 @@ fn write(report: &Report, outputs: Outputs) -> Result<()> {
 
 /// The same, in so much detail.
 fn write_in(report: &Report, outputs: Outputs, detail: Detail) -> Result<()> {
-    let (page, markdown) =
-        (view::text::page(report, None, detail), || view::markdown::page(report));
-    let shown = outputs.write(&view::json::of(report)?, markdown, page);
+    let (page, markdown) = (view::text(report, None, detail), || view::markdown(report));
+    let shown = outputs.write(&view::json(report)?, markdown, page);
     name_failures(report, detail);
     shown
 }

@@ -3,15 +3,16 @@
 
 use std::path::Path;
 
+pub(crate) use punctual_document::Paint;
+pub(crate) use punctual_document::terminal::{
+    Styled, columns, command, has_colours, quoted, width, wrap,
+};
 pub(crate) use punctual_report::format::{
     argument, count, count_or_dash, largest, long, ns, period, period_argument, plain, rate,
     sentence, share, whole,
 };
 
 use crate::args::STATE;
-pub(crate) use crate::terminal::{
-    Paint, Styled, columns, command, has_colours, quoted, width, wrap,
-};
 
 /// A command of `punctual tune` about what the journals in `state` have, on a machine or in a
 /// directory that stands for one; as it can be pasted here.

@@ -17,7 +17,6 @@ mod pages;
 mod parse;
 mod progress;
 mod stored;
-mod terminal;
 mod view;
 
 use std::process::ExitCode;

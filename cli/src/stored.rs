@@ -176,9 +176,9 @@ mod tests {
     fn what_was_written_is_read_back() {
         let mut report = Report::new(PROGRAM, "check", CheckBody::default());
         report.envelope.warnings.push("a \u{1b}[2J warning".to_owned());
-        let written = view::json::of(&report).expect("JSON");
+        let written = view::json(&report).expect("JSON");
         let read = parse(&written).expect("a report");
-        assert_eq!(view::json::of(&read).expect("JSON"), written);
+        assert_eq!(view::json(&read).expect("JSON"), written);
     }
 
     /// Written by version 0.1.0, which gave every kind of result the keys of all kinds.
@@ -215,7 +215,7 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("punctual-stored-{}", std::process::id()));
         fs::create_dir_all(&dir).expect("writable");
         let written =
-            view::json::of(&Report::new(PROGRAM, "check", CheckBody::default())).expect("JSON");
+            view::json(&Report::new(PROGRAM, "check", CheckBody::default())).expect("JSON");
         fs::write(dir.join(RESULT), written).expect("writable");
         assert!(read(&dir).expect("a result").samples.is_none());
         fs::write(dir.join(SAMPLES), "").expect("writable");
@@ -243,8 +243,7 @@ mod tests {
         assert!(why(r#"{"schema":2,"tool":"punctual"}"#).contains("corrupt"));
         let older = why(r#"{"schema":1,"tool":"punctual"}"#);
         assert!(older.contains("missed releases") && older.contains("analyse"), "{older}");
-        let other =
-            view::json::of(&Report::new(PROGRAM, "dance", CheckBody::default())).expect("JSON");
+        let other = view::json(&Report::new(PROGRAM, "dance", CheckBody::default())).expect("JSON");
         assert!(why(&other).contains("experiment \"dance\""), "{}", why(&other));
     }
 }

@@ -24,7 +24,7 @@ use crate::args::ReportArgs;
 use crate::cli::PROGRAM;
 use crate::exit::Exit;
 use crate::stored::SAMPLES;
-use crate::view::text::Detail;
+use crate::view::Detail;
 use crate::{format, parse, stored};
 
 /// `punctual analyse`.

@@ -34,7 +34,7 @@ use crate::output::{self, Dir, Outputs};
 use crate::parse::{self, Duration, Phase};
 use crate::stored::{RESULT, SAMPLES};
 use crate::view;
-use crate::view::text::Detail;
+use crate::view::Detail;
 
 /// The experiment's name in results.
 const NAME: &str = "check";
@@ -153,11 +153,11 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
 
 /// Writes the page, and JSON and the HTML page into the directory of the run.
 fn write(report: &Report, results: &Dir, outputs: Outputs, detail: Detail) -> Result<()> {
-    let text = view::json::of(report)?;
+    let text = view::json(report)?;
     let shown = results.path().display().to_string();
-    let page = view::text::page(report, Some(&shown), detail);
+    let page = view::text(report, Some(&shown), detail);
     // Each of them is tried: what one disk has no room for another has.
-    let shown = outputs.write(&text, || view::markdown::page(report), page);
+    let shown = outputs.write(&text, || view::markdown(report), page);
     super::name_failures(report, detail);
     let kept = results.replace(RESULT, &text);
     let drawn = super::report::write_to(results, report);

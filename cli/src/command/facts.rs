@@ -28,7 +28,7 @@ pub(crate) fn run(args: &FactsArgs) -> Result<Exit> {
     output::spare_tree("--json", args.json.as_deref(), args.root.root.as_deref())?;
     let json = OutputTarget::open(args.json.as_deref())?;
     let facts = MachineFacts::collect(&super::root(args.root.root.as_deref())?);
-    let text = view::json::verbatim(&facts)?;
+    let text = view::json_verbatim(&facts)?;
     json.write(&text, page(&serde_json::to_value(&facts)?))?;
     Ok(Exit::Fine)
 }

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ReportPageArgs) -> Result<Exit> {
     };
     let links = links(&found.stored, out.path());
     let page = Page::of(found.stored, links)?;
-    out.write(|file| Ok(file.write_all(view::html::page(&page).as_bytes())?))?;
+    out.write(|file| Ok(file.write_all(view::html(&page).as_bytes())?))?;
     let shown = |path: &Path| format::plain(&path.display().to_string()) + "\n";
     let mut said = shown(out.path());
     if let Some(dir) = &plots {
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &ReportPageArgs) -> Result<Exit> {
 pub(crate) fn write_to(results: &Dir, report: &Report) -> Result<PathBuf> {
     let page = Page::measured(report, results)
         .with_context(|| format!("cannot write {}", results.path().join(PAGE).display()))?;
-    results.replace(PAGE, view::html::page(&page))
+    results.replace(PAGE, view::html(&page))
 }
 
 /// The most bytes of all results of a page together: they are held at once, several times as big.

@@ -8,6 +8,6 @@ use crate::view;
 
 /// Runs the subcommand.
 pub(crate) fn run() -> Result<Exit> {
-    output::show(view::json::schema()?)?;
+    output::show(view::schema()?)?;
     Ok(Exit::Fine)
 }

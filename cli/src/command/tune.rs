@@ -369,9 +369,13 @@ pub(crate) fn check(args: &TuneCheckArgs) -> Result<Exit> {
     }
     envelope.machine = Some(machine.facts);
     let body = TuneBody { cpus: machine.scope.cpus, why: machine.scope.why, verdicts };
-    let page = view::text::rendered(&view::kinds::tune::document(&envelope, &body, args.verbose));
+    let page = punctual_document::text::rendered(&view::kinds::tune::document(
+        &envelope,
+        &body,
+        args.verbose,
+    ));
     let report = Report { envelope, body: body.into() };
-    outputs.write(&view::json::of(&report)?, || view::markdown::page(&report), page)?;
+    outputs.write(&view::json(&report)?, || view::markdown(&report), page)?;
     Ok(Exit::of(&report))
 }
 
@@ -389,6 +393,6 @@ pub(crate) fn plan(args: &TunePlanArgs) -> Result<Exit> {
         now: machine.settings.command_line.value(),
     };
     let text = (args.format.0.print)(&printed)?;
-    json.write(&view::json::of(&plan)?, text)?;
+    json.write(&view::json(&plan)?, text)?;
     Ok(Exit::Fine)
 }

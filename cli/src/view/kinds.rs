@@ -24,11 +24,12 @@ pub(crate) mod tune;
 pub(crate) mod wait;
 mod work;
 
+use punctual_document::{Block, Section};
 use punctual_report::measured::{Measured, ResponseBody};
 use punctual_report::reproduced::PaperFigure;
 use punctual_report::{Body, Load, Report};
 
-use crate::view::document::{Block, Detail, Section};
+use crate::view::Detail;
 
 pub(crate) use judged::plans;
 

@@ -39,6 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("punctual-plot", &[]),
+    ("punctual-document", &["punctual-analysis", "punctual-plot"]),
     ("punctual-export", &["punctual-core", "punctual-analysis"]),
     (
         "punctual-cli",
@@ -53,6 +54,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "punctual-lab",
             "punctual-report",
             "punctual-plot",
+            "punctual-document",
             "punctual-export",
         ],
     ),

@@ -96,7 +96,7 @@ pub(crate) struct StepperArgs {
 /// Runs the subcommand.
 pub(super) fn run(args: &StepperArgs) -> Result<Exit> {
     if args.drives {
-        output::page(view::text::rendered(&view::kinds::impact::drives()))?;
+        output::page(punctual_document::text::rendered(&view::kinds::impact::drives()))?;
         return Ok(Exit::Fine);
     }
     args.output.spare(args.from.as_deref())?;

@@ -24,7 +24,7 @@ use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, FollowedClock, LoopExperiment, Machine};
 use crate::output::Opened;
 use crate::parse::{self, FollowName, Phase};
-use crate::view::text::Detail;
+use crate::view::Detail;
 
 /// The experiment's name in results.
 const NAME: &str = "measure periodic";

@@ -26,7 +26,7 @@ use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
 use crate::format;
 use crate::parse::{self, Phase};
-use crate::view::text::Detail;
+use crate::view::Detail;
 
 /// The experiment's name in results.
 const NAME: &str = "measure wait";

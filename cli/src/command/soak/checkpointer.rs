@@ -137,7 +137,7 @@ impl<'a> Checkpointer<'a> {
     pub(crate) fn write_result(&self, here: &Here) {
         let report = pages::report(&self.shared.snapshot(), self.config, here);
         let dir = self.directory().dir().clone();
-        let written = view::json::of(&report).and_then(|json| dir.replace(RESULT, json));
+        let written = view::json(&report).and_then(|json| dir.replace(RESULT, json));
         let before = self.unwritten.swap(written.is_err(), Ordering::Relaxed);
         if let Err(why) = written
             && !before

@@ -1,10 +1,10 @@
 //! What a comparison shows: what differs, a table a run, and how sure that is.
 
 use punctual_analysis::compare::{QuantileDifference, RateRatio, RunComparison, Verdict};
+use punctual_document::{Block, Column, Item, Items, ItemsKind, Table, numbers, words};
 use punctual_report::{ComparedSide, Comparison, Pair, Report};
 
 use crate::format;
-use crate::view::document::{Block, Column, Item, Items, ItemsKind, Table, numbers, words};
 
 /// Of `compare`: its sides, then each pair with a table a run.
 pub(super) fn document(report: &Report, comparison: &Comparison) -> Vec<Block> {

@@ -1,10 +1,10 @@
 //! What `measure executive` gives: what each design costs, how they stand to each other, a turn.
 
+use punctual_document::{Block, Column, Frame, Section, Table, numbers, words};
 use punctual_lab::executive::{ExecutiveRow, LoopOverhead, Ratio};
 use punctual_report::measured::ExecutiveBody;
 
 use crate::format;
-use crate::view::document::{Block, Column, Frame, Section, Table, numbers, words};
 
 /// For a page: what each design costs, how they compare, and what a turn of the loop costs.
 pub(super) fn shown(body: &ExecutiveBody) -> Section {

@@ -2,11 +2,11 @@
 
 use std::fmt::Display;
 
+use punctual_document::Block;
 use punctual_host::facts::MachineFacts;
 use punctual_report::{EndedBy, Report};
 
 use crate::format;
-use crate::view::document::Block;
 
 /// The machine and the conditions, with all that was refused in few words: for pages that fit a
 /// screen.

@@ -2,10 +2,10 @@
 
 use punctual_analysis::claim::Level;
 use punctual_analysis::claim::judge::Holds;
+use punctual_document::{Block, Item, Items, ItemsKind, Table, numbers};
 use punctual_report::{Answer, ENDED_EARLY, Report, Stands, Verdict};
 
 use crate::format::{self, Paint};
-use crate::view::document::{Block, Item, Items, ItemsKind, Table, numbers};
 
 /// The least width of the word that says how a limit or a claim came out.
 const WORD: usize = 7;

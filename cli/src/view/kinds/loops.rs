@@ -5,6 +5,7 @@
 
 use punctual_analysis::imported::{Imported, ImportedQuantity};
 use punctual_analysis::summary::SummaryStats;
+use punctual_document::{Block, Frame, Item, Items, ItemsKind, Table, numbers, words};
 use punctual_report::{
     Advice, Approach, EndedBy, Follow, Load, LoadRow, LoopLine, NOTE_GUEST, NOTE_ORDINARY, Report,
     Run, SoakBody,
@@ -12,7 +13,6 @@ use punctual_report::{
 
 use super::{campaign, compare, head, histogram, judged};
 use crate::format;
-use crate::view::document::{Block, Frame, Item, Items, ItemsKind, Table, numbers, words};
 
 /// The most runs whose histogram is drawn in a short document.
 const DRAWN: usize = 2;

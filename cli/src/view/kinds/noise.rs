@@ -1,12 +1,12 @@
 //! What `measure noise` gives: gaps by CPU, how long they were, what came on all CPUs at once, and
 //! what the kernel counted meanwhile.
 
+use punctual_document::{Block, Section, Table, numbers, words};
 use punctual_lab::noise::{AtOnce, CpuNoise, NoiseOutcome, Overlaps, WorstGap};
 use punctual_report::measured::NoiseBody;
 
 use super::rate;
 use crate::format;
-use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// Gaps by CPU and by length, those on all CPUs at once, and what the kernel counted.
 pub(super) fn shown(body: &NoiseBody) -> Section {

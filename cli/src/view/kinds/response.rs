@@ -1,12 +1,12 @@
 //! What `measure response` gives: start and completion of both stages, the instrument's floor.
 
+use punctual_document::{Block, Section, Table, numbers, words};
 use punctual_lab::response::{ResponseOutcome, ResponseRow, StageRow};
 use punctual_report::measured::ResponseBody;
 use punctual_report::reproduced::{PaperFigure, averaged};
 
 use super::rate;
 use crate::format;
-use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// A generator whose usual delay exceeds this share of the period limits the result.
 const LIMITED: f64 = 0.1;

@@ -1,10 +1,10 @@
 //! What `run` shows: what became of each task.
 
+use punctual_document::{Block, Table, numbers, words};
 use punctual_report::Report;
 use punctual_report::supervised::{Supervised, TaskRow};
 
 use crate::format;
-use crate::view::document::{Block, Table, numbers, words};
 
 /// The least width of the name of a task.
 const NAME: usize = 16;

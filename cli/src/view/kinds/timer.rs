@@ -1,10 +1,10 @@
 //! What `measure timer` gives: how late each path is, by what runs behind it, and what it costs.
 
+use punctual_document::{Block, Section, Table, numbers, words};
 use punctual_lab::timer::{TimerOutcome, TimerRow};
 use punctual_report::measured::TimerBody;
 
 use crate::format;
-use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// The columns that fit a terminal.
 const FITTED: usize = 9;

@@ -1,15 +1,11 @@
 //! A document as text for a terminal: what a person sees first.
 //!
 //! Eighty columns at most, no colour needed, and forty lines where tables can be shortened for it.
-//! Knows no kind of result.
 
-use punctual_report::Report;
+use punctual_analysis::plain::{grouped, plain};
 
-use crate::format::{self, Styled};
-use crate::view::document::{Block, Brief, Cells, Column, Frame, Item, Items, Table, Words};
-use crate::view::kinds;
-
-pub(crate) use crate::view::document::Detail;
+use crate::terminal::{self, Styled};
+use crate::{Block, Brief, Cells, Column, Frame, Item, Items, Table, Words};
 
 /// Between two columns.
 const GAP: usize = 2;
@@ -22,18 +18,8 @@ const STEP: usize = 2;
 const LINES: usize = 40;
 const ROWS_MIN: usize = 6;
 
-/// The page of a report; `results` is the directory that it is written to.
-pub(crate) fn page(report: &Report, results: Option<&str>, detail: Detail) -> Styled {
-    if detail == Detail::Line
-        && let Some(line) = kinds::line(report)
-    {
-        return line.into();
-    }
-    rendered(&kinds::document(report, results, detail))
-}
-
 /// Blocks as lines. Tables that are fitted have as many rows as the page has room for.
-pub(crate) fn rendered(blocks: &[Block]) -> Styled {
+pub fn rendered(blocks: &[Block]) -> Styled {
     let fitted = |block: &Block| match block {
         Block::Table(table) => table.brief.iter().filter_map(order).map(<[usize]>::len).max(),
         _ => None,
@@ -63,7 +49,7 @@ fn all(blocks: &[Block], rows: usize) -> Styled {
         }
         after_table = is_table;
         match block {
-            Block::Heading(heading) => page.push(&format!("\n{}\n", format::wrap(heading, STEP))),
+            Block::Heading(heading) => page.push(&format!("\n{}\n", terminal::wrap(heading, STEP))),
             Block::Words(words) => page.append(sentences(words)),
             Block::Items(items) => page.append(listed(items)),
             Block::Table(table) => page.push(&briefly(table, rows)),
@@ -74,7 +60,7 @@ fn all(blocks: &[Block], rows: usize) -> Styled {
                 groups.iter().for_each(|group| page.append(all(group, rows)));
             }
             Block::Folded(summary, blocks) => {
-                page.push(&format!("\n{}\n", format::wrap(summary, STEP)));
+                page.push(&format!("\n{}\n", terminal::wrap(summary, STEP)));
                 page.append(all(blocks, rows));
             }
         }
@@ -89,7 +75,7 @@ fn is_captioned(table: &Table) -> bool {
 
 /// Text at a level, in lines.
 fn line_of(level: usize, text: &str) -> String {
-    format::wrap(&format!("{:1$}{text}", "", level * STEP), (level + 1) * STEP) + "\n"
+    terminal::wrap(&format!("{:1$}{text}", "", level * STEP), (level + 1) * STEP) + "\n"
 }
 
 fn sentences(words: &Words) -> Styled {
@@ -98,17 +84,17 @@ fn sentences(words: &Words) -> Styled {
 
 /// Items in lines, their sentences below each other.
 fn listed(list: &Items) -> Styled {
-    let label = |item: &Item| format::plain(&item.label);
+    let label = |item: &Item| plain(&item.label);
     let widths = list.items.iter().map(|item| label(item).chars().count());
     let width = widths.max().unwrap_or(0).max(list.width);
     let mut page = Styled::default();
     for item in &list.items {
         let command = item.command.as_ref();
-        let command = command.map(|command| format!(": {}", format::command(command)));
+        let command = command.map(|command| format!(": {}", terminal::command(command)));
         let text = item.text.clone() + &command.unwrap_or_default();
         let (indent, gap) = (list.level * STEP, list.gap);
         let first = format!("{:indent$}{:width$}{:gap$}{text}", "", label(item), "");
-        let line = format::wrap(&first, indent + width + gap) + "\n";
+        let line = terminal::wrap(&first, indent + width + gap) + "\n";
         page.append(Styled::painted(line, item.paint.as_ref()));
     }
     page
@@ -143,7 +129,7 @@ fn fitted(table: &Table, brief: &Brief, order: &[usize], most: usize) -> String 
     let rows = match more {
         0 => String::new(),
         1 => "1 more row".to_owned(),
-        more => format!("{} more rows", format::count(more as u64)),
+        more => format!("{} more rows", grouped(more as u64)),
     };
     let left_out = match (more, narrowed) {
         (0, false) => return text,
@@ -157,7 +143,7 @@ fn fitted(table: &Table, brief: &Brief, order: &[usize], most: usize) -> String 
 
 /// A table under its caption.
 fn captioned<R: AsRef<[String]>>(caption: &str, columns: &[Column], rows: &[R]) -> String {
-    format!("\n{}\n", format::wrap(caption, STEP)) + &lines(columns, rows, true, STEP)
+    format!("\n{}\n", terminal::wrap(caption, STEP)) + &lines(columns, rows, true, STEP)
 }
 
 /// The lines of a table; one that is too wide is cut between columns, and each piece has the first
@@ -190,7 +176,7 @@ fn lines<R: AsRef<[String]>>(
     let mut page = String::new();
     for piece in &pieces(&widths) {
         if has_heads {
-            page += &line(&|column| format::plain(&columns[column].head), piece);
+            page += &line(&|column| plain(&columns[column].head), piece);
         }
         for row in rows {
             page += &line(&|column| cell(row.as_ref(), column), piece);
@@ -201,14 +187,14 @@ fn lines<R: AsRef<[String]>>(
 
 /// A cell as a terminal may show it.
 fn cell(row: &[String], column: usize) -> String {
-    row.get(column).map(|cell| format::plain(cell)).unwrap_or_default()
+    row.get(column).map(|cell| plain(cell)).unwrap_or_default()
 }
 
 /// How wide each column is.
 fn widths<R: AsRef<[String]>>(columns: &[Column], rows: &[R], has_heads: bool) -> Vec<usize> {
     let width = |(at, column): (usize, &Column)| {
         let cells = rows.iter().map(|row| cell(row.as_ref(), at).chars().count());
-        let head = if has_heads { format::plain(&column.head).chars().count() } else { 0 };
+        let head = if has_heads { plain(&column.head).chars().count() } else { 0 };
         cells.chain([head, column.width]).max().unwrap_or(0)
     };
     columns.iter().enumerate().map(width).collect()
@@ -222,7 +208,7 @@ fn pieces(widths: &[usize]) -> Vec<Vec<usize>> {
     for (column, width) in widths.iter().enumerate().skip(1) {
         used = used.saturating_add(width + GAP);
         match pieces.last_mut() {
-            Some(piece) if used <= format::width() => piece.push(column),
+            Some(piece) if used <= terminal::width() => piece.push(column),
             _ => {
                 used = first + width + GAP;
                 pieces.push(vec![column]);
@@ -234,138 +220,8 @@ fn pieces(widths: &[usize]) -> Vec<Vec<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use punctual_analysis::summary::SummaryStats;
-    use punctual_host::facts::MachineFacts;
-    use punctual_host::root::Root;
-    use punctual_lab::timer::{TimerOutcome, TimerRow};
-    use punctual_report::measured::TimerBody;
-    use punctual_report::{Body, Choice, Clock, Envelope, NOTE_GUEST, Session};
-
     use super::*;
-    use crate::cli::PROGRAM;
-    use crate::view::document::{numbers, words};
-
-    /// A timer outcome of a processor with these kinds of work; SERIALIZE delays most.
-    fn timers(backgrounds: &[&str], reserved: bool, periods: &[u64], unit_ns: f64) -> TimerOutcome {
-        let row = |period_ns: u64, path: &str, background: &str| {
-            let (name, store) = if path == "hot" { ("sleep", "hot") } else { (path, "array") };
-            let ns = unit_ns * if background == "serialize" { 3.0 } else { 2.0 };
-            let [min, p50, p99, max] = [0.1, 0.5, 1.0, 9.0].map(|times| Some(ns * times));
-            TimerRow {
-                path: name.to_owned(),
-                period_ns,
-                background: background.to_owned(),
-                store: store.to_owned(),
-                n: 1_234_567,
-                missed: 12_345,
-                lateness_ns: SummaryStats { min, p50, p99, max, ..SummaryStats::default() },
-                cpu_share: Some(0.5),
-            }
-        };
-        let mut rows = Vec::new();
-        for &period_ns in periods {
-            for path in ["sleep", "timerfd", "posix", "mdelay", "deadline", "hot"] {
-                if reserved || path != "deadline" {
-                    rows.extend(backgrounds.iter().map(|kind| row(period_ns, path, kind)));
-                }
-            }
-        }
-        TimerOutcome {
-            cpu: 1,
-            policy: "SCHED_FIFO".to_owned(),
-            priority: Some(90),
-            rows,
-            deadline_refused: (!reserved).then_some(1),
-        }
-    }
-
-    /// A result of it on a captured machine.
-    fn report(machine: &Path, timer: TimerOutcome) -> Report {
-        let root = Root::captured(machine).expect("a machine");
-        let clock = Clock {
-            source: "tsc".to_owned(),
-            untrusted: None,
-            rate_hz: None,
-            rate_bound_ppb: None,
-            slew_ppb: None,
-            slew_bound_ppb: None,
-            stamp_ns: 39.0,
-            poll_ns: 20.0,
-            wake_ns: 40.0,
-            timed_pause: None,
-            timed_pause_off: None,
-            timed_pause_lead_ns: None,
-        };
-        let (cpus, why) = ("1".to_owned(), "last allowed, none isolated".to_owned());
-        let envelope = Envelope {
-            machine: Some(MachineFacts::collect(&root)),
-            choice: Some(Choice { cpus, why }),
-            clock: Some(clock),
-            session: Some(Session {
-                memory_locked: true,
-                idle_states_held: true,
-                refused: Vec::new(),
-            }),
-            warnings: vec![NOTE_GUEST.to_owned()],
-            ..Envelope::of(PROGRAM, "measure timer")
-        };
-        Report { envelope, body: Body::Measured(TimerBody { timer }.into()) }
-    }
-
-    #[test]
-    fn a_page_of_timers_fits_for_every_processor() {
-        let machines = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines");
-        let machines = std::fs::read_dir(machines).expect("machines").flatten();
-        let machines: Vec<_> =
-            machines.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
-        // With SERIALIZE, and AArch64, which has its own of all kinds; without.
-        let kinds: [&[&str]; 2] =
-            [&["none", "nop", "serialize", "cpuid"], &["none", "nop", "cpuid"]];
-        for (machine, kind) in machines.iter().flat_map(|machine| kinds.map(|kind| (machine, kind)))
-        {
-            for reserved in [true, false] {
-                for (periods, unit_ns) in [(&[100_000][..], 100.0), (&[100_000], 12_345_678.0)] {
-                    let timer = timers(kind, reserved, periods, unit_ns);
-                    let page = page(&report(machine, timer), None, Detail::Short).to_string();
-                    assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
-                    assert!(page.lines().count() <= 40, "{}: {page}", page.lines().count());
-                    // Every path alone, and with what delays it most, is there.
-                    let count = |path: &str, behind: &str| {
-                        let begins = |line: &&str| {
-                            line.trim_start().strip_prefix(path).is_some_and(|rest| {
-                                rest.trim_start().starts_with(&format!("{behind} "))
-                            })
-                        };
-                        page.lines().filter(begins).count()
-                    };
-                    let most = if kind.len() == 4 { "serialize" } else { "nop" };
-                    for path in ["sleep", "timerfd", "posix", "mdelay", "sleep hot"] {
-                        assert_eq!(
-                            (count(path, "none"), count(path, most)),
-                            (1, 1),
-                            "{path}: {page}"
-                        );
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn what_does_not_fit_is_counted() {
-        let machine = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/amd-smt-32cpu");
-        let kinds = ["none", "nop", "serialize", "cpuid"];
-        let timer = timers(&kinds, true, &[100_000, 200_000, 500_000], 100.0);
-        let text = page(&report(Path::new(machine), timer.clone()), None, Detail::Short);
-        let text = text.to_string();
-        let rows = text.lines().filter(|line| line.contains(" 12\u{a0}345 ")).count();
-        assert!((6..timer.rows.len()).contains(&rows), "{text}");
-        let more = format!("{} more rows, and the other columns,", timer.rows.len() - rows);
-        assert!(text.contains(&more), "{text}");
-        assert!(text.lines().count() <= 40, "{text}");
-    }
+    use crate::{numbers, words};
 
     #[test]
     fn a_wide_table_is_cut_between_columns_and_every_line_fits() {
@@ -377,7 +233,7 @@ mod tests {
         };
         let table = Table::new("Gaps", columns, vec![row("count"), row("b")]);
         let text = rendered(&[table.into()]).to_string();
-        assert!(text.lines().all(|line| line.chars().count() <= format::width()), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= terminal::width()), "{text}");
         assert_eq!(text.matches("count").count(), 3, "{text}");
         let cells = text.matches("000 000 000").count();
         assert_eq!(cells, 18, "{text}");

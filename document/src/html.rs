@@ -1,21 +1,15 @@
 //! A document as a page: one file, offline, readable without scripts.
 //!
-//! Every word that came from a result is escaped; scripts and styles are this program's own, and
-//! the page's policy lets no other run, nor anything load. Knows no kind of result.
+//! Every word is escaped; scripts and styles are this crate's own, and the page's policy lets no
+//! other run, nor anything load.
 
-mod data;
-mod policy;
-
-use punctual_analysis::plain::steers;
+use punctual_analysis::plain::{plain_json, steers};
 use punctual_plot::chart::Chart;
 use punctual_plot::svg;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
 
-use super::document::{
-    Block, Cells, Figure, Item, Items, ItemsKind, Row, Section, Table, Tone, Words,
-};
-use super::page::{self, Source};
-use super::plots::Axes;
-use crate::pages::{Page, Shown};
+use crate::{Block, Cells, Figure, Item, Items, ItemsKind, Row, Section, Table, Tone, Words};
 
 const FRAME: &str = include_str!("html/assets/page.html");
 const STYLE: &str = include_str!("html/assets/style.css");
@@ -23,67 +17,80 @@ const SCRIPT: &str = include_str!("html/assets/script.js");
 const UPLOT: &str = include_str!("html/assets/vendor/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("html/assets/vendor/uPlot.min.css");
 
+/// A document with what stands around it on a page.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Its title, as a window or a search shows it.
+    pub title: String,
+    /// The heading of it all.
+    pub heading: String,
+    /// What it was made from, one line each.
+    pub origins: Vec<Origin>,
+    /// In their order; contents link to each.
+    pub sections: Vec<Section>,
+    /// The numbers that the page's script draws figures from again: `edges`, `beyond` and, for each
+    /// figure with [`Figure::data`], one of `charts`.
+    pub data: Value,
+    /// The version of the program that writes it.
+    pub version: &'static str,
+}
+
+/// Where something on a page comes from.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// What the page calls it; `None` where it is the only one.
+    pub label: Option<String>,
+    /// What it is, when and where it was made.
+    pub text: String,
+    /// Where it was, as a reader may look for it.
+    pub place: String,
+    /// What is wrong with it, as a sentence.
+    pub caveat: Option<String>,
+}
+
 /// The whole page.
-pub(crate) fn page(page: &Page) -> String {
-    let source = Source { page, axes: Axes::of(page) };
-    let sections = page::sections(&source);
-    let contents: String = sections
+pub fn rendered(page: &Page) -> String {
+    let contents: String = page
+        .sections
         .iter()
         .map(|section| format!("<li><a href=\"#{}\">{}</a></li>", section.id, section.heading))
         .collect();
-    let body: String = sections.iter().map(section).collect();
+    let sections: String = page.sections.iter().map(section).collect();
     let style = [UPLOT_STYLE, STYLE].concat();
     fill(
         FRAME,
         &[
-            ("policy", &policy::of(&[UPLOT, SCRIPT], &[&style])),
-            ("title", &escape(&page::title(page))),
+            ("policy", &policy(&[UPLOT, SCRIPT], &[&style])),
+            ("title", &escape(&page.title)),
             ("style", &style),
             ("head", &head(page)),
             ("contents", &contents),
-            ("sections", &body),
-            ("data", &data::json(&source)),
+            ("sections", &sections),
+            ("data", &safe(&page.data.to_string())),
             ("uplot", UPLOT),
             ("script", SCRIPT),
-            ("version", env!("CARGO_PKG_VERSION")),
+            ("version", page.version),
         ],
     )
 }
 
-/// The headline, and where each result comes from.
+/// The heading, and where the page comes from.
 fn head(page: &Page) -> String {
-    let headline = match page.results.as_slice() {
-        [shown] => shown.report.envelope.experiment.clone(),
-        [a, b] => format!("{} and {}", a.label, b.label),
-        many => format!("{} results", many.len()),
-    };
-    let mut html = format!("<h1>Punctuality of {}</h1>", escape(&headline));
-    if page.results.len() <= 2 {
-        for shown in &page.results {
-            html += &origin(shown, page.results.len() > 1);
-        }
-    }
-    html
+    let heading = format!("<h1>{}</h1>", escape(&page.heading));
+    heading + &page.origins.iter().map(origin).collect::<String>()
 }
 
-fn origin(shown: &Shown, labelled: bool) -> String {
-    let report = &shown.report;
-    let label = match labelled {
-        true => format!("<strong>{}</strong> · ", escape(&shown.label)),
-        false => String::new(),
+fn origin(origin: &Origin) -> String {
+    let label = match &origin.label {
+        Some(label) => format!("<strong>{}</strong> · ", escape(label)),
+        None => String::new(),
     };
-    let started = report.envelope.started_at.as_deref().unwrap_or("at an unknown time");
-    let cpu = report.envelope.choice.as_ref().map_or_else(String::new, |choice| {
-        format!(" · CPU {} ({})", escape(&choice.cpus), escape(&choice.why))
-    });
-    let cut = page::incomplete(report).map(|text| sentences(&Words::new(text).toned(Tone::Bad)));
+    let caveat = origin.caveat.as_ref().map(|text| sentences(&Words::new(text).toned(Tone::Bad)));
     format!(
-        "<p class=\"origin\">{label}{} · {} · {}{cpu}<br><span class=\"muted\">{}</span></p>{}",
-        escape(&report.envelope.experiment),
-        escape(started),
-        escape(&page::machine(report)),
-        escape(&shown.place),
-        cut.unwrap_or_default()
+        "<p class=\"origin\">{label}{}<br><span class=\"muted\">{}</span></p>{}",
+        escape(&origin.text),
+        escape(&origin.place),
+        caveat.unwrap_or_default()
     )
 }
 
@@ -242,10 +249,56 @@ fn folded(summary: &str, blocks: &[Block]) -> String {
     format!("<details><summary>{}</summary>{}</details>", escape(summary), all(blocks))
 }
 
+/// JSON in which no markup can begin or end, and nothing steers a reader.
+fn safe(json: &str) -> String {
+    let mut safe = String::with_capacity(json.len());
+    for c in plain_json(json).chars() {
+        match c {
+            '<' | '>' | '&' => {
+                safe += &format!("\\u{:04x}", u32::from(c));
+            }
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// The content security policy of a page with these scripts and styles, to be put in an attribute:
+/// nothing loads, and only what has these digests runs. CSP Level 3 (w3.org/TR/CSP3), hash sources:
+/// the SHA-256 of what stands between the tags.
+fn policy(scripts: &[&str], styles: &[&str]) -> String {
+    format!(
+        "default-src 'none'; script-src {}; style-src {}; base-uri 'none'; form-action 'none'",
+        sources(scripts),
+        sources(styles)
+    )
+}
+
+fn sources(texts: &[&str]) -> String {
+    let source =
+        |text: &&str| format!("'sha256-{}'", base64(Sha256::digest(text.as_bytes()).as_slice()));
+    texts.iter().map(source).collect::<Vec<_>>().join(" ")
+}
+
+/// RFC 4648, section 4.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
+        let word = at(0) << 16 | at(1) << 8 | at(2);
+        for place in 0..4 {
+            let letter = LETTERS[(word >> (18 - 6 * place) & 63) as usize];
+            text.push(if place <= chunk.len() { letter as char } else { '=' });
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::document::{numbers, words};
+    use crate::{numbers, words};
 
     #[test]
     fn what_is_filled_in_is_not_a_slot() {
@@ -270,5 +323,40 @@ mod tests {
         assert!(!html.contains("<script") && html.contains("&lt;/table&gt;"), "{html}");
         assert!(html.contains("aria-label=\"a &quot;b&quot;\""));
         assert!(html.contains("<td class=\"num\">&lt;1&gt;</td>"));
+    }
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        let encoded = |text: &str| base64(text.as_bytes());
+        assert_eq!(
+            [encoded(""), encoded("f"), encoded("fo"), encoded("foo")],
+            ["", "Zg==", "Zm8=", "Zm9v"]
+        );
+        assert_eq!(encoded("foobar"), "Zm9vYmFy");
+    }
+
+    #[test]
+    fn uplot_is_the_published_one() {
+        let digest = |text: &str| {
+            let bytes = Sha256::digest(text.as_bytes());
+            bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+        };
+        assert_eq!(
+            digest(UPLOT),
+            "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f"
+        );
+        assert_eq!(
+            digest(UPLOT_STYLE),
+            "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04"
+        );
+    }
+
+    #[test]
+    fn no_markup_begins_or_ends_in_it() {
+        let text =
+            safe(&serde_json::json!({ "a": "</script><img onerror=x>&\u{2028}" }).to_string());
+        assert!(!text.contains(['<', '>', '&', '\u{2028}']), "{text}");
+        let back: Value = serde_json::from_str(&text).expect("still JSON");
+        assert_eq!(back["a"], "</script><img onerror=x>&\u{2028}");
     }
 }

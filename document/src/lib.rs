@@ -1,38 +1,38 @@
-//! What is shown of a result, as data: headings, sentences, tables, plots.
+//! What is shown to a person, as data: headings, sentences, tables, plots.
 //!
-//! A document is built once from a report; [`super::text`], [`super::html`] and
-//! [`super::markdown`] render it and know no kind of result. Words are as they came: each renderer
-//! makes them harmless for its own readers.
+//! A document is built once; [`text`], [`html`] and [`markdown`] render it and know nothing of what
+//! it is about. Words are as they came: each renderer makes them harmless for its own readers.
+//! Nothing is printed here, and nothing but the terminal is asked for.
+//!
+//! | module | what it makes of a document |
+//! |---|---|
+//! | [`text`] | lines for a terminal of 80 columns at most |
+//! | [`html`] | a page: one file, offline, readable without scripts |
+//! | [`markdown`] | GitHub Flavored Markdown without raw HTML |
+//! | [`terminal`] | the terminal: its width, colours, commands as they can be pasted |
+#![forbid(unsafe_code)]
+
+pub mod html;
+pub mod markdown;
+pub mod terminal;
+pub mod text;
 
 use punctual_plot::chart::Chart;
 
-use crate::format::Paint;
-
-/// How much is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Detail {
-    /// One line a loop.
-    Line,
-    /// The verdict, its figures, what next.
-    Short,
-    /// Everything.
-    Long,
-}
-
 /// Blocks under one heading.
 #[derive(Clone, Debug)]
-pub(crate) struct Section {
+pub struct Section {
     /// Unique in a document: what contents link to.
-    pub(crate) id: &'static str,
+    pub id: &'static str,
     /// The heading.
-    pub(crate) heading: &'static str,
+    pub heading: &'static str,
     /// In their order.
-    pub(crate) blocks: Vec<Block>,
+    pub blocks: Vec<Block>,
 }
 
 /// One part of a document.
 #[derive(Clone, Debug)]
-pub(crate) enum Block {
+pub enum Block {
     /// A heading below that of the section.
     Heading(String),
     /// One or more sentences.
@@ -55,20 +55,31 @@ pub(crate) enum Block {
 
 /// One or more sentences.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Words {
+pub struct Words {
     /// The sentences.
-    pub(crate) text: String,
+    pub text: String,
     /// How deep it stands below what it belongs to: 0 for sentences of their own.
-    pub(crate) level: usize,
+    pub level: usize,
     /// What it is to a reader.
-    pub(crate) tone: Tone,
+    pub tone: Tone,
     /// The first of these words in it has a colour.
-    pub(crate) paint: Option<(String, Paint)>,
+    pub paint: Option<(String, Paint)>,
+}
+
+/// How an answer is coloured, where there are colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paint {
+    /// Green.
+    Good,
+    /// Red.
+    Bad,
+    /// Yellow.
+    Open,
 }
 
 /// What sentences are to a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub enum Tone {
     /// Part of the result.
     #[default]
     Plain,
@@ -82,22 +93,22 @@ pub(crate) enum Tone {
 
 /// Sentences that stand behind labels.
 #[derive(Clone, Debug)]
-pub(crate) struct Items {
+pub struct Items {
     /// What kind of list it is.
-    pub(crate) kind: ItemsKind,
+    pub kind: ItemsKind,
     /// In their order.
-    pub(crate) items: Vec<Item>,
+    pub items: Vec<Item>,
     /// The least that a label takes in a terminal, columns; the longest may take more.
-    pub(crate) width: usize,
+    pub width: usize,
     /// Columns between a label and its sentence in a terminal.
-    pub(crate) gap: usize,
+    pub gap: usize,
     /// As of [`Words`].
-    pub(crate) level: usize,
+    pub level: usize,
 }
 
 /// Kinds of lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ItemsKind {
+pub enum ItemsKind {
     /// Plain ones; a label is words of the sentence.
     Plain,
     /// Remarks, whose label says what about.
@@ -110,46 +121,46 @@ pub(crate) enum ItemsKind {
 
 /// A sentence behind a label.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Item {
+pub struct Item {
     /// May be empty.
-    pub(crate) label: String,
+    pub label: String,
     /// The sentence.
-    pub(crate) text: String,
+    pub text: String,
     /// A command that belongs to it.
-    pub(crate) command: Option<String>,
+    pub command: Option<String>,
     /// What the answer is to a reader, where it is one.
-    pub(crate) tone: Tone,
+    pub tone: Tone,
     /// The first of these words in the sentence, or in an empty one's label, has a colour.
-    pub(crate) paint: Option<(String, Paint)>,
+    pub paint: Option<(String, Paint)>,
 }
 
 /// A table of words and numbers. The first column heads its row.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub struct Table {
     /// What is in it.
-    pub(crate) caption: String,
+    pub caption: String,
     /// From left to right.
-    pub(crate) columns: Vec<Column>,
+    pub columns: Vec<Column>,
     /// A cell for each column.
-    pub(crate) rows: Vec<Vec<String>>,
+    pub rows: Vec<Vec<String>>,
     /// What a terminal shows in its place; empty where it shows all.
-    pub(crate) brief: Vec<Brief>,
+    pub brief: Vec<Brief>,
 }
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Column {
+pub struct Column {
     /// Over it.
-    pub(crate) head: String,
+    pub head: String,
     /// What its cells are.
-    pub(crate) cells: Cells,
+    pub cells: Cells,
     /// The least that it takes in a terminal, columns.
-    pub(crate) width: usize,
+    pub width: usize,
 }
 
 /// What the cells of a column are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cells {
+pub enum Cells {
     /// Words, which begin at the left.
     Words,
     /// Numbers with their units, which end at the right.
@@ -158,18 +169,18 @@ pub(crate) enum Cells {
 
 /// What a terminal shows of a table.
 #[derive(Clone, Debug)]
-pub(crate) struct Brief {
+pub struct Brief {
     /// How it stands on the page.
-    pub(crate) frame: Frame,
+    pub frame: Frame,
     /// From left to right.
-    pub(crate) columns: Vec<Column>,
+    pub columns: Vec<Column>,
     /// A cell for each column.
-    pub(crate) rows: Vec<Vec<String>>,
+    pub rows: Vec<Vec<String>>,
 }
 
 /// How a brief stands on the page of a terminal.
 #[derive(Clone, Debug)]
-pub(crate) enum Frame {
+pub enum Frame {
     /// Under the table's caption. As many rows as there is room for, the first in this order of
     /// places, and as many columns; what is left out is counted.
     Fitted(Vec<usize>),
@@ -186,22 +197,22 @@ pub(crate) enum Frame {
 
 /// A plot, ready to be drawn.
 #[derive(Clone, Debug)]
-pub(crate) struct Figure {
+pub struct Figure {
     /// Unique in a document.
-    pub(crate) id: String,
+    pub id: String,
     /// Over it.
-    pub(crate) title: String,
+    pub title: String,
     /// The picture; its description is a part of it.
-    pub(crate) chart: Chart,
+    pub chart: Chart,
     /// The kind of the data that a page's script draws it from again; `None` for one that stays.
-    pub(crate) data: Option<&'static str>,
+    pub data: Option<&'static str>,
     /// The numbers behind it, for whoever opens them.
-    pub(crate) behind: Vec<Block>,
+    pub behind: Vec<Block>,
 }
 
 /// What groups of blocks are that stand in one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Row {
+pub enum Row {
     /// They are of results that are compared by eye; each has a frame.
     Results,
     /// They are plots.
@@ -209,25 +220,25 @@ pub(crate) enum Row {
 }
 
 /// A column of words.
-pub(crate) fn words(head: &str) -> Column {
+pub fn words(head: &str) -> Column {
     Column { head: head.to_owned(), cells: Cells::Words, width: 0 }
 }
 
 /// A column of numbers.
-pub(crate) fn numbers(head: &str) -> Column {
+pub fn numbers(head: &str) -> Column {
     Column { head: head.to_owned(), cells: Cells::Numbers, width: 0 }
 }
 
 impl Column {
     /// At least so wide in a terminal.
-    pub(crate) fn at_least(self, width: usize) -> Self {
+    pub fn at_least(self, width: usize) -> Self {
         Self { width, ..self }
     }
 }
 
 impl Words {
     /// Sentences of their own.
-    pub(crate) fn new(text: impl Into<String>) -> Self {
+    pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
@@ -237,44 +248,44 @@ impl Words {
     }
 
     /// Of this tone.
-    pub(crate) fn toned(self, tone: Tone) -> Self {
+    pub fn toned(self, tone: Tone) -> Self {
         Self { tone, ..self }
     }
 
     /// With the first of these words coloured.
-    pub(crate) fn painted(self, word: &str, paint: Paint) -> Self {
+    pub fn painted(self, word: &str, paint: Paint) -> Self {
         Self { paint: Some((word.to_owned(), paint)), ..self }
     }
 }
 
 impl Item {
     /// A sentence behind a label.
-    pub(crate) fn new(label: impl Into<String>, text: impl Into<String>) -> Self {
+    pub fn new(label: impl Into<String>, text: impl Into<String>) -> Self {
         Self { label: label.into(), text: text.into(), ..Self::default() }
     }
 }
 
 impl Items {
     /// A list of this kind.
-    pub(crate) fn new(kind: ItemsKind, items: Vec<Item>) -> Self {
+    pub fn new(kind: ItemsKind, items: Vec<Item>) -> Self {
         Self { kind, items, width: 0, gap: 1, level: 1 }
     }
 
     /// In a terminal with labels of at least this width, and so much between them and the
     /// sentences.
-    pub(crate) fn spaced(self, width: usize, gap: usize) -> Self {
+    pub fn spaced(self, width: usize, gap: usize) -> Self {
         Self { width, gap, ..self }
     }
 
     /// So deep below what they belong to.
-    pub(crate) fn at(self, level: usize) -> Self {
+    pub fn at(self, level: usize) -> Self {
         Self { level, ..self }
     }
 }
 
 impl Table {
     /// A table that is shown whole everywhere.
-    pub(crate) fn new(
+    pub fn new(
         caption: impl Into<String>,
         columns: impl Into<Vec<Column>>,
         rows: Vec<Vec<String>>,
@@ -284,7 +295,7 @@ impl Table {
     }
 
     /// With what a terminal shows in its place, after what it shows already.
-    pub(crate) fn brief(
+    pub fn brief(
         mut self,
         frame: Frame,
         columns: impl Into<Vec<Column>>,
@@ -296,7 +307,7 @@ impl Table {
 
     /// With as much of the first columns in a terminal as there is room for; the rows of these
     /// places come first.
-    pub(crate) fn fitted(self, columns: usize, order: Vec<usize>) -> Self {
+    pub fn fitted(self, columns: usize, order: Vec<usize>) -> Self {
         let cells = |row: &Vec<String>| row.iter().take(columns).cloned().collect();
         let (heads, rows) = (self.columns[..columns].to_vec(), self.rows.iter().map(cells));
         let rows = rows.collect();
@@ -304,13 +315,13 @@ impl Table {
     }
 
     /// With as many rows and columns in a terminal as there is room for, the first ones first.
-    pub(crate) fn folded(self) -> Self {
+    pub fn folded(self) -> Self {
         let (columns, rows) = (self.columns.len(), self.rows.len());
         self.fitted(columns, (0..rows).collect())
     }
 
     /// In a terminal without its caption.
-    pub(crate) fn bare(self) -> Self {
+    pub fn bare(self) -> Self {
         let (columns, rows) = (self.columns.clone(), self.rows.clone());
         self.brief(Frame::Bare, columns, rows)
     }
@@ -318,7 +329,7 @@ impl Table {
 
 impl Figure {
     /// A plot that stays as it is.
-    pub(crate) fn still(id: String, chart: Chart) -> Block {
+    pub fn still(id: String, chart: Chart) -> Block {
         let title = chart.title.clone();
         Block::Figure(Box::new(Self { id, title, chart, data: None, behind: Vec::new() }))
     }
@@ -344,17 +355,17 @@ impl From<Table> for Block {
 
 impl Block {
     /// Sentences of their own.
-    pub(crate) fn words(text: impl Into<String>) -> Self {
+    pub fn words(text: impl Into<String>) -> Self {
         Words::new(text).into()
     }
 
     /// Sentences so deep below what they belong to.
-    pub(crate) fn words_at(level: usize, text: impl Into<String>) -> Self {
+    pub fn words_at(level: usize, text: impl Into<String>) -> Self {
         Words::new(text).at(level).into()
     }
 
     /// An explanation.
-    pub(crate) fn muted(text: impl Into<String>) -> Self {
+    pub fn muted(text: impl Into<String>) -> Self {
         Words::new(text).toned(Tone::Muted).into()
     }
 }

@@ -1,18 +1,16 @@
-//! The numbers for the page's script: one block of JSON that no browser takes for anything else.
-//!
-//! Series as in the drawings, in finer steps where that helps a zoom.
+//! The numbers that a page's script draws plots from: series as in the drawings, in finer steps
+//! where that helps a zoom.
 
-use punctual_analysis::plain::plain_json;
 use punctual_analysis::plot::curve::curve;
 use punctual_plot::axis::Axis;
 use serde_json::{Value, json};
 
+use super::Source;
 use crate::pages::{Line, Page};
-use crate::view::page::Source;
 use crate::view::plots::{self, Kind, Plot, Times};
 
-/// The block's text: JSON without any character that could end it.
-pub(super) fn json(source: &Source<'_>) -> String {
+/// All of them: the common edges of histograms, their open bin, and one entry a plot.
+pub(super) fn all(source: &Source<'_>) -> Value {
     let mut charts = Vec::new();
     for kind in Kind::ALL {
         for row in plots::of(source.page, &source.axes, kind) {
@@ -20,24 +18,7 @@ pub(super) fn json(source: &Source<'_>) -> String {
         }
     }
     let beyond = plots::beyond(source.page);
-    safe(
-        &json!({ "edges": source.page.bins.edges_ns, "beyond": beyond, "charts": charts })
-            .to_string(),
-    )
-}
-
-/// JSON in which no markup can begin or end, and nothing steers a reader.
-fn safe(json: &str) -> String {
-    let mut safe = String::with_capacity(json.len());
-    for c in plain_json(json).chars() {
-        match c {
-            '<' | '>' | '&' => {
-                safe += &format!("\\u{:04x}", u32::from(c));
-            }
-            c => safe.push(c),
-        }
-    }
-    safe
+    json!({ "edges": source.page.bins.edges_ns, "beyond": beyond, "charts": charts })
 }
 
 fn chart(page: &Page, plot: &Plot<'_>) -> Value {
@@ -104,17 +85,4 @@ fn times(page: &Page, line: &Line) -> Value {
         "loads": times.loads(page.loaded(line)),
         "ok": outliers.iter().map(|o| o.cycle).collect::<Vec<_>>(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_markup_begins_or_ends_in_it() {
-        let text = safe(&json!({ "a": "</script><img onerror=x>&\u{2028}" }).to_string());
-        assert!(!text.contains(['<', '>', '&', '\u{2028}']), "{text}");
-        let back: Value = serde_json::from_str(&text).expect("still JSON");
-        assert_eq!(back["a"], "</script><img onerror=x>&\u{2028}");
-    }
 }

@@ -1,5 +1,6 @@
-//! How lines are shown to people: lines of 80 columns, words with colours, commands as they can be
-//! pasted.
+//! What a terminal takes: lines of 80 columns, words with colours, commands as they can be pasted.
+//!
+//! Asks standard output and the environment; writes nothing.
 
 use std::fmt::{self, Display, Formatter};
 use std::io::IsTerminal;
@@ -9,6 +10,8 @@ use std::sync::LazyLock;
 
 use punctual_analysis::plain::plain;
 
+use crate::Paint;
+
 /// Columns of a page, where nothing is narrower.
 const WIDTH: usize = 80;
 
@@ -16,33 +19,22 @@ const WIDTH: usize = 80;
 const NARROWEST: usize = 40;
 
 /// Columns of a page: those of the terminal, 80 at most, and elsewhere.
-pub(crate) fn width() -> usize {
+pub fn width() -> usize {
     static COLUMNS: LazyLock<usize> =
         LazyLock::new(|| columns(&std::io::stdout()).clamp(NARROWEST, WIDTH));
     *COLUMNS
 }
 
 /// Columns of a terminal; those of a page where it is none, or does not know.
-pub(crate) fn columns(terminal: &(impl AsFd + IsTerminal)) -> usize {
+pub fn columns(terminal: &(impl AsFd + IsTerminal)) -> usize {
     let size = terminal.is_terminal().then(|| rustix::termios::tcgetwinsize(terminal).ok());
     let columns = size.flatten().map(|size| usize::from(size.ws_col));
     columns.filter(|columns| *columns > 0).unwrap_or(WIDTH)
 }
 
-/// How an answer is coloured, where there are colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Paint {
-    /// Green.
-    Good,
-    /// Red.
-    Bad,
-    /// Yellow.
-    Open,
-}
-
 /// Text for a terminal, some words of which have a colour there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Styled {
+pub struct Styled {
     text: String,
     /// Places in the text, in order and apart.
     paints: Vec<(Range<usize>, Paint)>,
@@ -50,7 +42,7 @@ pub(crate) struct Styled {
 
 impl Styled {
     /// `text` with the first of these words in it coloured.
-    pub(crate) fn painted(text: String, paint: Option<&(String, Paint)>) -> Self {
+    pub fn painted(text: String, paint: Option<&(String, Paint)>) -> Self {
         let place = |(word, paint): &(String, Paint)| {
             let from = text.find(word.as_str()).filter(|_| !word.is_empty())?;
             Some((from..from + word.len(), *paint))
@@ -60,12 +52,12 @@ impl Styled {
     }
 
     /// Adds text without a colour.
-    pub(crate) fn push(&mut self, text: &str) {
+    pub fn push(&mut self, text: &str) {
         self.text += text;
     }
 
     /// Adds more of it.
-    pub(crate) fn append(&mut self, more: Self) {
+    pub fn append(&mut self, more: Self) {
         let from = self.text.len();
         let moved =
             |(range, paint): (Range<usize>, Paint)| (range.start + from..range.end + from, paint);
@@ -74,17 +66,17 @@ impl Styled {
     }
 
     /// How many lines it has.
-    pub(crate) fn lines(&self) -> usize {
+    pub fn lines(&self) -> usize {
         self.text.lines().count()
     }
 
     /// For a terminal: each piece of the text as `plain` makes it, in its colour where there are
     /// `colours`. Only colours steer the terminal.
-    pub(crate) fn written(&self, colours: bool, plain: impl Fn(&str) -> String) -> String {
+    pub fn written(&self, colours: bool, plain: impl Fn(&str) -> String) -> String {
         let (mut written, mut from) = (String::new(), 0);
         for (range, paint) in self.paints.iter().filter(|_| colours) {
             let (before, word) = (&self.text[from..range.start], &self.text[range.clone()]);
-            written += &format!("{}{}{}\u{1b}[0m", plain(before), paint.code(), plain(word));
+            written += &format!("{}{}{}\u{1b}[0m", plain(before), code(*paint), plain(word));
             from = range.end;
         }
         written + &plain(&self.text[from..])
@@ -115,20 +107,18 @@ impl Display for Styled {
     }
 }
 
-impl Paint {
-    /// What begins it in a terminal (ECMA-48, SGR).
-    fn code(self) -> &'static str {
-        match self {
-            Self::Good => "\u{1b}[32m",
-            Self::Bad => "\u{1b}[31m",
-            Self::Open => "\u{1b}[33m",
-        }
+/// What begins a colour in a terminal (ECMA-48, SGR).
+fn code(paint: Paint) -> &'static str {
+    match paint {
+        Paint::Good => "\u{1b}[32m",
+        Paint::Bad => "\u{1b}[31m",
+        Paint::Open => "\u{1b}[33m",
     }
 }
 
 /// Whether standard output takes colours: not where NO_COLOR is set or TERM is dumb; always where
 /// CLICOLOR_FORCE is.
-pub(crate) fn has_colours() -> bool {
+pub fn has_colours() -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let forced = set("CLICOLOR_FORCE") && std::env::var_os("CLICOLOR_FORCE") != Some("0".into());
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -137,7 +127,7 @@ pub(crate) fn has_colours() -> bool {
 
 /// A command of this program as it can be pasted here: by the name it was called by, by sudo where
 /// that was used.
-pub(crate) fn command(command: &str) -> String {
+pub fn command(command: &str) -> String {
     let Some(rest) = command.strip_prefix("punctual ") else { return command.to_owned() };
     let name = std::env::args_os().next().map(|name| name.to_string_lossy().into_owned());
     let name = plain(name.as_deref().unwrap_or("punctual"));
@@ -146,7 +136,7 @@ pub(crate) fn command(command: &str) -> String {
 }
 
 /// A word for a shell: in single quotes, unless it needs none.
-pub(crate) fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
@@ -156,7 +146,7 @@ pub(crate) fn quoted(word: &str) -> String {
 
 /// `text`, made plain, in lines of at most [`width`] columns, each after the first behind `indent`
 /// spaces. Spaces at the start stay.
-pub(crate) fn wrap(text: &str, indent: usize) -> String {
+pub fn wrap(text: &str, indent: usize) -> String {
     let text = plain(text);
     let words = text.trim_start_matches(' ');
     let mut column = text.len() - words.len();

@@ -1,24 +1,19 @@
 //! A document as Markdown, as issue trackers render it: GitHub Flavored Markdown without raw HTML.
 //!
-//! Every word that came from a result is escaped, so that it is seen as it is; tables are whole.
-//! Knows no kind of result, but that a report is headed by its experiment.
+//! Every word is escaped, so that it is seen as it is; tables are whole.
 
-use punctual_analysis::plain::{plain_lines, plain_spaces};
-use punctual_report::Report;
+use punctual_analysis::plain::{plain, plain_lines, plain_spaces};
 
-use super::document::{Block, Cells, Item, Items, ItemsKind, Table, Words};
-use super::kinds;
-use crate::format;
+use crate::{Block, Cells, Item, Items, ItemsKind, Table, Words};
 
-/// A report with everything that it shows, under a heading.
-pub(crate) fn page(report: &Report) -> String {
-    let title = format!("## {}\n", escaped(&format!("punctual {}", report.envelope.experiment)));
-    let page = title + &rendered(&kinds::complete(report));
+/// A document under a heading.
+pub fn headed(heading: &str, blocks: &[Block]) -> String {
+    let page = format!("## {}\n", escaped(heading)) + &rendered(blocks);
     page.trim_end().to_owned() + "\n"
 }
 
 /// Blocks as paragraphs, lists and tables, each after a blank line.
-pub(crate) fn rendered(blocks: &[Block]) -> String {
+pub fn rendered(blocks: &[Block]) -> String {
     let mut page = String::new();
     let mut in_list = false;
     for block in blocks {
@@ -107,7 +102,7 @@ fn drawing(lines: &str) -> String {
 
 /// A command, as it is.
 fn code(command: &str) -> String {
-    let command = plain_spaces(&format::plain(command));
+    let command = plain_spaces(&plain(command));
     let fence = fence(&command, 1);
     let space = if command.starts_with('`') || command.ends_with('`') { " " } else { "" };
     format!("{fence}{space}{command}{space}{fence}")
@@ -134,7 +129,7 @@ fn escaped(text: &str) -> String {
 
 /// Words as they are inside a line, or in a cell of a table, where nothing begins a line.
 fn inside(text: &str) -> String {
-    let text = plain_spaces(&format::plain(text));
+    let text = plain_spaces(&plain(text));
     let text = text.trim();
     let mut shown = String::with_capacity(text.len());
     let is_in_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
@@ -156,12 +151,8 @@ fn inside(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
-    use punctual_report::measured::Measured;
-    use serde_json::Value;
-
     use super::*;
-    use crate::view::document::{numbers, words};
+    use crate::{numbers, words};
 
     #[test]
     fn nothing_in_words_is_markup() {
@@ -184,92 +175,5 @@ mod tests {
             rendered(&[table.into()]),
             "\nWhat\n\n| x | p99 |\n| --- | ---: |\n| a\\|b | 1 µs |\n"
         );
-    }
-
-    /// The cells of all tables of a text, heads first, as an independent reader of GFM has them;
-    /// it finds no raw HTML.
-    fn tables(text: &str) -> Vec<Vec<Vec<String>>> {
-        let (mut tables, mut cell) = (Vec::new(), None);
-        for event in Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH) {
-            match event {
-                Event::Start(Tag::Table(_)) => tables.push(Vec::new()),
-                Event::Start(Tag::TableHead | Tag::TableRow) => {
-                    tables.last_mut().expect("in a table").push(Vec::new());
-                }
-                Event::Start(Tag::TableCell) => cell = Some(String::new()),
-                Event::End(TagEnd::TableCell) => {
-                    let row =
-                        tables.last_mut().and_then(|rows: &mut Vec<Vec<String>>| rows.last_mut());
-                    row.expect("in a row").extend(cell.take());
-                }
-                Event::Text(text) => {
-                    if let Some(cell) = &mut cell {
-                        cell.push_str(&text);
-                    }
-                }
-                Event::Html(html) | Event::InlineHtml(html) => panic!("raw HTML: {html}"),
-                other if cell.is_some() => panic!("markup in a cell: {other:?}"),
-                _ => {}
-            }
-        }
-        tables
-    }
-
-    /// The tables of blocks, as a reader should have them.
-    fn shown(blocks: &[Block]) -> Vec<Vec<Vec<String>>> {
-        let read = |text: &String| plain_spaces(&format::plain(text)).trim().to_owned();
-        let tables = blocks.iter().filter_map(|block| match block {
-            Block::Table(table) => Some(table),
-            _ => None,
-        });
-        let rows = |table: &Table| {
-            let heads = table.columns.iter().map(|column| read(&column.head)).collect();
-            let rows = table.rows.iter().map(|row| row.iter().map(read).collect());
-            std::iter::once(heads).chain(rows).collect()
-        };
-        tables.map(rows).collect()
-    }
-
-    /// Gives every name in a result markup of all kinds.
-    fn made_hostile(result: &mut Value) {
-        match result {
-            Value::Object(fields) => fields.iter_mut().for_each(|(key, value)| match value {
-                Value::String(text) if ["name", "run", "knob", "label", "id"].contains(&&**key) => {
-                    *text +=
-                        " |\\| \\\\| <b> `c| &lt; *d* _e_ ~~f~~ [g](h) ![i](j)\n# k\u{1b}[2J \\";
-                }
-                value => made_hostile(value),
-            }),
-            Value::Array(values) => values.iter_mut().for_each(made_hostile),
-            _ => {}
-        }
-    }
-
-    #[test]
-    fn each_kind_of_result_keeps_its_tables_and_holds_no_raw_html() {
-        let kinds = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/results/kinds");
-        let files = std::fs::read_dir(kinds).expect("results").flatten();
-        let mut experiments = Vec::new();
-        for file in files.map(|file| file.path()) {
-            let text = std::fs::read_to_string(&file).expect("a result");
-            let mut hostile: Value = serde_json::from_str(&text).expect("JSON");
-            made_hostile(&mut hostile);
-            for text in [text, hostile.to_string()] {
-                let report = Report::parse(&text).unwrap_or_else(|why| panic!("{file:?}: {why:#}"));
-                let (blocks, page) = (kinds::complete(&report), page(&report));
-                assert_eq!(tables(&page), shown(&blocks), "{file:?}: {page}");
-                assert!(page.starts_with("## punctual ") && page.ends_with('\n'), "{page}");
-                assert!(!page.contains(['\u{1b}', '\u{a0}']), "{page}");
-                experiments.push(report.envelope.experiment);
-            }
-        }
-        experiments.sort();
-        experiments.dedup();
-        let others = "analyse,check,compare,impact servo,impact stepper,measure periodic,\
-                      measure wait,reproduce,run,soak,tune check";
-        let mut known: Vec<&str> =
-            others.split(',').chain(Measured::NAMES.iter().copied()).collect();
-        known.sort_unstable();
-        assert_eq!(experiments, known, "each kind has a result in {kinds}");
     }
 }

@@ -29,7 +29,7 @@ use punctual_lab::experiment::{
 use punctual_lab::load::Reexec;
 use punctual_lab::periodic::{LibraryLoop, Stream};
 use punctual_lab::quiet;
-use punctual_report::{Choice, Clock, Disturbance, EndedBy, Envelope, Findings};
+use punctual_report::{Choice, Clock, Disturbance, EndedBy, Envelope, Findings, Warning};
 
 use crate::cli::PROGRAM;
 use crate::parse::Phase;
@@ -38,7 +38,7 @@ use crate::{format, output};
 pub(crate) use claims::{announce, plans, reach};
 pub(crate) use follow::FollowedClock;
 pub(crate) use loops::{LoopExperiment, MeasuredLoops};
-pub(crate) use runs::{load_deaths, planned, run_name};
+pub(crate) use runs::{UNDER_LOAD, load_deaths, planned, run_name};
 
 /// The priority that a measuring loop asks for: above the kernel's threaded interrupts (50).
 pub(crate) const PRIORITY: u8 = 90;
@@ -92,7 +92,7 @@ pub(crate) fn envelope<T>(
         disturbances: finished.disturbances.iter().map(disturbance).collect(),
         warnings: words::warnings(finished, &machine.here)
             .into_iter()
-            .chain(machine.changed())
+            .chain(machine.changed().map(Warning::from))
             .collect(),
         ..Envelope::of(PROGRAM, name)
     }

@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn what_was_written_is_read_back() {
         let mut report = Report::new(PROGRAM, "check", CheckBody::default());
-        report.envelope.warnings.push("a \u{1b}[2J warning".to_owned());
+        report.envelope.warn("a \u{1b}[2J warning".to_owned());
         let written = view::json(&report).expect("JSON");
         let read = parse(&written).expect("a report");
         assert_eq!(view::json(&read).expect("JSON"), written);

@@ -77,7 +77,7 @@ mod tests {
     use punctual_host::root::Root;
     use punctual_lab::timer::{TimerOutcome, TimerRow};
     use punctual_report::measured::{Measured, TimerBody};
-    use punctual_report::{Body, Choice, Clock, Envelope, NOTE_GUEST, Session};
+    use punctual_report::{Body, Choice, Clock, Envelope, Session, Warning};
     use serde_json::Value;
 
     use super::*;
@@ -145,7 +145,7 @@ mod tests {
                 idle_states_held: true,
                 refused: Vec::new(),
             }),
-            warnings: vec![NOTE_GUEST.to_owned()],
+            warnings: vec![Warning::Guest],
             ..Envelope::of(PROGRAM, "measure timer")
         };
         Report { envelope, body: Body::Measured(TimerBody { timer }.into()) }

@@ -317,6 +317,9 @@ pub struct RunInfo {
     /// What it was: `idle`, `cpu`, …
     #[serde(default)]
     pub name: String,
+    /// The name of the condition it ran under: `idle`, `cpu`, `all loads`; none in files of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
     /// The name of the run in whose figures it counts, together with others; none: it stands alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_of: Option<String>,
@@ -355,6 +358,14 @@ pub struct RunInfo {
     /// Which clock stamped.
     #[serde(default)]
     pub clock: String,
+}
+
+impl RunInfo {
+    /// The name of its condition. In files of before that is the last part of the run's name.
+    pub fn condition(&self) -> &str {
+        let last = || self.name.rsplit(", ").next().unwrap_or_default();
+        self.condition.as_deref().unwrap_or_else(last)
+    }
 }
 
 /// Why a file could not be opened as a sample file.

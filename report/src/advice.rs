@@ -13,13 +13,6 @@ use crate::Session;
 use crate::format;
 use crate::run::{LoadRow, Run};
 
-/// That stalls may be the host's: also an advice.
-pub const NOTE_GUEST: &str = "virtual machine: stalls caused by the host are included";
-
-/// That the policy was refused: also in the headline.
-pub const NOTE_ORDINARY: &str = "measured as SCHED_OTHER: any process can delay the loop; \
-                                        a real-time loop on this machine would be late less often";
-
 /// The most that are given.
 const ADVICE_MAX: usize = 3;
 
@@ -77,7 +70,7 @@ pub(crate) fn of(seen: &Seen<'_>) -> Vec<Advice> {
     let mut open: Vec<(&KnobVerdict, &String)> = found
         .filter(|(setting, _)| setting.verdict.is_open() && setting.gain >= GAIN_MIN)
         // Idle states that were held off made this loop no later.
-        .filter(|(setting, _)| !(held && setting.id.starts_with("idle.")))
+        .filter(|(setting, _)| !(held && subject(setting) == "idle"))
         .collect();
     open.sort_by_key(|(setting, _)| std::cmp::Reverse(setting.gain));
     run.chain(open.into_iter().map(|(setting, cpus)| of_rule(setting, cpus)))
@@ -169,12 +162,17 @@ fn throttling(seen: &Seen<'_>) -> Option<Advice> {
     advice("throttling", text, None)
 }
 
+/// What a rule is about: the first part of its identifier, which is stable from version to version.
+fn subject(finding: &KnobVerdict) -> &str {
+    finding.id.split_once('.').map_or(finding.id.as_str(), |(subject, _)| subject)
+}
+
 /// A rule's finding: what was found, and the command that changes it.
 fn of_rule(finding: &KnobVerdict, cpus: &str) -> Advice {
-    let topic = match finding.id.split('.').next() {
-        Some("idle" | "frequency") => "frequency",
-        Some("memory") => "memory",
-        Some("boot" | "risks") => "setting",
+    let topic = match subject(finding) {
+        "idle" | "frequency" => "frequency",
+        "memory" => "memory",
+        "boot" | "risks" => "setting",
         _ => "CPU",
     };
     let command = match finding.changes.as_slice() {

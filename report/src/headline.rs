@@ -153,7 +153,7 @@ fn worst(runs: &[&Run], rows: &[&LoadRow]) -> Option<String> {
     let known = runs.iter().all(|run| run.setup.wait.is_some());
     let when = match row {
         Some(row) if !run.setup.load.is_empty() => format!(", under {}", row.load),
-        _ if runs.len() > 1 => format!(", {}", run.name.rsplit(", ").next().unwrap_or_default()),
+        _ if runs.len() > 1 => format!(", {}", run.condition()),
         _ if !loaded && known => "; measured without load".to_owned(),
         _ => String::new(),
     };

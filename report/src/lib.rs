@@ -27,6 +27,7 @@ pub mod strategies;
 pub mod supervised;
 pub mod trials;
 mod verdict;
+mod words;
 
 use punctual_host::explain::Explanation;
 use punctual_host::facts::MachineFacts;
@@ -35,7 +36,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use advice::{Advice, Findings, NOTE_GUEST, NOTE_ORDINARY};
+pub use advice::{Advice, Findings};
 pub use body::{
     Body, Campaign, CheckBody, CompareBody, ComparedResult, ComparedSide, Comparison, Difference,
     Impact, ImpactBody, Judged, Kept, Late, LoopsBody, Maxima, Pair, PeriodicBody, RunBody,
@@ -50,6 +51,7 @@ pub use judge::{
 pub use punctual_analysis::verdict::Stands;
 pub use run::{Approach, Load, LoadDeath, LoadRow, Run, Setup, deaths, loads};
 pub use verdict::{Answer, Question, Verdict};
+pub use words::{Request, Warning};
 
 /// The version of this schema.
 pub const SCHEMA: u32 = 2;
@@ -110,7 +112,7 @@ pub struct Envelope {
     /// Events on the machine during the run, such as a suspend.
     pub disturbances: Vec<Disturbance>,
     /// Warnings about the numbers.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     /// Whether all limits and claims hold.
     pub verdict: Overall,
 }
@@ -219,6 +221,21 @@ impl Envelope {
         self.ended_by.get_or_insert(cause);
     }
 
+    /// Adds a warning.
+    pub fn warn(&mut self, warning: impl Into<Warning>) {
+        self.warnings.push(warning.into());
+    }
+
+    /// Adds warnings.
+    pub fn warn_of(&mut self, warnings: impl IntoIterator<Item: Into<Warning>>) {
+        self.warnings.extend(warnings.into_iter().map(Into::into));
+    }
+
+    /// Puts warnings before those that it has.
+    pub fn warn_first(&mut self, warnings: impl IntoIterator<Item: Into<Warning>>) {
+        self.warnings.splice(0..0, warnings.into_iter().map(Into::into));
+    }
+
     /// Takes in what a further measurement of the same result says.
     pub fn take_in(&mut self, next: Self) {
         self.incomplete |= next.incomplete;
@@ -287,7 +304,7 @@ impl Session {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
     /// What was requested.
-    pub attempt: String,
+    pub attempt: Request,
     /// The error: a symbol of errno(3).
     pub errno: String,
     /// What going on without it costs, in a few words.

@@ -16,6 +16,10 @@ use crate::format;
 pub struct Run {
     /// "idle", "under load", "cpu", "CPU 1, 25.0 µs".
     pub name: String,
+    /// The condition that it ran under: "idle", "under load"; not there where that is its name, and
+    /// in results of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
     /// How it was set up.
     pub setup: Setup,
     /// Cycles, lateness, interval, grid, histogram, claims.
@@ -54,6 +58,7 @@ impl Run {
     pub fn recorded(name: String, setup: Setup, outcome: RunFigures) -> Self {
         Self {
             name,
+            condition: None,
             setup,
             outcome,
             stalled: None,
@@ -67,6 +72,17 @@ impl Run {
             loads: Vec::new(),
             load_deaths: 0,
         }
+    }
+
+    /// With its condition, which is kept where it is not the whole name.
+    pub fn under(self, condition: &str) -> Self {
+        let condition = Some(condition).filter(|condition| *condition != self.name);
+        Self { condition: condition.map(str::to_owned), ..self }
+    }
+
+    /// The condition that it ran under, where that is known; else its name.
+    pub fn condition(&self) -> &str {
+        self.condition.as_deref().unwrap_or(&self.name)
     }
 
     /// Why nothing is shown of the machine under load: a load died on the way.

@@ -23,6 +23,7 @@ use punctual_report::{self as report, EndedBy, Envelope, Judged, Question, Repor
 use crate::args::ReportArgs;
 use crate::cli::PROGRAM;
 use crate::exit::Exit;
+use crate::experiment::UNDER_LOAD;
 use crate::stored::SAMPLES;
 use crate::view::Detail;
 use crate::{format, parse, stored};
@@ -275,7 +276,7 @@ fn of_csv(args: &AnalyseArgs, column: &ColumnSpec) -> Result<RecordedData> {
     if let (Some(grid), Some(nominal)) = (&outcome.grid, period)
         && grid.drift_ppb.abs() > DRIFT_MAX_PPB
     {
-        read.envelope.warnings.push(format!(
+        read.envelope.warn(format!(
             "the fitted period is {}, but --period is {}: unless the clock was off by that much, \
              the counts of cycles and of missed releases are wrong",
             format::ns(Some(grid.period_ns)),
@@ -284,14 +285,14 @@ fn of_csv(args: &AnalyseArgs, column: &ColumnSpec) -> Result<RecordedData> {
     }
     if let (ColumnKind::Instant, Some(line)) = (kind, outcome.line) {
         if args.file == Path::new("-") {
-            read.envelope.warnings.push(
+            read.envelope.warn(
                 "standard input can be read only once: the report has grid and interval, but no \
                  lateness"
                     .to_owned(),
             );
         } else {
             outcome = pass(args, column, period, ReleaseInstants::Fitted(line))?;
-            read.envelope.warnings.push(
+            read.envelope.warn(
                 "instants alone do not contain the releases: lateness is measured from the \
                  earliest wake relative to the fitted grid"
                     .to_owned(),
@@ -357,7 +358,7 @@ fn of_foreign(args: &AnalyseArgs, format: &Format, reader: impl Read) -> Result<
     let import = formats::read(format, reader, &request)?;
     let mut read = RecordedData::new();
     read.envelope.started_at = import.started_at;
-    read.envelope.warnings = import.warnings;
+    read.envelope.warn_of(import.warnings);
     for run in import.runs {
         let setup = Setup {
             cpu: run.cpu,
@@ -395,7 +396,7 @@ pub(super) fn of_samples(args: &ReportArgs, reader: impl Read) -> Result<Recorde
         Some(FileEnding::Early) => EndedBy::Recording,
         _ => EndedBy::File,
     });
-    read.envelope.warnings.extend(ended);
+    read.envelope.warn_of(ended);
     for part in parts {
         let infos: Vec<&RunInfo> = part.infos.iter().map(|&run| &info.runs[run]).collect();
         let (mut missed, mut unrecorded) = (0, 0);
@@ -406,7 +407,7 @@ pub(super) fn of_samples(args: &ReportArgs, reader: impl Read) -> Result<Recorde
         }
         let outcome = part.recording.finish_with(missed, unrecorded);
         if outcome.cycles == 0 {
-            read.envelope.warnings.push(format!("run \"{}\" has no samples", part.name));
+            read.envelope.warn(format!("run \"{}\" has no samples", part.name));
         }
         read.runs.push(recorded_run(part.name, &infos, outcome));
     }
@@ -456,7 +457,8 @@ fn recorded_run(name: String, infos: &[&RunInfo], outcome: RunFigures) -> Run {
         load: infos.iter().flat_map(|info| info.load.iter().cloned()).collect(),
         duration_ns: Some(infos.iter().map(|info| info.duration_ns).sum()),
     };
-    Run { floor_ns: first.floor_ns, ..Run::recorded(name, setup, outcome) }
+    let condition = if first.part_of.is_some() { UNDER_LOAD } else { first.condition() };
+    Run { floor_ns: first.floor_ns, ..Run::recorded(name, setup, outcome).under(condition) }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use punctual_export::openmetrics::{Labels, MetricFamily, Points};
 use punctual_export::row::{ExportedRun, ReleaseRows};
 use punctual_export::{csv, openmetrics, parquet};
 use punctual_import::samples::{FileEnding, FileInfo, RunInfo, SampleFileReader};
-use punctual_report::{Report, Run, SCHEMA};
+use punctual_report::{Report, Run, SCHEMA, Warning};
 
 use crate::args::ReportArgs;
 use crate::command::analyse;
@@ -220,8 +220,8 @@ impl Source {
     /// What is to be said of samples that were cut off or damaged, when `report` is of them.
     fn cut(&self, report: &Report) -> Vec<String> {
         let path = self.samples.as_ref().filter(|_| report.envelope.incomplete);
-        let said =
-            |path: &PathBuf| format!("{}: {}", path.display(), report.envelope.warnings.join("; "));
+        let sentences: Vec<&str> = report.envelope.warnings.iter().map(Warning::text).collect();
+        let said = |path: &PathBuf| format!("{}: {}", path.display(), sentences.join("; "));
         path.filter(|_| {
             !report.envelope.warnings.is_empty() && report.envelope.experiment == "analyse"
         })

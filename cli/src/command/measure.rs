@@ -173,8 +173,8 @@ fn measure<M: Measuring>(args: &M) -> Result<Exit> {
     let mut envelope = experiment::envelope(M::NAME, &machine, choice, started, &finished);
     let outcome = Outcome { figures: finished.outcome, loads: finished.loads, took, here };
     let Shown { body, warnings, trouble } = args.shown(outcome);
-    envelope.warnings.splice(0..0, machine.foreign.clone());
-    envelope.warnings.extend(warnings);
+    envelope.warn_first(machine.foreign.clone());
+    envelope.warn_of(warnings);
     super::write(&Report { envelope, body: Body::Measured(body) }, outputs)?;
     as_before?;
     trouble.map_or(Ok(Exit::Fine), Err)

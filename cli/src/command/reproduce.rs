@@ -242,7 +242,7 @@ impl<'a> Bench<'a> {
 
     /// Takes in what every measurement says.
     fn keep(&mut self, mut next: Envelope) {
-        next.warnings.extend(self.settings.iter().flat_map(PlannedSettings::warnings));
+        next.warn_of(self.settings.iter().flat_map(PlannedSettings::warnings));
         match &mut self.envelope {
             Some(envelope) => envelope.take_in(next),
             None => self.envelope = Some(next),

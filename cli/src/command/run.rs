@@ -99,7 +99,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     report.envelope.started_at = Some(started.to_string());
     report.envelope.ended_by = cut_short_by(&finished, args.duration.is_some());
     report.envelope.incomplete = report.envelope.ended_by.is_some();
-    report.envelope.warnings = warnings;
+    report.envelope.warn_of(warnings);
     report.envelope.verdict.reasons = reasons(&finished, &registered);
     report.envelope.verdict.ok = report.envelope.verdict.reasons.is_empty();
     super::write(&report, outputs)?;

@@ -296,7 +296,7 @@ fn stored(
     let Some(found) = found else { bail!("{}: no campaign in this directory", dir.display()) };
     let config = config(&found.campaign.requested).with_context(|| dir.display().to_string())?;
     let mut report = pages::report(&found.campaign, &config, &Here::default());
-    report.envelope.warnings.extend(found.trouble);
+    report.envelope.warn_of(found.trouble);
     Ok(report)
 }
 

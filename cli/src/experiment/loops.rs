@@ -135,12 +135,12 @@ impl LoopExperiment<'_> {
         let ended = destination.finish(failed);
         let trouble = trouble.or(ended.err());
         let mut envelope = envelope(name, machine, choice, started, &finished);
-        envelope.warnings.splice(0..0, notes);
+        envelope.warn_first(notes);
         let mut measured = made(envelope, finished, followed, plans, (args, merge, question));
         // After the limits were judged: the figures are those of the whole run.
         if let Some(why) = &trouble {
             measured.envelope.end_early(EndedBy::File);
-            measured.envelope.warnings.push(format!("{why:#}"));
+            measured.envelope.warn(format!("{why:#}"));
         }
         Ok(MeasuredLoops { trouble, ..measured })
     }
@@ -183,7 +183,7 @@ fn made(
     let interrupted = envelope.is_interrupted();
     let all_cold = |run: &periodic::RunOutcome| run.cycles > 0 && run.cycles <= u64::from(cold);
     if !interrupted && measured.runs.iter().any(all_cold) {
-        envelope.warnings.push(
+        envelope.warn(
             "a run was so short that all its cycles were cold and left out: use a longer \
              --duration or --keep-cold"
                 .to_owned(),
@@ -193,12 +193,12 @@ fn made(
         Some(ended) => follow.ended(ended),
         None => follow,
     });
-    envelope.warnings.extend(follow.iter().flat_map(Follow::warnings));
+    envelope.warn_of(follow.iter().flat_map(Follow::warnings));
     let follows = follow.as_ref().map(|follow| follow.clock.as_str());
     let maker = Maker { outcome: &measured, follows, loads: &loads, floor_ns: clock.cost.now_ns };
     let (runs, rows) = maker.runs(sink);
     let recorded = recorded(&measured.plan, merge, args.keep_cold, &measured.runs, series, &runs);
-    envelope.warnings.extend(unmeasured(&runs, interrupted));
+    envelope.warn_of(unmeasured(&runs, interrupted));
     let judged = if merge { report::of_first_wait(&runs) } else { &runs };
     envelope.verdict = report::judge(judged, &args.limits, envelope.incomplete);
     envelope.verdict.judge_claims(judged, (&args.claims, args.strict), envelope.incomplete);
@@ -287,6 +287,7 @@ impl<'a> Samples<'a> {
                 let merged = self.watch.merge && plan.counts_as_one(index);
                 runs.push(RunInfo {
                     name: run_name(plan, stream, &condition.name),
+                    condition: Some(condition.name.clone()),
                     part_of: merged.then(|| run_name(plan, stream, UNDER_LOAD)),
                     cpu: stream.thread.pinned_to().unwrap_or_default(),
                     period_ns: grid.period().as_ns(),

@@ -107,8 +107,9 @@ impl Maker<'_> {
         let stall_max = outcomes.iter().map(|run| run.stalls.longest).max().unwrap_or(Span::ZERO);
         let busy: f64 = outcomes.iter().map(|run| run.cpu_load * run.wall_ns as f64).sum();
         let wall: f64 = outcomes.iter().map(|run| run.wall_ns as f64).sum();
-        Run {
+        let run = Run {
             name: run_name(plan, stream, name),
+            condition: None,
             setup: self.setup(number, conditions, outcomes.first().map(|run| run.policy)),
             stalled: spins.then(|| outcomes.iter().map(|run| run.stalls.count).sum()),
             stall_max_ns: spins.then_some(stall_max.as_ns() as f64),
@@ -123,7 +124,8 @@ impl Maker<'_> {
             loads: conditions.iter().flat_map(|&c| loads(&self.loads[c])).collect(),
             load_deaths: conditions.iter().map(|&c| load_deaths(&self.loads[c])).sum(),
             outcome,
-        }
+        };
+        run.under(name)
     }
 
     fn setup(&self, number: usize, conditions: &[usize], policy: Option<SchedPolicy>) -> Setup {

@@ -13,7 +13,7 @@ use punctual_host::settings::ChangedSetting;
 use punctual_lab::experiment::{
     Caution, ExperimentEnd, ExperimentError, FinishedExperiment, Risk, Throttling, throttling,
 };
-use punctual_report::{self as report, NOTE_GUEST, NOTE_ORDINARY, Refused, Session, policy_words};
+use punctual_report::{self as report, Refused, Session, Warning, policy_words};
 
 use crate::format;
 
@@ -28,7 +28,7 @@ pub(crate) fn session<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) 
 
 fn refused(refusal: &Refusal, facts: &MachineFacts) -> Refused {
     Refused {
-        attempt: refusal.attempt.to_string(),
+        attempt: refusal.attempt.into(),
         errno: refusal.errno.to_string(),
         price: price(refusal.attempt).to_owned(),
         explanation: explain(&attempt(refusal.attempt), refusal.errno.0, facts),
@@ -60,22 +60,23 @@ fn attempt(attempt: Attempt) -> explain::RefusedCall {
 }
 
 /// What a reader should know, whatever was measured.
-pub(crate) fn warnings<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) -> Vec<String> {
-    let mut warnings: Vec<String> = finished.planned.iter().map(planned).collect();
-    warnings.extend(finished.throttled.iter().map(throttled));
-    warnings.extend(watchdog(&finished.end).map(str::to_owned));
-    warnings.extend(finished.loads.iter().flat_map(|loads| report::deaths(loads)));
+pub(crate) fn warnings<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) -> Vec<Warning> {
+    let planned = finished.planned.iter().map(planned);
+    let mut warnings: Vec<Warning> = planned.map(Warning::from).collect();
+    warnings.extend(finished.throttled.iter().map(throttled).map(Warning::from));
+    warnings.extend(watchdog(&finished.end).map(str::to_owned).map(Warning::from));
+    let deaths = finished.loads.iter().flat_map(|loads| report::deaths(loads));
+    warnings.extend(deaths.map(Warning::from));
     if let Some(why) = &finished.clock.untrusted {
-        warnings.push(format!(
-            "timestamps come from clock_gettime, not from the processor's \
-             counter: {why}"
-        ));
+        let text =
+            format!("timestamps come from clock_gettime, not from the processor's counter: {why}");
+        warnings.push(text.into());
     }
     if finished.refused.iter().any(|refusal| matches!(refusal.attempt, Attempt::Scheduler(_))) {
-        warnings.push(NOTE_ORDINARY.to_owned());
+        warnings.push(Warning::NotRealTime);
     }
     if here.virtualization.virtualization.value().is_some_and(|name| name != "none") {
-        warnings.push(NOTE_GUEST.to_owned());
+        warnings.push(Warning::Guest);
     }
     warnings
 }

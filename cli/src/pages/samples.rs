@@ -110,10 +110,10 @@ fn recorded(run: &Run) -> u64 {
 /// The load of a run that counts in another together with others.
 fn turn(info: &RunInfo) -> Option<String> {
     info.part_of.as_ref()?;
-    // Several at once have a name together, the last part of the run's: "all loads".
     match info.load.as_slice() {
-        [one] => Some(one.clone()),
-        _ => info.name.rsplit(", ").next().map(ToOwned::to_owned),
+        [load] => Some(load.clone()),
+        // Several at once have a name together: "all loads".
+        _ => Some(info.condition().to_owned()),
     }
 }
 

@@ -138,7 +138,7 @@ pub(super) fn run(args: &StepperArgs) -> Result<Exit> {
     let steps = StepGeneration { run: timed.interval_max_abs.0, ..steps };
     let body = ImpactBody { impact: Impact::Stepper(impact), step_generation: Some(steps) };
     let mut report = Report::new(PROGRAM, "impact stepper", body);
-    report.envelope.warnings.extend(timed.caution);
+    report.envelope.warn_of(timed.caution);
     report.envelope.started_at = timed.started_at;
     super::super::write(&report, args.output.open()?)?;
     Ok(Exit::Fine)

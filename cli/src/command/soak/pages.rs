@@ -6,7 +6,7 @@ use punctual_analysis::campaign::{Campaign, Pool, Total};
 use punctual_host::facts::MachineFacts;
 use punctual_report::{
     self as report, Choice, Clock, EndedBy, Envelope, Load, Question, Report, Run, Session, Setup,
-    SoakBody,
+    SoakBody, Warning,
 };
 
 use super::CampaignConfig;
@@ -27,7 +27,7 @@ pub(crate) struct Here {
     /// What the kernel granted.
     pub(crate) session: Option<Session>,
     /// What a reader should know.
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Vec<Warning>,
     /// What the loads did in the latest batch, by run of the setup that is measured now.
     pub(crate) loads: Vec<Vec<Load>>,
     /// Which setup that is.
@@ -54,7 +54,7 @@ pub(super) fn report(campaign: &Campaign, config: &CampaignConfig, here: &Here) 
         }
     }
     let mut warnings = here.warnings.clone();
-    warnings.extend(cautions(campaign));
+    warnings.extend(cautions(campaign).into_iter().map(Warning::from));
     let began = jiff::Timestamp::from_second(campaign.began_unix_s).ok();
     let envelope = Envelope {
         started_at: began.map(|at| at.to_string()),

@@ -12,8 +12,9 @@ const WORD: usize = 7;
 
 /// Caveats about the numbers.
 pub(super) fn warnings(report: &Report) -> Vec<Block> {
-    let during = report.envelope.disturbances.iter().map(|event| ("during the run:", &event.what));
-    let notes = report.envelope.warnings.iter().map(|warning| ("note:", warning));
+    let during =
+        report.envelope.disturbances.iter().map(|event| ("during the run:", event.what.as_str()));
+    let notes = report.envelope.warnings.iter().map(|warning| ("note:", warning.text()));
     let sentences = during.chain(notes);
     let sentences = sentences.map(|(label, text)| Block::words_at(1, format!("{label} {text}")));
     let mut blocks: Vec<Block> = sentences.collect();

@@ -7,8 +7,7 @@ use punctual_analysis::imported::{Imported, ImportedQuantity};
 use punctual_analysis::summary::SummaryStats;
 use punctual_document::{Block, Frame, Item, Items, ItemsKind, Table, numbers, words};
 use punctual_report::{
-    Advice, Approach, EndedBy, Follow, Load, LoadRow, LoopLine, NOTE_GUEST, NOTE_ORDINARY, Report,
-    Run, SoakBody,
+    Advice, Approach, EndedBy, Follow, Load, LoadRow, LoopLine, Report, Run, SoakBody,
 };
 
 use super::{campaign, compare, head, histogram, judged};
@@ -156,10 +155,10 @@ fn notes(report: &Report) -> Vec<Block> {
     blocks.extend(follow.map(|follow| Block::words(followed(follow))));
     let events = report.envelope.disturbances.iter();
     let events = events.map(|event| format!("during the run: {}", event.what));
-    let elsewhere = [NOTE_GUEST, NOTE_ORDINARY];
     let warnings = report.envelope.warnings.iter();
-    let warnings = warnings.filter(|text| !elsewhere.contains(&text.as_str()));
-    blocks.extend(events.chain(warnings.map(|text| format!("note: {text}"))).map(Block::words));
+    let warnings = warnings.filter(|warning| !warning.is_shown_elsewhere());
+    blocks
+        .extend(events.chain(warnings.map(|warning| format!("note: {warning}"))).map(Block::words));
     blocks
 }
 

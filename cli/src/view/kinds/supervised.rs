@@ -14,7 +14,7 @@ pub(super) fn document(report: &Report, supervised: &Supervised) -> Vec<Block> {
     let mut blocks = vec![Block::words(releases(supervised)), Block::Break, tasks(supervised)];
     blocks.extend(supervised.tasks.iter().filter_map(notes));
     let warnings = report.envelope.warnings.iter();
-    blocks.extend(warnings.map(|warning| Block::words_at(1, warning)));
+    blocks.extend(warnings.map(|warning| Block::words_at(1, warning.text())));
     let reasons = report.envelope.verdict.reasons.iter();
     blocks.extend(reasons.map(|reason| Block::words(format!("FAILED: {reason}"))));
     blocks

@@ -217,7 +217,7 @@ pub(super) fn warnings(source: &Source<'_>) -> Option<Section> {
             let at = format::ns(Some(disturbance.at_ns as f64));
             add("during the run:", &format!("{} (seen at {at})", disturbance.what));
         }
-        report.envelope.warnings.iter().for_each(|warning| add("note:", warning));
+        report.envelope.warnings.iter().for_each(|warning| add("note:", warning.text()));
         shown.notes.iter().for_each(|note| add("note:", note));
     }
     if items.is_empty() {

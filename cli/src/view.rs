@@ -226,7 +226,7 @@ mod tests {
                     }
                 }
                 Event::Html(html) | Event::InlineHtml(html) => panic!("raw HTML: {html}"),
-                other if cell.is_some() => panic!("markup in a cell: {other:?}"),
+                markup if cell.is_some() => panic!("markup in a cell: {markup:?}"),
                 _ => {}
             }
         }

@@ -99,12 +99,12 @@ fn section(section: &Section) -> String {
     format!(
         "<section id=\"{id}\" aria-labelledby=\"{id}-h\"><h2 id=\"{id}-h\">{heading}</h2>\
          {}</section>\n",
-        all(blocks)
+        sequence(blocks)
     )
 }
 
 /// Blocks in their order.
-fn all(blocks: &[Block]) -> String {
+fn sequence(blocks: &[Block]) -> String {
     blocks.iter().map(block).collect()
 }
 
@@ -236,8 +236,8 @@ fn figure(figure: &Figure) -> String {
 
 fn side_by_side(kind: Row, groups: &[Vec<Block>]) -> String {
     let group = |blocks: &Vec<Block>| match kind {
-        Row::Results => format!("<div class=\"card\">{}</div>", all(blocks)),
-        Row::Plots => all(blocks),
+        Row::Results => format!("<div class=\"card\">{}</div>", sequence(blocks)),
+        Row::Plots => sequence(blocks),
     };
     let class = if kind == Row::Results || groups.len() > 1 { "side" } else { "alone" };
     let groups: String = groups.iter().map(group).collect();
@@ -246,7 +246,7 @@ fn side_by_side(kind: Row, groups: &[Vec<Block>]) -> String {
 
 /// Blocks that are shown when a reader opens them.
 fn folded(summary: &str, blocks: &[Block]) -> String {
-    format!("<details><summary>{}</summary>{}</details>", escape(summary), all(blocks))
+    format!("<details><summary>{}</summary>{}</details>", escape(summary), sequence(blocks))
 }
 
 /// JSON in which no markup can begin or end, and nothing steers a reader.

@@ -25,10 +25,10 @@ pub fn rendered(blocks: &[Block]) -> Styled {
         _ => None,
     };
     let mut rows = blocks.iter().filter_map(fitted).max().unwrap_or(0);
-    let mut page = all(blocks, rows);
+    let mut page = sequence(blocks, rows);
     while rows > ROWS_MIN && page.lines() > LINES {
         rows -= 1;
-        page = all(blocks, rows);
+        page = sequence(blocks, rows);
     }
     page
 }
@@ -39,7 +39,7 @@ fn order(brief: &Brief) -> Option<&[usize]> {
 }
 
 /// Blocks as lines, at most so many rows in a table that is fitted.
-fn all(blocks: &[Block], rows: usize) -> Styled {
+fn sequence(blocks: &[Block], rows: usize) -> Styled {
     let mut page = Styled::default();
     let mut after_table = false;
     for block in blocks {
@@ -57,11 +57,11 @@ fn all(blocks: &[Block], rows: usize) -> Styled {
             Block::Break => page.push("\n"),
             Block::Figure(figure) => page.push(&line_of(1, &figure.chart.description)),
             Block::Row(_, groups) => {
-                groups.iter().for_each(|group| page.append(all(group, rows)));
+                groups.iter().for_each(|group| page.append(sequence(group, rows)));
             }
             Block::Folded(summary, blocks) => {
                 page.push(&format!("\n{}\n", terminal::wrap(summary, STEP)));
-                page.append(all(blocks, rows));
+                page.append(sequence(blocks, rows));
             }
         }
     }

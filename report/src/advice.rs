@@ -49,31 +49,28 @@ impl Findings {
     }
 }
 
-/// What an advice is drawn from.
-pub(crate) struct Seen<'a> {
-    pub(crate) facts: &'a MachineFacts,
-    /// What the kernel granted; `None` where nothing was measured.
-    pub(crate) session: Option<&'a Session>,
-    pub(crate) runs: &'a [Run],
-    /// One for each load.
-    pub(crate) rows: &'a [LoadRow],
-    /// What the rules about tuning found; `None` where data were recorded elsewhere.
-    pub(crate) findings: Option<&'a Findings>,
-}
-
-/// What the run shows, then what the rules about tuning find, by what it would gain.
-pub(crate) fn of(seen: &Seen<'_>) -> Vec<Advice> {
-    let run = [host(seen), load(seen), throttling(seen)].into_iter().flatten();
-    let held = seen.session.is_some_and(|session| session.idle_states_held);
-    let found =
-        seen.findings.into_iter().flat_map(|found| found.verdicts.iter().map(|v| (v, &found.cpus)));
-    let mut open: Vec<(&KnobVerdict, &String)> = found
+/// Advice on these runs: first what they show, then what the rules about tuning find, by what it
+/// would gain. `session` is not there where nothing was measured, `findings` not where data were
+/// recorded elsewhere; `rows` are one for each load.
+pub(crate) fn of(
+    facts: &MachineFacts,
+    session: Option<&Session>,
+    (runs, rows): (&[Run], &[LoadRow]),
+    findings: Option<&Findings>,
+) -> Vec<Advice> {
+    let shown = [host(facts, runs), load(rows), throttling(facts, runs)].into_iter().flatten();
+    let held = session.is_some_and(|session| session.idle_states_held);
+    let settings = findings
+        .into_iter()
+        .flat_map(|findings| findings.verdicts.iter().map(|setting| (setting, &findings.cpus)));
+    let mut open: Vec<(&KnobVerdict, &String)> = settings
         .filter(|(setting, _)| setting.verdict.is_open() && setting.gain >= GAIN_MIN)
         // Idle states that were held off made this loop no later.
         .filter(|(setting, _)| !(held && subject(setting) == "idle"))
         .collect();
     open.sort_by_key(|(setting, _)| std::cmp::Reverse(setting.gain));
-    run.chain(open.into_iter().map(|(setting, cpus)| of_rule(setting, cpus)))
+    shown
+        .chain(open.into_iter().map(|(setting, cpus)| of_rule(setting, cpus)))
         .take(ADVICE_MAX)
         .collect()
 }
@@ -84,25 +81,25 @@ fn advice(topic: &str, text: impl Into<String>, command: Option<&str>) -> Option
 }
 
 /// The host of a virtual machine, with the steal that the kernel counted during the runs.
-fn host(seen: &Seen<'_>) -> Option<Advice> {
-    if !seen.facts.virtualization.is_guest() {
+fn host(facts: &MachineFacts, runs: &[Run]) -> Option<Advice> {
+    if !facts.virtualization.is_guest() {
         return None;
     }
     // Loops on one CPU at once see the same steal.
     let by_cpu = |cpu: u32| {
-        let on_cpu = || seen.runs.iter().filter(move |run| run.setup.cpu == Some(cpu));
+        let on_cpu = || runs.iter().filter(move |run| run.setup.cpu == Some(cpu));
         let of_period = |period: Option<u64>| {
             let at_once = on_cpu().filter(move |run| run.setup.period_ns == period);
             at_once.filter_map(|run| run.steal_ns).reduce(u64::saturating_add)
         };
         on_cpu().filter_map(|run| of_period(run.setup.period_ns)).max()
     };
-    let mut cpus: Vec<u32> = seen.runs.iter().filter_map(|run| run.setup.cpu).collect();
+    let mut cpus: Vec<u32> = runs.iter().filter_map(|run| run.setup.cpu).collect();
     cpus.sort_unstable();
     cpus.dedup();
     let steal_ns = cpus.iter().copied().filter_map(by_cpu).reduce(u64::saturating_add);
     let measured = match cpus.as_slice() {
-        [one] => format!("CPU {one}"),
+        [cpu] => format!("CPU {cpu}"),
         _ => "the measured CPUs".to_owned(),
     };
     let included = "stalls of the host are included";
@@ -118,16 +115,16 @@ fn host(seen: &Seen<'_>) -> Option<Advice> {
 }
 
 /// The load under which most were missed.
-fn load(seen: &Seen<'_>) -> Option<Advice> {
-    let in_all: u64 = seen.rows.iter().map(|row| row.missed).sum();
+fn load(rows: &[LoadRow]) -> Option<Advice> {
+    let in_all: u64 = rows.iter().map(|row| row.missed).sum();
     // Loops of several periods have a row each under the same load.
     let under = |load: &str| {
-        let same = seen.rows.iter().filter(|row| row.load == load);
+        let same = rows.iter().filter(|row| row.load == load);
         same.map(|row| row.missed).sum::<u64>()
     };
-    let most = seen.rows.iter().max_by_key(|row| under(&row.load))?;
+    let most = rows.iter().max_by_key(|row| under(&row.load))?;
     let missed = under(&most.load);
-    let several = seen.rows.iter().any(|row| row.load != most.load);
+    let several = rows.iter().any(|row| row.load != most.load);
     if !several || missed * 2 <= in_all {
         return None;
     }
@@ -145,9 +142,9 @@ fn load(seen: &Seen<'_>) -> Option<Advice> {
 
 /// The share of the CPU that real-time tasks may use, where a loop came near it or a control group
 /// sets it.
-fn throttling(seen: &Seen<'_>) -> Option<Advice> {
-    let budget = seen.facts.limits.rt_budget()?;
-    let real_time = seen.runs.iter().filter(|run| run.setup.priority.is_some());
+fn throttling(facts: &MachineFacts, runs: &[Run]) -> Option<Advice> {
+    let budget = facts.limits.rt_budget()?;
+    let real_time = runs.iter().filter(|run| run.setup.priority.is_some());
     let most = real_time.filter_map(|run| run.cpu_load).reduce(f64::max)?;
     if most < budget.share * NEAR_BUDGET && !budget.of_cgroup {
         return None;
@@ -232,7 +229,7 @@ mod tests {
         let findings = Findings { cpus: cpus.to_string(), verdicts: rules::judge(&inputs) };
         let given = |session: &Session, findings| {
             let session = Some(session);
-            of(&Seen { facts: &facts, session, runs: &[], rows: &[], findings })
+            of(&facts, session, (&[], &[]), findings)
         };
         let advice = given(&session(false), Some(&findings));
         let texts: Vec<&str> = advice.iter().map(|advice| advice.text.as_str()).collect();
@@ -254,10 +251,7 @@ mod tests {
     #[test]
     fn steal_of_loops_that_ran_at_once_is_counted_once() {
         let facts = MachineFacts::collect(&root("firecracker-guest-2cpu"));
-        let facts = &facts;
-        let host = |runs: &[Run]| {
-            text(host(&Seen { facts, session: None, runs, rows: &[], findings: None }))
-        };
+        let host = |runs: &[Run]| text(host(&facts, runs));
         let (ms, us) = (1_000_000, 1_000);
         // Idle and under load come one after the other; two periods run at once.
         let pair = |period| [run(period, Some(20 * ms), 0.1), run(period, Some(100 * ms), 0.1)];
@@ -273,11 +267,7 @@ mod tests {
     #[test]
     fn throttling_is_advice_where_a_loop_came_near_it() {
         let facts = MachineFacts::collect(&root("firecracker-guest-2cpu"));
-        let near = |share| {
-            let runs = [run(1_000_000, None, share)];
-            let (facts, runs) = (&facts, runs.as_slice());
-            text(throttling(&Seen { facts, session: None, runs, rows: &[], findings: None }))
-        };
+        let near = |share| text(throttling(&facts, &[run(1_000_000, None, share)]));
         assert!(near(0.94).contains("used 94 %"), "{}", near(0.94));
         assert_eq!(near(0.2), "");
     }

@@ -182,8 +182,8 @@ impl Body {
             "tune check" => read::<TuneBody>(text),
             "compare" => read::<CompareBody>(text),
             "analyse" => read::<Judged>(text),
-            other if other.starts_with("impact ") => read::<ImpactBody>(text),
-            other => return Some(Measured::parse(other, text)?.map(Self::Measured)),
+            impact if impact.starts_with("impact ") => read::<ImpactBody>(text),
+            _ => return Some(Measured::parse(experiment, text)?.map(Self::Measured)),
         })
     }
 
@@ -202,7 +202,7 @@ impl Body {
         match self {
             Self::Soak(soaked) => Some(&soaked.judged),
             Self::Recorded(judged) => Some(judged),
-            other => other.loops().map(|loops| &loops.judged),
+            _ => self.loops().map(|loops| &loops.judged),
         }
     }
 
@@ -210,7 +210,7 @@ impl Body {
     pub fn runs(&self) -> &[Run] {
         match self {
             Self::Reproduce(papers) => &papers.runs,
-            other => other.judged().map_or(&[], |judged| &judged.runs),
+            _ => self.judged().map_or(&[], |judged| &judged.runs),
         }
     }
 

@@ -69,12 +69,12 @@ pub struct Both {
 }
 
 impl Follow {
-    /// What is known before it was followed: the clock, and how it is read.
+    /// The clock and how it is read, before it is followed: without figures.
     pub fn of(clock: &str, read: Option<&str>) -> Self {
         Self { clock: clock.to_owned(), read: read.map(str::to_owned), ..Self::default() }
     }
 
-    /// With what became of it.
+    /// The figures of a run that followed it, which is over.
     pub fn ended(self, followed: &FollowedFigures) -> Self {
         let status = followed.status;
         let some = status.readings > 0;
@@ -110,9 +110,9 @@ impl Follow {
             (self.late, "was read too late", "and a period may be off by more than the limit"),
             (self.limited, "exceeded the slew limit", "and the grid lagged behind it"),
         ];
-        let warnings = kinds.iter().filter(|(times, ..)| *times > 0).map(|(times, what, then)| {
+        let warnings = kinds.iter().filter(|(times, ..)| *times > 0).map(|(times, event, then)| {
             let often = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
-            format!("the followed clock {clock} {what} {often}, {then}")
+            format!("the followed clock {clock} {event} {often}, {then}")
         });
         let unseen = (self.readings == 0).then(|| {
             format!(

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Envelope;
-use crate::advice::{self, Advice, Findings, Seen};
+use crate::advice::{self, Advice, Findings};
 use crate::body::Judged;
 use crate::format;
 use crate::run::{LoadRow, Run};
@@ -73,7 +73,7 @@ pub fn judged(
         advice: match &envelope.machine {
             Some(facts) if failing => {
                 let (session, findings) = (envelope.session.as_ref(), question.findings);
-                advice::of(&Seen { facts, session, runs: &runs, rows, findings })
+                advice::of(facts, session, (&runs, rows), findings)
             }
             _ => Vec::new(),
         },
@@ -99,7 +99,7 @@ fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String
     cpus.dedup();
     let on = match cpus.as_slice() {
         [] => String::new(),
-        [one] => format!(" on CPU {one}"),
+        [cpu] => format!(" on CPU {cpu}"),
         [first, .., last] => format!(" on CPUs {first} to {last}"),
     };
     // Without a real-time policy it is another machine, as it were: the answer itself says so.

@@ -350,7 +350,8 @@ pub enum EndedBy {
 }
 
 impl EndedBy {
-    /// In words, with what there is; where the cause is not known, all that it may be.
+    /// A sentence on an incomplete result and its cause, in which causes that are not known are
+    /// named as possible.
     pub fn words(cause: Option<Self>) -> String {
         let cause = match cause {
             Some(Self::Interrupt) => "interrupted",
@@ -368,7 +369,7 @@ impl EndedBy {
         format!("incomplete: {cause}; these are the results so far")
     }
 
-    /// The cause alone.
+    /// The first half of [`EndedBy::words`]: the cause alone.
     pub fn brief(cause: Option<Self>) -> String {
         let words = Self::words(cause);
         words.split(';').next().unwrap_or_default().to_owned()

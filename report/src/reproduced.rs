@@ -72,7 +72,7 @@ pub enum Drawn {
 }
 
 impl PaperFigure {
-    /// One without series.
+    /// A figure without series.
     pub fn new(id: impl Into<String>, what: &str, x: &str, y: &str) -> Self {
         let (id, what, x, y) = (id.into(), what.to_owned(), x.to_owned(), y.to_owned());
         Self { id, what, x, y, ..Self::default() }

@@ -199,10 +199,10 @@ pub fn deaths(reports: &[LoadReport]) -> Vec<String> {
         };
         let event = first.event();
         let then = match first {
-            of if of.stood_still_ns.is_some() => format!(" ({}){more}", of.why),
-            of if of.is_at_limit() => " (the machine was too slow for the plan)".to_owned(),
-            of if of.restarted => format!(" ({}){more} and was started again", of.why),
-            of => format!(" ({}){more} and was not started again", of.why),
+            death if death.stood_still_ns.is_some() => format!(" ({}){more}", death.why),
+            death if death.is_at_limit() => " (the machine was too slow for the plan)".to_owned(),
+            death if death.restarted => format!(" ({}){more} and was started again", death.why),
+            death => format!(" ({}){more} and was not started again", death.why),
         };
         Some(format!("load {} {event}{then}: a part of its run was not under load", load.name))
     });

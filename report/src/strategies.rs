@@ -55,7 +55,7 @@ impl StrategyRow {
         match self.name.as_str() {
             "fixed" => format!("fixed {}", ns(self.margin_ns)),
             "hop" => format!("hop {} {}", ns(self.hop_ns), ns(self.margin_ns)),
-            other => other.to_owned(),
+            name => name.to_owned(),
         }
     }
 }

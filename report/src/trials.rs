@@ -48,7 +48,7 @@ pub struct TriedSetting {
     pub refused: Vec<String>,
     /// With it (B) and without (A); null where it was not measured.
     pub first: Option<RateRatio>,
-    /// The same in fresh blocks; null where it did not help in the first.
+    /// With it (B) and without (A) in fresh blocks; null where it did not help in the first.
     pub again: Option<RateRatio>,
     /// What that says.
     pub verdict: TrialVerdict,
@@ -100,7 +100,7 @@ impl TrialVerdict {
         }
     }
 
-    /// In words.
+    /// Its word in a table.
     pub fn word(self) -> &'static str {
         match self {
             Self::Helps => "helps",
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     /// `late` of 100 000 releases above 10 µs without the setting and with it.
-    fn said(late: [u64; 2], n: u64) -> TrialVerdict {
+    fn found(late: [u64; 2], n: u64) -> TrialVerdict {
         let series = late.map(|late| {
             LatenessSeries::of_buckets(&[(0, 1_000, n - late), (50_000, 51_000, late)], 0, None)
         });
@@ -133,13 +133,13 @@ mod tests {
 
     #[test]
     fn what_could_have_an_effect_is_undecided_and_what_has_none_is_told() {
-        assert_eq!(said([1_000, 1_020], 100_000), TrialVerdict::NoEffect);
-        assert_eq!(said([1_000, 2_000], 100_000), TrialVerdict::Harms);
+        assert_eq!(found([1_000, 1_020], 100_000), TrialVerdict::NoEffect);
+        assert_eq!(found([1_000, 2_000], 100_000), TrialVerdict::Harms);
         // A ratio of 0.29 from 0.00 to 3.8 and its like.
-        assert_eq!(said([7, 2], 100_000), TrialVerdict::Undecided);
-        assert_eq!(said([7, 7], 100_000), TrialVerdict::Undecided);
-        assert_eq!(said([0, 0], 100_000), TrialVerdict::Undecided);
+        assert_eq!(found([7, 2], 100_000), TrialVerdict::Undecided);
+        assert_eq!(found([7, 7], 100_000), TrialVerdict::Undecided);
+        assert_eq!(found([0, 0], 100_000), TrialVerdict::Undecided);
         // Found the first time, and not held against fresh blocks.
-        assert_eq!(said([1_000, 500], 100_000), TrialVerdict::NotTried);
+        assert_eq!(found([1_000, 500], 100_000), TrialVerdict::NotTried);
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn of(page: &Page) -> html::Page {
         heading: verdict::heading(page),
         origins: few.map(|shown| verdict::origin(shown, several)).collect(),
         sections: SECTIONS.iter().filter_map(|section| section(&source)).collect(),
-        data: data::all(&source),
+        data: data::json(&source),
         version: PROGRAM.version,
     }
 }
@@ -178,8 +178,8 @@ fn pair(pair: &Pair) -> Vec<Block> {
         }
     }
     for difference in &pair.differences {
-        let (what, a, b) = (&difference.what, &difference.a, &difference.b);
-        blocks.push(Block::muted(format!("differs: {what}: {a} → {b}")));
+        let (name, a, b) = (&difference.what, &difference.a, &difference.b);
+        blocks.push(Block::muted(format!("differs: {name}: {a} → {b}")));
     }
     blocks.extend(pair.notes.iter().map(|note| Block::muted(format!("note: {note}"))));
     blocks

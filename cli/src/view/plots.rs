@@ -303,7 +303,7 @@ fn described_histogram(page: &Page, line: &Line) -> String {
         format::largest(run.outcome.lateness_ns.max, run.outcome.unknown()),
         match clusters.as_slice() {
             [] => "no separate peaks".to_owned(),
-            [one] => format!("one peak, at {one}"),
+            [peak] => format!("one peak, at {peak}"),
             several => format!("peaks at {}", several.join(", ")),
         },
     )

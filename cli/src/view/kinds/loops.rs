@@ -190,7 +190,7 @@ fn named(report: &Report) -> Vec<Named<'_>> {
 pub(crate) fn figures(runs: &[Named<'_>]) -> Table {
     let figures = runs.iter().map(|(name, run)| {
         let outcome = &run.outcome;
-        (name.clone(), *run, &outcome.lateness_ns, outcome.releases())
+        Figures { name: name.clone(), run, times: &outcome.lateness_ns, n: outcome.releases() }
     });
     figures_of(figures.collect())
 }
@@ -201,9 +201,16 @@ pub(crate) fn missed_are_known(runs: &[Named<'_>]) -> bool {
     runs.iter().all(|(_, run)| run.outcome.missed.is_some())
 }
 
-/// The figures of runs: the name, the run, its times and how many these are.
-fn figures_of(runs: Vec<(String, &Run, &SummaryStats, u64)>) -> Table {
-    let known = runs.iter().all(|(_, run, ..)| run.outcome.missed.is_some());
+/// The figures of a run: its times, and how many these are.
+struct Figures<'a> {
+    name: String,
+    run: &'a Run,
+    times: &'a SummaryStats,
+    n: u64,
+}
+
+fn figures_of(runs: Vec<Figures<'_>>) -> Table {
+    let known = runs.iter().all(|figures| figures.run.outcome.missed.is_some());
     let (n, caption) = match known {
         true => ("releases", "Lateness of releases, missed ones included"),
         false => ("values", "Lateness of wakes where missed releases are not known"),
@@ -220,7 +227,7 @@ fn figures_of(runs: Vec<(String, &Run, &SummaryStats, u64)>) -> Table {
         numbers("unrecorded"),
         numbers("CPU of the loop"),
     ];
-    let row = |(name, run, times, n): (String, &Run, &SummaryStats, u64)| {
+    let row = |Figures { name, run, times, n }: Figures<'_>| {
         vec![
             name,
             format::count(n),
@@ -308,7 +315,7 @@ pub(crate) fn advised(advice: &[Advice]) -> Vec<Item> {
     advice.iter().map(item).collect()
 }
 
-/// How late a wake is, by run: the long table.
+/// The long table of lateness: a row a run, of imported data their own quantity.
 fn lateness(report: &Report) -> Vec<Block> {
     let figures = |run| {
         let run: &Run = run;
@@ -323,7 +330,7 @@ fn lateness(report: &Report) -> Vec<Block> {
             Some(imported) => format!("{} ({})", run.name, imported.holds.many()),
             None => run.name.clone(),
         };
-        (name, run, times, n)
+        Figures { name, run, times, n }
     };
     let runs: Vec<_> = report.body.runs().iter().map(figures).collect();
     let columns = [
@@ -334,7 +341,7 @@ fn lateness(report: &Report) -> Vec<Block> {
         numbers("cycles").at_least(9),
         numbers("missed").at_least(7),
     ];
-    let row = |(name, run, times, n): &(String, &Run, &SummaryStats, u64)| {
+    let row = |Figures { name, run, times, n }: &Figures<'_>| {
         vec![
             name.clone(),
             format::ns(times.p50),

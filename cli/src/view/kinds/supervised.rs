@@ -86,7 +86,7 @@ fn notes(task: &TaskRow) -> Option<Block> {
     let parts: Vec<String> = counted
         .iter()
         .filter(|(n, _)| *n > 0)
-        .map(|(n, what)| format!("{} {what}", format::count(*n)))
+        .map(|(n, event)| format!("{} {event}", format::count(*n)))
         .collect();
     let name = &task.name;
     (!parts.is_empty()).then(|| Block::words_at(2, format!("{name}: {}", parts.join(" · "))))

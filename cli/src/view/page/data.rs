@@ -10,7 +10,7 @@ use crate::pages::{Line, Page};
 use crate::view::plots::{self, Kind, Plot, Times};
 
 /// All of them: the common edges of histograms, their open bin, and one entry a plot.
-pub(super) fn all(source: &Source<'_>) -> Value {
+pub(super) fn json(source: &Source<'_>) -> Value {
     let mut charts = Vec::new();
     for kind in Kind::ALL {
         for row in plots::of(source.page, &source.axes, kind) {

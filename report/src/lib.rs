@@ -112,6 +112,7 @@ pub struct Envelope {
     /// Events on the machine during the run, such as a suspend.
     pub disturbances: Vec<Disturbance>,
     /// Warnings about the numbers.
+    #[schemars(with = "Vec<String>")]
     pub warnings: Vec<Warning>,
     /// Whether all limits and claims hold.
     pub verdict: Overall,
@@ -304,6 +305,7 @@ impl Session {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
     /// What was requested.
+    #[schemars(with = "String")]
     pub attempt: Request,
     /// The error: a symbol of errno(3).
     pub errno: String,

@@ -4,13 +4,11 @@
 use std::fmt::{self, Display, Formatter};
 
 use punctual_engine::session::Attempt;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A warning about the numbers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
-#[schemars(with = "String")]
 pub enum Warning {
     /// That stalls may be the host's: also an advice.
     Guest,
@@ -63,9 +61,8 @@ impl Display for Warning {
 }
 
 /// What was requested of the kernel.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
-#[schemars(with = "String")]
 pub enum Request {
     /// A scheduling policy: "SCHED_FIFO 90".
     Policy(String),

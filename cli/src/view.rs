@@ -1,7 +1,8 @@
 //! Views: a report as text, as a page and as Markdown for people, as JSON for machines. No
 //! arithmetic here.
 //!
-//! What is shown of each kind of result is a document, in [`kinds`]; `punctual_document` renders it.
+//! What is shown of each kind of result is a document, made in [`kinds`]; `punctual_document`
+//! renders it.
 
 pub(crate) mod kinds;
 mod page;

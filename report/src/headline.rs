@@ -83,8 +83,8 @@ pub fn judged(
     Judged { runs, verdicts, headline: Some(headline) }
 }
 
-/// The runs that wait like the first one; those behind them are shown beside them, and not judged
-/// with them.
+/// The runs that wait like the first one; those behind them are shown too, and not judged with
+/// them.
 pub fn of_first_wait(runs: &[Run]) -> &[Run] {
     let first = runs.first().and_then(|run| run.setup.wait.as_ref());
     let same = runs.iter().take_while(|run| run.setup.wait.as_ref() == first);

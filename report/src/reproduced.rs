@@ -124,7 +124,7 @@ impl PaperFigure {
     }
 }
 
-/// A figure of a paper beside today's.
+/// A figure of a paper, and what it is today.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ReproducedRow {
     /// Paper and figure: "nist.fig2", "wince.fig11.ce30-loaded.app.max".

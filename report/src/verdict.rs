@@ -55,12 +55,12 @@ pub enum Answer {
     Unknown,
 }
 
-/// What is asked of the runs.
+/// What runs are judged by, and in which words.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Question<'a> {
     /// What a loop has to keep.
     pub requirement: Requirement,
-    /// Whether only the measured periods are asked about.
+    /// Whether only the measured periods are judged.
     pub measured_alone: bool,
     /// Whether software stepping is judged.
     pub stepping: bool,

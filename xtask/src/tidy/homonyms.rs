@@ -1,7 +1,9 @@
 //! Homonyms: two public types of one name.
 //!
 //! Looks at the whole tree at once. What only its own crate sees (`pub(crate)`) may share a name;
-//! what is plain `pub` is seen from outside, as `unreachable_pub` holds.
+//! what is plain `pub` is seen from outside, as `unreachable_pub` holds. Crates that only the
+//! command uses share names with the others, not with each other: what a result has is named after
+//! what it is the counterpart of.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +14,20 @@ use super::{File, Finding};
 /// The words that declare a type.
 const TYPES: &[&str] = &["struct", "enum", "union", "trait", "type"];
 
+/// Crates that only the command uses.
+const OF_THE_COMMAND: &[&str] = &["document", "report"];
+
 /// One finding for each public type whose name another public type has too.
 pub(crate) fn check(files: &[File], found: &mut Vec<Finding>) {
-    let mut places: BTreeMap<&str, Vec<(&File, usize)>> = BTreeMap::new();
+    let mut places: BTreeMap<(&str, bool), Vec<(&File, usize)>> = BTreeMap::new();
     for file in files.iter().filter(|file| !file.is_test() && !file.is_data()) {
         let Some(rust) = &file.rust else { continue };
         for (name, at) in public_types(rust) {
-            places.entry(name).or_default().push((file, rust.line(at)));
+            let is_inner = OF_THE_COMMAND.contains(&file.member());
+            places.entry((name, is_inner)).or_default().push((file, rust.line(at)));
         }
     }
-    for (name, places) in places.iter().filter(|(_, places)| places.len() > 1) {
+    for ((name, _), places) in places.iter().filter(|(_, places)| places.len() > 1) {
         for (file, line) in places {
             let others: Vec<String> = places
                 .iter()
@@ -66,6 +72,15 @@ mod tests {
                 "b/src/lib.rs:1: the public type `Rate`, as in a/src/lib.rs:2"
             ]
         );
+    }
+
+    #[test]
+    fn crates_of_the_command_share_names_with_others_and_not_with_each_other() {
+        let [of_core, of_report, of_document] =
+            ["core", "report", "document"].map(|member| format!("{member}/src/lib.rs"));
+        let text = "pub struct Rate;\n";
+        assert_eq!(whats(&[(&of_core, text), (&of_report, text)]).len(), 0);
+        assert_eq!(whats(&[(&of_document, text), (&of_report, text)]).len(), 2);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Dir, json, refused, run, stderr};
+use crate::{Dir, json, refused, run, stderr};
 
 fn files(under: &Path, found: &mut Vec<std::path::PathBuf>) {
     for entry in fs::read_dir(under).expect("a directory").flatten() {

@@ -10,7 +10,7 @@ use punctual_core::time::Span;
 use punctual_engine::drain::{Drainage, SampleFile, Sink};
 use serde_json::Value;
 
-use crate::support::{Dir, json, refused, run, stderr, stdout};
+use crate::{Dir, json, refused, run, stderr, stdout};
 
 struct Nowhere;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::support::{Dir, json, json_file, punctual, refused, run, sample_file, stderr, stdout};
+use crate::{Dir, json, json_file, punctual, refused, run, sample_file, stderr, stdout};
 
 /// One run of a sample file that is made here.
 struct Made<'a> {

@@ -8,21 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use punctual_os::process::{EndSignal, end};
 
-use crate::support::{Dir, json_file, punctual, stderr, stdout, until};
-
-/// The children of a process that have not ended.
-pub(crate) fn children(of: &Child) -> Vec<i32> {
-    let parent = of.id().to_string();
-    let stat = |pid: i32| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-        Some((fields.next()?.to_owned(), fields.next()?.to_owned()))
-    };
-    let entries = fs::read_dir("/proc").expect("procfs").flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let lives = |&pid: &i32| stat(pid).is_some_and(|(state, of)| state != "Z" && of == parent);
-    pids.filter(lives).collect()
-}
+use crate::{Dir, children, json_file, punctual, stderr, stdout, until};
 
 /// The children but for these, of which there are two at some time.
 fn two(program: &Child, but: &[i32]) -> Vec<i32> {

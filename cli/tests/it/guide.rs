@@ -9,7 +9,7 @@ use std::process::Command;
 
 use punctual_testkit::skip;
 
-use crate::support::{Dir, punctual};
+use crate::{Dir, punctual};
 
 /// Runs a guide's commands one after the other in a directory of their own.
 fn runs(name: &str) {

@@ -8,7 +8,7 @@ use std::process::Output;
 use punctual_analysis::plain::steers;
 use serde_json::json;
 
-use crate::support::{Dir, run, sample_file};
+use crate::{Dir, run, sample_file};
 
 /// Sets the title, clears the screen (C0 and C1), turns the direction, hides, forges a line.
 const HOSTILE: &str =

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::{Dir, json, refused, run, stderr, stdout};
+use crate::{Dir, json, refused, run, stderr, stdout};
 
 fn stepper<'a>(torque: &'a str, angle: &'a str, speed: &'a str, time: &'a str) -> Vec<&'a str> {
     vec![

@@ -6,7 +6,7 @@ use punctual_os::affinity;
 use punctual_os::process::EndSignal;
 use serde_json::Value;
 
-use crate::support::{
+use crate::{
     Dir, catches_interrupt, json, json_file, punctual, refused, run, signal, stderr, stdout, until,
 };
 

@@ -12,7 +12,7 @@ use punctual_os::events;
 use punctual_os::process::EndSignal;
 use serde_json::Value;
 
-use crate::support::{Dir, json_file, punctual, refused, run, signal, stderr, stdout, until};
+use crate::{Dir, json_file, punctual, refused, run, signal, stderr, stdout, until};
 
 /// A responder, its standard error, and the link at which it answers.
 fn respond(link: &str, json: &Path) -> (Child, BufReader<ChildStderr>, String) {
@@ -167,7 +167,7 @@ fn an_interrupt_keeps_what_there_is() {
     let mut command = punctual();
     command.args(["stimulate", &link, "--duration", "10min", "--json"]).arg(&own);
     let mut stimulate = command.stdout(Stdio::null()).spawn().expect("it starts");
-    until("the stimuli", || crate::support::catches_interrupt(&stimulate));
+    until("the stimuli", || crate::catches_interrupt(&stimulate));
     signal(&stimulate, EndSignal::Interrupt);
     assert_eq!(stimulate.wait().expect("it ends").code(), Some(130));
     let result = json_file(&own);

@@ -8,7 +8,7 @@ use punctual_os::process::EndSignal;
 use punctual_testkit::skip;
 use serde_json::Value;
 
-use crate::support::{
+use crate::{
     Dir, catches_interrupt, fits, json_file, punctual, refused, run, signal, stderr, stdout, until,
 };
 

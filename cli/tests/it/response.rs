@@ -7,7 +7,7 @@ use punctual_os::process::EndSignal;
 use punctual_testkit::skip;
 use serde_json::Value;
 
-use crate::support::{
+use crate::{
     Dir, catches_interrupt, fits, json_file, measured, plugged_line, punctual, refused, run,
     signal, stderr, stdout, until,
 };

@@ -6,7 +6,7 @@ use punctual_os::affinity;
 use punctual_os::process::EndSignal;
 use serde_json::Value;
 
-use crate::support::{
+use crate::{
     Dir, catches_interrupt, fits, json_file, plugged_line, punctual, refused, run, signal, stderr,
     stdout,
 };

@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 
 use punctual_testkit::skip;
 
-use crate::support::{Dir, refused, run, stderr, stdout};
+use crate::{Dir, refused, run, stderr, stdout};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
 

@@ -9,7 +9,7 @@ use punctual_os::process::EndSignal;
 use punctual_testkit::skip::need_program;
 use serde_json::Value;
 
-use crate::support::{Dir, json, json_file, punctual, refused, run, signal, stderr, stdout, until};
+use crate::{Dir, json, json_file, punctual, refused, run, signal, stderr, stdout, until};
 
 /// A short campaign's options; the directory comes first.
 fn soak(dir: &Path, more: &[&str]) -> Output {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{
+use crate::{
     Dir, json, json_file, measured, punctual, refused, run, settings_of_this_machine, stderr,
     stdout,
 };

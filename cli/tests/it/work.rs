@@ -5,7 +5,7 @@ use std::fs;
 use punctual_os::process::EndSignal;
 use serde_json::Value;
 
-use crate::support::{
+use crate::{
     Dir, catches_interrupt, fits, json_file, measured, punctual, refused, run, signal, stderr,
     stdout, until,
 };

@@ -12,36 +12,8 @@ use std::process::Output;
 
 use punctual_testkit::skip;
 
-use super::Attack;
-use crate::outputs::{Writes, commands, names, result, text};
-use crate::support::{Dir, stderr};
-use crate::traced;
-
-/// Calls that make, change, name or remove files, as far as the program can come to make them.
-pub(super) const CHANGING: [&str; 22] = [
-    "openat",
-    "openat2",
-    "creat",
-    "write",
-    "pwrite64",
-    "writev",
-    "copy_file_range",
-    "ftruncate",
-    "fallocate",
-    "fsync",
-    "fdatasync",
-    "fchmod",
-    "fchmodat",
-    "fchown",
-    "fchownat",
-    "flock",
-    "linkat",
-    "unlinkat",
-    "mkdirat",
-    "renameat",
-    "renameat2",
-    "symlinkat",
-];
+use super::{Attack, CHANGING};
+use crate::{Dir, Writes, commands, may_trace, names, result, stderr, text, traced};
 
 /// Calls that change no file.
 const HARMLESS: &str = "\
@@ -128,7 +100,7 @@ fn until_written(args: &[String], log: &Path, written: impl Fn() -> bool) {
 
 /// Runs a command to its end; how often it makes which changing call.
 fn whole(args: &[String], log: &Path) -> BTreeMap<&'static str, u32> {
-    let out = traced::run(args, log, "all", &[]);
+    let out = traced(args, log, "all", &[]);
     assert_eq!(out.status.code(), Some(0), "{args:?}: {}", stderr(&out));
     let harmless: BTreeSet<&str> = HARMLESS.split_whitespace().collect();
     let mut calls = BTreeMap::new();
@@ -175,7 +147,7 @@ const ALWAYS: usize = 2;
 /// Does `what` at every changing call, and then, while there is time, kills at a second one too.
 fn at_every_call(name: &'static str, what: &str, check: impl Fn(&Output, bool)) {
     let dir = Dir::new(&format!("attack-{name}"));
-    if !skip::need_program("strace") || !traced::may_trace(&dir) {
+    if !skip::need_program("strace") || !may_trace(&dir) {
         return;
     }
     let log = dir.path("log");
@@ -198,7 +170,7 @@ fn at_every_call(name: &'static str, what: &str, check: impl Fn(&Output, bool)) 
         }
         let target = &targets[at];
         target.age();
-        let out = traced::run(&target.args, &log, call, &[(call, format!("{what}:when={nth}"))]);
+        let out = traced(&target.args, &log, call, &[(call, format!("{what}:when={nth}"))]);
         let hit = fs::read_to_string(&log).expect("a log").contains("INJECTED")
             || out.status.signal().is_some();
         let renewed = target.renewed(&format!("{:?}, {call} {nth}", target.args));
@@ -225,7 +197,7 @@ fn at_every_call(name: &'static str, what: &str, check: impl Fn(&Output, bool)) 
             (call, format!("{what}:when={nth}")),
             (second, format!("signal=KILL:when={second_nth}")),
         ];
-        traced::run(&target.args, &log, "all", &faults[..if call == second { 1 } else { 2 }]);
+        traced(&target.args, &log, "all", &faults[..if call == second { 1 } else { 2 }]);
         target.renewed(&format!("{:?}, {faults:?}", target.args));
         attack.note("two faults, files whole");
     }

@@ -9,8 +9,7 @@ use std::path::Path;
 
 use punctual_testkit::parsers::{self, Body};
 
-use super::Attack;
-use super::random::Random;
+use super::{Attack, Random};
 
 /// The longest input, bytes.
 const BYTES_MAX: usize = 1 << 16;

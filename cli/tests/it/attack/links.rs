@@ -6,8 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::Attack;
-use crate::outputs::{names, result, text};
-use crate::support::{Dir, run, stderr};
+use crate::{Dir, names, result, run, stderr, text};
 
 /// What stands in the place of a file.
 #[derive(Clone, Copy, Debug)]

@@ -14,12 +14,8 @@ use std::time::{Duration, Instant, SystemTime};
 use punctual_os::process::EndSignal;
 use punctual_testkit::skip;
 
-use super::Attack;
-use super::ends::Place;
-use super::random::Random;
-use super::settings::Settings;
-use crate::outputs::{names, text};
-use crate::support::{run, signal, stderr, stdout, until};
+use super::{Attack, Place, Random, Settings};
+use crate::{names, run, signal, stderr, stdout, text, until};
 
 /// Settings that disturb nobody for a moment, and of which one depends on the CPUs.
 const HARMLESS: &str = "--only vm.stat_interval --only workqueue/cpumask";

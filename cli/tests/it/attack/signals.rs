@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use punctual_os::process::EndSignal;
 
-use super::Attack;
-use super::ends::{COMMANDS, Place};
-use crate::support::{signal, until};
+use super::{Attack, COMMANDS, Place};
+use crate::{signal, until};
 
 const HOW: [EndSignal; 4] =
     [EndSignal::HangUp, EndSignal::Interrupt, EndSignal::Terminate, EndSignal::Kill];

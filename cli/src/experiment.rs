@@ -7,7 +7,7 @@ mod claims;
 mod follow;
 mod learned;
 mod loops;
-mod runs;
+
 pub(crate) mod words;
 
 use std::path::Path;
@@ -36,8 +36,7 @@ use crate::{format, output};
 
 pub(crate) use claims::{announce, plans, reach};
 pub(crate) use follow::FollowedClock;
-pub(crate) use loops::{LoopExperiment, MeasuredLoops};
-pub(crate) use runs::{load_deaths, planned, run_name};
+pub(crate) use loops::{LoopExperiment, MeasuredLoops, load_deaths, planned, run_name};
 
 /// The priority that a measuring loop asks for: above the kernel's threaded interrupts (50).
 pub(crate) const PRIORITY: u8 = 90;
@@ -138,12 +137,12 @@ pub(crate) fn pick(requested: Option<&str>, here: &MachineFacts) -> Result<(CpuL
 pub(crate) fn one_cpu(
     requested: Option<&str>,
     here: &MachineFacts,
-    what: &str,
+    measured: &str,
 ) -> Result<(u32, Choice)> {
     let (cpus, choice) = pick(requested, here)?;
     match (cpus.first(), cpus.len()) {
         (Some(cpu), 1) => Ok((cpu, choice)),
-        _ => bail!("--cpu {}: {what} on one CPU", requested.unwrap_or_default()),
+        _ => bail!("--cpu {}: {measured} on one CPU", requested.unwrap_or_default()),
     }
 }
 

@@ -17,7 +17,7 @@ use punctual_lab::load::{self, Loads};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Duration(pub(super) Span);
 
-/// Where a grid lies on CLOCK_MONOTONIC.
+/// The phase of a grid on CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// This many ns after multiples of its period.
@@ -44,7 +44,7 @@ impl Duration {
     }
 }
 
-/// `500us`.
+/// A duration above zero, as `500us`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     quantity::duration(text).map(Duration).map_err(|why| match why {
         QuantityError::NoUnit { text, .. } if is_zero(&text) => zero(&text),
@@ -52,15 +52,15 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         QuantityError::NoUnit { text, .. } => {
             format!("{text} needs a unit: {text}s, {text}ms or {text}us")
         }
-        other => other.to_string(),
+        why => why.to_string(),
     })
 }
 
-/// `500us`, as a period.
+/// A period, as `500us`: at most 292 years.
 pub(crate) fn period(text: &str) -> Result<Duration, String> {
     let period = quantity::period(text).map_err(|why| match why {
         QuantityError::NoUnit { text, .. } if is_zero(&text) => zero(&text),
-        other => other.to_string(),
+        why => why.to_string(),
     })?;
     let ns = i64::try_from(period.as_ns()).map_err(|_| "must be at most 292 years".to_owned())?;
     Ok(Duration(Span::from_ns(ns)))
@@ -75,12 +75,12 @@ fn zero(text: &str) -> String {
     format!("{text} needs a unit, e.g. 1ms")
 }
 
-/// `10%`, as a number in (0, 1].
+/// A share in (0, 1], as `10%`.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     quantity::share(text).map(quantity::Share::as_one).map_err(|why| why.to_string())
 }
 
-/// `zero`, `quiet` or `50us`.
+/// A phase: `zero`, `quiet` or `50us`.
 pub(crate) fn phase(text: &str) -> Result<Phase, String> {
     match text {
         "zero" => Ok(Phase::At(0)),
@@ -110,7 +110,7 @@ impl fmt::Display for FollowName {
     }
 }
 
-/// `tai`, `realtime` or `/dev/ptp0`.
+/// A clock to follow: `tai`, `realtime` or `/dev/ptp0`.
 pub(crate) fn follow(text: &str) -> Result<FollowName, String> {
     match text {
         "tai" => Ok(FollowName::Tai),
@@ -120,27 +120,27 @@ pub(crate) fn follow(text: &str) -> Result<FollowName, String> {
     }
 }
 
-/// `p99.9<50us`.
+/// A limit, as `p99.9<50us`.
 pub(crate) fn limit(text: &str) -> Result<MetricLimit, String> {
     MetricLimit::parse(text).map_err(|why| why.to_string())
 }
 
-/// `p(lateness>50us)<1e-6`.
+/// A claim, as `p(lateness>50us)<1e-6`.
 pub(crate) fn claim(text: &str) -> Result<Ask, String> {
     Ask::parse(text).map_err(|why| why.to_string())
 }
 
-/// `0.5` or `50%`, as an extremal index.
+/// An extremal index in (0, 1], as `0.5` or `50%`.
 pub(crate) fn theta(text: &str) -> Result<f64, String> {
     quantity::share(text).map(quantity::Share::as_one).map_err(|why| why.to_string())
 }
 
-/// `cpu,fork`.
+/// Loads, as `cpu,fork`.
 pub(crate) fn loads(text: &str) -> Result<Loads, String> {
     Loads::parse(text).map_err(|why| why.to_string())
 }
 
-/// What `--load` takes, in a line.
+/// The help of `--load`, in a line.
 pub(crate) fn loads_help() -> String {
     format!(
         "Loads to run during the measurement, separated by commas: {}; or all, one after the \
@@ -149,18 +149,18 @@ pub(crate) fn loads_help() -> String {
     )
 }
 
-/// The same, with what each load does.
+/// The help of `--load`, with what each load does.
 pub(crate) fn loads_long_help() -> String {
     let each = load::LOADS.iter().map(|row| format!("\n- {}: {}", row.name, row.help));
     loads_help() + "\n" + &each.collect::<String>()
 }
 
-/// `lateness:us`.
+/// A column of a CSV file, as `lateness:us`.
 pub(crate) fn column(text: &str) -> Result<ColumnSpec, String> {
     ColumnSpec::parse(text).map_err(|why| why.to_string())
 }
 
-/// The unit of values that do not tell it, in ns.
+/// The unit of values in a file that does not name it, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unit(i64);
 
@@ -171,7 +171,7 @@ impl Unit {
     }
 }
 
-/// `us`.
+/// A unit of time, as `us`.
 pub(crate) fn unit(text: &str) -> Result<Unit, String> {
     match text {
         "ns" => Ok(Unit(1)),
@@ -209,7 +209,7 @@ mod tests {
         let zero = Err("0 needs a unit, e.g. 1ms".to_owned());
         assert_eq!((duration("0"), period("0")), (zero.clone(), zero));
         let minutes = ["1m", "1min", "60s"].map(|text| duration(text).expect("a minute"));
-        assert!(minutes.iter().all(|of| of.0 == Span::from_ms(60_000)), "{minutes:?}");
+        assert!(minutes.iter().all(|minute| minute.0 == Span::from_ms(60_000)), "{minutes:?}");
     }
 
     #[test]

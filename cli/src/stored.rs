@@ -32,27 +32,27 @@ const BYTES_MAX: u64 = 64 << 20;
 pub(crate) struct Stored {
     /// The file.
     pub(crate) path: PathBuf,
-    /// What it says. What JSON leaves out (histograms in full resolution, tails) is empty.
+    /// The report. Parts that JSON leaves out (histograms in full resolution, tails) are empty.
     pub(crate) report: Report,
     /// The samples next to it, where they were kept.
     pub(crate) samples: Option<PathBuf>,
 }
 
 impl Stored {
-    /// All its runs, or the one of this name.
+    /// Its runs: all, or the one of this name.
     ///
     /// # Errors
     /// It has none, or none of this name.
     pub(crate) fn runs(&self, name: Option<&str>) -> Result<Vec<&Run>> {
         let shown = self.path.display();
-        let all = self.report.body.runs();
-        let runs: Vec<&Run> =
-            all.iter().filter(|run| name.is_none_or(|name| is_name(run, name))).collect();
-        match (runs.is_empty(), name) {
-            (false, _) => Ok(runs),
+        let runs = self.report.body.runs();
+        let named: Vec<&Run> =
+            runs.iter().filter(|run| name.is_none_or(|name| is_name(run, name))).collect();
+        match (named.is_empty(), name) {
+            (false, _) => Ok(named),
             (true, None) => bail!("{shown}: no runs in this result"),
             (true, Some(name)) => {
-                let names: Vec<String> = all.iter().map(|run| format!("{:?}", run.name)).collect();
+                let names: Vec<String> = runs.iter().map(|run| format!("{:?}", run.name)).collect();
                 bail!("{shown}: no run {name:?}; the runs are: {}", names.join(", "))
             }
         }
@@ -64,7 +64,7 @@ fn is_name(run: &Run, name: &str) -> bool {
     plain_spaces(&run.name) == plain_spaces(name)
 }
 
-/// Whether samples of a recording that began at `started_at` are those of this result: each run
+/// Tells whether samples of a recording that began at `started_at` are those of this result: each run
 /// says when it began, to the nanosecond.
 pub(crate) fn is_of(report: &Report, started_at: &str) -> bool {
     report.envelope.started_at.as_deref().unwrap_or_default() == started_at
@@ -90,8 +90,8 @@ pub(crate) fn is_samples(path: &Path) -> Result<bool> {
     Ok(head == FILE_MAGIC)
 }
 
-/// The note about a sample file that did not end as it should, and of what was done with it:
-/// "read up to there".
+/// The note about a sample file that did not end as it should; `done` says what was done with it, as
+/// "read up to there". `None` where it is complete.
 pub(crate) fn ended(ending: Option<&FileEnding>, done: &str) -> Option<String> {
     match ending {
         Some(FileEnding::Complete) => None,
@@ -103,7 +103,7 @@ pub(crate) fn ended(ending: Option<&FileEnding>, done: &str) -> Option<String> {
     }
 }
 
-/// The part that every schema has.
+/// The keys that every schema has.
 #[derive(Deserialize)]
 struct Head {
     schema: u64,
@@ -241,7 +241,7 @@ mod tests {
         assert!(why(r#"{"schema":2,"tool":"punctual"}"#).contains("corrupt"));
         let older = why(r#"{"schema":1,"tool":"punctual"}"#);
         assert!(older.contains("missed releases") && older.contains("analyse"), "{older}");
-        let other = view::json::of(&Report::new("dance", CheckBody::default())).expect("JSON");
-        assert!(why(&other).contains("experiment \"dance\""), "{}", why(&other));
+        let unknown = view::json::of(&Report::new("dance", CheckBody::default())).expect("JSON");
+        assert!(why(&unknown).contains("experiment \"dance\""), "{}", why(&unknown));
     }
 }

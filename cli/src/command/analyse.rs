@@ -20,6 +20,7 @@ use punctual_import::formats::{self, Format, HEAD_BYTES, ImportRequest, detect};
 use punctual_import::samples::{FileEnding, RunInfo, SampleFileReader};
 
 use crate::args::ReportArgs;
+use crate::command::Execute;
 use crate::exit::Exit;
 use crate::report::{self, EndedBy, Envelope, Judged, Question, Report, Run, Setup};
 use crate::stored::SAMPLES;
@@ -28,7 +29,7 @@ use crate::{format, parse, stored};
 
 /// `punctual analyse`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct AnalyseArgs {
+pub(super) struct AnalyseArgs {
     #[arg(help = format!(
         "A sample file, or a result directory of 'punctual check'; a file of another program \
          ({}), recognised by its content (docs/importing.md); or, with --column, CSV with one \
@@ -51,28 +52,29 @@ pub(crate) struct AnalyseArgs {
     report: ReportArgs,
 }
 
-/// Runs the subcommand.
-pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
-    args.report.output.spare([args.file.as_path()])?;
-    let outputs = args.report.output.open()?;
-    if args.column.is_none() && super::soak::is_campaign(&args.file) {
-        let report = super::soak::judged(&args.file, &args.report)?;
-        super::write_in(&report, outputs, args.report.detail(Detail::Long))?;
-        return Ok(Exit::of(&report));
+impl Execute for AnalyseArgs {
+    fn execute(&self) -> Result<Exit> {
+        self.report.output.spare([self.file.as_path()])?;
+        let outputs = self.report.output.open()?;
+        if self.column.is_none() && super::soak::is_campaign(&self.file) {
+            let report = super::soak::judged(&self.file, &self.report)?;
+            super::write_in(&report, outputs, self.report.detail(Detail::Long))?;
+            return Ok(Exit::of(&report));
+        }
+        let RecordedData { mut envelope, runs } = match &self.column {
+            Some(column) => of_csv(self, column)?,
+            None => recorded(self)?,
+        };
+        let judged = report::of_first_wait(&runs);
+        envelope.verdict = report::judge(judged, &self.report.limits, envelope.incomplete);
+        let claims = (&self.report.claims[..], self.report.strict);
+        envelope.verdict.judge_claims(judged, claims, envelope.incomplete);
+        let question = Question { incomplete: envelope.incomplete, ..Question::default() };
+        let judged = report::judged(runs, &[], &envelope, &question);
+        let report = Report { envelope, body: judged.into() };
+        super::write_in(&report, outputs, self.report.detail(Detail::Long))?;
+        Ok(Exit::of(&report))
     }
-    let RecordedData { mut envelope, runs } = match &args.column {
-        Some(column) => of_csv(args, column)?,
-        None => recorded(args)?,
-    };
-    let judged = report::of_first_wait(&runs);
-    envelope.verdict = report::judge(judged, &args.report.limits, envelope.incomplete);
-    let claims = (&args.report.claims[..], args.report.strict);
-    envelope.verdict.judge_claims(judged, claims, envelope.incomplete);
-    let question = Question { incomplete: envelope.incomplete, ..Question::default() };
-    let judged = report::judged(runs, &[], &envelope, &question);
-    let report = Report { envelope, body: judged.into() };
-    super::write_in(&report, outputs, args.report.detail(Detail::Long))?;
-    Ok(Exit::of(&report))
 }
 
 fn recorded(args: &AnalyseArgs) -> Result<RecordedData> {

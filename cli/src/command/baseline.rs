@@ -4,15 +4,23 @@ use anyhow::Result;
 use punctual_host::baseline::Name;
 use serde_json::Value;
 
-use crate::args::BaselinesDir;
+use crate::command::Execute;
+use crate::comparison::baseline::BaselinesDir;
 use crate::comparison::baseline::{Baseline, Store};
 use crate::exit::Exit;
 use crate::format;
 use crate::output;
 
 /// `punctual baseline`.
+#[derive(Debug, clap::Args)]
+pub(super) struct BaselinesArgs {
+    #[command(subcommand)]
+    command: BaselineCommand,
+}
+
+/// Subcommands about baselines.
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum BaselineCommand {
+enum BaselineCommand {
     /// List the saved baselines
     List {
         #[command(flatten)]
@@ -34,24 +42,25 @@ pub(crate) enum BaselineCommand {
     },
 }
 
-/// Runs the subcommand.
-pub(crate) fn run(command: &BaselineCommand) -> Result<Exit> {
-    let page = match command {
-        BaselineCommand::List { dir } => list(&Store::new(dir)?)?,
-        BaselineCommand::Show { name, dir } => {
-            let store = Store::new(dir)?;
-            let name = Name::parse(name)?;
-            shown(&store.read(&name)?, &store)
-        }
-        BaselineCommand::Remove { name, dir } => {
-            let store = Store::new(dir)?;
-            let name = Name::parse(name)?;
-            store.remove(&name)?;
-            format!("removed {}\n", name.as_str())
-        }
-    };
-    output::show(page)?;
-    Ok(Exit::Fine)
+impl Execute for BaselinesArgs {
+    fn execute(&self) -> Result<Exit> {
+        let page = match &self.command {
+            BaselineCommand::List { dir } => list(&Store::new(dir)?)?,
+            BaselineCommand::Show { name, dir } => {
+                let store = Store::new(dir)?;
+                let name = Name::parse(name)?;
+                shown(&store.read(&name)?, &store)
+            }
+            BaselineCommand::Remove { name, dir } => {
+                let store = Store::new(dir)?;
+                let name = Name::parse(name)?;
+                store.remove(&name)?;
+                format!("removed {}\n", name.as_str())
+            }
+        };
+        output::show(page)?;
+        Ok(Exit::Fine)
+    }
 }
 
 fn list(store: &Store) -> Result<String> {
@@ -92,7 +101,7 @@ fn shown(baseline: &Baseline, store: &Store) -> String {
         format::plain(&baseline.setup_digest),
     );
     // Facts are plain data: they always have a JSON form.
-    let facts = serde_json::to_value(&recorded.machine).unwrap_or(Value::Null);
+    let facts = serde_json::to_value(recorded.machine()).unwrap_or(Value::Null);
     for name in punctual_host::baseline::MACHINE.iter().chain(punctual_host::baseline::SETUP) {
         let value = match &facts[name]["value"] {
             Value::Null => continue,
@@ -101,12 +110,12 @@ fn shown(baseline: &Baseline, store: &Store) -> String {
         };
         page += &format!("  {name:24} {}\n", format::plain(&value));
     }
-    for run in &recorded.runs {
-        let releases: u64 = run.parts.iter().map(|part| part.releases()).sum();
-        let missed: u64 = run.parts.iter().map(|part| part.missed).sum();
+    for run in recorded.runs() {
+        let releases: u64 = run.series().iter().map(|series| series.releases()).sum();
+        let missed: u64 = run.series().iter().map(|series| series.missed).sum();
         page += &format!(
             "  run {:20} {} releases, {} missed\n",
-            format::plain(&run.name),
+            format::plain(run.name()),
             format::count(releases),
             format::count(missed)
         );

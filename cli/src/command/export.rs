@@ -22,6 +22,7 @@ use punctual_export::{csv, openmetrics, parquet};
 use punctual_import::samples::{FileEnding, FileInfo, RunInfo, SampleFileReader};
 
 use crate::args::ReportArgs;
+use crate::command::Execute;
 use crate::command::analyse;
 use crate::exit::Exit;
 use crate::output;
@@ -31,7 +32,7 @@ use crate::stored::{self, RESULT, SAMPLES, Stored, regular};
 
 /// `punctual export`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct ExportArgs {
+pub(super) struct ExportArgs {
     /// A result: a directory of 'punctual check', a result.json, or a sample file
     result: PathBuf,
     #[command(flatten)]
@@ -67,28 +68,29 @@ struct FormatArgs {
     openmetrics: bool,
 }
 
-/// Runs the subcommand.
-pub(crate) fn run(args: &ExportArgs) -> Result<Exit> {
-    let to_terminal = args.output == Path::new("-") && io::stdout().is_terminal();
-    if args.format.parquet && to_terminal {
-        bail!("cannot write Parquet to a terminal: name a file with -o FILE");
-    }
-    let source = Source::open(&args.result)?;
-    output::spare("--output", Some(&args.output), [args.result.as_path()])?;
-    let warnings = if args.format.openmetrics {
-        metrics(args, &source)?
-    } else if args.format.hdr {
-        log(args, &source)?
-    } else {
-        let table = if args.format.csv { Table::Csv } else { Table::Parquet };
-        if args.histogram {
-            export_histograms(args, &source, table)?
-        } else {
-            export_samples(&source, table, &args.output)?
+impl Execute for ExportArgs {
+    fn execute(&self) -> Result<Exit> {
+        let to_terminal = self.output == Path::new("-") && io::stdout().is_terminal();
+        if self.format.parquet && to_terminal {
+            bail!("cannot write Parquet to a terminal: name a file with -o FILE");
         }
-    };
-    warnings.iter().for_each(|warning| output::message(warning));
-    Ok(Exit::Fine)
+        let source = Source::open(&self.result)?;
+        output::spare("--output", Some(&self.output), [self.result.as_path()])?;
+        let warnings = if self.format.openmetrics {
+            metrics(self, &source)?
+        } else if self.format.hdr {
+            log(self, &source)?
+        } else {
+            let table = if self.format.csv { Table::Csv } else { Table::Parquet };
+            if self.histogram {
+                export_histograms(self, &source, table)?
+            } else {
+                export_samples(&source, table, &self.output)?
+            }
+        };
+        warnings.iter().for_each(|warning| output::message(warning));
+        Ok(Exit::Fine)
+    }
 }
 
 fn metrics(args: &ExportArgs, source: &Source) -> Result<Vec<String>> {
@@ -217,15 +219,15 @@ impl Source {
         Ok((file, shown))
     }
 
-    /// What is to be said of samples that were cut off or damaged, when `report` is of them.
+    /// The note about samples that were cut off or damaged, when `report` is of them.
     fn cut(&self, report: &Report) -> Vec<String> {
         let path = self.samples.as_ref().filter(|_| report.envelope.incomplete);
-        let said =
+        let note =
             |path: &PathBuf| format!("{}: {}", path.display(), report.envelope.warnings.join("; "));
         path.filter(|_| {
             !report.envelope.warnings.is_empty() && report.envelope.experiment == "analyse"
         })
-        .map(said)
+        .map(note)
         .into_iter()
         .collect()
     }
@@ -306,11 +308,13 @@ const NUMBERS: [(&str, &str, Value); 3] = [
     }),
 ];
 
-/// All that a report says to Prometheus.
+/// The metrics of a report, for Prometheus.
 fn families(report: &Report, shown: &str) -> Result<Vec<MetricFamily>> {
-    let of: Vec<(Labels, LatenessHistogram)> =
-        distributions(report, shown)?.into_iter().map(|of| (labels(&of), of)).collect();
-    let runs = || of.iter().map(|(labels, _)| labels).zip(report.body.runs());
+    let latenesses: Vec<(Labels, LatenessHistogram)> = distributions(report, shown)?
+        .into_iter()
+        .map(|lateness| (labels(&lateness), lateness))
+        .collect();
+    let runs = || latenesses.iter().map(|(labels, _)| labels).zip(report.body.runs());
     let every = |value: &dyn Fn(&Run) -> Option<f64>| {
         let points = runs().filter_map(|(labels, run)| Some((labels.clone(), value(run)?)));
         Points::Gauges(points.collect())
@@ -342,14 +346,14 @@ fn families(report: &Report, shown: &str) -> Result<Vec<MetricFamily>> {
         name: "punctual_lateness_seconds",
         unit: "seconds",
         help: "Lateness, wake - release. Early wakes are in the first bucket.",
-        points: Points::Histograms(of),
+        points: Points::Histograms(latenesses),
     });
     Ok(families)
 }
 
-fn labels(of: &LatenessHistogram) -> Labels {
-    let cpu = of.cpu.map(|cpu| ("cpu", cpu.to_string()));
-    std::iter::once(("run", of.run.clone())).chain(cpu).collect()
+fn labels(lateness: &LatenessHistogram) -> Labels {
+    let cpu = lateness.cpu.map(|cpu| ("cpu", cpu.to_string()));
+    std::iter::once(("run", lateness.run.clone())).chain(cpu).collect()
 }
 
 /// What was run, where, by what.
@@ -598,7 +602,7 @@ fn distributions(report: &Report, shown: &str) -> Result<Vec<LatenessHistogram>>
 fn distribution(run: &Run, name: String, shown: &str) -> Result<LatenessHistogram> {
     let outcome = &run.outcome;
     let whole = |ns: f64| ns as i64;
-    let of = LatenessHistogram {
+    let histogram = LatenessHistogram {
         run: name,
         cpu: run.setup.cpu,
         min_ns: outcome.lateness_ns.min.map(whole),
@@ -608,22 +612,22 @@ fn distribution(run: &Run, name: String, shown: &str) -> Result<LatenessHistogra
         overflow: outcome.histogram.overflow,
     };
     // What is not known counts as later than every bucket.
-    let open = |of: LatenessHistogram| LatenessHistogram {
-        overflow: of.overflow.saturating_add(outcome.histogram.unknown),
-        ..of
+    let open = |histogram: LatenessHistogram| LatenessHistogram {
+        overflow: histogram.overflow.saturating_add(outcome.histogram.unknown),
+        ..histogram
     };
     if outcome.lateness.count() > 0 {
-        return Ok(open(of.with(&outcome.lateness)));
+        return Ok(open(histogram.with(&outcome.lateness)));
     }
     let mut last = None;
     let mut buckets = Vec::new();
     for &(lower, upper, count) in &outcome.histogram.buckets {
         let rises = last.is_none_or(|last| lower >= last) && lower < upper;
         if !rises || outcome.histogram.unit_ns != 1 {
-            bail!("{shown}: result is corrupt: run \"{}\" has buckets out of order", of.run);
+            bail!("{shown}: result is corrupt: run \"{}\" has buckets out of order", histogram.run);
         }
         buckets.push(Bucket { lowest_ns: lower, highest_ns: upper - 1, count });
         last = Some(upper);
     }
-    Ok(open(LatenessHistogram { buckets, ..of }))
+    Ok(open(LatenessHistogram { buckets, ..histogram }))
 }

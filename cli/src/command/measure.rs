@@ -24,10 +24,9 @@ use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::Experiment;
 use punctual_lab::load::LoadReport;
-use punctual_os::scheduler::SchedPolicy;
 
-use crate::args::PolicyName;
 use crate::command::unthrottled::Unthrottled;
+use crate::command::{Execute, RequestedPolicyArgs};
 use crate::exit::Exit;
 use crate::experiment::{self, Machine, words};
 use crate::output::OutputArgs;
@@ -39,19 +38,33 @@ use crate::report::{self, Choice, Load, Report};
 pub(crate) use executive::experiment as executive_experiment;
 pub(crate) use periodic::{LoopChoices, PlannedLoops, blocks, wait_kind};
 
+/// `punctual measure`.
+#[derive(Debug, clap::Args)]
+pub(super) struct MeasureArgs {
+    #[command(subcommand)]
+    experiment: MeasureCommand,
+}
+
+impl Execute for MeasureArgs {
+    fn execute(&self) -> Result<Exit> {
+        self.experiment.execute()
+    }
+}
+
 /// The rows: the subcommand's help, its name and arguments, and what runs it.
 macro_rules! experiments {
     ($($(#[$help:meta])* $name:ident($arguments:ty) => $run:expr),* $(,)?) => {
-        /// Experiments.
+        /// The experiments.
         #[derive(Debug, clap::Subcommand)]
-        pub(crate) enum Measure {
+        enum MeasureCommand {
             $($(#[$help])* $name($arguments)),*
         }
 
-        /// Runs the subcommand.
-        pub(crate) fn run(experiment: &Measure) -> Result<Exit> {
-            match experiment {
-                $(Measure::$name(arguments) => $run(arguments)),*
+        impl Execute for MeasureCommand {
+            fn execute(&self) -> Result<Exit> {
+                match self {
+                    $(Self::$name(arguments) => $run(arguments)),*
+                }
             }
         }
     };
@@ -59,9 +72,9 @@ macro_rules! experiments {
 
 experiments! {
     /// A loop that only wakes on time: lateness, interval, grid, missed releases
-    Periodic(periodic::Args) => periodic::run,
+    Periodic(periodic::Args) => Execute::execute,
     /// The ways to wait, compared on this machine: how late each is, and what it costs
-    Wait(wait::Args) => wait::run,
+    Wait(wait::Args) => Execute::execute,
     /// What takes CPUs away from threads that only spin: gaps per CPU, and on all CPUs at once
     Noise(noise::Args) => measure,
     /// What releasing, dispatching and waiting cost with many tasks, compared with other designs
@@ -193,24 +206,6 @@ impl CpuArgs {
     /// The CPU, and why that; `measured` says what is done on one CPU alone, for a refusal.
     fn choose(&self, machine: &Machine, measured: &str) -> Result<(u32, Choice)> {
         experiment::one_cpu(self.cpu.as_deref(), &machine.here, measured)
-    }
-}
-
-/// The policy of the measuring threads.
-#[derive(Debug, clap::Args)]
-struct RequestedPolicyArgs {
-    /// The scheduling policy to request
-    #[arg(long, value_enum, default_value = "fifo")]
-    policy: PolicyName,
-    /// The priority to request, as the kernel counts
-    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
-    priority: u8,
-}
-
-impl RequestedPolicyArgs {
-    /// The policy with its priority.
-    fn policy(&self) -> SchedPolicy {
-        self.policy.with(self.priority)
     }
 }
 

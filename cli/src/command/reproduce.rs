@@ -35,10 +35,11 @@ use punctual_lab::timer::{Background, TimerExperiment, TimerOutcome, TimerRow};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::signal;
 
-use crate::args::{LearnArgs, PolicyName, ReportArgs, StateArgs};
+use crate::args::{LearnArgs, ReportArgs};
 use crate::command::measure::{LoopChoices, blocks, executive_experiment};
 use crate::command::tune::PlannedSettings;
 use crate::command::tune::WorkloadName;
+use crate::command::{PolicyName, StateArgs};
 use crate::exit::Exit;
 use crate::experiment::{self, LoopExperiment, Machine, PRIORITY, words};
 use crate::output::OutputArgs;

@@ -30,6 +30,7 @@ use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::{Errno, signal};
 
+use crate::command::Execute;
 use crate::exit::Exit;
 use crate::experiment::words;
 use crate::output::{self, OutputArgs};
@@ -38,7 +39,7 @@ use crate::{format, parse};
 
 /// `punctual run`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct RunArgs {
+pub(super) struct RunArgs {
     /// The file that names the tasks (TOML, docs/running.md)
     file: PathBuf,
     /// How long to run [default: until Ctrl-C, or until no task is left]
@@ -48,61 +49,62 @@ pub(crate) struct RunArgs {
     output: OutputArgs,
 }
 
-/// Runs the subcommand.
-pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
-    args.output.spare([args.file.as_path()])?;
-    let shown = args.file.display();
-    let tasks = TaskFile::parse(&read(&args.file)?).map_err(|why| anyhow!("{shown}: {why}"))?;
-    programs_exist(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
-    cpus_exist(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
-    let Some(shortest) = tasks.shortest() else { bail!("{shown}: no tasks") };
-    let outputs = args.output.open()?;
-    let (phase_ns, unquiet) = phase(&tasks, shortest)?;
-    // From the socket's first moment until no task has a priority any more and all outputs are
-    // safe; a second signal shortens that.
-    let hold = signal::Hold::begin();
-    signal::catch_stop().context("cannot catch SIGINT")?;
-    // So that a loop which sleeps sees it at once.
-    signal::catch_interrupt().context("cannot catch SIGURG")?;
-    let ready = tasks.supervisor(phase_ns).build().map_err(|why| {
-        let line = why.task().and_then(|task| tasks.line(task));
-        let place = line.map_or(String::new(), |line| format!("line {line}: "));
-        anyhow!("{shown}: {place}{why}")
-    })?;
-    let mut warnings = ready.warnings().to_vec();
-    warnings.extend(unquiet);
-    warnings.extend(group_budget());
-    let waits = tasks.thread.wait_kind();
-    let wait = waits.strategy(shortest, || wake_cost(&mut MachineClock::best()));
-    let started = jiff::Timestamp::now();
-    let mut refused = Refusals::default();
-    let mut registered = Registrations::default();
-    let mut printer = Printer::start()?;
-    let finished = ready.run(
-        wait,
-        args.duration.map(|duration| duration.0),
-        Stop::new(signal::stop_flag()).hurry(signal::hurry_flag()),
-        &mut |event: Event| {
-            refused.note(&event);
-            registered.note(&event);
-            printer.print(line(&event));
-        },
-    )?;
-    drop(hold);
-    warnings.extend(registered.warnings());
-    warnings.extend(refused.warnings(&finished));
-    warnings.extend(finished.throttled.as_ref().map(words::throttled));
-    warnings.extend(left_out(printer.end()));
-    let supervised = supervised::of(&finished, waits.name(), phase_ns);
-    let mut report = Report::new("run", RunBody { supervised });
-    report.envelope.started_at = Some(started.to_string());
-    report.envelope.ended_by = cut_short_by(&finished, args.duration.is_some());
-    report.envelope.incomplete = report.envelope.ended_by.is_some();
-    report.envelope.warnings = warnings;
-    report.envelope.verdict.reasons = reasons(&finished, &registered);
-    report.envelope.verdict.ok = report.envelope.verdict.reasons.is_empty();
-    super::write(&report, outputs)?;
-    Ok(Exit::of(&report))
+impl Execute for RunArgs {
+    fn execute(&self) -> Result<Exit> {
+        self.output.spare([self.file.as_path()])?;
+        let shown = self.file.display();
+        let tasks = TaskFile::parse(&read(&self.file)?).map_err(|why| anyhow!("{shown}: {why}"))?;
+        programs_exist(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
+        cpus_exist(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
+        let Some(shortest) = tasks.shortest() else { bail!("{shown}: no tasks") };
+        let outputs = self.output.open()?;
+        let (phase_ns, unquiet) = phase(&tasks, shortest)?;
+        // From the socket's first moment until no task has a priority any more and all outputs are
+        // safe; a second signal shortens that.
+        let hold = signal::Hold::begin();
+        signal::catch_stop().context("cannot catch SIGINT")?;
+        // So that a loop which sleeps sees it at once.
+        signal::catch_interrupt().context("cannot catch SIGURG")?;
+        let ready = tasks.supervisor(phase_ns).build().map_err(|why| {
+            let line = why.task().and_then(|task| tasks.line(task));
+            let place = line.map_or(String::new(), |line| format!("line {line}: "));
+            anyhow!("{shown}: {place}{why}")
+        })?;
+        let mut warnings = ready.warnings().to_vec();
+        warnings.extend(unquiet);
+        warnings.extend(group_budget());
+        let waits = tasks.thread.wait_kind();
+        let wait = waits.strategy(shortest, || wake_cost(&mut MachineClock::best()));
+        let started = jiff::Timestamp::now();
+        let mut refused = Refusals::default();
+        let mut registered = Registrations::default();
+        let mut printer = Printer::start()?;
+        let finished = ready.run(
+            wait,
+            self.duration.map(|duration| duration.0),
+            Stop::new(signal::stop_flag()).hurry(signal::hurry_flag()),
+            &mut |event: Event| {
+                refused.note(&event);
+                registered.note(&event);
+                printer.print(line(&event));
+            },
+        )?;
+        drop(hold);
+        warnings.extend(registered.warnings());
+        warnings.extend(refused.warnings(&finished));
+        warnings.extend(finished.throttled.as_ref().map(words::throttled));
+        warnings.extend(left_out(printer.end()));
+        let supervised = supervised::of(&finished, waits.name(), phase_ns);
+        let mut report = Report::new("run", RunBody { supervised });
+        report.envelope.started_at = Some(started.to_string());
+        report.envelope.ended_by = cut_short_by(&finished, self.duration.is_some());
+        report.envelope.incomplete = report.envelope.ended_by.is_some();
+        report.envelope.warnings = warnings;
+        report.envelope.verdict.reasons = reasons(&finished, &registered);
+        report.envelope.verdict.ok = report.envelope.verdict.reasons.is_empty();
+        super::write(&report, outputs)?;
+        Ok(Exit::of(&report))
+    }
 }
 
 /// What a control group's real-time budget does, said before the run and with its result.
@@ -172,10 +174,10 @@ fn of_task(spec: &Spec) -> Result<(), String> {
 fn cpus_exist(tasks: &TaskFile) -> Result<(), String> {
     let named =
         tasks.all.iter().filter_map(|task| Some((task.spec.thread.pinned_to()?, Some(task.line))));
-    let all: Vec<(u32, Option<usize>)> =
+    let cpus: Vec<(u32, Option<usize>)> =
         tasks.thread.pinned_to().map(|cpu| (cpu, None)).into_iter().chain(named).collect();
-    let refused = refused(all.iter().map(|(cpu, _)| *cpu)).map_err(|why| why.to_string())?;
-    let Some((cpu, line)) = all.iter().find(|(cpu, _)| refused.contains_key(cpu)) else {
+    let refused = refused(cpus.iter().map(|(cpu, _)| *cpu)).map_err(|why| why.to_string())?;
+    let Some((cpu, line)) = cpus.iter().find(|(cpu, _)| refused.contains_key(cpu)) else {
         return Ok(());
     };
     let place = line.map_or("[supervisor]".to_owned(), |line| format!("line {line}"));
@@ -256,12 +258,12 @@ impl Refusals {
     /// Adds a refusal.
     fn note(&mut self, event: &Event) {
         if let What::Refused(attempt, errno) = &event.what {
-            let what = match attempt {
+            let refused = match attempt {
                 // Each task asks for a priority of its own.
                 Attempt::Scheduler(SchedPolicy::Fifo(_)) => format!("SCHED_FIFO ({errno})"),
-                other => format!("{other} ({errno})"),
+                attempt => format!("{attempt} ({errno})"),
             };
-            let tasks = self.0.entry(what).or_default();
+            let tasks = self.0.entry(refused).or_default();
             if !tasks.contains(&event.task) {
                 tasks.push(event.task.clone());
             }
@@ -273,7 +275,7 @@ impl Refusals {
         let mut warnings: Vec<String> = self
             .0
             .into_iter()
-            .map(|(what, tasks)| format!("refused: {what} for {}", tasks.join(", ")))
+            .map(|(refused, tasks)| format!("refused: {refused} for {}", tasks.join(", ")))
             .collect();
         // Of the policy more is said below.
         let others = finished

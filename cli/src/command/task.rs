@@ -19,12 +19,20 @@ use punctual_lab::tasks::hex;
 use punctual_os::errno::Errno;
 use punctual_os::poll::{self, Interest};
 
+use crate::command::Execute;
 use crate::exit::Exit;
 use crate::{format as show, output};
 
 /// `punctual task`.
+#[derive(Debug, clap::Args)]
+pub(super) struct TaskArgs {
+    #[command(subcommand)]
+    command: TaskCommand,
+}
+
+/// Subcommands about one task.
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum TaskCommand {
+enum TaskCommand {
     /// Run a program in any language as the task: one line in per cycle, one line out at its end
     ///
     /// The program prints a line when it is ready. For each release it then reads a line with the
@@ -39,7 +47,7 @@ pub(crate) enum TaskCommand {
 
 /// `punctual task exec`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct TaskExecArgs {
+struct TaskExecArgs {
     /// The program and its arguments
     #[arg(required = true, last = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -56,39 +64,40 @@ const GRACE: Duration = Duration::from_secs(1);
 /// How often it is looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Runs the subcommand.
-pub(crate) fn run(command: &TaskCommand) -> Result<Exit> {
-    let TaskCommand::Exec(args) = command;
-    if std::env::var_os(punctual_engine::process::TASK_VARIABLE).is_none() {
-        bail!("not started by 'punctual run': name this command in its file (docs/running.md)");
-    }
-    let mut program = Program::start(args)?;
-    // Its first line: it is ready. A first output is valid from its first cycle on.
-    let Some(first) = program.line()? else { return program.ended() };
-    let mut task = Registration::from_env(None)?;
-    commit(&mut task, &first)?;
-    loop {
-        let released = task.wait();
-        program.drop_surplus()?;
-        let cycle = match released {
-            Ok(cycle) => format!("{} {} {}\n", cycle.n, cycle.release.as_ns(), cycle.missed),
-            Err(why) => {
-                program.leave();
-                return if why.errno() == Some(Errno::CANCELED.0) {
-                    Ok(Exit::Fine)
-                } else {
-                    Err(why.into())
-                };
-            }
-        };
-        let line = match program.tell(&cycle).then(|| program.answer()).transpose()?.flatten() {
-            Some(line) => line,
-            None => {
-                task.abandon();
-                return program.ended();
-            }
-        };
-        commit(&mut task, &line)?;
+impl Execute for TaskArgs {
+    fn execute(&self) -> Result<Exit> {
+        let TaskCommand::Exec(args) = &self.command;
+        if std::env::var_os(punctual_engine::process::TASK_VARIABLE).is_none() {
+            bail!("not started by 'punctual run': name this command in its file (docs/running.md)");
+        }
+        let mut program = Program::start(args)?;
+        // Its first line: it is ready. A first output is valid from its first cycle on.
+        let Some(first) = program.line()? else { return program.ended() };
+        let mut task = Registration::from_env(None)?;
+        commit(&mut task, &first)?;
+        loop {
+            let released = task.wait();
+            program.drop_surplus()?;
+            let cycle = match released {
+                Ok(cycle) => format!("{} {} {}\n", cycle.n, cycle.release.as_ns(), cycle.missed),
+                Err(why) => {
+                    program.leave();
+                    return if why.errno() == Some(Errno::CANCELED.0) {
+                        Ok(Exit::Fine)
+                    } else {
+                        Err(why.into())
+                    };
+                }
+            };
+            let line = match program.tell(&cycle).then(|| program.answer()).transpose()?.flatten() {
+                Some(line) => line,
+                None => {
+                    task.abandon();
+                    return program.ended();
+                }
+            };
+            commit(&mut task, &line)?;
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use punctual_engine::session::ThreadSession;
 use punctual_engine::spawn;
+use punctual_host::Root;
 use punctual_lab::tuning::{self, MachineFiles, StepOutcome, WantedValue};
 use punctual_os::Errno;
 use punctual_os::clock::{ClockId, now_ns};
@@ -24,9 +25,9 @@ use punctual_os::scheduler::SchedPolicy;
 use punctual_os::signal;
 
 use super::isolate::put_back;
-use super::tune::{apply, boot_of};
+use super::tune::applied_line;
 use crate::format;
-use crate::output::{JournalFile, JournalName, SettingsLock};
+use crate::output::{JournalFile, JournalName, SettingsLock, SettingsOwner};
 
 /// The word that selects that process.
 pub(crate) const WORD: &str = "__unthrottle";
@@ -99,9 +100,10 @@ impl Drop for Unthrottled {
 
 /// The process is gone without a word.
 fn killed(state: &Path) -> Result<()> {
-    let boot = boot_of(&super::root(None)?)?;
-    let settings = SettingsLock::take(None, &boot, COMMAND)?;
-    let mut journal = JournalFile::lock(&settings, state, JournalName::THROTTLING)?;
+    let owner = SettingsOwner::of(&Root::live())?;
+    let boot = owner.to_string();
+    let settings = SettingsLock::take(None, &owner, COMMAND)?;
+    let mut journal = JournalFile::lock(&settings, state, JournalName::Throttling)?;
     let left = put_back(&mut journal, &boot)?;
     bail!("the process that puts throttling back was killed; {left} settings are not as before")
 }
@@ -134,9 +136,10 @@ fn held(words: &[String]) -> Result<()> {
     if session.policy() != SchedPolicy::Fifo(PRIORITY) {
         bail!("the process that puts it back needs SCHED_FIFO {PRIORITY}, which is not permitted");
     }
-    let boot = boot_of(&super::root(None)?)?;
-    let mut settings = SettingsLock::take(None, &boot, COMMAND)?;
-    let mut journal = JournalFile::begin(&mut settings, &state, JournalName::THROTTLING)?;
+    let owner = SettingsOwner::of(&Root::live())?;
+    let boot = owner.to_string();
+    let mut settings = SettingsLock::take(None, &owner, COMMAND)?;
+    let mut journal = JournalFile::begin(&mut settings, &state, JournalName::Throttling)?;
     let status = format::tune("status", None, &state);
     if put_back(&mut journal, &boot)? > 0 {
         bail!("what an earlier run left cannot be put back: {status}");
@@ -171,7 +174,7 @@ fn switch_off(cpu: u32, journal: &mut JournalFile, boot: &str) -> Result<()> {
     let mut refused = None;
     tuning::apply(&wanted, &mut MachineFiles::live(), journal, boot, |step| {
         if !matches!(step.outcome, StepOutcome::Applied | StepOutcome::Already) {
-            refused = Some(apply::words(&step));
+            refused = Some(applied_line(&step));
         }
     })?;
     refused.map_or(Ok(()), |why| bail!("{why}"))

@@ -9,6 +9,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, anyhow, bail};
+use clap::{Args, ValueEnum};
 use punctual_host::baseline::{MACHINE, Name, SETUP, changed, digest};
 use punctual_host::facts::MachineFacts;
 use punctual_host::identity::machine;
@@ -16,9 +17,45 @@ use punctual_host::root::Root;
 use serde::{Deserialize, Serialize};
 
 use super::{RUNS_MAX, Recorded, RecordedRun, Side, compare_sides, question_differences};
-use crate::args::{BaselineArgs, BaselinesDir, Undecided};
 use crate::output::{self, Dir, Opened, OutputArgs, state_dir};
 use crate::report::{Difference, EndedBy, Report, Run};
+
+/// Where baselines are.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BaselinesDir {
+    /// Directory of baselines [default: $XDG_STATE_HOME/punctual/baselines, else
+    /// ~/.local/state/punctual/baselines]
+    #[arg(long, value_name = "DIR")]
+    baselines: Option<PathBuf>,
+}
+
+/// Baselines of a measuring subcommand.
+#[derive(Debug, Args)]
+pub(crate) struct BaselineArgs {
+    /// Save this run as baseline NAME of this machine, for --against
+    #[arg(long, value_name = "NAME")]
+    baseline: Option<String>,
+    /// Replace an existing baseline of that name
+    #[arg(long, requires = "baseline")]
+    force: bool,
+    /// Compare this run with baseline NAME, and fail (exit 1) if it is worse
+    #[arg(long, value_name = "NAME")]
+    against: Option<String>,
+    /// What a comparison with --against that can tell neither counts as: exit status 0, or 1
+    #[arg(long, value_name = "WORD", value_enum, default_value = "pass", requires = "against")]
+    undecided: Undecided,
+    #[command(flatten)]
+    dir: BaselinesDir,
+}
+
+/// What an undecided comparison counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Undecided {
+    /// Only what is worse fails
+    Pass,
+    /// What may be worse fails too
+    Fail,
+}
 
 /// The version of the files.
 const LAYOUT: u32 = 2;

@@ -5,8 +5,7 @@
 use punctual_core::time::Span;
 use punctual_lab::periodic::{self, PeriodicPlan, RunClaim};
 
-use super::loops::watch;
-use super::runs::{UNDER_LOAD, run_name};
+use super::loops::{UNDER_LOAD, run_name, watch};
 use crate::args::{PlanArgs, ReportArgs};
 use crate::format;
 use crate::output;

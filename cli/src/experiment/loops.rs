@@ -4,34 +4,36 @@
 //! The experiment itself is `punctual_lab::periodic`; here are its sample file, its names and its
 //! words.
 
-use std::error;
-use std::io;
+use std::{error, io};
 
 use anyhow::{Error, Result, anyhow, bail};
-use punctual_engine::drain::SampleFile;
+use punctual_analysis::compare::series::Builder;
+use punctual_analysis::recording::{Recording, RunFigures};
+use punctual_core::time::Span;
+use punctual_engine::drain::{GrowingFile, SampleFile};
 use punctual_host::facts::MachineFacts;
 use punctual_import::samples::{FileInfo, RUNS_MAX, RunInfo};
 use punctual_lab::experiment::{
     ConditionChanges, ExperimentEnd, ExperimentError, FinishedExperiment, RunSoFar, Standings,
 };
+use punctual_lab::load::LoadReport;
 use punctual_lab::periodic::{
-    self, Begun, Destination, EvaluationConfig, PeriodicExperiment, PeriodicPlan, Prepared,
-    Recordings, Stream,
+    Begun, Destination, EvaluationConfig, PeriodicExperiment, PeriodicOutcome, PeriodicPlan,
+    Prepared, Recordings, RunOutcome, Stream,
 };
 use punctual_os::scheduler::SchedPolicy;
 
-use super::Machine;
 use super::follow::FollowedClock;
 use super::learned::LearnedStore;
-use super::runs::{Maker, UNDER_LOAD, length_ns, recorded, run_name};
-use super::{envelope, run, words};
+use super::{Machine, envelope, run, words};
 use crate::args::{LearnArgs, ReportArgs};
 use crate::comparison::RecordedRun;
-use crate::output::{GrowingFile, Opened};
+use crate::format;
+use crate::output::Opened;
 use crate::progress::Line;
 use crate::report::{
-    self, Choice, EndedBy, Envelope, Follow, Judged, LoadRow, LoopsBody, PlannedRun, Question, Run,
-    policy_words,
+    self, Approach, Choice, EndedBy, Envelope, Follow, Judged, LoadRow, LoopsBody, PlannedRun,
+    Question, Run, Setup, loads, policy_words,
 };
 
 /// Loops to be measured.
@@ -158,7 +160,7 @@ pub(crate) fn watch(args: &ReportArgs, merge: bool) -> EvaluationConfig {
 
 /// What went wrong on the way.
 fn trouble<S>(
-    finished: &mut FinishedExperiment<periodic::PeriodicOutcome<S>>,
+    finished: &mut FinishedExperiment<PeriodicOutcome<S>>,
     samples: &Samples<'_>,
 ) -> Option<Error> {
     match (&finished.end, finished.outcome.file_error.take()) {
@@ -171,7 +173,7 @@ fn trouble<S>(
 /// The result, verdicts and limits included.
 fn made(
     mut envelope: Envelope,
-    finished: FinishedExperiment<periodic::PeriodicOutcome<Recordings>>,
+    finished: FinishedExperiment<PeriodicOutcome<Recordings>>,
     followed: Option<Follow>,
     plans: Vec<PlannedRun>,
     (args, merge, question): (&ReportArgs, bool, Option<Question<'_>>),
@@ -181,7 +183,7 @@ fn made(
     let series = std::mem::take(&mut sink.series);
     let cold = if args.keep_cold { 0 } else { measured.plan.cold };
     let interrupted = envelope.is_interrupted();
-    let all_cold = |run: &periodic::RunOutcome| run.cycles > 0 && run.cycles <= u64::from(cold);
+    let all_cold = |run: &RunOutcome| run.cycles > 0 && run.cycles <= u64::from(cold);
     if !interrupted && measured.runs.iter().any(all_cold) {
         envelope.warnings.push(
             "a run was so short that all its cycles were cold and left out: use a longer \
@@ -338,11 +340,231 @@ impl Destination for Samples<'_> {
     }
 }
 
+/// The name of the run in which all loads of `check` count as one.
+pub(crate) const UNDER_LOAD: &str = "under load";
+
+/// How results name the run of a stream under a condition: the condition alone while there is one
+/// stream.
+pub(crate) fn run_name(plan: &PeriodicPlan, stream: &Stream, condition: &str) -> String {
+    if plan.streams.len() == 1 {
+        return condition.to_owned();
+    }
+    let cpu =
+        stream.thread.pinned_to().map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
+    let name = format!("{cpu}, {}", format::period(stream.period.as_ns()));
+    if plan.conditions.len() == 1 { name } else { format!("{name}, {condition}") }
+}
+
+/// What runs are made from.
+struct Maker<'a> {
+    /// What the experiment gave.
+    outcome: &'a PeriodicOutcome<()>,
+    /// The clock that the grids follow.
+    follows: Option<&'a str>,
+    /// What the loads of each condition did.
+    loads: &'a [Vec<LoadReport>],
+    /// What a stamp costs.
+    floor_ns: f64,
+}
+
+impl Maker<'_> {
+    /// All runs; where conditions count as one, that one in their place, and a row for each.
+    fn runs(&self, recorded: Recordings) -> (Vec<Run>, Vec<LoadRow>) {
+        let plan = &self.outcome.plan;
+        let (mut runs, mut rows) = (Vec::new(), Vec::new());
+        let mut recordings = recorded.runs.into_iter();
+        let mut merged = recorded.merged.into_iter();
+        for stream in 0..plan.streams.len() {
+            let together = merged.next();
+            let as_one = |at: usize| together.is_some() && plan.counts_as_one(at);
+            let mut apart = Vec::new();
+            for condition in 0..plan.conditions.len() {
+                let Some(recording) = recordings.next() else { break };
+                let outcome = self.finish(recording, &[plan.run(stream, condition)]);
+                let name = &plan.conditions[condition].name;
+                if as_one(condition) {
+                    rows.push(self.row(stream, condition, outcome));
+                } else if together.is_some() && condition > 0 {
+                    apart.push(self.run(stream, name, &[condition], outcome));
+                } else {
+                    runs.push(self.run(stream, name, &[condition], outcome));
+                }
+            }
+            if let Some(together) = together {
+                let loaded = 1..plan.conditions.len();
+                let conditions: Vec<usize> = loaded.filter(|&at| plan.counts_as_one(at)).collect();
+                let together_of: Vec<usize> =
+                    conditions.iter().map(|&c| plan.run(stream, c)).collect();
+                let outcome = self.finish(together, &together_of);
+                runs.push(self.run(stream, UNDER_LOAD, &conditions, outcome));
+            }
+            runs.extend(apart);
+        }
+        (runs, rows)
+    }
+
+    /// The recorder's own counters hold also where nothing came after.
+    fn finish(&self, recording: Recording, runs: &[usize]) -> RunFigures {
+        let sum = |count: fn(&RunOutcome) -> u64| {
+            runs.iter().map(|&run| count(&self.outcome.runs[run])).sum()
+        };
+        recording.finish_with(sum(|run| run.missed), sum(|run| run.unrecorded))
+    }
+
+    fn row(&self, number: usize, condition: usize, outcome: RunFigures) -> LoadRow {
+        LoadRow {
+            period_ns: Some(self.outcome.plan.streams[number].period.as_ns()),
+            load: self.outcome.plan.conditions[condition].name.clone(),
+            cycles: outcome.cycles,
+            missed: outcome.missed.unwrap_or_default(),
+            censored: outcome.censored,
+            unrecorded: outcome.unrecorded,
+            lateness_ns: outcome.lateness_ns,
+            steal_ns: self.outcome.runs[self.outcome.plan.run(number, condition)].steal_ns,
+            loads: loads(&self.loads[condition]),
+        }
+    }
+
+    fn run(&self, number: usize, name: &str, conditions: &[usize], outcome: RunFigures) -> Run {
+        let plan = &self.outcome.plan;
+        let stream = &plan.streams[number];
+        let outcomes: Vec<&RunOutcome> =
+            conditions.iter().map(|&c| &self.outcome.runs[plan.run(number, c)]).collect();
+        let spins = conditions.iter().any(|&c| plan.wait(stream, c).spins());
+        let stall_max = outcomes.iter().map(|run| run.stalls.longest).max().unwrap_or(Span::ZERO);
+        let busy: f64 = outcomes.iter().map(|run| run.cpu_load * run.wall_ns as f64).sum();
+        let wall: f64 = outcomes.iter().map(|run| run.wall_ns as f64).sum();
+        Run {
+            name: run_name(plan, stream, name),
+            setup: self.setup(number, conditions, outcomes.first().map(|run| run.policy)),
+            stalled: spins.then(|| outcomes.iter().map(|run| run.stalls.count).sum()),
+            stall_max_ns: spins.then_some(stall_max.as_ns() as f64),
+            cpu_load: (wall > 0.0).then_some(busy / wall),
+            page_faults: Some(
+                outcomes.iter().map(|run| run.usage.minor_faults + run.usage.major_faults).sum(),
+            ),
+            preempted: Some(outcomes.iter().map(|run| run.usage.involuntary_switches).sum()),
+            steal_ns: outcomes.iter().filter_map(|run| run.steal_ns).reduce(u64::saturating_add),
+            floor_ns: Some(self.floor_ns),
+            approach: outcomes.last().filter(|_| spins).map(|run| Approach::of(run)),
+            loads: conditions.iter().flat_map(|&c| loads(&self.loads[c])).collect(),
+            load_deaths: conditions.iter().map(|&c| load_deaths(&self.loads[c])).sum(),
+            outcome,
+        }
+    }
+
+    fn setup(&self, number: usize, conditions: &[usize], policy: Option<SchedPolicy>) -> Setup {
+        let plan = &self.outcome.plan;
+        let stream = &plan.streams[number];
+        let (policy, priority) = policy_words(policy.unwrap_or(stream.thread.policy()));
+        Setup {
+            cpu: stream.thread.pinned_to(),
+            period_ns: Some(stream.period.as_ns()),
+            phase_ns: conditions.first().map(|&c| plan.phase_ns(stream, c)),
+            follows: self.follows.map(ToOwned::to_owned),
+            policy: Some(policy.to_owned()),
+            priority,
+            wait: conditions.first().map(|&c| plan.wait(stream, c).name().to_owned()),
+            load: conditions
+                .iter()
+                .flat_map(|&c| plan.conditions[c].loads.iter().map(ToString::to_string))
+                .collect(),
+            duration_ns: Some(conditions.iter().map(|&c| length_ns(plan, c)).sum()),
+        }
+    }
+}
+
+/// How often a process of these loads died.
+pub(crate) fn load_deaths(reports: &[LoadReport]) -> u64 {
+    reports.iter().map(|report| report.deaths.len() as u64).sum()
+}
+
+/// How long a condition was to run in all, in ns.
+fn length_ns(plan: &PeriodicPlan, condition: usize) -> u64 {
+    plan.length_of(condition).as_ns().unsigned_abs()
+}
+
+/// The runs that a plan is to give, without anything measured; their grids follow `clock`.
+pub(crate) fn planned(
+    plan: &PeriodicPlan,
+    merge: bool,
+    keep_cold: bool,
+    clock: Option<&str>,
+) -> Vec<RecordedRun> {
+    let mut planned: Vec<RecordedRun> = Vec::new();
+    for stream in &plan.streams {
+        for (at, condition) in plan.conditions.iter().enumerate() {
+            let Some(name) = name(plan, merge, stream, at) else { continue };
+            let load: Vec<String> = condition.loads.iter().map(ToString::to_string).collect();
+            if let Some(together) = planned.iter_mut().find(|run| run.name() == name) {
+                together.add_loads(load);
+                continue;
+            }
+            let setup = Setup {
+                cpu: stream.thread.pinned_to(),
+                period_ns: Some(stream.period.as_ns()),
+                follows: clock.map(ToOwned::to_owned),
+                wait: Some(plan.wait(stream, at).name().to_owned()),
+                load,
+                ..Setup::default()
+            };
+            planned.push(RecordedRun::planned(name, setup, !keep_cold));
+        }
+    }
+    planned
+}
+
+/// The name of the run of a stream in which a condition counts; `None` where a wait of its own is
+/// shown beside the others and compared with nothing.
+fn name(plan: &PeriodicPlan, merge: bool, stream: &Stream, condition: usize) -> Option<String> {
+    let as_one = merge && plan.counts_as_one(condition);
+    let is_compared = !merge || condition == 0 || as_one;
+    let named = if as_one { UNDER_LOAD } else { &plan.conditions[condition].name };
+    is_compared.then(|| run_name(plan, stream, named))
+}
+
+/// The runs of a plan, by the names that they have in `runs`; with `merge` those that count as
+/// one ([`PeriodicPlan::counts_as_one`]) are one.
+fn recorded(
+    plan: &PeriodicPlan,
+    merge: bool,
+    keep_cold: bool,
+    outcomes: &[RunOutcome],
+    series: Vec<Builder>,
+    runs: &[Run],
+) -> Vec<RecordedRun> {
+    let mut found: Vec<RecordedRun> = Vec::new();
+    let mut series = series.into_iter();
+    for (number, stream) in plan.streams.iter().enumerate() {
+        for condition in 0..plan.conditions.len() {
+            let Some(builder) = series.next() else { return found };
+            let Some(name) = name(plan, merge, stream, condition) else { continue };
+            let outcome = &outcomes[plan.run(number, condition)];
+            let part = builder.finish_with(outcome.missed, outcome.unrecorded);
+            if let Some(together) = found.iter_mut().find(|run| run.name() == name) {
+                together.add(part, outcome.unrecorded);
+                continue;
+            }
+            let mut recorded = match runs.iter().find(|run| run.name == name) {
+                Some(run) => RecordedRun::measured(run, !keep_cold),
+                None => RecordedRun::planned(name, Setup::default(), !keep_cold),
+            };
+            recorded.add(part, outcome.unrecorded);
+            found.push(recorded);
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use punctual::{RtThread, WaitPolicy};
     use punctual_analysis::recording::{Recording, RecordingConfig};
     use punctual_core::sample::Sample;
+    use punctual_core::time::Period;
+    use punctual_host::root::Root;
+    use punctual_lab::periodic::{Condition, LibraryLoop, WaitKind, split};
 
     #[test]
     fn a_run_without_cycles_is_not_taken_for_a_good_one() {
@@ -350,12 +572,62 @@ mod tests {
         some.push(&Sample::default());
         let none = Recording::new(RecordingConfig::default());
         let run = |name: &str, recording: Recording| {
-            Run::recorded(name.to_owned(), report::Setup::default(), recording.finish(0))
+            Run::recorded(name.to_owned(), Setup::default(), recording.finish(0))
         };
         let runs = [run("idle", some), run("under load", none)];
         assert!(unmeasured(&runs, true).is_empty(), "it was interrupted");
         let warnings = unmeasured(&runs, false);
         assert_eq!(warnings.len(), 1);
         assert!(warnings[0].starts_with("\"under load\" has no cycle"), "{warnings:?}");
+    }
+
+    /// The row of `check` about the library's own loop, which it has from 20 s on: here for as long
+    /// as its wait learns, and half a second.
+    #[test]
+    fn a_loop_of_the_library_becomes_a_run_with_a_wait_and_a_phase_of_its_own() {
+        let condition = |name: &str, library| Condition {
+            name: name.to_owned(),
+            wait: None,
+            library,
+            loads: Vec::new(),
+        };
+        let library = LibraryLoop { phase_ns: 300_000 };
+        let plan = PeriodicPlan {
+            streams: vec![Stream {
+                thread: RtThread::any().other().with_wait(WaitKind::Sleep),
+                period: Period::from_ns(1_000_000).expect("positive"),
+                phase_ns: 0,
+            }],
+            conditions: vec![condition("idle", None), condition("library loop", Some(library))],
+            blocks: split(&[0, 1], Span::from_ms(500)),
+            housekeeping: Vec::new(),
+            cold: 0,
+        };
+        let facts = MachineFacts::collect(&Root::live());
+        let args = ReportArgs::default();
+        let started = jiff::Timestamp::now();
+        let mut destination = Samples::new(None, watch(&args, false), &facts, None, started);
+        let experiment = PeriodicExperiment {
+            plan,
+            known: Vec::new(),
+            follow: None,
+            recording_cost: false,
+            changes: None,
+            destination: &mut destination,
+        };
+        let finished = run(experiment, &facts, &mut ()).expect("measured");
+        let envelope = Envelope::of("check");
+        let measured = made(envelope, finished, None, Vec::new(), (&args, false, None));
+        let runs = &measured.loops.judged.runs;
+        let run = |name: &str| runs.iter().find(|run| run.name == name).expect("its run");
+        let (idle, library) = (run("idle"), run("library loop"));
+        assert!(library.outcome.cycles > 0 && library.outcome.lateness.count() > 0);
+        assert_eq!((idle.setup.phase_ns, library.setup.phase_ns), (Some(0), Some(300_000)));
+        let waits = [idle, library].map(|run| run.setup.wait.clone().unwrap_or_default());
+        let adaptive = WaitPolicy::adaptive().kind().name();
+        assert_eq!(waits, [WaitKind::Sleep.name(), adaptive]);
+        assert!(library.approach.is_some(), "how its wait came to its releases");
+        // A run of its own: those that count as one leave it out.
+        assert!(measured.rows.is_empty() && measured.trouble.is_none());
     }
 }

@@ -17,7 +17,7 @@ use punctual_lab::experiment::{
 use crate::format;
 use crate::report::{self, NOTE_GUEST, NOTE_ORDINARY, Refused, Session, policy_words};
 
-/// What the kernel granted, and what it refused with the reasons.
+/// The rights that the kernel granted, and those that it refused with the reasons.
 pub(crate) fn session<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) -> Session {
     Session {
         memory_locked: finished.memory_locked,
@@ -35,7 +35,7 @@ fn refused(refusal: &Refusal, facts: &MachineFacts) -> Refused {
     }
 }
 
-/// What it costs to go on without it, in a few words.
+/// The price of going on without it, in a few words.
 fn price(attempt: Attempt) -> &'static str {
     match attempt {
         Attempt::Affinity(_) => "the loop may be moved to another CPU",
@@ -59,7 +59,7 @@ fn attempt(attempt: Attempt) -> explain::RefusedCall {
     }
 }
 
-/// What a reader should know, whatever was measured.
+/// The warnings for a reader, whatever was measured.
 pub(crate) fn warnings<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) -> Vec<String> {
     let mut warnings: Vec<String> = finished.planned.iter().map(planned).collect();
     warnings.extend(finished.throttled.iter().map(throttled));
@@ -100,7 +100,7 @@ fn watchdog(end: &ExperimentEnd) -> Option<&'static str> {
     })
 }
 
-/// What real-time tasks may use, and by whose rule.
+/// The share that real-time tasks may use, and whose rule that is.
 fn allowed(throttling: &Throttling) -> String {
     let share = format::share(throttling.share);
     if throttling.of_cgroup {
@@ -110,7 +110,7 @@ fn allowed(throttling: &Throttling) -> String {
     }
 }
 
-/// What a control group's real-time budget does to tasks whose demand is not known; `None` where
+/// The effect of a control group's real-time budget on tasks whose demand is not known; `None` where
 /// it has none of its own.
 pub(crate) fn group_budget(here: &MachineFacts) -> Option<String> {
     let throttling = throttling(here).filter(|throttling| throttling.of_cgroup)?;
@@ -121,10 +121,10 @@ pub(crate) fn group_budget(here: &MachineFacts) -> Option<String> {
     ))
 }
 
-/// How many changed settings are named.
+/// The most changed settings that are named.
 const CHANGED_MOST: usize = 4;
 
-/// That settings were changed while something was measured; `None` where none was.
+/// The sentence that settings were changed while something was measured; `None` where none was.
 pub(crate) fn changed(settings: &[ChangedSetting]) -> Option<String> {
     let change = |setting: &ChangedSetting| {
         format!(
@@ -143,7 +143,7 @@ pub(crate) fn changed(settings: &[ChangedSetting]) -> Option<String> {
     (!named.is_empty()).then(|| format!("{text}: {}{more}", named.join(", ")))
 }
 
-/// What the plan of an experiment risks.
+/// The sentence about a risk of an experiment's plan.
 pub(crate) fn planned(caution: &Caution) -> String {
     let Caution { cpu, share, throttling } = caution;
     format!(
@@ -155,7 +155,7 @@ pub(crate) fn planned(caution: &Caution) -> String {
     )
 }
 
-/// What throttling did to a real-time loop.
+/// The sentence about throttling that hit a real-time loop.
 pub(crate) fn throttled(caution: &Caution) -> String {
     let Caution { cpu, share, throttling } = caution;
     format!(
@@ -166,7 +166,7 @@ pub(crate) fn throttled(caution: &Caution) -> String {
     )
 }
 
-/// Why an experiment was refused.
+/// The error of an experiment that was refused.
 pub(crate) fn risk(risk: &Risk) -> Error {
     match risk {
         Risk::NoCpuLeft => anyhow!(
@@ -186,7 +186,7 @@ pub(crate) fn risk(risk: &Risk) -> Error {
     }
 }
 
-/// Why nothing was measured.
+/// The error where nothing was measured.
 pub(crate) fn error(why: ExperimentError) -> Error {
     match why {
         ExperimentError::Refused(why) => risk(&why),
@@ -212,8 +212,8 @@ mod tests {
             from: "1".to_owned(),
             to: "10".to_owned(),
         };
-        let one = changed(&[setting("vm.stat_interval")]).expect("one");
-        assert!(one.ends_with("measure again: vm.stat_interval was 1 and is 10"), "{one}");
+        let text = changed(&[setting("vm.stat_interval")]).expect("a change");
+        assert!(text.ends_with("measure again: vm.stat_interval was 1 and is 10"), "{text}");
         let six = changed(&["a", "b", "c", "d", "e", "f"].map(setting)).expect("six");
         assert!(six.ends_with("d was 1 and is 10, and 2 more"), "{six}");
     }

@@ -13,7 +13,7 @@ use crate::report::measured::AccuracyBody;
 
 /// `punctual measure accuracy`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     cpu: CpuArgs,
     /// How long to measure, in all; the ways to wait take turns, and each is swept at least once

@@ -18,7 +18,7 @@ use crate::{format, parse};
 
 /// `punctual measure executive`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     cpu: CpuArgs,
     /// How long to measure, in all; each number of tasks has an equal share of it, with warm and

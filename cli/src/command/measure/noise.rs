@@ -16,7 +16,7 @@ use punctual_os::affinity;
 
 use super::periodic::condition_name;
 use super::{Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
-use crate::args::RootArgs;
+use crate::command::RootArgs;
 use crate::experiment::{self, Machine};
 use crate::parse;
 use crate::report::Choice;
@@ -71,7 +71,7 @@ impl Measuring for Args {
     }
 
     fn captured(&self) -> Option<&Path> {
-        self.root.root.as_deref()
+        self.root.path()
     }
 
     fn plan(&self, machine: &Machine) -> Result<Planned<NoiseExperiment>> {

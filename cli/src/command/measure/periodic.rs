@@ -15,8 +15,10 @@ use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, WaitKind, split};
 use punctual_lab::waits::WAITS;
 
-use crate::args::{BaselineArgs, LearnArgs, PlanArgs, PolicyName, ReportArgs, RootArgs, WaitName};
+use crate::args::{LearnArgs, PlanArgs, ReportArgs};
 use crate::command;
+use crate::command::{Execute, PolicyName, RootArgs, WaitName};
+use crate::comparison::baseline::BaselineArgs;
 use crate::comparison::baseline::BaselineUse;
 use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, FollowedClock, LoopExperiment, Machine};
@@ -37,7 +39,7 @@ const BLOCK_MIN: Span = Span::from_ms(1_000);
 
 /// `punctual measure periodic`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(super) struct Args {
     /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: as check chooses]
     #[arg(long, short, value_name = "LIST")]
     cpu: Option<String>,
@@ -103,65 +105,67 @@ pub(crate) struct Args {
     baseline: BaselineArgs,
 }
 
-/// Runs the subcommand.
-pub(super) fn run(args: &Args) -> Result<Exit> {
-    let machine = Machine::of(args.root.root.as_deref())?;
-    let choices = LoopChoices {
-        cpu: args.cpu.as_deref(),
-        period: &args.period,
-        duration: args.duration.0,
-        policy: args.policy,
-        priority: args.priority,
-        wait: wait_kind(args.wait, args.margin, args.budget)?,
-        phase: args.phase,
-        load: &args.load,
-    };
-    let PlannedLoops { mut plan, choice } = choices.plan(&machine.here)?;
-    let follow =
-        args.follow.as_ref().map(|clock| FollowedClock::open(clock, args.phase)).transpose()?;
-    args.report.output.distinct(args.samples.as_deref())?;
-    let gate = BaselineUse::open(&args.baseline, &machine.facts, machine.is_foreign())?;
-    gate.spare(&args.report.output)?;
-    let clock = follow.as_ref().map(|target| target.name.as_str());
-    gate.refuse_others(&experiment::planned(&plan, false, args.report.keep_cold, clock))?;
-    let outputs = args.report.output.open()?;
-    let conditions = plan.conditions.len();
-    let plan_of = |duration| PeriodicPlan { blocks: blocks(conditions, duration), ..plan.clone() };
-    let plans = experiment::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
-    if args.plan.plan {
-        let loops = LoopsBody { plans, ..LoopsBody::default() };
-        let report = Report::new(NAME, PeriodicBody { loops, compare: None });
-        return command::planned(&report, args.duration.0, outputs);
+impl Execute for Args {
+    fn execute(&self) -> Result<Exit> {
+        let machine = Machine::of(self.root.path())?;
+        let choices = LoopChoices {
+            cpu: self.cpu.as_deref(),
+            period: &self.period,
+            duration: self.duration.0,
+            policy: self.policy,
+            priority: self.priority,
+            wait: wait_kind(self.wait, self.margin, self.budget)?,
+            phase: self.phase,
+            load: &self.load,
+        };
+        let PlannedLoops { mut plan, choice } = choices.plan(&machine.here)?;
+        let follow =
+            self.follow.as_ref().map(|clock| FollowedClock::open(clock, self.phase)).transpose()?;
+        self.report.output.distinct(self.samples.as_deref())?;
+        let gate = BaselineUse::open(&self.baseline, &machine.facts, machine.is_foreign())?;
+        gate.spare(&self.report.output)?;
+        let clock = follow.as_ref().map(|target| target.name.as_str());
+        gate.refuse_others(&experiment::planned(&plan, false, self.report.keep_cold, clock))?;
+        let outputs = self.report.output.open()?;
+        let conditions = plan.conditions.len();
+        let plan_of =
+            |duration| PeriodicPlan { blocks: blocks(conditions, duration), ..plan.clone() };
+        let plans = experiment::plans(&self.report, &self.plan, self.duration.0, false, &plan_of);
+        if self.plan.plan {
+            let loops = LoopsBody { plans, ..LoopsBody::default() };
+            let report = Report::new(NAME, PeriodicBody { loops, compare: None });
+            return command::planned(&report, self.duration.0, outputs);
+        }
+        experiment::announce(&plans, self.duration.0);
+        let placed = experiment::settle(&mut plan.streams, self.phase)?;
+        let samples = self.samples.as_deref().map(Opened::at).transpose()?;
+        let loops = LoopExperiment {
+            name: NAME,
+            plan,
+            merge: false,
+            machine: &machine,
+            choice,
+            args: &self.report,
+            learn: self.learn,
+            plans,
+            samples,
+            follow,
+            changes: None,
+            question: Some(Question {
+                command: Some(("punctual measure periodic", "")),
+                ..Question::default()
+            }),
+            notes: machine.foreign.iter().cloned().chain(placed).collect(),
+        };
+        let measured = loops.run()?;
+        let body = PeriodicBody { loops: measured.loops, compare: None };
+        let mut report = Report { envelope: measured.envelope, body: body.into() };
+        let uncompared = gate.judge(&mut report, &measured.recorded);
+        let trouble = measured.trouble.or(uncompared);
+        command::write_in(&report, outputs, self.report.detail(Detail::Short))?;
+        gate.keep(&report, &measured.recorded)?;
+        Exit::after(&report, trouble)
     }
-    experiment::announce(&plans, args.duration.0);
-    let placed = experiment::settle(&mut plan.streams, args.phase)?;
-    let samples = args.samples.as_deref().map(Opened::at).transpose()?;
-    let loops = LoopExperiment {
-        name: NAME,
-        plan,
-        merge: false,
-        machine: &machine,
-        choice,
-        args: &args.report,
-        learn: args.learn,
-        plans,
-        samples,
-        follow,
-        changes: None,
-        question: Some(Question {
-            command: Some(("punctual measure periodic", "")),
-            ..Question::default()
-        }),
-        notes: machine.foreign.iter().cloned().chain(placed).collect(),
-    };
-    let measured = loops.run()?;
-    let body = PeriodicBody { loops: measured.loops, compare: None };
-    let mut report = Report { envelope: measured.envelope, body: body.into() };
-    let uncompared = gate.judge(&mut report, &measured.recorded);
-    let trouble = measured.trouble.or(uncompared);
-    command::write_in(&report, outputs, args.report.detail(Detail::Short))?;
-    gate.keep(&report, &measured.recorded)?;
-    Exit::after(&report, trouble)
 }
 
 /// The choices of a periodic experiment.

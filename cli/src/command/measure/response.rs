@@ -8,7 +8,7 @@ use punctual_lab::response::{ResponseExperiment, ResponseRow, SOURCES, STIMULI_M
 
 use super::periodic::with_idle;
 use super::{Measuring, Outcome, OutputArgs, Planned, Shown, lost_source, stimulus_cpu};
-use crate::args::PolicyName;
+use crate::command::PolicyName;
 use crate::experiment::{self, Machine};
 use crate::report::measured::ResponseBody;
 use crate::{format, parse};
@@ -18,7 +18,7 @@ const PERIOD_MIN_NS: u64 = 20_000;
 
 /// `punctual measure response`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(super) struct Args {
     #[arg(long, default_value_t, help = help())]
     source: SourceName,
     /// The CPU of both stages [default: an isolated one, else the last that is allowed]

@@ -8,15 +8,16 @@ use punctual_lab::response::SourceName;
 use punctual_lab::saturation::SaturationExperiment;
 
 use super::{Measuring, Outcome, OutputArgs, Planned, Shown, lost_source, stimulus_cpu};
-use crate::args::{PolicyName, STATE};
+use crate::args::STATE;
 use crate::command::unthrottled::Unthrottled;
+use crate::command::PolicyName;
 use crate::experiment::{self, Machine};
 use crate::parse;
 use crate::report::measured::SaturationBody;
 
 /// `punctual measure saturation`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(super) struct Args {
     /// What raises stimuli, as for 'measure response'; not the kernel's timer
     #[arg(long, default_value_t)]
     source: SourceName,

@@ -14,7 +14,7 @@ use crate::{format, parse};
 
 /// `punctual measure work`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(super) struct Args {
     /// What kind of work
     #[arg(long, value_enum, default_value = "mixed")]
     kind: KindName,

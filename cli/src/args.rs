@@ -72,7 +72,7 @@ pub(crate) struct PlanArgs {
     /// Extremal index for planning claims, in (0, 1], as the claims of an earlier run show it: 1
     /// means that late cycles are independent; half the index doubles the time [default: 1,
     /// independent cycles]
-    #[arg(long, value_name = "SHARE", requires = "claims", value_parser = parse::theta)]
+    #[arg(long, value_name = "SHARE", requires = "claims", value_parser = parse::share)]
     pub(crate) theta: Option<f64>,
 }
 

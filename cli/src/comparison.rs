@@ -385,9 +385,9 @@ pub(crate) struct Recorded {
     incomplete: bool,
     /// The machine, where the data say.
     machine: Option<MachineFacts>,
-    /// What the kernel granted, where the data say.
+    /// The rights that the kernel granted, where the data say.
     session: Option<Session>,
-    /// What stamps were taken with, where the data say.
+    /// The clock that stamps were taken with, where the data say.
     stamps: Option<String>,
     /// Its runs, in their order.
     runs: Vec<RecordedRun>,
@@ -398,7 +398,7 @@ pub(crate) struct Recorded {
 pub(crate) struct RecordedRun {
     /// Its name.
     name: String,
-    /// How it was set up.
+    /// Its setup.
     setup: Setup,
     /// Whether cold cycles were left out.
     cold_left_out: bool,
@@ -501,16 +501,6 @@ impl Recorded {
         &self.from
     }
 
-    /// The machine, where the data say.
-    pub(crate) fn machine(&self) -> Option<&MachineFacts> {
-        self.machine.as_ref()
-    }
-
-    /// Its runs, in their order.
-    pub(crate) fn runs(&self) -> &[RecordedRun] {
-        &self.runs
-    }
-
     /// Whether another result holds the very same recording, and that is not an empty one.
     pub(crate) fn is_copy_of(&self, other: &Self) -> bool {
         let has_releases = |run: &RecordedRun| run.parts.iter().any(|part| part.releases() > 0);
@@ -521,7 +511,7 @@ impl Recorded {
     }
 
     /// The kernel's release, where the data say.
-    pub(crate) fn kernel(&self) -> Option<String> {
+    fn kernel(&self) -> Option<String> {
         self.machine.as_ref().and_then(|facts| facts.kernel.kernel.value().cloned())
     }
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::report::Report;
 
-/// How a subcommand that could run came out.
+/// The outcome of a subcommand that could run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// All limits and claims hold.

@@ -61,7 +61,7 @@ pub(crate) fn run<E: Experiment>(
     lab::run(experiment, Setting { here, launcher: &launcher, observer })
 }
 
-/// What every result of an experiment has.
+/// The part that every result of an experiment has.
 pub(crate) fn envelope<T>(
     name: &str,
     machine: &Machine,
@@ -96,7 +96,7 @@ pub(crate) fn envelope<T>(
     }
 }
 
-/// What stamps were taken with.
+/// The clock that stamps were taken with.
 pub(crate) fn clock(clock: &ClockFacts) -> Clock {
     let (pause, off, lead) = match clock.pauses {
         PauseTrial::Absent => (None, None, None),
@@ -213,13 +213,13 @@ pub(crate) fn launcher() -> Reexec {
     Reexec::new(&[LOAD_WORD])
 }
 
-/// What is known of both.
+/// The machine that measures, and the one that the result names: usually one.
 pub(crate) struct Machine {
     /// Where facts are read.
     pub(crate) root: Root,
-    /// What is known of the machine that the result names.
+    /// The facts of the machine that the result names.
     pub(crate) facts: MachineFacts,
-    /// What is known of the machine that measures, by which CPUs are chosen.
+    /// The facts of the machine that measures, by which CPUs are chosen.
     pub(crate) here: MachineFacts,
     /// Its settings before anything is measured.
     settings: WatchedSettings,
@@ -244,7 +244,7 @@ impl Machine {
         Ok(Self { root, facts, here, settings, foreign })
     }
 
-    /// What the rules about tuning find on a CPU.
+    /// The findings of the rules about tuning on a CPU.
     pub(crate) fn findings(&self, cpu: u32) -> Findings {
         let cpus = CpuList::single(cpu);
         let settings = KernelSettings::collect(&self.root);

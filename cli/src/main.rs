@@ -79,7 +79,7 @@ fn command_line() -> ExitCode {
     }
 }
 
-/// How a command ends that wrote what it has: as shells say of a signal where one ended it early.
+/// The exit status of a command that wrote what it has: that of a signal where one ended it early.
 fn ended(signal: Option<i32>) -> ExitCode {
     signal.map_or(ExitCode::SUCCESS, |signal| {
         ExitCode::from(u8::try_from(signal).map_or(u8::MAX, |signal| signal.saturating_add(128)))

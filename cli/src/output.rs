@@ -194,7 +194,7 @@ pub(crate) fn message(text: &str) {
     line(&format!("punctual: {text}"));
 }
 
-/// As [`message`], without the name of the program.
+/// Writes one line to standard error, without the name of the program.
 pub(crate) fn line(text: &str) {
     let _closed = writeln!(io::stderr(), "{}", spaced(plain(text), io::stderr().is_terminal()));
 }
@@ -263,7 +263,7 @@ pub(crate) fn spare_tree(option: &str, output: Option<&Path>, tree: Option<&Path
 }
 
 /// Refuses the output that `option` names where it is another output of the same command too.
-pub(crate) fn distinct(option: &str, output: Option<&Path>, used: Option<&Path>) -> Result<()> {
+fn distinct(option: &str, output: Option<&Path>, used: Option<&Path>) -> Result<()> {
     let (Some(output), Some(used)) = (output, used) else { return Ok(()) };
     if output != Path::new("-") && same(output, used) {
         bail!("{option} {}: this file is already used for another output", output.display());
@@ -326,7 +326,7 @@ impl Scratch {
         Dir::of_named(&self.0).expect("a directory")
     }
 
-    /// What is in it, sorted.
+    /// The names in it, sorted.
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).expect("readable").flatten();
         let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();

@@ -4,13 +4,13 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use anyhow::Result;
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::MetricLimit;
 use punctual_analysis::quantity::{self, QuantityError};
 use punctual_core::time::{Period, Span};
-use punctual_import::csv::ColumnSpec;
 use punctual_lab::load::{self, Loads};
 
 /// A positive duration.
@@ -32,6 +32,19 @@ impl Phase {
         match self {
             Self::At(ns) => ns,
             Self::Quiet => 0,
+        }
+    }
+}
+
+/// `zero`, `quiet` or `50us`.
+impl FromStr for Phase {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "zero" => Ok(Phase::At(0)),
+            "quiet" => Ok(Phase::Quiet),
+            _ => duration(text).map(|phase| Phase::At(phase.0.as_ns().unsigned_abs())),
         }
     }
 }
@@ -75,18 +88,9 @@ fn zero(text: &str) -> String {
     format!("{text} needs a unit, e.g. 1ms")
 }
 
-/// A share in (0, 1], as `10%`.
+/// A share in (0, 1], as `10%` or `0.1`.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     quantity::share(text).map(quantity::Share::as_one).map_err(|why| why.to_string())
-}
-
-/// A phase: `zero`, `quiet` or `50us`.
-pub(crate) fn phase(text: &str) -> Result<Phase, String> {
-    match text {
-        "zero" => Ok(Phase::At(0)),
-        "quiet" => Ok(Phase::Quiet),
-        _ => duration(text).map(|phase| Phase::At(phase.0.as_ns().unsigned_abs())),
-    }
 }
 
 /// A clock that a grid can follow.
@@ -100,6 +104,23 @@ pub(crate) enum FollowName {
     Device(PathBuf),
 }
 
+/// `tai`, `realtime` or a device such as `/dev/ptp0`.
+impl FromStr for FollowName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "tai" => Ok(FollowName::Tai),
+            "realtime" => Ok(FollowName::Realtime),
+            _ if text.starts_with('/') => Ok(FollowName::Device(text.into())),
+            _ => {
+                Err("accepted clocks are tai, realtime and a PTP device such as /dev/ptp0"
+                    .to_owned())
+            }
+        }
+    }
+}
+
 impl fmt::Display for FollowName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -107,16 +128,6 @@ impl fmt::Display for FollowName {
             Self::Realtime => f.write_str("realtime"),
             Self::Device(path) => path.display().fmt(f),
         }
-    }
-}
-
-/// A clock to follow: `tai`, `realtime` or `/dev/ptp0`.
-pub(crate) fn follow(text: &str) -> Result<FollowName, String> {
-    match text {
-        "tai" => Ok(FollowName::Tai),
-        "realtime" => Ok(FollowName::Realtime),
-        _ if text.starts_with('/') => Ok(FollowName::Device(text.into())),
-        _ => Err("accepted clocks are tai, realtime and a PTP device such as /dev/ptp0".to_owned()),
     }
 }
 
@@ -128,11 +139,6 @@ pub(crate) fn limit(text: &str) -> Result<MetricLimit, String> {
 /// A claim, as `p(lateness>50us)<1e-6`.
 pub(crate) fn claim(text: &str) -> Result<Ask, String> {
     Ask::parse(text).map_err(|why| why.to_string())
-}
-
-/// An extremal index in (0, 1], as `0.5` or `50%`.
-pub(crate) fn theta(text: &str) -> Result<f64, String> {
-    quantity::share(text).map(quantity::Share::as_one).map_err(|why| why.to_string())
 }
 
 /// Loads, as `cpu,fork`.
@@ -155,30 +161,29 @@ pub(crate) fn loads_long_help() -> String {
     loads_help() + "\n" + &each.collect::<String>()
 }
 
-/// A column of a CSV file, as `lateness:us`.
-pub(crate) fn column(text: &str) -> Result<ColumnSpec, String> {
-    ColumnSpec::parse(text).map_err(|why| why.to_string())
-}
-
 /// The unit of values in a file that does not name it, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unit(i64);
+
+/// `ns`, `us`, `ms` or `s`.
+impl FromStr for Unit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "ns" => Ok(Unit(1)),
+            "us" | "µs" => Ok(Unit(1_000)),
+            "ms" => Ok(Unit(1_000_000)),
+            "s" => Ok(Unit(1_000_000_000)),
+            _ => Err("unit must be ns, us, ms or s".to_owned()),
+        }
+    }
+}
 
 impl Unit {
     /// Its length in ns.
     pub(crate) fn ns(self) -> i64 {
         self.0
-    }
-}
-
-/// A unit of time, as `us`.
-pub(crate) fn unit(text: &str) -> Result<Unit, String> {
-    match text {
-        "ns" => Ok(Unit(1)),
-        "us" | "µs" => Ok(Unit(1_000)),
-        "ms" => Ok(Unit(1_000_000)),
-        "s" => Ok(Unit(1_000_000_000)),
-        _ => Err("unit must be ns, us, ms or s".to_owned()),
     }
 }
 
@@ -188,6 +193,7 @@ mod tests {
 
     #[test]
     fn phases_are_zero_or_a_duration() {
+        let phase = str::parse::<Phase>;
         assert_eq!(phase("zero"), Ok(Phase::At(0)));
         assert_eq!(phase("50us"), Ok(Phase::At(50_000)));
         assert!(phase("50").is_err(), "a unit is needed");
@@ -196,10 +202,11 @@ mod tests {
     #[test]
     fn clocks_have_names_or_are_devices() {
         for text in ["tai", "realtime", "/dev/ptp7"] {
-            assert_eq!(follow(text).map(|clock| clock.to_string()).as_deref(), Ok(text));
+            let clock = text.parse::<FollowName>().map(|clock| clock.to_string());
+            assert_eq!(clock.as_deref(), Ok(text));
         }
         for text in ["", "ptp0", "TAI", "monotonic", "./ptp0"] {
-            assert!(follow(text).is_err(), "{text}");
+            assert!(text.parse::<FollowName>().is_err(), "{text}");
         }
     }
 

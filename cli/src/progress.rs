@@ -160,13 +160,13 @@ fn figures(run: Option<&RunSoFar>) -> String {
     )
 }
 
-/// What an experiment without loops counts.
+/// The counts of an experiment without loops.
 fn counted(progress: &ExperimentProgress) -> String {
     let worst = progress.worst.map_or_else(|| "-".to_owned(), |worst| worst.to_string());
     format!("worst {worst} of {}", format::count(progress.count))
 }
 
-/// How a claim stands, by a bound that may be looked at all the time.
+/// The state of a claim, by a bound that may be looked at all the time.
 fn standing(standing: &Standing) -> String {
     let Standing { ask, p_upper, seen, n, .. } = standing;
     format!(

@@ -64,8 +64,8 @@ fn is_name(run: &Run, name: &str) -> bool {
     plain_spaces(&run.name) == plain_spaces(name)
 }
 
-/// Tells whether samples of a recording that began at `started_at` are those of this result: each run
-/// says when it began, to the nanosecond.
+/// Tells whether samples of a recording that began at `started_at` are those of this result: each
+/// run says when it began, to the nanosecond.
 pub(crate) fn is_of(report: &Report, started_at: &str) -> bool {
     report.envelope.started_at.as_deref().unwrap_or_default() == started_at
 }
@@ -90,8 +90,8 @@ pub(crate) fn is_samples(path: &Path) -> Result<bool> {
     Ok(head == FILE_MAGIC)
 }
 
-/// The note about a sample file that did not end as it should; `done` says what was done with it, as
-/// "read up to there". `None` where it is complete.
+/// The note about a sample file that did not end as it should; `done` says what was done with it,
+/// as "read up to there". `None` where it is complete.
 pub(crate) fn ended(ending: Option<&FileEnding>, done: &str) -> Option<String> {
     match ending {
         Some(FileEnding::Complete) => None,

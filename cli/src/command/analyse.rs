@@ -40,10 +40,10 @@ pub(super) struct AnalyseArgs {
     file: PathBuf,
     /// What a CSV column contains, NAME:UNIT: 'instant:ns' (needs --period) or 'lateness:us'; if
     /// the first line is a header, NAME selects the column
-    #[arg(long, value_name = "NAME:UNIT", value_parser = parse::column)]
+    #[arg(long, value_name = "NAME:UNIT", value_parser = ColumnSpec::parse)]
     column: Option<ColumnSpec>,
     /// The unit of the values, for a file that does not state it: ns, us, ms or s
-    #[arg(long, value_name = "UNIT", value_parser = parse::unit, conflicts_with = "column")]
+    #[arg(long, value_name = "UNIT", conflicts_with = "column")]
     unit: Option<parse::Unit>,
     /// The nominal period of CSV data
     #[arg(long, allow_hyphen_values = true, value_parser = parse::period)]
@@ -126,7 +126,7 @@ pub(super) fn format_of(path: &Path) -> Result<Option<&'static Format>> {
 
 /// RecordedData data, not judged yet.
 pub(crate) struct RecordedData {
-    /// What every result has.
+    /// The part that every result has.
     envelope: Envelope,
     /// The runs.
     runs: Vec<Run>,
@@ -145,7 +145,7 @@ impl RecordedData {
     }
 }
 
-/// How a gzip file begins.
+/// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// The most bytes that are unpacked: a recording of months, and still an end.
@@ -165,7 +165,7 @@ fn open(path: &Path) -> Result<Box<dyn Read>> {
     }
 }
 
-/// What is behind a name. A directory opens, and does not read; a pipe might never end.
+/// The file behind a name. A directory opens, and does not read; a pipe might never end.
 fn raw(path: &Path) -> Result<Box<dyn Read>> {
     if path == Path::new("-") {
         return Ok(Box::new(io::stdin().lock()));

@@ -71,7 +71,7 @@ pub(super) struct CheckArgs {
     miss: Option<f64>,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero, quiet (away from
     /// the kernel's tick) or a duration
-    #[arg(long, default_value = "zero", allow_hyphen_values = true, value_parser = parse::phase)]
+    #[arg(long, default_value = "zero", allow_hyphen_values = true)]
     phase: Phase,
     /// Directory in which each run creates its own directory
     #[arg(long, default_value = "punctual-results", value_name = "DIR")]
@@ -180,7 +180,7 @@ fn elsewhere(why: Error, results: &Path) -> Error {
     why
 }
 
-/// What is requested of the runs.
+/// The requirement of the runs, and how the answer is worded.
 fn question(args: &CheckArgs) -> Question<'_> {
     let requested = args.purpose.as_ref().and_then(Purpose::of_use);
     let mut requirement = requested.map_or_else(Requirement::default, |row| row.requirement);
@@ -230,7 +230,7 @@ fn streams(args: &CheckArgs, cpu: u32) -> Result<Vec<Stream>> {
     choices.streams(&CpuList::single(cpu))
 }
 
-/// What each claim takes.
+/// The cycles and the time that each claim takes.
 fn claims_take(args: &CheckArgs, plan: &Plan<'_>, duration: Span) -> Vec<PlannedRun> {
     let plan_of = |duration| plan.of(duration);
     let merge = !plan.turns.are_none();
@@ -402,11 +402,11 @@ fn rounds(duration: Span, period: Period) -> u32 {
 /// A purpose of loops: their periods, and the requirement that they have to keep.
 #[derive(Debug)]
 struct Use {
-    /// As `--for` names it.
+    /// Its name, as in `--for`.
     name: &'static str,
     /// The option as it is written.
     option: &'static str,
-    /// What it measures, as a clause.
+    /// Its measurement, as a clause.
     help: &'static str,
     /// The loops that run at once, ns.
     periods_ns: &'static [i64],

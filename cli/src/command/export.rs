@@ -124,7 +124,7 @@ fn intervals(report: &Report, shown: &str) -> Result<Vec<IntervalHistogram>> {
     Ok(runs.into_iter().zip(durations).map(interval).collect())
 }
 
-/// What stands at the head of a log.
+/// The lines at the head of a log.
 fn notes(report: &Report) -> Vec<String> {
     let from = format!("written by punctual {}", env!("CARGO_PKG_VERSION"));
     let end = "the recording ended early, or its file is incomplete".to_owned();
@@ -137,9 +137,9 @@ fn started(report: &Report) -> Option<SystemTime> {
     Some(at.into())
 }
 
-/// What can be exported.
+/// A result or recording to export.
 struct Source {
-    /// What was named, for messages.
+    /// Its name, for messages.
     shown: String,
     stored: Option<Stored>,
     samples: Option<PathBuf>,
@@ -232,7 +232,7 @@ impl Source {
         .collect()
     }
 
-    /// What the result says beside its runs.
+    /// The report of a result, for what it says beside its runs.
     fn stored(&self) -> Option<&Report> {
         self.stored.as_ref().map(|stored| &stored.report)
     }
@@ -356,7 +356,7 @@ fn labels(lateness: &LatenessHistogram) -> Labels {
     std::iter::once(("run", lateness.run.clone())).chain(cpu).collect()
 }
 
-/// What was run, where, by what.
+/// The metric that names the experiment, the machine and the version.
 fn result(report: &Report) -> MetricFamily {
     let machine = report.envelope.machine.as_ref();
     let kernel = machine.and_then(|facts| facts.kernel.kernel.value().cloned());
@@ -419,7 +419,7 @@ fn quantiles(labels: &Labels, stats: &SummaryStats) -> Vec<(Labels, f64)> {
 /// Bytes that are written at once.
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// What the formats write to.
+/// The file or stream that formats write to.
 type Out = BufWriter<Pipe>;
 
 /// A writer that remembers whether its reader went away: the library behind a format may hide
@@ -472,7 +472,7 @@ fn through(writer: Box<dyn Write + Send>, body: impl FnOnce(&mut Out) -> Result<
     if gone.load(Ordering::Relaxed) { Ok(()) } else { done }
 }
 
-/// What is done with a sample file that ends too early.
+/// The words for a sample file that ends too early.
 const EXPORTED: &str = "its data up to there was exported";
 
 /// A format of tables.
@@ -531,7 +531,7 @@ fn row_run(info: &RunInfo) -> ExportedRun {
     }
 }
 
-/// What stands beside a table of samples.
+/// The metadata of a table of samples.
 fn facts_of(
     info: &FileInfo,
     ending: Option<&FileEnding>,
@@ -551,7 +551,7 @@ fn facts_of(
     Ok(facts)
 }
 
-/// What stands beside every table.
+/// The metadata of every table.
 fn general(incomplete: bool) -> parquet::FileMetadata {
     vec![
         ("punctual.schema", SCHEMA.to_string()),

@@ -1,7 +1,7 @@
 //! `punctual facts`: what is known of a machine, each thing with its origin.
 //!
-//! And `punctual capture OUT`: those facts as plain files, without secrets, for `--root OUT` elsewhere.
-//! Reads, prints, changes nothing.
+//! And `punctual capture OUT`: those facts as plain files, without secrets, for `--root OUT`
+//! elsewhere. Reads, prints, changes nothing.
 
 use std::path::PathBuf;
 

@@ -1,9 +1,9 @@
 //! `punctual impact MODEL`: what lateness does to an application, in the unit of its user's work.
 //!
 //! The formulas are `punctual_analysis::impact`; this takes the timing from a result, or by hand,
-//! and of all runs the one that is worst for the application. `stepper` has a page of its own: NIST,
-//! Timing jitter of real-time Linux and its effect on motor control, eq. [4]–[7], and LinuxCNC's
-//! StepConf for software stepping.
+//! and of all runs the one that is worst for the application. `stepper` has a page of its own:
+//! NIST, Timing jitter of real-time Linux and its effect on motor control, eq. [4]–[7], and
+//! LinuxCNC's StepConf for software stepping.
 
 use std::path::{Path, PathBuf};
 
@@ -353,7 +353,7 @@ fn needed<T>(
     read(option, text.with_context(|| format!("{option} is needed"))?, parse)
 }
 
-/// What the drive needs: as given, else as its row has it, else enough for nearly every drive.
+/// The timings of the drive: as given, else as its row has it, else enough for nearly every drive.
 fn drive(args: &StepperArgs) -> Result<DriveTimings> {
     let known = match &args.drive {
         None => DriveTimings::default(),
@@ -376,7 +376,7 @@ fn drive(args: &StepperArgs) -> Result<DriveTimings> {
 /// The longest period of a base thread, which makes steps in software: LinuxCNC's are 20 to 100 µs.
 const BASE_PERIOD_MAX_NS: u64 = 200_000;
 
-/// What a result says of timing: the worst, each with the run that it is of.
+/// The timing of a result: the worst, each with the run that it is of.
 struct Timed {
     grid_pp: (Option<String>, f64),
     interval_max_abs: (Option<String>, f64),

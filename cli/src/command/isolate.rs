@@ -47,7 +47,7 @@ pub(super) struct IsolateArgs {
     command: Vec<OsString>,
 }
 
-/// How often a signal that is to be passed on is looked for, ns.
+/// The time from one look for a signal that is to be passed on to the next, ns.
 const LOOK_NS: u64 = 50_000_000;
 
 impl Execute for IsolateArgs {

@@ -97,7 +97,7 @@ trait Measuring {
     const NAME: &'static str;
     /// Whether a line shows its progress on a terminal. An experiment that reports none has none.
     const HAS_PROGRESS: bool = true;
-    /// What is measured.
+    /// The experiment of the lab.
     type Experiment: Experiment;
 
     /// Where the result goes.
@@ -108,7 +108,7 @@ trait Measuring {
         None
     }
 
-    /// What is to be measured on a machine. Nothing is changed or written yet.
+    /// The experiment for a machine. Nothing is changed or written yet.
     ///
     /// # Errors
     /// In one line, which option asks for what cannot be.
@@ -119,27 +119,27 @@ trait Measuring {
         Ok(None)
     }
 
-    /// What the result has of its own.
+    /// The part of the result that only this experiment has, and what is said with it.
     fn shown(&self, measured: Outcome<'_, Self::Experiment>) -> Shown;
 }
 
 /// An experiment that is chosen.
 struct Planned<E> {
-    /// What to run.
+    /// The experiment.
     experiment: E,
     /// The CPUs, and why those.
     choice: Choice,
 }
 
-/// What an experiment gave.
+/// The outcome of an experiment.
 struct Outcome<'a, E: Experiment> {
     /// Its figures.
     figures: E::Outcome,
-    /// What the loads of each condition did.
+    /// The reports of the loads of each condition.
     loads: Vec<Vec<LoadReport>>,
-    /// How long it ran, with its setup.
+    /// The time that it ran, with its setup.
     took: Duration,
-    /// What is known of the machine that measured.
+    /// The facts of the machine that measured.
     here: &'a MachineFacts,
 }
 
@@ -150,11 +150,11 @@ impl<E: Experiment> Outcome<'_, E> {
     }
 }
 
-/// What is shown of an outcome.
+/// The part of a result that an outcome gives.
 struct Shown {
     /// The part of the result that only this experiment has.
     body: Measured,
-    /// What a reader should know besides.
+    /// Warnings for a reader.
     warnings: Vec<String>,
     /// Why it fails although it has a result.
     trouble: Option<Error>,

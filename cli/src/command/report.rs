@@ -73,7 +73,7 @@ pub(crate) fn write_to(results: &Dir, report: &Report) -> Result<PathBuf> {
 /// The most bytes of all results of a page together: they are held at once, several times as big.
 const BYTES_MAX: u64 = 128 << 20;
 
-/// What was found.
+/// The results that were found.
 struct Found {
     /// The results, those of a directory by name.
     stored: Vec<Stored>,
@@ -127,7 +127,7 @@ fn results(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(inside)
 }
 
-/// How long the result at `path` is; what cannot be read is refused when it is.
+/// The length of the result at `path`; one that cannot be read is refused when it is.
 fn bytes(path: &Path) -> u64 {
     let file = if path.is_dir() { path.join(RESULT) } else { path.to_owned() };
     fs::metadata(file).map_or(0, |kind| kind.len())

@@ -107,7 +107,7 @@ impl Execute for RunArgs {
     }
 }
 
-/// What a control group's real-time budget does, said before the run and with its result.
+/// The caution about a control group's real-time budget, before the run and with its result.
 fn group_budget() -> Option<String> {
     let budget = words::group_budget(&MachineFacts::collect(&Root::live()))?;
     output::message(&budget);
@@ -237,7 +237,7 @@ fn cause_of(cause: Cause) -> &'static str {
     }
 }
 
-/// How a process ended, in words.
+/// The end of a process, in words.
 fn exit_of(exit: ProcessEnd) -> String {
     match exit {
         ProcessEnd::Status(0) => "exited normally".to_owned(),
@@ -250,7 +250,7 @@ fn exit_of(exit: ProcessEnd) -> String {
     }
 }
 
-/// What the kernel refused, and to whom.
+/// The refusals of the kernel, each with its tasks.
 #[derive(Debug, Default)]
 struct Refusals(BTreeMap<String, Vec<String>>);
 
@@ -318,7 +318,7 @@ impl Registrations {
         self.0.get(task) == Some(&false)
     }
 
-    /// What to do about tasks that never registered.
+    /// The advice about tasks that never registered.
     fn warnings(&self) -> Vec<String> {
         let missing = self.0.iter().filter(|(_, registered)| !**registered);
         let warning = |(task, _): (&String, _)| {
@@ -337,7 +337,7 @@ fn left_out(lines: u64) -> Option<String> {
     (lines > 0).then(|| format!("standard error was blocked: {lines} lines were dropped"))
 }
 
-/// What ended a run of a given length before its time.
+/// The cause that ended a run of a given length before its time.
 fn cut_short_by(finished: &Finished, timed: bool) -> Option<EndedBy> {
     let cause = match finished.over {
         Over::Finished => return None,

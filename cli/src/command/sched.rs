@@ -214,7 +214,7 @@ impl Request {
     /// SCHED_DEADLINE cannot be moved.
     ///
     /// # Errors
-    /// What the kernel refused, why, and the way out.
+    /// The refusal of the kernel, why, and the way out.
     fn give(&self, tid: i32) -> Result<()> {
         if let Some(cpus) = &self.cpus {
             let mut mask = CpuMask::EMPTY;

@@ -107,7 +107,7 @@ impl Execute for SoakArgs {
     }
 }
 
-/// What only the process that measures knows of a campaign.
+/// The facts of a session, which only the process that measures knows.
 #[derive(Clone, Debug, Default)]
 struct SessionFacts {
     /// The CPUs, and why these.
@@ -116,7 +116,7 @@ struct SessionFacts {
     clock: Option<Clock>,
     /// The facts of the machine.
     machine: Option<MachineFacts>,
-    /// What the kernel granted.
+    /// The rights that the kernel granted.
     session: Option<ReportSession>,
     /// Warnings for a reader.
     warnings: Vec<String>,
@@ -131,7 +131,7 @@ struct SessionFacts {
 struct Found {
     /// The newest whole state.
     campaign: Campaign,
-    /// What is wrong with the other one.
+    /// The error of the other one.
     trouble: Option<String>,
     number: u64,
 }
@@ -149,7 +149,7 @@ struct SessionStart<'a> {
     facts: &'a MachineFacts,
     /// Notes for the campaign, before the first batch.
     notes: Vec<String>,
-    /// What is wrong with one of the two states.
+    /// The error of one of the two states.
     trouble: Option<String>,
     /// Whether the session before this one was cut off.
     cut_off: bool,
@@ -224,8 +224,8 @@ fn refuse_change(
     if !machine.is_empty() {
         let differences = machine.join("; ");
         bail!(
-            "the campaign was measured on another machine ({differences}); --allow-change keeps their \
-             results apart"
+            "the campaign was measured on another machine ({differences}); --allow-change keeps \
+             their results apart"
         );
     }
     let changes = config.changes(&campaign.requested);
@@ -315,7 +315,7 @@ pub(super) struct SoakArgs {
     wait: Option<WaitName>,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero or a duration
     /// [default: zero]
-    #[arg(long, allow_hyphen_values = true, value_parser = parse::phase)]
+    #[arg(long, allow_hyphen_values = true)]
     phase: Option<Phase>,
     /// Loads to run during the measurement, as for 'measure periodic'; loads in turn all run within
     /// each batch [default: none]
@@ -440,13 +440,13 @@ struct Running {
     from_unix_s: i64,
     /// And on CLOCK_MONOTONIC, once it was set up.
     from_ns: u64,
-    /// How long it is to be.
+    /// Its length.
     length: Span,
 }
 
 impl Running {
-    /// How long it was measured so far, ns. Ending its threads and loads takes time too, in which
-    /// nothing is measured.
+    /// The time that it was measured so far, ns. Ending its threads and loads takes time too, in
+    /// which nothing is measured.
     fn measured_ns(&self) -> u64 {
         let passed = now_ns(ClockId::Monotonic).saturating_sub(self.from_ns);
         passed.min(self.length.as_ns().unsigned_abs())
@@ -541,9 +541,9 @@ struct CampaignConfig {
     wait: WaitName,
     phase: Phase,
     load: Loads,
-    /// How long a batch is.
+    /// The length of a batch.
     every: Span,
-    /// How long in all; `None`: without end.
+    /// The time to measure in all; `None`: without end.
     duration: Option<Span>,
     /// Whether cold cycles count.
     keep_cold: bool,
@@ -588,7 +588,7 @@ impl CampaignConfig {
             })?,
             wait: kept
                 .or(args.wait, "wait", WaitName::default(), |t| WaitName::from_str(t, false))?,
-            phase: kept.or(args.phase, "phase", Phase::At(0), parse::phase)?,
+            phase: kept.or(args.phase, "phase", Phase::At(0), str::parse)?,
             load: match (&args.load, kept.get("load")) {
                 (Some(load), _) => load.clone(),
                 (None, text) => parse::loads(text.unwrap_or("none")).map_err(broken("load"))?,
@@ -608,8 +608,8 @@ impl CampaignConfig {
         Ok(config)
     }
 
-    /// The configuration that a campaign keeps, with the limits and claims of `report` in the place of its own where
-    /// there are any.
+    /// The configuration that a campaign keeps, with the limits and claims of `report` in the place
+    /// of its own where there are any.
     ///
     /// # Errors
     /// When what it keeps cannot be read.
@@ -636,7 +636,7 @@ impl CampaignConfig {
         Ok(())
     }
 
-    /// As it is kept.
+    /// The words of each option, as a campaign keeps them.
     fn words(&self) -> BTreeMap<String, String> {
         let ns = |span: Span| format!("{}ns", span.as_ns());
         let joined = |texts: Vec<String>| (!texts.is_empty()).then(|| texts.join(","));
@@ -667,7 +667,7 @@ impl CampaignConfig {
         given.collect()
     }
 
-    /// What decides how loops run and is not as `kept`, in words.
+    /// The options that decide how loops run and are not as `kept`, in words.
     fn changes(&self, kept: &BTreeMap<String, String>) -> Vec<String> {
         let deciding = |words: &BTreeMap<String, String>| -> BTreeMap<String, String> {
             let owned = |(name, value): (&String, &String)| (name.clone(), value.clone());
@@ -705,7 +705,7 @@ fn broken(name: &str) -> impl Fn(String) -> anyhow::Error {
     move |why| anyhow!("--{name} as stored in the campaign: {why}")
 }
 
-/// What a campaign keeps.
+/// Reads the options that a campaign keeps.
 struct Kept<'a>(&'a BTreeMap<String, String>);
 
 impl Kept<'_> {
@@ -713,7 +713,7 @@ impl Kept<'_> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// What is given, else what is kept, else the default.
+    /// The value that is given, else the one that is kept, else the default.
     fn or<T>(
         &self,
         given: Option<T>,

@@ -1,5 +1,5 @@
-//! `punctual stimulate`: stimuli to another machine, and how fast it answers; `punctual respond`: the
-//! machine under test answers them.
+//! `punctual stimulate`: stimuli to another machine, and how fast it answers; `punctual respond`:
+//! the machine under test answers them.
 
 use anyhow::{Result, anyhow, bail};
 use punctual::RtThread;
@@ -44,7 +44,7 @@ pub(super) struct StimulateArgs {
     end: EndArgs,
 }
 
-/// How an end of a link runs.
+/// The thread and the output of an end of a link.
 #[derive(Debug, clap::Args)]
 struct EndArgs {
     /// The speed of a serial line, in baud

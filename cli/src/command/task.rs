@@ -59,9 +59,9 @@ const LINE_MAX: usize = 16_384;
 const CHUNK: usize = 4_096;
 /// Reads of surplus before a release: a whole pipe, however fast it is filled again.
 const SURPLUS_READS: usize = 16;
-/// What the program has for its own end; the supervisor gives its tasks 2 s.
+/// The time of the program for its own end; the supervisor gives its tasks 2 s.
 const GRACE: Duration = Duration::from_secs(1);
-/// How often it is looked at meanwhile.
+/// The time from one look at it to the next.
 const LOOK: Duration = Duration::from_millis(5);
 
 impl Execute for TaskArgs {
@@ -123,7 +123,7 @@ struct Program {
     child: Child,
     to: Option<ChildStdin>,
     from: ChildStdout,
-    /// What was read of `from` and is no line that was taken.
+    /// Bytes that were read of `from` and are no line that was taken.
     pending: Vec<u8>,
     /// Lines that ended no cycle.
     surplus: u64,
@@ -239,7 +239,7 @@ impl Program {
         }
     }
 
-    /// What became of a program that has closed its output by itself.
+    /// The exit of a program that has closed its output by itself.
     fn ended(mut self) -> Result<Exit> {
         match self.leave() {
             Some(status) if status.success() => Ok(Exit::Fine),

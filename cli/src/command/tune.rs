@@ -271,7 +271,7 @@ fn show(line: impl AsRef<str>) {
     let _closed = output::page(&(format::plain(line.as_ref()) + "\n"));
 }
 
-/// How long interrupts are watched: those of a network that is in use arrive many times.
+/// The time that interrupts are watched: those of a network that is in use arrive many times.
 const WATCH: Duration = Duration::from_secs(1);
 
 /// The settings of this machine, or of a captured one.
@@ -385,7 +385,7 @@ fn plan(args: &TunePlanArgs) -> Result<Exit> {
     Ok(Exit::Fine)
 }
 
-/// How many files of a boot loader are as was asked for, and how many are not.
+/// The numbers of a boot loader's files that are as requested, and that are not.
 #[derive(Debug, Clone, Copy, Default)]
 struct BootFilesOutcome {
     done: u32,
@@ -626,8 +626,8 @@ enum Effect {
 }
 
 impl Effect {
-    /// The effect of a setting that says where an interrupt may go; `None` of any other setting, and
-    /// of an interrupt that no device uses.
+    /// The effect of a setting that says where an interrupt may go; `None` of any other setting,
+    /// and of an interrupt that no device uses.
     fn of_irq(entry: &JournalEntry, settings: &KernelSettings) -> Option<Self> {
         let number =
             entry.path.strip_prefix("/proc/irq/")?.split('/').next()?.parse::<u32>().ok()?;
@@ -644,7 +644,7 @@ impl Effect {
     }
 }
 
-/// How many settings are in effect, are not yet, and are not.
+/// The numbers of settings that are in effect, that are not yet, and that are not.
 #[derive(Debug, Default, Clone, Copy)]
 struct EffectCounts {
     good: u32,

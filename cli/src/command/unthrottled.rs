@@ -31,7 +31,7 @@ use crate::output::{JournalFile, JournalName, SettingsLock, SettingsOwner};
 
 /// The word that selects that process.
 pub(crate) const WORD: &str = "__unthrottle";
-/// What it writes once they are off, and once they are as before.
+/// The words that it writes once they are off, and once they are as before.
 const READY: &str = "off";
 const RESTORED: &str = "restored";
 /// Its priority: above every thread of the experiment.

@@ -11,8 +11,8 @@ use crate::format;
 use crate::output;
 use crate::report::PlannedRun;
 
-/// What each claim takes of each run of the plan for a duration; with `merge`, of all conditions
-/// but the first together.
+/// The cycles and the time that each claim takes of each run of the plan; with `merge`, of all
+/// conditions but the first together.
 pub(crate) fn plans(
     args: &ReportArgs,
     how: &PlanArgs,
@@ -49,7 +49,7 @@ pub(crate) fn announce(plans: &[PlannedRun], duration: Span) {
     }
 }
 
-/// What a claim takes, and whether one run of that length can give it, in a sentence.
+/// The sentence about the cycles that a claim takes, and whether a run of that length has them.
 fn sentence(plan: &PlannedRun, duration: Span) -> String {
     let planned = &plan.planned;
     let needed = planned.needs.first().copied();

@@ -69,7 +69,8 @@ pub(super) struct LearnedStore {
 }
 
 impl LearnedStore {
-    /// The waits of `plan` that are known on this machine; with `relearn` none of it is gone on from.
+    /// The waits of `plan` that are known on this machine; with `relearn` none of it is gone on
+    /// from.
     pub(super) fn of(plan: &PeriodicPlan, here: &MachineFacts, relearn: bool) -> Self {
         let learns = plan.streams.iter().any(|stream| {
             let conditions = 0..plan.conditions.len();
@@ -175,8 +176,8 @@ fn directory() -> Option<PathBuf> {
     state_dir(machines).map(|dir| dir.join("punctual"))
 }
 
-/// The content of the file in `dir`, as far as it is of the machine and setup of `here`; `None` where nothing
-/// is.
+/// The content of the file in `dir`, as far as it is of the machine and setup of `here`; `None`
+/// where nothing is.
 fn read(dir: &Path, here: &Kept) -> Result<Option<Kept>> {
     if !dir.is_dir() {
         return Ok(None);
@@ -278,7 +279,8 @@ mod tests {
         assert!(nan.known().is_none());
     }
 
-    /// The state of a wait after so many cycles of 1 ms on a machine whose sleeps come back this late.
+    /// The state of a wait after so many cycles of 1 ms on a machine whose sleeps come back this
+    /// late.
     fn learned(mut wait: Adaptive, cycles: u64, late: impl Iterator<Item = Span>) -> Learned {
         let mut clock = SimClock::new(Instant::from_ns(1_000_000), late.map(SleepNoise::Late));
         clock.poll_cost = Span::from_ns(500);

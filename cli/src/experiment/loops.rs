@@ -40,7 +40,7 @@ use crate::report::{
 pub(crate) struct LoopExperiment<'a> {
     /// The subcommand's name.
     pub(crate) name: &'static str,
-    /// What to run.
+    /// The loops, their conditions and blocks.
     pub(crate) plan: PeriodicPlan,
     /// Whether all conditions but the first count as one, "under load".
     pub(crate) merge: bool,
@@ -48,11 +48,11 @@ pub(crate) struct LoopExperiment<'a> {
     pub(crate) machine: &'a Machine,
     /// The measured CPUs and why those.
     pub(crate) choice: Choice,
-    /// What to hold every run to, what it is to show, whether cold cycles count.
+    /// The limits and claims of every run, and whether cold cycles count.
     pub(crate) args: &'a ReportArgs,
     /// Whether waits begin with what earlier runs learned.
     pub(crate) learn: LearnArgs,
-    /// What its claims take.
+    /// The cycles and the time that its claims take.
     pub(crate) plans: Vec<PlannedRun>,
     /// Where the samples go, opened.
     pub(crate) samples: Option<Opened>,
@@ -60,15 +60,15 @@ pub(crate) struct LoopExperiment<'a> {
     pub(crate) follow: Option<FollowedClock>,
     /// Who changes the machine for each condition, where somebody does.
     pub(crate) changes: Option<&'a mut dyn ConditionChanges>,
-    /// What is asked of the runs; `None` where they are not judged.
+    /// The question that the runs answer; `None` where they are not judged.
     pub(crate) question: Option<Question<'a>>,
-    /// What a reader should know, already.
+    /// Warnings that are known already.
     pub(crate) notes: Vec<String>,
 }
 
 /// Loops that were measured.
 pub(crate) struct MeasuredLoops {
-    /// What every result has.
+    /// The part that every result has.
     pub(crate) envelope: Envelope,
     /// The runs, and what is known of them.
     pub(crate) loops: LoopsBody,
@@ -76,7 +76,7 @@ pub(crate) struct MeasuredLoops {
     pub(crate) rows: Vec<LoadRow>,
     /// The runs as comparisons see them, recorded on the way.
     pub(crate) recorded: Vec<RecordedRun>,
-    /// What went wrong on the way and left the result worth having: a sample file that ends early,
+    /// An error on the way that left the result worth having: a sample file that ends early,
     /// a load that did not start again.
     pub(crate) trouble: Option<Error>,
 }
@@ -148,7 +148,7 @@ impl LoopExperiment<'_> {
     }
 }
 
-/// What the recordings of a run are to look for.
+/// The thresholds and claims that the recordings of a run watch.
 pub(crate) fn watch(args: &ReportArgs, merge: bool) -> EvaluationConfig {
     EvaluationConfig {
         merge,
@@ -158,7 +158,7 @@ pub(crate) fn watch(args: &ReportArgs, merge: bool) -> EvaluationConfig {
     }
 }
 
-/// What went wrong on the way.
+/// The error on the way, if any.
 fn trouble<S>(
     finished: &mut FinishedExperiment<PeriodicOutcome<S>>,
     samples: &Samples<'_>,
@@ -252,7 +252,7 @@ impl<'a> Samples<'a> {
         Self { file, watch, machine, follows, started, standings: None }
     }
 
-    /// What an error of the sample file leaves of it.
+    /// The sentence about what an error of the sample file leaves of it.
     fn cut_off(&self, why: &io::Error) -> Option<Error> {
         self.file.as_ref().map(|file| file.cut_off(why))
     }
@@ -278,7 +278,7 @@ impl<'a> Samples<'a> {
         Ok(Some(file.at_first_samples(place)))
     }
 
-    /// What the sample file says of itself.
+    /// The description at the head of the sample file.
     fn describe(&self, prepared: &Prepared, granted: &[SchedPolicy]) -> Result<FileInfo> {
         let plan = prepared.plan();
         let mut runs = Vec::new();
@@ -343,7 +343,7 @@ impl Destination for Samples<'_> {
 /// The name of the run in which all loads of `check` count as one.
 pub(crate) const UNDER_LOAD: &str = "under load";
 
-/// How results name the run of a stream under a condition: the condition alone while there is one
+/// The name of the run of a stream under a condition: the condition alone while there is one
 /// stream.
 pub(crate) fn run_name(plan: &PeriodicPlan, stream: &Stream, condition: &str) -> String {
     if plan.streams.len() == 1 {
@@ -355,15 +355,15 @@ pub(crate) fn run_name(plan: &PeriodicPlan, stream: &Stream, condition: &str) ->
     if plan.conditions.len() == 1 { name } else { format!("{name}, {condition}") }
 }
 
-/// What runs are made from.
+/// The parts that runs of a report are made from.
 struct Maker<'a> {
-    /// What the experiment gave.
+    /// The outcome of the experiment.
     outcome: &'a PeriodicOutcome<()>,
     /// The clock that the grids follow.
     follows: Option<&'a str>,
-    /// What the loads of each condition did.
+    /// The reports of the loads of each condition.
     loads: &'a [Vec<LoadReport>],
-    /// What a stamp costs.
+    /// The cost of a stamp, ns.
     floor_ns: f64,
 }
 
@@ -474,12 +474,12 @@ impl Maker<'_> {
     }
 }
 
-/// How often a process of these loads died.
+/// The number of processes of these loads that died.
 pub(crate) fn load_deaths(reports: &[LoadReport]) -> u64 {
     reports.iter().map(|report| report.deaths.len() as u64).sum()
 }
 
-/// How long a condition was to run in all, in ns.
+/// The time that a condition was to run in all, ns.
 fn length_ns(plan: &PeriodicPlan, condition: usize) -> u64 {
     plan.length_of(condition).as_ns().unsigned_abs()
 }

@@ -110,8 +110,8 @@ fn allowed(throttling: &Throttling) -> String {
     }
 }
 
-/// The effect of a control group's real-time budget on tasks whose demand is not known; `None` where
-/// it has none of its own.
+/// The effect of a control group's real-time budget on tasks whose demand is not known; `None`
+/// where it has none of its own.
 pub(crate) fn group_budget(here: &MachineFacts) -> Option<String> {
     let throttling = throttling(here).filter(|throttling| throttling.of_cgroup)?;
     Some(format!(

@@ -34,7 +34,7 @@ const OWNERS: Mode = Mode::from_raw_mode(0o600);
 /// every name in it leads to.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 
-/// How often a file is opened again that was removed meanwhile.
+/// The tries to open a file that was removed meanwhile.
 const TRIES: u32 = 16;
 
 /// An open directory.
@@ -278,7 +278,7 @@ impl Dir {
     }
 }
 
-/// How an open directory is kept: to find names in it, which needs no right to list it.
+/// The flags of an open directory: to find names in it, which needs no right to list it.
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Links on the way, as many as the kernel follows (path_resolution(7)).
@@ -447,7 +447,7 @@ pub(crate) struct Trust {
     /// Users whose directories are trusted. `None`: all, because without root the kernel protects
     /// other users' files.
     owners: Option<Vec<u32>>,
-    /// What the user named.
+    /// Directories that the user named.
     named: Vec<Identity>,
 }
 
@@ -463,7 +463,7 @@ impl Trust {
         Ok(())
     }
 
-    /// What was set.
+    /// The trust of this process, as [`Trust::set`] set it.
     fn of_process() -> &'static Self {
         TRUST.get_or_init(|| Self { owners: owners(), named: Vec::new() })
     }

@@ -244,7 +244,7 @@ impl JournalFile {
         Ok(journal)
     }
 
-    /// What is in it, without a lock; `None` where there is none.
+    /// Its bytes, read without a lock; `None` where there is none.
     ///
     /// # Errors
     /// Where it cannot be read, or is not to be obeyed.
@@ -332,7 +332,7 @@ impl TuningStore for JournalFile {
     }
 }
 
-/// How often it is taken again where its last holder removed it meanwhile.
+/// The tries to take it where its last holder removed it meanwhile.
 const TRIES: u32 = 16;
 /// The most that is read of it: who holds it, and a path.
 const LOCK_BYTES_MAX: u64 = 16 * 1024;

@@ -47,7 +47,7 @@ struct Begun {
 
 #[derive(Debug)]
 enum To {
-    /// What is written to directly.
+    /// A pipe, a device or an open file, which is written to directly.
     Stream(File),
     /// A name in a directory.
     Name(Dir, OsString),
@@ -129,7 +129,7 @@ impl Opened {
         Ok((begun, Box::new(place)))
     }
 
-    /// What an error while a file was written bit by bit leaves of it.
+    /// The error while a file was written bit by bit, with what it leaves of the file.
     pub(crate) fn cut_off(&self, why: &io::Error) -> anyhow::Error {
         let in_place = self.begun.get().is_none_or(|begun| begun.placed.load(Ordering::Acquire));
         let left = if in_place {
@@ -165,7 +165,7 @@ impl Opened {
     }
 }
 
-/// What the user named: a stream as it is, else the name that its links lead to.
+/// The output that the user named: a stream as it is, else the name that its links lead to.
 fn followed(path: &Path) -> Result<To> {
     if path.as_os_str().as_bytes().ends_with(b"/") || path.is_dir() {
         bail!("it is a directory");
@@ -175,7 +175,7 @@ fn followed(path: &Path) -> Result<To> {
     replaceable(Dir::of_named(place.parent().unwrap_or(Path::new("")))?, name.to_owned())
 }
 
-/// What is not a regular file, or is open already. Never truncated.
+/// A stream: no regular file, or one that is open already. Never truncated.
 fn stream(path: &Path) -> Result<To> {
     // Duplicated, so that other output follows this one instead of overwriting it.
     let same = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from);

@@ -321,14 +321,14 @@ fn limits_are_judged_as_far_as_the_data_go() {
         let out = run(["analyse", file.to_str().expect("UTF-8"), "--limit", limit]);
         (out.status.code(), stdout(&out))
     };
-    let of = |limit| judged("cyclictest/histogram.json", limit);
-    assert_eq!(of("max<10ms").0, Some(0));
-    assert_eq!(of("p50<60us").0, Some(0));
+    let lookup = |limit| judged("cyclictest/histogram.json", limit);
+    assert_eq!(lookup("max<10ms").0, Some(0));
+    assert_eq!(lookup("p50<60us").0, Some(0));
     // The largest is told as 4565 µs, cut to whole ones.
-    assert_eq!(of("max<=4565us").0, Some(1));
-    assert_eq!(of("max<4566us").0, Some(0));
+    assert_eq!(lookup("max<=4565us").0, Some(1));
+    assert_eq!(lookup("max<4566us").0, Some(0));
     for (limit, word) in [("p99<1s", "beyond the histogram"), ("missed<1", "missed is not in")] {
-        let (code, page) = of(limit);
+        let (code, page) = lookup(limit);
         assert_eq!(code, Some(1));
         assert!(page.contains(word), "{page}");
     }
@@ -423,8 +423,8 @@ fn a_directory_and_a_pipe_are_refused_and_standard_input_is_read() {
     let pipe = pipe.to_str().expect("UTF-8");
     refused(&run(["analyse", pipe]), &[pipe, "pipe", "'-'"]);
     refused(&run(["analyse", pipe, "--column", "lateness:us"]), &[pipe, "pipe"]);
-    let here = dir.path("");
-    refused(&run([Path::new("analyse"), &here]), &["directory"]);
+    let own = dir.path("");
+    refused(&run([Path::new("analyse"), &own]), &["directory"]);
     let mut child = punctual()
         .args(["analyse", "-", "--json", "-"])
         .stdin(Stdio::piped())

@@ -327,8 +327,8 @@ impl Place {
                 .map_or(true, |stat| stat.contains(") Z ") || stat.contains(") X "));
             !ended && String::from_utf8_lossy(&environ).contains(&own)
         };
-        let all = names(Path::new("/proc")).into_iter();
-        all.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())).filter(lives).collect()
+        let pids = names(Path::new("/proc")).into_iter();
+        pids.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())).filter(lives).collect()
     }
 
     /// What must hold after `pid` ended like this, whatever was done to it: no panic, and the
@@ -350,19 +350,19 @@ impl Place {
     }
 
     /// The same, and that a result is whole; in a word, how it ended.
-    fn check(self, what: &str, pid: u32, status: ExitStatus) -> &'static str {
-        self.left_nothing(what, pid, status);
+    fn check(self, described: &str, pid: u32, status: ExitStatus) -> &'static str {
+        self.left_nothing(described, pid, status);
         let killed = status.signal() == Some(EndSignal::Kill as i32);
         for file in [self.dir.path("out/result.json"), self.dir.path("out/c/result.json")] {
             if file.is_file() {
                 let result = json_file(&file);
-                assert!(result["experiment"].is_string(), "{what}: {result}");
+                assert!(result["experiment"].is_string(), "{described}: {result}");
                 return if killed { "killed, result whole" } else { "result whole" };
             }
         }
         match status.code() {
             None => "ended by the signal before there was a result",
-            Some(0) => panic!("{what}: no result"),
+            Some(0) => panic!("{described}: no result"),
             Some(_) => "refused, nothing written",
         }
     }
@@ -386,32 +386,6 @@ const OTHERS: [&str; 9] = [
 
 /// All of them.
 const COMMANDS: usize = OWN + OTHERS.len();
-
-/// Calls that make, change, name or remove files, as far as the program can come to make them.
-const CHANGING: [&str; 22] = [
-    "openat",
-    "openat2",
-    "creat",
-    "write",
-    "pwrite64",
-    "writev",
-    "copy_file_range",
-    "ftruncate",
-    "fallocate",
-    "fsync",
-    "fdatasync",
-    "fchmod",
-    "fchmodat",
-    "fchown",
-    "fchownat",
-    "flock",
-    "linkat",
-    "unlinkat",
-    "mkdirat",
-    "renameat",
-    "renameat2",
-    "symlinkat",
-];
 
 /// How long a command may work before it is told to end.
 const LONG: Duration = Duration::from_secs(3);

@@ -186,8 +186,11 @@ fn a_sample_file_that_is_removed_or_cut_off_meanwhile_is_noticed_and_all_else_is
         assert!(result["warnings"].to_string().contains(words), "{how}: {result}");
         // What was measured is whole.
         assert_eq!(result["verdict"]["ok"], true, "{how}");
-        let of = |key: &str| result["runs"][0][key].as_u64().expect("a count");
-        assert!(of("cycles") > 0 && of("cycles") + of("missed") > 2_900, "{how}: {result}");
+        let lookup = |key: &str| result["runs"][0][key].as_u64().expect("a count");
+        assert!(
+            lookup("cycles") > 0 && lookup("cycles") + lookup("missed") > 2_900,
+            "{how}: {result}"
+        );
     }
 }
 
@@ -240,8 +243,8 @@ fn interrupted(args: &[&str]) {
         "{args:?}: {text}"
     );
     for words in ["cut off", "longer --duration", "too short", "ended early, or", "so short"] {
-        let said = [&text, &warnings].into_iter().find(|of| of.contains(words));
-        assert_eq!(said, None, "{args:?}: {words}");
+        let line_text = [&text, &warnings].into_iter().find(|value| value.contains(words));
+        assert_eq!(line_text, None, "{args:?}: {words}");
     }
 }
 
@@ -279,9 +282,10 @@ fn an_interrupted_run_says_that_and_no_other_cause() {
 
 /// The first file of this name below a directory.
 fn find(dir: &Path, name: &str) -> Option<PathBuf> {
-    let entries: Vec<PathBuf> = fs::read_dir(dir).ok()?.flatten().map(|of| of.path()).collect();
-    let here = entries.iter().find(|path| path.ends_with(name)).cloned();
-    here.or_else(|| entries.iter().find_map(|path| find(path, name)))
+    let entries: Vec<PathBuf> =
+        fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path()).collect();
+    let own = entries.iter().find(|path| path.ends_with(name)).cloned();
+    own.or_else(|| entries.iter().find_map(|path| find(path, name)))
 }
 
 /// Sends both signals once `begun`, and waits for a result that is whole; in a directory of this
@@ -305,10 +309,10 @@ fn pair(
         let took = sent.elapsed();
         (took, (dir, child.wait_with_output().expect("it ends")))
     });
-    let what = format!("{name} {pair:?}: {} {}", out.status, stderr(&out));
-    assert!(out.status.code().is_some(), "{what}");
-    let result = find(&dir.0, "result.json").unwrap_or_else(|| panic!("no result: {what}"));
-    assert!(json_file(&result)["experiment"].is_string(), "{what}");
+    let trial = format!("{name} {pair:?}: {} {}", out.status, stderr(&out));
+    assert!(out.status.code().is_some(), "{trial}");
+    let result = find(&dir.0, "result.json").unwrap_or_else(|| panic!("no result: {trial}"));
+    assert!(json_file(&result)["experiment"].is_string(), "{trial}");
 }
 
 /// Whether samples were written.
@@ -365,9 +369,9 @@ fn a_closed_terminal_leaves_the_result_of_all_that_measures() {
         run
     };
     for (trial, signals) in PAIRS.into_iter().enumerate() {
-        let of = |what: &str| format!("pairs-{what}-{trial}");
-        pair(&of("measure"), signals, measure, |dir| has_samples(&dir.0));
-        pair(&of("soak"), signals, soak, |dir| find(&dir.0, "result.json").is_some());
-        pair(&of("run"), signals, run, |dir| dir.path("started").exists());
+        let place = |command: &str| format!("pairs-{command}-{trial}");
+        pair(&place("measure"), signals, measure, |dir| has_samples(&dir.0));
+        pair(&place("soak"), signals, soak, |dir| find(&dir.0, "result.json").is_some());
+        pair(&place("run"), signals, run, |dir| dir.path("started").exists());
     }
 }

@@ -92,11 +92,11 @@ fn histograms_are_tables_too() {
     let file = exported(&dir, &["--parquet", "--histogram", "--keep-cold", result]);
     let Some(read) = read_back("histogram", &file) else { return };
     let rows = read["rows"].as_array().expect("rows");
-    let of = |run: &str| rows.iter().filter(|row| row[0] == run).collect::<Vec<_>>();
+    let lookup = |run: &str| rows.iter().filter(|row| row[0] == run).collect::<Vec<_>>();
     let count = |rows: &[&Value]| rows.iter().filter_map(|row| row[4].as_u64()).sum::<u64>();
     let releases = N + MISSED;
-    assert_eq!((count(&of("idle")), count(&of("under load"))), (releases, 2 * releases));
-    let first = of("idle")[0];
+    assert_eq!((count(&lookup("idle")), count(&lookup("under load"))), (releases, 2 * releases));
+    let first = lookup("idle")[0];
     assert_eq!((&first[2], &first[3], &first[4]), (&json!(-40), &json!(-39), &json!(1)));
     // Without the samples: as coarse as the result, and what was cold is left out.
     fs::remove_file(dir.path("samples.punctual")).expect("it was there");
@@ -142,7 +142,7 @@ fn prometheus_and_its_client_read_the_metrics() {
             (&json!("histogram"), &json!("seconds"))
         );
         let samples = lateness["samples"].as_array().expect("samples");
-        let of = |name: &str, le: &str| {
+        let lookup = |name: &str, le: &str| {
             let wanted = |s: &&Value| {
                 s[0] == format!("punctual_lateness_seconds_{name}")
                     && s[1]["run"] == "idle"
@@ -153,12 +153,12 @@ fn prometheus_and_its_client_read_the_metrics() {
         let warm = self::samples(0).into_iter().skip(10).map(|s| s.lateness.as_ns());
         let warm: Vec<i64> = warm.chain(missed(0)).collect();
         let up_to = |ns: i64| Some(warm.iter().filter(|&&late| late <= ns).count() as f64);
-        assert_eq!(of("bucket", "0.000000255"), up_to(255));
-        assert_eq!(of("bucket", "0.000008191"), up_to(8_191));
-        assert_eq!(of("bucket", "+Inf"), Some(warm.len() as f64));
-        assert_eq!(of("count", ""), Some(warm.len() as f64));
+        assert_eq!(lookup("bucket", "0.000000255"), up_to(255));
+        assert_eq!(lookup("bucket", "0.000008191"), up_to(8_191));
+        assert_eq!(lookup("bucket", "+Inf"), Some(warm.len() as f64));
+        assert_eq!(lookup("count", ""), Some(warm.len() as f64));
         let sum = warm.iter().sum::<i64>() as f64 / 1e9;
-        assert!((of("sum", "").expect("a sum") - sum).abs() < 1e-12);
+        assert!((lookup("sum", "").expect("a sum") - sum).abs() < 1e-12);
         let hostile = &read["punctual_cycles"]["samples"][1];
         assert_eq!(hostile[1]["run"], "a\"b\\c\\nd\\u{1b}[2J");
         assert_eq!(hostile[2].as_f64(), Some(N as f64));
@@ -237,9 +237,9 @@ fn a_result_without_samples_says_what_is_missing_and_gives_the_rest() {
 fn samples_of_another_run_are_not_taken_for_those_of_a_result() {
     let dir = Dir::new("export-foreign");
     let path = result(&dir, &["idle"]);
-    let mut other = json_file(&path);
-    other["started_at"] = "2001-01-01T00:00:00Z".into();
-    fs::write(&path, other.to_string()).expect("writable");
+    let mut second = json_file(&path);
+    second["started_at"] = "2001-01-01T00:00:00Z".into();
+    fs::write(&path, second.to_string()).expect("writable");
     let path = text(&path);
     for format in ["--csv", "--parquet"] {
         refused(&run(["export", format, &path]), &["another run", "samples.punctual"]);

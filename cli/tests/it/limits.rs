@@ -135,16 +135,16 @@ fn a_small_budget_of_the_control_group_is_said_before_and_after() {
         "--json",
         json_arg,
     ]);
-    let said = stderr(&out);
-    assert!(said.contains(text) && said.contains("will stop them for up to 900"), "{said}");
+    let errors = stderr(&out);
+    assert!(errors.contains(text) && errors.contains("will stop them for up to 900"), "{errors}");
     let warnings = json_file(&json)["warnings"].to_string();
     assert!(warnings.contains("will stop them") && warnings.contains(text), "{warnings}");
     // What the tasks of a file will take is not known.
     fs::write(&tasks, "[[task]]\nname = \"a\"\nperiod = \"5ms\"\n").expect("writable");
     let tasks = tasks.to_str().expect("UTF-8");
     let out = group.run(&["run", tasks, "--duration", "100ms", "--json", json_arg]);
-    for said in [stderr(&out), json_file(&json)["warnings"].to_string()] {
-        assert!(said.contains(text) && said.contains("up to 900"), "{said}");
+    for errors in [stderr(&out), json_file(&json)["warnings"].to_string()] {
+        assert!(errors.contains(text) && errors.contains("up to 900"), "{errors}");
     }
 }
 
@@ -185,8 +185,8 @@ fn ended(output: &Output, shown: &str) -> bool {
 
 /// The processes of this user.
 fn processes(user: u32) -> Vec<String> {
-    let all = fs::read_dir("/proc").expect("procfs").flatten();
-    let of_user = all.filter(|entry| entry.metadata().is_ok_and(|of| of.uid() == user));
+    let pids = fs::read_dir("/proc").expect("procfs").flatten();
+    let of_user = pids.filter(|entry| entry.metadata().is_ok_and(|meta| meta.uid() == user));
     let names = of_user.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())).collect()
 }

@@ -166,10 +166,10 @@ fn settings_of_this_machine() -> MutexGuard<'static, ()> {
 }
 
 /// Waits, at most 60 s, until `ready`.
-fn until(what: &str, mut ready: impl FnMut() -> bool) {
+fn until(awaited: &str, mut ready: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !ready() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "waited for {what}");
+        assert!(begun.elapsed() < Duration::from_secs(60), "waited for {awaited}");
         // Polling a process from outside: there is nothing to wait on.
         thread::sleep(Duration::from_millis(20));
     }
@@ -208,11 +208,11 @@ impl Drop for Dir {
 
 /// Asserts exit 2 and one line on standard error that has all of `words`.
 fn refused(output: &Output, words: &[&str]) {
-    let said = stderr(output);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert_eq!(said.trim_end().lines().count(), 1, "one line: {said}");
+    let errors = stderr(output);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert_eq!(errors.trim_end().lines().count(), 1, "one line: {errors}");
     for word in words {
-        assert!(said.contains(word), "{word:?} in {said:?}");
+        assert!(errors.contains(word), "{word:?} in {errors:?}");
     }
 }
 
@@ -291,11 +291,11 @@ fn commands(dir: &Dir) -> [Writes; 3] {
     let markdown = dir.path("issue/analysis.md");
     fs::create_dir(dir.path("issue")).expect("writable");
     let issue = ["analyse", text(&csv), "--column", "lateness:us", "--markdown", text(&markdown)];
-    let of = |args: &[&str], file: &Path| Writes {
+    let writes = |args: &[&str], file: &Path| Writes {
         args: args.iter().map(|&arg| arg.to_owned()).collect(),
         file: file.to_owned(),
     };
-    [of(&analyse, &json), of(&report, &made.join("report.html")), of(&issue, &markdown)]
+    [writes(&analyse, &json), writes(&report, &made.join("report.html")), writes(&issue, &markdown)]
 }
 
 /// What is in a directory, sorted.
@@ -312,8 +312,8 @@ fn text(path: &Path) -> &str {
 }
 
 /// The children of a process that have not ended.
-fn children(of: &Child) -> Vec<i32> {
-    let parent = of.id().to_string();
+fn children(process: &Child) -> Vec<i32> {
+    let parent = process.id().to_string();
     let stat = |pid: i32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let mut fields = stat.rsplit_once(") ")?.1.split(' ');
@@ -321,7 +321,8 @@ fn children(of: &Child) -> Vec<i32> {
     };
     let entries = fs::read_dir("/proc").expect("procfs").flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let lives = |&pid: &i32| stat(pid).is_some_and(|(state, of)| state != "Z" && of == parent);
+    let lives =
+        |&pid: &i32| stat(pid).is_some_and(|(state, above)| state != "Z" && above == parent);
     pids.filter(lives).collect()
 }
 

@@ -142,9 +142,9 @@ fn a_file_beyond_its_limit_loses_neither_numbers_nor_what_was_written() {
         .output()
         .expect("sh starts");
     assert!(stdout(&out).contains("lateness"), "{}", stdout(&out));
-    let said = stderr(&out);
-    assert_eq!(out.status.code(), Some(2), "{said}");
-    assert!(said.contains("ends early"), "{said}");
+    let errors = stderr(&out);
+    assert_eq!(out.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("ends early"), "{errors}");
     let analysed = run(["analyse", file.to_str().expect("UTF-8"), "--json", "-"]);
     let result = json(&analysed);
     assert_eq!(result["incomplete"], true);
@@ -165,11 +165,11 @@ fn samples_of_which_not_even_the_first_fit_leave_the_older_file() {
         .arg(&file)
         .output()
         .expect("sh starts");
-    let said = stderr(&out);
-    assert_eq!(out.status.code(), Some(2), "{said}");
+    let errors = stderr(&out);
+    assert_eq!(out.status.code(), Some(2), "{errors}");
     assert!(stdout(&out).contains("lateness"), "{}", stdout(&out));
-    assert!(said.contains("not written, because writing the first samples failed"), "{said}");
-    assert!(!said.contains("ends early") && !said.contains("nothing was recorded"), "{said}");
+    assert!(errors.contains("not written, because writing the first samples failed"), "{errors}");
+    assert!(!errors.contains("ends early") && !errors.contains("nothing was recorded"), "{errors}");
     assert_eq!(fs::read_to_string(&file).expect("there"), "an earlier one");
     assert_eq!(fs::read_dir(&dir.0).expect("there").count(), 1);
 }

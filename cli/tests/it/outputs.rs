@@ -213,9 +213,9 @@ fn a_campaign_that_cannot_keep_its_result_fails() {
 
 /// Asserts exit 2, and why in the last line of standard error.
 fn refused_at_the_end(out: &Output, why: &str) {
-    let said = stderr(out);
-    assert_eq!(out.status.code(), Some(2), "{said}");
-    assert!(said.trim_end().lines().last().is_some_and(|line| line.contains(why)), "{said}");
+    let errors = stderr(out);
+    assert_eq!(out.status.code(), Some(2), "{errors}");
+    assert!(errors.trim_end().lines().last().is_some_and(|line| line.contains(why)), "{errors}");
 }
 
 #[test]
@@ -223,8 +223,8 @@ fn an_output_inside_of_a_directory_that_is_read_is_refused() {
     let dir = Dir::new("outputs-inputs");
     let (a, b) = (result(&dir, "a"), result(&dir, "b"));
     let runs = dir.path("runs");
-    let one = result(&dir, "runs/one");
-    for made in [&a, &b, &one] {
+    let first = result(&dir, "runs/one");
+    for made in [&a, &b, &first] {
         fs::write(made.join("samples.punctual"), "precious samples").expect("writable");
     }
     let (a, b, runs) = (text(&a), text(&b), text(&runs));
@@ -253,7 +253,7 @@ fn an_output_inside_of_a_directory_that_is_read_is_refused() {
     let markdown = markdown.iter().map(|args| args.split('\n').collect());
     for args in cases.iter().map(|args| args.to_vec()).chain(markdown) {
         refused(&run(&args), &["would overwrite an input", "name another file"]);
-        for made in [a, b, text(&one)] {
+        for made in [a, b, text(&first)] {
             let kept = fs::read_to_string(format!("{made}/samples.punctual")).expect("there");
             assert_eq!(kept, "precious samples", "{args:?}");
         }

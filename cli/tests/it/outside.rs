@@ -41,14 +41,17 @@ fn interrupted(mut child: Child, json: &Path) -> Value {
 }
 
 /// What was sent is answered or lost, and times are in order.
-fn adds_up(of: &Value) {
-    let count = |key: &str| of[key].as_u64().expect("a count");
-    assert_eq!(count("stimuli"), count("answered") + count("lost"), "{of}");
-    assert!(count("late") <= count("answered"), "{of}");
-    let latency = |key: &str| of["latency_ns"][key].as_f64();
-    assert_eq!(latency("min").is_some(), count("answered") > 0, "{of}");
-    assert!(latency("min") <= latency("p50") && latency("p50") <= latency("max"), "{of}");
-    assert!(of["loopback"]["n"].as_u64() > Some(0), "the instrument is measured first: {of}");
+fn adds_up(object: &Value) {
+    let count = |key: &str| object[key].as_u64().expect("a count");
+    assert_eq!(count("stimuli"), count("answered") + count("lost"), "{object}");
+    assert!(count("late") <= count("answered"), "{object}");
+    let latency = |key: &str| object["latency_ns"][key].as_f64();
+    assert_eq!(latency("min").is_some(), count("answered") > 0, "{object}");
+    assert!(latency("min") <= latency("p50") && latency("p50") <= latency("max"), "{object}");
+    assert!(
+        object["loopback"]["n"].as_u64() > Some(0),
+        "the instrument is measured first: {object}"
+    );
 }
 
 #[test]
@@ -147,15 +150,15 @@ fn a_responder_answers_over_a_serial_line_until_that_is_gone() {
 #[test]
 fn a_line_that_is_lost_ends_the_responder_with_what_it_has() {
     let dir = Dir::new("outside-lost");
-    let other = dir.path("other.json");
+    let second = dir.path("other.json");
     let (far, line) = events::line().expect("a pseudo-terminal");
-    let (mut child, mut errors, _link) = respond(&device(&line), &other);
+    let (mut child, mut errors, _link) = respond(&device(&line), &second);
     drop((far, line));
     assert_eq!(child.wait().expect("it ends").code(), Some(2));
     let mut rest = String::new();
     errors.read_to_string(&mut rest).expect("text");
     assert!(rest.contains("the link was lost") && rest.contains("carrier"), "{rest}");
-    let of = &json_file(&other)["respond"];
+    let of = &json_file(&second)["respond"];
     assert!(of["ended"].is_string() && of["answered"] == 0, "{of}");
 }
 

@@ -54,8 +54,8 @@ fn check_leaves_a_page_that_needs_nothing_else() {
         let text = text.as_str().expect("text").replace('&', "&amp;");
         text.replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
     };
-    let rows = |of: &str, key: &str| -> Vec<String> {
-        headline[of].as_array().expect("rows").iter().map(|row| escaped(&row[key])).collect()
+    let rows = |value: &str, key: &str| -> Vec<String> {
+        headline[value].as_array().expect("rows").iter().map(|row| escaped(&row[key])).collect()
     };
     let settings = rows("settings", "knob");
     assert!(!settings.is_empty(), "no machine that runs tests is wholly tuned: {headline}");
@@ -84,8 +84,8 @@ fn without_samples_or_with_a_part_of_them_the_page_says_so() {
     let page = report(&[text(&made)], &dir.path("none.html"));
     assert!(page.contains("no sample file next to this result") && !page.contains("time-1-1"));
     // Samples of another run are not drawn as if they were this one's.
-    let other = checked(&dir, "other");
-    fs::copy(other.join("samples.punctual"), &samples).expect("copied");
+    let second = checked(&dir, "other");
+    fs::copy(second.join("samples.punctual"), &samples).expect("copied");
     let mut result = json_file(&made.join("result.json"));
     result["incomplete"] = true.into();
     result["started_at"] = "2001-01-01T00:00:00Z".into();
@@ -142,9 +142,9 @@ fn many_runs_are_one_small_page() {
     assert!(page.contains("8 of 14 runs are drawn") && page.contains("time-8-1"));
     // As many runs as there may be, without samples.
     let mut many = json_file(&result);
-    let one = many["runs"][0].clone();
+    let first = many["runs"][0].clone();
     let named = |k: usize| {
-        let mut run = one.clone();
+        let mut run = first.clone();
         run["name"] = format!("run {k}").into();
         run
     };
@@ -289,8 +289,8 @@ fn zooms(browser: &Browser) {
     let (left, middle) = (place[0], place[1] + place[3] / 2);
     browser.drag((left + place[2] / 4, middle), (left + place[2] / 2, middle));
     assert!((number(browser, SHOWN).ln() / whole.ln() - 0.25).abs() < 0.02, "a quarter");
-    let said = browser.run("return document.querySelector('.readout').textContent");
-    assert!(said.as_str().is_some_and(|said| said.contains("cycles")), "hover says: {said}");
+    let text = browser.run("return document.querySelector('.readout').textContent");
+    assert!(text.as_str().is_some_and(|text| text.contains("cycles")), "hover says: {text}");
     browser.click("figure [aria-label='Show all']");
 
     browser.run("document.querySelector('.stage').focus()");
@@ -399,14 +399,14 @@ fn poison(value: &mut Value, key: &str, hostile: &str) {
     let kept = ["kind", "tool", "level", "answer", "stands", "verdict", "experiment", "started_at"];
     match value {
         Value::String(text) if !kept.contains(&key) => text.push_str(hostile),
-        Value::Array(all) => all.iter_mut().for_each(|one| poison(one, key, hostile)),
+        Value::Array(all) => all.iter_mut().for_each(|first| poison(first, key, hostile)),
         Value::Object(all) => {
             // Names of processors and kernels are free text; what is parsed stays.
             let facts = key == "machine";
-            for (key, one) in all {
+            for (key, first) in all {
                 let free = ["cpu_model", "kernel", "clocksource"].contains(&key.as_str());
                 if !facts || free {
-                    poison(one, key, hostile);
+                    poison(first, key, hostile);
                 }
             }
         }

@@ -96,8 +96,8 @@ fn programs_that_never_register_are_ended_and_counted() {
         (&0.into(), &true.into())
     );
     assert_eq!(report["verdict"]["ok"], false);
-    let said = stderr(&output);
-    assert!(said.contains("silent: ended by SIGKILL: it did not register in time"), "{said}");
+    let errors = stderr(&output);
+    assert!(errors.contains("silent: ended by SIGKILL: it did not register in time"), "{errors}");
 }
 
 #[test]
@@ -174,12 +174,12 @@ fn nobody_waits_for_who_does_not_read_what_tasks_say() {
         written = fs::read_to_string(&pid).unwrap_or_default();
         written.ends_with('\n') && !fs::exists(format!("/proc/{}", written.trim())).expect("known")
     });
-    let mut said = String::new();
+    let mut words = String::new();
     let mut stderr = supervisor.stderr.take().expect("piped");
-    std::io::Read::read_to_string(&mut stderr, &mut said).expect("UTF-8");
+    std::io::Read::read_to_string(&mut stderr, &mut words).expect("UTF-8");
     assert_eq!(supervisor.wait().expect("ours").code(), Some(1));
     assert!(gone, "process {written:?}");
-    assert!(said.contains("a: will not be restarted"), "all of it comes once it is read");
+    assert!(words.contains("a: will not be restarted"), "all of it comes once it is read");
 }
 
 #[test]
@@ -206,18 +206,18 @@ fn a_task_runs_as_the_user_and_in_what_its_file_says() {
     shell.arg(punctual().get_program()).arg(&file).env("SECRET", "x");
     let output = shell.output().expect("a shell");
     assert_eq!(output.status.code(), Some(1), "it never registers: {}", stderr(&output));
-    let said = fs::read_to_string(&written).expect("it ran");
-    let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines[3..5], ["/", "0027"], "{said}");
+    let words = fs::read_to_string(&written).expect("it ran");
+    let lines: Vec<&str> = words.lines().collect();
+    assert_eq!(lines[3..5], ["/", "0027"], "{words}");
     if is_root {
-        assert_eq!(lines[..3], ["65534", "12345", "12345"], "{said}");
+        assert_eq!(lines[..3], ["65534", "12345", "12345"], "{words}");
         for line in &lines[5..10] {
-            assert!(line.ends_with("0000000000002000"), "CAP_NET_RAW alone: {said}");
+            assert!(line.ends_with("0000000000002000"), "CAP_NET_RAW alone: {words}");
         }
     }
-    let [variables, descriptors] = lines[10..] else { panic!("two more: {said}") };
-    assert_eq!(variables, "0", "none of the supervisor's: {said}");
-    assert!(!descriptors.split(' ').any(|number| number == "9"), "{said}");
+    let [variables, descriptors] = lines[10..] else { panic!("two more: {words}") };
+    assert_eq!(variables, "0", "none of the supervisor's: {words}");
+    assert!(!descriptors.split(' ').any(|number| number == "9"), "{words}");
 }
 
 #[test]
@@ -263,9 +263,9 @@ struct Supervised {
 }
 
 /// Starts one, and waits until its task hangs.
-fn hanging(of: &str) -> Supervised {
-    let dir = Dir::new(&format!("run-signals-{of}"));
-    let name = format!("signals-{of}-{}", std::process::id());
+fn hanging(named: &str) -> Supervised {
+    let dir = Dir::new(&format!("run-signals-{named}"));
+    let name = format!("signals-{named}-{}", std::process::id());
     let own = std::env::current_exe().expect("this program");
     let text = format!(
         "[supervisor]\nname = {name:?}\n[[task]]\nname = \"hangs\"\nperiod = \"5ms\"\n\

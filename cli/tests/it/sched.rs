@@ -104,9 +104,9 @@ fn a_command_and_what_it_starts_get_a_real_time_policy() {
     let show = format!("exec {PROGRAM} sched show $$");
     let out = run(["sched", "run", "--deadline", "10ms:100ms", "--", "sh", "-c", &show]);
     let shown = stdout(&out) + &stderr(&out);
-    let said =
+    let text =
         ["SCHED_DEADLINE 10 ms:100 ms:100 ms", "refused: "].iter().any(|w| shown.contains(w));
-    assert!(said, "{shown}");
+    assert!(text, "{shown}");
 }
 
 #[test]

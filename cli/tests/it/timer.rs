@@ -10,8 +10,8 @@ use crate::{
     until,
 };
 
-fn number(of: &Value, key: &str) -> f64 {
-    of[key].as_f64().unwrap_or_else(|| panic!("{key} in {of}"))
+fn number(object: &Value, key: &str) -> f64 {
+    object[key].as_f64().unwrap_or_else(|| panic!("{key} in {object}"))
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn check(name: &str, more: &[&str]) -> Value {
 
 fn verdict<'a>(result: &'a Value, knob: &str) -> &'a Value {
     let all = result["verdicts"].as_array().expect("verdicts");
-    all.iter().find(|of| of["knob"] == knob).unwrap_or_else(|| panic!("no verdict of {knob}"))
+    all.iter().find(|entry| entry["knob"] == knob).unwrap_or_else(|| panic!("no verdict of {knob}"))
 }
 
 #[test]
@@ -101,12 +101,16 @@ fn kernels_decide_what_a_parameter_does() {
 
 #[test]
 fn a_guest_is_better_after_tuning_than_before() {
-    let of = |name: &str| check(name, &["--cpus", "1"]);
-    let (before, after) = (of("debian-rt-guest-2cpu"), of("debian-rt-guest-2cpu-tuned"));
+    let lookup = |name: &str| check(name, &["--cpus", "1"]);
+    let (before, after) = (lookup("debian-rt-guest-2cpu"), lookup("debian-rt-guest-2cpu-tuned"));
     let open = |result: &Value| -> Vec<String> {
         let all = result["verdicts"].as_array().expect("verdicts");
-        let open = |of: &&Value| of["verdict"] == "improve" || of["verdict"] == "needs-reboot";
-        all.iter().filter(open).map(|of| of["knob"].as_str().expect("a name").to_owned()).collect()
+        let open =
+            |lookup: &&Value| lookup["verdict"] == "improve" || lookup["verdict"] == "needs-reboot";
+        all.iter()
+            .filter(open)
+            .map(|lookup| lookup["knob"].as_str().expect("a name").to_owned())
+            .collect()
     };
     assert_eq!(open(&before).len(), 12, "{:?}", open(&before));
     // The kernel refuses the first, a person decides about the others.
@@ -140,11 +144,11 @@ fn this_machine_is_judged_and_a_capture_of_it_alike() {
     let knobs = |result: &Value| -> Vec<(String, String)> {
         let all = result["verdicts"].as_array().expect("verdicts");
         // Which interrupts arrive changes from second to second.
-        let others = all.iter().filter(|of| of["knob"] != "smp_affinity_list");
-        let text = |of: &Value, key: &str| of[key].as_str().expect("text").to_owned();
-        others.map(|of| (text(of, "knob"), text(of, "verdict"))).collect()
+        let others = all.iter().filter(|entry| entry["knob"] != "smp_affinity_list");
+        let text = |entry: &Value, key: &str| entry[key].as_str().expect("text").to_owned();
+        others.map(|entry| (text(entry, "knob"), text(entry, "verdict"))).collect()
     };
-    let here = || knobs(&json(&run(["tune", "check", "--json", "-"])));
+    let own = || knobs(&json(&run(["tune", "check", "--json", "-"])));
     let mut tries = 0;
     let _turn = settings_of_this_machine();
     // Others than tests may change settings too.
@@ -152,9 +156,9 @@ fn this_machine_is_judged_and_a_capture_of_it_alike() {
         tries += 1;
         let out = dir.path(&format!("machine-{tries}"));
         let out = out.to_str().expect("UTF-8");
-        let before = here();
+        let before = own();
         assert_eq!(run(["capture", out]).status.code(), Some(0));
-        let still = here() == before;
+        let still = own() == before;
         let there = json(&run(["tune", "check", "--json", "-", "--root", out]));
         assert!(!still || knobs(&there) == before, "{before:?} {there}");
         still

@@ -81,11 +81,11 @@ pub(super) struct Args {
     budget: f64,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero, quiet (away from
     /// the kernel's tick) or a duration
-    #[arg(long, default_value = "zero", allow_hyphen_values = true, value_parser = parse::phase)]
+    #[arg(long, default_value = "zero", allow_hyphen_values = true)]
     phase: Phase,
     /// Align the grid with another clock than CLOCK_MONOTONIC and follow it: tai, realtime or a PTP
     /// device such as /dev/ptp0; --phase is then the offset on that clock
-    #[arg(long, value_name = "CLOCK", value_parser = parse::follow)]
+    #[arg(long, value_name = "CLOCK")]
     follow: Option<FollowName>,
     #[arg(long, default_value = "none", value_parser = parse::loads)]
     #[arg(help = parse::loads_help(), long_help = parse::loads_long_help())]
@@ -174,30 +174,30 @@ pub(crate) struct LoopChoices<'a> {
     pub(crate) cpu: Option<&'a str>,
     /// One or more periods.
     pub(crate) period: &'a [parse::Duration],
-    /// How long in all.
+    /// The time to measure, in all.
     pub(crate) duration: Span,
     /// The policy to ask for.
     pub(crate) policy: PolicyName,
     /// The priority of the shortest period.
     pub(crate) priority: u8,
-    /// How to wait.
+    /// The way to wait.
     pub(crate) wait: WaitKind,
     /// The grid's offset.
     pub(crate) phase: Phase,
-    /// What to load the machine with.
+    /// The loads.
     pub(crate) load: &'a Loads,
 }
 
 /// A periodic experiment that is chosen.
 pub(crate) struct PlannedLoops {
-    /// What to run.
+    /// The loops, their conditions and blocks.
     pub(crate) plan: PeriodicPlan,
     /// The CPUs, and why those.
     pub(crate) choice: Choice,
 }
 
 impl LoopChoices<'_> {
-    /// What to run on the machine of which this is known.
+    /// The plan for the machine with these facts.
     ///
     /// # Errors
     /// In one line, which option asks for what cannot be.
@@ -273,7 +273,7 @@ fn conditions(load: &Loads) -> Vec<Condition> {
     load.turns().into_iter().map(condition).collect()
 }
 
-/// How results name what runs under these loads.
+/// The name of the condition with these loads, in results.
 pub(super) fn condition_name(loads: &[LoadSpec]) -> String {
     let names: Vec<String> = loads.iter().map(ToString::to_string).collect();
     if names.is_empty() { "idle".to_owned() } else { names.join(",") }

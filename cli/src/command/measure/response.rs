@@ -70,7 +70,7 @@ pub(super) struct Args {
     output: OutputArgs,
 }
 
-/// What `--source` takes.
+/// The help of `--source`.
 fn help() -> String {
     let sources: Vec<String> =
         SOURCES.iter().map(|row| format!("'{}': {}", row.form(), row.help)).collect();

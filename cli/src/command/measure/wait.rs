@@ -61,7 +61,7 @@ pub(super) struct Args {
     duration: parse::Duration,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: quiet (away from the
     /// kernel's tick), zero or a duration
-    #[arg(long, default_value = "quiet", allow_hyphen_values = true, value_parser = parse::phase)]
+    #[arg(long, default_value = "quiet", allow_hyphen_values = true)]
     phase: Phase,
     /// The share of the CPU that the adaptive wait may take
     #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse::share)]
@@ -222,7 +222,7 @@ struct Turns {
     round: Vec<usize>,
     /// By way: the condition of the spin next to it.
     beside: Vec<Option<usize>>,
-    /// How many spins there are beside the ways.
+    /// The number of spins beside the ways.
     spins: usize,
 }
 
@@ -248,7 +248,7 @@ impl Turns {
         Self { round, beside, spins: ways.len().div_ceil(GROUP) }
     }
 
-    /// How many turns each way has in a plan.
+    /// The turns of each way in a plan.
     fn rounds(&self, plan: &PeriodicPlan) -> u64 {
         (plan.blocks.len() / self.round.len().max(1)) as u64
     }

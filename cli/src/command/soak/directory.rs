@@ -18,7 +18,7 @@ use super::Found;
 use crate::output::Dir;
 use crate::stored::{LOCK, STATES, regular};
 
-/// How often a lock that is held is tried again, and how long it takes from one to the next.
+/// The tries of a lock that is held, and the time from one to the next.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
@@ -62,7 +62,7 @@ fn newest(dir: &Path, open: impl Fn(&str) -> Result<Option<File>>) -> Result<Opt
     }
 }
 
-/// What a state file holds.
+/// The campaign in a state file, and its number.
 fn state(file: File) -> Result<(Campaign, u64)> {
     let mut bytes = Vec::new();
     let most = FILE_BYTES_MAX as u64;
@@ -121,7 +121,7 @@ impl Directory {
     /// Writes the state in the place of the older one.
     ///
     /// # Errors
-    /// What writing gave; what was there before is then still there.
+    /// The error of writing; the state before is then still there.
     pub(super) fn save(&mut self, campaign: &Campaign) -> Result<()> {
         let state = STATES[(self.number % 2) as usize];
         self.dir.replace(state, campaign.to_bytes(self.number))?;

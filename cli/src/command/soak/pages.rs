@@ -239,8 +239,8 @@ fn limit_broken(limit: &MetricLimit, outcome: &RunFigures) -> Option<String> {
     }
 }
 
-/// The least number of cycles that were later: counted where the threshold was watched, else what the buckets
-/// surely hold.
+/// The least number of cycles that were later: counted where the threshold was watched, else what
+/// the buckets surely hold.
 fn exceedances(outcome: &RunFigures, above_ns: i64) -> u64 {
     let buckets = || {
         let above = outcome.lateness.buckets().filter(|bucket| bucket.lowest_ns > above_ns);

@@ -49,7 +49,7 @@ use crate::view;
 
 /// Batches that may fail one after the other before a session gives up.
 const FAILURES_MAX: u32 = 3;
-/// How long it waits after one that failed.
+/// The pause after one that failed.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Goes on with a campaign until it is complete or has to stop; writes all, and shows the page.
@@ -219,7 +219,7 @@ impl Session<'_> {
         }
     }
 
-    /// How long the next batch is; `None` when all is measured.
+    /// The length of the next batch; `None` when all is measured.
     fn next_length(&self) -> Option<Span> {
         let config = self.checkpointer.config();
         let measured = self.checkpointer.shared().lock().campaign.measured_ns();
@@ -371,8 +371,8 @@ impl<'a> Destination for Place<'a> {
     }
 }
 
-/// What the process counted for each run: loops in the order of the plan, each under all
-/// conditions.
+/// The effort of each run, as the process counted it: loops in the order of the plan, each under
+/// all conditions.
 fn efforts<S>(finished: &FinishedExperiment<PeriodicOutcome<S>>) -> Vec<Effort> {
     let deaths: Vec<u64> =
         finished.loads.iter().map(|loads| experiment::load_deaths(loads)).collect();

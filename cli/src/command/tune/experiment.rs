@@ -403,7 +403,7 @@ fn text(path: &str) -> Option<String> {
 }
 
 impl Watched {
-    /// As they are now.
+    /// The settings as they are now.
     fn of<'w>(writes: impl IntoIterator<Item = &'w WantedValue>) -> Self {
         let mut before: Vec<(String, Option<String>)> = Vec::new();
         for WantedValue { path, .. } in writes {

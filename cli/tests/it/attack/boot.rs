@@ -13,7 +13,8 @@ use std::process::{Command, Output, Stdio};
 
 use punctual_testkit::skip;
 
-use super::{Attack, CHANGING, Random};
+use super::faults::CHANGING;
+use super::{Attack, Random};
 use crate::{Dir, may_trace, names, punctual, settings_of_this_machine, stderr, stdout, text};
 
 /// Directories of a machine that a trial has its own of.

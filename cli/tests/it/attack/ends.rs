@@ -54,7 +54,7 @@ fn ends() {
         let place = Place::new(&format!("ends-{number}"));
         let limits = if let Way::Limit(limits) = way { limits } else { "" };
         let mut command = place.command(which, limits);
-        let what = format!("{way:?}: {command:?}");
+        let trial = format!("{way:?}: {command:?}");
         command.stdout(Stdio::null()).stderr(Stdio::null());
         if let Way::Output(path) = way {
             match fs::OpenOptions::new().write(true).open(path) {
@@ -70,9 +70,9 @@ fn ends() {
             std::thread::sleep(std::time::Duration::from_millis(ms));
             signal(&child, how);
         }
-        until(&what, || child.try_wait().expect("ours").is_some());
+        until(&trial, || child.try_wait().expect("ours").is_some());
         let status = child.wait().expect("ours");
-        let outcome = place.check(&what, child.id(), status);
+        let outcome = place.check(&trial, child.id(), status);
         attack.note(outcome);
     }
     attack.end();

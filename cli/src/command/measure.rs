@@ -80,6 +80,9 @@ experiments! {
     /// What releasing, dispatching and waiting cost with many tasks, compared with other designs
     Executive(executive::Args) => measure,
     /// How exactly a wait ends at an instant of the processor's counter
+    ///
+    /// Takes no --load: its figures leave out exits that something interrupted, and a load only
+    /// adds those.
     Accuracy(accuracy::Args) => measure,
     /// How late timers reach a thread, with work of several kinds behind it
     Timer(timer::Args) => measure,

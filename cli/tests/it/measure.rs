@@ -242,3 +242,26 @@ fn a_sleeping_loop_makes_no_system_call_but_its_sleep() {
         loops[0][second..last].iter().filter(|&&call| call != "clock_nanosleep").collect();
     assert!(others.is_empty(), "{others:?}");
 }
+
+#[test]
+fn every_experiment_takes_the_facts_of_a_captured_machine_and_says_so() {
+    let machine =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/arm64-preempt-rt-4cpu");
+    for line in [
+        "accuracy --duration 100ms",
+        "executive --duration 100ms --tasks 1 --policy rr --priority 7",
+        "response --duration 100ms",
+        "timer --duration 100ms --background none --policy other",
+        "work --duration 100ms",
+    ] {
+        let args = ["measure"].into_iter().chain(line.split(' '));
+        let out = run(args.chain(["--root", machine, "--json", "-"]));
+        assert_eq!(out.status.code(), Some(0), "{line}: {}", stderr(&out));
+        let result = json(&out);
+        assert_eq!(result["machine"]["preemption"]["value"], "PREEMPT_RT", "{line}");
+        let warnings = result["warnings"].to_string();
+        assert!(warnings.contains("the facts come from"), "{line}: {warnings}");
+    }
+    let refused_policy = run(["measure", "executive", "--policy", "deadline"]);
+    refused(&refused_policy, &["--policy", "deadline"]);
+}

@@ -2,11 +2,14 @@
 //!
 //! Maruti's experiment: polling loops of known code, targets that sweep all offsets.
 
+use std::path::Path;
+
 use anyhow::Result;
 use punctual::RtThread;
 use punctual_lab::accuracy::AccuracyExperiment;
 
 use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
+use crate::command::RootArgs;
 use crate::experiment::Machine;
 use crate::parse;
 use crate::report::measured::AccuracyBody;
@@ -28,6 +31,8 @@ pub(super) struct Args {
     #[command(flatten)]
     policy: RequestedPolicyArgs,
     #[command(flatten)]
+    root: RootArgs,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -38,6 +43,10 @@ impl Measuring for Args {
 
     fn output(&self) -> &OutputArgs {
         &self.output
+    }
+
+    fn captured(&self) -> Option<&Path> {
+        self.root.path()
     }
 
     fn plan(&self, machine: &Machine) -> Result<Planned<AccuracyExperiment>> {

@@ -4,6 +4,7 @@
 //! One thread on one CPU; the designs take turns in short blocks. Reports also what a turn of the
 //! loop adds to the bare wait.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -11,7 +12,8 @@ use punctual::RtThread;
 use punctual_core::time::Span;
 use punctual_lab::executive::ExecutiveExperiment;
 
-use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, Shown};
+use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
+use crate::command::RootArgs;
 use crate::experiment::{Machine, PRIORITY};
 use crate::report::ExecutiveBody;
 use crate::{format, parse};
@@ -41,6 +43,10 @@ pub(super) struct Args {
         value_parser = clap::value_parser!(u32).range(1..=100_000)
     )]
     tasks: Vec<u32>,
+    #[command(flatten)]
+    policy: RequestedPolicyArgs,
+    #[command(flatten)]
+    root: RootArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -72,9 +78,15 @@ impl Measuring for Args {
         &self.output
     }
 
+    fn captured(&self) -> Option<&Path> {
+        self.root.path()
+    }
+
     fn plan(&self, machine: &Machine) -> Result<Planned<ExecutiveExperiment>> {
         let (cpu, choice) = self.cpu.choose(machine, "the executive is measured")?;
-        let experiment = experiment(cpu, self.tasks.clone(), self.duration.0);
+        let thread = RtThread::cpu(cpu).with_policy(self.policy.policy());
+        let (sizes, duration) = (self.tasks.clone(), self.duration.0);
+        let experiment = ExecutiveExperiment { thread, sizes, duration };
         Ok(Planned { experiment, choice })
     }
 

@@ -2,13 +2,15 @@
 //!
 //! The full loop of the Windows CE benchmark, with the sources that this machine has.
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 use punctual_lab::load::Loads;
 use punctual_lab::response::{ResponseExperiment, ResponseRow, SOURCES, STIMULI_MAX, SourceName};
 
 use super::periodic::with_idle;
 use super::{Measuring, Outcome, OutputArgs, Planned, Shown, lost_source, stimulus_cpu};
-use crate::command::PolicyName;
+use crate::command::{PolicyName, RootArgs};
 use crate::experiment::{self, Machine};
 use crate::report::measured::ResponseBody;
 use crate::{format, parse};
@@ -67,6 +69,8 @@ pub(super) struct Args {
     #[arg(long, default_value = "none", value_parser = parse::loads)]
     load: Loads,
     #[command(flatten)]
+    root: RootArgs,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -89,6 +93,10 @@ impl Measuring for Args {
 
     fn output(&self) -> &OutputArgs {
         &self.output
+    }
+
+    fn captured(&self) -> Option<&Path> {
+        self.root.path()
     }
 
     fn plan(&self, machine: &Machine) -> Result<Planned<ResponseExperiment>> {

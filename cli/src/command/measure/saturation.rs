@@ -1,6 +1,6 @@
 //! `punctual measure saturation`: the highest frequency of stimuli that is served.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -10,7 +10,7 @@ use punctual_lab::saturation::SaturationExperiment;
 use super::{Measuring, Outcome, OutputArgs, Planned, Shown, lost_source, stimulus_cpu};
 use crate::args::STATE;
 use crate::command::unthrottled::Unthrottled;
-use crate::command::PolicyName;
+use crate::command::{PolicyName, RootArgs};
 use crate::experiment::{self, Machine};
 use crate::parse;
 use crate::report::measured::SaturationBody;
@@ -59,6 +59,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR", default_value = STATE)]
     state: PathBuf,
     #[command(flatten)]
+    root: RootArgs,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -75,6 +77,10 @@ impl Measuring for Args {
 
     fn output(&self) -> &OutputArgs {
         &self.output
+    }
+
+    fn captured(&self) -> Option<&Path> {
+        self.root.path()
     }
 
     fn plan(&self, machine: &Machine) -> Result<Planned<SaturationExperiment>> {

@@ -1,5 +1,7 @@
 //! `punctual measure work`: how long a fixed piece of work takes, idle and under loads.
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use punctual::RtThread;
@@ -8,6 +10,7 @@ use punctual_lab::work::{WORK_SHARE_MAX, WorkExperiment, WorkKind};
 
 use super::periodic::with_idle;
 use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
+use crate::command::RootArgs;
 use crate::experiment::Machine;
 use crate::report::measured::WorkBody;
 use crate::{format, parse};
@@ -53,6 +56,8 @@ pub(super) struct Args {
     #[arg(long, default_value = "none", value_parser = parse::loads)]
     load: Loads,
     #[command(flatten)]
+    root: RootArgs,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -83,6 +88,10 @@ impl Measuring for Args {
 
     fn output(&self) -> &OutputArgs {
         &self.output
+    }
+
+    fn captured(&self) -> Option<&Path> {
+        self.root.path()
     }
 
     fn plan(&self, machine: &Machine) -> Result<Planned<WorkExperiment>> {

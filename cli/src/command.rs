@@ -39,7 +39,6 @@ use punctual_lab::waits::{WAITS, WaitRow};
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::args::STATE;
-use crate::exit::Exit;
 use crate::experiment::{self, LOAD_WORD, PRIORITY, launcher, root};
 use crate::output::{self, Outputs};
 use crate::report::{PlannedRun, Report};
@@ -172,6 +171,29 @@ enum Command {
                        \x20 punctual completions bash \
                        > ~/.local/share/bash-completion/completions/punctual")]
     Completions(generated::CompletionsArgs),
+}
+
+/// The outcome of a subcommand that could run; what could not run is an error, and exit 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// All limits and claims hold.
+    Fine,
+    /// A limit or claim failed.
+    Failed,
+    /// A command that was run ended with this status; 128 and the signal where one ended it.
+    Status(u8),
+}
+
+impl Exit {
+    /// The exit status that the verdict of a report requires.
+    fn of(report: &Report) -> Self {
+        if report.envelope.verdict.ok { Self::Fine } else { Self::Failed }
+    }
+
+    /// As `of`, or the error that occurred on the way: returned last, after everything was written.
+    fn after(report: &Report, trouble: Option<anyhow::Error>) -> Result<Self> {
+        trouble.map_or_else(|| Ok(Self::of(report)), Err)
+    }
 }
 
 /// Arguments of a subcommand, which say what it does.

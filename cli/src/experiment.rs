@@ -257,11 +257,6 @@ impl Machine {
     fn changed(&self) -> Option<String> {
         words::changed(&self.settings.changed(&WatchedSettings::read(&Root::live())))
     }
-
-    /// Whether the facts are those of another machine.
-    pub(crate) fn is_foreign(&self) -> bool {
-        self.foreign.is_some()
-    }
 }
 
 /// Where facts are read: this machine, or one that was captured.

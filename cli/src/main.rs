@@ -8,7 +8,6 @@
 mod args;
 mod command;
 mod comparison;
-mod exit;
 mod experiment;
 mod format;
 mod output;
@@ -25,8 +24,7 @@ use clap::Parser;
 use punctual_engine::spawn;
 use punctual_os::{memory, signal};
 
-use command::Cli;
-use exit::Exit;
+use command::{Cli, Exit};
 
 /// The stack of a thread that runs a command.
 const STACK_BYTES: usize = 8 << 20;

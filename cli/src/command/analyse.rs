@@ -20,8 +20,7 @@ use punctual_import::formats::{self, Format, HEAD_BYTES, ImportRequest, detect};
 use punctual_import::samples::{FileEnding, RunInfo, SampleFileReader};
 
 use crate::args::ReportArgs;
-use crate::command::Execute;
-use crate::exit::Exit;
+use crate::command::{Execute, Exit};
 use crate::report::{self, EndedBy, Envelope, Judged, Question, Report, Run, Setup};
 use crate::stored::SAMPLES;
 use crate::view::text::Detail;

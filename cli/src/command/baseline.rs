@@ -3,9 +3,8 @@
 use anyhow::Result;
 use punctual_host::baseline::Name;
 
-use crate::command::Execute;
+use crate::command::{Execute, Exit};
 use crate::comparison::baseline::{BaselinesDir, Store};
-use crate::exit::Exit;
 use crate::output;
 
 /// `punctual baseline`.

@@ -24,10 +24,9 @@ use punctual_lab::periodic::{
 
 use super::measure::LoopChoices;
 use crate::args::{LearnArgs, PlanArgs, ReportArgs};
-use crate::command::{Execute, PolicyName, RootArgs};
+use crate::command::{Execute, Exit, PolicyName, RootArgs};
 use crate::comparison::baseline::BaselineArgs;
 use crate::comparison::baseline::BaselineUse;
-use crate::exit::Exit;
 use crate::experiment::launcher;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
 use crate::output::{self, Dir, Outputs};
@@ -103,7 +102,7 @@ impl Execute for CheckArgs {
         {
             bail!("--duration is shorter than one period");
         }
-        let gate = BaselineUse::open(&self.baseline, &machine.facts, machine.is_foreign())?;
+        let gate = BaselineUse::open(&self.baseline, &machine.facts, machine.foreign.is_some())?;
         gate.spare(&self.report.output)?;
         let periodic = plan.of(duration);
         let merge = periodic.counts_as_one(1);

@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::command::Execute;
+use crate::command::{Execute, Exit};
 use crate::comparison::{Recorded, Side, compare_sides, read};
-use crate::exit::Exit;
 use crate::output::OutputArgs;
 use crate::parse;
 use crate::report::{CompareBody, Report};

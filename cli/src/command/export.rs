@@ -22,9 +22,8 @@ use punctual_export::{csv, openmetrics, parquet};
 use punctual_import::samples::{FileEnding, FileInfo, RunInfo, SampleFileReader};
 
 use crate::args::ReportArgs;
-use crate::command::Execute;
 use crate::command::analyse;
-use crate::exit::Exit;
+use crate::command::{Execute, Exit};
 use crate::output;
 use crate::output::Opened;
 use crate::report::{Report, Run, SCHEMA};

@@ -11,8 +11,7 @@ use punctual_host::facts::MachineFacts;
 use punctual_host::scrub::Scrub;
 use serde_json::Value;
 
-use crate::command::{Execute, RootArgs};
-use crate::exit::Exit;
+use crate::command::{Execute, Exit, RootArgs};
 use crate::output::{self, Dir, OutputTarget};
 use crate::{format, view};
 

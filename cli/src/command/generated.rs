@@ -9,8 +9,7 @@ use clap::CommandFactory;
 use clap_complete::{Shell as Made, generate};
 use clap_mangen::Man;
 
-use crate::command::{Cli, Execute};
-use crate::exit::Exit;
+use crate::command::{Cli, Execute, Exit};
 use crate::output::Dir;
 use crate::{output, view};
 

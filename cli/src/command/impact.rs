@@ -20,8 +20,7 @@ use punctual_analysis::impact::{MODELS, drives};
 use punctual_analysis::quantity::{self, QuantityError, duration};
 use punctual_core::time::Span;
 
-use crate::command::Execute;
-use crate::exit::Exit;
+use crate::command::{Execute, Exit};
 use crate::output::{self, OutputArgs};
 use crate::report::{Envelope, Impact, ImpactBody, Report, Run};
 use crate::stored::Stored;

@@ -23,8 +23,7 @@ use punctual_os::process::{self, EndSignal};
 use punctual_os::{pidfd, signal};
 
 use crate::command::tune::{Machine, TuneScopeArgs, applied_line, reverted_line};
-use crate::command::{Execute, StateArgs};
-use crate::exit::Exit;
+use crate::command::{Execute, Exit, StateArgs};
 use crate::format;
 use crate::output::{self, JournalFile, JournalName, SettingsLock, SettingsOwner};
 

@@ -26,8 +26,7 @@ use punctual_lab::experiment::Experiment;
 use punctual_lab::load::LoadReport;
 
 use crate::command::unthrottled::Unthrottled;
-use crate::command::{Execute, RequestedPolicyArgs};
-use crate::exit::Exit;
+use crate::command::{Execute, Exit, RequestedPolicyArgs};
 use crate::experiment::{self, Machine, words};
 use crate::output::OutputArgs;
 use crate::progress::Line;

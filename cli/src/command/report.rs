@@ -11,8 +11,7 @@ use anyhow::{Context, Result, bail};
 use punctual_analysis::plain::steers;
 use punctual_plot::{png, svg};
 
-use crate::command::Execute;
-use crate::exit::Exit;
+use crate::command::{Execute, Exit};
 use crate::output::{self, Dir, Opened};
 use crate::pages::{Page, RESULTS_MAX};
 use crate::report::Report;

@@ -30,8 +30,7 @@ use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::{Errno, signal};
 
-use crate::command::Execute;
-use crate::exit::Exit;
+use crate::command::{Execute, Exit};
 use crate::experiment::words;
 use crate::output::{self, OutputArgs};
 use crate::report::{EndedBy, Report, RunBody, supervised};

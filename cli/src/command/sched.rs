@@ -20,8 +20,7 @@ use punctual_os::sched_attr::{self, RESET_ON_FORK, SchedAttributes};
 use punctual_os::user::become_user;
 use punctual_os::user::{self, GROUPS_MAX};
 
-use crate::command::Execute;
-use crate::exit::Exit;
+use crate::command::{Execute, Exit};
 use crate::{format, output, parse};
 
 /// `punctual sched`.

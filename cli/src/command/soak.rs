@@ -32,8 +32,7 @@ use punctual_os::signal;
 
 use crate::args::ReportArgs;
 use crate::command::measure::{LoopChoices, PlannedLoops, wait_kind};
-use crate::command::{Execute, PolicyName, RootArgs, WaitName};
-use crate::exit::Exit;
+use crate::command::{Execute, Exit, PolicyName, RootArgs, WaitName};
 use crate::experiment::{Machine, words};
 use crate::output::{self, OutputArgs, Outputs};
 use crate::parse::{self, Phase};

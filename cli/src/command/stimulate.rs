@@ -5,8 +5,7 @@ use anyhow::{Result, anyhow, bail};
 use punctual::RtThread;
 use punctual_lab::outside::{Link, LinkName, RespondExperiment, STIMULI_MAX, StimulateExperiment};
 
-use crate::command::{Execute, RequestedPolicyArgs};
-use crate::exit::Exit;
+use crate::command::{Execute, Exit, RequestedPolicyArgs};
 use crate::experiment::{self, Machine, words};
 use crate::output::{self, OutputArgs};
 use crate::report::Report;

@@ -19,8 +19,7 @@ use punctual_lab::tasks::hex;
 use punctual_os::errno::Errno;
 use punctual_os::poll::{self, Interest};
 
-use crate::command::Execute;
-use crate::exit::Exit;
+use crate::command::{Execute, Exit};
 use crate::{format as show, output};
 
 /// `punctual task`.

@@ -28,8 +28,7 @@ use punctual_lab::tuning::{
     StepOutcome, TuningJournal, WantedValue, active,
 };
 
-use crate::command::{Execute, RootArgs, StateArgs};
-use crate::exit::Exit;
+use crate::command::{Execute, Exit, RootArgs, StateArgs};
 use crate::output::{
     self, JournalFile, JournalName, OutputArgs, OutputTarget, SettingsLock, SettingsOwner,
     TreeFiles,

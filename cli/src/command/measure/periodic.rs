@@ -17,10 +17,9 @@ use punctual_lab::waits::WAITS;
 
 use crate::args::{LearnArgs, PlanArgs, ReportArgs};
 use crate::command;
-use crate::command::{Execute, PolicyName, RootArgs, WaitName};
+use crate::command::{Execute, Exit, PolicyName, RootArgs, WaitName};
 use crate::comparison::baseline::BaselineArgs;
 use crate::comparison::baseline::BaselineUse;
-use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, FollowedClock, LoopExperiment, Machine};
 use crate::output::Opened;
 use crate::parse::{self, FollowName, Phase};
@@ -122,7 +121,7 @@ impl Execute for Args {
         let follow =
             self.follow.as_ref().map(|clock| FollowedClock::open(clock, self.phase)).transpose()?;
         self.report.output.distinct(self.samples.as_deref())?;
-        let gate = BaselineUse::open(&self.baseline, &machine.facts, machine.is_foreign())?;
+        let gate = BaselineUse::open(&self.baseline, &machine.facts, machine.foreign.is_some())?;
         gate.spare(&self.report.output)?;
         let clock = follow.as_ref().map(|target| target.name.as_str());
         gate.refuse_others(&experiment::planned(&plan, false, self.report.keep_cold, clock))?;

@@ -16,9 +16,8 @@ use punctual_lab::waits::{WAITS, sweep};
 
 use crate::args::{LearnArgs, PlanArgs, ReportArgs};
 use crate::command;
-use crate::command::{Execute, RootArgs};
+use crate::command::{Execute, Exit, RootArgs};
 use crate::comparison::RecordedRun;
-use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
 use crate::format;
 use crate::parse::{self, Phase};

@@ -37,8 +37,8 @@ use super::{
     CampaignConfig, Feed, Running, SessionFacts, SessionStart, Shared, SoakArgs, pages, print,
     time_of_day_ns, unix_s,
 };
+use crate::command::Exit;
 use crate::command::measure::blocks;
-use crate::exit::Exit;
 use crate::experiment::{self, run_name, words};
 use crate::format;
 use crate::output::{self, Outputs};

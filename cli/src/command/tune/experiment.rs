@@ -23,8 +23,7 @@ use super::{
 };
 use crate::args::{LearnArgs, ReportArgs};
 use crate::command::measure::{LoopChoices, PlannedLoops};
-use crate::command::{PolicyName, RootArgs, StateArgs};
-use crate::exit::Exit;
+use crate::command::{Exit, PolicyName, RootArgs, StateArgs};
 use crate::experiment::{self, LoopExperiment, PRIORITY};
 use crate::output::{JournalFile, JournalName, SettingsLock, SettingsOwner};
 use crate::parse::{self, Phase};

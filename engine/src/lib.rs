@@ -11,7 +11,8 @@
 //! | time | [`clocks`], [`follow`], [`wait_policy`], [`quiet`], [`disturbance`] |
 //! | what runs | [`task`], [`periodic`], [`calendar`], [`pack`], [`gcd`], [`handover`] |
 //! | what watches | [`monitor`] |
-//! | what is kept | [`counting`], [`quantile`], [`recording`], [`drain`], [`outcome`] |
+//! | what is kept | [`counting`], [`quantile`], [`recording`], [`file_facts`],
+//! | | [`drain`], [`outcome`] |
 //! | tasks elsewhere | [`remote`], [`process`] |
 //! | files and threads | [`named`], [`temporary`], [`spawn`] |
 //! | what was wrong | [`error`] |
@@ -28,6 +29,7 @@ pub mod counting;
 pub mod disturbance;
 pub mod drain;
 pub mod error;
+pub mod file_facts;
 pub mod follow;
 pub mod gcd;
 pub mod handover;

@@ -34,7 +34,8 @@ use punctual_engine::gcd;
 use punctual_engine::monitor::aside;
 use punctual_engine::outcome::{End, Samples};
 use punctual_engine::process::Supervisor;
-use punctual_engine::recording::{Facts, LoopRecording};
+use punctual_engine::file_facts::RunFacts;
+use punctual_engine::recording::LoopRecording;
 use punctual_engine::rt_thread::span;
 use punctual_engine::safety::Caution;
 use punctual_engine::session::ProcessSession;
@@ -358,19 +359,20 @@ fn summary<C: Clock + Clone + Send>(
 }
 
 /// What a sample file says of the tasks that it has, each with its number.
-fn facts(lanes: &[Lane<'_>], threads: &[ThreadTask]) -> (Vec<usize>, Vec<Facts>) {
+fn facts(lanes: &[Lane<'_>], threads: &[ThreadTask]) -> (Vec<usize>, Vec<RunFacts>) {
     let mut all = Vec::new();
     for lane in lanes {
         let wait = lane.thread.wait_policy().name();
         let policy = lane.thread.policy();
-        let of = |name: &str, period, phase_ns| Facts {
+        let of = |name: &str, period, phase_ns| RunFacts {
             name: name.to_owned(),
             cpu: lane.thread.pinned_to(),
             period,
             phase_ns,
-            offset_ns: phase_ns,
+            epoch_ns: phase_ns,
             policy,
             wait,
+            experiment: None,
         };
         let units = lane.calendar.as_ref().map_or(0, |(plan, _)| plan.tasks());
         for (rank, task) in lane.ranks.iter().enumerate() {
@@ -393,14 +395,15 @@ fn facts(lanes: &[Lane<'_>], threads: &[ThreadTask]) -> (Vec<usize>, Vec<Facts>)
             Pace::Own(plan) => plan.phase_ns(0),
             Pace::Triggered => continue,
         };
-        let facts = Facts {
+        let facts = RunFacts {
             name: of.task.name().to_owned(),
             cpu: of.cpu,
             period: of.task.period(),
             phase_ns,
-            offset_ns: phase_ns,
+            epoch_ns: phase_ns,
             policy: of.policy,
             wait: "thread",
+            experiment: None,
         };
         all.push((of.entry, facts));
     }

@@ -27,7 +27,8 @@ use punctual_engine::neighbours::Neighbour;
 use punctual_engine::outcome::{End, Stats};
 use punctual_engine::quantile;
 use punctual_engine::quiet::{self, Quiet};
-use punctual_engine::recording::{Facts, LoopRecording};
+use punctual_engine::file_facts::RunFacts;
+use punctual_engine::recording::LoopRecording;
 use punctual_engine::rt_thread::{RtThread, span};
 use punctual_engine::safety::Caution;
 use punctual_engine::segmented::{SegmentedLoop, Vitals};
@@ -552,9 +553,11 @@ impl Shows for LoopShared {
         &self.stop
     }
 }
-fn facts(thread: &RtThread, period: Period, phase_ns: u64, policy: SchedPolicy) -> Facts {
+fn facts(thread: &RtThread, period: Period, phase_ns: u64, policy: SchedPolicy) -> RunFacts {
     let (name, wait) = ("loop".to_owned(), thread.wait_policy().name());
-    Facts { name, cpu: thread.pinned_to(), period, phase_ns, offset_ns: 0, policy, wait }
+    let cpu = thread.pinned_to();
+    // Its recording begins with its release 0.
+    RunFacts { name, cpu, period, epoch_ns: 0, phase_ns, policy, wait, experiment: None }
 }
 
 #[cfg(test)]

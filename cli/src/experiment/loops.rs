@@ -9,8 +9,9 @@ use std::io;
 
 use anyhow::{Error, Result, anyhow, bail};
 use punctual_engine::drain::SampleFile;
+use punctual_engine::file_facts::{ExperimentFacts, FileFacts, RunFacts};
 use punctual_host::facts::MachineFacts;
-use punctual_import::samples::{FileInfo, RUNS_MAX, RunInfo};
+use punctual_import::samples::RUNS_MAX;
 use punctual_lab::experiment::{
     ConditionChanges, ExperimentEnd, ExperimentError, FinishedExperiment, RunSoFar, Standings,
 };
@@ -31,7 +32,6 @@ use crate::output::{GrowingFile, Opened};
 use crate::progress::Line;
 use crate::report::{
     self, Choice, EndedBy, Envelope, Follow, Judged, LoadRow, LoopsBody, PlannedRun, Question, Run,
-    policy_words,
 };
 
 /// Loops to be measured.
@@ -271,43 +271,44 @@ impl<'a> Samples<'a> {
         if runs > RUNS_MAX {
             bail!("{runs} runs: a sample file has at most {RUNS_MAX}; use fewer CPUs or loads");
         }
-        let info = serde_json::to_string(&self.describe(prepared, granted)?)?;
+        let info = self.describe(prepared, granted)?.json();
         let (file, place) = opened.begin(|to| SampleFile::begin(to, &info, runs))?;
         Ok(Some(file.at_first_samples(place)))
     }
 
     /// What the sample file says of itself.
-    fn describe(&self, prepared: &Prepared, granted: &[SchedPolicy]) -> Result<FileInfo> {
+    fn describe(&self, prepared: &Prepared, granted: &[SchedPolicy]) -> Result<FileFacts> {
         let plan = prepared.plan();
         let mut runs = Vec::new();
         let mut grids = prepared.run_grids().iter();
         for (stream, &policy) in plan.streams.iter().zip(granted) {
             for ((index, condition), grid) in plan.conditions.iter().enumerate().zip(&mut grids) {
-                let (policy, priority) = policy_words(policy);
                 let merged = self.watch.merge && plan.counts_as_one(index);
-                runs.push(RunInfo {
-                    name: run_name(plan, stream, &condition.name),
+                let experiment = ExperimentFacts {
                     part_of: merged.then(|| run_name(plan, stream, UNDER_LOAD)),
-                    cpu: stream.thread.pinned_to().unwrap_or_default(),
-                    period_ns: grid.period().as_ns(),
-                    epoch_ns: grid.first().as_ns(),
-                    phase_ns: grid.phase_ns(),
                     follows: self.follows.clone(),
-                    policy: policy.to_owned(),
-                    priority,
-                    wait: plan.wait(stream, index).name().to_owned(),
                     load: condition.loads.iter().map(ToString::to_string).collect(),
                     duration_ns: length_ns(plan, index),
-                    floor_ns: Some(prepared.cost().now_ns),
-                    clock: prepared.clock_name().to_owned(),
+                    floor_ns: prepared.cost().now_ns,
+                    clock: prepared.clock_name(),
+                };
+                runs.push(RunFacts {
+                    name: run_name(plan, stream, &condition.name),
+                    cpu: stream.thread.pinned_to(),
+                    period: grid.period(),
+                    epoch_ns: grid.first().as_ns(),
+                    phase_ns: grid.phase_ns(),
+                    policy,
+                    wait: plan.wait(stream, index).name(),
+                    experiment: Some(experiment),
                 });
             }
         }
-        Ok(FileInfo {
-            tool: "punctual".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            started_at: self.started.to_string(),
-            machine: Some(serde_json::to_value(self.machine)?),
+        Ok(FileFacts {
+            tool: "punctual",
+            version: env!("CARGO_PKG_VERSION"),
+            started_at: Some(self.started.to_string()),
+            machine_json: Some(serde_json::to_value(self.machine)?.to_string()),
             runs,
         })
     }
@@ -343,6 +344,49 @@ mod tests {
     use super::*;
     use punctual_analysis::recording::{Recording, RecordingConfig};
     use punctual_core::sample::Sample;
+    use punctual_core::time::Period;
+    use punctual_import::samples::FileInfo;
+
+    #[test]
+    fn the_head_of_a_file_is_what_its_reader_would_write() {
+        let experiment = ExperimentFacts {
+            part_of: Some("under load".to_owned()),
+            follows: None,
+            load: vec!["cpu".to_owned(), "command=a \"b\"\n\\c".to_owned()],
+            duration_ns: 1_500_000_000,
+            floor_ns: 13.25,
+            clock: "tsc",
+        };
+        let run = RunFacts {
+            name: "memory, ümlaut".to_owned(),
+            cpu: Some(3),
+            period: Period::from_ns(1_000_000).expect("in range"),
+            epoch_ns: 123_456_789_000,
+            phase_ns: 789_000,
+            policy: SchedPolicy::Fifo(90),
+            wait: "adaptive",
+            experiment: Some(experiment.clone()),
+        };
+        let following = ExperimentFacts { follows: Some("/dev/ptp0".to_owned()), ..experiment };
+        let other = RunFacts {
+            policy: SchedPolicy::Other,
+            experiment: Some(ExperimentFacts { part_of: None, ..following }),
+            ..run.clone()
+        };
+        let facts = FileFacts {
+            tool: "punctual",
+            version: "1",
+            started_at: Some("2026-01-02T03:04:05Z".to_owned()),
+            machine_json: Some("{\"cpus\":4}".to_owned()),
+            runs: vec![run, other],
+        };
+        let info: FileInfo = serde_json::from_str(&facts.json()).expect("JSON");
+        // A control character may be written in two ways.
+        let written = facts.json().replace("\\u000a", "\\n");
+        assert_eq!(written, serde_json::to_string(&info).expect("JSON"));
+        assert_eq!(info.runs[0].load[1], "command=a \"b\"\n\\c");
+        assert_eq!((info.runs[0].priority, info.runs[1].priority), (Some(90), None));
+    }
 
     #[test]
     fn a_run_without_cycles_is_not_taken_for_a_good_one() {

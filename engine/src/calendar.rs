@@ -273,10 +273,10 @@ pub enum CalendarError {
     Policies(String, String, String),
     /// A periodic task beside the calendar has no budget.
     NoBudget(String),
-    /// A periodic task's budget, ns, fits into no gap; the longest, ns, the guard left out.
+    /// A periodic task's budget, ns, fits into no gap; the longest, ns, the gap before each unit left out.
     NoGap(String, u64, u64),
     /// A time before each unit, ns, in which nothing runs, of less than nothing.
-    Guard(i64),
+    Gap(i64),
     /// A task of the calendar and a periodic one have this name.
     Shared(String),
     /// Units and periodic tasks together ask for this share of the CPU.
@@ -336,7 +336,7 @@ impl fmt::Display for CalendarError {
                 span(*budget),
                 span(*gap)
             ),
-            Self::Guard(ns) => write!(f, "gap before each unit must not be negative (got {ns} ns)"),
+            Self::Gap(ns) => write!(f, "gap before each unit must not be negative (got {ns} ns)"),
             Self::Shared(name) => {
                 write!(f, "a task of the calendar and a periodic one are both named {name:?}")
             }
@@ -529,14 +529,14 @@ impl CalendarPlan {
 
 /// How long before a unit nothing else runs, unless said otherwise: what one turn of the loop and
 /// the start of a wait take.
-const GUARD: Span = Span::from_us(2);
+const GAP: Span = Span::from_us(2);
 
 /// A calendar and periodic tasks that go together.
 #[derive(Clone, Copy, Debug)]
 pub struct Combination<'p> {
     calendar: &'p CalendarPlan,
     periodic: &'p periodic::Plan,
-    guard: Span,
+    gap: Span,
 }
 
 impl<'p> Combination<'p> {
@@ -553,31 +553,34 @@ impl<'p> Combination<'p> {
         calendar: &'p CalendarPlan,
         periodic: &'p periodic::Plan,
     ) -> Result<Self, CalendarError> {
-        Self::with_guard(calendar, periodic, GUARD)
+        Self::with_gap(calendar, periodic, GAP)
     }
 
-    /// The same with a time of its own before each unit, not less than nothing.
+    /// As [`Combination::new`], with this time before each unit in which nothing else runs, 0 at
+    /// least.
     ///
     /// # Errors
     ///
     /// As [`Combination::new`].
     ///
     /// # Real-time: setup only
-    pub fn with_guard(
+    pub fn with_gap(
         calendar: &'p CalendarPlan,
         periodic: &'p periodic::Plan,
-        guard: Span,
+        gap: Span,
     ) -> Result<Self, CalendarError> {
-        if guard < Span::ZERO {
-            return Err(CalendarError::Guard(guard.as_ns()));
+        if gap < Span::ZERO {
+            return Err(CalendarError::Gap(gap.as_ns()));
         }
-        let gap_ns = calendar.longest_gap_ns().saturating_sub(guard.as_ns().unsigned_abs());
+        let longest_ns = calendar.longest_gap_ns().saturating_sub(gap.as_ns().unsigned_abs());
         let taken: HashSet<&str> = (0..calendar.tasks()).map(|task| calendar.name(task)).collect();
         for rank in 0..periodic.tasks() {
             let name = || periodic.name(rank).to_owned();
             match periodic.budget_ns(rank) {
                 None => return Err(CalendarError::NoBudget(name())),
-                Some(ns) if ns > gap_ns => return Err(CalendarError::NoGap(name(), ns, gap_ns)),
+                Some(ns) if ns > longest_ns => {
+                    return Err(CalendarError::NoGap(name(), ns, longest_ns));
+                }
                 Some(_) => {}
             }
             if taken.contains(periodic.name(rank)) {
@@ -589,14 +592,14 @@ impl<'p> Combination<'p> {
         if load > 1.0 + 1e-9 {
             return Err(CalendarError::Overload(load));
         }
-        Ok(Self { calendar, periodic, guard })
+        Ok(Self { calendar, periodic, gap })
     }
 
     /// How long before each unit nothing else runs.
     ///
     /// # Real-time: setup only
-    pub fn guard(&self) -> Span {
-        self.guard
+    pub fn gap(&self) -> Span {
+        self.gap
     }
 
     /// The name of a rank in the loop: the calendar's tasks, then the periodic ones.
@@ -617,7 +620,7 @@ impl<'p> Combination<'p> {
         (calendar, units): (&'r UnitTable<'r>, &'r mut CalendarState<'s>),
         (table, tasks): (&'r Table<'r>, &'r mut TableState<'s>),
     ) -> Schedule<'r, 's> {
-        Schedule::of_calendar(calendar, units).with_table(table, tasks, self.guard)
+        Schedule::of_calendar(calendar, units).with_table(table, tasks, self.gap)
     }
 }
 

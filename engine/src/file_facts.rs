@@ -202,7 +202,8 @@ mod tests {
             machine_json: Some("{\"a\":1}".to_owned()),
             runs: vec![run, measured],
         };
-        let common = "\"name\":\"loop\",\"cpu\":0,\"period_ns\":1000000,\"epoch_ns\":7,\"phase_ns\":3";
+        let common =
+            "\"name\":\"loop\",\"cpu\":0,\"period_ns\":1000000,\"epoch_ns\":7,\"phase_ns\":3";
         assert_eq!(
             file.json(),
             format!(

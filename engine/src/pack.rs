@@ -168,11 +168,13 @@ fn groups(tasks: &[Task]) -> Vec<Group> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn task(name: &str, period_us: u64, budget_us: u64) -> Task {
         let task = Task::every(name, Period::ratio(period_us * 1_000, 1).expect("in range"));
-        if budget_us == 0 { task } else { task.budget_ns(budget_us * 1_000) }
+        if budget_us == 0 { task } else { task.budget(Duration::from_nanos(budget_us * 1_000)) }
     }
 
     fn shares(tasks: &[Task], place: &[usize], cpus: usize) -> Vec<f64> {
@@ -210,8 +212,8 @@ mod tests {
 
     #[test]
     fn tasks_that_follow_one_another_are_never_apart() {
-        let after = |name: &str, of: &str| {
-            task(name, 1_000, 600).phase(Offset::After(of.to_owned(), 100_000))
+        let after = |name: &str, first: &str| {
+            task(name, 1_000, 600).after(first, Duration::from_micros(100))
         };
         let tasks = [task("sense", 1_000, 600), after("think", "sense"), after("act", "think")];
         let place = pack(&tasks, 3, 1.0);
@@ -228,7 +230,7 @@ mod tests {
         assert_eq!(place(&task("new", 2_000, 100), &on, 1.0), 0);
         assert_eq!(place(&task("new", 2_000, 1_500), &on, 1.0), 1, "where there is room");
         assert_eq!(place(&task("new", 700, 100), &on, 1.0), 1, "where least is");
-        let after = task("new", 1_000, 900).phase(Offset::After("1".to_owned(), 5));
+        let after = task("new", 1_000, 900).after("1", Duration::from_nanos(5));
         assert_eq!(place(&after, &on, 1.0), 0, "refused there, by the builder");
         assert_eq!(place(&task("new", 1_000, 1), &[&[], &[]], 1.0), 0);
     }

@@ -6,9 +6,12 @@
 //! are those of priority, then of the shorter period. Reads no clock, starts nothing.
 //!
 //! ```
+//! use std::time::Duration;
+//!
 //! use punctual_engine::periodic::{Periodic, Period, Task};
 //!
-//! let servo = Task::every("servo", Period::hz(1_000).expect("in range")).budget_ns(200_000);
+//! let servo = Task::every("servo", Period::hz(1_000).expect("in range"))
+//!     .budget(Duration::from_micros(200));
 //! let plan = Periodic::new()
 //!     .task(servo)
 //!     .task(Task::every("log", Period::hz(3).expect("in range")))
@@ -24,10 +27,10 @@ mod plan;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::time::Duration;
 
 use punctual_core::ready::RANKS_MAX;
 
-use crate::gcd::gcd;
 use balance::{Class, Group, balance, peak};
 
 pub use crate::task::{Offset, Task};
@@ -503,7 +506,7 @@ impl Periodic {
             same.then_some(rank)
         };
         let fixed = |task: &Task| match goes_on(task) {
-            Some(rank) => task.clone().phase(Offset::At(before.phase_ns(rank))),
+            Some(rank) => task.clone().at(Duration::from_nanos(before.phase_ns(rank))),
             None => task.clone(),
         };
         let tasks: Vec<Task> = self.tasks.iter().map(fixed).collect();
@@ -513,6 +516,24 @@ impl Periodic {
         let rank = |rank| Some(*from.get(plan.name(rank))? as u32);
         let ranks = (0..plan.tasks()).map(rank).collect();
         Ok(Successor { plan, ranks })
+    }
+}
+
+/// The greatest common divisor of two numbers; the other one where one is 0.
+pub(crate) fn gcd(a: u128, b: u128) -> u128 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// The longest period that divides all of these, which are whole numbers of nanoseconds; the
+/// shortest of them where they are not. `None` of none.
+///
+/// # Real-time: setup only
+pub fn common_period(periods: &[Period]) -> Option<Period> {
+    let whole = periods.iter().all(|period| period.den() == 1);
+    let common = periods.iter().fold(0, |sum, period| gcd(sum, period.as_ns().into()));
+    match u64::try_from(common).ok().and_then(Period::from_ns) {
+        Some(common) if whole => Some(common),
+        _ => periods.iter().min().copied(),
     }
 }
 

@@ -23,9 +23,9 @@ use crate::drain::{BytesWritten, DrainRequests, Drainage, GrowingFile, SampleFil
 use crate::error::{Error, Kind};
 use crate::file_facts::{FileFacts, RunFacts};
 use crate::monitor::aside;
+use crate::named;
 use crate::outcome::Samples;
 use crate::spawn::{self, OwnThread};
-use crate::{named, temporary};
 
 /// A recording in progress.
 #[derive(Debug)]
@@ -123,9 +123,8 @@ impl Writer {
             machine_json: None,
             runs,
         };
-        let begun = output
-            .writer()
-            .and_then(|to| SampleFile::begin(to, &facts.json(), facts.runs.len()));
+        let begun =
+            output.writer().and_then(|to| SampleFile::begin(to, &facts.json(), facts.runs.len()));
         let (file, failed) = match begun {
             Ok(file) => (Some(file.at_first_samples(output.placing())), None),
             Err(why) => (None, Some(why)),
@@ -179,7 +178,7 @@ impl Output {
         place.file_name().ok_or(io::ErrorKind::IsADirectory)?;
         for _ in 0..TRIES {
             let random = RandomState::new().build_hasher().finish();
-            let until_then = place.with_file_name(temporary::name(random));
+            let until_then = place.with_file_name(named::temporary(random));
             let mut options = OpenOptions::new();
             options.write(true).create_new(true).mode(FILE_MODE);
             let file = match options.open(&until_then) {
@@ -268,7 +267,7 @@ mod tests {
         let first = Output::create(&path).expect("writable");
         let second = Output::create(&path).expect("writable");
         let there = names();
-        assert_eq!((there.len(), there.iter().all(|name| temporary::is_name(name))), (2, true));
+        assert_eq!((there.len(), there.iter().all(|name| named::is_temporary(name))), (2, true));
         let until_then = &first.named.as_ref().expect("a regular file").until_then;
         let mode = fs::metadata(until_then).expect("there").mode();
         assert_eq!(mode & 0o113, 0, "{mode:o}: no umask lets other users write");

@@ -76,12 +76,13 @@ impl RtThread {
         self
     }
 
-    /// Sets how it waits for a release.
+    /// Sets how it waits for a release: all of it, so that a [`WaitKind`] alone brings the defaults
+    /// of everything else.
     ///
     /// # Real-time: setup only
     #[must_use]
-    pub fn wait(mut self, wait: WaitPolicy) -> Self {
-        self.wait = wait;
+    pub fn wait(mut self, wait: impl Into<WaitPolicy>) -> Self {
+        self.wait = wait.into();
         self
     }
 
@@ -147,21 +148,13 @@ impl RtThread {
         self
     }
 
-    /// Sets its policy.
+    /// Sets its policy, where it is not known beforehand to be [`RtThread::fifo`] or
+    /// [`RtThread::other`]: SCHED_RR, or what a user chose.
     ///
     /// # Real-time: setup only
     #[must_use]
     pub const fn with_policy(mut self, policy: SchedPolicy) -> Self {
         self.policy = Some(policy);
-        self
-    }
-
-    /// Sets the kind of its wait.
-    ///
-    /// # Real-time: setup only
-    #[must_use]
-    pub const fn with_wait(mut self, kind: WaitKind) -> Self {
-        self.wait.kind = kind;
         self
     }
 
@@ -265,9 +258,7 @@ impl RtThread {
         }
         Ok(())
     }
-}
 
-impl RtThread {
     /// What a loop of this period may take of its CPU, without its work.
     ///
     /// # Real-time: setup only

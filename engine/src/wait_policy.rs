@@ -247,7 +247,7 @@ impl From<WaitKind> for WaitPolicy {
 
 /// For a spinning loop, how long before each release its sleep ends.
 fn margin_of_spin(period: Period) -> Span {
-    let period_ns = i64::try_from(period.as_ns()).unwrap_or(i64::MAX);
+    let period_ns = period.as_span().as_ns();
     let rest_ns = ((period_ns as f64 * SPIN_REST) as i64).max(SPIN_REST_MIN.as_ns());
     Span::from_ns(period_ns.saturating_sub(rest_ns).max(0))
 }

@@ -11,11 +11,13 @@ mod art_linux;
 mod heap;
 mod wheel;
 
+use std::time::Duration;
+
 use punctual_core::cycle::{Decision, Job};
 use punctual_core::dispatch::{TableState, finish, step};
 use punctual_core::table::Table;
 use punctual_core::time::{Instant, Span};
-use punctual_engine::periodic::{self, BuildError, Offset, Period, Periodic, Plan, PlanStorage};
+use punctual_engine::periodic::{self, BuildError, Period, Periodic, Plan, PlanStorage};
 
 pub use ant::Ant;
 pub use art_linux::ArtLinux;
@@ -154,10 +156,10 @@ pub fn plan(tasks: &[BaselineTask]) -> Result<Plan, BuildError> {
     let tick_ns = TICK.as_ns().unsigned_abs();
     let planned = tasks.iter().enumerate().map(|(at, task)| {
         let period = Period::from_ns(u64::from(task.period) * tick_ns)?;
-        let phase = Offset::At(u64::from(task.phase) * tick_ns);
+        let phase = Duration::from_nanos(u64::from(task.phase) * tick_ns);
         // The kernel's way: the highest number first.
         let task = periodic::Task::every(at.to_string(), period).priority(u8::MAX - task.level);
-        Some(task.phase(phase))
+        Some(task.at(phase))
     });
     planned.flatten().fold(Periodic::new(), Periodic::task).build()
 }

@@ -658,7 +658,7 @@ mod tests {
     fn a_spin_without_a_rest_is_refused() {
         let plan = |period_ns| PeriodicPlan {
             streams: vec![Stream {
-                thread: RtThread::cpu(1).fifo(90).with_wait(WaitKind::Spin),
+                thread: RtThread::cpu(1).fifo(90).wait(WaitKind::Spin),
                 period: Period::from_ns(period_ns).expect("positive"),
                 phase_ns: 0,
             }],

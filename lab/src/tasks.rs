@@ -8,11 +8,12 @@ mod keys;
 
 use std::fmt;
 use std::ops::Range;
+use std::time::Duration;
 
 use punctual::RtThread;
 use punctual_analysis::quantity;
 use punctual_core::time::{Instant, Span};
-use punctual_engine::periodic::{Offset, OnOverrun, Period, Task};
+use punctual_engine::periodic::{OnOverrun, Period, Task};
 use punctual_engine::process::{Restart, Spec, Supervisor, Surroundings, is_name};
 use punctual_engine::wait_policy::WaitKind;
 use punctual_os::affinity::CPUS_MAX;
@@ -92,7 +93,7 @@ impl TaskFile {
             }
         }
         let name = name.map(Spanned::into_inner);
-        let thread = RtThread::any().pinned(cpu).fifo(supervisor).with_wait(wait);
+        let thread = RtThread::any().pinned(cpu).fifo(supervisor).wait(wait);
         Ok(Self { name, thread, phase, overload, all: named })
     }
 
@@ -284,26 +285,26 @@ impl Entry {
             task = task.priority(*priority);
         }
         if let Some(budget) = &self.budget {
-            task = task.budget_ns(ns(text, budget)?);
+            task = task.budget(Duration::from_nanos(ns(text, budget)?));
         }
         if let Some(deadline) = &self.deadline {
-            task = task.deadline_ns(ns(text, deadline)?);
+            task = task.deadline(Duration::from_nanos(ns(text, deadline)?));
         }
         if let Some(start) = &self.start_within {
-            task = task.start_ns(ns(text, start)?);
+            task = task.start_within(Duration::from_nanos(ns(text, start)?));
         }
         if let Some(word) = &self.overrun {
             task = task.on_overrun(overrun(text, word)?);
         }
-        Ok(task.phase(self.phase(text)?))
+        self.at_phase(text, task)
     }
 
-    fn phase(&self, text: &Text<'_>) -> Result<Offset, TaskFileError> {
+    fn at_phase(&self, text: &Text<'_>, task: Task) -> Result<Task, TaskFileError> {
         let at = self.phase.as_ref().map(|phase| phase_ns(text, phase)).transpose()?;
         match (&self.after, at) {
-            (None, None) => Ok(Offset::Balanced),
-            (None, Some(ns)) => Ok(Offset::At(ns)),
-            (Some(of), Some(ns)) => Ok(Offset::After(of.get_ref().clone(), ns)),
+            (None, None) => Ok(task),
+            (None, Some(ns)) => Ok(task.at(Duration::from_nanos(ns))),
+            (Some(of), Some(ns)) => Ok(task.after(of.get_ref(), Duration::from_nanos(ns))),
             (Some(of), None) => Err(text.at(of, "after requires the distance as phase = \"…\"")),
         }
     }
@@ -552,7 +553,7 @@ overrun = "burst 2"
     #[test]
     fn a_whole_file_is_what_it_says() {
         let tasks = TaskFile::parse(WHOLE.as_bytes()).expect("fine");
-        let thread = RtThread::cpu(1).fifo(70).with_wait(WaitKind::Adaptive(0.05));
+        let thread = RtThread::cpu(1).fifo(70).wait(WaitKind::Adaptive(0.05));
         assert_eq!((tasks.name.as_deref(), &tasks.thread), (Some("cell"), &thread));
         assert_eq!(tasks.phase, GridPhase::At(50_000));
         let [sense, act] = &tasks.all[..] else { panic!("two") };

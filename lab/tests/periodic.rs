@@ -42,7 +42,7 @@ impl BackgroundLoads for Asked {
 fn stream(period_ns: u64, wait: WaitKind, policy: SchedPolicy) -> Stream {
     let cpu = affinity::get(0).expect("own").iter().last();
     Stream {
-        thread: RtThread::any().pinned(cpu).with_policy(policy).with_wait(wait),
+        thread: RtThread::any().pinned(cpu).with_policy(policy).wait(wait),
         period: Period::from_ns(period_ns).expect("positive"),
         phase_ns: 50_000,
     }
@@ -163,7 +163,7 @@ fn a_loop_that_loses_its_cpu_is_marked_in_the_result() {
     // Of the tests here only this one uses the first CPU: others' threads are not in its way.
     let cpu = allowed.iter().next().expect("two of them");
     let stream = Stream {
-        thread: RtThread::cpu(cpu).other().with_wait(WaitKind::Sleep),
+        thread: RtThread::cpu(cpu).other().wait(WaitKind::Sleep),
         ..stream(1_000_000, WaitKind::Sleep, SchedPolicy::Other)
     };
     let prepared = Prepared::new(plan(vec![stream], 0, Span::from_ms(2_500)));

@@ -30,11 +30,11 @@ use punctual_core::time::Period;
 use punctual_core::wait::WaitStatus;
 use punctual_engine::clocks::MachineClock;
 use punctual_engine::error::{Error, ExecutiveError, Kind};
-use punctual_engine::gcd;
+use punctual_engine::file_facts::RunFacts;
 use punctual_engine::monitor::aside;
 use punctual_engine::outcome::{End, Samples};
+use punctual_engine::periodic::common_period;
 use punctual_engine::process::Supervisor;
-use punctual_engine::file_facts::RunFacts;
 use punctual_engine::recording::LoopRecording;
 use punctual_engine::rt_thread::span;
 use punctual_engine::safety::Caution;
@@ -276,7 +276,7 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
             aside: aside(&cpus(&lanes, &threads)),
         };
         let periods: Vec<Period> = lanes.iter().flat_map(Lane::periods).collect();
-        let common = gcd::of_periods(&periods).unwrap_or(IDLE);
+        let common = common_period(&periods).unwrap_or(IDLE);
         let shortest = periods.iter().copied().chain(threads.iter().map(|of| of.task.period()));
         let start = MainStart { clocking, phase, common, shortest: shortest.min() };
         let beside = beside.map(|beside| || beside(&handle));

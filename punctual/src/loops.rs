@@ -18,20 +18,20 @@ use punctual_core::stats::{Counts, View};
 use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Stalls, WaitStatus};
-use punctual_engine::checks::{check_demands, check_period};
 use punctual_engine::clocks::MachineClock;
 use punctual_engine::counting::{CycleCounting, Words};
 use punctual_engine::error::{Error, Kind};
-use punctual_engine::monitor::{Force, Shows, Watched};
-use punctual_engine::neighbours::Neighbour;
-use punctual_engine::outcome::{End, Stats};
-use punctual_engine::quantile;
-use punctual_engine::quiet::{self, Quiet};
 use punctual_engine::file_facts::RunFacts;
+use punctual_engine::monitor::{Force, Watched, WatchedLoop};
+use punctual_engine::outcome;
+use punctual_engine::outcome::{End, Stats};
+use punctual_engine::quiet::{self, Quiet};
 use punctual_engine::recording::LoopRecording;
 use punctual_engine::rt_thread::{RtThread, span};
 use punctual_engine::safety::Caution;
+use punctual_engine::safety::{check_demands, check_period};
 use punctual_engine::segmented::{SegmentedLoop, Vitals};
+use punctual_engine::session::Neighbour;
 use punctual_engine::session::{ProcessSession, Refusal, ThreadSession};
 use punctual_engine::wait_policy::{LEAD, ready};
 use punctual_os::clock::{ClockId, now_ns};
@@ -504,7 +504,7 @@ impl LoopHandle {
     ///
     /// # Real-time: reader side
     pub fn quantile(&self, share: f64) -> Option<Span> {
-        quantile::of(&self.view()?, share)
+        outcome::quantile(&self.view()?, share)
     }
 
     /// Gaps inside spins; each number is whole, and they may be one cycle apart.
@@ -544,7 +544,7 @@ impl LoopShared {
     }
 }
 
-impl Shows for LoopShared {
+impl WatchedLoop for LoopShared {
     fn watched(&self) -> &Watched {
         self.vitals.watched()
     }

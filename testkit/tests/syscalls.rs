@@ -81,18 +81,16 @@ fn marked(mut to: impl FnMut(Span) -> Ended) {
 /// A calendar, and a task in its gaps.
 fn loops_and_tables() {
     let units = CalendarBuilder::new(Period::from_ns(2_000_000).expect("positive"))
+        .unit(Unit::new("read", Duration::from_micros(100)).deadline(Duration::from_micros(1_500)))
         .unit(
-            Unit::new("read", Duration::from_nanos(100_000))
-                .deadline(Duration::from_nanos(1_500_000)),
-        )
-        .unit(
-            Unit::new("write", Duration::from_nanos(100_000))
-                .after("read", Duration::from_nanos(700_000))
-                .deadline(Duration::from_nanos(1_000_000)),
+            Unit::new("write", Duration::from_micros(100))
+                .after("read", Duration::from_micros(700))
+                .deadline(Duration::from_micros(1_000)),
         )
         .build()
         .expect("a calendar");
-    let task = Task::every("log", Period::ratio(3_000_000, 1).expect("in range")).budget_ns(50_000);
+    let task = Task::every("log", Period::ratio(3_000_000, 1).expect("in range"))
+        .budget(Duration::from_micros(50));
     let periodic = Periodic::new().task(task).build().expect("a plan");
     let together = Combination::new(&units, &periodic).expect("they fit");
     let (places, table) =

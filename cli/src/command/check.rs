@@ -572,7 +572,7 @@ mod tests {
         let here = MachineFacts::collect(&punctual_host::root::Root::live());
         let period = Period::from_ns(1_000_000).expect("positive");
         let stream = Stream {
-            thread: punctual::RtThread::cpu(0).with_wait(WaitKind::Sleep),
+            thread: punctual::RtThread::cpu(0).wait(WaitKind::Sleep),
             period,
             phase_ns: 0,
         };

@@ -17,7 +17,9 @@ use anyhow::{Context, Result, anyhow, bail};
 use punctual_core::time::Period;
 use punctual_engine::clocks::{MachineClock, wake_cost};
 use punctual_engine::monitor::Force;
-use punctual_engine::process::{self, Cause, Event, Finished, Over, ProcessEnd, Spec, Stop, What};
+use punctual_engine::process::{
+    self, Cause, Event, EventKind, Finished, Over, ProcessEnd, Spec, Stop,
+};
 use punctual_engine::session::{Attempt, Refusal};
 use punctual_engine::spawn;
 use punctual_host::choose::check_cpus;
@@ -200,27 +202,27 @@ fn refused(cpus: impl Iterator<Item = u32> + Send) -> io::Result<BTreeMap<u32, E
 /// An event in a line.
 fn line(event: &Event) -> String {
     let task = &event.task;
-    match &event.what {
-        What::Started(pid) => format!("{task}: started, process {pid}"),
-        What::Joined(pid) => format!("{task}: process {pid} joined"),
-        What::TurnedAway(why) => format!("{task}: rejected a registration: {why}"),
-        What::Registered => format!("{task}: registered, its releases begin"),
-        What::Refused(attempt, errno) => format!("{task}: {attempt} was refused: {errno}"),
-        What::ThreadsDemoted(threads) => format!(
+    match &event.kind {
+        EventKind::Started(pid) => format!("{task}: started, process {pid}"),
+        EventKind::Joined(pid) => format!("{task}: process {pid} joined"),
+        EventKind::TurnedAway(why) => format!("{task}: rejected a registration: {why}"),
+        EventKind::Registered => format!("{task}: registered, its releases begin"),
+        EventKind::Refused(attempt, errno) => format!("{task}: {attempt} was refused: {errno}"),
+        EventKind::ThreadsDemoted(threads) => format!(
             "{task}: {threads} more of its threads ran under a real-time policy without waiting: \
              they were set to SCHED_OTHER"
         ),
-        What::Silent => format!("{task}: ran none of its releases for a second"),
-        What::Unregistered => format!("{task}: unregistered"),
-        What::Dismissed(cause) => {
+        EventKind::Silent => format!("{task}: ran none of its releases for a second"),
+        EventKind::Unregistered => format!("{task}: unregistered"),
+        EventKind::Dismissed(cause) => {
             format!("{task}: unregistered by the supervisor: {}", cause_of(*cause))
         }
-        What::Killed(cause) => format!("{task}: ended by SIGKILL: {}", cause_of(*cause)),
-        What::Ended(exit) => format!("{task}: {}", exit_of(*exit)),
-        What::StartsAgain(pause) => {
+        EventKind::Killed(cause) => format!("{task}: ended by SIGKILL: {}", cause_of(*cause)),
+        EventKind::Ended(exit) => format!("{task}: {}", exit_of(*exit)),
+        EventKind::StartsAgain(pause) => {
             format!("{task}: restarts in {}", format::long(pause.as_ns().max(0) as f64))
         }
-        What::GivenUp => format!("{task}: will not be restarted"),
+        EventKind::GivenUp => format!("{task}: will not be restarted"),
     }
 }
 
@@ -255,7 +257,7 @@ struct Refusals(BTreeMap<String, Vec<String>>);
 impl Refusals {
     /// Adds a refusal.
     fn note(&mut self, event: &Event) {
-        if let What::Refused(attempt, errno) = &event.what {
+        if let EventKind::Refused(attempt, errno) = &event.kind {
             let what = match attempt {
                 // Each task asks for a priority of its own.
                 Attempt::Scheduler(SchedPolicy::Fifo(_)) => format!("SCHED_FIFO ({errno})"),
@@ -301,11 +303,11 @@ struct Registrations(BTreeMap<String, bool>);
 impl Registrations {
     /// Adds an event.
     fn note(&mut self, event: &Event) {
-        match event.what {
-            What::Started(_) => {
+        match event.kind {
+            EventKind::Started(_) => {
                 self.0.entry(event.task.clone()).or_insert(false);
             }
-            What::Registered => {
+            EventKind::Registered => {
                 self.0.insert(event.task.clone(), true);
             }
             _ => {}

@@ -302,7 +302,7 @@ mod tests {
         };
         PeriodicPlan {
             streams: vec![Stream {
-                thread: RtThread::cpu(1).other().with_wait(WaitKind::Adaptive(Target::BUDGET)),
+                thread: RtThread::cpu(1).other().wait(WaitKind::Adaptive(Target::BUDGET)),
                 period: Period::from_ns(1_000_000).expect("positive"),
                 phase_ns: 0,
             }],

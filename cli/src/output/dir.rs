@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use punctual_engine::named;
-use punctual_engine::temporary;
 use punctual_host::root::TreeDir;
 use punctual_os::process;
 use rustix::fs::{
@@ -261,7 +260,7 @@ impl Dir {
             let name = entry.file_name();
             let shown = name.to_string_lossy().into_owned();
             let known =
-                ["..", "."].contains(&shown.as_str()) || temporary::is_name(name.to_bytes());
+                ["..", "."].contains(&shown.as_str()) || named::is_temporary(name.to_bytes());
             if !known && !other_than.contains(&shown.as_str()) {
                 return Ok(Some(shown));
             }

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use punctual_engine::{named, temporary};
+use punctual_engine::named;
 use punctual_os::{lock, process};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::fs::{fchmod, fchown, fstat, openat, renameat, statat, unlinkat};
@@ -69,7 +69,7 @@ impl Pending {
     fn begin(dir: &Dir, mode: Mode) -> io::Result<Self> {
         let mut random = [0; 8];
         getrandom(&mut random, GetRandomFlags::empty())?;
-        let temporary = temporary::name(u64::from_ne_bytes(random));
+        let temporary = named::temporary(u64::from_ne_bytes(random));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let file = openat(dir, &temporary, flags | OFlags::CLOEXEC, mode)?;
         Ok(Self { dir: dir.clone(), temporary, file: file.into(), placed: false })
@@ -123,7 +123,7 @@ fn sweep(dir: &Dir) {
     let Ok(entries) = dir.entries() else { return };
     for entry in entries.flatten().take(ENTRIES_MAX) {
         let name = entry.file_name();
-        if !temporary::is_name(name.to_bytes()) {
+        if !named::is_temporary(name.to_bytes()) {
             continue;
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

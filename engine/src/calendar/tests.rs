@@ -137,18 +137,24 @@ fn periodic_tasks_fit_between_the_units_or_are_refused() {
     ])
     .build();
     let calendar = calendar.expect("a plan");
-    let beside = |task: Task, guard: i64| {
+    let beside = |task: Task, gap_ns: i64| {
         let periodic = Periodic::new().task(task).build().expect("a plan");
-        let both = Combination::with_guard(&calendar, &periodic, Span::from_ns(guard));
-        both.map(|both| both.name(2).to_owned()).map_err(|why| why.to_string())
+        let combined = Combination::with_gap(&calendar, &periodic, Span::from_ns(gap_ns));
+        combined.map(|combined| combined.name(2).to_owned()).map_err(|why| why.to_string())
     };
-    assert_eq!(beside(task("c", 2_000).budget_ns(400), 0), Ok("c".to_owned()));
+    assert_eq!(beside(task("c", 2_000).budget(Duration::from_nanos(400)), 0), Ok("c".to_owned()));
     let gap = "task \"c\": a budget of 400 ns fits nowhere between the units; the longest gap is";
-    assert_eq!(beside(task("c", 2_000).budget_ns(400), 1), Err(format!("{gap} 399 ns")));
-    let guard = beside(task("c", 2_000).budget_ns(1), -1);
-    assert_eq!(guard, Err("gap before each unit must not be negative (got -1 ns)".to_owned()));
+    assert_eq!(
+        beside(task("c", 2_000).budget(Duration::from_nanos(400)), 1),
+        Err(format!("{gap} 399 ns"))
+    );
+    let negative = beside(task("c", 2_000).budget(Duration::from_nanos(1)), -1);
+    assert_eq!(negative, Err("gap before each unit must not be negative (got -1 ns)".to_owned()));
     assert!(beside(task("c", 2_000), 0).is_err_and(|why| why.contains("no budget")));
-    assert!(beside(task("b", 2_000).budget_ns(1), 0).is_err_and(|why| why.contains("both named")));
-    let full = beside(task("c", 400).budget_ns(330), 0);
+    assert!(
+        beside(task("b", 2_000).budget(Duration::from_nanos(1)), 0)
+            .is_err_and(|why| why.contains("both named"))
+    );
+    let full = beside(task("c", 400).budget(Duration::from_nanos(330)), 0);
     assert!(full.is_err_and(|why| why.contains("1.025 of the CPU")));
 }

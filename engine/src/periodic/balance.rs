@@ -16,7 +16,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::gcd::gcd;
+use crate::periodic::gcd;
 
 /// The longest major frame (LCM of the periods), in quanta, that is written out instant by instant.
 const EXACT_MAX: u64 = 1 << 20;

@@ -31,19 +31,18 @@ use super::error::SetupError;
 use super::listener::Listener;
 use super::request::is_name;
 use super::spec::{Resolved, Spec};
-use crate::checks::{check_demands, check_period_here};
 use crate::error::Error;
 use crate::monitor::{Demotable, RunawayRule, hang_bound};
 use crate::periodic::{BuildError, Periodic, Plan, Task};
 use crate::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
 use crate::rt_thread::RtThread;
-use crate::safety::Demand;
+use crate::safety::{Demand, check_demands, check_period_here};
 use supervisor_loop::now;
 use threads::{Others, Watch};
 
 pub use child::program;
 pub use ready::Ready;
-pub use report::{Event, Figures, Finished, Over, TaskOutcome, What};
+pub use report::{Event, EventKind, Figures, Finished, Over, TaskOutcome};
 
 /// How long a process that is to be terminated keeps its real-time policy after its overrun.
 const TERMINATE_GRACE: Span = Span::from_ms(4);
@@ -266,7 +265,7 @@ impl Supervisor {
             memory,
             page: Arc::new(page),
             spec,
-            task_gate: Admission::new(),
+            admission: Admission::new(),
             counts: RemoteCounts::default(),
             demotable: Demotable::default(),
             others: Others::default(),
@@ -292,7 +291,7 @@ struct TaskBlock {
     resolved: Resolved,
     memory: SharedMemory,
     page: Arc<SharedMemory>,
-    task_gate: Admission,
+    admission: Admission,
     counts: RemoteCounts,
     demotable: Demotable,
     others: Others,
@@ -306,7 +305,7 @@ impl TaskBlock {
         Some(RemoteTask {
             server: TaskServer::new(self.memory.words(), self.terms)?,
             kept: Page::new(self.page.words(), PageKind::Lateness)?,
-            door: &self.task_gate,
+            admission: &self.admission,
             counts: &self.counts,
             limits: self.limits,
             on_overrun: self.on_overrun,

@@ -5,6 +5,7 @@
 //! a return and the next call is the loop's own.
 
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{Cycle, Flow};
@@ -15,7 +16,7 @@ use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::adaptive::Target;
 use punctual_core::wait::{Adaptive, Wait};
 use punctual_engine::clocks::MachineClock;
-use punctual_engine::periodic::{Offset, Periodic, Task};
+use punctual_engine::periodic::{Periodic, Task};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -117,7 +118,7 @@ fn run_executive(
     turn: Span,
     stop: &AtomicBool,
 ) -> Option<()> {
-    let task = Task::every("nothing", Period::ratio(PERIOD_NS, 1)?).phase(Offset::At(0));
+    let task = Task::every("nothing", Period::ratio(PERIOD_NS, 1)?).at(Duration::ZERO);
     let plan = Periodic::new().task(task).build().ok()?;
     let mut storage = plan.storage();
     let now = clock.now();

@@ -18,8 +18,8 @@ use punctual_core::ring::{Drain, Ring, RingView, split};
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::{Learned, PausedSpin, Stalls, WakePlan};
 use punctual_engine::clocks::{MachineClock, Reading, StampCost};
-use punctual_engine::disturbance::Disturbance;
 use punctual_engine::counting::{SampleRecorder, Words, ring_of};
+use punctual_engine::disturbance::Disturbance;
 use punctual_engine::drain::{DrainRequests, Drainage, SampleFile, Sink};
 use punctual_engine::monitor::Progress;
 use punctual_engine::segmented::{SegmentedLoop, Vitals};
@@ -158,7 +158,8 @@ impl Prepared {
             // Whatever happens in here, the watchdog ends and no loop goes on.
             let _over = ThreadStopper { over: &over, stop };
             let drainage = Drainage::new(drains, sink, file);
-            let (handle, drain) = drain_thread(scope, &context, drainage, (&requests, &over.early))?;
+            let (handle, drain) =
+                drain_thread(scope, &context, drainage, (&requests, &over.early))?;
             watchdog_thread(scope, &context, &over.done)?;
             let threads = StreamThreads::start(scope, &context, rings)?;
             let tallies = threads.run_blocks(&context, &handle, background);

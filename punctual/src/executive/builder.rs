@@ -15,7 +15,6 @@ use punctual_core::stats::PageKind;
 use punctual_core::table::OnOverrun;
 use punctual_core::time::Span;
 use punctual_engine::calendar::{CalendarBuilder, Combination};
-use punctual_engine::checks::check_demands;
 use punctual_engine::clocks::MachineClock;
 use punctual_engine::counting::{StatsPage, blank};
 use punctual_engine::error::Error;
@@ -23,6 +22,7 @@ use punctual_engine::error::ExecutiveError;
 use punctual_engine::pack::{pack, place};
 use punctual_engine::periodic::{BuildError, Periodic, Plan};
 use punctual_engine::rt_thread::{RtThread, span};
+use punctual_engine::safety::check_demands;
 use punctual_engine::task::{Offset, Place, Task};
 use punctual_os::scheduler::SchedPolicy;
 
@@ -386,7 +386,7 @@ impl Main {
 
     /// The task at its phase.
     fn fixed(&self, task: &Task) -> Task {
-        task.clone().phase(Offset::At(self.phase_ns(task)))
+        task.clone().at(Duration::from_nanos(self.phase_ns(task)))
     }
 
     /// The tasks in threads of their own.
@@ -494,10 +494,10 @@ fn add_calendar<'env>(
     let plan =
         units.into_iter().fold(CalendarBuilder::new(frame), CalendarBuilder::unit).build()?;
     let beside = match gap {
-        Some(gap) => Combination::with_guard(&plan, &lane.plan, gap),
+        Some(gap) => Combination::with_gap(&plan, &lane.plan, gap),
         None => Combination::new(&plan, &lane.plan),
     };
-    let gap = beside?.guard();
+    let gap = beside?.gap();
     let mut by_task: HashMap<String, Body<'env>> = HashMap::new();
     for (task, body) in bodies {
         if by_task.insert(task.clone(), body).is_some() {
@@ -594,7 +594,7 @@ fn never_late(task: &Task) -> Option<&'static str> {
         (OnOverrun::Terminate, _) => Some("a device triggers it: it has no release to be ended at"),
         (OnOverrun::Stop, _) => Some("a device triggers it: it has no release to overrun"),
         (_, Offset::At(_) | Offset::After(..)) => Some("a device triggers it: it has no phase"),
-        _ if task.deadline_in_ns().is_some() || task.start_in_ns().is_some() => {
+        _ if task.deadline_ns().is_some() || task.start_ns().is_some() => {
             Some("a device triggers it: without a release nothing is late")
         }
         _ => None,

@@ -14,18 +14,18 @@ use punctual_core::stats::{Counts, PageKind};
 use punctual_core::table::OnOverrun;
 use punctual_core::time::Span;
 use punctual_engine::calendar::Combination;
-use punctual_engine::checks::check_demands;
 use punctual_engine::counting::{CycleCounting, StatsPage, Words, blank};
 use punctual_engine::error::ExecutiveError;
 use punctual_engine::error::{Error, Kind};
 use punctual_engine::handover::Change;
 use punctual_engine::monitor::Force;
+use punctual_engine::outcome;
 use punctual_engine::outcome::Stats;
 use punctual_engine::pack::place;
 use punctual_engine::periodic::Successor;
-use punctual_engine::quantile;
 use punctual_engine::rt_thread::RtThread;
-use punctual_engine::task::{Offset, Place, Task};
+use punctual_engine::safety::check_demands;
+use punctual_engine::task::{Place, Task};
 use punctual_os::process;
 
 use super::builder::{check_load, check_thread};
@@ -132,7 +132,7 @@ impl<'env> Handle<'env> {
     pub fn quantile(&self, id: TaskId, share: f64) -> Result<Option<Span>, Error> {
         let entry = self.entry(id)?;
         let view = entry.stats.as_ref().and_then(StatsPage::view);
-        Ok(view.and_then(|view| quantile::of(&view, share)))
+        Ok(view.and_then(|view| outcome::quantile(&view, share)))
     }
 
     /// How the watchdog ended it, if it did.
@@ -297,7 +297,7 @@ impl<'env> Handle<'env> {
             shared.rules.periodic(tasks.iter().cloned()).build_after(&lane.plan)?;
         let calendar = shared.rules.calendar.as_ref();
         if let Some((calendar, gap)) = calendar {
-            Combination::with_guard(calendar, &plan, *gap)?;
+            Combination::with_gap(calendar, &plan, *gap)?;
         }
         // The calendar's tasks come first, and stay.
         let units = calendar.map_or(0, |(calendar, _)| calendar.tasks());
@@ -351,7 +351,7 @@ impl<'env> Handle<'env> {
         let Successor { plan, .. } = beside.build_after(&lanes[0].plan)?;
         let rank = (0..plan.tasks()).find(|&rank| plan.name(rank) == task.name());
         let phase_ns = rank.map_or(0, |rank| plan.phase_ns(rank));
-        let task = task.phase(Offset::At(phase_ns));
+        let task = task.at(Duration::from_nanos(phase_ns));
         let pace = Pace::Own(Box::new(rules.periodic([task.clone()]).build()?));
         let entry = shared.tasks().entries.next();
         let of = ThreadTask::new(entry, task.clone(), pace, (&rules.thread, rank));

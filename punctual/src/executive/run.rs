@@ -14,7 +14,6 @@ use punctual_core::clock::Clock;
 use punctual_core::cycle::{CancelToken, Ended};
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
-use punctual_engine::checks::check_period;
 use punctual_engine::clocks::MachineClock;
 use punctual_engine::counting::{CycleCounting, Keep, StatsPage, Words};
 use punctual_engine::error::{Error, ErrorKind, Kind};
@@ -22,6 +21,7 @@ use punctual_engine::monitor::{Monitor, Progress, RunawayRule, above};
 use punctual_engine::process::{Supervisor, TaskOutcome};
 use punctual_engine::quiet::{self, Quiet};
 use punctual_engine::recording::LoopRecording;
+use punctual_engine::safety::check_period;
 use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_engine::spawn;
 use punctual_os::affinity::CpuMask;
@@ -459,7 +459,7 @@ pub(super) fn watch<C: Clock + Clone + Send>(
     let tokens: Vec<&CancelToken> =
         tokens.chain(run.shared.threads.iter().map(|slot| &slot.token)).collect();
     let cancels = &run.shared.cancels;
-    let monitor = Monitor { loops: &loops, guards: &mut guards, tokens: &tokens, cancels };
+    let monitor = Monitor { loops: &loops, rules: &mut guards, tokens: &tokens, cancels };
     monitor.run(|| clock.now(), &*run.shared.ending, &run.done, || ());
 }
 

@@ -25,7 +25,7 @@ use crate::summary::Summary;
 use punctual_core::table::OnOverrun;
 use punctual_engine::outcome::{End, Stats};
 use punctual_engine::rt_thread::RtThread;
-use punctual_engine::task::{Offset, Placement, Task};
+use punctual_engine::task::{Placement, Task};
 use punctual_engine::wait_policy::WaitPolicy;
 
 fn task(name: &str, period_us: u64) -> Task {

@@ -20,7 +20,7 @@ use punctual_core::wait::Strategy;
 use punctual_engine::counting::CycleCounting;
 use punctual_engine::error::Kind;
 use punctual_engine::handover::LOOK;
-use punctual_engine::monitor::{Guarded, RunawayRule, Watched, hang_bound};
+use punctual_engine::monitor::{Demotable, RunawayRule, Watched, hang_bound};
 use punctual_engine::periodic::Plan;
 use punctual_engine::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
 use punctual_engine::rt_thread::RtThread;
@@ -120,7 +120,7 @@ impl ThreadTask {
             tasks: only,
             observe: Distances::new(page),
             period,
-            budget_ns: self.task.budget_in_ns().unwrap_or(u64::MAX),
+            budget_ns: self.task.budget_ns().unwrap_or(u64::MAX),
         };
         if paced.run(ending.stop.flag()) == Ended::Stopped {
             ending.stop();
@@ -297,7 +297,7 @@ pub(super) enum Pace {
 impl Pace {
     /// Released by the main loop.
     pub(super) fn remote(task: &Task, phase_ns: u64, grace: Option<Span>) -> Self {
-        let period = Span::from_ns(i64::try_from(task.period().as_ns()).unwrap_or(i64::MAX));
+        let period = task.period().as_span();
         let (burst, on_overrun) = RemoteOverrun::of(task.overrun_policy());
         let grace = match on_overrun {
             RemoteOverrun::Cancel => grace.unwrap_or(period),
@@ -317,7 +317,7 @@ pub(super) struct Released {
     pub(super) memory: Vec<AtomicU64>,
     pub(super) door: Admission,
     pub(super) counts: RemoteCounts,
-    pub(super) guarded: Guarded,
+    pub(super) guarded: Demotable,
 }
 
 impl Released {
@@ -338,7 +338,7 @@ impl Released {
         Some(RemoteTask {
             server: TaskServer::new(&self.memory, terms)?,
             kept,
-            door: &self.door,
+            admission: &self.door,
             counts: &self.counts,
             limits,
             on_overrun,

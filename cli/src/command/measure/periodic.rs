@@ -231,7 +231,7 @@ impl LoopChoices<'_> {
                 streams.push(Stream {
                     thread: RtThread::cpu(cpu)
                         .with_policy(args.policy.with(priority))
-                        .with_wait(args.wait),
+                        .wait(args.wait),
                     period,
                     // A quiet one is settled once it is sure that something is measured.
                     phase_ns: args.phase.at_ns(),

@@ -179,7 +179,7 @@ fn plan(
     let conditions = ways.iter().map(|way| (named(way), *way)).chain(spins);
     Ok(PeriodicPlan {
         streams: vec![Stream {
-            thread: RtThread::cpu(cpu).fifo(PRIORITY).with_wait(WaitKind::Sleep),
+            thread: RtThread::cpu(cpu).fifo(PRIORITY).wait(WaitKind::Sleep),
             period: args.period.period()?,
             phase_ns: args.phase.at_ns(),
         }],

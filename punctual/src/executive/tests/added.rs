@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 use std::thread::ThreadId;
 
-use super::super::slot::LATE_MOST;
+use super::super::shared::ADDED_MAX;
 use super::*;
 
 /// One that is quick to start.
@@ -82,7 +82,7 @@ fn there_may_be_so_many_and_what_cannot_be_is_refused() {
     let (plan, _) = quick().task(task("main", 1_000), |_| ()).build().expect("fine");
     let ((), summary) = plan
         .run_with(ms(60_000), |handle| {
-            let all: Vec<_> = (0..LATE_MOST)
+            let all: Vec<_> = (0..ADDED_MAX)
                 .map(|n| handle.add(own(&format!("task {n}"), 100_000), |_| ()).expect("it fits"))
                 .collect();
             let said = handle.add(own("one more", 1_000), |_| ()).expect_err("full");
@@ -104,7 +104,7 @@ fn there_may_be_so_many_and_what_cannot_be_is_refused() {
             handle.stop();
         })
         .expect("it starts");
-    assert_eq!((summary.end, summary.tasks.len()), (End::Stopped, LATE_MOST + 3));
+    assert_eq!((summary.end, summary.tasks.len()), (End::Stopped, ADDED_MAX + 3));
 }
 
 #[test]

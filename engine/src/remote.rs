@@ -34,9 +34,9 @@ impl Limits {
     /// # Real-time: setup only
     pub fn of(task: &Task) -> Self {
         Self {
-            start_ns: task.start_ns.unwrap_or(u64::MAX),
-            budget_ns: task.budget_ns.unwrap_or(u64::MAX),
-            deadline_ns: task.deadline_ns.unwrap_or_else(|| task.period.as_ns()),
+            start_ns: task.start_ns().unwrap_or(u64::MAX),
+            budget_ns: task.budget_ns().unwrap_or(u64::MAX),
+            deadline_ns: task.deadline_ns().unwrap_or_else(|| task.period().as_ns()),
         }
     }
 

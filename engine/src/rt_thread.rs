@@ -25,14 +25,14 @@ const WATCHDOG: Span = Span::from_ms(2_000);
 /// [`RtThread::strict`] makes it an error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RtThread {
-    pub(crate) cpu: Option<u32>,
+    cpu: Option<u32>,
     /// None for the default of where it is used.
-    pub(crate) policy: Option<SchedPolicy>,
-    pub(crate) wait: WaitPolicy,
-    pub(crate) watchdog: Option<Option<Span>>,
-    pub(crate) lock_memory: bool,
-    pub(crate) hold_idle_states: bool,
-    pub(crate) strict: bool,
+    policy: Option<SchedPolicy>,
+    wait: WaitPolicy,
+    watchdog: Option<Option<Span>>,
+    lock_memory: bool,
+    hold_idle_states: bool,
+    strict: bool,
 }
 
 impl RtThread {
@@ -176,7 +176,7 @@ impl RtThread {
     ///
     /// # Real-time: setup only
     pub const fn wait_kind(&self) -> WaitKind {
-        self.wait.kind
+        self.wait.kind()
     }
 
     /// How it waits for a release.
@@ -263,7 +263,7 @@ impl RtThread {
     ///
     /// # Real-time: setup only
     pub fn demand(&self, period: Period) -> Demand {
-        let share = self.wait.kind.cpu_share(period);
+        let share = self.wait.kind().cpu_share(period);
         let real_time = safety::is_real_time(self.policy());
         Demand { cpu: self.cpu, real_time, period, share }
     }

@@ -27,7 +27,7 @@ pub enum Offset {
 /// Where a task's body runs.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Placement(pub(crate) Place);
+pub struct Placement(Place);
 
 /// Where a task's body runs, for who starts it: see [`Placement`]'s constructors.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,15 +79,15 @@ impl Placement {
 /// A task: what is run, when, and what may go wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
-    pub(crate) name: String,
-    pub(crate) period: Period,
-    pub(crate) phase: Offset,
-    pub(crate) priority: Option<u8>,
-    pub(crate) budget_ns: Option<u64>,
-    pub(crate) deadline_ns: Option<u64>,
-    pub(crate) start_ns: Option<u64>,
-    pub(crate) policy: OnOverrun,
-    pub(crate) placement: Placement,
+    name: String,
+    period: Period,
+    phase: Offset,
+    priority: Option<u8>,
+    budget_ns: Option<u64>,
+    deadline_ns: Option<u64>,
+    start_ns: Option<u64>,
+    policy: OnOverrun,
+    placement: Placement,
 }
 
 /// The period of a task that was given none.
@@ -246,6 +246,13 @@ impl Task {
     /// # Real-time: setup only
     pub fn load(&self) -> f64 {
         self.budget_ns.unwrap_or(0) as f64 / self.period.as_ns_f64()
+    }
+
+    /// Its priority, where it was given one.
+    ///
+    /// # Real-time: setup only
+    pub fn named_priority(&self) -> Option<u8> {
+        self.priority
     }
 
     /// Where its releases lie within its period.

@@ -111,10 +111,10 @@ impl WaitKind {
 /// How a loop waits for its releases.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WaitPolicy {
-    pub(crate) kind: WaitKind,
-    pub(crate) late_share: f64,
-    pub(crate) learned: Option<Learned>,
-    pub(crate) learn_first: bool,
+    kind: WaitKind,
+    late_share: f64,
+    learned: Option<Learned>,
+    learn_first: bool,
 }
 
 impl WaitPolicy {

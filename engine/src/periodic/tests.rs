@@ -220,7 +220,7 @@ mod successor {
         let mut next: Vec<Task> = kept[2..].to_vec();
         next.push(task("new", 1_000_000, 1).after("act", ns(250_001)));
         next.push(task("fast", 500_000, 1).priority(3));
-        next.iter_mut().for_each(|task| task.priority = Some(7));
+        next.iter_mut().for_each(|task| *task = task.clone().priority(7));
         next.push(kept[0].clone().priority(9));
         let Successor { plan, ranks } = all(&next).build_after(&before).expect("a plan");
         for name in ["third", "act", "moves", "odd"] {

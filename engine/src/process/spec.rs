@@ -72,12 +72,12 @@ impl Spec {
 
     /// Refuses what a process of a supervisor of this SCHED_FIFO priority cannot be.
     pub(super) fn check(&self, supervisor: u8) -> Result<(), SetupError> {
-        let name = || self.task.name.clone();
+        let name = || self.task.name().to_owned();
         let cannot = |why| Err(SetupError::Build(BuildError::Cannot(name(), why)));
-        if !is_name(&self.task.name) {
+        if !is_name(self.task.name()) {
             return Err(SetupError::Name(name()));
         }
-        match self.task.policy {
+        match self.task.overrun_policy() {
             OnOverrun::Delay => {
                 return cannot(
                     "a process cannot move its phase, which its supervisor keeps: use skip or \

@@ -153,7 +153,7 @@ impl Drop for Child {
 fn environment(spec: &Spec, memory: c_int) -> impl Iterator<Item = OsString> {
     let own = [
         (BLOCK_VARIABLE, memory.to_string()),
-        (TASK_VARIABLE, spec.task.name.clone()),
+        (TASK_VARIABLE, spec.task.name().to_owned()),
         (SUPERVISOR_VARIABLE, std::process::id().to_string()),
     ];
     let names = own.clone().map(|(name, _)| name);

@@ -82,7 +82,7 @@ impl Ready {
     ///
     /// # Real-time: setup only
     pub fn pages(&self) -> impl Iterator<Item = (&str, Arc<SharedMemory>)> {
-        self.blocks.iter().map(|block| (block.spec.task.name.as_str(), Arc::clone(&block.page)))
+        self.blocks.iter().map(|block| (block.spec.task.name(), Arc::clone(&block.page)))
     }
 
     /// The shortest period.
@@ -138,8 +138,12 @@ impl Ready {
     ) -> Result<Finished, Error> {
         let listener = self.listener.take();
         let before = affinity::get(0).ok();
-        let cpus: Vec<u32> =
-            self.blocks.iter().filter_map(|block| block.cpu).chain(self.thread.cpu).collect();
+        let cpus: Vec<u32> = self
+            .blocks
+            .iter()
+            .filter_map(|block| block.cpu)
+            .chain(self.thread.pinned_to())
+            .collect();
         let setup = RunSetup {
             stop,
             done: AtomicBool::new(false),
@@ -267,7 +271,7 @@ impl RunSetup<'_> {
         let table = ready.plan.table(ready.epoch);
         let mut storage = ready.plan.storage();
         ready.blocks.iter().for_each(TaskBlock::touch);
-        let session = ThreadSession::enter(ready.thread.cpu, ready.thread.policy());
+        let session = ThreadSession::enter(ready.thread.pinned_to(), ready.thread.policy());
         let times_ns = || (now_ns(ClockId::Monotonic), now_ns(ClockId::ThreadCpu));
         let begin_ns = times_ns();
         let (from, end) = self.extent.at(many.clock.now());
@@ -279,7 +283,7 @@ impl RunSetup<'_> {
         let over = many.clock.now();
         self.watched.disarm();
         let (policy, refused) = (session.policy(), session.refused().to_vec());
-        let cpu = ready.thread.cpu.unwrap_or_else(affinity::current_cpu);
+        let cpu = ready.thread.pinned_to().unwrap_or_else(affinity::current_cpu);
         let throttling = Machine::here().throttling.filter(|_| safety::is_real_time(policy));
         let throttled = throttling.and_then(|limit| throttled(cpu, limit, begin_ns, times_ns()));
         drop(session);

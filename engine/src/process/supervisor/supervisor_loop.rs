@@ -354,7 +354,7 @@ pub(super) struct TaskProcess {
 impl TaskProcess {
     pub(super) fn new(block: &TaskBlock, now: Instant) -> Self {
         let spec = &block.spec;
-        let policy = (spec.task.policy, block.silent_after);
+        let policy = (spec.task.overrun_policy(), block.silent_after);
         let program = !spec.command.is_empty();
         Self {
             lifecycle: Lifecycle::new(program, policy, spec.register_within, spec.restart, now),
@@ -435,7 +435,7 @@ impl TaskProcess {
     pub(super) fn outcome(&self, ready: &Ready, rank: usize) -> TaskOutcome {
         let block = &ready.blocks[rank];
         TaskOutcome {
-            name: block.spec.task.name.clone(),
+            name: block.spec.task.name().to_owned(),
             period_ns: ready.plan.period_ns(rank),
             phase_ns: ready.plan.phase_ns(rank),
             figures: Figures::read(block.page.words()),

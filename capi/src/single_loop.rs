@@ -126,16 +126,7 @@ unsafe extern "C" fn punctual_loop_wait(single: *mut SingleLoop, cycle: *mut Cyc
         if cycle.is_null() {
             return Ok(());
         }
-        let ours = Cycle {
-            size: size_of::<Cycle>(),
-            n: ran.n,
-            release_ns: ran.release.as_ns(),
-            lateness_ns: ran.lateness.as_ns(),
-            missed: ran.missed,
-            dt_ns: stats::ns(ran.dt),
-            next_ns: ran.next.as_ns(),
-            part: 0,
-        };
+        let ours = Cycle::of(&ran);
         // SAFETY: not null, and then a struct that says its size, says the header.
         unsafe { record::give(cycle, &ours) }
     })

@@ -1,13 +1,14 @@
 //! The entries of an executive, as C calls them: what is built, run and refused.
 #![expect(clippy::multiple_unsafe_ops_per_block, reason = "each is a call of one entry")]
 
+use crate::callback::Body;
 use crate::follow;
 use punctual_os::scheduler::{self, SchedPolicy};
-use crate::callback::Body;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
+use punctual::{Phase, RtThread, Task};
 use punctual_testkit::skip;
 
 use super::*;
@@ -21,7 +22,6 @@ use crate::executive::Layout;
 use crate::stats::Cycle;
 use crate::stats::Stats;
 use crate::wait_info::WaitInfo;
-
 
 /// The work of a task of these tests: it counts, and returns a given answer at a given cycle.
 #[derive(Debug, Default)]
@@ -1008,4 +1008,53 @@ fn a_time_out_that_stops_everything_names_its_task() {
     assert_eq!(made.add_unit(stops.deadline(2_000_000).on_overrun(4)), 0);
     assert_eq!(made.run(60_000_000_000), -libc::ETIME);
     assert!(said().contains("\"arm\""));
+}
+
+// Stops, for good and of one run.
+
+fn executive() -> punctual::Executive<'static> {
+    let task = Task::every("a", Period::hz(1_000).expect("in range"));
+    let thread = RtThread::any().other().wait(WaitPolicy::sleep());
+    let builder =
+        punctual::Executive::builder().task(task.budget(Duration::from_micros(1)), |_| ());
+    let (executive, _) = builder.thread(thread).phase(Phase::Zero).build().expect("fine");
+    executive
+}
+
+#[test]
+fn a_run_ends_once_and_a_stop_holds() {
+    let stop = Stop::default();
+    assert!(!stop.is_stopped());
+    for _ in 0..2 {
+        let executive = executive();
+        let run = executive.stop_handle();
+        stop.during(&run, || assert!(!stop.is_stopped() && !run.stopped()));
+        assert!(stop.is_stopped() && !run.stopped());
+    }
+    let executive = executive();
+    let run = executive.stop_handle();
+    stop.during(&run, || {
+        stop.request();
+        assert!(stop.is_stopped() && run.stopped());
+    });
+    let next = executive.stop_handle();
+    stop.during(&next, || assert!(next.stopped()));
+}
+
+#[test]
+fn who_stops_may_come_at_any_time() {
+    let (stop, done) = (Stop::default(), AtomicBool::new(false));
+    let run = executive().stop_handle();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(SeqCst) {
+                stop.is_stopped();
+            }
+        });
+        for _ in 0..1_000 {
+            stop.during(&run, || ());
+        }
+        done.store(true, SeqCst);
+    });
+    assert_eq!(stop.callers.load(SeqCst), 0);
 }

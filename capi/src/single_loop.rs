@@ -186,8 +186,13 @@ unsafe extern "C" fn punctual_loop_wait_info(single: *mut SingleLoop, to: *mut W
         // SAFETY: null or a loop, says the header.
         let single = unsafe { ffi::object(single) }?;
         let info = single.own.with(|own| {
-            let info = on_either!(own, of => {
-                WaitInfo::of(of.phase_ns(), of.quiet(), of.policy(), of.wait_status())
+            let info = on_either!(own, single => {
+                WaitInfo::of(
+                    single.phase_ns(),
+                    single.quiet(),
+                    single.policy(),
+                    single.wait_status(),
+                )
             });
             Ok(info)
         })?;

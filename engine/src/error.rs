@@ -275,8 +275,8 @@ const FORKED: &str = "it was made by another process, of which fork(2) made this
                       and priorities stayed there; make another one here";
 
 /// All of them, as one text.
-fn listed(all: &[impl ToString]) -> String {
-    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+fn listed(items: &[impl ToString]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl std::error::Error for Error {

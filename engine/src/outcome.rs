@@ -141,20 +141,21 @@ impl fmt::Display for End {
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Counts { ran, missed, max, over_budget, over_deadline, .. } = self.counts;
-        let of = if self.distances { "distance" } else { "lateness" };
+        let value = if self.distances { "distance" } else { "lateness" };
         match self.distances {
             true => write!(f, "{}: {ran} distances from start to start", self.name)?,
             false => write!(f, "{}: {ran} ran, {missed} missed", self.name)?,
         }
-        for (count, what) in [(over_budget, "over budget"), (over_deadline, "after the deadline")] {
+        for (count, limit) in [(over_budget, "over budget"), (over_deadline, "after the deadline")]
+        {
             if count > 0 {
-                write!(f, ", {count} {what}")?;
+                write!(f, ", {count} {limit}")?;
             }
         }
         if let (Some(p50), Some(p99), Some(p99_9), Some(max)) =
             (self.p50, self.p99, self.p99_9, max)
         {
-            write!(f, "; {of} p50 {p50}, p99 {p99}, p99.9 {p99_9}, max {max}")?;
+            write!(f, "; {value} p50 {p50}, p99 {p99}, p99.9 {p99_9}, max {max}")?;
         }
         if self.demotions > 0 {
             write!(f, "; its thread lost its real-time policy {} times", self.demotions)?;

@@ -454,9 +454,9 @@ fn quantum(periods: &[Period], tick_ns: Option<u64>) -> Option<(Quantum, bool)> 
     let shortest = periods.first()?;
     let tick = (u128::from(tick_ns.unwrap_or(0)), 1u128);
     let divisor = periods.iter().try_fold(tick, |(num, den), period| {
-        let other = (u128::from(period.num_ns()), u128::from(period.den()));
-        let cross = (num.checked_mul(other.1)?, other.0.checked_mul(den)?);
-        let (num, den) = (gcd(cross.0, cross.1), den.checked_mul(other.1)?);
+        let added = (u128::from(period.num_ns()), u128::from(period.den()));
+        let cross = (num.checked_mul(added.1)?, added.0.checked_mul(den)?);
+        let (num, den) = (gcd(cross.0, cross.1), den.checked_mul(added.1)?);
         let by = gcd(num, den);
         Some((num / by, den / by))
     });

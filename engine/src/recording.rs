@@ -210,7 +210,8 @@ impl Output {
     /// What puts it in its place, once it has samples.
     fn placing(&self) -> impl FnOnce() -> io::Result<()> + Send + 'static {
         let named = self.named.as_ref();
-        let names = named.map(|of| (of.until_then.clone(), of.place.clone(), of.placed.clone()));
+        let names = named
+            .map(|named| (named.until_then.clone(), named.place.clone(), named.placed.clone()));
         move || {
             if let Some((until_then, place, placed)) = names {
                 fs::rename(until_then, place)?;
@@ -271,8 +272,8 @@ mod tests {
         let until_then = &first.named.as_ref().expect("a regular file").until_then;
         let mode = fs::metadata(until_then).expect("there").mode();
         assert_eq!(mode & 0o113, 0, "{mode:o}: no umask lets other users write");
-        let other = File::open(until_then).expect("readable");
-        assert_eq!(lock::try_exclusive(other.as_raw_fd()), Ok(false), "a sweep leaves it");
+        let reopened = File::open(until_then).expect("readable");
+        assert_eq!(lock::try_exclusive(reopened.as_raw_fd()), Ok(false), "a sweep leaves it");
         first.placing()().expect("it takes its place");
         assert!(first.finish().expect("nobody changed it"));
         drop((first, second));

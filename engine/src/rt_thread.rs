@@ -310,11 +310,11 @@ mod tests {
     #[test]
     fn what_cannot_run_is_refused_with_what_is_accepted() {
         let period = Period::hz(1_000).expect("in range");
-        let said = |thread: RtThread| thread.check(period).expect_err("refused").to_string();
-        assert!(said(RtThread::any().fifo(0)).contains("from 1 to 98 (got 0)"));
-        assert!(said(RtThread::any().fifo(99)).contains("from 1 to 98 (got 99)"));
+        let refusal = |thread: RtThread| thread.check(period).expect_err("refused").to_string();
+        assert!(refusal(RtThread::any().fifo(0)).contains("from 1 to 98 (got 0)"));
+        assert!(refusal(RtThread::any().fifo(99)).contains("from 1 to 98 (got 99)"));
         let short = RtThread::any().watchdog(Duration::from_millis(1));
-        assert!(said(short).contains("two periods"));
+        assert!(refusal(short).contains("two periods"));
         let fine = RtThread::cpu(0).fifo(98).watchdog(Duration::from_millis(2));
         assert!(
             fine.check(period).is_ok()
@@ -324,9 +324,9 @@ mod tests {
 
     #[test]
     fn the_default_watchdog_is_patient_with_long_periods() {
-        let of = |ms: u64| RtThread::any().bound(Period::from_ns(ms * 1_000_000).expect("fits"));
-        assert_eq!(of(1), Some(Span::from_ms(2_000)));
-        assert_eq!(of(10_000), Some(Span::from_ms(30_000)));
+        let bound = |ms: u64| RtThread::any().bound(Period::from_ns(ms * 1_000_000).expect("fits"));
+        assert_eq!(bound(1), Some(Span::from_ms(2_000)));
+        assert_eq!(bound(10_000), Some(Span::from_ms(30_000)));
         assert_eq!(RtThread::any().without_watchdog().bound(Period::hz(1).expect("fits")), None);
     }
 }

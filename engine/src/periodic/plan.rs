@@ -76,11 +76,11 @@ impl Plan {
         };
         let mut before: Option<usize> = None;
         for rank in order {
-            let same_class = before.is_some_and(|other| class(other) == class(rank));
+            let same_class = before.is_some_and(|before| class(before) == class(rank));
             if !same_class {
                 plan.push_class(&tasks[ranks[rank]], moves(rank));
             }
-            if !same_class || before.is_some_and(|other| phase(other) != phase(rank)) {
+            if !same_class || before.is_some_and(|before| phase(before) != phase(rank)) {
                 plan.push_run(phase(rank));
             }
             plan.push_rank(rank);
@@ -244,6 +244,6 @@ fn slot(task: &Task) -> TaskSlot {
 }
 
 /// An index that fits, because there are at most `RANKS_MAX` of anything.
-fn index(of: usize) -> u32 {
-    u32::try_from(of).unwrap_or(u32::MAX)
+fn index(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
 }

@@ -114,8 +114,8 @@ pub struct Cycle<'c> {
     pub dt: Span,
     /// The task's first release after the start; for a task that catches up
     /// ([`OnOverrun::Burst`](crate::table::OnOverrun::Burst)) the release after this one, which may
-    /// have passed; for a unit of a calendar, the instant at which its budget is spent. A cycle that
-    /// still runs then has overrun.
+    /// have passed; for a unit of a calendar, the instant at which its budget is spent. A cycle
+    /// that still runs then has overrun.
     pub next: Instant,
     /// True where an executive's watchdog cancels it once it has overrun.
     terminates: bool,

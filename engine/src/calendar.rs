@@ -273,7 +273,8 @@ pub enum CalendarError {
     Policies(String, String, String),
     /// A periodic task beside the calendar has no budget.
     NoBudget(String),
-    /// A periodic task's budget, ns, fits into no gap; the longest, ns, the gap before each unit left out.
+    /// A periodic task's budget, ns, fits into no gap between units; the longest of them, ns, less
+    /// the time before each unit in which nothing runs.
     NoGap(String, u64, u64),
     /// A time before each unit, ns, in which nothing runs, of less than nothing.
     Gap(i64),

@@ -235,9 +235,9 @@ impl<'a, S: Sink, W: Write> Drainage<'a, S, W> {
     }
 }
 
-/// What the thread that drains is asked for, by any other one. Atomic numbers and futexes alone: in
-/// a child of fork(2), which has no such thread, to end it is harmless; a flush would wait for ever
-/// there.
+/// Requests to the thread that drains, from any other one. Atomic numbers and futexes alone: to end
+/// it is harmless in a child of fork(2), which has no such thread; to flush is not, and would wait
+/// for ever there.
 #[derive(Debug, Default)]
 pub struct DrainRequests {
     /// How often the rings were to be emptied at once, and the end.

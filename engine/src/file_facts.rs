@@ -52,7 +52,7 @@ pub struct ExperimentFacts {
     pub part_of: Option<String>,
     /// The clock that its releases follow; `None` for CLOCK_MONOTONIC.
     pub follows: Option<String>,
-    /// The loads beside it.
+    /// The loads that run at the same time.
     pub load: Vec<String>,
     /// How long it is to run, ns.
     pub duration_ns: u64,

@@ -164,9 +164,9 @@ impl fmt::Display for Stats {
     }
 }
 
-/// From the histogram of a page: a lateness that at least `share` of the cycles did not exceed: the upper end of a bucket, so at
-/// most 0.8 % too much, and never above the exact maximum. `None` before the first cycle, and for a
-/// share outside [0, 1].
+/// A lateness that at least `share` of the cycles did not exceed, from the histogram of a page: the
+/// upper end of a bucket, so at most 0.8 % too much, and never above the exact maximum. `None`
+/// before the first cycle, and for a share outside [0, 1].
 ///
 /// # Real-time: reader side
 pub fn quantile(view: &View<'_>, share: f64) -> Option<Span> {

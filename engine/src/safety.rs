@@ -1,8 +1,8 @@
 //! Whether real-time threads could take the machine away.
 //!
 //! For whoever starts such threads: loops, executives, experiments, `punctual run`. [`judge`] and
-//! [`is_too_short`] are pure; [`Machine::here`] reads the kernel's files, and the `check_` functions
-//! apply the rules to this machine and this clock. Changes nothing.
+//! [`is_too_short`] are pure; [`Machine::here`] reads the kernel's files, and the `check_`
+//! functions apply the rules to this machine and this clock. Changes nothing.
 
 use std::collections::BTreeSet;
 use std::{fmt, fs};

@@ -47,8 +47,8 @@ use crate::summary::Summary;
 /// From the end of setup to the first release, at least.
 const LEAD: Span = Span::from_ms(1);
 
-/// Runs an executive for `duration` at most, with `beside` in the calling thread where there is one,
-/// and the main loop in another one then. What it did, and what `beside` returned.
+/// Runs an executive for `duration` at most, with `beside` in the calling thread where there is
+/// one, and the main loop in another one then. What it did, and what `beside` returned.
 pub(super) fn drive<'env, C: Clock + Clone + Send + 'env, R>(
     executive: Executive<'env, C>,
     duration: Option<Duration>,

@@ -13,7 +13,6 @@ pub mod bound;
 pub mod dependence;
 pub mod judge;
 pub mod plan;
-pub(crate) mod special;
 
 use punctual_core::time::Span;
 use schemars::JsonSchema;

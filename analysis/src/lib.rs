@@ -42,5 +42,6 @@ pub mod quantity;
 pub mod recording;
 pub mod release;
 pub mod rng;
+mod special;
 pub mod summary;
 pub mod verdict;

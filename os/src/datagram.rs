@@ -5,7 +5,7 @@
 use core::ffi::c_int;
 
 use crate::Errno;
-use crate::local::receive_message;
+use crate::socket::receive_message;
 
 /// `setsockopt(SO_TIMESTAMPNS)`: from now on the kernel stamps datagrams when a network device
 /// hands them over.

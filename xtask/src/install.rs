@@ -12,7 +12,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::metadata::{self, Scope};
+use crate::workspace::{self, Scope};
 use crate::{process, root};
 
 /// The crate that the library is made of.
@@ -136,7 +136,7 @@ impl Names {
 }
 
 fn version(root: &Path) -> Result<String, String> {
-    let packages = metadata::packages(root, Scope::Ours)?;
+    let packages = workspace::packages(root, Scope::Ours)?;
     let ours = packages.into_iter().find(|package| package.name == PACKAGE);
     ours.map(|package| package.version).ok_or_else(|| format!("no crate {PACKAGE}"))
 }

@@ -10,13 +10,13 @@ mod fuzz;
 mod install;
 mod licences;
 mod man;
-mod metadata;
+mod workspace;
 mod msrv;
 mod package;
 mod peers;
 mod process;
 mod root;
-mod schema;
+mod generated;
 mod test;
 mod tidy;
 mod versus;
@@ -71,7 +71,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
         name: "schema",
         args: "[--update]",
         summary: "docs/schema-2.json against what the tool prints",
-        run: schema::run,
+        run: generated::run,
     },
     Subcommand {
         name: "man",

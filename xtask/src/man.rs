@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::{process, root, schema};
+use crate::{process, root, generated};
 
 /// The pages as committed.
 const COMMITTED: &str = "docs/man";
 
 /// Compares or updates.
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
-    let update = schema::wants_update("man", args)?;
+    let update = generated::wants_update("man", args)?;
     let root = root::root();
     let made = make(&root)?;
     let committed = read(&root.join(COMMITTED))?;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
 fn make(root: &Path) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let folder = std::env::temp_dir().join(format!("punctual-man-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let written = process::run(&mut schema::tool(root, &["man", &folder.display().to_string()]));
+    let written = process::run(&mut generated::tool(root, &["man", &folder.display().to_string()]));
     let pages = written.and_then(|()| read(&folder));
     // Left over in the temporary folder at worst.
     let _ = std::fs::remove_dir_all(&folder);
@@ -65,7 +65,7 @@ fn read(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>, String> {
 fn compare(committed: &BTreeMap<String, Vec<u8>>, made: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
     let changed = made.iter().filter_map(|(name, text)| match committed.get(name) {
         None => Some(format!("{COMMITTED}/{name}: not committed")),
-        Some(old) => schema::first_difference(old, text)
+        Some(old) => generated::first_difference(old, text)
             .map(|line| format!("{COMMITTED}/{name}:{line}: the tool writes something else")),
     });
     let left = committed

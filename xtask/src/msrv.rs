@@ -2,7 +2,7 @@
 //!
 //! Reads `cargo metadata` alone: the old toolchain itself need not be there.
 
-use crate::metadata::{self, Package, Scope};
+use crate::workspace::{self, Package, Scope};
 use crate::root;
 
 /// Compares each package's `rust-version` with the workspace's.
@@ -10,7 +10,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     if let Some(extra) = args.first() {
         return Err(format!("msrv takes no argument, got {extra:?}"));
     }
-    let packages = metadata::packages(&root::root(), Scope::All)?;
+    let packages = workspace::packages(&root::root(), Scope::All)?;
     let promised = promised(&packages)?;
     let newer = newer(&packages, promised);
     for line in &newer {

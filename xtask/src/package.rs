@@ -7,7 +7,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::metadata::{self, Package, Scope};
+use crate::workspace::{self, Package, Scope};
 use crate::{process, root};
 
 /// The crates of the library, in the order in which they must be published.
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         return Err(format!("package takes no argument, got {extra:?}"));
     }
     let root = root::root();
-    let mut wrong = wrong(&metadata::packages(&root, Scope::Ours)?);
+    let mut wrong = wrong(&workspace::packages(&root, Scope::Ours)?);
     for name in PUBLISHED {
         let list = ["package", "--list", "--locked", "--allow-dirty", "--package", name];
         let listed = process::output(&mut process::cargo(&root, &list))?;

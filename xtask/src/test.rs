@@ -11,7 +11,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::{attack, licences, man, msrv, package, peers, process, root, schema, tidy, vm};
+use crate::{attack, licences, man, msrv, package, peers, process, generated, root, tidy, vm};
 
 pub(crate) use packages::install_one;
 pub(crate) use suite::{Outcome, count, judge};
@@ -31,7 +31,7 @@ const BEFORE: &[(&str, Step)] = &[
 /// Steps after the tests, which use what they built.
 const AFTER: &[(&str, Step)] = &[
     ("attack", |_| attack::run(&[])),
-    ("schema", |_| schema::run(&[])),
+    ("schema", |_| generated::run(&[])),
     ("man", |_| man::run(&[])),
     ("doc", doc),
     ("package", |_| package::run(&[])),

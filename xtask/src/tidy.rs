@@ -12,11 +12,11 @@ mod documents;
 mod fences;
 mod functions;
 mod homonyms;
-mod layout;
+mod text;
 mod messages;
 mod places;
 mod ratchet;
-mod reach;
+mod tree;
 mod source;
 mod terms;
 mod words;
@@ -159,7 +159,7 @@ fn findings(root: &Path, files: &[File]) -> Result<Vec<Finding>, String> {
             continue;
         }
         words::check(file, &mut found);
-        layout::check(file, &mut found);
+        text::check(file, &mut found);
         documents::check(file, &mut found);
         if let Some(rust) = &file.rust {
             functions::check(file, rust, &mut found);
@@ -170,7 +170,7 @@ fn findings(root: &Path, files: &[File]) -> Result<Vec<Finding>, String> {
     }
     fences::check_roots(files, &mut found);
     documents::check_links(files, &mut found);
-    reach::check(files, &mut found);
+    tree::check(files, &mut found);
     homonyms::check(files, &mut found);
     crates::check(root, files, &mut found)?;
     found.sort_by(|a, b| (&a.path, a.line, a.check).cmp(&(&b.path, b.line, b.check)));

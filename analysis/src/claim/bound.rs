@@ -3,7 +3,7 @@
 //! Exact for independent cycles, distribution-free; dependence enters as an effective number of
 //! cycles. Arithmetic only.
 
-use super::special::{beta, gamma_upper_inverse};
+use crate::special::{beta, gamma_upper_inverse};
 use crate::quantile::Probability;
 
 /// The confidence of every claim.

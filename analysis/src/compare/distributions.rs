@@ -2,7 +2,7 @@
 //!
 //! From the incomplete gamma and beta functions; inverses by bisection. Arithmetic only.
 
-use crate::claim::special::{beta, gamma_upper};
+use crate::special::{beta, gamma_upper};
 
 /// Halvings that end at the last bit of a double wherever the root is above 10⁻⁶⁰.
 const HALVINGS: usize = 250;

@@ -10,7 +10,7 @@ use super::distributions::{
     beta_quantile, normal_quantile_above, student_level, student_p, student_quantile_above,
 };
 use super::series::{Cells, above, bounds_ns, cell_of, count, merged};
-use crate::claim::special::beta;
+use crate::special::beta;
 
 /// Exceedances that a threshold has in both runs together, at least.
 const POOLED_MIN: f64 = 10.0;

@@ -6,7 +6,7 @@
 
 use super::gpd::{Gpd, SHAPE_MAX, SHAPE_MIN};
 use super::search::largest_of_three;
-use crate::claim::special::ln_gamma;
+use crate::special::ln_gamma;
 
 /// Moves of the simplex.
 const ROUNDS: u32 = 400;

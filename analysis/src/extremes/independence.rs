@@ -4,7 +4,7 @@
 //! from each other. A cycle that is late by the beat of a periodic cause (each fourth, say) has no
 //! more neighbours within a whole number of beats than by chance.
 
-use crate::claim::special::gamma_upper;
+use crate::special::gamma_upper;
 
 use super::stationarity::{SEGMENTS, scores};
 use super::test::{About, Test};

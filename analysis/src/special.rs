@@ -86,7 +86,7 @@ pub(crate) fn gamma_upper(a: f64, x: f64) -> f64 {
 
 /// The x at which Q(a, x) = q: the upper bound, at confidence 1 − q, of the mean of a Poisson
 /// variable of which a − 1 events were seen. q in (0, 1).
-pub(super) fn gamma_upper_inverse(a: f64, q: f64) -> f64 {
+pub(crate) fn gamma_upper_inverse(a: f64, q: f64) -> f64 {
     let mut low = 0.0;
     let mut high = a + 1.0;
     while gamma_upper(a, high) > q {

@@ -18,7 +18,7 @@ use punctual_core::ring;
 use punctual_core::sample::Sample;
 use punctual_core::time::{Instant, Period};
 use punctual_os::scheduler::SchedPolicy;
-use punctual_os::{affinity, lock};
+use punctual_os::{affinity, file};
 
 use crate::counting::{Words, words};
 use crate::drain::{BytesWritten, Drainage, GrowingFile, INTERVAL, SampleFile, Sink};
@@ -268,7 +268,7 @@ impl Output {
             };
             // Before it was locked, a sweep may have removed it as left behind. A file system
             // without locks has no sweeps.
-            let locked = lock::try_exclusive(file.as_raw_fd()) != Ok(false);
+            let locked = file::try_lock(file.as_raw_fd()) != Ok(false);
             if locked && file.metadata()?.nlink() == 1 {
                 let (length, placed) = (BytesWritten::default(), Arc::default());
                 return Ok(Self { file, named: Some(Named { until_then, place, length, placed }) });
@@ -359,7 +359,7 @@ mod tests {
         let mode = fs::metadata(until_then).expect("there").mode();
         assert_eq!(mode & 0o113, 0, "{mode:o}: no umask lets other users write");
         let other = File::open(until_then).expect("readable");
-        assert_eq!(lock::try_exclusive(other.as_raw_fd()), Ok(false), "a sweep leaves it");
+        assert_eq!(file::try_lock(other.as_raw_fd()), Ok(false), "a sweep leaves it");
         first.placing()().expect("it takes its place");
         assert!(first.finish().expect("nobody changed it"));
         drop((first, second));

@@ -16,7 +16,7 @@ use punctual_engine::clocks::{MachineClock, StampCost, Vdso};
 use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::polling::{self, Alignment, CounterRead, PolledExit};
-use punctual_os::{cache, cycles};
+use punctual_os::{cycles, memory};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -297,7 +297,7 @@ impl Cell {
     fn polled(&mut self, read: CounterRead, alignment: Alignment, ticks: f64) -> f64 {
         self.offset.0 = ticks as u64;
         match (self.cold, &self.last) {
-            (Cold::Data, _) => cache::flush(std::slice::from_ref(&*self.offset)),
+            (Cold::Data, _) => memory::flush(std::slice::from_ref(&*self.offset)),
             (Cold::Code, Some(last)) => last.flush_code(),
             _ => {}
         }

@@ -15,7 +15,7 @@ use punctual_core::time::{Period, Span};
 use punctual_engine::clocks::{MachineClock, StampCost};
 use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
-use punctual_os::{cache, cycles};
+use punctual_os::{cycles, memory};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -276,7 +276,7 @@ struct Flush;
 
 impl Visit for Flush {
     fn part<T>(&mut self, part: &[T]) {
-        cache::flush(part);
+        memory::flush(part);
     }
 }
 

@@ -27,7 +27,7 @@ use punctual_host::facts::MachineFacts;
 use punctual_host::root::{Read, Root};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::{self, SchedPolicy};
-use punctual_os::usage::{self, Usage};
+use punctual_os::threads::{self, Usage};
 use punctual_os::{Errno, signal};
 
 use crate::load::{DEATHS_MAX, Launcher, LoadBounds, LoadReport, LoadSpec, READY, RunningLoads};
@@ -484,7 +484,7 @@ pub(crate) fn watchdog<'scope, 'env: 'scope, P: Fn() -> u64 + Send + 'scope>(
 
 /// Page faults and context switches of the calling thread since it had used `before`.
 pub(crate) fn usage_since(before: Usage) -> Usage {
-    let after = usage::of_thread().unwrap_or_default();
+    let after = threads::usage().unwrap_or_default();
     Usage {
         minor_faults: after.minor_faults.saturating_sub(before.minor_faults),
         major_faults: after.major_faults.saturating_sub(before.major_faults),

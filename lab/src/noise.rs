@@ -32,7 +32,7 @@ use punctual_engine::spawn;
 use punctual_host::root::Root;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::scheduler::{self, SchedPolicy};
-use punctual_os::usage::{self, Usage};
+use punctual_os::threads::{self, Usage};
 use punctual_os::{process, signal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -673,7 +673,7 @@ impl Spinner<'_> {
         };
         let Ok(grid) = self.start.recv() else { return ended };
         let counted = || (now_ns(ClockId::Monotonic), now_ns(ClockId::ThreadCpu));
-        let (before, used) = (counted(), usage::of_thread().unwrap_or_default());
+        let (before, used) = (counted(), threads::usage().unwrap_or_default());
         for window in 0..self.windows.count {
             if self.stop.load(Ordering::Relaxed) {
                 break;

@@ -28,7 +28,7 @@ use punctual_engine::spawn;
 use punctual_engine::wait_policy::WARM_UP_MAX;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
-use punctual_os::usage::Usage;
+use punctual_os::threads::Usage;
 
 use crate::cost::RecordCost;
 use crate::experiment::{

@@ -22,8 +22,7 @@ use punctual_os::cycles::{self, Serialise};
 use punctual_os::descriptor::Descriptor;
 use punctual_os::events::{self, SignalTimer};
 use punctual_os::futex::{self, Scope};
-use punctual_os::sched_attr::{self, SchedAttributes};
-use punctual_os::scheduler::SchedPolicy;
+use punctual_os::scheduler::{self, SchedAttributes, SchedPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -493,18 +492,18 @@ const DEADLINE_PERIOD_MIN_NS: u64 = 100_000;
 /// `EPERM` without rights or where `cpus` are not all of a root domain, `EBUSY` where the bandwidth
 /// is taken.
 fn under_deadline<T>(cpus: &CpuMask, period_ns: u64, wait: impl FnOnce() -> T) -> Result<T, Errno> {
-    let (policy, pinned) = (sched_attr::get(0)?, affinity::get(0)?);
+    let (policy, pinned) = (SchedAttributes::get(0)?, affinity::get(0)?);
     affinity::set(0, cpus)?;
     let reserved = SchedAttributes {
         runtime_ns: period_ns / 2,
         deadline_ns: period_ns,
         period_ns,
-        flags: sched_attr::RESET_ON_FORK,
-        ..SchedAttributes::of(sched_attr::DEADLINE)
+        flags: scheduler::RESET_ON_FORK,
+        ..SchedAttributes::of(scheduler::DEADLINE)
     };
-    let waited = sched_attr::set(0, &reserved).map(|()| wait());
+    let waited = reserved.give(0).map(|()| wait());
     // What was once the thread's own is always allowed again.
-    let _restored = sched_attr::set(0, &policy);
+    let _restored = policy.give(0);
     let _pinned = affinity::set(0, &pinned);
     waited
 }
@@ -564,16 +563,16 @@ mod tests {
         std::thread::spawn(|| {
             let cpus = affinity::get(0).expect("own");
             affinity::set(0, &CpuMask::one(affinity::current_cpu())).expect("allowed");
-            let before = (sched_attr::get(0), affinity::get(0));
-            let policy = || sched_attr::get(0).expect("own").policy;
+            let before = (SchedAttributes::get(0), affinity::get(0));
+            let policy = || SchedAttributes::get(0).expect("own").policy;
             match under_deadline(&cpus, 1_000_000, policy) {
-                Ok(inside) => assert_eq!(inside, sched_attr::DEADLINE),
+                Ok(inside) => assert_eq!(inside, scheduler::DEADLINE),
                 Err(why) => assert!(matches!(why, Errno::PERM | Errno::BUSY), "{why}"),
             }
-            assert_eq!((sched_attr::get(0), affinity::get(0)), before);
+            assert_eq!((SchedAttributes::get(0), affinity::get(0)), before);
             // No runtime at all is never admitted.
             assert!(under_deadline(&cpus, 0, policy).is_err());
-            assert_eq!((sched_attr::get(0), affinity::get(0)), before);
+            assert_eq!((SchedAttributes::get(0), affinity::get(0)), before);
         })
         .join()
         .expect("no panic");

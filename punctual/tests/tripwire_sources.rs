@@ -23,8 +23,8 @@ use punctual_engine::periodic::{Periodic, Task};
 use punctual_engine::session::{ProcessSession, ThreadSession};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
+use punctual_os::threads;
 use punctual_os::tripwire::Counting;
-use punctual_os::usage;
 
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting::new(System);
@@ -51,7 +51,7 @@ fn watched(mut to: impl FnMut(Span) -> Ended) -> (u64, u64) {
     // Paid here: the first use of the code.
     assert_eq!(to(Span::from_ms(15)), Ended::Finished);
     let faults = || {
-        let usage = usage::of_thread().expect("own usage");
+        let usage = threads::usage().expect("own usage");
         usage.minor_faults + usage.major_faults
     };
     let before = faults();

@@ -20,7 +20,7 @@ use punctual_engine::clocks::MachineClock;
 use punctual_engine::handover::{Change, Handover, LoopRun, RunningPlan};
 use punctual_engine::periodic::{OnOverrun, Periodic, Task};
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::usage;
+use punctual_os::threads;
 use punctual_testkit::skip;
 
 /// What a loop that runs its tasks to their end may call (none of it where it only spins).
@@ -60,9 +60,9 @@ fn run_for<W: Wait>(wait: W, span: Span) {
     // The first two cycles.
     let ended = many.run(&table, &mut state, start + Span::from_ms(2), &stop);
     assert_eq!(ended, Ended::Finished);
-    let _marked = usage::of_thread();
+    let _marked = threads::usage();
     let ended = many.run(&table, &mut state, start + span, &stop);
-    let _marked = usage::of_thread();
+    let _marked = threads::usage();
     assert_eq!(ended, Ended::Finished);
     assert!(many.tasks.0 > 20, "{} cycles", many.tasks.0);
     stop.store(true, Ordering::Relaxed);
@@ -71,10 +71,10 @@ fn run_for<W: Wait>(wait: W, span: Span) {
 /// The first cycles, then a marked run.
 fn marked(mut to: impl FnMut(Span) -> Ended) {
     assert_eq!(to(Span::from_ms(4)), Ended::Finished);
-    let _marked = usage::of_thread();
+    let _marked = threads::usage();
     // Long enough for more than 20 cycles on a busy machine that traces them.
     let ended = to(Span::from_ms(800));
-    let _marked = usage::of_thread();
+    let _marked = threads::usage();
     assert_eq!(ended, Ended::Finished);
 }
 
@@ -144,7 +144,7 @@ impl Dispatch for Marks<'_> {
         self.cycles += 1;
         let over = self.done.load(Ordering::Acquire) && !self.stop.load(Ordering::Relaxed);
         if self.cycles == 2 || over {
-            let _marked = usage::of_thread();
+            let _marked = threads::usage();
         }
         self.stop.fetch_or(over, Ordering::Relaxed);
         self.seen.store(self.cycles, Ordering::Release);

@@ -17,7 +17,7 @@ use punctual_lab::tuning::{
 };
 use punctual_os::affinity::CpuMask;
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::poll::{self, Interest};
+use punctual_os::events::{self, Interest};
 use punctual_os::process::{self, EndSignal};
 use punctual_os::{pidfd, signal};
 
@@ -180,7 +180,7 @@ fn wait(mut child: Child) -> Result<ExitStatus> {
     let mut over: Vec<Interest> = pidfd.iter().map(|fd| Interest::new(fd.number())).collect();
     let (mut passed_on, mut killed) = (false, false);
     loop {
-        let _over_or_not = poll::wait_until(&mut over, now_ns(ClockId::Monotonic) + LOOK_NS);
+        let _over_or_not = events::wait_until(&mut over, now_ns(ClockId::Monotonic) + LOOK_NS);
         if let Some(status) = child.try_wait().context("cannot wait for the command")? {
             return Ok(status);
         }

@@ -14,11 +14,9 @@ use punctual_host::facts::MachineFacts;
 use punctual_host::root::{Listing, Read};
 use punctual_host::{CpuList, RefusedCall, Root, explain, parse_cpus};
 use punctual_os::affinity::{self, CpuMask};
-use punctual_os::errno::Errno;
-use punctual_os::process;
-use punctual_os::sched_attr::{self, RESET_ON_FORK, SchedAttributes};
-use punctual_os::user::become_user;
-use punctual_os::user::{self, GROUPS_MAX};
+use punctual_os::scheduler::{self, RESET_ON_FORK, SchedAttributes};
+use punctual_os::user::{self, GROUPS_MAX, become_user};
+use punctual_os::{Errno, process};
 
 use crate::exit::Exit;
 use crate::{format, output, parse};
@@ -178,17 +176,17 @@ impl Request {
         let cpus = cpus.transpose()?;
         let policy = &args.policy;
         let attributes = match (policy.fifo, policy.rr, policy.deadline, policy.other) {
-            (Some(priority), ..) => Some(real_time(sched_attr::FIFO, priority)),
-            (_, Some(priority), ..) => Some(real_time(sched_attr::ROUND_ROBIN, priority)),
+            (Some(priority), ..) => Some(real_time(scheduler::FIFO, priority)),
+            (_, Some(priority), ..) => Some(real_time(scheduler::ROUND_ROBIN, priority)),
             (_, _, Some(of), _) => Some(SchedAttributes {
                 runtime_ns: of.runtime_ns,
                 deadline_ns: of.deadline_ns,
                 period_ns: of.period_ns,
-                ..SchedAttributes::of(sched_attr::DEADLINE)
+                ..SchedAttributes::of(scheduler::DEADLINE)
             }),
             (.., true) => Some(SchedAttributes {
                 nice: args.nice.into(),
-                ..SchedAttributes::of(sched_attr::OTHER)
+                ..SchedAttributes::of(scheduler::OTHER)
             }),
             _ => None,
         };
@@ -217,10 +215,11 @@ impl Request {
         let Some(attributes) = self.attributes else { return Ok(()) };
         let flags = if self.reset_on_fork { RESET_ON_FORK } else { 0 };
         let call = match attributes.policy {
-            sched_attr::DEADLINE => RefusedCall::SetDeadline,
+            scheduler::DEADLINE => RefusedCall::SetDeadline,
             _ => RefusedCall::SetScheduler { priority: attributes.priority },
         };
-        sched_attr::set(tid, &SchedAttributes { flags, ..attributes })
+        SchedAttributes { flags, ..attributes }
+            .give(tid)
             .map_err(|errno| self.refused(&policy_words(&attributes), &call, errno))
     }
 
@@ -248,19 +247,19 @@ fn real_time(policy: u32, priority: u8) -> SchedAttributes {
 fn policy_words(of: &SchedAttributes) -> String {
     use crate::format::period;
     match of.policy {
-        sched_attr::OTHER if of.nice == 0 => "SCHED_OTHER".to_owned(),
-        sched_attr::OTHER => format!("SCHED_OTHER, nice {}", of.nice),
-        sched_attr::FIFO => format!("SCHED_FIFO {}", of.priority),
-        sched_attr::ROUND_ROBIN => format!("SCHED_RR {}", of.priority),
-        sched_attr::BATCH => format!("SCHED_BATCH, nice {}", of.nice),
-        sched_attr::IDLE => "SCHED_IDLE".to_owned(),
-        sched_attr::DEADLINE => format!(
+        scheduler::OTHER if of.nice == 0 => "SCHED_OTHER".to_owned(),
+        scheduler::OTHER => format!("SCHED_OTHER, nice {}", of.nice),
+        scheduler::FIFO => format!("SCHED_FIFO {}", of.priority),
+        scheduler::ROUND_ROBIN => format!("SCHED_RR {}", of.priority),
+        scheduler::BATCH => format!("SCHED_BATCH, nice {}", of.nice),
+        scheduler::IDLE => "SCHED_IDLE".to_owned(),
+        scheduler::DEADLINE => format!(
             "SCHED_DEADLINE {}:{}:{}",
             period(of.runtime_ns),
             period(of.deadline_ns),
             period(of.period_ns)
         ),
-        sched_attr::EXT => "SCHED_EXT".to_owned(),
+        scheduler::EXT => "SCHED_EXT".to_owned(),
         other => format!("policy {other}"),
     }
 }
@@ -439,7 +438,7 @@ fn show(args: &SchedShowArgs) -> Result<Exit> {
     let head = page.len();
     for pid in processes {
         for tid in of_process(&root, pid) {
-            let Ok(of) = sched_attr::get(tid.cast_signed()) else { continue };
+            let Ok(of) = SchedAttributes::get(tid.cast_signed()) else { continue };
             if args.pid.is_some() || is_real_time(&of) {
                 page += &line(&root, pid, tid, &of);
             }
@@ -455,7 +454,7 @@ fn show(args: &SchedShowArgs) -> Result<Exit> {
 }
 
 fn is_real_time(of: &SchedAttributes) -> bool {
-    matches!(of.policy, sched_attr::FIFO | sched_attr::ROUND_ROBIN | sched_attr::DEADLINE)
+    matches!(of.policy, scheduler::FIFO | scheduler::ROUND_ROBIN | scheduler::DEADLINE)
 }
 
 /// A thread that ends meanwhile has no name and no CPUs.

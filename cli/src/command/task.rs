@@ -16,8 +16,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use punctual::Registration;
 use punctual_engine::spawn;
 use punctual_lab::tasks::hex;
-use punctual_os::errno::Errno;
-use punctual_os::poll::{self, Interest};
+use punctual_os::Errno;
+use punctual_os::events::{self, Interest};
 
 use crate::exit::Exit;
 use crate::{format as show, output};
@@ -157,7 +157,7 @@ impl Program {
                 self.count_surplus();
             }
             let mut output = [Interest::new(self.from.as_raw_fd())];
-            let there = poll::wait_until(&mut output, 0).is_ok() && output[0].is_readable();
+            let there = events::wait_until(&mut output, 0).is_ok() && output[0].is_readable();
             if !there || self.pending.len() >= LINE_MAX || !self.read()? {
                 break;
             }

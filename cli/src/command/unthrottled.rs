@@ -17,11 +17,10 @@ use anyhow::{Context as _, Result, bail};
 use punctual_engine::session::ThreadSession;
 use punctual_engine::spawn;
 use punctual_lab::tuning::{self, MachineFiles, StepOutcome, WantedValue};
-use punctual_os::Errno;
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::poll::{self, Interest};
+use punctual_os::events::{self, Interest};
 use punctual_os::scheduler::SchedPolicy;
-use punctual_os::signal;
+use punctual_os::{Errno, signal};
 
 use super::isolate::put_back;
 use super::tune::{apply, boot_of};
@@ -183,7 +182,7 @@ fn wait(limit: Duration) -> bool {
     let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
     let until_ns = now_ns(ClockId::Monotonic).saturating_add(limit_ns);
     loop {
-        match poll::wait_until(&mut [Interest::new(0)], until_ns) {
+        match events::wait_until(&mut [Interest::new(0)], until_ns) {
             Err(Errno::INTR) => {}
             Ok(0) => return true,
             Ok(_) | Err(_) => return false,

@@ -222,7 +222,7 @@ mod tests {
     use punctual_lab::load::LoadSpec;
     use punctual_lab::periodic::{Condition, Stream};
     use punctual_os::scheduler::SchedPolicy;
-    use punctual_os::usage::Usage;
+    use punctual_os::threads::Usage;
     use punctual_testkit::sim::{SimClock, SleepNoise};
 
     use super::*;

@@ -14,7 +14,7 @@ use punctual_host::plan::{BootPlan, is_setting};
 use punctual_host::root::read_whole;
 use punctual_host::{Root, identity};
 use punctual_lab::tuning::{JournalEntry, TuningJournal, TuningStore};
-use punctual_os::{lock, process};
+use punctual_os::{file, process};
 use rustix::fs::{Stat, fstat};
 
 use super::{BootFiles, Dir, SettingsLock};
@@ -125,9 +125,7 @@ impl JournalFile {
         let dir = Dir::make(directory).map_err(with_way_out)?;
         dir.refuse_shared()?;
         let file = dir.checked(name.0, refuse_forged).map_err(with_way_out)?;
-        if !lock::try_exclusive(file.as_raw_fd())
-            .map_err(|why| io::Error::from_raw_os_error(why.0))?
-        {
+        if !file::try_lock(file.as_raw_fd()).map_err(|why| io::Error::from_raw_os_error(why.0))? {
             bail!(
                 "another 'punctual tune' or 'punctual isolate' is changing settings; wait until it \
                  has ended"

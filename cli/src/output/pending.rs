@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use punctual_engine::{named, temporary};
-use punctual_os::{lock, process};
+use punctual_os::{file, process};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::fs::{fchmod, fchown, fstat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
@@ -53,7 +53,7 @@ impl Pending {
                 made => made?,
             };
             // Before it was locked, another process may have removed it as left behind.
-            let locked = lock::try_exclusive(pending.file.as_raw_fd()) != Ok(false);
+            let locked = file::try_lock(pending.file.as_raw_fd()) != Ok(false);
             if locked && fstat(&pending.file)?.st_nlink == 1 {
                 if let Some(old) = &old {
                     pending.take_over(old, mode)?;
@@ -129,7 +129,7 @@ fn sweep(dir: &Dir) {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(file) = openat(dir, name, flags, Mode::empty()) else { continue };
         if fstat(&file).is_ok_and(|stat| is_ours(&stat))
-            && lock::try_exclusive(file.as_raw_fd()) == Ok(true)
+            && file::try_lock(file.as_raw_fd()) == Ok(true)
         {
             let _gone: Result<(), Errno> = unlinkat(dir, name, AtFlags::empty());
         }

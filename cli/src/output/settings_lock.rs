@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use punctual_os::{lock, process};
+use punctual_os::{file, process};
 use rustix::fs::fstat;
 
 use super::{Dir, JournalFile, JournalName, state_dir};
@@ -57,7 +57,7 @@ impl SettingsLock {
         let dir = directory()?;
         for _ in 0..TRIES {
             let mut file = dir.private(&name)?;
-            let locked = lock::try_exclusive(file.as_raw_fd());
+            let locked = file::try_lock(file.as_raw_fd());
             let locked = locked.map_err(|why| io::Error::from_raw_os_error(why.0))?;
             let mut text = String::new();
             (&mut file).take(BYTES_MAX).read_to_string(&mut text)?;

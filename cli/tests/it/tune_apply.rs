@@ -147,7 +147,7 @@ fn two_at_once_exclude_each_other() {
     let laptop = Laptop::new("tune-lock");
     laptop.tune("apply");
     let journal = fs::File::open(Path::new(&laptop.state).join("tune.journal")).expect("written");
-    assert_eq!(punctual_os::lock::try_exclusive(journal.as_raw_fd()), Ok(true));
+    assert_eq!(punctual_os::file::try_lock(journal.as_raw_fd()), Ok(true));
     for command in ["apply", "revert"] {
         refused(&laptop.tune(command), &["'punctual isolate' is changing settings"]);
     }

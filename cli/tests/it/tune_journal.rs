@@ -186,7 +186,7 @@ fn settings_are_changed_by_one_directory_at_a_time() {
     };
     assert_eq!(mode(&lock), 0o600);
     let held = fs::File::open(&lock).expect("it stays as long as settings are changed");
-    assert_eq!(punctual_os::lock::try_exclusive(held.as_raw_fd()), Ok(true));
+    assert_eq!(punctual_os::file::try_lock(held.as_raw_fd()), Ok(true));
     for command in ["apply", "revert"] {
         let holder = ["process ", "'punctual tune apply'", "is changing settings of "];
         refused(&laptop.tune(command), &holder);

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 
 use punctual_core::block::OUTPUT_WORDS_MAX;
 use punctual_core::time::Span;
-use punctual_os::child::Confinement;
+use punctual_os::Errno;
+use punctual_os::child::{self, Confinement};
 use punctual_os::user::{self, GROUPS_MAX, User};
-use punctual_os::{Errno, capability};
 
 use super::error::SetupError;
 use super::lifecycle::Restart;
@@ -188,7 +188,7 @@ impl Surroundings {
         let Some(names) = &self.capabilities else { return Ok(None) };
         let mut bits = 0;
         for name in names {
-            let number = capability::number(name).ok_or_else(|| {
+            let number = child::capability(name).ok_or_else(|| {
                 format!("unknown capability {name:?}; names are those of capabilities(7)")
             })?;
             bits |= 1 << number;

@@ -8,10 +8,10 @@ use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::str::FromStr;
 
+use punctual_os::Errno;
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::poll::{self, Interest};
+use punctual_os::events::{self, Interest};
 use punctual_os::serial::OnCarrierLoss;
-use punctual_os::{Errno, events};
 
 use super::frame::{Decoder, Frame, Received, parse};
 use crate::serial_line::SerialLine;
@@ -169,7 +169,7 @@ impl Link {
                 Open::Udp(socket) => socket.as_raw_fd(),
                 Open::Line { line, .. } => line.descriptor().number(),
             };
-            match poll::wait_until(&mut [Interest::new(number)], until_ns) {
+            match events::wait_until(&mut [Interest::new(number)], until_ns) {
                 Ok(0) | Err(Errno::INTR) => return Ok(None),
                 Ok(_) => {}
                 Err(why) => return Err(of(why)),

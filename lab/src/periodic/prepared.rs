@@ -29,7 +29,7 @@ use punctual_engine::wait_policy::{WarmUp, is_learning, strategy};
 use punctual_host::root::Root;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
-use punctual_os::usage::{self, Usage};
+use punctual_os::threads::{self, Usage};
 use punctual_os::{process, signal};
 
 use super::{FollowedFigures, KnownWait, LoopsOutcome, Moment, PeriodicPlan, RunOutcome, Stream};
@@ -669,7 +669,7 @@ impl Worker<'_> {
             segments.observer().beginning = Beginning::new(self.plan.cold);
             segments.begin_on(grid, grid.at_or_after(now + LEAD));
             segments.end_at(end);
-            let before = (now_ns(ClockId::ThreadCpu), usage::of_thread().unwrap_or_default());
+            let before = (now_ns(ClockId::ThreadCpu), threads::usage().unwrap_or_default());
             self.vitals.watched().arm(tid);
             let ended = segments.run(self.stop, self.vitals);
             self.vitals.watched().disarm();

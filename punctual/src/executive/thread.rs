@@ -29,8 +29,8 @@ use punctual_engine::session::ThreadSession;
 use punctual_engine::task::{Place, Task};
 use punctual_engine::wait_policy::{WaitPolicy, ready};
 use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::events::{Interest, wait_until};
 use punctual_os::futex::{self, Scope};
-use punctual_os::poll::{Interest, wait_until};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::{Errno, process};
 

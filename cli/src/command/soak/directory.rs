@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use punctual_analysis::campaign::{Campaign, FILE_BYTES_MAX};
-use punctual_os::{Errno, lock};
+use punctual_os::{Errno, file};
 
 use crate::output::Dir;
 use crate::stored::{LOCK, STATES, regular};
@@ -154,13 +154,13 @@ fn refuse_foreign(dir: &Dir) -> Result<()> {
 /// for a moment it is tried again.
 fn held(lock: &File) -> Result<bool, Errno> {
     for _ in 0..TRIES {
-        if lock::try_exclusive(lock.as_raw_fd())? {
+        if file::try_lock(lock.as_raw_fd())? {
             return Ok(true);
         }
         // Nothing is measured yet: a little more or less does not matter.
         std::thread::sleep(BETWEEN_TRIES);
     }
-    lock::try_exclusive(lock.as_raw_fd())
+    file::try_lock(lock.as_raw_fd())
 }
 
 fn take_lock(dir: &Dir) -> Result<File> {

@@ -12,7 +12,7 @@ use punctual_core::time::{Instant, Span};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::descriptor::Descriptor;
-use punctual_os::poll::{self, Interest};
+use punctual_os::events::{self, Interest};
 use punctual_os::process::EndSignal;
 use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_os::{Errno, pidfd};
@@ -532,7 +532,7 @@ impl Poller {
             self.interests.extend(descriptors.map(Interest::new));
         }
         // A signal that cuts this short costs an extra look.
-        let called = poll::wait_until(&mut self.interests, self.next.as_ns());
+        let called = events::wait_until(&mut self.interests, self.next.as_ns());
         self.calls += u32::from(called.is_ok_and(|there| there > 0));
         let at = now();
         if at >= self.next {

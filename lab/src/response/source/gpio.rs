@@ -8,11 +8,11 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use punctual_os::Errno;
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::descriptor::Descriptor;
+use punctual_os::descriptor::{self, Descriptor};
+use punctual_os::events::{self, Interest};
 use punctual_os::gpio::{self, Edge, LineUse};
-use punctual_os::poll::{self, Interest};
-use punctual_os::{Errno, device};
 
 use super::{Opening, SourceRow};
 use super::{Source, Stimulus, latest, of};
@@ -53,7 +53,7 @@ fn parsed(name: &str) -> Result<(&str, u32, u32), String> {
 fn open(name: &str) -> Opening {
     let (path, input, output) = parsed(name)?;
     let file = CString::new(path).map_err(|_| "a path has no zero byte".to_owned())?;
-    let chip = device::open(&file).map_err(|why| match why {
+    let chip = descriptor::open_device(&file).map_err(|why| match why {
         Errno::ACCES => format!("{}: it must be readable and writable", of(why)),
         _ => of(why).to_string(),
     })?;
@@ -127,7 +127,7 @@ impl WiredLines {
         let until_ns = now_ns(ClockId::Monotonic) + PATIENCE.as_nanos() as u64;
         let failed = |why: Errno| of(why).to_string();
         loop {
-            match poll::wait_until(&mut [Interest::new(self.input.number())], until_ns) {
+            match events::wait_until(&mut [Interest::new(self.input.number())], until_ns) {
                 Ok(0) => return Ok(None),
                 Ok(_) => return gpio::take_edge(&self.input).map(Some).map_err(failed),
                 Err(Errno::INTR) => {}

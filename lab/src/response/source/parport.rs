@@ -8,11 +8,11 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use punctual_os::Errno;
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::descriptor::Descriptor;
+use punctual_os::descriptor::{self, Descriptor};
+use punctual_os::events::{self, Interest};
 use punctual_os::parport::{self, INIT, SELECT, STROBE};
-use punctual_os::poll::{self, Interest};
-use punctual_os::{Errno, device};
 
 use super::{Opening, SourceRow};
 use super::{Source, Stimulus, of};
@@ -40,7 +40,7 @@ const RAISED: u8 = SELECT | INIT;
 fn open(path: &str) -> Opening {
     let file = CString::new(path).map_err(|_| "a path has no zero byte".to_owned())?;
     let failed = |why: Errno| of(why).to_string();
-    let port = device::open(&file).map_err(|why| match why {
+    let port = descriptor::open_device(&file).map_err(|why| match why {
         Errno::ACCES => format!("{}: it must be readable and writable", of(why)),
         _ => of(why).to_string(),
     })?;
@@ -99,7 +99,7 @@ impl WiredPort {
 
     /// Waits for interrupts until an instant; how many there were, 0 also after a signal.
     fn interrupts(&self, until_ns: u64) -> Result<u32, Errno> {
-        match poll::wait_until(&mut [Interest::new(self.port.number())], until_ns) {
+        match events::wait_until(&mut [Interest::new(self.port.number())], until_ns) {
             Ok(0) | Err(Errno::INTR) => Ok(0),
             Ok(_) => parport::take_interrupts(&self.port),
             Err(why) => Err(why),

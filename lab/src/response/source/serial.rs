@@ -7,11 +7,11 @@ use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use punctual_os::Errno;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::descriptor::Descriptor;
-use punctual_os::poll::{self, Interest};
+use punctual_os::events::{self, Interest};
 use punctual_os::serial::{self, OnCarrierLoss};
-use punctual_os::{Errno, events};
 
 use super::{Opening, SourceRow};
 use super::{Source, Stimulus, of};
@@ -126,7 +126,7 @@ impl SerialLoop {
         events::write(line, &[BYTE]).map_err(failed)?;
         let until_ns = now_ns(ClockId::Monotonic) + PATIENCE.as_nanos() as u64;
         while now_ns(ClockId::Monotonic) < until_ns {
-            match poll::wait_until(&mut [Interest::new(line.number())], until_ns) {
+            match events::wait_until(&mut [Interest::new(line.number())], until_ns) {
                 Ok(0) | Err(Errno::INTR) => continue,
                 Ok(_) => {}
                 Err(why) => return Err(failed(why)),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use punctual::follow::{ClockReading, Reference};
 use punctual_core::time::Span;
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::datagram::{self, Datagram};
+use punctual_os::socket::{self, Datagram};
 
 use super::{Opening, SourceRow};
 use super::{Source, Stimulus, is_nothing, of};
@@ -113,7 +113,7 @@ impl Offset {
 impl StampedPair {
     fn new(sender: UdpSocket, receiver: UdpSocket) -> io::Result<Self> {
         let pair = Self { sender, receiver, offset: None };
-        if datagram::stamp_arrivals(pair.receiver.as_raw_fd()).is_err() {
+        if socket::stamp_arrivals(pair.receiver.as_raw_fd()).is_err() {
             return Ok(pair);
         }
         // A worker of the kernel switches it on (net/core/dev.c, netstamp_work). Until then a
@@ -136,7 +136,7 @@ impl StampedPair {
         loop {
             let read_ns = now_ns(ClockId::Realtime);
             let mut bytes = [0; 8];
-            match datagram::receive(self.receiver.as_raw_fd(), &mut bytes).map_err(of) {
+            match socket::receive_datagram(self.receiver.as_raw_fd(), &mut bytes).map_err(of) {
                 Ok(_) if u64::from_le_bytes(bytes) != number => {}
                 Ok(Datagram { arrived_ns, .. }) => {
                     return Ok(arrived_ns.is_some_and(|ns| ns < read_ns));
@@ -153,7 +153,7 @@ impl StampedPair {
 
     pub(super) fn wait(&self, seen: u64) -> io::Result<Option<Stimulus>> {
         let mut number = [0; 8];
-        match datagram::receive(self.receiver.as_raw_fd(), &mut number).map_err(of) {
+        match socket::receive_datagram(self.receiver.as_raw_fd(), &mut number).map_err(of) {
             Ok(Datagram { bytes: 8, arrived_ns }) => Ok(Some(Stimulus {
                 number: u64::from_le_bytes(number),
                 kernel_ns: arrived_ns.zip(self.offset).and_then(|(ns, of)| of.monotonic(ns)),

@@ -9,8 +9,7 @@ mod samples;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use punctual_analysis::plot::bins::{Bins, bins};
-use punctual_analysis::plot::thinned::Thinned;
+use punctual_analysis::plot::{Bins, Thinned, bins};
 use punctual_analysis::recording::RunFigures;
 
 use crate::comparison::{self, Side};

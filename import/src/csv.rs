@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{ErrorKind, Read};
 
-use punctual_analysis::gridfit::count::{Counter, NumberedWake};
+use punctual_analysis::gridfit::{Counter, NumberedWake};
 use punctual_analysis::quantity::decimal::{Decimal, Scaled};
 use punctual_core::sample::{CYCLE_MAX, Flags, Sample};
 use punctual_core::time::{Instant, Period, Span};

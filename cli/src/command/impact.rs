@@ -11,10 +11,10 @@ use anyhow::{Result, anyhow, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
-use punctual_analysis::impact::MODELS;
-use punctual_analysis::impact::model::{Application, Assess, Model, Suits};
-use punctual_analysis::impact::parameter::{Described, Presence, Values};
 use punctual_analysis::impact::timing::{Lack, Timing};
+use punctual_analysis::impact::{
+    Application, Assess, Described, MODELS, Model, Presence, Suits, Values,
+};
 use punctual_analysis::quantity::duration;
 use punctual_core::time::Span;
 

@@ -16,7 +16,7 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use punctual::RtThread;
 use punctual_analysis::histogram::HistogramView;
-use punctual_analysis::plot::bins::bins;
+use punctual_analysis::plot::bins;
 use punctual_core::time::{Period, Span};
 use punctual_engine::wait_policy::WaitKind;
 use punctual_host::choose::helper_cpu;

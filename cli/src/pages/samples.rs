@@ -7,7 +7,7 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use punctual_analysis::plot::thinned::{Thinned, Thinner, ThinnerConfig};
+use punctual_analysis::plot::{Thinned, Thinner, ThinnerConfig};
 use punctual_core::sample::Flags;
 use punctual_import::samples::{RunInfo, SampleFileReader};
 

@@ -5,9 +5,8 @@
 
 use punctual_analysis::campaign::{BatchRow, Boot, CampaignEvent, Outlier, Setup};
 use punctual_analysis::compare::{self, Family, RunComparison};
-use punctual_analysis::impact::model::Application;
 use punctual_analysis::impact::step_generation::StepGeneration;
-use punctual_analysis::impact::stepper;
+use punctual_analysis::impact::{Application, stepper};
 use punctual_host::CpuList;
 use punctual_host::rules::KnobVerdict;
 use schemars::JsonSchema;

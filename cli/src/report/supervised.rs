@@ -1,9 +1,8 @@
 //! What became of supervised tasks, as rows of a report.
 //!
 //! Plain data, made from what the supervisor left; the numbers of a page are
-//! `punctual_analysis::page`'s.
+//! [`SummaryStats::of_page`]'s.
 
-use punctual_analysis::page;
 use punctual_analysis::summary::SummaryStats;
 use punctual_engine::monitor::Force;
 use punctual_engine::process::{Figures, Finished, Over, ProcessEnd, TaskOutcome};
@@ -149,7 +148,7 @@ pub(crate) fn of(finished: &Finished, wait: &str, phase_ns: u64) -> Supervised {
 }
 
 fn stats(figures: &Figures) -> SummaryStats {
-    page::stats(&figures.counts, &figures.buckets)
+    SummaryStats::of_page(&figures.counts, &figures.buckets)
 }
 
 fn policy(policy: SchedPolicy) -> (String, Option<u8>) {

@@ -5,9 +5,7 @@
 mod day;
 mod paper;
 
-use punctual_analysis::plot::curve::curve;
-use punctual_analysis::plot::envelope::{Envelope, EnvelopeBin};
-use punctual_analysis::plot::thinned::Thinned;
+use punctual_analysis::plot::{Envelope, EnvelopeBin, Thinned, curve};
 use punctual_analysis::recording::RunFigures;
 use punctual_plot::axis::Axis;
 use punctual_plot::chart::{Chart, ChartSeries, Mark};

@@ -3,7 +3,7 @@
 //! Series as in the drawings, in finer steps where that helps a zoom.
 
 use punctual_analysis::plain::plain_json;
-use punctual_analysis::plot::curve::curve;
+use punctual_analysis::plot::curve;
 use punctual_plot::axis::Axis;
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ fn times(page: &Page, line: &Line) -> Value {
     let column = |value: &dyn Fn(&(f64, &_)) -> Value| -> Vec<Value> {
         placed.iter().map(|point| point.as_ref().map_or(Value::Null, value)).collect()
     };
-    type Bin = punctual_analysis::plot::envelope::EnvelopeBin;
+    type Bin = punctual_analysis::plot::EnvelopeBin;
     let missed = times.thinned.envelope.bins().iter().filter(|s| s.missed > 0);
     let outliers = &times.thinned.outliers;
     json!({

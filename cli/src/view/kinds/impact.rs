@@ -1,8 +1,7 @@
 //! What `impact` shows: what lateness does to an application.
 
 use punctual_analysis::impact::drives::DRIVES;
-use punctual_analysis::impact::model::{Application, Figure, Suits};
-use punctual_analysis::impact::stepper;
+use punctual_analysis::impact::{Application, Figure, Suits, stepper};
 
 use crate::format;
 use crate::report::{Impact, ImpactBody};

@@ -1,6 +1,6 @@
 //! The plots of a page: a drawing that needs no script, and behind each its numbers as a table.
 
-use punctual_analysis::plot::curve::curve;
+use punctual_analysis::plot::curve;
 
 use super::Source;
 use crate::format;

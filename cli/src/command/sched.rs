@@ -231,7 +231,7 @@ impl Request {
         if matches!(call, RefusedCall::SetScheduler { priority: 0 }) {
             return anyhow!("{what} refused: it needs CAP_SYS_NICE, or the rights of its user");
         }
-        let of = explain(call, errno.0, &self.facts);
+        let of = explain(call, errno, &self.facts);
         anyhow!("{what} refused: {}. {}", of.why, of.remedy)
     }
 }

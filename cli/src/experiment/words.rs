@@ -31,7 +31,7 @@ fn refused(refusal: &Refusal, facts: &MachineFacts) -> Refused {
         attempt: refusal.attempt.to_string(),
         errno: refusal.errno.to_string(),
         price: price(refusal.attempt).to_owned(),
-        explanation: explain(&attempt(refusal.attempt), refusal.errno.0, facts),
+        explanation: explain(&attempt(refusal.attempt), refusal.errno, facts),
     }
 }
 

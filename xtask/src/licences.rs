@@ -4,7 +4,6 @@
 //! names each direct dependency in its first column. Changes nothing.
 
 use crate::workspace::{self, Package, Scope};
-use crate::root;
 
 /// Licences that both of this project's own allow to be linked with, as SPDX spells them.
 const ALLOWED: &[&str] = &[
@@ -29,7 +28,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     if let Some(extra) = args.first() {
         return Err(format!("licences takes no argument, got {extra:?}"));
     }
-    let root = root::root();
+    let root = workspace::root();
     let packages = workspace::packages(&root, Scope::All)?;
     // The fuzz targets are a workspace of their own: their reasons count, and nothing ships them.
     let fuzz = workspace::packages(&root.join("fuzz"), Scope::Ours)?;

@@ -7,8 +7,8 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use crate::process;
 use crate::workspace::{self, Package, Scope};
-use crate::{process, root};
 
 /// The crates of the library, in the order in which they must be published.
 const PUBLISHED: &[&str] = &["punctual-core", "punctual-os", "punctual-engine", "punctual"];
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     if let Some(extra) = args.first() {
         return Err(format!("package takes no argument, got {extra:?}"));
     }
-    let root = root::root();
+    let root = workspace::root();
     let mut wrong = wrong(&workspace::packages(&root, Scope::Ours)?);
     for name in PUBLISHED {
         let list = ["package", "--list", "--locked", "--allow-dirty", "--package", name];

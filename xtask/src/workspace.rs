@@ -1,9 +1,11 @@
-//! What cargo knows of the workspace: its crates, what each depends on, under which licence.
+//! The workspace: where it lies, which files belong to it, and what cargo knows of its crates, their
+//! dependencies and licences.
 //!
-//! For the checks of crates, licences and Rust versions. Runs `cargo metadata --locked`, so that
+//! For every subcommand. Reads git's index, and runs `cargo metadata --locked`, so that
 //! it may fetch what is locked but never changes the lock file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -12,23 +14,23 @@ use crate::process;
 /// A crate of the workspace, or one that it is built from.
 pub(crate) struct Package {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// Its version.
-    pub(crate) version: String,
+    pub version: String,
     /// Its licence as an SPDX expression; empty when it names none.
-    pub(crate) licence: String,
+    pub licence: String,
     /// The oldest Rust that it says it builds with, as `[major, minor]`.
-    pub(crate) rust_version: Option<[u32; 2]>,
+    pub rust_version: Option<[u32; 2]>,
     /// Whether it belongs to the workspace.
-    pub(crate) ours: bool,
+    pub ours: bool,
     /// The path of its manifest.
-    pub(crate) manifest: String,
+    pub manifest: String,
     /// Whether its manifest lets it be published.
-    pub(crate) publish: bool,
+    pub publish: bool,
     /// Of the manifest's keys that a published crate should have, those that are missing.
-    pub(crate) lacks: Vec<&'static str>,
+    pub lacks: Vec<&'static str>,
     /// What it depends on directly.
-    pub(crate) dependencies: Vec<Dependency>,
+    pub dependencies: Vec<Dependency>,
 }
 
 /// Keys of a manifest that tell a stranger what a crate is.
@@ -45,9 +47,9 @@ const PRESENTED: &[&str] = &[
 /// One dependency of a package.
 pub(crate) struct Dependency {
     /// The other package's name.
-    pub(crate) name: String,
+    pub name: String,
     /// Whether only tests, examples and benchmarks see it.
-    pub(crate) dev: bool,
+    pub dev: bool,
 }
 
 /// Which packages to list.
@@ -117,6 +119,37 @@ impl Package {
     pub(crate) fn named(name: &str) -> Self {
         package(&serde_json::json!({ "name": name, "publish": [] }))
     }
+}
+
+/// The workspace's top folder: the one above this crate, wherever the clone was moved to.
+pub(crate) fn root() -> PathBuf {
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    manifest.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+/// Paths, relative to the root and sorted, of all files that are tracked or could be: untracked
+/// ones count unless ignored, so that a check sees a file before its first commit.
+pub(crate) fn files(root: &Path) -> Result<Vec<String>, String> {
+    let listed = Command::new("git")
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output()
+        .map_err(|error| {
+            format!("git ls-files: {error} (tidy reads the list of files from git)")
+        })?;
+    if !listed.status.success() {
+        let errors = String::from_utf8_lossy(&listed.stderr);
+        return Err(format!("git ls-files in {}: {}", root.display(), errors.trim()));
+    }
+    let mut paths: Vec<String> = String::from_utf8_lossy(&listed.stdout)
+        .split('\0')
+        .filter(|path| !path.is_empty() && root.join(path).is_file())
+        .map(str::to_owned)
+        .collect();
+    paths.sort();
+    paths.dedup();
+    Ok(paths)
 }
 
 #[cfg(test)]

@@ -1,14 +1,23 @@
-//! Dead files: Rust that no `mod` leads to.
+//! The whole tree at once: dead files, which no `mod` leads to, and homonyms, two public types of one
+//! name.
 //!
-//! Walks from the roots that cargo finds by itself along `mod name;` and `#[path]`. A file that
-//! only a macro names is not reached; none here is.
+//! Files are reached from the roots that cargo finds by itself, along `mod name;` and `#[path]`; one
+//! that only a macro names is not, and none here is. What only its own crate sees (`pub(crate)`) may
+//! share a name; what is plain `pub` is seen from outside, as `unreachable_pub` holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::source::{Source, items};
 use super::{File, Finding};
 
-/// One finding for each Rust file that is compiled into nothing.
+/// All checks of the tree.
 pub(crate) fn check(files: &[File], found: &mut Vec<Finding>) {
+    reach(files, found);
+    homonyms(files, found);
+}
+
+/// One finding for each Rust file that is compiled into nothing.
+fn reach(files: &[File], found: &mut Vec<Finding>) {
     let sources: BTreeMap<&str, &File> = files
         .iter()
         .filter(|file| file.rust.is_some() && !file.is_data())
@@ -79,6 +88,41 @@ fn modules(file: &File, is_root: bool) -> Vec<String> {
     paths
 }
 
+/// The words that declare a type.
+const TYPES: &[&str] = &["struct", "enum", "union", "trait", "type"];
+
+/// One finding for each public type whose name another public type has too.
+fn homonyms(files: &[File], found: &mut Vec<Finding>) {
+    let mut places: BTreeMap<&str, Vec<(&File, usize)>> = BTreeMap::new();
+    for file in files.iter().filter(|file| !file.is_test() && !file.is_data()) {
+        let Some(rust) = &file.rust else { continue };
+        for (name, at) in public_types(rust) {
+            places.entry(name).or_default().push((file, rust.line(at)));
+        }
+    }
+    for (name, places) in places.iter().filter(|(_, places)| places.len() > 1) {
+        for (file, line) in places {
+            let others: Vec<String> = places
+                .iter()
+                .filter(|(twin, at)| (&twin.path, at) != (&file.path, line))
+                .map(|(twin, at)| format!("{}:{at}", twin.path))
+                .collect();
+            let problem = format!("the public type `{name}`, as in {}", others.join(", "));
+            let why = "one name is one thing in the whole workspace";
+            let instead = "say which, use the other type, or make it `pub(crate)`";
+            found.push(file.finding("homonym", *line, problem, why, instead));
+        }
+    }
+}
+
+/// Public types outside tests, with the offset of each name. An associated type of a trait or an
+/// implementation is none: its line does not begin with `pub`.
+fn public_types(rust: &Source) -> impl Iterator<Item = (&str, usize)> {
+    items(rust)
+        .filter(|item| item.public && TYPES.contains(&item.keyword) && !rust.is_test(item.at))
+        .map(|item| (item.name, item.at))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,7 +130,7 @@ mod tests {
     fn dead(files: &[(&str, &str)]) -> Vec<String> {
         let files: Vec<File> = files.iter().map(|(path, text)| File::new(path, text)).collect();
         let mut found = Vec::new();
-        check(&files, &mut found);
+        reach(&files, &mut found);
         found.into_iter().map(|finding| finding.path).collect()
     }
 
@@ -123,5 +167,46 @@ mod tests {
         let manifest = ("fuzz/Cargo.toml", "[[bin]]\npath = \"fuzz_targets/csv.rs\"\n");
         assert_eq!(dead(&[manifest, ("fuzz/fuzz_targets/csv.rs", "")]), Vec::<String>::new());
         assert_eq!(dead(&[manifest, ("fuzz/fuzz_targets/limit.rs", "")]).len(), 1);
+    }
+
+    fn homonyms_in(files: &[(&str, &str)]) -> Vec<String> {
+        let files: Vec<File> = files.iter().map(|(path, text)| File::new(path, text)).collect();
+        let mut found = Vec::new();
+        homonyms(&files, &mut found);
+        found.into_iter().map(|f| format!("{}:{}: {}", f.path, f.line, f.problem)).collect()
+    }
+
+    #[test]
+    fn each_of_two_names_the_other() {
+        let files =
+            [("a/src/lib.rs", "\npub struct Rate;\n"), ("b/src/lib.rs", "pub enum Rate {}\n")];
+        assert_eq!(
+            homonyms_in(&files),
+            [
+                "a/src/lib.rs:2: the public type `Rate`, as in b/src/lib.rs:1",
+                "b/src/lib.rs:1: the public type `Rate`, as in a/src/lib.rs:2"
+            ]
+        );
+    }
+
+    #[test]
+    fn private_types_tests_and_associated_types_may_share_a_name() {
+        let taken = ("a/src/lib.rs", "pub unsafe trait Rate { type Item; }\n");
+        for text in [
+            "pub(crate) struct Rate;\n",
+            "struct Rate;\n",
+            "#[cfg(test)]\nmod tests {\n    pub struct Rate;\n}\n",
+            "impl X for Y {\n    type Rate = u8;\n}\n",
+            "// pub struct Rate;\n",
+            "pub use a::Rate;\n",
+        ] {
+            assert_eq!(
+                homonyms_in(&[taken, ("b/src/lib.rs", text)]),
+                Vec::<String>::new(),
+                "{text}"
+            );
+        }
+        assert_eq!(homonyms_in(&[taken, ("b/src/lib.rs", "    pub type Rate = u8;\n")]).len(), 2);
+        assert_eq!(homonyms_in(&[taken, ("b/tests/rate.rs", "pub struct Rate;\n")]).len(), 0);
     }
 }

@@ -3,8 +3,8 @@
 //! Formulas with their sources; no measuring, no guessing of inputs. Each model takes the statistic
 //! that is right for it out of [`timing::Timing`], with the evidence for the number.
 //!
-//! A new model is a file here with its row, and its line in [`MODELS`]: subcommand, options, `--help`,
-//! man page and the table of docs/impact.md come from the row. [`stepper`] is not in the
+//! A new model is a file here with its row, and its line in [`MODELS`]: subcommand, options,
+//! `--help`, man page and the table of docs/impact.md come from the row. [`stepper`] is not in the
 //! table, because it has figures of its own.
 
 mod audio;

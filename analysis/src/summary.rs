@@ -53,11 +53,11 @@ impl SummaryStats {
         Self { p50, p90, p99, p99_9, p99_99, ..self }
     }
 
-    /// The numbers of a loop's page as another process sees it: of `counts` and of `buckets`, one count
-    /// a bucket of [`bucket`]; values in no bucket are below or above all buckets.
+    /// The numbers of a loop's page as another process sees it: of `counts` and of `buckets`, one
+    /// count a bucket of [`bucket`]; values in no bucket are below or above all buckets.
     ///
-    /// Quantiles are the upper ends of the page's buckets, 1/128 wide, and never above the maximum. A
-    /// page holds no squares, so there is no standard deviation.
+    /// Quantiles are the upper ends of the page's buckets, 1/128 wide, and never above the maximum.
+    /// A page holds no squares, so there is no standard deviation.
     pub fn of_page(counts: &Counts, buckets: &[u64]) -> Self {
         let (Some(min), Some(max)) = (counts.min, counts.max) else { return Self::default() };
         let (min, max) = (min.as_ns() as f64, max.as_ns() as f64);

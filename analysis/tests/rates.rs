@@ -1,7 +1,7 @@
 //! Claims are given, refused and true as often as they should be, on simulated series.
 //!
-//! A small share of what `examples/claims_simulated.rs` and `examples/extremes_rates.rs` print, from
-//! fixed seeds: limits leave room for the chance in so few series.
+//! A small share of what `examples/claims_simulated.rs` and `examples/extremes_rates.rs` print,
+//! from fixed seeds: limits leave room for the chance in so few series.
 
 mod series;
 

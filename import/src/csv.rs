@@ -5,9 +5,10 @@
 //! is skipped silently except blank lines.
 //!
 //! *Lateness*: lines are cycles 0, 1, 2 … *Instants* must not decrease; k is counted from wake to
-//! wake ([`punctual_analysis::gridfit::Counter`]), and a sample's lateness is its deviation from the
-//! nominal grid through the first instant. That is no lateness where the clocks drift: record it
-//! with [`punctual_analysis::recording::ReleaseInstants::Unknown`], or `Fitted` in a second pass.
+//! wake ([`punctual_analysis::gridfit::Counter`]), and a sample's lateness is its deviation from
+//! the nominal grid through the first instant. That is no lateness where the clocks drift: record
+//! it with [`punctual_analysis::recording::ReleaseInstants::Unknown`], or `Fitted` in a second
+//! pass.
 
 use std::borrow::Cow;
 use std::fmt;

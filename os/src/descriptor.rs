@@ -1,5 +1,5 @@
-//! Descriptors as numbers: owning, copying and closing them, and which survive an exec; devices opened
-//! by name, and how their requests are numbered.
+//! Descriptors as numbers: owning, copying and closing them, and which survive an exec; devices
+//! opened by name, and how their requests are numbered.
 //!
 //! For memory and sockets that go from one process to another, and for what is driven by ioctl(2):
 //! serial lines, GPIO chips, parallel ports. Never waits.

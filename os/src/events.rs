@@ -1,8 +1,8 @@
 //! Descriptors that something makes readable: counters, timers, lines between two ends; and waiting
 //! for any of several, until an instant.
 //!
-//! For experiments that wake a thread by each of them, and for supervisors. Never opens anything by a
-//! name that the caller gives.
+//! For experiments that wake a thread by each of them, and for supervisors. Never opens anything by
+//! a name that the caller gives.
 
 use core::ffi::c_int;
 

@@ -1,8 +1,8 @@
 //! Files: a lock, so that two processes do not write the same things, and extended attributes.
 //!
 //! For directories that belong to one process at a time, and for what a service manager notes on a
-//! cgroup. The kernel takes a lock away with the process, however it ends. Attributes are read, never
-//! written.
+//! cgroup. The kernel takes a lock away with the process, however it ends. Attributes are read,
+//! never written.
 
 use core::ffi::{CStr, c_int};
 

@@ -1,8 +1,8 @@
 //! A parallel port: its pins, and the interrupts of its acknowledge line.
 //!
 //! For experiments (Linux, include/uapi/linux/ppdev.h). A port is opened by
-//! [`crate::descriptor::open`]; from [`claim`] on it is its caller's, until the descriptor is dropped.
-//! Waits are those of [`crate::events`].
+//! [`crate::descriptor::open`]; from [`claim`] on it is its caller's, until the descriptor is
+//! dropped. Waits are those of [`crate::events`].
 
 use core::ffi::{c_int, c_ulong};
 

@@ -32,16 +32,16 @@ pub const DEADLINE: u32 = 6;
 /// SCHED_EXT.
 pub const EXT: u32 = 7;
 
-/// SCHED_FLAG_RESET_ON_FORK of <linux/sched.h>: what the thread starts, threads and processes, begins
-/// as SCHED_OTHER.
+/// SCHED_FLAG_RESET_ON_FORK of <linux/sched.h>: what the thread starts, threads and processes,
+/// begins as SCHED_OTHER.
 pub const RESET_ON_FORK: u64 = 1;
 
-/// `struct sched_attr` of sched_setattr(2) and sched_getattr(2), in its first version (48 bytes): the
-/// policy of any thread as the kernel has it, also one that [`SchedPolicy`] cannot name.
+/// `struct sched_attr` of sched_setattr(2) and sched_getattr(2), in its first version (48 bytes):
+/// the policy of any thread as the kernel has it, also one that [`SchedPolicy`] cannot name.
 ///
-/// For tools that show and set those of any thread. Unlike [`set`], which guards the policies of this
-/// project's own loops, [`SchedAttributes::give`] does as it is told: what the thread starts inherits
-/// the policy unless the flag says otherwise.
+/// For tools that show and set those of any thread. Unlike [`set`], which guards the policies of
+/// this project's own loops, [`SchedAttributes::give`] does as it is told: what the thread starts
+/// inherits the policy unless the flag says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct SchedAttributes {

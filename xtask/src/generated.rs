@@ -1,8 +1,8 @@
 //! `cargo xtask schema [--update]` and `cargo xtask man [--update]`: the committed JSON schema and
 //! manual pages are what the tool says of itself.
 //!
-//! Builds the tool, asks it, and compares with docs/schema-2.json or docs/man; with `--update`, writes
-//! these instead.
+//! Builds the tool, asks it, and compares with docs/schema-2.json or docs/man; with `--update`,
+//! writes these instead.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -5,8 +5,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Cargo, as the one that runs this, in the folder `root`. Continuous integration builds once: there
-/// it keeps nothing for the next build, which is as much of the disk as the build itself.
+/// Cargo, as the one that runs this, in the folder `root`. Continuous integration builds once:
+/// there it keeps nothing for the next build, which is as much of the disk as the build itself.
 pub(crate) fn cargo(root: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(root).stdin(Stdio::null());

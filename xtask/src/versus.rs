@@ -1,4 +1,5 @@
-//! `cargo xtask versus [BLOCKS] [SECONDS]` and `cargo xtask peers [OPTION…]`: punctual against others.
+//! `cargo xtask versus [BLOCKS] [SECONDS]` and `cargo xtask peers [OPTION…]`: punctual against
+//! others.
 //!
 //! `peers` holds its ways to wait against other crates and programs, in turns on one CPU. `versus`
 //! runs `punctual measure periodic` and Debian's cyclictest in

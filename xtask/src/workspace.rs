@@ -1,5 +1,5 @@
-//! The workspace: where it lies, which files belong to it, and what cargo knows of its crates, their
-//! dependencies and licences.
+//! The workspace: where it lies, which files belong to it, and what cargo knows of its crates,
+//! their dependencies and licences.
 //!
 //! For every subcommand. Reads git's index, and runs `cargo metadata --locked`, so that
 //! it may fetch what is locked but never changes the lock file.

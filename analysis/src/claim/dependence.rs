@@ -1064,7 +1064,8 @@ mod tests {
             let (mut series, mut cycle, mut previous) = (Vec::new(), 0, 0);
             for &(ns, missed) in &cycles {
                 // Releases that passed before a late wake were missed.
-                let missed = if series.is_empty() { 0 } else { missed + (previous / period) as u64 };
+                let passed = (previous / period) as u64;
+                let missed = if series.is_empty() { 0 } else { missed + passed };
                 cycle += missed + 1;
                 series.push((cycle, ns));
                 exceedances.push(ns, missed, previous);

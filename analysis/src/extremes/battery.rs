@@ -74,8 +74,8 @@ pub(super) fn results(ordered: &Ordered) -> Vec<Test> {
     TESTS.iter().filter_map(|test| test(ordered)).collect()
 }
 
-/// The number of values that stand for "late" in tests of time: at most one in ten, and one must be left over
-/// for a threshold. Fewer than [`LATE_MIN`] are too few.
+/// The number of values that stand for "late" in tests of time: at most one in ten, and one must be
+/// left over for a threshold. Fewer than [`LATE_MIN`] are too few.
 pub(super) fn late(ordered: &Ordered) -> usize {
     share(ordered, 10, KEPT).min(ordered.values.len().saturating_sub(1))
 }
@@ -252,10 +252,10 @@ const LAGS: usize = 10;
 /// Exceeded in 0.75 % of runs by simulation; with so few blocks Q is wider than χ².
 const LJUNG_BOX: f64 = 29.0;
 
-/// Tests for exceedances (places rising) that have more neighbours than by chance: pairs within 20 cycles,
-/// a Poisson variable for independent cycles. An extremal index below 1 means the same. Each of 64
-/// segments is taken by itself, and two with the most pairs too many are left out, so that a change
-/// is not mistaken for clustering: it lies between segments, or within two at most.
+/// Tests for exceedances (places rising) that have more neighbours than by chance: pairs within 20
+/// cycles, a Poisson variable for independent cycles. An extremal index below 1 means the same.
+/// Each of 64 segments is taken by itself, and two with the most pairs too many are left out, so
+/// that a change is not mistaken for clustering: it lies between segments, or within two at most.
 fn company_within(places: &[u64], n: u64) -> Test {
     let length = n as f64 / SEGMENTS as f64;
     let near = WINDOW as f64 * (2.0 * length - WINDOW as f64 - 1.0) / (length * (length - 1.0));
@@ -324,7 +324,8 @@ fn most(mean: f64) -> u64 {
     low
 }
 
-/// Tests that block maxima are uncorrelated: Ljung and Box's Q (Biometrika 65, 1978) of their ranks.
+/// Tests that block maxima are uncorrelated: Ljung and Box's Q (Biometrika 65, 1978) of their
+/// ranks.
 fn correlation(maxima: &[f64]) -> Test {
     let scores = scores(maxima, |p| p);
     let n = maxima.len() as f64;
@@ -349,8 +350,8 @@ const TOP: f64 = 9.5;
 /// Exceeded in at most 0.5 % of runs.
 const AGREEMENT: f64 = 4.5;
 
-/// Tests that the largest values lie where the others predict. The j largest are set apart: beyond the
-/// largest of the others they may be λ times as far out, on the scale of hazards, as the common
+/// Tests that the largest values lie where the others predict. The j largest are set apart: beyond
+/// the largest of the others they may be λ times as far out, on the scale of hazards, as the common
 /// distribution has them. The statistic is the largest likelihood ratio against λ = 1, over the j
 /// for which λ > 1. A second mechanism that shows in few cycles stands out (the low-density
 /// mixtures of TailID, ECRTS 2025), and does not hide by bending the common fit.
@@ -450,8 +451,8 @@ fn fitted(excesses: &[f64], gpd: &Gpd) -> Test {
     }
 }
 
-/// Tests that block maxima agree: the loss of likelihood among the fitted excesses (over `threshold`)
-/// at the value that a GEV of the largest of 64 blocks gives for probability `p`.
+/// Tests that block maxima agree: the loss of likelihood among the fitted excesses (over
+/// `threshold`) at the value that a GEV of the largest of 64 blocks gives for probability `p`.
 pub(super) fn agreement(
     ordered: &Ordered,
     p: f64,

@@ -1,6 +1,6 @@
 //! Simulated series of lateness whose truth is known, for rates of claims: stationary independent
-//! ones with the quantile that each truly has, ones that must not be prolonged, and late cycles that
-//! come alone or together with the share that is truly late.
+//! ones with the quantile that each truly has, ones that must not be prolonged, and late cycles
+//! that come alone or together with the share that is truly late.
 //!
 //! Shared by the test and by the example that prints the whole table. Seeded: the same series
 //! everywhere.
@@ -499,7 +499,8 @@ struct Stretches<L> {
     share: f64,
 }
 
-/// Stretches begun in the middle of the process; within one each cycle is late with chance `within`.
+/// Stretches begun in the middle of the process; within one each cycle is late with chance
+/// `within`.
 fn on_and_off(
     rng: &mut Rng,
     n: u64,

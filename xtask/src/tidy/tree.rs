@@ -1,9 +1,10 @@
-//! The whole tree at once: dead files, which no `mod` leads to, and homonyms, two public types of one
-//! name.
+//! The whole tree at once: dead files, which no `mod` leads to, and homonyms, two public types of
+//! one name.
 //!
-//! Files are reached from the roots that cargo finds by itself, along `mod name;` and `#[path]`; one
-//! that only a macro names is not, and none here is. What only its own crate sees (`pub(crate)`) may
-//! share a name; what is plain `pub` is seen from outside, as `unreachable_pub` holds.
+//! Files are reached from the roots that cargo finds by itself, along `mod name;` and `#[path]`;
+//! one that only a macro names is not, and none here is. What only its own crate sees
+//! (`pub(crate)`) may share a name; what is plain `pub` is seen from outside, as `unreachable_pub`
+//! holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -14,6 +14,8 @@ const SOURCES: &[&str] = &[
     "analysis",
     "cli",
     "core",
+    "document",
+    "engine",
     "export",
     "host",
     "import",
@@ -21,6 +23,7 @@ const SOURCES: &[&str] = &[
     "os",
     "plot",
     "punctual",
+    "report",
 ];
 
 fn main() {

@@ -10,7 +10,7 @@
 mod series;
 
 use punctual_analysis::claim::judge::Holds;
-use series::late::{LATE_KINDS, LateKind};
+use series::{LATE_KINDS, LateKind};
 
 fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<u64>().ok());
@@ -35,7 +35,8 @@ fn main() {
     for kind in &LATE_KINDS {
         let [below, above] = [0.98, 2.0].map(|factor| outcomes(kind, cycles, factor, count));
         let star = if kind.tuned { "" } else { " *" };
-        let shown = |of: [u64; 4]| of.map(|n| format!("{:.1} %", 100.0 * n as f64 / count as f64));
+        let shown =
+            |counts: [u64; 4]| counts.map(|n| format!("{:.1} %", 100.0 * n as f64 / count as f64));
         let ([a, b, c, d], [e, f, g, h]) = (shown(below), shown(above));
         println!(
             "{:24} {:>6} | {a:>9} {b:>8} {c:>9} {d:>6} | {e:>6} {f:>8} {g:>9} {h:>6}",

@@ -10,11 +10,11 @@ mod series;
 
 use std::collections::BTreeMap;
 
-use punctual_analysis::extremes::test::Test;
+use punctual_analysis::extremes::battery::Test;
 use punctual_analysis::extremes::{Tail, TailRefusal, tests};
-use series::parents::{PARENTS, Parent};
-use series::spoiled::{CHANGES, DEPENDENT, MIXTURES};
+use series::{CHANGES, DEPENDENT, MIXTURES};
 use series::{Kind, Make, UNIT_NS, simulated};
+use series::{PARENTS, Parent};
 
 fn main() {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -57,7 +57,7 @@ fn coverage(parent: &Parent, n: u64, count: u64) {
             widths[decades] += (found.value_ns.upper - found.value_ns.estimate) / truth;
         }
     }
-    let share = |of: u64, all: u64| 100.0 * of as f64 / all.max(1) as f64;
+    let share = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
     print!("{:22} given {:5.1} %   true", parent.name, share(given[2], count));
     for decades in 0..3 {
         let (given, held) = (given[decades], held[decades]);
@@ -92,7 +92,7 @@ fn outcome(make: Make, n: u64, seed: u64) -> Result<(), TailRefusal> {
 fn reason(refusal: &TailRefusal) -> String {
     match refusal {
         TailRefusal::Failed(Test { about, name, .. }) => format!("{about}: {name}"),
-        other => format!("{other:?}"),
+        refused => format!("{refused:?}"),
     }
 }
 

@@ -6,8 +6,6 @@
 //! that are fixed beforehand: every list here has a limit, and nothing keeps samples. Reads no
 //! clock and no file.
 
-mod collector;
-mod row;
 mod total;
 
 use std::collections::BTreeMap;
@@ -18,11 +16,9 @@ use serde::{Deserialize, Serialize};
 use crate::plain::steers;
 use crate::quantile::Probability;
 
-pub use collector::{Collector, Start};
-pub use row::{BatchRow, BatchRows, ROWS_MAX};
 pub use total::{
-    BLOCK_CYCLES, BLOCKS_MAX, Effort, Maxima, OUTLIERS_MAX, Outlier, Outliers, Total,
-    WatchedThresholds,
+    BLOCK_CYCLES, BLOCKS_MAX, Collector, Effort, Maxima, OUTLIERS_MAX, Outlier, Outliers, Start,
+    Total, WatchedThresholds,
 };
 
 /// The most runs of one setup.
@@ -47,7 +43,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// What all batches have in common.
+    /// The setup that all batches have in common.
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
@@ -57,7 +53,7 @@ impl Pool {
         &self.totals
     }
 
-    /// How long it was measured, loads' starts and ends included.
+    /// The time measured, ns, loads' starts and ends included.
     pub fn measured_ns(&self) -> u64 {
         self.measured_ns
     }
@@ -79,9 +75,9 @@ pub struct Extent {
     pub from_unix_s: i64,
     /// When it ended.
     pub to_unix_s: i64,
-    /// How long it was, by a monotonic clock.
+    /// Its length by a monotonic clock, ns.
     pub measured_ns: u64,
-    /// What the process counted for each run.
+    /// The counts of the process, by run.
     pub efforts: Vec<Effort>,
 }
 
@@ -90,7 +86,7 @@ pub struct Extent {
 pub struct Campaign {
     /// Its name.
     pub name: String,
-    /// What was requested, as options with their values.
+    /// The request, as options with their values.
     #[serde(rename = "asked")]
     pub requested: BTreeMap<String, String>,
     /// Which machine it is of, as names and values.
@@ -220,9 +216,9 @@ impl Campaign {
     }
 
     /// Notes that something happened.
-    pub fn note(&mut self, at_unix_s: i64, what: &str) {
+    pub fn note(&mut self, at_unix_s: i64, event: &str) {
         let boot = self.boot();
-        self.events.push(CampaignEvent { at_unix_s, boot, what: plain(what) });
+        self.events.push(CampaignEvent { at_unix_s, boot, what: plain(event) });
     }
 
     /// The number of the latest boot; 0 before the first.
@@ -250,7 +246,7 @@ impl Campaign {
         self.rows.all()
     }
 
-    /// How long it was measured in all, ns.
+    /// The time measured in all, ns.
     pub fn measured_ns(&self) -> u64 {
         self.pools.iter().fold(0, |sum, pool| sum.saturating_add(pool.measured_ns))
     }
@@ -323,7 +319,7 @@ impl Campaign {
         }
     }
 
-    /// Whether those texts are clean.
+    /// True where those texts are clean.
     fn has_fit_texts(&self) -> bool {
         let texts = [&self.requested, &self.machine];
         plain(&self.name) == self.name
@@ -358,7 +354,7 @@ impl Campaign {
 #[error("the campaign is full: all its setups together can have at most {TOTALS_MAX} runs")]
 pub struct Full;
 
-/// How a state file begins.
+/// The first bytes of a state file.
 pub const MAGIC: [u8; 8] = *b"PCAMPAGN";
 
 /// The version of the layout.
@@ -499,13 +495,13 @@ impl Setup {
         format!("{:08x}", crc32fast::hash(text.as_bytes()))
     }
 
-    /// What is different in `other`, one phrase each: "kernel: 6.1 → 6.12".
-    pub fn differences(&self, other: &Self) -> Vec<String> {
-        let mut differences = different(&self.facts, &other.facts);
-        if self.runs.len() != other.runs.len() {
-            differences.push(format!("runs: {} → {}", self.runs.len(), other.runs.len()));
+    /// The differences of `later`, one phrase each: "kernel: 6.1 → 6.12".
+    pub fn differences(&self, later: &Self) -> Vec<String> {
+        let mut differences = different(&self.facts, &later.facts);
+        if self.runs.len() != later.runs.len() {
+            differences.push(format!("runs: {} → {}", self.runs.len(), later.runs.len()));
         }
-        for (mine, theirs) in self.runs.iter().zip(&other.runs).filter(|(a, b)| a != b) {
+        for (mine, theirs) in self.runs.iter().zip(&later.runs).filter(|(a, b)| a != b) {
             differences.push(format!("run: {} → {}", mine.words(), theirs.words()));
         }
         differences
@@ -524,7 +520,7 @@ impl Setup {
     }
 }
 
-/// What is different between two lists of names and values, one phrase each.
+/// The differences of two lists of names and values, one phrase each.
 pub fn different(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> Vec<String> {
     let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     let shown = |value: Option<&String>| value.map_or("-".to_owned(), Clone::clone);
@@ -578,7 +574,7 @@ impl<T, const MAX: usize> Ends<T, MAX> {
         &self.listed
     }
 
-    /// How many entries were dropped.
+    /// The number of entries that were dropped.
     pub fn unlisted(&self) -> u64 {
         self.unlisted
     }
@@ -598,13 +594,124 @@ impl<T, const MAX: usize> Default for Ends<T, MAX> {
     }
 }
 
+/// The most rows of a campaign.
+pub const ROWS_MAX: usize = 512;
+
+/// One batch of one run, or several that follow each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BatchRow {
+    /// The setup, as `setups` counts them.
+    pub setup: usize,
+    /// Which of its runs.
+    pub run: usize,
+    /// The number of the boot; of several the first.
+    pub boot: u32,
+    /// When it began, in seconds since 1970.
+    pub from_unix_s: i64,
+    /// When it ended.
+    pub to_unix_s: i64,
+    /// How many batches it stands for.
+    #[serde(rename = "stretches")]
+    pub batches: u32,
+    /// Recorded cycles.
+    pub cycles: u64,
+    /// Releases that never ran.
+    pub missed: u64,
+    /// Cycles that ran but did not fit in the recorder.
+    pub unrecorded: u64,
+    /// Missed releases known only to be at least a period late.
+    #[serde(default)]
+    pub censored: u64,
+    /// Median of lateness; of several batches the largest. Null where n is too small.
+    pub p50_ns: Option<i64>,
+    /// 99 % quantile, likewise.
+    pub p99_ns: Option<i64>,
+    /// 99.9 % quantile, likewise.
+    pub p99_9_ns: Option<i64>,
+    /// Largest lateness; a lower bound where releases are only known to be a period late or cycles
+    /// went unrecorded.
+    pub max_ns: Option<i64>,
+}
+
+impl BatchRow {
+    /// Releases whose lateness is not known, which may have been later than `max_ns`.
+    pub fn unknown(&self) -> u64 {
+        self.censored.saturating_add(self.unrecorded)
+    }
+
+    /// Merges the row that follows.
+    fn add(&mut self, next: &Self) {
+        self.to_unix_s = next.to_unix_s;
+        self.batches = self.batches.saturating_add(next.batches);
+        self.cycles += next.cycles;
+        self.missed += next.missed;
+        self.unrecorded += next.unrecorded;
+        self.censored += next.censored;
+        self.p50_ns = self.p50_ns.max(next.p50_ns);
+        self.p99_ns = self.p99_ns.max(next.p99_ns);
+        self.p99_9_ns = self.p99_9_ns.max(next.p99_9_ns);
+        self.max_ns = self.max_ns.max(next.max_ns);
+    }
+
+    fn is_sound(&self) -> bool {
+        let counts = [self.cycles, self.missed, self.unrecorded, self.censored];
+        counts.iter().all(|&count| count <= 1 << 56)
+    }
+}
+
+/// All rows, oldest first.
+///
+/// At most [`ROWS_MAX`]: where there are more, neighbours become one. Counts and maxima of a row
+/// that stands for several batches are exact; its quantiles are the largest of any of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BatchRows {
+    rows: Vec<BatchRow>,
+}
+
+impl BatchRows {
+    /// Adds the next row; when the list is full, merges two neighbours.
+    pub fn push(&mut self, row: BatchRow) {
+        self.rows.push(row);
+        if self.rows.len() > ROWS_MAX {
+            self.thin();
+        }
+    }
+
+    /// All rows.
+    pub fn all(&self) -> &[BatchRow] {
+        &self.rows
+    }
+
+    /// Joins the two neighbours that stand for the fewest batches, the oldest of them: of one boot
+    /// rather than of two, and never of two setups or runs.
+    fn thin(&mut self) {
+        let next = |at: usize| {
+            let row = &self.rows[at];
+            let same = |later: &BatchRow| (later.setup, later.run) == (row.setup, row.run);
+            let after = self.rows[at + 1..].iter().position(same)? + at + 1;
+            let next = &self.rows[after];
+            let batches = row.batches.saturating_add(next.batches);
+            Some((row.boot != next.boot, batches, at, after))
+        };
+        if let Some((_, _, at, after)) = (0..self.rows.len()).filter_map(next).min() {
+            let second = self.rows.remove(after);
+            self.rows[at].add(&second);
+        }
+    }
+
+    fn is_sound(&self, runs_of: impl Fn(usize) -> usize) -> bool {
+        self.rows.len() <= ROWS_MAX
+            && self.rows.iter().all(|row| row.is_sound() && row.run < runs_of(row.setup))
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
     use proptest::prelude::*;
     use punctual_core::sample::{Flags, Sample};
     use punctual_core::time::{Instant, Period, Span};
 
-    use super::*;
     use super::{CampaignFileError, HEADER_BYTES};
     use crate::recording::{Recording, RecordingConfig};
 
@@ -815,8 +922,8 @@ mod tests {
             RunSetup { policy: "SCHED_FIFO".into(), priority: Some(90), ..Default::default() };
         let facts = |kernel: &str| BTreeMap::from([("kernel".to_owned(), kernel.to_owned())]);
         let old = Setup { runs: vec![run.clone()], facts: facts("6.1") };
-        let other = RunSetup { policy: "SCHED_OTHER".into(), priority: None, ..run };
-        let new = Setup { runs: vec![other], facts: facts("6.12") };
+        let changed = RunSetup { policy: "SCHED_OTHER".into(), priority: None, ..run };
+        let new = Setup { runs: vec![changed], facts: facts("6.12") };
         let found = old.differences(&new);
         assert_eq!(found[0], "kernel: 6.1 → 6.12");
         assert!(
@@ -834,5 +941,35 @@ mod tests {
         let mut ends = Ends::<u32, 4>::default();
         (0..10).for_each(|n| ends.push(n));
         assert_eq!((ends.listed(), ends.unlisted()), (&[0, 1, 8, 9][..], 6));
+    }
+
+    #[test]
+    fn a_year_of_hours_stays_within_its_rows_and_loses_no_count() {
+        let mut rows = BatchRows::default();
+        for hour in 0..365 * 24_i64 {
+            for run in 0..2 {
+                rows.push(BatchRow {
+                    run,
+                    boot: (hour / 2_000) as u32,
+                    from_unix_s: hour * 3_600,
+                    to_unix_s: (hour + 1) * 3_600,
+                    batches: 1,
+                    cycles: 10,
+                    p50_ns: Some(hour % 50),
+                    max_ns: Some(hour),
+                    ..BatchRow::default()
+                });
+            }
+        }
+        assert!(rows.all().len() <= ROWS_MAX && rows.all().len() > ROWS_MAX / 2);
+        let first: Vec<&BatchRow> = rows.all().iter().filter(|row| row.run == 0).collect();
+        assert_eq!(first.iter().map(|row| row.cycles).sum::<u64>(), 365 * 24 * 10);
+        assert!(
+            first.iter().all(|row| row.from_unix_s / 7_200_000 == (row.to_unix_s - 1) / 7_200_000)
+        );
+        assert!(first.windows(2).all(|two| two[0].to_unix_s == two[1].from_unix_s));
+        assert_eq!(first.last().and_then(|row| row.max_ns), Some(365 * 24 - 1));
+        let longest = first.iter().map(|row| row.batches).max();
+        assert!(longest.is_some_and(|most| most <= 64), "{longest:?}: evenly");
     }
 }

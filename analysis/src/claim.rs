@@ -13,7 +13,6 @@ pub mod bound;
 pub mod dependence;
 pub mod judge;
 pub mod plan;
-pub(crate) mod special;
 
 use punctual_core::time::Span;
 use schemars::JsonSchema;
@@ -104,7 +103,7 @@ pub fn rounded_up(p: f64) -> String {
     if up >= 1.0 { "1".to_owned() } else { format!("{up:.1e}") }
 }
 
-/// How releases without a sample count.
+/// The words for releases without a sample.
 fn lost_count(tails: &Tails) -> String {
     match (tails.missed, tails.unrecorded) {
         (0, 0) => String::new(),

@@ -6,20 +6,19 @@
 //! come from samples or from a baseline, bounded in size ([`series`]).
 
 pub mod bootstrap;
-mod dispersion;
-pub mod distributions;
 mod outcome;
-mod rates;
 pub mod series;
 
 use crate::claim::bound::CONFIDENCE;
 use crate::quantile::Probability;
+use crate::special::{
+    beta, beta_quantile, normal_quantile_above, student_level, student_p, student_quantile_above,
+};
 use crate::summary::SummaryStats;
 use bootstrap::{Quantiles, quantiles};
-pub use dispersion::Part;
+use series::{Cells, LatenessSeries, above, bounds_ns, cell_of, count, merged};
+
 pub use outcome::{Family, QuantileDifference, RateRatio, RunComparison, Verdict};
-use rates::{Counts, Tested, detectable, holm, releases_needed, thresholds, would_have_detected};
-use series::LatenessSeries;
 
 /// A run on both sides.
 #[derive(Clone, Copy, Debug)]
@@ -33,11 +32,11 @@ pub struct Runs<'a> {
     pub shown: [Option<&'a SummaryStats>; 2],
     /// Thresholds to compare at, in addition to those at fixed ranks, ns.
     pub thresholds_ns: &'a [i64],
-    /// Whether to test counts whose order is not known, as if cycles were independent.
+    /// True to test counts whose order is not known, as if cycles were independent.
     pub as_if_independent: bool,
 }
 
-/// What the tests of one run are made from.
+/// The tests of one run, prepared.
 struct Prepared<'a> {
     runs: Runs<'a>,
     ordered: bool,
@@ -58,7 +57,7 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Whether there is enough data for a verdict.
+    /// True where there is enough data for a verdict.
     fn is_testable(&self) -> bool {
         self.ordered || self.runs.as_if_independent
     }
@@ -79,15 +78,15 @@ impl<'a> Prepared<'a> {
         let alpha = 1.0 - CONFIDENCE;
         let rate = |counts: &Counts| rate(counts, levels.next().copied(), alpha, least);
         let rates: Vec<RateRatio> = self.rates.iter().map(rate).collect();
-        let quantile = |of: &Quantiles| {
-            let test = if of.is_tested() { levels.next().copied() } else { None };
-            quantile_difference(of, test, alpha)
+        let quantile = |quantile: &Quantiles| {
+            let test = if quantile.is_tested() { levels.next().copied() } else { None };
+            quantile_difference(quantile, test, alpha)
         };
         let quantiles: Vec<QuantileDifference> = self.quantiles.iter().map(quantile).collect();
-        let all = rates.iter().map(|rate| rate.verdict);
-        let verdict = together(all.chain(quantiles.iter().map(|quantile| quantile.verdict)));
-        let sum = |side: usize, what: fn(&Part<'_>) -> u64| {
-            self.runs.sides[side].iter().map(what).fold(0, u64::saturating_add)
+        let verdicts = rates.iter().map(|rate| rate.verdict);
+        let verdict = together(verdicts.chain(quantiles.iter().map(|quantile| quantile.verdict)));
+        let sum = |side: usize, number: fn(&Part<'_>) -> u64| {
+            self.runs.sides[side].iter().map(number).fold(0, u64::saturating_add)
         };
         let max = |side: usize| {
             let parts = self.runs.sides[side].iter();
@@ -136,7 +135,7 @@ pub fn compare(runs: &[Runs<'_>]) -> (Vec<RunComparison>, Family) {
 /// nothing.
 pub fn exceedances(pairs: &[[&LatenessSeries; 2]], threshold_ns: i64) -> Vec<Option<RateRatio>> {
     let alpha = 1.0 - CONFIDENCE;
-    let cell = series::cell_of(threshold_ns);
+    let cell = cell_of(threshold_ns);
     let counts = pairs.iter().map(|sides| {
         let [a, b] = sides.map(|series| [Part { result: 0, series }]);
         let full = sides.iter().all(|series| series.releases() > 0);
@@ -146,8 +145,8 @@ pub fn exceedances(pairs: &[[&LatenessSeries; 2]], threshold_ns: i64) -> Vec<Opt
     let p_values: Vec<f64> = counts.iter().flatten().map(Counts::p_value).collect();
     let mut tested = holm(&p_values, alpha).into_iter();
     let least = alpha / p_values.len().max(1) as f64;
-    let mut of = |counts: &Counts| rate(counts, tested.next(), alpha, least);
-    counts.iter().map(|counts| counts.as_ref().map(&mut of)).collect()
+    let mut ratio = |counts: &Counts| rate(counts, tested.next(), alpha, least);
+    counts.iter().map(|counts| counts.as_ref().map(&mut ratio)).collect()
 }
 
 fn rate(counts: &Counts, test: Option<Tested>, alpha: f64, least: f64) -> RateRatio {
@@ -177,20 +176,24 @@ fn rate(counts: &Counts, test: Option<Tested>, alpha: f64, least: f64) -> RateRa
     }
 }
 
-fn quantile_difference(of: &Quantiles, test: Option<Tested>, alpha: f64) -> QuantileDifference {
-    let interval = test.and_then(|test| of.interval(test.level));
+fn quantile_difference(
+    quantile: &Quantiles,
+    test: Option<Tested>,
+    alpha: f64,
+) -> QuantileDifference {
+    let interval = test.and_then(|test| quantile.interval(test.level));
     let significant = test.is_some_and(|test| test.adjusted <= alpha);
     QuantileDifference {
-        p: of.p.share(),
-        a_ns: of.values_ns[0],
-        b_ns: of.values_ns[1],
-        difference_ns: of.difference_ns(),
+        p: quantile.p.share(),
+        a_ns: quantile.values_ns[0],
+        b_ns: quantile.values_ns[1],
+        difference_ns: quantile.difference_ns(),
         lower_ns: interval.map(|interval| interval.0),
         upper_ns: interval.map(|interval| interval.1),
-        p_value: test.map(|_| of.p_value()),
-        untested: of.untested.clone(),
+        p_value: test.map(|_| quantile.p_value()),
+        untested: quantile.untested.clone(),
         p_adjusted: test.map(|test| test.adjusted),
-        verdict: verdict(significant, of.difference_ns() > 0.0),
+        verdict: verdict(significant, quantile.difference_ns() > 0.0),
     }
 }
 
@@ -204,10 +207,10 @@ fn verdict(significant: bool, is_more: bool) -> Verdict {
 
 /// The verdict of several together.
 pub fn together(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
-    verdicts.fold(Verdict::Undecided, |all, one| match (all, one) {
-        (all, Verdict::Undecided) => all,
-        (Verdict::Undecided, one) => one,
-        (all, one) if all == one => all,
+    verdicts.fold(Verdict::Undecided, |sum, next| match (sum, next) {
+        (sum, Verdict::Undecided) => sum,
+        (Verdict::Undecided, next) => next,
+        (sum, next) if sum == next => sum,
         _ => Verdict::Mixed,
     })
 }
@@ -220,19 +223,349 @@ pub fn quantile(sides: [&LatenessSeries; 2], p: Probability) -> Option<QuantileD
     let ordered = sides.iter().all(|series| series.ordered);
     let [a, b] = sides.map(|series| [Part { result: 0, series }]);
     let found = quantiles([&a, &b], [None; 2], ordered);
-    let of = found.iter().find(|of| of.p == p)?;
+    let found = found.iter().find(|quantile| quantile.p == p)?;
     let alpha = 1.0 - CONFIDENCE;
-    let test = of.is_tested().then(|| holm(&[of.p_value()], alpha));
-    Some(quantile_difference(of, test.and_then(|tested| tested.first().copied()), alpha))
+    let test = found.is_tested().then(|| holm(&[found.p_value()], alpha));
+    Some(quantile_difference(found, test.and_then(|tested| tested.first().copied()), alpha))
+}
+
+/// Exceedances that a threshold has in both runs together, at least.
+const POOLED_MIN: f64 = 10.0;
+
+/// Two counts at one threshold, ready to be tested.
+///
+/// Given k exceedances in all, those of B are binomial (k, ρN_B/(ρN_B + N_A)) when the rates have
+/// the ratio ρ (Przyborowski and Wilenski, Biometrika 31, 1940); Clopper and Pearson's interval of
+/// that share gives an exact one of ρ. Both counts are divided by the dispersion first, and where
+/// that is an estimate the level is Student's instead of the normal one.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    /// The cell that is the last one not exceeding it.
+    cell: u16,
+    /// Exceedances of A and of B.
+    exceedances: [u64; 2],
+    /// Releases of A and of B.
+    releases: [u64; 2],
+    /// The scatter of the counts.
+    dispersion: Dispersion,
+}
+
+impl Counts {
+    /// Counts both sides above a cell.
+    fn of(sides: [&[Part<'_>]; 2], cell: u16) -> Self {
+        let sum = |side: &[Part<'_>], number: &dyn Fn(&Cells) -> u64| {
+            let chunks = side.iter().flat_map(|part| &part.series.chunks);
+            chunks.map(number).fold(0, u64::saturating_add)
+        };
+        Self {
+            cell,
+            exceedances: sides.map(|side| sum(side, &|cells| above(cells, cell))),
+            releases: sides.map(|side| sum(side, &|cells| count(cells))),
+            dispersion: dispersion(sides, cell),
+        }
+    }
+
+    /// The largest lateness that is no exceedance, ns.
+    fn threshold_ns(&self) -> i64 {
+        bounds_ns(self.cell).1 - 1
+    }
+
+    /// Rate of B over rate of A; `None` without an exceedance of A.
+    fn ratio(&self) -> Option<f64> {
+        let [a, b] = self.exceedances.map(|k| k as f64);
+        let [n_a, n_b] = self.releases.map(|n| n as f64);
+        (a > 0.0 && n_b > 0.0).then(|| b / n_b / (a / n_a))
+    }
+
+    /// These counts as if cycles were independent.
+    fn independent(&self) -> Self {
+        Self { dispersion: INDEPENDENT, ..*self }
+    }
+
+    /// The counts that independent cycles would need for the same scatter.
+    fn effective(&self) -> [f64; 2] {
+        self.exceedances.map(|k| k as f64 / self.dispersion.factor)
+    }
+
+    /// The two-sided p value of equal rates.
+    fn p_value(&self) -> f64 {
+        let [a, b] = self.effective();
+        let [n_a, n_b] = self.releases.map(|n| n as f64);
+        if a + b <= 0.0 || n_a <= 0.0 || n_b <= 0.0 {
+            return 1.0;
+        }
+        let share = n_b / (n_a + n_b);
+        // P(as many in B or more) and P(as few or fewer).
+        let more = if b > 0.0 { beta(share, b, a + 1.0) } else { 1.0 };
+        let fewer = if a > 0.0 { beta(1.0 - share, a, b + 1.0) } else { 1.0 };
+        student_p((2.0 * more.min(fewer)).min(1.0), self.dispersion.df)
+    }
+
+    /// The interval of the ratio that holds with confidence 1 − `alpha`.
+    fn interval(&self, alpha: f64) -> Interval {
+        let [a, b] = self.effective();
+        let [n_a, n_b] = self.releases.map(|n| n as f64);
+        let each = student_level(alpha / 2.0, self.dispersion.df);
+        let to_ratio = |share: f64| share / (1.0 - share) * n_a / n_b;
+        let lower = beta_quantile(each, b, a + 1.0);
+        // 1 − share, so that nothing is lost near 1.
+        let rest = beta_quantile(each, a, b + 1.0);
+        Interval {
+            lower: to_ratio(lower),
+            upper: (rest > 0.0).then(|| (1.0 - rest) / rest * n_a / n_b),
+        }
+    }
+}
+
+/// A ratio's interval; no upper end where A has no exceedance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Interval {
+    lower: f64,
+    upper: Option<f64>,
+}
+
+/// The last cell that does not exceed each threshold: those requested (moved up to the end of their
+/// bucket, at most 1/128), and those that shares of 0.1, 0.01, … of both runs together exceed, down
+/// to ten exceedances. Which side the exceedances are from is not used.
+fn thresholds(sides: [&[Part<'_>]; 2], requested_ns: &[i64]) -> Vec<u16> {
+    let pooled = pooled(sides);
+    let total = count(&pooled) as f64;
+    let mut cells: Vec<u16> = requested_ns.iter().map(|&ns| cell_of(ns)).collect();
+    let mut share = 0.1;
+    while share * total >= POOLED_MIN {
+        cells.extend(cell_near(&pooled, share * total));
+        share /= 10.0;
+    }
+    cells.sort_unstable();
+    cells.dedup();
+    cells
+}
+
+/// Both sides as one histogram.
+fn pooled(sides: [&[Part<'_>]; 2]) -> Cells {
+    let chunks = sides.iter().flat_map(|side| side.iter()).flat_map(|part| &part.series.chunks);
+    chunks.fold(Vec::new(), |sum, cells| merged(&sum, cells))
+}
+
+/// The cell above which nearest to `events` lie (by ratio), of those above which ten or more do.
+fn cell_near(pooled: &Cells, events: f64) -> Option<u16> {
+    let mut above = 0.0;
+    let mut best: Option<(f64, u16)> = None;
+    for &(cell, count) in pooled.iter().rev() {
+        if above >= POOLED_MIN {
+            let far = f64::abs((above / events).ln());
+            if best.is_none_or(|(least, _)| far < least) {
+                best = Some((far, cell));
+            }
+        }
+        above += count as f64;
+    }
+    best.map(|(_, cell)| cell)
+}
+
+/// The ratio to detect.
+const RATIO: f64 = 2.0;
+
+/// The probability of detecting it when it is there.
+const POWER: f64 = 0.8;
+
+/// Releases that each side needs in all, so that a test at level `alpha` detects [`RATIO`] with
+/// probability [`POWER`]: the exceedances of a threshold go on as often, and as clustered, as they
+/// were. `None` where neither side has one.
+///
+/// Two Poisson counts, compared by the logarithm of their ratio (Gu, Ng, Tang and Schucany, Testing
+/// the ratio of two Poisson rates, Biometrical Journal 50, 2008).
+fn releases_needed(counts: &Counts, alpha: f64) -> Option<u64> {
+    needed(counts, alpha, RATIO)
+}
+
+/// Releases needed to detect `ratio`, above 1, at level `alpha`.
+fn needed(counts: &Counts, alpha: f64, ratio: f64) -> Option<u64> {
+    let [a, b] = counts.exceedances.map(|k| k as f64);
+    let [n_a, n_b] = counts.releases.map(|n| n as f64);
+    if a + b <= 0.0 || alpha <= 0.0 {
+        return None;
+    }
+    // Thresholds are at ranks of both runs together: of that rate, A has 2/(1 + ratio).
+    let rate = (a + b) / (n_a + n_b) / counts.dispersion.factor * 2.0 / (1.0 + ratio);
+    // Longer runs show more clusters, so the normal level is the one to come.
+    let level = normal_quantile_above(alpha / 2.0);
+    let quantiles = level + normal_quantile_above(1.0 - POWER);
+    let per_side = quantiles * quantiles * (1.0 + 1.0 / ratio) / ratio.ln().powi(2) / rate;
+    // Clopper and Pearson's interval is wider by about one event at each end.
+    let margin = (1.0 + 1.0 / ratio) / rate;
+    Some((per_side + margin).ceil() as u64)
+}
+
+/// Whether `releases` of each side would have detected the ratio, given how well the dispersion is
+/// known.
+fn would_have_detected(counts: &Counts, alpha: f64) -> bool {
+    detects(counts, alpha, RATIO)
+}
+
+/// The smallest ratio that `releases` of each side would have detected, within 5 %; `None` where
+/// none up to 1000 would.
+fn detectable(counts: &Counts, alpha: f64) -> Option<f64> {
+    let ratios = std::iter::successors(Some(1.05), |ratio| Some(ratio * 1.05));
+    ratios.take_while(|ratio| *ratio <= 1_000.0).find(|ratio| detects(counts, alpha, *ratio))
+}
+
+fn detects(counts: &Counts, alpha: f64, ratio: f64) -> bool {
+    let Some(needed) = needed(counts, alpha, ratio) else { return false };
+    let normal = normal_quantile_above(alpha / 2.0);
+    let level = student_quantile_above(alpha / 2.0, counts.dispersion.df);
+    let have = counts.releases[0].min(counts.releases[1]) as f64;
+    have >= needed as f64 * (level / normal).powi(2)
+}
+
+/// One test of a family.
+///
+/// Holm's procedure (Scandinavian Journal of Statistics 6, 1979): valid whatever the dependence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Tested {
+    /// The p value times the factor of the procedure, at most 1; significant where at most alpha.
+    adjusted: f64,
+    /// The level at which this test is done; an interval of this level agrees with the test.
+    level: f64,
+}
+
+/// The tests of a family that shall hold at `alpha` together.
+fn holm(p_values: &[f64], alpha: f64) -> Vec<Tested> {
+    let m = p_values.len();
+    let mut order: Vec<usize> = (0..m).collect();
+    order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
+    let mut tested = vec![Tested { adjusted: 1.0, level: alpha }; m];
+    let (mut adjusted, mut stopped) = (0.0f64, None);
+    for (at, &test) in order.iter().enumerate() {
+        let left = (m - at) as f64;
+        adjusted = adjusted.max((p_values[test] * left).min(1.0));
+        let level = stopped.unwrap_or(alpha / left);
+        if adjusted > alpha {
+            stopped.get_or_insert(level);
+        }
+        tested[test] = Tested { adjusted, level };
+    }
+    tested
+}
+
+/// Degrees of freedom that a scale inside the results must have.
+const DF_MIN: f64 = 10.0;
+/// A factor is used if it is this many standard errors above 1: about one in ten by chance alone.
+const DOUBT: f64 = 1.3;
+
+/// The factor by which the variance of a count exceeds its mean, and what it is known from.
+///
+/// Bursts, slow wander and loads that differ from run to run all show as counts that scatter more
+/// than Poisson's: variance over mean, at every scale that has enough batches, whole results being
+/// the coarsest. Counts are divided by it before they are tested (a quasi-Poisson model: McCullagh
+/// and Nelder, Generalized Linear Models, 2nd ed., §6.2.3).
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Dispersion {
+    /// At least 1.
+    factor: f64,
+    /// Degrees of freedom; infinite where the factor is 1.
+    df: f64,
+    /// The scale at which it was found: chunks in a batch.
+    batch: usize,
+}
+
+/// The dispersion of independent cycles.
+const INDEPENDENT: Dispersion = Dispersion { factor: 1.0, df: f64::INFINITY, batch: 1 };
+
+/// One part of a run on one side: the result it is from, and what it holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    /// Number of the result on its side.
+    pub result: usize,
+    /// The measured series.
+    pub series: &'a LatenessSeries,
+}
+
+/// (exceedances, releases) of each chunk of a part.
+fn counts(part: &Part<'_>, cell: u16) -> Vec<(f64, f64)> {
+    let chunks = part.series.chunks.iter();
+    chunks.map(|cells| (above(cells, cell) as f64, count(cells) as f64)).collect()
+}
+
+/// The factor for exceedances of a cell, from both sides together.
+fn dispersion(sides: [&[Part<'_>]; 2], cell: u16) -> Dispersion {
+    let parts = sides.iter().flat_map(|side| side.iter());
+    let mut series: Vec<Vec<(f64, f64)>> = parts.map(|part| counts(part, cell)).collect();
+    let (mut worst, mut batch) = (INDEPENDENT, 1);
+    loop {
+        let batches = series.iter().filter(|batches| batches.len() > 1);
+        if batches.map(|batches| batches.len() as f64 - 1.0).sum::<f64>() < DF_MIN {
+            break;
+        }
+        worst = scatter(&series, batch).map_or(worst, |found| wider(worst, found));
+        batch *= 2;
+        series = series.iter().map(|batches| paired(batches)).collect();
+    }
+    let results: Vec<Vec<(f64, f64)>> = sides.iter().map(|side| by_result(side, cell)).collect();
+    scatter(&results, batch).map_or(worst, |found| wider(worst, found))
+}
+
+fn paired(batches: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let sum = |pair: &[(f64, f64)]| {
+        pair.iter().fold((0.0, 0.0), |sum, batch| (sum.0 + batch.0, sum.1 + batch.1))
+    };
+    batches.chunks(2).map(sum).collect()
+}
+
+fn by_result(side: &[Part<'_>], cell: u16) -> Vec<(f64, f64)> {
+    let mut results: Vec<(usize, (f64, f64))> = Vec::new();
+    for part in side {
+        let more = counts(part, cell).iter().fold((0.0, 0.0), |s, c| (s.0 + c.0, s.1 + c.1));
+        match results.iter_mut().find(|(result, _)| *result == part.result) {
+            Some((_, sum)) => *sum = (sum.0 + more.0, sum.1 + more.1),
+            None => results.push((part.result, more)),
+        }
+    }
+    results.into_iter().map(|(_, sum)| sum).collect()
+}
+
+/// Variance over mean of the batches of several series, each about its own rate. `None` without an
+/// event or with no series of two batches.
+fn scatter(series: &[Vec<(f64, f64)>], batch: usize) -> Option<Dispersion> {
+    let (mut variance, mut events, mut df) = (0.0, 0.0, 0.0);
+    for batches in series {
+        let m = batches.len() as f64;
+        let (k, n) =
+            batches.iter().fold((0.0, 0.0), |sum, batch| (sum.0 + batch.0, sum.1 + batch.1));
+        if m < 2.0 || n <= 0.0 {
+            continue;
+        }
+        let squares: f64 = batches.iter().map(|(c, size)| (c - k / n * size).powi(2)).sum();
+        variance += squares * m / (m - 1.0);
+        events += k;
+        df += m - 1.0;
+    }
+    (events > 0.0 && df > 0.0).then(|| {
+        let factor = variance / events;
+        // For Poisson counts the factor has mean 1 and variance 2/df + 1/events.
+        let chance = 1.0 + DOUBT * (2.0 / df + 1.0 / events).sqrt();
+        if factor <= chance {
+            return Dispersion { factor: 1.0, df, batch };
+        }
+        // Few bursts are weak evidence about the size of bursts.
+        let bursts = (events / factor - 1.0).max(1.0);
+        Dispersion { factor, df: df.min(bursts), batch }
+    })
+}
+
+/// The one that widens an interval more; a factor of 1 never does.
+fn wider(a: Dispersion, b: Dispersion) -> Dispersion {
+    let width = |d: Dispersion| d.factor.sqrt() * student_quantile_above(0.025, d.df);
+    if b.factor > 1.0 && width(b) > width(a) { b } else { a }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use punctual_core::sample::{Flags, Sample};
     use punctual_core::time::Span;
 
     use super::series::{Builder, CHUNKS_MAX, LatenessSeries, merged};
-    use super::*;
     use crate::rng::Rng;
 
     /// A body of 5 µs and more, and bursts of geometric length `mean` that are later than 100 µs:
@@ -307,7 +640,8 @@ mod tests {
             text.contains("they come in clusters, and all ") && text.contains(" ratio "),
             "{text}"
         );
-        let far = compared.quantiles.iter().find(|of| of.p == 0.99).expect("of 200 000");
+        let far =
+            compared.quantiles.iter().find(|quantile| quantile.p == 0.99).expect("of 200 000");
         assert!(far.a_ns < 50_000.0 && far.b_ns > 1e6 && far.p_value.is_none(), "{far:?}");
         let why = far.untested.as_deref().expect("a reason").replace('\u{a0}', " ");
         assert!(
@@ -318,14 +652,15 @@ mod tests {
         // Without clusters there are too few all the same.
         let mut rng = Rng::new(8);
         let short = verdict_of(&run(&mut rng, 300, 0.0, 1.0), &run(&mut rng, 300, 0.0, 1.0));
-        let whys: Vec<_> = short.quantiles.iter().filter_map(|of| of.untested.as_deref()).collect();
+        let whys: Vec<_> =
+            short.quantiles.iter().filter_map(|quantile| quantile.untested.as_deref()).collect();
         assert_eq!(whys, ["3 of 300 releases lie beyond it; 20 are needed on each side"]);
     }
 
     #[test]
     fn a_single_burst_is_no_difference() {
         let calm: Vec<i64> = (0..20_000).map(|i| 5_000 + (i * 7_919) % 1_000).collect();
-        let of = |latenesses: &[i64]| {
+        let series = |latenesses: &[i64]| {
             let mut builder = Builder::new(1_000_000, true);
             for (cycle, &ns) in latenesses.iter().enumerate() {
                 let cycle = cycle as u64;
@@ -335,7 +670,7 @@ mod tests {
         };
         let mut burst = calm.clone();
         burst[7_000..7_040].fill(500_000);
-        let compared = verdict_of(&of(&calm), &of(&burst));
+        let compared = verdict_of(&series(&calm), &series(&burst));
         let rate = compared.rates.iter().find(|rate| rate.exceedances_a == 0).expect("the burst");
         assert!(rate.exceedances_b >= 20 && rate.dispersion > 10.0, "{rate:?}");
         assert_eq!(rate.verdict, Verdict::Undecided, "{rate:?}");
@@ -369,11 +704,11 @@ mod tests {
 
     #[test]
     fn no_releases_and_one_release_say_nothing() {
-        let (none, one) = (
+        let (none, single) = (
             Builder::new(1_000, true).finish(0),
             LatenessSeries::of_buckets(&[(1, 2, 1)], 0, None),
         );
-        for (a, b) in [(&none, &none), (&none, &one), (&one, &none), (&one, &one)] {
+        for (a, b) in [(&none, &none), (&none, &single), (&single, &none), (&single, &single)] {
             let compared = verdict_of(a, b);
             assert_eq!(compared.verdict, Verdict::Undecided);
             assert!(!compared.statement.is_empty());
@@ -437,30 +772,88 @@ mod tests {
             }
             (builder.finish(missed + 2), missed + 2)
         };
-        let (all, missed) = series(true);
-        let wakes = all.wakes().expect("kept apart");
-        assert_eq!((all.releases(), wakes.releases()), (20_000 + missed, 20_000));
-        assert!(wakes.of_wakes && wakes.is_sound() && all.is_sound());
+        let (releases, missed) = series(true);
+        let wakes = releases.wakes().expect("kept apart");
+        assert_eq!((releases.releases(), wakes.releases()), (20_000 + missed, 20_000));
+        assert!(wakes.of_wakes && wakes.is_sound() && releases.is_sound());
         assert_eq!((wakes.missed, wakes.max_ns), (0, Some(5_999)));
-        assert!(all.max_ns > Some(1_000_000), "a missed release was later than all wakes");
+        assert!(releases.max_ns > Some(1_000_000), "a missed release was later than all wakes");
         let total =
             |series: &LatenessSeries| series.chunks.iter().fold(Vec::new(), |a, b| merged(&a, b));
         let (calm, _) = series(false);
         assert_eq!(total(&wakes), total(&calm.wakes().expect("no gaps")), "the same wakes");
-        let apart = LatenessSeries { missed_chunks: Vec::new(), ..all };
+        let apart = LatenessSeries { missed_chunks: Vec::new(), ..releases };
         assert_eq!(apart.wakes(), None);
     }
 
     #[test]
     fn a_quantile_is_compared_as_one_test() {
-        let all = series::tests::alternating();
-        let [even, odd] = [0, 1].map(|rest| all.of_turns(10, |turn| turn % 2 == rest));
+        let alternating = series::tests::alternating();
+        let [even, odd] = [0, 1].map(|rest| alternating.of_turns(10, |turn| turn % 2 == rest));
         let p99 = quantile([&even, &odd], Probability::P99).expect("3 700 releases and more");
         assert!((8_000.0..10_000.0).contains(&p99.difference_ns), "{p99:?}");
         assert!(p99.lower_ns.is_some_and(|ns| ns > 8_000.0), "{p99:?}");
         let same = quantile([&even, &even], Probability::P99).expect("enough");
         assert!(same.lower_ns.is_some_and(|ns| ns <= 0.0) && same.upper_ns >= Some(0.0));
-        let few = all.of_turns(100, |turn| turn == 0);
+        let few = alternating.of_turns(100, |turn| turn == 0);
         assert_eq!(quantile([&few, &even], Probability::P99), None);
+    }
+
+    fn counts(exceedances: [u64; 2], releases: [u64; 2]) -> Counts {
+        Counts { cell: 0, exceedances, releases, dispersion: INDEPENDENT }
+    }
+
+    /// Golden numbers of scipy: `analysis/oracles/rate_ratio.py`.
+    #[test]
+    fn intervals_and_p_values_are_scipys() {
+        let golden = include_str!("../oracles/rate_ratio.golden");
+        let mut lines = 0;
+        for line in golden.lines().filter(|line| !line.starts_with('#')) {
+            let fields: Vec<f64> =
+                line.split_whitespace().map(|field| field.parse().expect("a number")).collect();
+            let [a, b, n_a, n_b, alpha, lower, upper, p] = fields[..] else { panic!("{line}") };
+            let counts = counts([a as u64, b as u64], [n_a as u64, n_b as u64]);
+            let interval = counts.interval(alpha);
+            let near = |x: f64, y: f64| (x - y).abs() <= 1e-8 * y.abs() || x == y;
+            assert!(near(interval.lower, lower), "{line}: {interval:?}");
+            assert!(near(interval.upper.unwrap_or(f64::INFINITY), upper), "{line}: {interval:?}");
+            assert!(near(counts.p_value(), p), "{line}: {}", counts.p_value());
+            lines += 1;
+        }
+        assert!(lines >= 20, "{lines}");
+    }
+
+    #[test]
+    fn a_p_value_and_an_interval_agree() {
+        for df in [f64::INFINITY, 12.0, 2.0] {
+            for factor in [1.0, 3.5] {
+                for b in 0..80 {
+                    let dispersion = Dispersion { factor, df, batch: 1 };
+                    let counts = Counts { dispersion, ..counts([20, b], [10_000, 12_000]) };
+                    let interval = counts.interval(0.01);
+                    let outside = interval.lower > 1.0 || interval.upper.is_some_and(|u| u < 1.0);
+                    assert_eq!(outside, counts.p_value() <= 0.01, "{b} {df} {factor}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_against_nothing_says_nothing() {
+        let none = counts([0, 0], [100, 100]);
+        assert_eq!((none.p_value(), none.ratio()), (1.0, None));
+        assert_eq!(none.interval(0.05), Interval { lower: 0.0, upper: None });
+    }
+
+    #[test]
+    fn each_step_has_its_level_until_one_fails() {
+        let tested = holm(&[0.04, 0.001, 0.02], 0.05);
+        let adjusted: Vec<f64> = tested.iter().map(|test| test.adjusted).collect();
+        assert_eq!(adjusted, [0.04, 0.003, 0.04]);
+        let tested = holm(&[0.03, 0.001, 0.04], 0.05);
+        // 0.03 · 2 fails, and so does all that follows, at the same level.
+        assert_eq!(tested[0], Tested { adjusted: 0.06, level: 0.025 });
+        assert_eq!(tested[2], Tested { adjusted: 0.06, level: 0.025 });
+        assert!(holm(&[], 0.05).is_empty());
     }
 }

@@ -9,30 +9,25 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`peaks`] | the largest values of a stream, in constant memory; in order, ties taken apart |
-//! | `stationarity`, `independence`, `tail`, [`battery`], [`mod@test`] | the tests |
+//! | [`battery`] | the tests: stationarity, independence, tail |
 //! | [`gpd`], [`gev`], `search` | fits and the interval |
 
 pub mod battery;
 pub mod gev;
 pub mod gpd;
-mod independence;
 pub mod peaks;
 mod search;
-mod stationarity;
-mod tail;
-pub mod test;
 
 use punctual_core::time::Span;
-use test::{About, Test};
 
 use crate::claim::bound::CONFIDENCE;
 use crate::claim::{Claim, Level};
-use battery::{CYCLES_MIN, FITTED};
+use battery::{About, CYCLES_MIN, FITTED, Test};
 use gpd::{ConfidenceInterval, Gpd, Likelihood};
 use peaks::Ordered;
 
+pub(crate) use battery::kuiper;
 pub use peaks::Peaks;
-pub(crate) use stationarity::kuiper;
 
 /// Decades beyond 1/n, at most.
 pub const DECADES: i32 = 2;
@@ -117,7 +112,7 @@ pub fn assess(peaks: &Peaks, missed: u64, p: f64) -> Assessment {
 /// The result of every test of the battery, failed or not, without those that need a fit that the
 /// run does not allow. Empty where nothing can be tested.
 pub fn tests(peaks: &Peaks) -> Vec<Test> {
-    ordered(peaks, 0).map_or_else(|_| Vec::new(), |ordered| battery::all(&ordered))
+    ordered(peaks, 0).map_or_else(|_| Vec::new(), |ordered| battery::results(&ordered))
 }
 
 fn ordered(peaks: &Peaks, missed: u64) -> Result<Ordered, TailRefusal> {
@@ -175,7 +170,7 @@ impl Tail {
     pub fn at(&self, p: f64) -> Result<Extrapolation, TailRefusal> {
         let hazard = (FITTED as f64 / (self.ordered.n as f64 * p)).ln();
         let likelihood = Likelihood::new(&self.excesses, self.fitted, hazard);
-        let agreement = tail::agreement(&self.ordered, p, self.threshold_ns, &likelihood);
+        let agreement = battery::agreement(&self.ordered, p, self.threshold_ns, &likelihood);
         if !agreement.passes() {
             return Err(TailRefusal::Failed(agreement));
         }

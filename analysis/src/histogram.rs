@@ -134,26 +134,26 @@ impl Histogram {
         }
     }
 
-    /// Takes in all values of `other`.
-    pub fn merge(&mut self, other: &Self) {
+    /// Takes in all values of `added`.
+    pub fn merge(&mut self, added: &Self) {
         for (mine, theirs) in
-            [(&mut self.positive, &other.positive), (&mut self.negative, &other.negative)]
+            [(&mut self.positive, &added.positive), (&mut self.negative, &added.negative)]
         {
             if let Some(last) = theirs.len().checked_sub(1) {
                 reach(mine, last);
             }
             mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
         }
-        self.beyond += other.beyond;
-        self.below += other.below;
-        self.n += other.n;
-        self.range = match (self.range, other.range) {
+        self.beyond += added.beyond;
+        self.below += added.below;
+        self.n += added.n;
+        self.range = match (self.range, added.range) {
             (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
             (a, b) => a.or(b),
         };
     }
 
-    /// How many values.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.n
     }
@@ -262,7 +262,7 @@ impl Histogram {
             .filter(|bucket| bucket.count > 0)
     }
 
-    /// Whether the bucket of this value holds something.
+    /// True where the bucket of this value holds something.
     fn holds(&self, value_ns: i64) -> bool {
         let bucket = Buckets::index(value_ns.unsigned_abs());
         let (half, outside) = if value_ns >= 0 {
@@ -305,7 +305,7 @@ pub struct Bucket {
     pub lowest_ns: i64,
     /// Largest value that would fall in it, ns.
     pub highest_ns: i64,
-    /// How many values did.
+    /// The number of values in it.
     pub count: u64,
 }
 
@@ -599,12 +599,12 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused() {
         let read = |text: &str| serde_json::from_str::<Histogram>(text).map_err(|e| e.to_string());
-        let one = |positive: &str, range: &str| {
+        let histogram = |positive: &str, range: &str| {
             let rest = r#""negative":[],"beyond":0,"below":0"#;
             read(&format!(r#"{{"positive":{positive},{rest},"range_ns":{range}}}"#))
         };
-        assert_eq!(one("[5,2]", "[5,5]").map(|h| h.count()), Ok(2));
-        assert_eq!(one("[]", "null"), Ok(Histogram::new()));
+        assert_eq!(histogram("[5,2]", "[5,5]").map(|h| h.count()), Ok(2));
+        assert_eq!(histogram("[]", "null"), Ok(Histogram::new()));
         for (positive, range, why) in [
             ("[5]", "[5,5]", "without a count"),
             ("[5,0]", "[5,5]", "an invalid count"),
@@ -617,7 +617,7 @@ mod tests {
             ("[5,1,1,1]", "[5,5]", "minimum or maximum"),
             ("[]", "[5,5]", "minimum or maximum"),
         ] {
-            let refused = one(positive, range).unwrap_err();
+            let refused = histogram(positive, range).unwrap_err();
             assert!(refused.contains(why), "{positive} {range}: {refused}");
         }
     }

@@ -3,16 +3,14 @@
 //! Formulas with their sources; no measuring, no guessing of inputs. Each model takes the statistic
 //! that is right for it out of [`timing::Timing`], with the evidence for the number.
 //!
-//! A new model is a file here, its `mod` line and its row in [`MODELS`]: subcommand, options,
+//! A new model is a file here with its row, and its line in [`MODELS`]: subcommand, options,
 //! `--help`, man page and the table of docs/impact.md come from the row. [`stepper`] is not in the
 //! table, because it has figures of its own.
 
 mod audio;
 pub mod drives;
 mod ethercat;
-pub mod model;
 mod pacing;
-pub mod parameter;
 mod position;
 mod pwm;
 mod quadrature;
@@ -25,168 +23,388 @@ pub mod timing;
 mod tsn;
 mod velocity;
 
-use model::{Formula, Model};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use punctual_core::time::Span;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::impact::timing::Basis;
+use crate::quantity::{
+    Angle, BitRate, Hertz, Length, LinearSpeed, Share, Size, angle, bit_rate, duration, length,
+    linear_speed, rate, share, size,
+};
+use timing::{Lack, Timing};
 
 /// Every model, in the order of `--help` and of the documentation.
 pub static MODELS: &[Model] = &[
-    Model {
-        name: "servo",
-        about: "Phase that delay costs a control loop, and how much varying delay it tolerates",
-        formulas: &[
-            Formula {
-                of: "phase",
-                formula: "360°·f_c·(h/2 + delay + mean lateness)",
-                decides: "mean lateness: a loop filters what varies",
-                source: "Åström, Wittenmark, Computer-Controlled Systems",
-            },
-            Formula {
-                of: "stability",
-                formula: "delays that vary within [0, J] are tolerated if J < min \
-                         1/(ω\\|T(jω)\\|); \
-                          J_max = 1/ω_c for ω_c/(s(1 + s/3ω_c))",
-                decides: "largest lateness (its range, for a loop given by points): the bound is \
-                          for the worst case",
-                source: "Kao, Lincoln, Automatica 40 (2004); Cervin et al., RTCSA 2004",
-            },
-        ],
-        parameters: servo::PARAMETERS,
-        build: servo::build,
-    },
-    Model {
-        name: "sampling",
-        about: "Signal-to-noise ratio of a signal that is sampled at varying instants",
-        formulas: &[Formula {
-            of: "",
-            formula: "SNR = −20·log₁₀(2πfσ) dB; N bits need σ ≤ 1/(2πf·2^N·√1.5)",
-            decides: "rms about the grid: noise power; delay and drift add none",
-            source: "Analog Devices MT-007, AN-501",
-        }],
-        parameters: sampling::PARAMETERS,
-        build: sampling::build,
-    },
-    Model {
-        name: "audio",
-        about: "Mean time between audio dropouts (xruns)",
-        formulas: &[Formula {
-            of: "",
-            formula: "slack = (n − 1)·B/f_s − C; time between dropouts = B/(f_s·P(lateness > \
-                      slack))",
-            decides: "tail at the slack, as an upper bound; three over n where none was that late",
-            source: "by definition",
-        }],
-        parameters: audio::PARAMETERS,
-        build: audio::build,
-    },
-    Model {
-        name: "quadrature",
-        about: "Edges of an encoder that software can count",
-        formulas: &[Formula {
-            of: "",
-            formula: "f ≤ 1/(P + J)",
-            decides: "largest interval: the longest wait from look to look, missed releases \
-                      included",
-            source: "by definition",
-        }],
-        parameters: quadrature::PARAMETERS,
-        build: quadrature::build,
-    },
-    Model {
-        name: "position",
-        about: "Position, contour or trigger error of something that moves",
-        formulas: &[Formula {
-            of: "",
-            formula: "error = v·J",
-            decides: "peak-to-peak about the grid: a constant delay is calibrated away",
-            source: "by definition",
-        }],
-        parameters: position::PARAMETERS,
-        build: position::build,
-    },
-    Model {
-        name: "velocity",
-        about: "Ripple of a speed that is computed with the nominal period",
-        formulas: &[Formula {
-            of: "",
-            formula: "δv/v = δt/h",
-            decides: "largest \\|interval\\|; its standard deviation is the usual ripple",
-            source: "by definition",
-        }],
-        parameters: velocity::PARAMETERS,
-        build: velocity::build,
-    },
-    Model {
-        name: "ethercat",
-        about: "Whether EtherCAT frames are sent in time for SYNC0",
-        formulas: &[Formula {
-            of: "",
-            formula: "J ≤ shift − frame − propagation − copy; with bus shift, SYNC0 moves as the \
-                      master does",
-            decides: "largest lateness; with bus shift, peak-to-peak too",
-            source: "OST EtherCAT wiki",
-        }],
-        parameters: ethercat::PARAMETERS,
-        build: ethercat::build,
-    },
-    Model {
-        name: "tsn",
-        about: "Packets that miss their time in the earliest-txtime-first queue",
-        formulas: &[Formula {
-            of: "",
-            formula: "P(drop) = P(lateness > delta); delta ≥ Q(1 − p)",
-            decides: "tail at delta, as an upper bound",
-            source: "tc-etf(8)",
-        }],
-        parameters: tsn::PARAMETERS,
-        build: tsn::build,
-    },
-    Model {
-        name: "pacing",
-        about: "Bursts of a paced stream",
-        formulas: &[Formula {
-            of: "",
-            formula: "burst = rate·J",
-            decides: "largest interval: what accumulates meanwhile",
-            source: "by definition",
-        }],
-        parameters: pacing::PARAMETERS,
-        build: pacing::build,
-    },
-    Model {
-        name: "pwm",
-        about: "Effective bits of pulse-width modulation by software",
-        formulas: &[Formula {
-            of: "",
-            formula: "effective bits log₂(T/J)",
-            decides: "peak-to-peak about the grid: both edges move in it",
-            source: "by definition",
-        }],
-        parameters: pwm::PARAMETERS,
-        build: pwm::build,
-    },
-    Model {
-        name: "safety",
-        about: "Reaction time of a sampled loop, at the worst phase",
-        formulas: &[Formula {
-            of: "",
-            formula: "reaction ≤ 2P + C + L",
-            decides: "largest lateness, or the largest interval where releases were missed",
-            source: "by definition",
-        }],
-        parameters: safety::PARAMETERS,
-        build: safety::build,
-    },
+    servo::MODEL,
+    sampling::MODEL,
+    audio::MODEL,
+    quadrature::MODEL,
+    position::MODEL,
+    velocity::MODEL,
+    ethercat::MODEL,
+    tsn::MODEL,
+    pacing::MODEL,
+    pwm::MODEL,
+    safety::MODEL,
 ];
+
+/// A model with its parameters filled in: what it says of a recording's timing.
+pub trait Assess {
+    /// The impact of the timing.
+    ///
+    /// # Errors
+    /// The timing lacks a statistic that the model needs.
+    fn impact(&self, timing: &Timing) -> Result<Application, Lack>;
+}
+
+/// A model: everything in which it differs from the others.
+pub struct Model {
+    /// Its name: the subcommand of `punctual impact`.
+    pub name: &'static str,
+    /// Its result, in one line.
+    pub about: &'static str,
+    /// Its formulas, each with its statistic: rows of docs/impact.md.
+    pub formulas: &'static [Formula],
+    /// Its parameters.
+    pub parameters: &'static [&'static dyn Described],
+    build: fn(&Values) -> Result<Box<dyn Assess>, String>,
+}
+
+impl Model {
+    /// The model with these parameters.
+    ///
+    /// # Errors
+    /// In one line, which parameter is missing, wrong or does not go with the others.
+    pub fn build(&self, values: &Values) -> Result<Box<dyn Assess>, String> {
+        (self.build)(values)
+    }
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// A formula of a model, for the documentation.
+#[derive(Clone, Copy, Debug)]
+pub struct Formula {
+    /// The result that it gives, where the model has several; empty where it has one.
+    pub subject: &'static str,
+    /// The formula.
+    pub formula: &'static str,
+    /// The statistic that decides, and why that one.
+    pub decides: &'static str,
+    /// Where it is from.
+    pub source: &'static str,
+}
+
+/// Whether it is good enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Suits {
+    /// It is, as far as the recording shows.
+    Yes,
+    /// It is not.
+    No,
+    /// The recording is too short to decide.
+    Unknown,
+}
+
+/// One number of a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Figure {
+    /// What it is: "phase lost".
+    pub name: String,
+    /// Its value; null where it is not known.
+    pub value: Option<f64>,
+    /// Its unit: "ns", "deg", "Hz", "dB", "bit", "m", "m/s", "byte", or "1" for a share.
+    pub unit: String,
+}
+
+/// What a time error does to one application.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Application {
+    /// Which one: the subcommand of `punctual impact`.
+    pub model: String,
+    /// The run that the timing was taken from; null when it was given.
+    pub run: Option<String>,
+    /// Whether it is good enough; null when no requirement was given.
+    pub answer: Option<Suits>,
+    /// The result in words.
+    pub statement: String,
+    /// 1 − used/allowed: the part of the allowed error that is left; negative when the error is too
+    /// large, null when no requirement was given.
+    pub margin: Option<f64>,
+    /// The statistics behind it, the deciding one first.
+    pub basis: Vec<Basis>,
+    /// The numbers: what went in, then what came out.
+    pub figures: Vec<Figure>,
+    /// Formula and where it is from.
+    pub source: String,
+}
+
+impl Application {
+    /// A result of `model` by the formula of `source`.
+    fn new(model: &str, source: &str, statement: String, basis: Vec<Basis>) -> Self {
+        Self {
+            model: model.to_owned(),
+            run: None,
+            answer: None,
+            statement,
+            margin: None,
+            basis,
+            figures: Vec::new(),
+            source: source.to_owned(),
+        }
+    }
+
+    /// With one more number.
+    fn figure(mut self, name: &str, value: impl Into<Option<f64>>, unit: &str) -> Self {
+        let value = value.into().filter(|value| value.is_finite());
+        self.figures.push(Figure { name: name.to_owned(), value, unit: unit.to_owned() });
+        self
+    }
+
+    /// With one more demand: `used` of `allowed`, both ≥ 0. The tightest decides; a demand fails
+    /// when all of it is used.
+    fn demand(mut self, used: f64, allowed: f64) -> Self {
+        let margin = if allowed > 0.0 { 1.0 - used / allowed } else { f64::MIN };
+        let margin = margin.max(f64::MIN);
+        if self.margin.is_none_or(|so_far| margin < so_far) {
+            self.margin = Some(margin);
+            self.answer = Some(if margin > 0.0 { Suits::Yes } else { Suits::No });
+        }
+        self
+    }
+
+    /// With an answer that the recording is too short for.
+    fn unknown(mut self) -> Self {
+        (self.answer, self.margin) = (Some(Suits::Unknown), None);
+        self
+    }
+
+    /// The worse of two results of one model: by the answer, then the margin, then the statistic.
+    pub fn is_worse_than(&self, rival: &Self) -> bool {
+        let rank = |suits: Option<Suits>| match suits {
+            Some(Suits::No) => 0,
+            Some(Suits::Unknown) => 1,
+            Some(Suits::Yes) | None => 2,
+        };
+        let value = |impact: &Self| impact.basis.first().map_or(0.0, |basis| basis.value_ns);
+        let margin = |impact: &Self| impact.margin.unwrap_or(f64::MAX);
+        rank(self.answer)
+            .cmp(&rank(rival.answer))
+            .then(margin(self).total_cmp(&margin(rival)))
+            .then(value(rival).total_cmp(&value(self)))
+            .is_lt()
+    }
+}
+
+/// A type that a parameter can have.
+pub trait Value: Sized + 'static {
+    /// The placeholder of a value in a synopsis: "RATE".
+    const NAME: &'static str;
+    /// A value that can be read.
+    const EXAMPLE: &'static str;
+    /// The words that are accepted, each with its meaning; empty where any text may be.
+    const CHOICES: &'static [(&'static str, &'static str)] = &[];
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// In one line, what is wrong with the text and what would be right.
+    fn read(text: &str) -> Result<Self, String>;
+}
+
+macro_rules! quantity {
+    ($type:ty, $name:literal, $example:literal, $read:path) => {
+        impl Value for $type {
+            const NAME: &'static str = $name;
+            const EXAMPLE: &'static str = $example;
+
+            fn read(text: &str) -> Result<Self, String> {
+                $read(text).map_err(|why| why.to_string())
+            }
+        }
+    };
+}
+
+quantity!(Hertz, "RATE", "1kHz", rate);
+quantity!(Span, "TIME", "300us", duration);
+quantity!(Angle, "ANGLE", "5deg", angle);
+quantity!(Share, "SHARE", "5%", share);
+quantity!(Length, "LENGTH", "10um", length);
+quantity!(LinearSpeed, "SPEED", "10m/min", linear_speed);
+quantity!(BitRate, "RATE", "1Gbit/s", bit_rate);
+quantity!(Size, "SIZE", "8KiB", size);
+
+/// A whole number in MIN..=MAX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole<const MIN: u32, const MAX: u32>(pub u32);
+
+impl<const MIN: u32, const MAX: u32> Value for Whole<MIN, MAX> {
+    const NAME: &'static str = "N";
+    const EXAMPLE: &'static str = "4";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let number = text.trim().parse().ok().filter(|number| (MIN..=MAX).contains(number));
+        let range = || {
+            if MAX == u32::MAX {
+                format!("of at least {MIN}")
+            } else {
+                format!("from {MIN} to {MAX}")
+            }
+        };
+        number.map(Self).ok_or_else(|| format!("{text}: expected a whole number {}", range()))
+    }
+}
+
+/// The need for a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It must.
+    Required,
+    /// It is optional, without a default.
+    Optional,
+    /// It is optional, with this default.
+    Default(&'static str),
+}
+
+/// A parameter with the type of its value.
+///
+/// A model declares its parameters as constants; the command line makes its options from them, so
+/// that name, help, default and reading stand in one place.
+#[derive(Debug)]
+pub struct Parameter<T> {
+    name: &'static str,
+    help: &'static str,
+    presence: Presence,
+    value: PhantomData<fn() -> T>,
+}
+
+/// The description of a parameter, whatever its type.
+pub trait Described: Sync {
+    /// Its name, the option without the dashes.
+    fn name(&self) -> &'static str;
+    /// Its description, for `--help`.
+    fn help(&self) -> &'static str;
+    /// The need for it.
+    fn presence(&self) -> Presence;
+    /// [`Value::NAME`] of its type.
+    fn value_name(&self) -> &'static str;
+    /// [`Value::EXAMPLE`] of its type.
+    fn example(&self) -> &'static str;
+    /// [`Value::CHOICES`] of its type.
+    fn choices(&self) -> &'static [(&'static str, &'static str)];
+    /// Checks that a text can be read as its value.
+    ///
+    /// # Errors
+    /// In one line, why not.
+    fn check(&self, text: &str) -> Result<(), String>;
+}
+
+impl<T: Value> Parameter<T> {
+    /// One that must be given.
+    const fn required(name: &'static str, help: &'static str) -> Self {
+        Self { name, help, presence: Presence::Required, value: PhantomData }
+    }
+
+    /// One that may be given.
+    const fn optional(name: &'static str, help: &'static str) -> Self {
+        Self { name, help, presence: Presence::Optional, value: PhantomData }
+    }
+
+    /// One that is `default` unless it is given.
+    const fn or(default: &'static str, name: &'static str, help: &'static str) -> Self {
+        Self { name, help, presence: Presence::Default(default), value: PhantomData }
+    }
+
+    /// The value of one that may be given.
+    fn find(&self, values: &Values) -> Result<Option<T>, String> {
+        let default = match self.presence {
+            Presence::Default(text) => Some(text),
+            Presence::Required | Presence::Optional => None,
+        };
+        let text = values.0.get(self.name).map(String::as_str).or(default);
+        text.map(T::read).transpose().map_err(|why| format!("--{}: {why}", self.name))
+    }
+
+    /// The value of one that must be given, or has a default.
+    fn value(&self, values: &Values) -> Result<T, String> {
+        self.find(values)?.ok_or_else(|| format!("--{} is required", self.name))
+    }
+}
+
+impl Parameter<Span> {
+    /// The value in ns.
+    fn ns(&self, values: &Values) -> Result<f64, String> {
+        Ok(self.value(values)?.as_ns() as f64)
+    }
+
+    /// The value in ns, if it is given.
+    fn find_ns(&self, values: &Values) -> Result<Option<f64>, String> {
+        Ok(self.find(values)?.map(|span| span.as_ns() as f64))
+    }
+}
+
+impl<T: Value> Described for Parameter<T> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn help(&self) -> &'static str {
+        self.help
+    }
+
+    fn presence(&self) -> Presence {
+        self.presence
+    }
+
+    fn value_name(&self) -> &'static str {
+        T::NAME
+    }
+
+    fn example(&self) -> &'static str {
+        T::EXAMPLE
+    }
+
+    fn choices(&self) -> &'static [(&'static str, &'static str)] {
+        T::CHOICES
+    }
+
+    fn check(&self, text: &str) -> Result<(), String> {
+        T::read(text).map(|_| ())
+    }
+}
+
+/// Parameters by name, as they were written.
+#[derive(Clone, Debug, Default)]
+pub struct Values(BTreeMap<&'static str, String>);
+
+impl Values {
+    /// With one more.
+    pub fn set(&mut self, parameter: &dyn Described, text: &str) {
+        self.0.insert(parameter.name(), text.to_owned());
+    }
+}
 
 #[cfg(test)]
 mod tests {
-    use super::MODELS;
-    use super::parameter::{Presence, Values};
-    use super::timing::{Bound, Timing};
-    use crate::claim::Level;
-    use crate::impact::model::{Application, Suits};
-    use crate::recording::{Recording, RecordingConfig};
+    use super::*;
     use punctual_core::sample::{Flags, Sample};
     use punctual_core::time::{Period, Span};
+
+    use super::timing::{Bound, Timing};
+    use super::{MODELS, Presence, Values};
+    use crate::claim::Level;
+    use crate::impact::{Application, Suits};
+    use crate::recording::{Recording, RecordingConfig};
 
     /// A number by its name.
     pub(super) fn value(impact: &Application, name: &str) -> f64 {
@@ -262,28 +480,31 @@ mod tests {
 
     #[test]
     fn the_worst_is_told_by_answer_then_margin() {
-        let of =
+        let using =
             |used: f64| Application::new("x", "y", String::new(), Vec::new()).demand(used, 1.0);
-        assert!(of(2.0).is_worse_than(&of(1.5)) && of(0.5).is_worse_than(&of(0.4)));
+        assert!(using(2.0).is_worse_than(&using(1.5)) && using(0.5).is_worse_than(&using(0.4)));
         let unknown = Application::new("x", "y", String::new(), Vec::new()).unknown();
-        assert!(unknown.is_worse_than(&of(0.9)) && of(1.1).is_worse_than(&unknown));
-        assert_eq!(of(0.5).demand(0.1, 1.0).margin, Some(0.5), "the tightest decides");
-        assert_eq!(of(0.0).demand(1.0, 0.0).answer, Some(Suits::No));
+        assert!(unknown.is_worse_than(&using(0.9)) && using(1.1).is_worse_than(&unknown));
+        assert_eq!(using(0.5).demand(0.1, 1.0).margin, Some(0.5), "the tightest decides");
+        assert_eq!(using(0.0).demand(1.0, 0.0).answer, Some(Suits::No));
     }
 
     #[test]
     fn every_model_is_built_from_what_its_row_declares() {
         let timing = Timing { period_ns: Some(1e6), ..Timing::given(15e3, Some(1_000_000)) };
         for (at, model) in MODELS.iter().enumerate() {
-            assert!(MODELS[..at].iter().all(|other| other.name != model.name), "{model:?} twice");
+            assert!(
+                MODELS[..at].iter().all(|earlier| earlier.name != model.name),
+                "{model:?} twice"
+            );
             assert!(!model.about.is_empty() && !model.formulas.is_empty(), "{model:?}");
-            let (mut needed, mut all) = (Values::default(), Values::default());
+            let (mut needed, mut given) = (Values::default(), Values::default());
             for parameter in model.parameters {
                 let name = parameter.name();
                 assert!(!parameter.help().is_empty(), "{model:?} --{name}");
                 assert_eq!(parameter.check(parameter.example()), Ok(()), "{model:?} --{name}");
                 assert!(parameter.choices().iter().all(|(word, _)| parameter.check(word).is_ok()));
-                all.set(*parameter, parameter.example());
+                given.set(*parameter, parameter.example());
                 if parameter.presence() == Presence::Required {
                     needed.set(*parameter, parameter.example());
                     let why =
@@ -291,7 +512,7 @@ mod tests {
                     assert!(why.ends_with(" is required"), "{model:?}: {why}");
                 }
             }
-            for values in [needed, all] {
+            for values in [needed, given] {
                 let built = model.build(&values).unwrap_or_else(|why| panic!("{model:?}: {why}"));
                 let impact =
                     built.impact(&timing).unwrap_or_else(|lack| panic!("{model:?}: {lack}"));
@@ -299,5 +520,20 @@ mod tests {
                 assert!(!impact.statement.is_empty() && !impact.figures.is_empty(), "{model:?}");
             }
         }
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_said_under_its_name() {
+        let rate: Parameter<Hertz> = Parameter::required("rate", "");
+        let bits: Parameter<Whole<1, 64>> = Parameter::or("8", "bits", "");
+        let mut values = Values::default();
+        assert_eq!(rate.value(&values).unwrap_err(), "--rate is required");
+        assert_eq!(bits.value(&values), Ok(Whole(8)));
+        values.set(&rate, "5deg");
+        values.set(&bits, "65");
+        assert!(rate.value(&values).unwrap_err().starts_with("--rate: 5deg is an angle"));
+        let why = bits.find(&values).unwrap_err();
+        assert_eq!(why, "--bits: 65: expected a whole number from 1 to 64");
+        assert!(Whole::<2, { u32::MAX }>::read("1").unwrap_err().ends_with("at least 2"));
     }
 }

@@ -48,7 +48,7 @@ impl ImportedQuantity {
         }
     }
 
-    /// How a claim expresses that one is above a bound.
+    /// The words of a claim for one that is above a bound: "later than".
     pub fn above(self) -> &'static str {
         match self {
             Self::Lateness | Self::InterruptLateness => "later than",
@@ -86,7 +86,7 @@ pub struct Imported {
 }
 
 impl Imported {
-    /// Whether the quantile of n values lies beyond the program's histogram.
+    /// True where the quantile of n values lies beyond the program's histogram.
     pub(super) fn is_beyond(&self, p: Probability, n: u64) -> bool {
         p.is_supported(n)
             && p.rank(n) > n - self.overflow.min(n)

@@ -60,9 +60,9 @@ mod tests {
     #[test]
     fn each_measure_is_its_own() {
         let (mut lateness, mut interval) = Default::default();
-        let of = |d: &mut Distribution, values: &[i64]| values.iter().for_each(|&v| d.push(v));
-        of(&mut lateness, &[2, 4, 6]);
-        of(&mut interval, &[-9, 2, 5]);
+        let push = |d: &mut Distribution, values: &[i64]| values.iter().for_each(|&v| d.push(v));
+        push(&mut lateness, &[2, 4, 6]);
+        push(&mut interval, &[-9, 2, 5]);
         let jitters = Jitters::of(&lateness, &interval, None);
         assert_eq!(jitters.lateness_variance_ns2, Some(4.0));
         assert_eq!(jitters.interval_max_abs_ns, Some(9.0));

@@ -18,7 +18,6 @@
 //! | [`verdict`], [`limit`] | what it is good for; whether it passes a gate |
 //! | [`rng`] | repeatable pseudo-random numbers, for resampling |
 //! | [`imported`] | what the recording of another program holds and does not record |
-//! | [`page`] | the numbers of a live page |
 //! | [`plain`] | text from elsewhere, made safe to show |
 //! | [`plot`] | what a page draws: bins, percentile curves, thinned time series |
 //! | [`quantity`], [`impact`] | quantities with dimensions; what a lateness does to a machine |
@@ -34,7 +33,6 @@ pub mod impact;
 pub mod imported;
 pub mod jitters;
 pub mod limit;
-pub mod page;
 pub mod plain;
 pub mod plot;
 pub mod quantile;
@@ -42,5 +40,6 @@ pub mod quantity;
 pub mod recording;
 pub mod release;
 pub mod rng;
+mod special;
 pub mod summary;
 pub mod verdict;

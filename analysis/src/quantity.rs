@@ -9,7 +9,7 @@ use punctual_core::time::{Period, Span};
 
 use decimal::{Decimal, Scaled};
 
-/// What kind of quantity a unit measures.
+/// The dimension of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dimension {
     /// A span of time.
@@ -323,57 +323,57 @@ fn number_as_f64(text: &str, number: Decimal) -> Result<f64, QuantityError> {
 pub enum QuantityError {
     /// It does not begin with a number.
     NotANumber {
-        /// What was written.
+        /// The text as it was written.
         text: String,
-        /// What was needed.
+        /// The dimension that was expected.
         expected: Dimension,
     },
     /// A bare number.
     NoUnit {
-        /// What was written.
+        /// The text as it was written.
         text: String,
-        /// What was needed.
+        /// The dimension that was expected.
         expected: Dimension,
     },
     /// A unit that is not in the table.
     UnknownUnit {
         /// The unit as written.
         unit: String,
-        /// What was needed.
+        /// The dimension that was expected.
         expected: Dimension,
     },
     /// A unit of another dimension.
     Dimension {
-        /// What was written.
+        /// The text as it was written.
         text: String,
-        /// What was needed.
+        /// The dimension that was expected.
         expected: Dimension,
-        /// What it is.
+        /// The dimension of the unit that was written.
         found: Dimension,
     },
     /// Zero where a positive value is needed.
     Zero {
-        /// What was written.
+        /// The text as it was written.
         text: String,
     },
     /// Negative where a positive value is needed.
     Negative {
-        /// What was written.
+        /// The text as it was written.
         text: String,
     },
     /// A duration that is not a whole number of nanoseconds.
     TooFine {
-        /// What was written.
+        /// The text as it was written.
         text: String,
     },
     /// Beyond what can be held.
     TooLarge {
-        /// What was written.
+        /// The text as it was written.
         text: String,
     },
     /// A share outside (0, 1].
     OutsideShare {
-        /// What was written.
+        /// The text as it was written.
         text: String,
     },
 }
@@ -429,7 +429,7 @@ impl std::fmt::Display for QuantityError {
 struct Unit {
     names: &'static [&'static str],
     dimension: Dimension,
-    /// How many of the dimension's own unit (Nm, rad, rad/s, Hz, 1) it is.
+    /// Its size in the dimension's own unit (Nm, rad, rad/s, Hz, 1).
     factor: f64,
     /// Durations, exactly: `ns_factor`·10^`ns_power` ns.
     ns_factor: u32,
@@ -502,7 +502,7 @@ fn unit_named(name: &str) -> Option<&'static Unit> {
     UNITS.iter().find(|unit| unit.names.contains(&name))
 }
 
-/// How messages describe a dimension.
+/// The words of messages for a dimension.
 struct Words {
     name: &'static str,
     units: &'static str,

@@ -4,31 +4,24 @@
 //! some KiB), no allocation per sample. Never reads a clock or a file; never drops a sample without
 //! counting it.
 
-mod outcome;
-mod requested;
-
 use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::{Instant, Period};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::claim::ask::Ask;
-use crate::claim::claims;
-use crate::claim::dependence::Exceedances;
+use crate::claim::ask::{Ask, ClaimEvent};
+use crate::claim::dependence::{Exceedances, Tails};
 use crate::claim::judge::EventCount;
+use crate::claim::{Claim, claims};
 use crate::extremes::{self, Peaks};
-use crate::gridfit::{GridFit, Line};
-use crate::histogram::HistogramView;
+use crate::gridfit::{Grid, GridFit, Line};
+use crate::histogram::{Histogram, HistogramView};
+use crate::imported::{Imported, ImportedQuantity};
 use crate::jitters::Jitters;
 use crate::release::{Lateness, ReleaseGap, Walk};
 use crate::summary::{Distribution, SummaryStats};
-use requested::Requested;
 
-pub use outcome::{RunFigures, Wakes};
-pub(crate) use requested::MISSED;
-pub use requested::RequestedTails;
-
-/// What a sample's lateness is about.
+/// The meaning of a sample's lateness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReleaseInstants {
     /// Its release is known: the lateness is that of the glossary.
@@ -44,7 +37,7 @@ pub enum ReleaseInstants {
     Fitted(Line),
 }
 
-/// What must be known of a run before its first sample.
+/// A run, as it is known before its first sample.
 #[derive(Clone, Debug, Default)]
 pub struct RecordingConfig {
     /// The nominal period; without it there is no grid, and intervals are differences of lateness.
@@ -56,7 +49,7 @@ pub struct RecordingConfig {
     pub leave_out_cold: bool,
     /// Thresholds to watch in addition to the 1-2-5 ladder, ns.
     pub thresholds_ns: Vec<i64>,
-    /// What lateness is about.
+    /// The meaning of lateness.
     pub releases: ReleaseInstants,
 }
 
@@ -183,8 +176,8 @@ impl Recording {
         let gaps = self.walk.gaps();
         let tails = self.exceedances.clone().finish(gaps);
         // What went unrecorded is a gap so far, and counts as missed.
-        let of = (self.lateness.wakes().histogram().count(), self.walk.samples(), 0);
-        requested::counted(ask, &tails, of, &self.requested.so_far(gaps))
+        let counts = (self.lateness.wakes().histogram().count(), self.walk.samples(), 0);
+        counted(ask, &tails, counts, &self.requested.so_far(gaps))
     }
 
     /// The figures. `unrecorded` is how many samples did not fit in the recorder: their releases
@@ -276,7 +269,7 @@ impl Recording {
     }
 }
 
-/// How many are kept; of equals the earlier.
+/// The most that are kept; of equals the earlier.
 pub const WORST_MAX: usize = 10;
 
 /// Whether a release ran.
@@ -326,7 +319,7 @@ struct WorstList {
 }
 
 impl WorstList {
-    /// Whether a lateness would be kept.
+    /// True where a lateness would be kept.
     #[inline]
     fn takes(&self, lateness_ns: i64) -> bool {
         self.bar_ns.is_none_or(|bar| lateness_ns > bar)
@@ -421,11 +414,238 @@ fn far(ns: i64) -> u64 {
     ns.wrapping_add(NEAR_NS).cast_unsigned() >> (NEAR_NS.trailing_zeros() + 1)
 }
 
+/// The figures of one run.
+///
+/// The JSON keys are those of the schema; limits and verdicts need the parts that JSON leaves out.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RunFigures {
+    /// Recorded cycles, cold ones included; 0 for imported data without a count.
+    pub cycles: u64,
+    /// Recorded cycles that were flagged cold.
+    pub cold: u64,
+    /// Largest lateness among the cold cycles, whether they count or are left out; null without
+    /// any.
+    pub cold_max_ns: Option<f64>,
+    /// Releases that never ran; null for data that do not record it.
+    pub missed: Option<u64>,
+    /// Missed releases known only to be at least a period late: no wake followed, or cycles went
+    /// unrecorded among them.
+    #[serde(default)]
+    pub censored: u64,
+    /// Cycles that ran but did not fit in the recorder.
+    pub unrecorded: u64,
+    /// Lateness of all releases: wake − release of those that ran; of those that were missed until
+    /// the first wake after them, and a period at least. Where `censored` or `unrecorded` is not 0
+    /// quantiles take those for the latest of all, and `max` is a lower bound. Data that know no
+    /// releases have that of their wakes.
+    pub lateness_ns: SummaryStats,
+    /// Lateness of wakes alone, as programs report it that know no releases.
+    #[serde(default)]
+    pub wakes: Wakes,
+    /// wake − previous wake − period.
+    pub interval_ns: SummaryStats,
+    /// finish − release; null when not recorded.
+    pub response_ns: Option<SummaryStats>,
+    /// finish − start; null when not recorded.
+    pub execution_ns: Option<SummaryStats>,
+    /// The least-squares grid; null without a period or with fewer than two cycles.
+    pub grid: Option<Grid>,
+    /// Every measure that goes by that name.
+    pub jitters: Jitters,
+    /// Lateness, for people; for imported data, whatever they hold.
+    pub histogram: HistogramView,
+    /// What the run supports.
+    pub claims: Vec<Claim>,
+    /// The latest releases, latest first.
+    pub worst: Vec<WorstRelease>,
+    /// What another program's data hold and what they do not record; null for the project's own.
+    #[serde(default)]
+    pub imported: Option<Imported>,
+    /// The line behind `grid`, for a second pass over instants.
+    #[serde(skip)]
+    pub line: Option<Line>,
+    /// Events other than lateness that the requested claims are about.
+    #[serde(skip)]
+    pub requested: RequestedTails,
+    /// Exceedances of every watched threshold.
+    #[serde(skip)]
+    pub tails: Tails,
+    /// Lateness in full resolution.
+    #[serde(skip)]
+    pub lateness: Histogram,
+}
+
+/// Lateness of the cycles that ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Wakes {
+    /// Releases that these numbers leave out, missed or unrecorded; null for data that do not
+    /// record it.
+    pub left_out: Option<u64>,
+    /// The nine numbers.
+    #[serde(flatten)]
+    pub stats: SummaryStats,
+}
+
+impl Wakes {
+    /// Of a distribution of wakes.
+    pub(crate) fn of(wakes: &Distribution, left_out: Option<u64>) -> Self {
+        Self { left_out, stats: wakes.stats() }
+    }
+}
+
+impl RunFigures {
+    /// Releases that the figures of lateness are of: those that ran, those that were missed and
+    /// those that went unrecorded. Cold ones that are left out are not among them.
+    pub fn releases(&self) -> u64 {
+        let view = &self.histogram;
+        let known = view.buckets.iter().map(|bucket| bucket.2);
+        known.fold(view.overflow, u64::saturating_add).saturating_add(self.unknown())
+    }
+
+    /// Releases whose lateness is not known, which may have been later than all others.
+    pub fn unknown(&self) -> u64 {
+        self.censored.saturating_add(self.unrecorded)
+    }
+
+    /// What was counted of the event of a claim: exactly for a threshold that was watched, else
+    /// between the two nearest that were.
+    ///
+    /// # Errors
+    /// In one line, why the data do not show it.
+    pub fn counted(&self, ask: &Ask) -> Result<EventCount, String> {
+        if let (Some(imported), ClaimEvent::Interval { .. }) = (&self.imported, ask.event())
+            && imported.holds == ImportedQuantity::Interval
+            && self.cycles == 0
+        {
+            let program = &imported.program;
+            return Err(format!(
+                "{program} records how large intervals were, not how many there were"
+            ));
+        }
+        let counts = (self.lateness.count(), self.cycles, self.unrecorded);
+        counted(ask, &self.tails, counts, &self.requested)
+    }
+}
+
+/// The events that are watched beside lateness.
+///
+/// Lateness is watched anyway, with the requested thresholds among its own; |interval| and missed
+/// releases only when a claim asks, so that nobody else pays. Constant memory.
+#[derive(Clone, Debug, Default)]
+struct Requested {
+    /// |interval|.
+    interval: Option<Exceedances>,
+    /// Releases: 0 for each that ran, beyond any threshold for each that did not.
+    missed: Option<Exceedances>,
+}
+
+/// The exceedances of the quantities that claims ask about other than lateness, counted.
+#[derive(Clone, Debug, Default)]
+pub struct RequestedTails {
+    /// Distances of intervals from zero.
+    interval: Option<Tails>,
+    /// Releases, as [`Requested`] has them.
+    missed: Option<Tails>,
+}
+
+impl RequestedTails {
+    /// From what was watched; `None` of what was not.
+    pub fn of(interval: Option<Tails>, missed: Option<Tails>) -> Self {
+        Self { interval, missed }
+    }
+}
+
+/// Any threshold between a release that ran and one that did not.
+pub(crate) const MISSED: i64 = 1;
+
+impl Requested {
+    fn new(asks: &[Ask]) -> Self {
+        let thresholds: Vec<i64> = asks.iter().filter_map(|ask| ask.interval_ns()).collect();
+        let missed = asks.iter().any(|ask| ask.event() == ClaimEvent::Missed);
+        Self {
+            interval: (!thresholds.is_empty()).then(|| Exceedances::new(0, &thresholds)),
+            missed: missed.then(|| Exceedances::new(0, &[MISSED])),
+        }
+    }
+
+    #[inline]
+    fn push_interval(&mut self, interval_ns: i64) {
+        if let Some(interval) = &mut self.interval {
+            interval.push(interval_ns.saturating_abs(), 0, 0);
+        }
+    }
+
+    /// One release that ran.
+    #[inline]
+    fn push_release(&mut self) {
+        if let Some(releases) = &mut self.missed {
+            releases.push(0, 0, 0);
+        }
+    }
+
+    /// Releases that did not.
+    fn miss(&mut self, missed: u64) {
+        if let Some(releases) = &mut self.missed {
+            releases.miss(ReleaseGap::new(missed, 0, 0, 0));
+        }
+    }
+
+    /// Intervals of releases that ran, with none missed between.
+    #[inline]
+    fn extend(&mut self, interval_ns: &[i64]) {
+        if self.interval.is_some() || self.missed.is_some() {
+            for &ns in interval_ns {
+                self.push_interval(ns);
+                self.push_release();
+            }
+        }
+    }
+
+    fn finish(self, missed: u64) -> RequestedTails {
+        RequestedTails {
+            interval: self.interval.map(|interval| interval.finish(0)),
+            missed: self.missed.map(|releases| releases.finish(missed)),
+        }
+    }
+
+    /// As [`Self::finish`], for now; the run goes on.
+    fn so_far(&self, missed: u64) -> RequestedTails {
+        self.clone().finish(missed)
+    }
+}
+
+/// What was counted of the event of a claim: of lateness by `lateness`, which holds `latenesses`
+/// recorded ones of `cycles`. `unrecorded` more cycles ran: any of them may have been late.
+///
+/// # Errors
+/// In one line, why the data do not show it.
+fn counted(
+    ask: &Ask,
+    lateness: &Tails,
+    (latenesses, cycles, unrecorded): (u64, u64, u64),
+    requested: &RequestedTails,
+) -> Result<EventCount, String> {
+    match ask.event() {
+        ClaimEvent::Lateness { .. } if latenesses == 0 && cycles > 0 => {
+            Err("it is about lateness, and this run holds none".to_owned())
+        }
+        ClaimEvent::Lateness { above_ns } => Ok(lateness.counted(above_ns)),
+        ClaimEvent::Interval { above_ns } => match &requested.interval {
+            Some(interval) => Ok(interval.counted(above_ns).with_unseen(unrecorded)),
+            None => Err("it is about intervals, and these data do not hold them".to_owned()),
+        },
+        ClaimEvent::Missed => match &requested.missed {
+            Some(releases) => Ok(releases.counted(MISSED)),
+            None => Err("these data do not record which releases were missed".to_owned()),
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use punctual_core::sample::Flags;
+    use punctual_core::sample::{Flags, Sample};
     use punctual_core::time::{Instant, Period, Span};
 
     use crate::claim::ask::Ask;
@@ -465,12 +685,12 @@ mod tests {
             sample(100, 10, Flags::FIRST),
             sample(101, 10, Flags::NONE),
         ];
-        let all = outcome(setup(), &samples, 0);
-        assert_eq!((all.cycles, all.missed, all.unrecorded), (5, Some(3), 0));
+        let figures = outcome(setup(), &samples, 0);
+        assert_eq!((figures.cycles, figures.missed, figures.unrecorded), (5, Some(3), 0));
         assert_eq!(outcome(setup(), &samples, 2).missed, Some(1));
         // Intervals 20, 3 periods − 10, 0; none into cycle 100.
-        assert_eq!(all.interval_ns.max, Some(2_990.0));
-        assert_eq!(all.interval_ns.mean, Some((20.0 + 2_990.0) / 3.0));
+        assert_eq!(figures.interval_ns.max, Some(2_990.0));
+        assert_eq!(figures.interval_ns.mean, Some((20.0 + 2_990.0) / 3.0));
     }
 
     #[test]
@@ -574,8 +794,8 @@ mod tests {
             1 => Just((1, Flags::NONE, 1i64 << 40)),
         ];
         (0u64..1 << 40, prop::collection::vec((odd, lateness), 0..6_000)).prop_map(
-            |(mut k, all)| {
-                let samples = all.into_iter().map(|((step, flags, stall), lateness)| {
+            |(mut k, steps)| {
+                let samples = steps.into_iter().map(|((step, flags, stall), lateness)| {
                     k += step;
                     Sample { cycle: k, lateness: Span::from_ns(lateness + stall), flags }
                 });
@@ -599,9 +819,9 @@ mod tests {
             let ask = |text: &str| text.parse::<Ask>().unwrap();
             let requested = ["p(|interval|>5us)<1e-3", "p(missed)<1e-3"].map(ask);
             let requested = if asks { &requested[..] } else { &[] };
-            let of = |at_once| figures(&setup, requested, &samples, at_once);
-            let [one, all] = [false, true].map(of);
-            prop_assert_eq!(format!("{one:?}"), format!("{all:?}"));
+            let finished = |at_once| figures(&setup, requested, &samples, at_once);
+            let [singly, at_once] = [false, true].map(finished);
+            prop_assert_eq!(format!("{singly:?}"), format!("{at_once:?}"));
         }
     }
 
@@ -609,5 +829,147 @@ mod tests {
     fn the_border_of_what_is_near_is_exact() {
         assert_eq!([far(NEAR_NS - 1), far(-NEAR_NS), far(0)], [0; 3]);
         assert!(far(NEAR_NS) > 0 && far(-NEAR_NS - 1) > 0 && far(i64::MIN) > 0);
+    }
+
+    fn keys(value: &serde_json::Value) -> Vec<&str> {
+        value
+            .as_object()
+            .map(|object| object.keys().map(String::as_str).collect())
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn the_keys_are_those_of_the_schema() {
+        let period = Period::from_ns(1_000_000);
+        let mut recording =
+            Recording::new(RecordingConfig { period, ..RecordingConfig::default() });
+        for cycle in 0..3_000 {
+            let lateness = Span::from_ns(5_000 + (cycle * 7_919 % 1_000) as i64);
+            recording.push(&Sample { cycle, lateness, ..Sample::default() });
+        }
+        let json = serde_json::to_value(recording.finish(0)).unwrap();
+        let of_run = ["cycles", "missed", "unrecorded", "lateness_ns", "interval_ns", "grid"];
+        let more = ["response_ns", "execution_ns", "histogram", "claims", "worst"];
+        for key in of_run.iter().chain(&more) {
+            assert!(json.get(key).is_some(), "{key}");
+        }
+        assert!(json.get("tails").is_none() && json.get("lateness").is_none());
+        let mut stats = ["min", "mean", "stddev", "p50", "p90", "p99", "p99_9", "p99_99", "max"];
+        stats.sort_unstable();
+        assert_eq!(keys(&json["lateness_ns"]), stats);
+        assert!(json["lateness_ns"]["p99_99"].is_null() && json["response_ns"].is_null());
+        for key in ["period_ns", "drift_ppb", "phase_ns", "jitter_pp_ns", "rms_ns"] {
+            assert!(json["grid"][key].is_number(), "{key}");
+        }
+        assert!(json["histogram"]["buckets"][0][2].is_u64());
+        assert_eq!(json["histogram"]["unit_ns"], 1);
+        let claim = ["alone", "bound_ns", "conditions", "confidence", "given", "level"];
+        assert_eq!(keys(&json["claims"][0])[..6], claim);
+        assert_eq!(keys(&json["claims"][0])[6..], ["n", "p", "statement"]);
+        assert_eq!(json["claims"][0]["level"], "L0");
+        assert_eq!(keys(&json["worst"][0]), ["at_ns", "cause", "cycle", "kind", "lateness_ns"]);
+        assert_eq!(json["wakes"]["left_out"], 0);
+        assert_eq!(json["wakes"]["p99"], json["lateness_ns"]["p99"]);
+    }
+
+    fn ask(text: &str) -> Ask {
+        Ask::parse(text).unwrap()
+    }
+
+    fn asks() -> [Ask; 3] {
+        ["p(lateness>777ns)<0.1", "p(|interval|>777ns)<0.1", "p(missed)<0.1"].map(ask)
+    }
+
+    fn recording(cycles: &[(u64, i64)], releases: ReleaseInstants) -> Recording {
+        let setup = RecordingConfig {
+            period: Period::from_ns(10_000),
+            thresholds_ns: vec![777],
+            releases,
+            ..RecordingConfig::default()
+        };
+        let mut recording = Recording::new(setup).watching(&asks());
+        for &(cycle, ns) in cycles {
+            let lateness = Span::from_ns(ns);
+            recording.push(&Sample { cycle, lateness, flags: Flags::NONE });
+        }
+        recording
+    }
+
+    #[test]
+    fn what_was_not_watched_or_not_recorded_is_an_error() {
+        let samples = [(0, 5), (1, 900), (2, 5)];
+        let [lateness, interval, missed] = asks();
+        let instants = recording(&samples, ReleaseInstants::Unknown).finish(0);
+        assert!(instants.counted(&lateness).unwrap_err().contains("holds none"));
+        assert_eq!(instants.counted(&interval).map(|c| (c.least, c.n)), Ok((2, 2)));
+        assert_eq!(instants.counted(&missed).map(|c| (c.least, c.n)), Ok((0, 3)));
+        let plain = Recording::new(RecordingConfig::default()).finish(0);
+        assert!(plain.counted(&missed).is_err() && plain.counted(&interval).is_err());
+        assert_eq!(plain.counted(&lateness).map(|c| c.n), Ok(0));
+        // A threshold between two that were watched.
+        let recorded = recording(&samples, ReleaseInstants::Known).finish(0);
+        let between = recorded.counted(&ask("p(lateness>600ns)<0.1")).unwrap();
+        assert_eq!((between.least, between.most), (1, 1));
+        let near = recording(&[(0, 5), (1, 900), (2, 760)], ReleaseInstants::Known).finish(0);
+        let between = near.counted(&ask("p(lateness>700ns)<0.1")).unwrap();
+        assert_eq!((between.least, between.most), (1, 2));
+    }
+
+    #[test]
+    fn what_went_unrecorded_may_have_been_late_and_was_not_missed() {
+        let samples: Vec<(u64, i64)> = (0..100).map(|k| (k, 5)).collect();
+        let outcome = recording(&samples, ReleaseInstants::Known).finish_with(0, 30);
+        let [lateness, interval, missed] = asks().map(|ask| outcome.counted(&ask).unwrap());
+        assert_eq!((lateness.n, lateness.least, lateness.most), (130, 0, 30));
+        assert_eq!((interval.n, interval.least, interval.most), (129, 0, 30));
+        assert_eq!((missed.n, missed.least, missed.most), (100, 0, 0));
+    }
+
+    #[test]
+    fn releases_missed_after_the_last_cycle_count() {
+        let outcome = recording(&[(0, 5), (3, 5)], ReleaseInstants::Known).finish_with(6, 0);
+        let missed = outcome.counted(&asks()[2]).unwrap();
+        assert_eq!((missed.n, missed.least, missed.most), (8, 6, 6));
+    }
+
+    proptest! {
+        // Each case finishes whole recordings, histograms and all.
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn every_count_is_exact_at_every_time(
+            steps in prop::collection::vec((1u64..4, 0i64..2_000), 1..400),
+            cut in 0usize..400,
+        ) {
+            let mut cycle = 0;
+            let cycles: Vec<(u64, i64)> = steps
+                .iter()
+                .map(|&(step, ns)| {
+                    cycle += step;
+                    (cycle, ns)
+                })
+                .collect();
+            let cut = &cycles[..cut.clamp(1, cycles.len())];
+            let gaps: u64 = cut.windows(2).map(|pair| pair[1].0 - pair[0].0 - 1).sum();
+            let late = cut.iter().filter(|cycle| cycle.1 > 777).count() as u64;
+            let far = cut.windows(2).filter(|pair| {
+                let apart = (pair[1].0 - pair[0].0 - 1) as i64 * 10_000;
+                (pair[1].1 - pair[0].1 + apart).abs() > 777
+            });
+            // A missed release is a period late at least, which is beyond the threshold.
+            let expected = [
+                (late + gaps, cut.len() as u64 + gaps),
+                (far.count() as u64, cut.len() as u64 - 1),
+                (gaps, cut.len() as u64 + gaps),
+            ];
+            let running = recording(cut, ReleaseInstants::Known);
+            for (ask, (count, n)) in asks().iter().zip(expected) {
+                let so_far = running.counted_so_far(ask).unwrap();
+                let finished = running.clone().finish(0).counted(ask).unwrap();
+                for counted in [so_far, finished] {
+                    prop_assert_eq!((counted.least, counted.most, counted.n), (count, count, n));
+                    prop_assert!(counted.theta > 0.0 && counted.theta <= 1.0);
+                }
+            }
+        }
     }
 }

@@ -15,13 +15,14 @@
 //!
 //! [`Missed::lateness`]: punctual_core::cycle::Missed::lateness
 
-mod lateness;
 #[cfg(test)]
 pub(crate) mod model;
 
 use punctual_core::sample::{Flags, Sample};
+use serde::{Deserialize, Serialize};
 
-pub(crate) use lateness::{Lateness, Releases};
+use crate::histogram::Histogram;
+use crate::summary::{Distribution, SummaryStats};
 
 /// Missed releases that follow each other, each a period less late than the one before, or all
 /// equally late.
@@ -43,7 +44,7 @@ impl Falling {
         Self { first_ns, step_ns, count }
     }
 
-    /// How many are left.
+    /// The number that is left.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -110,7 +111,7 @@ impl ReleaseGap {
         Self { missed, before_ns, after_ns, period_ns }
     }
 
-    /// How many releases.
+    /// The number of releases.
     pub fn missed(&self) -> u64 {
         self.missed
     }
@@ -245,7 +246,7 @@ pub struct Walk {
     leave_out_cold: bool,
     /// The latest sample, and its lateness, which is another where releases are fitted.
     previous: Option<(Sample, i64)>,
-    /// Whether it was left out, so that no interval starts there.
+    /// True where it was left out, so that no interval starts there.
     previous_left_out: bool,
     samples: u64,
     cold: u64,
@@ -331,7 +332,7 @@ impl Walk {
         self.gaps
     }
 
-    /// What is known of the releases without a sample: `missed` never ran, `unrecorded` ran.
+    /// The placement of the releases without a sample: `missed` never ran, `unrecorded` ran.
     pub fn placement(&self, missed: u64, unrecorded: u64) -> StartPlacement {
         let censored_from_ns = self.spacing_ns;
         if unrecorded > 0 || missed < self.gaps {
@@ -347,21 +348,21 @@ impl Walk {
     }
 }
 
-/// What one more sample makes known.
+/// The result of one more sample.
 #[derive(Clone, Copy, Debug)]
 pub struct WalkStep {
     /// The releases between the sample before and this one.
     pub gap: Option<ReleaseGap>,
     /// wake − previous wake − period, where the loop ran just before.
     pub interval_ns: Option<i64>,
-    /// Whether the sample itself is left out of every figure.
+    /// True where the sample itself is left out of every figure.
     pub left_out: bool,
 }
 
-/// What is known of releases without a sample, once a run is over.
+/// The releases without a sample, once a run is over.
 #[derive(Clone, Debug, Default)]
 pub struct StartPlacement {
-    /// Whether each release in a gap was missed. Where cycles went unrecorded that is not known.
+    /// True where each release in a gap was missed. Where cycles went unrecorded that is not known.
     pub gaps: bool,
     /// Releases that were missed at the end of a segment, with their lateness.
     pub trailing: Vec<Trailing>,
@@ -384,21 +385,139 @@ fn interval_ns(previous: &Sample, sample: &Sample, period_ns: i64) -> i64 {
     difference.saturating_add(apart)
 }
 
+/// Lateness while a run is collected.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Lateness {
+    wakes: Distribution,
+    /// Of releases in gaps, as if each had been missed.
+    gaps: Distribution,
+}
+
+impl Lateness {
+    /// Takes in a release that ran.
+    #[inline]
+    pub(crate) fn push(&mut self, lateness_ns: i64) {
+        self.wakes.push(lateness_ns);
+    }
+
+    /// Takes in releases that ran, 1 to 256 of a magnitude below 2²⁷ ns; returns the largest.
+    #[inline]
+    pub(crate) fn extend_near(&mut self, latenesses_ns: &[i64]) -> i64 {
+        self.wakes.extend_near(latenesses_ns)
+    }
+
+    /// Takes in the releases of a gap.
+    pub(crate) fn miss(&mut self, gap: &ReleaseGap) {
+        gap.pieces().into_iter().for_each(|piece| push_falling(&mut self.gaps, piece));
+    }
+
+    /// Of wakes alone.
+    pub(crate) fn wakes(&self) -> &Distribution {
+        &self.wakes
+    }
+
+    /// The run as it is known at its end; `unrecorded` cycles ran without a sample.
+    pub(crate) fn finish(self, placement: &StartPlacement, unrecorded: u64) -> Releases {
+        let mut missed = if placement.gaps { self.gaps } else { Distribution::default() };
+        let trailing = placement.trailing.iter().flat_map(|end| end.pieces);
+        trailing.for_each(|piece| push_falling(&mut missed, piece));
+        let &StartPlacement { censored, censored_from_ns, .. } = placement;
+        Releases { wakes: self.wakes, missed, censored, censored_from_ns, unrecorded }
+    }
+}
+
+/// The lateness of the releases of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Releases {
+    /// Of those that ran.
+    pub wakes: Distribution,
+    /// Of those that were missed, as far as it is known.
+    missed: Distribution,
+    /// Missed releases that were late by a period at least, and no more is known.
+    pub censored: u64,
+    /// That period, ns; 0 where it is not known.
+    #[serde(default)]
+    censored_from_ns: i64,
+    /// Cycles that ran, and nobody knows how late.
+    unrecorded: u64,
+}
+
+impl Releases {
+    /// Takes in those of another run.
+    pub(crate) fn merge(&mut self, added: &Self) {
+        self.wakes.merge(&added.wakes);
+        self.missed.merge(&added.missed);
+        self.censored_from_ns = match (self.censored, added.censored) {
+            (0, _) => added.censored_from_ns,
+            (_, 0) => self.censored_from_ns,
+            _ => self.censored_from_ns.min(added.censored_from_ns),
+        };
+        self.censored = self.censored.saturating_add(added.censored);
+        self.unrecorded = self.unrecorded.saturating_add(added.unrecorded);
+    }
+
+    /// Of those that ran and those that were missed, as far as it is known.
+    pub(crate) fn known(&self) -> Distribution {
+        let mut known = self.wakes.clone();
+        known.merge(&self.missed);
+        known
+    }
+
+    /// The nine numbers: quantiles count those that are not known as the latest, and the maximum
+    /// is a lower bound where there are such.
+    pub(crate) fn stats(&self) -> SummaryStats {
+        self.stats_of(&self.known())
+    }
+
+    /// The numbers of [`Self::stats`], from what [`Self::known`] gave: saves merging again.
+    pub(crate) fn stats_of(&self, known: &Distribution) -> SummaryStats {
+        let stats = known.stats_below(self.unknown());
+        let least_ns = if self.censored > 0 { self.censored_from_ns as f64 } else { f64::MIN };
+        SummaryStats { max: stats.max.map(|ns| ns.max(least_ns)), ..stats }
+    }
+
+    /// The number that is not known, which may have been later than all others.
+    pub(crate) fn unknown(&self) -> u64 {
+        self.censored.saturating_add(self.unrecorded)
+    }
+
+    /// Checks the parts after reading them back.
+    pub(crate) fn is_sound(&self, count_max: u64) -> bool {
+        let counts = [self.censored, self.unrecorded, self.missed.histogram().count()];
+        self.wakes.is_sound()
+            && self.missed.is_sound()
+            && self.censored_from_ns >= 0
+            && counts.iter().all(|&count| count <= count_max)
+    }
+}
+
+/// Takes in missed releases, as many at once as fall in one bucket.
+fn push_falling(distribution: &mut Distribution, mut piece: Falling) {
+    while let Some(ns) = piece.next_ns() {
+        let least_ns = Histogram::lowest_with(ns);
+        let taken = piece.take_from(least_ns);
+        distribution.push_steps(taken.last_ns(), taken.step_ns(), taken.count());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use punctual_core::sample::{Flags, Sample};
     use punctual_core::time::Span;
 
+    use crate::quantile::Probability;
+
     fn each(gap: &ReleaseGap) -> Vec<i64> {
-        let mut all = Vec::new();
+        let mut latenesses = Vec::new();
         for mut piece in gap.pieces() {
             while let Some(ns) = piece.next_ns() {
-                all.push(ns);
+                latenesses.push(ns);
                 assert_eq!(piece.take(1).last_ns(), ns);
             }
         }
-        all
+        latenesses
     }
 
     #[test]
@@ -413,9 +532,9 @@ mod tests {
     fn a_body_that_ran_too_long_leaves_releases_that_wait_for_the_next_wake() {
         assert_eq!(each(&ReleaseGap::new(3, 10, 50, 1_000)), [3_050, 2_050, 1_050]);
         // Both: the wake came 2.5 periods late, then the body took three more.
-        let both = ReleaseGap::new(5, 2_500, 50, 1_000);
-        assert_eq!(each(&both), [1_500, 1_000, 3_050, 2_050, 1_050]);
-        assert_eq!(both.longest_wait(), Some((3, 3_050)));
+        let gap = ReleaseGap::new(5, 2_500, 50, 1_000);
+        assert_eq!(each(&gap), [1_500, 1_000, 3_050, 2_050, 1_050]);
+        assert_eq!(gap.longest_wait(), Some((3, 3_050)));
         assert_eq!(ReleaseGap::new(2, 2_500, 50, 1_000).longest_wait(), None);
         // The next wake was early, after the release that it is about had been missed.
         assert_eq!(each(&ReleaseGap::new(2, 0, -300, 1_000)), [1_700, 1_000]);
@@ -467,15 +586,15 @@ mod tests {
     /// The latenesses, in falling order.
     fn placed(ends: &Ends, missed: u64, period_ns: i64) -> (Vec<i64>, u64) {
         let (placed, censored) = ends.place(missed, period_ns);
-        let mut all = Vec::new();
+        let mut latenesses = Vec::new();
         for mut piece in placed.into_iter().flat_map(|end| end.pieces) {
             while let Some(ns) = piece.next_ns() {
                 piece.take(1);
-                all.push(ns);
+                latenesses.push(ns);
             }
         }
-        all.sort_unstable_by(|a, b| b.cmp(a));
-        (all, censored)
+        latenesses.sort_unstable_by(|a, b| b.cmp(a));
+        (latenesses, censored)
     }
 
     fn ends(late_ns: &[i64], period_ns: i64) -> Ends {
@@ -517,12 +636,12 @@ mod tests {
         ) {
             let late = ends(&late_ns, period);
             let passed = |&ns: &i64| (1..=ns / period).map(move |j| ns - j * period);
-            let mut all: Vec<i64> = late_ns.iter().flat_map(passed).collect();
-            all.sort_unstable_by(|a, b| b.cmp(a));
-            let censored = missed.saturating_sub(all.len() as u64);
-            all.truncate(missed as usize);
-            let all: Vec<i64> = all.into_iter().map(|ns| ns.max(period)).collect();
-            prop_assert_eq!(placed(&late, missed, period), (all, censored));
+            let mut latenesses: Vec<i64> = late_ns.iter().flat_map(passed).collect();
+            latenesses.sort_unstable_by(|a, b| b.cmp(a));
+            let censored = missed.saturating_sub(latenesses.len() as u64);
+            latenesses.truncate(missed as usize);
+            let latenesses: Vec<i64> = latenesses.into_iter().map(|ns| ns.max(period)).collect();
+            prop_assert_eq!(placed(&late, missed, period), (latenesses, censored));
         }
     }
 
@@ -551,5 +670,79 @@ mod tests {
         let lost = walk.placement(3, 2);
         assert!(!lost.gaps && lost.trailing.is_empty() && lost.censored == 3, "{lost:?}");
         assert!(!walk.placement(0, 0).gaps, "a gap that the recorder does not know of");
+    }
+
+    /// Latenesses of a run with stalls: (releases to the next cycle, lateness).
+    fn runs() -> impl Strategy<Value = Vec<(u64, i64)>> {
+        let calm = (Just(1u64), -200i64..900);
+        let late = (Just(1u64), 0i64..40_000);
+        let body = (1u64..30, 0i64..900);
+        prop::collection::vec(prop_oneof![12 => calm, 1 => late, 1 => body], 1..300)
+    }
+
+    proptest! {
+        #[test]
+        fn every_release_is_counted_as_the_definition_has_it(
+            period in 500i64..2_000, steps in runs(), trailing in 0u64..6,
+        ) {
+            let (mut walk, mut lateness) = (Walk::new(period, false), Lateness::default());
+            let mut cycles: Vec<(u64, i64)> = Vec::new();
+            for (step, ns) in steps {
+                // A late wake takes the releases that passed before it with it.
+                let passed = cycles.last().map_or(0, |last| (last.1 / period).max(0) as u64);
+                let cycle = cycles.last().map_or(0, |last| last.0 + step + passed);
+                cycles.push((cycle, ns));
+                let sample = Sample { cycle, lateness: Span::from_ns(ns), flags: Flags::NONE };
+                let step = walk.step(&sample, ns);
+                step.gap.iter().for_each(|gap| lateness.miss(gap));
+                lateness.push(ns);
+            }
+            // What passed before the last wake was missed too, where the run went on that long.
+            let passed = cycles.last().map_or(0, |last| (last.1 / period).max(0) as u64);
+            let model = model::Series::of(period, &cycles).with_trailing(passed + trailing);
+            let (known, censored) = model.known();
+            let missed = model.releases().len() as u64 - cycles.len() as u64;
+            let releases = lateness.finish(&walk.placement(missed, 0), 0);
+            prop_assert_eq!(releases.censored, censored);
+            prop_assert_eq!(censored, trailing);
+            let mut model = Distribution::default();
+            known.iter().for_each(|&ns| model.push(ns));
+            prop_assert_eq!(releases.known(), model, "sums and every bucket");
+            let stats = releases.stats();
+            let latest = known.last().copied().into_iter().chain((censored > 0).then_some(period));
+            prop_assert_eq!(stats.max, latest.max().map(|ns| ns as f64));
+            let n = known.len() as u64 + censored;
+            for p in Probability::SUMMARY {
+                let rank = p.rank(n) as usize - 1;
+                let expected = p.is_supported(n).then(|| known.get(rank)).flatten();
+                let found = stats.quantile(p);
+                prop_assert_eq!(found.is_some(), expected.is_some(), "{} of {}", p, n);
+                if let (Some(found), Some(&expected)) = (found, expected) {
+                    let above = found - expected as f64;
+                    let bucket = (expected.abs() as f64 / 1_024.0).max(1.0);
+                    prop_assert!((0.0..=bucket).contains(&above), "{p}: {found} for {expected}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_counts_as_the_latest() {
+        let mut lateness = Lateness::default();
+        (0..90).for_each(|ns| lateness.push(ns));
+        let lost = StartPlacement {
+            gaps: false,
+            trailing: Vec::new(),
+            censored: 9,
+            censored_from_ns: 1_000,
+        };
+        let releases = lateness.clone().finish(&lost, 1);
+        let wakes = releases.wakes.stats();
+        let stats = releases.stats();
+        assert_eq!((stats.p50, stats.p90, stats.p99), (Some(49.0), Some(89.0), None));
+        assert_eq!((stats.max, wakes.max), (Some(1_000.0), Some(89.0)), "a period at least");
+        assert_eq!(wakes.p90, Some(80.0));
+        let more = StartPlacement { censored: 10, ..lost };
+        assert_eq!(lateness.finish(&more, 1).stats().p90, None, "the 91st of 101 is not known");
     }
 }

@@ -3,6 +3,8 @@
 //! Moments are exact integer sums over every value; quantiles come from the histogram. Streaming,
 //! constant memory. Never estimates what n does not support: that is `None`.
 
+use punctual_core::bucket;
+use punctual_core::stats::Counts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,15 +52,55 @@ impl SummaryStats {
         let [p50, p90, p99, p99_9, p99_99] = quantiles;
         Self { p50, p90, p99, p99_9, p99_99, ..self }
     }
+
+    /// The numbers of a loop's page as another process sees it: of `counts` and of `buckets`, one
+    /// count a bucket of [`bucket`]; values in no bucket are below or above all buckets.
+    ///
+    /// Quantiles are the upper ends of the page's buckets, 1/128 wide, and never above the maximum.
+    /// A page holds no squares, so there is no standard deviation.
+    pub fn of_page(counts: &Counts, buckets: &[u64]) -> Self {
+        let (Some(min), Some(max)) = (counts.min, counts.max) else { return Self::default() };
+        let (min, max) = (min.as_ns() as f64, max.as_ns() as f64);
+        let held = buckets.iter().take(bucket::COUNT).fold(0u64, |sum, n| sum.saturating_add(*n));
+        let n = held.saturating_add(counts.below).saturating_add(counts.above);
+        let quantile = |p: Probability| {
+            p.is_supported(n).then(|| {
+                let mut rest = p.rank(n);
+                if rest <= counts.below {
+                    // Below 0, and no more is known.
+                    return max.min(0.0);
+                }
+                rest -= counts.below;
+                for (index, count) in buckets.iter().enumerate().take(bucket::COUNT) {
+                    if rest <= *count {
+                        return ((bucket::bounds(index).1 - 1) as f64).clamp(min, max);
+                    }
+                    rest -= count;
+                }
+                max
+            })
+        };
+        Self {
+            min: Some(min),
+            mean: Some(counts.sum_ns as f64 / n.max(1) as f64),
+            stddev: None,
+            p50: quantile(Probability::P50),
+            p90: quantile(Probability::P90),
+            p99: quantile(Probability::P99),
+            p99_9: quantile(Probability::P99_9),
+            p99_99: quantile(Probability::P99_99),
+            max: Some(max),
+        }
+    }
 }
 
 /// Exact count, sum and sum of squares of signed nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moments {
     n: u64,
-    #[serde(with = "crate::summary::decimal")]
+    #[serde(with = "decimal")]
     sum: i128,
-    #[serde(with = "crate::summary::decimal")]
+    #[serde(with = "decimal")]
     squares: u128,
 }
 
@@ -73,11 +115,11 @@ impl Moments {
         self.squares = self.squares.saturating_add(magnitude * magnitude);
     }
 
-    /// Takes in all values of `other`.
-    pub fn merge(&mut self, other: &Self) {
-        self.n += other.n;
-        self.sum += other.sum;
-        self.squares = self.squares.saturating_add(other.squares);
+    /// Takes in all values of `added`.
+    pub fn merge(&mut self, added: &Self) {
+        self.n += added.n;
+        self.sum += added.sum;
+        self.squares = self.squares.saturating_add(added.squares);
     }
 
     /// Takes in `count` values, from `least_ns` on in steps of `step_ns`; neither is negative.
@@ -111,7 +153,7 @@ impl Moments {
         self.squares = self.squares.saturating_add(u128::from(squares.cast_unsigned()));
     }
 
-    /// How many values.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.n
     }
@@ -171,10 +213,10 @@ impl Distribution {
         self.histogram.push_within(least_ns, most_ns, count);
     }
 
-    /// Takes in all values of `other`.
-    pub fn merge(&mut self, other: &Self) {
-        self.moments.merge(&other.moments);
-        self.histogram.merge(&other.histogram);
+    /// Takes in all values of `added`.
+    pub fn merge(&mut self, added: &Self) {
+        self.moments.merge(&added.moments);
+        self.histogram.merge(&added.histogram);
     }
 
     /// Checks that both parts can be of the same values, after reading them back.
@@ -255,6 +297,8 @@ pub(crate) mod decimal {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use punctual_core::bucket::BucketPlace;
+    use punctual_core::time::Span;
 
     fn collected(values: &[i64]) -> Distribution {
         let mut distribution = Distribution::default();
@@ -265,9 +309,9 @@ mod tests {
     #[test]
     fn nothing_says_nothing_and_one_value_has_no_spread() {
         assert_eq!(collected(&[]).stats(), SummaryStats::default());
-        let one = collected(&[-7]).stats();
-        assert_eq!((one.min, one.mean, one.max), (Some(-7.0), Some(-7.0), Some(-7.0)));
-        assert_eq!((one.stddev, one.p50), (None, None));
+        let single = collected(&[-7]).stats();
+        assert_eq!((single.min, single.mean, single.max), (Some(-7.0), Some(-7.0), Some(-7.0)));
+        assert_eq!((single.stddev, single.p50), (None, None));
     }
 
     #[test]
@@ -312,5 +356,48 @@ mod tests {
             prop_assert_eq!(stats.max, values.iter().max().map(|&v| v as f64));
             prop_assert_eq!(stats.min, values.iter().min().map(|&v| v as f64));
         }
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_values_within_a_bucket() {
+        let values: Vec<i64> = (0..2_000).map(|n| n * n / 3 - 40).collect();
+        let mut buckets = vec![0; bucket::COUNT];
+        let mut counts = Counts::default();
+        for &value in &values {
+            match bucket::index(value) {
+                BucketPlace::In(at) => buckets[at] += 1,
+                BucketPlace::Below => counts.below += 1,
+                BucketPlace::Above => counts.above += 1,
+            }
+            counts.ran += 1;
+            counts.sum_ns += value;
+        }
+        (counts.min, counts.max) = (Some(Span::from_ns(-40)), Some(Span::from_ns(values[1_999])));
+        let stats = SummaryStats::of_page(&counts, &buckets);
+        let exact = |rank: usize| values[rank - 1] as f64;
+        for (quantile, rank) in [(stats.p50, 1_000), (stats.p99, 1_980), (stats.p99_9, 1_998)] {
+            let quantile = quantile.expect("enough");
+            assert!(
+                quantile >= exact(rank) && quantile <= exact(rank) * 1.01 + 1.0,
+                "{quantile} at {rank}"
+            );
+        }
+        assert_eq!((stats.min, stats.max), (Some(-40.0), Some(exact(2_000))));
+        assert_eq!((stats.p99_99, stats.stddev), (None, None));
+        assert_eq!(stats.mean, Some(values.iter().sum::<i64>() as f64 / 2_000.0));
+    }
+
+    #[test]
+    fn an_empty_page_says_nothing_and_an_odd_one_harms_nobody() {
+        assert_eq!(SummaryStats::of_page(&Counts::default(), &[]), SummaryStats::default());
+        let far = Counts {
+            below: u64::MAX,
+            above: u64::MAX,
+            min: Some(Span::from_ns(-5)),
+            max: Some(Span::from_ns(5)),
+            ..Counts::default()
+        };
+        let stats = SummaryStats::of_page(&far, &[u64::MAX; 9]);
+        assert!(stats.p50.is_some_and(|ns| (-5.0..=5.0).contains(&ns)), "{stats:?}");
     }
 }

@@ -18,7 +18,7 @@ use crate::claim::dependence::Tails;
 use crate::claim::judge::{Holds, Judged, StoppingRule, judge};
 use crate::quantile::Probability;
 
-/// How late a loop may be before it counts.
+/// The lateness from which a release counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deadline {
     /// A tenth of its period.
@@ -27,10 +27,10 @@ pub enum Deadline {
     Ns(i64),
 }
 
-/// What a loop has to keep.
+/// The requirement on a loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Requirement {
-    /// How late it may be.
+    /// Its deadline.
     pub deadline: Deadline,
     /// The share of releases that may be later, in (0, 1).
     pub p: f64,
@@ -104,7 +104,7 @@ pub struct Rung {
 pub struct MeasuredRun<'a> {
     /// The period, ns; `None` for data that have none.
     pub period_ns: Option<u64>,
-    /// What was counted.
+    /// Its exceedances.
     pub tails: &'a Tails,
 }
 
@@ -115,7 +115,7 @@ pub fn periods_ns() -> impl DoubleEndedIterator<Item = i64> {
         .filter(|&ns| ns <= 10_000_000_000)
 }
 
-/// How far neighbours lie from what was measured: a tenth of its rate, five times its rate.
+/// The distance of neighbours from a measured period: a tenth of its rate, five times its rate.
 const NEIGHBOURS: (u64, u64) = (10, 5);
 
 /// The answers, longest period last: each measured one, and its neighbours.
@@ -158,11 +158,11 @@ fn neighbours(measured: &[u64], nothing: bool) -> Vec<u64> {
     };
     let (longer, shorter) = NEIGHBOURS;
     let near = first / shorter..=last.saturating_mul(longer);
-    let of = periods_ns().map(i64::unsigned_abs);
-    of.filter(|ns| near.contains(ns) && (ns > last || ns < first)).collect()
+    let periods = periods_ns().map(i64::unsigned_abs);
+    periods.filter(|ns| near.contains(ns) && (ns > last || ns < first)).collect()
 }
 
-/// What is to be answered.
+/// The question about one period.
 struct Question<'a> {
     requirement: &'a Requirement,
     ended: StoppingRule,
@@ -187,8 +187,8 @@ impl Question<'_> {
     /// largest bound.
     fn measured(&self, period_ns: u64, runs: &[MeasuredRun<'_>]) -> Rung {
         let rung = self.rung(period_ns, Stands::Open);
-        let of = runs.iter().enumerate().filter(|(_, run)| run.period_ns == Some(period_ns));
-        let judged: Vec<(usize, Stands, Judged)> = of
+        let of_period = runs.iter().enumerate().filter(|(_, run)| run.period_ns == Some(period_ns));
+        let judged: Vec<(usize, Stands, Judged)> = of_period
             .filter_map(|(at, run)| {
                 let judged = self.judged(rung.deadline_ns, run.tails)?;
                 Some((at, stands(&judged), judged))
@@ -201,36 +201,36 @@ impl Question<'_> {
             _ => 0,
         };
         let bound = |judged: &Judged| judged.p_upper.unwrap_or(1.0);
-        let worst = judged.iter().max_by(|(_, a, of_a), (_, b, of_b)| {
-            order(*a).cmp(&order(*b)).then(bound(of_a).total_cmp(&bound(of_b)))
+        let worst = judged.iter().max_by(|(_, a, judged_a), (_, b, judged_b)| {
+            order(*a).cmp(&order(*b)).then(bound(judged_a).total_cmp(&bound(judged_b)))
         });
-        let Some((at, stands, of)) = worst else { return rung };
-        let own = of.n.unwrap_or(0);
-        let alone = judged.iter().any(|(_, other, _)| other != stands);
-        let of_all = judged.iter().filter(|(other, _, _)| !alone || other == at);
-        let counts = of_all.map(|(_, _, of)| (of.exceedances_at_most.unwrap_or(0), of.n));
-        let (exceedances, n) = counts.fold((0, 0), |(late, all), (more, n)| {
-            (more.saturating_add(late), n.unwrap_or(0).saturating_add(all))
+        let Some((at, stands, decisive)) = worst else { return rung };
+        let own = decisive.n.unwrap_or(0);
+        let alone = judged.iter().any(|(_, answer, _)| answer != stands);
+        let counted = judged.iter().filter(|(index, _, _)| !alone || index == at);
+        let counts = counted.map(|(_, _, run)| (run.exceedances_at_most.unwrap_or(0), run.n));
+        let (exceedances, n) = counts.fold((0, 0), |(late, cycles), (more, n)| {
+            (more.saturating_add(late), n.unwrap_or(0).saturating_add(cycles))
         });
         Rung {
             stands: *stands,
             run: alone.then_some(*at),
             exceedances,
             n,
-            longer: of.n_needed.filter(|_| own > 0).map(|needed| needed as f64 / own as f64),
+            longer: decisive.n_needed.filter(|_| own > 0).map(|needed| needed as f64 / own as f64),
             ..rung
         }
     }
 
-    /// Whether all that ran was punctual enough.
+    /// The answer for a longer period: expected where all that ran was punctual enough.
     fn expected(&self, period_ns: u64, runs: &[MeasuredRun<'_>]) -> Rung {
         let deadline_ns = self.requirement.deadline_ns(period_ns);
         let shows = |run: &MeasuredRun<'_>| {
             let judged = self.judged(deadline_ns, run.tails);
             judged.is_some_and(|judged| matches!(judged.holds, Holds::Yes | Holds::IfAlone))
         };
-        let all = !runs.is_empty() && runs.iter().all(shows);
-        self.rung(period_ns, if all { Stands::Expected } else { Stands::Unmeasured })
+        let shown = !runs.is_empty() && runs.iter().all(shows);
+        self.rung(period_ns, if shown { Stands::Expected } else { Stands::Unmeasured })
     }
 }
 
@@ -269,8 +269,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn at(period_ns: u64, tails: &[&Tails]) -> Vec<Rung> {
-        let of = |tails: &&'_ Tails| (*tails).clone();
-        let tails: Vec<Tails> = tails.iter().map(of).collect();
+        let tails: Vec<Tails> = tails.iter().map(|&tails| tails.clone()).collect();
         let runs: Vec<MeasuredRun<'_>> =
             tails.iter().map(|tails| MeasuredRun { period_ns: Some(period_ns), tails }).collect();
         ladder(&runs, &Requirement::default(), StoppingRule::AsPlanned)
@@ -290,10 +289,10 @@ mod tests {
     #[test]
     fn what_was_measured_is_shown_and_longer_periods_are_expected() {
         let rungs = at(MS, &[&tails((0..100_000).map(|_| 8_000), 0)]);
-        let of: Vec<(u64, Stands)> =
+        let answers: Vec<(u64, Stands)> =
             rungs.iter().map(|rung| (rung.period_ns, rung.stands)).collect();
         assert_eq!(
-            of,
+            answers,
             [
                 (200_000, Stands::Unmeasured),
                 (500_000, Stands::Unmeasured),
@@ -339,16 +338,16 @@ mod tests {
     #[test]
     fn more_answers_need_more_cycles_each() {
         // Alone at 10 s, without neighbours, 2996 cycles do; each further answer takes its part.
-        let one = |n: u64| tails((0..n).map(|_| 5_000), 0);
+        let calm = |n: u64| tails((0..n).map(|_| 5_000), 0);
         let runs = |tails: &[Tails]| -> Stands {
-            let of = |tails| MeasuredRun { period_ns: Some(10_000 * MS), tails };
-            let runs: Vec<MeasuredRun<'_>> = tails.iter().map(of).collect();
+            let run = |tails| MeasuredRun { period_ns: Some(10_000 * MS), tails };
+            let runs: Vec<MeasuredRun<'_>> = tails.iter().map(run).collect();
             let rungs = ladder(&runs, &Requirement::default(), StoppingRule::AsPlanned);
             stands_at(&rungs, 10_000 * MS)
         };
-        assert_eq!(runs(&[one(2_996)]), Stands::IfAlone);
-        assert_eq!(runs(&[one(2_996), one(2_996)]), Stands::Open);
-        assert_eq!(runs(&[one(3_690), one(3_690)]), Stands::IfAlone);
+        assert_eq!(runs(&[calm(2_996)]), Stands::IfAlone);
+        assert_eq!(runs(&[calm(2_996), calm(2_996)]), Stands::Open);
+        assert_eq!(runs(&[calm(3_690), calm(3_690)]), Stands::IfAlone);
     }
 
     #[test]
@@ -378,14 +377,14 @@ mod tests {
     fn one_may_ask_for_a_deadline_and_a_share_of_ones_own() {
         let tails = with_late(100_000, 333, 150_000);
         let runs = [MeasuredRun { period_ns: Some(MS), tails: &tails }];
-        let of = |deadline_ns, p| {
+        let answer = |deadline_ns, p| {
             let requirement = Requirement { deadline: Deadline::Ns(deadline_ns), p };
             stands_at(&ladder(&runs, &requirement, StoppingRule::AsPlanned), MS)
         };
-        assert_eq!(of(100_000, 1e-2), Stands::Shown);
-        assert_eq!(of(100_000, 1e-3), Stands::Refuted);
-        assert_eq!(of(200_000, 1e-3), Stands::IfAlone);
-        assert_eq!(of(200_000, 1e-6), Stands::Open);
+        assert_eq!(answer(100_000, 1e-2), Stands::Shown);
+        assert_eq!(answer(100_000, 1e-3), Stands::Refuted);
+        assert_eq!(answer(200_000, 1e-3), Stands::IfAlone);
+        assert_eq!(answer(200_000, 1e-6), Stands::Open);
     }
 
     #[test]

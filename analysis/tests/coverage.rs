@@ -75,8 +75,8 @@ const SERIES: usize = 400;
 
 /// The share of simulated series for which `holds` is true.
 fn coverage(series: Series, n: usize, holds: impl Fn(&Run) -> bool) -> f64 {
-    let of = |seed: u64| run(series(&mut Random(seed << 32), n));
-    let held = (1..=SERIES as u64).filter(|&seed| holds(&of(seed))).count();
+    let simulated = |seed: u64| run(series(&mut Random(seed << 32), n));
+    let held = (1..=SERIES as u64).filter(|&seed| holds(&simulated(seed))).count();
     held as f64 / SERIES as f64
 }
 
@@ -122,8 +122,8 @@ fn a_claim_is_neither_shown_nor_shown_false_wrongly() {
         ("bursts", bursts, 100_000, BURST_SHARE),
     ];
     for (name, series, threshold_ns, p) in truth {
-        let falsely = |of: fn((f64, f64), f64) -> bool| {
-            1.0 - coverage(series, 5_000, |o| !of(bounds(&o.tails, threshold_ns)[0], p))
+        let falsely = |holds: fn((f64, f64), f64) -> bool| {
+            1.0 - coverage(series, 5_000, |o| !holds(bounds(&o.tails, threshold_ns)[0], p))
         };
         // Asked with the truth itself, each answer would be wrong.
         let (yes, no) = (falsely(|(_, upper), p| upper < p), falsely(|(lower, _), p| lower >= p));

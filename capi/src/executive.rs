@@ -4,38 +4,37 @@
 //! `punctual::Executive`. One call at a time changes it, before it runs and meanwhile, and one runs
 //! it; any thread stops it and reads what its tasks do, which disturbs no loop.
 
-mod specs;
-mod stop;
-
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
+use std::os::fd::BorrowedFd;
 #[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
 use std::sync::Mutex;
 #[expect(clippy::disallowed_types, reason = "filled by setup before the loop begins")]
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use punctual::{
-    End, ErrorKind, ExecutiveBuilder, Flow, Handle, Placed, StopHandle, Summary, TaskId, WaitPolicy,
+    Calendar, End, ErrorKind, ExecutiveBuilder, Flow, Handle, Period, Placed, StopHandle, Summary,
+    TaskId, Trigger, WaitPolicy,
 };
 use punctual_core::clock::Clock;
+use punctual_core::cycle::Cycle;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::fork::Origin;
 
-use crate::callback::{Callback, Plain};
+use crate::callback::{Body, Callback, Plain};
 use crate::errors;
 use crate::ffi::{self, Exclusive, Failure, Object};
 use crate::options::{Config, Options, period};
 use crate::record::{self, Record};
 use crate::single_loop::listed;
 use crate::stats::{self, Stats};
-use crate::task::{TaskRecord, TaskSpec};
-use crate::unit::UnitRecord;
+use crate::task::{Release, TaskRecord, TaskSpec};
+use crate::unit::{UnitRecord, UnitSpec};
 use crate::wait_info::WaitInfo;
-use specs::{Built, Spec, Specs, body};
-use stop::Stop;
 
 /// The time after which one that waits for a run or a change to be over looks again, ns.
 const LOOK_NS: u64 = 500_000;
@@ -458,6 +457,250 @@ impl Layout {
             cpu: placed.cpu.and_then(|cpu| i32::try_from(cpu).ok()).unwrap_or(-1),
             ..Self::blank()
         }
+    }
+}
+
+/// A task or a unit.
+#[derive(Clone, Debug)]
+enum Spec {
+    Task(TaskSpec),
+    Unit(UnitSpec),
+}
+
+impl Spec {
+    /// The name of the task: that of a unit is the one that it belongs to.
+    fn task_name(&self) -> &str {
+        match self {
+            Self::Task(spec) => spec.name(),
+            Self::Unit(spec) => &spec.task,
+        }
+    }
+}
+
+/// All tasks and units that were added, and how they are to run.
+#[derive(Clone, Debug, Default)]
+struct Specs {
+    /// By index; none for one that was removed.
+    entries: Vec<Option<Spec>>,
+    frame: Option<Period>,
+    idle: Option<(Duration, Callback<Plain>)>,
+    overload: bool,
+}
+
+/// The body of a task as the executive calls it.
+fn body(
+    callback: Callback<Body>,
+    outcome: &Arc<Outcome>,
+) -> impl FnMut(&mut Cycle<'_>) -> Flow + Send + use<> {
+    let outcome = Arc::clone(outcome);
+    move |cycle| outcome.keep(callback.cycle(cycle))
+}
+
+/// The trigger of a task as the executive waits for it.
+fn trigger(release: Release, outcome: &Arc<Outcome>) -> Trigger<'static> {
+    match release {
+        Release::Wait(wait) => {
+            let outcome = Arc::clone(outcome);
+            Trigger::wait(move || outcome.triggered(wait.wait()))
+        }
+        // SAFETY: not -1, and open until the run has ended, says the header.
+        Release::Readable(fd) => Trigger::fd(unsafe { BorrowedFd::borrow_raw(fd) }),
+    }
+}
+
+impl Specs {
+    /// The index of the next one.
+    fn next(&self) -> Result<u32, Failure> {
+        let too_many = |_| Failure::new(libc::E2BIG, "too many tasks and units");
+        u32::try_from(self.entries.len()).map_err(too_many)
+    }
+
+    /// The task or unit at an index; ENOENT for none.
+    fn get(&self, index: u32) -> Result<&Spec, Failure> {
+        let spec = self.entries.get(index as usize).and_then(Option::as_ref);
+        spec.ok_or(Failure::bare(libc::ENOENT))
+    }
+
+    fn units(&self) -> impl Iterator<Item = &UnitSpec> {
+        self.entries.iter().flatten().filter_map(|spec| match spec {
+            Spec::Unit(unit) => Some(unit),
+            Spec::Task(_) => None,
+        })
+    }
+
+    /// The builder of all that, for a run with this outcome.
+    fn builder(
+        &self,
+        config: &Config,
+        outcome: &Arc<Outcome>,
+    ) -> Result<ExecutiveBuilder<'static>, Failure> {
+        if self.entries.iter().flatten().next().is_none() {
+            return Err(Failure::invalid("an executive without tasks"));
+        }
+        let mut builder =
+            punctual::Executive::builder().thread(config.thread.clone()).phase(config.phase);
+        if !config.cpus.is_empty() {
+            builder = builder.cpus(config.cpus.iter().copied());
+        }
+        if let Some(grace) = config.grace {
+            builder = builder.grace(grace);
+        }
+        if let Some(file) = &config.samples {
+            builder = builder.record(file);
+        }
+        if self.overload {
+            builder = builder.allow_overload();
+        }
+        if let Some((slice, work)) = self.idle {
+            let outcome = Arc::clone(outcome);
+            builder = builder.idle(slice, move || outcome.keep(work.slice()));
+        }
+        for spec in self.entries.iter().flatten() {
+            let Spec::Task(spec) = spec else { continue };
+            let (task, run) = (spec.task(config.wait), body(spec.body, outcome));
+            builder = match spec.trigger {
+                None => builder.task(task, run),
+                Some(release) => builder.triggered(trigger(release, outcome), task, run),
+            };
+        }
+        Ok(match self.calendar(outcome)? {
+            Some(calendar) => builder.calendar(calendar),
+            None => builder,
+        })
+    }
+
+    /// The calendar of all units; `None` without frame and units.
+    fn calendar(&self, outcome: &Arc<Outcome>) -> Result<Option<Calendar<'static>>, Failure> {
+        let Some(frame) = self.frame else {
+            let Some(unit) = self.units().next() else { return Ok(None) };
+            let text = format!("unit {:?} needs a frame: punctual_executive_frame()", unit.name);
+            return Err(Failure::invalid(text));
+        };
+        let mut calendar = Calendar::frame(frame);
+        let mut bodies: HashMap<&str, (&str, Callback<Body>)> = HashMap::new();
+        for UnitSpec { name, task, unit, body: callback } in self.units() {
+            calendar = match (callback, bodies.get(task.as_str())) {
+                (None, _) => calendar.part(unit.clone()),
+                (Some(callback), None) => {
+                    bodies.insert(task, (name, *callback));
+                    calendar.unit(unit.clone(), body(*callback, outcome))
+                }
+                (Some(callback), Some((_, first))) if first.is(callback) => {
+                    calendar.part(unit.clone())
+                }
+                (Some(_), Some((first, _))) => {
+                    return Err(Failure::invalid(format!(
+                        "units {first:?} and {name:?} of task {task:?} have different functions to \
+                         run"
+                    )));
+                }
+            };
+        }
+        Ok(Some(calendar))
+    }
+
+    /// The id of each one's task; `ids` as the builder gave them.
+    fn ids(&self, ids: &[TaskId], handle: &Handle<'_>) -> Vec<Option<TaskId>> {
+        let stats = handle.stats();
+        let named: HashMap<&str, TaskId> =
+            stats.iter().map(|task| task.name.as_str()).zip(ids.iter().copied()).collect();
+        let id = |spec: &Spec| named.get(spec.task_name()).copied();
+        self.entries.iter().map(|spec| spec.as_ref().and_then(id)).collect()
+    }
+}
+
+/// An executive laid out.
+#[derive(Debug)]
+struct Built {
+    config: Config,
+    peak: u64,
+    /// By the name of the task.
+    layouts: HashMap<String, Layout>,
+}
+
+impl Built {
+    /// That of an executive with this configuration.
+    fn of<C>(executive: &punctual::Executive<'static, C>, config: Config) -> Self {
+        let layout = executive.layout();
+        let layouts = layout.iter().map(|placed| (placed.name.clone(), Layout::of(placed)));
+        Self { peak: executive.peak(), layouts: layouts.collect(), config }
+    }
+
+    /// The executive that these make, laid out and not run.
+    fn trial(specs: &Specs, config: Config) -> Result<Self, Failure> {
+        let built = specs.builder(&config, &Arc::default())?.build();
+        let (executive, _) = built.map_err(|why| errors::failure(&why))?;
+        Ok(Self::of(&executive, config))
+    }
+}
+
+/// The time between two checks of a run's end that no call stops it any more, ns.
+const STOP_LOOK_NS: u64 = 100_000;
+
+/// The request to stop an executive: for good where it is requested, of one run where that ends.
+/// Atomic words alone: for other threads, for tasks, and for signal handlers.
+#[derive(Debug, Default)]
+struct Stop {
+    /// For good.
+    requested: AtomicBool,
+    /// True once the last run has ended.
+    over: AtomicBool,
+    /// Calls that may look at the run at present.
+    callers: AtomicUsize,
+    /// Of the run; null while there is none.
+    run: AtomicPtr<StopHandle>,
+}
+
+impl Stop {
+    /// Stops it for good.
+    fn request(&self) {
+        self.requested.store(true, SeqCst);
+        self.with(StopHandle::stop);
+    }
+
+    /// True once it was stopped for good.
+    fn is_requested(&self) -> bool {
+        self.requested.load(SeqCst)
+    }
+
+    /// True where the run is to end, or has ended.
+    fn is_stopped(&self) -> bool {
+        let ends = || self.with(StopHandle::stopped).unwrap_or(false);
+        self.requested.load(SeqCst) || self.over.load(SeqCst) || ends()
+    }
+
+    /// Runs `run`, which `handle` stops; at once where its stop was requested.
+    fn during<R>(&self, handle: &StopHandle, run: impl FnOnce() -> R) -> R {
+        /// Takes the handle back on every way out, a panic's too.
+        struct End<'s>(&'s Stop);
+        impl Drop for End<'_> {
+            fn drop(&mut self) {
+                self.0.over.store(true, SeqCst);
+                self.0.run.store(std::ptr::null_mut(), SeqCst);
+                while self.0.callers.load(SeqCst) != 0 {
+                    // A signal that cuts this short costs an extra look.
+                    let _cut = sleep_until_ns(now_ns(ClockId::Monotonic) + STOP_LOOK_NS);
+                }
+            }
+        }
+        let _end = End(self);
+        self.over.store(false, SeqCst);
+        self.run.store(std::ptr::from_ref(handle).cast_mut(), SeqCst);
+        // Who asks after this look finds the handle.
+        if self.requested.load(SeqCst) {
+            handle.stop();
+        }
+        run()
+    }
+
+    /// Calls `call` on the handle of the run; `None` without a run.
+    fn with<R>(&self, call: impl FnOnce(&StopHandle) -> R) -> Option<R> {
+        self.callers.fetch_add(1, SeqCst);
+        // SAFETY: null, or what `during` borrows: it takes that back before it returns, and then
+        // waits for all who may have read it before.
+        let called = unsafe { self.run.load(SeqCst).as_ref() }.map(call);
+        self.callers.fetch_sub(1, SeqCst);
+        called
     }
 }
 

@@ -126,16 +126,7 @@ unsafe extern "C" fn punctual_loop_wait(single: *mut SingleLoop, cycle: *mut Cyc
         if cycle.is_null() {
             return Ok(());
         }
-        let ours = Cycle {
-            size: size_of::<Cycle>(),
-            n: ran.n,
-            release_ns: ran.release.as_ns(),
-            lateness_ns: ran.lateness.as_ns(),
-            missed: ran.missed,
-            dt_ns: stats::ns(ran.dt),
-            next_ns: ran.next.as_ns(),
-            part: 0,
-        };
+        let ours = Cycle::of(&ran);
         // SAFETY: not null, and then a struct that says its size, says the header.
         unsafe { record::give(cycle, &ours) }
     })
@@ -195,8 +186,13 @@ unsafe extern "C" fn punctual_loop_wait_info(single: *mut SingleLoop, to: *mut W
         // SAFETY: null or a loop, says the header.
         let single = unsafe { ffi::object(single) }?;
         let info = single.own.with(|own| {
-            let info = on_either!(own, of => {
-                WaitInfo::of(of.phase_ns(), of.quiet(), of.policy(), of.wait_status())
+            let info = on_either!(own, single => {
+                WaitInfo::of(
+                    single.phase_ns(),
+                    single.quiet(),
+                    single.policy(),
+                    single.wait_status(),
+                )
             });
             Ok(info)
         })?;

@@ -5,9 +5,9 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::os::fd::RawFd;
+use std::time::Duration;
 
 use punctual::{OnOverrun, Placement, RtThread, Task, WaitPolicy};
-use punctual_engine::periodic::Offset;
 
 use crate::callback::{Body, Callback, Plain};
 use crate::ffi::{self, Failure};
@@ -183,19 +183,20 @@ impl TaskRecord {
             (Some(_), 0) => Task::named(name),
             _ => Task::every(name, period(self.period_num_ns, self.period_den)?),
         };
-        task = task.phase(match self.phase {
-            PHASE_BALANCED => Offset::Balanced,
-            PHASE_AT => Offset::At(self.phase_ns),
+        let phase = Duration::from_nanos(self.phase_ns);
+        task = match self.phase {
+            PHASE_BALANCED => task,
+            PHASE_AT => task.at(phase),
             PHASE_AFTER => {
                 // SAFETY: as the caller says.
                 let after = unsafe { ffi::text(self.after, "the task that it is after") }?;
                 let after = after.ok_or_else(|| Failure::invalid("after no task"))?;
-                Offset::After(after, self.phase_ns)
+                task.after(after, phase)
             }
             number => {
                 return Err(Failure::invalid(format!("no phase of a task is numbered {number}")));
             }
-        });
+        };
         task = task.on_overrun(on_overrun(self.on_overrun, self.burst)?);
         match u8::try_from(self.priority) {
             Ok(0) => {}
@@ -207,13 +208,13 @@ impl TaskRecord {
         }
         let given = |ns: u64| (ns > 0).then_some(ns);
         if let Some(ns) = given(self.budget_ns) {
-            task = task.budget_ns(ns);
+            task = task.budget(Duration::from_nanos(ns));
         }
         if let Some(ns) = given(self.deadline_ns) {
-            task = task.deadline_ns(ns);
+            task = task.deadline(Duration::from_nanos(ns));
         }
         if let Some(ns) = given(self.start_ns) {
-            task = task.start_ns(ns);
+            task = task.start_within(Duration::from_nanos(ns));
         }
         let body = Callback::new(run, self.data);
         Ok(TaskSpec { task, place: self.placed()?, body, trigger })

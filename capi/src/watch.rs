@@ -7,8 +7,8 @@ use std::ffi::{c_char, c_int, c_void};
 
 use punctual_core::block::Source;
 use punctual_core::stats::View;
+use punctual_engine::outcome;
 use punctual_engine::process::Watch;
-use punctual_engine::quantile;
 use punctual_os::fork::Origin;
 
 use crate::ffi::{self, Failure, Object};
@@ -99,7 +99,7 @@ unsafe extern "C" fn punctual_watch_quantile_ns(
     ffi::enter(|| {
         // SAFETY: null or a watch, says the header.
         let view = page(unsafe { ffi::object(watch) }?)?;
-        let quantile_ns = stats::quantile_ns(|share| quantile::of(&view, share), share)?;
+        let quantile_ns = stats::quantile_ns(|share| outcome::quantile(&view, share), share)?;
         // SAFETY: null or writable, says the header.
         unsafe { ffi::put(to_ns, quantile_ns) }
     })

@@ -1,47 +1,374 @@
-//! The subcommands, one file each: arguments in, a report out, a view printed, an exit code.
+//! The command line as data, and what its subcommands share: arguments in, a report out, a view
+//! printed, an exit code.
+//!
+//! One file a subcommand; those of two lines stand with the one they are like (`respond` with
+//! `stimulate`, `capture` with `facts`, `completions` and `schema` with `man`).
 
-pub(crate) mod analyse;
-pub(crate) mod baseline;
-pub(crate) mod capture;
-pub(crate) mod check;
-pub(crate) mod compare;
-pub(crate) mod completions;
-pub(crate) mod export;
-pub(crate) mod facts;
-pub(crate) mod impact;
-pub(crate) mod isolate;
-pub(crate) mod load;
-pub(crate) mod man;
-pub(crate) mod measure;
-pub(crate) mod report;
-pub(crate) mod reproduce;
-pub(crate) mod respond;
-pub(crate) mod run;
-pub(crate) mod sched;
-pub(crate) mod schema;
-pub(crate) mod soak;
-pub(crate) mod stimulate;
-pub(crate) mod task;
-pub(crate) mod tune;
-pub(crate) mod unthrottled;
+mod analyse;
+mod baseline;
+mod check;
+mod compare;
+mod export;
+mod facts;
+mod generated;
+mod impact;
+mod isolate;
+mod measure;
+mod report;
+mod reproduce;
+mod run;
+mod sched;
+mod soak;
+mod stimulate;
+mod task;
+mod tune;
+mod unthrottled;
+
+use std::fmt;
+use std::io::stdout;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::builder::PossibleValue;
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use punctual_core::time::Span;
+use punctual_host::root::Root;
+use punctual_lab::load::run_child;
+use punctual_lab::waits::{WAITS, WaitRow};
+use punctual_os::scheduler::SchedPolicy;
+use punctual_report::{PlannedRun, Program, Report};
 
-use crate::exit::Exit;
-use crate::experiment::{self, root};
+use crate::args::STATE;
+use crate::experiment::{self, LOAD_WORD, PRIORITY, launcher, root};
 use crate::output::{self, Outputs};
-use crate::report::{PlannedRun, Report};
 use crate::view;
-use crate::view::text::Detail;
+use crate::view::Detail;
+
+pub(crate) use measure::section;
+
+/// The version, and the commit where this is a release build of a git clone (`build.rs`).
+const VERSION: &str = env!("PUNCTUAL_VERSION");
+
+/// The commit of such a build; empty in others.
+const COMMIT: &str = env!("PUNCTUAL_COMMIT");
+
+/// This program, as its results name it.
+pub(crate) const PROGRAM: Program = Program {
+    version: env!("CARGO_PKG_VERSION"),
+    commit: if COMMIT.is_empty() { None } else { Some(COMMIT) },
+};
+
+/// How punctual is this machine?
+///
+/// Measures how late Linux wakes a periodic loop on this machine, idle and under load, and states
+/// which applications that is good enough for.
+#[derive(Debug, Parser)]
+#[command(name = "punctual", version = VERSION, propagate_version = true, max_term_width = 100)]
+#[command(
+    after_help = "Exit status: 0 fine; 1 a limit or claim failed; 2 could not run, or unreadable \
+                  input; interrupted, with results: 130 by SIGINT, 143 by SIGTERM, 129 by SIGHUP."
+)]
+pub(crate) struct Cli {
+    /// As root, allow writing into DIR and below although another user can change it; may be given
+    /// again. Without it, results, pages, plots, baselines and campaigns are refused there. A file
+    /// that is named explicitly, as by --json FILE, is always written
+    #[arg(long, global = true, value_name = "DIR", display_order = 1000)]
+    trust_directory: Vec<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+impl Cli {
+    /// Does what the command line says.
+    ///
+    /// # Errors
+    /// Why it could not run.
+    pub(crate) fn run(&self) -> Result<Exit> {
+        output::Trust::set(&self.trust_directory)?;
+        self.command.execute()
+    }
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure how punctual this machine is: about one minute, no options needed
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual check\n\
+                       \x20 punctual check --for linuxcnc\n\
+                       \x20 punctual check --for 1kHz --deadline 100us --miss 1e-4\n\
+                       \x20 punctual check --period 1ms,250us -d 10min")]
+    Check(check::CheckArgs),
+    /// Run one experiment with all options
+    Measure(measure::MeasureArgs),
+    /// Repeat published measurements on this machine, and compare the results
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual reproduce maruti\n\
+                       \x20 punctual reproduce --all --quick --json papers.json")]
+    Reproduce(reproduce::ReproduceArgs),
+    /// Send stimuli to another machine, where 'punctual respond' answers, and measure its answers
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual stimulate udp:192.0.2.7:7000\n\
+                       \x20 punctual stimulate serial:/dev/ttyS0 --period 10ms")]
+    Stimulate(stimulate::StimulateArgs),
+    /// Answer the stimuli of 'punctual stimulate' on another machine
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual respond udp:0.0.0.0:7000\n\
+                       \x20 punctual respond serial:/dev/ttyS0")]
+    Respond(stimulate::RespondArgs),
+    /// Measure for days, across reboots: a campaign with bounded memory and disk space
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual soak --campaign night -d 8h\n\
+                       \x20 punctual soak --show night")]
+    Soak(soak::SoakArgs),
+    /// Run the tasks of a file, each as a process of its own, on one grid
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual run tasks.toml --duration 10s")]
+    Run(run::RunArgs),
+    /// Make a program in Python, shell or any other language a task of 'punctual run'
+    Task(task::TaskArgs),
+    /// Run commands with a real-time policy, show and change that of threads
+    Sched(sched::SchedArgs),
+    /// Keep CPUs for a command as long as it runs, without a reboot; all is put back at its end
+    ///
+    /// Makes a control group with these CPUs (version 2: an isolated partition; version 1: one
+    /// cpuset for the command and one for all others), moves interrupts, kernel work, timers and
+    /// watchdogs away from them and forbids their deep idle states. What the kernel refuses is
+    /// named. The command may take real-time priorities and lock its memory, as any user. Whatever
+    /// ends it, the settings are put back; where this program is killed, the command ends with it
+    /// and 'punctual tune revert', or the next 'punctual isolate', puts them back. A signal to end
+    /// is passed on to the command; a second one kills it. The exit status is that of the command.
+    /// Needs root.
+    #[command(after_long_help = "Examples:\n\
+                       \x20 sudo punctual isolate --cpus 3 --fifo 80 --user $USER -- ./servo\n\
+                       \x20 sudo punctual isolate --cpus 2-3 -- punctual check --cpu 2")]
+    Isolate(isolate::IsolateArgs),
+    /// Find settings of this machine that make loops late, or that do nothing; plan better ones
+    Tune(tune::TuneArgs),
+    /// Analyse recorded data without measuring
+    #[command(visible_alias = "analyze")]
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual analyse night.punctual --limit 'p99.9<50us'\n\
+                       \x20 punctual analyse cyclictest.json\n\
+                       \x20 punctual analyse scope.csv --column lateness:us")]
+    Analyse(analyse::AnalyseArgs),
+    /// Make one HTML page from one, two or many results
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual report before after -o both.html")]
+    Report(report::ReportPageArgs),
+    /// Compare results: which differences are significant, and what it takes to find them
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual compare before after --threshold 50us")]
+    Compare(compare::CompareArgs),
+    /// The baselines saved by --baseline, for --against
+    Baseline(baseline::BaselinesArgs),
+    /// Show what lateness does to an application
+    Impact(impact::ImpactArgs),
+    /// Export samples and histograms of a result for pandas, DuckDB, HdrHistogram, Prometheus
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual export RESULT --parquet -o night.parquet")]
+    Export(export::ExportArgs),
+    /// Show the facts of this machine, each with its origin
+    Facts(facts::FactsArgs),
+    /// Copy the facts of this machine as plain files, without identifying data
+    Capture(facts::CaptureArgs),
+    /// Print the JSON schema of results
+    Schema,
+    /// Write the man pages into a directory
+    Man(generated::ManArgs),
+    /// Print shell completions; 'cargo xtask install' installs them
+    #[command(after_long_help = "Examples:\n\
+                       \x20 punctual completions bash \
+                       > ~/.local/share/bash-completion/completions/punctual")]
+    Completions(generated::CompletionsArgs),
+}
+
+/// The outcome of a subcommand that could run; what could not run is an error, and exit 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// All limits and claims hold.
+    Fine,
+    /// A limit or claim failed.
+    Failed,
+    /// A command that was run ended with this status; 128 and the signal where one ended it.
+    Status(u8),
+}
+
+impl Exit {
+    /// The exit status that the verdict of a report requires.
+    fn of(report: &Report) -> Self {
+        if report.envelope.verdict.ok { Self::Fine } else { Self::Failed }
+    }
+
+    /// As `of`, or the error that occurred on the way: returned last, after everything was written.
+    fn after(report: &Report, trouble: Option<anyhow::Error>) -> Result<Self> {
+        trouble.map_or_else(|| Ok(Self::of(report)), Err)
+    }
+}
+
+/// Arguments of a subcommand, which say what it does.
+trait Execute {
+    /// Does it: a report out, a view printed.
+    ///
+    /// # Errors
+    /// Why it could not run.
+    fn execute(&self) -> Result<Exit>;
+}
+
+impl Execute for Command {
+    fn execute(&self) -> Result<Exit> {
+        match self {
+            Self::Check(args) => args.execute(),
+            Self::Measure(args) => args.execute(),
+            Self::Reproduce(args) => reproduce::run(args),
+            Self::Stimulate(args) => args.execute(),
+            Self::Respond(args) => args.execute(),
+            Self::Soak(args) => args.execute(),
+            Self::Run(args) => args.execute(),
+            Self::Task(args) => args.execute(),
+            Self::Sched(args) => args.execute(),
+            Self::Isolate(args) => args.execute(),
+            Self::Tune(args) => args.execute(),
+            Self::Analyse(args) => args.execute(),
+            Self::Report(args) => args.execute(),
+            Self::Compare(args) => args.execute(),
+            Self::Baseline(args) => args.execute(),
+            Self::Impact(args) => args.execute(),
+            Self::Export(args) => args.execute(),
+            Self::Facts(args) => args.execute(),
+            Self::Capture(args) => args.execute(),
+            Self::Schema => generated::schema(),
+            Self::Man(args) => args.execute(),
+            Self::Completions(args) => args.execute(),
+        }
+    }
+}
+
+/// Runs what this program starts itself as, by a first argument that is for nobody else: a load, or
+/// the process that puts throttling back. `None` where the arguments are a command line.
+pub(crate) fn as_helper(words: &[String]) -> Option<ExitCode> {
+    let (word, rest) = words.split_first()?;
+    if word == LOAD_WORD {
+        // Before anything else of the program: a load sets up its own process.
+        return Some(ExitCode::from(run_child(rest, &launcher(), &mut stdout().lock())));
+    }
+    (word == unthrottled::WORD).then(|| unthrottled::run(rest))
+}
+
+/// Scheduling policies that a loop can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PolicyName {
+    /// SCHED_OTHER
+    Other,
+    /// SCHED_FIFO
+    Fifo,
+    /// SCHED_RR
+    Rr,
+}
+
+impl PolicyName {
+    /// The policy, with this priority where it has one.
+    fn with(self, priority: u8) -> SchedPolicy {
+        match self {
+            Self::Other => SchedPolicy::Other,
+            Self::Fifo => SchedPolicy::Fifo(priority),
+            Self::Rr => SchedPolicy::RoundRobin(priority),
+        }
+    }
+}
+
+/// The policy of the threads that measure.
+#[derive(Debug, Args)]
+struct RequestedPolicyArgs {
+    /// The scheduling policy to request
+    #[arg(long, value_enum, default_value = "fifo")]
+    policy: PolicyName,
+    /// The priority to request, as the kernel counts
+    #[arg(long, default_value_t = PRIORITY, value_parser = clap::value_parser!(u8).range(1..=98))]
+    priority: u8,
+}
+
+impl RequestedPolicyArgs {
+    /// The policy to request, with its priority where it has one.
+    fn policy(&self) -> SchedPolicy {
+        self.policy.with(self.priority)
+    }
+}
+
+/// A way to wait, by its row in the table of them.
+#[derive(Clone, Copy)]
+struct WaitName(&'static WaitRow);
+
+impl ValueEnum for WaitName {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: [WaitName; WAITS.len()] = {
+            let mut all = [WaitName(&WAITS[0]); WAITS.len()];
+            let mut at = 0;
+            while at < all.len() {
+                all[at] = WaitName(&WAITS[at]);
+                at += 1;
+            }
+            all
+        };
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.name).help(self.0.help))
+    }
+}
+
+impl Default for WaitName {
+    fn default() -> Self {
+        Self(&WAITS[0])
+    }
+}
+
+impl fmt::Debug for WaitName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
+
+/// Read the facts of a captured machine instead of this one's.
+#[derive(Debug, Default, Args)]
+struct RootArgs {
+    /// Read facts from OUT, written by 'punctual capture OUT', instead of from this machine
+    #[arg(long, value_name = "OUT")]
+    root: Option<PathBuf>,
+}
+
+impl RootArgs {
+    /// The directory of the captured machine; `None` for this one.
+    fn path(&self) -> Option<&Path> {
+        self.root.as_deref()
+    }
+
+    /// Where facts are read.
+    ///
+    /// # Errors
+    /// The captured machine cannot be read.
+    fn open(&self) -> Result<Root> {
+        root(self.path())
+    }
+}
+
+/// Where the journal of applied settings is.
+#[derive(Debug, Args)]
+struct StateArgs {
+    /// The directory of the journal
+    #[arg(long, value_name = "DIR", default_value = STATE)]
+    state: PathBuf,
+}
 
 /// Shows what the claims of a report take, and measures nothing.
 fn planned(report: &Report, duration: Span, outputs: Outputs) -> Result<Exit> {
     let reach = |plan: &PlannedRun| experiment::reach(plan, duration);
     let reached: Vec<String> = report.body.plans().iter().map(reach).collect();
     let plans = view::kinds::plans(report, &reached);
-    let markdown = || view::markdown::rendered(&plans);
-    outputs.write(&view::json::of(report)?, markdown, view::text::rendered(&plans))?;
+    let markdown = || punctual_document::markdown::rendered(&plans);
+    outputs.write(&view::json(report)?, markdown, punctual_document::text::rendered(&plans))?;
     Ok(Exit::Fine)
 }
 
@@ -50,11 +377,10 @@ fn write(report: &Report, outputs: Outputs) -> Result<()> {
     write_in(report, outputs, Detail::Long)
 }
 
-/// The same, in so much detail.
+/// As [`write`], in as much detail as is asked for.
 fn write_in(report: &Report, outputs: Outputs, detail: Detail) -> Result<()> {
-    let (page, markdown) =
-        (view::text::page(report, None, detail), || view::markdown::page(report));
-    let shown = outputs.write(&view::json::of(report)?, markdown, page);
+    let (page, markdown) = (view::text(report, None, detail), || view::markdown(report));
+    let shown = outputs.write(&view::json(report)?, markdown, page);
     name_failures(report, detail);
     shown
 }

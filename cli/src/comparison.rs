@@ -4,17 +4,28 @@
 //! here is what is read, matched by name, and noted about setups that differ.
 
 pub(crate) mod baseline;
-mod recorded;
 
-use anyhow::{Result, bail};
+use std::fs::{self, File};
+use std::io::Seek;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use punctual_analysis::compare::series::{Builder, LatenessSeries};
 use punctual_analysis::compare::{Part, Runs, compare, together};
 use punctual_analysis::plain::plain_spaces;
+use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants};
 use punctual_analysis::summary::SummaryStats;
+use punctual_core::time::{Instant, Period};
 use punctual_host::baseline::{MACHINE, SETUP, changed};
+use punctual_host::facts::MachineFacts;
+use punctual_import::samples::{FileEnding, FileInfo, RUNS_MAX, RunInfo, SampleFileReader};
+use punctual_report::{
+    ComparedResult, ComparedSide, Comparison, Difference, Pair, Report, Run, Session, Setup,
+};
+use serde::{Deserialize, Serialize};
 
 use crate::format;
-use crate::report::{ComparedResult, ComparedSide, Comparison, Difference, Pair};
-pub(crate) use recorded::{RUNS_MAX, Recorded, RecordedRun, read};
+use crate::stored::{self, RESULT, SAMPLES};
 
 /// One side: one result, or several of the same kind.
 #[derive(Clone)]
@@ -45,14 +56,14 @@ pub(crate) fn compare_sides(
     let matched: Vec<Vec<Matched<'_>>> =
         others.iter().map(|b| matched(reference, b, anyway)).collect();
     if let Some(at) = matched.iter().position(Vec::is_empty) {
-        let other = &others[at];
-        let one_each = names(reference).len() == 1 && names(other).len() == 1;
+        let compared = &others[at];
+        let one_each = names(reference).len() == 1 && names(compared).len() == 1;
         bail!(
             "{} and {} have no run with the same name: the first has {}; the second has {}{}",
             reference.results[0].from,
-            other.results[0].from,
+            compared.results[0].from,
             named(reference),
-            named(other),
+            named(compared),
             if one_each { "; --anyway compares them" } else { "" }
         );
     }
@@ -70,16 +81,16 @@ pub(crate) fn compare_sides(
     let (compared, family) = compare(&runs);
     let mut compared = compared.into_iter();
     let mut pairs = Vec::new();
-    for (other, matched) in others.iter().zip(&matched) {
+    for (side, matched) in others.iter().zip(&matched) {
         let runs: Vec<_> = compared.by_ref().take(matched.len()).collect();
         pairs.push(Pair {
             a: reference.label.clone(),
-            b: other.label.clone(),
+            b: side.label.clone(),
             verdict: together(runs.iter().map(|run| run.verdict)),
-            differences: listed(reference, other, anyway),
-            notes: notes(reference, other, anyway),
-            only_in_a: unmatched(reference, other, anyway),
-            only_in_b: unmatched(other, reference, anyway),
+            differences: listed(reference, side, anyway),
+            notes: notes(reference, side, anyway),
+            only_in_a: unmatched(reference, side, anyway),
+            only_in_b: unmatched(side, reference, anyway),
             runs,
         });
     }
@@ -151,8 +162,8 @@ fn names(side: &Side) -> Vec<&str> {
 }
 
 /// Runs of a side that the other one does not have.
-fn unmatched(side: &Side, other: &Side, anyway: bool) -> Vec<String> {
-    let (names, others) = (names(side), names(other));
+fn unmatched(side: &Side, reference: &Side, anyway: bool) -> Vec<String> {
+    let (names, others) = (names(side), names(reference));
     if anyway && names.len() == 1 && others.len() == 1 {
         return Vec::new();
     }
@@ -171,8 +182,9 @@ fn matched<'a>(a: &'a Side, b: &'a Side, anyway: bool) -> Vec<Matched<'a>> {
         parts
     };
     let others = names(b);
-    if let ([name], [other], true) = (&names(a)[..], &others[..], anyway) {
-        let (parts, shown) = ([parts(a, name), parts(b, other)], [shown(a, name), shown(b, other)]);
+    if let ([name], [name_b], true) = (&names(a)[..], &others[..], anyway) {
+        let parts = [parts(a, name), parts(b, name_b)];
+        let shown = [shown(a, name), shown(b, name_b)];
         return vec![Matched { name, parts, shown }];
     }
     let shared = names(a).into_iter().filter(|name| others.contains(name));
@@ -211,7 +223,7 @@ fn listed(a: &Side, b: &Side, anyway: bool) -> Vec<Difference> {
     listed
 }
 
-/// What a reader should know about it.
+/// The notes about a comparison, for a reader.
 fn notes(a: &Side, b: &Side, anyway: bool) -> Vec<String> {
     let mut notes = Vec::new();
     let results = || a.results.iter().chain(&b.results);
@@ -259,18 +271,18 @@ fn notes(a: &Side, b: &Side, anyway: bool) -> Vec<String> {
     notes
 }
 
-/// Whether the sides took turns in time; where they did not, a drift looks like a difference.
+/// The note that the sides did not take turns in time: a drift then looks like a difference.
 fn in_turn(a: &Side, b: &Side) -> Option<String> {
     let started = |side: &Side, is_b: bool| -> Option<Vec<(jiff::Timestamp, bool)>> {
         let at = |result: &Recorded| result.started_at.as_ref()?.parse().ok();
         side.results.iter().map(|result| Some((at(result)?, is_b))).collect()
     };
-    let (Some(mut all), Some(others)) = (started(a, false), started(b, true)) else {
+    let (Some(mut starts), Some(others)) = (started(a, false), started(b, true)) else {
         return Some("it is unknown when they were measured, and whether in turn".to_owned());
     };
-    all.extend(others);
-    all.sort_unstable();
-    let turns = all.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
+    starts.extend(others);
+    starts.sort_unstable();
+    let turns = starts.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
     (turns < 2).then(|| {
         "one side was measured after the other: a drift in between looks like a difference; \
          measure in turn (A B A B) to avoid that"
@@ -278,7 +290,7 @@ fn in_turn(a: &Side, b: &Side) -> Option<String> {
     })
 }
 
-/// Everything that is known to differ between A and B, each once.
+/// The known differences between A and B, each once.
 fn differences(a: &Recorded, b: &Recorded, matched: &[(usize, usize)]) -> Vec<Difference> {
     let mut found = Vec::new();
     if let (Some(a), Some(b)) = (&a.machine, &b.machine) {
@@ -310,7 +322,7 @@ fn differences(a: &Recorded, b: &Recorded, matched: &[(usize, usize)]) -> Vec<Di
     once
 }
 
-/// What makes two runs of one name answers to different questions.
+/// The differences that make two runs of one name answers to different questions.
 const OF_THE_QUESTION: [&str; 5] = ["period", "clock of the grid", "wait", "load", "cold cycles"];
 
 /// Those differences of how two runs were set up that leave nothing to compare.
@@ -356,4 +368,348 @@ fn setups(a: &RecordedRun, b: &RecordedRun) -> Vec<Difference> {
 fn difference(what: &str, a: Option<String>, b: Option<String>) -> Option<Difference> {
     let text = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
     (a != b).then(|| Difference { what: what.to_owned(), a: text(a), b: text(b) })
+}
+
+/// A result, as far as a comparison needs it: bounded in size, however long it ran.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Recorded {
+    /// Where it was read, or which baseline it is.
+    from: String,
+    /// The version that measured.
+    version: String,
+    /// The subcommand that measured.
+    experiment: String,
+    /// The start, in UTC (RFC 3339).
+    started_at: Option<String>,
+    /// Whether it ended before its time.
+    incomplete: bool,
+    /// The machine, where the data say.
+    machine: Option<MachineFacts>,
+    /// The rights that the kernel granted, where the data say.
+    session: Option<Session>,
+    /// The clock that stamps were taken with, where the data say.
+    stamps: Option<String>,
+    /// Its runs, in their order.
+    runs: Vec<RecordedRun>,
+}
+
+/// One run of a result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RecordedRun {
+    /// Its name.
+    name: String,
+    /// Its setup.
+    setup: Setup,
+    /// Whether cold cycles were left out.
+    cold_left_out: bool,
+    /// Cycles that ran and did not fit in the recorder: they are in no count.
+    #[serde(default)]
+    unrecorded: u64,
+    /// Missed releases that `parts` leave out, where they are of wakes alone.
+    #[serde(default)]
+    left_out: u64,
+    /// Lateness of all its releases, as results show it, where it is known.
+    #[serde(default)]
+    lateness_ns: Option<SummaryStats>,
+    /// Lateness of its wakes alone, where it is known.
+    #[serde(default)]
+    wakes_ns: Option<SummaryStats>,
+    /// The latenesses: one series for each load that counts in it.
+    parts: Vec<LatenessSeries>,
+}
+
+impl RecordedRun {
+    /// A run that is about to be measured: its name and setup, and no cycles.
+    pub(crate) fn planned(name: String, setup: Setup, cold_left_out: bool) -> Self {
+        Self {
+            name,
+            setup,
+            cold_left_out,
+            unrecorded: 0,
+            left_out: 0,
+            lateness_ns: None,
+            wakes_ns: None,
+            parts: Vec::new(),
+        }
+    }
+
+    /// A run that was measured: `run`, as the report has it, and its first series.
+    pub(crate) fn measured(run: &Run, cold_left_out: bool) -> Self {
+        Self {
+            lateness_ns: Some(run.outcome.lateness_ns.clone()),
+            wakes_ns: Some(run.outcome.wakes.stats.clone()),
+            ..Self::planned(run.name.clone(), run.setup.clone(), cold_left_out)
+        }
+    }
+
+    /// Adds the series of a condition that counts in this run, and how many of its cycles did not
+    /// fit in the recorder.
+    pub(crate) fn add(&mut self, series: LatenessSeries, unrecorded: u64) {
+        self.unrecorded = self.unrecorded.saturating_add(unrecorded);
+        self.parts.push(series);
+    }
+
+    /// Adds loads that run in it.
+    pub(crate) fn add_loads(&mut self, loads: Vec<String>) {
+        self.setup.load.extend(loads);
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its latenesses: one series for each load that counts in it.
+    pub(crate) fn series(&self) -> &[LatenessSeries] {
+        &self.parts
+    }
+
+    /// Whether this is its name. Results of before have hard spaces in names.
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        plain_spaces(&self.name) == plain_spaces(name)
+    }
+
+    /// Whether another run holds the very same counts.
+    fn is_copy_of(&self, other: &Self) -> bool {
+        self.name == other.name && self.parts == other.parts
+    }
+}
+
+impl Recorded {
+    /// A result that was just measured, with the series of its runs that were recorded on the way.
+    fn measured(report: &Report, runs: &[RecordedRun], from: &str) -> Self {
+        Self { runs: runs.to_vec(), ..Self::head(report, from.to_owned()) }
+    }
+
+    /// Everything but the runs.
+    fn head(report: &Report, from: String) -> Self {
+        Self {
+            from,
+            version: report.envelope.version.clone(),
+            experiment: report.envelope.experiment.clone(),
+            started_at: report.envelope.started_at.clone(),
+            incomplete: report.envelope.incomplete,
+            machine: report.envelope.machine.clone(),
+            session: report.envelope.session.clone(),
+            stamps: report.envelope.clock.as_ref().map(|clock| clock.source.clone()),
+            runs: Vec::new(),
+        }
+    }
+
+    /// Where it was read, or which baseline it is.
+    pub(crate) fn from(&self) -> &str {
+        &self.from
+    }
+
+    /// Whether another result holds the very same recording, and that is not an empty one.
+    pub(crate) fn is_copy_of(&self, other: &Self) -> bool {
+        let has_releases = |run: &RecordedRun| run.parts.iter().any(|part| part.releases() > 0);
+        self.started_at == other.started_at
+            && self.runs.len() == other.runs.len()
+            && self.runs.iter().any(has_releases)
+            && self.runs.iter().zip(&other.runs).all(|(a, b)| a.is_copy_of(b))
+    }
+
+    /// The kernel's release, where the data say.
+    fn kernel(&self) -> Option<String> {
+        self.machine.as_ref().and_then(|facts| facts.kernel.kernel.value().cloned())
+    }
+}
+
+/// Reads the result at `path`.
+pub(crate) fn read(path: &Path) -> Result<Recorded> {
+    let shown = path.display().to_string();
+    let kind = fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
+    if kind.is_dir() {
+        let samples = path.join(SAMPLES);
+        if samples.is_file() && !path.join(RESULT).exists() {
+            return of_samples(&samples, shown);
+        }
+    } else if !kind.is_file() {
+        bail!("{shown}: expected a result, a sample file, or a directory that contains one");
+    } else if stored::is_samples(path)? {
+        return of_samples(path, shown);
+    }
+    let stored = stored::read(path)?;
+    if let Some(samples) = &stored.samples {
+        let recorded = of_samples(samples, shown.clone())?;
+        // Samples of another run may lie next to it.
+        if recorded.started_at == stored.report.envelope.started_at {
+            return Ok(Recorded { runs: recorded.runs, ..Recorded::head(&stored.report, shown) });
+        }
+    }
+    let runs = stored.report.body.runs();
+    if runs.len() > RUNS_MAX {
+        bail!("{shown}: {} runs: at most {RUNS_MAX} can be compared", runs.len());
+    }
+    of_report(&stored.report, shown)
+}
+
+fn of_samples(path: &Path, from: String) -> Result<Recorded> {
+    let shown = path.display().to_string();
+    let mut file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+    file.rewind().with_context(|| format!("cannot read {shown}"))?;
+    let mut file = SampleFileReader::open(file).with_context(|| shown.clone())?;
+    let info = file.info().clone();
+    let mut builders: Vec<Option<Builder>> = info.runs.iter().map(|_| None).collect();
+    let joins: Vec<Option<&String>> = info.runs.iter().map(|run| run.part_of.as_ref()).collect();
+    // Those that count as one are in the place of the first of them.
+    let first = |run: usize| {
+        let joined = joins[run].and_then(|_| joins.iter().position(|name| *name == joins[run]));
+        joined.unwrap_or(run)
+    };
+    let mut recordings: Vec<Option<Recording>> = info.runs.iter().map(|_| None).collect();
+    while let Some(block) = file.next_block() {
+        let run = &info.runs[block.run];
+        let new = || Builder::new(run.period_ns, true);
+        let builder = builders[block.run].get_or_insert_with(new);
+        block.samples.iter().for_each(|sample| builder.push(sample));
+        let whole = &mut recordings[first(block.run)];
+        whole.get_or_insert_with(|| recording(run)).extend(block.samples);
+    }
+    if let Some(FileEnding::Damaged { at_byte, why }) = file.ending() {
+        bail!("{shown}: damaged at byte {at_byte}: {why}");
+    }
+    let series: Vec<LatenessSeries> = builders
+        .into_iter()
+        .enumerate()
+        .map(|(run, builder)| {
+            let (_, missed, unrecorded) = file.counts(run).unwrap_or_default();
+            builder.unwrap_or_else(|| Builder::new(0, true)).finish_with(missed, unrecorded)
+        })
+        .collect();
+    let counts: Vec<(u64, u64)> = (0..info.runs.len())
+        .map(|run| file.counts(run).map_or((0, 0), |(_, missed, lost)| (missed, lost)))
+        .collect();
+    let machine = info.machine.clone().and_then(|facts| serde_json::from_value(facts).ok());
+    Ok(Recorded {
+        from,
+        version: info.version.clone(),
+        experiment: "samples".to_owned(),
+        started_at: Some(info.started_at.clone()).filter(|at| !at.is_empty()),
+        incomplete: file.ending() != Some(&FileEnding::Complete),
+        machine,
+        session: None,
+        stamps: info.runs.first().map(|run| run.clock.clone()).filter(|clock| !clock.is_empty()),
+        runs: of_first_wait(grouped(&info, series, recordings, &counts)),
+    })
+}
+
+/// The runs, those that count as one together.
+fn grouped(
+    info: &FileInfo,
+    series: Vec<LatenessSeries>,
+    recordings: Vec<Option<Recording>>,
+    counts: &[(u64, u64)],
+) -> Vec<RecordedRun> {
+    let mut runs: Vec<RecordedRun> = Vec::new();
+    let of_run = info.runs.iter().zip(series).zip(recordings).zip(counts);
+    for (((run, series), recording), &(_, unrecorded)) in of_run {
+        let name = name(run);
+        let joins = |before: &&mut RecordedRun| run.part_of.is_some() && before.name == *name;
+        if let Some(together) = runs.iter_mut().find(joins) {
+            together.setup.load.extend(run.load.iter().cloned());
+            together.setup.duration_ns =
+                together.setup.duration_ns.map(|ns| ns.saturating_add(run.duration_ns));
+            together.unrecorded = together.unrecorded.saturating_add(unrecorded);
+            together.parts.push(series);
+        } else {
+            let is_one = |info: &RunInfo| match &run.part_of {
+                Some(_) => info.part_of == run.part_of,
+                None => std::ptr::eq(info, run),
+            };
+            let same = || info.runs.iter().zip(counts).filter(|(run, _)| is_one(run));
+            let missed = same().map(|(_, counts)| counts.0).fold(0, u64::saturating_add);
+            let lost = same().map(|(_, counts)| counts.1).fold(0, u64::saturating_add);
+            let figures = recording.map(|recording| recording.finish_with(missed, lost));
+            let stats = figures.map(|figures| (figures.lateness_ns, figures.wakes.stats)).unzip();
+            runs.push(RecordedRun {
+                name: name.clone(),
+                setup: setup(run),
+                cold_left_out: true,
+                unrecorded,
+                left_out: 0,
+                lateness_ns: stats.0,
+                wakes_ns: stats.1,
+                parts: vec![series],
+            });
+        }
+    }
+    runs
+}
+
+/// The runs that wait like the first one: what `check` shows beside them is not compared.
+fn of_first_wait(mut runs: Vec<RecordedRun>) -> Vec<RecordedRun> {
+    let first = runs.first().and_then(|run| run.setup.wait.clone());
+    runs.retain(|run| run.setup.wait == first);
+    runs
+}
+
+/// The name that a run counts under: its own, or that of the runs that it is one with.
+fn name(run: &RunInfo) -> &String {
+    run.part_of.as_ref().unwrap_or(&run.name)
+}
+
+/// The figures of a run as results show them.
+fn recording(run: &RunInfo) -> Recording {
+    Recording::new(RecordingConfig {
+        period: Period::from_ns(run.period_ns),
+        epoch: Instant::from_ns(run.epoch_ns),
+        leave_out_cold: true,
+        thresholds_ns: Vec::new(),
+        releases: ReleaseInstants::Known,
+    })
+}
+
+fn setup(run: &RunInfo) -> Setup {
+    Setup {
+        cpu: Some(run.cpu),
+        period_ns: Some(run.period_ns),
+        phase_ns: Some(run.phase_ns),
+        follows: run.follows.clone(),
+        policy: Some(run.policy.clone()).filter(|policy| !policy.is_empty()),
+        priority: run.priority,
+        wait: Some(run.wait.clone()).filter(|wait| !wait.is_empty()),
+        load: run.load.clone(),
+        duration_ns: Some(run.duration_ns),
+    }
+}
+
+/// Counts without their order.
+fn of_report(report: &Report, from: String) -> Result<Recorded> {
+    let run = |run: &Run| {
+        let outcome = &run.outcome;
+        let max_ns = outcome.lateness_ns.max.map(|ns| ns as i64);
+        let histogram = &outcome.histogram;
+        let beyond = histogram.overflow.saturating_add(outcome.censored);
+        let mut series = LatenessSeries::of_buckets(&histogram.buckets, beyond, max_ns);
+        // Other programs and columns of lateness have their wakes alone, unless they say that
+        // nothing was missed.
+        series.of_wakes = match outcome.imported {
+            Some(_) => outcome.missed != Some(0),
+            None => outcome.wakes.left_out.is_none(),
+        };
+        series.missed = if series.of_wakes { 0 } else { outcome.missed.unwrap_or_default() };
+        RecordedRun {
+            name: run.name.clone(),
+            setup: run.setup.clone(),
+            cold_left_out: true,
+            unrecorded: run.outcome.unrecorded,
+            left_out: 0,
+            lateness_ns: Some(outcome.lateness_ns.clone()),
+            wakes_ns: Some(outcome.wakes.stats.clone()),
+            parts: vec![series],
+        }
+    };
+    let shows = |run: &&Run| run.outcome.lateness_ns.max.is_some();
+    if !report.body.runs().is_empty() && !report.body.runs().iter().any(|run| shows(&run)) {
+        bail!(
+            "{from}: it contains intervals but no lateness, and cannot be compared with lateness"
+        );
+    }
+    let runs: Vec<RecordedRun> = report.body.runs().iter().filter(shows).map(run).collect();
+    // The ways of `measure wait` are compared by name.
+    let is_check = report.envelope.experiment == "check";
+    let runs = if is_check { of_first_wait(runs) } else { runs };
+    Ok(Recorded { runs, ..Recorded::head(report, from) })
 }

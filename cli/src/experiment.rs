@@ -7,7 +7,7 @@ mod claims;
 mod follow;
 mod learned;
 mod loops;
-mod runs;
+
 pub(crate) mod words;
 
 use std::path::Path;
@@ -29,15 +29,15 @@ use punctual_lab::experiment::{
 use punctual_lab::load::Reexec;
 use punctual_lab::periodic::{LibraryLoop, Stream};
 use punctual_lab::quiet;
+use punctual_report::{Choice, Clock, Disturbance, EndedBy, Envelope, Findings, Warning};
 
+use crate::command::PROGRAM;
 use crate::parse::Phase;
-use crate::report::{Choice, Clock, Disturbance, EndedBy, Envelope, Findings};
 use crate::{format, output};
 
 pub(crate) use claims::{announce, plans, reach};
 pub(crate) use follow::FollowedClock;
-pub(crate) use loops::{LoopExperiment, MeasuredLoops};
-pub(crate) use runs::{load_deaths, planned, run_name};
+pub(crate) use loops::{LoopExperiment, MeasuredLoops, UNDER_LOAD, load_deaths, planned, run_name};
 
 /// The priority that a measuring loop asks for: above the kernel's threaded interrupts (50).
 pub(crate) const PRIORITY: u8 = 90;
@@ -62,7 +62,7 @@ pub(crate) fn run<E: Experiment>(
     lab::run(experiment, Setting { here, launcher: &launcher, observer })
 }
 
-/// What every result of an experiment has.
+/// The part that every result of an experiment has.
 pub(crate) fn envelope<T>(
     name: &str,
     machine: &Machine,
@@ -91,13 +91,13 @@ pub(crate) fn envelope<T>(
         disturbances: finished.disturbances.iter().map(disturbance).collect(),
         warnings: words::warnings(finished, &machine.here)
             .into_iter()
-            .chain(machine.changed())
+            .chain(machine.changed().map(Warning::from))
             .collect(),
-        ..Envelope::of(name)
+        ..Envelope::of(PROGRAM, name)
     }
 }
 
-/// What stamps were taken with.
+/// The clock that stamps were taken with.
 pub(crate) fn clock(clock: &ClockFacts) -> Clock {
     let (pause, off, lead) = match clock.pauses {
         PauseTrial::Absent => (None, None, None),
@@ -138,12 +138,12 @@ pub(crate) fn pick(requested: Option<&str>, here: &MachineFacts) -> Result<(CpuL
 pub(crate) fn one_cpu(
     requested: Option<&str>,
     here: &MachineFacts,
-    what: &str,
+    measured: &str,
 ) -> Result<(u32, Choice)> {
     let (cpus, choice) = pick(requested, here)?;
     match (cpus.first(), cpus.len()) {
         (Some(cpu), 1) => Ok((cpu, choice)),
-        _ => bail!("--cpu {}: {what} on one CPU", requested.unwrap_or_default()),
+        _ => bail!("--cpu {}: {measured} on one CPU", requested.unwrap_or_default()),
     }
 }
 
@@ -214,13 +214,13 @@ pub(crate) fn launcher() -> Reexec {
     Reexec::new(&[LOAD_WORD])
 }
 
-/// What is known of both.
+/// The machine that measures, and the one that the result names: usually one.
 pub(crate) struct Machine {
     /// Where facts are read.
     pub(crate) root: Root,
-    /// What is known of the machine that the result names.
+    /// The facts of the machine that the result names.
     pub(crate) facts: MachineFacts,
-    /// What is known of the machine that measures, by which CPUs are chosen.
+    /// The facts of the machine that measures, by which CPUs are chosen.
     pub(crate) here: MachineFacts,
     /// Its settings before anything is measured.
     settings: WatchedSettings,
@@ -245,7 +245,7 @@ impl Machine {
         Ok(Self { root, facts, here, settings, foreign })
     }
 
-    /// What the rules about tuning find on a CPU.
+    /// The findings of the rules about tuning on a CPU.
     pub(crate) fn findings(&self, cpu: u32) -> Findings {
         let cpus = CpuList::single(cpu);
         let settings = KernelSettings::collect(&self.root);
@@ -257,11 +257,6 @@ impl Machine {
     /// That settings of the machine that measures are not what they were.
     fn changed(&self) -> Option<String> {
         words::changed(&self.settings.changed(&WatchedSettings::read(&Root::live())))
-    }
-
-    /// Whether the facts are those of another machine.
-    pub(crate) fn is_foreign(&self) -> bool {
-        self.foreign.is_some()
     }
 }
 

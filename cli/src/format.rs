@@ -1,155 +1,18 @@
-//! How numbers, times and lines are shown to people: times with their unit, counts in groups of
-//! three, lines of 80 columns.
-//!
-//! Rounds for the eye only; whoever needs the number has the JSON.
+//! How numbers, times and lines are shown to people: those of results, those of a terminal, and
+//! commands of this program.
 
-use std::fmt::{self, Display, Formatter};
-use std::io::IsTerminal;
-use std::ops::Range;
-use std::os::fd::AsFd;
 use std::path::Path;
-use std::sync::LazyLock;
 
-pub(crate) use punctual_analysis::plain::{grouped as count, plain};
-use punctual_core::time::Span;
+pub(crate) use punctual_document::Paint;
+pub(crate) use punctual_document::terminal::{
+    Styled, columns, command, has_colours, quoted, width, wrap,
+};
+pub(crate) use punctual_report::format::{
+    argument, count, count_or_dash, largest, long, ns, period, period_argument, plain, rate,
+    sentence, share, whole,
+};
 
 use crate::args::STATE;
-
-/// Columns of a page, where nothing is narrower.
-const WIDTH: usize = 80;
-
-/// Columns of the narrowest page.
-const NARROWEST: usize = 40;
-
-/// Columns of a page: those of the terminal, 80 at most, and elsewhere.
-pub(crate) fn width() -> usize {
-    static COLUMNS: LazyLock<usize> =
-        LazyLock::new(|| columns(&std::io::stdout()).clamp(NARROWEST, WIDTH));
-    *COLUMNS
-}
-
-/// Columns of a terminal; those of a page where it is none, or does not know.
-pub(crate) fn columns(terminal: &(impl AsFd + IsTerminal)) -> usize {
-    let size = terminal.is_terminal().then(|| rustix::termios::tcgetwinsize(terminal).ok());
-    let columns = size.flatten().map(|size| usize::from(size.ws_col));
-    columns.filter(|columns| *columns > 0).unwrap_or(WIDTH)
-}
-
-/// How an answer is coloured, where there are colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Paint {
-    /// Green.
-    Good,
-    /// Red.
-    Bad,
-    /// Yellow.
-    Open,
-}
-
-/// Text for a terminal, some words of which have a colour there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Styled {
-    text: String,
-    /// Places in the text, in order and apart.
-    paints: Vec<(Range<usize>, Paint)>,
-}
-
-impl Styled {
-    /// `text` with the first of these words in it coloured.
-    pub(crate) fn painted(text: String, paint: Option<&(String, Paint)>) -> Self {
-        let place = |(word, paint): &(String, Paint)| {
-            let from = text.find(word.as_str()).filter(|_| !word.is_empty())?;
-            Some((from..from + word.len(), *paint))
-        };
-        let paints = paint.and_then(place).into_iter().collect();
-        Self { text, paints }
-    }
-
-    /// Adds text without a colour.
-    pub(crate) fn push(&mut self, text: &str) {
-        self.text += text;
-    }
-
-    /// Adds more of it.
-    pub(crate) fn append(&mut self, more: Self) {
-        let from = self.text.len();
-        let moved =
-            |(range, paint): (Range<usize>, Paint)| (range.start + from..range.end + from, paint);
-        self.paints.extend(more.paints.into_iter().map(moved));
-        self.text += &more.text;
-    }
-
-    /// How many lines it has.
-    pub(crate) fn lines(&self) -> usize {
-        self.text.lines().count()
-    }
-
-    /// For a terminal: each piece of the text as `plain` makes it, in its colour where there are
-    /// `colours`. Only colours steer the terminal.
-    pub(crate) fn written(&self, colours: bool, plain: impl Fn(&str) -> String) -> String {
-        let (mut written, mut from) = (String::new(), 0);
-        for (range, paint) in self.paints.iter().filter(|_| colours) {
-            let (before, word) = (&self.text[from..range.start], &self.text[range.clone()]);
-            written += &format!("{}{}{}\u{1b}[0m", plain(before), paint.code(), plain(word));
-            from = range.end;
-        }
-        written + &plain(&self.text[from..])
-    }
-}
-
-impl From<&str> for Styled {
-    fn from(text: &str) -> Self {
-        text.to_owned().into()
-    }
-}
-
-impl From<&String> for Styled {
-    fn from(text: &String) -> Self {
-        text.clone().into()
-    }
-}
-
-impl From<String> for Styled {
-    fn from(text: String) -> Self {
-        Self { text, paints: Vec::new() }
-    }
-}
-
-impl Display for Styled {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl Paint {
-    /// What begins it in a terminal (ECMA-48, SGR).
-    fn code(self) -> &'static str {
-        match self {
-            Self::Good => "\u{1b}[32m",
-            Self::Bad => "\u{1b}[31m",
-            Self::Open => "\u{1b}[33m",
-        }
-    }
-}
-
-/// Whether standard output takes colours: not where NO_COLOR is set or TERM is dumb; always where
-/// CLICOLOR_FORCE is.
-pub(crate) fn has_colours() -> bool {
-    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let forced = set("CLICOLOR_FORCE") && std::env::var_os("CLICOLOR_FORCE") != Some("0".into());
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-    !set("NO_COLOR") && (forced || std::io::stdout().is_terminal() && !dumb)
-}
-
-/// A command of this program as it can be pasted here: by the name it was called by, by sudo where
-/// that was used.
-pub(crate) fn command(command: &str) -> String {
-    let Some(rest) = command.strip_prefix("punctual ") else { return command.to_owned() };
-    let name = std::env::args_os().next().map(|name| name.to_string_lossy().into_owned());
-    let name = plain(name.as_deref().unwrap_or("punctual"));
-    let sudo = if std::env::var_os("SUDO_UID").is_some() { "sudo " } else { "" };
-    format!("{sudo}{name} {rest}")
-}
 
 /// A command of `punctual tune` about what the journals in `state` have, on a machine or in a
 /// directory that stands for one; as it can be pasted here.
@@ -163,167 +26,14 @@ pub(crate) fn tune(word: &str, tree: Option<&Path>, state: &Path) -> String {
     plain(&command(&line))
 }
 
-/// A word for a shell: in single quotes, unless it needs none.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 /// Whether a browser can be opened here.
 pub(crate) fn has_desktop() -> bool {
     ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some())
 }
 
-/// A time in ns with its unit, or `-` where there was too little data.
-pub(crate) fn ns(value: Option<f64>) -> String {
-    match value {
-        // Saturates far beyond what a span can show.
-        Some(ns) => Span::from_ns(ns.round() as i64).to_string(),
-        None => "-".to_owned(),
-    }
-}
-
-/// The largest of several times in ns, of which `unknown` more may be larger.
-pub(crate) fn largest(value: Option<f64>, unknown: u64) -> String {
-    match (value, unknown) {
-        (Some(_), 1..) => format!("≥ {}", ns(value)),
-        (value, _) => ns(value),
-    }
-}
-
-/// A whole number, without the sign of nothing.
-pub(crate) fn whole(value: f64) -> String {
-    // -0.4 would be shown as -0.
-    format!("{:.0}", value.round() + 0.0)
-}
-
-/// A period as it was given: without figures that add nothing.
-pub(crate) fn period(ns: u64) -> String {
-    let unit = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")];
-    match unit.iter().find(|(unit_ns, _)| ns.is_multiple_of(*unit_ns)) {
-        Some((unit_ns, unit)) => format!("{} {unit}", ns / unit_ns),
-        // Three digits after the point are nanoseconds: exact.
-        None if ns > 1_000 => format!("{} µs", ns as f64 / 1e3),
-        None => format!("{ns} ns"),
-    }
-}
-
-/// A period as an argument: `500us`.
-pub(crate) fn period_argument(ns: u64) -> String {
-    period(ns).replace(' ', "").replace('µ', "u")
-}
-
-/// The rate of a period: `1 kHz`, `750 Hz`, `0.2 Hz`.
-pub(crate) fn frequency(period_ns: u64) -> String {
-    let hz = 1e9 / period_ns.max(1) as f64;
-    let (value, unit) = if hz >= 999.5 { (hz / 1e3, "kHz") } else { (hz, "Hz") };
-    let digits = format!("{value:.3}");
-    format!("{}\u{a0}{unit}", digits.trim_end_matches('0').trim_end_matches('.'))
-}
-
-/// A long time in the unit that people wait in: `30.0 ms`, `2.5 s`, `50 min`, `8.3 h`.
-pub(crate) fn long(ns: f64) -> String {
-    match ns / 1e9 {
-        s if s < 0.95 => self::ns(Some(s * 1e9)),
-        s if s < 9.95 => format!("{s:.1} s"),
-        s if s < 120.0 => format!("{s:.0} s"),
-        s if s < 7_200.0 => format!("{:.0} min", s / 60.0),
-        s if s < 172_800.0 => format!("{:.1} h", s / 3_600.0),
-        s => format!("{:.0} days", s / 86_400.0),
-    }
-}
-
-/// A time as an argument that is long enough, rounded up: `49.9min`, `2.6h`; `None` beyond what one
-/// can ask for.
-pub(crate) fn argument(ns: f64) -> Option<String> {
-    const LONGEST_NS: f64 = 9.2e18;
-    let (unit_ns, unit) = match ns / 1e9 {
-        s if s < 120.0 => (1e9, "s"),
-        s if s < 7_200.0 => (60e9, "min"),
-        s if s < 172_800.0 => (3_600e9, "h"),
-        _ => (86_400e9, "d"),
-    };
-    let tenths = (ns / unit_ns * 10.0).ceil() / 10.0;
-    (tenths * unit_ns < LONGEST_NS).then(|| format!("{tenths}{unit}"))
-}
-
-/// A count, or `-` where the data do not have it.
-pub(crate) fn count_or_dash(value: Option<u64>) -> String {
-    value.map_or_else(|| "-".to_owned(), count)
-}
-
-/// A rate with three figures: `169 k`, `8 842`, `87.3`, `0.52`.
-pub(crate) fn rate(value: f64) -> String {
-    let figures = |value: f64| match value {
-        v if v >= 100.0 => format!("{v:.0}"),
-        v if v >= 10.0 => format!("{v:.1}"),
-        v => format!("{v:.2}"),
-    };
-    match value {
-        v if v >= 1e9 => format!("{}\u{a0}G", figures(v / 1e9)),
-        v if v >= 1e6 => format!("{}\u{a0}M", figures(v / 1e6)),
-        v if v >= 1e5 => format!("{}\u{a0}k", figures(v / 1e3)),
-        v if v >= 1e3 => count(v.round() as u64),
-        v => figures(v),
-    }
-}
-
-/// A share in percent: `87 %`, `0.4 %`.
-pub(crate) fn share(value: f64) -> String {
-    let percent = value * 100.0;
-    if percent >= 9.95 || percent == 0.0 {
-        format!("{percent:.0} %")
-    } else {
-        format!("{percent:.1} %")
-    }
-}
-
-/// ASCII words as a sentence: with a capital letter and a full stop.
-pub(crate) fn sentence(words: &str) -> String {
-    let (first, rest) = words.split_at(words.len().min(1));
-    format!("{}{rest}.", first.to_uppercase())
-}
-
-/// `text`, made plain, in lines of at most [`width`] columns, each after the first behind `indent`
-/// spaces. Spaces at the start stay.
-pub(crate) fn wrap(text: &str, indent: usize) -> String {
-    let text = plain(text);
-    let words = text.trim_start_matches(' ');
-    let mut column = text.len() - words.len();
-    let mut lines = " ".repeat(column);
-    let mut begun = false;
-    for word in words.split(' ') {
-        let width = word.chars().count();
-        if begun && column + 1 + width > self::width() {
-            // A path can be as long as the line: it stands further left then.
-            column = indent.min(self::width().saturating_sub(width));
-            lines.push('\n');
-            lines.push_str(&" ".repeat(column));
-        } else if begun {
-            lines.push(' ');
-            column += 1;
-        }
-        lines.push_str(word);
-        column += width;
-        begun = true;
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_for_a_shell_are_quoted_where_they_need_it() {
-        assert_eq!(quoted("0-3,5"), "0-3,5");
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted("$(x)'"), "'$(x)'\\'''");
-        assert_eq!(quoted(""), "''");
-    }
 
     #[test]
     fn a_command_names_the_state_that_it_is_about() {
@@ -333,57 +43,5 @@ mod tests {
         };
         assert_eq!(at(None, STATE), "revert");
         assert_eq!(at(Some("a b"), "/s"), "revert --root 'a b' --state /s");
-    }
-
-    #[test]
-    fn numbers_are_grouped_and_carry_their_unit() {
-        assert_eq!(
-            [0, 7, 999, 1_000, 1_234_567].map(count),
-            ["0", "7", "999", "1\u{a0}000", "1\u{a0}234\u{a0}567"]
-        );
-        assert_eq!(ns(Some(7_609.4)), "7.61 µs");
-        assert_eq!([-0.4, 0.4, -3.6, 12.0].map(whole), ["0", "0", "-4", "12"]);
-        assert_eq!(
-            [30e6, 2.5e9, 90e9, 3_000e9, 30_000e9, 3e15].map(long),
-            ["30.0 ms", "2.5 s", "90 s", "50 min", "8.3 h", "35 days"]
-        );
-        let rates = [6.454e9, 169_312.0, 8_842.4, 87.25, 0.524].map(rate);
-        assert_eq!(rates, ["6.45\u{a0}G", "169\u{a0}k", "8\u{a0}842", "87.2", "0.52"]);
-        let arguments = [1.23e9, 180e9, 9_000e9, 9e15, 1e19].map(argument);
-        let whole = arguments.map(Option::unwrap_or_default);
-        assert_eq!(whole, ["1.3s", "3min", "2.5h", "104.2d", ""]);
-        assert_eq!(ns(None), "-");
-        assert_eq!(
-            [25_000, 1_000_000, 1_500_000, 62_500, 1_333_333, 7].map(period),
-            ["25 µs", "1 ms", "1500 µs", "62.5 µs", "1333.333 µs", "7 ns"]
-        );
-        assert_eq!(period_argument(62_500), "62.5us");
-        assert_eq!(ns(Some(f64::INFINITY)), Span::from_ns(i64::MAX).to_string());
-        assert_eq!([0.873, 0.004, 0.0, 1.0].map(share), ["87 %", "0.4 %", "0 %", "100 %"]);
-    }
-
-    #[test]
-    fn lines_end_within_the_page() {
-        let text = "word ".repeat(60);
-        let wrapped = wrap(text.trim(), 4);
-        assert!(wrapped.lines().all(|line| line.chars().count() <= WIDTH));
-        assert!(wrapped.lines().skip(1).all(|line| line.starts_with("    word")));
-        assert_eq!(wrapped.split_whitespace().count(), 60);
-        assert_eq!(wrap("  two  inside", 0), "  two  inside");
-        assert_eq!(wrap("  a\nb\u{1b}[2J", 0), "  a\\nb\\u{1b}[2J", "only this breaks lines");
-    }
-
-    #[test]
-    fn colours_are_around_their_words_and_nothing_else_steers() {
-        let mut page = Styled::from("no: \u{1b}[2J\n");
-        let yes = ("yes".to_owned(), Paint::Good);
-        page.append(Styled::painted("  1 kHz  yes: yes\n".to_owned(), Some(&yes)));
-        page.push("end");
-        let plain = |text: &str| punctual_analysis::plain::plain_lines(text);
-        let black = "no: \\u{1b}[2J\n  1 kHz  yes: yes\nend";
-        assert_eq!(page.written(false, plain), black);
-        let green = black.replacen("yes", "\u{1b}[32myes\u{1b}[0m", 1);
-        assert_eq!(page.written(true, plain), green);
-        assert_eq!(page.lines(), 3);
     }
 }

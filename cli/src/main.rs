@@ -6,17 +6,15 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod cli;
 mod command;
 mod comparison;
-mod exit;
 mod experiment;
 mod format;
 mod output;
 mod pages;
+mod papers;
 mod parse;
 mod progress;
-mod report;
 mod stored;
 mod view;
 
@@ -26,8 +24,7 @@ use clap::Parser;
 use punctual_engine::spawn;
 use punctual_os::{memory, signal};
 
-use cli::{Cli, Command};
-use exit::Exit;
+use command::{Cli, Exit};
 
 /// The stack of a thread that runs a command.
 const STACK_BYTES: usize = 8 << 20;
@@ -38,11 +35,8 @@ const STACK_BYTES_MIN: u64 = 4 << 20;
 fn main() -> ExitCode {
     let words: Vec<String> =
         std::env::args_os().map(|w| w.to_string_lossy().into_owned()).collect();
-    if words.get(1).is_some_and(|word| word == experiment::LOAD_WORD) {
-        return command::load::run(&words[2..]);
-    }
-    if words.get(1).is_some_and(|word| word == command::unthrottled::WORD) {
-        return command::unthrottled::run(&words[2..]);
+    if let Some(code) = command::as_helper(words.get(1..).unwrap_or_default()) {
+        return code;
     }
     let limit = memory::stack_limit_bytes().ok().flatten();
     let Some(bytes) = limit.filter(|&bytes| bytes < STACK_BYTES_MIN) else {
@@ -72,8 +66,7 @@ fn command_line() -> ExitCode {
         Ok(cli) => cli,
         Err(why) => return refuse(&why),
     };
-    let done = output::Trust::set(&cli.trust_directory).and_then(|()| run(cli.command));
-    match done {
+    match cli.run() {
         Ok(Exit::Fine) => ended(signal::stop_signal()),
         Ok(Exit::Failed) => ExitCode::from(1),
         Ok(Exit::Status(status)) => ExitCode::from(status),
@@ -84,39 +77,11 @@ fn command_line() -> ExitCode {
     }
 }
 
-/// How a command ends that wrote what it has: as shells say of a signal where one ended it early.
+/// The exit status of a command that wrote what it has: that of a signal where one ended it early.
 fn ended(signal: Option<i32>) -> ExitCode {
     signal.map_or(ExitCode::SUCCESS, |signal| {
         ExitCode::from(u8::try_from(signal).map_or(u8::MAX, |signal| signal.saturating_add(128)))
     })
-}
-
-/// Runs the subcommand.
-fn run(command: Command) -> anyhow::Result<Exit> {
-    match command {
-        Command::Check(args) => command::check::run(&args),
-        Command::Measure { experiment } => command::measure::run(&experiment),
-        Command::Reproduce(args) => command::reproduce::run(&args),
-        Command::Stimulate(args) => command::stimulate::run(&args),
-        Command::Respond(args) => command::respond::run(&args),
-        Command::Soak(args) => command::soak::run(&args),
-        Command::Run(args) => command::run::run(&args),
-        Command::Task { command } => command::task::run(&command),
-        Command::Sched { command } => command::sched::run(&command),
-        Command::Isolate(args) => command::isolate::run(&args),
-        Command::Tune { command } => command::tune::run(&command),
-        Command::Analyse(args) => command::analyse::run(&args),
-        Command::Report(args) => command::report::run(&args),
-        Command::Compare(args) => command::compare::run(&args),
-        Command::Baseline { command } => command::baseline::run(&command),
-        Command::Export(args) => command::export::run(&args),
-        Command::Impact { model } => command::impact::run(&model),
-        Command::Facts(args) => command::facts::run(&args),
-        Command::Capture(args) => command::capture::run(&args),
-        Command::Schema => command::schema::run(),
-        Command::Man(args) => command::man::run(&args),
-        Command::Completions(args) => command::completions::run(args),
-    }
 }
 
 /// Help and version go out as they are; anything else is one line and exit 2.

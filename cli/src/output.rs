@@ -7,13 +7,7 @@
 mod dir;
 mod journal;
 mod opened;
-mod outputs;
-mod pending;
-mod settings_lock;
-#[cfg(test)]
-mod testing;
 mod tree;
-mod trust;
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -21,20 +15,20 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
 use punctual_analysis::plain::{plain, plain_lines, plain_spaces};
+use rustix::fs::Mode;
 
 use crate::format::{self, Styled};
 use crate::stored::{LOCK, RESULT, SAMPLES, STATES};
 
-pub(crate) use dir::Dir;
-pub(crate) use journal::{JournalFile, JournalName};
+pub(crate) use dir::{Dir, Trust};
+pub(crate) use journal::{JournalFile, JournalName, SettingsLock, SettingsOwner};
 pub(crate) use opened::Opened;
-pub(crate) use outputs::{OutputArgs, Outputs};
-pub(crate) use punctual_engine::drain::GrowingFile;
-pub(crate) use settings_lock::SettingsLock;
-pub(crate) use tree::TreeFiles;
-pub(crate) use tree::{BootFiles, TREE};
-pub(crate) use trust::Trust;
+pub(crate) use tree::{BootFiles, TreeFiles};
+
+/// Permissions of a file that replaces none, before the umask.
+const FILE_MODE: Mode = Mode::from_raw_mode(0o664);
 
 /// Where one form of a result goes, opened.
 #[derive(Debug)]
@@ -78,6 +72,92 @@ impl OutputTarget {
     }
 }
 
+/// Options of every command that shows a result.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct OutputArgs {
+    /// Write the result as JSON to FILE; '-' writes JSON to standard output and nothing else
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+    /// Write the result as Markdown, for an issue tracker, to FILE; '-' writes Markdown to standard
+    /// output and nothing else
+    #[arg(long, value_name = "FILE|-")]
+    markdown: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    /// Opens what they name.
+    ///
+    /// # Errors
+    /// Both are one file or standard output, or one cannot be written.
+    pub(crate) fn open(&self) -> Result<Outputs> {
+        let [json, markdown] = [&self.json, &self.markdown].map(Option::as_deref);
+        if [json, markdown].iter().all(|path| *path == Some(Path::new("-"))) {
+            bail!("--json - and --markdown -: standard output takes one of them; name a file");
+        }
+        distinct("--markdown", markdown, json)?;
+        Ok(Outputs { json: OutputTarget::open(json)?, markdown: OutputTarget::open(markdown)? })
+    }
+
+    /// Each with its option.
+    fn named(&self) -> [(&'static str, Option<&Path>); 2] {
+        [("--json", self.json.as_deref()), ("--markdown", self.markdown.as_deref())]
+    }
+
+    /// As [`spare`]: refuses one that is an input.
+    pub(crate) fn spare<'a>(&self, inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
+        let inputs: Vec<&Path> = inputs.into_iter().collect();
+        let mut named = self.named().into_iter();
+        named.try_for_each(|(option, path)| spare(option, path, inputs.iter().copied()))
+    }
+
+    /// As [`spare_tree`]: refuses one that lies in a captured tree.
+    pub(crate) fn spare_tree(&self, tree: Option<&Path>) -> Result<()> {
+        self.named().into_iter().try_for_each(|(option, path)| spare_tree(option, path, tree))
+    }
+
+    /// As [`distinct`]: refuses one that is another output too.
+    pub(crate) fn distinct(&self, used: Option<&Path>) -> Result<()> {
+        self.named().into_iter().try_for_each(|(option, path)| distinct(option, path, used))
+    }
+
+    /// Whether the result goes anywhere but to the page.
+    pub(crate) fn are_some(&self) -> bool {
+        self.named().iter().any(|(_, path)| path.is_some())
+    }
+}
+
+/// Where a result goes, opened.
+#[derive(Debug)]
+pub(crate) struct Outputs {
+    json: OutputTarget,
+    markdown: OutputTarget,
+}
+
+impl Outputs {
+    /// Whether standard output is one of them, and nothing else goes there.
+    pub(crate) fn are_on_stdout(&self) -> bool {
+        matches!(self.json, OutputTarget::Stdout) || matches!(self.markdown, OutputTarget::Stdout)
+    }
+
+    /// Writes a result as `json` and as `markdown`, where that is requested, and its `page` to
+    /// standard output, unless one of them is there.
+    ///
+    /// # Errors
+    /// One of them could not be written; each is tried.
+    pub(crate) fn write(
+        self,
+        json: &str,
+        markdown: impl FnOnce() -> String,
+        page: impl Into<Styled>,
+    ) -> Result<()> {
+        let (json, json_kept) = self.json.keep(|| json.to_owned());
+        let (markdown, markdown_kept) = self.markdown.keep(markdown);
+        let stdout = json.or(markdown).map_or_else(|| page.into(), Styled::from);
+        let shown = show(stdout);
+        json_kept.and(markdown_kept).and(shown)
+    }
+}
+
 /// The directory of one run: `DIR/2026-11-21T20-01`, with seconds, then a number, where that is
 /// there already. Two runs that start at once get two directories.
 pub(crate) fn results_dir(under: &Path, started: jiff::Timestamp) -> Result<Dir> {
@@ -114,7 +194,7 @@ pub(crate) fn message(text: &str) {
     line(&format!("punctual: {text}"));
 }
 
-/// As [`message`], without the name of the program.
+/// Writes one line to standard error, without the name of the program.
 pub(crate) fn line(text: &str) {
     let _closed = writeln!(io::stderr(), "{}", spaced(plain(text), io::stderr().is_terminal()));
 }
@@ -183,9 +263,9 @@ pub(crate) fn spare_tree(option: &str, output: Option<&Path>, tree: Option<&Path
 }
 
 /// Refuses the output that `option` names where it is another output of the same command too.
-pub(crate) fn distinct(option: &str, output: Option<&Path>, other: Option<&Path>) -> Result<()> {
-    let (Some(output), Some(other)) = (output, other) else { return Ok(()) };
-    if output != Path::new("-") && same(output, other) {
+fn distinct(option: &str, output: Option<&Path>, used: Option<&Path>) -> Result<()> {
+    let (Some(output), Some(used)) = (output, used) else { return Ok(()) };
+    if output != Path::new("-") && same(output, used) {
         bail!("{option} {}: this file is already used for another output", output.display());
     }
     Ok(())
@@ -204,14 +284,14 @@ fn read_of(input: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether two names mean one regular file, or would.
-fn same(one: &Path, other: &Path) -> bool {
+fn same(first: &Path, second: &Path) -> bool {
     let identity = |path: &Path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
     let is_file = |path: &Path| fs::metadata(path).map_or(true, |meta| meta.is_file());
-    match (identity(one), identity(other)) {
-        (Ok(a), Ok(b)) => a == b && is_file(one),
+    match (identity(first), identity(second)) {
+        (Ok(a), Ok(b)) => a == b && is_file(first),
         (Err(_), Err(_)) => {
-            let around = (identity(parent(one)).ok(), identity(parent(other)).ok());
-            around.0.is_some() && around.0 == around.1 && one.file_name() == other.file_name()
+            let around = (identity(parent(first)).ok(), identity(parent(second)).ok());
+            around.0.is_some() && around.0 == around.1 && first.file_name() == second.file_name()
         }
         _ => false,
     }
@@ -220,6 +300,48 @@ fn same(one: &Path, other: &Path) -> bool {
 /// The directory that a file is in, or would be.
 fn parent(path: &Path) -> &Path {
     path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A directory of a test's own, which goes away with it.
+#[cfg(test)]
+struct Scratch(PathBuf);
+
+#[cfg(test)]
+impl Scratch {
+    /// A new one; `name` is unique among the tests.
+    fn new(name: &str) -> Self {
+        let name = format!("punctual-output-{name}-{}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
+        fs::create_dir_all(&dir).expect("writable");
+        Self(dir)
+    }
+
+    /// A path in it.
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// It, open.
+    fn dir(&self) -> Dir {
+        Dir::of_named(&self.0).expect("a directory")
+    }
+
+    /// The names in it, sorted.
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).expect("readable").flatten();
+        let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+        let mut names: Vec<String> = entries.map(name).collect();
+        names.sort();
+        names
+    }
+}
+
+#[cfg(test)]
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left in the temporary directory harms nobody.
+        let _left = fs::remove_dir_all(&self.0);
+    }
 }
 
 #[cfg(test)]

@@ -9,13 +9,12 @@ mod samples;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use punctual_analysis::plot::bins::{Bins, bins};
-use punctual_analysis::plot::thinned::Thinned;
+use punctual_analysis::plot::{Bins, Thinned, bins};
 use punctual_analysis::recording::RunFigures;
+use punctual_report::{Comparison, Report, Run};
 
 use crate::comparison::{self, Side};
 use crate::output::Dir;
-use crate::report::{Comparison, Report, Run};
 use crate::stored::{SAMPLES, Stored};
 use layout::RUNS_DRAWN;
 use samples::FromSamples;

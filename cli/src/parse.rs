@@ -4,20 +4,20 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use anyhow::Result;
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::MetricLimit;
 use punctual_analysis::quantity::{self, QuantityError};
 use punctual_core::time::{Period, Span};
-use punctual_import::csv::ColumnSpec;
 use punctual_lab::load::{self, Loads};
 
 /// A positive duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Duration(pub(super) Span);
 
-/// Where a grid lies on CLOCK_MONOTONIC.
+/// The phase of a grid on CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// This many ns after multiples of its period.
@@ -36,6 +36,19 @@ impl Phase {
     }
 }
 
+/// `zero`, `quiet` or `50us`.
+impl FromStr for Phase {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "zero" => Ok(Phase::At(0)),
+            "quiet" => Ok(Phase::Quiet),
+            _ => duration(text).map(|phase| Phase::At(phase.0.as_ns().unsigned_abs())),
+        }
+    }
+}
+
 impl Duration {
     /// The duration as a period.
     pub(crate) fn period(self) -> Result<Period> {
@@ -44,7 +57,7 @@ impl Duration {
     }
 }
 
-/// `500us`.
+/// A duration above zero, as `500us`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     quantity::duration(text).map(Duration).map_err(|why| match why {
         QuantityError::NoUnit { text, .. } if is_zero(&text) => zero(&text),
@@ -52,15 +65,15 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         QuantityError::NoUnit { text, .. } => {
             format!("{text} needs a unit: {text}s, {text}ms or {text}us")
         }
-        other => other.to_string(),
+        why => why.to_string(),
     })
 }
 
-/// `500us`, as a period.
+/// A period, as `500us`: at most 292 years.
 pub(crate) fn period(text: &str) -> Result<Duration, String> {
     let period = quantity::period(text).map_err(|why| match why {
         QuantityError::NoUnit { text, .. } if is_zero(&text) => zero(&text),
-        other => other.to_string(),
+        why => why.to_string(),
     })?;
     let ns = i64::try_from(period.as_ns()).map_err(|_| "must be at most 292 years".to_owned())?;
     Ok(Duration(Span::from_ns(ns)))
@@ -75,18 +88,9 @@ fn zero(text: &str) -> String {
     format!("{text} needs a unit, e.g. 1ms")
 }
 
-/// `10%`, as a number in (0, 1].
+/// A share in (0, 1], as `10%` or `0.1`.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     quantity::share(text).map(quantity::Share::as_one).map_err(|why| why.to_string())
-}
-
-/// `zero`, `quiet` or `50us`.
-pub(crate) fn phase(text: &str) -> Result<Phase, String> {
-    match text {
-        "zero" => Ok(Phase::At(0)),
-        "quiet" => Ok(Phase::Quiet),
-        _ => duration(text).map(|phase| Phase::At(phase.0.as_ns().unsigned_abs())),
-    }
 }
 
 /// A clock that a grid can follow.
@@ -100,6 +104,23 @@ pub(crate) enum FollowName {
     Device(PathBuf),
 }
 
+/// `tai`, `realtime` or a device such as `/dev/ptp0`.
+impl FromStr for FollowName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "tai" => Ok(FollowName::Tai),
+            "realtime" => Ok(FollowName::Realtime),
+            _ if text.starts_with('/') => Ok(FollowName::Device(text.into())),
+            _ => {
+                Err("accepted clocks are tai, realtime and a PTP device such as /dev/ptp0"
+                    .to_owned())
+            }
+        }
+    }
+}
+
 impl fmt::Display for FollowName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -110,37 +131,22 @@ impl fmt::Display for FollowName {
     }
 }
 
-/// `tai`, `realtime` or `/dev/ptp0`.
-pub(crate) fn follow(text: &str) -> Result<FollowName, String> {
-    match text {
-        "tai" => Ok(FollowName::Tai),
-        "realtime" => Ok(FollowName::Realtime),
-        _ if text.starts_with('/') => Ok(FollowName::Device(text.into())),
-        _ => Err("accepted clocks are tai, realtime and a PTP device such as /dev/ptp0".to_owned()),
-    }
-}
-
-/// `p99.9<50us`.
+/// A limit, as `p99.9<50us`.
 pub(crate) fn limit(text: &str) -> Result<MetricLimit, String> {
     MetricLimit::parse(text).map_err(|why| why.to_string())
 }
 
-/// `p(lateness>50us)<1e-6`.
+/// A claim, as `p(lateness>50us)<1e-6`.
 pub(crate) fn claim(text: &str) -> Result<Ask, String> {
     Ask::parse(text).map_err(|why| why.to_string())
 }
 
-/// `0.5` or `50%`, as an extremal index.
-pub(crate) fn theta(text: &str) -> Result<f64, String> {
-    quantity::share(text).map(quantity::Share::as_one).map_err(|why| why.to_string())
-}
-
-/// `cpu,fork`.
+/// Loads, as `cpu,fork`.
 pub(crate) fn loads(text: &str) -> Result<Loads, String> {
     Loads::parse(text).map_err(|why| why.to_string())
 }
 
-/// What `--load` takes, in a line.
+/// The help of `--load`, in a line.
 pub(crate) fn loads_help() -> String {
     format!(
         "Loads to run during the measurement, separated by commas: {}; or all, one after the \
@@ -149,36 +155,35 @@ pub(crate) fn loads_help() -> String {
     )
 }
 
-/// The same, with what each load does.
+/// The help of `--load`, with what each load does.
 pub(crate) fn loads_long_help() -> String {
     let each = load::LOADS.iter().map(|row| format!("\n- {}: {}", row.name, row.help));
     loads_help() + "\n" + &each.collect::<String>()
 }
 
-/// `lateness:us`.
-pub(crate) fn column(text: &str) -> Result<ColumnSpec, String> {
-    ColumnSpec::parse(text).map_err(|why| why.to_string())
-}
-
-/// The unit of values that do not tell it, in ns.
+/// The unit of values in a file that does not name it, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unit(i64);
+
+/// `ns`, `us`, `ms` or `s`.
+impl FromStr for Unit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "ns" => Ok(Unit(1)),
+            "us" | "µs" => Ok(Unit(1_000)),
+            "ms" => Ok(Unit(1_000_000)),
+            "s" => Ok(Unit(1_000_000_000)),
+            _ => Err("unit must be ns, us, ms or s".to_owned()),
+        }
+    }
+}
 
 impl Unit {
     /// Its length in ns.
     pub(crate) fn ns(self) -> i64 {
         self.0
-    }
-}
-
-/// `us`.
-pub(crate) fn unit(text: &str) -> Result<Unit, String> {
-    match text {
-        "ns" => Ok(Unit(1)),
-        "us" | "µs" => Ok(Unit(1_000)),
-        "ms" => Ok(Unit(1_000_000)),
-        "s" => Ok(Unit(1_000_000_000)),
-        _ => Err("unit must be ns, us, ms or s".to_owned()),
     }
 }
 
@@ -188,6 +193,7 @@ mod tests {
 
     #[test]
     fn phases_are_zero_or_a_duration() {
+        let phase = str::parse::<Phase>;
         assert_eq!(phase("zero"), Ok(Phase::At(0)));
         assert_eq!(phase("50us"), Ok(Phase::At(50_000)));
         assert!(phase("50").is_err(), "a unit is needed");
@@ -196,10 +202,11 @@ mod tests {
     #[test]
     fn clocks_have_names_or_are_devices() {
         for text in ["tai", "realtime", "/dev/ptp7"] {
-            assert_eq!(follow(text).map(|clock| clock.to_string()).as_deref(), Ok(text));
+            let clock = text.parse::<FollowName>().map(|clock| clock.to_string());
+            assert_eq!(clock.as_deref(), Ok(text));
         }
         for text in ["", "ptp0", "TAI", "monotonic", "./ptp0"] {
-            assert!(follow(text).is_err(), "{text}");
+            assert!(text.parse::<FollowName>().is_err(), "{text}");
         }
     }
 
@@ -209,7 +216,7 @@ mod tests {
         let zero = Err("0 needs a unit, e.g. 1ms".to_owned());
         assert_eq!((duration("0"), period("0")), (zero.clone(), zero));
         let minutes = ["1m", "1min", "60s"].map(|text| duration(text).expect("a minute"));
-        assert!(minutes.iter().all(|of| of.0 == Span::from_ms(60_000)), "{minutes:?}");
+        assert!(minutes.iter().all(|minute| minute.0 == Span::from_ms(60_000)), "{minutes:?}");
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Line {
         }
     }
 
-    /// The same; with `quiet` on a terminal alone, where nothing of it stays.
+    /// Nothing is shown yet; with `quiet` only on a terminal, where nothing of it stays.
     pub(crate) fn of(quiet: bool) -> Self {
         let line = Self::new();
         Self { is_silent: quiet && !line.terminal, ..line }
@@ -104,7 +104,7 @@ fn cut(line: &str, columns: usize) -> String {
     }
 }
 
-/// What goes back to the start of so many lines and clears them.
+/// The escapes that go back to the start of so many lines and clear them.
 fn over(shown: usize) -> String {
     format!("\r\x1b[K{}", "\x1b[1A\x1b[K".repeat(shown.saturating_sub(1)))
 }
@@ -114,11 +114,11 @@ fn lines(progress: &ExperimentProgress, condition: &str, loops: &[LoopSoFar]) ->
     let begin = format!("{} s left · {condition}", progress.left.as_ns() / 1_000_000_000);
     let mut lines = match loops {
         [] => vec![format!("{begin} · {}", counted(progress))],
-        [one] => vec![format!("{begin} · {}", figures(one.run.as_ref()))],
+        [only] => vec![format!("{begin} · {}", figures(only.run.as_ref()))],
         several => {
             let names = names(several);
-            let line = |(name, of): (&String, &LoopSoFar)| {
-                format!("  {name}: {}", figures(of.run.as_ref()))
+            let line = |(name, so_far): (&String, &LoopSoFar)| {
+                format!("  {name}: {}", figures(so_far.run.as_ref()))
             };
             let each = names.iter().zip(several).take(LOOPS_MAX).map(line);
             let more = several.len().saturating_sub(LOOPS_MAX);
@@ -126,18 +126,19 @@ fn lines(progress: &ExperimentProgress, condition: &str, loops: &[LoopSoFar]) ->
             std::iter::once(begin).chain(each).chain(rest).collect()
         }
     };
-    let standings = loops.iter().filter_map(|of| of.run.as_ref()?.standing.as_ref());
+    let standings = loops.iter().filter_map(|so_far| so_far.run.as_ref()?.standing.as_ref());
     lines.extend(Standing::farthest(standings).map(standing));
     lines
 }
 
-/// What tells loops apart: the period, the CPU, or both.
+/// The names that tell loops apart: the period, the CPU, or both.
 fn names(loops: &[LoopSoFar]) -> Vec<String> {
     let several_cpus = loops.windows(2).any(|pair| pair[0].cpu != pair[1].cpu);
     let several_periods = loops.windows(2).any(|pair| pair[0].period != pair[1].period);
-    let name = |of: &LoopSoFar| {
-        let cpu = of.cpu.filter(|_| several_cpus).map(|cpu| format!("CPU {cpu}"));
-        let period = (several_periods || !several_cpus).then(|| format::period(of.period.as_ns()));
+    let name = |so_far: &LoopSoFar| {
+        let cpu = so_far.cpu.filter(|_| several_cpus).map(|cpu| format!("CPU {cpu}"));
+        let period =
+            (several_periods || !several_cpus).then(|| format::period(so_far.period.as_ns()));
         [cpu, period].into_iter().flatten().collect::<Vec<_>>().join(", ")
     };
     let names: Vec<String> = loops.iter().map(name).collect();
@@ -147,25 +148,25 @@ fn names(loops: &[LoopSoFar]) -> Vec<String> {
 
 /// The figures of a loop under the condition that runs.
 fn figures(run: Option<&RunSoFar>) -> String {
-    let Some(RunSoFar { lateness_ns: of, missed, .. }) = run else {
+    let Some(RunSoFar { lateness_ns: lateness, missed, .. }) = run else {
         return "no figures yet".to_owned();
     };
     format!(
         "min {} · typical {} · worst {} · missed {}",
-        format::ns(of.min),
-        format::ns(of.p50),
-        format::ns(of.max),
+        format::ns(lateness.min),
+        format::ns(lateness.p50),
+        format::ns(lateness.max),
         format::count(*missed)
     )
 }
 
-/// What an experiment without loops counts.
+/// The counts of an experiment without loops.
 fn counted(progress: &ExperimentProgress) -> String {
     let worst = progress.worst.map_or_else(|| "-".to_owned(), |worst| worst.to_string());
     format!("worst {worst} of {}", format::count(progress.count))
 }
 
-/// How a claim stands, by a bound that may be looked at all the time.
+/// The state of a claim, by a bound that may be looked at all the time.
 fn standing(standing: &Standing) -> String {
     let Standing { ask, p_upper, seen, n, .. } = standing;
     format!(
@@ -191,7 +192,7 @@ mod tests {
     }
 
     fn loops(periods_us: &[u64], cpus: &[u32], standing: Option<Standing>) -> Vec<LoopSoFar> {
-        let of = |us: &u64, cpu: &u32| LoopSoFar {
+        let loop_of = |us: &u64, cpu: &u32| LoopSoFar {
             cpu: Some(*cpu),
             period: Period::from_ns(us * 1_000).expect("positive"),
             run: Some(RunSoFar {
@@ -206,7 +207,7 @@ mod tests {
                 standing: standing.clone(),
             }),
         };
-        cpus.iter().flat_map(|cpu| periods_us.iter().map(move |us| of(us, cpu))).collect()
+        cpus.iter().flat_map(|cpu| periods_us.iter().map(move |us| loop_of(us, cpu))).collect()
     }
 
     fn shown(loops: &[LoopSoFar]) -> Vec<String> {

@@ -11,9 +11,8 @@ use anyhow::{Context, Result, bail};
 use punctual_analysis::plain::plain_spaces;
 use punctual_core::file::FILE_MAGIC;
 use punctual_import::samples::FileEnding;
+use punctual_report::{Report, Run, SCHEMA};
 use serde::Deserialize;
-
-use crate::report::{Report, Run, SCHEMA};
 
 /// The name of the result in the directory of a run.
 pub(crate) const RESULT: &str = "result.json";
@@ -32,27 +31,27 @@ const BYTES_MAX: u64 = 64 << 20;
 pub(crate) struct Stored {
     /// The file.
     pub(crate) path: PathBuf,
-    /// What it says. What JSON leaves out (histograms in full resolution, tails) is empty.
+    /// The report. Parts that JSON leaves out (histograms in full resolution, tails) are empty.
     pub(crate) report: Report,
     /// The samples next to it, where they were kept.
     pub(crate) samples: Option<PathBuf>,
 }
 
 impl Stored {
-    /// All its runs, or the one of this name.
+    /// Its runs: all, or the one of this name.
     ///
     /// # Errors
     /// It has none, or none of this name.
     pub(crate) fn runs(&self, name: Option<&str>) -> Result<Vec<&Run>> {
         let shown = self.path.display();
-        let all = self.report.body.runs();
-        let runs: Vec<&Run> =
-            all.iter().filter(|run| name.is_none_or(|name| is_name(run, name))).collect();
-        match (runs.is_empty(), name) {
-            (false, _) => Ok(runs),
+        let runs = self.report.body.runs();
+        let named: Vec<&Run> =
+            runs.iter().filter(|run| name.is_none_or(|name| is_name(run, name))).collect();
+        match (named.is_empty(), name) {
+            (false, _) => Ok(named),
             (true, None) => bail!("{shown}: no runs in this result"),
             (true, Some(name)) => {
-                let names: Vec<String> = all.iter().map(|run| format!("{:?}", run.name)).collect();
+                let names: Vec<String> = runs.iter().map(|run| format!("{:?}", run.name)).collect();
                 bail!("{shown}: no run {name:?}; the runs are: {}", names.join(", "))
             }
         }
@@ -64,8 +63,8 @@ fn is_name(run: &Run, name: &str) -> bool {
     plain_spaces(&run.name) == plain_spaces(name)
 }
 
-/// Whether samples of a recording that began at `started_at` are those of this result: each run
-/// says when it began, to the nanosecond.
+/// Tells whether samples of a recording that began at `started_at` are those of this result: each
+/// run says when it began, to the nanosecond.
 pub(crate) fn is_of(report: &Report, started_at: &str) -> bool {
     report.envelope.started_at.as_deref().unwrap_or_default() == started_at
 }
@@ -90,8 +89,8 @@ pub(crate) fn is_samples(path: &Path) -> Result<bool> {
     Ok(head == FILE_MAGIC)
 }
 
-/// The note about a sample file that did not end as it should, and of what was done with it:
-/// "read up to there".
+/// The note about a sample file that did not end as it should; `done` says what was done with it,
+/// as "read up to there". `None` where it is complete.
 pub(crate) fn ended(ending: Option<&FileEnding>, done: &str) -> Option<String> {
     match ending {
         Some(FileEnding::Complete) => None,
@@ -103,7 +102,7 @@ pub(crate) fn ended(ending: Option<&FileEnding>, done: &str) -> Option<String> {
     }
 }
 
-/// The part that every schema has.
+/// The keys that every schema has.
 #[derive(Deserialize)]
 struct Head {
     schema: u64,
@@ -161,23 +160,25 @@ fn parse(text: &str) -> Result<Report> {
     if head.schema != u64::from(SCHEMA) {
         bail!("schema {}: this version reads schema {SCHEMA}", head.schema);
     }
-    Report::parse(text)
+    Ok(Report::parse(text)?)
 }
 
 #[cfg(test)]
 mod tests {
+    use punctual_report::measured::Measured;
+    use punctual_report::{Body, CheckBody};
+
     use super::*;
-    use crate::report::measured::Measured;
-    use crate::report::{Body, CheckBody};
+    use crate::command::PROGRAM;
     use crate::view;
 
     #[test]
     fn what_was_written_is_read_back() {
-        let mut report = Report::new("check", CheckBody::default());
-        report.envelope.warnings.push("a \u{1b}[2J warning".to_owned());
-        let written = view::json::of(&report).expect("JSON");
+        let mut report = Report::new(PROGRAM, "check", CheckBody::default());
+        report.envelope.warn("a \u{1b}[2J warning".to_owned());
+        let written = view::json(&report).expect("JSON");
         let read = parse(&written).expect("a report");
-        assert_eq!(view::json::of(&read).expect("JSON"), written);
+        assert_eq!(view::json(&read).expect("JSON"), written);
     }
 
     /// Written by version 0.1.0, which gave every kind of result the keys of all kinds.
@@ -213,7 +214,8 @@ mod tests {
     fn the_samples_beside_it_are_found() {
         let dir = std::env::temp_dir().join(format!("punctual-stored-{}", std::process::id()));
         fs::create_dir_all(&dir).expect("writable");
-        let written = view::json::of(&Report::new("check", CheckBody::default())).expect("JSON");
+        let written =
+            view::json(&Report::new(PROGRAM, "check", CheckBody::default())).expect("JSON");
         fs::write(dir.join(RESULT), written).expect("writable");
         assert!(read(&dir).expect("a result").samples.is_none());
         fs::write(dir.join(SAMPLES), "").expect("writable");
@@ -241,7 +243,8 @@ mod tests {
         assert!(why(r#"{"schema":2,"tool":"punctual"}"#).contains("corrupt"));
         let older = why(r#"{"schema":1,"tool":"punctual"}"#);
         assert!(older.contains("missed releases") && older.contains("analyse"), "{older}");
-        let other = view::json::of(&Report::new("dance", CheckBody::default())).expect("JSON");
-        assert!(why(&other).contains("experiment \"dance\""), "{}", why(&other));
+        let unknown =
+            view::json(&Report::new(PROGRAM, "dance", CheckBody::default())).expect("JSON");
+        assert!(why(&unknown).contains("experiment \"dance\""), "{}", why(&unknown));
     }
 }

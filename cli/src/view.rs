@@ -1,10 +1,299 @@
-//! Views: a report as text and as a page for people, as JSON for machines. No arithmetic here.
+//! Views: a report as text, as a page and as Markdown for people, as JSON for machines. No
+//! arithmetic here.
+//!
+//! What is shown of each kind of result is a document, made in [`kinds`]; `punctual_document`
+//! renders it.
 
-pub(crate) mod document;
-pub(crate) mod html;
-pub(crate) mod json;
 pub(crate) mod kinds;
-pub(crate) mod markdown;
 mod page;
 pub(crate) mod plots;
-pub(crate) mod text;
+
+use anyhow::Result;
+use punctual_analysis::plain::{plain_json, plain_spaces};
+use punctual_document::terminal::Styled;
+use punctual_document::{html, markdown, text};
+use punctual_report::Report;
+use schemars::schema_for;
+use serde::Serialize;
+
+use crate::pages::Page;
+
+/// How much of a report is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// One line a loop.
+    Line,
+    /// The verdict, its figures, what next.
+    Short,
+    /// Everything.
+    Long,
+}
+
+/// A report for a terminal; `results` is the directory that it is written to.
+pub(crate) fn text(report: &Report, results: Option<&str>, detail: Detail) -> Styled {
+    if detail == Detail::Line
+        && let Some(line) = kinds::line(report)
+    {
+        return line.into();
+    }
+    text::rendered(&kinds::document(report, results, detail))
+}
+
+/// A report with everything that it shows, under a heading.
+pub(crate) fn markdown(report: &Report) -> String {
+    let heading = format!("punctual {}", report.envelope.experiment);
+    markdown::headed(&heading, &kinds::complete(report))
+}
+
+/// The page of one, two or many results.
+pub(crate) fn html(page: &Page) -> String {
+    html::rendered(&page::of(page))
+}
+
+/// Any report as JSON text, with a line end and plain spaces; what steers a reader of the text is
+/// escaped in it.
+pub(crate) fn json(report: &impl Serialize) -> Result<String> {
+    Ok(plain_spaces(&json_verbatim(report)?))
+}
+
+/// As JSON text with every space as it is, for what others wrote: a hard space in the kernel's
+/// command line is a mistake that should be seen.
+pub(crate) fn json_verbatim(facts: &impl Serialize) -> Result<String> {
+    Ok(plain_json(&serde_json::to_string_pretty(facts)?) + "\n")
+}
+
+/// The schema of results, as JSON text.
+pub(crate) fn schema() -> Result<String> {
+    json(&schema_for!(Report))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+    use punctual_analysis::summary::SummaryStats;
+    use punctual_document::{Block, Table};
+    use punctual_host::facts::MachineFacts;
+    use punctual_host::root::Root;
+    use punctual_lab::timer::{Background, StampStore, TimerOutcome, TimerPath, TimerRow};
+    use punctual_report::measured::{Measured, TimerBody};
+    use punctual_report::{Body, Choice, Clock, Envelope, Session, Warning};
+    use serde_json::Value;
+
+    use super::*;
+    use crate::command::PROGRAM;
+    use crate::format;
+
+    /// A timer outcome of a processor with these kinds of work; SERIALIZE delays most.
+    fn timers(
+        backgrounds: &[Background],
+        reserved: bool,
+        periods: &[u64],
+        unit_ns: f64,
+    ) -> TimerOutcome {
+        let row = |period_ns: u64, path: TimerPath, store: StampStore, background: Background| {
+            let ns = unit_ns * if background == Background::Serialize { 3.0 } else { 2.0 };
+            let [min, p50, p99, max] = [0.1, 0.5, 1.0, 9.0].map(|times| Some(ns * times));
+            TimerRow {
+                path,
+                period_ns,
+                background,
+                store,
+                n: 1_234_567,
+                missed: 12_345,
+                lateness_ns: SummaryStats { min, p50, p99, max, ..SummaryStats::default() },
+                cpu_share: Some(0.5),
+            }
+        };
+        let mut rows = Vec::new();
+        for &period_ns in periods {
+            let paths = TimerPath::ALL.map(|path| (path, StampStore::Array));
+            let paths = paths.into_iter().chain([(TimerPath::Sleep, StampStore::Hot)]);
+            for (path, store) in paths.filter(|(path, _)| reserved || *path != TimerPath::Deadline)
+            {
+                let behind = backgrounds.iter();
+                rows.extend(behind.map(|&behind| row(period_ns, path, store, behind)));
+            }
+        }
+        TimerOutcome {
+            cpu: 1,
+            policy: "SCHED_FIFO".to_owned(),
+            priority: Some(90),
+            rows,
+            deadline_refused: (!reserved).then_some(1),
+        }
+    }
+
+    /// A result of it on a captured machine.
+    fn report(machine: &Path, timer: TimerOutcome) -> Report {
+        let root = Root::captured(machine).expect("a machine");
+        let clock = Clock {
+            source: "tsc".to_owned(),
+            untrusted: None,
+            rate_hz: None,
+            rate_bound_ppb: None,
+            slew_ppb: None,
+            slew_bound_ppb: None,
+            stamp_ns: 39.0,
+            poll_ns: 20.0,
+            wake_ns: 40.0,
+            timed_pause: None,
+            timed_pause_off: None,
+            timed_pause_lead_ns: None,
+        };
+        let (cpus, why) = ("1".to_owned(), "last allowed, none isolated".to_owned());
+        let envelope = Envelope {
+            machine: Some(MachineFacts::collect(&root)),
+            choice: Some(Choice { cpus, why }),
+            clock: Some(clock),
+            session: Some(Session {
+                memory_locked: true,
+                idle_states_held: true,
+                refused: Vec::new(),
+            }),
+            warnings: vec![Warning::Guest],
+            ..Envelope::of(PROGRAM, "measure timer")
+        };
+        Report { envelope, body: Body::Measured(TimerBody { timer }.into()) }
+    }
+
+    #[test]
+    fn a_page_of_timers_fits_for_every_processor() {
+        let machines = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines");
+        let machines = std::fs::read_dir(machines).expect("machines").flatten();
+        let machines: Vec<_> =
+            machines.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+        // With SERIALIZE, and AArch64, which has its own of all kinds; without.
+        let kinds: [&[Background]; 2] =
+            [&Background::ALL, &[Background::None, Background::Nop, Background::Cpuid]];
+        for (machine, kind) in machines.iter().flat_map(|machine| kinds.map(|kind| (machine, kind)))
+        {
+            for reserved in [true, false] {
+                for (periods, unit_ns) in [(&[100_000][..], 100.0), (&[100_000], 12_345_678.0)] {
+                    let timer = timers(kind, reserved, periods, unit_ns);
+                    let page = text(&report(machine, timer), None, Detail::Short).to_string();
+                    assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
+                    assert!(page.lines().count() <= 40, "{}: {page}", page.lines().count());
+                    // Every path alone, and with what delays it most, is there.
+                    let count = |path: &str, behind: &str| {
+                        let begins = |line: &&str| {
+                            line.trim_start().strip_prefix(path).is_some_and(|rest| {
+                                rest.trim_start().starts_with(&format!("{behind} "))
+                            })
+                        };
+                        page.lines().filter(begins).count()
+                    };
+                    let most = if kind.len() == 4 { "serialize" } else { "nop" };
+                    for path in ["sleep", "timerfd", "posix", "mdelay", "sleep hot"] {
+                        assert_eq!(
+                            (count(path, "none"), count(path, most)),
+                            (1, 1),
+                            "{path}: {page}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        let machine = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/amd-smt-32cpu");
+        let timer = timers(&Background::ALL, true, &[100_000, 200_000, 500_000], 100.0);
+        let text = text(&report(Path::new(machine), timer.clone()), None, Detail::Short);
+        let text = text.to_string();
+        let rows = text.lines().filter(|line| line.contains(" 12\u{a0}345 ")).count();
+        assert!((6..timer.rows.len()).contains(&rows), "{text}");
+        let more = format!("{} more rows, and the other columns,", timer.rows.len() - rows);
+        assert!(text.contains(&more), "{text}");
+        assert!(text.lines().count() <= 40, "{text}");
+    }
+
+    /// The cells of all tables of a text, heads first, as an independent reader of GFM has them;
+    /// it finds no raw HTML.
+    fn tables(text: &str) -> Vec<Vec<Vec<String>>> {
+        let (mut tables, mut cell) = (Vec::new(), None);
+        for event in Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH) {
+            match event {
+                Event::Start(Tag::Table(_)) => tables.push(Vec::new()),
+                Event::Start(Tag::TableHead | Tag::TableRow) => {
+                    tables.last_mut().expect("in a table").push(Vec::new());
+                }
+                Event::Start(Tag::TableCell) => cell = Some(String::new()),
+                Event::End(TagEnd::TableCell) => {
+                    let row =
+                        tables.last_mut().and_then(|rows: &mut Vec<Vec<String>>| rows.last_mut());
+                    row.expect("in a row").extend(cell.take());
+                }
+                Event::Text(text) => {
+                    if let Some(cell) = &mut cell {
+                        cell.push_str(&text);
+                    }
+                }
+                Event::Html(html) | Event::InlineHtml(html) => panic!("raw HTML: {html}"),
+                markup if cell.is_some() => panic!("markup in a cell: {markup:?}"),
+                _ => {}
+            }
+        }
+        tables
+    }
+
+    /// The tables of blocks, as a reader should have them.
+    fn shown(blocks: &[Block]) -> Vec<Vec<Vec<String>>> {
+        let read = |text: &String| plain_spaces(&format::plain(text)).trim().to_owned();
+        let tables = blocks.iter().filter_map(|block| match block {
+            Block::Table(table) => Some(table),
+            _ => None,
+        });
+        let rows = |table: &Table| {
+            let heads = table.columns.iter().map(|column| read(&column.head)).collect();
+            let rows = table.rows.iter().map(|row| row.iter().map(read).collect());
+            std::iter::once(heads).chain(rows).collect()
+        };
+        tables.map(rows).collect()
+    }
+
+    /// Gives every name in a result markup of all kinds.
+    fn made_hostile(result: &mut Value) {
+        match result {
+            Value::Object(fields) => fields.iter_mut().for_each(|(key, value)| match value {
+                Value::String(text) if ["name", "run", "knob", "label", "id"].contains(&&**key) => {
+                    *text +=
+                        " |\\| \\\\| <b> `c| &lt; *d* _e_ ~~f~~ [g](h) ![i](j)\n# k\u{1b}[2J \\";
+                }
+                value => made_hostile(value),
+            }),
+            Value::Array(values) => values.iter_mut().for_each(made_hostile),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn each_kind_of_result_keeps_its_tables_and_holds_no_raw_html() {
+        let kinds = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/results/kinds");
+        let files = std::fs::read_dir(kinds).expect("results").flatten();
+        let mut experiments = Vec::new();
+        for file in files.map(|file| file.path()) {
+            let text = std::fs::read_to_string(&file).expect("a result");
+            let mut hostile: Value = serde_json::from_str(&text).expect("JSON");
+            made_hostile(&mut hostile);
+            for text in [text, hostile.to_string()] {
+                let report = Report::parse(&text).unwrap_or_else(|why| panic!("{file:?}: {why:?}"));
+                let (blocks, page) = (kinds::complete(&report), markdown(&report));
+                assert_eq!(tables(&page), shown(&blocks), "{file:?}: {page}");
+                assert!(page.starts_with("## punctual ") && page.ends_with('\n'), "{page}");
+                assert!(!page.contains(['\u{1b}', '\u{a0}']), "{page}");
+                experiments.push(report.envelope.experiment);
+            }
+        }
+        experiments.sort();
+        experiments.dedup();
+        let others = "analyse,check,compare,impact servo,impact stepper,measure periodic,\
+                      measure wait,reproduce,run,soak,tune check";
+        let mut known: Vec<&str> =
+            others.split(',').chain(Measured::NAMES.iter().copied()).collect();
+        known.sort_unstable();
+        assert_eq!(experiments, known, "each kind has a result in {kinds}");
+    }
+}

@@ -52,11 +52,15 @@ impl Job {
     }
 
     /// The time from the release of the task's last cycle to this one, missed ones included. A
-    /// first cycle counts from the release before it; number 0 has none, and 0 ns.
+    /// first cycle counts from the release before it, also number 0: as if there were one a period
+    /// earlier.
     #[inline]
     pub(crate) fn dt(&self) -> Span {
-        let last = self.cycle.saturating_sub(self.missed.saturating_add(1));
-        let dt_ns = self.period.between_ns(last, self.cycle);
+        let before = self.missed.saturating_add(1);
+        let dt_ns = match self.cycle.checked_sub(before) {
+            Some(last) => self.period.between_ns(last, self.cycle),
+            None => self.period.offset_ns(self.cycle).saturating_add(self.period.as_ns()),
+        };
         Span::from_ns(i64::try_from(dt_ns).unwrap_or(i64::MAX))
     }
 }
@@ -105,10 +109,13 @@ pub struct Cycle<'c> {
     /// runs are in the next one's.
     pub missed: u64,
     /// The time from the release of its last cycle to this one, the period for a first one: the
-    /// step of an integrator. It is of planned instants; lateness is not in it.
+    /// step of an integrator. It is of planned instants; lateness is not in it. 0 for the first
+    /// cycle of a task that a device triggers and that was given no period.
     pub dt: Span,
-    /// The task's first release after the start; for a unit of a calendar, the instant at which its
-    /// budget is spent. A cycle that still runs then has overrun.
+    /// The task's first release after the start; for a task that catches up
+    /// ([`OnOverrun::Burst`](crate::table::OnOverrun::Burst)) the release after this one, which may
+    /// have passed; for a unit of a calendar, the instant at which its budget is spent. A cycle
+    /// that still runs then has overrun.
     pub next: Instant,
     /// True where an executive's watchdog cancels it once it has overrun.
     terminates: bool,
@@ -263,8 +270,7 @@ impl Missed {
     ///
     /// # Real-time: in loop
     pub fn lateness(&self, k: u64, start: Instant) -> Span {
-        let period_ns = i64::try_from(self.releases.period().as_ns()).unwrap_or(i64::MAX);
-        (start - self.releases.release(k)).max(Span::from_ns(period_ns))
+        (start - self.releases.release(k)).max(self.releases.period().as_span())
     }
 
     /// Splits them into those that were released by `start`, one at `start` included, and the
@@ -395,6 +401,20 @@ mod tests {
         let next = token.begin(at(300));
         assert!(!next.is_set() && !token.cancel_overrun(at(299)));
         assert!(cancel.is_set(), "a late reader of the old one");
+    }
+
+    #[test]
+    fn a_first_cycle_has_its_period_to_go_on_by_whatever_its_number() {
+        let job = |cycle, missed| {
+            let period = Period::ratio(100, 3).expect("in range");
+            let (release, next) = (at(0), at(0));
+            Job { rank: 0, cycle, part: 0, release, next, missed, passed: 0, period }
+        };
+        assert_eq!(job(0, 0).dt().as_ns(), 33);
+        assert_eq!((job(1, 0).dt().as_ns(), job(2, 0).dt().as_ns()), (33, 33));
+        assert_eq!(job(3, 0).dt().as_ns(), 34, "100 - 66");
+        assert_eq!(job(3, 2).dt().as_ns(), 100);
+        assert_eq!(job(3, 3).dt().as_ns(), 133, "0 to 2 were missed");
     }
 
     #[test]

@@ -67,7 +67,9 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
         self.end = self.releases.at_or_after(end);
     }
 
-    /// Begins anew, without an end: its first release is number `first` of `releases`.
+    /// Begins anew, without an end: its first release is number `first` of `releases`. An end is
+    /// kept as the number of a release, so that a wait compares numbers alone; one that was set
+    /// before this call meant the grid before, and is dropped: set it again.
     ///
     /// # Real-time: in loop
     pub fn begin(&mut self, releases: Releases, first: u64) {
@@ -126,7 +128,7 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
         // A first cycle has its period to go on by.
         let dt = match self.last {
             Some(_) => release - before,
-            None => Span::from_ns(i64::try_from(period.as_ns()).unwrap_or(i64::MAX)),
+            None => period.as_span(),
         };
         (self.last, self.next) = (Some(n), following);
         self.running = Some((job, wake));

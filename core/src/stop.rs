@@ -41,6 +41,7 @@ pub trait StopRequest {
 /// A flag alone, whose instant nobody knows: a stop that is found after a sleep is taken for one
 /// from before the release that was slept for.
 impl StopRequest for AtomicBool {
+    #[inline]
     fn flag(&self) -> &AtomicBool {
         self
     }

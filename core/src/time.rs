@@ -203,6 +203,15 @@ impl Period {
         self.num_ns / self.den
     }
 
+    /// As a span, rounded down.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub const fn as_span(self) -> Span {
+        // At most 2^62.
+        Span::from_ns(self.as_ns().cast_signed())
+    }
+
     /// Nanoseconds, rounded up: the longest distance of two releases.
     ///
     /// # Real-time: in loop

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use punctual_core::cycle::{Job, Missed, Observe, Overruns};
-use punctual_core::ring::Ring;
+use punctual_core::ring::{self, Ring};
 use punctual_core::sample::{Beginning, Flags, Sample};
 use punctual_core::stats::{self, At, Page, PageKind, View};
 use punctual_core::time::{Instant, Period, Span};
@@ -23,6 +23,74 @@ pub type Words = Arc<[AtomicU64]>;
 /// # Real-time: setup only
 pub fn words(count: usize) -> Words {
     (0..count).map(|_| AtomicU64::new(0)).collect()
+}
+
+/// A ring has room for what comes while the thread that drains does not run for so long, s: twenty
+/// times the interval in which it looks.
+const ROOM_S: u64 = 4;
+/// The fewest and the most samples of a ring; 16 bytes each.
+const RING: (u64, u64) = (1 << 12, 1 << 20);
+
+/// The ring for the samples of a loop of this period, empty.
+///
+/// # Real-time: setup only
+pub fn ring_of(period: Period) -> Words {
+    let wanted = ROOM_S.saturating_mul(1_000_000_000) / period.as_ns();
+    let samples = wanted.clamp(RING.0, RING.1).next_power_of_two();
+    let ring = words(ring::words(samples as usize));
+    // Made before anybody resumes it.
+    let _made = ring::split(&ring);
+    ring
+}
+
+/// Keeps the samples of one segment of a loop in a ring that outlives it, and no counts.
+#[derive(Debug)]
+pub struct SampleRecorder<'a> {
+    ring: Ring<'a>,
+    beginning: Beginning,
+}
+
+impl<'a> SampleRecorder<'a> {
+    /// Into `ring`; the first `cold` cycles of a segment are marked as such.
+    ///
+    /// # Real-time: setup only
+    pub fn new(ring: Ring<'a>, cold: u32) -> Self {
+        Self { ring, beginning: Beginning::new(cold) }
+    }
+
+    /// Begins another segment.
+    ///
+    /// # Real-time: setup only
+    pub fn begin(&mut self, cold: u32) {
+        self.beginning = Beginning::new(cold);
+    }
+}
+
+impl Observe for SampleRecorder<'_> {
+    #[inline]
+    fn ran(&mut self, job: &Job, start: Instant, _: Instant, _: Overruns) {
+        record(&mut self.ring, &mut self.beginning, job.missed, |flags| {
+            Sample::of(job, start, flags)
+        });
+    }
+
+    fn never_ran(&mut self, _: usize, missed: Missed, _: Instant) {
+        self.ring.miss(missed.count);
+    }
+}
+
+/// Keeps one cycle, and counts what was missed before it.
+#[inline]
+fn record(
+    ring: &mut Ring<'_>,
+    beginning: &mut Beginning,
+    missed: u64,
+    sample: impl FnOnce(Flags) -> Sample,
+) {
+    if missed > 0 {
+        ring.miss(missed);
+    }
+    ring.push(sample(beginning.flags()));
 }
 
 /// The observer of a loop.
@@ -138,9 +206,9 @@ impl Keep for CycleCounting {
             page.end(missed, end);
         }
         if let Some((ring, _)) = &self.samples
-            && let Some(mut recorder) = Ring::resume(ring)
+            && let Some(mut ring) = Ring::resume(ring)
         {
-            recorder.miss(missed.count);
+            ring.miss(missed.count);
         }
     }
 }
@@ -149,12 +217,9 @@ impl CycleCounting {
     #[inline]
     fn record(&mut self, missed: u64, sample: impl FnOnce(Flags) -> Sample) {
         if let Some((ring, beginning)) = &mut self.samples
-            && let Some(mut recorder) = Ring::resume(ring)
+            && let Some(mut ring) = Ring::resume(ring)
         {
-            if missed > 0 {
-                recorder.miss(missed);
-            }
-            recorder.push(sample(beginning.flags()));
+            record(&mut ring, beginning, missed, sample);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::file::{
     BLOCK_SAMPLES_MAX, BlockHeader, BlockKind, FILE_VERSION, FileHeader, JSON_BYTES_MAX,
@@ -16,6 +16,8 @@ use punctual_core::file::{
 use punctual_core::ring::{Drain, RingView};
 use punctual_core::sample::{SAMPLE_BYTES, Sample};
 use punctual_core::time::Span;
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::futex::{self, Scope};
 
 /// How often the drain's thread empties the rings: half of what a kill may cost.
 pub const INTERVAL: Span = Span::from_ms(200);
@@ -189,6 +191,25 @@ impl<'a, S: Sink, W: Write> Drainage<'a, S, W> {
         }
     }
 
+    /// Empties all rings every [`INTERVAL`] and at each request, until `requests` are over; calls
+    /// `then` after each time.
+    ///
+    /// # Real-time: reader side
+    pub fn run(&mut self, requests: &DrainRequests, mut then: impl FnMut()) {
+        // Whoever waits for a flush goes on, whatever ends this.
+        let _ended = DrainEnded(requests);
+        loop {
+            requests.rest();
+            if requests.is_over() {
+                return;
+            }
+            let requested = requests.requested.load(Ordering::Acquire);
+            self.empty();
+            requests.emptied(requested);
+            then();
+        }
+    }
+
     /// Empties the rings a last time, writes each run's final counters and the end of the file,
     /// which says whether the recording was ended `early`. Gives back the sink, and why writing
     /// stopped, if it did.
@@ -211,6 +232,76 @@ impl<'a, S: Sink, W: Write> Drainage<'a, S, W> {
             }
         }
         (self.sink, self.failed)
+    }
+}
+
+/// Requests to the thread that drains, from any other one. Atomic numbers and futexes alone: to end
+/// it is harmless in a child of fork(2), which has no such thread; to flush is not, and would wait
+/// for ever there.
+#[derive(Debug, Default)]
+pub struct DrainRequests {
+    /// How often the rings were to be emptied at once, and the end.
+    requested: AtomicU64,
+    /// How many of the requests were carried out; all there can be once the thread has ended.
+    done: AtomicU64,
+    over: AtomicBool,
+}
+
+impl DrainRequests {
+    /// Has the rings emptied, and waits for it; returns at once where the draining has ended.
+    ///
+    /// # Real-time: setup only
+    pub fn flush(&self) {
+        let wanted = self.requested.fetch_add(1, Ordering::AcqRel) + 1;
+        let _woken = futex::wake(&self.requested, u32::MAX, Scope::Process);
+        loop {
+            let done = self.done.load(Ordering::Acquire);
+            if done >= wanted {
+                return;
+            }
+            futex::wait(&self.done, done as u32, Scope::Process);
+        }
+    }
+
+    /// Ends the draining: what is in the rings by now is left for [`Drainage::finish`].
+    ///
+    /// # Real-time: setup only
+    pub fn end(&self) {
+        self.over.store(true, Ordering::Release);
+        self.requested.fetch_add(1, Ordering::Release);
+        let _woken = futex::wake(&self.requested, u32::MAX, Scope::Process);
+    }
+
+    /// True once [`DrainRequests::end`] was called.
+    ///
+    /// # Real-time: reader side
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    /// Sleeps for [`INTERVAL`], or until the next request: for the one thread that drains.
+    ///
+    /// # Real-time: reader side
+    pub fn rest(&self) {
+        let done = self.done.load(Ordering::Relaxed);
+        let until_ns = now_ns(ClockId::Monotonic) + INTERVAL.as_ns().unsigned_abs();
+        // Where there are more by now it returns at once.
+        futex::wait_until(&self.requested, done as u32, Scope::Process, until_ns);
+    }
+
+    /// So many requests are carried out.
+    fn emptied(&self, requested: u64) {
+        self.done.store(requested, Ordering::Release);
+        let _woken = futex::wake(&self.done, u32::MAX, Scope::Process);
+    }
+}
+
+/// Says that the draining has ended, when it is dropped.
+struct DrainEnded<'a>(&'a DrainRequests);
+
+impl Drop for DrainEnded<'_> {
+    fn drop(&mut self) {
+        self.0.emptied(u64::MAX);
     }
 }
 
@@ -312,6 +403,31 @@ mod tests {
             bytes = rest;
         }
         found
+    }
+
+    #[test]
+    fn a_flush_empties_the_rings_now_and_none_waits_for_a_drain_that_has_ended() {
+        let storage: Vec<AtomicU64> = (0..words(16)).map(|_| AtomicU64::new(0)).collect();
+        let (mut recorder, drain, view) = split(&storage).expect("fits");
+        let mut drainage =
+            Drainage::new(vec![(drain, view)], Kept::default(), None::<SampleFile<Vec<u8>>>);
+        let (requests, looks) = (DrainRequests::default(), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                drainage.run(&requests, || {
+                    looks.fetch_add(1, Ordering::Relaxed);
+                });
+            });
+            // A ring that was not emptied before a flush returned would lose the next 16.
+            for round in 0..20 {
+                (0..16).for_each(|n| recorder.push(sample(round * 16 + n)));
+                requests.flush();
+            }
+            requests.end();
+        });
+        requests.flush();
+        assert!(looks.load(Ordering::Relaxed) >= 20);
+        assert_eq!((drainage.finish(false).0.0.len(), view.unrecorded()), (20 * 16, 0));
     }
 
     #[test]

@@ -275,8 +275,8 @@ const FORKED: &str = "it was made by another process, of which fork(2) made this
                       and priorities stayed there; make another one here";
 
 /// All of them, as one text.
-fn listed(all: &[impl ToString]) -> String {
-    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+fn listed(items: &[impl ToString]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl std::error::Error for Error {
@@ -344,7 +344,7 @@ pub enum ExecutiveError {
     /// A task is to be added on a CPU where no loop is.
     NoLane(String, u32),
     /// One more task is to be added with a thread of its own than there may be.
-    LateThreads(String, usize),
+    AddedThreads(String, usize),
     /// A task that cannot be removed.
     Stays(String),
     /// A change from a task of a loop.
@@ -371,7 +371,7 @@ impl ExecutiveError {
         match self {
             Self::NoTask => ErrorKind::Unknown,
             Self::Stays(_) => ErrorKind::Busy,
-            Self::LateThreads(..) => ErrorKind::TooMany,
+            Self::AddedThreads(..) => ErrorKind::TooMany,
             Self::FromLoop => ErrorKind::FromLoop,
             Self::NotRunning => ErrorKind::NotRunning,
             _ => ErrorKind::Setting,
@@ -391,7 +391,7 @@ impl fmt::Display for ExecutiveError {
                 "task {task:?} cannot be added on CPU {cpu}: the executive has no loop there; name \
                  all its CPUs before it runs"
             ),
-            Self::LateThreads(task, most) => write!(
+            Self::AddedThreads(task, most) => write!(
                 f,
                 "task {task:?} cannot be added with a thread of its own: {most} tasks with threads \
                  were already added while the executive runs, which is the most; remove one of \

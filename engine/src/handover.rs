@@ -396,22 +396,22 @@ pub struct RunningUnits<'c> {
     table: UnitTable<'c>,
     progress: Vec<TaskProgress>,
     position: CalendarPosition,
-    guard: Span,
+    gap: Span,
 }
 
 impl<'c> RunningUnits<'c> {
     /// The units of `plan`, whose first frame is the first one at or after `from`; tasks of the
-    /// other plan run until `guard` before a unit.
+    /// other plan run until `gap` before a unit.
     ///
     /// # Real-time: setup only
-    pub fn new(plan: &'c CalendarPlan, epoch: Instant, from: Instant, guard: Span) -> Self {
+    pub fn new(plan: &'c CalendarPlan, epoch: Instant, from: Instant, gap: Span) -> Self {
         let (table, mut progress) = (plan.calendar(epoch), plan.storage());
         // No frame is begun in its middle.
         let frames = Releases::new(epoch, plan.frame());
         let from = frames.release(frames.at_or_after(from));
         let state = CalendarState::begin(&table, &mut progress, from);
         let position = state.expect("the plan's own storage is large enough").position();
-        Self { table, progress, position, guard }
+        Self { table, progress, position, gap }
     }
 }
 
@@ -487,19 +487,19 @@ impl<B> Handover<B> {
         let first = units.as_ref().map_or(0, |units| units.table.tasks());
         let look = if self.last.load(Ordering::Acquire) { NEVER } else { LOOK };
         let (mut unit_state, position) = match units {
-            Some(RunningUnits { table, progress, position, guard }) => {
+            Some(RunningUnits { table, progress, position, gap }) => {
                 let unit_state = CalendarState::resume(progress, *position);
-                (Some((&*table, unit_state, *guard)), Some(position))
+                (Some((&*table, unit_state, *gap)), Some(position))
             }
             None => (None, None),
         };
         let mut schedule = match &mut unit_state {
             None => Schedule::of_table(&table, &mut state),
-            Some((units, unit_state, guard)) => {
+            Some((units, unit_state, gap)) => {
                 let schedule = Schedule::of_calendar(units, unit_state);
                 match table.tasks() {
                     0 => schedule,
-                    _ => schedule.with_table(&table, &mut state, *guard),
+                    _ => schedule.with_table(&table, &mut state, *gap),
                 }
             }
         };

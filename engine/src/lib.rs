@@ -7,13 +7,14 @@
 //!
 //! | part | modules |
 //! |---|---|
-//! | how a thread runs | [`rt_thread`], [`session`], [`safety`], [`checks`], [`neighbours`] |
+//! | how a thread runs | [`rt_thread`], [`session`], [`safety`] |
 //! | time | [`clocks`], [`follow`], [`wait_policy`], [`quiet`], [`disturbance`] |
-//! | what runs | [`task`], [`periodic`], [`calendar`], [`pack`], [`gcd`], [`handover`] |
+//! | what runs | [`task`], [`periodic`], [`calendar`], [`pack`], [`handover`] |
 //! | what watches | [`monitor`] |
-//! | what is kept | [`counting`], [`quantile`], [`recording`], [`drain`], [`outcome`] |
+//! | what is kept | [`counting`], [`recording`], [`file_facts`],
+//! | | [`drain`], [`outcome`] |
 //! | tasks elsewhere | [`remote`], [`process`] |
-//! | files and threads | [`named`], [`temporary`], [`spawn`] |
+//! | files and threads | [`named`], [`spawn`] |
 //! | what was wrong | [`error`] |
 //!
 //! # Real-time
@@ -22,23 +23,20 @@
 #![forbid(unsafe_code)]
 
 pub mod calendar;
-pub mod checks;
 pub mod clocks;
 pub mod counting;
 pub mod disturbance;
 pub mod drain;
 pub mod error;
+pub mod file_facts;
 pub mod follow;
-pub mod gcd;
 pub mod handover;
 pub mod monitor;
 pub mod named;
-pub mod neighbours;
 pub mod outcome;
 pub mod pack;
 pub mod periodic;
 pub mod process;
-pub mod quantile;
 pub mod quiet;
 pub mod recording;
 pub mod remote;
@@ -48,5 +46,4 @@ pub mod segmented;
 pub mod session;
 pub mod spawn;
 pub mod task;
-pub mod temporary;
 pub mod wait_policy;

@@ -21,9 +21,7 @@ use punctual_os::scheduler::SchedPolicy;
 use crate::session::ThreadSession;
 use crate::spawn::{self, OwnThread};
 
-// The old name of it, until its users have the new one.
 pub use progress::{Force, Progress, Watched};
-pub use runaway::Demotable as Guarded;
 pub use runaway::{Act, Demotable, RunawayRule, TICK, hang_bound};
 
 /// The monitor's policy: above every loop.
@@ -34,7 +32,7 @@ pub struct Monitor<'m, P> {
     /// Loops that must make progress.
     pub loops: &'m [Progress<'m, P>],
     /// Tasks in threads or processes of their own.
-    pub guards: &'m mut [RunawayRule<'m>],
+    pub rules: &'m mut [RunawayRule<'m>],
     /// The tokens of executives with tasks that are to be terminated.
     pub tokens: &'m [&'m CancelToken],
     /// Set while a task is there that is to be terminated: else the tokens are not looked at.
@@ -53,13 +51,13 @@ impl<P: Fn() -> u64> Monitor<'_, P> {
         done: &AtomicBool,
         mut also: impl FnMut(),
     ) {
-        let Self { loops, guards, tokens, cancels } = self;
+        let Self { loops, rules, tokens, cancels } = self;
         let mut idle = vec![progress::Idle::default(); loops.len()];
         let mut last = Instant::from_ns(now_ns(ClockId::Monotonic));
         let mut looked = last;
         while !done.load(Ordering::Acquire) {
             // Without tasks to cancel or to demote a look at the loops' progress is all there is.
-            let seldom = guards.is_empty() && !cancels.load(Ordering::Relaxed);
+            let seldom = rules.is_empty() && !cancels.load(Ordering::Relaxed);
             let tick = if seldom { progress::TICK } else { TICK };
             // A signal that cuts this short costs an extra look.
             let _interrupted = sleep_until_ns((last + tick).as_ns());
@@ -70,7 +68,7 @@ impl<P: Fn() -> u64> Monitor<'_, P> {
             }
             if !seldom {
                 let at = now();
-                for rule in guards.iter_mut() {
+                for rule in rules.iter_mut() {
                     match rule.tick(at, monotonic - last) {
                         Act::Nothing => {}
                         act => rule.act(act),
@@ -98,7 +96,7 @@ pub fn watch<P: Fn() -> u64>(
     done: &AtomicBool,
 ) {
     let cancels = &AtomicBool::new(false);
-    let monitor = Monitor { loops, guards: &mut [], tokens: &[], cancels };
+    let monitor = Monitor { loops, rules: &mut [], tokens: &[], cancels };
     monitor.run(|| Instant::from_ns(now_ns(ClockId::Monotonic)), stop, done, || ());
 }
 
@@ -113,7 +111,7 @@ pub fn above(aside: &CpuMask, watch: impl FnOnce()) {
 }
 
 /// A loop in its caller's thread, as its [`Watchdog`] sees it from another thread.
-pub trait Shows: Send + Sync + 'static {
+pub trait WatchedLoop: Send + Sync + 'static {
     /// Its progress.
     ///
     /// # Real-time: reader side
@@ -132,20 +130,20 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Watches the loop that `shown` is of, once it is armed: one that makes no progress for
+    /// Watches the loop that `watched_loop` is of, once it is armed: one that makes no progress for
     /// `bound` is stopped, and its thread demoted to SCHED_OTHER. The new thread runs where the
     /// calling one may.
     ///
     /// # Real-time: setup only
-    pub fn over(shown: Arc<impl Shows>, bound: Span) -> std::io::Result<Self> {
+    pub fn over(watched_loop: Arc<impl WatchedLoop>, bound: Span) -> std::io::Result<Self> {
         let done = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&done);
         let thread = spawn::plain("punctual-watch", move || {
             // Above the loop where permitted; below it still runs where it has another CPU.
             let _session = ThreadSession::enter(None, ABOVE);
-            let progress = || shown.watched().beats();
-            let loops = [Progress { watched: shown.watched(), progress, bound }];
-            watch(&loops, shown.stop(), &over);
+            let progress = || watched_loop.watched().beats();
+            let loops = [Progress { watched: watched_loop.watched(), progress, bound }];
+            watch(&loops, watched_loop.stop(), &over);
         })?;
         Ok(Self { done, thread: OwnThread::new(thread) })
     }

@@ -108,6 +108,32 @@ fn directory(path: &Path) -> &Path {
     path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// The name of a temporary file: what stands before its random part and after it.
+const TEMPORARY: (&str, &str) = (".punctual-", ".new");
+/// Hexadecimal digits of the random part.
+const DIGITS: usize = 16;
+
+/// The name that a file has before it takes its place, with this random part. A file of such a name
+/// that no living process has locked was left behind by a kill, and the program removes it when it
+/// next writes into the directory.
+///
+/// # Real-time: setup only
+pub fn temporary(random: u64) -> String {
+    let (before, after) = TEMPORARY;
+    format!("{before}{random:0DIGITS$x}{after}")
+}
+
+/// True for a name that [`temporary`] may have made.
+///
+/// # Real-time: setup only
+pub fn is_temporary(name: &[u8]) -> bool {
+    let (before, after) = TEMPORARY;
+    let random = name.strip_prefix(before.as_bytes());
+    let random = random.and_then(|name| name.strip_suffix(after.as_bytes()));
+    let digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    random.is_some_and(|random| random.len() == DIGITS && random.iter().all(digit))
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::File;

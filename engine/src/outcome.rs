@@ -5,12 +5,12 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use punctual_core::bucket;
 use punctual_core::stats::{Counts, PageKind, View};
 use punctual_core::time::Span;
 
 use crate::error::{Error, Kind};
 use crate::monitor::Force;
-use crate::quantile;
 
 /// Why a loop or an executive is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,10 +89,10 @@ impl Stats {
     ///
     /// # Real-time: setup only
     pub fn of(name: &str, page: Option<&View<'_>>) -> Self {
-        let quantile = |share| page.and_then(|page| quantile::of(page, share));
+        let at = |share| page.and_then(|page| quantile(page, share));
         let counts = page.map(View::counts).unwrap_or_default();
         let distances = page.is_some_and(|page| page.kind() == PageKind::Distance);
-        let (p50, p99, p99_9) = (quantile(0.5), quantile(0.99), quantile(0.999));
+        let (p50, p99, p99_9) = (at(0.5), at(0.99), at(0.999));
         Self { name: name.to_owned(), counts, p50, p99, p99_9, distances, demotions: 0 }
     }
 }
@@ -141,24 +141,83 @@ impl fmt::Display for End {
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Counts { ran, missed, max, over_budget, over_deadline, .. } = self.counts;
-        let of = if self.distances { "distance" } else { "lateness" };
+        let value = if self.distances { "distance" } else { "lateness" };
         match self.distances {
             true => write!(f, "{}: {ran} distances from start to start", self.name)?,
             false => write!(f, "{}: {ran} ran, {missed} missed", self.name)?,
         }
-        for (count, what) in [(over_budget, "over budget"), (over_deadline, "after the deadline")] {
+        for (count, limit) in [(over_budget, "over budget"), (over_deadline, "after the deadline")]
+        {
             if count > 0 {
-                write!(f, ", {count} {what}")?;
+                write!(f, ", {count} {limit}")?;
             }
         }
         if let (Some(p50), Some(p99), Some(p99_9), Some(max)) =
             (self.p50, self.p99, self.p99_9, max)
         {
-            write!(f, "; {of} p50 {p50}, p99 {p99}, p99.9 {p99_9}, max {max}")?;
+            write!(f, "; {value} p50 {p50}, p99 {p99}, p99.9 {p99_9}, max {max}")?;
         }
         if self.demotions > 0 {
             write!(f, "; its thread lost its real-time policy {} times", self.demotions)?;
         }
         Ok(())
+    }
+}
+
+/// A lateness that at least `share` of the cycles did not exceed, from the histogram of a page: the
+/// upper end of a bucket, so at most 0.8 % too much, and never above the exact maximum. `None`
+/// before the first cycle, and for a share outside [0, 1].
+///
+/// # Real-time: reader side
+pub fn quantile(view: &View<'_>, share: f64) -> Option<Span> {
+    let mut buckets = Box::new([0; bucket::COUNT]);
+    let counts = view.read(&mut buckets);
+    let largest = counts.max?;
+    if !(0.0..=1.0).contains(&share) {
+        return None;
+    }
+    let n: u64 = counts.below + counts.above + buckets.iter().sum::<u64>();
+    let wanted = ((share * n as f64).ceil() as u64).max(1);
+    let mut seen = counts.below;
+    if seen >= wanted {
+        // They have no buckets: none of them was late at all.
+        return Some(largest.min(Span::ZERO));
+    }
+    for (index, count) in buckets.iter().enumerate() {
+        seen += count;
+        if seen >= wanted {
+            let upper_ns = i64::try_from(bucket::bounds(index).1 - 1).unwrap_or(i64::MAX);
+            return Some(largest.min(Span::from_ns(upper_ns)));
+        }
+    }
+    Some(largest)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use punctual_core::cycle::Overruns;
+    use punctual_core::stats::{At, Page, PageKind, WORDS};
+
+    use super::*;
+
+    #[test]
+    fn a_quantile_is_not_below_the_exact_one_and_within_a_bucket_of_it() {
+        let words: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
+        let mut page = Page::new(&words, PageKind::Lateness).expect("fits");
+        let view = View::open(&words).expect("a page");
+        assert_eq!(quantile(&view, 0.5), None);
+        let mut push = |ns| page.keep(At::default(), Span::from_ns(ns), None, Overruns::default());
+        (1..=1_000).for_each(|k| push(k * 100));
+        for (share, exact) in [(0.0, 100), (0.5, 50_000), (0.99, 99_000), (1.0, 100_000)] {
+            let ns = quantile(&view, share).expect("some").as_ns();
+            assert!(ns >= exact && ns as f64 <= exact as f64 * 1.008, "{share}: {ns}");
+        }
+        assert_eq!((quantile(&view, -0.1), quantile(&view, f64::NAN)), (None, None));
+        (0..1_000).for_each(|_| push(-7));
+        assert_eq!(quantile(&view, 0.25), Some(Span::ZERO));
+        push(i64::MAX);
+        assert_eq!(quantile(&view, 1.0), Some(Span::from_ns(i64::MAX)));
     }
 }

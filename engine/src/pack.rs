@@ -21,8 +21,8 @@ struct Weight {
 
 impl Weight {
     fn of(task: &Task) -> Self {
-        let period_ns = task.period.as_ns_f64();
-        let share = task.budget_ns.unwrap_or(0) as f64 / period_ns;
+        let period_ns = task.period().as_ns_f64();
+        let share = task.budget_ns().unwrap_or(0) as f64 / period_ns;
         Self { share, rate_hz: 1e9 / period_ns }
     }
 
@@ -87,8 +87,8 @@ pub fn pack(tasks: &[Task], cpus: usize, most: f64) -> Vec<usize> {
 ///
 /// # Real-time: setup only
 pub fn place(task: &Task, on: &[&[Task]], most: f64) -> usize {
-    if let Offset::After(of, _) = &task.phase
-        && let Some(cpu) = on.iter().position(|tasks| tasks.iter().any(|task| task.name == *of))
+    if let Offset::After(first, _) = task.offset()
+        && let Some(cpu) = on.iter().position(|tasks| tasks.iter().any(|task| task.name() == first))
     {
         return cpu;
     }
@@ -96,8 +96,8 @@ pub fn place(task: &Task, on: &[&[Task]], most: f64) -> usize {
     let load: Vec<Weight> = on.iter().map(sum).collect();
     let fits = |cpu: &usize| load[*cpu].share + Weight::of(task).share <= most + 1e-9;
     let divisor = |cpu: usize| {
-        let periods = on[cpu].iter().map(|task| task.period);
-        periods.filter(|period| divides(*period, task.period)).max()
+        let periods = on[cpu].iter().map(|task| task.period());
+        periods.filter(|period| divides(*period, task.period())).max()
     };
     let chained = (0..on.len()).filter(fits).filter_map(|cpu| Some((divisor(cpu)?, cpu)));
     let longest = |a: &(Period, usize), b: &(Period, usize)| {
@@ -122,7 +122,7 @@ fn least(load: &[Weight]) -> usize {
 /// Groups in chains of periods that divide each other, the shortest first.
 fn chains(tasks: &[Task]) -> Vec<Vec<Group>> {
     let mut groups = groups(tasks);
-    let length = |group: &Group| tasks[group.tasks[0]].period;
+    let length = |group: &Group| tasks[group.tasks[0]].period();
     groups.sort_by_key(length);
     let mut chains: Vec<Vec<Group>> = Vec::new();
     for group in groups {
@@ -142,12 +142,12 @@ fn chains(tasks: &[Task]) -> Vec<Vec<Group>> {
 /// Tasks that follow one another are one group.
 fn groups(tasks: &[Task]) -> Vec<Group> {
     let names: HashMap<&str, usize> =
-        tasks.iter().enumerate().map(|(index, task)| (task.name.as_str(), index)).collect();
+        tasks.iter().enumerate().map(|(index, task)| (task.name(), index)).collect();
     let first = |mut index: usize| {
         // As many steps as there are tasks: a circle is the builder's to refuse.
         for _ in tasks {
-            match &tasks[index].phase {
-                Offset::After(of, _) => match names.get(of.as_str()) {
+            match tasks[index].offset() {
+                Offset::After(first, _) => match names.get(first.as_str()) {
                     Some(&before) => index = before,
                     None => break,
                 },
@@ -168,11 +168,13 @@ fn groups(tasks: &[Task]) -> Vec<Group> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn task(name: &str, period_us: u64, budget_us: u64) -> Task {
         let task = Task::every(name, Period::ratio(period_us * 1_000, 1).expect("in range"));
-        if budget_us == 0 { task } else { task.budget_ns(budget_us * 1_000) }
+        if budget_us == 0 { task } else { task.budget(Duration::from_nanos(budget_us * 1_000)) }
     }
 
     fn shares(tasks: &[Task], place: &[usize], cpus: usize) -> Vec<f64> {
@@ -210,8 +212,8 @@ mod tests {
 
     #[test]
     fn tasks_that_follow_one_another_are_never_apart() {
-        let after = |name: &str, of: &str| {
-            task(name, 1_000, 600).phase(Offset::After(of.to_owned(), 100_000))
+        let after = |name: &str, first: &str| {
+            task(name, 1_000, 600).after(first, Duration::from_micros(100))
         };
         let tasks = [task("sense", 1_000, 600), after("think", "sense"), after("act", "think")];
         let place = pack(&tasks, 3, 1.0);
@@ -228,7 +230,7 @@ mod tests {
         assert_eq!(place(&task("new", 2_000, 100), &on, 1.0), 0);
         assert_eq!(place(&task("new", 2_000, 1_500), &on, 1.0), 1, "where there is room");
         assert_eq!(place(&task("new", 700, 100), &on, 1.0), 1, "where least is");
-        let after = task("new", 1_000, 900).phase(Offset::After("1".to_owned(), 5));
+        let after = task("new", 1_000, 900).after("1", Duration::from_nanos(5));
         assert_eq!(place(&after, &on, 1.0), 0, "refused there, by the builder");
         assert_eq!(place(&task("new", 1_000, 1), &[&[], &[]], 1.0), 0);
     }

@@ -6,9 +6,12 @@
 //! are those of priority, then of the shorter period. Reads no clock, starts nothing.
 //!
 //! ```
+//! use std::time::Duration;
+//!
 //! use punctual_engine::periodic::{Periodic, Period, Task};
 //!
-//! let servo = Task::every("servo", Period::hz(1_000).expect("in range")).budget_ns(200_000);
+//! let servo = Task::every("servo", Period::hz(1_000).expect("in range"))
+//!     .budget(Duration::from_micros(200));
 //! let plan = Periodic::new()
 //!     .task(servo)
 //!     .task(Task::every("log", Period::hz(3).expect("in range")))
@@ -24,10 +27,10 @@ mod plan;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::time::Duration;
 
 use punctual_core::ready::RANKS_MAX;
 
-use crate::gcd::gcd;
 use balance::{Class, Group, balance, peak};
 
 pub use crate::task::{Offset, Task};
@@ -107,15 +110,18 @@ impl Periodic {
         let mut load = 0.0;
         for (index, task) in self.tasks.iter().enumerate() {
             check_task(task)?;
-            if names.insert(task.name.as_str(), index).is_some() {
-                return Err(BuildError::SameName(task.name.clone()));
+            if names.insert(task.name(), index).is_some() {
+                return Err(BuildError::SameName(task.name().to_owned()));
             }
-            load += task.budget_ns.unwrap_or(0) as f64 / task.period.as_ns_f64();
+            load += task.budget_ns().unwrap_or(0) as f64 / task.period().as_ns_f64();
         }
-        let with = self.tasks.iter().find(|task| task.priority.is_some());
-        let without = self.tasks.iter().find(|task| task.priority.is_none());
+        let with = self.tasks.iter().find(|task| task.named_priority().is_some());
+        let without = self.tasks.iter().find(|task| task.named_priority().is_none());
         if let (Some(with), Some(without)) = (with, without) {
-            return Err(BuildError::SomePriorities(with.name.clone(), without.name.clone()));
+            return Err(BuildError::SomePriorities(
+                with.name().to_owned(),
+                without.name().to_owned(),
+            ));
         }
         // A sum of quotients may be off by a few parts in 10¹⁶.
         if load > 1.0 + 1e-9 && !self.overload {
@@ -126,24 +132,24 @@ impl Periodic {
 }
 
 fn check_task(task: &Task) -> Result<(), BuildError> {
-    let name = || task.name.clone();
-    if task.name.is_empty() {
+    let name = || task.name().to_owned();
+    if task.name().is_empty() {
         return Err(BuildError::NoName);
     }
-    match task.budget_ns {
-        Some(budget) if budget == 0 || budget > task.period.as_ns() => {
-            return Err(BuildError::Budget(name(), budget, task.period));
+    match task.budget_ns() {
+        Some(budget) if budget == 0 || budget > task.period().as_ns() => {
+            return Err(BuildError::Budget(name(), budget, task.period()));
         }
         _ => {}
     }
-    if task.deadline_ns == Some(0) {
+    if task.deadline_ns() == Some(0) {
         return Err(BuildError::Deadline(name()));
     }
-    match task.phase {
-        Offset::At(phase) if phase >= task.period.as_ns() => {
-            Err(BuildError::Phase(name(), phase, task.period))
+    match *task.offset() {
+        Offset::At(phase) if phase >= task.period().as_ns() => {
+            Err(BuildError::Phase(name(), phase, task.period()))
         }
-        _ if task.policy == OnOverrun::Burst(0) => Err(BuildError::Burst(name())),
+        _ if task.overrun_policy() == OnOverrun::Burst(0) => Err(BuildError::Burst(name())),
         _ => Ok(()),
     }
 }
@@ -288,7 +294,7 @@ fn phases(
     tick_ns: Option<u64>,
 ) -> Result<(Vec<u64>, Peak), BuildError> {
     let heads = heads(tasks, names)?;
-    let mut periods: Vec<Period> = tasks.iter().map(|task| task.period).collect();
+    let mut periods: Vec<Period> = tasks.iter().map(|task| task.period()).collect();
     periods.sort_unstable();
     periods.dedup();
     let Some((quantum, exact)) = quantum(&periods, tick_ns) else {
@@ -299,29 +305,29 @@ fn phases(
     let phases =
         tasks.iter().zip(&heads).zip(groups.places()).map(|((task, at), (class, group))| {
             let (head, distance_ns) = *at;
-            let head_ns = match tasks[head].phase {
+            let head_ns = match *tasks[head].offset() {
                 Offset::At(ns) => ns,
                 _ => quantum.ns(placed[class][group]),
             };
-            ((u128::from(head_ns) + u128::from(distance_ns)) % u128::from(task.period.as_ns()))
+            ((u128::from(head_ns) + u128::from(distance_ns)) % u128::from(task.period().as_ns()))
                 as u64
         });
     let most = |weight: &dyn Fn(&Task) -> u64| {
         highest(&groups.weighed(tasks.iter().map(weight).collect()), &placed, exact)
     };
-    let budgets = tasks.iter().any(|task| task.budget_ns.is_some());
-    let load_ns = budgets.then(|| most(&|task| task.budget_ns.unwrap_or(0)));
+    let budgets = tasks.iter().any(|task| task.budget_ns().is_some());
+    let load_ns = budgets.then(|| most(&|task| task.budget_ns().unwrap_or(0)));
     Ok((phases.collect(), Peak { releases: most(&|_| 1), load_ns }))
 }
 
 /// What a release of each task weighs: its budget, for one without the mean of the others, or 1
 /// where none has one. Scaled down where sums could become too large.
 fn weights(tasks: &[Task]) -> Vec<u64> {
-    let budgets = || tasks.iter().filter_map(|task| task.budget_ns);
+    let budgets = || tasks.iter().filter_map(|task| task.budget_ns());
     let sum: u128 = budgets().map(u128::from).sum();
     let mean = sum.checked_div(budgets().count() as u128).map_or(1, |mean| mean.max(1) as u64);
     let shift = u128::BITS.saturating_sub(sum.leading_zeros()).saturating_sub(44);
-    let weight = |task: &Task| (task.budget_ns.unwrap_or(mean) >> shift).max(1);
+    let weight = |task: &Task| (task.budget_ns().unwrap_or(mean) >> shift).max(1);
     tasks.iter().map(weight).collect()
 }
 
@@ -342,7 +348,7 @@ impl Groups<'_> {
         let mut of_head = vec![None; self.tasks.len()];
         let mut place = |(task, &(head, _)): (&Task, &(usize, u64))| {
             *of_head[head].get_or_insert_with(|| {
-                let class = class_of[&task.period];
+                let class = class_of[&task.period()];
                 sizes[class] += 1;
                 (class, sizes[class] - 1)
             })
@@ -359,7 +365,7 @@ impl Groups<'_> {
         for (((class, group), &(head, distance_ns)), weight) in each {
             let groups = &mut classes[class].groups;
             if group == groups.len() {
-                let fixed = match self.tasks[head].phase {
+                let fixed = match *self.tasks[head].offset() {
                     Offset::At(ns) => Some(self.quantum.round(ns)),
                     _ => None,
                 };
@@ -377,19 +383,19 @@ fn heads(tasks: &[Task], names: &HashMap<&str, usize>) -> Result<Vec<(usize, u64
     for (index, task) in tasks.iter().enumerate() {
         let (mut at, mut distance) = (index, 0u128);
         let mut steps = 0;
-        while let Offset::After(of, by_ns) = &tasks[at].phase {
-            let unknown = || BuildError::Unknown(tasks[at].name.clone(), of.clone());
-            let before = *names.get(of.as_str()).ok_or_else(unknown)?;
-            let moves = |task: &Task| task.policy == OnOverrun::Delay;
-            let apart = tasks[before].period != tasks[at].period;
+        while let Offset::After(first, by_ns) = tasks[at].offset() {
+            let unknown = || BuildError::Unknown(tasks[at].name().to_owned(), first.clone());
+            let before = *names.get(first.as_str()).ok_or_else(unknown)?;
+            let moves = |task: &Task| task.overrun_policy() == OnOverrun::Delay;
+            let apart = tasks[before].period() != tasks[at].period();
             steps += 1;
             if apart || moves(&tasks[before]) || moves(&tasks[at]) || steps > tasks.len() {
-                return Err(BuildError::After(tasks[at].name.clone(), of.clone()));
+                return Err(BuildError::After(tasks[at].name().to_owned(), first.clone()));
             }
             distance += u128::from(*by_ns);
             at = before;
         }
-        heads.push((at, (distance % u128::from(task.period.as_ns())) as u64));
+        heads.push((at, (distance % u128::from(task.period().as_ns())) as u64));
     }
     Ok(heads)
 }
@@ -448,9 +454,9 @@ fn quantum(periods: &[Period], tick_ns: Option<u64>) -> Option<(Quantum, bool)> 
     let shortest = periods.first()?;
     let tick = (u128::from(tick_ns.unwrap_or(0)), 1u128);
     let divisor = periods.iter().try_fold(tick, |(num, den), period| {
-        let other = (u128::from(period.num_ns()), u128::from(period.den()));
-        let cross = (num.checked_mul(other.1)?, other.0.checked_mul(den)?);
-        let (num, den) = (gcd(cross.0, cross.1), den.checked_mul(other.1)?);
+        let added = (u128::from(period.num_ns()), u128::from(period.den()));
+        let cross = (num.checked_mul(added.1)?, added.0.checked_mul(den)?);
+        let (num, den) = (gcd(cross.0, cross.1), den.checked_mul(added.1)?);
         let by = gcd(num, den);
         Some((num / by, den / by))
     });
@@ -498,12 +504,12 @@ impl Periodic {
             (0..before.tasks()).map(|rank| (before.name(rank), rank)).collect();
         let goes_on = |task: &Task| {
             let rank = *running.get(task.name())?;
-            let same = before.period(rank) == task.period
-                && before.moves(rank) == (task.policy == OnOverrun::Delay);
+            let same = before.period(rank) == task.period()
+                && before.moves(rank) == (task.overrun_policy() == OnOverrun::Delay);
             same.then_some(rank)
         };
         let fixed = |task: &Task| match goes_on(task) {
-            Some(rank) => task.clone().phase(Offset::At(before.phase_ns(rank))),
+            Some(rank) => task.clone().at(Duration::from_nanos(before.phase_ns(rank))),
             None => task.clone(),
         };
         let tasks: Vec<Task> = self.tasks.iter().map(fixed).collect();
@@ -513,6 +519,24 @@ impl Periodic {
         let rank = |rank| Some(*from.get(plan.name(rank))? as u32);
         let ranks = (0..plan.tasks()).map(rank).collect();
         Ok(Successor { plan, ranks })
+    }
+}
+
+/// The greatest common divisor of two numbers; the other one where one is 0.
+pub(crate) fn gcd(a: u128, b: u128) -> u128 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// The longest period that divides all of these, which are whole numbers of nanoseconds; the
+/// shortest of them where they are not. `None` of none.
+///
+/// # Real-time: setup only
+pub fn common_period(periods: &[Period]) -> Option<Period> {
+    let whole = periods.iter().all(|period| period.den() == 1);
+    let common = periods.iter().fold(0, |sum, period| gcd(sum, period.as_ns().into()));
+    match u64::try_from(common).ok().and_then(Period::from_ns) {
+        Some(common) if whole => Some(common),
+        _ => periods.iter().min().copied(),
     }
 }
 

@@ -37,7 +37,7 @@ pub use request::{
 pub use spec::{Spec, Surroundings};
 pub use supervisor::SharedMemory;
 pub use supervisor::{
-    Event, Figures, Finished, Over, Ready, Stop, Supervisor, TaskOutcome, What, program,
+    Event, EventKind, Figures, Finished, Over, Ready, Stop, Supervisor, TaskOutcome, program,
 };
 pub use watch::Watch;
 

@@ -1,7 +1,7 @@
-//! Tasks that run elsewhere, behind the ranks of an executive: it remotes, it does not run.
+//! Tasks that run elsewhere, behind the ranks of an executive: it releases, it does not run.
 //!
 //! For executives of workers and of processes. In the loop of [`punctual_core::executive`]:
-//! takes the results of a task's last cycles onto its page, remotes the next, wakes it. No system
+//! takes the results of a task's last cycles onto its page, releases the next, wakes it. No system
 //! call but futex; an overrun is noted for whoever watches.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,9 +34,9 @@ impl Limits {
     /// # Real-time: setup only
     pub fn of(task: &Task) -> Self {
         Self {
-            start_ns: task.start_ns.unwrap_or(u64::MAX),
-            budget_ns: task.budget_ns.unwrap_or(u64::MAX),
-            deadline_ns: task.deadline_ns.unwrap_or_else(|| task.period.as_ns()),
+            start_ns: task.start_ns().unwrap_or(u64::MAX),
+            budget_ns: task.budget_ns().unwrap_or(u64::MAX),
+            deadline_ns: task.deadline_ns().unwrap_or_else(|| task.period().as_ns()),
         }
     }
 
@@ -98,7 +98,7 @@ pub struct RemoteCounts {
 }
 
 impl RemoteCounts {
-    /// Releases that were posted to whoever sat there.
+    /// Releases that were posted to a process or thread that was registered.
     ///
     /// # Real-time: reader side
     pub fn posted(&self) -> u64 {
@@ -157,8 +157,8 @@ pub struct RemoteTask<'a, K> {
     pub server: TaskServer<'a>,
     /// What is kept of its cycles.
     pub kept: K,
-    /// Who may be released.
-    pub door: &'a Admission,
+    /// Which of its processes or threads may be released.
+    pub admission: &'a Admission,
     /// What others hear.
     pub counts: &'a RemoteCounts,
     /// What counts as wrong.
@@ -170,6 +170,7 @@ pub struct RemoteTask<'a, K> {
 }
 
 /// One more: a plain load and store, for there is one writer.
+#[inline]
 fn bump(word: &AtomicU64) {
     word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }
@@ -201,7 +202,7 @@ impl<K: Keep> RemoteTask<'_, K> {
     #[inline]
     pub fn post(&mut self, cycle: u64, now: Instant) -> Flow {
         let (kept, limits) = (&mut self.kept, &self.limits);
-        match self.server.enter(self.door, now, |done| keep(kept, limits, &done)) {
+        match self.server.enter(self.admission, now, |done| keep(kept, limits, &done)) {
             Entered::Open => self.counts.after_end.store(0, Ordering::Relaxed),
             Entered::Left(unclaimed) => {
                 if let Some(missed) = unclaimed {
@@ -241,8 +242,8 @@ fn keep(kept: &mut impl Keep, limits: &Limits, done: &Done) {
 /// All tasks elsewhere of one executive, by rank.
 #[derive(Debug)]
 pub struct RemoteTasks<'a, K> {
-    /// One a rank.
-    pub all: Vec<RemoteTask<'a, K>>,
+    /// By rank.
+    pub tasks: Vec<RemoteTask<'a, K>>,
     /// Releases handled: progress for a watchdog.
     pub beats: &'a AtomicU64,
     /// Which task ended the executive.
@@ -253,7 +254,7 @@ impl<K: Keep> Dispatch for RemoteTasks<'_, K> {
     #[inline]
     fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
         bump(self.beats);
-        let Some(post) = self.all.get_mut(rank) else { return Flow::Continue };
+        let Some(post) = self.tasks.get_mut(rank) else { return Flow::Continue };
         let flow = post.post(cycle.n, cycle.release + cycle.lateness);
         if flow == Flow::Stop {
             self.stopped_by = Some(rank);
@@ -268,7 +269,7 @@ impl<K: Keep> RemoteTasks<'_, K> {
     ///
     /// # Real-time: setup only
     pub fn end(&self) {
-        for post in &self.all {
+        for post in &self.tasks {
             if post.on_overrun == RemoteOverrun::Cancel {
                 post.server.cancel();
             }

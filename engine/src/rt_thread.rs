@@ -25,14 +25,14 @@ const WATCHDOG: Span = Span::from_ms(2_000);
 /// [`RtThread::strict`] makes it an error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RtThread {
-    pub(crate) cpu: Option<u32>,
+    cpu: Option<u32>,
     /// None for the default of where it is used.
-    pub(crate) policy: Option<SchedPolicy>,
-    pub(crate) wait: WaitPolicy,
-    pub(crate) watchdog: Option<Option<Span>>,
-    pub(crate) lock_memory: bool,
-    pub(crate) hold_idle_states: bool,
-    pub(crate) strict: bool,
+    policy: Option<SchedPolicy>,
+    wait: WaitPolicy,
+    watchdog: Option<Option<Span>>,
+    lock_memory: bool,
+    hold_idle_states: bool,
+    strict: bool,
 }
 
 impl RtThread {
@@ -76,12 +76,13 @@ impl RtThread {
         self
     }
 
-    /// Sets how it waits for a release.
+    /// Sets how it waits for a release: all of it, so that a [`WaitKind`] alone brings the defaults
+    /// of everything else.
     ///
     /// # Real-time: setup only
     #[must_use]
-    pub fn wait(mut self, wait: WaitPolicy) -> Self {
-        self.wait = wait;
+    pub fn wait(mut self, wait: impl Into<WaitPolicy>) -> Self {
+        self.wait = wait.into();
         self
     }
 
@@ -147,21 +148,13 @@ impl RtThread {
         self
     }
 
-    /// Sets its policy.
+    /// Sets its policy, where it is not known beforehand to be [`RtThread::fifo`] or
+    /// [`RtThread::other`]: SCHED_RR, or what a user chose.
     ///
     /// # Real-time: setup only
     #[must_use]
     pub const fn with_policy(mut self, policy: SchedPolicy) -> Self {
         self.policy = Some(policy);
-        self
-    }
-
-    /// Sets the kind of its wait.
-    ///
-    /// # Real-time: setup only
-    #[must_use]
-    pub const fn with_wait(mut self, kind: WaitKind) -> Self {
-        self.wait.kind = kind;
         self
     }
 
@@ -183,7 +176,7 @@ impl RtThread {
     ///
     /// # Real-time: setup only
     pub const fn wait_kind(&self) -> WaitKind {
-        self.wait.kind
+        self.wait.kind()
     }
 
     /// How it waits for a release.
@@ -265,14 +258,12 @@ impl RtThread {
         }
         Ok(())
     }
-}
 
-impl RtThread {
     /// What a loop of this period may take of its CPU, without its work.
     ///
     /// # Real-time: setup only
     pub fn demand(&self, period: Period) -> Demand {
-        let share = self.wait.kind.cpu_share(period);
+        let share = self.wait.kind().cpu_share(period);
         let real_time = safety::is_real_time(self.policy());
         Demand { cpu: self.cpu, real_time, period, share }
     }
@@ -319,11 +310,11 @@ mod tests {
     #[test]
     fn what_cannot_run_is_refused_with_what_is_accepted() {
         let period = Period::hz(1_000).expect("in range");
-        let said = |thread: RtThread| thread.check(period).expect_err("refused").to_string();
-        assert!(said(RtThread::any().fifo(0)).contains("from 1 to 98 (got 0)"));
-        assert!(said(RtThread::any().fifo(99)).contains("from 1 to 98 (got 99)"));
+        let refusal = |thread: RtThread| thread.check(period).expect_err("refused").to_string();
+        assert!(refusal(RtThread::any().fifo(0)).contains("from 1 to 98 (got 0)"));
+        assert!(refusal(RtThread::any().fifo(99)).contains("from 1 to 98 (got 99)"));
         let short = RtThread::any().watchdog(Duration::from_millis(1));
-        assert!(said(short).contains("two periods"));
+        assert!(refusal(short).contains("two periods"));
         let fine = RtThread::cpu(0).fifo(98).watchdog(Duration::from_millis(2));
         assert!(
             fine.check(period).is_ok()
@@ -333,9 +324,9 @@ mod tests {
 
     #[test]
     fn the_default_watchdog_is_patient_with_long_periods() {
-        let of = |ms: u64| RtThread::any().bound(Period::from_ns(ms * 1_000_000).expect("fits"));
-        assert_eq!(of(1), Some(Span::from_ms(2_000)));
-        assert_eq!(of(10_000), Some(Span::from_ms(30_000)));
+        let bound = |ms: u64| RtThread::any().bound(Period::from_ns(ms * 1_000_000).expect("fits"));
+        assert_eq!(bound(1), Some(Span::from_ms(2_000)));
+        assert_eq!(bound(10_000), Some(Span::from_ms(30_000)));
         assert_eq!(RtThread::any().without_watchdog().bound(Period::hz(1).expect("fits")), None);
     }
 }

@@ -1,13 +1,18 @@
 //! Whether real-time threads could take the machine away.
 //!
-//! For whoever starts such threads: loops, executives, experiments, `punctual run`. [`judge`] is
-//! pure; only [`Machine::here`] reads the kernel's files. Changes nothing.
+//! For whoever starts such threads: loops, executives, experiments, `punctual run`. [`judge`] and
+//! [`is_too_short`] are pure; [`Machine::here`] reads the kernel's files, and the `check_`
+//! functions apply the rules to this machine and this clock. Changes nothing.
 
 use std::collections::BTreeSet;
 use std::{fmt, fs};
 
+use punctual_core::clock::Clock;
 use punctual_core::time::{Period, Span};
 use punctual_os::scheduler::SchedPolicy;
+
+use crate::clocks::{MachineClock, StampCost};
+use crate::error::{Error, Kind};
 
 /// A real-time loop of a shorter period may find each sleep over when it asks for it, and then
 /// never leaves its CPU.
@@ -184,6 +189,47 @@ pub fn judge(demands: &[Demand], machine: &Machine) -> Result<Vec<Caution>, NoCp
 /// # Real-time: setup only
 pub fn is_too_short(period: Period, stamp_ns: f64) -> bool {
     (period.as_ns() as f64) < STAMPS_IN_A_PERIOD * stamp_ns
+}
+
+/// Shorter periods than this are checked against the clock: the slowest clocks, which are read over
+/// a bus, take 5 µs a stamp.
+const CLOCK_MATTERS_NS: u64 = 100_000;
+
+/// Whether threads with these demands can run on this machine; where throttling will stop them.
+///
+/// # Errors
+/// They would leave no CPU to others, and nothing could stop them.
+///
+/// # Real-time: setup only
+pub fn check_demands(demands: &[Demand]) -> Result<Vec<Caution>, Error> {
+    judge(demands, &Machine::here()).map_err(|why| Kind::NoCpuLeft(why).into())
+}
+
+/// Whether loops of this shortest period can be stamped with this clock.
+///
+/// # Errors
+/// The clock's own stamps would fill the period.
+///
+/// # Real-time: setup only
+pub fn check_period(period: Period, clock: &mut impl Clock) -> Result<(), Error> {
+    if period.as_ns() >= CLOCK_MATTERS_NS {
+        return Ok(());
+    }
+    let stamp_ns = StampCost::measure(clock).wake_ns;
+    match is_too_short(period, stamp_ns) {
+        true => Err(Kind::ShortPeriod(period, stamp_ns).into()),
+        false => Ok(()),
+    }
+}
+
+/// As [`check_period`], with the machine's clock, which is calibrated where it matters.
+///
+/// # Real-time: setup only
+pub fn check_period_here(period: Period) -> Result<(), Error> {
+    match period.as_ns() >= CLOCK_MATTERS_NS {
+        true => Ok(()),
+        false => check_period(period, &mut MachineClock::best()),
+    }
 }
 
 #[cfg(test)]

@@ -180,3 +180,65 @@ impl Vitals {
         self.longest_stall_ns.store(longest_ns, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::iter::from_fn;
+    use std::sync::atomic::AtomicBool;
+
+    use punctual_core::ring;
+    use punctual_core::sample::Flags;
+    use punctual_core::time::Period;
+    use punctual_core::wait::Sleep;
+    use punctual_testkit::sim::HeldClock;
+
+    use super::*;
+    use crate::counting::{SampleRecorder, ring_of};
+
+    #[test]
+    fn numbers_go_on_over_segments_and_no_release_is_lost_where_one_ends() {
+        let period = Period::from_ns(100).expect("in range");
+        let grid = Releases::new(Instant::from_ns(1_000), period);
+        let memory = ring_of(period);
+        let (ring, mut drain, view) = ring::split(&memory).expect("large enough");
+        let (now, stop, vitals) = (Cell::new(900), AtomicBool::new(false), Vitals::default());
+        let (wait, observe) = (Strategy::Sleep(Sleep), SampleRecorder::new(ring, 1));
+        let mut segments = SegmentedLoop::new(HeldClock(&now), wait, observe, grid);
+        let mut numbers = Vec::new();
+        // A body of 10 ns, but for one of 150 in cycle 2, in which release 3 passes.
+        segments.begin_on(grid, 0);
+        segments.end_at(grid.release(5));
+        let ended = loop {
+            match segments.wait(&stop, &vitals) {
+                Ok(cycle) => {
+                    numbers.push(cycle.n);
+                    now.set(now.get() + if cycle.n == 2 { 150 } else { 10 });
+                }
+                Err(ended) => break ended,
+            }
+        };
+        assert_eq!((ended, now.get(), view.missed()), (Ended::Finished, 1_410, 1));
+        // What is due between two segments is no release of either.
+        now.set(1_740);
+        segments.observer().begin(1);
+        segments.begin_on(grid, grid.at_or_after(Instant::from_ns(now.get())));
+        for length_ns in [10, 10, 250] {
+            numbers.push(segments.wait(&stop, &vitals).expect("no end").n);
+            now.set(now.get() + length_ns);
+        }
+        // Broken off in cycle 10, in which 11 and 12 passed.
+        segments.finish(&stop);
+        segments.finish(&stop);
+        assert_eq!(numbers, [0, 1, 2, 4, 8, 9, 10]);
+        assert_eq!((view.missed(), view.unrecorded()), (1 + 2, 0));
+        let samples: Vec<_> = from_fn(|| drain.pop()).collect();
+        assert_eq!(samples.iter().map(|sample| sample.cycle).collect::<Vec<_>>(), numbers);
+        let first = Flags::FIRST.with(Flags::COLD);
+        let flags: Vec<_> = samples.iter().map(|sample| sample.flags).collect();
+        assert_eq!(flags.iter().filter(|&&flags| flags == first).count(), 2);
+        assert_eq!((flags[0], flags[4]), (first, first), "the first of each segment");
+        assert!(samples.iter().all(|sample| sample.lateness == Span::ZERO));
+        assert_eq!(vitals.watched().beats(), 5 + 3, "one a wait");
+    }
+}

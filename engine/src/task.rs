@@ -27,7 +27,7 @@ pub enum Offset {
 /// Where a task's body runs.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Placement(pub(crate) Place);
+pub struct Placement(Place);
 
 /// Where a task's body runs, for who starts it: see [`Placement`]'s constructors.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,15 +79,15 @@ impl Placement {
 /// A task: what is run, when, and what may go wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
-    pub(crate) name: String,
-    pub(crate) period: Period,
-    pub(crate) phase: Offset,
-    pub(crate) priority: Option<u8>,
-    pub(crate) budget_ns: Option<u64>,
-    pub(crate) deadline_ns: Option<u64>,
-    pub(crate) start_ns: Option<u64>,
-    pub(crate) policy: OnOverrun,
-    pub(crate) placement: Placement,
+    name: String,
+    period: Period,
+    phase: Offset,
+    priority: Option<u8>,
+    budget_ns: Option<u64>,
+    deadline_ns: Option<u64>,
+    start_ns: Option<u64>,
+    policy: OnOverrun,
+    placement: Placement,
 }
 
 /// The period of a task that was given none.
@@ -143,7 +143,7 @@ impl Task {
     /// # Real-time: setup only
     #[must_use]
     pub fn at(self, offset: Duration) -> Self {
-        self.phase(Offset::At(ns(offset)))
+        Self { phase: Offset::At(ns(offset)), ..self }
     }
 
     /// Sets its releases to lie this long after those of the named task, which has the same period:
@@ -152,7 +152,7 @@ impl Task {
     /// # Real-time: setup only
     #[must_use]
     pub fn after(self, task: impl Into<String>, offset: Duration) -> Self {
-        self.phase(Offset::After(task.into(), ns(offset)))
+        Self { phase: Offset::After(task.into(), ns(offset)), ..self }
     }
 
     /// Sets its longest execution: above 0, at most the period. It is what the tasks of a CPU are
@@ -162,7 +162,7 @@ impl Task {
     /// # Real-time: setup only
     #[must_use]
     pub fn budget(self, budget: Duration) -> Self {
-        self.budget_ns(ns(budget))
+        Self { budget_ns: Some(ns(budget)), ..self }
     }
 
     /// Sets the time from release to the latest finish, above 0 [default: the period].
@@ -170,7 +170,7 @@ impl Task {
     /// # Real-time: setup only
     #[must_use]
     pub fn deadline(self, deadline: Duration) -> Self {
-        self.deadline_ns(ns(deadline))
+        Self { deadline_ns: Some(ns(deadline)), ..self }
     }
 
     /// Sets how late it may start without being counted as late.
@@ -178,7 +178,7 @@ impl Task {
     /// # Real-time: setup only
     #[must_use]
     pub fn start_within(self, limit: Duration) -> Self {
-        self.start_ns(ns(limit))
+        Self { start_ns: Some(ns(limit)), ..self }
     }
 
     /// Sets what happens when it still runs or waits at its next release
@@ -188,6 +188,16 @@ impl Task {
     #[must_use]
     pub fn on_overrun(mut self, then: OnOverrun) -> Self {
         self.policy = then;
+        self
+    }
+
+    /// Sets its priority: the higher number runs first, as the kernel counts. Either all tasks of
+    /// an executive have one, or none, and then the shorter period runs first (rate-monotonic).
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn priority(mut self, priority: u8) -> Self {
+        self.priority = Some(priority);
         self
     }
 
@@ -212,8 +222,9 @@ impl Task {
     ///
     /// # Real-time: setup only
     pub fn remote(&self, phase_ns: u64) -> Self {
-        let task = self.clone().on_overrun(OnOverrun::Skip).phase(Offset::At(phase_ns));
-        Self { budget_ns: None, deadline_ns: None, start_ns: None, ..task }
+        let task = self.clone().on_overrun(OnOverrun::Skip);
+        let phase = Offset::At(phase_ns);
+        Self { phase, budget_ns: None, deadline_ns: None, start_ns: None, ..task }
     }
 
     /// Its name.
@@ -237,6 +248,13 @@ impl Task {
         self.budget_ns.unwrap_or(0) as f64 / self.period.as_ns_f64()
     }
 
+    /// Its priority, where it was given one.
+    ///
+    /// # Real-time: setup only
+    pub fn named_priority(&self) -> Option<u8> {
+        self.priority
+    }
+
     /// Where its releases lie within its period.
     ///
     /// # Real-time: setup only
@@ -254,21 +272,21 @@ impl Task {
     /// Its longest execution, ns; `None` where none was set.
     ///
     /// # Real-time: setup only
-    pub fn budget_in_ns(&self) -> Option<u64> {
+    pub fn budget_ns(&self) -> Option<u64> {
         self.budget_ns
     }
 
     /// The time from release to the latest finish, ns; `None` for the period.
     ///
     /// # Real-time: setup only
-    pub fn deadline_in_ns(&self) -> Option<u64> {
+    pub fn deadline_ns(&self) -> Option<u64> {
         self.deadline_ns
     }
 
     /// How late it may start without being counted as late, ns; `None` where none was set.
     ///
     /// # Real-time: setup only
-    pub fn start_in_ns(&self) -> Option<u64> {
+    pub fn start_ns(&self) -> Option<u64> {
         self.start_ns
     }
 
@@ -277,51 +295,5 @@ impl Task {
     /// # Real-time: setup only
     pub fn overrun_policy(&self) -> OnOverrun {
         self.policy
-    }
-
-    /// Sets where its releases lie.
-    ///
-    /// # Real-time: setup only
-    #[must_use]
-    pub fn phase(mut self, phase: Offset) -> Self {
-        self.phase = phase;
-        self
-    }
-
-    /// Sets its priority: the higher number runs first, as the kernel counts. Either all tasks of
-    /// an executive have one, or none, and then the shorter period runs first (rate-monotonic).
-    ///
-    /// # Real-time: setup only
-    #[must_use]
-    pub fn priority(mut self, priority: u8) -> Self {
-        self.priority = Some(priority);
-        self
-    }
-
-    /// Sets its longest execution, ns: at least 1, at most the period.
-    ///
-    /// # Real-time: setup only
-    #[must_use]
-    pub fn budget_ns(mut self, budget_ns: u64) -> Self {
-        self.budget_ns = Some(budget_ns);
-        self
-    }
-
-    /// Sets the time from release to the latest finish, ns, at least 1.
-    ///
-    /// # Real-time: setup only
-    #[must_use]
-    pub fn deadline_ns(mut self, deadline_ns: u64) -> Self {
-        self.deadline_ns = Some(deadline_ns);
-        self
-    }
-
-    /// Sets how late it may start without being counted as late, ns.
-    ///
-    /// # Real-time: setup only
-    #[must_use]
-    pub fn start_ns(mut self, start_ns: u64) -> Self {
-        self.start_ns = Some(start_ns);
-        self
     }
 }

@@ -111,10 +111,10 @@ impl WaitKind {
 /// How a loop waits for its releases.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WaitPolicy {
-    pub(crate) kind: WaitKind,
-    pub(crate) late_share: f64,
-    pub(crate) learned: Option<Learned>,
-    pub(crate) learn_first: bool,
+    kind: WaitKind,
+    late_share: f64,
+    learned: Option<Learned>,
+    learn_first: bool,
 }
 
 impl WaitPolicy {
@@ -247,7 +247,7 @@ impl From<WaitKind> for WaitPolicy {
 
 /// For a spinning loop, how long before each release its sleep ends.
 fn margin_of_spin(period: Period) -> Span {
-    let period_ns = i64::try_from(period.as_ns()).unwrap_or(i64::MAX);
+    let period_ns = period.as_span().as_ns();
     let rest_ns = ((period_ns as f64 * SPIN_REST) as i64).max(SPIN_REST_MIN.as_ns());
     Span::from_ns(period_ns.saturating_sub(rest_ns).max(0))
 }

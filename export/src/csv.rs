@@ -20,7 +20,7 @@ const TEXT_BYTES: usize = 1 << 16;
 pub struct CsvSamples<W> {
     writer: W,
     rows: ReleaseRows,
-    /// What a row of each run begins with.
+    /// The first fields of a row of each run, by run.
     heads: Vec<String>,
     /// Rows that are not written yet.
     text: Vec<u8>,

@@ -20,7 +20,7 @@ pub struct LatenessHistogram {
     pub max_ns: Option<i64>,
     /// Mean, ns.
     pub mean_ns: Option<f64>,
-    /// What holds a value, in rising order.
+    /// The buckets that hold a value, in rising order.
     pub buckets: Vec<Bucket>,
     /// Values of magnitude 2⁴² ns (73 min) or more, which are in no bucket.
     pub overflow: u64,

@@ -26,7 +26,7 @@ const MAX_UNIT_NS: f64 = 1e6;
 pub struct IntervalHistogram {
     /// Its lateness, in ns.
     pub lateness: LatenessHistogram,
-    /// How long it was to run.
+    /// The planned length of the run.
     pub duration: Duration,
 }
 

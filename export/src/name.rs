@@ -38,7 +38,7 @@ impl Distinct {
         self.numbered(name, |name, number| format!("{name} ({number})"))
     }
 
-    /// The same with another form of numbered names.
+    /// As [`Self::unique`], but `form` makes the numbered names.
     pub(crate) fn numbered(&mut self, name: String, form: impl Fn(&str, u64) -> String) -> String {
         let numbered = (2_u64..).map(|number| form(&name, number));
         let free = std::iter::once(name.clone()).chain(numbered).find(|n| !self.0.contains(n));

@@ -22,7 +22,7 @@ pub struct MetricFamily {
     pub name: &'static str,
     /// Its unit, with which the name ends; "" for a pure number.
     pub unit: &'static str,
-    /// What it is, in one line without quotes or backslashes.
+    /// Its help text: one line without quotes or backslashes.
     pub help: &'static str,
     /// Its values.
     pub points: Points,
@@ -106,7 +106,7 @@ fn shown(labels: &Labels) -> String {
 // one and a half of it. There the histograms of results have an edge at every resolution, so that
 // each count is exact.
 
-/// How many bounds.
+/// The number of bounds.
 const BOUNDS: usize = 43;
 /// The first power of two with two bounds a power.
 const FROM_BITS: usize = 10;

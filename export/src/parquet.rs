@@ -31,7 +31,7 @@ const REQUIRED: Repetition = Repetition::REQUIRED;
 /// A row may have none.
 const OPTIONAL: Repetition = Repetition::OPTIONAL;
 
-/// What a column holds.
+/// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Few different texts.
@@ -81,7 +81,7 @@ fn describe(file: &mut TableWriter<'_>, facts: FileMetadata) {
     }
 }
 
-/// How the columns are packed.
+/// The encoding and compression of all columns.
 fn properties(columns: &[Column]) -> WriterPropertiesPtr {
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("punctual ", env!("CARGO_PKG_VERSION")).to_owned())

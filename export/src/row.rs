@@ -42,7 +42,7 @@ pub struct ExportedRun {
     pub epoch_ns: u64,
 }
 
-/// What became of a release.
+/// The fate of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowKind {
     /// It ran.
@@ -84,7 +84,7 @@ pub struct ReleaseRow {
     pub first: bool,
     /// One of the first cycles of a segment: caches and predictors may have been cold.
     pub cold: bool,
-    /// What became of it.
+    /// Its fate.
     pub kind: RowKind,
 }
 

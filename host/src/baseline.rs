@@ -55,7 +55,7 @@ pub const SETUP: &[&str] = &[
 const OF_THE_READER: &[&str] =
     &["fair_server", "cgroup_rt_runtime_us", "cgroup_rt_period_us", "container"];
 
-/// What changes by itself, and makes the machine another one meanwhile.
+/// Facts that change by themselves, and make the machine another one meanwhile.
 const PASSING: &[&str] = &["power_source"];
 
 /// Facts of which a change begins something new where a measurement goes on for months: those of

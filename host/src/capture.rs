@@ -18,16 +18,16 @@ use crate::scrub::Scrub;
 use crate::settings::{KernelSettings, is_boot_file, kernel_words, relevant};
 use manifest::{MANIFEST, Manifest, Missing};
 
-/// What a capture came to.
+/// The outcome of a capture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Captured {
     /// The facts as the machine gave them, before anything was taken out.
     pub facts: MachineFacts,
-    /// How many files were written, the manifest not counted.
+    /// The number of files written, the manifest not counted.
     pub files: usize,
-    /// How many were looked for and not there.
+    /// The number of files looked for and not there.
     pub absent: usize,
-    /// How many could not be read.
+    /// The number of files that could not be read.
     pub unreadable: usize,
 }
 

@@ -17,7 +17,7 @@ pub struct Choice {
     pub helper: Option<u32>,
     /// Why there, in a few words.
     pub helper_why: String,
-    /// Whether this process has one CPU only: then nothing can watch the loop from outside.
+    /// True where this process has one CPU only: then nothing can watch the loop from outside.
     pub only_cpu: bool,
 }
 
@@ -56,7 +56,7 @@ pub enum CpuError {
     },
 }
 
-/// What the choice is made from.
+/// The facts that the choice is made from.
 struct Known {
     online: CpuList,
     allowed: CpuList,

@@ -11,11 +11,11 @@ use thiserror::Error;
 /// A command line, in its order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CommandLine {
-    /// What is for the kernel.
+    /// The parameters of the kernel.
     pub params: Vec<Param>,
-    /// What stands after `--`, for the first process.
+    /// The parameters after `--`, for the first process.
     pub init: Vec<Param>,
-    /// Whether a `--` was there.
+    /// True where a `--` was there.
     pub ended: bool,
 }
 
@@ -24,7 +24,7 @@ pub struct CommandLine {
 pub struct Param {
     /// As written; the kernel takes `-` and `_` in it for the same.
     pub name: String,
-    /// What follows the first `=`; `None` without one.
+    /// The text behind the first `=`; `None` without one.
     pub value: Option<String>,
 }
 
@@ -102,7 +102,7 @@ impl Param {
         (param, rest)
     }
 
-    /// Whether this is the parameter of that name, `-` and `_` being the same.
+    /// True for the parameter of that name, `-` and `_` being the same.
     pub fn is(&self, name: &str) -> bool {
         let same = |(a, b): (u8, u8)| a == b || matches!((a, b), (b'-', b'_') | (b'_', b'-'));
         self.name.len() == name.len() && self.name.bytes().zip(name.bytes()).all(same)
@@ -154,7 +154,7 @@ pub enum IsolcpusError {
     /// Something that starts like a flag and is none.
     #[error("unknown flag '{flag}' of isolcpus, so the kernel ignores the whole parameter")]
     Flag {
-        /// What stands there.
+        /// The flag as it was written.
         flag: String,
     },
     /// The list is wrong.

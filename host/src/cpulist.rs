@@ -106,17 +106,17 @@ impl CpuList {
         self.words[word] |= 1 << (cpu % 64);
     }
 
-    /// Whether the CPU is in the list.
+    /// True where the CPU is in the list.
     pub fn contains(&self, cpu: u32) -> bool {
         self.words.get((cpu / 64) as usize).is_some_and(|word| word & (1 << (cpu % 64)) != 0)
     }
 
-    /// How many CPUs.
+    /// The number of CPUs.
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether there is none.
+    /// True for an empty list.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }

@@ -5,7 +5,7 @@
 //! Documentation/power/pm_qos_interface). Numbers that are the same on every Linux architecture
 //! that Rust supports are used; any other is passed on in words.
 
-use errno::{EACCES, EAGAIN, EBUSY, EINVAL, EIO, ENODEV, ENOENT, ENOMEM, ENXIO, EPERM, EROFS};
+use punctual_os::Errno;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,22 +13,7 @@ use crate::choose::check_cpus;
 use crate::cpulist::CpuList;
 use crate::facts::{LimitPair, MachineFacts, ResourceLimit};
 
-/// Error numbers of `errno-base.h`, the same everywhere.
-mod errno {
-    pub(crate) const EPERM: i32 = 1;
-    pub(crate) const ENOENT: i32 = 2;
-    pub(crate) const EIO: i32 = 5;
-    pub(crate) const ENXIO: i32 = 6;
-    pub(crate) const EAGAIN: i32 = 11;
-    pub(crate) const ENOMEM: i32 = 12;
-    pub(crate) const EACCES: i32 = 13;
-    pub(crate) const EBUSY: i32 = 16;
-    pub(crate) const ENODEV: i32 = 19;
-    pub(crate) const EINVAL: i32 = 22;
-    pub(crate) const EROFS: i32 = 30;
-}
-
-/// What the kernel refused.
+/// A call that the kernel refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefusedCall {
     /// `sched_setscheduler` or `sched_setattr` to `SCHED_FIFO` or `SCHED_RR`.
@@ -40,7 +25,7 @@ pub enum RefusedCall {
     SetDeadline,
     /// `mlock`, `mlock2` or `mlockall`.
     LockMemory {
-        /// How much, in bytes, where it is known.
+        /// Its size in bytes, where it is known.
         bytes: Option<u64>,
     },
     /// Opening or writing `/dev/cpu_dma_latency`.
@@ -75,8 +60,8 @@ impl Explanation {
     }
 }
 
-/// Explains a refusal. `errno` is the kernel's positive error number.
-pub fn explain(attempt: &RefusedCall, errno: i32, facts: &MachineFacts) -> Explanation {
+/// Explains a refusal with that error.
+pub fn explain(attempt: &RefusedCall, errno: Errno, facts: &MachineFacts) -> Explanation {
     match attempt {
         RefusedCall::SetScheduler { priority } => fixed_priority(*priority, errno, facts),
         RefusedCall::SetDeadline => deadline(errno, facts),
@@ -90,10 +75,11 @@ pub fn explain(attempt: &RefusedCall, errno: i32, facts: &MachineFacts) -> Expla
 }
 
 /// For what no rule knows: the number itself, and no guess.
-fn unexplained(errno: i32) -> String {
-    let error = std::io::Error::from_raw_os_error(errno).to_string();
+fn unexplained(errno: Errno) -> String {
+    let error = std::io::Error::from_raw_os_error(errno.0).to_string();
     let text = error.split(" (os error").next().unwrap_or_default().to_lowercase();
-    format!("the kernel returned '{text}' (error {errno}), for which there is no explanation here")
+    let number = errno.0;
+    format!("the kernel returned '{text}' (error {number}), for which there is no explanation here")
 }
 
 /// Added where the process runs in a container, since limits then come from its runtime.
@@ -108,20 +94,20 @@ fn container_hint(facts: &MachineFacts, option: &str) -> String {
 const AFFINITY_COST: &str = "The loop is not pinned: the kernel may move it to another CPU during \
                              the run, which costs its cache contents and mixes CPUs in one result.";
 
-fn affinity(cpus: &CpuList, errno: i32, facts: &MachineFacts) -> Explanation {
+fn affinity(cpus: &CpuList, errno: Errno, facts: &MachineFacts) -> Explanation {
     let (why, remedy) = match errno {
-        EINVAL => match check_cpus(cpus, facts) {
+        Errno::INVAL => match check_cpus(cpus, facts) {
             Err(error) => (error.to_string(), choose_another(facts)),
             Ok(()) => (
                 format!("CPU {cpus} went offline or left the cpuset after the facts were read"),
                 choose_another(facts),
             ),
         },
-        EPERM => (
+        Errno::PERM => (
             "only the owner of a task or CAP_SYS_NICE may set its affinity".to_owned(),
             "Use sudo.".to_owned(),
         ),
-        EBUSY => (
+        Errno::BUSY => (
             "the task is SCHED_DEADLINE, which must be free to run on every CPU of its root domain"
                 .to_owned(),
             "Pin it before the policy is set, or use SCHED_FIFO.".to_owned(),
@@ -143,14 +129,14 @@ fn choose_another(facts: &MachineFacts) -> String {
 const MEMORY_COST: &str = "Memory can be paged out, or not be mapped yet: a first touch costs \
                     microseconds, a read from disk milliseconds.";
 
-fn memory_lock(bytes: Option<u64>, errno: i32, facts: &MachineFacts) -> Explanation {
+fn memory_lock(bytes: Option<u64>, errno: Errno, facts: &MachineFacts) -> Explanation {
     let limits = &facts.limits;
     let limit = limits.memlock_limit_bytes.value();
     let capable = limits.capabilities.value().is_some_and(|caps| caps.ipc_lock);
     let namespaced = limits.user_namespace.value() == Some(&true);
     let wanted = bytes.map_or(String::new(), |bytes| format!(", {} were requested", kib(bytes)));
     match (errno, limit) {
-        (EPERM | ENOMEM | EAGAIN, Some(limit)) if !capable || namespaced => {
+        (Errno::PERM | Errno::NOMEM | Errno::AGAIN, Some(limit)) if !capable || namespaced => {
             let why = match limit.soft {
                 ResourceLimit::AtMost(0) => "RLIMIT_MEMLOCK is 0".to_owned(),
                 ResourceLimit::AtMost(bytes) => format!("RLIMIT_MEMLOCK is {}{wanted}", kib(bytes)),
@@ -180,8 +166,10 @@ fn memory_lock(bytes: Option<u64>, errno: i32, facts: &MachineFacts) -> Explanat
             };
             Explanation::new(format!("{why}, and {missing}"), remedy, MEMORY_COST)
         }
-        (ENOMEM | EAGAIN, _) => Explanation::new(out_of_memory(facts), FREE, MEMORY_COST),
-        (EPERM, _) => Explanation::new(
+        (Errno::NOMEM | Errno::AGAIN, _) => {
+            Explanation::new(out_of_memory(facts), FREE, MEMORY_COST)
+        }
+        (Errno::PERM, _) => Explanation::new(
             "locking memory needs CAP_IPC_LOCK or an RLIMIT_MEMLOCK above 0",
             "Use sudo, or: sudo setcap cap_ipc_lock+ep FILE.",
             MEMORY_COST,
@@ -210,10 +198,10 @@ const POLICY_COST: &str = "The loop runs as SCHED_OTHER: any other task may run 
                            sleeps are rounded up by the timer slack, and under load it can \
                            be milliseconds late.";
 
-fn fixed_priority(priority: u32, errno: i32, facts: &MachineFacts) -> Explanation {
+fn fixed_priority(priority: u32, errno: Errno, facts: &MachineFacts) -> Explanation {
     let (why, remedy) = match errno {
-        EPERM => permission(priority, facts),
-        EINVAL => (
+        Errno::PERM => permission(priority, facts),
+        Errno::INVAL => (
             format!("real-time priority must be 1 to 99 (got {priority})"),
             "Choose a --priority from 1 to 99.".to_owned(),
         ),
@@ -222,7 +210,7 @@ fn fixed_priority(priority: u32, errno: i32, facts: &MachineFacts) -> Explanatio
     Explanation::new(why, remedy, POLICY_COST)
 }
 
-/// EPERM has four causes; the facts tell which ones hold.
+/// Errno::PERM has four causes; the facts tell which ones hold.
 fn permission(priority: u32, facts: &MachineFacts) -> (String, String) {
     let limits = &facts.limits;
     let capable = limits.capabilities.value().is_some_and(|caps| caps.sys_nice);
@@ -303,27 +291,27 @@ fn group_budget(facts: &MachineFacts) -> (String, String) {
     }
 }
 
-fn deadline(errno: i32, facts: &MachineFacts) -> Explanation {
+fn deadline(errno: Errno, facts: &MachineFacts) -> Explanation {
     let capable = facts.limits.capabilities.value().is_some_and(|caps| caps.sys_nice);
     let (why, remedy) = match errno {
-        EPERM if !capable => (
+        Errno::PERM if !capable => (
             "SCHED_DEADLINE needs CAP_SYS_NICE; no resource limit replaces it".to_owned(),
             "Use sudo, or: sudo setcap cap_sys_nice+ep FILE.".to_owned(),
         ),
-        EPERM => (
+        Errno::PERM => (
             "a SCHED_DEADLINE task must be free to run on every CPU of its root domain, and an \
              affinity narrows it"
                 .to_owned(),
             "Do not pin it: make a cpuset partition of its CPUs instead, or use SCHED_FIFO."
                 .to_owned(),
         ),
-        EBUSY => (
+        Errno::BUSY => (
             "the requested bandwidth exceeds what is free: other SCHED_DEADLINE tasks and the \
              fair server reserve bandwidth, and sched_rt_runtime_us limits all"
                 .to_owned(),
             "Request a smaller runtime or a longer period.".to_owned(),
         ),
-        EINVAL => (
+        Errno::INVAL => (
             "runtime, deadline and period must be in that order, at least 1024 ns and within \
              kernel.sched_deadline_period_min_us and _max_us"
                 .to_owned(),
@@ -334,7 +322,7 @@ fn deadline(errno: i32, facts: &MachineFacts) -> Explanation {
     Explanation::new(why, remedy, POLICY_COST)
 }
 
-fn timer_slack(errno: i32) -> Explanation {
+fn timer_slack(errno: Errno) -> Explanation {
     Explanation::new(
         unexplained(errno),
         "Use a real-time policy: the kernel ignores the slack for it.",
@@ -342,9 +330,9 @@ fn timer_slack(errno: i32) -> Explanation {
     )
 }
 
-fn cpu_dma_latency(errno: i32, facts: &MachineFacts) -> Explanation {
+fn cpu_dma_latency(errno: Errno, facts: &MachineFacts) -> Explanation {
     let (why, remedy) = match errno {
-        EACCES | EPERM | EROFS => (
+        Errno::ACCES | Errno::PERM | Errno::ROFS => (
             "only root may write /dev/cpu_dma_latency by default".to_owned(),
             format!(
                 "Use sudo, or give a group the right: echo 'KERNEL==\"cpu_dma_latency\", \
@@ -353,7 +341,7 @@ fn cpu_dma_latency(errno: i32, facts: &MachineFacts) -> Explanation {
                 container_hint(facts, "--device /dev/cpu_dma_latency")
             ),
         ),
-        ENOENT | ENODEV | ENXIO => (
+        Errno::NOENT | Errno::NODEV | Errno::NXIO => (
             "there is no /dev/cpu_dma_latency: this kernel was built without CONFIG_CPU_IDLE or \
              the container does not show it"
                 .to_owned(),
@@ -367,7 +355,7 @@ fn cpu_dma_latency(errno: i32, facts: &MachineFacts) -> Explanation {
     Explanation::new(why, remedy, idle_cost(facts))
 }
 
-/// What the deepest idle state costs, where the driver says it.
+/// The cost of the deepest idle state, in words, where the driver states it.
 fn idle_cost(facts: &MachineFacts) -> String {
     let states = facts.idle.idle_states.value().map_or(&[][..], Vec::as_slice);
     match states.iter().filter(|state| !state.disabled).max_by_key(|state| state.exit_us) {
@@ -384,23 +372,23 @@ fn idle_cost(facts: &MachineFacts) -> String {
     }
 }
 
-fn msr(errno: i32, facts: &MachineFacts) -> Explanation {
+fn msr(errno: Errno, facts: &MachineFacts) -> Explanation {
     let (why, remedy) = match errno {
-        EACCES | EPERM => (
+        Errno::ACCES | Errno::PERM => (
             "only root with CAP_SYS_RAWIO may read model-specific registers, and kernel lockdown \
              (Secure Boot) forbids it to root too"
                 .to_owned(),
             "Use sudo; see cat /sys/kernel/security/lockdown.".to_owned(),
         ),
-        ENOENT | ENXIO | ENODEV => (
+        Errno::NOENT | Errno::NXIO | Errno::NODEV => (
             "there is no /dev/cpu/N/msr: the module is not loaded".to_owned(),
             "Type: sudo modprobe msr.".to_owned(),
         ),
-        EIO if facts.virtualization.is_guest() => (
+        Errno::IO if facts.virtualization.is_guest() => (
             "the hypervisor does not expose this register to the guest".to_owned(),
             "There is none in the guest; read the register on the host.".to_owned(),
         ),
-        EIO => {
+        Errno::IO => {
             ("this processor does not have the register".to_owned(), "There is none.".to_owned())
         }
         _ => (unexplained(errno), "Try it with sudo.".to_owned()),
@@ -410,9 +398,9 @@ fn msr(errno: i32, facts: &MachineFacts) -> Explanation {
     Explanation::new(why, remedy, cost)
 }
 
-fn network_namespace(errno: i32, facts: &MachineFacts) -> Explanation {
+fn network_namespace(errno: Errno, facts: &MachineFacts) -> Explanation {
     let why = match errno {
-        EPERM => "a network namespace needs CAP_SYS_ADMIN".to_owned(),
+        Errno::PERM => "a network namespace needs CAP_SYS_ADMIN".to_owned(),
         _ => unexplained(errno),
     };
     let remedy =
@@ -424,7 +412,6 @@ fn network_namespace(errno: i32, facts: &MachineFacts) -> Explanation {
 
 #[cfg(test)]
 mod tests {
-    use super::errno::{EACCES, EINVAL, ENOENT, ENOMEM, EPERM};
     use super::*;
     use crate::fact::Fact;
     use crate::facts::{Capabilities, IdleState, LimitPair, ResourceLimit};
@@ -458,7 +445,7 @@ mod tests {
         let mut facts = machine();
         facts.limits.capabilities = capabilities(false);
         facts.limits.rtprio_limit = limit(0, 0);
-        let explanation = explain(&FIFO, EPERM, &facts);
+        let explanation = explain(&FIFO, Errno::PERM, &facts);
         assert_eq!(
             explanation.why,
             "RLIMIT_RTPRIO is 0, priority 90 was requested, and the process has no CAP_SYS_NICE"
@@ -474,9 +461,9 @@ mod tests {
         let mut facts = machine();
         facts.limits.capabilities = capabilities(false);
         facts.limits.rtprio_limit = limit(0, 95);
-        assert!(explain(&FIFO, EPERM, &facts).remedy.starts_with("Type: ulimit -r 90,"));
+        assert!(explain(&FIFO, Errno::PERM, &facts).remedy.starts_with("Type: ulimit -r 90,"));
         facts.limits.rtprio_limit = limit(0, 40);
-        assert!(explain(&FIFO, EPERM, &facts).remedy.starts_with("Choose --priority 40"));
+        assert!(explain(&FIFO, Errno::PERM, &facts).remedy.starts_with("Choose --priority 40"));
     }
 
     #[test]
@@ -485,7 +472,7 @@ mod tests {
         facts.limits.capabilities = capabilities(true);
         let path = "/sys/fs/cgroup/cpu/user.slice/cpu.rt_runtime_us";
         facts.limits.cgroup_rt_runtime_us = Fact::known(0, path);
-        let explanation = explain(&FIFO, EPERM, &facts);
+        let explanation = explain(&FIFO, Errno::PERM, &facts);
         assert_eq!(
             explanation.why,
             format!("its control group has no real-time budget ({path} is 0)")
@@ -493,9 +480,9 @@ mod tests {
         assert!(explanation.remedy.contains(&format!("sudo tee {path}")));
         facts.limits.cgroup_rt_runtime_us = Fact::absent(path);
         facts.kernel.rt_group_sched = Fact::known(true, "test");
-        assert!(explain(&FIFO, EPERM, &facts).why.contains("CONFIG_RT_GROUP_SCHED"));
+        assert!(explain(&FIFO, Errno::PERM, &facts).why.contains("CONFIG_RT_GROUP_SCHED"));
         facts.kernel.rt_group_sched = Fact::known(false, "test");
-        assert!(explain(&FIFO, EPERM, &facts).why.contains("security module"));
+        assert!(explain(&FIFO, Errno::PERM, &facts).why.contains("security module"));
     }
 
     #[test]
@@ -504,7 +491,7 @@ mod tests {
         facts.limits.capabilities = capabilities(true);
         facts.limits.user_namespace = Fact::known(true, "test");
         facts.virtualization.container = Fact::known("podman".to_owned(), "test");
-        let explanation = explain(&FIFO, EPERM, &facts);
+        let explanation = explain(&FIFO, Errno::PERM, &facts);
         assert!(explanation.why.contains("user namespace"));
         assert!(explanation.remedy.contains("in this container (podman)"));
     }
@@ -515,7 +502,7 @@ mod tests {
         facts.limits.capabilities = capabilities(false);
         facts.limits.memlock_limit_bytes = limit(65536, 65536);
         let attempt = RefusedCall::LockMemory { bytes: Some(1 << 20) };
-        for errno in [EPERM, ENOMEM] {
+        for errno in [Errno::PERM, Errno::NOMEM] {
             let explanation = explain(&attempt, errno, &facts);
             assert_eq!(
                 explanation.why,
@@ -525,9 +512,11 @@ mod tests {
             assert!(explanation.remedy.contains("memlock unlimited"));
         }
         facts.limits.memlock_limit_bytes = limit(65536, 8 << 20);
-        assert!(explain(&attempt, ENOMEM, &facts).remedy.starts_with("Type: ulimit -l 8192,"));
+        assert!(
+            explain(&attempt, Errno::NOMEM, &facts).remedy.starts_with("Type: ulimit -l 8192,")
+        );
         facts.limits.capabilities = capabilities(true);
-        assert!(explain(&attempt, ENOMEM, &facts).why.contains("too little free memory"));
+        assert!(explain(&attempt, Errno::NOMEM, &facts).why.contains("too little free memory"));
     }
 
     #[test]
@@ -537,7 +526,7 @@ mod tests {
             |name: &str, exit_us, disabled| IdleState { name: name.into(), exit_us, disabled };
         let states = vec![state("C1", 2, false), state("C6", 133, false), state("C10", 890, true)];
         facts.idle.idle_states = Fact::known(states, "test");
-        let explanation = explain(&RefusedCall::HoldCpuDmaLatency, EACCES, &facts);
+        let explanation = explain(&RefusedCall::HoldCpuDmaLatency, Errno::ACCES, &facts);
         assert!(explanation.remedy.contains("udev"));
         assert!(
             explanation.cost.contains("C6") && explanation.cost.contains("133 µs"),
@@ -545,7 +534,7 @@ mod tests {
             explanation.cost
         );
         assert!(
-            explain(&RefusedCall::HoldCpuDmaLatency, ENOENT, &facts)
+            explain(&RefusedCall::HoldCpuDmaLatency, Errno::NOENT, &facts)
                 .why
                 .contains("CONFIG_CPU_IDLE")
         );
@@ -556,7 +545,7 @@ mod tests {
         let mut facts = machine();
         facts.cpu.online_cpus = Fact::known(CpuList::parse("0-1", 7).unwrap(), "test");
         let attempt = RefusedCall::SetAffinity { cpus: CpuList::single(3) };
-        assert_eq!(explain(&attempt, EINVAL, &facts).why, "CPU 3 is offline; online are 0-1");
+        assert_eq!(explain(&attempt, Errno::INVAL, &facts).why, "CPU 3 is offline; online are 0-1");
     }
 
     #[test]
@@ -574,7 +563,7 @@ mod tests {
         ];
         for attempt in &attempts {
             for errno in -1..140 {
-                let explanation = explain(attempt, errno, &facts);
+                let explanation = explain(attempt, Errno(errno), &facts);
                 assert!(
                     !explanation.why.is_empty() && !explanation.why.ends_with('.'),
                     "{}",
@@ -588,6 +577,6 @@ mod tests {
                 );
             }
         }
-        assert!(explain(&FIFO, 38, &facts).why.contains("(error 38)"));
+        assert!(explain(&FIFO, Errno(38), &facts).why.contains("(error 38)"));
     }
 }

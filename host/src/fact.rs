@@ -91,7 +91,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// Whether there is a value.
+    /// True where there is a value.
     pub fn is_known(&self) -> bool {
         self.value().is_some()
     }

@@ -139,7 +139,7 @@ impl TuningPlan {
         }));
     }
 
-    /// Whether nothing would change.
+    /// True where nothing would change.
     pub fn is_empty(&self) -> bool {
         self.runtime.is_empty() && self.boot.is_empty()
     }
@@ -228,7 +228,7 @@ fn boot_name(change: &KnobChange) -> Option<&str> {
     }
 }
 
-/// What a file has now; of a choice, the word in brackets or parentheses.
+/// The value of a file now; of a choice, the word in brackets or parentheses.
 fn current(root: &Root, path: &str) -> Option<String> {
     let Read::Text(text) = root.read(path) else { return None };
     let text = text.trim();
@@ -276,7 +276,7 @@ const FILES: [&str; 28] = [
     "/sys/module/pcie_aspm/parameters/policy",
 ];
 
-/// Whether a plan may change this file.
+/// True for a file that a plan may change.
 fn is_planned(path: &str) -> bool {
     FILES.iter().any(|known| matches(path, known))
 }

@@ -75,19 +75,19 @@ impl Root {
         Ok(root)
     }
 
-    /// The same root, which records every path that is read through it.
+    /// This root, recording every path that is read through it.
     #[must_use]
     pub fn recording(self) -> Self {
         Self { seen: Some(Mutex::default()), ..self }
     }
 
-    /// What was read so far, by path; empty unless [`Root::recording`].
+    /// The results of all reads so far, by path; empty unless [`Root::recording`].
     pub fn seen(&self) -> BTreeMap<String, Seen> {
         let seen = self.seen.as_ref().map(|seen| seen.lock().unwrap_or_else(|e| e.into_inner()));
         seen.map(|seen| seen.clone()).unwrap_or_default()
     }
 
-    /// Whether this is the machine itself.
+    /// True for the machine itself, false for a captured tree.
     pub fn is_live(&self) -> bool {
         matches!(self.source, Source::Live)
     }
@@ -296,7 +296,7 @@ fn words(error: &io::Error) -> String {
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// What a file gave.
+/// The result of reading a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Read {
     /// Its text; bytes that are not UTF-8 are replaced.
@@ -310,7 +310,7 @@ pub enum Read {
     },
 }
 
-/// What a directory gave.
+/// The result of listing a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listing {
     /// Its names, sorted.
@@ -351,7 +351,7 @@ pub enum RootError {
     Manifest {
         /// The list.
         path: PathBuf,
-        /// What is wrong in it.
+        /// The defect.
         source: ManifestError,
     },
 }

@@ -517,7 +517,7 @@ impl Inputs<'_> {
         Some(self.settings.release? >= release)
     }
 
-    /// Whether a parameter was typed: its last occurrence.
+    /// The last occurrence of a parameter on the command line.
     fn typed(&self, name: &str) -> Typed<'_> {
         match &self.settings.command_line {
             Fact::Known { value, .. } => value.last(name).map_or(Typed::No, Typed::Yes),
@@ -562,19 +562,19 @@ impl Inputs<'_> {
         is_absent.then_some("the kernel shows no list of such CPUs")
     }
 
-    /// Whether the kernel is PREEMPT_RT.
+    /// True for a PREEMPT_RT kernel.
     fn is_rt(&self) -> Option<bool> {
         let model = self.facts.preemption.preemption_model.value()?;
         Some(*model == PreemptionModel::Rt)
     }
 
-    /// Whether this is an x86 machine.
+    /// True for an x86 machine.
     fn is_x86(&self) -> Option<bool> {
         let name = self.facts.kernel.architecture.value()?;
         Some(matches!(name.as_str(), "x86_64" | "i386" | "i586" | "i686"))
     }
 
-    /// Whether a hypervisor runs this kernel.
+    /// True where a hypervisor runs this kernel.
     fn is_guest(&self) -> Option<bool> {
         self.facts.virtualization.virtualization.value().map(|name| name != "none")
     }
@@ -596,7 +596,7 @@ fn read<T>(fact: &Fact<T>) -> Result<(&T, &str), Finding> {
     }
 }
 
-/// Whether a parameter stands on the command line.
+/// A parameter and the command line.
 #[derive(Debug, Clone, Copy)]
 enum Typed<'a> {
     Yes(&'a Param),

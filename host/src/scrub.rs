@@ -10,9 +10,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use crate::cmdline::{CommandLine, Param};
 use crate::root::{Read, Root};
 
-/// What stands for a host's name.
+/// The placeholder of a host's name.
 pub const HOST: &str = "host";
-/// What stands for a person's name.
+/// The placeholder of a person's name.
 pub const USER: &str = "user";
 
 /// The names to take out, and the taking out.
@@ -125,7 +125,7 @@ impl Scrub {
     }
 }
 
-/// How many bytes of the text are that name, letters large or small.
+/// The number of bytes of the text that are that name, letters large or small.
 fn same_letters(text: &str, lower: &str) -> Option<usize> {
     let mut letters = text.char_indices();
     let mut wanted = lower.chars();
@@ -188,7 +188,7 @@ impl Kind {
     }
 }
 
-/// The same shape with all digits zero.
+/// `text` with all digits zero.
 fn zeros(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_hexdigit() { '0' } else { c }).collect()
 }
@@ -304,13 +304,13 @@ const PRIVATE_PARTS: &[&str] = &[
     "serial",
 ];
 
-/// What announces a secret wherever it stands in a name: `wifikey`, `apitoken`, `mypassword`.
+/// Words that announce a secret wherever they stand in a name: `wifikey`, `apitoken`, `mypassword`.
 const SECRET_WORDS: &[&str] = &["cred", "key", "pass", "psk", "pwd", "secret", "token", "wpa"];
 
 /// Names of parameters in which such a word means something else.
 const NO_SECRET: &[&str] = &["bypass", "keyboard", "keymap", "keyring", "passthrough", "passthru"];
 
-/// Whether a name announces a secret.
+/// True for a name that announces a secret.
 fn is_secret(lower: &str) -> bool {
     let plain = NO_SECRET.iter().fold(lower.to_owned(), |name, word| name.replace(word, ""));
     SECRET_WORDS.iter().any(|word| plain.contains(word))

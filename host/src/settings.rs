@@ -5,7 +5,6 @@
 //! depend on the values, so that a capture holds all of it. It never judges and never changes
 //! anything.
 
-mod boot;
 mod interrupts;
 
 use std::collections::BTreeMap;
@@ -15,8 +14,6 @@ use crate::fact::Fact;
 use crate::facts::{CPUS, Source};
 use crate::root::{Listing, Read, Root};
 
-pub use boot::{BootFile, Loader, kernel_words};
-pub(crate) use boot::{DROP_INS, ENTRIES, GRUB, KERNEL, WHOLE, is_boot_file};
 pub use interrupts::{IrqLine, IrqPlace, IrqTable};
 
 /// Options of the kernel's configuration that rules look at, without `CONFIG_`.
@@ -46,7 +43,7 @@ pub struct KernelSettings {
     pub command_line: Fact<CommandLine>,
     /// Of the options that rules look at, those that are set, without `CONFIG_`.
     pub options: Fact<BTreeMap<String, String>>,
-    /// What the kernel wrote about its parameters.
+    /// The lines of the kernel's log about its parameters.
     pub kernel_log: Fact<KernelLog>,
     /// The parameters of modules on the command line, and what the module shows.
     pub module_parameters: Vec<ModuleParameter>,
@@ -77,7 +74,7 @@ impl KernelSettings {
             module_parameters: module_parameters(&source),
             interrupts: interrupts::read(&source),
             per_cpu: PerCpu::read(&source),
-            boot: boot::read(&source),
+            boot: boot_files(&source),
             release,
             values: single_values(&source),
             nothing: Fact::absent(""),
@@ -90,7 +87,7 @@ impl KernelSettings {
         self.values.get(name).unwrap_or(&self.nothing)
     }
 
-    /// Whether an option is built in; `None` where the configuration could not be read.
+    /// True where an option is built in; `None` where the configuration could not be read.
     pub fn is_built(&self, option: &str) -> Option<bool> {
         Some(self.options.value()?.get(option).is_some_and(|value| value == "y"))
     }
@@ -181,7 +178,7 @@ fn service(source: &Source<'_>, name: &str) -> Fact<String> {
     found.into_iter().fold(absent, |found, next| found.or_else(|| next))
 }
 
-/// What irqbalance is configured to leave alone: the lines that set its variables.
+/// The lines that set irqbalance's variables: what it leaves alone.
 fn irqbalance(source: &Source<'_>) -> Fact<String> {
     let [debian, fedora] = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"]
         .map(|path| source.word(path).map(|text| variables(&text)));
@@ -239,7 +236,7 @@ pub struct ModuleParameter {
     pub name: String,
     /// Known where the module is there; unreadable where that was not captured.
     pub module: Fact<bool>,
-    /// What the module shows.
+    /// The value that the module shows.
     pub shown: Fact<String>,
 }
 
@@ -269,7 +266,7 @@ fn module_parameters(source: &Source<'_>) -> Vec<ModuleParameter> {
 /// Where the log is in a captured tree; where Debian's `dmesg.service` keeps that of the boot.
 const KERNEL_LOG: &str = "/var/log/dmesg";
 
-/// How lines begin, or what they contain, that rules look at.
+/// Parts of the lines that rules look at.
 const RELEVANT: &[&str] = &[
     "Linux version ",
     "Unknown kernel command line parameters",
@@ -287,7 +284,7 @@ const RELEVANT: &[&str] = &[
 /// The kernel's log of this boot, as far as rules look at it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KernelLog {
-    /// Whether the log reaches back to the start of the kernel.
+    /// True where the log reaches back to the start of the kernel.
     pub complete: bool,
     /// The lines without their times.
     pub lines: Vec<String>,
@@ -300,7 +297,7 @@ impl KernelLog {
         Self { complete: lines.iter().any(|line| line.starts_with("Linux version ")), lines }
     }
 
-    /// What follows `start` in the first line that has it.
+    /// The text behind `start` in the first line that has it.
     pub fn after(&self, start: &str) -> Option<&str> {
         self.lines.iter().find_map(|line| Some(line.split_once(start)?.1.trim()))
     }
@@ -341,7 +338,7 @@ fn read_kernel_log(root: &Root) -> Fact<KernelLog> {
     }
 }
 
-/// What a loop's own session holds while it runs.
+/// The setting that a loop's own session holds while it runs.
 const OWN: &str = "cpu_dma_latency";
 
 /// Settings that another program may change while something is measured, as they are at one time:
@@ -355,9 +352,9 @@ pub struct WatchedSettings(BTreeMap<String, String>);
 pub struct ChangedSetting {
     /// Its name.
     pub name: String,
-    /// What it was.
+    /// The value before.
     pub from: String,
-    /// What it is.
+    /// The value after.
     pub to: String,
 }
 
@@ -404,6 +401,120 @@ impl WatchedSettings {
         };
         self.0.iter().filter_map(differs).collect()
     }
+}
+
+/// A boot loader, by where it keeps kernel parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loader {
+    /// GRUB by Debian's tools: `/etc/default/grub` and its drop-ins, then `update-grub`.
+    Grub,
+    /// systemd-boot or a unified image by kernel-install: `/etc/kernel/cmdline`.
+    SystemdBoot,
+    /// Boot Loader Specification entries, changed by grubby.
+    Entries,
+    /// A Raspberry Pi: `cmdline.txt` on the boot partition.
+    RaspberryPi,
+}
+
+/// A file with kernel parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BootFile {
+    /// Its path.
+    pub path: String,
+    /// Whose it is.
+    pub loader: Loader,
+    /// The parameters in it.
+    pub parameters: CommandLine,
+}
+
+pub(crate) const GRUB: &str = "/etc/default/grub";
+pub(crate) const DROP_INS: &str = "/etc/default/grub.d";
+
+/// Where entries of the Boot Loader Specification lie.
+pub(crate) const ENTRIES: [&str; 3] =
+    ["/boot/loader/entries", "/efi/loader/entries", "/boot/efi/loader/entries"];
+
+/// The file that kernel-install makes entries and images with.
+pub(crate) const KERNEL: &str = "/etc/kernel/cmdline";
+
+/// Files of one line, which is the command line.
+pub(crate) const WHOLE: &[(&str, Loader)] = &[
+    ("/boot/firmware/cmdline.txt", Loader::RaspberryPi),
+    ("/boot/cmdline.txt", Loader::RaspberryPi),
+    (KERNEL, Loader::SystemdBoot),
+];
+
+/// The most files that are read of a directory.
+const FILES_MAX: usize = 64;
+
+/// True for one of these files: of them, a capture keeps the kernel parameters alone.
+pub(crate) fn is_boot_file(path: &str) -> bool {
+    path == GRUB
+        || path.starts_with(DROP_INS)
+        || is_entry(path)
+        || WHOLE.iter().any(|(whole, _)| path == *whole)
+}
+
+fn is_entry(path: &str) -> bool {
+    ENTRIES.iter().any(|directory| path.starts_with(directory))
+}
+
+/// The kernel parameters of a file, on one line.
+pub fn kernel_words(path: &str, text: &str) -> String {
+    if WHOLE.iter().any(|(whole, _)| path == *whole) {
+        return text.lines().next().unwrap_or_default().to_owned();
+    }
+    let entries = is_entry(path);
+    let words = text.lines().filter_map(|line| {
+        let line = line.trim();
+        if entries {
+            return line.strip_prefix("options").map(|options| options.trim().to_owned());
+        }
+        let rest = line.strip_prefix("GRUB_CMDLINE_LINUX")?;
+        let (name, value) = rest.split_once('=')?;
+        let known = matches!(name, "" | "_DEFAULT");
+        known.then(|| shell_words(value.trim())).flatten()
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The words that a shell would assign, without what it would put in: other variables, commands.
+fn shell_words(value: &str) -> Option<String> {
+    if value.starts_with("$(") {
+        return None;
+    }
+    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let mut text = String::new();
+    let mut letters = value.chars().skip(usize::from(quote.is_some()));
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' if quote != Some('\'') => text.extend(letters.next()),
+            letter if Some(letter) == quote => break,
+            letter => text.push(letter),
+        }
+    }
+    let words = text.split_whitespace().filter(|word| !word.starts_with('$'));
+    Some(words.collect::<Vec<_>>().join(" "))
+}
+
+fn boot_files(source: &Source<'_>) -> Vec<BootFile> {
+    let mut paths = vec![(GRUB.to_owned(), Loader::Grub)];
+    let mut listed = |directory: &str, ending: &str, loader| {
+        if let Listing::Names(names) = source.root.list(directory) {
+            let names = names.into_iter().filter(|name| name.ends_with(ending)).take(FILES_MAX);
+            paths.extend(names.map(|name| (format!("{directory}/{name}"), loader)));
+        }
+    };
+    listed(DROP_INS, ".cfg", Loader::Grub);
+    ENTRIES.iter().for_each(|directory| listed(directory, ".conf", Loader::Entries));
+    paths.extend(WHOLE.iter().map(|(path, loader)| ((*path).to_owned(), *loader)));
+    let file = |(path, loader): (String, Loader)| {
+        let text = source.text(&path).value().cloned()?;
+        // A captured file holds the parameters alone, as an assignment or as they are.
+        let parameters = CommandLine::parse(&kernel_words(&path, &text));
+        Some(BootFile { path, loader, parameters })
+    };
+    paths.into_iter().filter_map(file).collect()
 }
 
 #[cfg(test)]

@@ -5,24 +5,21 @@
 //! is skipped silently except blank lines.
 //!
 //! *Lateness*: lines are cycles 0, 1, 2 … *Instants* must not decrease; k is counted from wake to
-//! wake ([`punctual_analysis::gridfit::count`]), and a sample's lateness is its deviation from the
-//! nominal grid through the first instant. That is no lateness where the clocks drift: record it
-//! with [`punctual_analysis::recording::ReleaseInstants::Unknown`], or `Fitted` in a second pass.
-
-mod column;
+//! wake ([`punctual_analysis::gridfit::Counter`]), and a sample's lateness is its deviation from
+//! the nominal grid through the first instant. That is no lateness where the clocks drift: record
+//! it with [`punctual_analysis::recording::ReleaseInstants::Unknown`], or `Fitted` in a second
+//! pass.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{ErrorKind, Read};
 
-use punctual_analysis::gridfit::count::{Counter, NumberedWake};
+use punctual_analysis::gridfit::{Counter, NumberedWake};
 use punctual_analysis::quantity::decimal::{Decimal, Scaled};
 use punctual_core::sample::{CYCLE_MAX, Flags, Sample};
 use punctual_core::time::{Instant, Period, Span};
 
 use crate::text::shortened;
-
-pub use column::{ColumnError, ColumnKind, ColumnSpec, TimeUnit};
 
 /// Samples in a block.
 const BLOCK_SAMPLES: usize = 4096;
@@ -37,7 +34,7 @@ pub struct CsvFile<'r> {
     /// Fields of the first line.
     columns: usize,
     separator: Separator,
-    /// What was found out from the first line that is not blank.
+    /// True once the first line that is not blank was read.
     begun: bool,
     grid: Option<Wakes>,
     cycle: u64,
@@ -84,7 +81,7 @@ impl<'r> CsvFile<'r> {
         })
     }
 
-    /// Whether the column holds instants or lateness.
+    /// The kind of the column: instants or lateness.
     pub fn kind(&self) -> ColumnKind {
         self.kind
     }
@@ -223,7 +220,7 @@ impl<'r> CsvFile<'r> {
         Ok(())
     }
 
-    /// What the counter still buffers, at most a block's worth.
+    /// Samples that the counter still buffers, a block at most.
     fn drain(&mut self) {
         let Some(wakes) = &mut self.grid else { return };
         while self.samples.len() < BLOCK_SAMPLES
@@ -315,7 +312,7 @@ pub enum CsvError {
     Line {
         /// Its number, from 1.
         line: u64,
-        /// What is wrong.
+        /// The defect, in words.
         why: String,
         /// Its text, shortened.
         text: String,
@@ -340,7 +337,7 @@ const BOTH_WAYS: &str = "for a decimal comma write a point, for several columns 
 
 const BUFFER_BYTES: usize = 2 * LINE_BYTES_MAX;
 
-/// What stands between fields.
+/// The separator of fields.
 ///
 /// Holds one buffer; finds lines (LF or CR LF), skips a byte order mark, takes fields apart (quoted
 /// ones included). Returns bytes; interprets no numbers.
@@ -370,7 +367,7 @@ struct Lines<'r> {
     start: usize,
     end: usize,
     next: usize,
-    /// How much of the buffer holds bytes.
+    /// The number of bytes in the buffer.
     filled: usize,
     at_end: bool,
     number: u64,
@@ -526,11 +523,11 @@ impl<'r> Lines<'r> {
     /// Why the requested field of the line is no number.
     fn refuse_text(&self, why: &str, separator: Separator, columns: usize) -> CsvError {
         let own = self.separator();
-        let other = (own != separator).then(|| self.refuse_more(own, columns).err()).flatten();
+        let refused = (own != separator).then(|| self.refuse_more(own, columns).err()).flatten();
         let is_comma = |byte: &u8| *byte == b',' && separator != Separator::Comma;
         let comma =
             if self.line().iter().any(is_comma) { "; write decimals with a point" } else { "" };
-        other.unwrap_or_else(|| self.refuse(format!("{why}{comma}")))
+        refused.unwrap_or_else(|| self.refuse(format!("{why}{comma}")))
     }
 
     fn unclosed(&self) -> CsvError {
@@ -577,6 +574,117 @@ fn split(line: &[u8], separator: Separator) -> Option<Split<'_>> {
     }
     let end = rest.iter().position(|&byte| byte == separator).unwrap_or(rest.len());
     Some((Cow::Owned(field), rest.get(end + 1..)))
+}
+
+/// The unit of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    S,
+}
+
+impl TimeUnit {
+    /// The power of ten of ns that it is.
+    fn ns_power(self) -> i32 {
+        match self {
+            Self::Ns => 0,
+            Self::Us => 3,
+            Self::Ms => 6,
+            Self::S => 9,
+        }
+    }
+}
+
+/// The quantity of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// Instants of wakes.
+    Instant,
+    /// wake − release.
+    Lateness,
+}
+
+/// A requested column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnSpec {
+    name: String,
+    unit: TimeUnit,
+}
+
+/// Why an expression does not name a column.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ColumnError {
+    /// No colon.
+    #[error("{0:?} has no unit; write NAME:UNIT, e.g. instant:ns or lateness:us")]
+    NoUnit(String),
+    /// Nothing before the colon.
+    #[error("{0:?} has no name; write NAME:UNIT, e.g. instant:ns or lateness:us")]
+    NoName(String),
+    /// A unit that a column cannot have.
+    #[error("{0:?} is not a unit of a column; expected ns, us, ms or s")]
+    UnknownUnit(String),
+}
+
+impl ColumnSpec {
+    /// Reads NAME:UNIT; the last colon counts.
+    ///
+    /// # Errors
+    /// No unit, no name, or a unit other than ns, us, ms, s.
+    pub fn parse(text: &str) -> Result<Self, ColumnError> {
+        let text = text.trim();
+        let Some((name, unit)) = text.rsplit_once(':') else {
+            return Err(ColumnError::NoUnit(shortened(text.as_bytes())));
+        };
+        let unit = match unit.trim() {
+            "ns" => TimeUnit::Ns,
+            "us" | "µs" | "μs" => TimeUnit::Us,
+            "ms" => TimeUnit::Ms,
+            "s" => TimeUnit::S,
+            "" => return Err(ColumnError::NoUnit(shortened(text.as_bytes()))),
+            unit => {
+                return Err(ColumnError::UnknownUnit(shortened(unit.as_bytes())));
+            }
+        };
+        match name.trim() {
+            "" => Err(ColumnError::NoName(shortened(text.as_bytes()))),
+            name => Ok(Self { name: name.to_owned(), unit }),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its unit.
+    pub fn unit(&self) -> TimeUnit {
+        self.unit
+    }
+
+    /// Whether the name itself determines what the column holds.
+    pub fn tells_kind(&self) -> bool {
+        self.is_named("instant") || self.is_named("lateness")
+    }
+
+    /// What the column holds: its name decides; any other name is instants when there is a period.
+    pub fn kind(&self, has_period: bool) -> ColumnKind {
+        if self.is_named("instant") || (has_period && !self.is_named("lateness")) {
+            ColumnKind::Instant
+        } else {
+            ColumnKind::Lateness
+        }
+    }
+
+    /// Whether a field of a header is this column's: ignoring case and surrounding space.
+    fn is_named(&self, field: &str) -> bool {
+        field.trim().eq_ignore_ascii_case(&self.name)
+    }
 }
 
 #[cfg(test)]
@@ -645,11 +753,11 @@ mod tests {
             refused(b"1\n", "instant:us", None),
             "instants need the nominal period: --period 500us"
         );
-        let both = "for a decimal comma write a point, for several columns name each in";
+        let advice = "for a decimal comma write a point, for several columns name each in";
         for text in ["7,6\n0,25\n", "1;2\n", "1\t2\n"] {
             let why = refused(text.as_bytes(), "lateness:us", None);
             assert!(
-                why.starts_with("line 1: 2 numbers and no header; ") && why.contains(both),
+                why.starts_with("line 1: 2 numbers and no header; ") && why.contains(advice),
                 "{why}"
             );
         }
@@ -658,7 +766,7 @@ mod tests {
         {
             let why = refused(text.as_bytes(), "lateness:us", None);
             let place = "line 3: 2 fields, but one in the first line; ";
-            assert!(why.starts_with(place) && why.contains(both), "{text:?}: {why}");
+            assert!(why.starts_with(place) && why.contains(advice), "{text:?}: {why}");
         }
         let why = refused(b"n,lateness\n1,7,6\n", "lateness:us", None);
         assert!(why.starts_with("line 2: 3 fields, but 2 in the first line; "), "{why}");
@@ -742,5 +850,25 @@ mod tests {
                 read.iter().map(|&(k, d)| release(k).saturating_add_signed(d)).collect();
             prop_assert_eq!(again, wakes);
         }
+    }
+
+    #[test]
+    fn name_and_unit_are_both_needed() {
+        let spec = ColumnSpec::parse(" a:b : us").unwrap();
+        assert_eq!((spec.name(), spec.unit()), ("a:b", TimeUnit::Us));
+        assert!(matches!(ColumnSpec::parse("instant"), Err(ColumnError::NoUnit(_))));
+        assert!(matches!(ColumnSpec::parse("instant:"), Err(ColumnError::NoUnit(_))));
+        assert!(matches!(ColumnSpec::parse(":ns"), Err(ColumnError::NoName(_))));
+        let message = ColumnSpec::parse("x:min").unwrap_err().to_string();
+        assert_eq!(message, "\"min\" is not a unit of a column; expected ns, us, ms or s");
+    }
+
+    #[test]
+    fn the_name_tells_the_kind_or_else_the_period_does() {
+        let kind = |text, has_period| ColumnSpec::parse(text).unwrap().kind(has_period);
+        assert_eq!(kind("Instant:ns", false), ColumnKind::Instant);
+        assert_eq!(kind("lateness:ns", true), ColumnKind::Lateness);
+        assert_eq!(kind("wake:ns", true), ColumnKind::Instant);
+        assert_eq!(kind("late:ns", false), ColumnKind::Lateness);
     }
 }

@@ -1,6 +1,6 @@
 //! The formats of other programs: one row each, recognised by content; all runs of a file.
 //!
-//! A new format is a file here, its `mod` line and its row. Recognition ([`detect`]), the
+//! A new format is a file here with its row, and its line in [`ALL`]. Recognition ([`detect`]), the
 //! list in error messages and `--help`, fuzz bodies and the table of docs/importing.md come from
 //! the rows; tests name the seeds and the fixture that a row lacks.
 
@@ -26,198 +26,18 @@ pub use run::ImportedRun;
 
 /// Every format, in the order of the documentation.
 pub static ALL: &[Format] = &[
-    Format {
-        name: "threads",
-        writers: &[
-            Writer {
-                program: "cyclictest",
-                file: "JSON of cyclictest (file_version 1)",
-                made_with: "`cyclictest -h N --json=F`",
-                holds: "lateness, a run a thread",
-                resolution: "1 µs, or 1 ns with `-N`",
-                cannot_tell: "missed releases (below); overflow is cycles less the sum of the \
-                              histogram, whose end is that of `-h` or `-H` in the command line; \
-                              period, policy and priority but for the command line",
-            },
-            Writer {
-                program: "oslat",
-                file: "JSON of oslat (file_version 1)",
-                made_with: "`oslat --json=F`",
-                holds: "stalls: each pass of a spin",
-                resolution: "1 µs, rounded up",
-                cannot_tell: "lateness; what is in its last bucket, which takes in all that is \
-                              larger",
-            },
-            Writer {
-                program: "jitterdebugger",
-                file: "JSON of jitterdebugger (version 3)",
-                made_with: "`jitterdebugger -o DIR`",
-                holds: "lateness, a run a CPU",
-                resolution: "1 µs or 1 ns",
-                cannot_tell: "values beyond its histogram have left it; period; one stall counts \
-                              once for each release that passed in it",
-            },
-        ],
-        sniff: Sniff::Head(threads::is_json),
-        read: threads::read,
-    },
-    Format {
-        name: "cyclictest_histogram",
-        writers: &[Writer {
-            program: "cyclictest",
-            file: "histogram of cyclictest",
-            made_with: "`cyclictest -h N` or `-H N`",
-            holds: "lateness, a run a column",
-            resolution: "1 µs, or 1 ns with `-N`, which is **not in the file**: `--unit`",
-            cannot_tell: "missed releases (below); how far beyond the histogram its overflow lies",
-        }],
-        sniff: Sniff::Line(cyclictest::is_histogram),
-        read: cyclictest::histogram,
-    },
-    Format {
-        name: "cyclictest_verbose",
-        writers: &[Writer {
-            program: "cyclictest",
-            file: "values of cyclictest",
-            made_with: "`cyclictest -v`",
-            holds: "lateness in order, a run a thread",
-            resolution: "1 µs, or 1 ns with `-N`, which is **not in the file**: `--unit`",
-            cannot_tell: "missed releases (below)",
-        }],
-        sniff: Sniff::Line(cyclictest::is_verbose),
-        read: cyclictest::verbose,
-    },
-    Format {
-        name: "jitterdebugger_samples",
-        writers: &[Writer {
-            program: "jitterdebugger",
-            file: "samples of jitterdebugger",
-            made_with: "`jitterdebugger -s -o DIR`",
-            holds: "lateness in order, a run a CPU",
-            resolution: "1 µs, or 1 ns with `-N`, which is **not in the file**: `--unit`",
-            cannot_tell: "the period; what its ring dropped",
-        }],
-        sniff: Sniff::Head(jitterdebugger::is_samples),
-        read: jitterdebugger::samples,
-    },
-    Format {
-        name: "rtla",
-        writers: &[
-            Writer {
-                program: "rtla",
-                file: "rtla timerlat",
-                made_with: "`rtla timerlat hist`",
-                holds: "`IRQ`: lateness of the interrupt; `Thr`: lateness of a kernel thread; \
-                        `Usr`: lateness on return to user space",
-                resolution: "the unit (µs or ns) times the width of a bucket, which is not in the \
-                             file: the greatest common divisor of all rows, never less than it is",
-                cannot_tell: "period, priority, missed releases, how far beyond the histogram",
-            },
-            Writer {
-                program: "rtla",
-                file: "rtla osnoise",
-                made_with: "`rtla osnoise hist`",
-                holds: "stalls, each net of what is nested in it",
-                resolution: "the same",
-                cannot_tell: "lateness: nothing was due",
-            },
-        ],
-        sniff: Sniff::Line(rtla::is_line),
-        read: rtla::read,
-    },
-    Format {
-        name: "stress_ng",
-        writers: &[Writer {
-            program: "stress-ng",
-            file: "stress-ng",
-            made_with: "`stress-ng --cyclic 1 [--cyclic-dist NS]`",
-            holds: "lateness of relative sleeps",
-            resolution: "1 ns; the width of `--cyclic-dist`",
-            cannot_tell: "a grid: there is none; quantiles have no interval without a distribution",
-        }],
-        sniff: Sniff::Line(stress_ng::is_line),
-        read: stress_ng::read,
-    },
-    Format {
-        name: "latmus",
-        writers: &[Writer {
-            program: "latmus",
-            file: "latmus of EVL, Xenomai 4",
-            made_with: "`latmus -g F`",
-            holds: "lateness; context irq: of the interrupt; gpio: responses",
-            resolution: "1 ns for min, mean, max; 1 µs for the histogram",
-            cannot_tell: "how far beyond the last cell; order",
-        }],
-        sniff: Sniff::Line(latmus::is_line),
-        read: latmus::read,
-    },
-    Format {
-        name: "xenomai_text",
-        writers: &[Writer {
-            program: "Xenomai's latency",
-            file: "what `latency` of Xenomai 3 prints",
-            made_with: "`latency -h`",
-            holds: "lateness; timer handler: of the interrupt",
-            resolution: "1 ns for min, mean, max; the width of a bucket is **not in the file** \
-                         and read as 1 µs",
-            cannot_tell: "early wakes: it counts their magnitude",
-        }],
-        sniff: Sniff::Line(xenomai::is_text),
-        read: xenomai::text,
-    },
-    Format {
-        name: "xenomai_gnuplot",
-        writers: &[Writer {
-            program: "Xenomai's latency",
-            file: "gnuplot file of `latency` of Xenomai 3",
-            made_with: "`latency -g F`",
-            holds: "the same",
-            resolution: "1 ns for min, mean, max; the width of a bucket",
-            cannot_tell: "the same",
-        }],
-        sniff: Sniff::Line(xenomai::is_gnuplot),
-        read: xenomai::gnuplot,
-    },
-    Format {
-        name: "latencybins",
-        writers: &[Writer {
-            program: "LinuxCNC's latencybins",
-            file: "latencybins of LinuxCNC",
-            made_with: "`halcmd show pin` after setting each index",
-            holds: "intervals, a run a thread",
-            resolution: "the size of a bin, twice that at zero",
-            cannot_tell: "lateness, grid, drift; the standard deviation, whose pin overflows",
-        }],
-        sniff: Sniff::Line(linuxcnc::is_pins),
-        read: linuxcnc::latencybins,
-    },
-    Format {
-        name: "latency_histogram",
-        writers: &[Writer {
-            program: "LinuxCNC's latency-histogram",
-            file: "latency-histogram of LinuxCNC",
-            made_with: "`latency-histogram --nox`",
-            holds: "the least and largest interval",
-            resolution: "0.1 µs",
-            cannot_tell: "how many cycles there were: no maximum of it carries an n, none is \
-                          claimed",
-        }],
-        sniff: Sniff::Line(linuxcnc::is_latency_histogram),
-        read: linuxcnc::latency_histogram,
-    },
-    Format {
-        name: "hdr",
-        writers: &[Writer {
-            program: "HdrHistogram",
-            file: "HdrHistogram log V2",
-            made_with: "any of its libraries",
-            holds: "whatever was recorded, taken for lateness; a run a tag",
-            resolution: "its significant digits",
-            cannot_tell: "unit (**`--unit` is needed**), meaning, exact extremes",
-        }],
-        sniff: Sniff::Line(hdr::is_line),
-        read: hdr::read,
-    },
+    threads::FORMAT,
+    cyclictest::HISTOGRAM,
+    cyclictest::VERBOSE,
+    jitterdebugger::FORMAT,
+    rtla::FORMAT,
+    stress_ng::FORMAT,
+    latmus::FORMAT,
+    xenomai::TEXT,
+    xenomai::GNUPLOT,
+    linuxcnc::LATENCYBINS,
+    linuxcnc::LATENCY_HISTOGRAM,
+    hdr::FORMAT,
 ];
 
 /// The format of that name.
@@ -242,15 +62,15 @@ pub struct Format {
     pub name: &'static str,
     /// The programs that write it, or the ways in which one does.
     pub writers: &'static [Writer],
-    /// How it is recognised.
+    /// Recognises it.
     sniff: Sniff,
     /// Reads a whole file, and says where that ended.
     read: fn(&mut Reading<'_>, &mut dyn Read) -> Result<Place, ImportError>,
 }
 
 impl PartialEq for Format {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
+    fn eq(&self, format: &Self) -> bool {
+        self.name == format.name
     }
 }
 
@@ -271,7 +91,7 @@ pub struct Writer {
     pub made_with: &'static str,
     /// Which quantity it holds, and what becomes a run.
     pub holds: &'static str,
-    /// How coarse its values are.
+    /// The resolution of its values.
     pub resolution: &'static str,
     /// What it does not record.
     pub cannot_tell: &'static str,
@@ -285,7 +105,7 @@ enum Sniff {
     Head(fn(&[u8]) -> bool),
 }
 
-/// How much of a file is looked at.
+/// Bytes of a file that are looked at.
 pub const HEAD_BYTES: usize = 1 << 16;
 
 /// The format of a file that begins with `head` (its first [`HEAD_BYTES`], or all of it); `None`
@@ -302,12 +122,12 @@ pub fn detect(head: &[u8]) -> Option<&'static Format> {
     by_head.or_else(|| text.lines().map(str::trim_end).find_map(by_line))
 }
 
-/// What a file holds.
+/// All that was read of a file.
 #[derive(Clone, Debug)]
 pub struct Import {
     /// When the recording began, as the program wrote it.
     pub started_at: Option<String>,
-    /// What a reader should know before believing the numbers.
+    /// Warnings for a reader, before the numbers are believed.
     pub warnings: Vec<String>,
     /// Its runs, at least one.
     pub runs: Vec<ImportedRun>,
@@ -334,7 +154,7 @@ pub fn read(
     Ok(Import { started_at, warnings, runs })
 }
 
-/// What is requested of a file.
+/// The request for a file.
 #[derive(Clone, Debug, Default)]
 pub struct ImportRequest {
     /// Thresholds to watch in addition to the 1-2-5 ladder, ns.
@@ -428,9 +248,9 @@ struct Stated {
     widest_ns: i64,
     /// Where the histogram ends, ns; `None` without one.
     limit_ns: Option<i64>,
-    /// How many values there were, where the file has that number.
+    /// The number of values, where the file has it.
     n: Option<u64>,
-    /// How many were beyond the histogram, where the file has that number.
+    /// The number of values beyond the histogram, where the file has it.
     beyond: Option<u64>,
     min_ns: Option<f64>,
     mean_ns: Option<f64>,

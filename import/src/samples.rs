@@ -30,7 +30,7 @@ pub struct SampleBlock<'a> {
     pub unrecorded: u64,
 }
 
-/// What has been read of one run.
+/// The state of reading one run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Progress {
     samples: u64,
@@ -113,12 +113,12 @@ impl<R: Read> SampleFileReader<R> {
         })
     }
 
-    /// What the file says of itself.
+    /// The head of the file.
     pub fn info(&self) -> &FileInfo {
         &self.info
     }
 
-    /// How the file ended; `None` while there may be more.
+    /// The ending of the file; `None` while there may be more.
     pub fn ending(&self) -> Option<&FileEnding> {
         self.ending.as_ref()
     }
@@ -289,7 +289,7 @@ pub fn count_samples(bytes: &[u8]) -> Result<(u64, FileEnding), OpenError> {
     Ok((samples, file.ending.unwrap_or(FileEnding::Incomplete)))
 }
 
-/// What stands at the head of a sample file.
+/// The head of a sample file.
 ///
 /// Written by the recorder's drain, read by the importer. Fields of later versions are ignored,
 /// missing optional ones get their defaults.
@@ -317,6 +317,9 @@ pub struct RunInfo {
     /// What it was: `idle`, `cpu`, …
     #[serde(default)]
     pub name: String,
+    /// The name of the condition it ran under: `idle`, `cpu`, `all loads`; none in files of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
     /// The name of the run in whose figures it counts, together with others; none: it stands alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_of: Option<String>,
@@ -340,13 +343,13 @@ pub struct RunInfo {
     /// Priority within the policy, as the kernel counts; none for SCHED_OTHER.
     #[serde(default)]
     pub priority: Option<u8>,
-    /// How it waited.
+    /// Its wait policy.
     #[serde(default)]
     pub wait: String,
     /// The loads that ran at the same time.
     #[serde(default)]
     pub load: Vec<String>,
-    /// How long it was to run, ns.
+    /// The planned length, ns.
     #[serde(default)]
     pub duration_ns: u64,
     /// Cost of a time stamp, ns: smaller differences cannot be measured.
@@ -355,6 +358,14 @@ pub struct RunInfo {
     /// Which clock stamped.
     #[serde(default)]
     pub clock: String,
+}
+
+impl RunInfo {
+    /// The name of its condition. In files of before that is the last part of the run's name.
+    pub fn condition(&self) -> &str {
+        let last = || self.name.rsplit(", ").next().unwrap_or_default();
+        self.condition.as_deref().unwrap_or_else(last)
+    }
 }
 
 /// Why a file could not be opened as a sample file.
@@ -380,7 +391,7 @@ pub enum OpenError {
     Io(#[from] std::io::Error),
 }
 
-/// How a file ended.
+/// The ending of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileEnding {
     /// With its end block.
@@ -393,7 +404,7 @@ pub enum FileEnding {
     Damaged {
         /// Offset of the block that is damaged, bytes from the start of the file.
         at_byte: u64,
-        /// What is wrong with it.
+        /// The defect, in words.
         why: String,
     },
 }

@@ -17,7 +17,7 @@ pub enum ImportError {
     Line {
         /// Its number, from 1.
         line: u64,
-        /// What is wrong.
+        /// The defect, in words.
         why: String,
     },
     /// A record that cannot be what the program writes.
@@ -25,7 +25,7 @@ pub enum ImportError {
     Byte {
         /// Its offset from the start of the file.
         at_byte: u64,
-        /// What is wrong.
+        /// The defect, in words.
         why: String,
     },
     /// JSON that cannot be what the program writes; the reason has line and column.

@@ -47,11 +47,14 @@ fn impact_lists_every_model() {
     let mut rows: Vec<[String; 4]> = Vec::new();
     for (name, formulas) in [("stepper", stepper::FORMULAS)].into_iter().chain(models) {
         for formula in formulas {
-            let of =
-                if formula.of.is_empty() { String::new() } else { format!(", {}", formula.of) };
+            let subject = if formula.subject.is_empty() {
+                String::new()
+            } else {
+                format!(", {}", formula.subject)
+            };
             let columns = [formula.formula, formula.decides, formula.source].map(str::to_owned);
             let [formula, decides, source] = columns;
-            rows.push([format!("`{name}`{of}"), formula, decides, source]);
+            rows.push([format!("`{name}`{subject}"), formula, decides, source]);
         }
     }
     let mut table = vec![vec!["model", "formula", "statistic that decides, and why", "source"]];

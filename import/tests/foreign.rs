@@ -113,7 +113,7 @@ fn every_fixture_is_in_the_list() {
 #[test]
 fn every_format_has_a_fixture() {
     for format in formats::ALL {
-        assert!(FIXTURES.iter().any(|(_, of)| *of == format.name), "{format:?}");
+        assert!(FIXTURES.iter().any(|(_, name)| *name == format.name), "{format:?}");
     }
 }
 
@@ -130,22 +130,25 @@ fn line_ends_of_windows_change_nothing() {
 
 #[test]
 fn counts_and_extremes_are_those_that_the_programs_printed() {
-    let of = |name: &str, run: usize| {
+    let outcome = |name: &str, run: usize| {
         let outcome = import(name, &bytes(name)).expect("readable").runs.remove(run).outcome;
         let imported = outcome.imported.clone().expect("imported");
         (outcome.cycles, imported.values_ns.min, imported.values_ns.max, imported.overflow)
     };
     // From the files themselves, by eye.
-    assert_eq!(of("cyclictest/histogram.txt", 0), (2_000, Some(13e3), Some(4_565e3), 68));
-    assert_eq!(of("cyclictest/histogram.json", 1).3, 63);
-    assert_eq!(of("cyclictest/no-histogram-ns.json", 0).2, Some(2_234_796.0));
-    assert_eq!(of("rtla/with-zeros.txt", 1), (4_191, Some(48e3), Some(77_164e3), 3_657));
-    assert_eq!(of("rtla/all-over-ns.txt", 0), (3_955, Some(11_070.0), Some(10_470_250.0), 3_955));
-    assert_eq!(of("stress-ng/few.txt", 0), (1_754, Some(14_834.0), Some(9_181_449.0), 1));
-    assert_eq!(of("latmus/first-form.plot", 0), (10_000, Some(1_050.0), Some(4_480.0), 0));
-    assert_eq!(of("latmus/outliers.plot", 0), (2_000, Some(-120.0), Some(17_004.0), 5));
-    assert_eq!(of("xenomai/gnuplot.txt", 0), (2_000, Some(560.0), Some(6_120.0), 0));
-    assert_eq!(of("xenomai/histogram.txt", 0), of("xenomai/gnuplot.txt", 0));
+    assert_eq!(outcome("cyclictest/histogram.txt", 0), (2_000, Some(13e3), Some(4_565e3), 68));
+    assert_eq!(outcome("cyclictest/histogram.json", 1).3, 63);
+    assert_eq!(outcome("cyclictest/no-histogram-ns.json", 0).2, Some(2_234_796.0));
+    assert_eq!(outcome("rtla/with-zeros.txt", 1), (4_191, Some(48e3), Some(77_164e3), 3_657));
+    assert_eq!(
+        outcome("rtla/all-over-ns.txt", 0),
+        (3_955, Some(11_070.0), Some(10_470_250.0), 3_955)
+    );
+    assert_eq!(outcome("stress-ng/few.txt", 0), (1_754, Some(14_834.0), Some(9_181_449.0), 1));
+    assert_eq!(outcome("latmus/first-form.plot", 0), (10_000, Some(1_050.0), Some(4_480.0), 0));
+    assert_eq!(outcome("latmus/outliers.plot", 0), (2_000, Some(-120.0), Some(17_004.0), 5));
+    assert_eq!(outcome("xenomai/gnuplot.txt", 0), (2_000, Some(560.0), Some(6_120.0), 0));
+    assert_eq!(outcome("xenomai/histogram.txt", 0), outcome("xenomai/gnuplot.txt", 0));
     // By HdrHistogram's own package: 2 001 values an interval, median 21 743 ns of the first.
     let log = import("hdrhistogram/latenesses.hlog", &bytes("hdrhistogram/latenesses.hlog"));
     let counts: Vec<u64> = log.expect("read").runs.iter().map(|run| run.outcome.cycles).collect();

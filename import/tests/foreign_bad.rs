@@ -68,14 +68,14 @@ fn a_list_that_is_cut_is_refused_inside_of_a_line_and_else_has_fewer_values() {
         "jitterdebugger/samples.raw",
     ] {
         let whole = bytes(name);
-        let all = cycles(&whole).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let complete = cycles(&whole).unwrap_or_else(|why| panic!("{name}: {why}"));
         for cut in (1..whole.len()).step_by(1 + whole.len() / 150) {
             let at_an_end = match name.ends_with(".raw") {
                 true => cut % 28 == 0,
                 false => whole[cut - 1] == b'\n',
             };
             match cycles(&whole[..cut]) {
-                Ok(cycles) => assert!(at_an_end && cycles <= all, "{name} cut at byte {cut}"),
+                Ok(cycles) => assert!(at_an_end && cycles <= complete, "{name} cut at byte {cut}"),
                 Err(why) => assert!(has_place(&why) && !why.contains('\n'), "{name}: {why}"),
             }
         }

@@ -16,7 +16,7 @@ use punctual_engine::clocks::{MachineClock, StampCost, Vdso};
 use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::polling::{self, Alignment, CounterRead, PolledExit};
-use punctual_os::{cache, cycles};
+use punctual_os::{cycles, memory};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,6 @@ use crate::experiment::{
     ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, demand, on_one_thread,
 };
 use crate::load::LoadSpec;
-use crate::spin_exit::{FINE, SpinExit, plain};
 
 /// The share of the time that it rests.
 const RESTS: f64 = 0.1;
@@ -41,7 +40,22 @@ pub struct AccuracyExperiment {
     pub thread: RtThread,
     /// How long in all, about; each way is swept once at least.
     pub duration: Span,
+    /// Exits that are compared with this crate's own, in the order of rows.
+    pub rivals: Vec<Calibrate>,
 }
+
+/// An exit that the caller compares with the loops of this experiment.
+pub trait RivalExit {
+    /// Its name in results.
+    fn name(&self) -> &'static str;
+
+    /// Waits so many ns by it; the error in ns. That is [`error_ns`] with the exit itself, so that
+    /// nothing stands between the exit and its stamp.
+    fn error_ns(&self, clock: &mut MachineClock, ns: f64) -> f64;
+}
+
+/// Makes such an exit, on the thread that will wait; `None` where this machine has none.
+pub type Calibrate = fn(&mut MachineClock) -> Option<Box<dyn RivalExit>>;
 
 impl Experiment for AccuracyExperiment {
     type Outcome = AccuracyOutcome;
@@ -68,7 +82,7 @@ impl AccuracyExperiment {
         let session = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
         let cost = StampCost::measure(&mut clock);
         let tick_ns = tick_ns(&clock);
-        let mut cells = cells(&mut clock);
+        let mut cells = cells(&mut clock, &self.rivals);
         let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
         let stopped = || stop.load(Ordering::Relaxed);
         let mut over = stopped();
@@ -172,18 +186,17 @@ const SWEEPS: usize = 400;
 const INTERRUPTED_NS: f64 = 1_000.0;
 /// From the entry to the first target, where the entry is to be over by then.
 const LEAD_NS: f64 = 1_000.0;
-/// As far for exits that begin their own approach that early.
+/// From the entry to the first target for exits that take over so early themselves.
 const LEAD_CORRECTED_NS: f64 = 3_000.0;
-/// How often the computed delay is calibrated, 5 ms each, until it is steady.
-const CALIBRATIONS: usize = 20;
+/// Units of [`Clock::fine`] in a nanosecond.
+pub const FINE: u64 = 256;
 
 /// How a wait ends.
-#[derive(Clone, Copy, Debug)]
 enum Exit {
     Polled(CounterRead, Alignment),
     Vdso,
     Plain,
-    Corrected(SpinExit),
+    Rival(Box<dyn RivalExit>),
 }
 
 /// What is cold at the entry.
@@ -215,7 +228,7 @@ struct Cell {
 struct Line(u64);
 
 /// All ways that this machine has, with the counter as far as it is trusted.
-fn cells(clock: &mut MachineClock) -> Vec<Cell> {
+fn cells(clock: &mut MachineClock, rivals: &[Calibrate]) -> Vec<Cell> {
     let mut cells = Vec::new();
     let tick_ns = tick_ns(clock);
     let lead = |ns: f64| ns / tick_ns;
@@ -240,9 +253,9 @@ fn cells(clock: &mut MachineClock) -> Vec<Cell> {
     }
     cells.push(Cell::new(Exit::Vdso, Cold::Nothing, lead(LEAD_NS)));
     cells.push(Cell::new(Exit::Plain, Cold::Nothing, lead(LEAD_CORRECTED_NS)));
-    // Polls and links of one length are rare where others disturb the CPU.
-    if let Some(exit) = (0..CALIBRATIONS).find_map(|_| SpinExit::measure(clock).ok()) {
-        cells.push(Cell::new(Exit::Corrected(exit), Cold::Nothing, lead(LEAD_CORRECTED_NS)));
+    for calibrate in rivals {
+        let exit = calibrate(clock).map(Exit::Rival);
+        cells.extend(exit.map(|exit| Cell::new(exit, Cold::Nothing, lead(LEAD_CORRECTED_NS))));
     }
     cells
 }
@@ -273,20 +286,15 @@ impl Cell {
         clock.wake();
         for offset in 0..OFFSETS {
             let ticks = self.lead_ticks + offset as f64;
-            let error = match self.exit {
-                Exit::Polled(read, alignment) => self.polled(read, alignment, ticks),
+            let ns = ticks * tick_ns;
+            let error = match &self.exit {
+                &Exit::Polled(read, alignment) => self.polled(read, alignment, ticks),
                 Exit::Vdso => {
-                    in_ns(&mut Vdso, ticks * tick_ns, |clock, target| while clock.now() < target {})
+                    let poll = |clock: &mut Vdso, target| while clock.now() < target {};
+                    error_ns(&mut Vdso, ns, poll) / tick_ns
                 }
-                Exit::Plain => in_ns(clock, ticks * tick_ns, plain),
-                Exit::Corrected(exit) => in_ns(clock, ticks * tick_ns, |clock, target| {
-                    while target - clock.poll() > exit.before() {}
-                    exit.leave(clock, target);
-                }),
-            };
-            let error = match self.exit {
-                Exit::Polled(..) => error,
-                _ => error / tick_ns,
+                Exit::Plain => error_ns(clock, ns, plain) / tick_ns,
+                Exit::Rival(rival) => rival.error_ns(clock, ns) / tick_ns,
             };
             self.take(error, INTERRUPTED_NS / tick_ns);
         }
@@ -297,7 +305,7 @@ impl Cell {
     fn polled(&mut self, read: CounterRead, alignment: Alignment, ticks: f64) -> f64 {
         self.offset.0 = ticks as u64;
         match (self.cold, &self.last) {
-            (Cold::Data, _) => cache::flush(std::slice::from_ref(&*self.offset)),
+            (Cold::Data, _) => memory::flush(std::slice::from_ref(&*self.offset)),
             (Cold::Code, Some(last)) => last.flush_code(),
             _ => {}
         }
@@ -359,7 +367,7 @@ impl Cell {
 
     fn names(&self) -> (&'static str, Option<&'static str>) {
         let arm = cfg!(target_arch = "aarch64");
-        match self.exit {
+        match &self.exit {
             Exit::Polled(read, alignment) => {
                 let name = match read {
                     CounterRead::Unordered if arm => "cntvct",
@@ -377,14 +385,25 @@ impl Cell {
             }
             Exit::Vdso => ("vdso", None),
             Exit::Plain => ("plain", None),
-            Exit::Corrected(_) => ("corrected", None),
+            Exit::Rival(rival) => (rival.name(), None),
         }
     }
 }
 
-/// Waits so many ns on `clock` by `exit`; the error in ns.
+/// The plain loop: polls until the target has come.
+///
+/// # Real-time: in loop, waits
+#[inline(never)]
+pub fn plain<C: Clock>(clock: &mut C, target: Instant) {
+    let target = target.as_ns().wrapping_mul(FINE);
+    while target.wrapping_sub(clock.fine()).cast_signed() > 0 {}
+}
+
+/// Waits so many ns on `clock` by `exit`; the error in ns: the stamp after it minus the target.
+///
+/// # Real-time: in loop, waits
 #[inline]
-fn in_ns<C: Clock>(clock: &mut C, ns: f64, exit: impl FnOnce(&mut C, Instant)) -> f64 {
+pub fn error_ns<C: Clock>(clock: &mut C, ns: f64, exit: impl FnOnce(&mut C, Instant)) -> f64 {
     let target = clock.now() + Span::from_ns(ns as i64);
     exit(clock, target);
     let late = clock.fine_now().wrapping_sub(target.as_ns().wrapping_mul(FINE));
@@ -399,8 +418,8 @@ const SHORTEST: f64 = 3.0;
 /// offsets reaches it once in some thousand sweeps (256·(1−s)²⁵⁴).
 pub const SHARE_MIN: f64 = 0.05;
 
-/// The errors at each offset: counts and extremes of all sweeps; of more sweeps than there is room
-/// for, a sample for the quantiles, each as likely to be in it (Vitter's algorithm R).
+/// The errors at each offset: counts and extremes of all sweeps; of more sweeps than fit, a sample
+/// for the quantiles, each as likely to be in it (Vitter's algorithm R).
 ///
 /// Over memory that was allocated before, however many sweeps there are.
 #[derive(Debug)]
@@ -408,7 +427,7 @@ struct Sweep {
     offsets: usize,
     /// Whole sweeps, one after the other.
     errors: Vec<f64>,
-    room: usize,
+    capacity: usize,
     /// Sweeps that were begun.
     swept: u64,
     /// Where the next error goes; `None` where its sweep is not in the sample.
@@ -432,11 +451,11 @@ struct Spread {
 impl Sweep {
     /// Of so many offsets, with room for so many sweeps, at least one.
     fn new(offsets: usize, sweeps: usize) -> Self {
-        let room = offsets * sweeps;
+        let capacity = offsets * sweeps;
         Self {
             offsets,
-            errors: Vec::with_capacity(room),
-            room,
+            errors: Vec::with_capacity(capacity),
+            capacity,
             swept: 0,
             at: None,
             random: Rng::new(0),
@@ -449,17 +468,17 @@ impl Sweep {
     /// Begins a sweep: an error at each offset follows, from the first on.
     fn begin(&mut self) {
         self.swept += 1;
-        let rooms = self.room / self.offsets;
-        self.at = match self.errors.len() < self.room {
+        let kept_sweeps = self.capacity / self.offsets;
+        self.at = match self.errors.len() < self.capacity {
             true => Some(self.errors.len()),
             false => {
                 let place = self.random.below(usize::try_from(self.swept).unwrap_or(usize::MAX));
-                (place < rooms).then_some(place * self.offsets)
+                (place < kept_sweeps).then_some(place * self.offsets)
             }
         };
     }
 
-    /// Takes the error at the next offset; NaN for a sample that is told apart.
+    /// Takes the error at the next offset; NaN for a sample that is left out.
     #[inline]
     fn push(&mut self, error: f64) {
         if error.is_finite() {
@@ -480,7 +499,7 @@ impl Sweep {
         self.swept
     }
 
-    /// How many errors there are, without those that are told apart.
+    /// How many errors there are, without those that are left out.
     fn count(&self) -> u64 {
         self.count
     }
@@ -588,8 +607,8 @@ mod tests {
 
     #[test]
     fn sweeps_beyond_the_room_count_and_each_is_as_likely_in_the_quantiles() {
-        let (offsets, rooms, sweeps) = (4, 400, 40_000);
-        let mut sweep = Sweep::new(offsets, rooms);
+        let (offsets, kept_sweeps, sweeps) = (4, 400, 40_000);
+        let mut sweep = Sweep::new(offsets, kept_sweeps);
         let memory = sweep.errors.capacity();
         for number in 0..sweeps {
             sweep.begin();

@@ -5,8 +5,8 @@
 //! drift of the machine hits all designs alike; never prints.
 
 mod loop_overhead;
-mod registration;
 
+use std::fmt;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,19 +15,16 @@ use punctual_core::time::{Period, Span};
 use punctual_engine::clocks::{MachineClock, StampCost};
 use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
-use punctual_os::{cache, cycles};
+use punctual_os::{cycles, memory};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::baseline::{
-    Ant, ArtLinux, BaselineTask, Design, Heap, LEVELS, Punctual, Visit, Wheel, plan,
-};
+use crate::baseline::{BaselineTask, Design, Heap, LEVELS, Punctual, Visit, Wheel, plan};
 use crate::experiment::{
     ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, demand, on_one_thread,
 };
 use crate::load::LoadSpec;
 pub use loop_overhead::LoopOverhead;
-pub use registration::{RegistrationExperiment, RegistrationRow};
 
 /// The share of the time that the turn of the loop is measured in, and the least.
 const TURN_SHARE: i64 = 6;
@@ -42,6 +39,8 @@ pub struct ExecutiveExperiment {
     pub sizes: Vec<u32>,
     /// How long in all, about.
     pub duration: Span,
+    /// Designs that are compared with this crate's own, in the order of rows.
+    pub rivals: Vec<Rival>,
 }
 
 /// What it gives.
@@ -90,7 +89,9 @@ impl ExecutiveExperiment {
         let mut stopped = || stop.load(Ordering::Relaxed);
         let mut rows = Vec::new();
         for cell in cells {
-            rows.extend(cell.measure(&stamps, share, &mut stopped).unwrap_or_default());
+            rows.extend(
+                cell.measure(&self.rivals, &stamps, share, &mut stopped).unwrap_or_default(),
+            );
         }
         let turn = LoopOverhead::measure(&mut clock, &stamps, for_turn, stop);
         let costs = ExecutiveOutcome { ratios: ratios(&rows), rows, turn };
@@ -105,9 +106,6 @@ const RESTS: f64 = 0.1;
 /// Turns at least: a median of fewer is none.
 const TURNS_MIN: usize = 3;
 
-/// The most tasks of a design whose waits walk a queue: its cycle takes n² steps.
-const WALKED_MAX: usize = 10_000;
-
 /// A number of tasks, all due at each tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cell {
@@ -117,12 +115,40 @@ struct Cell {
     pub cold: bool,
 }
 
+/// A way to keep periodic tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DesignName {
+    /// The table of the library's executive.
+    Punctual,
+    /// The sorted wait queue of ART-Linux.
+    ArtLinux,
+    /// The six tables of AnT.
+    Ant,
+    /// A 4-ary heap.
+    Heap,
+    /// A hierarchical timing wheel.
+    Wheel,
+}
+
+impl fmt::Display for DesignName {
+    /// As results have it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Punctual => "punctual",
+            Self::ArtLinux => "art-linux",
+            Self::Ant => "ant",
+            Self::Heap => "heap",
+            Self::Wheel => "wheel",
+        })
+    }
+}
+
 /// One way to keep periodic tasks, with one number of tasks that are all due at once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecutiveRow {
-    /// "punctual"; "art-linux": the sorted wait queue; "ant": the six tables; "heap": a 4-ary heap;
-    /// "wheel": a hierarchical timing wheel.
-    pub design: String,
+    /// The design.
+    pub design: DesignName,
     /// How many tasks.
     pub n: usize,
     /// Whether all cache lines of the design were flushed before each measured part.
@@ -146,6 +172,7 @@ impl Cell {
     /// that a real-time thread leaves some time to others. `None` when `stop` says so first.
     fn measure(
         self,
+        rivals: &[Rival],
         stamps: &Stamps,
         duration: Span,
         stop: &mut dyn FnMut() -> bool,
@@ -156,18 +183,17 @@ impl Cell {
         let plan = plan(&tasks).ok()?;
         let mut storage = plan.storage();
         let n = self.n;
-        let mut designs: Vec<(&'static str, Box<dyn MeasuredDesign + '_>)> = vec![
-            ("punctual", Box::new(DesignUnderTest::new(Punctual::new(&plan, &mut storage), n))),
-            ("heap", Box::new(DesignUnderTest::new(Heap::new(&tasks), n))),
-            ("wheel", Box::new(DesignUnderTest::new(Wheel::new(&tasks), n))),
-        ];
-        if let Some(ant) = Ant::new(&tasks) {
-            designs.insert(1, ("ant", Box::new(DesignUnderTest::new(ant, n))));
+        let mut designs: Vec<(DesignName, Box<dyn MeasuredDesign + '_>)> = vec![(
+            DesignName::Punctual,
+            Box::new(DesignUnderTest::new(Punctual::new(&plan, &mut storage), n)),
+        )];
+        for rival in rivals {
+            if let Some(design) = (rival.keep)(&tasks) {
+                designs.push((rival.name, design));
+            }
         }
-        if n <= WALKED_MAX {
-            designs
-                .insert(1, ("art-linux", Box::new(DesignUnderTest::new(ArtLinux::new(&tasks), n))));
-        }
+        designs.push((DesignName::Heap, Box::new(DesignUnderTest::new(Heap::new(&tasks), n))));
+        designs.push((DesignName::Wheel, Box::new(DesignUnderTest::new(Wheel::new(&tasks), n))));
         let end_ns = now_ns(ClockId::Monotonic) + duration.as_ns().unsigned_abs();
         let mut turns = 0;
         while turns < TURNS_MIN || now_ns(ClockId::Monotonic) < end_ns {
@@ -183,16 +209,16 @@ impl Cell {
             }
             turns += 1;
         }
-        let row = |design: &(&'static str, Box<dyn MeasuredDesign + '_>)| {
+        let row = |design: &(DesignName, Box<dyn MeasuredDesign + '_>)| {
             self.row(design.0, design.1.costs(), stamps)
         };
         Some(designs.iter().map(row).collect())
     }
 
-    fn row(self, design: &str, costs: &Costs, stamps: &Stamps) -> ExecutiveRow {
+    fn row(self, design: DesignName, costs: &Costs, stamps: &Stamps) -> ExecutiveRow {
         let in_ns = |cost: &Cost| stamps.ns(cost.ticks());
         ExecutiveRow {
-            design: design.to_owned(),
+            design,
             n: self.n,
             cold: self.cold,
             cycles: costs.cycles,
@@ -238,9 +264,9 @@ impl Cost {
     }
 }
 
-/// What was measured.
+/// What a design cost, in parts and as a whole.
 #[derive(Clone, Debug, Default)]
-struct Costs {
+pub struct Costs {
     release: Cost,
     dispatch: Cost,
     wait: Cost,
@@ -250,8 +276,17 @@ struct Costs {
     cycles: usize,
 }
 
-/// A design, and what it cost so far.
-trait MeasuredDesign {
+/// A design that the caller compares with this crate's own.
+#[derive(Clone, Copy, Debug)]
+pub struct Rival {
+    /// Its name in results.
+    pub name: DesignName,
+    /// The design with these tasks; `None` where it has no way to keep them, or takes too long.
+    pub keep: fn(&[BaselineTask]) -> Option<Box<dyn MeasuredDesign>>,
+}
+
+/// A design, and what it cost so far: [`DesignUnderTest`].
+pub trait MeasuredDesign {
     /// Runs pairs of cycles for about `ticks`, one at least; before each measured part all cache
     /// lines of the design are flushed when it is to be cold.
     fn block(&mut self, stamps: &Stamps, cold: bool, ticks: u64);
@@ -265,7 +300,7 @@ trait MeasuredDesign {
 /// All tasks are due at each tick. Two kinds of cycle take turns: one in parts (the release, the
 /// first dispatch, the wait of the last), one as a whole.
 #[derive(Debug)]
-struct DesignUnderTest<D> {
+pub struct DesignUnderTest<D> {
     design: D,
     n: usize,
     costs: Costs,
@@ -276,12 +311,13 @@ struct Flush;
 
 impl Visit for Flush {
     fn part<T>(&mut self, part: &[T]) {
-        cache::flush(part);
+        memory::flush(part);
     }
 }
 
 impl<D: Design> DesignUnderTest<D> {
-    fn new(design: D, n: usize) -> Self {
+    /// A design that keeps `n` tasks of a period of one tick.
+    pub fn new(design: D, n: usize) -> Self {
         Self { design, n, costs: Costs::default() }
     }
 
@@ -403,7 +439,7 @@ pub struct Ratio {
     /// "release", "cycle", "wait".
     pub what: String,
     /// The design whose time is divided by that of "punctual".
-    pub design: String,
+    pub design: DesignName,
     /// Its number of tasks.
     pub n: usize,
     /// The number of tasks of "punctual".
@@ -437,7 +473,7 @@ struct Comparison {
     /// "release", "cycle", "wait".
     kind: &'static str,
     time: RowTime,
-    design: &'static str,
+    design: DesignName,
     n: usize,
     n_punctual: usize,
     target: Target,
@@ -445,7 +481,7 @@ struct Comparison {
 
 const fn compare(
     (kind, time): (&'static str, RowTime),
-    (design, n): (&'static str, usize),
+    (design, n): (DesignName, usize),
     n_punctual: usize,
     target: Target,
 ) -> Comparison {
@@ -453,23 +489,38 @@ const fn compare(
 }
 
 const COMPARISONS: [Comparison; 7] = [
-    compare(("release", |row| row.release_ns), ("art-linux", 100), 100, Target::AtLeast(5.0)),
-    compare(("release", |row| row.release_ns), ("ant", 100), 100, Target::AtLeast(5.0)),
-    compare(("release", |row| row.release_ns), ("art-linux", 1_000), 1_000, Target::AtLeast(30.0)),
-    compare(("release", |row| row.release_ns), ("ant", 1_000), 1_000, Target::AtLeast(30.0)),
-    compare(("cycle", |row| row.cycle_ns), ("art-linux", 100), 100, Target::AtLeast(25.0)),
-    compare(("cycle", |row| row.cycle_ns), ("ant", 100), 100, Target::AtLeast(2.0)),
-    compare(("wait", |row| row.wait_ns), ("punctual", 100_000), 1, Target::AtMost(2.0)),
+    compare(
+        ("release", |row| row.release_ns),
+        (DesignName::ArtLinux, 100),
+        100,
+        Target::AtLeast(5.0),
+    ),
+    compare(("release", |row| row.release_ns), (DesignName::Ant, 100), 100, Target::AtLeast(5.0)),
+    compare(
+        ("release", |row| row.release_ns),
+        (DesignName::ArtLinux, 1_000),
+        1_000,
+        Target::AtLeast(30.0),
+    ),
+    compare(
+        ("release", |row| row.release_ns),
+        (DesignName::Ant, 1_000),
+        1_000,
+        Target::AtLeast(30.0),
+    ),
+    compare(("cycle", |row| row.cycle_ns), (DesignName::ArtLinux, 100), 100, Target::AtLeast(25.0)),
+    compare(("cycle", |row| row.cycle_ns), (DesignName::Ant, 100), 100, Target::AtLeast(2.0)),
+    compare(("wait", |row| row.wait_ns), (DesignName::Punctual, 100_000), 1, Target::AtMost(2.0)),
 ];
 
 /// The figures that these rows allow, of warm designs.
 fn ratios(rows: &[ExecutiveRow]) -> Vec<Ratio> {
-    let row = |design: &str, n: usize| {
+    let row = |design: DesignName, n: usize| {
         rows.iter().find(|row| row.design == design && row.n == n && !row.cold)
     };
     let ratio = |compared: &Comparison| {
         let rival = row(compared.design, compared.n)?;
-        let own = row("punctual", compared.n_punctual)?;
+        let own = row(DesignName::Punctual, compared.n_punctual)?;
         let time = compared.time;
         let less = |row: &ExecutiveRow| time(row) - row.floor_ns;
         let less_floor = (less(own) > 0.0).then(|| less(rival) / less(own));
@@ -479,7 +530,7 @@ fn ratios(rows: &[ExecutiveRow]) -> Vec<Ratio> {
         };
         Some(Ratio {
             what: compared.kind.to_owned(),
-            design: compared.design.to_owned(),
+            design: compared.design,
             n: compared.n,
             n_punctual: compared.n_punctual,
             raw: time(rival) / time(own),
@@ -509,19 +560,28 @@ mod tests {
     #[test]
     fn a_cell_has_a_row_a_design_and_stops_when_told() {
         let stamps = Stamps::of(&MachineClock::best());
+        let heap: fn(&[BaselineTask]) -> Option<Box<dyn MeasuredDesign>> =
+            |tasks| Some(Box::new(DesignUnderTest::new(Heap::new(tasks), tasks.len())));
+        let rivals = [
+            Rival { name: DesignName::ArtLinux, keep: heap },
+            Rival { name: DesignName::Ant, keep: |_| None },
+        ];
         for cold in [false, true] {
-            let cell = Cell { n: 3, cold };
-            let rows = cell.measure(&stamps, Span::from_ms(1), &mut || false).expect("not stopped");
-            let names: Vec<&str> = rows.iter().map(|row| row.design.as_str()).collect();
-            assert_eq!(names, ["punctual", "art-linux", "ant", "heap", "wheel"]);
+            let measure = |stop: bool| {
+                let (cell, length) = (Cell { n: 3, cold }, Span::from_ms(1));
+                cell.measure(&rivals, &stamps, length, &mut || stop)
+            };
+            let rows = measure(false).expect("not stopped");
+            let names: Vec<String> = rows.iter().map(|row| row.design.to_string()).collect();
+            assert_eq!(names, ["punctual", "art-linux", "heap", "wheel"]);
             assert!(rows.iter().all(|row| row.cycles >= TURNS_MIN && row.cycle_ns > 0.0));
-            assert!(cell.measure(&stamps, Span::from_ms(1), &mut || true).is_none());
+            assert!(measure(true).is_none());
         }
     }
 
-    fn row(design: &'static str, n: usize, ns: f64) -> ExecutiveRow {
+    fn row(design: DesignName, n: usize, ns: f64) -> ExecutiveRow {
         ExecutiveRow {
-            design: design.to_owned(),
+            design,
             n,
             cold: false,
             cycles: 9,
@@ -535,7 +595,11 @@ mod tests {
 
     #[test]
     fn the_floor_is_taken_off_both_sides() {
-        let rows = [row("punctual", 100, 30.0), row("ant", 100, 60.0), row("ant", 50, 9.0)];
+        let rows = [
+            row(DesignName::Punctual, 100, 30.0),
+            row(DesignName::Ant, 100, 60.0),
+            row(DesignName::Ant, 50, 9.0),
+        ];
         let figures = ratios(&rows);
         let shown = |r: &Ratio| (r.what.clone(), r.raw, r.less_floor, r.reached);
         let shown: Vec<_> = figures.iter().map(shown).collect();
@@ -545,10 +609,11 @@ mod tests {
 
     #[test]
     fn cold_rows_are_left_out_and_no_figure_stands_on_nothing() {
-        let mut cold = row("punctual", 100, 30.0);
+        let mut cold = row(DesignName::Punctual, 100, 30.0);
         cold.cold = true;
-        assert!(ratios(&[cold, row("ant", 100, 60.0)]).is_empty());
-        let figures = ratios(&[row("punctual", 1, 20.0), row("punctual", 100_000, 25.0)]);
+        assert!(ratios(&[cold, row(DesignName::Ant, 100, 60.0)]).is_empty());
+        let figures =
+            ratios(&[row(DesignName::Punctual, 1, 20.0), row(DesignName::Punctual, 100_000, 25.0)]);
         assert_eq!(figures.len(), 1);
         assert_eq!((figures[0].less_floor, figures[0].reached), (None, false));
     }

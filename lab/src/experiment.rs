@@ -27,7 +27,7 @@ use punctual_host::facts::MachineFacts;
 use punctual_host::root::{Read, Root};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::{self, SchedPolicy};
-use punctual_os::usage::{self, Usage};
+use punctual_os::threads::{self, Usage};
 use punctual_os::{Errno, signal};
 
 use crate::load::{DEATHS_MAX, Launcher, LoadBounds, LoadReport, LoadSpec, READY, RunningLoads};
@@ -425,7 +425,7 @@ pub fn startable(
 }
 
 /// What a thread that computes for `share` of each period could take of its CPU.
-pub(crate) fn demand(thread: &RtThread, period: Period, share: f64) -> Demand {
+pub fn demand(thread: &RtThread, period: Period, share: f64) -> Demand {
     let real_time = is_real_time(thread.policy());
     Demand { cpu: thread.pinned_to(), real_time, period, share }
 }
@@ -440,7 +440,7 @@ pub(crate) fn cpu_of(thread: &RtThread) -> u32 {
 ///
 /// # Errors
 /// The thread could not be started, or panicked.
-pub(crate) fn on_one_thread<T: Send>(
+pub fn on_one_thread<T: Send>(
     stop: &AtomicBool,
     measure: impl FnOnce() -> (T, ClockFacts, Vec<Refusal>) + Send,
 ) -> Result<Measured<T>, ExperimentError> {
@@ -484,7 +484,7 @@ pub(crate) fn watchdog<'scope, 'env: 'scope, P: Fn() -> u64 + Send + 'scope>(
 
 /// Page faults and context switches of the calling thread since it had used `before`.
 pub(crate) fn usage_since(before: Usage) -> Usage {
-    let after = usage::of_thread().unwrap_or_default();
+    let after = threads::usage().unwrap_or_default();
     Usage {
         minor_faults: after.minor_faults.saturating_sub(before.minor_faults),
         major_faults: after.major_faults.saturating_sub(before.major_faults),

@@ -1,16 +1,14 @@
 //! The experiments of punctual, and the loads that they run under. Never prints.
 //!
 //! [`experiment`]: how every experiment runs. [`accuracy`]: how exactly a wait ends at an instant
-//! of the counter. [`outside`]: stimuli from another machine, and
-//! their answers. [`periodic`]: loops on this machine's clock, idle and under load. [`noise`]:
-//! what takes a CPU away from a thread that spins. [`executive`]: what releasing, dispatching and
-//! waiting cost, compared with the ways of others ([`baseline`]). [`cost`]: what recording costs.
-//! [`spin_exit`]: the exit of a spin by a computed delay. [`load`]: what makes the machine busy
-//! meanwhile. [`quiet`]: the phase away from the tick. [`response`]: how fast threads answer a
-//! stimulus. [`saturation`]: the highest frequency that they serve. [`tasks`]: the file that
-//! names the tasks of a supervisor. [`timer`]: how late timers reach a thread. [`tuning`]: settings
-//! changed and put back. [`waits`]: the ways to wait, by name. [`work`]: how long a fixed piece of
-//! work takes.
+//! of the counter. [`outside`]: stimuli from another machine, and their answers. [`periodic`]:
+//! loops on this machine's clock, idle and under load. [`noise`]: gaps in a thread that spins.
+//! [`executive`]: what releasing, dispatching and waiting cost, compared with the ways of others
+//! ([`baseline`]). [`cost`]: what recording costs. [`load`]: what makes the machine busy meanwhile.
+//! [`quiet`]: the phase away from the tick. [`response`]: how fast threads answer a stimulus.
+//! [`saturation`]: the highest frequency that they serve. [`tasks`]: the file that names the tasks
+//! of a supervisor. [`timer`]: how late timers reach a thread. [`tuning`]: settings changed and put
+//! back. [`waits`]: the ways to wait, by name. [`work`]: how long a fixed piece of work takes.
 #![forbid(unsafe_code)]
 
 pub mod accuracy;
@@ -26,7 +24,6 @@ pub mod quiet;
 pub mod response;
 pub mod saturation;
 mod serial_line;
-pub mod spin_exit;
 pub mod tasks;
 pub mod timer;
 pub mod tuning;

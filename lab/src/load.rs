@@ -446,9 +446,9 @@ mod tests {
         let read = |text| LoadSpec::parse_list(text);
         assert_eq!(read("none"), Ok(vec![]));
         assert_eq!(read("cpu, disk"), Ok(vec![named("cpu"), named("disk")]));
-        let both = Ok(vec![stress("--cpu 2 --vm 1"), named("linuxcnc")]);
-        assert_eq!(read("stress-ng:\"--cpu 2 --vm 1\",linuxcnc"), both);
-        assert_eq!(read("stress-ng:--cpu 2 --vm 1,linuxcnc"), both, "unquoted by a shell");
+        let two = Ok(vec![stress("--cpu 2 --vm 1"), named("linuxcnc")]);
+        assert_eq!(read("stress-ng:\"--cpu 2 --vm 1\",linuxcnc"), two);
+        assert_eq!(read("stress-ng:--cpu 2 --vm 1,linuxcnc"), two, "unquoted by a shell");
     }
 
     #[test]
@@ -476,10 +476,10 @@ mod tests {
 
     #[test]
     fn all_is_each_in_turn() {
-        let all = Loads::parse("all").expect("a name");
-        assert_eq!(all.turns().len(), LoadSpec::all().len());
-        assert!(all.turns().iter().all(|turn| turn.len() == 1));
-        assert_eq!(all.to_string(), "all");
+        let loads = Loads::parse("all").expect("a name");
+        assert_eq!(loads.turns().len(), LoadSpec::all().len());
+        assert!(loads.turns().iter().all(|turn| turn.len() == 1));
+        assert_eq!(loads.to_string(), "all");
         assert_eq!(Loads::parse("none").expect("a name").turns(), [vec![]]);
     }
 

@@ -5,9 +5,7 @@
 //! rests between them; whatever comes between two reads is a gap. Gaps on all CPUs at once, the
 //! host's steal, interrupts and the firmware's are counted apart. Runs threads, never prints.
 
-mod accounts;
-mod at_once;
-
+use std::collections::HashMap;
 use std::io;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -29,22 +27,20 @@ use punctual_engine::quiet::{Gap, Spun, spin};
 use punctual_engine::safety::is_real_time;
 use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_engine::spawn;
-use punctual_host::root::Root;
+use punctual_host::root::{Read, Root};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::scheduler::{self, SchedPolicy};
-use punctual_os::usage::{self, Usage};
+use punctual_os::threads::{self, Usage};
 use punctual_os::{process, signal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
-    ExperimentProgress, Loading, Lookout, Measured, Risk, Taken, keep_to, policy_words,
+    ExperimentProgress, Loading, Lookout, Measured, Risk, StealTicks, Taken, keep_to, policy_words,
     usage_since,
 };
 use crate::load::LoadSpec;
-use accounts::Accounts;
-use at_once::OverlapTally;
 
 /// Reads of the clock that the threshold must be as long as.
 const READS_IN_A_THRESHOLD: f64 = 4.0;
@@ -262,7 +258,7 @@ pub struct CpuNoise {
     pub worst: Option<WorstGap>,
     /// How long gaps were.
     pub gap_ns: SummaryStats,
-    /// The same as a histogram.
+    /// How long gaps were, as a histogram.
     pub histogram: HistogramView,
     /// Gaps that did not fit in memory: they are only in `gaps`, `lost_ns` and `worst`.
     pub unlisted: u64,
@@ -311,7 +307,7 @@ pub struct WorstGap {
 /// Simultaneous gaps on all measured CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AtOnce {
-    /// All of them.
+    /// Those at the tick and elsewhere together.
     pub all: Overlaps,
     /// Those at the phase of the kernel's tick, which also comes on all CPUs at once; null if its
     /// period is unknown.
@@ -673,7 +669,7 @@ impl Spinner<'_> {
         };
         let Ok(grid) = self.start.recv() else { return ended };
         let counted = || (now_ns(ClockId::Monotonic), now_ns(ClockId::ThreadCpu));
-        let (before, used) = (counted(), usage::of_thread().unwrap_or_default());
+        let (before, used) = (counted(), threads::usage().unwrap_or_default());
         for window in 0..self.windows.count {
             if self.stop.load(Ordering::Relaxed) {
                 break;
@@ -845,13 +841,203 @@ impl Windows {
     }
 }
 
+/// MSR_SMI_COUNT (Intel SDM volume 4).
+const SMI_COUNT: u32 = 0x34;
+/// Kinds of interrupts that are named for a CPU, at most.
+const KINDS_MAX: usize = 5;
+
+/// What the kernel and the firmware counted up to one moment: steal, interrupts, system management
+/// interrupts. What cannot be read is unknown, not zero.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Accounts {
+    steal: StealTicks,
+    /// By kind and CPU.
+    interrupts: Option<HashMap<String, HashMap<u32, u64>>>,
+    smi: Option<u64>,
+}
+
+impl Accounts {
+    /// Reads them; the firmware's of `smi_cpu`, where the machine counts them.
+    fn read(root: &Root, smi_cpu: Option<u32>) -> Self {
+        let text = |read: Read| if let Read::Text(text) = read { Some(text) } else { None };
+        let smi = smi_cpu.and_then(|cpu| text(root.read_msr(cpu, SMI_COUNT)));
+        Self {
+            steal: StealTicks::read(root),
+            interrupts: text(root.read("/proc/interrupts")).and_then(|text| interrupts(&text)),
+            smi: smi.and_then(|text| text.trim().parse().ok()),
+        }
+    }
+
+    /// What the host took from a CPU since `before`, ns.
+    fn steal_ns(&self, before: &Self, cpu: u32) -> Option<u64> {
+        self.steal.since_ns(&before.steal, cpu)
+    }
+
+    /// The interrupts of a CPU since `before`, and the kinds that came most often.
+    fn interrupts(&self, before: &Self, cpu: u32) -> Option<(u64, Vec<Interrupt>)> {
+        let (now, then) = (self.interrupts.as_ref()?, before.interrupts.as_ref()?);
+        let difference = |name: &String, counts: &HashMap<u32, u64>| {
+            let earlier = then.get(name).and_then(|counts| counts.get(&cpu)).unwrap_or(&0);
+            let count = counts.get(&cpu)?.saturating_sub(*earlier);
+            (count > 0).then(|| Interrupt { name: name.clone(), count })
+        };
+        let mut kinds: Vec<Interrupt> =
+            now.iter().filter_map(|(name, counts)| difference(name, counts)).collect();
+        kinds.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+        let sum = kinds.iter().map(|kind| kind.count).sum();
+        kinds.truncate(KINDS_MAX);
+        Some((sum, kinds))
+    }
+
+    /// The firmware's interrupts since `before`.
+    fn smi(&self, before: &Self) -> Option<u64> {
+        Some(self.smi?.saturating_sub(before.smi?))
+    }
+}
+
+/// By kind and CPU: a head that names the online CPUs, then a line a kind (proc_interrupts(5)).
+fn interrupts(text: &str) -> Option<HashMap<String, HashMap<u32, u64>>> {
+    let mut lines = text.lines();
+    let head = lines.next()?.split_ascii_whitespace();
+    let cpus: Vec<u32> =
+        head.map(|name| name.strip_prefix("CPU")?.parse().ok()).collect::<Option<_>>()?;
+    let line = |line: &str| {
+        let (label, rest) = line.split_once(':')?;
+        let mut words = rest.split_ascii_whitespace().peekable();
+        let mut counts = HashMap::new();
+        for &cpu in &cpus {
+            // Lines of all CPUs together have fewer.
+            let Some(count) = words.peek().and_then(|word| word.parse().ok()) else { break };
+            words.next();
+            counts.insert(cpu, count);
+        }
+        let name = std::iter::once(label.trim()).chain(words).collect::<Vec<_>>().join(" ");
+        (counts.len() == cpus.len()).then_some((name, counts))
+    };
+    Some(lines.filter_map(line).collect())
+}
+
+/// Overlaps within this of each other in the tick's period are at one place, ns.
+const PLACE_NS: u64 = 40_000;
+/// The place of the tick is one that this share of its periods has an overlap at, at least.
+const TICK_SHARE: f64 = 0.1;
+
+/// The times in which every CPU has a gap; each list is in order, and so is the result.
+fn overlaps(cpus: &[Vec<Gap>]) -> Vec<Gap> {
+    let Some((first, others)) = cpus.split_first() else { return Vec::new() };
+    others.iter().fold(joined(first), |common, gaps| joined(&shared(&common, gaps)))
+}
+
+/// Gaps of which one ends where the next begins, as one.
+fn joined(gaps: &[Gap]) -> Vec<Gap> {
+    let mut joined: Vec<Gap> = Vec::with_capacity(gaps.len());
+    for gap in gaps {
+        match joined.last_mut() {
+            Some(last) if last.at + last.length >= gap.at => {
+                last.length = (gap.at + gap.length) - last.at;
+            }
+            _ => joined.push(*gap),
+        }
+    }
+    joined
+}
+
+/// The times in both.
+fn shared(a: &[Gap], b: &[Gap]) -> Vec<Gap> {
+    let (mut in_a, mut in_b) = (0, 0);
+    let mut overlaps = Vec::new();
+    while let (Some(x), Some(y)) = (a.get(in_a), b.get(in_b)) {
+        let at = x.at.max(y.at);
+        let (end_a, end_b) = (x.at + x.length, y.at + y.length);
+        let end = end_a.min(end_b);
+        if at < end {
+            overlaps.push(Gap { at, length: end - at });
+        }
+        if end_a <= end_b {
+            in_a += 1;
+        } else {
+            in_b += 1;
+        }
+    }
+    overlaps
+}
+
+/// Gaps that all CPUs have at once, added up by their place in the tick's period.
+///
+/// The host that stops a guest and the firmware take all CPUs at once, which no scheduler and no
+/// device of one CPU does; so does the kernel's tick, which is told from them by its place in its
+/// own period.
+#[derive(Debug)]
+struct OverlapTally {
+    cpus: usize,
+    tick_ns: Option<u64>,
+    places: Vec<Overlaps>,
+}
+
+impl OverlapTally {
+    /// Of so many CPUs, where the tick comes every `tick_ns`.
+    fn new(cpus: usize, tick_ns: Option<u64>) -> Self {
+        let tick_ns = tick_ns.filter(|&ns| ns >= 4 * PLACE_NS);
+        let places = tick_ns.map_or(1, |ns| usize::try_from(ns / PLACE_NS).unwrap_or(1));
+        Self { cpus, tick_ns, places: vec![Overlaps::default(); places] }
+    }
+
+    /// Takes in the gaps of each CPU in one window.
+    fn take(&mut self, cpus: &[Vec<Gap>]) {
+        for overlap in overlaps(cpus) {
+            let place = self.place(overlap.at);
+            self.places[place].add(&Overlaps {
+                count: 1,
+                total_ns: overlap.length.as_ns().unsigned_abs(),
+                worst: Some(WorstGap::of(overlap)),
+            });
+        }
+    }
+
+    fn place(&self, at: Instant) -> usize {
+        let Some(tick_ns) = self.tick_ns else { return 0 };
+        let place = u128::from(at.as_ns() % tick_ns) * self.places.len() as u128;
+        usize::try_from(place / u128::from(tick_ns)).unwrap_or(0)
+    }
+
+    /// What there was, in `spun` of spinning; `None` for one CPU.
+    fn finish(self, spun: Span) -> Option<AtOnce> {
+        if self.cpus < 2 {
+            return None;
+        }
+        let count = self.places.len();
+        let near = |middle: usize, at: usize| {
+            let distance = middle.abs_diff(at);
+            distance.min(count - distance) <= 1
+        };
+        let sum = |is_chosen: &dyn Fn(usize) -> bool| {
+            let mut sum = Overlaps::default();
+            let chosen = self.places.iter().enumerate().filter(|(at, _)| is_chosen(*at));
+            chosen.for_each(|(_, overlaps)| sum.add(overlaps));
+            sum
+        };
+        let ticks = self.tick_ns.map(|ns| spun.as_ns() as f64 / ns as f64);
+        let around = |middle: usize| sum(&|at| near(middle, at));
+        let middle = (0..count).max_by_key(|&middle| around(middle).count);
+        let is_tick = |middle: &usize| {
+            let count = around(*middle).count as f64;
+            count > 0.0 && ticks.is_some_and(|ticks| count >= ticks * TICK_SHARE)
+        };
+        let middle = middle.filter(is_tick);
+        let at_tick = |at: usize| middle.is_some_and(|middle| near(middle, at));
+        Some(AtOnce {
+            all: sum(&|_| true),
+            tick: self.tick_ns.map(|_| sum(&at_tick)),
+            elsewhere: sum(&|at| !at_tick(at)),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc::channel;
-
+    use proptest::prelude::*;
     use punctual_host::facts::MachineFacts;
-    use punctual_os::process;
 
     use crate::experiment::judge;
 
@@ -964,5 +1150,118 @@ mod tests {
                 assert!((0.4..0.6).contains(&share), "{every_ms} ms at {phase_ms}: {share}");
             }
         }
+    }
+
+    fn table(timer: u64) -> String {
+        format!(
+            "           CPU0       CPU2       \n  1:          0          9   IO-APIC   1-edge      \
+             i8042\nLOC:       {timer}        200   Local timer interrupts\nERR:          0\n"
+        )
+    }
+
+    #[test]
+    fn interrupts_are_told_by_cpu_and_kind_the_most_frequent_first() {
+        let at = |timer, keys: &str| {
+            let text = table(timer).replace("          9 ", keys);
+            Accounts { interrupts: interrupts(&text), ..Accounts::default() }
+        };
+        let (before, after) = (at(100, "          9 "), at(350, "         12 "));
+        let (sum, kinds) = after.interrupts(&before, 0).expect("counted");
+        let timer = Interrupt { name: "LOC Local timer interrupts".to_owned(), count: 250 };
+        assert_eq!((sum, kinds), (250, vec![timer]));
+        let (sum, kinds) = after.interrupts(&before, 2).expect("counted");
+        assert_eq!((sum, kinds[0].name.as_str()), (3, "1 IO-APIC 1-edge i8042"));
+        assert_eq!(after.interrupts(&before, 1).expect("counted"), (0, vec![]));
+        assert_eq!(interrupts("no head\n"), None);
+    }
+
+    #[test]
+    fn this_machine_counts() {
+        let root = Root::live();
+        let before = Accounts::read(&root, None);
+        let after = Accounts::read(&root, None);
+        let cpu = punctual_os::affinity::get(0).expect("own").iter().next().expect("one");
+        assert!(after.steal_ns(&before, cpu).is_some());
+        assert_eq!(after.smi(&before), None);
+    }
+
+    proptest! {
+        #[test]
+        fn anything_can_be_read(text in ".*(\n.*){0,4}") {
+            let _ = interrupts(&text);
+        }
+    }
+
+    fn gaps(pairs: &[(u64, i64)]) -> Vec<Gap> {
+        let gap = |&(at, ns)| Gap { at: Instant::from_ns(at), length: Span::from_ns(ns) };
+        pairs.iter().map(gap).collect()
+    }
+
+    /// The slow way: every nanosecond is looked at.
+    fn model(cpus: &[Vec<Gap>]) -> Vec<Gap> {
+        let within = |gaps: &[Gap], ns: u64| {
+            let at = Instant::from_ns(ns);
+            gaps.iter().any(|gap| gap.at <= at && at < gap.at + gap.length)
+        };
+        let mut runs: Vec<(u64, i64)> = Vec::new();
+        for ns in 0..1_200 {
+            if !cpus.is_empty() && cpus.iter().all(|gaps| within(gaps, ns)) {
+                match runs.last_mut() {
+                    Some((at, length)) if *at + length.unsigned_abs() == ns => *length += 1,
+                    _ => runs.push((ns, 1)),
+                }
+            }
+        }
+        gaps(&runs)
+    }
+
+    fn list() -> impl Strategy<Value = Vec<Gap>> {
+        prop::collection::vec((0..60u64, 1..40i64), 0..12).prop_map(|steps| {
+            let mut at = 0;
+            let place = |(rest, length): (u64, i64)| {
+                let begin = at + rest;
+                at = begin + length.unsigned_abs();
+                (begin, length)
+            };
+            gaps(&steps.into_iter().map(place).collect::<Vec<_>>())
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn overlaps_are_those_of_the_slow_way(cpus in prop::collection::vec(list(), 0..4)) {
+            prop_assert_eq!(overlaps(&cpus), model(&cpus));
+        }
+    }
+
+    #[test]
+    fn the_tick_is_told_from_what_comes_anywhere() {
+        let tick_ns = 4_000_000;
+        let mut tally = OverlapTally::new(2, Some(tick_ns));
+        let tick = |k: u64| (k * tick_ns + 1_234_000 + k % 7 * 1_000, 3_000);
+        let firmware = [(50_100_000, 200_000), (81_900_000, 150_000)];
+        let mut listed: Vec<(u64, i64)> = (0..25).map(tick).chain(firmware).collect();
+        listed.sort_unstable();
+        tally.take(&[gaps(&listed), gaps(&listed)]);
+        let found = tally.finish(Span::from_ms(100)).expect("two CPUs");
+        assert_eq!(found.tick.as_ref().map(|tick| tick.count), Some(25));
+        assert_eq!((found.all.count, found.elsewhere.count), (27, 2));
+        let worst = found.elsewhere.worst.expect("two of them");
+        assert_eq!((worst.at_ns, worst.length_ns), (50_100_000, 200_000));
+        assert_eq!(found.elsewhere.total_ns, 350_000);
+    }
+
+    #[test]
+    fn a_few_are_no_tick_and_one_cpu_has_none_at_once() {
+        let some = gaps(&[(1_000, 500), (9_000_000, 500)]);
+        let mut tally = OverlapTally::new(2, Some(4_000_000));
+        tally.take(&[some.clone(), some.clone()]);
+        let found = tally.finish(Span::from_ms(10_000)).expect("two CPUs");
+        assert_eq!((found.tick.map(|tick| tick.count), found.elsewhere.count), (Some(0), 2));
+        let mut unknown = OverlapTally::new(2, None);
+        unknown.take(&[some.clone(), some.clone()]);
+        let found = unknown.finish(Span::from_ms(10_000)).expect("two CPUs");
+        assert_eq!((found.tick, found.elsewhere.count), (None, 2));
+        assert!(OverlapTally::new(1, None).finish(Span::from_ms(1)).is_none());
     }
 }

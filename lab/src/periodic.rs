@@ -28,7 +28,7 @@ use punctual_engine::spawn;
 use punctual_engine::wait_policy::WARM_UP_MAX;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
-use punctual_os::usage::Usage;
+use punctual_os::threads::Usage;
 
 use crate::cost::RecordCost;
 use crate::experiment::{
@@ -658,7 +658,7 @@ mod tests {
     fn a_spin_without_a_rest_is_refused() {
         let plan = |period_ns| PeriodicPlan {
             streams: vec![Stream {
-                thread: RtThread::cpu(1).fifo(90).with_wait(WaitKind::Spin),
+                thread: RtThread::cpu(1).fifo(90).wait(WaitKind::Spin),
                 period: Period::from_ns(period_ns).expect("positive"),
                 phase_ns: 0,
             }],

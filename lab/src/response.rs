@@ -79,7 +79,34 @@ impl ResponseExperiment {
         stop: &AtomicBool,
     ) -> Result<Ran, ExperimentError> {
         loading.begin(number, self.duration).map_err(ExperimentError::Load)?;
-        let condition = Condition {
+        let ran = self.planned(number, source, stop).run(loading);
+        loading.end(number);
+        Ok(ran?)
+    }
+
+    /// One trial without loads, whose stimuli are raised by polling the clock: for short periods.
+    /// `counted` is a count that others keep.
+    ///
+    /// # Errors
+    /// A thread could not be had.
+    pub(crate) fn trial(
+        &self,
+        (number, source): (usize, &Source),
+        counted: Option<&AtomicU64>,
+        loading: &mut Loading<'_>,
+        stop: &AtomicBool,
+    ) -> io::Result<Ran> {
+        Condition { polls: true, counted, ..self.planned(number, source, stop) }.run(loading)
+    }
+
+    /// Condition `number`.
+    fn planned<'a>(
+        &self,
+        number: usize,
+        source: &'a Source,
+        stop: &'a AtomicBool,
+    ) -> Condition<'a> {
+        Condition {
             number,
             source,
             stimuli: self.stimuli(),
@@ -91,10 +118,7 @@ impl ResponseExperiment {
             polls: false,
             counted: None,
             stop,
-        };
-        let ran = condition.run(loading);
-        loading.end(number);
-        Ok(ran?)
+        }
     }
 
     fn row(
@@ -104,13 +128,13 @@ impl ResponseExperiment {
         stamps_within: Result<Option<Span>, String>,
     ) -> ResponseRow {
         let (mut late, mut kernel) = (Distribution::default(), Distribution::default());
-        let times: Vec<Times> = ran.slots.iter().map(|slot| slot.times()).collect();
-        for (slot, of) in ran.slots.iter().zip(&times) {
-            if of.raised_ns > 0 {
+        let times = ran.times();
+        for (slot, stimulus) in ran.slots.iter().zip(&times) {
+            if stimulus.raised_ns > 0 {
                 late.push(slot.late_ns.load(Ordering::Relaxed).cast_signed());
             }
-            if of.raised_ns > 0 && of.kernel_ns > 0 {
-                kernel.push(of.kernel_ns.cast_signed() - of.raised_ns.cast_signed());
+            if stimulus.raised_ns > 0 && stimulus.kernel_ns > 0 {
+                kernel.push(stimulus.kernel_ns.cast_signed() - stimulus.raised_ns.cast_signed());
             }
         }
         let policies = [&ran.stages[0], &ran.stages[1]].map(|stage| policy_words(stage.policy));
@@ -119,7 +143,7 @@ impl ResponseExperiment {
         ResponseRow {
             condition: name.to_owned(),
             stimuli: times.iter().filter(|times| times.raised_ns > 0).count() as u64,
-            not_raised: ran.not_raised,
+            not_raised: ran.not_raised(),
             raised_late_ns: late.stats(),
             unexpected: ran.stages[0].unexpected,
             kernel_ns: Some(kernel.stats())
@@ -194,8 +218,7 @@ impl Experiment for ResponseExperiment {
                     }
                 };
             let ran = self.condition((number, &source), loading, stop)?;
-            refused.extend(ran.stages.iter().flat_map(|stage| stage.refused.clone()));
-            refused.extend(ran.refused.clone());
+            refused.extend(ran.refused());
             let row = self.row(name, &ran, source.stamps_within());
             lost = row.lost.is_some();
             outcome.rows.push(row);
@@ -325,8 +348,9 @@ pub struct StageRow {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Times {
     pub(crate) raised_ns: u64,
-    pub(crate) kernel_ns: u64,
-    pub(crate) start_ns: [u64; 2],
+    kernel_ns: u64,
+    start_ns: [u64; 2],
+    /// Of stage 1, of stage 2.
     pub(crate) complete_ns: [u64; 2],
 }
 
@@ -400,39 +424,55 @@ const ANSWERS: Duration = Duration::from_millis(300);
 ///
 /// Both stages up, stimuli raised on a grid, everything ended in order. Each thread is bounded: the
 /// stages sleep between stimuli, the generator between instants, and all end with the condition.
-pub(crate) struct Condition<'a> {
-    pub(crate) number: usize,
-    pub(crate) source: &'a Source,
-    pub(crate) stimuli: u64,
-    pub(crate) period_ns: u64,
-    pub(crate) cpu: u32,
-    pub(crate) stimulus_cpu: u32,
+struct Condition<'a> {
+    number: usize,
+    source: &'a Source,
+    stimuli: u64,
+    period_ns: u64,
+    cpu: u32,
+    stimulus_cpu: u32,
     /// Of stage 1, stage 2 and the thread that raises stimuli.
-    pub(crate) policies: [SchedPolicy; 3],
+    policies: [SchedPolicy; 3],
     /// Whether a thread of stage 2's policy computes beside it.
-    pub(crate) competitor: bool,
+    competitor: bool,
     /// Whether stimuli are raised by polling the clock: for short periods.
-    pub(crate) polls: bool,
+    polls: bool,
     /// A count that others keep: how it grows from the first stimulus to the last.
-    pub(crate) counted: Option<&'a AtomicU64>,
-    pub(crate) stop: &'a AtomicBool,
+    counted: Option<&'a AtomicU64>,
+    stop: &'a AtomicBool,
 }
 
 /// What a condition left.
 pub(crate) struct Ran {
-    pub(crate) slots: Vec<Slot>,
-    pub(crate) stages: [EndedStage; 2],
-    pub(crate) not_raised: u64,
-    pub(crate) refused: Vec<Refusal>,
-    /// How much the other count grew, and in how many ns.
-    pub(crate) counted: Option<(u64, u64)>,
-    lost: Option<io::Error>,
+    slots: Vec<Slot>,
+    stages: [EndedStage; 2],
+    raised: Raised,
 }
 
 impl Ran {
+    /// When each stimulus was raised and answered.
+    pub(crate) fn times(&self) -> Vec<Times> {
+        self.slots.iter().map(Slot::times).collect()
+    }
+
+    /// Stimuli that were not raised, because their turn came a period late.
+    pub(crate) fn not_raised(&self) -> u64 {
+        self.raised.not_raised
+    }
+
+    /// What its threads were refused.
+    pub(crate) fn refused(&self) -> impl Iterator<Item = Refusal> {
+        self.stages.iter().flat_map(|stage| &stage.refused).chain(&self.raised.refused).copied()
+    }
+
+    /// How much the other count grew, and in how many ns.
+    pub(crate) fn counted(&self) -> Option<(u64, u64)> {
+        self.raised.counted
+    }
+
     /// Why it ended before its time.
     pub(crate) fn lost(&self) -> Option<&io::Error> {
-        self.lost.as_ref().or(self.stages[0].lost.as_ref())
+        self.raised.lost.as_ref().or(self.stages[0].lost.as_ref())
     }
 }
 
@@ -450,7 +490,7 @@ impl Condition<'_> {
     ///
     /// # Errors
     /// A thread could not be had.
-    pub(crate) fn run(&self, loading: &mut Loading<'_>) -> io::Result<Ran> {
+    fn run(&self, loading: &mut Loading<'_>) -> io::Result<Ran> {
         let count = usize::try_from(self.stimuli).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let slots: Vec<Slot> = (0..count).map(|_| Slot::default()).collect();
         let shared = Shared {
@@ -465,7 +505,7 @@ impl Condition<'_> {
         signal::catch_interrupt().map_err(|why| io::Error::from_raw_os_error(why.0))?;
         let (first, second, raised) = thread::scope(|scope| {
             let (to_us, ready) = channel::<()>();
-            let [of_first, of_second, of_raiser] = self.policies;
+            let [first_policy, second_policy, raiser_policy] = self.policies;
             let up = || {
                 let to_us = to_us.clone();
                 // Who does not wait any more needs no message.
@@ -474,15 +514,15 @@ impl Condition<'_> {
             let shared = &shared;
             let ending = Ending(shared);
             let (go, took) = (up(), up());
-            let answer = move || shared.second(self.cpu, of_second, go);
+            let answer = move || shared.second(self.cpu, second_policy, go);
             let second = spawn::scoped(scope, "punctual-second", answer)?;
-            let answer = move || shared.first(self.cpu, of_first, took);
+            let answer = move || shared.first(self.cpu, first_policy, took);
             let first = spawn::scoped(scope, "punctual-first", answer)?;
             let mut threads = 2;
             if self.competitor {
                 let go = up();
                 spawn::scoped(scope, "punctual-other", move || {
-                    shared.compete(self.cpu, of_second, go);
+                    shared.compete(self.cpu, second_policy, go);
                 })?;
                 threads += 1;
             }
@@ -493,7 +533,7 @@ impl Condition<'_> {
             let (over, done) = channel::<()>();
             let raiser = spawn::scoped(scope, "punctual-raise", move || {
                 let _over = over;
-                self.raise(shared, of_raiser)
+                self.raise(shared, raiser_policy)
             })?;
             self.report(&done, shared, loading);
             let raised = joined(raiser);
@@ -501,14 +541,7 @@ impl Condition<'_> {
             ending.end(&first, &second);
             Ok::<_, io::Error>((joined(first), joined(second), raised))
         })?;
-        Ok(Ran {
-            refused: raised.refused,
-            not_raised: raised.not_raised,
-            counted: raised.counted,
-            lost: raised.lost,
-            stages: [first, second],
-            slots,
-        })
+        Ok(Ran { slots, stages: [first, second], raised })
     }
 
     /// Raises all stimuli, or watches while the kernel's timer does.
@@ -783,7 +816,7 @@ fn trace(mut starts_ns: Vec<i64>) -> Option<StageTrace> {
 
 /// When a stimulus was raised and answered.
 #[derive(Debug, Default)]
-pub(crate) struct Slot {
+struct Slot {
     raised_ns: AtomicU64,
     /// How long after it was due.
     late_ns: AtomicU64,
@@ -794,7 +827,7 @@ pub(crate) struct Slot {
 
 impl Slot {
     /// Its times, once all threads are done.
-    pub(crate) fn times(&self) -> Times {
+    fn times(&self) -> Times {
         let read = |word: &AtomicU64| word.load(Ordering::Acquire);
         Times {
             raised_ns: read(&self.raised_ns),
@@ -826,9 +859,9 @@ struct Shared<'a> {
 
 /// What a stage knows at its end.
 #[derive(Debug)]
-pub(crate) struct EndedStage {
+struct EndedStage {
     policy: SchedPolicy,
-    pub(crate) refused: Vec<Refusal>,
+    refused: Vec<Refusal>,
     /// Events that were no stimulus.
     unexpected: u64,
     /// Why it ended before its time.
@@ -958,10 +991,7 @@ mod tests {
         let ran = |stimuli: u64| Ran {
             slots: (0..stimuli).map(slot).collect(),
             stages: [stage(), stage()],
-            not_raised: 0,
-            refused: Vec::new(),
-            counted: None,
-            lost: None,
+            raised: Raised::default(),
         };
         let row = |stamps_within| experiment.row("idle", &ran(100), stamps_within);
         let stamped = row(Ok(Some(Span::from_ns(1_000))));

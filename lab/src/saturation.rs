@@ -6,8 +6,6 @@
 //! privilege on the same CPU, whose rate shows what the stimuli take. Throttling stays as the
 //! caller has it.
 
-mod search;
-
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::time::{Period, Span};
@@ -24,8 +22,7 @@ use crate::experiment::{
     ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, Loading, Measured,
 };
 use crate::load::{LoadSpec, Polygons};
-use crate::response::{Condition, Ran, SourceName, Times};
-use search::{Load, SEARCHES, Trial, end, found, next_of_all};
+use crate::response::{Ran, ResponseExperiment, SourceName, Times};
 
 /// The highest frequencies that are served.
 #[derive(Clone, Debug)]
@@ -51,9 +48,14 @@ pub struct SaturationExperiment {
 const LOOK_NS: u64 = 1_000_000;
 const PATIENCE_NS: u64 = 5_000_000_000;
 
-/// What one condition's search found: its rows, the background's own rate, and why it lost its
-/// source.
-type Searched = (Vec<SaturationRow>, f64, Option<String>);
+/// What the search beside the background found.
+struct Loaded {
+    rows: Vec<SaturationRow>,
+    /// The background's own rate.
+    rate: f64,
+    /// Why the source was lost.
+    lost: Option<String>,
+}
 
 impl Experiment for SaturationExperiment {
     type Outcome = SaturationOutcome;
@@ -84,9 +86,9 @@ impl Experiment for SaturationExperiment {
         let mut rows = alone.run((&mut trials, &mut refused))?;
         let (mut lost, mut rate) = (alone.lost.take(), 0.0);
         if lost.is_none() {
-            let found = self.loaded((&mut *loading, stop), (&mut trials, &mut refused))?;
-            rows.extend(found.0);
-            (rate, lost) = (found.1, found.2);
+            let loaded = self.loaded((&mut *loading, stop), (&mut trials, &mut refused))?;
+            rows.extend(loaded.rows);
+            (rate, lost) = (loaded.rate, loaded.lost);
         }
         clock.discipline();
         let end = if lost.is_some() { ExperimentEnd::Lost } else { ExperimentEnd::by(stop) };
@@ -114,7 +116,7 @@ impl SaturationExperiment {
         &self,
         (loading, stop): (&mut Loading<'_>, &AtomicBool),
         kept: Kept<'_>,
-    ) -> Result<Searched, ExperimentError> {
+    ) -> Result<Loaded, ExperimentError> {
         let behind = Background::default();
         std::thread::scope(|scope| {
             let drawing = spawn::scoped(scope, "punctual-load", || behind.draw(self.cpu))?;
@@ -124,7 +126,7 @@ impl SaturationExperiment {
             let found = search.run_and_rise(kept);
             behind.end();
             drawing.join().map_err(|_| ExperimentError::Panic)?;
-            found.map(|found| (found, rate, search.lost.take()))
+            Ok(Loaded { rows: found?, rate, lost: search.lost.take() })
         })
     }
 }
@@ -182,7 +184,7 @@ pub struct SaturationOutcome {
 pub struct SaturationRow {
     /// "unloaded", or "loaded": with the background.
     pub condition: String,
-    /// 1 or 2.
+    /// The stage: 1 or 2.
     pub stage: u32,
     /// The share of stimuli that may be lost: 0, 0.0001, 0.01.
     pub goal: f64,
@@ -329,13 +331,14 @@ impl<'a, 'l> Search<'a, 'l> {
 
     /// Searches for each stage and goal; all of them share their trials.
     fn run(&mut self, kept: Kept<'_>) -> Result<Vec<SaturationRow>, ExperimentError> {
-        let range = |search: &Self| (Load::at_most(LOWEST), search.highest);
+        let range =
+            |search: &Self| Range { lowest: Load::at_most(LOWEST), highest: search.highest };
         let mut open = next_of_all(&self.trials, range(self));
         while let Some(load) = open.filter(|_| !self.is_over()) {
             self.trial((load, TRIAL_NS), (&mut *kept.0, &mut *kept.1))?;
             open = next_of_all(&self.trials, range(self));
         }
-        Ok(SEARCHES.into_iter().map(|search| self.row(search, range(self))).collect())
+        Ok(GOALS.into_iter().map(|goal| self.row(goal, range(self))).collect())
     }
 
     /// Both; what is left for the background comes first where that is what throttling is off for.
@@ -366,21 +369,21 @@ impl<'a, 'l> Search<'a, 'l> {
     fn trial(&mut self, (load, ns): (Load, u64), kept: Kept<'_>) -> Result<(), ExperimentError> {
         let (rows, refused) = kept;
         let Some((ran, share)) = self.ran((load, ns), rows.is_empty())? else { return Ok(()) };
-        for refusal in ran.stages.iter().flat_map(|stage| &stage.refused).chain(&ran.refused) {
-            if !refused.contains(refusal) {
-                refused.push(*refusal);
+        for refusal in ran.refused() {
+            if !refused.contains(&refusal) {
+                refused.push(refusal);
             }
         }
-        let period_ns = period_ns(load);
-        let times: Vec<Times> = ran.slots.iter().map(|slot| slot.times()).collect();
+        let period_ns = period(load).as_ns();
+        let times = ran.times();
         let raised = times.iter().filter(|times| times.raised_ns > 0).count() as u64;
         let loss = [0, 1].map(|stage| loss(&times, stage, period_ns));
-        let limited = ran.not_raised as f64 > NOT_RAISED * (raised + ran.not_raised) as f64;
+        let limited = ran.not_raised() as f64 > NOT_RAISED * (raised + ran.not_raised()) as f64;
         rows.push(TrialRow {
             condition: self.name.to_owned(),
             hz: load.hz(),
             stimuli: raised,
-            not_raised: ran.not_raised,
+            not_raised: ran.not_raised(),
             loss: loss.to_vec(),
             generator_limited: limited,
             ns,
@@ -405,7 +408,6 @@ impl<'a, 'l> Search<'a, 'l> {
         (load, ns): (Load, u64),
         is_first: bool,
     ) -> Result<Option<(Ran, Option<f64>)>, ExperimentError> {
-        let period_ns = period_ns(load);
         let source = match self.experiment.source.open() {
             Ok((source, _)) => source,
             Err(why) if is_first => return Err(ExperimentError::Source(why)),
@@ -414,47 +416,49 @@ impl<'a, 'l> Search<'a, 'l> {
                 return Ok(None);
             }
         };
-        let condition = Condition {
-            number: usize::from(self.background.is_some()),
-            source: &source,
-            stimuli: ns / period_ns,
-            period_ns,
+        let trial = ResponseExperiment {
+            source: self.experiment.source.clone(),
             cpu: self.experiment.cpu,
             stimulus_cpu: self.experiment.stimulus_cpu,
-            policies: [self.experiment.first, self.experiment.second, self.experiment.first],
+            period: period(load),
+            duration: Span::from_ns(ns.cast_signed()),
+            first: self.experiment.first,
+            second: self.experiment.second,
             competitor: false,
-            polls: true,
-            counted: self.background.map(|(behind, _)| behind.drawn()),
-            stop: self.stop,
+            conditions: Vec::new(),
         };
-        let ran = condition.run(self.loading)?;
+        let number = usize::from(self.background.is_some());
+        let counted = self.background.map(|(behind, _)| behind.drawn());
+        let ran = trial.trial((number, &source), counted, self.loading, self.stop)?;
         self.lost = ran.lost().map(ToString::to_string);
         let share = self
             .background
-            .zip(ran.counted)
+            .zip(ran.counted())
             .filter(|((_, rate), (_, took_ns))| *rate > 0.0 && *took_ns > 0)
             .map(|((_, rate), (drawn, ns))| drawn as f64 / (ns as f64 / 1e9) / rate);
         Ok(Some((ran, share)).filter(|_| self.lost.is_none()))
     }
 
-    fn row(&self, (stage, goal): (usize, f64), range: (Load, Load)) -> SaturationRow {
-        let found = found(&self.trials, stage, goal);
-        let lossy = self.trials.iter().filter(|trial| trial.loss[stage] > 0.0);
+    fn row(&self, goal: Goal, range: Range) -> SaturationRow {
+        let found = found(&self.trials, goal);
+        let lossy = self.trials.iter().filter(|trial| trial.loss[goal.stage] > 0.0);
         SaturationRow {
             condition: self.name.to_owned(),
-            stage: stage as u32 + 1,
-            goal,
+            stage: goal.stage as u32 + 1,
+            goal: goal.loss,
             pass_hz: found.pass.map(Load::hz),
             fail_hz: found.fail.map(Load::hz),
             first_loss_hz: lossy.map(|trial| trial.load).min().map(Load::hz),
             stimuli: found.stimuli,
-            end: end(&self.trials, (stage, goal), range),
+            end: end(&self.trials, goal, range),
         }
     }
 }
 
-fn period_ns(load: Load) -> u64 {
-    (1e9 / load.hz()) as u64
+/// From one stimulus to the next, a nanosecond at least.
+fn period(load: Load) -> Period {
+    const SHORTEST: Option<Period> = Period::from_ns(1);
+    Period::from_ns((1e9 / load.hz()) as u64).unwrap_or(SHORTEST.expect("positive"))
 }
 
 /// The share of the raised stimuli that a stage did not serve.
@@ -523,16 +527,180 @@ fn background_row(trials: &[TrialRow], rate: f64) -> BackgroundRow {
     }
 }
 
+/// Frequencies on a logarithmic grid, which makes a load that is tried again the same load: 2.5 %
+/// apart.
+const STEP: f64 = 1.025;
+/// Of the trials at a load at most this share may exceed the goal (RFC 9971, goal exceed ratio).
+const EXCEED: f64 = 0.5;
+/// Trials of full length that a load needs (goal duration sum over goal final trial duration).
+const TRIALS: u32 = 3;
+/// Trials that the load found needs: once more as many confirm it, and may overthrow it.
+const CONFIRMED: usize = 6;
+
+/// The loss that a stage may have at the frequency that is looked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Goal {
+    /// From 0 on.
+    stage: usize,
+    /// The share of stimuli that are not served, in [0, 1].
+    loss: f64,
+}
+
+const fn goal(stage: usize, loss: f64) -> Goal {
+    Goal { stage, loss }
+}
+
+/// In the order of their searches: two goals that a machine with stalls can reach, and the paper's,
+/// 0.
+const GOALS: [Goal; 6] =
+    [goal(0, 1e-2), goal(1, 1e-2), goal(0, 1e-4), goal(1, 1e-4), goal(0, 0.0), goal(1, 0.0)];
+
+/// The frequencies that can be raised.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    lowest: Load,
+    highest: Load,
+}
+
+/// A frequency on the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Load(u32);
+
+/// One trial: what share of stimuli each stage did not serve. Trials decide whether a load is a
+/// lower or an upper bound, and a smaller upper bound outweighs every pass above it (RFC 9971).
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Trial {
+    load: Load,
+    /// Of stage 1, of stage 2.
+    loss: [f64; 2],
+    stimuli: u64,
+}
+
+/// What is known of a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    Lower,
+    Upper,
+    Undecided,
+}
+
+/// What is known for one stage and goal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Found {
+    /// The highest load that is a lower bound, below every upper one.
+    pass: Option<Load>,
+    /// The lowest load that is an upper bound.
+    fail: Option<Load>,
+    /// Stimuli of the trials at `pass`.
+    stimuli: u64,
+}
+
+impl Load {
+    /// The nearest on the grid, below or equal.
+    fn at_most(hz: f64) -> Self {
+        Self((hz.max(1.0).ln() / STEP.ln() + 1e-9).floor() as u32)
+    }
+
+    /// The next one below.
+    fn below(self) -> Self {
+        Self(self.0.saturating_sub(1))
+    }
+
+    fn hz(self) -> f64 {
+        STEP.powi(self.0.cast_signed())
+    }
+}
+
+/// Whether trials at one load make it a bound for this goal.
+fn bound(losses: impl Iterator<Item = f64>, goal: f64) -> Bound {
+    let (mut good, mut bad) = (0u32, 0u32);
+    losses.for_each(|loss| if loss <= goal { good += 1 } else { bad += 1 });
+    let whole = f64::from(TRIALS.max(good + bad));
+    // What is missing is taken for bad by one, for good by the other.
+    if (whole - f64::from(good)) / whole <= EXCEED {
+        Bound::Lower
+    } else if f64::from(bad) / whole > EXCEED {
+        Bound::Upper
+    } else {
+        Bound::Undecided
+    }
+}
+
+/// What trials show for a goal.
+fn found(trials: &[Trial], Goal { stage, loss: goal }: Goal) -> Found {
+    let at = |load: Load| trials.iter().filter(move |trial| trial.load == load);
+    let is =
+        |load: Load, wanted: Bound| bound(at(load).map(|trial| trial.loss[stage]), goal) == wanted;
+    let loads = || trials.iter().map(|trial| trial.load);
+    let fail = loads().filter(|&load| is(load, Bound::Upper)).min();
+    let below = |load: &Load| fail.is_none_or(|fail| *load < fail);
+    let pass = loads().filter(below).filter(|&load| is(load, Bound::Lower)).max();
+    let stimuli = pass.map_or(0, |pass| at(pass).map(|trial| trial.stimuli).sum());
+    Found { pass, fail, stimuli }
+}
+
+/// The frequency to try next for a goal; `None` once pass and fail are neighbours on the grid, or
+/// the range ends, and the pass is confirmed.
+fn next(trials: &[Trial], goal: Goal, Range { lowest, highest }: Range) -> Option<Load> {
+    let found = found(trials, goal);
+    // A load that is begun is finished first, if its outcome matters.
+    let matters = |load: &Load| {
+        found.pass.is_none_or(|pass| *load > pass)
+            && found.fail.is_none_or(|fail| *load < fail)
+            && *load <= highest
+    };
+    let begun = trials.iter().map(|trial| trial.load).filter(matters);
+    if let Some(load) = begun.max() {
+        return Some(load);
+    }
+    let open = match (found.pass, found.fail) {
+        (None, None) => (lowest <= highest).then_some(lowest),
+        (None, Some(fail)) => {
+            // A factor of four down, to a load that was not tried.
+            let down = Load::at_most(fail.hz() / 4.0).min(highest).max(lowest);
+            (down < fail && down <= highest).then_some(down)
+        }
+        (Some(pass), None) => {
+            let up = Load::at_most(pass.hz() * 2.0).min(highest);
+            (up > pass).then_some(up)
+        }
+        (Some(pass), Some(fail)) => {
+            let middle = Load(pass.0.midpoint(fail.0)).min(highest);
+            (middle > pass).then_some(middle)
+        }
+    };
+    let count = |load: Load| trials.iter().filter(|trial| trial.load == load).count();
+    open.or_else(|| found.pass.filter(|&pass| count(pass) < CONFIRMED))
+}
+
+/// The frequency to try next for all [`GOALS`], which share their trials: a trial of a later one
+/// may overthrow the pass or the fail of an earlier one, which then goes on.
+fn next_of_all(trials: &[Trial], range: Range) -> Option<Load> {
+    GOALS.into_iter().find_map(|goal| next(trials, goal, range))
+}
+
+/// How the search for a goal ended, by the trials of all.
+fn end(trials: &[Trial], goal: Goal, range: Range) -> SearchEnd {
+    let found = found(trials, goal);
+    match (next(trials, goal, range), found.pass, found.fail) {
+        (Some(_), ..) => SearchEnd::Unfinished,
+        (None, Some(pass), Some(fail)) if fail.below() == pass => SearchEnd::Found,
+        (None, None, Some(fail)) if fail <= range.lowest => SearchEnd::BelowLowest,
+        (None, ..) => SearchEnd::GeneratorLimited,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_stimulus_is_served_by_an_answer_before_the_next_one() {
-        let times = |raised_ns: u64, after: u64| Times {
-            raised_ns,
-            complete_ns: [raised_ns + after, 0],
-            ..Times::default()
+        let times = |raised_ns: u64, after: u64| {
+            let mut times = Times::default();
+            times.raised_ns = raised_ns;
+            times.complete_ns = [raised_ns + after, 0];
+            times
         };
         let stimuli = [times(1_000, 10), times(2_000, 999), times(3_000, 1_000), Times::default()];
         assert!((loss(&stimuli, 0, 1_000) - 1.0 / 3.0).abs() < 1e-12);
@@ -566,5 +734,125 @@ mod tests {
     fn without_trials_nothing_is_known() {
         let row = background_row(&[trial(1_000.0, None)], 7.0);
         assert_eq!((row.cost_ns, row.sf50_hz, row.least_share), (None, None, None));
+    }
+
+    fn range(lowest_hz: f64, highest_hz: f64) -> Range {
+        Range { lowest: Load::at_most(lowest_hz), highest: Load::at_most(highest_hz) }
+    }
+
+    /// Searches on a machine that loses nothing up to `hz`, and then ever more.
+    fn search(hz: f64, loss: f64, noise: impl Fn(usize) -> f64) -> (Found, usize) {
+        let mut trials = Vec::new();
+        while let Some(load) = next(&trials, goal(0, loss), range(100.0, 50_000.0)) {
+            let over = (load.hz() / hz - 1.0).max(0.0);
+            let loss = over + noise(trials.len());
+            trials.push(Trial { load, loss: [loss, 1.0], stimuli: 10 });
+            assert!(trials.len() < 200, "the search ends");
+        }
+        (found(&trials, goal(0, loss)), trials.len())
+    }
+
+    #[test]
+    fn the_limit_is_bracketed_by_neighbours_in_a_few_trials() {
+        for hz in [101.0, 750.0, 9_000.0, 31_234.0] {
+            let (found, count) = search(hz, 0.0, |_| 0.0);
+            let (pass, fail) = (found.pass.expect("a pass").hz(), found.fail.expect("a fail").hz());
+            assert!(pass <= hz && hz < fail && fail / pass < 1.026, "{hz}: {pass} to {fail}");
+            assert!(found.stimuli >= 60 && count < 45, "six trials confirm it: {count}");
+        }
+        let (beyond, _) = search(1e6, 0.0, |_| 0.0);
+        assert_eq!((beyond.pass, beyond.fail), (Some(Load::at_most(50_000.0)), None));
+        let (none, _) = search(50.0, 0.0, |_| 0.0);
+        assert_eq!((none.pass, none.fail), (None, Some(Load::at_most(100.0))));
+    }
+
+    #[test]
+    fn a_goal_allows_its_share_and_one_bad_trial_of_three_is_outvoted() {
+        let (strict, _) = search(9_000.0, 0.0, |_| 0.0);
+        let (loose, _) = search(9_000.0, 0.2, |_| 0.0);
+        assert!(loose.pass.expect("a pass").hz() > 1.15 * strict.pass.expect("a pass").hz());
+        let (noisy, _) = search(9_000.0, 0.0, |at| if at % 3 == 0 { 0.5 } else { 0.0 });
+        assert_eq!(noisy.pass, strict.pass);
+    }
+
+    #[test]
+    fn a_pass_that_its_confirmation_overthrows_is_left_for_a_lower_one() {
+        let range = range(100.0, 50_000.0);
+        let trial = |load, loss| Trial { load, loss: [loss, 0.0], stimuli: 10 };
+        let pass = Load::at_most(9_000.0);
+        let above = Load(pass.0 + 1);
+        let mut trials = vec![trial(pass, 0.0), trial(pass, 0.0)];
+        trials.extend([trial(above, 0.1), trial(above, 0.1)]);
+        assert_eq!(next(&trials, goal(0, 0.0), range), Some(pass), "neighbours: confirmed first");
+        trials.extend([trial(pass, 0.1); 3]);
+        let found = found(&trials, goal(0, 0.0));
+        assert_eq!((found.pass, found.fail), (None, Some(pass)));
+        assert!(next(&trials, goal(0, 0.0), range).is_some_and(|load| load < pass));
+    }
+
+    #[test]
+    fn a_failure_below_outweighs_passes_above() {
+        let trial = |hz, loss| Trial { load: Load::at_most(hz), loss: [loss, 0.0], stimuli: 1 };
+        let mut trials = vec![trial(1_000.0, 0.0), trial(1_000.0, 0.0), trial(4_000.0, 0.0)];
+        trials.push(trial(4_000.0, 0.0));
+        assert_eq!(found(&trials, goal(0, 0.0)).pass, Some(Load::at_most(4_000.0)));
+        trials.extend([trial(2_000.0, 0.1), trial(2_000.0, 0.1)]);
+        let found = found(&trials, goal(0, 0.0));
+        assert_eq!(found.fail, Some(Load::at_most(2_000.0)));
+        assert_eq!(found.pass, Some(Load::at_most(1_000.0)));
+    }
+
+    #[test]
+    fn a_search_that_another_one_overthrows_goes_on_until_pass_and_fail_are_neighbours() {
+        let range = range(200.0, 50_000.0);
+        let mut reopened = 0;
+        for seed in 0..40u64 {
+            // Loses more and more above 9 and 3 kHz, and in bursts of trials at any frequency.
+            let (mut trials, mut ended) = (Vec::<Trial>::new(), [false; 6]);
+            while let Some(load) = next_of_all(&trials, range) {
+                for (ended, goal) in ended.iter_mut().zip(GOALS) {
+                    let open = next(&trials, goal, range).is_some();
+                    reopened += u32::from(*ended && open);
+                    *ended = !open;
+                    // What the result says when time is over now.
+                    let Found { pass, fail, .. } = found(&trials, goal);
+                    let apart = pass.zip(fail).is_some_and(|(pass, fail)| fail.below() > pass);
+                    assert!(!apart || end(&trials, goal, range) == SearchEnd::Unfinished);
+                }
+                let burst = (trials.len() as u64 / 3 * 7 + seed * 13) % 31 < 5;
+                let more = if burst { 0.05 } else { 0.0 };
+                let loss = [9_000.0, 3_000.0].map(|hz| (load.hz() / hz - 1.0).max(0.0) + more);
+                trials.push(Trial { load, loss, stimuli: 10 });
+                assert!(trials.len() < 1_000, "the search ends");
+            }
+            for goal in GOALS {
+                let Found { pass, fail, .. } = found(&trials, goal);
+                let neighbours = pass.zip(fail).is_some_and(|(pass, fail)| fail.below() == pass);
+                assert_eq!(end(&trials, goal, range) == SearchEnd::Found, neighbours, "{goal:?}");
+                assert_ne!(end(&trials, goal, range), SearchEnd::Unfinished, "{goal:?}");
+            }
+        }
+        assert!(reopened > 0, "the model never overthrows a search that has ended");
+    }
+
+    #[test]
+    fn what_cannot_be_raised_leaves_pass_and_fail_apart_and_is_the_limit() {
+        let trial = |hz, loss| Trial { load: Load::at_most(hz), loss: [loss, 0.0], stimuli: 1 };
+        let mut trials = [trial(20_000.0, 0.0); CONFIRMED].to_vec();
+        trials.extend([trial(40_000.0, 0.1), trial(40_000.0, 0.1), trial(30_000.0, 0.0)]);
+        let to = |hz| range(200.0, hz);
+        assert_eq!(next(&trials, goal(0, 0.0), to(50_000.0)), Some(Load::at_most(30_000.0)));
+        assert_eq!(end(&trials, goal(0, 0.0), to(50_000.0)), SearchEnd::Unfinished);
+        assert_eq!(
+            next(&trials, goal(0, 0.0), to(20_000.0)),
+            None,
+            "30 kHz cannot be raised any more"
+        );
+        assert_eq!(end(&trials, goal(0, 0.0), to(20_000.0)), SearchEnd::GeneratorLimited);
+        assert_eq!(
+            end(&[], goal(0, 0.0), Range { lowest: Load(1), highest: Load(0) }),
+            SearchEnd::GeneratorLimited
+        );
+        assert_eq!(end(&[trial(200.0, 0.1); 2], goal(0, 0.0), to(1e4)), SearchEnd::BelowLowest);
     }
 }

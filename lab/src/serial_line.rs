@@ -5,9 +5,9 @@
 use std::ffi::CString;
 use std::io;
 
-use punctual_os::descriptor::Descriptor;
+use punctual_os::descriptor::{self, Descriptor};
 use punctual_os::serial::{self, LineSettings, OnCarrierLoss};
-use punctual_os::{Errno, device, events, lock};
+use punctual_os::{Errno, events, file};
 
 /// A line that is open.
 #[derive(Debug)]
@@ -29,11 +29,11 @@ impl SerialLine {
             return Err(format!("{baud} baud: one of {}", known.join(", ")));
         }
         let name = CString::new(path).map_err(|_| "a path has no zero byte")?;
-        let line = device::open(&name).map_err(by_error)?;
+        let line = descriptor::open_device(&name).map_err(by_error)?;
         match serial::settings(&line) {
             Err(Errno::NOTTY) => Err("is not a serial line".to_owned()),
             Err(why) => Err(by_error(why)),
-            Ok(_) if !lock::try_exclusive(line.number()).map_err(by_error)? => {
+            Ok(_) if !file::try_lock(line.number()).map_err(by_error)? => {
                 Err("another program has this line".to_owned())
             }
             Ok(before) => {

@@ -4,24 +4,21 @@
 //! For `punctual run`. Pure: opens nothing, starts nothing. Every key is known or refused, every
 //! duration has its unit, and what is refused says where it stands.
 
-mod keys;
-
 use std::fmt;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
 
 use punctual::RtThread;
 use punctual_analysis::quantity;
 use punctual_core::time::{Instant, Span};
-use punctual_engine::periodic::{Offset, OnOverrun, Period, Task};
+use punctual_engine::periodic::{OnOverrun, Period, Task};
 use punctual_engine::process::{Restart, Spec, Supervisor, Surroundings, is_name};
 use punctual_engine::wait_policy::WaitKind;
 use punctual_os::affinity::CPUS_MAX;
 use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
 
 use crate::waits::WAITS;
-use keys::{Keys, Text, Word};
-
-pub use keys::FILE_MAX;
 
 /// The most tasks of one supervisor: each takes two descriptors and a thread's worth of memory.
 pub const TASKS_MAX: usize = 256;
@@ -92,7 +89,7 @@ impl TaskFile {
             }
         }
         let name = name.map(Spanned::into_inner);
-        let thread = RtThread::any().pinned(cpu).fifo(supervisor).with_wait(wait);
+        let thread = RtThread::any().pinned(cpu).fifo(supervisor).wait(wait);
         Ok(Self { name, thread, phase, overload, all: named })
     }
 
@@ -284,26 +281,26 @@ impl Entry {
             task = task.priority(*priority);
         }
         if let Some(budget) = &self.budget {
-            task = task.budget_ns(ns(text, budget)?);
+            task = task.budget(Duration::from_nanos(ns(text, budget)?));
         }
         if let Some(deadline) = &self.deadline {
-            task = task.deadline_ns(ns(text, deadline)?);
+            task = task.deadline(Duration::from_nanos(ns(text, deadline)?));
         }
         if let Some(start) = &self.start_within {
-            task = task.start_ns(ns(text, start)?);
+            task = task.start_within(Duration::from_nanos(ns(text, start)?));
         }
         if let Some(word) = &self.overrun {
             task = task.on_overrun(overrun(text, word)?);
         }
-        Ok(task.phase(self.phase(text)?))
+        self.at_phase(text, task)
     }
 
-    fn phase(&self, text: &Text<'_>) -> Result<Offset, TaskFileError> {
+    fn at_phase(&self, text: &Text<'_>, task: Task) -> Result<Task, TaskFileError> {
         let at = self.phase.as_ref().map(|phase| phase_ns(text, phase)).transpose()?;
         match (&self.after, at) {
-            (None, None) => Ok(Offset::Balanced),
-            (None, Some(ns)) => Ok(Offset::At(ns)),
-            (Some(of), Some(ns)) => Ok(Offset::After(of.get_ref().clone(), ns)),
+            (None, None) => Ok(task),
+            (None, Some(ns)) => Ok(task.at(Duration::from_nanos(ns))),
+            (Some(of), Some(ns)) => Ok(task.after(of.get_ref(), Duration::from_nanos(ns))),
             (Some(of), None) => Err(text.at(of, "after requires the distance as phase = \"…\"")),
         }
     }
@@ -502,57 +499,287 @@ pub fn hex(text: &str) -> Option<Vec<u8>> {
     (1..=4_096).contains(&bytes.len()).then_some(bytes)
 }
 
+/// A text and where it stands.
+type Word = Spanned<String>;
+
+/// A table of a file, of which each key is asked for by name and kind.
+///
+/// It says in the file's words what stands where something else should, and finds the keys that
+/// nobody asked for.
+#[derive(Debug)]
+struct Keys<'t, 'f> {
+    text: &'t Text<'f>,
+    place: Range<usize>,
+    left: DeTable<'f>,
+}
+
+impl<'t, 'f> Keys<'t, 'f> {
+    /// All of a file.
+    fn of(text: &'t Text<'f>) -> Result<Self, TaskFileError> {
+        let whole = DeTable::parse(text.as_str()).map_err(|why| text.refused(&why))?;
+        Ok(Self { text, place: whole.span(), left: whole.into_inner() })
+    }
+
+    /// Where the table begins.
+    fn place(&self) -> Range<usize> {
+        self.place.clone()
+    }
+
+    fn take(&mut self, key: &str) -> Option<Spanned<DeValue<'f>>> {
+        self.left.remove(key)
+    }
+
+    fn wrong(&self, key: &str, wanted: &str, value: &Spanned<DeValue<'_>>) -> TaskFileError {
+        let is = kind(value.get_ref());
+        self.text.within(value.span(), &format!("{key} must be {wanted} (got {is})"))
+    }
+
+    /// A text.
+    fn word(&mut self, key: &str) -> Result<Option<Word>, TaskFileError> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        match value.get_ref().as_str() {
+            Some(word) => Ok(Some(Spanned::new(value.span(), word.to_owned()))),
+            None => Err(self.wrong(key, "a string", &value)),
+        }
+    }
+
+    /// Texts in brackets.
+    fn words(&mut self, key: &str) -> Result<Option<Spanned<Vec<String>>>, TaskFileError> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        let wanted = "an array of strings";
+        let Some(list) = value.get_ref().as_array() else {
+            return Err(self.wrong(key, wanted, &value));
+        };
+        let word = |value: &Spanned<DeValue<'_>>| match value.get_ref().as_str() {
+            Some(word) => Ok(word.to_owned()),
+            None => Err(self.wrong(&format!("each element of {key}"), "a string", value)),
+        };
+        let words = list.iter().map(word).collect::<Result<_, _>>()?;
+        Ok(Some(Spanned::new(value.span(), words)))
+    }
+
+    /// A whole number within a range.
+    fn number(
+        &mut self,
+        key: &str,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, TaskFileError> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        let (least, most) = (range.start(), range.end());
+        let wanted = format!("an integer in [{least}, {most}]");
+        let Some(number) = value.get_ref().as_integer() else {
+            return Err(self.wrong(key, &wanted, &value));
+        };
+        // What does not fit is out of any range here.
+        let is = u64::from_str_radix(number.as_str(), number.radix()).ok();
+        match is.filter(|is| range.contains(is)) {
+            Some(is) => Ok(Some(is)),
+            None => {
+                let why = format!("{key} must be {wanted} (got {number})");
+                Err(self.text.within(value.span(), &why))
+            }
+        }
+    }
+
+    /// Yes or no; no where it is not said.
+    fn flag(&mut self, key: &str) -> Result<bool, TaskFileError> {
+        let Some(value) = self.take(key) else { return Ok(false) };
+        value.get_ref().as_bool().ok_or_else(|| self.wrong(key, "a boolean", &value))
+    }
+
+    /// A table of texts, in the order of their names; `None` where there is none.
+    fn variables(&mut self, key: &str) -> Result<Option<Vec<(Word, String)>>, TaskFileError> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        let wanted = "a table of strings, written { NAME = \"value\" }";
+        let Some(table) = value.get_ref().as_table() else {
+            return Err(self.wrong(key, wanted, &value));
+        };
+        let variable = |(name, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
+            let name = Spanned::new(name.span(), name.get_ref().to_string());
+            match value.get_ref().as_str() {
+                Some(word) => Ok((name, word.to_owned())),
+                None => Err(self.wrong(&format!("each value of {key}"), "a string", value)),
+            }
+        };
+        table.iter().map(variable).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// A table, written `[key]`; empty where there is none.
+    fn table(&mut self, key: &str) -> Result<Self, TaskFileError> {
+        let text = self.text;
+        let Some(value) = self.take(key) else {
+            return Ok(Self { text, place: 0..0, left: DeTable::new() });
+        };
+        self.as_table(value, key, || format!("one table, written [{key}]"))
+    }
+
+    /// All tables that are written `[[key]]`, in their order.
+    fn tables(&mut self, key: &str) -> Result<Vec<Self>, TaskFileError> {
+        let Some(value) = self.take(key) else { return Ok(Vec::new()) };
+        let wanted = || format!("a table, written [[{key}]]");
+        let each = format!("each {key}");
+        let place = value.span();
+        match value.into_inner() {
+            DeValue::Array(list) => {
+                list.into_iter().map(|value| self.as_table(value, &each, wanted)).collect()
+            }
+            DeValue::Table(_) => {
+                let why = format!("{each} must be {} (got a table in single brackets)", wanted());
+                Err(self.text.within(place, &why))
+            }
+            other => Err(self.wrong(&each, &wanted(), &Spanned::new(place, other))),
+        }
+    }
+
+    fn as_table(
+        &self,
+        value: Spanned<DeValue<'f>>,
+        key: &str,
+        wanted: impl Fn() -> String,
+    ) -> Result<Self, TaskFileError> {
+        let place = value.span();
+        match value.into_inner() {
+            DeValue::Table(left) => Ok(Self { text: self.text, place, left }),
+            other => Err(self.wrong(key, &wanted(), &Spanned::new(place, other))),
+        }
+    }
+
+    /// Nobody asks for more: refuses the first key that was not asked for.
+    fn end(self, known: &str) -> Result<(), TaskFileError> {
+        let first = self.left.keys().min_by_key(|key| key.span().start);
+        first.map_or(Ok(()), |key| {
+            let why = format!("unknown key {}: {known}", quoted(key.get_ref()));
+            Err(self.text.within(key.span(), &why))
+        })
+    }
+}
+
+/// A key as it may be shown: a foreign one may hold anything.
+fn quoted(key: &str) -> String {
+    let shown: String = key.chars().take(48).collect();
+    format!("{shown:?}")
+}
+
+/// What stands there, in words.
+fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an integer",
+        DeValue::Float(_) => "a float",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a datetime",
+        DeValue::Array(_) => "an array",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+/// The longest file, bytes.
+pub const FILE_MAX: usize = 1 << 20;
+
+/// A file's text, by which places are found.
+#[derive(Debug)]
+struct Text<'t>(&'t str);
+
+impl<'t> Text<'t> {
+    fn of(bytes: &'t [u8]) -> Result<Self, TaskFileError> {
+        if bytes.len() > FILE_MAX {
+            return Err(TaskFileError::new(None, "the file is larger than 1 MiB"));
+        }
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(Self(text)),
+            Err(why) => {
+                let valid = bytes.get(..why.valid_up_to()).unwrap_or_default();
+                let place = place(&String::from_utf8_lossy(valid), valid.len());
+                Err(TaskFileError::new(Some(place), "no UTF-8"))
+            }
+        }
+    }
+
+    fn as_str(&self) -> &'t str {
+        self.0
+    }
+
+    /// The line of a value, from 1.
+    fn line<T>(&self, value: &Spanned<T>) -> usize {
+        place(self.0, value.span().start).0
+    }
+
+    /// A value that is refused.
+    fn at<T>(&self, value: &Spanned<T>, why: &str) -> TaskFileError {
+        self.within(value.span(), why)
+    }
+
+    /// Something at a place that is refused.
+    fn within(&self, span: Range<usize>, why: &str) -> TaskFileError {
+        TaskFileError::new(Some(place(self.0, span.start)), why)
+    }
+
+    /// What the TOML parser refused.
+    fn refused(&self, why: &toml::de::Error) -> TaskFileError {
+        match why.span() {
+            Some(span) => self.within(span, why.message()),
+            None => TaskFileError::new(None, why.message()),
+        }
+    }
+}
+
+/// Line and column of a byte, from 1.
+fn place(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |rest| rest.chars().count()) + 1;
+    (line, column)
+}
+
 #[cfg(test)]
 mod tests {
-    //! Files as people write them, and as they should not.
-
+    use super::*;
     use punctual::Restart;
     use punctual_core::time::Span;
     use punctual_engine::periodic::OnOverrun;
     use punctual_engine::wait_policy::WaitKind;
 
-    use super::*;
     use crate::waits::WAITS;
 
     const WHOLE: &str = r#"
-[supervisor]
-name = "cell"
-cpu = 1
-priority = 70
-wait = "adaptive"
-budget = "5%"
-phase = "50us"
+    [supervisor]
+    name = "cell"
+    cpu = 1
+    priority = 70
+    wait = "adaptive"
+    budget = "5%"
+    phase = "50us"
 
-[[task]]
-name = "sense"
-command = ["./sense", "--fast"]
-period = "1ms"
-phase = "100us"
-priority = 60
-cpu = 1
-budget = "200us"
-deadline = "500us"
-start_within = "50us"
-overrun = "terminate"
-register_within = "2s"
-restart = "on-failure"
-restarts = 3
-pause = "50ms"
-safe = "00 ff"
+    [[task]]
+    name = "sense"
+    command = ["./sense", "--fast"]
+    period = "1ms"
+    phase = "100us"
+    priority = 60
+    cpu = 1
+    budget = "200us"
+    deadline = "500us"
+    start_within = "50us"
+    overrun = "terminate"
+    register_within = "2s"
+    restart = "on-failure"
+    restarts = 3
+    pause = "50ms"
+    safe = "00 ff"
 
-[[task]]
-name = "act"
-period = "1ms"
-after = "sense"
-phase = "300us"
-priority = 50
-overrun = "burst 2"
-"#;
+    [[task]]
+    name = "act"
+    period = "1ms"
+    after = "sense"
+    phase = "300us"
+    priority = 50
+    overrun = "burst 2"
+    "#;
 
     #[test]
     fn a_whole_file_is_what_it_says() {
         let tasks = TaskFile::parse(WHOLE.as_bytes()).expect("fine");
-        let thread = RtThread::cpu(1).fifo(70).with_wait(WaitKind::Adaptive(0.05));
+        let thread = RtThread::cpu(1).fifo(70).wait(WaitKind::Adaptive(0.05));
         assert_eq!((tasks.name.as_deref(), &tasks.thread), (Some("cell"), &thread));
         assert_eq!(tasks.phase, GridPhase::At(50_000));
         let [sense, act] = &tasks.all[..] else { panic!("two") };
@@ -662,13 +889,13 @@ overrun = "burst 2"
         let with = |line: &str| format!("[[task]]\nname = \"a\"\nperiod = \"1ms\"\n{line}\n");
         let head = |line: &str| format!("[supervisor]\n{line}\n{}", with(""));
         let tasks = "each task must be a table, written [[task]]";
-        let one = "supervisor must be one table, written [supervisor]";
+        let single = "supervisor must be one table, written [supervisor]";
         for (file, place, why, not) in [
             ("task = 5".to_owned(), (1, 8), tasks, "an integer"),
             ("[task]".to_owned(), (1, 1), tasks, "a table in single brackets"),
             ("task = [5]".to_owned(), (1, 9), tasks, "an integer"),
-            ("[[supervisor]]".to_owned(), (1, 1), one, "an array"),
-            ("supervisor = 1.5".to_owned(), (1, 14), one, "a float"),
+            ("[[supervisor]]".to_owned(), (1, 1), single, "an array"),
+            ("supervisor = 1.5".to_owned(), (1, 14), single, "a float"),
             (with("command = \"./a\""), (4, 11), "command must be an array of strings", "a string"),
             (
                 with("command = [\"./a\", 5]"),
@@ -689,8 +916,8 @@ overrun = "burst 2"
         }
         let refused = |file: &str| TaskFile::parse(file.as_bytes()).expect_err(file).to_string();
         let why = refused("[tasks]");
-        let all = "a file has [supervisor] and [[task]]";
-        assert_eq!(why, format!("line 1, column 2: unknown key \"tasks\": {all}"));
+        let known = "a file has [supervisor] and [[task]]";
+        assert_eq!(why, format!("line 1, column 2: unknown key \"tasks\": {known}"));
         // Of two keys that nobody knows the first in the file, and nothing that a terminal obeys.
         let why = refused(&with("z = 1\n\"b\\u001b[2J\" = 1"));
         assert!(why.starts_with("line 4, column 1: unknown key \"z\""), "{why}");

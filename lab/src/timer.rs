@@ -1,10 +1,10 @@
 //! How late a timer's interrupt reaches a thread, with work of several kinds behind it: Maruti's
 //! second experiment (*Temporal accuracy on the Pentium Pro*, §5), as user space can see it.
 //!
-//! For `measure timer`. By absolute sleep, timerfd, POSIX timer, by polling (Maruti's `mdelay`)
-//! and by a sleep under SCHED_DEADLINE;
-//! a thread without privilege runs NOPs or serialising instructions on the same CPU meanwhile; what
-//! each costs stands beside it. Runs two threads, never prints.
+//! For `measure timer`. By absolute sleep, timerfd, POSIX timer, by polling (Maruti's `mdelay`) and
+//! by a sleep under SCHED_DEADLINE; a thread without privilege runs NOPs or serialising
+//! instructions on the same CPU meanwhile; what each costs stands beside it. Runs two threads,
+//! never prints.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -22,8 +22,7 @@ use punctual_os::cycles::{self, Serialise};
 use punctual_os::descriptor::Descriptor;
 use punctual_os::events::{self, SignalTimer};
 use punctual_os::futex::{self, Scope};
-use punctual_os::sched_attr::{self, SchedAttributes};
-use punctual_os::scheduler::SchedPolicy;
+use punctual_os::scheduler::{self, SchedAttributes, SchedPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -92,16 +91,17 @@ impl TimerExperiment {
     fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();
         for period in &self.periods {
-            let paths = 0..PATHS.len();
-            let fits = |path: &usize| *path != DEADLINE || period.as_ns() >= DEADLINE_PERIOD_MIN_NS;
-            for path in paths.filter(fits) {
-                for &background in &self.backgrounds {
-                    cells.push(Cell::new(path, period.as_ns(), background, true));
-                }
+            let fits = |path: &TimerPath| {
+                *path != TimerPath::Deadline || period.as_ns() >= DEADLINE_PERIOD_MIN_NS
+            };
+            let cell = |path, background, store| Cell::new(path, period.as_ns(), background, store);
+            for path in TimerPath::ALL.into_iter().filter(fits) {
+                let backgrounds = self.backgrounds.iter();
+                cells.extend(backgrounds.map(|&behind| cell(path, behind, StampStore::Array)));
             }
-            for &background in &self.backgrounds {
-                cells.push(Cell::new(0, period.as_ns(), background, false));
-            }
+            let backgrounds = self.backgrounds.iter();
+            cells
+                .extend(backgrounds.map(|&behind| cell(TimerPath::Sleep, behind, StampStore::Hot)));
         }
         cells
     }
@@ -122,7 +122,7 @@ impl TimerExperiment {
         let mut over = stopped();
         while !over {
             for cell in &mut cells {
-                let Some(path) = &paths[cell.path] else { continue };
+                let Some(path) = &paths[cell.path as usize] else { continue };
                 order.give(Some(cell.background));
                 let before_ns = now_ns(ClockId::Monotonic);
                 cell.block(path, &mut stores, stop);
@@ -167,16 +167,14 @@ pub struct TimerOutcome {
 /// One way to be started by time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimerRow {
-    /// "sleep": clock_nanosleep to an instant; "timerfd"; "posix": a timer that sends a signal;
-    /// "mdelay": polling, without any timer; "deadline": a sleep under SCHED_DEADLINE, pinned to no
-    /// CPU, for periods of 100 µs and more.
-    pub path: String,
+    /// How the thread learnt of the time.
+    pub path: TimerPath,
     /// From one expiry to the next.
     pub period_ns: u64,
-    /// What ran on the CPU meanwhile: "none", "nop", "serialize", "cpuid".
-    pub background: String,
-    /// Where stamps were stored: "array", 8 MiB that no cache keeps; "hot", 4 KiB that stay in it.
-    pub store: String,
+    /// What ran on the CPU meanwhile.
+    pub background: Background,
+    /// Where stamps were stored.
+    pub store: StampStore,
     /// Expiries that were stamped.
     pub n: u64,
     /// Expiries that passed while the thread was late.
@@ -187,8 +185,62 @@ pub struct TimerRow {
     pub cpu_share: Option<f64>,
 }
 
-/// The work behind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a thread learns of the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TimerPath {
+    /// clock_nanosleep to an instant.
+    Sleep,
+    /// A timerfd.
+    Timerfd,
+    /// A timer that sends a signal.
+    Posix,
+    /// Polling, without any timer.
+    Mdelay,
+    /// A sleep under SCHED_DEADLINE, pinned to no CPU, for periods of 100 µs and more.
+    Deadline,
+}
+
+impl TimerPath {
+    /// In the order in which they take turns.
+    pub const ALL: [Self; 5] =
+        [Self::Sleep, Self::Timerfd, Self::Posix, Self::Mdelay, Self::Deadline];
+
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sleep => "sleep",
+            Self::Timerfd => "timerfd",
+            Self::Posix => "posix",
+            Self::Mdelay => "mdelay",
+            Self::Deadline => "deadline",
+        }
+    }
+}
+
+/// The memory that stamps go into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum StampStore {
+    /// 8 MiB that no cache keeps.
+    Array,
+    /// 4 KiB that stay in the cache.
+    Hot,
+}
+
+impl StampStore {
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Array => "array",
+            Self::Hot => "hot",
+        }
+    }
+}
+
+/// The work behind: what runs on the CPU of the waiting thread, without privilege.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Background {
     /// Nothing: the CPU is idle, or does what others want.
     None,
@@ -200,11 +252,10 @@ pub enum Background {
     Cpuid,
 }
 
-/// All of them.
-const ALL: [Background; 4] =
-    [Background::None, Background::Nop, Background::Serialize, Background::Cpuid];
-
 impl Background {
+    /// In the order of the numbers that the loop gives its companion.
+    pub const ALL: [Self; 4] = [Self::None, Self::Nop, Self::Serialize, Self::Cpuid];
+
     /// Its name in results.
     pub fn name(self) -> &'static str {
         match self {
@@ -230,8 +281,8 @@ struct Order(AtomicU64);
 impl Order {
     /// Gives another one.
     fn give(&self, background: Option<Background>) {
-        let at = ALL.iter().position(|known| Some(*known) == background).unwrap_or(ALL.len());
-        self.0.store(at as u64, Ordering::Release);
+        let number = background.map_or(Background::ALL.len(), |background| background as usize);
+        self.0.store(number as u64, Ordering::Release);
         let _woken = futex::wake(&self.0, 1, Scope::Process);
     }
 
@@ -241,7 +292,8 @@ impl Order {
         let serialise = Serialise::detect();
         loop {
             let order = self.0.load(Ordering::Acquire);
-            let Some(background) = usize::try_from(order).ok().and_then(|at| ALL.get(at)) else {
+            let number = usize::try_from(order).ok();
+            let Some(background) = number.and_then(|number| Background::ALL.get(number)) else {
                 return;
             };
             match (background, serialise) {
@@ -262,7 +314,7 @@ const LEAD_NS: u64 = 200_000;
 const ARRAY: usize = 1 << 20;
 const HOT: usize = 512;
 
-/// How the thread learns of the time.
+/// A [`TimerPath`] with what it needs.
 #[derive(Debug)]
 enum Path {
     Sleep,
@@ -286,11 +338,10 @@ struct Stores {
 /// Allocates nothing in a block, and a block is bounded in time, whatever its period.
 #[derive(Debug)]
 struct Cell {
-    path: usize,
+    path: TimerPath,
     period_ns: u64,
     background: Background,
-    /// Whether stamps go into the large array.
-    array: bool,
+    store: StampStore,
     lateness: Distribution,
     n: u64,
     missed: u64,
@@ -300,14 +351,8 @@ struct Cell {
     refused: Option<Errno>,
 }
 
-/// The names of paths, in the order of [`paths`].
-const PATHS: [&str; 5] = ["sleep", "timerfd", "posix", "mdelay", "deadline"];
-
-/// The last of them.
-const DEADLINE: usize = 4;
-
-/// All paths that this machine has; in the thread that will wait. `None` where the kernel refuses.
-/// `cpus` are those of the process.
+/// All paths in the order of [`TimerPath::ALL`], made in the thread that will wait; `None` where
+/// the kernel refuses one. `cpus` are those of the process.
 fn paths(cpus: CpuMask) -> [Option<Path>; 5] {
     [
         Some(Path::Sleep),
@@ -325,12 +370,12 @@ impl Stores {
 }
 
 impl Cell {
-    fn new(path: usize, period_ns: u64, background: Background, array: bool) -> Self {
+    fn new(path: TimerPath, period_ns: u64, background: Background, store: StampStore) -> Self {
         Self {
             path,
             period_ns,
             background,
-            array,
+            store,
             lateness: Distribution::default(),
             n: 0,
             missed: 0,
@@ -347,17 +392,17 @@ impl Cell {
         let end_ns = first_ns + BLOCK_NS;
         let begun = stores.at;
         let mut stored = 0;
-        let mut late = |ns: i64, array: bool| {
-            if array {
+        let large = self.store == StampStore::Array;
+        let store = |ns: i64| {
+            if large {
                 stores.array[(begun + stored) % ARRAY] = ns;
             } else {
                 stores.hot[stored % HOT] = ns;
             }
             stored += 1;
-            array || stored < HOT
+            large || stored < HOT
         };
         let limits = Limits { first_ns, end_ns, period_ns: self.period_ns, stop };
-        let store = |ns| late(ns, self.array);
         match path {
             Path::Deadline(cpus) => {
                 match under_deadline(cpus, self.period_ns, || limits.run(path, store)) {
@@ -367,13 +412,13 @@ impl Cell {
             }
             _ => self.missed += limits.run(path, store),
         }
-        let kept: &mut dyn Iterator<Item = i64> = if self.array {
+        let kept: &mut dyn Iterator<Item = i64> = if large {
             &mut (begun..begun + stored).map(|at| stores.array[at % ARRAY])
         } else {
             &mut stores.hot.iter().copied().take(stored)
         };
         kept.for_each(|ns| self.lateness.push(ns));
-        if self.array {
+        if large {
             stores.at = (begun + stored) % ARRAY;
         }
         self.n += stored as u64;
@@ -384,10 +429,10 @@ impl Cell {
     /// What was measured; `None` where nothing was.
     fn row(&self) -> Option<TimerRow> {
         (self.n > 0).then(|| TimerRow {
-            path: PATHS[self.path].to_owned(),
+            path: self.path,
             period_ns: self.period_ns,
-            background: self.background.name().to_owned(),
-            store: if self.array { "array" } else { "hot" }.to_owned(),
+            background: self.background,
+            store: self.store,
             n: self.n,
             missed: self.missed,
             lateness_ns: self.lateness.stats(),
@@ -493,18 +538,18 @@ const DEADLINE_PERIOD_MIN_NS: u64 = 100_000;
 /// `EPERM` without rights or where `cpus` are not all of a root domain, `EBUSY` where the bandwidth
 /// is taken.
 fn under_deadline<T>(cpus: &CpuMask, period_ns: u64, wait: impl FnOnce() -> T) -> Result<T, Errno> {
-    let (policy, pinned) = (sched_attr::get(0)?, affinity::get(0)?);
+    let (policy, pinned) = (SchedAttributes::get(0)?, affinity::get(0)?);
     affinity::set(0, cpus)?;
     let reserved = SchedAttributes {
         runtime_ns: period_ns / 2,
         deadline_ns: period_ns,
         period_ns,
-        flags: sched_attr::RESET_ON_FORK,
-        ..SchedAttributes::of(sched_attr::DEADLINE)
+        flags: scheduler::RESET_ON_FORK,
+        ..SchedAttributes::of(scheduler::DEADLINE)
     };
-    let waited = sched_attr::set(0, &reserved).map(|()| wait());
+    let waited = reserved.give(0).map(|()| wait());
     // What was once the thread's own is always allowed again.
-    let _restored = sched_attr::set(0, &policy);
+    let _restored = policy.give(0);
     let _pinned = affinity::set(0, &pinned);
     waited
 }
@@ -518,7 +563,9 @@ mod tests {
         let order = Order::default();
         std::thread::scope(|scope| {
             let working = scope.spawn(|| order.obey(affinity::current_cpu()));
-            for background in ALL.into_iter().filter(|background| background.is_supported()) {
+            for background in
+                Background::ALL.into_iter().filter(|background| background.is_supported())
+            {
                 order.give(Some(background));
                 std::thread::yield_now();
             }
@@ -531,13 +578,13 @@ mod tests {
     fn every_path_stamps_its_expiries_and_none_before_its_time() {
         let (mut stores, stop) = (Stores::new(), AtomicBool::new(false));
         let cpus = affinity::get(0).expect("own");
-        for (at, path) in paths(cpus).iter().enumerate() {
+        for (name, path) in TimerPath::ALL.into_iter().zip(&paths(cpus)) {
             let path = path.as_ref().expect("every kernel has it");
-            for array in [true, false] {
-                let mut cell = Cell::new(at, 1_000_000, Background::None, array);
+            for store in [StampStore::Array, StampStore::Hot] {
+                let mut cell = Cell::new(name, 1_000_000, Background::None, store);
                 assert_eq!(cell.row(), None);
                 cell.block(path, &mut stores, &stop);
-                if at == DEADLINE && cell.refused.is_some() {
+                if name == TimerPath::Deadline && cell.refused.is_some() {
                     assert_eq!(cell.row(), None, "nothing is measured under another policy");
                     continue;
                 }
@@ -551,10 +598,10 @@ mod tests {
     #[test]
     fn a_full_store_ends_a_block_and_a_stop_does_so_at_once() {
         let mut stores = Stores::new();
-        let mut cell = Cell::new(3, 1_000, Background::None, false);
+        let mut cell = Cell::new(TimerPath::Mdelay, 1_000, Background::None, StampStore::Hot);
         cell.block(&Path::Delay, &mut stores, &AtomicBool::new(false));
         assert!((1..=HOT as u64).contains(&cell.n), "{cell:?}");
-        let mut cell = Cell::new(0, 1_000, Background::None, true);
+        let mut cell = Cell::new(TimerPath::Sleep, 1_000, Background::None, StampStore::Array);
         cell.block(&Path::Sleep, &mut stores, &AtomicBool::new(true));
         assert_eq!(cell.n, 0);
     }
@@ -564,16 +611,16 @@ mod tests {
         std::thread::spawn(|| {
             let cpus = affinity::get(0).expect("own");
             affinity::set(0, &CpuMask::one(affinity::current_cpu())).expect("allowed");
-            let before = (sched_attr::get(0), affinity::get(0));
-            let policy = || sched_attr::get(0).expect("own").policy;
+            let before = (SchedAttributes::get(0), affinity::get(0));
+            let policy = || SchedAttributes::get(0).expect("own").policy;
             match under_deadline(&cpus, 1_000_000, policy) {
-                Ok(inside) => assert_eq!(inside, sched_attr::DEADLINE),
+                Ok(inside) => assert_eq!(inside, scheduler::DEADLINE),
                 Err(why) => assert!(matches!(why, Errno::PERM | Errno::BUSY), "{why}"),
             }
-            assert_eq!((sched_attr::get(0), affinity::get(0)), before);
+            assert_eq!((SchedAttributes::get(0), affinity::get(0)), before);
             // No runtime at all is never admitted.
             assert!(under_deadline(&cpus, 0, policy).is_err());
-            assert_eq!((sched_attr::get(0), affinity::get(0)), before);
+            assert_eq!((SchedAttributes::get(0), affinity::get(0)), before);
         })
         .join()
         .expect("no panic");

@@ -41,7 +41,7 @@ impl WantedValue {
 pub enum StepOutcome {
     /// It has the value now.
     Applied,
-    /// It had it before.
+    /// It had that value before: nothing was written.
     Already,
     /// It could not be read, so it was not written.
     Unreadable(io::Error),
@@ -135,7 +135,7 @@ fn apply_step(
 pub enum RevertOutcome {
     /// Its text is what it was before, byte for byte.
     Restored,
-    /// It was that already.
+    /// Its text was already that from before.
     AsBefore,
     /// Somebody else changed it since: it was left.
     Changed {

@@ -44,7 +44,7 @@ pub struct WorkExperiment {
     pub thread: RtThread,
     /// The period.
     pub period: Period,
-    /// What kind of work.
+    /// The kind of work.
     pub kind: WorkKind,
     /// How long it is to take, undisturbed.
     pub work: Span,
@@ -199,13 +199,13 @@ pub struct WorkRow {
 /// period; null where n is too small.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usable {
-    /// In half of the cycles.
+    /// What half of the cycles have, at least.
     pub half: Option<f64>,
-    /// In 99 % of them.
+    /// What 99 % of the cycles have, at least.
     pub p99: Option<f64>,
-    /// In 99.9 % of them.
+    /// What 99.9 % of the cycles have, at least.
     pub p99_9: Option<f64>,
-    /// In all of the n.
+    /// What all n cycles have.
     pub all: Option<f64>,
 }
 
@@ -274,14 +274,14 @@ const STEPS_FIRST: u64 = 64;
 /// Measurements that the shortest is taken of.
 const TRIES: usize = 9;
 
-/// What kind of work.
+/// A kind of work, which a loop does in steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkKind {
     /// Multiplications of which each waits for the one before.
     Integer,
     /// Loads and stores all over 4 MiB.
     Memory,
-    /// Both in turn.
+    /// Multiplications and memory in turn.
     Mixed,
 }
 

@@ -64,7 +64,7 @@ impl BackgroundLoads for Meddler {
 fn run(meddled: u64) -> (LoopsOutcome<Kept>, Instant) {
     let added = Arc::new(AtomicU64::new(0));
     let stream = Stream {
-        thread: RtThread::any().other().with_wait(WaitKind::Sleep),
+        thread: RtThread::any().other().wait(WaitKind::Sleep),
         period: Period::from_ns(PERIOD_NS).expect("positive"),
         phase_ns: 200_000,
     };

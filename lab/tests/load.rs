@@ -59,7 +59,7 @@ fn stat(pid: u32) -> Option<(u32, char, u64)> {
 
 /// All descendants of `top` with their start times.
 fn descendants(top: u32) -> HashMap<u32, u64> {
-    let all: Vec<(u32, u32, u64)> = std::fs::read_dir("/proc")
+    let processes: Vec<(u32, u32, u64)> = std::fs::read_dir("/proc")
         .expect("procfs")
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -68,7 +68,8 @@ fn descendants(top: u32) -> HashMap<u32, u64> {
     let mut found = HashMap::new();
     let mut next = vec![top];
     while let Some(parent) = next.pop() {
-        for &(pid, _, start) in all.iter().filter(|(_, of, _)| *of == parent) {
+        for &(pid, _, start) in processes.iter().filter(|(_, own_parent, _)| *own_parent == parent)
+        {
             found.insert(pid, start);
             next.push(pid);
         }
@@ -472,7 +473,7 @@ fn linuxcnc_runs_with_what_is_installed() {
     let parts = if installed { 3 } else { 2 };
     let counted = |report: &LoadReport| report.rate.is_some_and(|rate| rate > 0.0);
     let _in_vain =
-        wait_until(|| running.reports().iter().filter(|of| counted(of)).count() >= parts);
+        wait_until(|| running.reports().iter().filter(|report| counted(report)).count() >= parts);
     let reports = running.stop();
     let [cpu, fork, gears] = reports.as_slice() else { panic!("{reports:?}") };
     for own in [cpu, fork] {

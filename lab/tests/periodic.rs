@@ -42,7 +42,7 @@ impl BackgroundLoads for Asked {
 fn stream(period_ns: u64, wait: WaitKind, policy: SchedPolicy) -> Stream {
     let cpu = affinity::get(0).expect("own").iter().last();
     Stream {
-        thread: RtThread::any().pinned(cpu).with_policy(policy).with_wait(wait),
+        thread: RtThread::any().pinned(cpu).with_policy(policy).wait(wait),
         period: Period::from_ns(period_ns).expect("positive"),
         phase_ns: 50_000,
     }
@@ -163,14 +163,15 @@ fn a_loop_that_loses_its_cpu_is_marked_in_the_result() {
     // Of the tests here only this one uses the first CPU: others' threads are not in its way.
     let cpu = allowed.iter().next().expect("two of them");
     let stream = Stream {
-        thread: RtThread::cpu(cpu).other().with_wait(WaitKind::Sleep),
+        thread: RtThread::cpu(cpu).other().wait(WaitKind::Sleep),
         ..stream(1_000_000, WaitKind::Sleep, SchedPolicy::Other)
     };
     let prepared = Prepared::new(plan(vec![stream], 0, Span::from_ms(2_500)));
     let none = None::<punctual_engine::drain::SampleFile<Vec<u8>>>;
     let stop = AtomicBool::new(false);
     let outcome = prepared.run(Kept::default(), none, &mut Unplug(cpu), &stop).expect("threads");
-    let happened: Vec<_> = outcome.disturbances.iter().map(|(_, what)| what.clone()).collect();
+    let happened: Vec<_> =
+        outcome.disturbances.iter().map(|(_, disturbance)| disturbance.clone()).collect();
     assert_eq!(happened, [Disturbance::CpuLost(cpu)]);
     assert_eq!(outcome.end, ExperimentEnd::Finished);
 }

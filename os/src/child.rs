@@ -10,7 +10,6 @@ use core::ffi::{CStr, c_char, c_int, c_long, c_ulong, c_void};
 use core::marker::PhantomData;
 
 use crate::Errno;
-use crate::capability::NAMES;
 
 /// A text of a program's arguments or environment, or the end of them.
 #[derive(Clone, Copy, Debug)]
@@ -424,7 +423,7 @@ fn set_capabilities(kept: u64) -> Result<(), Errno> {
     // SAFETY: the kernel reads a header and, in version 3, two of the other.
     call(unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) })?;
     prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as c_ulong, 0)?;
-    for number in (0..NAMES.len() as c_ulong).filter(|number| kept & 1 << number != 0) {
+    for number in (0..CAPABILITIES.len() as c_ulong).filter(|number| kept & 1 << number != 0) {
         prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE as c_ulong, number)?;
     }
     Ok(())
@@ -438,6 +437,59 @@ fn prctl(operation: c_int, first: c_ulong, second: c_ulong) -> Result<(), Errno>
 
 fn call(result: c_long) -> Result<(), Errno> {
     Errno::check(result).map(drop)
+}
+
+/// All that Linux 6.12 knows, by number.
+pub const CAPABILITIES: [&str; 41] = [
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_DAC_READ_SEARCH",
+    "CAP_FOWNER",
+    "CAP_FSETID",
+    "CAP_KILL",
+    "CAP_SETGID",
+    "CAP_SETUID",
+    "CAP_SETPCAP",
+    "CAP_LINUX_IMMUTABLE",
+    "CAP_NET_BIND_SERVICE",
+    "CAP_NET_BROADCAST",
+    "CAP_NET_ADMIN",
+    "CAP_NET_RAW",
+    "CAP_IPC_LOCK",
+    "CAP_IPC_OWNER",
+    "CAP_SYS_MODULE",
+    "CAP_SYS_RAWIO",
+    "CAP_SYS_CHROOT",
+    "CAP_SYS_PTRACE",
+    "CAP_SYS_PACCT",
+    "CAP_SYS_ADMIN",
+    "CAP_SYS_BOOT",
+    "CAP_SYS_NICE",
+    "CAP_SYS_RESOURCE",
+    "CAP_SYS_TIME",
+    "CAP_SYS_TTY_CONFIG",
+    "CAP_MKNOD",
+    "CAP_LEASE",
+    "CAP_AUDIT_WRITE",
+    "CAP_AUDIT_CONTROL",
+    "CAP_SETFCAP",
+    "CAP_MAC_OVERRIDE",
+    "CAP_MAC_ADMIN",
+    "CAP_SYSLOG",
+    "CAP_WAKE_ALARM",
+    "CAP_BLOCK_SUSPEND",
+    "CAP_AUDIT_READ",
+    "CAP_PERFMON",
+    "CAP_BPF",
+    "CAP_CHECKPOINT_RESTORE",
+];
+
+/// The number of the capability of this name, in any case; `None` where there is none.
+///
+/// # Real-time: setup only
+pub fn capability(name: &str) -> Option<u32> {
+    let at = CAPABILITIES.iter().position(|known| known.eq_ignore_ascii_case(name))?;
+    u32::try_from(at).ok()
 }
 
 #[cfg(test)]
@@ -568,5 +620,16 @@ mod tests {
         }
         let endless = Program { environment: &[], ..program };
         assert_eq!(start(&endless), Err(Errno::INVAL));
+    }
+
+    #[test]
+    fn names_have_the_kernels_numbers() {
+        // include/uapi/linux/capability.h
+        for (name, is) in
+            [("CAP_CHOWN", 0), ("cap_net_raw", 13), ("CAP_SYS_NICE", 23), ("CAP_BPF", 39)]
+        {
+            assert_eq!(capability(name), Some(is), "{name}");
+        }
+        assert_eq!(capability("CAP_"), None);
     }
 }

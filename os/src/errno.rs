@@ -12,6 +12,14 @@ pub struct Errno(pub i32);
 impl Errno {
     /// EPERM: not permitted.
     pub const PERM: Self = Self(libc::EPERM);
+    /// ENOENT: there is no such file.
+    pub const NOENT: Self = Self(libc::ENOENT);
+    /// EIO: the device failed.
+    pub const IO: Self = Self(libc::EIO);
+    /// ENXIO: there is no such device, or no such address in it.
+    pub const NXIO: Self = Self(libc::ENXIO);
+    /// EROFS: the file system is read-only.
+    pub const ROFS: Self = Self(libc::EROFS);
     /// EINTR: a signal was handled meanwhile.
     pub const INTR: Self = Self(libc::EINTR);
     /// EAGAIN: not now, or a limit is reached.
@@ -70,6 +78,8 @@ impl fmt::Display for Errno {
             libc::ESRCH => "ESRCH",
             libc::EINTR => "EINTR",
             libc::EIO => "EIO",
+            libc::ENXIO => "ENXIO",
+            libc::EROFS => "EROFS",
             libc::EBADF => "EBADF",
             libc::EAGAIN => "EAGAIN",
             libc::ENOMEM => "ENOMEM",

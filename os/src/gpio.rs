@@ -1,14 +1,15 @@
 //! Lines of a GPIO chip: outputs that are set, and edges of inputs that the kernel stamps.
 //!
 //! For experiments (Linux, include/uapi/linux/gpio.h, version 2 of the interface, from 5.10 on). A
-//! chip is opened by [`crate::device::open`]; a line is its caller's until it is dropped.
+//! chip is opened by [`crate::descriptor::open_device`]; a line is its caller's until it is
+//! dropped.
 
 use core::ffi::c_ulong;
 use core::mem::size_of;
 
 use crate::Errno;
 use crate::descriptor::Descriptor;
-use crate::device::{READ, READ_WRITE, request};
+use crate::descriptor::{READ, READ_WRITE, request};
 
 /// `struct gpiochip_info`.
 #[repr(C)]
@@ -221,7 +222,7 @@ mod tests {
     use core::mem::offset_of;
 
     use super::*;
-    use crate::device;
+    use crate::descriptor;
 
     #[test]
     fn the_requests_and_fields_are_the_kernels() {
@@ -246,7 +247,7 @@ mod tests {
 
     #[test]
     fn what_is_no_chip_and_no_line_is_refused() {
-        let file = device::open(c"/dev/null").expect("there");
+        let file = descriptor::open_device(c"/dev/null").expect("there");
         let refused = |why: Errno| assert_eq!(why, Errno::NOTTY);
         refused(lines(&file).expect_err("no chip"));
         refused(consumer(&file, 0).expect_err("no chip"));

@@ -13,42 +13,34 @@
 extern crate std;
 
 pub mod affinity;
-pub mod attribute;
-pub mod cache;
-pub mod capability;
 pub mod child;
 pub mod clock;
 pub mod cycles;
-pub mod datagram;
 pub mod descriptor;
-pub mod device;
 #[cfg(target_arch = "x86_64")]
 #[doc(hidden)]
 pub mod emulated_pause;
-pub mod errno;
+mod errno;
 pub mod events;
+pub mod file;
 pub mod fork;
 pub mod futex;
 pub mod gpio;
 pub mod kernel_log;
-pub mod local;
-pub mod lock;
 pub mod mapping;
 pub mod memory;
 pub mod parport;
 pub mod pidfd;
-pub mod poll;
 pub mod polling;
 pub mod process;
 pub mod ptp;
-pub mod sched_attr;
 pub mod scheduler;
 pub mod serial;
 pub mod signal;
+pub mod socket;
 pub mod threads;
 pub mod timed_pause;
 pub mod tripwire;
-pub mod usage;
 pub mod user;
 
 pub use errno::Errno;

@@ -1,14 +1,14 @@
 //! A parallel port: its pins, and the interrupts of its acknowledge line.
 //!
 //! For experiments (Linux, include/uapi/linux/ppdev.h). A port is opened by
-//! [`crate::device::open`]; from [`claim`] on it is its caller's, until the descriptor is dropped.
-//! Waits are those of [`crate::poll`].
+//! [`crate::descriptor::open_device`]; from [`claim`] on it is its caller's, until the descriptor
+//! is dropped. Waits are those of [`crate::events`].
 
 use core::ffi::{c_int, c_ulong};
 
 use crate::Errno;
 use crate::descriptor::Descriptor;
-use crate::device::{NONE, READ, WRITE, request};
+use crate::descriptor::{NONE, READ, WRITE, request};
 
 const READ_STATUS: c_ulong = request(READ, b'p', 0x81, 1);
 const READ_CONTROL: c_ulong = request(READ, b'p', 0x83, 1);
@@ -96,7 +96,7 @@ fn put(port: &Descriptor, call: c_ulong, byte: u8) -> Result<(), Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device;
+    use crate::descriptor;
 
     #[test]
     fn the_requests_are_the_kernels() {
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_is_no_port_is_refused() {
-        let file = device::open(c"/dev/null").expect("there");
+        let file = descriptor::open_device(c"/dev/null").expect("there");
         assert_eq!(claim(&file), Err(Errno::NOTTY));
         assert_eq!((control(&file), status(&file)), (Err(Errno::NOTTY), Err(Errno::NOTTY)));
         assert_eq!(set_control(&file, STROBE | INIT | SELECT), Err(Errno::NOTTY));

@@ -4,7 +4,7 @@
 //! and the place of the loop in its cache lines are chosen, which no compiler promises. The target
 //! is compared as a signed difference of 64 bits, where the paper's loop compares 32.
 
-use crate::cache;
+use crate::memory;
 use loops::{fenced, fenced_split, unordered, unordered_split};
 #[cfg(target_arch = "x86_64")]
 use loops::{with_processor, with_processor_split};
@@ -43,11 +43,11 @@ pub struct PolledExit {
 }
 
 impl PolledExit {
-    /// [`cache::flush`] for the code of the loop and of what follows it.
+    /// [`memory::flush`] for the code of the loop and of what follows it.
     ///
     /// # Real-time: setup only
     pub fn flush_code(&self) {
-        cache::flush_between(self.code.0, self.code.1);
+        memory::flush_between(self.code.0, self.code.1);
     }
 }
 

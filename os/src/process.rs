@@ -166,7 +166,7 @@ pub fn fork_and_wait() -> Result<(), Errno> {
         let waited = unsafe { libc::waitpid(pid, core::ptr::null_mut(), 0) };
         match Errno::check(waited.into()) {
             Err(Errno(libc::EINTR)) => {}
-            other => return other.map(drop),
+            ended => return ended.map(drop),
         }
     }
 }

@@ -7,7 +7,7 @@ use core::ffi::c_ulong;
 use core::mem::size_of;
 
 use crate::Errno;
-use crate::device::{READ_WRITE, WRITE, request};
+use crate::descriptor::{READ_WRITE, WRITE, request};
 
 /// An instant as the PTP interface writes it, `struct ptp_clock_time`.
 #[repr(C)]

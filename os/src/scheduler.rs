@@ -17,32 +17,99 @@ pub enum SchedPolicy {
     Unknown(u32),
 }
 
-/// The kernel's struct sched_attr as of its first version (sched_setattr(2), Linux 3.14).
-#[derive(Clone, Copy, Debug)]
+/// SCHED_OTHER of <linux/sched.h>.
+pub const OTHER: u32 = 0;
+/// SCHED_FIFO.
+pub const FIFO: u32 = 1;
+/// SCHED_RR.
+pub const ROUND_ROBIN: u32 = 2;
+/// SCHED_BATCH.
+pub const BATCH: u32 = 3;
+/// SCHED_IDLE.
+pub const IDLE: u32 = 5;
+/// SCHED_DEADLINE.
+pub const DEADLINE: u32 = 6;
+/// SCHED_EXT.
+pub const EXT: u32 = 7;
+
+/// SCHED_FLAG_RESET_ON_FORK of <linux/sched.h>: what the thread starts, threads and processes,
+/// begins as SCHED_OTHER.
+pub const RESET_ON_FORK: u64 = 1;
+
+/// `struct sched_attr` of sched_setattr(2) and sched_getattr(2), in its first version (48 bytes):
+/// the policy of any thread as the kernel has it, also one that [`SchedPolicy`] cannot name.
+///
+/// For tools that show and set those of any thread. Unlike [`set`], which guards the policies of
+/// this project's own loops, [`SchedAttributes::give`] does as it is told: what the thread starts
+/// inherits the policy unless the flag says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-struct Attr {
-    size: u32,
-    policy: u32,
-    flags: u64,
-    nice: i32,
-    priority: u32,
-    runtime: u64,
-    deadline: u64,
-    period: u64,
+pub struct SchedAttributes {
+    /// Its size in bytes; [`Self::give`] writes it itself.
+    pub size: u32,
+    /// [`OTHER`], [`FIFO`] … [`EXT`], or a later one.
+    pub policy: u32,
+    /// Flags, such as [`RESET_ON_FORK`].
+    pub flags: u64,
+    /// The nice value, of SCHED_OTHER and SCHED_BATCH.
+    pub nice: i32,
+    /// The priority, of SCHED_FIFO and SCHED_RR: 1 to 99.
+    pub priority: u32,
+    /// Of SCHED_DEADLINE: time in each period, in ns.
+    pub runtime_ns: u64,
+    /// Of SCHED_DEADLINE: its end after the start of the period, in ns.
+    pub deadline_ns: u64,
+    /// Of SCHED_DEADLINE: the period, in ns.
+    pub period_ns: u64,
+}
+
+/// SCHED_ATTR_SIZE_VER0 of include/uapi/linux/sched/types.h.
+const BYTES: u32 = 48;
+const _: () = assert!(size_of::<SchedAttributes>() == BYTES as usize);
+const _: () = assert!(core::mem::offset_of!(SchedAttributes, priority) == 20);
+
+impl SchedAttributes {
+    /// Those of a policy, all else 0.
+    ///
+    /// # Real-time: setup only
+    pub const fn of(policy: u32) -> Self {
+        let (flags, nice, priority) = (0, 0, 0);
+        let (runtime_ns, deadline_ns, period_ns) = (0, 0, 0);
+        Self { size: BYTES, policy, flags, nice, priority, runtime_ns, deadline_ns, period_ns }
+    }
+
+    /// `sched_getattr(tid, &attr, sizeof(attr), 0)`: those of thread `tid`, 0 for the calling one.
+    ///
+    /// Errors: `ESRCH`; `EPERM` by a security module.
+    ///
+    /// # Real-time: setup only
+    pub fn get(tid: i32) -> Result<Self, Errno> {
+        let mut attributes = Self::of(OTHER);
+        // SAFETY: `attributes` is writable for the `BYTES` bytes that are stated.
+        let result =
+            unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attributes, BYTES, 0) };
+        Errno::check(result).map(|_| attributes)
+    }
+
+    /// `sched_setattr(tid, &attr, 0)`: gives them to thread `tid`, 0 for the calling one.
+    ///
+    /// Errors: `EPERM` without CAP_SYS_NICE and beyond RLIMIT_RTPRIO, in a cgroup without real-time
+    /// runtime, or for SCHED_DEADLINE with an affinity; `EBUSY` for SCHED_DEADLINE beyond the free
+    /// bandwidth; `EINVAL`, `ESRCH`.
+    ///
+    /// # Real-time: setup only
+    pub fn give(&self, tid: i32) -> Result<(), Errno> {
+        let attributes = Self { size: BYTES, ..*self };
+        // SAFETY: `attributes` is a sched_attr of the size that it states.
+        let result =
+            unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attributes, 0) };
+        Errno::check(result).map(drop)
+    }
 }
 
 /// The attributes of a thread from sched_getattr(2), to be restored later.
 #[derive(Clone, Copy, Debug)]
-pub struct Saved(Attr);
-
-/// SCHED_ATTR_SIZE_VER0 in include/uapi/linux/sched/types.h.
-const ATTR_BYTES: u32 = 48;
-const _: () = assert!(size_of::<Attr>() == ATTR_BYTES as usize);
-const _: () = assert!(core::mem::offset_of!(Attr, priority) == 20);
-
-/// SCHED_FLAG_RESET_ON_FORK in include/uapi/linux/sched.h: what the thread starts, threads and
-/// processes, begins as SCHED_OTHER.
-const RESET_ON_FORK: u64 = 1;
+pub struct Saved(SchedAttributes);
 
 /// `sched_setattr(tid, &attr, 0)`: thread `tid`, 0 for the calling one, whose nice value stays.
 ///
@@ -56,28 +123,16 @@ const RESET_ON_FORK: u64 = 1;
 /// # Real-time: setup only
 pub fn set(tid: i32, policy: SchedPolicy) -> Result<(), Errno> {
     let (number, priority, flags) = match policy {
-        SchedPolicy::Other => (libc::SCHED_OTHER, 0, read(tid)?.flags & RESET_ON_FORK),
+        SchedPolicy::Other => {
+            (libc::SCHED_OTHER, 0, SchedAttributes::get(tid)?.flags & RESET_ON_FORK)
+        }
         SchedPolicy::Fifo(priority) => (libc::SCHED_FIFO, priority, RESET_ON_FORK),
         SchedPolicy::RoundRobin(priority) => (libc::SCHED_RR, priority, RESET_ON_FORK),
         SchedPolicy::Unknown(_) => return Err(Errno::INVAL),
     };
-    let attr = Attr {
-        size: ATTR_BYTES,
-        policy: number.cast_unsigned(),
-        flags,
-        nice: nice(tid)?,
-        priority: u32::from(priority),
-        runtime: 0,
-        deadline: 0,
-        period: 0,
-    };
-    write(tid, &attr)
-}
-
-fn write(tid: i32, attr: &Attr) -> Result<(), Errno> {
-    // SAFETY: `attr` is a sched_attr of the size that it states.
-    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const *attr, 0) };
-    Errno::check(result).map(drop)
+    let nice = nice(tid)?;
+    let (number, priority) = (number.cast_unsigned(), u32::from(priority));
+    SchedAttributes { flags, nice, priority, ..SchedAttributes::of(number) }.give(tid)
 }
 
 /// `getpriority(PRIO_PROCESS, tid)`: the nice value, which real-time threads keep too. The raw
@@ -92,7 +147,7 @@ fn nice(tid: i32) -> Result<i32, Errno> {
 ///
 /// # Real-time: setup only
 pub fn save(tid: i32) -> Result<Saved, Errno> {
-    let mut saved = Saved(read(tid)?);
+    let mut saved = Saved(SchedAttributes::get(tid)?);
     saved.0.nice = nice(tid)?;
     Ok(saved)
 }
@@ -102,25 +157,27 @@ pub fn save(tid: i32) -> Result<Saved, Errno> {
 ///
 /// # Real-time: setup only
 pub fn restore(tid: i32, saved: &Saved) -> Result<(), Errno> {
-    match write(tid, &saved.0) {
-        Err(Errno::PERM) => write(tid, &Attr { flags: saved.0.flags | RESET_ON_FORK, ..saved.0 }),
+    match saved.0.give(tid) {
+        Err(Errno::PERM) => {
+            SchedAttributes { flags: saved.0.flags | RESET_ON_FORK, ..saved.0 }.give(tid)
+        }
         result => result,
     }
 }
 
-/// `sched_getattr(tid, &attr, sizeof(attr), 0)`: whether what the thread starts begins as
+/// `sched_getattr(tid, &attr, sizeof(attr), 0)`: true where what the thread starts begins as
 /// SCHED_OTHER.
 ///
 /// # Real-time: setup only
 pub fn resets_on_fork(tid: i32) -> Result<bool, Errno> {
-    read(tid).map(|attr| attr.flags & RESET_ON_FORK != 0)
+    SchedAttributes::get(tid).map(|attr| attr.flags & RESET_ON_FORK != 0)
 }
 
 /// `sched_getattr(tid, &attr, sizeof(attr), 0)`: thread `tid`, 0 for the calling one.
 ///
 /// # Real-time: setup only
 pub fn get(tid: i32) -> Result<SchedPolicy, Errno> {
-    let attr = read(tid)?;
+    let attr = SchedAttributes::get(tid)?;
     let priority = u8::try_from(attr.priority).unwrap_or(u8::MAX);
     Ok(match attr.policy.cast_signed() {
         libc::SCHED_OTHER => SchedPolicy::Other,
@@ -128,23 +185,6 @@ pub fn get(tid: i32) -> Result<SchedPolicy, Errno> {
         libc::SCHED_RR => SchedPolicy::RoundRobin(priority),
         _ => SchedPolicy::Unknown(attr.policy),
     })
-}
-
-fn read(tid: i32) -> Result<Attr, Errno> {
-    let mut attr = Attr {
-        size: ATTR_BYTES,
-        policy: 0,
-        flags: 0,
-        nice: 0,
-        priority: 0,
-        runtime: 0,
-        deadline: 0,
-        period: 0,
-    };
-    // SAFETY: `attr` is writable for the `ATTR_BYTES` bytes that are stated.
-    let result =
-        unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attr, ATTR_BYTES, 0) };
-    Errno::check(result).map(|_| attr)
 }
 
 #[cfg(test)]
@@ -156,7 +196,7 @@ mod tests {
         std::thread::spawn(|| {
             // SCHED_BATCH, which `SchedPolicy` cannot name, with a nice value. The tests may run
             // under a higher one already, and only root may go below that.
-            let mut batch = Saved(read(0).expect("own"));
+            let mut batch = Saved(SchedAttributes::get(0).expect("own"));
             let nice = batch.0.nice.max(5);
             (batch.0.policy, batch.0.nice) = (libc::SCHED_BATCH.cast_unsigned(), nice);
             restore(0, &batch).expect("lower is always allowed");
@@ -203,5 +243,31 @@ mod tests {
         assert!(matches!(set(0, SchedPolicy::Fifo(0)), Err(Errno::INVAL | Errno::PERM)));
         assert!(matches!(set(0, SchedPolicy::Fifo(100)), Err(Errno::INVAL | Errno::PERM)));
         assert!(set(-1, SchedPolicy::Other).is_err(), "no such thread");
+    }
+
+    #[test]
+    fn attributes_come_back_and_bad_ones_are_refused() {
+        std::thread::spawn(|| {
+            let before = SchedAttributes::get(0).expect("own");
+            assert_eq!(before.policy, OTHER);
+            let batch = SchedAttributes { nice: before.nice, ..SchedAttributes::of(BATCH) };
+            batch.give(0).expect("always allowed");
+            assert_eq!(
+                SchedAttributes::get(0).map(|now| (now.policy, now.nice)),
+                Ok((BATCH, before.nice))
+            );
+            let wrong = SchedAttributes { priority: 100, ..SchedAttributes::of(FIFO) };
+            assert!(matches!(wrong.give(0), Err(Errno::INVAL | Errno::PERM)));
+            let reversed = SchedAttributes {
+                runtime_ns: 2_000_000,
+                deadline_ns: 1_000_000,
+                period_ns: 1_000_000,
+                ..SchedAttributes::of(DEADLINE)
+            };
+            assert!(matches!(reversed.give(0), Err(Errno::INVAL | Errno::PERM)));
+            assert!(SchedAttributes::get(-1).is_err());
+        })
+        .join()
+        .expect("no panic");
     }
 }

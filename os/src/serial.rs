@@ -178,7 +178,7 @@ mod tests {
     use core::mem::size_of;
 
     use super::*;
-    use crate::{device, events};
+    use crate::{descriptor, events};
 
     #[test]
     fn a_line_is_raw_at_a_known_speed_and_put_back() {
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn what_is_no_line_is_refused() {
-        let file = device::open(c"/dev/null").expect("there");
+        let file = descriptor::open_device(c"/dev/null").expect("there");
         assert_eq!(settings(&file).expect_err("no terminal"), Errno::NOTTY);
     }
 

@@ -183,12 +183,42 @@ impl<const N: usize> Write for Text<N> {
     }
 }
 
+/// Counters of the calling thread since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Page faults that needed no input.
+    pub minor_faults: u64,
+    /// Page faults that did.
+    pub major_faults: u64,
+    /// Context switches because it waited.
+    pub voluntary_switches: u64,
+    /// Context switches because it was preempted.
+    pub involuntary_switches: u64,
+}
+
+/// `getrusage(RUSAGE_THREAD, &usage)`.
+///
+/// # Real-time: setup only
+pub fn usage() -> Result<Usage, Errno> {
+    // SAFETY: all-zero is a valid rusage.
+    let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
+    // SAFETY: `usage` is writable.
+    let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    Errno::check(result.into())?;
+    Ok(Usage {
+        minor_faults: usage.ru_minflt.cast_unsigned(),
+        major_faults: usage.ru_majflt.cast_unsigned(),
+        voluntary_switches: usage.ru_nvcsw.cast_unsigned(),
+        involuntary_switches: usage.ru_nivcsw.cast_unsigned(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::vec::Vec;
 
-    use super::*;
     use crate::process::tid;
 
     fn threads(pid: i32) -> Vec<i32> {
@@ -269,5 +299,13 @@ mod tests {
         assert_eq!(voluntary(b"a:\t1\nvoluntary_ctxt_switches:\t42\nx"), Some(42));
         assert_eq!(voluntary(b"nonvoluntary_ctxt_switches:\t42\n"), None);
         assert!(entry(&[0; 18]).is_none() && entry(&[0; 30]).is_none());
+    }
+
+    #[test]
+    fn touching_new_memory_counts_faults() {
+        let before = usage().expect("own usage");
+        let pages = std::vec![1u8; 1 << 20];
+        core::hint::black_box(&pages);
+        assert!(usage().expect("own usage").minor_faults > before.minor_faults);
     }
 }

@@ -14,13 +14,13 @@ pub struct Tick {
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What it shows, with its unit.
+    /// Its label: the quantity, with its unit.
     pub label: String,
     /// Its lower end; positive for a log scale.
     pub low: f64,
     /// Its upper end, above the lower.
     pub high: f64,
-    /// Whether it is a log scale.
+    /// True for a log scale.
     pub log: bool,
     /// Its marks.
     pub ticks: Vec<Tick>,

@@ -6,7 +6,7 @@ use crate::axis::Axis;
 use crate::layout;
 use crate::scene::Scene;
 
-/// What a series is drawn as; all in the units of the axes.
+/// The mark of a series; all numbers in the units of the axes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
     /// Steps: value k from edge k to edge k + 1 (one edge more than values), filled lightly down
@@ -40,18 +40,18 @@ pub struct ChartSeries {
     pub name: String,
     /// Its number: colour and dashes. Several may share one.
     pub ink: usize,
-    /// What it is drawn as.
+    /// Its mark.
     pub marks: Vec<Mark>,
 }
 
 /// A chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// What it shows, in a line: the title of the picture.
+    /// The title of the picture, in one line.
     pub title: String,
-    /// Whether the title stands in the picture too: for files that travel alone.
+    /// True where the title stands in the picture too: for files that travel alone.
     pub titled: bool,
-    /// What is to be seen in it, for who cannot.
+    /// The picture in words, for who cannot see it.
     pub description: String,
     /// Width and height, pixels.
     pub size: (f64, f64),
@@ -59,7 +59,7 @@ pub struct Chart {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn.
+    /// The series, in the order in which they are drawn.
     pub series: Vec<ChartSeries>,
 }
 

@@ -11,7 +11,7 @@ fn face() -> Option<Face<'static>> {
     Face::parse(FONT, 0).ok()
 }
 
-/// How wide `text` is in letters of `size` pixels.
+/// The width of `text`, pixels, in letters of `size` pixels.
 pub(crate) fn width(text: &str, size: f64) -> f64 {
     let Some(face) = face() else { return 0.0 };
     let scale = size / f64::from(face.units_per_em());

@@ -5,7 +5,7 @@
 /// A point, in pixels.
 pub type ScenePoint = (f64, f64);
 
-/// What something is drawn with. Which colour that is the reader's theme decides.
+/// The ink of a shape; the reader's theme decides which colour that is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
     /// Words that matter.
@@ -20,7 +20,7 @@ pub enum Ink {
     Series(usize),
 }
 
-/// How many series differ in colour and dashes.
+/// The number of series that differ in colour and dashes.
 pub const SERIES: usize = 6;
 
 /// The colours of the series on white: distinguishable by colour-blind eyes (Okabe and Ito's
@@ -75,9 +75,9 @@ pub enum Item {
     Line {
         /// The strokes.
         strokes: Vec<Vec<ScenePoint>>,
-        /// What with.
+        /// Its ink.
         ink: Ink,
-        /// How wide.
+        /// Its width, pixels.
         width: f64,
         /// Dashes; empty: a full line.
         dash: &'static [f64],
@@ -86,11 +86,11 @@ pub enum Item {
     Fill {
         /// The outlines.
         outlines: Vec<Vec<ScenePoint>>,
-        /// What with.
+        /// Its ink.
         ink: Ink,
         /// In [0, 1].
         opacity: f64,
-        /// How wide its edge is, drawn in full; 0: none.
+        /// Width of its edge, pixels, drawn in full; 0: none.
         edge: f64,
     },
     /// Round dots.
@@ -99,20 +99,20 @@ pub enum Item {
         at: Vec<ScenePoint>,
         /// Their radius.
         radius: f64,
-        /// What with.
+        /// Its ink.
         ink: Ink,
     },
     /// A word or a line of words.
     Text {
         /// Where: on the base line.
         at: ScenePoint,
-        /// What.
+        /// The words.
         text: String,
-        /// How high the letters are.
+        /// Size of the letters, pixels.
         size: f64,
         /// About the point.
         anchor: Anchor,
-        /// What with.
+        /// Its ink.
         ink: Ink,
         /// Turned by a quarter to the left.
         upward: bool,
@@ -126,10 +126,10 @@ pub struct Scene {
     pub width: f64,
     /// Its height, pixels.
     pub height: f64,
-    /// What it shows, in a line.
+    /// Its title: the quantity shown, in one line.
     pub title: String,
-    /// What is to be seen in it, for who cannot.
+    /// The picture in words, for who cannot see it.
     pub description: String,
-    /// What is drawn, in order.
+    /// The shapes, in the order in which they are drawn.
     pub items: Vec<Item>,
 }

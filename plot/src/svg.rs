@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 
 use crate::scene::{Anchor, Ink, Item, SERIES, Scene, ScenePoint};
 
-/// Whether a character acts on a terminal or a reader instead of being seen, controls among them.
+/// True for a character that acts on a terminal or a reader instead of being seen, controls among
+/// them.
 pub type Steers = fn(char) -> bool;
 
 /// A picture for a page: colours are classes (`ink-s0` strokes, `fill-s0` fills) that the page's

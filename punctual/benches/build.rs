@@ -5,6 +5,8 @@
 
 #![expect(clippy::disallowed_macros, reason = "a bench is for a person to read")]
 
+use std::time::Duration;
+
 use punctual_engine::periodic::{Period, Periodic, Task};
 use punctual_os::clock::{ClockId, now_ns};
 
@@ -15,7 +17,11 @@ fn tasks(periods_ms: &[u64], n: usize, budgets: bool) -> Periodic {
     let task = |at: usize| {
         let ns = periods_ms[at % periods_ms.len()] * 1_000_000;
         let task = Task::every(format!("t{at}"), Period::ratio(ns, 1).expect("in range"));
-        if budgets { task.budget_ns(1 + ns / n as u64 / 2 * (1 + at as u64 % 2)) } else { task }
+        if budgets {
+            task.budget(Duration::from_nanos(1 + ns / n as u64 / 2 * (1 + at as u64 % 2)))
+        } else {
+            task
+        }
     };
     (0..n).map(task).fold(Periodic::new().tick_ns(1_000_000), Periodic::task)
 }

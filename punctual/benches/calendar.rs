@@ -62,9 +62,9 @@ impl Observe for &mut Seen {
 
 fn calendar() -> CalendarPlan {
     let unit = |name: &str, ready_us: u64| {
-        Unit::new(name, Duration::from_nanos(30_000))
+        Unit::new(name, Duration::from_micros(30))
             .at(Duration::from_micros(ready_us))
-            .deadline(Duration::from_nanos(200_000))
+            .deadline(Duration::from_micros(200))
     };
     CalendarBuilder::new(Period::from_ns(FRAME_NS).expect("positive"))
         .unit(unit("read", 100))
@@ -77,7 +77,7 @@ fn calendar() -> CalendarPlan {
 
 fn tasks() -> periodic::Plan {
     let task = |name: &str, hertz| {
-        Task::every(name, Period::hz(hertz).expect("in range")).budget_ns(40_000)
+        Task::every(name, Period::hz(hertz).expect("in range")).budget(Duration::from_micros(40))
     };
     Periodic::new().task(task("watch", 700)).task(task("log", 90)).build().expect("a plan")
 }

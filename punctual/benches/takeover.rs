@@ -15,7 +15,7 @@ use punctual_core::time::Span;
 use punctual_core::wait::{Sleep, Strategy};
 use punctual_engine::periodic::{Period, Task};
 use punctual_engine::process::{
-    Registration, Restart, Spec, Stop, Supervisor, TASK_VARIABLE, Watch, What,
+    EventKind, Registration, Restart, Spec, Stop, Supervisor, TASK_VARIABLE, Watch,
 };
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             turned
         });
         ready.run(Strategy::Sleep(Sleep), None, Stop::new(&stop), &mut |event| {
-            if let What::Started(started) = event.what {
+            if let EventKind::Started(started) = event.kind {
                 pid.store(started.cast_signed(), Ordering::Release);
             }
         })?;

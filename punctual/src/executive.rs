@@ -7,15 +7,11 @@
 //! elsewhere, futex.
 
 mod builder;
-mod calendar;
-mod ending;
 mod handle;
-mod idle;
 mod lane;
 mod process;
 mod run;
 mod shared;
-mod slot;
 mod thread;
 
 use std::fmt;
@@ -26,34 +22,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual_core::clock::Clock;
-use punctual_core::time::Period;
-use punctual_core::wait::WaitStatus;
 use punctual_engine::clocks::MachineClock;
 use punctual_engine::error::{Error, ExecutiveError, Kind};
-use punctual_engine::gcd;
-use punctual_engine::monitor::aside;
-use punctual_engine::outcome::{End, Samples};
 use punctual_engine::process::Supervisor;
-use punctual_engine::recording::{Facts, LoopRecording};
-use punctual_engine::rt_thread::span;
 use punctual_engine::safety::Caution;
-use punctual_engine::session::ProcessSession;
 use punctual_engine::spawn::{self, OwnThread};
-use punctual_os::scheduler::SchedPolicy;
 
 use crate::loops::Phase;
 use crate::summary::Summary;
 use builder::Work;
 use lane::Lane;
-use run::{Clocking, Ends, MainStart, Run, Team};
-use shared::{Closing, IDLE, RunState, Shared};
-use thread::{Pace, Released, ThreadTask};
+use run::Clocking;
+use shared::{Closing, RunState, Shared};
+use thread::ThreadTask;
 
-pub use builder::ExecutiveBuilder;
-pub use calendar::Calendar;
-pub use ending::StopHandle;
-pub use handle::{Handle, Placed, TaskId};
+pub use builder::{Calendar, ExecutiveBuilder};
+pub use handle::{Handle, Placed};
 pub use process::Process;
+pub use shared::{StopHandle, TaskId};
 pub use thread::Trigger;
 
 /// Many periodic tasks, ready to run once.
@@ -129,38 +115,9 @@ impl<'env, C> Executive<'env, C> {
     ///
     /// # Real-time: setup only
     pub fn layout(&self) -> Vec<Placed> {
-        let mut all = Vec::new();
-        for lane in &self.lanes {
-            let units = lane.calendar.as_ref().map_or(0, |(plan, _)| plan.tasks());
-            for (rank, task) in lane.ranks.iter().enumerate() {
-                let phase_ns = match (rank.checked_sub(units), &lane.calendar) {
-                    (None, Some((plan, _))) => plan.ready_ns(rank),
-                    (of, _) => of.map(|rank| lane.plan.phase_ns(rank)),
-                };
-                let thread =
-                    self.threads.iter().map(|(of, _)| of).find(|of| of.task.name() == task.name);
-                all.push(Placed {
-                    name: task.name.clone(),
-                    cpu: thread.map_or(lane.thread.pinned_to(), |of| of.cpu),
-                    phase: phase_ns.map(Duration::from_nanos),
-                    rank: Some(rank),
-                });
-            }
-        }
-        for (of, _) in &self.threads {
-            let phase_ns = match &of.pace {
-                Pace::Remote { .. } => continue,
-                Pace::Own(plan) => Some(plan.phase_ns(0)),
-                Pace::Triggered => None,
-            };
-            all.push(Placed {
-                name: of.task.name().to_owned(),
-                cpu: of.cpu,
-                phase: phase_ns.map(Duration::from_nanos),
-                rank: None,
-            });
-        }
-        all
+        let threads: Vec<&ThreadTask> = self.threads.iter().map(|(task, _)| task).collect();
+        let of_lanes = self.lanes.iter().flat_map(|lane| lane.placed(&threads));
+        of_lanes.chain(threads.iter().filter_map(|task| task.placed())).collect()
     }
 
     /// The most releases of its main loop that fall on one instant; an upper bound of it where the
@@ -181,8 +138,8 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
     /// quiet phase, and what the waits take to learn: about two seconds by default, three and a
     /// half at most.
     ///
-    /// A panic of a body ends it in order ([`End::Panicked`]); the program's panic hook runs at
-    /// that body's priority.
+    /// A panic of a body ends it in order ([`End::Panicked`](crate::End::Panicked)); the program's
+    /// panic hook runs at that body's priority.
     ///
     /// A child that fork(2) makes in a callback (a body, a trigger, background work, the
     /// companion of [`run_with`](Self::run_with)) must end, or become another program, before the
@@ -201,7 +158,7 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
     ///
     /// # Real-time: setup only
     pub fn run(self) -> Result<Summary, Error> {
-        self.drive(None, None::<Nothing<'env>>).map(|(summary, _)| summary)
+        run::drive(self, None, None::<Nothing<'env>>).map(|(summary, _)| summary)
     }
 
     /// Runs it in the calling thread as [`Executive::run`] does, for `duration` from its first
@@ -212,7 +169,7 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
     ///
     /// # Real-time: setup only
     pub fn run_for(self, duration: Duration) -> Result<Summary, Error> {
-        self.drive(Some(duration), None::<Nothing<'env>>).map(|(summary, _)| summary)
+        run::drive(self, Some(duration), None::<Nothing<'env>>).map(|(summary, _)| summary)
     }
 
     /// Runs it for `duration` in threads of its own, with `beside` in the calling one, which may
@@ -231,180 +188,10 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
         duration: Duration,
         beside: impl FnOnce(&Handle<'env>) -> R,
     ) -> Result<(R, Summary), Error> {
-        let (summary, said) = self.drive(Some(duration), Some(beside))?;
-        let said = said.expect("what runs beside it has returned");
-        Ok((said, summary))
+        let (summary, returned) = run::drive(self, Some(duration), Some(beside))?;
+        let returned = returned.expect("what runs beside it has returned");
+        Ok((returned, summary))
     }
-}
-
-impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
-    /// Runs it for `duration` at most, with `beside` in the calling thread where there is one, and
-    /// the main loop in another one then.
-    fn drive<R>(
-        self,
-        duration: Option<Duration>,
-        beside: Option<impl FnOnce(&Handle<'env>) -> R>,
-    ) -> Result<(Summary, Option<R>), Error> {
-        let Self { shared, closing, lanes, threads, supervisor, clocking, phase, .. } = self;
-        let (threads, mut works): (Vec<ThreadTask>, Vec<Work<'env>>) = threads.into_iter().unzip();
-        shared.ending.check_process()?;
-        shared.enter(RunState::Starting);
-        let main = &lanes[0].thread;
-        let process = ProcessSession::ask(main.locks_memory(), main.holds_idle_states());
-        let count = lanes.len() + threads.len() + usize::from(supervisor.is_some());
-        let waits = !threads.is_empty() || supervisor.is_some();
-        let discipline = clocking.discipline;
-        let grids = lanes.iter().flat_map(Lane::grids);
-        let grids = grids.chain(threads.iter().filter_map(ThreadTask::grid));
-        let processes = supervisor.iter().flat_map(|(supervisor, _)| supervisor.grids());
-        let grids = grids.chain(processes).collect();
-        let duration = (duration.map(span), grids);
-        let run = Run::new(&shared, discipline, main.is_strict(), duration, (count, waits));
-        run.refuse(process.refused());
-        run.warn(self.cautions.iter().map(Caution::to_string));
-        let recording =
-            self.samples.map(|path| record(&run, path, &lanes, &threads)).transpose()?;
-        let released: Vec<Released> = threads.iter().map(|_| Released::new()).collect();
-        let handle = Handle { shared: Arc::clone(&shared) };
-        let team = Team {
-            run: &run,
-            threads: &threads,
-            released: &released,
-            recording: recording.as_ref(),
-            bounds: lanes.iter().map(Lane::bound).collect(),
-            aside: aside(&cpus(&lanes, &threads)),
-        };
-        let periods: Vec<Period> = lanes.iter().flat_map(Lane::periods).collect();
-        let common = gcd::of_periods(&periods).unwrap_or(IDLE);
-        let shortest = periods.iter().copied().chain(threads.iter().map(|of| of.task.period()));
-        let start = MainStart { clocking, phase, common, shortest: shortest.min() };
-        let beside = beside.map(|beside| || beside(&handle));
-        let (ends, said) = std::thread::scope(|scope| {
-            team.work(scope, lanes, (&mut works, supervisor), start, beside)
-        });
-        drop(closing);
-        let samples = recording.and_then(LoopRecording::finish);
-        let summary = summary(run, ends, (&threads, &released), samples);
-        let said = said.map(|said| said.unwrap_or_else(|why| resume_unwind(why)));
-        Ok((summary?, said))
-    }
-}
-
-/// Begins to record; which task has which ring.
-fn record<C: Clock + Clone + Send>(
-    run: &Run<'_, '_, C>,
-    path: PathBuf,
-    lanes: &[Lane<'_>],
-    threads: &[ThreadTask],
-) -> Result<LoopRecording, Error> {
-    let (entries, facts) = facts(lanes, threads);
-    let (recording, rings) = LoopRecording::start(path, facts)?;
-    let mut by_entry = vec![None; run.shared.tasks().entries.next()];
-    entries.into_iter().zip(rings).for_each(|(at, ring)| by_entry[at] = Some(ring));
-    run.record(by_entry);
-    Ok(recording)
-}
-
-/// The CPUs that its loops and threads are pinned to.
-fn cpus(lanes: &[Lane<'_>], threads: &[ThreadTask]) -> Vec<u32> {
-    let loops = lanes.iter().filter_map(|lane| lane.thread.pinned_to());
-    loops.chain(threads.iter().filter_map(|of| of.cpu)).collect()
-}
-
-/// What it did, once all threads have ended; or why nothing has run.
-fn summary<C: Clock + Clone + Send>(
-    run: Run<'_, '_, C>,
-    ends: Ends,
-    (threads, released): (&[ThreadTask], &[Released]),
-    samples: Option<Samples>,
-) -> Result<Summary, Error> {
-    let shared = run.shared;
-    let Ends { main, stopped, processes } = ends;
-    let (mut policy, mut wait, mut quiet) = (SchedPolicy::Other, WaitStatus::default(), None);
-    if let Some(main) = main {
-        (policy, wait, quiet) = (main.policy, main.wait, main.quiet);
-    }
-    let (failed, refused, warnings) = run.outcome();
-    if let Some(why) = failed {
-        return Err(why);
-    }
-    let end = match (shared.forced(), shared.ending.why()) {
-        // What prints a backtrace takes long, and the watchdog sees no more than that.
-        (_, Some(panicked @ End::Panicked { .. })) => panicked,
-        (Some(force), _) => force.into(),
-        (None, Some(why)) => why,
-        (None, None) if stopped => End::Stopped,
-        (None, None) => End::Finished,
-    };
-    let mut tasks = shared.stats();
-    for (thread, released) in threads.iter().zip(released) {
-        tasks[thread.entry].demotions = released.demotions();
-    }
-    let epoch = shared.epoch();
-    Ok(Summary {
-        end,
-        tasks,
-        units: shared.units(),
-        policy,
-        refused,
-        warnings,
-        samples,
-        idle_slices: shared.idle.read(),
-        epoch,
-        quiet,
-        wait,
-        processes,
-    })
-}
-
-/// What a sample file says of the tasks that it has, each with its number.
-fn facts(lanes: &[Lane<'_>], threads: &[ThreadTask]) -> (Vec<usize>, Vec<Facts>) {
-    let mut all = Vec::new();
-    for lane in lanes {
-        let wait = lane.thread.wait_policy().name();
-        let policy = lane.thread.policy();
-        let of = |name: &str, period, phase_ns| Facts {
-            name: name.to_owned(),
-            cpu: lane.thread.pinned_to(),
-            period,
-            phase_ns,
-            offset_ns: phase_ns,
-            policy,
-            wait,
-        };
-        let units = lane.calendar.as_ref().map_or(0, |(plan, _)| plan.tasks());
-        for (rank, task) in lane.ranks.iter().enumerate() {
-            let Some(entry) = task.entry else { continue };
-            let facts = match (rank.checked_sub(units), &lane.calendar) {
-                (None, Some((plan, _))) => {
-                    of(&task.name, plan.frame(), plan.ready_ns(rank).unwrap_or(0))
-                }
-                (rank, _) => {
-                    let rank = rank.unwrap_or(0);
-                    of(&task.name, lane.plan.period(rank), lane.plan.phase_ns(rank))
-                }
-            };
-            all.push((entry, facts));
-        }
-    }
-    for of in threads {
-        let phase_ns = match &of.pace {
-            Pace::Remote { phase_ns, .. } => *phase_ns,
-            Pace::Own(plan) => plan.phase_ns(0),
-            Pace::Triggered => continue,
-        };
-        let facts = Facts {
-            name: of.task.name().to_owned(),
-            cpu: of.cpu,
-            period: of.task.period(),
-            phase_ns,
-            offset_ns: phase_ns,
-            policy: of.policy,
-            wait: "thread",
-        };
-        all.push((of.entry, facts));
-    }
-    all.into_iter().unzip()
 }
 
 /// An executive that runs: its [`Handle`], and its end. Dropping it stops the executive and waits

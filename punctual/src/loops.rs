@@ -18,19 +18,20 @@ use punctual_core::stats::{Counts, View};
 use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Stalls, WaitStatus};
-use punctual_engine::checks::{check_demands, check_period};
 use punctual_engine::clocks::MachineClock;
 use punctual_engine::counting::{CycleCounting, Words};
 use punctual_engine::error::{Error, Kind};
-use punctual_engine::monitor::{Force, Shows, Watched};
-use punctual_engine::neighbours::Neighbour;
+use punctual_engine::file_facts::RunFacts;
+use punctual_engine::monitor::{Force, Watched, WatchedLoop};
+use punctual_engine::outcome;
 use punctual_engine::outcome::{End, Stats};
-use punctual_engine::quantile;
 use punctual_engine::quiet::{self, Quiet};
-use punctual_engine::recording::{Facts, LoopRecording};
+use punctual_engine::recording::LoopRecording;
 use punctual_engine::rt_thread::{RtThread, span};
 use punctual_engine::safety::Caution;
+use punctual_engine::safety::{check_demands, check_period};
 use punctual_engine::segmented::{SegmentedLoop, Vitals};
+use punctual_engine::session::Neighbour;
 use punctual_engine::session::{ProcessSession, Refusal, ThreadSession};
 use punctual_engine::wait_policy::{LEAD, ready};
 use punctual_os::clock::{ClockId, now_ns};
@@ -503,7 +504,7 @@ impl LoopHandle {
     ///
     /// # Real-time: reader side
     pub fn quantile(&self, share: f64) -> Option<Span> {
-        quantile::of(&self.view()?, share)
+        outcome::quantile(&self.view()?, share)
     }
 
     /// Gaps inside spins; each number is whole, and they may be one cycle apart.
@@ -543,7 +544,7 @@ impl LoopShared {
     }
 }
 
-impl Shows for LoopShared {
+impl WatchedLoop for LoopShared {
     fn watched(&self) -> &Watched {
         self.vitals.watched()
     }
@@ -552,9 +553,11 @@ impl Shows for LoopShared {
         &self.stop
     }
 }
-fn facts(thread: &RtThread, period: Period, phase_ns: u64, policy: SchedPolicy) -> Facts {
+fn facts(thread: &RtThread, period: Period, phase_ns: u64, policy: SchedPolicy) -> RunFacts {
     let (name, wait) = ("loop".to_owned(), thread.wait_policy().name());
-    Facts { name, cpu: thread.pinned_to(), period, phase_ns, offset_ns: 0, policy, wait }
+    let cpu = thread.pinned_to();
+    // Its recording begins with its release 0.
+    RunFacts { name, cpu, period, epoch_ns: 0, phase_ns, policy, wait, experiment: None }
 }
 
 #[cfg(test)]

@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use punctual::{Cycle, End, Executive, Period, Phase, Placement, RtThread, Task, WaitPolicy};
 use punctual_engine::session;
-use punctual_os::affinity;
 use punctual_os::tripwire::Counting;
-use punctual_os::usage;
+use punctual_os::{affinity, threads};
 
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting::new(System);
@@ -25,7 +24,7 @@ fn task(name: &str, us: u64) -> Task {
 }
 
 fn faults() -> u64 {
-    let usage = usage::of_thread().expect("own usage");
+    let usage = threads::usage().expect("own usage");
     usage.minor_faults + usage.major_faults
 }
 

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use punctual::{Loop, Period, Phase, RtThread, WaitPolicy};
+use punctual_os::threads;
 use punctual_os::tripwire::Counting;
-use punctual_os::usage;
 
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting::new(System);
@@ -30,11 +30,11 @@ fn faults_and_allocations(wait: WaitPolicy, record: Option<&Path>) -> (u64, u64)
     for _ in 0..3 {
         assert!(looped.wait().is_some());
     }
-    let before = usage::of_thread().expect("own usage");
+    let before = threads::usage().expect("own usage");
     ALLOCATOR.arm();
     let cycles = (0..200).map_while(|_| looped.wait()).count();
     let allocations = ALLOCATOR.disarm();
-    let after = usage::of_thread().expect("own usage");
+    let after = threads::usage().expect("own usage");
     assert_eq!(cycles, 200);
     // Where locking was refused a page may be taken away at any time.
     let faults = if looped.memory_locked() {

@@ -23,8 +23,8 @@ use punctual_engine::periodic::{Periodic, Task};
 use punctual_engine::session::{ProcessSession, ThreadSession};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
+use punctual_os::threads;
 use punctual_os::tripwire::Counting;
-use punctual_os::usage;
 
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting::new(System);
@@ -51,7 +51,7 @@ fn watched(mut to: impl FnMut(Span) -> Ended) -> (u64, u64) {
     // Paid here: the first use of the code.
     assert_eq!(to(Span::from_ms(15)), Ended::Finished);
     let faults = || {
-        let usage = usage::of_thread().expect("own usage");
+        let usage = threads::usage().expect("own usage");
         usage.minor_faults + usage.major_faults
     };
     let before = faults();
@@ -70,17 +70,17 @@ fn period(us: u64) -> Period {
 /// A calendar whose second task has two units, with two tasks in its gaps, one of which overruns.
 fn both<W: Wait>(wait: W) -> (u64, u64) {
     let unit = |name: &str| {
-        Unit::new(name, Duration::from_nanos(100_000)).deadline(Duration::from_nanos(1_500_000))
+        Unit::new(name, Duration::from_micros(100)).deadline(Duration::from_micros(1_500))
     };
     let units = CalendarBuilder::new(Period::from_ns(2_000_000).expect("positive"))
         .unit(unit("read"))
-        .unit(unit("filter 1").after("read", Duration::from_nanos(100_000)).of("filter"))
-        .unit(unit("filter 2").after("filter 1", Duration::from_nanos(200_000)).of("filter"))
+        .unit(unit("filter 1").after("read", Duration::from_micros(100)).of("filter"))
+        .unit(unit("filter 2").after("filter 1", Duration::from_micros(200)).of("filter"))
         .build()
         .expect("a calendar");
     let periodic = Periodic::new()
-        .task(Task::every("watch", period(3_000)).budget_ns(50_000))
-        .task(Task::every("log", period(7_000)).budget_ns(100_000))
+        .task(Task::every("watch", period(3_000)).budget(Duration::from_micros(50)))
+        .task(Task::every("log", period(7_000)).budget(Duration::from_micros(100)))
         .build()
         .expect("a plan");
     let together = Combination::new(&units, &periodic).expect("they fit");

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use punctual::{End, Executive, Flow, Period, Phase, Placement, RtThread, Task, WaitPolicy};
 use punctual_engine::session;
+use punctual_os::threads;
 use punctual_os::tripwire::Counting;
-use punctual_os::usage;
 
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting::new(System);
@@ -30,7 +30,7 @@ struct Wire {
 impl Wire {
     fn pass(&mut self) {
         let faults = || {
-            let usage = usage::of_thread().expect("own usage");
+            let usage = threads::usage().expect("own usage");
             usage.minor_faults + usage.major_faults
         };
         self.calls += 1;

@@ -21,8 +21,8 @@ use punctual_engine::clocks::MachineClock;
 use punctual_engine::periodic::{OnOverrun as Overrun, Periodic, Task};
 use punctual_engine::session;
 use punctual_os::scheduler::SchedPolicy;
+use punctual_os::threads;
 use punctual_os::tripwire::Counting;
-use punctual_os::usage;
 
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting::new(System);
@@ -53,11 +53,11 @@ fn faults_and_allocations<W: Wait>(wait: W) -> (u64, u64, u64) {
     let Gate { mut clock, wait, observe, .. } = warm;
     let first = grid.at_or_after(clock.now());
     let mut gate = Gate::new(clock, wait, observe, grid, first).until(start + Span::from_ms(100));
-    let before = usage::of_thread().expect("own usage");
+    let before = threads::usage().expect("own usage");
     ALLOCATOR.arm();
     let ended = gate.run(&stop);
     let allocations = ALLOCATOR.disarm();
-    let after = usage::of_thread().expect("own usage");
+    let after = threads::usage().expect("own usage");
     assert_eq!(ended, Ended::Finished);
     assert!(view.count() > 10, "the loop ran");
     // Where locking was refused a page may be taken away at any time.
@@ -104,11 +104,11 @@ fn many_allocations_and_faults<W: Wait>(wait: W) -> (u64, u64) {
     let mut many = Many { clock, wait, tasks: Counts(vec![0; 4]), observe: () };
     let ended = many.run(&table, &mut state, start + Span::from_ms(10), &stop);
     assert_eq!(ended, Ended::Finished);
-    let before = usage::of_thread().expect("own usage");
+    let before = threads::usage().expect("own usage");
     ALLOCATOR.arm();
     let ended = many.run(&table, &mut state, start + Span::from_ms(300), &stop);
     let allocations = ALLOCATOR.disarm();
-    let after = usage::of_thread().expect("own usage");
+    let after = threads::usage().expect("own usage");
     assert_eq!(ended, Ended::Finished);
     assert!(many.tasks.0.iter().all(|&ran| ran > 10), "{:?}", many.tasks.0);
     let faults =

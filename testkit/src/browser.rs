@@ -145,7 +145,7 @@ impl Browser {
         self.post("goog/cdp/execute", &json!({ "cmd": command, "params": params }))
     }
 
-    /// What the console of the page had to say since the last time: errors, refusals.
+    /// Lines of the page's console since the last call: errors, refusals.
     pub fn console(&self) -> Vec<String> {
         self.log("browser").iter().map(|line| line["message"].to_string()).collect()
     }

@@ -2,20 +2,41 @@
 //!
 //! For `fuzz/fuzz_targets/parser.rs`, and for the test that replays `fuzz/corpus` on stable. A body
 //! panics when something does not hold: a panic inside the parser, an error that is no single
-//! line, a round trip that does not come back.
+//! line, a round trip that does not come back. Only the body `facts` touches files: a folder of its
+//! own below the temporary one.
 
-mod machine;
-mod recorded;
-mod typed;
-
+use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_analysis::campaign::{Campaign, CampaignFileError, HEADER_BYTES, MAGIC, VERSION};
+use punctual_analysis::claim::ask::Ask;
+use punctual_analysis::claim::dependence::Separate;
+use punctual_analysis::claim::judge::{EventCount, Holds, StoppingRule, judge};
+use punctual_analysis::claim::plan::Planned;
+use punctual_analysis::limit::MetricLimit;
 use punctual_analysis::quantile::Probability;
+use punctual_analysis::quantity;
+use punctual_analysis::recording::{Recording, RecordingConfig};
+use punctual_core::file::{BLOCK_HEADER_BYTES, FILE_HEADER_BYTES};
+use punctual_core::sample::{SAMPLE_BYTES, Sample};
+use punctual_core::time::{Instant, Period};
 use punctual_engine::process::{Request, answer, answered, is_name};
+use punctual_host::capture::manifest::{MANIFEST, Manifest};
+use punctual_host::cmdline::{CommandLine, Isolcpus, Param};
+use punctual_host::cpulist::{CpuList, MAX_CPUS};
+use punctual_host::facts::MachineFacts;
+use punctual_host::root::Root;
+use punctual_host::scrub::Scrub;
+use punctual_import::csv::{ColumnSpec, CsvFile, TimeUnit};
 use punctual_import::formats::{
     self, Format, HEAD_BYTES, ImportRequest, ImportedRun, detect, read,
 };
+use punctual_import::samples::{FileEnding, OpenError, SampleFileReader, count_samples};
+use punctual_lab::load::Loads;
 use punctual_lab::tasks::{TASKS_MAX, TaskFile};
 
 /// Looks at one input; panics when something does not hold.
@@ -27,21 +48,21 @@ type Own = (&'static str, fn(&[u8]));
 /// Every parser but those of other programs' files, by the name of its folder of seeds.
 const OWN: &[Own] = &[
     ("campaign", campaign),
-    ("claim", typed::claim),
-    ("cmdline", machine::cmdline),
-    ("column_spec", typed::column_spec),
-    ("cpulist", machine::cpulist),
-    ("csv", recorded::csv),
-    ("duration", typed::duration),
-    ("facts", machine::facts),
+    ("claim", claim),
+    ("cmdline", cmdline),
+    ("column_spec", column_spec),
+    ("cpulist", cpulist),
+    ("csv", csv),
+    ("duration", duration),
+    ("facts", facts),
     ("import_detect", detected),
     ("join_request", join_request),
-    ("limit", typed::limit),
-    ("loads", typed::loads),
-    ("manifest", machine::manifest),
-    ("quantity", typed::quantity),
-    ("samples_file", recorded::samples_file),
-    ("scrub", machine::scrub),
+    ("limit", limit),
+    ("loads", loads),
+    ("manifest", manifest),
+    ("quantity", quantity),
+    ("samples_file", samples_file),
+    ("scrub", scrub),
     ("tasks_file", tasks_file),
 ];
 
@@ -111,7 +132,7 @@ fn with_header(json: &[u8]) -> Vec<u8> {
     bytes.extend(VERSION.to_le_bytes());
     bytes.extend(length.to_le_bytes());
     bytes.extend(7u64.to_le_bytes());
-    let crc = recorded::crc32(&[&bytes[..], json].concat());
+    let crc = crc32(&[&bytes[..], json].concat());
     bytes.extend(crc.to_le_bytes());
     bytes.extend(json);
     bytes
@@ -164,7 +185,7 @@ fn read_as(format: &Format, data: &[u8]) {
     let request = ImportRequest { thresholds_ns: vec![-7, 50_000], unit_ns: Some(1_000) };
     let whole = read(format, data, &request);
     let (first, rest) = data.split_at(data.len() / 3);
-    let pieces = read(format, std::io::Read::chain(first, rest), &request);
+    let pieces = read(format, Read::chain(first, rest), &request);
     match (whole, pieces) {
         (Ok(whole), Ok(pieces)) => {
             assert!(!whole.runs.is_empty(), "a file without a run");
@@ -205,5 +226,467 @@ fn sound(run: &ImportedRun) {
         let (least, most) = outcome.tails.exceedances_within(tail.threshold_ns);
         let n = outcome.tails.n();
         assert!(least <= most && most <= n, "{least} to {most} of {n}");
+    }
+}
+
+/// A list that was read is shown and read again as itself, within its bound.
+fn cpulist(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    for last in [0, 63, MAX_CPUS - 1] {
+        match CpuList::parse(&text, last) {
+            Ok(list) => {
+                assert!(list.last().is_none_or(|cpu| cpu <= last), "{list} beyond {last}");
+                assert_eq!(CpuList::parse(&list.to_string(), last).as_ref(), Ok(&list), "{list}");
+                assert_eq!(list.iter().count(), list.len(), "{list}");
+            }
+            Err(error) => says_why(&text, &error),
+        }
+    }
+}
+
+/// A command line that was split is shown and split again as itself. Left out: a parameter without
+/// name and value, which is shown as nothing, and a line that keeps a quotation mark, for which
+/// the kernel, which takes off those around a value, has no spelling.
+fn cmdline(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let mut line = CommandLine::parse(&text);
+    for params in [&mut line.params, &mut line.init] {
+        params.retain(|param| !param.name.is_empty() || param.value.is_some());
+    }
+    let quoted = |param: &Param| {
+        let value = param.value.as_deref().unwrap_or_default();
+        param.name.contains('"') || value.contains('"')
+    };
+    if !line.params.iter().chain(&line.init).any(quoted) {
+        let shown = line.to_string();
+        assert_eq!(CommandLine::parse(&shown), line, "shown as {shown:?}");
+    }
+    for param in line.all("isolcpus") {
+        if let Some(Err(error)) = param.value.as_ref().map(|value| Isolcpus::parse(value, 63)) {
+            says_why(&text, &error);
+        }
+    }
+}
+
+/// A manifest that was read is written and read again as itself.
+fn manifest(data: &[u8]) {
+    match Manifest::parse(&String::from_utf8_lossy(data)) {
+        Ok(manifest) => {
+            let written = manifest.to_string();
+            assert_eq!(Manifest::parse(&written).as_ref(), Ok(&manifest), "{written:?}");
+        }
+        Err(error) => one_line(&error),
+    }
+}
+
+/// What was scrubbed names nobody, and keeps its lines.
+fn scrub(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let scrub = Scrub::new().host("workbench.lab.example.com").user("alice");
+    let scrubbed = [scrub.text(&text), scrub.path(&text), scrub.command_line(&text)];
+    for once in &scrubbed {
+        let names = |name: &str| once.split(|c: char| !c.is_alphanumeric()).any(|w| w == name);
+        assert!(!names("alice") && !names("workbench"), "{once:?}");
+    }
+    assert_eq!(scrubbed[0].lines().count(), text.lines().count(), "{:?}", scrubbed[0]);
+}
+
+/// Files of one machine: more are left out.
+const FILES: usize = 64;
+/// Bytes of the longest path that is taken.
+const PATH_BYTES: usize = 160;
+
+/// A machine whose files hold anything gives facts, the same ones each time. The data is a
+/// sequence of files, each behind a line `==> PATH` with a path below `proc` or `sys`, or of the
+/// manifest.
+fn facts(data: &[u8]) {
+    let folder = Folder::new();
+    for (path, text) in files(data).take(FILES) {
+        let file = folder.0.join(path);
+        // Fails where a file stands in the way of a folder, or the other way round.
+        let _ =
+            file.parent().map(fs::create_dir_all).transpose().and_then(|_| fs::write(&file, text));
+    }
+    let collect = || Root::captured(&folder.0).map(|root| MachineFacts::collect(&root));
+    match (collect(), collect()) {
+        (Ok(once), Ok(again)) => assert_eq!(once, again),
+        (Err(error), Err(_)) => one_line(&error),
+        (once, again) => panic!("{once:?}, then {again:?}"),
+    }
+}
+
+/// The parts of the data that have a path.
+fn files(data: &[u8]) -> impl Iterator<Item = (&str, &[u8])> {
+    let marks = data
+        .windows(4)
+        .enumerate()
+        .filter(|(at, window)| *window == b"==> " && (*at == 0 || data[at - 1] == b'\n'));
+    let starts: Vec<usize> = marks.map(|(at, _)| at).chain([data.len()]).collect();
+    let parts: Vec<&[u8]> = starts.windows(2).map(|pair| &data[pair[0]..pair[1]]).collect();
+    parts.into_iter().filter_map(|part| {
+        let line = part.iter().position(|&byte| byte == b'\n')?;
+        let path = std::str::from_utf8(&part[4..line]).ok().filter(|path| is_inside(path))?;
+        Some((path, &part[line + 1..]))
+    })
+}
+
+/// Whether the path leads to a place inside the folder that it is joined to.
+fn is_inside(path: &str) -> bool {
+    let plain = |part: &str| {
+        let known = |byte: u8| byte.is_ascii_alphanumeric() || b"_-,.:".contains(&byte);
+        !part.is_empty() && part != "." && part != ".." && part.bytes().all(known)
+    };
+    let below = path.starts_with("proc/") || path.starts_with("sys/") || path == MANIFEST;
+    below && path.len() <= PATH_BYTES && path.split('/').all(plain)
+}
+
+/// A folder that goes with its holder.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        // Memory rather than a disk, where there is such a folder.
+        let memory = Path::new("/dev/shm");
+        let above = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        let folder = above.join(format!("punctual-facts-{}-{count}", std::process::id()));
+        fs::create_dir_all(&folder).expect("the temporary folder is writable");
+        Self(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Left over in the temporary folder at worst.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs of one file that are analysed; each takes some memory.
+const RUNS: usize = 4;
+
+/// Reads the file as it is, then with its checksums mended, so that what lies behind them is
+/// reached too. A file that is complete is not when cut short, and damage lies inside of it.
+fn samples_file(data: &[u8]) {
+    let mut mended = data.to_vec();
+    mend(&mut mended);
+    for data in [data, &mended] {
+        let (samples, ending) = match analyse(data) {
+            Ok(read) => read,
+            Err(error) => {
+                one_line(&error);
+                continue;
+            }
+        };
+        if let FileEnding::Damaged { at_byte, why } = &ending {
+            one_line(why);
+            assert!(*at_byte <= data.len() as u64, "damage at {at_byte} of {}", data.len());
+        }
+        if let Ok((before, cut)) = count_samples(&data[..data.len() / 2]) {
+            assert!(before <= samples, "{before} samples in the half of {samples}");
+            assert!(
+                ending != FileEnding::Complete || cut != FileEnding::Complete,
+                "complete when cut"
+            );
+        }
+    }
+}
+
+/// Reads a file through the analysis: its samples, whose cycles do not decrease within a run, and
+/// how it ended.
+fn analyse(data: &[u8]) -> Result<(u64, FileEnding), OpenError> {
+    let mut file = SampleFileReader::open(data)?;
+    let mut setups: Vec<RecordingConfig> = file.info().runs.iter().map(setup).collect();
+    let mut runs: BTreeMap<usize, (Recording, u64)> = BTreeMap::new();
+    let mut samples = 0;
+    while let Some(block) = file.next_block() {
+        samples += block.samples.len() as u64;
+        if runs.len() >= RUNS && !runs.contains_key(&block.run) {
+            continue;
+        }
+        let new = || (Recording::new(std::mem::take(&mut setups[block.run])), 0);
+        let (recording, cycle) = runs.entry(block.run).or_insert_with(new);
+        for sample in block.samples {
+            assert!(sample.cycle >= *cycle, "cycle {} after {cycle}", sample.cycle);
+            *cycle = sample.cycle;
+        }
+        recording.extend(block.samples);
+    }
+    for (recording, _) in runs.into_values() {
+        let taken = recording.samples();
+        assert_eq!(recording.finish(0).cycles, taken);
+    }
+    let ending = file.ending().cloned();
+    Ok((samples, ending.expect("a file without a next block has ended")))
+}
+
+fn setup(run: &punctual_import::samples::RunInfo) -> RecordingConfig {
+    RecordingConfig {
+        period: Period::from_ns(run.period_ns),
+        epoch: Instant::from_ns(run.epoch_ns),
+        ..RecordingConfig::default()
+    }
+}
+
+/// Writes into each header the checksum that it should have, as far as the headers lead.
+fn mend(file: &mut [u8]) {
+    let number = |file: &[u8], at: usize| {
+        file.get(at..at + 4)
+            .map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    };
+    let Some(json_bytes) = number(file, 12) else { return };
+    let mut at = FILE_HEADER_BYTES.saturating_add(json_bytes as usize);
+    let Some(json) = file.get(FILE_HEADER_BYTES..at) else { return };
+    let crc = crc32(json);
+    file[16..20].copy_from_slice(&crc.to_le_bytes());
+    while let Some(samples) = number(file, at + 8 + 4) {
+        let payload = at + BLOCK_HEADER_BYTES;
+        let next = payload.saturating_add((samples as usize).saturating_mul(SAMPLE_BYTES));
+        if file.len() < payload {
+            return;
+        }
+        if let Some(bytes) = file.get(payload..next) {
+            let crc = crc32(bytes);
+            file[payload - 8..payload - 4].copy_from_slice(&crc.to_le_bytes());
+        }
+        let crc = crc32(&file[at..payload - 4]);
+        file[payload - 4..payload].copy_from_slice(&crc.to_le_bytes());
+        at = next;
+    }
+}
+
+/// CRC-32 (IEEE 802.3) bit by bit: another's opinion on the one that the reader uses.
+fn crc32(bytes: &[u8]) -> u32 {
+    let polynomial = 0xedb8_8320;
+    !bytes.iter().fold(!0, |crc, &byte| {
+        (0..8).fold(crc ^ u32::from(byte), |crc: u32, _| {
+            (crc >> 1) ^ (polynomial & (crc & 1).wrapping_neg())
+        })
+    })
+}
+
+/// A file gives the same samples, and the same refusal, however it arrives. The first line says
+/// how it is read: `NAME:UNIT`, then the period if there is one.
+fn csv(data: &[u8]) {
+    let (head, text) = match data.iter().position(|&byte| byte == b'\n') {
+        Some(at) => (&data[..at], &data[at + 1..]),
+        None => (data, &[][..]),
+    };
+    let head = String::from_utf8_lossy(head);
+    let mut words = head.split_whitespace();
+    let Ok(spec) = ColumnSpec::parse(words.next().unwrap_or_default()) else { return };
+    let period = words.next().and_then(|word| quantity::period(word).ok());
+    let whole = read_csv(text, spec.clone(), period);
+    let pieces = read_csv(Pieces { text, next: 1 }, spec, period);
+    assert_eq!(whole, pieces);
+}
+
+/// All samples, and why there are no more.
+fn read_csv(
+    reader: impl Read,
+    spec: ColumnSpec,
+    period: Option<Period>,
+) -> (Vec<Sample>, Option<String>) {
+    let mut samples = Vec::new();
+    let refused = |error: punctual_import::csv::CsvError| {
+        one_line(&error);
+        Some(error.to_string())
+    };
+    let mut file = match CsvFile::open(reader, spec, period) {
+        Ok(file) => file,
+        Err(error) => return (samples, refused(error)),
+    };
+    loop {
+        match file.next_block() {
+            Ok([]) => return (samples, None),
+            Ok(block) => samples.extend_from_slice(block),
+            Err(error) => return (samples, refused(error)),
+        }
+    }
+}
+
+/// A text that arrives a few bytes at a time: 1, 2, … 7, 1, …
+struct Pieces<'a> {
+    text: &'a [u8],
+    next: usize,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let bytes = self.next.min(self.text.len()).min(buffer.len());
+        self.next = self.next % 7 + 1;
+        let (now, later) = self.text.split_at(bytes);
+        buffer[..bytes].copy_from_slice(now);
+        self.text = later;
+        Ok(bytes)
+    }
+}
+
+/// A column that was read is written and read again as itself.
+fn column_spec(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match ColumnSpec::parse(&text) {
+        Ok(spec) => {
+            let unit = match spec.unit() {
+                TimeUnit::Ns => "ns",
+                TimeUnit::Us => "us",
+                TimeUnit::Ms => "ms",
+                TimeUnit::S => "s",
+            };
+            let written = format!("{}:{unit}", spec.name());
+            assert_eq!(ColumnSpec::parse(&written).as_ref(), Ok(&spec), "{written:?}");
+        }
+        Err(error) => says_why(&text, &error),
+    }
+}
+
+/// A list of loads that was read is shown and read again as itself.
+fn loads(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match Loads::parse(&text) {
+        Ok(loads) => {
+            assert_eq!(Loads::parse(&loads.to_string()).as_ref(), Ok(&loads), "{loads}");
+            assert!(loads.turns().iter().all(|turn| turn.len() <= 64), "bounded: {loads}");
+        }
+        Err(error) => says_why(&text, &error),
+    }
+}
+
+/// A claim that was read is shown and read again as itself, can be planned for, and holds on no
+/// more than nothing of nothing.
+fn claim(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match Ask::parse(&text) {
+        Ok(ask) => {
+            assert_eq!(Ask::parse(&ask.to_string()).as_ref(), Ok(&ask), "{ask}");
+            let planned = Planned::of(&ask, 1.0, 1_000_000, 60_000);
+            assert!(planned.needs.is_sorted_by_key(|need| need.n), "{planned:?}");
+            for ended in [StoppingRule::AsPlanned, StoppingRule::AtAnyTime] {
+                let separate = Separate::Evenly(2.0);
+                let (least, most, theta, ordered) = (1, 3, 0.7, true);
+                let counted = EventCount { n: 60_000, least, most, theta, separate, ordered };
+                let judged = judge(&ask, &Ok(counted), ended, Some(1_000_000));
+                says_why("", &judged.reason);
+                let nothing = judge(&ask, &Ok(EventCount { n: 0, ..counted }), ended, None);
+                assert_eq!(nothing.holds, Holds::Undecided, "{ask} holds without evidence");
+            }
+        }
+        Err(error) => says_why(&text, &error),
+    }
+}
+
+/// A limit that was read is shown and read again as itself, and says of a run without samples why
+/// it holds or does not.
+fn limit(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match MetricLimit::parse(&text) {
+        Ok(limit) => {
+            assert_eq!(MetricLimit::parse(&limit.to_string()).as_ref(), Ok(&limit), "{limit}");
+            let judgement = limit.judge(&Recording::new(RecordingConfig::default()).finish(0));
+            says_why("", &judgement.reason);
+            assert!(
+                !judgement.ok || judgement.measured.is_some(),
+                "{limit} holds without evidence"
+            );
+        }
+        Err(error) => says_why(&text, &error),
+    }
+}
+
+/// A duration is a positive number of ns, and a period the same one as far as periods go.
+fn duration(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match quantity::duration(&text) {
+        Ok(span) => {
+            let ns = span.as_ns();
+            assert!(ns > 0, "{ns} ns");
+            assert_eq!(quantity::duration(&format!("{ns}ns")).map(|span| span.as_ns()), Ok(ns));
+            match quantity::period(&text) {
+                Ok(period) => assert_eq!(period.as_ns(), ns.unsigned_abs()),
+                Err(error) => {
+                    says_why(&text, &error);
+                    assert!(ns.unsigned_abs() > Period::MAX_NS, "{error}");
+                }
+            }
+        }
+        Err(error) => {
+            says_why(&text, &error);
+            assert_eq!(quantity::period(&text).map(|period| period.as_ns()), Err(error));
+        }
+    }
+}
+
+/// A quantity has one dimension, and is positive and finite in it.
+fn quantity(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let read = [
+        quantity::duration(&text).map(|span| span.as_ns() as f64),
+        quantity::torque(&text).map(quantity::Torque::as_nm),
+        quantity::angle(&text).map(quantity::Angle::as_rad),
+        quantity::speed(&text).map(quantity::Speed::as_rad_s),
+        quantity::rate(&text).map(quantity::Hertz::as_hz),
+    ];
+    let dimensions = read.iter().filter(|value| value.is_ok()).count();
+    assert!(dimensions <= 1, "{dimensions} dimensions: {read:?}");
+    for value in read {
+        match value {
+            Ok(value) => assert!(value > 0.0 && value.is_finite(), "{value}"),
+            Err(error) => says_why(&text, &error),
+        }
+    }
+    match quantity::share(&text).map(quantity::Share::as_one) {
+        Ok(share) => assert!(share > 0.0 && share <= 1.0, "{share}"),
+        Err(error) => says_why(&text, &error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_path_leads_out() {
+        for inside in ["proc/cpuinfo", "sys/fs/cgroup/cpu,cpuacct/a", MANIFEST] {
+            assert!(is_inside(inside), "{inside}");
+        }
+        for outside in ["/proc/a", "proc/../../a", "proc//a", "etc/passwd", "proc/.", "", "proc/"] {
+            assert!(!is_inside(outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn files_are_told_apart_by_their_paths() {
+        let data = b"junk\n==> proc/a\n1\n==> /etc/b\n2\n==> sys/c\nx ==> proc/d\n";
+        let found: Vec<_> = files(data).collect();
+        assert_eq!(found, [("proc/a", &b"1\n"[..]), ("sys/c", b"x ==> proc/d\n")]);
+    }
+
+    #[test]
+    fn the_checksum_is_that_of_the_standard() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc32(b""), 0);
+    }
+
+    #[test]
+    fn a_mended_file_is_believed_up_to_its_cut() {
+        let json = br#"{"runs":[{"period_ns":1000}]}"#;
+        let mut file = Vec::from(*b"PUNCTUAL");
+        for word in [1, json.len() as u32, 0, 0] {
+            file.extend(u32::to_le_bytes(word));
+        }
+        file.extend(json);
+        file.extend(b"pblk");
+        for word in [0, 0, 2] {
+            file.extend(u32::to_le_bytes(word));
+        }
+        file.extend([0; 32]);
+        for cycle in [3_u64, 4] {
+            file.extend(cycle.to_le_bytes());
+            file.extend([0; 8]);
+        }
+        assert!(matches!(analyse(&file), Err(OpenError::Damaged(_))), "before it is mended");
+        mend(&mut file);
+        assert_eq!(analyse(&file).unwrap(), (2, FileEnding::Incomplete));
     }
 }

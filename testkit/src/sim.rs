@@ -7,7 +7,7 @@ use std::cell::Cell;
 use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Span};
 
-/// What the machine does to one sleep.
+/// A disturbance of one sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SleepNoise {
     /// The sleep comes back this much after its instant.
@@ -21,11 +21,11 @@ pub enum SleepNoise {
 pub struct SimClock<I> {
     /// Now.
     pub now: Instant,
-    /// What happens to each sleep that really sleeps, in order.
+    /// The disturbance of each sleep that really sleeps, in order.
     pub script: I,
-    /// What a poll costs. At least 1 ns, or a spin would never end.
+    /// The cost of a poll: 1 ns at least, or a spin would never end.
     pub poll_cost: Span,
-    /// How often it was slept on.
+    /// The number of sleeps on it.
     pub sleeps: u64,
 }
 

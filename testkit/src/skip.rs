@@ -80,7 +80,7 @@ pub fn need_native(part: &str) -> bool {
     need(&format!("{part} (the processor is emulated)"), !is_emulated())
 }
 
-/// Whether the processor is emulated, for a test that then expects something else.
+/// True where the processor is emulated, for a test that then expects something else.
 pub fn is_emulated() -> bool {
     std::env::var_os(EMULATED).is_some()
 }
@@ -112,7 +112,7 @@ pub fn program(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// Whether the effective user is root, in whatever user namespace this is.
+/// True where the effective user is root, in whatever user namespace this is.
 pub fn is_root() -> bool {
     std::fs::read_to_string("/proc/self/status")
         .is_ok_and(|status| effective_uid(&status) == Some(0))

@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use punctual_core::clock::Clock;
@@ -11,7 +12,7 @@ use punctual_core::dispatch::{Counters, TableState};
 use punctual_core::executive::{Dispatch, Many};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Wait;
-use punctual_engine::periodic::{Offset, OnOverrun, Periodic, Task};
+use punctual_engine::periodic::{OnOverrun, Periodic, Task};
 
 /// A clock that sleeps and tasks move on.
 #[derive(Clone, Copy)]
@@ -99,7 +100,9 @@ fn run(
 ) -> (Ended, Seen, Vec<Counters>) {
     let named = tasks.iter().enumerate().map(|(at, (us, policy))| {
         let period = Period::ratio(us * 1_000, 1).expect("in range");
-        Task::every(format!("{at}"), period).on_overrun(*policy).phase(Offset::At(at as u64 * 7))
+        Task::every(format!("{at}"), period)
+            .on_overrun(*policy)
+            .at(Duration::from_nanos(at as u64 * 7))
     });
     let plan = named.fold(Periodic::new(), Periodic::task).build().expect("a plan");
     let table = plan.table(Instant::from_ns(0));

@@ -13,7 +13,7 @@ use punctual_core::executive::{Dispatch, Many, Schedule};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Sleep;
 use punctual_engine::calendar::{CalendarBuilder, CalendarPlan, Combination, Unit};
-use punctual_engine::periodic::{self, Offset, OnOverrun, Periodic, Task};
+use punctual_engine::periodic::{self, OnOverrun, Periodic, Task};
 
 const FRAME_NS: u64 = 1_000;
 
@@ -106,7 +106,9 @@ fn alone(plan: &CalendarPlan, script: &Scripted, end: u64) -> Vec<Ran> {
 fn tasks(parts: &[(u64, u64)]) -> Option<periodic::Plan> {
     let task = |(n, &(period, budget)): (usize, &(u64, u64))| {
         let period = Period::ratio(period, 1).expect("in range");
-        Task::every(format!("periodic {n}"), period).budget_ns(budget).phase(Offset::At(0))
+        Task::every(format!("periodic {n}"), period)
+            .budget(Duration::from_nanos(budget))
+            .at(Duration::ZERO)
     };
     parts.iter().enumerate().map(task).fold(Periodic::new(), Periodic::task).build().ok()
 }
@@ -214,7 +216,7 @@ proptest! {
         let plan = calendar(&units, 0);
         let Some(table) = tasks(&periodic) else { return Ok(()) };
         let gap = Span::from_ns(guard.cast_signed());
-        let Ok(combination) = Combination::with_guard(&plan, &table, gap) else {
+        let Ok(combination) = Combination::with_gap(&plan, &table, gap) else {
             return Ok(());
         };
         let zero = Instant::from_ns(0);
@@ -313,8 +315,8 @@ fn what_never_idles_ends_all_the_same() {
     let task = |name: &str, budget| {
         let period = Period::ratio(100, 1).expect("in range");
         Task::every(name, period)
-            .budget_ns(budget)
-            .phase(Offset::At(0))
+            .budget(Duration::from_nanos(budget))
+            .at(Duration::ZERO)
             .on_overrun(OnOverrun::Burst(9))
     };
     let tasks = Periodic::new().task(task("a", 90)).task(task("b", 90)).allow_overload();

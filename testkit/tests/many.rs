@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{CancelToken, Cycle, Ended, Flow, Job, Missed, Observe, Overruns};
@@ -10,7 +11,7 @@ use punctual_core::executive::{Cancelling, Dispatch, Many, Schedule};
 use punctual_core::stats::{Page, PageKind, View, WORDS};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Sleep;
-use punctual_engine::periodic::{Offset, OnOverrun, Periodic, Task};
+use punctual_engine::periodic::{OnOverrun, Periodic, Task};
 use punctual_testkit::sim::{SimClock, SleepNoise};
 
 /// A simulated clock that the tasks move on too.
@@ -66,7 +67,7 @@ impl Observe for Heard {
 }
 
 fn task(name: &str, period_ns: u64) -> Task {
-    Task::every(name, Period::ratio(period_ns, 1).expect("in range")).phase(Offset::At(0))
+    Task::every(name, Period::ratio(period_ns, 1).expect("in range")).at(Duration::ZERO)
 }
 
 type Seen = Vec<(usize, u64, i64, u64, i64)>;
@@ -99,7 +100,7 @@ fn the_urgent_one_first_and_each_at_its_release() {
     let tasks = Periodic::new().task(task("slow", 400)).task(task("fast", 200));
     let (ended, seen, heard) = run(tasks, vec![SleepNoise::Late(Span::from_ns(7))], vec![], None);
     assert_eq!(ended, Ended::Finished);
-    let first = [(0, 0, 7, 0, 0), (1, 0, 17, 0, 0), (0, 1, 0, 0, 200), (0, 2, 0, 0, 200)];
+    let first = [(0, 0, 7, 0, 200), (1, 0, 17, 0, 400), (0, 1, 0, 0, 200), (0, 2, 0, 0, 200)];
     assert_eq!(seen[..4], first);
     assert_eq!(seen[4], (1, 1, 10, 0, 400));
     assert_eq!(seen.len(), 5 + 3);
@@ -238,7 +239,7 @@ fn after_a_panic_the_releases_that_never_ran_can_still_be_observed() {
 fn behind_a_hog(policy: OnOverrun, stop_at: Option<(usize, u64)>) -> (Ended, [(u64, u64, i64); 2]) {
     let hog = Task::every("hog", Period::ratio(100_000, 1).expect("in range"));
     let tasks = Periodic::new().task(task("a", 100).on_overrun(policy).priority(1));
-    let plan = tasks.task(hog.phase(Offset::At(0)).priority(2)).build().expect("a plan");
+    let plan = tasks.task(hog.at(Duration::ZERO).priority(2)).build().expect("a plan");
     let table = plan.table(Instant::from_ns(0));
     let mut storage = plan.storage();
     let (now, from) = (Cell::new(99_950), Instant::from_ns(99_950));

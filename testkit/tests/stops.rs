@@ -15,7 +15,7 @@ use punctual_core::releases::Releases;
 use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_engine::calendar::{CalendarBuilder, Unit};
-use punctual_engine::periodic::{Offset, OnOverrun, Periodic, Task};
+use punctual_engine::periodic::{OnOverrun, Periodic, Task};
 use punctual_engine::wait_policy::WaitKind;
 
 const PERIOD_NS: u64 = 1_000_000;
@@ -116,7 +116,7 @@ fn many(wait: WaitKind, stop: &impl StopRequest, with: (u64, u64, u64, bool, boo
     let (at_ns, late_ns, work_ns, related, stops) = with;
     let task = |name: &str, n| {
         let period = Period::from_ns(n * PERIOD_NS).expect("in range");
-        Task::every(name, period).phase(Offset::At(0))
+        Task::every(name, period).at(Duration::ZERO)
     };
     let plan = Periodic::new().task(task("a", 1)).task(task("b", 2)).build().expect("a plan");
     let table = plan.table(Instant::from_ns(0));

@@ -20,7 +20,7 @@ use punctual_engine::clocks::MachineClock;
 use punctual_engine::handover::{Change, Handover, LoopRun, RunningPlan};
 use punctual_engine::periodic::{OnOverrun, Periodic, Task};
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::usage;
+use punctual_os::threads;
 use punctual_testkit::skip;
 
 /// What a loop that runs its tasks to their end may call (none of it where it only spins).
@@ -60,9 +60,9 @@ fn run_for<W: Wait>(wait: W, span: Span) {
     // The first two cycles.
     let ended = many.run(&table, &mut state, start + Span::from_ms(2), &stop);
     assert_eq!(ended, Ended::Finished);
-    let _marked = usage::of_thread();
+    let _marked = threads::usage();
     let ended = many.run(&table, &mut state, start + span, &stop);
-    let _marked = usage::of_thread();
+    let _marked = threads::usage();
     assert_eq!(ended, Ended::Finished);
     assert!(many.tasks.0 > 20, "{} cycles", many.tasks.0);
     stop.store(true, Ordering::Relaxed);
@@ -71,28 +71,26 @@ fn run_for<W: Wait>(wait: W, span: Span) {
 /// The first cycles, then a marked run.
 fn marked(mut to: impl FnMut(Span) -> Ended) {
     assert_eq!(to(Span::from_ms(4)), Ended::Finished);
-    let _marked = usage::of_thread();
+    let _marked = threads::usage();
     // Long enough for more than 20 cycles on a busy machine that traces them.
     let ended = to(Span::from_ms(800));
-    let _marked = usage::of_thread();
+    let _marked = threads::usage();
     assert_eq!(ended, Ended::Finished);
 }
 
 /// A calendar, and a task in its gaps.
 fn loops_and_tables() {
     let units = CalendarBuilder::new(Period::from_ns(2_000_000).expect("positive"))
+        .unit(Unit::new("read", Duration::from_micros(100)).deadline(Duration::from_micros(1_500)))
         .unit(
-            Unit::new("read", Duration::from_nanos(100_000))
-                .deadline(Duration::from_nanos(1_500_000)),
-        )
-        .unit(
-            Unit::new("write", Duration::from_nanos(100_000))
-                .after("read", Duration::from_nanos(700_000))
-                .deadline(Duration::from_nanos(1_000_000)),
+            Unit::new("write", Duration::from_micros(100))
+                .after("read", Duration::from_micros(700))
+                .deadline(Duration::from_micros(1_000)),
         )
         .build()
         .expect("a calendar");
-    let task = Task::every("log", Period::ratio(3_000_000, 1).expect("in range")).budget_ns(50_000);
+    let task = Task::every("log", Period::ratio(3_000_000, 1).expect("in range"))
+        .budget(Duration::from_micros(50));
     let periodic = Periodic::new().task(task).build().expect("a plan");
     let together = Combination::new(&units, &periodic).expect("they fit");
     let (places, table) =
@@ -144,7 +142,7 @@ impl Dispatch for Marks<'_> {
         self.cycles += 1;
         let over = self.done.load(Ordering::Acquire) && !self.stop.load(Ordering::Relaxed);
         if self.cycles == 2 || over {
-            let _marked = usage::of_thread();
+            let _marked = threads::usage();
         }
         self.stop.fetch_or(over, Ordering::Relaxed);
         self.seen.store(self.cycles, Ordering::Release);

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{Cycle, Ended, Flow};
@@ -9,7 +10,7 @@ use punctual_core::dispatch::TableState;
 use punctual_core::executive::{Dispatch, Many};
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::{Sleep, Spin, Wait};
-use punctual_engine::periodic::{Offset, Periodic, Task};
+use punctual_engine::periodic::{Periodic, Task};
 
 /// A simulated clock that the tasks read too.
 struct Shared<'c>(&'c Cell<u64>);
@@ -52,8 +53,8 @@ impl Dispatch for Told<'_> {
 fn seen(now: &Cell<u64>, wait: impl Wait) -> Vec<Seen> {
     let period = |us: u64| Period::ratio(us * 1_000, 1).expect("in range");
     let plan = Periodic::new()
-        .task(Task::every("fast", period(200)).phase(Offset::At(0)))
-        .task(Task::every("slow", period(400)).phase(Offset::At(100_000)))
+        .task(Task::every("fast", period(200)).at(Duration::ZERO))
+        .task(Task::every("slow", period(400)).at(Duration::from_micros(100)))
         .build()
         .expect("a plan");
     let table = plan.table(Instant::from_ns(0));

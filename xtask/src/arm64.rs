@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::test::{Counts, Outcome, Skip, judge};
-use crate::{debian, process, root};
+use crate::{debian, process, workspace};
 
 /// Everything but what only a developer's own machine runs.
 const CRATES: &[&str] = &["--workspace", "--exclude", "xtask"];
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     if let Some(missing) = missing() {
         return Err(missing);
     }
-    let outcome = tests(&root::root(), args)?;
+    let outcome = tests(&workspace::root(), args)?;
     for Skip { test, lacks, .. } in &outcome.skips {
         println!("SKIPPED {test}: {lacks}");
     }

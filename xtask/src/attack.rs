@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use crate::{process, root};
+use crate::{process, workspace};
 
 /// Every attack, in the order of the table.
 const ATTACKS: [Attack; 15] = [
@@ -81,7 +81,7 @@ struct Order {
 /// Runs the attacks and prints their table.
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let order = parse(args)?;
-    let root = root::root();
+    let root = workspace::root();
     let log = std::env::temp_dir().join(format!("punctual-attack-{}.log", std::process::id()));
     let share = order.seconds.div_ceil(order.attacks.len().max(1) as u64);
     let attacked = attack(&root, &order, share, &log);
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn every_attack_has_its_row() {
-        let folder = root::root().join("cli/tests/it/attack");
+        let folder = workspace::root().join("cli/tests/it/attack");
         let mut found = Vec::new();
         for Attack { module, .. } in ATTACKS {
             let file = folder.join(format!("{module}.rs"));
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(found, rows);
         let files = std::fs::read_dir(&folder).expect("readable").flatten();
         let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
-        for name in names.filter(|name| !["random.rs", "settings.rs"].contains(&name.as_str())) {
+        for name in names {
             let module = name.trim_end_matches(".rs");
             assert!(ATTACKS.iter().any(|attack| attack.module == module), "{name}");
         }

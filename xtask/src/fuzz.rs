@@ -9,7 +9,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::{process, root};
+use crate::{process, workspace};
 
 /// Seconds a target when none are given.
 const SECONDS: u64 = 600;
@@ -30,7 +30,7 @@ struct Options {
 
 /// Fuzzes; fails when a target failed, after the others had their turn.
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
-    let root = root::root();
+    let root = workspace::root();
     let options = parse(args, &targets(&root)?)?;
     if options.install {
         process::run(&mut process::cargo(&root, &["install", "cargo-fuzz", "--locked"]))?;

@@ -12,8 +12,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::metadata::{self, Scope};
-use crate::{process, root};
+use crate::process;
+use crate::workspace::{self, Scope};
 
 /// The crate that the library is made of.
 const PACKAGE: &str = "punctual-capi";
@@ -38,7 +38,7 @@ struct Options {
 /// Runs the subcommand.
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let options = Options::parse(args)?;
-    let root = root::root();
+    let root = workspace::root();
     let version = version(&root)?;
     let archive = build(&root, options.dev)?;
     let libdir = options.place(&options.libdir());
@@ -136,7 +136,7 @@ impl Names {
 }
 
 fn version(root: &Path) -> Result<String, String> {
-    let packages = metadata::packages(root, Scope::Ours)?;
+    let packages = workspace::packages(root, Scope::Ours)?;
     let ours = packages.into_iter().find(|package| package.name == PACKAGE);
     ours.map(|package| package.version).ok_or_else(|| format!("no crate {PACKAGE}"))
 }
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn the_unit_starts_the_installed_program() {
-        let unit = unit(&root::root(), Path::new("/opt/100%/bin")).unwrap();
+        let unit = unit(&workspace::root(), Path::new("/opt/100%/bin")).unwrap();
         assert!(unit.contains("\nExecStart=/opt/100%%/bin/punctual soak "), "{unit}");
         assert!(!unit.contains("@BINDIR@"));
         assert!(unit_word(Path::new("/opt/a b")).unwrap_err().contains("/opt/a b"));

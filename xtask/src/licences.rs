@@ -3,8 +3,7 @@
 //! Reads `cargo metadata` and ARCHITECTURE.md, whose section "Dependencies" holds a table that
 //! names each direct dependency in its first column. Changes nothing.
 
-use crate::metadata::{self, Package, Scope};
-use crate::root;
+use crate::workspace::{self, Package, Scope};
 
 /// Licences that both of this project's own allow to be linked with, as SPDX spells them.
 const ALLOWED: &[&str] = &[
@@ -29,10 +28,10 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     if let Some(extra) = args.first() {
         return Err(format!("licences takes no argument, got {extra:?}"));
     }
-    let root = root::root();
-    let packages = metadata::packages(&root, Scope::All)?;
+    let root = workspace::root();
+    let packages = workspace::packages(&root, Scope::All)?;
     // The fuzz targets are a workspace of their own: their reasons count, and nothing ships them.
-    let fuzz = metadata::packages(&root.join("fuzz"), Scope::Ours)?;
+    let fuzz = workspace::packages(&root.join("fuzz"), Scope::Ours)?;
     let path = "ARCHITECTURE.md";
     let document =
         std::fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"))?;
@@ -142,7 +141,7 @@ fn one(tokens: &[&str], at: &mut usize) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::Dependency;
+    use crate::workspace::Dependency;
 
     #[test]
     fn expressions_are_understood() {

@@ -7,20 +7,17 @@ mod arm64;
 mod attack;
 mod debian;
 mod fuzz;
+mod generated;
 mod install;
 mod licences;
-mod man;
-mod metadata;
 mod msrv;
 mod package;
-mod peers;
 mod process;
-mod root;
-mod schema;
 mod test;
 mod tidy;
 mod versus;
 mod vm;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -71,13 +68,13 @@ const SUBCOMMANDS: &[Subcommand] = &[
         name: "schema",
         args: "[--update]",
         summary: "docs/schema-2.json against what the tool prints",
-        run: schema::run,
+        run: generated::schema,
     },
     Subcommand {
         name: "man",
         args: "[--update]",
         summary: "docs/man against what the tool writes",
-        run: man::run,
+        run: generated::man,
     },
     Subcommand {
         name: "fuzz",
@@ -113,13 +110,13 @@ const SUBCOMMANDS: &[Subcommand] = &[
         name: "peers",
         args: "[OPTION…]",
         summary: "ways to wait against other crates and programs",
-        run: peers::run,
+        run: versus::peers,
     },
     Subcommand {
         name: "versus",
         args: "[BLOCKS] [SECONDS]",
         summary: "punctual and cyclictest in alternating blocks",
-        run: versus::run,
+        run: versus::versus,
     },
 ];
 

@@ -2,15 +2,14 @@
 //!
 //! Reads `cargo metadata` alone: the old toolchain itself need not be there.
 
-use crate::metadata::{self, Package, Scope};
-use crate::root;
+use crate::workspace::{self, Package, Scope};
 
 /// Compares each package's `rust-version` with the workspace's.
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     if let Some(extra) = args.first() {
         return Err(format!("msrv takes no argument, got {extra:?}"));
     }
-    let packages = metadata::packages(&root::root(), Scope::All)?;
+    let packages = workspace::packages(&workspace::root(), Scope::All)?;
     let promised = promised(&packages)?;
     let newer = newer(&packages, promised);
     for line in &newer {

@@ -7,8 +7,8 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::metadata::{self, Package, Scope};
-use crate::{process, root};
+use crate::process;
+use crate::workspace::{self, Package, Scope};
 
 /// The crates of the library, in the order in which they must be published.
 const PUBLISHED: &[&str] = &["punctual-core", "punctual-os", "punctual-engine", "punctual"];
@@ -20,8 +20,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     if let Some(extra) = args.first() {
         return Err(format!("package takes no argument, got {extra:?}"));
     }
-    let root = root::root();
-    let mut wrong = wrong(&metadata::packages(&root, Scope::Ours)?);
+    let root = workspace::root();
+    let mut wrong = wrong(&workspace::packages(&root, Scope::Ours)?);
     for name in PUBLISHED {
         let list = ["package", "--list", "--locked", "--allow-dirty", "--package", name];
         let listed = process::output(&mut process::cargo(&root, &list))?;

@@ -5,16 +5,19 @@
 //! Without `--install` it installs nothing. With `CI=true` in the environment a skip is a failure.
 
 mod packages;
-mod suite;
 
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::path::Path;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::{attack, licences, man, msrv, package, peers, process, root, schema, tidy, vm};
+use crate::{attack, generated, licences, msrv, package, process, tidy, versus, vm, workspace};
 
 pub(crate) use packages::install_one;
-pub(crate) use suite::{Outcome, count, judge};
 
 /// A step that counts no tests.
 type Step = fn(&Path) -> Result<(), String>;
@@ -31,11 +34,11 @@ const BEFORE: &[(&str, Step)] = &[
 /// Steps after the tests, which use what they built.
 const AFTER: &[(&str, Step)] = &[
     ("attack", |_| attack::run(&[])),
-    ("schema", |_| schema::run(&[])),
-    ("man", |_| man::run(&[])),
+    ("schema", |_| generated::schema(&[])),
+    ("man", |_| generated::man(&[])),
     ("doc", doc),
     ("package", |_| package::run(&[])),
-    ("peers", peers::check),
+    ("peers", versus::check_peers),
     ("vm", |_| vm::run(&[])),
 ];
 
@@ -46,7 +49,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         [flag] if flag == "--install" => true,
         _ => return Err(format!("test takes [--install], got {args:?}")),
     };
-    let root = root::root();
+    let root = workspace::root();
     let ci = process::in_ci();
     let mut report = Report::default();
     if install {
@@ -90,7 +93,7 @@ fn step(report: &mut Report, name: &'static str, run: impl FnOnce() -> Result<()
 fn step_of_tests(report: &mut Report, root: &Path, ci: bool) {
     let mut ran = None;
     step(report, "tests", || {
-        let outcome = ran.insert(suite::run(root)?);
+        let outcome = ran.insert(run_suite(root)?);
         judge(outcome, ci)
     });
     if let Some(Outcome { counts, skips, failures, .. }) = ran {
@@ -120,20 +123,20 @@ fn doc(root: &Path) -> Result<(), String> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// Ran and held.
-    pub(crate) passed: usize,
+    pub passed: usize,
     /// Ran and did not hold.
-    pub(crate) failed: usize,
+    pub failed: usize,
     /// Did not run.
-    pub(crate) skipped: usize,
+    pub skipped: usize,
 }
 
 /// A test that did not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Skip {
     /// The test.
-    pub(crate) test: String,
+    pub test: String,
     /// What it lacked, in words.
-    pub(crate) lacks: String,
+    pub lacks: String,
     /// Whether all of that is devices, which no installation brings.
     device: bool,
 }
@@ -192,6 +195,223 @@ impl fmt::Display for Report {
     }
 }
 
+/// How the tests ended.
+pub(crate) struct Outcome {
+    /// How the runner ended.
+    ended: Result<(), String>,
+    /// How many tests of each kind.
+    pub counts: Counts,
+    /// Tests that did not run.
+    pub skips: Vec<Skip>,
+    /// What the failed ones printed, with their names: a log of which only the end is kept has
+    /// it there again.
+    pub failures: Vec<String>,
+}
+
+/// Lines of failures that are kept, of each test program.
+const KEPT: usize = 100;
+
+/// Runs all tests; fails only when they could not be run.
+///
+/// Reads the closing lines of the test programs from what they print, which goes to a file; the
+/// screen shows a line or two a program. Skips come through the file that `PUNCTUAL_SKIP_LOG`
+/// names, to which `punctual_testkit::skip` adds a line each: the test runner itself knows no
+/// skipping and hides what a passing test prints.
+fn run_suite(root: &Path) -> Result<Outcome, String> {
+    let args = ["test", "--workspace", "--locked"];
+    // On its own, so that what does not build is shown as cargo shows it.
+    process::run(process::cargo(root, &args).arg("--no-run"))?;
+    let log = std::env::temp_dir().join(format!("punctual-skips-{}", std::process::id()));
+    std::fs::write(&log, "").map_err(|error| format!("{}: {error}", log.display()))?;
+    let mut cargo = process::cargo(root, &args);
+    cargo.arg("--no-fail-fast").env("PUNCTUAL_SKIP_LOG", &log);
+    cargo.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = cargo.spawn().map_err(|error| format!("cargo test: {error}"))?;
+    count(child, &log, &root.join("target/tests.log"))
+}
+
+/// Counts what a `cargo test` prints to its piped standard output, and its skips in `log`. All
+/// that it prints through pipes goes to the file `whole`.
+pub(crate) fn count(mut child: Child, log: &Path, whole: &Path) -> Result<Outcome, String> {
+    let mut counts = Counts::default();
+    let (mut skips, mut failures) = (Vec::new(), Failures::default());
+    let transcript = Transcript::create(whole)?;
+    let errors = child.stderr.take();
+    let output = child.stdout.take().ok_or("cargo test: no output")?;
+    std::thread::scope(|scope| {
+        let errors = errors.map(|errors| scope.spawn(|| transcript.read(errors, |_| ())));
+        transcript.read(output, |line| {
+            read_line(line, &mut counts, &mut skips);
+            failures.read_line(line);
+        })?;
+        let read = errors.map(|reader| reader.join());
+        read.unwrap_or(Ok(Ok(()))).map_err(|_| "cargo test: a reader panicked")?
+    })?;
+    println!("all that the tests printed: {}", transcript.path().display());
+    let status = child.wait().map_err(|error| format!("cargo test: {error}"))?;
+    let logged = std::fs::read_to_string(log).unwrap_or_default();
+    // Left over in the temporary folder at worst.
+    let _ = std::fs::remove_file(log);
+    let logged = read_log(&logged);
+    // The runner counts a test that gave up early as passed.
+    counts.passed = counts.passed.saturating_sub(logged.len());
+    counts.skipped += logged.len();
+    skips.extend(logged);
+    let ended = if status.success() { Ok(()) } else { Err(format!("cargo test: {status}")) };
+    Ok(Outcome { ended, counts, skips, failures: failures.kept })
+}
+
+/// Whether what was counted is good enough: with `ci` nothing may be skipped but for want of a
+/// device.
+pub(crate) fn judge(outcome: &Outcome, ci: bool) -> Result<(), String> {
+    let Outcome { ended, counts, skips, .. } = outcome;
+    if counts.failed > 0 {
+        return Err(format!("{} tests failed", counts.failed));
+    }
+    ended.clone()?;
+    if counts.passed == 0 {
+        return Err("no test was run".to_owned());
+    }
+    let devices = skips.iter().filter(|skip| skip.device).count();
+    let skipped = counts.skipped.saturating_sub(devices);
+    if ci && skipped > 0 {
+        return Err(format!("{skipped} tests skipped, and CI=true"));
+    }
+    Ok(())
+}
+
+/// What stands between `failures:` and the result of a test program.
+#[derive(Default)]
+struct Failures {
+    kept: Vec<String>,
+    /// Lines of this program that are kept; none outside of its failures.
+    lines: Option<usize>,
+}
+
+impl Failures {
+    fn read_line(&mut self, line: &str) {
+        if line == "failures:" {
+            self.lines = self.lines.or(Some(0));
+        } else if line.starts_with("test result: ") {
+            self.lines = None;
+        } else if let Some(lines) = &mut self.lines
+            && !line.is_empty()
+        {
+            *lines += 1;
+            match *lines {
+                ..=KEPT => self.kept.push(line.to_owned()),
+                _ if line.starts_with("    ") || line.starts_with("---- ") => {
+                    self.kept.push(line.to_owned());
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Adds what one line of the runner's output says: `test result: ok. 3 passed; 0 failed; …`, or
+/// `test NAME ... ignored, WHY`.
+fn read_line(line: &str, counts: &mut Counts, skips: &mut Vec<Skip>) {
+    if let Some(result) = line.strip_prefix("test result: ") {
+        let numbers = result.split_once(". ").map_or(result, |(_, numbers)| numbers);
+        for part in numbers.split("; ") {
+            match part.split_once(' ').map(|(count, kind)| (count.parse::<usize>(), kind)) {
+                Some((Ok(count), "passed")) => counts.passed += count,
+                Some((Ok(count), "failed")) => counts.failed += count,
+                Some((Ok(count), "ignored")) => counts.skipped += count,
+                _ => {}
+            }
+        }
+    } else if let Some((name, why)) =
+        line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ignored"))
+    {
+        let lacks = format!("marked as ignored{why}");
+        skips.push(Skip { test: name.to_owned(), lacks, device: false });
+    }
+}
+
+/// The lines `TEST<tab>WHAT` of the log, for a device with `<tab>device` after it: one skip a test
+/// however many things it lacked.
+fn read_log(log: &str) -> Vec<Skip> {
+    let mut tests: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (test, lack) in log.lines().filter_map(|line| line.split_once('\t')) {
+        let lacks = tests.entry(test).or_default();
+        if !lacks.contains(&lack) {
+            lacks.push(lack);
+        }
+    }
+    let skip = |(test, lacks): (&str, Vec<&str>)| {
+        let device = lacks.iter().all(|lack| lack.ends_with("\tdevice"));
+        let lacks = lacks.join(", ").replace("\tdevice", "");
+        Skip { test: test.to_owned(), lacks, device }
+    };
+    tests.into_iter().map(skip).collect()
+}
+
+/// Lines before the end of a test program that did not end by itself.
+const LAST: usize = 60;
+
+/// The output of all test programs.
+struct Transcript {
+    path: PathBuf,
+    kept: Mutex<Kept>,
+}
+
+struct Kept {
+    file: File,
+    last: VecDeque<String>,
+}
+
+impl Transcript {
+    /// Writes to the new file `path`.
+    fn create(path: &Path) -> Result<Self, String> {
+        let file = File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let kept = Mutex::new(Kept { file, last: VecDeque::new() });
+        Ok(Self { path: path.to_owned(), kept })
+    }
+
+    /// Where all of it is.
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads `output` to its end and gives each line to `each`.
+    fn read(&self, output: impl Read, mut each: impl FnMut(&str)) -> Result<(), String> {
+        for line in BufReader::new(output).split(b'\n') {
+            let line = line.map_err(|error| format!("cargo test: {error}"))?;
+            let line = String::from_utf8_lossy(&line);
+            let mut kept = self.kept.lock().map_err(|_| "cargo test: a reader panicked")?;
+            // A full disk must not stop the counting: who writes would wait for a reader.
+            let _ = writeln!(kept.file, "{line}");
+            if kept.last.len() == LAST {
+                kept.last.pop_front();
+            }
+            kept.last.push_back(line.clone().into_owned());
+            if is_shown(&line) {
+                println!("{line}");
+            }
+            if was_killed(&line) {
+                println!("the last {} lines before:", kept.last.len());
+                kept.last.drain(..).for_each(|line| println!("| {line}"));
+            }
+            drop(kept);
+            each(&line);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a line stands on the screen too: which program runs, and how it ended.
+fn is_shown(line: &str) -> bool {
+    let starts = ["     Running ", "   Doc-tests ", "test result: ", "error: "];
+    starts.iter().any(|start| line.starts_with(start)) || line.ends_with(" ... FAILED")
+}
+
+/// Whether cargo says that a test program was ended by a signal: its failures were never printed.
+fn was_killed(line: &str) -> bool {
+    line.contains("process didn't exit successfully") && line.contains("(signal: ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,5 +435,112 @@ mod tests {
         assert!(shown.starts_with("    c::d\n"), "{shown}");
         assert!(shown.contains("FAIL  clippy") && shown.contains("pass  tidy"), "{shown}");
         assert_eq!(report.failed(), 1);
+    }
+
+    fn counted(lines: &[&str]) -> (Counts, Vec<Skip>) {
+        let (mut counts, mut skips) = (Counts::default(), Vec::new());
+        for line in lines {
+            read_line(line, &mut counts, &mut skips);
+        }
+        (counts, skips)
+    }
+
+    #[test]
+    fn closing_lines_are_summed() {
+        let (counts, _) = counted(&[
+            "running 4 tests",
+            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished",
+            "test result: FAILED. 5 passed; 2 failed; 0 ignored; 0 measured; 9 filtered out; …",
+        ]);
+        assert_eq!(counts, Counts { passed: 8, failed: 2, skipped: 1 });
+    }
+
+    #[test]
+    fn failures_are_kept_and_nothing_else_is() {
+        let mut failures = Failures::default();
+        for line in [
+            "test a ... FAILED",
+            "failures:",
+            "",
+            "---- a stdout ----",
+            "thread 'a' panicked at a.rs:1:2:",
+            "failures:",
+            "    a",
+            "test result: FAILED. 0 passed; 1 failed",
+            "running 3 tests",
+        ] {
+            failures.read_line(line);
+        }
+        let kept = ["---- a stdout ----", "thread 'a' panicked at a.rs:1:2:", "    a"];
+        assert_eq!(failures.kept, kept);
+    }
+
+    #[test]
+    fn an_ignored_test_is_named() {
+        let (_, skips) = counted(&["test a::b ... ignored, needs time", "test c ... ok"]);
+        assert_eq!(skips.len(), 1);
+        assert_eq!(
+            (skips[0].test.as_str(), skips[0].lacks.as_str()),
+            ("a::b", "marked as ignored, needs time")
+        );
+    }
+
+    #[test]
+    fn a_test_is_skipped_once() {
+        let skips =
+            read_log("x (a.rs)\troot\nx (a.rs)\tip\nx (a.rs)\troot\ny (a.rs)\tip\nbroken\n");
+        assert_eq!(skips.len(), 2);
+        assert_eq!(skips[0].lacks, "root, ip");
+        let skips = read_log("x\ta clock\tdevice\ny\tip\ny\ta clock\tdevice\n");
+        let shown = |skip: &Skip| (skip.lacks.clone(), skip.device);
+        assert_eq!(shown(&skips[0]), ("a clock".to_owned(), true));
+        assert_eq!(shown(&skips[1]), ("ip, a clock".to_owned(), false));
+    }
+
+    #[test]
+    fn what_is_good_enough() {
+        let counts = |passed, failed, skipped| Counts { passed, failed, skipped };
+        let judge_of = |ended, counts, skips: &[Skip], ci| {
+            let skips = skips.to_vec();
+            judge(&Outcome { ended, counts, skips, failures: Vec::new() }, ci)
+        };
+        let judge = |ended, counts, ci| judge_of(ended, counts, &[], ci);
+        assert!(judge(Ok(()), counts(3, 0, 1), false).is_ok());
+        assert!(judge(Ok(()), counts(3, 0, 1), true).is_err(), "a skip in CI");
+        assert!(judge(Ok(()), counts(3, 1, 0), false).is_err());
+        assert!(judge(Ok(()), counts(0, 0, 0), false).is_err(), "nothing ran");
+        assert!(judge(Err("did not build".to_owned()), counts(3, 0, 0), false).is_err());
+        let device = read_log("x\ta clock\tdevice\n");
+        assert!(judge_of(Ok(()), counts(3, 0, 1), &device, true).is_ok());
+        assert!(judge_of(Ok(()), counts(3, 0, 2), &device, true).is_err(), "one too many");
+    }
+
+    #[test]
+    fn all_is_in_the_file_and_each_line_is_read() {
+        let path = std::env::temp_dir().join(format!("punctual-transcript-{}", std::process::id()));
+        let transcript = Transcript::create(&path).unwrap();
+        let mut lines = Vec::new();
+        transcript
+            .read(&b"test a ... ok\n\xff\nlast"[..], |line| lines.push(line.to_owned()))
+            .unwrap();
+        assert_eq!(lines, ["test a ... ok", "\u{fffd}", "last"]);
+        let whole = std::fs::read_to_string(transcript.path()).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(whole, "test a ... ok\n\u{fffd}\nlast\n");
+    }
+
+    #[test]
+    fn passing_tests_are_not_shown() {
+        assert!(!is_shown("test a ... ok"));
+        assert!(!is_shown("thread 'a' (1) panicked at a.rs:1:2:"));
+        for line in ["test a ... FAILED", "test result: ok. 1 passed", "     Running tests/a.rs"] {
+            assert!(is_shown(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_signal_is_told_from_a_failure() {
+        assert!(was_killed("  process didn't exit successfully: `/a` (signal: 6, SIGABRT: …)"));
+        assert!(!was_killed("  process didn't exit successfully: `/a` (exit status: 101)"));
     }
 }

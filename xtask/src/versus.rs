@@ -1,4 +1,8 @@
-//! `cargo xtask versus [BLOCKS] [SECONDS]`: `punctual measure periodic` and Debian's cyclictest in
+//! `cargo xtask versus [BLOCKS] [SECONDS]` and `cargo xtask peers [OPTION…]`: punctual against
+//! others.
+//!
+//! `peers` holds its ways to wait against other crates and programs, in turns on one CPU. `versus`
+//! runs `punctual measure periodic` and Debian's cyclictest in
 //! alternating blocks, on the same CPU, period (1 ms), policy and priority.
 //!
 //! Prints medians over the blocks; asserts nothing, as no figure of a machine is right or wrong.
@@ -10,7 +14,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::{process, root};
+use crate::{process, workspace};
 
 /// Blocks and seconds a block when none are given.
 const DEFAULTS: (u32, u32) = (10, 10);
@@ -26,7 +30,7 @@ struct Block {
 }
 
 /// Runs the comparison; needs root for SCHED_FIFO, and cyclictest (Debian: rt-tests).
-pub(crate) fn run(args: &[String]) -> Result<(), String> {
+pub(crate) fn versus(args: &[String]) -> Result<(), String> {
     let number = |at: usize, default: u32, most: u32| match args.get(at).map(|arg| arg.parse()) {
         None => Ok(default),
         Some(Ok(number)) if (1..=most).contains(&number) => Ok(number),
@@ -34,7 +38,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     };
     let blocks = number(0, DEFAULTS.0, MOST.0)?;
     let seconds = number(1, DEFAULTS.1, MOST.1)?;
-    let root = root::root();
+    let root = workspace::root();
     process::run(&mut process::cargo(&root, &["build", "--release", "--locked"]))?;
     let mut found = [Vec::new(), Vec::new(), Vec::new()];
     for block in 1..=blocks {
@@ -126,6 +130,34 @@ fn median(mut values: Vec<f64>) -> f64 {
         0 => (values[middle - 1] + values[middle]) / 2.0,
         _ => values[middle],
     }
+}
+
+const MANIFEST: &str = "peers/Cargo.toml";
+
+/// Builds it and runs it.
+///
+/// Its workspace is one of its own, so that what it compares with is no dependency of ours; the
+/// options go to it as they are (`--help` lists them). docs/peers.md says what is compared with
+/// what.
+pub(crate) fn peers(args: &[String]) -> Result<(), String> {
+    let root = workspace::root();
+    let build = ["build", "--release", "--locked", "--manifest-path", MANIFEST];
+    process::run(&mut process::cargo(&root, &build))?;
+    process::run(Command::new(root.join("peers/target/release/punctual-peers")).args(args))
+}
+
+/// Builds it and runs its tests, where its crates can be had; without them it says so, but for CI.
+pub(crate) fn check_peers(root: &Path) -> Result<(), String> {
+    let fetch = ["fetch", "--locked", "--manifest-path", MANIFEST];
+    if let Err(why) = process::run(&mut process::cargo(root, &fetch)) {
+        if process::in_ci() {
+            return Err(why);
+        }
+        println!("peers: its crates cannot be had here, so it is not built ({why})");
+        return Ok(());
+    }
+    let test = ["test", "--locked", "--manifest-path", MANIFEST];
+    process::run(&mut process::cargo(root, &test))
 }
 
 #[cfg(test)]

@@ -3,29 +3,25 @@
 //! Debian's kernels with PREEMPT_RT boot under emulation, without any right, from an image that
 //! holds the command, the tests and a script; what the script printed is judged. Times under
 //! emulation mean nothing, so none is judged. Packages are kept in the user's cache (about 1 GB,
-//! see `system.rs`); nothing is installed but, with `--install`, mmdebstrap. What a guest printed
+//! see [`System`]); nothing is installed but, with `--install`, mmdebstrap. What a guest printed
 //! is in `target/vm/SCENARIO-KERNEL….log`.
 
 mod archive;
-mod disk;
-mod guest;
 mod programs;
 mod scenarios;
 mod sources;
-mod system;
 
-use std::fs;
+use std::fs::{self, File};
 use std::net::UdpSocket;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{process, root};
+use serde_json::Value;
+
+use crate::{debian, process, workspace};
 use archive::Archive;
-use disk::Disk;
-use guest::{Console, Guest, Outside};
 use programs::Program;
-use system::System;
 
 /// What guests are booted for.
 struct Scenario {
@@ -76,10 +72,10 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     if let Some(lack) = lacking() {
         return Err(format!("needs {lack} (`cargo xtask vm --install` gets mmdebstrap)"));
     }
-    let clone = root::root();
+    let clone = workspace::root();
     let kept = clone.join("target/vm");
     fs::create_dir_all(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
-    let emulator = System::of(&system::EMULATOR)?;
+    let emulator = System::of(&EMULATOR)?;
     let mut failed = Vec::new();
     let mut boot_one = |name: String, boot: &dyn Fn() -> Result<(), String>| {
         let begun = Instant::now();
@@ -162,10 +158,10 @@ impl Place<'_> {
         drivers: &[&str],
         log: &Path,
     ) -> Result<(), String> {
-        let known = system::KERNELS.iter().find(|known| known.name == kernel);
+        let known = KERNELS.iter().find(|known| known.name == kernel);
         let kernel = System::of(&known.ok_or_else(|| format!("no kernel {kernel}"))?.packages)?;
         let mut archive = Archive::default();
-        let init = guest::init(scenario.steps.first().unwrap_or(&""));
+        let init = init(scenario.steps.first().unwrap_or(&""));
         archive.add("/init", init.as_bytes());
         archive.add("/bin/busybox", &self.emulator.read("usr/bin/busybox")?);
         for (number, driver) in drivers.iter().enumerate() {
@@ -208,8 +204,8 @@ impl Place<'_> {
         let (mut consoles, mut append) = (Vec::new(), scenario.append.to_owned());
         let mut log = self.kept.join(scenario.name);
         for (boot, steps) in scenario.steps.iter().enumerate() {
-            let steps = format!("{}export PATH=$PATH:/mnt\n{steps}", guest::FUNCTIONS);
-            let carrier = disk::carrier(self.kept, &steps, &programs)?;
+            let steps = format!("{FUNCTIONS}export PATH=$PATH:/mnt\n{steps}");
+            let carrier = carrier(self.kept, &steps, &programs)?;
             log = self.kept.join(format!("{}-{boot}.log", scenario.name));
             let console = Guest {
                 emulator: self.emulator,
@@ -250,6 +246,498 @@ fn shown(why: &str, log: &Path) -> String {
     format!("{why}: {} has all of it", log.display())
 }
 
+/// Packages of one Debian release.
+struct Packages {
+    suite: &'static str,
+    include: &'static str,
+}
+
+/// The emulator: the first release whose QEMU has a card with a clock that keeps time.
+const EMULATOR: Packages =
+    Packages { suite: "trixie", include: "base-files,qemu-system-x86,busybox-static,xz-utils" };
+
+/// A kernel with PREEMPT_RT, as Debian builds it.
+struct Kernel {
+    /// Its version as people name it.
+    name: &'static str,
+    packages: Packages,
+}
+
+/// One of each age: the oldest that is supported, the stable one, the newest.
+const KERNELS: [Kernel; 3] =
+    [kernel("6.1", "bookworm"), kernel("6.12", "trixie"), kernel("7.2", "sid")];
+
+const fn kernel(name: &'static str, suite: &'static str) -> Kernel {
+    Kernel { name, packages: Packages { suite, include: "base-files,linux-image-rt-amd64" } }
+}
+
+/// Packages, unpacked in a folder.
+///
+/// Made by mmdebstrap in the user's cache, outside the clone, so that every clone uses them; made
+/// again when the list of packages changes. Downloads only here. Programs are started by the
+/// loader that lies beside them, so that none needs a root of its own.
+struct System(PathBuf);
+
+impl System {
+    /// Unpacks the packages unless they lie in the cache.
+    fn of(packages: &Packages) -> Result<Self, String> {
+        let Packages { suite, include } = packages;
+        let short = include.split(',').nth(1).unwrap_or(include);
+        let at = cache()?.join(format!("{suite}-{short}"));
+        let stamp = at.with_extension("made");
+        let wanted = format!("{suite} {include}\n");
+        if !(fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) && at.is_dir()) {
+            println!("vm: unpacking {short} of Debian {suite} in {}", at.display());
+            let failed = |error: std::io::Error| format!("{}: {error}", at.display());
+            // Beside it first: another clone may be making the same.
+            let new = at.with_extension(format!("{}.new", std::process::id()));
+            let mut mmdebstrap = Command::new("mmdebstrap");
+            mmdebstrap.args(["--quiet", "--variant=extract", "--format=directory"]);
+            mmdebstrap.arg(format!("--include={include}"));
+            debian::unpack(&mut mmdebstrap, suite, &new)?;
+            if at.exists() {
+                fs::remove_dir_all(&at).map_err(failed)?;
+            }
+            fs::rename(&new, &at).map_err(failed)?;
+            fs::write(&stamp, wanted).map_err(failed)?;
+        }
+        Ok(Self(at))
+    }
+
+    /// A program of it.
+    fn program(&self, name: &str) -> Command {
+        let Self(at) = self;
+        let libraries = at.join("usr/lib/x86_64-linux-gnu");
+        let mut command = Command::new(at.join("usr/lib64/ld-linux-x86-64.so.2"));
+        command.env("QEMU_MODULE_DIR", libraries.join("qemu"));
+        command.arg("--library-path").arg(libraries).arg(at.join("usr/bin").join(name));
+        command
+    }
+
+    /// A path in it.
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.join(path)
+    }
+
+    /// A file of it.
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        let path = self.path(path);
+        fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// The kernel: in `boot`, or beside its modules where the package has no installer.
+    fn kernel(&self) -> Result<PathBuf, String> {
+        only(&self.path("boot"), "vmlinuz-").or_else(|_| only(&self.modules()?, "vmlinuz"))
+    }
+
+    /// A driver, unpacked by `emulator`'s xz where it is packed: its path below the kernel's
+    /// `drivers`, without its ending.
+    fn driver(&self, emulator: &Self, name: &str) -> Result<Vec<u8>, String> {
+        let plain = self.modules()?.join(format!("kernel/drivers/{name}.ko"));
+        if plain.is_file() {
+            return fs::read(&plain).map_err(|error| format!("{}: {error}", plain.display()));
+        }
+        let packed = plain.with_extension("ko.xz");
+        process::output(emulator.program("xz").args(["--decompress", "--stdout"]).arg(packed))
+    }
+
+    fn modules(&self) -> Result<PathBuf, String> {
+        let merged = self.path("usr/lib/modules");
+        only(&if merged.is_dir() { merged } else { self.path("lib/modules") }, "")
+    }
+}
+
+/// Where unpacked systems lie: `$XDG_CACHE_HOME/punctual-vm`, below `~/.cache` without it.
+fn cache() -> Result<PathBuf, String> {
+    let named = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    let cache = named.filter(|path| path.is_absolute()).or_else(home);
+    cache
+        .map(|cache| cache.join("punctual-vm"))
+        .ok_or_else(|| "neither XDG_CACHE_HOME nor HOME is set: nowhere to keep guests".to_owned())
+}
+
+/// What lies in a folder and begins so.
+fn only(folder: &Path, begins: &str) -> Result<PathBuf, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let entries = fs::read_dir(folder).map_err(failed)?.flatten();
+    let named = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(begins);
+    let mut paths: Vec<PathBuf> = entries.filter(named).map(|entry| entry.path()).collect();
+    paths.sort();
+    paths.pop().ok_or_else(|| format!("{}: no {begins}*", folder.display()))
+}
+
+const SUITE: &str = "trixie";
+const PACKAGES: &str = "linux-image-rt-amd64,systemd-sysv,udev,grub2-common,grub-pc-bin,\
+                        initramfs-tools,rt-tests,rtla,iproute2,kmod,perl,tuned,irqbalance";
+
+/// Runs the steps of the second disk; what they print goes to the second serial port.
+const UNIT: &str = "[Unit]
+Description=Steps
+After=multi-user.target
+[Service]
+Type=oneshot
+Environment=HOME=/root
+ExecStart=/bin/sh -c 'mount /dev/vdb /mnt && exec /bin/sh /mnt/steps'
+ExecStopPost=/bin/systemctl --no-block poweroff
+StandardOutput=file:/dev/ttyS1
+StandardError=inherit
+";
+
+/// What is changed in the system before it becomes a disk. The root is named by its device: the
+/// guest has no udev links while grub-mkconfig runs.
+const CHANGE: &str = "set -e
+cp \"$1/usr/share/grub/default/grub\" \"$1/etc/default/grub\"
+printf '%s\\n' GRUB_DISABLE_LINUX_UUID=true 'GRUB_CMDLINE_LINUX=\"rw\"' >>\"$1/etc/default/grub\"
+mkdir -p \"$1/boot/grub\" \"$1/etc/systemd/system/graphical.target.wants\"
+printf '%s' \"$UNIT\" >\"$1/etc/systemd/system/steps.service\"
+ln -sf ../steps.service \"$1/etc/systemd/system/graphical.target.wants/steps.service\"
+ln -sf /dev/null \"$1/etc/systemd/system/serial-getty@ttyS0.service\"
+rm -rf \"$1/var/lib/apt/lists\" \"$1/var/cache/apt\"
+";
+
+/// A prepared system: its disk, kernel and first root.
+///
+/// A whole Debian system: systemd, GRUB's tools, a PREEMPT_RT kernel and other tools. Made once by
+/// mmdebstrap, in the user's cache; each run works on a copy. QEMU boots its kernel directly, with
+/// the command line that the scenario gives. A second disk carries the command and the steps,
+/// which a unit of the guest runs once all else has started.
+struct Disk {
+    root: PathBuf,
+    kernel: PathBuf,
+    initrd: PathBuf,
+}
+
+impl Disk {
+    /// Makes the system unless it lies in the cache.
+    fn make() -> Result<Self, String> {
+        let at = cache()?.join("debian");
+        let disk = Self {
+            root: at.join("root.ext4"),
+            kernel: at.join("vmlinuz"),
+            initrd: at.join("initrd"),
+        };
+        let stamp = at.join("made");
+        let wanted = format!("{SUITE} {PACKAGES}\n{UNIT}{CHANGE}");
+        if fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) {
+            return Ok(disk);
+        }
+        println!("vm: making a Debian {SUITE} in {}", at.display());
+        let failed = |error: std::io::Error| format!("{}: {error}", at.display());
+        fs::create_dir_all(&at).map_err(failed)?;
+        // Where another clone makes the same meanwhile, each in its own.
+        let tree = at.join(format!("tree.{}", std::process::id()));
+        let mut mmdebstrap = Command::new("mmdebstrap");
+        mmdebstrap.args(["--quiet", "--variant=minbase", "--format=directory"]);
+        mmdebstrap.arg("--aptopt=APT::Install-Recommends \"false\"");
+        mmdebstrap.arg(format!("--include={PACKAGES}"));
+        debian::unpack(&mut mmdebstrap, SUITE, &tree)?;
+        let mut change = Command::new("sh");
+        change.args(["-c", CHANGE, "sh"]).arg(&tree).env("UNIT", UNIT);
+        process::run(&mut change)?;
+        for (name, to) in [("vmlinuz-", &disk.kernel), ("initrd.img-", &disk.initrd)] {
+            fs::copy(only(&tree.join("boot"), name)?, to).map_err(failed)?;
+        }
+        format(&tree, &disk.root, "1500M")?;
+        fs::remove_dir_all(&tree).map_err(failed)?;
+        fs::write(&stamp, wanted).map_err(failed)?;
+        Ok(disk)
+    }
+}
+
+/// Makes a disk of the files below `tree`.
+fn format(tree: &Path, disk: &Path, size: &str) -> Result<(), String> {
+    if disk.exists() {
+        fs::remove_file(disk).map_err(|error| format!("{}: {error}", disk.display()))?;
+    }
+    let mut mke2fs = Command::new("/sbin/mke2fs");
+    mke2fs.args(["-q", "-t", "ext4", "-d"]).arg(tree).arg(disk).arg(size);
+    process::run(&mut mke2fs)
+}
+
+/// The disk that carries the steps and programs, made in `folder`.
+fn carrier(folder: &Path, steps: &str, programs: &[(String, Vec<u8>)]) -> Result<PathBuf, String> {
+    use std::os::unix::fs::PermissionsExt;
+
+    let tree = folder.join("carrier");
+    let failed = |error: std::io::Error| format!("{}: {error}", tree.display());
+    if tree.exists() {
+        fs::remove_dir_all(&tree).map_err(failed)?;
+    }
+    fs::create_dir_all(&tree).map_err(failed)?;
+    fs::write(tree.join("steps"), steps).map_err(failed)?;
+    for (path, bytes) in programs {
+        let to = tree.join(Path::new(path).file_name().ok_or("a program without a name")?);
+        fs::write(&to, bytes).map_err(failed)?;
+        fs::set_permissions(&to, fs::Permissions::from_mode(0o755)).map_err(failed)?;
+    }
+    let disk = folder.join("carrier.ext4");
+    format(&tree, &disk, "400M")?;
+    fs::remove_dir_all(&tree).map_err(failed)?;
+    Ok(disk)
+}
+
+/// What the first process does before the steps: mounts and drivers. Nothing is mounted on /tmp:
+/// the command under test lies there when the clone does, and the root is in memory anyway.
+const BEFORE: &str = "#!/bin/busybox sh
+/bin/busybox mkdir -p /proc /sys /dev /tmp /run /root /etc
+/bin/busybox mount -t proc proc /proc
+/bin/busybox --install -s /bin
+export PATH=/bin HOME=/root
+echo 'root:x:0:0:root:/root:/bin/sh' >/etc/passwd
+echo 'user:x:1000:1000::/:/bin/sh' >>/etc/passwd
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+mkdir -p /sys/fs/cgroup /dev/shm /dev/pts
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+mount -t tmpfs tmpfs /dev/shm
+mount -t devpts devpts /dev/pts
+ip link set lo up
+for driver in /drivers/*; do [ -e $driver ] && insmod $driver; done
+";
+
+/// Functions of the shell: `step` runs a command between two lines, `snapshot` prints the settings
+/// that a plan may change, `groups` the control groups, `files` and `cmdline` what the boot loader
+/// reads; `killed` ends `punctual isolate` in the middle; /tmp/inside, isolated, shows where it
+/// runs.
+const FUNCTIONS: &str = "step() {
+  name=$1; shift; echo \"step: $name\"; \"$@\" 2>&1; echo \"ended: $name $?\"
+}
+snapshot() {
+  for file in /proc/sys/vm/* /proc/sys/kernel/*watchdog* /proc/sys/kernel/sched* \\
+    /proc/sys/kernel/timer_migration /proc/sys/kernel/numa_balancing /proc/irq/*/smp_affinity \\
+    /proc/irq/default_smp_affinity /sys/devices/virtual/workqueue/cpumask \\
+    /sys/devices/virtual/workqueue/*/cpumask /sys/kernel/mm/transparent_hugepage/* \\
+    /sys/kernel/rcu_* /sys/devices/system/cpu/cpu*/power/pm_qos_resume_latency_us \\
+    /sys/devices/system/machinecheck/machinecheck*/check_interval; do
+    [ -f $file ] && [ -r $file ] && echo $file $(cat $file 2>&1)
+  done
+}
+groups() { ls -d /sys/fs/cgroup/punctual* 2>/dev/null; cat /sys/fs/cgroup/cgroup.subtree_control; }
+killed() {
+  punctual isolate --cpus 1 -- sleep 60 &
+  for second in $(seq 60); do [ -d /sys/fs/cgroup/punctual.isolated ] && break; sleep 1; done
+  sleep 2; kill -9 $!; wait $!; punctual tune revert
+}
+files() { sha256sum /etc/default/grub /boot/grub/grub.cfg; ls -A /etc/default /etc/default/grub.d; }
+cmdline() {
+  sed -n 's/^[[:space:]]*linux[[:space:]]*[^[:space:]]*//p' /boot/grub/grub.cfg | head -n 1
+}
+cat >/tmp/inside <<'END'
+#!/bin/sh
+cat /proc/self/cgroup
+grep Cpus_allowed_list /proc/self/status
+cat /sys/fs/cgroup/punctual.isolated/cpuset.cpus.partition
+cut -d' ' -f40 /proc/self/stat
+exit 7
+END
+chmod +x /tmp/inside
+";
+
+/// A program that talks to the guest: over its third serial port, and over its network card, whose
+/// UDP port [`GUEST_PORT`] is `port` of the loopback interface here.
+struct Outside<'a> {
+    program: &'a Path,
+    /// Each run's name and arguments; `SERIAL` and `UDP` stand for the links to the guest.
+    runs: &'a [(&'a str, &'a str)],
+    port: u16,
+}
+
+/// The port that the guest listens on.
+const GUEST_PORT: u16 = 7_000;
+
+/// How a device names the end that connects RTS to CTS.
+const PLUG: &str = "chardev=plug";
+
+/// How a device names one end of a cable; the other one is `netdev=far`.
+const CABLE: &str = "netdev=near";
+
+/// A guest to be started.
+///
+/// The console goes to a file, which is read once the guest has ended; a guest that hangs is
+/// ended. The first process runs the steps of a script, each between two lines that [`Console`]
+/// finds again.
+struct Guest<'a> {
+    emulator: &'a System,
+    kernel: &'a Path,
+    initrd: &'a Path,
+    /// Disks: /dev/vda and on.
+    disks: &'a [&'a Path],
+    /// Devices as QEMU names them; `null0` and `null1` are ends of theirs that take everything,
+    /// `plug` one that connects RTS to CTS, `near` and `far` those of a cable.
+    devices: &'a [&'a str],
+    /// What runs on this side meanwhile.
+    outside: Option<&'a Outside<'a>>,
+    /// Parameters of the kernel, added to those of the console.
+    append: &'a str,
+    /// A guest that takes longer is ended: one boots in 5 s where nothing else runs.
+    patience: Duration,
+}
+
+/// The first process: mounts, drivers, the lines of `steps`, off.
+fn init(steps: &str) -> String {
+    format!("{BEFORE}{FUNCTIONS}{steps}\npoweroff -f\n")
+}
+
+impl Guest<'_> {
+    /// Boots it and returns what came out of its serial ports: the first, with the kernel's
+    /// console, is kept in `log`, the second in `log` with the ending `.steps`.
+    fn run(&self, log: &Path) -> Result<Console, String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", log.display());
+        let (first, second) = (File::create(log).map_err(failed)?, log.with_extension("steps"));
+        let errors = first.try_clone().map_err(failed)?;
+        let mut qemu = self.emulator.program("qemu-system-x86_64");
+        qemu.args(["-chardev", "null,id=null0", "-chardev", "null,id=null1"]);
+        for firmware in ["qemu", "seabios"] {
+            qemu.arg("-L").arg(self.emulator.path("usr/share").join(firmware));
+        }
+        qemu.arg("-L").arg(self.emulator.path("usr/lib/ipxe/qemu"));
+        qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", "1G", "-smp", "2"]);
+        qemu.args(["-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot"]);
+        qemu.arg("-serial").arg(format!("file:{}", second.display()));
+        qemu.arg("-kernel").arg(self.kernel).arg("-initrd").arg(self.initrd);
+        qemu.arg("-append").arg(format!("console=ttyS0 panic=-1 quiet {}", self.append));
+        for disk in self.disks {
+            qemu.arg("-drive").arg(format!("file={},format=raw,if=virtio", disk.display()));
+        }
+        if self.devices.iter().any(|device| device.contains(PLUG)) {
+            Self::plug(&mut qemu, log)?;
+        }
+        if self.devices.iter().any(|device| device.contains(CABLE)) {
+            qemu.args(["-netdev", "hubport,hubid=0,id=near", "-netdev", "hubport,hubid=0,id=far"]);
+        }
+        for device in self.devices {
+            qemu.args(["-device", device]);
+        }
+        let line = log.with_extension("line");
+        if let Some(Outside { port, .. }) = self.outside {
+            qemu.arg("-chardev").arg(format!("pty,id=line,path={}", line.display()));
+            qemu.args(["-serial", "chardev:line", "-device", "e1000e,netdev=net,romfile="]);
+            let forward = format!("hostfwd=udp:127.0.0.1:{port}-:{GUEST_PORT}");
+            qemu.arg("-netdev").arg(format!("user,id=net,{forward}"));
+        }
+        qemu.stdin(Stdio::null()).stdout(first).stderr(errors);
+        let mut child = qemu.spawn().map_err(|error| format!("qemu: {error}"))?;
+        let end = Instant::now() + self.patience;
+        let printed = self.outside.map(|outside| outside.run(&line, &mut child, end));
+        wait(child, end)?;
+        let mut bytes = fs::read(log).map_err(failed)?;
+        bytes.extend(fs::read(&second).map_err(failed)?);
+        bytes.extend(printed.unwrap_or_default().into_bytes());
+        Ok(Console(String::from_utf8_lossy(&bytes).replace('\r', "")))
+    }
+
+    /// A pseudo-terminal as the end of a serial port, and a library that answers for its modem
+    /// lines.
+    fn plug(qemu: &mut Command, log: &Path) -> Result<(), String> {
+        let (library, end) = (log.with_extension("so"), log.with_extension("end"));
+        if end.is_symlink() {
+            // Of a guest that was killed.
+            fs::remove_file(&end).map_err(|error| format!("{}: {error}", end.display()))?;
+        }
+        let mut compiler = Command::new("cc");
+        compiler.args(["-Wall", "-Werror", "-shared", "-fPIC", "-o"]).arg(&library);
+        process::run(compiler.arg(workspace::root().join("xtask/src/vm/plug.c")))?;
+        qemu.env("LD_PRELOAD", &library);
+        qemu.arg("-chardev").arg(format!("pty,id=end,path={}", end.display()));
+        qemu.arg("-chardev").arg(format!("serial,id=plug,path={}", end.display()));
+        Ok(())
+    }
+}
+
+impl Outside<'_> {
+    /// Runs each in turn, again until it succeeds: the guest may not be up yet. What the last try
+    /// of each printed, as steps.
+    fn run(&self, line: &Path, guest: &mut Child, end: Instant) -> String {
+        let mut printed = String::new();
+        for (name, arguments) in self.runs {
+            let links = [
+                ("SERIAL", format!("serial:{}", line.display())),
+                ("UDP", format!("udp:127.0.0.1:{}", self.port)),
+            ];
+            let arguments = links
+                .iter()
+                .fold((*arguments).to_owned(), |text, (word, link)| text.replace(word, link));
+            let last = loop {
+                let mut command = Command::new(self.program);
+                command.args(arguments.split(' ')).stdin(Stdio::null());
+                let output = command.output();
+                let done = output.as_ref().is_ok_and(|output| output.status.success());
+                let is_up = matches!(guest.try_wait(), Ok(None)) && Instant::now() < end;
+                if done || !is_up {
+                    break output;
+                }
+                // A look now and then, as in `wait`.
+                std::thread::sleep(LOOK);
+            };
+            let (text, code) = last.map_or_else(
+                |why| (why.to_string(), -1),
+                |output| {
+                    let text = [output.stdout, output.stderr].concat();
+                    let code = output.status.code().unwrap_or(-1);
+                    (String::from_utf8_lossy(&text).into_owned(), code)
+                },
+            );
+            printed += &format!("step: {name}\n{text}\nended: {name} {code}\n");
+        }
+        printed
+    }
+}
+
+/// How often a guest is looked at: nothing is timed by it.
+const LOOK: Duration = Duration::from_millis(200);
+
+fn wait(mut child: Child, end: Instant) -> Result<(), String> {
+    while Instant::now() < end {
+        if child.try_wait().map_err(|error| format!("qemu: {error}"))?.is_some() {
+            return Ok(());
+        }
+        // A look now and then.
+        std::thread::sleep(LOOK);
+    }
+    // Our own child, not waited for yet.
+    let _ = child.kill();
+    let _ = child.wait();
+    Err("the guest was not done in time".to_owned())
+}
+
+/// What a guest printed.
+struct Console(String);
+
+impl Console {
+    /// How a step ended and what it printed; an error where it did not run to its end.
+    fn step(&self, name: &str) -> Result<(i32, &str), String> {
+        let Self(text) = self;
+        let begin = format!("step: {name}\n");
+        let (_, rest) =
+            text.split_once(&begin).ok_or_else(|| format!("the step {name} did not begin"))?;
+        let end = format!("ended: {name} ");
+        let (output, rest) =
+            rest.split_once(&end).ok_or_else(|| format!("the step {name} did not end"))?;
+        let code = rest.lines().next().unwrap_or_default().trim();
+        let code =
+            code.parse().map_err(|_| format!("the step {name} ended with {code:?}, no number"))?;
+        Ok((code, output))
+    }
+
+    /// The output of a step that must exit with 0.
+    fn ok(&self, name: &str) -> Result<&str, String> {
+        match self.step(name)? {
+            (0, output) => Ok(output),
+            (code, _) => Err(format!("the step {name} exited with {code}")),
+        }
+    }
+
+    /// The first JSON object that a step printed.
+    fn result(&self, name: &str) -> Result<Value, String> {
+        let (_, printed) = self.step(name)?;
+        let none = || format!("{name}: no result: {printed}");
+        let begin = printed.find('{').ok_or_else(none)?;
+        let first = serde_json::Deserializer::from_str(&printed[begin..]).into_iter().next();
+        first.ok_or_else(none)?.map_err(|error| format!("{name}: {error}"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -262,9 +750,29 @@ mod tests {
             let Root::Memory { guests, .. } = scenario.system else { continue };
             assert_eq!(scenario.steps.len(), 1, "{}: memory does not stay", scenario.name);
             for (kernel, _) in guests {
-                assert!(system::KERNELS.iter().any(|known| known.name == *kernel), "{kernel}");
+                assert!(KERNELS.iter().any(|known| known.name == *kernel), "{kernel}");
             }
         }
         assert!(named(&["none".to_owned()]).is_err_and(|why| why.contains("follow")));
+    }
+
+    #[test]
+    fn a_step_is_found_with_its_code_and_its_output() {
+        let console =
+            Console("boot\nstep: one\na\nb\nended: one 0\nstep: two\nended: two 3\n".to_owned());
+        assert_eq!(console.step("one"), Ok((0, "a\nb\n")));
+        assert_eq!(console.ok("one"), Ok("a\nb\n"));
+        assert_eq!(console.step("two"), Ok((3, "")));
+        assert!(console.ok("two").is_err());
+        assert!(console.step("three").is_err());
+        let cut = Console("step: one\na\n".to_owned());
+        assert!(cut.step("one").expect_err("cut").contains("did not end"));
+    }
+
+    #[test]
+    fn the_script_ends_by_switching_off() {
+        let script = init("step one true");
+        assert!(script.starts_with("#!/bin/busybox sh\n"));
+        assert!(script.ends_with("step one true\npoweroff -f\n"));
     }
 }

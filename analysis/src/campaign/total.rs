@@ -2,12 +2,13 @@
 //!
 //! Mergeable, constant memory, and checked when it is read back.
 
+use punctual_core::sample::Sample;
+use punctual_core::time::{Instant, Period};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::collector::{Collector, Start};
 use crate::claim::ask::{Ask, ClaimEvent};
-use crate::claim::dependence::{Pooled, Separate, Tails};
+use crate::claim::dependence::{Exceedances, Pooled, Separate, Tails};
 use crate::claim::judge::EventCount;
 use crate::claim::{Claim, Level, claims};
 use crate::extremes::rarest;
@@ -16,13 +17,13 @@ use crate::jitters::Jitters;
 use crate::recording::{
     MISSED, ReleaseKind, RequestedTails, RunFigures, WORST_MAX, Wakes, WorstRelease,
 };
-use crate::release::Releases;
+use crate::release::{Lateness, ReleaseGap, Releases, Walk};
 use crate::summary::{Distribution, SummaryStats};
 
 /// A limit above every count of a campaign.
 const COUNT_MAX: u64 = 1 << 56;
 
-/// What only the measuring process knows about a batch of one run.
+/// Counts of a batch of one run that only the measuring process has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Effort {
     /// Releases that never ran.
@@ -47,16 +48,16 @@ pub struct Effort {
 }
 
 impl Effort {
-    fn add(&mut self, other: &Self) {
-        self.missed += other.missed;
-        self.unrecorded += other.unrecorded;
-        self.wall_ns += other.wall_ns;
-        self.cpu_ns += other.cpu_ns;
-        self.page_faults += other.page_faults;
-        self.preempted += other.preempted;
-        self.stalled += other.stalled;
-        self.stall_max_ns = self.stall_max_ns.max(other.stall_max_ns);
-        self.load_deaths += other.load_deaths;
+    fn add(&mut self, added: &Self) {
+        self.missed += added.missed;
+        self.unrecorded += added.unrecorded;
+        self.wall_ns += added.wall_ns;
+        self.cpu_ns += added.cpu_ns;
+        self.page_faults += added.page_faults;
+        self.preempted += added.preempted;
+        self.stalled += added.stalled;
+        self.stall_max_ns = self.stall_max_ns.max(added.stall_max_ns);
+        self.load_deaths += added.load_deaths;
     }
 
     fn is_sound(&self) -> bool {
@@ -104,7 +105,7 @@ impl Total {
     /// since.
     pub fn add(&mut self, batch: Collector, effort: &Effort) {
         let (lateness, exceedances) = batch.finish(effort.missed, effort.unrecorded);
-        let walk = batch.walk();
+        let walk = &batch.walk;
         self.cycles += walk.samples();
         self.cold += walk.cold();
         self.cold_max_ns = self.cold_max_ns.max(walk.cold_max_ns());
@@ -133,10 +134,6 @@ impl Total {
         self.lateness.unknown()
     }
 
-    fn lateness(&self) -> &Releases {
-        &self.lateness
-    }
-
     /// Latenesses that were recorded.
     fn recorded(&self) -> u64 {
         self.lateness.wakes.histogram().count()
@@ -147,7 +144,7 @@ impl Total {
         &self.interval
     }
 
-    /// What the measuring process counted.
+    /// The counts of the measuring process.
     pub fn effort(&self) -> &Effort {
         &self.effort
     }
@@ -157,28 +154,16 @@ impl Total {
         self.exceedances.tails(self.effort.unrecorded)
     }
 
-    pub(super) fn exceedances(&self) -> &Pooled {
-        &self.exceedances
-    }
-
-    pub(super) fn intervals(&self) -> &Pooled {
-        &self.intervals
-    }
-
-    pub(super) fn releases(&self) -> &Pooled {
-        &self.releases
-    }
-
     /// Distances of all intervals from zero; `None` where not all were watched.
     fn interval_tails(&self) -> Option<Tails> {
-        let all = self.intervals.recorded() == self.interval.histogram().count();
-        all.then(|| self.intervals.tails(0))
+        let complete = self.intervals.recorded() == self.interval.histogram().count();
+        complete.then(|| self.intervals.tails(0))
     }
 
     /// All releases; `None` where not all were watched.
     fn release_tails(&self) -> Option<Tails> {
-        let all = self.releases.recorded() == self.recorded();
-        all.then(|| self.releases.tails(0))
+        let complete = self.releases.recorded() == self.recorded();
+        complete.then(|| self.releases.tails(0))
     }
 
     /// The block maxima.
@@ -273,19 +258,19 @@ impl Total {
             && self.releases.recorded() <= self.recorded()
     }
 
-    /// What was counted of the event of a claim.
+    /// The counts of the event of a claim.
     pub fn counted(&self, ask: &Ask) -> EventCount {
         let tails = self.tails();
         let unrecorded = self.effort().unrecorded;
         match ask.event() {
             ClaimEvent::Lateness { above_ns } => {
-                let known = self.lateness().known();
+                let known = self.lateness.known();
                 let seen = buckets(known.histogram(), above_ns, false);
-                narrowed(tails.counted(above_ns), &seen, self.lateness().unknown())
+                narrowed(tails.counted(above_ns), &seen, self.lateness.unknown())
             }
             ClaimEvent::Interval { above_ns } => {
-                let of = self.interval().histogram();
-                let seen = buckets(of, above_ns, true);
+                let intervals = self.interval.histogram();
+                let seen = buckets(intervals, above_ns, true);
                 let watched = self.interval_tails().map(|watched| watched.counted(above_ns));
                 // A campaign of a version that did not watch intervals has their histogram alone.
                 let counted = watched.map_or(seen, |counted| narrowed(counted, &seen, 0));
@@ -327,12 +312,156 @@ fn narrowed(counted: EventCount, buckets: &EventCount, without: u64) -> EventCou
 }
 
 /// Counts from the buckets; with `both`, of the distance from zero.
-fn buckets(values: &Histogram, above_ns: i64, both: bool) -> EventCount {
-    let cut = values.buckets().map(|bucket| match both && bucket.highest_ns < 0 {
+fn buckets(values: &Histogram, above_ns: i64, signed: bool) -> EventCount {
+    let cut = values.buckets().map(|bucket| match signed && bucket.highest_ns < 0 {
         true => (-bucket.highest_ns, -bucket.lowest_ns, bucket.count),
         false => (bucket.lowest_ns, bucket.highest_ns, bucket.count),
     });
     EventCount::of_buckets(above_ns, cut, values.overflow())
+}
+
+/// A batch, as it is known before its first sample.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// The nominal period.
+    pub period: Period,
+    /// Instant of release 0 on CLOCK_MONOTONIC.
+    pub epoch: Instant,
+    /// CLOCK_REALTIME − CLOCK_MONOTONIC, ns.
+    pub time_of_day_ns: i64,
+    /// Leave samples flagged cold out of every figure (they are counted).
+    pub leave_out_cold: bool,
+    /// The number of the boot.
+    pub boot: u32,
+}
+
+/// Watches the thresholds that a total watches, or the requested ones where it has none yet.
+fn more(period_ns: i64, total: &Pooled, thresholds_ns: &[i64]) -> Exceedances {
+    if total.recorded() == 0 {
+        Exceedances::new(period_ns, thresholds_ns)
+    } else {
+        Exceedances::like(period_ns, total)
+    }
+}
+
+/// The accumulator of one run during one batch.
+///
+/// Constant memory, no allocation per sample; the grid is not fitted, because no grid continues
+/// across boots.
+#[derive(Clone, Debug)]
+pub struct Collector {
+    start: Start,
+    walk: Walk,
+    lateness: Lateness,
+    interval: Distribution,
+    exceedances: Exceedances,
+    /// Distances of intervals from zero.
+    intervals: Exceedances,
+    /// Releases: 0 for each that ran, beyond any threshold for each that did not.
+    releases: Exceedances,
+    maxima: Maxima,
+    outliers: Outliers,
+}
+
+impl Collector {
+    /// An empty collector whose counts will be added to `total`.
+    fn new(start: Start, total: &Total, watched: &WatchedThresholds) -> Self {
+        let period_ns = i64::try_from(start.period.as_ns()).unwrap_or(i64::MAX);
+        Self {
+            walk: Walk::new(period_ns, start.leave_out_cold),
+            start,
+            lateness: Lateness::default(),
+            interval: Distribution::default(),
+            exceedances: more(period_ns, &total.exceedances, &watched.lateness_ns),
+            intervals: more(0, &total.intervals, &watched.interval_ns),
+            releases: more(0, &total.releases, &[MISSED]),
+            maxima: total.maxima().clone(),
+            outliers: total.outliers().clone(),
+        }
+    }
+
+    /// Sets the current time of day, for the outliers that follow.
+    pub fn set_time_of_day(&mut self, ahead_ns: i64) {
+        self.start.time_of_day_ns = ahead_ns;
+    }
+
+    /// Takes in a block of samples, in order.
+    pub fn extend(&mut self, samples: &[Sample]) {
+        samples.iter().for_each(|sample| self.push(sample));
+    }
+
+    /// Takes in the next sample. Cycles must not decrease.
+    #[inline]
+    pub fn push(&mut self, sample: &Sample) {
+        let lateness_ns = sample.lateness.as_ns();
+        let step = self.walk.step(sample, lateness_ns);
+        if let Some(gap) = step.gap {
+            self.miss(&gap, sample);
+        }
+        if step.left_out {
+            return;
+        }
+        if let Some(ns) = step.interval_ns {
+            self.interval.push(ns);
+            self.intervals.push(ns.saturating_abs(), 0, 0);
+        }
+        self.releases.push(0, 0, 0);
+        self.lateness.push(lateness_ns);
+        self.exceedances.push(lateness_ns, 0, 0);
+        self.maxima.push(lateness_ns);
+        if self.outliers.wants(lateness_ns) {
+            self.note(sample, lateness_ns, ReleaseKind::Ran);
+        }
+    }
+
+    /// Takes in the releases that were missed before `sample`.
+    #[cold]
+    fn miss(&mut self, gap: &ReleaseGap, sample: &Sample) {
+        self.releases.miss(ReleaseGap::new(gap.missed(), 0, 0, 0));
+        self.lateness.miss(gap);
+        self.exceedances.miss(*gap);
+        if let Some((releases, lateness_ns)) = gap.longest_wait()
+            && self.outliers.wants(lateness_ns)
+        {
+            let missed = Sample { cycle: sample.cycle - releases, ..*sample };
+            self.note(&missed, lateness_ns, ReleaseKind::Missed);
+        }
+    }
+
+    /// Keeps the release of a sample as an outlier.
+    #[cold]
+    fn note(&mut self, sample: &Sample, lateness_ns: i64, kind: ReleaseKind) {
+        let period_ns = u128::from(self.start.period.as_ns());
+        let release = u128::from(self.start.epoch.as_ns()) + u128::from(sample.cycle) * period_ns;
+        let release = u64::try_from(release).unwrap_or(u64::MAX);
+        let at_ns = release.saturating_add_signed(lateness_ns);
+        let monotonic = i64::try_from(at_ns).unwrap_or(i64::MAX);
+        self.outliers.insert(Outlier {
+            lateness_ns,
+            at_unix_ns: monotonic.saturating_add(self.start.time_of_day_ns),
+            at_ns,
+            cycle: sample.cycle,
+            kind,
+            boot: self.start.boot,
+        });
+    }
+
+    /// Recorded cycles so far, cold ones included.
+    pub fn cycles(&self) -> u64 {
+        self.walk.samples()
+    }
+
+    /// Lateness of the releases, and exceedances of the thresholds, of a batch that is over.
+    pub(super) fn finish(&self, missed: u64, unrecorded: u64) -> (Releases, Pooled) {
+        let placement = self.walk.placement(missed, unrecorded);
+        let exceedances = self.exceedances.clone().placed(missed, &placement);
+        (self.lateness.clone().finish(&placement, unrecorded), exceedances)
+    }
+
+    /// Releases without a sample so far: missed, or run but unrecorded.
+    pub fn gaps(&self) -> u64 {
+        self.walk.gaps()
+    }
 }
 
 /// Cycles of a block at first.
@@ -405,7 +534,7 @@ impl Default for Maxima {
     }
 }
 
-/// How many are kept of each run.
+/// The most outliers that are kept of each run.
 pub const OUTLIERS_MAX: usize = 64;
 
 /// One late release of a campaign.
@@ -436,7 +565,7 @@ pub struct Outliers {
 }
 
 impl Outliers {
-    /// Whether a wake of this lateness would be kept.
+    /// True where a wake of this lateness would be kept.
     #[inline]
     pub fn wants(&self, lateness_ns: i64) -> bool {
         match self.kept.last() {
@@ -454,8 +583,8 @@ impl Outliers {
     }
 
     /// Adds the entries of another list.
-    pub fn merge(&mut self, other: &Self) {
-        for late in &other.kept {
+    pub fn merge(&mut self, added: &Self) {
+        for late in &added.kept {
             if self.wants(late.lateness_ns) {
                 self.insert(late.clone());
             }
@@ -530,10 +659,13 @@ mod tests {
         }
         let whole = whole.finish(0);
         for ask in &asks {
-            let (counted, one) = (total.counted(ask), whole.counted(ask).expect("watched"));
-            assert_eq!((counted.n, counted.least, counted.most), (one.n, one.least, one.most));
+            let (counted, exact) = (total.counted(ask), whole.counted(ask).expect("watched"));
+            assert_eq!(
+                (counted.n, counted.least, counted.most),
+                (exact.n, exact.least, exact.most)
+            );
             assert!(counted.least > 0 && counted.ordered, "{ask}: {counted:?}");
-            assert!((counted.theta - one.theta).abs() < 0.1, "{ask}: {counted:?} {one:?}");
+            assert!((counted.theta - exact.theta).abs() < 0.1, "{ask}: {counted:?} {exact:?}");
         }
         assert!(total.counted(&asks[2]).theta < 1.0, "one late wake makes two intervals");
         let text = serde_json::to_string(&total).expect("JSON");
@@ -569,13 +701,13 @@ mod tests {
             let mut maxima = Maxima::default();
             let cycles = blocks * BLOCK_CYCLES as usize + rest;
             (0..cycles).for_each(|k| maxima.push(lateness(k)));
-            let of = maxima.block_cycles() as usize;
+            let block = maxima.block_cycles() as usize;
             prop_assert!(maxima.is_sound());
-            prop_assert_eq!(maxima.largest_ns().len(), cycles / of);
+            prop_assert_eq!(maxima.largest_ns().len(), cycles / block);
             let few = maxima.largest_ns().len() < BLOCKS_MAX / 2;
-            prop_assert!(of == BLOCK_CYCLES as usize || !few);
+            prop_assert!(block == BLOCK_CYCLES as usize || !few);
             for (at, &largest) in maxima.largest_ns().iter().enumerate().step_by(97) {
-                prop_assert_eq!(Some(largest), (at * of..(at + 1) * of).map(lateness).max());
+                prop_assert_eq!(Some(largest), (at * block..(at + 1) * block).map(lateness).max());
             }
         }
     }

@@ -24,7 +24,7 @@
 //! by a factor of the mean burst size.
 
 use super::bound::independent_share;
-use super::special::{beta, ln_gamma};
+use crate::special::{beta, ln_gamma};
 
 /// The a of the mixture: how much of it lies at small ratios q/p₀.
 const A: f64 = 0.5;

@@ -3,8 +3,8 @@
 //! Exact for independent cycles, distribution-free; dependence enters as an effective number of
 //! cycles. Arithmetic only.
 
-use super::special::{beta, gamma_upper_inverse};
 use crate::quantile::Probability;
+use crate::special::{beta, gamma_upper_inverse};
 
 /// The confidence of every claim.
 pub const CONFIDENCE: f64 = 0.95;

@@ -7,18 +7,14 @@
 //!
 //! Missed releases count with their lateness ([`crate::release`]).
 
-mod places;
-mod tails;
-
 use serde::{Deserialize, Serialize};
 
+use crate::claim::bound::p_upper;
+use crate::claim::judge::EventCount;
+use crate::extremes::kuiper;
 use crate::release::{Falling, ReleaseGap, StartPlacement};
-use places::Places;
 
-pub use places::Separate;
-pub use tails::{Tails, ThresholdCount, ThresholdExceedances};
-
-/// How many first samples choose the adaptive thresholds.
+/// The number of first samples that choose the adaptive thresholds.
 const WARM_UP: usize = 4_096;
 
 /// Their quantiles, in thousandths.
@@ -37,7 +33,7 @@ pub struct Exceedances {
     watches: Vec<Watch>,
     /// For each number of significant bits: the first threshold a positive value might not exceed.
     starts: [u16; 65],
-    /// How many thresholds the last release exceeded.
+    /// The number of thresholds that the last release exceeded.
     level: usize,
     /// Releases so far, missed ones included; and recorded cycles so far.
     index: u64,
@@ -144,7 +140,7 @@ impl Exceedances {
         self.warm = true;
     }
 
-    /// How many thresholds a value exceeds.
+    /// The number of thresholds that a value exceeds.
     #[inline]
     fn level_of(&self, lateness_ns: i64) -> usize {
         let mut level = if lateness_ns > 0 {
@@ -306,7 +302,7 @@ impl Exceedances {
     }
 }
 
-/// What came next.
+/// The next release or releases.
 #[derive(Clone, Copy, Debug)]
 enum Pushed {
     Ran(i64),
@@ -328,7 +324,7 @@ const FEW: u64 = 30;
 /// It is used only on thresholds that at most this share of the releases exceeds.
 const RARE: f64 = 0.1;
 
-/// What was counted about one threshold: additive over separate series.
+/// The counts of one threshold: additive over separate series.
 ///
 /// Constant memory; touched only when the series crosses the threshold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -362,24 +358,24 @@ impl Counts {
     }
 
     /// Adds those of another series, which began after `releases` of this one.
-    fn add(&mut self, releases: u64, other: &Self) {
-        self.requested |= other.requested;
-        self.exceedances += other.exceedances;
-        self.missed = self.missed.saturating_add(other.missed);
-        self.series += other.series;
-        self.neighbours += other.neighbours;
-        self.gaps += other.gaps;
-        self.gap_max = self.gap_max.max(other.gap_max);
-        self.sum = self.sum.saturating_add(other.sum);
-        self.squares = self.squares.saturating_add(other.squares);
-        self.clusters += other.clusters;
-        self.places.append(releases, &other.places);
+    fn add(&mut self, releases: u64, added: &Self) {
+        self.requested |= added.requested;
+        self.exceedances += added.exceedances;
+        self.missed = self.missed.saturating_add(added.missed);
+        self.series += added.series;
+        self.neighbours += added.neighbours;
+        self.gaps += added.gaps;
+        self.gap_max = self.gap_max.max(added.gap_max);
+        self.sum = self.sum.saturating_add(added.sum);
+        self.squares = self.squares.saturating_add(added.squares);
+        self.clusters += added.clusters;
+        self.places.append(releases, &added.places);
     }
 
-    /// Whether no count is beyond `most`.
+    /// True where no count is beyond `most`.
     fn is_sound(&self, most: u64) -> bool {
-        let all = [self.exceedances, self.missed, self.series, self.neighbours, self.gaps];
-        all.into_iter().chain([self.gap_max, self.clusters]).all(|count| count <= most)
+        let counts = [self.exceedances, self.missed, self.series, self.neighbours, self.gaps];
+        counts.into_iter().chain([self.gap_max, self.clusters]).all(|count| count <= most)
             && self.places.is_sound(most)
     }
 
@@ -396,7 +392,7 @@ impl Counts {
         }
     }
 
-    /// How many separate clusters there were; unknown of counts that were kept without places.
+    /// The number of separate clusters; unknown of counts that were kept without places.
     fn separate(&self, releases: u64) -> Separate {
         let known = self.places.count() == self.neighbours + self.gaps + self.series;
         if known { self.places.separate(releases) } else { Separate::Unknown }
@@ -515,35 +511,35 @@ impl Pooled {
     /// Adds another recording's, which watched the thresholds of this one
     /// ([`Exceedances::like`]); a threshold that only one of both watched is dropped, as its
     /// count would be that of a part.
-    pub fn merge(&mut self, other: &Self) {
+    pub fn merge(&mut self, added: &Self) {
         if self.counts.is_empty() {
-            *self = other.clone();
+            *self = added.clone();
             return;
         }
-        if other.counts.is_empty() {
+        if added.counts.is_empty() {
             return;
         }
         let releases = self.releases;
         self.counts.retain_mut(|mine| {
-            let at = other.counts.binary_search_by_key(&mine.threshold_ns, |c| c.threshold_ns);
+            let at = added.counts.binary_search_by_key(&mine.threshold_ns, |c| c.threshold_ns);
             at.is_ok_and(|at| {
-                mine.add(releases, &other.counts[at]);
+                mine.add(releases, &added.counts[at]);
                 true
             })
         });
-        self.releases += other.releases;
-        self.recorded += other.recorded;
-        self.gap_longest = self.gap_longest.max(other.gap_longest);
-        self.missed += other.missed;
-        self.unplaced_from_ns = match (self.unplaced, other.unplaced) {
-            (0, _) => other.unplaced_from_ns,
+        self.releases += added.releases;
+        self.recorded += added.recorded;
+        self.gap_longest = self.gap_longest.max(added.gap_longest);
+        self.missed += added.missed;
+        self.unplaced_from_ns = match (self.unplaced, added.unplaced) {
+            (0, _) => added.unplaced_from_ns,
             (_, 0) => self.unplaced_from_ns,
-            _ => self.unplaced_from_ns.min(other.unplaced_from_ns),
+            _ => self.unplaced_from_ns.min(added.unplaced_from_ns),
         };
-        self.unplaced += other.unplaced;
+        self.unplaced += added.unplaced;
     }
 
-    /// What bounds are made from, where `unrecorded` more cycles ran.
+    /// The exceedances that bounds are made from, where `unrecorded` more cycles ran.
     pub fn tails(&self, unrecorded: u64) -> Tails {
         let gaps = self.releases.saturating_sub(self.recorded);
         let longest = if self.gap_longest == 0 { gaps } else { self.gap_longest };
@@ -590,11 +586,385 @@ fn with_doubt(theta: f64, clusters: u64) -> f64 {
     theta * (1.0 - 1.0 / (clusters as f64 + 1.0).sqrt())
 }
 
+/// The most segments.
+const SEGMENTS: usize = 128;
+/// The fewest parts of a run that a dispersion is taken over.
+const PARTS_MIN: usize = 4;
+/// Kuiper's V at 10 %: who is suspected wrongly gets a weaker answer, not a wrong one.
+const KUIPER: f64 = 1.620;
+
+/// Exceedances in each segment of a run.
+///
+/// At most 128 segments of equal length, which double while the run goes on: constant memory, an
+/// addition for each run of exceedances. The count over the dispersion of the segments is the
+/// number of *separate* clusters, so that many clusters in one bad stretch of the run count as the
+/// one that they are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Places {
+    /// Binary logarithm of the releases in a segment.
+    shift: u32,
+    /// Exceedances by segment, up to the last that has some.
+    counts: Vec<u64>,
+    /// The first release after that one.
+    end: u64,
+}
+
+/// The number of separate clusters of exceedances in a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Separate {
+    /// So many, and they came evenly.
+    Evenly(f64),
+    /// So many; more of them came in one part of the run.
+    Unevenly(f64),
+    /// Where they were is unknown.
+    Unknown,
+}
+
+impl Places {
+    /// Releases from `from` to before `to` exceeded the threshold; none before them is to come.
+    #[inline]
+    fn push(&mut self, from: u64, to: u64) {
+        match self.counts.last_mut() {
+            Some(count) if to <= self.end => *count += to - from,
+            _ => self.push_on(from, to),
+        }
+    }
+
+    /// The rare case of [`Self::push`]: into segments that there are not yet.
+    #[cold]
+    fn push_on(&mut self, mut from: u64, to: u64) {
+        while (to - 1) >> self.shift >= SEGMENTS as u64 {
+            self.halve();
+        }
+        while from < to {
+            let at = from >> self.shift;
+            let next = ((at + 1) << self.shift).min(to);
+            self.counts.resize(self.counts.len().max(at as usize + 1), 0);
+            self.counts[at as usize] += next - from;
+            from = next;
+        }
+        self.end = (self.counts.len() as u64) << self.shift;
+    }
+
+    /// Segments of twice the length.
+    fn halve(&mut self) {
+        self.counts = self.counts.chunks(2).map(|pair| pair.iter().sum()).collect();
+        self.shift += 1;
+        self.end = (self.counts.len() as u64) << self.shift;
+    }
+
+    /// Appends those of another series, which began after `releases` of this one.
+    fn append(&mut self, releases: u64, next: &Self) {
+        while self.shift < next.shift {
+            self.halve();
+        }
+        for (at, &count) in next.counts.iter().enumerate() {
+            let from = releases.saturating_add((at as u64) << next.shift);
+            if count > 0 {
+                self.push_on(from, from.saturating_add(count));
+            }
+        }
+    }
+
+    /// Exceedances.
+    fn count(&self) -> u64 {
+        self.counts.iter().fold(0, |sum, &count| sum.saturating_add(count))
+    }
+
+    /// Checks that these can be counts of at most `most` releases, after reading them back.
+    fn is_sound(&self, most: u64) -> bool {
+        self.shift < 64
+            && self.counts.len() <= SEGMENTS
+            && self.end == (self.counts.len() as u64) << self.shift
+            && self.counts.iter().all(|&count| count <= most)
+            && self.count() <= most
+    }
+
+    /// The number of separate clusters that they are, of a run of so many releases.
+    fn separate(&self, releases: u64) -> Separate {
+        let count = self.count();
+        if count == 0 || releases == 0 {
+            return Separate::Evenly(0.0);
+        }
+        let separate = count as f64 / self.dispersion(releases);
+        let edge = |at: usize| (((at as u64) << self.shift) as f64 / releases as f64).min(1.0);
+        let parts = self.counts.iter().enumerate();
+        let parts = parts.map(|(at, &count)| (edge(at), edge(at + 1), count));
+        match kuiper(parts, count, separate) {
+            even if even < KUIPER => Separate::Evenly(separate),
+            _ => Separate::Unevenly(separate),
+        }
+    }
+
+    /// The index of dispersion of the counts of segments, 1 at least: the largest of those over
+    /// segments, pairs of segments, fours … down to four parts of the run.
+    fn dispersion(&self, releases: u64) -> f64 {
+        let total = self.count() as f64;
+        let mut dispersion = 1.0f64;
+        let mut joined = 1;
+        loop {
+            let length = (joined as u64) << self.shift;
+            let parts = releases.div_ceil(length);
+            if parts < PARTS_MIN as u64 {
+                return dispersion;
+            }
+            let mut sums = self.counts.chunks(joined).map(|part| part.iter().sum::<u64>());
+            let mut chi_squared = 0.0;
+            for at in 0..parts {
+                let within = length.min(releases - at * length);
+                let expected = total * within as f64 / releases as f64;
+                chi_squared += (sums.next().unwrap_or(0) as f64 - expected).powi(2) / expected;
+            }
+            // As few parts show their dispersion but roughly: about what Student's t adds to the
+            // normal quantile at 95 %.
+            let doubt = (1.0 + 1.0 / (parts - 1) as f64).powi(2);
+            dispersion = dispersion.max(chi_squared / (parts - 1) as f64 * doubt);
+            joined *= 2;
+        }
+    }
+}
+
+/// The exceedances of one threshold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThresholdExceedances {
+    /// The threshold, ns.
+    pub threshold_ns: i64,
+    /// Recorded cycles whose lateness was above it.
+    pub exceedances: u64,
+    /// How many of those may not have been: they are in a bucket that the threshold cuts. 0 where
+    /// every cycle was recorded.
+    pub unsure: u64,
+    /// Missed releases that were above it, as far as their lateness is known.
+    pub missed: u64,
+    /// Extremal index with its uncertainty taken off, in (0, 1]; `None` when there are too few
+    /// clusters for an estimate.
+    theta: Option<f64>,
+    /// Clusters per exceedance when there are few clusters.
+    theta_few: Option<f64>,
+    /// The number of separate clusters that the exceedances came in.
+    separate: Separate,
+    /// True where it belongs to the fixed ladder (1-2-5 steps, or requested).
+    pub requested: bool,
+}
+
+/// The number of values that exceed a threshold, where they were counted in buckets that it may
+/// cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThresholdCount {
+    /// The threshold, ns.
+    pub threshold_ns: i64,
+    /// The most values that may be above it.
+    pub most: u64,
+    /// The number of those that may not be.
+    pub unsure: u64,
+}
+
+/// The exceedances of every threshold of one run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tails {
+    tails: Vec<ThresholdExceedances>,
+    /// Recorded cycles.
+    recorded: u64,
+    /// Releases that never ran.
+    pub(crate) missed: u64,
+    /// Missed releases that were at least `unplaced_from_ns` late; each may exceed every threshold.
+    unplaced: u64,
+    unplaced_from_ns: i64,
+    /// Cycles that ran and did not fit in the recorder. Any of them may have been late, so it is
+    /// not known which gaps in k were missed releases.
+    pub(crate) unrecorded: u64,
+    /// The most releases without a sample that came together.
+    lost_together: u64,
+    /// True where the order of cycles, and so their dependence, is unknown.
+    unordered: bool,
+}
+
+impl Tails {
+    /// Exceedances that were counted without their order, so that their dependence is unknown: of
+    /// n recorded cycles, by rising threshold; `unrecorded` more ran, at one time.
+    pub fn of_counts(n: u64, unrecorded: u64, counts: &[ThresholdCount]) -> Self {
+        let tail = |count: &ThresholdCount| ThresholdExceedances {
+            threshold_ns: count.threshold_ns,
+            exceedances: count.most,
+            unsure: count.unsure,
+            missed: 0,
+            theta: None,
+            theta_few: None,
+            separate: Separate::Unknown,
+            requested: true,
+        };
+        Self {
+            tails: counts.iter().map(tail).collect(),
+            recorded: n,
+            unrecorded,
+            lost_together: unrecorded,
+            unordered: true,
+            ..Self::default()
+        }
+    }
+
+    /// As they are, but of values that were rounded up before they were pushed: `counts`, by rising
+    /// threshold, tell how many exceedances are unsure; without a count all of them are.
+    pub fn with_unsure(mut self, counts: &[ThresholdCount]) -> Self {
+        for tail in &mut self.tails {
+            let known = counts.binary_search_by_key(&tail.threshold_ns, |count| count.threshold_ns);
+            tail.unsure = known.map_or(tail.exceedances, |at| counts[at].unsure);
+        }
+        self
+    }
+
+    /// All thresholds in rising order.
+    pub fn tails(&self) -> &[ThresholdExceedances] {
+        &self.tails
+    }
+
+    /// Releases that count: recorded, missed and unrecorded.
+    pub fn n(&self) -> u64 {
+        self.recorded.saturating_add(self.missed).saturating_add(self.unrecorded)
+    }
+
+    /// The counts behind bounds of P(lateness > threshold): the least and the most exceedances
+    /// possible, and the extremal index to use.
+    pub fn counted(&self, above_ns: i64) -> EventCount {
+        let (least, most) = self.exceedances_within(above_ns);
+        let theta = self.theta_at(above_ns);
+        let separate = self.separate_at(above_ns);
+        EventCount { n: self.n(), least, most, theta, separate, ordered: !self.unordered }
+    }
+
+    /// The number of separate clusters that exceeded the watched threshold at or next below this
+    /// one.
+    fn separate_at(&self, above_ns: i64) -> Separate {
+        let at = self.tails.partition_point(|tail| tail.threshold_ns <= above_ns);
+        match at.checked_sub(1) {
+            Some(at) if !self.unordered => self.tails[at].separate,
+            _ => Separate::Unknown,
+        }
+    }
+
+    /// Cycles that ran and did not fit in the recorder.
+    pub fn unrecorded(&self) -> u64 {
+        self.unrecorded
+    }
+
+    /// Exceedances of a threshold of the ladder at most, missed releases included, and each cycle
+    /// that went unrecorded. `None` for a threshold that was not watched.
+    pub fn exceedances(&self, threshold_ns: i64) -> Option<u64> {
+        let at = self.tails.binary_search_by_key(&threshold_ns, |tail| tail.threshold_ns).ok()?;
+        Some(self.exceeding(&self.tails[at]))
+    }
+
+    /// How many exceed a threshold at least and at most: the same number for one that was watched,
+    /// else those of the nearest watched ones above and below it.
+    pub fn exceedances_within(&self, threshold_ns: i64) -> (u64, u64) {
+        let count = |tail: Option<&ThresholdExceedances>| tail.map(|tail| self.exceeding(tail));
+        let (below, above) =
+            self.tails.split_at(self.tails.partition_point(|t| t.threshold_ns <= threshold_ns));
+        let most = count(below.last());
+        if let Some(tail) = below.last().filter(|tail| tail.threshold_ns == threshold_ns) {
+            return (self.surely_exceeding(tail), self.exceeding(tail));
+        }
+        let none = || self.surely_missed(threshold_ns, 0);
+        let least = above.first().map_or_else(none, |tail| self.surely_exceeding(tail));
+        (least, most.unwrap_or_else(|| self.n()))
+    }
+
+    /// Exceedances of one of the thresholds at most.
+    pub(crate) fn exceeding(&self, tail: &ThresholdExceedances) -> u64 {
+        tail.exceedances.saturating_add(self.lost(tail.missed))
+    }
+
+    /// Releases without a sample that exceed a threshold at most, where the gaps in k give `missed`
+    /// ones. With unrecorded cycles among the gaps, the gaps are no evidence.
+    fn lost(&self, missed: u64) -> u64 {
+        match self.unrecorded {
+            0 => missed.saturating_add(self.unplaced).min(self.missed),
+            some => self.missed.saturating_add(some),
+        }
+    }
+
+    /// Exceedances of one of the thresholds at least.
+    fn surely_exceeding(&self, tail: &ThresholdExceedances) -> u64 {
+        (tail.exceedances - tail.unsure)
+            .saturating_add(self.surely_missed(tail.threshold_ns, tail.missed))
+    }
+
+    /// Missed releases that exceed a threshold at least, of which the gaps in k give `placed`. A
+    /// release that is censored, or in a gap where cycles went unrecorded, is only known to be at
+    /// least a period late.
+    fn surely_missed(&self, threshold_ns: i64, placed: u64) -> u64 {
+        let censored = if self.unrecorded > 0 { self.missed } else { self.unplaced };
+        let censored = if threshold_ns < self.unplaced_from_ns { censored } else { 0 };
+        let placed = if self.unrecorded > 0 { 0 } else { placed };
+        placed.saturating_add(censored).min(self.missed)
+    }
+
+    /// Releases whose lateness is not known: censored, or among those that went unrecorded. They
+    /// count as the latest.
+    pub(crate) fn unknown(&self) -> u64 {
+        self.lost(0)
+    }
+
+    /// Missed releases known only to be at least a period late.
+    pub(crate) fn censored(&self) -> u64 {
+        if self.unrecorded > 0 { self.missed } else { self.unplaced.min(self.missed) }
+    }
+
+    /// How late each of those was at least, ns; `None` without any.
+    pub(crate) fn censored_from_ns(&self) -> Option<i64> {
+        (self.censored() > 0 && self.unplaced_from_ns < i64::MAX).then_some(self.unplaced_from_ns)
+    }
+
+    /// Upper 95 % bound of P(lateness > threshold), adjusted for dependence; `None` for a threshold
+    /// that was not watched.
+    pub fn p_upper(&self, threshold_ns: i64) -> Option<f64> {
+        self.exceedances(threshold_ns)?;
+        Some(self.p_upper_below(threshold_ns))
+    }
+
+    /// The lowest bound of all watched thresholds up to this one: what is later than it is later
+    /// than each of them, so that a bound never rises with its threshold. 1 where there is none.
+    pub(crate) fn p_upper_below(&self, threshold_ns: i64) -> f64 {
+        let up_to = self.tails.iter().take_while(|tail| tail.threshold_ns <= threshold_ns);
+        let bound = |tail: &ThresholdExceedances| {
+            p_upper(self.exceeding(tail), self.n(), self.theta_at(tail.threshold_ns))
+        };
+        up_to.map(bound).fold(1.0, f64::min)
+    }
+
+    /// The upper 95 % bound of P(lateness > threshold) for a watched threshold, its extremal index,
+    /// and whether it holds only if late cycles come alone.
+    pub(crate) fn l1_bound(&self, threshold_ns: i64) -> (f64, f64, bool) {
+        match self.counted(threshold_ns).theta_shown() {
+            Some(theta) => {
+                let exceedances = self.exceedances(threshold_ns).unwrap_or_else(|| self.n());
+                (p_upper(exceedances, self.n(), theta), theta, false)
+            }
+            None => (self.p_upper_below(threshold_ns), self.theta_at(threshold_ns), true),
+        }
+    }
+
+    /// The extremal index to use at a lateness: the lowest of the nearest watched threshold above
+    /// it and the two nearest at or below it, among those with enough clusters. 1 when none has.
+    /// Where cycles went unrecorded, those that came together are a cluster.
+    pub fn theta_at(&self, lateness_ns: i64) -> f64 {
+        let split = self.tails.partition_point(|tail| tail.threshold_ns <= lateness_ns);
+        let (below, above) = self.tails.split_at(split);
+        let below = below.iter().rev().filter_map(|tail| tail.theta).take(2);
+        let above = above.iter().filter_map(|tail| tail.theta).take(1);
+        let few = self.tails[..split].last().and_then(|tail| tail.theta_few);
+        let lost = (self.unrecorded > 0).then(|| 1.0 / self.lost_together.max(1) as f64);
+        below.chain(above).chain(few).chain(lost).fold(1.0, f64::min)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::release::model;
     use proptest::prelude::*;
+
+    use crate::release::model;
+    use crate::rng::Rng;
 
     fn tails(latenesses: impl IntoIterator<Item = i64>, requested: &[i64]) -> Tails {
         let mut exceedances = Exceedances::new(0, requested);
@@ -691,16 +1061,17 @@ mod tests {
             trailing in 0u64..5,
         ) {
             let mut exceedances = Exceedances::new(period, &[]);
-            let (mut all, mut cycle, mut previous) = (Vec::new(), 0, 0);
+            let (mut series, mut cycle, mut previous) = (Vec::new(), 0, 0);
             for &(ns, missed) in &cycles {
                 // Releases that passed before a late wake were missed.
-                let missed = if all.is_empty() { 0 } else { missed + (previous / period) as u64 };
+                let passed = (previous / period) as u64;
+                let missed = if series.is_empty() { 0 } else { missed + passed };
                 cycle += missed + 1;
-                all.push((cycle, ns));
+                series.push((cycle, ns));
                 exceedances.push(ns, missed, previous);
                 previous = ns;
             }
-            let model = model::Series::of(period, &all);
+            let model = model::Series::of(period, &series);
             let (known, _) = model.known();
             let missed = model.missed().len() as u64 + trailing;
             let tails = exceedances.finish(missed);
@@ -745,16 +1116,16 @@ mod tests {
             ),
             split in 0usize..6_000,
         ) {
-            let mut one = Exceedances::new(1_000_000, &[-3, 7_777]);
-            let mut all = one.clone();
+            let mut single = Exceedances::new(1_000_000, &[-3, 7_777]);
+            let mut blocks = single.clone();
             let (first, second) = values.split_at(split.min(values.len()));
-            all.extend(first);
-            all.push(9_000, 3, 4_000_000);
-            first.iter().for_each(|&ns| one.push(ns, 0, 0));
-            one.push(9_000, 3, 4_000_000);
-            second.iter().for_each(|&ns| one.push(ns, 0, 0));
-            all.extend(second);
-            prop_assert_eq!(one.finish(3), all.finish(3));
+            blocks.extend(first);
+            blocks.push(9_000, 3, 4_000_000);
+            first.iter().for_each(|&ns| single.push(ns, 0, 0));
+            single.push(9_000, 3, 4_000_000);
+            second.iter().for_each(|&ns| single.push(ns, 0, 0));
+            blocks.extend(second);
+            prop_assert_eq!(single.finish(3), blocks.finish(3));
         }
     }
 
@@ -801,8 +1172,12 @@ mod tests {
             };
             pooled.merge(&counted(next, part));
         }
-        let (one, many) = (whole.tails(0).theta_at(50_000), pooled.tails(0).theta_at(50_000));
-        assert!(one < 0.3 && (one - many).abs() < 0.03, "{one} {many}");
+        let (whole_theta, pooled_theta) =
+            (whole.tails(0).theta_at(50_000), pooled.tails(0).theta_at(50_000));
+        assert!(
+            whole_theta < 0.3 && (whole_theta - pooled_theta).abs() < 0.03,
+            "{whole_theta} {pooled_theta}"
+        );
     }
 
     #[test]
@@ -812,5 +1187,75 @@ mod tests {
         values.iter().for_each(|&ns| exceedances.push(ns, u64::from(ns % 97 == 0), 5_000));
         let tails = exceedances.clone().finish(70);
         assert_eq!(exceedances.counted(70).tails(0), tails);
+    }
+
+    fn places(at: impl IntoIterator<Item = u64>) -> Places {
+        let mut places = Places::default();
+        at.into_iter().for_each(|at| places.push(at, at + 1));
+        places
+    }
+
+    fn clusters(places: &Places, releases: u64) -> f64 {
+        match places.separate(releases) {
+            Separate::Evenly(count) | Separate::Unevenly(count) => count,
+            Separate::Unknown => panic!("unknown"),
+        }
+    }
+
+    #[test]
+    fn those_that_come_alone_are_as_many_as_they_are_and_a_stretch_is_one() {
+        let mut rng = Rng::new(3);
+        let alone = places((0..50_000).filter(|_| rng.uniform() < 0.01));
+        let count = alone.count() as f64;
+        assert!(clusters(&alone, 50_000) > 0.5 * count, "{:?}", alone.separate(50_000));
+        assert!(matches!(alone.separate(50_000), Separate::Evenly(_)));
+        let stretch = places((20_000..21_000).step_by(20));
+        assert!(clusters(&stretch, 50_000) < 2.0, "{:?}", stretch.separate(50_000));
+        // Half of the run has none.
+        let half = places((0..25_000).filter(|_| rng.uniform() < 0.02));
+        assert!(clusters(&half, 50_000) < 5.0, "{:?}", half.separate(50_000));
+        // As many as before, and rising.
+        let rising = places((0..50_000u64).filter(|&at| rng.uniform() < 0.04 * at as f64 / 5e4));
+        assert!(
+            matches!(rising.separate(50_000), Separate::Unevenly(_))
+                || clusters(&rising, 50_000) < 25.0
+        );
+        assert_eq!(Places::default().separate(7), Separate::Evenly(0.0));
+    }
+
+    proptest! {
+        #[test]
+        fn every_exceedance_is_in_its_segment(
+            runs in prop::collection::vec((1u64..3_000, 1u64..3_000), 0..60),
+            split in 0usize..60,
+        ) {
+            let (mut at, mut exceed) = (0, Vec::new());
+            for (gap, length) in runs {
+                exceed.push((at + gap, at + gap + length));
+                at += gap + length;
+            }
+            let split = split.min(exceed.len());
+            let (mut whole, mut first, mut second) = <(Places, Places, Places)>::default();
+            exceed.iter().for_each(|&(from, to)| whole.push(from, to));
+            exceed[..split].iter().for_each(|&(from, to)| first.push(from, to));
+            let releases = first.end;
+            exceed[split..].iter().filter(|run| run.0 >= releases).for_each(|&(from, to)| {
+                second.push(from - releases, to - releases);
+            });
+            let cycles = whole.counts.iter().enumerate().map(|(at, &count)| {
+                let [from, to] = [at as u64, at as u64 + 1].map(|at| at << whole.shift);
+                let within = exceed.iter().map(|run| run.1.min(to).saturating_sub(run.0.max(from)));
+                (within.sum::<u64>(), count)
+            });
+            for (counted, count) in cycles {
+                prop_assert_eq!(counted, count);
+            }
+            let parts = first.count() + second.count();
+            first.append(releases, &second);
+            prop_assert_eq!(first.count(), parts);
+            prop_assert!(whole.is_sound(at) && first.is_sound(at));
+            let text = serde_json::to_string(&whole).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Places>(&text).unwrap(), whole);
+        }
     }
 }

@@ -491,25 +491,29 @@ mod tests {
     #[test]
     fn clusters_that_are_few_uneven_or_unknown_leave_the_assumption() {
         let ask = Ask::parse("p(lateness>50us)<1e-2").unwrap();
-        let of = |separate, ordered| {
+        let judged = |separate, ordered| {
             let counted =
                 EventCount { n: 40_000, least: 200, most: 200, theta: 1.0, separate, ordered };
             judge(&ask, &Ok(counted), StoppingRule::AsPlanned, None)
         };
-        let all = of(Separate::Evenly(200.0), true);
-        let fewer = of(Separate::Evenly(60.0), true);
-        assert_eq!((all.holds, fewer.holds), (Holds::Yes, Holds::Yes));
-        assert!(fewer.p_upper > all.p_upper && fewer.theta < Some(0.5), "{fewer:?}");
-        let wide = of(Separate::Evenly(26.0), true);
-        let few = of(Separate::Evenly(3.2), true);
-        let uneven = of(Separate::Unevenly(80.0), true);
-        let unknown = of(Separate::Unknown, false);
+        let even = judged(Separate::Evenly(200.0), true);
+        let fewer = judged(Separate::Evenly(60.0), true);
+        assert_eq!((even.holds, fewer.holds), (Holds::Yes, Holds::Yes));
+        assert!(fewer.p_upper > even.p_upper && fewer.theta < Some(0.5), "{fewer:?}");
+        let wide = judged(Separate::Evenly(26.0), true);
+        let few = judged(Separate::Evenly(3.2), true);
+        let uneven = judged(Separate::Unevenly(80.0), true);
+        let unknown = judged(Separate::Unknown, false);
         for (judged, why) in [
             (&few, "3 separate clusters are too few to show"),
             (&uneven, "more of them came in one part of the run"),
             (&unknown, "do not record the order"),
         ] {
-            assert_eq!((judged.holds, judged.p_upper), (Holds::IfAlone, all.p_upper), "{judged:?}");
+            assert_eq!(
+                (judged.holds, judged.p_upper),
+                (Holds::IfAlone, even.p_upper),
+                "{judged:?}"
+            );
             assert!(judged.reason.contains("if late cycles come alone"), "{}", judged.reason);
             assert!(judged.reason.contains(why), "{}", judged.reason);
         }

@@ -5,13 +5,13 @@
 //! chunks themselves; the seed is fixed. With several results on a side whole results are drawn
 //! first, and the level is Student's, as they are few. Only order statistics: no maximum.
 
-use super::dispersion::{Part, dispersion};
-use super::distributions::{student_above, student_level, student_p, student_quantile_above};
-use super::rates::pooled;
+use super::pooled;
 use super::series::{Cells, above, bounds_ns, count};
+use super::{Part, dispersion};
 use crate::plain::grouped;
 use crate::quantile::Probability;
 use crate::rng::Rng;
+use crate::special::{student_above, student_level, student_p, student_quantile_above};
 use crate::summary::SummaryStats;
 
 /// The quantiles that are compared.
@@ -37,15 +37,15 @@ const SEED: u64 = 0x70_75_6e_63_74_75_61_6c;
 /// One quantile of both sides, and how the difference scatters.
 #[derive(Clone, Debug)]
 pub(super) struct Quantiles {
-    pub(super) p: Probability,
+    pub p: Probability,
     /// Of A and of B, ns.
-    pub(super) values_ns: [f64; 2],
+    pub values_ns: [f64; 2],
     /// Width of the bucket that the later one is in, ns: no difference up to that is significant.
     resolution_ns: f64,
     /// Differences B − A of the resamples, rising; empty where n does not support a test.
     replicates: Vec<f64>,
     /// Why it is not tested; `None` where it is.
-    pub(super) untested: Option<String>,
+    pub untested: Option<String>,
     /// Blocks that were resampled, less one a side.
     df: f64,
     /// Where there are several results on a side: standard error, degrees of freedom.
@@ -57,7 +57,7 @@ impl Quantiles {
         self.values_ns[1] - self.values_ns[0]
     }
 
-    /// Whether n supports a test.
+    /// True where n supports a test.
     pub(super) fn is_tested(&self) -> bool {
         !self.replicates.is_empty()
     }
@@ -100,7 +100,7 @@ pub(super) fn quantiles(
     shown: [Option<&SummaryStats>; 2],
     ordered: bool,
 ) -> Vec<Quantiles> {
-    let all = pooled(sides);
+    let pooled_cells = pooled(sides);
     let totals = sides.map(|side| pooled([side, &[]]));
     let releases = [count(&totals[0]), count(&totals[1])];
     let mut found: Vec<Quantiles> = QUANTILES
@@ -108,9 +108,9 @@ pub(super) fn quantiles(
         .filter(|p| releases.iter().all(|&n| p.is_supported(n)))
         .map(|p| unsampled(p, &totals, shown))
         .collect();
-    for of in &mut found {
-        of.untested = if ordered {
-            lack(sides, &all, releases, of.p)
+    for quantile in &mut found {
+        quantile.untested = if ordered {
+            lack(sides, &pooled_cells, releases, quantile.p)
         } else {
             Some("the order of the cycles is not known".to_owned())
         };
@@ -120,19 +120,19 @@ pub(super) fn quantiles(
         return found;
     }
     let block = tested.iter().map(|&at| {
-        let cell = cell_at(&all, found[at].p);
+        let cell = cell_at(&pooled_cells, found[at].p);
         block_length(sides, cell).max(dispersion(sides, cell).batch as f64)
     });
     let block = block.fold(1.0, f64::max);
     let chunks: usize = sides.iter().flat_map(|side| side.iter()).map(chunks_of).sum();
     let df = (chunks as f64 / block - 2.0).max(1.0);
     let mut rng = Rng::new(SEED);
-    let resampled = sides.map(|side| Resampler::new(side, &all, block));
+    let resampled = sides.map(|side| Resampler::new(side, &pooled_cells, block));
     let wanted: Vec<Probability> = tested.iter().map(|&at| found[at].p).collect();
     for _ in 0..REPLICATES {
-        let [a, b] = [0, 1].map(|side| resampled[side].draw(&mut rng, &all, &wanted));
-        for (of, &at) in tested.iter().enumerate() {
-            found[at].replicates.push(b[of] - a[of]);
+        let [a, b] = [0, 1].map(|side| resampled[side].draw(&mut rng, &pooled_cells, &wanted));
+        for (index, &at) in tested.iter().enumerate() {
+            found[at].replicates.push(b[index] - a[index]);
         }
     }
     for at in tested {
@@ -171,11 +171,11 @@ fn unsampled(p: Probability, totals: &[Cells; 2], shown: [Option<&SummaryStats>;
 
 /// Standard error and degrees of freedom between results. A resample of m results varies by
 /// (m − 1)/m of what they do.
-fn few(results: [usize; 2], of: &Quantiles) -> Option<(f64, f64)> {
+fn few(results: [usize; 2], quantile: &Quantiles) -> Option<(f64, f64)> {
     let df: usize = results.iter().map(|m| m - 1).sum();
-    let n = of.replicates.len() as f64;
-    let mean = of.replicates.iter().sum::<f64>() / n;
-    let variance = of.replicates.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let n = quantile.replicates.len() as f64;
+    let mean = quantile.replicates.iter().sum::<f64>() / n;
+    let variance = quantile.replicates.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / (n - 1.0);
     let least = results.into_iter().filter(|&m| m > 1).min()? as f64;
     Some(((variance * least / (least - 1.0)).sqrt(), df as f64))
 }
@@ -183,7 +183,7 @@ fn few(results: [usize; 2], of: &Quantiles) -> Option<(f64, f64)> {
 /// Why a quantile cannot be tested, with what that takes; `None` where it can.
 fn lack(
     sides: [&[Part<'_>]; 2],
-    all: &Cells,
+    pooled_cells: &Cells,
     releases: [u64; 2],
     p: Probability,
 ) -> Option<String> {
@@ -193,7 +193,7 @@ fn lack(
     if have < CHUNKS_MIN {
         return Some(format!("{} releases are too few", grouped(n)));
     }
-    let found = dispersion(sides, cell_at(all, p));
+    let found = dispersion(sides, cell_at(pooled_cells, p));
     let beyond = (1.0 - p.share()) * n as f64;
     let independent = beyond / found.factor;
     if independent < BEYOND_MIN {
@@ -264,8 +264,8 @@ struct Resampler {
 }
 
 impl Resampler {
-    fn new(side: &[Part<'_>], all: &Cells, block: f64) -> Self {
-        let at = |cell: u16| all.partition_point(|&(c, _)| c < cell) as u32;
+    fn new(side: &[Part<'_>], pooled: &Cells, block: f64) -> Self {
+        let at = |cell: u16| pooled.partition_point(|&(c, _)| c < cell) as u32;
         let mut results: Vec<(usize, Vec<_>)> = Vec::new();
         for part in side {
             let chunks: Chunks = part
@@ -283,15 +283,15 @@ impl Resampler {
     }
 
     /// The quantiles of one resample.
-    fn draw(&self, rng: &mut Rng, all: &Cells, wanted: &[Probability]) -> Vec<f64> {
-        let mut counts = vec![0.0; all.len()];
+    fn draw(&self, rng: &mut Rng, pooled: &Cells, wanted: &[Probability]) -> Vec<f64> {
+        let mut counts = vec![0.0; pooled.len()];
         let m = self.results.len();
         for result in 0..m {
             let chosen = if m > 1 { rng.below(m) } else { result };
             self.results[chosen].iter().for_each(|part| self.add(rng, part, &mut counts));
         }
         let n: f64 = counts.iter().sum();
-        let cells = || all.iter().zip(&counts).map(|(&(cell, _), &count)| (cell, count));
+        let cells = || pooled.iter().zip(&counts).map(|(&(cell, _), &count)| (cell, count));
         wanted.iter().map(|p| quantile(cells(), p.share() * n)).collect()
     }
 
@@ -334,9 +334,9 @@ fn block_length(sides: [&[Part<'_>]; 2], cell: u16) -> f64 {
         return 1.0;
     }
     let covariance = |lag: usize| -> f64 {
-        let of =
+        let products =
             |x: &Vec<f64>| -> f64 { x.iter().zip(x.iter().skip(lag)).map(|(a, b)| a * b).sum() };
-        shares.iter().map(of).sum::<f64>()
+        shares.iter().map(products).sum::<f64>()
     };
     let zero = covariance(0);
     if zero <= 0.0 {

@@ -68,12 +68,12 @@ impl LatenessSeries {
         if self.missed_chunks.len() != self.chunks.len() {
             return None;
         }
-        let chunks = self.chunks.iter().zip(&self.missed_chunks).map(|(all, missed)| {
-            let of = |cell: u16| missed.binary_search_by_key(&cell, |&(at, _)| at).ok();
+        let chunks = self.chunks.iter().zip(&self.missed_chunks).map(|(cells, missed)| {
+            let place = |cell: u16| missed.binary_search_by_key(&cell, |&(at, _)| at).ok();
             let left = |&(cell, count): &(u16, u64)| {
-                (cell, count.saturating_sub(of(cell).map_or(0, |at| missed[at].1)))
+                (cell, count.saturating_sub(place(cell).map_or(0, |at| missed[at].1)))
             };
-            all.iter().map(left).filter(|&(_, count)| count > 0).collect()
+            cells.iter().map(left).filter(|&(_, count)| count > 0).collect()
         });
         let mut chunks: Vec<Cells> = chunks.collect();
         chunks.retain(|cells| !cells.is_empty());
@@ -89,16 +89,16 @@ impl LatenessSeries {
     /// The least end of a bucket, ns, that no more than 1 − `p` of the releases exceed; `None`
     /// without a release. `p` in (0, 1).
     pub fn quantile_ns(&self, p: f64) -> Option<i64> {
-        let all = self.chunks.iter().fold(Cells::new(), |all, cells| merged(&all, cells));
-        let allowed = (1.0 - p) * count(&all) as f64;
-        let exceeded = |&&(cell, _): &&(u16, u64)| above(&all, cell) as f64 <= allowed;
-        all.iter().find(exceeded).map(|&(cell, _)| bounds_ns(cell).1 - 1)
+        let pooled = self.chunks.iter().fold(Cells::new(), |sum, cells| merged(&sum, cells));
+        let allowed = (1.0 - p) * count(&pooled) as f64;
+        let exceeded = |&&(cell, _): &&(u16, u64)| above(&pooled, cell) as f64 <= allowed;
+        pooled.iter().find(exceeded).map(|&(cell, _)| bounds_ns(cell).1 - 1)
     }
 
     /// Whether some releases may have been later than the largest that is known: they count beyond
     /// the last bucket.
     pub(super) fn is_open(&self) -> bool {
-        let beyond = self.chunks.iter().any(|cells| cells.last().is_some_and(|of| of.0 == TOP));
+        let beyond = self.chunks.iter().any(|cells| cells.last().is_some_and(|last| last.0 == TOP));
         beyond && self.max_ns.is_none_or(|ns| cell_of(ns) < TOP)
     }
 
@@ -131,8 +131,8 @@ impl LatenessSeries {
             })
             .collect();
         let kept = |chunks: &[Cells]| {
-            let all = chunks.iter().zip(&lies_within);
-            all.filter(|(_, kept)| **kept).map(|(cells, _)| cells.clone()).collect()
+            let chunks = chunks.iter().zip(&lies_within);
+            chunks.filter(|(_, kept)| **kept).map(|(cells, _)| cells.clone()).collect()
         };
         let missed_chunks: Vec<_> = kept(&self.missed_chunks);
         Self {
@@ -188,19 +188,19 @@ pub(super) fn bounds_ns(cell: u16) -> (i64, i64) {
 
 /// Two sorted lists of cells as one.
 pub(super) fn merged(a: &[(u16, u64)], b: &[(u16, u64)]) -> Cells {
-    let mut all: Cells = Vec::with_capacity(a.len() + b.len());
+    let mut cells: Cells = Vec::with_capacity(a.len() + b.len());
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
     loop {
         let next = match (a.peek(), b.peek()) {
             (Some(x), Some(y)) if x.0 <= y.0 => a.next(),
             (Some(_), None) => a.next(),
             (_, Some(_)) => b.next(),
-            (None, None) => return all,
+            (None, None) => return cells,
         };
-        let Some(&(cell, count)) = next else { return all };
-        match all.last_mut() {
+        let Some(&(cell, count)) = next else { return cells };
+        match cells.last_mut() {
             Some(last) if last.0 == cell => last.1 = last.1.saturating_add(count),
-            _ => all.push((cell, count)),
+            _ => cells.push((cell, count)),
         }
     }
 }
@@ -366,15 +366,15 @@ pub(super) mod tests {
 
     #[test]
     fn a_turn_holds_its_own_releases_only() {
-        let all = alternating();
-        let even = all.of_turns(10, |turn| turn % 2 == 0);
-        assert_eq!((even.later_than(2_000), all.later_than(2_000)), (0, 5_000));
+        let alternating = alternating();
+        let even = alternating.of_turns(10, |turn| turn % 2 == 0);
+        assert_eq!((even.later_than(2_000), alternating.later_than(2_000)), (0, 5_000));
         // Chunks of 128: at each of ten borders one is left out.
         assert!((3_700..=5_000).contains(&even.releases()), "{}", even.releases());
-        let odd = all.of_turns(10, |turn| turn % 2 == 1);
+        let odd = alternating.of_turns(10, |turn| turn % 2 == 1);
         assert_eq!(odd.later_than(2_000), odd.releases());
-        assert_eq!(all.of_turns(10, |_| false).releases(), 0);
-        assert_eq!(all.of_turns(10, |_| true).releases(), 10_000);
+        assert_eq!(alternating.of_turns(10, |_| false).releases(), 0);
+        assert_eq!(alternating.of_turns(10, |_| true).releases(), 10_000);
         assert_eq!(LatenessSeries::default().of_turns(3, |_| true).releases(), 0);
     }
 
@@ -384,8 +384,8 @@ pub(super) mod tests {
         for cycle in (0..2_000).filter(|cycle| *cycle != 1_500) {
             builder.push(&Sample { cycle, lateness: Span::from_us(1), ..Sample::default() });
         }
-        let all = builder.finish(1);
-        let turns = [0, 1].map(|turn| all.of_turns(2, |of| of == turn).missed);
+        let series = builder.finish(1);
+        let turns = [0, 1].map(|turn| series.of_turns(2, |at| at == turn).missed);
         assert_eq!(turns, [0, 1]);
     }
 }

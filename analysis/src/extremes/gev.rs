@@ -6,7 +6,7 @@
 
 use super::gpd::{Gpd, SHAPE_MAX, SHAPE_MIN};
 use super::search::largest_of_three;
-use crate::claim::special::ln_gamma;
+use crate::special::ln_gamma;
 
 /// Moves of the simplex.
 const ROUNDS: u32 = 400;
@@ -41,11 +41,11 @@ impl Gev {
 
     /// Log likelihood of maxima; −∞ where one is beyond the end.
     pub fn log_likelihood(&self, maxima: &[f64]) -> f64 {
-        let of = |x: &f64| {
+        let log_density = |x: &f64| {
             let reduced = self.reduced(*x);
             -self.scale.ln() - (1.0 + self.shape) * reduced - (-reduced).exp()
         };
-        let sum: f64 = maxima.iter().map(of).sum();
+        let sum: f64 = maxima.iter().map(log_density).sum();
         if sum.is_nan() { f64::NEG_INFINITY } else { sum }
     }
 }

@@ -91,13 +91,13 @@ pub(super) const BLOCKS: usize = 64;
 #[derive(Clone, Debug)]
 pub(super) struct Ordered {
     /// Cycles they are the largest of.
-    pub(super) n: u64,
+    pub n: u64,
     /// Values, ns, falling.
-    pub(super) values: Vec<f64>,
+    pub values: Vec<f64>,
     /// Their places, in the order of `values`.
     places: Vec<u64>,
     /// The least distance of two different values, ns; 0 where there are no two.
-    pub(super) quantum: f64,
+    pub quantum: f64,
 }
 
 impl Ordered {
@@ -179,12 +179,12 @@ mod tests {
             let mut peaks = Peaks::default();
             let values: Vec<i64> = (0..30_000).map(|_| (rng.bits() % range) as i64).collect();
             values.iter().for_each(|&ns| peaks.push(ns));
-            let all = values.iter().enumerate().map(|(i, &value_ns)| Peak {
+            let pushed = values.iter().enumerate().map(|(i, &value_ns)| Peak {
                 index: i as u64,
                 value_ns,
             });
             let bar = peaks.bar_ns;
-            let above: Vec<Peak> = all.filter(|peak| peak.value_ns > bar).collect();
+            let above: Vec<Peak> = pushed.filter(|peak| peak.value_ns > bar).collect();
             prop_assert_eq!(peaks.kept(), above.as_slice());
             prop_assert!(peaks.kept().len() < CAPACITY);
         }

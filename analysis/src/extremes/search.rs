@@ -19,9 +19,9 @@ pub(super) fn largest(
     let place = |i: u32| from + step * f64::from(i);
     let (mut best, mut value) = (0, f64::NEG_INFINITY);
     for i in 0..=steps {
-        let here = f(place(i));
-        if here > value {
-            (best, value) = (i, here);
+        let found = f(place(i));
+        if found > value {
+            (best, value) = (i, found);
         }
     }
     if value == f64::NEG_INFINITY {

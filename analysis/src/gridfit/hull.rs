@@ -29,8 +29,8 @@ impl Point {
 /// The smallest and the largest residual about a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extremes {
-    pub(super) lowest: i128,
-    pub(super) highest: i128,
+    pub lowest: i128,
+    pub highest: i128,
 }
 
 /// Both halves of the hull.
@@ -67,7 +67,7 @@ impl Hull {
         self.block.clear();
     }
 
-    /// Whether no vertex was ever dropped.
+    /// True while no vertex was ever dropped.
     pub(super) fn is_exact(&self) -> bool {
         !self.upper.thinned && !self.lower.thinned
     }
@@ -168,7 +168,7 @@ impl Half {
     }
 }
 
-/// Whether b stays above the chord from a to c, so that it belongs to the upper half.
+/// True where b stays above the chord from a to c, so that it belongs to the upper half.
 #[inline]
 fn turns_right(a: Point, b: Point, c: Point) -> bool {
     let (ab_x, bc_x) = (b.x - a.x, c.x - b.x);

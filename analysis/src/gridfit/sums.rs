@@ -99,8 +99,8 @@ impl Sums {
         // Centre on the whole part of the means: exact, and no larger than the sums themselves.
         let (x_mean, x_rest) = (self.x.div_euclid(n), self.x.rem_euclid(n));
         let (d_mean, d_rest) = (self.d.div_euclid(n), self.d.rem_euclid(n));
-        let about = |sum: i128, mean: i128, other: i128, rest: i128| {
-            sum.checked_sub(mean.checked_mul(other)?)?.checked_sub(mean.checked_mul(rest)?)
+        let about = |sum: i128, mean: i128, factor: i128, rest: i128| {
+            sum.checked_sub(mean.checked_mul(factor)?)?.checked_sub(mean.checked_mul(rest)?)
         };
         let xx = about(self.xx, x_mean, self.x, x_rest)?;
         let dd = about(self.dd, d_mean, self.d, d_rest)?;
@@ -134,12 +134,12 @@ impl Sums {
 
 /// A fitted line.
 pub(super) struct Fit {
-    pub(super) origin: u64,
+    pub origin: u64,
     /// ns per cycle, scaled by 2^bits.
-    pub(super) slope: i128,
+    pub slope: i128,
     /// The line at the origin, ns.
-    pub(super) offset_ns: f64,
-    pub(super) rms_ns: f64,
+    pub offset_ns: f64,
+    pub rms_ns: f64,
 }
 
 /// round(2^bits · xd / xx): a double first, then what it left over, until nothing is left.
@@ -178,15 +178,15 @@ impl Wide {
     }
 
     /// The sum; `None` on overflow.
-    fn plus(self, other: Self) -> Option<Self> {
-        let (low, carry) = self.low.overflowing_add(other.low);
-        let high = self.high.checked_add(other.high)?.checked_add(i128::from(carry))?;
+    fn plus(self, added: Self) -> Option<Self> {
+        let (low, carry) = self.low.overflowing_add(added.low);
+        let high = self.high.checked_add(added.high)?.checked_add(i128::from(carry))?;
         Some(Self { high, low })
     }
 
     /// The difference; `None` on overflow.
-    fn minus(self, other: Self) -> Option<Self> {
-        self.plus(other.negated())
+    fn minus(self, taken: Self) -> Option<Self> {
+        self.plus(taken.negated())
     }
 
     /// The product with a plain integer; `None` on overflow.
@@ -225,9 +225,9 @@ fn magnitude_product(a: u128, b: u128) -> (u128, u128) {
     let low = a_low * b_low;
     // Neither of these sums can overflow: (2⁶⁴ − 1)² + 2·(2⁶⁴ − 1) = 2¹²⁸ − 1.
     let middle = a_high * b_low + (low >> HALF);
-    let other = a_low * b_high + (middle & MASK);
-    let high = a_high * b_high + (middle >> HALF) + (other >> HALF);
-    (high, (other << HALF) | (low & MASK))
+    let carried = a_low * b_high + (middle & MASK);
+    let high = a_high * b_high + (middle >> HALF) + (carried >> HALF);
+    (high, (carried << HALF) | (low & MASK))
 }
 
 #[cfg(test)]
@@ -248,17 +248,17 @@ mod tests {
     #[test]
     fn neighbours_at_once_give_what_they_give_one_by_one() {
         let deviations: Vec<i64> = (0..256).map(|k| (k * 7_919 % 4_001) - 1_000).collect();
-        let (mut one, mut all) = (Sums::default(), Sums::default());
-        assert_eq!(all.extend_near(5, &deviations), None, "the first one is the origin");
-        for sums in [&mut one, &mut all] {
+        let (mut single, mut blocks) = (Sums::default(), Sums::default());
+        assert_eq!(blocks.extend_near(5, &deviations), None, "the first one is the origin");
+        for sums in [&mut single, &mut blocks] {
             sums.push(1 << 40, 3);
         }
         let first = (1 << 40) + 9;
-        (first..).zip(&deviations).for_each(|(k, &d)| assert!(one.push(k, d).is_some()));
-        assert_eq!(all.extend_near(first, &deviations), Some(9));
-        assert_eq!(format!("{one:?}"), format!("{all:?}"));
-        assert_eq!(all.extend_near(first, &deviations), None, "they stand before the last");
-        assert_eq!(all.extend_near((1 << 40) + X_MAX / 2 - 9, &deviations), None, "too far");
+        (first..).zip(&deviations).for_each(|(k, &d)| assert!(single.push(k, d).is_some()));
+        assert_eq!(blocks.extend_near(first, &deviations), Some(9));
+        assert_eq!(format!("{single:?}"), format!("{blocks:?}"));
+        assert_eq!(blocks.extend_near(first, &deviations), None, "they stand before the last");
+        assert_eq!(blocks.extend_near((1 << 40) + X_MAX / 2 - 9, &deviations), None, "too far");
     }
 
     #[test]

@@ -141,16 +141,16 @@ fn extremes(bins: &[Bin]) -> (Vec<usize>, Vec<usize>) {
     let mut rising = true;
     let mut best = 0;
     for at in 0..bins.len() {
-        let (here, there) = (bins[at].smooth, bins[best].smooth);
-        if rising && here < there {
+        let (density, extreme) = (bins[at].smooth, bins[best].smooth);
+        if rising && density < extreme {
             peaks.push(best);
             rising = false;
             best = at;
-        } else if !rising && here > there {
+        } else if !rising && density > extreme {
             valleys.push(best);
             rising = true;
             best = at;
-        } else if (rising && here > there) || (!rising && here < there) {
+        } else if (rising && density > extreme) || (!rising && density < extreme) {
             best = at;
         }
     }

@@ -8,10 +8,9 @@
 
 use punctual_core::time::Span;
 
-use super::model::Assess;
-use super::parameter::{Described, Parameter, Values, Whole};
 use super::timing::{Lack, Timing};
-use crate::impact::model::Application;
+use super::{Application, Assess, Formula, Model};
+use super::{Parameter, Values, Whole};
 use crate::quantity::Hertz;
 
 const SOURCE: &str = "slack (n − 1)·B/f_s − C; time between dropouts B/(f_s·P(lateness > slack))";
@@ -25,11 +24,22 @@ const COMPUTE: Parameter<Span> =
 const WANTED: Parameter<Span> =
     Parameter::optional("wanted", "Required mean time between dropouts: 1h");
 
-/// What the model is given.
-pub(super) const PARAMETERS: &[&dyn Described] = &[&RATE, &FRAMES, &BUFFERS, &COMPUTE, &WANTED];
+/// Its row in the table of models.
+pub(super) const MODEL: Model = Model {
+    name: "audio",
+    about: "Mean time between audio dropouts (xruns)",
+    formulas: &[Formula {
+        subject: "",
+        formula: "slack = (n − 1)·B/f_s − C; time between dropouts = B/(f_s·P(lateness > \
+                  slack))",
+        decides: "tail at the slack, as an upper bound; three over n where none was that late",
+        source: "by definition",
+    }],
+    parameters: &[&RATE, &FRAMES, &BUFFERS, &COMPUTE, &WANTED],
+    build,
+};
 
-/// The model with these parameters.
-pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
     Ok(Box::new(Audio {
         rate: RATE.value(values)?,
         frames: FRAMES.value(values)?.0,
@@ -39,19 +49,19 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
     }))
 }
 
-/// How the sound card is run.
+/// The set-up of the sound card.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Audio {
     /// Frames per second.
-    pub rate: Hertz,
+    rate: Hertz,
     /// Frames in a buffer, ≥ 1.
-    pub frames: u32,
+    frames: u32,
     /// Buffers, ≥ 2.
-    pub buffers: u32,
+    buffers: u32,
     /// Computing time of a buffer, ns; ≥ 0.
-    pub compute_ns: f64,
+    compute_ns: f64,
     /// Mean time between dropouts that is wanted, ns; `None`: not judged.
-    pub wanted_ns: Option<f64>,
+    wanted_ns: Option<f64>,
 }
 
 impl Assess for Audio {
@@ -109,7 +119,7 @@ fn seconds(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::model::Suits;
+    use crate::impact::Suits;
     use crate::impact::tests::{run_like, value};
     use crate::quantity::rate;
 

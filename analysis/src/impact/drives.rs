@@ -9,11 +9,11 @@ use super::step_generation::DriveTimings;
 /// A drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drive {
-    /// What to call it by.
+    /// Its identifier on the command line.
     pub id: &'static str,
     /// Maker and model.
     pub name: &'static str,
-    /// Whether the table has it as confirmed.
+    /// True where LinuxCNC's table has it as confirmed.
     pub confirmed: bool,
     /// Step time, step space, direction hold, direction setup, ns; `None` where the table has no
     /// number.
@@ -150,7 +150,11 @@ mod tests {
     fn each_drive_is_found_by_an_id_of_its_own() {
         for (at, drive) in DRIVES.iter().enumerate() {
             assert_eq!(find(drive.id), Some(drive), "{}", drive.id);
-            assert!(DRIVES[..at].iter().all(|other| other.id != drive.id), "{} twice", drive.id);
+            assert!(
+                DRIVES[..at].iter().all(|earlier| earlier.id != drive.id),
+                "{} twice",
+                drive.id
+            );
             let sound = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-".contains(c);
             assert!(drive.id.chars().all(sound), "{}", drive.id);
         }

@@ -8,10 +8,9 @@
 
 use punctual_core::time::Span;
 
-use super::model::Assess;
-use super::parameter::{Described, Parameter, Value, Values};
 use super::timing::{Lack, Timing};
-use crate::impact::model::Application;
+use super::{Application, Assess, Formula, Model};
+use super::{Parameter, Value, Values};
 
 const SOURCE: &str = "J ≤ shift − frame − propagation − copy (OST EtherCAT wiki)";
 
@@ -28,12 +27,22 @@ const COPY: Parameter<Span> =
 const SYNC_ALLOWED: Parameter<Span> =
     Parameter::optional("sync-allowed", "With bus-shift: how much SYNC0 may move, peak to peak");
 
-/// What the model is given.
-pub(super) const PARAMETERS: &[&dyn Described] =
-    &[&MODE, &SHIFT, &FRAME, &PROPAGATION, &COPY, &SYNC_ALLOWED];
+/// Its row in the table of models.
+pub(super) const MODEL: Model = Model {
+    name: "ethercat",
+    about: "Whether EtherCAT frames are sent in time for SYNC0",
+    formulas: &[Formula {
+        subject: "",
+        formula: "J ≤ shift − frame − propagation − copy; with bus shift, SYNC0 moves as the \
+                  master does",
+        decides: "largest lateness; with bus shift, peak-to-peak too",
+        source: "OST EtherCAT wiki",
+    }],
+    parameters: &[&MODE, &SHIFT, &FRAME, &PROPAGATION, &COPY, &SYNC_ALLOWED],
+    build,
+};
 
-/// The model with these parameters.
-pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
     let sync_allowed_ns = SYNC_ALLOWED.find(values)?.map(|span| span.as_ns().unsigned_abs());
     let mode = match (MODE.value(values)?, sync_allowed_ns) {
         (SyncMode::Bus, sync_allowed_ns) => Mode::BusShift { sync_allowed_ns },
@@ -69,7 +78,7 @@ impl Value for SyncMode {
         match text {
             "master-shift" => Ok(Self::Master),
             "bus-shift" => Ok(Self::Bus),
-            other => Err(format!("{other} is not a mode; expected master-shift or bus-shift")),
+            mode => Err(format!("{mode} is not a mode; expected master-shift or bus-shift")),
         }
     }
 }
@@ -86,19 +95,19 @@ enum Mode {
     },
 }
 
-/// How the bus is set up. Times in ns, ≥ 0.
+/// The set-up of the bus. Times in ns, ≥ 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Ethercat {
     /// Which clock leads.
-    pub mode: Mode,
+    mode: Mode,
     /// From the master's release to SYNC0.
-    pub shift_ns: f64,
+    shift_ns: f64,
     /// Time of the frame on the wire.
-    pub frame_ns: f64,
+    frame_ns: f64,
     /// Way of the frame through all slaves.
-    pub propagation_ns: f64,
+    propagation_ns: f64,
     /// Time of the slaves to copy their outputs.
-    pub copy_ns: f64,
+    copy_ns: f64,
 }
 
 impl Assess for Ethercat {
@@ -107,9 +116,9 @@ impl Assess for Ethercat {
         let allowed_ns = self.shift_ns - self.frame_ns - self.propagation_ns - self.copy_ns;
         let late_ns = largest.value_ns.max(0.0);
         let shown = |ns: f64| Span::from_ns(ns.round() as i64);
-        let what = if late_ns < allowed_ns { "came in time" } else { "came too late" };
+        let outcome = if late_ns < allowed_ns { "came in time" } else { "came too late" };
         let statement = format!(
-            "frames {what}: up to {} late, and {} is allowed before SYNC0",
+            "frames {outcome}: up to {} late, and {} is allowed before SYNC0",
             shown(late_ns),
             shown(allowed_ns)
         );
@@ -136,7 +145,7 @@ impl Assess for Ethercat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::model::Suits;
+    use crate::impact::Suits;
     use crate::impact::tests::value;
     use proptest::prelude::*;
 

@@ -3,10 +3,9 @@
 //! Burst = rate × J. What decides is the *largest interval*: the longest wait from wake to wake
 //! above the period, missed releases included.
 
-use super::model::Assess;
-use super::parameter::{Described, Parameter, Values};
 use super::timing::{Lack, Timing};
-use crate::impact::model::Application;
+use super::{Application, Assess, Formula, Model};
+use super::{Parameter, Values};
 use crate::quantity::{BitRate, Size};
 
 const SOURCE: &str = "burst = rate·J";
@@ -14,21 +13,31 @@ const SOURCE: &str = "burst = rate·J";
 const RATE: Parameter<BitRate> = Parameter::required("rate", "Rate of the stream: 1Gbit/s");
 const BUFFER: Parameter<Size> = Parameter::optional("buffer", "Size of the buffer: 8KiB");
 
-/// What the model is given.
-pub(super) const PARAMETERS: &[&dyn Described] = &[&RATE, &BUFFER];
+/// Its row in the table of models.
+pub(super) const MODEL: Model = Model {
+    name: "pacing",
+    about: "Bursts of a paced stream",
+    formulas: &[Formula {
+        subject: "",
+        formula: "burst = rate·J",
+        decides: "largest interval: what accumulates meanwhile",
+        source: "by definition",
+    }],
+    parameters: &[&RATE, &BUFFER],
+    build,
+};
 
-/// The model with these parameters.
-pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
     Ok(Box::new(Pacing { rate: RATE.value(values)?, buffer: BUFFER.find(values)? }))
 }
 
-/// What is paced.
+/// A paced stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Pacing {
     /// Rate of the stream.
-    pub rate: BitRate,
+    rate: BitRate,
     /// Buffer that there is; `None`: not judged.
-    pub buffer: Option<Size>,
+    buffer: Option<Size>,
 }
 
 impl Assess for Pacing {
@@ -51,7 +60,7 @@ impl Assess for Pacing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::model::Suits;
+    use crate::impact::Suits;
     use crate::impact::tests::value;
     use crate::quantity::{bit_rate, size};
     use proptest::prelude::*;

@@ -3,10 +3,9 @@
 //! ε = v·J: the way that it goes within the time error. What decides is the *peak-to-peak* about
 //! the grid; a constant delay moves the whole path and is calibrated away.
 
-use super::model::Assess;
-use super::parameter::{Described, Parameter, Values};
 use super::timing::{Lack, Timing};
-use crate::impact::model::Application;
+use super::{Application, Assess, Formula, Model};
+use super::{Parameter, Values};
 use crate::quantity::{Length, LinearSpeed};
 
 const SOURCE: &str = "error = v·J";
@@ -14,21 +13,31 @@ const SOURCE: &str = "error = v·J";
 const SPEED: Parameter<LinearSpeed> = Parameter::required("speed", "How fast it moves: 10m/min");
 const TOLERANCE: Parameter<Length> = Parameter::optional("tolerance", "Allowed error: 10um");
 
-/// What the model is given.
-pub(super) const PARAMETERS: &[&dyn Described] = &[&SPEED, &TOLERANCE];
+/// Its row in the table of models.
+pub(super) const MODEL: Model = Model {
+    name: "position",
+    about: "Position, contour or trigger error of something that moves",
+    formulas: &[Formula {
+        subject: "",
+        formula: "error = v·J",
+        decides: "peak-to-peak about the grid: a constant delay is calibrated away",
+        source: "by definition",
+    }],
+    parameters: &[&SPEED, &TOLERANCE],
+    build,
+};
 
-/// The model with these parameters.
-pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
     Ok(Box::new(Position { speed: SPEED.value(values)?, tolerance: TOLERANCE.find(values)? }))
 }
 
-/// What moves.
+/// A moving axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Position {
-    /// How fast.
-    pub speed: LinearSpeed,
+    /// Its speed.
+    speed: LinearSpeed,
     /// Error that may be; `None`: not judged.
-    pub tolerance: Option<Length>,
+    tolerance: Option<Length>,
 }
 
 impl Assess for Position {
@@ -51,7 +60,7 @@ impl Assess for Position {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::model::Suits;
+    use crate::impact::Suits;
     use crate::impact::tests::value;
     use crate::quantity::{length, linear_speed};
     use proptest::prelude::*;

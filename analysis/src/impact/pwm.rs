@@ -3,10 +3,9 @@
 //! A pulse whose edges are off by J in a period T has T/J steps that can be told apart: log₂(T/J)
 //! effective bits. What decides is the *peak-to-peak* about the grid: both edges move within it.
 
-use super::model::Assess;
-use super::parameter::{Described, Parameter, Values, Whole};
 use super::timing::{Lack, Timing};
-use crate::impact::model::Application;
+use super::{Application, Assess, Formula, Model};
+use super::{Parameter, Values, Whole};
 use crate::quantity::Hertz;
 
 const SOURCE: &str = "effective bits log2(T/J)";
@@ -14,22 +13,32 @@ const SOURCE: &str = "effective bits log2(T/J)";
 const PULSES: Parameter<Hertz> = Parameter::required("pulses", "Pulses per second: 1kHz");
 const BITS: Parameter<Whole<1, 64>> = Parameter::optional("bits", "Required bits");
 
-/// What the model is given.
-pub(super) const PARAMETERS: &[&dyn Described] = &[&PULSES, &BITS];
+/// Its row in the table of models.
+pub(super) const MODEL: Model = Model {
+    name: "pwm",
+    about: "Effective bits of pulse-width modulation by software",
+    formulas: &[Formula {
+        subject: "",
+        formula: "effective bits log₂(T/J)",
+        decides: "peak-to-peak about the grid: both edges move in it",
+        source: "by definition",
+    }],
+    parameters: &[&PULSES, &BITS],
+    build,
+};
 
-/// The model with these parameters.
-pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
     let bits = BITS.find(values)?.map(|bits| bits.0);
     Ok(Box::new(Pwm { pulses: PULSES.value(values)?, bits }))
 }
 
-/// What is modulated.
+/// A modulated signal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Pwm {
     /// Pulses per second.
-    pub pulses: Hertz,
+    pulses: Hertz,
     /// Bits that are wanted, in 1..=64; `None`: not judged.
-    pub bits: Option<u32>,
+    bits: Option<u32>,
 }
 
 impl Assess for Pwm {
@@ -61,7 +70,7 @@ impl Assess for Pwm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::model::Suits;
+    use crate::impact::Suits;
     use crate::impact::tests::value;
     use crate::quantity::rate;
     use proptest::prelude::*;

@@ -7,10 +7,9 @@
 
 use punctual_core::time::Span;
 
-use super::model::Assess;
-use super::parameter::{Described, Parameter, Values};
 use super::timing::{Lack, Timing};
-use crate::impact::model::Application;
+use super::{Application, Assess, Formula, Model};
+use super::{Parameter, Values};
 use crate::quantity::Hertz;
 
 const SOURCE: &str = "f ≤ 1/(P + J): at most one edge between two looks";
@@ -20,21 +19,32 @@ const PERIOD: Parameter<Span> =
 const EDGES: Parameter<Hertz> =
     Parameter::optional("edges", "Edges per second that must be counted: 20kHz");
 
-/// What the model is given.
-pub(super) const PARAMETERS: &[&dyn Described] = &[&PERIOD, &EDGES];
+/// Its row in the table of models.
+pub(super) const MODEL: Model = Model {
+    name: "quadrature",
+    about: "Edges of an encoder that software can count",
+    formulas: &[Formula {
+        subject: "",
+        formula: "f ≤ 1/(P + J)",
+        decides: "largest interval: the longest wait from look to look, missed releases \
+                  included",
+        source: "by definition",
+    }],
+    parameters: &[&PERIOD, &EDGES],
+    build,
+};
 
-/// The model with these parameters.
-pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
     Ok(Box::new(Quadrature { period_ns: PERIOD.find_ns(values)?, edges: EDGES.find(values)? }))
 }
 
-/// How the encoder is read.
+/// An encoder read by software.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Quadrature {
     /// Period of the looks, ns; `None`: that of the recording.
-    pub period_ns: Option<f64>,
+    period_ns: Option<f64>,
     /// Edges per second that must be counted; `None`: not judged.
-    pub edges: Option<Hertz>,
+    edges: Option<Hertz>,
 }
 
 impl Assess for Quadrature {
@@ -60,7 +70,7 @@ impl Assess for Quadrature {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::model::Suits;
+    use crate::impact::Suits;
     use crate::impact::tests::value;
     use crate::quantity::rate;
     use proptest::prelude::*;

@@ -7,10 +7,9 @@
 
 use punctual_core::time::Span;
 
-use super::model::Assess;
-use super::parameter::{Described, Parameter, Values};
 use super::timing::{Lack, Timing};
-use crate::impact::model::Application;
+use super::{Application, Assess, Formula, Model};
+use super::{Parameter, Values};
 
 const SOURCE: &str = "reaction ≤ 2P + C + L (sampled loop, worst phase)";
 
@@ -19,11 +18,21 @@ const PERIOD: Parameter<Span> =
 const COMPUTE: Parameter<Span> = Parameter::optional("compute", "Computing time [default: none]");
 const REACTION: Parameter<Span> = Parameter::optional("reaction", "Required reaction time: 5ms");
 
-/// What the model is given.
-pub(super) const PARAMETERS: &[&dyn Described] = &[&PERIOD, &COMPUTE, &REACTION];
+/// Its row in the table of models.
+pub(super) const MODEL: Model = Model {
+    name: "safety",
+    about: "Reaction time of a sampled loop, at the worst phase",
+    formulas: &[Formula {
+        subject: "",
+        formula: "reaction ≤ 2P + C + L",
+        decides: "largest lateness, or the largest interval where releases were missed",
+        source: "by definition",
+    }],
+    parameters: &[&PERIOD, &COMPUTE, &REACTION],
+    build,
+};
 
-/// The model with these parameters.
-pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
     Ok(Box::new(Safety {
         period_ns: PERIOD.find_ns(values)?,
         compute_ns: COMPUTE.find_ns(values)?.unwrap_or(0.0),
@@ -35,11 +44,11 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Safety {
     /// Period, ns; `None`: that of the recording.
-    pub period_ns: Option<f64>,
+    period_ns: Option<f64>,
     /// Computing time, ns; ≥ 0.
-    pub compute_ns: f64,
+    compute_ns: f64,
     /// Reaction that is demanded, ns; `None`: not judged.
-    pub limit_ns: Option<f64>,
+    limit_ns: Option<f64>,
 }
 
 impl Assess for Safety {
@@ -68,7 +77,7 @@ impl Assess for Safety {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::model::Suits;
+    use crate::impact::Suits;
     use crate::impact::tests::{run_like, value};
     use proptest::prelude::*;
 

@@ -7,10 +7,9 @@
 
 use std::f64::consts::TAU;
 
-use super::model::Assess;
-use super::parameter::{Described, Parameter, Values, Whole};
 use super::timing::{Lack, Timing};
-use crate::impact::model::Application;
+use super::{Application, Assess, Formula, Model};
+use super::{Parameter, Values, Whole};
 use crate::quantity::Hertz;
 
 const SOURCE: &str = "SNR = −20·log10(2π·f·σ) (Analog Devices MT-007, AN-501)";
@@ -19,22 +18,32 @@ const SIGNAL: Parameter<Hertz> =
     Parameter::required("signal", "Highest frequency in the signal: 1kHz");
 const BITS: Parameter<Whole<1, 64>> = Parameter::optional("bits", "Required bits");
 
-/// What the model is given.
-pub(super) const PARAMETERS: &[&dyn Described] = &[&SIGNAL, &BITS];
+/// Its row in the table of models.
+pub(super) const MODEL: Model = Model {
+    name: "sampling",
+    about: "Signal-to-noise ratio of a signal that is sampled at varying instants",
+    formulas: &[Formula {
+        subject: "",
+        formula: "SNR = −20·log₁₀(2πfσ) dB; N bits need σ ≤ 1/(2πf·2^N·√1.5)",
+        decides: "rms about the grid: noise power; delay and drift add none",
+        source: "Analog Devices MT-007, AN-501",
+    }],
+    parameters: &[&SIGNAL, &BITS],
+    build,
+};
 
-/// The model with these parameters.
-pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
     let bits = BITS.find(values)?.map(|bits| bits.0);
     Ok(Box::new(Sampling { signal: SIGNAL.value(values)?, bits }))
 }
 
-/// What is sampled.
+/// A sampled signal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Sampling {
     /// The highest frequency in the signal.
-    pub signal: Hertz,
+    signal: Hertz,
     /// Bits that are wanted, in 1..=64; `None`: not judged.
-    pub bits: Option<u32>,
+    bits: Option<u32>,
 }
 
 impl Assess for Sampling {
@@ -72,7 +81,7 @@ impl Assess for Sampling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::model::Suits;
+    use crate::impact::Suits;
     use crate::impact::tests::value;
     use crate::quantity::rate;
     use proptest::prelude::*;

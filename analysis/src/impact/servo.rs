@@ -13,10 +13,9 @@ use std::f64::consts::TAU;
 
 use punctual_core::time::Span;
 
-use super::model::Assess;
-use super::parameter::{Described, Parameter, Value, Values};
 use super::timing::{Lack, Timing};
-use crate::impact::model::Application;
+use super::{Application, Assess, Formula, Model};
+use super::{Parameter, Value, Values};
 use crate::quantity::{Angle, Hertz};
 
 const SOURCE: &str = "phase 360°·f_c·(h/2 + delay + mean lateness); stable for delays within J < \
@@ -36,12 +35,32 @@ const CLOSED_LOOP: Parameter<ClosedLoop> = Parameter::optional(
      ω_c/(s(1 + s/3ω_c))]",
 );
 
-/// What the model is given.
-pub(super) const PARAMETERS: &[&dyn Described] =
-    &[&CROSSOVER, &PERIOD, &DELAY, &PHASE_ALLOWED, &CLOSED_LOOP];
+/// Its row in the table of models.
+pub(super) const MODEL: Model = Model {
+    name: "servo",
+    about: "Phase that delay costs a control loop, and how much varying delay it tolerates",
+    formulas: &[
+        Formula {
+            subject: "phase",
+            formula: "360°·f_c·(h/2 + delay + mean lateness)",
+            decides: "mean lateness: a loop filters what varies",
+            source: "Åström, Wittenmark, Computer-Controlled Systems",
+        },
+        Formula {
+            subject: "stability",
+            formula: "delays that vary within [0, J] are tolerated if J < min \
+                     1/(ω\\|T(jω)\\|); \
+                      J_max = 1/ω_c for ω_c/(s(1 + s/3ω_c))",
+            decides: "largest lateness (its range, for a loop given by points): the bound is \
+                      for the worst case",
+            source: "Kao, Lincoln, Automatica 40 (2004); Cervin et al., RTCSA 2004",
+        },
+    ],
+    parameters: &[&CROSSOVER, &PERIOD, &DELAY, &PHASE_ALLOWED, &CLOSED_LOOP],
+    build,
+};
 
-/// The model with these parameters.
-pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
     Ok(Box::new(Servo {
         crossover: CROSSOVER.value(values)?,
         period_ns: PERIOD.find_ns(values)?,
@@ -55,15 +74,15 @@ pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
 #[derive(Clone, Debug, PartialEq)]
 struct Servo {
     /// Crossover.
-    pub crossover: Hertz,
+    crossover: Hertz,
     /// Sampling period, ns; `None`: that of the recording.
-    pub period_ns: Option<f64>,
+    period_ns: Option<f64>,
     /// From sample to actuation without any lateness, ns; ≥ 0.
-    pub delay_ns: f64,
+    delay_ns: f64,
     /// Phase that may be lost; `None`: not judged.
-    pub phase_allowed: Option<Angle>,
+    phase_allowed: Option<Angle>,
     /// The closed loop; `None`: the loop of this file's head.
-    pub closed_loop: Option<ClosedLoop>,
+    closed_loop: Option<ClosedLoop>,
 }
 
 /// |T(jω)| at some frequencies.
@@ -146,7 +165,7 @@ impl Assess for Servo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::model::Suits;
+    use crate::impact::Suits;
     use crate::impact::tests::value;
     use crate::quantity::{angle, rate};
     use proptest::prelude::*;

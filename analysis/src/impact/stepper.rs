@@ -16,19 +16,19 @@ use std::f64::consts::{FRAC_PI_2, PI};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::model::Formula;
+use super::Formula;
 use crate::quantity::{Angle, Share, Speed, Torque};
 
-/// What it computes: rows of docs/impact.md.
+/// Its formulas: rows of docs/impact.md.
 pub const FORMULAS: &[Formula] = &[
     Formula {
-        of: "",
+        subject: "",
         formula: "torque lost/holding torque = (π/2)·f·Δt, beyond f·Δt = 0.2 its sine",
         decides: "peak-to-peak about the grid: two steps may be off in opposite ways",
         source: "NIST, Timing jitter of real-time Linux, eq. [4]–[7]",
     },
     Formula {
-        of: "software steps",
+        subject: "software steps",
         formula: "base period = L + step time + step space + 5 µs, at least 4 step times (pulse \
                   within a run; step time ≤ 5 µs), else L + the longer of both; direction hold and \
                   setup + L",

@@ -28,7 +28,7 @@ pub struct Basis {
     pub confidence: Option<f64>,
 }
 
-/// What a recording lacks.
+/// A statistic that a recording lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the data have no {0}")]
 pub struct Lack(pub &'static str);
@@ -64,9 +64,9 @@ pub struct Timing {
     pub grid_pp_ns: Option<f64>,
     /// Root mean square about the fitted grid.
     pub grid_rms_ns: Option<f64>,
-    /// What is known of the tail.
+    /// The known bounds of the tail.
     pub bounds: Vec<Bound>,
-    /// Whether a person gave it.
+    /// True where a person gave it.
     pub given: bool,
 }
 
@@ -257,7 +257,7 @@ impl Basis {
     }
 }
 
-/// How many cycles its figures are of: cold ones that were left out are in no claim.
+/// The number of cycles that its figures are of: cold ones that were left out are in no claim.
 fn counted(outcome: &RunFigures) -> u64 {
     let seen = outcome.claims.iter().find(|claim| claim.level == Level::L0);
     seen.map_or(outcome.cycles, |claim| claim.n)

@@ -6,10 +6,9 @@
 
 use punctual_core::time::Span;
 
-use super::model::Assess;
-use super::parameter::{Described, Parameter, Values};
 use super::timing::{Lack, Timing};
-use crate::impact::model::Application;
+use super::{Application, Assess, Formula, Model};
+use super::{Parameter, Values};
 use crate::quantity::Share;
 
 const SOURCE: &str = "P(drop) = P(lateness > delta); delta ≥ Q(1 − p) (tc-etf(8))";
@@ -19,21 +18,31 @@ const DELTA: Parameter<Span> =
 const LOSSES: Parameter<Share> =
     Parameter::optional("losses", "Allowed share of lost packets: 1ppm");
 
-/// What the model is given.
-pub(super) const PARAMETERS: &[&dyn Described] = &[&DELTA, &LOSSES];
+/// Its row in the table of models.
+pub(super) const MODEL: Model = Model {
+    name: "tsn",
+    about: "Packets that miss their time in the earliest-txtime-first queue",
+    formulas: &[Formula {
+        subject: "",
+        formula: "P(drop) = P(lateness > delta); delta ≥ Q(1 − p)",
+        decides: "tail at delta, as an upper bound",
+        source: "tc-etf(8)",
+    }],
+    parameters: &[&DELTA, &LOSSES],
+    build,
+};
 
-/// The model with these parameters.
-pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
     Ok(Box::new(Etf { delta_ns: DELTA.ns(values)?, losses: LOSSES.find(values)? }))
 }
 
-/// How the queue is set up.
+/// The set-up of the queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Etf {
-    /// How long before its time a packet is handed over, ns; ≥ 0.
-    pub delta_ns: f64,
+    /// The time by which a packet is handed over early, ns; ≥ 0.
+    delta_ns: f64,
     /// Share of packets that may be lost; `None`: not judged.
-    pub losses: Option<Share>,
+    losses: Option<Share>,
 }
 
 impl Assess for Etf {
@@ -76,7 +85,7 @@ impl Assess for Etf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::model::Suits;
+    use crate::impact::Suits;
     use crate::impact::tests::{run_like, value};
     use crate::quantity::share;
 

@@ -6,10 +6,9 @@
 
 use punctual_core::time::Span;
 
-use super::model::Assess;
-use super::parameter::{Described, Parameter, Values};
 use super::timing::{Lack, Timing};
-use crate::impact::model::Application;
+use super::{Application, Assess, Formula, Model};
+use super::{Parameter, Values};
 use crate::quantity::Share;
 
 const SOURCE: &str = "δv/v = δt/h for a speed by differencing with the nominal period";
@@ -18,22 +17,32 @@ const PERIOD: Parameter<Span> =
     Parameter::optional("period", "Nominal period [default: that of the run]");
 const TOLERANCE: Parameter<Share> = Parameter::optional("tolerance", "Allowed ripple: 5%");
 
-/// What the model is given.
-pub(super) const PARAMETERS: &[&dyn Described] = &[&PERIOD, &TOLERANCE];
+/// Its row in the table of models.
+pub(super) const MODEL: Model = Model {
+    name: "velocity",
+    about: "Ripple of a speed that is computed with the nominal period",
+    formulas: &[Formula {
+        subject: "",
+        formula: "δv/v = δt/h",
+        decides: "largest \\|interval\\|; its standard deviation is the usual ripple",
+        source: "by definition",
+    }],
+    parameters: &[&PERIOD, &TOLERANCE],
+    build,
+};
 
-/// The model with these parameters.
-pub(super) fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
+fn build(values: &Values) -> Result<Box<dyn Assess>, String> {
     let tolerance = TOLERANCE.find(values)?;
     Ok(Box::new(Velocity { period_ns: PERIOD.find_ns(values)?, tolerance }))
 }
 
-/// How the speed is computed.
+/// A speed computed from positions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Velocity {
     /// Nominal period, ns; `None`: that of the recording.
-    pub period_ns: Option<f64>,
+    period_ns: Option<f64>,
     /// Ripple that may be; `None`: not judged.
-    pub tolerance: Option<Share>,
+    tolerance: Option<Share>,
 }
 
 impl Assess for Velocity {
@@ -63,7 +72,7 @@ impl Assess for Velocity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impact::model::Suits;
+    use crate::impact::Suits;
     use crate::impact::tests::value;
     use crate::quantity::share;
     use proptest::prelude::*;

@@ -6,15 +6,15 @@
 /// ± digits · 10^exponent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimal {
-    /// Whether a minus stood before it.
+    /// True where a minus stood before it.
     pub negative: bool,
     digits: u128,
     exponent: i32,
-    /// Whether digits beyond the 38th were cut off.
+    /// True where digits beyond the 38th were cut off.
     cut: bool,
 }
 
-/// What a decimal is as an integer of a smaller unit.
+/// A decimal as an integer of a smaller unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scaled {
     /// Exactly this.
@@ -76,7 +76,7 @@ impl Decimal {
         }
     }
 
-    /// Whether it is zero.
+    /// True for zero.
     pub fn is_zero(self) -> bool {
         self.digits == 0
     }

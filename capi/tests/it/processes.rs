@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use punctual_core::time::Span;
 use punctual_core::wait::{Sleep, Strategy};
 use punctual_engine::periodic::{OnOverrun, Period, Task};
-use punctual_engine::process::{ProcessEnd, Spec, Stop, Supervisor, Watch, What};
+use punctual_engine::process::{EventKind, ProcessEnd, Spec, Stop, Supervisor, Watch};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use crate::built::{compile, need, program};
@@ -91,7 +91,7 @@ fn a_task_in_c_runs_until_it_is_ended_or_leaves() {
             Stop::new(&stop),
             &mut |event| {
                 if event.task == "leaves"
-                    && matches!(event.what, What::Ended(_) | What::Unregistered)
+                    && matches!(event.kind, EventKind::Ended(_) | EventKind::Unregistered)
                 {
                     left.store(true, Ordering::Relaxed);
                 }

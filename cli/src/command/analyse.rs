@@ -18,17 +18,19 @@ use punctual_core::time::{Instant, Period};
 use punctual_import::csv::{ColumnKind, ColumnSpec, CsvFile};
 use punctual_import::formats::{self, Format, HEAD_BYTES, ImportRequest, detect};
 use punctual_import::samples::{FileEnding, RunInfo, SampleFileReader};
+use punctual_report::{self as report, EndedBy, Envelope, Judged, Question, Report, Run, Setup};
 
 use crate::args::ReportArgs;
-use crate::exit::Exit;
-use crate::report::{self, EndedBy, Envelope, Judged, Question, Report, Run, Setup};
+use crate::command::PROGRAM;
+use crate::command::{Execute, Exit};
+use crate::experiment::UNDER_LOAD;
 use crate::stored::SAMPLES;
-use crate::view::text::Detail;
+use crate::view::Detail;
 use crate::{format, parse, stored};
 
 /// `punctual analyse`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct AnalyseArgs {
+pub(super) struct AnalyseArgs {
     #[arg(help = format!(
         "A sample file, or a result directory of 'punctual check'; a file of another program \
          ({}), recognised by its content (docs/importing.md); or, with --column, CSV with one \
@@ -39,10 +41,10 @@ pub(crate) struct AnalyseArgs {
     file: PathBuf,
     /// What a CSV column contains, NAME:UNIT: 'instant:ns' (needs --period) or 'lateness:us'; if
     /// the first line is a header, NAME selects the column
-    #[arg(long, value_name = "NAME:UNIT", value_parser = parse::column)]
+    #[arg(long, value_name = "NAME:UNIT", value_parser = ColumnSpec::parse)]
     column: Option<ColumnSpec>,
     /// The unit of the values, for a file that does not state it: ns, us, ms or s
-    #[arg(long, value_name = "UNIT", value_parser = parse::unit, conflicts_with = "column")]
+    #[arg(long, value_name = "UNIT", conflicts_with = "column")]
     unit: Option<parse::Unit>,
     /// The nominal period of CSV data
     #[arg(long, allow_hyphen_values = true, value_parser = parse::period)]
@@ -51,28 +53,29 @@ pub(crate) struct AnalyseArgs {
     report: ReportArgs,
 }
 
-/// Runs the subcommand.
-pub(crate) fn run(args: &AnalyseArgs) -> Result<Exit> {
-    args.report.output.spare([args.file.as_path()])?;
-    let outputs = args.report.output.open()?;
-    if args.column.is_none() && super::soak::is_campaign(&args.file) {
-        let report = super::soak::judged(&args.file, &args.report)?;
-        super::write_in(&report, outputs, args.report.detail(Detail::Long))?;
-        return Ok(Exit::of(&report));
+impl Execute for AnalyseArgs {
+    fn execute(&self) -> Result<Exit> {
+        self.report.output.spare([self.file.as_path()])?;
+        let outputs = self.report.output.open()?;
+        if self.column.is_none() && super::soak::is_campaign(&self.file) {
+            let report = super::soak::judged(&self.file, &self.report)?;
+            super::write_in(&report, outputs, self.report.detail(Detail::Long))?;
+            return Ok(Exit::of(&report));
+        }
+        let RecordedData { mut envelope, runs } = match &self.column {
+            Some(column) => of_csv(self, column)?,
+            None => recorded(self)?,
+        };
+        let judged = report::of_first_wait(&runs);
+        envelope.verdict = report::judge(judged, &self.report.limits, envelope.incomplete);
+        let claims = (&self.report.claims[..], self.report.strict);
+        envelope.verdict.judge_claims(judged, claims, envelope.incomplete);
+        let question = Question { incomplete: envelope.incomplete, ..Question::default() };
+        let judged = report::judged(runs, &[], &envelope, &question);
+        let report = Report { envelope, body: judged.into() };
+        super::write_in(&report, outputs, self.report.detail(Detail::Long))?;
+        Ok(Exit::of(&report))
     }
-    let RecordedData { mut envelope, runs } = match &args.column {
-        Some(column) => of_csv(args, column)?,
-        None => recorded(args)?,
-    };
-    let judged = report::of_first_wait(&runs);
-    envelope.verdict = report::judge(judged, &args.report.limits, envelope.incomplete);
-    let claims = (&args.report.claims[..], args.report.strict);
-    envelope.verdict.judge_claims(judged, claims, envelope.incomplete);
-    let question = Question { incomplete: envelope.incomplete, ..Question::default() };
-    let judged = report::judged(runs, &[], &envelope, &question);
-    let report = Report { envelope, body: judged.into() };
-    super::write_in(&report, outputs, args.report.detail(Detail::Long))?;
-    Ok(Exit::of(&report))
 }
 
 fn recorded(args: &AnalyseArgs) -> Result<RecordedData> {
@@ -124,7 +127,7 @@ pub(super) fn format_of(path: &Path) -> Result<Option<&'static Format>> {
 
 /// RecordedData data, not judged yet.
 pub(crate) struct RecordedData {
-    /// What every result has.
+    /// The part that every result has.
     envelope: Envelope,
     /// The runs.
     runs: Vec<Run>,
@@ -133,7 +136,7 @@ pub(crate) struct RecordedData {
 impl RecordedData {
     /// Nothing is read yet.
     fn new() -> Self {
-        Self { envelope: Envelope::of("analyse"), runs: Vec::new() }
+        Self { envelope: Envelope::of(PROGRAM, "analyse"), runs: Vec::new() }
     }
 
     /// As a report without verdicts.
@@ -143,7 +146,7 @@ impl RecordedData {
     }
 }
 
-/// How a gzip file begins.
+/// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// The most bytes that are unpacked: a recording of months, and still an end.
@@ -163,7 +166,7 @@ fn open(path: &Path) -> Result<Box<dyn Read>> {
     }
 }
 
-/// What is behind a name. A directory opens, and does not read; a pipe might never end.
+/// The file behind a name. A directory opens, and does not read; a pipe might never end.
 fn raw(path: &Path) -> Result<Box<dyn Read>> {
     if path == Path::new("-") {
         return Ok(Box::new(io::stdin().lock()));
@@ -274,7 +277,7 @@ fn of_csv(args: &AnalyseArgs, column: &ColumnSpec) -> Result<RecordedData> {
     if let (Some(grid), Some(nominal)) = (&outcome.grid, period)
         && grid.drift_ppb.abs() > DRIFT_MAX_PPB
     {
-        read.envelope.warnings.push(format!(
+        read.envelope.warn(format!(
             "the fitted period is {}, but --period is {}: unless the clock was off by that much, \
              the counts of cycles and of missed releases are wrong",
             format::ns(Some(grid.period_ns)),
@@ -283,14 +286,14 @@ fn of_csv(args: &AnalyseArgs, column: &ColumnSpec) -> Result<RecordedData> {
     }
     if let (ColumnKind::Instant, Some(line)) = (kind, outcome.line) {
         if args.file == Path::new("-") {
-            read.envelope.warnings.push(
+            read.envelope.warn(
                 "standard input can be read only once: the report has grid and interval, but no \
                  lateness"
                     .to_owned(),
             );
         } else {
             outcome = pass(args, column, period, ReleaseInstants::Fitted(line))?;
-            read.envelope.warnings.push(
+            read.envelope.warn(
                 "instants alone do not contain the releases: lateness is measured from the \
                  earliest wake relative to the fitted grid"
                     .to_owned(),
@@ -356,7 +359,7 @@ fn of_foreign(args: &AnalyseArgs, format: &Format, reader: impl Read) -> Result<
     let import = formats::read(format, reader, &request)?;
     let mut read = RecordedData::new();
     read.envelope.started_at = import.started_at;
-    read.envelope.warnings = import.warnings;
+    read.envelope.warn_of(import.warnings);
     for run in import.runs {
         let setup = Setup {
             cpu: run.cpu,
@@ -394,7 +397,7 @@ pub(super) fn of_samples(args: &ReportArgs, reader: impl Read) -> Result<Recorde
         Some(FileEnding::Early) => EndedBy::Recording,
         _ => EndedBy::File,
     });
-    read.envelope.warnings.extend(ended);
+    read.envelope.warn_of(ended);
     for part in parts {
         let infos: Vec<&RunInfo> = part.infos.iter().map(|&run| &info.runs[run]).collect();
         let (mut missed, mut unrecorded) = (0, 0);
@@ -405,7 +408,7 @@ pub(super) fn of_samples(args: &ReportArgs, reader: impl Read) -> Result<Recorde
         }
         let outcome = part.recording.finish_with(missed, unrecorded);
         if outcome.cycles == 0 {
-            read.envelope.warnings.push(format!("run \"{}\" has no samples", part.name));
+            read.envelope.warn(format!("run \"{}\" has no samples", part.name));
         }
         read.runs.push(recorded_run(part.name, &infos, outcome));
     }
@@ -455,7 +458,8 @@ fn recorded_run(name: String, infos: &[&RunInfo], outcome: RunFigures) -> Run {
         load: infos.iter().flat_map(|info| info.load.iter().cloned()).collect(),
         duration_ns: Some(infos.iter().map(|info| info.duration_ns).sum()),
     };
-    Run { floor_ns: first.floor_ns, ..Run::recorded(name, setup, outcome) }
+    let condition = if first.part_of.is_some() { UNDER_LOAD } else { first.condition() };
+    Run { floor_ns: first.floor_ns, ..Run::recorded(name, setup, outcome).under(condition) }
 }
 
 #[cfg(test)]

@@ -21,26 +21,28 @@ use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{
     Condition, LibraryLoop, PeriodicPlan, Stream, WaitKind, round, split,
 };
+use punctual_report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report};
 
 use super::measure::LoopChoices;
-use crate::args::{BaselineArgs, LearnArgs, PlanArgs, PolicyName, ReportArgs, RootArgs};
+use crate::args::{LearnArgs, PlanArgs, ReportArgs};
+use crate::command::PROGRAM;
+use crate::command::{Execute, Exit, PolicyName, RootArgs};
+use crate::comparison::baseline::BaselineArgs;
 use crate::comparison::baseline::BaselineUse;
-use crate::exit::Exit;
 use crate::experiment::launcher;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
 use crate::output::{self, Dir, Outputs};
 use crate::parse::{self, Duration, Phase};
-use crate::report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report};
 use crate::stored::{RESULT, SAMPLES};
 use crate::view;
-use crate::view::text::Detail;
+use crate::view::Detail;
 
 /// The experiment's name in results.
 const NAME: &str = "check";
 
 /// `punctual check`.
 #[derive(Debug, Args)]
-pub(crate) struct CheckArgs {
+pub(super) struct CheckArgs {
     /// How long to measure, in all [default: about a minute; longer where the question takes more]
     #[arg(long, short, allow_hyphen_values = true, value_parser = parse::duration)]
     duration: Option<Duration>,
@@ -69,7 +71,7 @@ pub(crate) struct CheckArgs {
     miss: Option<f64>,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero, quiet (away from
     /// the kernel's tick) or a duration
-    #[arg(long, default_value = "zero", allow_hyphen_values = true, value_parser = parse::phase)]
+    #[arg(long, default_value = "zero", allow_hyphen_values = true)]
     phase: Phase,
     /// Directory in which each run creates its own directory
     #[arg(long, default_value = "punctual-results", value_name = "DIR")]
@@ -86,77 +88,79 @@ pub(crate) struct CheckArgs {
     baseline: BaselineArgs,
 }
 
-/// Runs the subcommand.
-pub(crate) fn run(args: &CheckArgs) -> Result<Exit> {
-    let machine = Machine::of(args.root.root.as_deref())?;
-    let (cpu, choice) = pick(args.cpu.as_deref(), &machine.here)?;
-    let (turns, left_out) = turns(args, &machine.here);
-    let findings = machine.findings(cpu);
-    let question = Question { findings: Some(&findings), ..question(args) };
-    let library = LibraryLoop { phase_ns: 0 };
-    let mut plan = Plan { streams: Vec::new(), turns, here: &machine.here, library };
-    plan.streams = streams(args, cpu)?;
-    let duration = args.duration.map_or_else(|| plan.budget(&question.requirement), |d| d.0);
-    if plan.streams.iter().any(|stream| stream.period.as_ns() > duration.as_ns().unsigned_abs()) {
-        bail!("--duration is shorter than one period");
+impl Execute for CheckArgs {
+    fn execute(&self) -> Result<Exit> {
+        let machine = Machine::of(self.root.path())?;
+        let (cpu, choice) = pick(self.cpu.as_deref(), &machine.here)?;
+        let (turns, left_out) = turns(self, &machine.here);
+        let findings = machine.findings(cpu);
+        let question = Question { findings: Some(&findings), ..question(self) };
+        let library = LibraryLoop { phase_ns: 0 };
+        let mut plan = Plan { streams: Vec::new(), turns, here: &machine.here, library };
+        plan.streams = streams(self, cpu)?;
+        let duration = self.duration.map_or_else(|| plan.budget(&question.requirement), |d| d.0);
+        if plan.streams.iter().any(|stream| stream.period.as_ns() > duration.as_ns().unsigned_abs())
+        {
+            bail!("--duration is shorter than one period");
+        }
+        let gate = BaselineUse::open(&self.baseline, &machine.facts, machine.foreign.is_some())?;
+        gate.spare(&self.report.output)?;
+        let periodic = plan.of(duration);
+        let merge = periodic.counts_as_one(1);
+        gate.refuse_others(&experiment::planned(&periodic, merge, self.report.keep_cold, None))?;
+        let outputs = self.report.output.open()?;
+        let plans = claims_take(self, &plan, duration);
+        if self.plan.plan {
+            let loops = LoopsBody { plans, ..LoopsBody::default() };
+            let report = Report::new(PROGRAM, NAME, CheckBody { loops, ..CheckBody::default() });
+            return super::planned(&report, duration, outputs);
+        }
+        let mut placed = experiment::settle(&mut plan.streams, self.phase)?;
+        if let Some(stream) = plan.library_stream(duration) {
+            let (library, note) = experiment::library(LIBRARY, stream, self.phase)?;
+            plan.library = library;
+            placed.push(note);
+        }
+        let results = output::results_dir(&self.results, jiff::Timestamp::now())
+            .map_err(|why| elsewhere(why, &self.results))?;
+        let samples = results.opened(SAMPLES)?;
+        experiment::announce(&plans, duration);
+        let periodic = plan.of(duration);
+        let loops = LoopExperiment {
+            name: NAME,
+            merge,
+            plan: periodic,
+            machine: &machine,
+            choice,
+            args: &self.report,
+            learn: self.learn,
+            plans,
+            samples: Some(samples),
+            follow: None,
+            changes: None,
+            question: Some(question),
+            notes: machine.foreign.iter().cloned().chain(left_out).chain(placed).collect(),
+        };
+        let measured = loops.run().inspect_err(|_| {
+            // Nothing was measured: an empty directory would only be in the way.
+            let _left = results.clone().remove_empty();
+        })?;
+        let MeasuredLoops { envelope, loops, rows, recorded, trouble } = measured;
+        let mut report = Report { envelope, body: CheckBody { loops, rows, compare: None }.into() };
+        let uncompared = gate.judge(&mut report, &recorded);
+        write(&report, &results, outputs, self.report.detail(Detail::Short))?;
+        gate.keep(&report, &recorded)?;
+        Exit::after(&report, trouble.or(uncompared))
     }
-    let gate = BaselineUse::open(&args.baseline, &machine.facts, machine.is_foreign())?;
-    gate.spare(&args.report.output)?;
-    let periodic = plan.of(duration);
-    let merge = periodic.counts_as_one(1);
-    gate.refuse_others(&experiment::planned(&periodic, merge, args.report.keep_cold, None))?;
-    let outputs = args.report.output.open()?;
-    let plans = claims_take(args, &plan, duration);
-    if args.plan.plan {
-        let loops = LoopsBody { plans, ..LoopsBody::default() };
-        let report = Report::new(NAME, CheckBody { loops, ..CheckBody::default() });
-        return super::planned(&report, duration, outputs);
-    }
-    let mut placed = experiment::settle(&mut plan.streams, args.phase)?;
-    if let Some(stream) = plan.library_stream(duration) {
-        let (library, note) = experiment::library(LIBRARY, stream, args.phase)?;
-        plan.library = library;
-        placed.push(note);
-    }
-    let results = output::results_dir(&args.results, jiff::Timestamp::now())
-        .map_err(|why| elsewhere(why, &args.results))?;
-    let samples = results.opened(SAMPLES)?;
-    experiment::announce(&plans, duration);
-    let periodic = plan.of(duration);
-    let loops = LoopExperiment {
-        name: NAME,
-        merge,
-        plan: periodic,
-        machine: &machine,
-        choice,
-        args: &args.report,
-        learn: args.learn,
-        plans,
-        samples: Some(samples),
-        follow: None,
-        changes: None,
-        question: Some(question),
-        notes: machine.foreign.iter().cloned().chain(left_out).chain(placed).collect(),
-    };
-    let measured = loops.run().inspect_err(|_| {
-        // Nothing was measured: an empty directory would only be in the way.
-        let _left = results.clone().remove_empty();
-    })?;
-    let MeasuredLoops { envelope, loops, rows, recorded, trouble } = measured;
-    let mut report = Report { envelope, body: CheckBody { loops, rows, compare: None }.into() };
-    let uncompared = gate.judge(&mut report, &recorded);
-    write(&report, &results, outputs, args.report.detail(Detail::Short))?;
-    gate.keep(&report, &recorded)?;
-    Exit::after(&report, trouble.or(uncompared))
 }
 
 /// Writes the page, and JSON and the HTML page into the directory of the run.
 fn write(report: &Report, results: &Dir, outputs: Outputs, detail: Detail) -> Result<()> {
-    let text = view::json::of(report)?;
+    let text = view::json(report)?;
     let shown = results.path().display().to_string();
-    let page = view::text::page(report, Some(&shown), detail);
+    let page = view::text(report, Some(&shown), detail);
     // Each of them is tried: what one disk has no room for another has.
-    let shown = outputs.write(&text, || view::markdown::page(report), page);
+    let shown = outputs.write(&text, || view::markdown(report), page);
     super::name_failures(report, detail);
     let kept = results.replace(RESULT, &text);
     let drawn = super::report::write_to(results, report);
@@ -176,10 +180,10 @@ fn elsewhere(why: Error, results: &Path) -> Error {
     why
 }
 
-/// What is requested of the runs.
+/// The requirement of the runs, and how the answer is worded.
 fn question(args: &CheckArgs) -> Question<'_> {
     let requested = args.purpose.as_ref().and_then(Purpose::of_use);
-    let mut requirement = requested.map_or_else(Requirement::default, |of| of.requirement);
+    let mut requirement = requested.map_or_else(Requirement::default, |row| row.requirement);
     if let Some(deadline) = args.deadline {
         requirement.deadline = Deadline::Ns(deadline.0.as_ns());
     }
@@ -187,10 +191,10 @@ fn question(args: &CheckArgs) -> Question<'_> {
     Question {
         requirement,
         measured_alone: requested.is_some(),
-        stepping: requested.is_some_and(|of| of.stepping),
-        labels: requested.map_or(&[], |of| of.labels),
-        purpose: requested.map(|of| of.purpose),
-        command: Some(("punctual check", requested.map_or("", |of| of.option))),
+        stepping: requested.is_some_and(|row| row.stepping),
+        labels: requested.map_or(&[], |row| row.labels),
+        purpose: requested.map(|row| row.purpose),
+        command: Some(("punctual check", requested.map_or("", |row| row.option))),
         incomplete: false,
         findings: None,
     }
@@ -198,13 +202,13 @@ fn question(args: &CheckArgs) -> Question<'_> {
 
 /// The loads that start on this machine, and notes about the others.
 fn turns(args: &CheckArgs, here: &MachineFacts) -> (Turns, Vec<String>) {
-    let own = args.purpose.as_ref().and_then(Purpose::of_use).and_then(|of| of.load);
-    let all = match own {
+    let own = args.purpose.as_ref().and_then(Purpose::of_use).and_then(|row| row.load);
+    let requested = match own {
         // A row of the table, as its test says.
         Some(name) => LoadSpec::parse_list(name).unwrap_or_default(),
         None => LoadSpec::all(),
     };
-    let (loads, left_out) = startable(all, &launcher(), &bounds(here));
+    let (loads, left_out) = startable(requested, &launcher(), &bounds(here));
     let notes = left_out.iter().map(|why| format!("left out: {why}")).collect();
     (if own.is_some() { Turns::Together(loads) } else { Turns::Each(loads) }, notes)
 }
@@ -226,7 +230,7 @@ fn streams(args: &CheckArgs, cpu: u32) -> Result<Vec<Stream>> {
     choices.streams(&CpuList::single(cpu))
 }
 
-/// What each claim takes.
+/// The cycles and the time that each claim takes.
 fn claims_take(args: &CheckArgs, plan: &Plan<'_>, duration: Span) -> Vec<PlannedRun> {
     let plan_of = |duration| plan.of(duration);
     let merge = !plan.turns.are_none();
@@ -255,7 +259,7 @@ const ROUND: Span = Span::from_ms(30_000);
 /// the loads leave the 40 000 cycles that extreme value models need, with a loop of this library.
 const BUDGET_MIN: Span = Span::from_ms(71_000);
 
-/// And the longest.
+/// The longest time that is measured unless another is requested.
 const BUDGET_MAX: Span = Span::from_ms(3_600_000);
 
 /// Answers to a loop of one period: idle and under load, its own and those of longer periods.
@@ -267,7 +271,7 @@ const LIBRARY: &str = "library loop, idle";
 /// For cold cycles and blocks that do not come out even, as a factor.
 const SPARE: f64 = 1.1;
 
-/// What is measured, as far as it is known without the time that it takes.
+/// The plan of a measurement, as far as it is known without the time that it takes.
 struct Plan<'a> {
     /// The loops.
     streams: Vec<Stream>,
@@ -279,7 +283,7 @@ struct Plan<'a> {
     library: LibraryLoop,
 }
 
-/// What loads run.
+/// The loads that run, and whether in turn.
 enum Turns {
     /// Each of these in turn; all at once when there is little time.
     Each(Vec<LoadSpec>),
@@ -316,10 +320,10 @@ impl Plan<'_> {
         let mut length = BUDGET_MIN;
         while length < BUDGET_MAX {
             let plan = self.of(length);
-            let of = |condition| plan.length_of(condition).as_ns() as f64 / longest as f64;
-            let idle = of(0);
+            let cycles = |condition| plan.length_of(condition).as_ns() as f64 / longest as f64;
+            let idle = cycles(0);
             let loads = || (0..plan.conditions.len()).filter(|&at| plan.counts_as_one(at));
-            let loaded: f64 = loads().map(of).sum();
+            let loaded: f64 = loads().map(cycles).sum();
             let least = if loads().next().is_some() { idle.min(loaded) } else { idle };
             if least >= needed {
                 break;
@@ -341,9 +345,9 @@ impl Plan<'_> {
 
     /// A loop of this library beside the plain sleepers, without load, and how long its wait learns
     /// before the first block; `None` where there is little time, or several loops share the CPU.
-    fn library_row(&self, duration: Span, others: &[Condition]) -> Option<(Condition, Span)> {
+    fn library_row(&self, duration: Span, conditions: &[Condition]) -> Option<(Condition, Span)> {
         let [stream] = self.streams.as_slice() else { return None };
-        if duration < LOADS_IN_TURN_FROM || others.len() < 2 {
+        if duration < LOADS_IN_TURN_FROM || conditions.len() < 2 {
             return None;
         }
         let (name, library) = (LIBRARY.to_owned(), Some(self.library));
@@ -368,7 +372,7 @@ impl Turns {
         }
         let name = |loads: &[LoadSpec]| match loads {
             [] => "idle".to_owned(),
-            [one] => one.to_string(),
+            [load] => load.to_string(),
             _ => "all loads".to_owned(),
         };
         let condition = |loads: Vec<LoadSpec>| Condition {
@@ -380,7 +384,7 @@ impl Turns {
         turns.into_iter().map(condition).collect()
     }
 
-    /// Whether no load runs.
+    /// Tells whether no load runs.
     fn are_none(&self) -> bool {
         let (Self::Each(loads) | Self::Together(loads)) = self;
         loads.is_empty()
@@ -395,24 +399,24 @@ fn rounds(duration: Span, period: Period) -> u32 {
     u32::try_from(by_time.min(by_cycles).clamp(1, 1_000)).unwrap_or(1)
 }
 
-/// What a loop is for.
+/// A purpose of loops: their periods, and the requirement that they have to keep.
 #[derive(Debug)]
 struct Use {
-    /// As `--for` names it.
+    /// Its name, as in `--for`.
     name: &'static str,
     /// The option as it is written.
     option: &'static str,
-    /// What it measures, as a clause.
+    /// Its measurement, as a clause.
     help: &'static str,
     /// The loops that run at once, ns.
     periods_ns: &'static [i64],
-    /// What they have to keep.
+    /// The requirement that they have to keep.
     requirement: Requirement,
     /// The load beside them; `None` for each that `check` knows, in turn.
     load: Option<&'static str>,
     /// The loop in words: "A loop".
     purpose: &'static str,
-    /// What its loops are called, by period in ns, where they have names of their own.
+    /// The names of its loops, by period in ns, where they have names of their own.
     labels: &'static [(u64, &'static str)],
     /// Whether the result judges software stepping.
     stepping: bool,
@@ -483,7 +487,7 @@ static USES: [Use; 5] = [
     },
 ];
 
-/// What `--for` asks for.
+/// The purpose that `--for` names.
 #[derive(Clone, Debug)]
 enum Purpose {
     /// A row of the table.
@@ -513,12 +517,12 @@ impl Purpose {
 }
 
 fn names() -> String {
-    USES.iter().map(|of| of.name).collect::<Vec<_>>().join(", ")
+    USES.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
 }
 
 /// `audio`, `1kHz` or `500us`.
 fn purpose(text: &str) -> Result<Purpose, String> {
-    if let Some(at) = USES.iter().position(|of| of.name == text) {
+    if let Some(at) = USES.iter().position(|row| row.name == text) {
         return Ok(Purpose::Use(at));
     }
     if let Ok(rate) = quantity::rate(text) {
@@ -532,14 +536,14 @@ fn purpose(text: &str) -> Result<Purpose, String> {
     })
 }
 
-/// What `--for` takes, in a line.
+/// The help of `--for`, in a line.
 fn purposes_help() -> String {
     format!("What the loop is for: {}; or a rate, such as 1kHz", names())
 }
 
-/// The same, with what each measures.
+/// The help of `--for`, with what each measures.
 fn purposes_long_help() -> String {
-    let each = USES.iter().map(|of| format!("\n- {}: {}", of.name, of.help));
+    let each = USES.iter().map(|row| format!("\n- {}: {}", row.name, row.help));
     purposes_help() + "\n" + &each.collect::<String>()
 }
 
@@ -555,12 +559,12 @@ mod tests {
         let period = Period::from_ns(1_000_000).expect("positive");
         assert_eq!(rounds(Span::from_ms(60_000), period), 2);
         assert_eq!(rounds(Span::from_ms(1_000), period), 1);
-        let all = || LoadSpec::all();
+        let every_load = || LoadSpec::all();
         let conditions = |loads, ms| Turns::Each(loads).conditions(Span::from_ms(ms));
-        let turns = conditions(all(), 60_000);
+        let turns = conditions(every_load(), 60_000);
         assert_eq!(turns.len(), LoadSpec::all().len() + 1);
         assert!(turns.iter().skip(1).all(|turn| turn.loads.len() == 1));
-        let turns = conditions(all(), 5_000);
+        let turns = conditions(every_load(), 5_000);
         assert_eq!(turns[1].name, "all loads");
         assert_eq!(turns[1].loads.len(), LoadSpec::all().len());
         let idle = conditions(Vec::new(), 5_000);
@@ -572,7 +576,7 @@ mod tests {
         let here = MachineFacts::collect(&punctual_host::root::Root::live());
         let period = Period::from_ns(1_000_000).expect("positive");
         let stream = Stream {
-            thread: punctual::RtThread::cpu(0).with_wait(WaitKind::Sleep),
+            thread: punctual::RtThread::cpu(0).wait(WaitKind::Sleep),
             period,
             phase_ns: 0,
         };
@@ -603,11 +607,11 @@ mod tests {
 
     #[test]
     fn each_row_is_what_its_option_asks_for_and_has_loads_that_exist() {
-        for (at, of) in USES.iter().enumerate() {
-            assert_eq!(of.option, format!(" --for {}", of.name));
-            assert!(matches!(purpose(of.name), Ok(Purpose::Use(found)) if found == at));
-            assert!(of.load.is_none_or(|load| LoadSpec::parse_list(load).is_ok()), "{}", of.name);
-            assert!(!of.help.ends_with('.') && !of.periods_ns.is_empty(), "{}", of.name);
+        for (at, row) in USES.iter().enumerate() {
+            assert_eq!(row.option, format!(" --for {}", row.name));
+            assert!(matches!(purpose(row.name), Ok(Purpose::Use(found)) if found == at));
+            assert!(row.load.is_none_or(|load| LoadSpec::parse_list(load).is_ok()), "{}", row.name);
+            assert!(!row.help.ends_with('.') && !row.periods_ns.is_empty(), "{}", row.name);
         }
     }
 

@@ -8,12 +8,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use punctual_report::{CompareBody, Report};
 
+use crate::command::PROGRAM;
+use crate::command::{Execute, Exit};
 use crate::comparison::{Recorded, Side, compare_sides, read};
-use crate::exit::Exit;
 use crate::output::OutputArgs;
 use crate::parse;
-use crate::report::{CompareBody, Report};
 use crate::stored::{RESULT, SAMPLES};
 
 /// `punctual compare`.
@@ -22,7 +23,7 @@ use crate::stored::{RESULT, SAMPLES};
     after_help = "Exit status: 0 compared, whatever came out; 1 worse, with --fail-if-worse; \
                         2 could not compare."
 )]
-pub(crate) struct CompareArgs {
+pub(super) struct CompareArgs {
     /// Results to compare, two or more: directories of 'punctual check', result.json files, sample
     /// files. The first is the reference
     #[arg(value_name = "RESULT", num_args = 1.., required_unless_present = "a")]
@@ -58,44 +59,45 @@ pub(crate) struct CompareArgs {
 /// The most results of one comparison.
 const RESULTS_MAX: usize = 1_000;
 
-/// Runs the subcommand.
-pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
-    let paths: Vec<&PathBuf> = args.results.iter().chain(&args.a).chain(&args.b).collect();
-    if args.b.is_empty() && args.results.len() < 2 {
-        bail!("compare needs at least two results");
+impl Execute for CompareArgs {
+    fn execute(&self) -> Result<Exit> {
+        let paths: Vec<&PathBuf> = self.results.iter().chain(&self.a).chain(&self.b).collect();
+        if self.b.is_empty() && self.results.len() < 2 {
+            bail!("compare needs at least two results");
+        }
+        if paths.len() > RESULTS_MAX {
+            bail!("{} results: at most {RESULTS_MAX} can be compared", paths.len());
+        }
+        self.output.spare(paths.iter().map(|path| path.as_path()))?;
+        if !self.anyway {
+            refuse_twice(&paths)?;
+        }
+        let sides = sides(self)?;
+        if !self.anyway {
+            refuse_copies(&sides)?;
+        }
+        let thresholds: Vec<i64> = self.thresholds.iter().map(|time| time.0.as_ns()).collect();
+        let outputs = self.output.open()?;
+        let comparison = compare_sides(&sides, &thresholds, self.anyway)?;
+        let worse = self.fail_if_worse && comparison.is_worse();
+        let mut report = Report::new(PROGRAM, "compare", CompareBody { compare: comparison });
+        if worse {
+            report.envelope.verdict.ok = false;
+            report.envelope.verdict.reasons.push("worse than the reference".to_owned());
+        }
+        super::write(&report, outputs)?;
+        Ok(if worse { Exit::Failed } else { Exit::Fine })
     }
-    if paths.len() > RESULTS_MAX {
-        bail!("{} results: at most {RESULTS_MAX} can be compared", paths.len());
-    }
-    args.output.spare(paths.iter().map(|path| path.as_path()))?;
-    if !args.anyway {
-        refuse_twice(&paths)?;
-    }
-    let sides = sides(args)?;
-    if !args.anyway {
-        refuse_copies(&sides)?;
-    }
-    let thresholds: Vec<i64> = args.thresholds.iter().map(|time| time.0.as_ns()).collect();
-    let outputs = args.output.open()?;
-    let comparison = compare_sides(&sides, &thresholds, args.anyway)?;
-    let worse = args.fail_if_worse && comparison.is_worse();
-    let mut report = Report::new("compare", CompareBody { compare: comparison });
-    if worse {
-        report.envelope.verdict.ok = false;
-        report.envelope.verdict.reasons.push("worse than the reference".to_owned());
-    }
-    super::write(&report, outputs)?;
-    Ok(if worse { Exit::Failed } else { Exit::Fine })
 }
 
 /// A side a result, or all of `--a` against all of `--b`.
 fn sides(args: &CompareArgs) -> Result<Vec<Side>> {
-    let all = |paths: &[PathBuf]| -> Result<Vec<Recorded>> {
+    let read_all = |paths: &[PathBuf]| -> Result<Vec<Recorded>> {
         paths.iter().map(|path| read(path)).collect()
     };
     if !args.b.is_empty() {
         let side = |label: &str, paths: &[PathBuf]| -> Result<Side> {
-            Ok(Side { label: label.to_owned(), results: all(paths)? })
+            Ok(Side { label: label.to_owned(), results: read_all(paths)? })
         };
         return Ok(vec![side("A", &args.a)?, side("B", &args.b)?]);
     }
@@ -103,7 +105,7 @@ fn sides(args: &CompareArgs) -> Result<Vec<Side>> {
         Some(letter) if letter.is_ascii_uppercase() => char::from(letter).to_string(),
         _ => format!("#{}", at + 1),
     };
-    let results = all(&args.results)?.into_iter().enumerate();
+    let results = read_all(&args.results)?.into_iter().enumerate();
     Ok(results.map(|(at, result)| Side { label: label(at), results: vec![result] }).collect())
 }
 
@@ -127,22 +129,15 @@ fn refuse_twice(paths: &[&PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// So would a copy.
+/// Refuses a copy of a recording, which would be no difference for the wrong reason.
 fn refuse_copies(sides: &[Side]) -> Result<()> {
     let results: Vec<&Recorded> = sides.iter().flat_map(|side| &side.results).collect();
     for (at, a) in results.iter().enumerate() {
-        let copy = results[at + 1..].iter().find(|b| {
-            let same = |(a, b): (&crate::comparison::RecordedRun, _)| a.is_copy_of(b);
-            a.started_at == b.started_at
-                && a.runs.len() == b.runs.len()
-                && a.runs.iter().any(|run| run.parts.iter().any(|part| part.releases() > 0))
-                && a.runs.iter().zip(&b.runs).all(same)
-        });
-        if let Some(b) = copy {
+        if let Some(b) = results[at + 1..].iter().find(|b| a.is_copy_of(b)) {
             bail!(
                 "{} and {} contain the same recording; use --anyway to compare them",
-                a.from,
-                b.from
+                a.from(),
+                b.from()
             );
         }
     }

@@ -20,18 +20,18 @@ use punctual_export::openmetrics::{Labels, MetricFamily, Points};
 use punctual_export::row::{ExportedRun, ReleaseRows};
 use punctual_export::{csv, openmetrics, parquet};
 use punctual_import::samples::{FileEnding, FileInfo, RunInfo, SampleFileReader};
+use punctual_report::{Report, Run, SCHEMA, Warning};
 
 use crate::args::ReportArgs;
 use crate::command::analyse;
-use crate::exit::Exit;
+use crate::command::{Execute, Exit};
 use crate::output;
 use crate::output::Opened;
-use crate::report::{Report, Run, SCHEMA};
 use crate::stored::{self, RESULT, SAMPLES, Stored, regular};
 
 /// `punctual export`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct ExportArgs {
+pub(super) struct ExportArgs {
     /// A result: a directory of 'punctual check', a result.json, or a sample file
     result: PathBuf,
     #[command(flatten)]
@@ -67,28 +67,29 @@ struct FormatArgs {
     openmetrics: bool,
 }
 
-/// Runs the subcommand.
-pub(crate) fn run(args: &ExportArgs) -> Result<Exit> {
-    let to_terminal = args.output == Path::new("-") && io::stdout().is_terminal();
-    if args.format.parquet && to_terminal {
-        bail!("cannot write Parquet to a terminal: name a file with -o FILE");
-    }
-    let source = Source::open(&args.result)?;
-    output::spare("--output", Some(&args.output), [args.result.as_path()])?;
-    let warnings = if args.format.openmetrics {
-        metrics(args, &source)?
-    } else if args.format.hdr {
-        log(args, &source)?
-    } else {
-        let table = if args.format.csv { Table::Csv } else { Table::Parquet };
-        if args.histogram {
-            export_histograms(args, &source, table)?
-        } else {
-            export_samples(&source, table, &args.output)?
+impl Execute for ExportArgs {
+    fn execute(&self) -> Result<Exit> {
+        let to_terminal = self.output == Path::new("-") && io::stdout().is_terminal();
+        if self.format.parquet && to_terminal {
+            bail!("cannot write Parquet to a terminal: name a file with -o FILE");
         }
-    };
-    warnings.iter().for_each(|warning| output::message(warning));
-    Ok(Exit::Fine)
+        let source = Source::open(&self.result)?;
+        output::spare("--output", Some(&self.output), [self.result.as_path()])?;
+        let warnings = if self.format.openmetrics {
+            metrics(self, &source)?
+        } else if self.format.hdr {
+            log(self, &source)?
+        } else {
+            let table = if self.format.csv { Table::Csv } else { Table::Parquet };
+            if self.histogram {
+                export_histograms(self, &source, table)?
+            } else {
+                export_samples(&source, table, &self.output)?
+            }
+        };
+        warnings.iter().for_each(|warning| output::message(warning));
+        Ok(Exit::Fine)
+    }
 }
 
 fn metrics(args: &ExportArgs, source: &Source) -> Result<Vec<String>> {
@@ -122,7 +123,7 @@ fn intervals(report: &Report, shown: &str) -> Result<Vec<IntervalHistogram>> {
     Ok(runs.into_iter().zip(durations).map(interval).collect())
 }
 
-/// What stands at the head of a log.
+/// The lines at the head of a log.
 fn notes(report: &Report) -> Vec<String> {
     let from = format!("written by punctual {}", env!("CARGO_PKG_VERSION"));
     let end = "the recording ended early, or its file is incomplete".to_owned();
@@ -135,9 +136,9 @@ fn started(report: &Report) -> Option<SystemTime> {
     Some(at.into())
 }
 
-/// What can be exported.
+/// A result or recording to export.
 struct Source {
-    /// What was named, for messages.
+    /// Its name, for messages.
     shown: String,
     stored: Option<Stored>,
     samples: Option<PathBuf>,
@@ -217,20 +218,20 @@ impl Source {
         Ok((file, shown))
     }
 
-    /// What is to be said of samples that were cut off or damaged, when `report` is of them.
+    /// The note about samples that were cut off or damaged, when `report` is of them.
     fn cut(&self, report: &Report) -> Vec<String> {
         let path = self.samples.as_ref().filter(|_| report.envelope.incomplete);
-        let said =
-            |path: &PathBuf| format!("{}: {}", path.display(), report.envelope.warnings.join("; "));
+        let sentences: Vec<&str> = report.envelope.warnings.iter().map(Warning::text).collect();
+        let note = |path: &PathBuf| format!("{}: {}", path.display(), sentences.join("; "));
         path.filter(|_| {
             !report.envelope.warnings.is_empty() && report.envelope.experiment == "analyse"
         })
-        .map(said)
+        .map(note)
         .into_iter()
         .collect()
     }
 
-    /// What the result says beside its runs.
+    /// The report of a result, for what it says beside its runs.
     fn stored(&self) -> Option<&Report> {
         self.stored.as_ref().map(|stored| &stored.report)
     }
@@ -306,11 +307,13 @@ const NUMBERS: [(&str, &str, Value); 3] = [
     }),
 ];
 
-/// All that a report says to Prometheus.
+/// The metrics of a report, for Prometheus.
 fn families(report: &Report, shown: &str) -> Result<Vec<MetricFamily>> {
-    let of: Vec<(Labels, LatenessHistogram)> =
-        distributions(report, shown)?.into_iter().map(|of| (labels(&of), of)).collect();
-    let runs = || of.iter().map(|(labels, _)| labels).zip(report.body.runs());
+    let latenesses: Vec<(Labels, LatenessHistogram)> = distributions(report, shown)?
+        .into_iter()
+        .map(|lateness| (labels(&lateness), lateness))
+        .collect();
+    let runs = || latenesses.iter().map(|(labels, _)| labels).zip(report.body.runs());
     let every = |value: &dyn Fn(&Run) -> Option<f64>| {
         let points = runs().filter_map(|(labels, run)| Some((labels.clone(), value(run)?)));
         Points::Gauges(points.collect())
@@ -342,17 +345,17 @@ fn families(report: &Report, shown: &str) -> Result<Vec<MetricFamily>> {
         name: "punctual_lateness_seconds",
         unit: "seconds",
         help: "Lateness, wake - release. Early wakes are in the first bucket.",
-        points: Points::Histograms(of),
+        points: Points::Histograms(latenesses),
     });
     Ok(families)
 }
 
-fn labels(of: &LatenessHistogram) -> Labels {
-    let cpu = of.cpu.map(|cpu| ("cpu", cpu.to_string()));
-    std::iter::once(("run", of.run.clone())).chain(cpu).collect()
+fn labels(lateness: &LatenessHistogram) -> Labels {
+    let cpu = lateness.cpu.map(|cpu| ("cpu", cpu.to_string()));
+    std::iter::once(("run", lateness.run.clone())).chain(cpu).collect()
 }
 
-/// What was run, where, by what.
+/// The metric that names the experiment, the machine and the version.
 fn result(report: &Report) -> MetricFamily {
     let machine = report.envelope.machine.as_ref();
     let kernel = machine.and_then(|facts| facts.kernel.kernel.value().cloned());
@@ -415,7 +418,7 @@ fn quantiles(labels: &Labels, stats: &SummaryStats) -> Vec<(Labels, f64)> {
 /// Bytes that are written at once.
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// What the formats write to.
+/// The file or stream that formats write to.
 type Out = BufWriter<Pipe>;
 
 /// A writer that remembers whether its reader went away: the library behind a format may hide
@@ -468,7 +471,7 @@ fn through(writer: Box<dyn Write + Send>, body: impl FnOnce(&mut Out) -> Result<
     if gone.load(Ordering::Relaxed) { Ok(()) } else { done }
 }
 
-/// What is done with a sample file that ends too early.
+/// The words for a sample file that ends too early.
 const EXPORTED: &str = "its data up to there was exported";
 
 /// A format of tables.
@@ -527,7 +530,7 @@ fn row_run(info: &RunInfo) -> ExportedRun {
     }
 }
 
-/// What stands beside a table of samples.
+/// The metadata of a table of samples.
 fn facts_of(
     info: &FileInfo,
     ending: Option<&FileEnding>,
@@ -547,7 +550,7 @@ fn facts_of(
     Ok(facts)
 }
 
-/// What stands beside every table.
+/// The metadata of every table.
 fn general(incomplete: bool) -> parquet::FileMetadata {
     vec![
         ("punctual.schema", SCHEMA.to_string()),
@@ -598,7 +601,7 @@ fn distributions(report: &Report, shown: &str) -> Result<Vec<LatenessHistogram>>
 fn distribution(run: &Run, name: String, shown: &str) -> Result<LatenessHistogram> {
     let outcome = &run.outcome;
     let whole = |ns: f64| ns as i64;
-    let of = LatenessHistogram {
+    let histogram = LatenessHistogram {
         run: name,
         cpu: run.setup.cpu,
         min_ns: outcome.lateness_ns.min.map(whole),
@@ -608,22 +611,22 @@ fn distribution(run: &Run, name: String, shown: &str) -> Result<LatenessHistogra
         overflow: outcome.histogram.overflow,
     };
     // What is not known counts as later than every bucket.
-    let open = |of: LatenessHistogram| LatenessHistogram {
-        overflow: of.overflow.saturating_add(outcome.histogram.unknown),
-        ..of
+    let open = |histogram: LatenessHistogram| LatenessHistogram {
+        overflow: histogram.overflow.saturating_add(outcome.histogram.unknown),
+        ..histogram
     };
     if outcome.lateness.count() > 0 {
-        return Ok(open(of.with(&outcome.lateness)));
+        return Ok(open(histogram.with(&outcome.lateness)));
     }
     let mut last = None;
     let mut buckets = Vec::new();
     for &(lower, upper, count) in &outcome.histogram.buckets {
         let rises = last.is_none_or(|last| lower >= last) && lower < upper;
         if !rises || outcome.histogram.unit_ns != 1 {
-            bail!("{shown}: result is corrupt: run \"{}\" has buckets out of order", of.run);
+            bail!("{shown}: result is corrupt: run \"{}\" has buckets out of order", histogram.run);
         }
         buckets.push(Bucket { lowest_ns: lower, highest_ns: upper - 1, count });
         last = Some(upper);
     }
-    Ok(open(LatenessHistogram { buckets, ..of }))
+    Ok(open(LatenessHistogram { buckets, ..histogram }))
 }

@@ -1,41 +1,52 @@
 //! `punctual impact MODEL`: what lateness does to an application, in the unit of its user's work.
 //!
 //! The formulas are `punctual_analysis::impact`; this takes the timing from a result, or by hand,
-//! and of all runs the one that is worst for the application. `stepper` has a page of its own.
+//! and of all runs the one that is worst for the application. `stepper` has a page of its own:
+//! NIST, Timing jitter of real-time Linux and its effect on motor control, eq. [4]–[7], and
+//! LinuxCNC's StepConf for software stepping.
 
-mod stepper;
+use std::path::{Path, PathBuf};
 
-use std::path::PathBuf;
-
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
-use punctual_analysis::impact::MODELS;
-use punctual_analysis::impact::model::{Application, Assess, Model, Suits};
-use punctual_analysis::impact::parameter::{Described, Presence, Values};
+use punctual_analysis::impact::step_generation::{DriveTimings, StepGeneration, step_generation};
+use punctual_analysis::impact::stepper::{self, Stepper};
 use punctual_analysis::impact::timing::{Lack, Timing};
-use punctual_analysis::quantity::duration;
+use punctual_analysis::impact::{
+    Application, Assess, Described, MODELS, Model, Presence, Suits, Values, drives,
+};
+use punctual_analysis::quantity::{self, QuantityError, duration};
 use punctual_core::time::Span;
+use punctual_report::{Envelope, Impact, ImpactBody, Report, Run};
 
-use crate::exit::Exit;
-use crate::output::OutputArgs;
-use crate::report::{Envelope, Impact as Impacted, ImpactBody, Report};
-use crate::stored::{self, Stored};
-use stepper::StepperArgs;
+use crate::command::PROGRAM;
+use crate::command::{Execute, Exit};
+use crate::output::{self, OutputArgs};
+use crate::stored::Stored;
+use crate::{format, stored, view};
 
-/// Runs the subcommand.
-pub(crate) fn run(impact: &Impact) -> Result<Exit> {
-    match impact {
-        Impact::Stepper(args) => stepper::run(args),
-        Impact::Model(args) => assess(args),
+/// `punctual impact`.
+#[derive(Debug, Args)]
+pub(super) struct ImpactArgs {
+    #[command(subcommand)]
+    application: ImpactCommand,
+}
+
+impl Execute for ImpactArgs {
+    fn execute(&self) -> Result<Exit> {
+        match &self.application {
+            ImpactCommand::Stepper(args) => args.execute(),
+            ImpactCommand::Model(args) => assess(args),
+        }
     }
 }
 
 /// Applies a model to the timing, and writes its answer.
 fn assess(ModelArgs { model, values, timed }: &ModelArgs) -> Result<Exit> {
     timed.output.spare(timed.from.as_deref())?;
-    let mut envelope = Envelope::of(&format!("impact {}", model.name));
+    let mut envelope = Envelope::of(PROGRAM, &format!("impact {}", model.name));
     let model = model.build(values).map_err(anyhow::Error::msg)?;
     let impact = match (&timed.from, timed.time_error) {
         (Some(path), _) => {
@@ -58,7 +69,7 @@ fn assess(ModelArgs { model, values, timed }: &ModelArgs) -> Result<Exit> {
         envelope.verdict.ok = false;
         envelope.verdict.reasons.push(impact.statement.clone());
     }
-    let body = ImpactBody { impact: Impacted::Application(impact), step_generation: None };
+    let body = ImpactBody { impact: Impact::Application(impact), step_generation: None };
     let report = Report { envelope, body: body.into() };
     super::write(&report, timed.output.open()?)?;
     Ok(Exit::of(&report))
@@ -91,7 +102,7 @@ const STEPPER: &str = "stepper";
 
 /// Applications. Exit 1 if the answer is no, or the recording is too short for an answer.
 #[derive(Debug)]
-pub(crate) enum Impact {
+enum ImpactCommand {
     /// Torque that a stepper motor loses, and the step rate that software stepping reaches.
     Stepper(Box<StepperArgs>),
     /// A model of the table.
@@ -100,7 +111,7 @@ pub(crate) enum Impact {
 
 /// `punctual impact MODEL`.
 #[derive(Debug)]
-pub(crate) struct ModelArgs {
+struct ModelArgs {
     model: &'static Model,
     values: Values,
     timed: TimedArgs,
@@ -133,7 +144,7 @@ struct TimedArgs {
     output: OutputArgs,
 }
 
-impl Subcommand for Impact {
+impl Subcommand for ImpactCommand {
     fn augment_subcommands(command: Command) -> Command {
         let stepper = StepperArgs::augment_args(Command::new(STEPPER)).about(
             "Torque that a stepper motor loses, and the step rate that software stepping \
@@ -155,7 +166,7 @@ impl Subcommand for Impact {
     }
 }
 
-impl FromArgMatches for Impact {
+impl FromArgMatches for ImpactCommand {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let Some((name, matches)) = matches.subcommand() else {
             return Err(Error::new(ErrorKind::MissingSubcommand));
@@ -202,4 +213,203 @@ fn option(parameter: &'static dyn Described) -> Arg {
     let choices = parameter.choices().iter();
     let choices = choices.map(|(word, means)| PossibleValue::new(*word).help(*means));
     option.value_parser(PossibleValuesParser::new(choices))
+}
+
+/// `punctual impact stepper`.
+#[derive(Debug, Args)]
+struct StepperArgs {
+    /// Print the drives that --drive knows, and nothing else
+    #[arg(long, exclusive = true)]
+    drives: bool,
+    /// Holding torque of the motor: 23ozin, 0.16Nm
+    #[arg(
+        long,
+        allow_hyphen_values = true,
+        value_name = "TORQUE",
+        required_unless_present = "drives"
+    )]
+    holding_torque: Option<String>,
+    /// Angle of a step: 1.8deg, 0.0314rad
+    #[arg(
+        long,
+        allow_hyphen_values = true,
+        value_name = "ANGLE",
+        required_unless_present = "drives"
+    )]
+    step_angle: Option<String>,
+    /// Speed of the motor: 15rev/s, 900rpm, 94rad/s
+    #[arg(
+        long,
+        allow_hyphen_values = true,
+        value_name = "SPEED",
+        required_unless_present = "drives"
+    )]
+    speed: Option<String>,
+    /// Peak-to-peak deviation of the pulses from the fitted grid
+    #[arg(
+        long = "jitter",
+        allow_hyphen_values = true,
+        value_name = "TIME",
+        conflicts_with = "from",
+        required_unless_present_any = ["from", "drives"]
+    )]
+    jitter_pp: Option<String>,
+    /// Take that deviation from a result: a directory of 'punctual check', or a result.json
+    #[arg(long, value_name = "RESULT")]
+    from: Option<PathBuf>,
+    /// Use this run of the result instead of the worst of the shortest period, the base thread
+    #[arg(long, value_name = "NAME", requires = "from")]
+    run: Option<String>,
+    /// Torque that the motor has at that speed [default: half of the holding torque]
+    #[arg(long, allow_hyphen_values = true, value_name = "TORQUE")]
+    available_torque: Option<String>,
+    /// Share of the available torque that may be lost, for the highest step rate
+    #[arg(long, allow_hyphen_values = true, value_name = "SHARE", default_value = "10%")]
+    share: String,
+    /// The drive, by its name in --drives, for its timings of software stepping
+    #[arg(long, value_name = "NAME")]
+    drive: Option<String>,
+    /// Step pulse length of the drive, for software stepping [default: the drive's,
+    /// or 5us]
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME")]
+    step_time: Option<String>,
+    /// Time between step pulses that the drive needs [default: the drive's,
+    /// or 5us]
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME")]
+    step_space: Option<String>,
+    /// Time that the direction must be stable before a step [default: the drive's, or 20us]
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME")]
+    dir_setup: Option<String>,
+    /// Time that the direction must be stable after a step [default: the drive's, or 20us]
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME")]
+    dir_hold: Option<String>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl Execute for StepperArgs {
+    fn execute(&self) -> Result<Exit> {
+        if self.drives {
+            output::page(punctual_document::text::rendered(&view::kinds::impact::drives()))?;
+            return Ok(Exit::Fine);
+        }
+        self.output.spare(self.from.as_deref())?;
+        let timed = match (&self.jitter_pp, &self.from) {
+            (Some(text), _) => {
+                let span = read("--jitter", text, duration)?.as_ns() as f64;
+                // The interval of two pulses is off by no more than the whole range.
+                Timed {
+                    grid_pp: (None, span),
+                    interval_max_abs: (None, span),
+                    caution: None,
+                    started_at: None,
+                }
+            }
+            (None, Some(path)) => Timed::from(path, self.run.as_deref())?,
+            (None, None) => bail!("--jitter or --from is needed"),
+        };
+        let stepper = Stepper {
+            holding_torque: needed(
+                "--holding-torque",
+                self.holding_torque.as_deref(),
+                quantity::torque,
+            )?,
+            available_torque: match &self.available_torque {
+                Some(text) => Some(read("--available-torque", text, quantity::torque)?),
+                None => None,
+            },
+            step_angle: needed("--step-angle", self.step_angle.as_deref(), quantity::angle)?,
+            speed: needed("--speed", self.speed.as_deref(), quantity::speed)?,
+            jitter_pp_ns: timed.grid_pp.1,
+            share: read("--share", &self.share, quantity::share)?,
+        };
+        if stepper.available_torque.is_some_and(|torque| torque > stepper.holding_torque) {
+            bail!("--available-torque must not exceed --holding-torque");
+        }
+        let drive = drive(self)?;
+        let steps = step_generation(timed.interval_max_abs.1.ceil() as u64, drive);
+        let impact = stepper::Impact { run: timed.grid_pp.0, ..stepper.impact() };
+        let steps = StepGeneration { run: timed.interval_max_abs.0, ..steps };
+        let body = ImpactBody { impact: Impact::Stepper(impact), step_generation: Some(steps) };
+        let mut report = Report::new(PROGRAM, "impact stepper", body);
+        report.envelope.warn_of(timed.caution);
+        report.envelope.started_at = timed.started_at;
+        super::write(&report, self.output.open()?)?;
+        Ok(Exit::Fine)
+    }
+}
+
+/// A quantity; a wrong dimension is refused under the option's name.
+fn read<T>(option: &str, text: &str, parse: fn(&str) -> Result<T, QuantityError>) -> Result<T> {
+    parse(text).map_err(|why| anyhow!("{option}: {why}"))
+}
+
+/// As `read`, of what can be left out only with `--drives`.
+fn needed<T>(
+    option: &str,
+    text: Option<&str>,
+    parse: fn(&str) -> Result<T, QuantityError>,
+) -> Result<T> {
+    read(option, text.with_context(|| format!("{option} is needed"))?, parse)
+}
+
+/// The timings of the drive: as given, else as its row has it, else enough for nearly every drive.
+fn drive(args: &StepperArgs) -> Result<DriveTimings> {
+    let known = match &args.drive {
+        None => DriveTimings::default(),
+        Some(name) => drives::find(name)
+            .ok_or_else(|| anyhow!("--drive: unknown drive {name:?}; --drives lists them"))?
+            .timings(DriveTimings::default()),
+    };
+    let time = |option: &str, text: &Option<String>, otherwise: u64| -> Result<u64> {
+        let Some(text) = text else { return Ok(otherwise) };
+        Ok(read(option, text, duration)?.as_ns().unsigned_abs())
+    };
+    Ok(DriveTimings {
+        step_time_ns: time("--step-time", &args.step_time, known.step_time_ns)?,
+        step_space_ns: time("--step-space", &args.step_space, known.step_space_ns)?,
+        dir_hold_ns: time("--dir-hold", &args.dir_hold, known.dir_hold_ns)?,
+        dir_setup_ns: time("--dir-setup", &args.dir_setup, known.dir_setup_ns)?,
+    })
+}
+
+/// The longest period of a base thread, which makes steps in software: LinuxCNC's are 20 to 100 µs.
+const BASE_PERIOD_MAX_NS: u64 = 200_000;
+
+/// The timing of a result: the worst, each with the run that it is of.
+struct Timed {
+    grid_pp: (Option<String>, f64),
+    interval_max_abs: (Option<String>, f64),
+    /// Why it may not be what was meant.
+    caution: Option<String>,
+    started_at: Option<String>,
+}
+
+impl Timed {
+    /// Reads a result, or the one in a directory; of the run `name`, or the worst of the shortest
+    /// period: the base thread makes the steps.
+    fn from(path: &Path, name: Option<&str>) -> Result<Self> {
+        let stored = stored::read(path)?;
+        let mut runs = stored.runs(name)?;
+        let shortest = runs.iter().filter_map(|run| run.setup.period_ns).min();
+        runs.retain(|run| run.setup.period_ns == shortest);
+        let worst = |figure: fn(&Run) -> Option<f64>| {
+            let known = runs.iter().filter_map(|run| Some((Some(run.name.clone()), figure(run)?)));
+            known.max_by(|a, b| a.1.total_cmp(&b.1))
+        };
+        let grid_pp = worst(|run| Some(run.outcome.grid.as_ref()?.jitter_pp_ns));
+        let interval_max_abs = worst(|run| run.outcome.jitters.interval_max_abs_ns);
+        let (Some(grid_pp), Some(interval_max_abs)) = (grid_pp, interval_max_abs) else {
+            bail!("{}: no run has a fitted grid", stored.path.display());
+        };
+        let caution = shortest.filter(|&ns| ns > BASE_PERIOD_MAX_NS).map(|ns| {
+            format!(
+                "a loop of {} is a servo thread, and steps are made in a base thread: 'punctual \
+                 check --for linuxcnc' measures both",
+                format::period(ns)
+            )
+        });
+        let started_at = stored.report.envelope.started_at;
+        Ok(Self { grid_pp, interval_max_abs, caution, started_at })
+    }
 }

@@ -11,26 +11,25 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context as _, Result, bail};
 use punctual_engine::spawn;
+use punctual_host::Root;
 use punctual_host::plan::{CpuPartition, TuningPlan};
 use punctual_lab::tuning::{
     self, KnobFiles as _, MachineFiles, RevertOutcome, StepOutcome, WantedValue, move_threads,
 };
 use punctual_os::affinity::CpuMask;
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::poll::{self, Interest};
+use punctual_os::events::{self, Interest};
 use punctual_os::process::{self, EndSignal};
 use punctual_os::{pidfd, signal};
 
-use super::tune::{Machine, apply, boot_of, revert};
-use crate::args::StateArgs;
-use crate::command::tune::TuneScopeArgs;
-use crate::exit::Exit;
+use crate::command::tune::{Machine, TuneScopeArgs, applied_line, reverted_line};
+use crate::command::{Execute, Exit, StateArgs};
 use crate::format;
-use crate::output::{self, JournalFile, JournalName, SettingsLock};
+use crate::output::{self, JournalFile, JournalName, SettingsLock, SettingsOwner};
 
 /// `punctual isolate`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct IsolateArgs {
+pub(super) struct IsolateArgs {
     /// The CPUs to keep for the command, as the kernel lists them: 3, 2-3,7
     #[arg(long, value_name = "LIST")]
     cpus: String,
@@ -47,52 +46,55 @@ pub(crate) struct IsolateArgs {
     command: Vec<OsString>,
 }
 
-/// How often a signal that is to be passed on is looked for, ns.
+/// The time from one look for a signal that is to be passed on to the next, ns.
 const LOOK_NS: u64 = 50_000_000;
 
-/// Runs the subcommand.
-pub(crate) fn run(args: &IsolateArgs) -> Result<Exit> {
-    signal::catch_stop().map_err(|errno| std::io::Error::from_raw_os_error(errno.0))?;
-    // Whatever is requested, what was changed is put back.
-    let _hold = signal::Hold::begin();
-    let boot = boot_of(&super::root(None)?)?;
-    let mut settings = SettingsLock::take(None, &boot, "isolate")?;
-    let mut journal = JournalFile::begin(&mut settings, &args.state.state, JournalName::ISOLATION)?;
-    let scope = TuneScopeArgs::of_cpus(&args.cpus);
-    let shown = || format::tune("status", None, &args.state.state);
-    if put_back(&mut journal, &boot)? > 0 {
-        bail!("what an earlier 'punctual isolate' left cannot be put back: {}", shown());
-    }
-    let machine = Machine::read(&scope)?;
-    machine.leaves_cpus(&scope)?;
-    let (cpus, online) = (&machine.scope.cpus, machine.facts.cpu.online_cpus.value());
-    let others = online.map(|online| online.difference(cpus)).unwrap_or_default();
-    let booted = machine.facts.isolation.isolated_cpus.value().cloned().unwrap_or_default();
-    let release = machine.settings.release;
-    let partition = CpuPartition::of(&machine.root, (cpus, &others), &booted, release)
-        .map_err(anyhow::Error::msg)?;
-    are_free(&partition)?;
-    let mut plan = machine.plan(&[])?;
-    plan.keep_isolation();
-    let ended = match isolate(&partition, &plan, &mut journal, &boot) {
-        Ok(()) => {
-            move_others(&partition, &machine);
-            command(args, &partition)
+impl Execute for IsolateArgs {
+    fn execute(&self) -> Result<Exit> {
+        signal::catch_stop().map_err(|errno| std::io::Error::from_raw_os_error(errno.0))?;
+        // Whatever is requested, what was changed is put back.
+        let _hold = signal::Hold::begin();
+        let owner = SettingsOwner::of(&Root::live())?;
+        let boot = owner.to_string();
+        let mut settings = SettingsLock::take(None, &owner, "isolate")?;
+        let mut journal =
+            JournalFile::begin(&mut settings, &self.state.state, JournalName::Isolation)?;
+        let scope = TuneScopeArgs::of_cpus(&self.cpus);
+        let shown = || format::tune("status", None, &self.state.state);
+        if put_back(&mut journal, &boot)? > 0 {
+            bail!("what an earlier 'punctual isolate' left cannot be put back: {}", shown());
         }
-        Err(why) => Err(why),
-    };
-    if let Some(lost) = ended.is_ok().then(|| lost(&partition)).flatten() {
-        output::message(&format!("the partition was lost meanwhile: {lost}"));
+        let machine = Machine::read(&scope)?;
+        machine.leaves_cpus(&scope)?;
+        let (cpus, online) = (&machine.scope.cpus, machine.facts.cpu.online_cpus.value());
+        let others = online.map(|online| online.difference(cpus)).unwrap_or_default();
+        let booted = machine.facts.isolation.isolated_cpus.value().cloned().unwrap_or_default();
+        let release = machine.settings.release;
+        let partition = CpuPartition::of(&machine.root, (cpus, &others), &booted, release)
+            .map_err(anyhow::Error::msg)?;
+        are_free(&partition)?;
+        let mut plan = machine.plan(&[])?;
+        plan.keep_isolation();
+        let ended = match isolate(&partition, &plan, &mut journal, &boot) {
+            Ok(()) => {
+                move_others(&partition, &machine);
+                command(self, &partition)
+            }
+            Err(why) => Err(why),
+        };
+        if let Some(lost) = ended.is_ok().then(|| lost(&partition)).flatten() {
+            output::message(&format!("the partition was lost meanwhile: {lost}"));
+        }
+        let left = put_back(&mut journal, &boot)?;
+        let status = ended?;
+        if left > 0 {
+            bail!("{left} settings are not as before: {}", shown());
+        }
+        Ok(Exit::Status(code(status)))
     }
-    let left = put_back(&mut journal, &boot)?;
-    let status = ended?;
-    if left > 0 {
-        bail!("{left} settings are not as before: {}", shown());
-    }
-    Ok(Exit::Status(code(status)))
 }
 
-/// That nobody else has groups of these names.
+/// Refuses names of groups that somebody else has.
 fn are_free(partition: &CpuPartition) -> Result<()> {
     let groups = partition.settings.iter().filter(|(path, _)| path.ends_with('/'));
     for (group, _) in groups {
@@ -122,7 +124,7 @@ fn isolate(
     for group in groups {
         tuning::apply(&[group], &mut files, journal, boot, |step| {
             if !matches!(step.outcome, StepOutcome::Applied | StepOutcome::Already) {
-                refused = Some(apply::words(&step));
+                refused = Some(applied_line(&step));
             }
         })?;
         if let Some(refused) = refused {
@@ -135,7 +137,7 @@ fn isolate(
         StepOutcome::Already => {}
         _ => {
             kept += 1;
-            output::message(&apply::words(&step));
+            output::message(&applied_line(&step));
         }
     })?;
     let group = &partition.group;
@@ -146,10 +148,10 @@ fn isolate(
 /// Moves everybody else away, where a partition does not do that.
 fn move_others(partition: &CpuPartition, machine: &Machine) {
     let Some(others) = &partition.others else { return };
-    let mut all = CpuMask::EMPTY;
+    let mut online_mask = CpuMask::EMPTY;
     let online = machine.facts.cpu.online_cpus.value();
-    online.into_iter().flat_map(|online| online.iter()).for_each(|cpu| all.insert(cpu));
-    let done = move_threads(Path::new(&partition.above), Path::new(others), &all);
+    online.into_iter().flat_map(|online| online.iter()).for_each(|cpu| online_mask.insert(cpu));
+    let done = move_threads(Path::new(&partition.above), Path::new(others), &online_mask);
     output::message(&format!(
         "{} threads moved to the other CPUs; not moved: {} that are pinned, {} of the kernel",
         done.moved, done.pinned, done.bound
@@ -180,7 +182,7 @@ fn wait(mut child: Child) -> Result<ExitStatus> {
     let mut over: Vec<Interest> = pidfd.iter().map(|fd| Interest::new(fd.number())).collect();
     let (mut passed_on, mut killed) = (false, false);
     loop {
-        let _over_or_not = poll::wait_until(&mut over, now_ns(ClockId::Monotonic) + LOOK_NS);
+        let _over_or_not = events::wait_until(&mut over, now_ns(ClockId::Monotonic) + LOOK_NS);
         if let Some(status) = child.try_wait().context("cannot wait for the command")? {
             return Ok(status);
         }
@@ -196,15 +198,15 @@ fn wait(mut child: Child) -> Result<ExitStatus> {
     }
 }
 
-/// What the command gets of a signal that this process got. A terminal sends SIGINT to both.
+/// The signal for the command when this process got one. A terminal sends SIGINT to both.
 fn to_pass_on(signal: i32) -> Option<EndSignal> {
     use std::io::IsTerminal as _;
-    let all = [EndSignal::Interrupt, EndSignal::Terminate, EndSignal::HangUp];
-    let how = all.into_iter().find(|how| *how as i32 == signal)?;
+    let passed_on = [EndSignal::Interrupt, EndSignal::Terminate, EndSignal::HangUp];
+    let how = passed_on.into_iter().find(|how| *how as i32 == signal)?;
     (how != EndSignal::Interrupt || !std::io::stdin().is_terminal()).then_some(how)
 }
 
-/// What the partition says where it is none any more.
+/// The state of the partition where it is none any more.
 fn lost(partition: &CpuPartition) -> Option<String> {
     let (path, wanted) = partition.settings.last()?;
     let text = MachineFiles::live().read(path).ok()?;
@@ -218,7 +220,7 @@ pub(super) fn put_back(journal: &mut JournalFile, boot: &str) -> Result<usize> {
         RevertOutcome::Restored | RevertOutcome::AsBefore => restored += 1,
         outcome => {
             left += 1;
-            output::message(&revert::words(&step.entry, &outcome));
+            output::message(&reverted_line(&step.entry, &outcome));
         }
     })?;
     if restored + left > 0 {

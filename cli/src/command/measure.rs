@@ -1,9 +1,10 @@
-//! `punctual measure`: one experiment a file, each with its arguments, its body and what is shown
-//! besides; here they are listed, and here is the life that they share.
+//! `punctual measure`: one experiment a file, with its arguments, its plan and what is shown of its
+//! result; here they are listed, and here is the life that they share.
 //!
-//! A new experiment of the lab is a file that implements [`Measuring`] for its arguments, and a row
-//! of `experiments!`. Loops that become runs of a report (`periodic`, `wait`) have a life of their
-//! own, which `check` shares: `experiment::LoopExperiment`.
+//! A new experiment of the lab is a file that implements [`Measuring`] for its arguments and has
+//! the section that is shown ([`noise`] is the pattern), and a row of `experiments!`. Loops that
+//! become runs of a report (`periodic`, `wait`) have a life of their own, which `check` shares:
+//! `experiment::LoopExperiment`.
 
 mod accuracy;
 mod executive;
@@ -19,39 +20,59 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result, anyhow, bail};
+use punctual_document::Section;
 use punctual_host::choose::{helper_cpu, parse_cpus};
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::Experiment;
 use punctual_lab::load::LoadReport;
-use punctual_os::scheduler::SchedPolicy;
+use punctual_report::measured::Measured;
+use punctual_report::{self as report, Body, Choice, Load, Report};
 
-use crate::args::PolicyName;
 use crate::command::unthrottled::Unthrottled;
-use crate::exit::Exit;
+use crate::command::{Execute, Exit, RequestedPolicyArgs};
 use crate::experiment::{self, Machine, words};
 use crate::output::OutputArgs;
 use crate::progress::Line;
-use crate::report::body::Body;
-use crate::report::measured::Measured;
-use crate::report::{self, Choice, Load, Report};
 
-pub(crate) use executive::experiment as executive_experiment;
 pub(crate) use periodic::{LoopChoices, PlannedLoops, blocks, wait_kind};
 
-/// The rows: the subcommand's help, its name and arguments, and what runs it.
+/// `punctual measure`.
+#[derive(Debug, clap::Args)]
+pub(super) struct MeasureArgs {
+    #[command(subcommand)]
+    experiment: MeasureCommand,
+}
+
+impl Execute for MeasureArgs {
+    fn execute(&self) -> Result<Exit> {
+        self.experiment.execute()
+    }
+}
+
+/// The rows: the subcommand's help, its name and arguments, what runs it, and what is shown of its
+/// result where `view::kinds` does not say that.
 macro_rules! experiments {
-    ($($(#[$help:meta])* $name:ident($arguments:ty) => $run:expr),* $(,)?) => {
-        /// Experiments.
+    ($($(#[$help:meta])* $name:ident($arguments:ty) => $run:path $(, $shown:path)?;)*) => {
+        /// The experiments.
         #[derive(Debug, clap::Subcommand)]
-        pub(crate) enum Measure {
+        enum MeasureCommand {
             $($(#[$help])* $name($arguments)),*
         }
 
-        /// Runs the subcommand.
-        pub(crate) fn run(experiment: &Measure) -> Result<Exit> {
-            match experiment {
-                $(Measure::$name(arguments) => $run(arguments)),*
+        impl Execute for MeasureCommand {
+            fn execute(&self) -> Result<Exit> {
+                match self {
+                    $(Self::$name(arguments) => $run(arguments)),*
+                }
+            }
+        }
+
+        /// What is shown of a result, where the experiment's file says that.
+        pub(crate) fn section(measured: &Measured) -> Option<Section> {
+            match measured {
+                $($(Measured::$name(body) => Some($shown(body)),)?)*
+                _ => None,
             }
         }
     };
@@ -59,23 +80,26 @@ macro_rules! experiments {
 
 experiments! {
     /// A loop that only wakes on time: lateness, interval, grid, missed releases
-    Periodic(periodic::Args) => periodic::run,
+    Periodic(periodic::Args) => Execute::execute;
     /// The ways to wait, compared on this machine: how late each is, and what it costs
-    Wait(wait::Args) => wait::run,
+    Wait(wait::Args) => Execute::execute;
     /// What takes CPUs away from threads that only spin: gaps per CPU, and on all CPUs at once
-    Noise(noise::Args) => measure,
+    Noise(noise::Args) => measure, noise::shown;
     /// What releasing, dispatching and waiting cost with many tasks, compared with other designs
-    Executive(executive::Args) => measure,
+    Executive(executive::Args) => measure;
     /// How exactly a wait ends at an instant of the processor's counter
-    Accuracy(accuracy::Args) => measure,
+    ///
+    /// Takes no --load: its figures leave out exits that something interrupted, and a load only
+    /// adds those.
+    Accuracy(accuracy::Args) => measure;
     /// How late timers reach a thread, with work of several kinds behind it
-    Timer(timer::Args) => measure,
+    Timer(timer::Args) => measure;
     /// The highest frequency of stimuli that is served, and what that leaves for others
-    Saturation(saturation::Args) => measure,
+    Saturation(saturation::Args) => measure;
     /// How long a fixed piece of work takes, idle and under loads: what each period has room for
-    Work(work::Args) => measure,
+    Work(work::Args) => measure;
     /// How fast threads answer a stimulus: a stage near the interrupt, and the application's
-    Response(response::Args) => measure,
+    Response(response::Args) => measure;
 }
 
 /// Arguments that make an experiment of the lab, and what becomes of its outcome.
@@ -84,7 +108,7 @@ trait Measuring {
     const NAME: &'static str;
     /// Whether a line shows its progress on a terminal. An experiment that reports none has none.
     const HAS_PROGRESS: bool = true;
-    /// What is measured.
+    /// The experiment of the lab.
     type Experiment: Experiment;
 
     /// Where the result goes.
@@ -95,7 +119,7 @@ trait Measuring {
         None
     }
 
-    /// What is to be measured on a machine. Nothing is changed or written yet.
+    /// The experiment for a machine. Nothing is changed or written yet.
     ///
     /// # Errors
     /// In one line, which option asks for what cannot be.
@@ -106,27 +130,27 @@ trait Measuring {
         Ok(None)
     }
 
-    /// What the result has of its own.
+    /// The part of the result that only this experiment has, and what is said with it.
     fn shown(&self, measured: Outcome<'_, Self::Experiment>) -> Shown;
 }
 
 /// An experiment that is chosen.
 struct Planned<E> {
-    /// What to run.
+    /// The experiment.
     experiment: E,
     /// The CPUs, and why those.
     choice: Choice,
 }
 
-/// What an experiment gave.
+/// The outcome of an experiment.
 struct Outcome<'a, E: Experiment> {
     /// Its figures.
     figures: E::Outcome,
-    /// What the loads of each condition did.
+    /// The reports of the loads of each condition.
     loads: Vec<Vec<LoadReport>>,
-    /// How long it ran, with its setup.
+    /// The time that it ran, with its setup.
     took: Duration,
-    /// What is known of the machine that measured.
+    /// The facts of the machine that measured.
     here: &'a MachineFacts,
 }
 
@@ -137,11 +161,11 @@ impl<E: Experiment> Outcome<'_, E> {
     }
 }
 
-/// What is shown of an outcome.
+/// The part of a result that an outcome gives.
 struct Shown {
     /// The part of the result that only this experiment has.
     body: Measured,
-    /// What a reader should know besides.
+    /// Warnings for a reader.
     warnings: Vec<String>,
     /// Why it fails although it has a result.
     trouble: Option<Error>,
@@ -174,8 +198,8 @@ fn measure<M: Measuring>(args: &M) -> Result<Exit> {
     let mut envelope = experiment::envelope(M::NAME, &machine, choice, started, &finished);
     let outcome = Outcome { figures: finished.outcome, loads: finished.loads, took, here };
     let Shown { body, warnings, trouble } = args.shown(outcome);
-    envelope.warnings.splice(0..0, machine.foreign.clone());
-    envelope.warnings.extend(warnings);
+    envelope.warn_first(machine.foreign.clone());
+    envelope.warn_of(warnings);
     super::write(&Report { envelope, body: Body::Measured(body) }, outputs)?;
     as_before?;
     trouble.map_or(Ok(Exit::Fine), Err)
@@ -193,24 +217,6 @@ impl CpuArgs {
     /// The CPU, and why that; `measured` says what is done on one CPU alone, for a refusal.
     fn choose(&self, machine: &Machine, measured: &str) -> Result<(u32, Choice)> {
         experiment::one_cpu(self.cpu.as_deref(), &machine.here, measured)
-    }
-}
-
-/// The policy of the measuring threads.
-#[derive(Debug, clap::Args)]
-struct RequestedPolicyArgs {
-    /// The scheduling policy to request
-    #[arg(long, value_enum, default_value = "fifo")]
-    policy: PolicyName,
-    /// The priority to request, as the kernel counts
-    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
-    priority: u8,
-}
-
-impl RequestedPolicyArgs {
-    /// The policy with its priority.
-    fn policy(&self) -> SchedPolicy {
-        self.policy.with(self.priority)
     }
 }
 

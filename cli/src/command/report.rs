@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use punctual_analysis::plain::steers;
 use punctual_plot::{png, svg};
+use punctual_report::Report;
 
-use crate::exit::Exit;
+use crate::command::{Execute, Exit};
 use crate::output::{self, Dir, Opened};
 use crate::pages::{Page, RESULTS_MAX};
-use crate::report::Report;
 use crate::stored::{self, RESULT, Stored};
 use crate::view::plots::{self, Axes, Kind};
 use crate::{format, view};
 
 /// `punctual report`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct ReportPageArgs {
+pub(super) struct ReportPageArgs {
     /// Results: a directory of 'punctual check', a result as JSON, or a directory of such
     /// directories; two results are shown side by side
     #[arg(required = true, value_name = "RESULT")]
@@ -37,41 +37,42 @@ pub(crate) struct ReportPageArgs {
 /// The page beside a result, or in a directory of them.
 const PAGE: &str = "report.html";
 
-/// Runs the subcommand.
-pub(crate) fn run(args: &ReportPageArgs) -> Result<Exit> {
-    let found = found(&args.results)?;
-    let read = found.stored.iter().map(|stored| stored.path.as_path());
-    output::spare("--output", args.output.as_deref(), read)?;
-    let plots = args.plots.as_deref().map(Dir::make).transpose()?;
-    let out = match &args.output {
-        Some(path) => Opened::at(path)?,
-        None => Dir::open(&found.default_dir)?.opened(PAGE)?,
-    };
-    let links = links(&found.stored, out.path());
-    let page = Page::of(found.stored, links)?;
-    out.write(|file| Ok(file.write_all(view::html::page(&page).as_bytes())?))?;
-    let shown = |path: &Path| format::plain(&path.display().to_string()) + "\n";
-    let mut said = shown(out.path());
-    if let Some(dir) = &plots {
-        for file in write_plots(&page, dir)? {
-            said += &shown(&file);
+impl Execute for ReportPageArgs {
+    fn execute(&self) -> Result<Exit> {
+        let found = found(&self.results)?;
+        let read = found.stored.iter().map(|stored| stored.path.as_path());
+        output::spare("--output", self.output.as_deref(), read)?;
+        let plots = self.plots.as_deref().map(Dir::make).transpose()?;
+        let out = match &self.output {
+            Some(path) => Opened::at(path)?,
+            None => Dir::open(&found.default_dir)?.opened(PAGE)?,
+        };
+        let links = links(&found.stored, out.path());
+        let page = Page::of(found.stored, links)?;
+        out.write(|file| Ok(file.write_all(view::html(&page).as_bytes())?))?;
+        let shown = |path: &Path| format::plain(&path.display().to_string()) + "\n";
+        let mut lines = shown(out.path());
+        if let Some(dir) = &plots {
+            for file in write_plots(&page, dir)? {
+                lines += &shown(&file);
+            }
         }
+        let _closed = output::page(&lines);
+        Ok(Exit::Fine)
     }
-    let _closed = output::page(&said);
-    Ok(Exit::Fine)
 }
 
 /// Writes the page of a result that was just measured beside it.
 pub(crate) fn write_to(results: &Dir, report: &Report) -> Result<PathBuf> {
     let page = Page::measured(report, results)
         .with_context(|| format!("cannot write {}", results.path().join(PAGE).display()))?;
-    results.replace(PAGE, view::html::page(&page))
+    results.replace(PAGE, view::html(&page))
 }
 
 /// The most bytes of all results of a page together: they are held at once, several times as big.
 const BYTES_MAX: u64 = 128 << 20;
 
-/// What was found.
+/// The results that were found.
 struct Found {
     /// The results, those of a directory by name.
     stored: Vec<Stored>,
@@ -125,7 +126,7 @@ fn results(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(inside)
 }
 
-/// How long the result at `path` is; what cannot be read is refused when it is.
+/// The length of the result at `path`; one that cannot be read is refused when it is.
 fn bytes(path: &Path) -> u64 {
     let file = if path.is_dir() { path.join(RESULT) } else { path.to_owned() };
     fs::metadata(file).map_or(0, |kind| kind.len())
@@ -160,16 +161,16 @@ fn encoded(part: &str) -> String {
     text
 }
 
-/// Writes them all; which files there are now.
+/// Writes the plots of a page; the files that there are now.
 fn write_plots(page: &Page, dir: &Dir) -> Result<Vec<PathBuf>> {
     let axes = Axes::of(page);
     let mut files = Vec::new();
     let of_kind = |kind| plots::of(page, &axes, kind).into_iter().flatten();
-    let all = Kind::ALL.into_iter().flat_map(of_kind).map(|plot| (plot.id, plot.chart));
+    let kinds = Kind::ALL.into_iter().flat_map(of_kind).map(|plot| (plot.id, plot.chart));
     let fronts = page.results.iter().enumerate().filter_map(|(at, shown)| {
         Some((format!("front-{}", at + 1), plots::front(&shown.report)?))
     });
-    for (id, mut chart) in all.chain(fronts) {
+    for (id, mut chart) in kinds.chain(fronts) {
         chart.titled = true;
         let scene = chart.scene();
         let png = png::file(&scene).with_context(|| id.clone())?;

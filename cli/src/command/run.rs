@@ -17,7 +17,9 @@ use anyhow::{Context, Result, anyhow, bail};
 use punctual_core::time::Period;
 use punctual_engine::clocks::{MachineClock, wake_cost};
 use punctual_engine::monitor::Force;
-use punctual_engine::process::{self, Cause, Event, Finished, Over, ProcessEnd, Spec, Stop, What};
+use punctual_engine::process::{
+    self, Cause, Event, EventKind, Finished, Over, ProcessEnd, Spec, Stop,
+};
 use punctual_engine::session::{Attempt, Refusal};
 use punctual_engine::spawn;
 use punctual_host::choose::check_cpus;
@@ -29,16 +31,17 @@ use punctual_lab::tasks::{FILE_MAX, GridPhase, TaskFile};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::{Errno, signal};
+use punctual_report::{EndedBy, Report, RunBody, supervised};
 
-use crate::exit::Exit;
+use crate::command::PROGRAM;
+use crate::command::{Execute, Exit};
 use crate::experiment::words;
 use crate::output::{self, OutputArgs};
-use crate::report::{EndedBy, Report, RunBody, supervised};
 use crate::{format, parse};
 
 /// `punctual run`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct RunArgs {
+pub(super) struct RunArgs {
     /// The file that names the tasks (TOML, docs/running.md)
     file: PathBuf,
     /// How long to run [default: until Ctrl-C, or until no task is left]
@@ -48,64 +51,65 @@ pub(crate) struct RunArgs {
     output: OutputArgs,
 }
 
-/// Runs the subcommand.
-pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
-    args.output.spare([args.file.as_path()])?;
-    let shown = args.file.display();
-    let tasks = TaskFile::parse(&read(&args.file)?).map_err(|why| anyhow!("{shown}: {why}"))?;
-    programs_exist(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
-    cpus_exist(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
-    let Some(shortest) = tasks.shortest() else { bail!("{shown}: no tasks") };
-    let outputs = args.output.open()?;
-    let (phase_ns, unquiet) = phase(&tasks, shortest)?;
-    // From the socket's first moment until no task has a priority any more and all outputs are
-    // safe; a second signal shortens that.
-    let hold = signal::Hold::begin();
-    signal::catch_stop().context("cannot catch SIGINT")?;
-    // So that a loop which sleeps sees it at once.
-    signal::catch_interrupt().context("cannot catch SIGURG")?;
-    let ready = tasks.supervisor(phase_ns).build().map_err(|why| {
-        let line = why.task().and_then(|task| tasks.line(task));
-        let place = line.map_or(String::new(), |line| format!("line {line}: "));
-        anyhow!("{shown}: {place}{why}")
-    })?;
-    let mut warnings = ready.warnings().to_vec();
-    warnings.extend(unquiet);
-    warnings.extend(group_budget());
-    let waits = tasks.thread.wait_kind();
-    let wait = waits.strategy(shortest, || wake_cost(&mut MachineClock::best()));
-    let started = jiff::Timestamp::now();
-    let mut refused = Refusals::default();
-    let mut registered = Registrations::default();
-    let mut printer = Printer::start()?;
-    let finished = ready.run(
-        wait,
-        args.duration.map(|duration| duration.0),
-        Stop::new(signal::stop_flag()).hurry(signal::hurry_flag()),
-        &mut |event: Event| {
-            refused.note(&event);
-            registered.note(&event);
-            printer.print(line(&event));
-        },
-    )?;
-    drop(hold);
-    warnings.extend(registered.warnings());
-    warnings.extend(refused.warnings(&finished));
-    warnings.extend(finished.throttled.as_ref().map(words::throttled));
-    warnings.extend(left_out(printer.end()));
-    let supervised = supervised::of(&finished, waits.name(), phase_ns);
-    let mut report = Report::new("run", RunBody { supervised });
-    report.envelope.started_at = Some(started.to_string());
-    report.envelope.ended_by = cut_short_by(&finished, args.duration.is_some());
-    report.envelope.incomplete = report.envelope.ended_by.is_some();
-    report.envelope.warnings = warnings;
-    report.envelope.verdict.reasons = reasons(&finished, &registered);
-    report.envelope.verdict.ok = report.envelope.verdict.reasons.is_empty();
-    super::write(&report, outputs)?;
-    Ok(Exit::of(&report))
+impl Execute for RunArgs {
+    fn execute(&self) -> Result<Exit> {
+        self.output.spare([self.file.as_path()])?;
+        let shown = self.file.display();
+        let tasks = TaskFile::parse(&read(&self.file)?).map_err(|why| anyhow!("{shown}: {why}"))?;
+        programs_exist(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
+        cpus_exist(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
+        let Some(shortest) = tasks.shortest() else { bail!("{shown}: no tasks") };
+        let outputs = self.output.open()?;
+        let (phase_ns, unquiet) = phase(&tasks, shortest)?;
+        // From the socket's first moment until no task has a priority any more and all outputs are
+        // safe; a second signal shortens that.
+        let hold = signal::Hold::begin();
+        signal::catch_stop().context("cannot catch SIGINT")?;
+        // So that a loop which sleeps sees it at once.
+        signal::catch_interrupt().context("cannot catch SIGURG")?;
+        let ready = tasks.supervisor(phase_ns).build().map_err(|why| {
+            let line = why.task().and_then(|task| tasks.line(task));
+            let place = line.map_or(String::new(), |line| format!("line {line}: "));
+            anyhow!("{shown}: {place}{why}")
+        })?;
+        let mut warnings = ready.warnings().to_vec();
+        warnings.extend(unquiet);
+        warnings.extend(group_budget());
+        let waits = tasks.thread.wait_kind();
+        let wait = waits.strategy(shortest, || wake_cost(&mut MachineClock::best()));
+        let started = jiff::Timestamp::now();
+        let mut refused = Refusals::default();
+        let mut registered = Registrations::default();
+        let mut printer = Printer::start()?;
+        let finished = ready.run(
+            wait,
+            self.duration.map(|duration| duration.0),
+            Stop::new(signal::stop_flag()).hurry(signal::hurry_flag()),
+            &mut |event: Event| {
+                refused.note(&event);
+                registered.note(&event);
+                printer.print(line(&event));
+            },
+        )?;
+        drop(hold);
+        warnings.extend(registered.warnings());
+        warnings.extend(refused.warnings(&finished));
+        warnings.extend(finished.throttled.as_ref().map(words::throttled));
+        warnings.extend(left_out(printer.end()));
+        let supervised = supervised::of(&finished, waits.name(), phase_ns);
+        let mut report = Report::new(PROGRAM, "run", RunBody { supervised });
+        report.envelope.started_at = Some(started.to_string());
+        report.envelope.ended_by = cut_short_by(&finished, self.duration.is_some());
+        report.envelope.incomplete = report.envelope.ended_by.is_some();
+        report.envelope.warn_of(warnings);
+        report.envelope.verdict.reasons = reasons(&finished, &registered);
+        report.envelope.verdict.ok = report.envelope.verdict.reasons.is_empty();
+        super::write(&report, outputs)?;
+        Ok(Exit::of(&report))
+    }
 }
 
-/// What a control group's real-time budget does, said before the run and with its result.
+/// The caution about a control group's real-time budget, before the run and with its result.
 fn group_budget() -> Option<String> {
     let budget = words::group_budget(&MachineFacts::collect(&Root::live()))?;
     output::message(&budget);
@@ -172,10 +176,10 @@ fn of_task(spec: &Spec) -> Result<(), String> {
 fn cpus_exist(tasks: &TaskFile) -> Result<(), String> {
     let named =
         tasks.all.iter().filter_map(|task| Some((task.spec.thread.pinned_to()?, Some(task.line))));
-    let all: Vec<(u32, Option<usize>)> =
+    let cpus: Vec<(u32, Option<usize>)> =
         tasks.thread.pinned_to().map(|cpu| (cpu, None)).into_iter().chain(named).collect();
-    let refused = refused(all.iter().map(|(cpu, _)| *cpu)).map_err(|why| why.to_string())?;
-    let Some((cpu, line)) = all.iter().find(|(cpu, _)| refused.contains_key(cpu)) else {
+    let refused = refused(cpus.iter().map(|(cpu, _)| *cpu)).map_err(|why| why.to_string())?;
+    let Some((cpu, line)) = cpus.iter().find(|(cpu, _)| refused.contains_key(cpu)) else {
         return Ok(());
     };
     let place = line.map_or("[supervisor]".to_owned(), |line| format!("line {line}"));
@@ -200,27 +204,27 @@ fn refused(cpus: impl Iterator<Item = u32> + Send) -> io::Result<BTreeMap<u32, E
 /// An event in a line.
 fn line(event: &Event) -> String {
     let task = &event.task;
-    match &event.what {
-        What::Started(pid) => format!("{task}: started, process {pid}"),
-        What::Joined(pid) => format!("{task}: process {pid} joined"),
-        What::TurnedAway(why) => format!("{task}: rejected a registration: {why}"),
-        What::Registered => format!("{task}: registered, its releases begin"),
-        What::Refused(attempt, errno) => format!("{task}: {attempt} was refused: {errno}"),
-        What::ThreadsDemoted(threads) => format!(
+    match &event.kind {
+        EventKind::Started(pid) => format!("{task}: started, process {pid}"),
+        EventKind::Joined(pid) => format!("{task}: process {pid} joined"),
+        EventKind::TurnedAway(why) => format!("{task}: rejected a registration: {why}"),
+        EventKind::Registered => format!("{task}: registered, its releases begin"),
+        EventKind::Refused(attempt, errno) => format!("{task}: {attempt} was refused: {errno}"),
+        EventKind::ThreadsDemoted(threads) => format!(
             "{task}: {threads} more of its threads ran under a real-time policy without waiting: \
              they were set to SCHED_OTHER"
         ),
-        What::Silent => format!("{task}: ran none of its releases for a second"),
-        What::Unregistered => format!("{task}: unregistered"),
-        What::Dismissed(cause) => {
+        EventKind::Silent => format!("{task}: ran none of its releases for a second"),
+        EventKind::Unregistered => format!("{task}: unregistered"),
+        EventKind::Dismissed(cause) => {
             format!("{task}: unregistered by the supervisor: {}", cause_of(*cause))
         }
-        What::Killed(cause) => format!("{task}: ended by SIGKILL: {}", cause_of(*cause)),
-        What::Ended(exit) => format!("{task}: {}", exit_of(*exit)),
-        What::StartsAgain(pause) => {
+        EventKind::Killed(cause) => format!("{task}: ended by SIGKILL: {}", cause_of(*cause)),
+        EventKind::Ended(exit) => format!("{task}: {}", exit_of(*exit)),
+        EventKind::StartsAgain(pause) => {
             format!("{task}: restarts in {}", format::long(pause.as_ns().max(0) as f64))
         }
-        What::GivenUp => format!("{task}: will not be restarted"),
+        EventKind::GivenUp => format!("{task}: will not be restarted"),
     }
 }
 
@@ -235,7 +239,7 @@ fn cause_of(cause: Cause) -> &'static str {
     }
 }
 
-/// How a process ended, in words.
+/// The end of a process, in words.
 fn exit_of(exit: ProcessEnd) -> String {
     match exit {
         ProcessEnd::Status(0) => "exited normally".to_owned(),
@@ -248,20 +252,20 @@ fn exit_of(exit: ProcessEnd) -> String {
     }
 }
 
-/// What the kernel refused, and to whom.
+/// The refusals of the kernel, each with its tasks.
 #[derive(Debug, Default)]
 struct Refusals(BTreeMap<String, Vec<String>>);
 
 impl Refusals {
     /// Adds a refusal.
     fn note(&mut self, event: &Event) {
-        if let What::Refused(attempt, errno) = &event.what {
-            let what = match attempt {
+        if let EventKind::Refused(attempt, errno) = &event.kind {
+            let refused = match attempt {
                 // Each task asks for a priority of its own.
                 Attempt::Scheduler(SchedPolicy::Fifo(_)) => format!("SCHED_FIFO ({errno})"),
-                other => format!("{other} ({errno})"),
+                attempt => format!("{attempt} ({errno})"),
             };
-            let tasks = self.0.entry(what).or_default();
+            let tasks = self.0.entry(refused).or_default();
             if !tasks.contains(&event.task) {
                 tasks.push(event.task.clone());
             }
@@ -273,7 +277,7 @@ impl Refusals {
         let mut warnings: Vec<String> = self
             .0
             .into_iter()
-            .map(|(what, tasks)| format!("refused: {what} for {}", tasks.join(", ")))
+            .map(|(refused, tasks)| format!("refused: {refused} for {}", tasks.join(", ")))
             .collect();
         // Of the policy more is said below.
         let others = finished
@@ -301,11 +305,11 @@ struct Registrations(BTreeMap<String, bool>);
 impl Registrations {
     /// Adds an event.
     fn note(&mut self, event: &Event) {
-        match event.what {
-            What::Started(_) => {
+        match event.kind {
+            EventKind::Started(_) => {
                 self.0.entry(event.task.clone()).or_insert(false);
             }
-            What::Registered => {
+            EventKind::Registered => {
                 self.0.insert(event.task.clone(), true);
             }
             _ => {}
@@ -316,7 +320,7 @@ impl Registrations {
         self.0.get(task) == Some(&false)
     }
 
-    /// What to do about tasks that never registered.
+    /// The advice about tasks that never registered.
     fn warnings(&self) -> Vec<String> {
         let missing = self.0.iter().filter(|(_, registered)| !**registered);
         let warning = |(task, _): (&String, _)| {
@@ -335,7 +339,7 @@ fn left_out(lines: u64) -> Option<String> {
     (lines > 0).then(|| format!("standard error was blocked: {lines} lines were dropped"))
 }
 
-/// What ended a run of a given length before its time.
+/// The cause that ended a run of a given length before its time.
 fn cut_short_by(finished: &Finished, timed: bool) -> Option<EndedBy> {
     let cause = match finished.over {
         Over::Finished => return None,

@@ -14,18 +14,23 @@ use punctual_host::facts::MachineFacts;
 use punctual_host::root::{Listing, Read};
 use punctual_host::{CpuList, RefusedCall, Root, explain, parse_cpus};
 use punctual_os::affinity::{self, CpuMask};
-use punctual_os::errno::Errno;
-use punctual_os::process;
-use punctual_os::sched_attr::{self, RESET_ON_FORK, SchedAttributes};
-use punctual_os::user::become_user;
-use punctual_os::user::{self, GROUPS_MAX};
+use punctual_os::scheduler::{self, RESET_ON_FORK, SchedAttributes};
+use punctual_os::user::{self, GROUPS_MAX, become_user};
+use punctual_os::{Errno, process};
 
-use crate::exit::Exit;
+use crate::command::{Execute, Exit};
 use crate::{format, output, parse};
 
 /// `punctual sched`.
+#[derive(Debug, clap::Args)]
+pub(super) struct SchedArgs {
+    #[command(subcommand)]
+    command: SchedCommand,
+}
+
+/// Subcommands about scheduling policies.
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum SchedCommand {
+enum SchedCommand {
     /// Run a command with a scheduling policy, on CPUs, as a user
     ///
     /// The policy and the CPUs are those of the command and of what it starts. Where the kernel
@@ -62,7 +67,7 @@ struct PolicyArgs {
     other: bool,
 }
 
-/// What SCHED_DEADLINE takes, in ns.
+/// The three times of SCHED_DEADLINE, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct DeadlineArg {
     runtime_ns: u64,
@@ -73,7 +78,7 @@ struct DeadlineArg {
 fn deadline(text: &str) -> Result<DeadlineArg, String> {
     let parts: Result<Vec<u64>, String> = text
         .split(':')
-        .map(|part| parse::duration(part).map(|of| of.0.as_ns().unsigned_abs()))
+        .map(|part| parse::duration(part).map(|duration| duration.0.as_ns().unsigned_abs()))
         .collect();
     let (runtime_ns, deadline_ns, period_ns) = match parts?.as_slice() {
         [runtime, period] => (*runtime, *period, *period),
@@ -86,9 +91,9 @@ fn deadline(text: &str) -> Result<DeadlineArg, String> {
     Ok(DeadlineArg { runtime_ns, deadline_ns, period_ns })
 }
 
-/// What is to be set.
+/// Policy, nice value and CPUs to set.
 #[derive(Clone, Debug, clap::Args)]
-struct SchedArgs {
+struct AttributeArgs {
     #[command(flatten)]
     policy: PolicyArgs,
     /// The nice value of SCHED_OTHER, -20 to 19; the lower, the larger its share
@@ -111,9 +116,9 @@ struct SchedArgs {
 
 /// `punctual sched run`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct SchedRunArgs {
+struct SchedRunArgs {
     #[command(flatten)]
-    sched: SchedArgs,
+    sched: AttributeArgs,
     /// Run the command as this user, with the groups of that user; needs root
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
@@ -128,9 +133,9 @@ pub(crate) struct SchedRunArgs {
 
 /// `punctual sched set`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct SchedSetArgs {
+struct SchedSetArgs {
     #[command(flatten)]
-    sched: SchedArgs,
+    sched: AttributeArgs,
     /// Change all threads of each process
     #[arg(long, short)]
     threads: bool,
@@ -144,18 +149,19 @@ pub(crate) struct SchedSetArgs {
 
 /// `punctual sched show`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct SchedShowArgs {
+struct SchedShowArgs {
     /// A process, by number
     #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
 }
 
-/// Runs the subcommand.
-pub(crate) fn run(command: &SchedCommand) -> Result<Exit> {
-    match command {
-        SchedCommand::Run(args) => run_command(args),
-        SchedCommand::Set(args) => set(args),
-        SchedCommand::Show(args) => show(args),
+impl Execute for SchedArgs {
+    fn execute(&self) -> Result<Exit> {
+        match &self.command {
+            SchedCommand::Run(args) => run_command(args),
+            SchedCommand::Set(args) => set(args),
+            SchedCommand::Show(args) => show(args),
+        }
     }
 }
 
@@ -170,7 +176,7 @@ struct Request {
 impl Request {
     /// # Errors
     /// Where nothing is to be set, or a CPU that is not there.
-    fn of(args: &SchedArgs) -> Result<Self> {
+    fn of(args: &AttributeArgs) -> Result<Self> {
         let facts = MachineFacts::collect(&Root::live());
         let cpus = args.cpu.as_deref().map(|text| {
             parse_cpus(text, &facts).with_context(|| format!("--cpu {}", text.escape_debug()))
@@ -178,17 +184,17 @@ impl Request {
         let cpus = cpus.transpose()?;
         let policy = &args.policy;
         let attributes = match (policy.fifo, policy.rr, policy.deadline, policy.other) {
-            (Some(priority), ..) => Some(real_time(sched_attr::FIFO, priority)),
-            (_, Some(priority), ..) => Some(real_time(sched_attr::ROUND_ROBIN, priority)),
-            (_, _, Some(of), _) => Some(SchedAttributes {
-                runtime_ns: of.runtime_ns,
-                deadline_ns: of.deadline_ns,
-                period_ns: of.period_ns,
-                ..SchedAttributes::of(sched_attr::DEADLINE)
+            (Some(priority), ..) => Some(real_time(scheduler::FIFO, priority)),
+            (_, Some(priority), ..) => Some(real_time(scheduler::ROUND_ROBIN, priority)),
+            (_, _, Some(deadline), _) => Some(SchedAttributes {
+                runtime_ns: deadline.runtime_ns,
+                deadline_ns: deadline.deadline_ns,
+                period_ns: deadline.period_ns,
+                ..SchedAttributes::of(scheduler::DEADLINE)
             }),
             (.., true) => Some(SchedAttributes {
                 nice: args.nice.into(),
-                ..SchedAttributes::of(sched_attr::OTHER)
+                ..SchedAttributes::of(scheduler::OTHER)
             }),
             _ => None,
         };
@@ -205,7 +211,7 @@ impl Request {
     /// SCHED_DEADLINE cannot be moved.
     ///
     /// # Errors
-    /// What the kernel refused, why, and the way out.
+    /// The refusal of the kernel, why, and the way out.
     fn give(&self, tid: i32) -> Result<()> {
         if let Some(cpus) = &self.cpus {
             let mut mask = CpuMask::EMPTY;
@@ -217,23 +223,24 @@ impl Request {
         let Some(attributes) = self.attributes else { return Ok(()) };
         let flags = if self.reset_on_fork { RESET_ON_FORK } else { 0 };
         let call = match attributes.policy {
-            sched_attr::DEADLINE => RefusedCall::SetDeadline,
+            scheduler::DEADLINE => RefusedCall::SetDeadline,
             _ => RefusedCall::SetScheduler { priority: attributes.priority },
         };
-        sched_attr::set(tid, &SchedAttributes { flags, ..attributes })
+        SchedAttributes { flags, ..attributes }
+            .give(tid)
             .map_err(|errno| self.refused(&policy_words(&attributes), &call, errno))
     }
 
-    fn refused(&self, what: &str, call: &RefusedCall, errno: Errno) -> Error {
+    fn refused(&self, request: &str, call: &RefusedCall, errno: Errno) -> Error {
         if errno == Errno(NO_SUCH_THREAD) {
-            return anyhow!("{what} refused: there is no such thread any more");
+            return anyhow!("{request} refused: there is no such thread any more");
         }
         // Only SCHED_OTHER and SCHED_DEADLINE have no priority: a nice value below the own one.
         if matches!(call, RefusedCall::SetScheduler { priority: 0 }) {
-            return anyhow!("{what} refused: it needs CAP_SYS_NICE, or the rights of its user");
+            return anyhow!("{request} refused: it needs CAP_SYS_NICE, or the rights of its user");
         }
-        let of = explain(call, errno.0, &self.facts);
-        anyhow!("{what} refused: {}. {}", of.why, of.remedy)
+        let reason = explain(call, errno, &self.facts);
+        anyhow!("{request} refused: {}. {}", reason.why, reason.remedy)
     }
 }
 
@@ -245,22 +252,22 @@ fn real_time(policy: u32, priority: u8) -> SchedAttributes {
 }
 
 /// A policy as people write it: `SCHED_FIFO 80`.
-fn policy_words(of: &SchedAttributes) -> String {
+fn policy_words(attributes: &SchedAttributes) -> String {
     use crate::format::period;
-    match of.policy {
-        sched_attr::OTHER if of.nice == 0 => "SCHED_OTHER".to_owned(),
-        sched_attr::OTHER => format!("SCHED_OTHER, nice {}", of.nice),
-        sched_attr::FIFO => format!("SCHED_FIFO {}", of.priority),
-        sched_attr::ROUND_ROBIN => format!("SCHED_RR {}", of.priority),
-        sched_attr::BATCH => format!("SCHED_BATCH, nice {}", of.nice),
-        sched_attr::IDLE => "SCHED_IDLE".to_owned(),
-        sched_attr::DEADLINE => format!(
+    match attributes.policy {
+        scheduler::OTHER if attributes.nice == 0 => "SCHED_OTHER".to_owned(),
+        scheduler::OTHER => format!("SCHED_OTHER, nice {}", attributes.nice),
+        scheduler::FIFO => format!("SCHED_FIFO {}", attributes.priority),
+        scheduler::ROUND_ROBIN => format!("SCHED_RR {}", attributes.priority),
+        scheduler::BATCH => format!("SCHED_BATCH, nice {}", attributes.nice),
+        scheduler::IDLE => "SCHED_IDLE".to_owned(),
+        scheduler::DEADLINE => format!(
             "SCHED_DEADLINE {}:{}:{}",
-            period(of.runtime_ns),
-            period(of.deadline_ns),
-            period(of.period_ns)
+            period(attributes.runtime_ns),
+            period(attributes.deadline_ns),
+            period(attributes.period_ns)
         ),
-        sched_attr::EXT => "SCHED_EXT".to_owned(),
+        scheduler::EXT => "SCHED_EXT".to_owned(),
         other => format!("policy {other}"),
     }
 }
@@ -280,9 +287,9 @@ fn of_process(root: &Root, pid: u32) -> Vec<u32> {
 
 /// All processes.
 fn processes(root: &Root) -> Vec<u32> {
-    let mut all = numbers(root, "/proc");
-    all.sort_unstable();
-    all
+    let mut pids = numbers(root, "/proc");
+    pids.sort_unstable();
+    pids
 }
 
 /// A process with all that it started, and those started in turn: children after their parents.
@@ -291,14 +298,14 @@ fn with_children(root: &Root, pid: u32) -> Vec<u32> {
         .into_iter()
         .filter_map(|child| Some((child, parent(root, child)?)))
         .collect();
-    let (mut all, mut known) = (vec![pid], BTreeSet::from([pid]));
+    let (mut pids, mut known) = (vec![pid], BTreeSet::from([pid]));
     let mut at = 0;
-    while let Some(&of) = all.get(at) {
-        let children = parents.iter().filter(|(_, parent)| *parent == of).map(|(child, _)| *child);
-        all.extend(children.filter(|child| known.insert(*child)));
+    while let Some(&pid) = pids.get(at) {
+        let children = parents.iter().filter(|(_, parent)| *parent == pid).map(|(child, _)| *child);
+        pids.extend(children.filter(|child| known.insert(*child)));
         at += 1;
     }
-    all
+    pids
 }
 
 fn parent(root: &Root, pid: u32) -> Option<u32> {
@@ -428,7 +435,7 @@ fn set(args: &SchedSetArgs) -> Result<Exit> {
     Ok(Exit::Fine)
 }
 
-/// Runs the subcommand.
+/// `punctual sched show`.
 fn show(args: &SchedShowArgs) -> Result<Exit> {
     let root = Root::live();
     let processes = match args.pid {
@@ -439,9 +446,9 @@ fn show(args: &SchedShowArgs) -> Result<Exit> {
     let head = page.len();
     for pid in processes {
         for tid in of_process(&root, pid) {
-            let Ok(of) = sched_attr::get(tid.cast_signed()) else { continue };
-            if args.pid.is_some() || is_real_time(&of) {
-                page += &line(&root, pid, tid, &of);
+            let Ok(attributes) = SchedAttributes::get(tid.cast_signed()) else { continue };
+            if args.pid.is_some() || is_real_time(&attributes) {
+                page += &line(&root, pid, tid, &attributes);
             }
         }
     }
@@ -454,17 +461,17 @@ fn show(args: &SchedShowArgs) -> Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn is_real_time(of: &SchedAttributes) -> bool {
-    matches!(of.policy, sched_attr::FIFO | sched_attr::ROUND_ROBIN | sched_attr::DEADLINE)
+fn is_real_time(attributes: &SchedAttributes) -> bool {
+    matches!(attributes.policy, scheduler::FIFO | scheduler::ROUND_ROBIN | scheduler::DEADLINE)
 }
 
 /// A thread that ends meanwhile has no name and no CPUs.
-fn line(root: &Root, pid: u32, tid: u32, of: &SchedAttributes) -> String {
+fn line(root: &Root, pid: u32, tid: u32, attributes: &SchedAttributes) -> String {
     let path = format!("/proc/{pid}/task/{tid}/status");
     let field =
         |name: &str| format::plain(&status(root, &path, name).unwrap_or_else(|| "-".to_owned()));
     let (name, cpus) = (field("Name"), field("Cpus_allowed_list"));
-    let reset = if of.flags & RESET_ON_FORK == 0 { "" } else { ", reset" };
-    let policy = policy_words(of) + reset;
+    let reset = if attributes.flags & RESET_ON_FORK == 0 { "" } else { ", reset" };
+    let policy = policy_words(attributes) + reset;
     format!("{pid:>7} {tid:>7}  {policy:28} {name:16} {cpus}\n")
 }

@@ -4,17 +4,13 @@
 //! Begins one, goes on with one, or shows one; what it keeps is bounded, and so is what a kill can
 //! cost.
 
-mod checkpointer;
 mod directory;
-mod limits;
 mod pages;
 mod session;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
@@ -33,101 +29,134 @@ use punctual_lab::load::Loads;
 use punctual_lab::periodic::{PeriodicPlan, WaitKind};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::signal;
+use punctual_report::{Choice, Clock, Load, Report, Session as ReportSession, Warning};
 
-use crate::args::{PolicyName, ReportArgs, RootArgs, WaitName};
+use crate::args::ReportArgs;
 use crate::command::measure::{LoopChoices, PlannedLoops, wait_kind};
-use crate::exit::Exit;
+use crate::command::{Execute, Exit, PolicyName, RootArgs, WaitName};
 use crate::experiment::{Machine, words};
-use crate::format;
 use crate::output::{self, OutputArgs, Outputs};
 use crate::parse::{self, Phase};
-use crate::report::{EndedBy, Report};
 use crate::stored::RESULT;
-use checkpointer::Checkpointer;
-use directory::{Directory, Found};
-use pages::Here;
-use session::{Ended, Session};
+use directory::Directory;
 
-pub(crate) use directory::is_campaign;
+pub(super) use directory::is_campaign;
 
 /// Where campaigns go that are given no directory.
 const RESULTS: &str = "punctual-results";
 
-/// Runs the subcommand.
-pub(crate) fn run(args: &SoakArgs) -> Result<Exit> {
-    if let Some(dir) = &args.show {
-        return show(dir, args);
-    }
-    if args.save_every.0.as_ns() < 1_000_000_000 {
-        bail!("--save-every must be at least 1 s");
-    }
-    let machine = Machine::of(args.root.root.as_deref())?;
-    let (root, facts, here) = (&machine.root, &machine.facts, &machine.here);
-    // Everything that can be refused is, before a directory is made or written to.
-    let mut planned = CampaignConfig::of(args, &BTreeMap::new())?;
-    let existing = args.resume.as_ref().or(args.campaign.as_ref()).filter(|dir| is_campaign(dir));
-    if existing.is_none() {
-        plan(&planned, here)?;
-    }
-    let given = args.resume.iter().chain(&args.campaign).map(PathBuf::as_path);
-    args.output.spare(given)?;
-    args.output.spare_tree(args.root.root.as_deref())?;
-    let outputs = args.output.open()?;
-    let (directory, found) = take(args)?;
-    let path = directory.dir().path().to_owned();
-    directory.dir().opened(RESULT)?;
-    let trouble = found.as_ref().and_then(|found| found.trouble.clone());
-    let mut campaign = match found {
-        Some(Found { campaign, .. }) => {
-            planned = CampaignConfig::of(args, &campaign.requested)?;
-            refuse_change(&campaign, &planned, args, root, facts)?;
-            campaign
+impl Execute for SoakArgs {
+    fn execute(&self) -> Result<Exit> {
+        if let Some(dir) = &self.show {
+            return show(dir, self);
         }
-        None => begin(args, &path, &planned, root, facts)?,
-    };
-    let config = planned;
-    let PlannedLoops { plan, choice } = plan(&config, here)?;
-    let warnings = judge(&plan, here)?;
-    signal::catch_stop().context("cannot catch SIGINT")?;
-    let cut_off = campaign.boots().listed().last().is_some_and(|boot| !boot.ended);
-    for change in config.changes(&campaign.requested) {
-        campaign.note(unix_s(), &format!("option changed: {change}"));
+        if self.save_every.0.as_ns() < 1_000_000_000 {
+            bail!("--save-every must be at least 1 s");
+        }
+        let machine = Machine::of(self.root.path())?;
+        let (root, facts, here) = (&machine.root, &machine.facts, &machine.here);
+        // Everything that can be refused is, before a directory is made or written to.
+        let mut planned = CampaignConfig::of(self, &BTreeMap::new())?;
+        let existing =
+            self.resume.as_ref().or(self.campaign.as_ref()).filter(|dir| is_campaign(dir));
+        if existing.is_none() {
+            plan(&planned, here)?;
+        }
+        let given = self.resume.iter().chain(&self.campaign).map(PathBuf::as_path);
+        self.output.spare(given)?;
+        self.output.spare_tree(self.root.path())?;
+        let outputs = self.output.open()?;
+        let (directory, found) = take(self)?;
+        let path = directory.dir().path().to_owned();
+        directory.dir().opened(RESULT)?;
+        let trouble = found.as_ref().and_then(|found| found.trouble.clone());
+        let mut campaign = match found {
+            Some(Found { campaign, .. }) => {
+                planned = CampaignConfig::of(self, &campaign.requested)?;
+                refuse_change(&campaign, &planned, self, root, facts)?;
+                campaign
+            }
+            None => begin(self, &path, &planned, root, facts)?,
+        };
+        let config = planned;
+        let PlannedLoops { plan, choice } = plan(&config, here)?;
+        let warnings = judge(&plan, here)?;
+        signal::catch_stop().context("cannot catch SIGINT")?;
+        let cut_off = campaign.boots().listed().last().is_some_and(|boot| !boot.ended);
+        for change in config.changes(&campaign.requested) {
+            campaign.note(unix_s(), &format!("option changed: {change}"));
+        }
+        campaign.requested = config.words();
+        campaign.begin(&boot(root), &kernel(facts), unix_s());
+        session::hold(SessionStart {
+            campaign,
+            config: &config,
+            directory,
+            path: &path,
+            root,
+            plan,
+            choice,
+            facts,
+            notes: machine.foreign.iter().cloned().chain(warnings).collect(),
+            trouble,
+            cut_off,
+            args: self,
+            outputs,
+        })
     }
-    campaign.requested = config.words();
-    campaign.begin(&boot(root), &kernel(facts), unix_s());
-    let shared = Shared::new(campaign);
-    let aside = outputs.are_on_stdout();
-    let checkpointer = Checkpointer::new(&shared, &config, directory, args.stop_on_fail, aside);
-    report_start(&checkpointer, machine.foreign.iter().chain(&warnings), trouble, cut_off);
-    report_place(&checkpointer, &path, &config);
-    checkpointer.checkpoint();
-    if checkpointer.unsaved().is_some() {
-        bail!("{}: the state cannot be saved there", path.display());
-    }
-    let here = Here { choice: Some(choice), machine: Some(facts.clone()), ..Here::default() };
-    let (batches, over) = mpsc::sync_channel(1);
-    let session = Session { root, plan, checkpointer: &checkpointer, here, batches };
-    let (ended, here) = measure(session, over, args)?;
-    finish(&checkpointer, &config, ended?, &here, outputs)
 }
 
-/// Reports what is to be known before the first batch.
-fn report_start<'a>(
-    checkpointer: &Checkpointer<'_>,
-    warnings: impl Iterator<Item = &'a String>,
+/// The facts of a session, which only the process that measures knows.
+#[derive(Clone, Debug, Default)]
+struct SessionFacts {
+    /// The CPUs, and why these.
+    choice: Option<Choice>,
+    /// The clock that stamps were taken with.
+    clock: Option<Clock>,
+    /// The facts of the machine.
+    machine: Option<MachineFacts>,
+    /// The rights that the kernel granted.
+    session: Option<ReportSession>,
+    /// Warnings for a reader.
+    warnings: Vec<Warning>,
+    /// The loads of the latest batch, by run of the setup that is measured now.
+    loads: Vec<Vec<Load>>,
+    /// The number of that setup.
+    pool: Option<usize>,
+}
+
+/// A state that was found in a campaign's directory.
+#[derive(Debug)]
+struct Found {
+    /// The newest whole state.
+    campaign: Campaign,
+    /// The error of the other one.
     trouble: Option<String>,
-    cut_off: bool,
-) {
-    warnings.for_each(|warning| checkpointer.note(warning));
-    if let Some(why) = trouble {
-        checkpointer.note(&format!("one state file is corrupt, so the other one is used: {why}"));
-    }
-    if cut_off {
-        checkpointer.note("the last session was cut off: data after its last save is lost");
-    }
+    number: u64,
 }
 
-/// What the loops of a campaign risk on this machine, in words.
+/// A campaign that is about to go on.
+struct SessionStart<'a> {
+    campaign: Campaign,
+    config: &'a CampaignConfig,
+    directory: Directory,
+    /// The name of the directory.
+    path: &'a Path,
+    root: &'a Root,
+    plan: PeriodicPlan,
+    choice: Choice,
+    facts: &'a MachineFacts,
+    /// Notes for the campaign, before the first batch.
+    notes: Vec<String>,
+    /// The error of one of the two states.
+    trouble: Option<String>,
+    /// Whether the session before this one was cut off.
+    cut_off: bool,
+    args: &'a SoakArgs,
+    outputs: Outputs,
+}
+
+/// The risks of a campaign's loops on this machine, in words.
 ///
 /// # Errors
 /// When they could take the machine away.
@@ -192,82 +221,21 @@ fn refuse_change(
     }
     let machine = different(&campaign.machine, &machine(root, facts));
     if !machine.is_empty() {
-        let what = machine.join("; ");
+        let differences = machine.join("; ");
         bail!(
-            "the campaign was measured on another machine ({what}); --allow-change keeps their \
-             results apart"
+            "the campaign was measured on another machine ({differences}); --allow-change keeps \
+             their results apart"
         );
     }
     let changes = config.changes(&campaign.requested);
     if !changes.is_empty() {
-        let what = changes.join("; ");
+        let changes = changes.join("; ");
         bail!(
-            "the options differ from those of the campaign ({what}); --allow-change keeps their \
+            "the options differ from those of the campaign ({changes}); --allow-change keeps their \
              results apart"
         );
     }
     Ok(())
-}
-
-fn report_place(checkpointer: &Checkpointer<'_>, path: &Path, config: &CampaignConfig) {
-    let live = checkpointer.shared().lock();
-    let (name, boot) = (live.campaign.name.clone(), live.campaign.boot());
-    let measured_ns = live.campaign.measured_ns();
-    drop(live);
-    let until = match config.duration {
-        Some(duration) => format!("{duration} in all"),
-        None => "without end".to_owned(),
-    };
-    let measured = format::long(measured_ns as f64);
-    let shown = path.display();
-    checkpointer.print(&format!(
-        "campaign {name} in {shown}: boot {boot}, {measured} measured so far, {until}; to \
-         continue later: punctual soak --resume {shown}"
-    ));
-}
-
-/// Runs a session with the checkpointer's thread next to it. What is learnt comes back also when it
-/// ends in an error.
-fn measure(
-    mut session: Session<'_>,
-    over: mpsc::Receiver<Here>,
-    args: &SoakArgs,
-) -> Result<(Result<Ended>, Here)> {
-    let checkpointer = session.checkpointer;
-    let every = Duration::from_nanos(args.save_every.0.as_ns().unsigned_abs());
-    let housekeeping = session.plan.housekeeping.clone();
-    std::thread::scope(|scope| {
-        checkpointer.start(scope, &housekeeping, every, over)?;
-        let ended = session.run();
-        let Session { here, batches, .. } = session;
-        // The checkpointer's thread ends with it.
-        drop(batches);
-        Ok((ended, here))
-    })
-}
-
-/// The end of a session: all is written, and the page shown.
-fn finish(
-    checkpointer: &Checkpointer<'_>,
-    config: &CampaignConfig,
-    ended: Ended,
-    here: &Here,
-    outputs: Outputs,
-) -> Result<Exit> {
-    checkpointer.shared().lock().campaign.end(unix_s());
-    checkpointer.checkpoint();
-    checkpointer.write_result(here);
-    let mut report = pages::report(&checkpointer.shared().snapshot(), config, here);
-    match ended {
-        Ended::Finished => (report.envelope.incomplete, report.envelope.ended_by) = (false, None),
-        Ended::Stopped if signal::stop_flag().load(Ordering::Relaxed) => {
-            report.envelope.ended_by = Some(EndedBy::Interrupt);
-        }
-        Ended::Stopped => report.envelope.ended_by = Some(EndedBy::Limit),
-    }
-    print(&report, outputs).and_then(|exit| {
-        checkpointer.unsaved().map_or(Ok(exit), |what| bail!("{what} could not be saved"))
-    })
 }
 
 fn print(report: &Report, outputs: Outputs) -> Result<Exit> {
@@ -284,7 +252,7 @@ fn show(dir: &Path, args: &SoakArgs) -> Result<Exit> {
 
 /// The report of a campaign as it is on disk, judged by these limits and claims; where there are
 /// none, by its own.
-pub(crate) fn judged(dir: &Path, args: &ReportArgs) -> Result<Report> {
+pub(super) fn judged(dir: &Path, args: &ReportArgs) -> Result<Report> {
     stored(dir, |kept| CampaignConfig::kept(kept, args))
 }
 
@@ -295,14 +263,14 @@ fn stored(
     let found = directory::read(dir)?;
     let Some(found) = found else { bail!("{}: no campaign in this directory", dir.display()) };
     let config = config(&found.campaign.requested).with_context(|| dir.display().to_string())?;
-    let mut report = pages::report(&found.campaign, &config, &Here::default());
-    report.envelope.warnings.extend(found.trouble);
+    let mut report = pages::report(&found.campaign, &config, &SessionFacts::default());
+    report.envelope.warn_of(found.trouble);
     Ok(report)
 }
 
 /// `punctual soak`.
 #[derive(Debug, Default, Args)]
-pub(crate) struct SoakArgs {
+pub(super) struct SoakArgs {
     /// The campaign's directory: begins one there, or goes on with the one that is there
     /// [default: a new one in punctual-results]
     #[arg(long, value_name = "DIR", conflicts_with_all = ["resume", "show"])]
@@ -346,7 +314,7 @@ pub(crate) struct SoakArgs {
     wait: Option<WaitName>,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero or a duration
     /// [default: zero]
-    #[arg(long, allow_hyphen_values = true, value_parser = parse::phase)]
+    #[arg(long, allow_hyphen_values = true)]
     phase: Option<Phase>,
     /// Loads to run during the measurement, as for 'measure periodic'; loads in turn all run within
     /// each batch [default: none]
@@ -471,21 +439,21 @@ struct Running {
     from_unix_s: i64,
     /// And on CLOCK_MONOTONIC, once it was set up.
     from_ns: u64,
-    /// How long it is to be.
+    /// Its length.
     length: Span,
 }
 
 impl Running {
-    /// How long it was measured so far, ns. Ending its threads and loads takes time too, in which
-    /// nothing is measured.
+    /// The time that it was measured so far, ns. Ending its threads and loads takes time too, in
+    /// which nothing is measured.
     fn measured_ns(&self) -> u64 {
         let passed = now_ns(ClockId::Monotonic).saturating_sub(self.from_ns);
         passed.min(self.length.as_ns().unsigned_abs())
     }
 }
 
-/// How results name a run: with its setup where there are several.
-pub(crate) fn run_name(campaign: &Campaign, pool: usize, run: &RunSetup) -> String {
+/// The name of a run in results: with its setup where there are several.
+fn run_name(campaign: &Campaign, pool: usize, run: &RunSetup) -> String {
     if campaign.pools().len() == 1 {
         run.name.clone()
     } else {
@@ -493,11 +461,11 @@ pub(crate) fn run_name(campaign: &Campaign, pool: usize, run: &RunSetup) -> Stri
     }
 }
 
-/// Live, behind its lock.
+/// The campaign and the batch that runs, behind a lock.
 struct Shared(Mutex<Live>);
 
 /// The time of day, in seconds since 1970.
-pub(crate) fn unix_s() -> i64 {
+fn unix_s() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
@@ -540,8 +508,8 @@ impl Shared {
     }
 }
 
-/// The drain's way in.
-struct Feed<'a>(pub(crate) &'a Shared);
+/// Takes the samples of the drain into the batch that runs.
+struct Feed<'a>(&'a Shared);
 
 impl Sink for Feed<'_> {
     fn take(&mut self, run: usize, samples: &[Sample]) {
@@ -562,7 +530,7 @@ const VALUE_MAX: usize = 400;
 const DECIDING: [&str; 9] =
     ["cpu", "every", "keep-cold", "load", "period", "phase", "policy", "priority", "wait"];
 
-/// Everything that a campaign is configured with.
+/// The configuration of a campaign.
 #[derive(Clone, Debug)]
 struct CampaignConfig {
     cpu: Option<String>,
@@ -572,9 +540,9 @@ struct CampaignConfig {
     wait: WaitName,
     phase: Phase,
     load: Loads,
-    /// How long a batch is.
+    /// The length of a batch.
     every: Span,
-    /// How long in all; `None`: without end.
+    /// The time to measure in all; `None`: without end.
     duration: Option<Span>,
     /// Whether cold cycles count.
     keep_cold: bool,
@@ -619,7 +587,7 @@ impl CampaignConfig {
             })?,
             wait: kept
                 .or(args.wait, "wait", WaitName::default(), |t| WaitName::from_str(t, false))?,
-            phase: kept.or(args.phase, "phase", Phase::At(0), parse::phase)?,
+            phase: kept.or(args.phase, "phase", Phase::At(0), str::parse)?,
             load: match (&args.load, kept.get("load")) {
                 (Some(load), _) => load.clone(),
                 (None, text) => parse::loads(text.unwrap_or("none")).map_err(broken("load"))?,
@@ -639,8 +607,8 @@ impl CampaignConfig {
         Ok(config)
     }
 
-    /// What a campaign keeps, with the limits and claims of `report` in the place of its own where
-    /// there are any.
+    /// The configuration that a campaign keeps, with the limits and claims of `report` in the place
+    /// of its own where there are any.
     ///
     /// # Errors
     /// When what it keeps cannot be read.
@@ -667,7 +635,7 @@ impl CampaignConfig {
         Ok(())
     }
 
-    /// As it is kept.
+    /// The words of each option, as a campaign keeps them.
     fn words(&self) -> BTreeMap<String, String> {
         let ns = |span: Span| format!("{}ns", span.as_ns());
         let joined = |texts: Vec<String>| (!texts.is_empty()).then(|| texts.join(","));
@@ -698,11 +666,11 @@ impl CampaignConfig {
         given.collect()
     }
 
-    /// What decides how loops run and is not as `kept`, in words.
+    /// The options that decide how loops run and are not as `kept`, in words.
     fn changes(&self, kept: &BTreeMap<String, String>) -> Vec<String> {
         let deciding = |words: &BTreeMap<String, String>| -> BTreeMap<String, String> {
-            let of = |(name, value): (&String, &String)| (name.clone(), value.clone());
-            words.iter().filter(|(name, _)| DECIDING.contains(&name.as_str())).map(of).collect()
+            let owned = |(name, value): (&String, &String)| (name.clone(), value.clone());
+            words.iter().filter(|(name, _)| DECIDING.contains(&name.as_str())).map(owned).collect()
         };
         different(&deciding(kept), &deciding(&self.words()))
     }
@@ -736,7 +704,7 @@ fn broken(name: &str) -> impl Fn(String) -> anyhow::Error {
     move |why| anyhow!("--{name} as stored in the campaign: {why}")
 }
 
-/// What a campaign keeps.
+/// Reads the options that a campaign keeps.
 struct Kept<'a>(&'a BTreeMap<String, String>);
 
 impl Kept<'_> {
@@ -744,7 +712,7 @@ impl Kept<'_> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// What is given, else what is kept, else the default.
+    /// The value that is given, else the one that is kept, else the default.
     fn or<T>(
         &self,
         given: Option<T>,

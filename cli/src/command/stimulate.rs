@@ -1,26 +1,23 @@
-//! `punctual stimulate`: stimuli to another machine, and how fast it answers.
+//! `punctual stimulate`: stimuli to another machine, and how fast it answers; `punctual respond`:
+//! the machine under test answers them.
 
 use anyhow::{Result, anyhow, bail};
 use punctual::RtThread;
-use punctual_lab::outside::{Link, LinkName, STIMULI_MAX, StimulateExperiment};
+use punctual_lab::outside::{Link, LinkName, RespondExperiment, STIMULI_MAX, StimulateExperiment};
+use punctual_report::measured::{RespondBody, StimulateBody};
+use punctual_report::{Body, Report};
 
-use crate::args::PolicyName;
-use crate::command;
-use crate::exit::Exit;
+use crate::command::{Execute, Exit, RequestedPolicyArgs};
 use crate::experiment::{self, Machine, words};
-use crate::format;
-use crate::output::{self, OutputArgs, Outputs};
-use crate::parse;
-use crate::report::Report;
-use crate::report::body::Body;
-use crate::report::measured::StimulateBody;
+use crate::output::{self, OutputArgs};
+use crate::{command, format, parse};
 
 /// The shortest period.
 const PERIOD_MIN_NS: u64 = 50_000;
 
 /// `punctual stimulate`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct StimulateArgs {
+pub(super) struct StimulateArgs {
     /// The way to 'punctual respond': udp:HOST:PORT, or serial:PATH for a serial line
     link: LinkName,
     /// From one stimulus to the next, 50us or more
@@ -45,79 +42,105 @@ pub(crate) struct StimulateArgs {
     end: EndArgs,
 }
 
-/// How an end of a link runs.
+/// The thread and the output of an end of a link.
 #[derive(Debug, clap::Args)]
-pub(crate) struct EndArgs {
+struct EndArgs {
     /// The speed of a serial line, in baud
     #[arg(long, default_value_t = 115_200)]
     baud: u32,
     /// The CPU to run on [default: an isolated one, else the last that is allowed]
     #[arg(long, short, value_name = "CPU")]
     cpu: Option<String>,
-    /// The scheduling policy to request
-    #[arg(long, value_enum, default_value = "fifo")]
-    policy: PolicyName,
-    /// The priority to request, as the kernel counts
-    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
-    priority: u8,
+    #[command(flatten)]
+    policy: RequestedPolicyArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
 
 impl EndArgs {
-    pub(crate) fn thread(&self, cpu: u32) -> RtThread {
-        RtThread::cpu(cpu).with_policy(self.policy.with(self.priority))
-    }
-
-    pub(crate) fn cpu(&self) -> Option<&str> {
-        self.cpu.as_deref()
-    }
-
-    pub(crate) fn outputs(&self) -> Result<Outputs> {
-        self.output.open()
-    }
-
-    pub(crate) const fn baud(&self) -> u32 {
-        self.baud
+    /// The thread of this end, on a CPU.
+    fn thread(&self, cpu: u32) -> RtThread {
+        RtThread::cpu(cpu).with_policy(self.policy.policy())
     }
 }
 
-/// Runs the subcommand.
-pub(crate) fn run(args: &StimulateArgs) -> Result<Exit> {
-    let machine = Machine::of(None)?;
-    let (cpu, choice) = experiment::one_cpu(args.end.cpu(), &machine.here, "stimuli are sent")?;
-    let period = args.period.period()?;
-    if period.as_ns() < PERIOD_MIN_NS {
-        let (got, least) = (format::period(period.as_ns()), format::period(PERIOD_MIN_NS));
-        bail!("--period {got}: the shortest period between stimuli is {least}");
+impl Execute for StimulateArgs {
+    fn execute(&self) -> Result<Exit> {
+        let machine = Machine::of(None)?;
+        let (cpu, choice) =
+            experiment::one_cpu(self.end.cpu.as_deref(), &machine.here, "stimuli are sent")?;
+        let period = self.period.period()?;
+        if period.as_ns() < PERIOD_MIN_NS {
+            let (got, least) = (format::period(period.as_ns()), format::period(PERIOD_MIN_NS));
+            bail!("--period {got}: the shortest period between stimuli is {least}");
+        }
+        let link = Link::to(&self.link, self.end.baud).map_err(|why| anyhow!(why))?;
+        let stimulate = StimulateExperiment {
+            link,
+            name: self.link.clone(),
+            thread: self.end.thread(cpu),
+            period,
+            duration: self.duration.0,
+        };
+        if stimulate.stimuli() > STIMULI_MAX {
+            let (count, most) = (stimulate.stimuli(), STIMULI_MAX);
+            bail!(
+                "--duration and --period give {} stimuli; at most {} are kept",
+                format::count(count),
+                format::count(most)
+            );
+        }
+        let outputs = self.end.output.open()?;
+        let started = jiff::Timestamp::now();
+        output::message(&format!(
+            "sending a stimulus to {} every {}",
+            self.link,
+            format::period(period.as_ns())
+        ));
+        let finished = experiment::run(stimulate, &machine.here, &mut ()).map_err(words::error)?;
+        let envelope = experiment::envelope("stimulate", &machine, choice, started, &finished);
+        let ended = finished.outcome.ended.clone();
+        let body = StimulateBody { stimulate: finished.outcome };
+        command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
+        ended.map_or(Ok(Exit::Fine), |why| Err(anyhow!(format::plain(&why))))
     }
-    let link = Link::to(&args.link, args.end.baud()).map_err(|why| anyhow!(why))?;
-    let stimulate = StimulateExperiment {
-        link,
-        name: args.link.clone(),
-        thread: args.end.thread(cpu),
-        period,
-        duration: args.duration.0,
-    };
-    if stimulate.stimuli() > STIMULI_MAX {
-        let (count, most) = (stimulate.stimuli(), STIMULI_MAX);
-        bail!(
-            "--duration and --period give {} stimuli; at most {} are kept",
-            format::count(count),
-            format::count(most)
-        );
+}
+
+/// `punctual respond`.
+#[derive(Debug, clap::Args)]
+pub(super) struct RespondArgs {
+    /// Where stimuli come from: udp:ADDRESS:PORT (0.0.0.0 for every network, port 0 for a free
+    /// one), or serial:PATH for a serial line
+    link: LinkName,
+    /// How long to respond [default: until interrupted]
+    #[arg(long, short, allow_hyphen_values = true, value_parser = parse::duration)]
+    duration: Option<parse::Duration>,
+    #[command(flatten)]
+    end: EndArgs,
+}
+
+impl Execute for RespondArgs {
+    fn execute(&self) -> Result<Exit> {
+        let machine = Machine::of(None)?;
+        let (cpu, choice) =
+            experiment::one_cpu(self.end.cpu.as_deref(), &machine.here, "stimuli are answered")?;
+        let (link, name) = Link::at(&self.link, self.end.baud).map_err(|why| anyhow!(why))?;
+        let outputs = self.end.output.open()?;
+        let started = jiff::Timestamp::now();
+        output::message(&format!("responds at {name}"));
+        let respond = RespondExperiment {
+            link,
+            name,
+            thread: self.end.thread(cpu),
+            duration: self.duration.map(|duration| duration.0),
+        };
+        let finished = experiment::run(respond, &machine.here, &mut ()).map_err(words::error)?;
+        let envelope = experiment::envelope("respond", &machine, choice, started, &finished);
+        let ended = finished.outcome.ended.clone();
+        let body = RespondBody { respond: finished.outcome };
+        command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
+        ended.map_or(Ok(Exit::Fine), |why| {
+            Err(anyhow!("the link was lost: {}", format::plain(&why)))
+        })
     }
-    let outputs = args.end.outputs()?;
-    let started = jiff::Timestamp::now();
-    output::message(&format!(
-        "sending a stimulus to {} every {}",
-        args.link,
-        format::period(period.as_ns())
-    ));
-    let finished = experiment::run(stimulate, &machine.here, &mut ()).map_err(words::error)?;
-    let envelope = experiment::envelope("stimulate", &machine, choice, started, &finished);
-    let ended = finished.outcome.ended.clone();
-    let body = StimulateBody { stimulate: finished.outcome };
-    command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
-    ended.map_or(Ok(Exit::Fine), |why| Err(anyhow!(format::plain(&why))))
 }

@@ -16,15 +16,22 @@ use anyhow::{Context, Result, anyhow, bail};
 use punctual::Registration;
 use punctual_engine::spawn;
 use punctual_lab::tasks::hex;
-use punctual_os::errno::Errno;
-use punctual_os::poll::{self, Interest};
+use punctual_os::Errno;
+use punctual_os::events::{self, Interest};
 
-use crate::exit::Exit;
+use crate::command::{Execute, Exit};
 use crate::{format as show, output};
 
 /// `punctual task`.
+#[derive(Debug, clap::Args)]
+pub(super) struct TaskArgs {
+    #[command(subcommand)]
+    command: TaskCommand,
+}
+
+/// Subcommands about one task.
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum TaskCommand {
+enum TaskCommand {
     /// Run a program in any language as the task: one line in per cycle, one line out at its end
     ///
     /// The program prints a line when it is ready. For each release it then reads a line with the
@@ -39,7 +46,7 @@ pub(crate) enum TaskCommand {
 
 /// `punctual task exec`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct TaskExecArgs {
+struct TaskExecArgs {
     /// The program and its arguments
     #[arg(required = true, last = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -51,44 +58,45 @@ const LINE_MAX: usize = 16_384;
 const CHUNK: usize = 4_096;
 /// Reads of surplus before a release: a whole pipe, however fast it is filled again.
 const SURPLUS_READS: usize = 16;
-/// What the program has for its own end; the supervisor gives its tasks 2 s.
+/// The time of the program for its own end; the supervisor gives its tasks 2 s.
 const GRACE: Duration = Duration::from_secs(1);
-/// How often it is looked at meanwhile.
+/// The time from one look at it to the next.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Runs the subcommand.
-pub(crate) fn run(command: &TaskCommand) -> Result<Exit> {
-    let TaskCommand::Exec(args) = command;
-    if std::env::var_os(punctual_engine::process::TASK_VARIABLE).is_none() {
-        bail!("not started by 'punctual run': name this command in its file (docs/running.md)");
-    }
-    let mut program = Program::start(args)?;
-    // Its first line: it is ready. A first output is valid from its first cycle on.
-    let Some(first) = program.line()? else { return program.ended() };
-    let mut task = Registration::from_env(None)?;
-    commit(&mut task, &first)?;
-    loop {
-        let released = task.wait();
-        program.drop_surplus()?;
-        let cycle = match released {
-            Ok(cycle) => format!("{} {} {}\n", cycle.n, cycle.release.as_ns(), cycle.missed),
-            Err(why) => {
-                program.leave();
-                return if why.errno() == Some(Errno::CANCELED.0) {
-                    Ok(Exit::Fine)
-                } else {
-                    Err(why.into())
-                };
-            }
-        };
-        let line = match program.tell(&cycle).then(|| program.answer()).transpose()?.flatten() {
-            Some(line) => line,
-            None => {
-                task.abandon();
-                return program.ended();
-            }
-        };
-        commit(&mut task, &line)?;
+impl Execute for TaskArgs {
+    fn execute(&self) -> Result<Exit> {
+        let TaskCommand::Exec(args) = &self.command;
+        if std::env::var_os(punctual_engine::process::TASK_VARIABLE).is_none() {
+            bail!("not started by 'punctual run': name this command in its file (docs/running.md)");
+        }
+        let mut program = Program::start(args)?;
+        // Its first line: it is ready. A first output is valid from its first cycle on.
+        let Some(first) = program.line()? else { return program.ended() };
+        let mut task = Registration::from_env(None)?;
+        commit(&mut task, &first)?;
+        loop {
+            let released = task.wait();
+            program.drop_surplus()?;
+            let cycle = match released {
+                Ok(cycle) => format!("{} {} {}\n", cycle.n, cycle.release.as_ns(), cycle.missed),
+                Err(why) => {
+                    program.leave();
+                    return if why.errno() == Some(Errno::CANCELED.0) {
+                        Ok(Exit::Fine)
+                    } else {
+                        Err(why.into())
+                    };
+                }
+            };
+            let line = match program.tell(&cycle).then(|| program.answer()).transpose()?.flatten() {
+                Some(line) => line,
+                None => {
+                    task.abandon();
+                    return program.ended();
+                }
+            };
+            commit(&mut task, &line)?;
+        }
     }
 }
 
@@ -114,7 +122,7 @@ struct Program {
     child: Child,
     to: Option<ChildStdin>,
     from: ChildStdout,
-    /// What was read of `from` and is no line that was taken.
+    /// Bytes that were read of `from` and are no line that was taken.
     pending: Vec<u8>,
     /// Lines that ended no cycle.
     surplus: u64,
@@ -157,7 +165,7 @@ impl Program {
                 self.count_surplus();
             }
             let mut output = [Interest::new(self.from.as_raw_fd())];
-            let there = poll::wait_until(&mut output, 0).is_ok() && output[0].is_readable();
+            let there = events::wait_until(&mut output, 0).is_ok() && output[0].is_readable();
             if !there || self.pending.len() >= LINE_MAX || !self.read()? {
                 break;
             }
@@ -230,7 +238,7 @@ impl Program {
         }
     }
 
-    /// What became of a program that has closed its output by itself.
+    /// The exit of a program that has closed its output by itself.
     fn ended(mut self) -> Result<Exit> {
         match self.leave() {
             Some(status) if status.success() => Ok(Exit::Fine),

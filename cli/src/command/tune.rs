@@ -2,39 +2,54 @@
 //! putting it back.
 //!
 //! Rules and plans are `host`'s, changing settings is `lab`'s; here they meet arguments and pages.
+//! `apply` writes no file that the plan does not print, and of the next boot only what `--boot`
+//! names; `revert` writes only settings of the journal that still are as they were left; `verify`
+//! and `status` change nothing.
 
-pub(super) mod apply;
 mod boot;
 mod experiment;
-pub(crate) mod formats;
-pub(super) mod revert;
-mod verify;
+mod formats;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use punctual_host::facts::MachineFacts;
 use punctual_host::plan::TuningPlan;
-use punctual_host::rules::{self, CpuScope, Inputs, RuleVerdict, Workload};
-use punctual_host::settings::KernelSettings;
-use punctual_host::{Fact, Root, identity, parse_cpus};
+use punctual_host::rules::{
+    self, CpuScope, Inputs, KnobChange, KnobVerdict, RuleVerdict, Workload,
+};
+use punctual_host::settings::{IrqPlace, KernelSettings};
+use punctual_host::{CpuFormat, CpuList, Root, parse_cpus};
 use punctual_lab::load::Loads;
-use punctual_lab::tuning::{CountedTail, KnobFiles, MachineFiles};
+use punctual_lab::tuning::{
+    self, AppliedStep, CountedTail, JournalEntry, KnobFiles, MachineFiles, RevertOutcome,
+    StepOutcome, TuningJournal, WantedValue, active,
+};
+use punctual_report::{Envelope, Report, TuneBody};
 
-use crate::args::{RootArgs, StateArgs};
-use crate::exit::Exit;
-use crate::output::{self, OutputArgs, OutputTarget, TREE, TreeFiles};
-use crate::report::body::TuneBody;
-use crate::report::{Envelope, Report};
+use crate::command::PROGRAM;
+use crate::command::{Execute, Exit, RootArgs, StateArgs};
+use crate::output::{
+    self, JournalFile, JournalName, OutputArgs, OutputTarget, SettingsLock, SettingsOwner,
+    TreeFiles,
+};
 use crate::{format, parse, view};
-use formats::{FormatName, Printed};
+use formats::{FormatName, PrintedPlan};
 
 pub(crate) use experiment::PlannedSettings;
 
 /// `punctual tune`.
+#[derive(Debug, clap::Args)]
+pub(super) struct TuneArgs {
+    #[command(subcommand)]
+    command: TuneCommand,
+}
+
+/// Subcommands about settings.
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum TuneCommand {
+enum TuneCommand {
     /// Judge every setting that changes how late a loop may be: what is wrong, what does nothing,
     /// what could be better; changes nothing
     ///
@@ -81,7 +96,7 @@ pub(crate) enum TuneCommand {
 
 /// `punctual tune apply`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct TuneApplyArgs {
+struct TuneApplyArgs {
     #[command(flatten)]
     scope: TuneScopeArgs,
     /// Change only this setting, by its name in the verdicts; may be given again
@@ -96,7 +111,7 @@ pub(crate) struct TuneApplyArgs {
 
 /// `punctual tune experiment`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct TuneExperimentArgs {
+struct TuneExperimentArgs {
     #[command(flatten)]
     scope: TuneScopeArgs,
     /// Try only this setting, by its name in the verdicts; may be given again
@@ -141,7 +156,7 @@ fn tail(text: &str) -> Result<CountedTail, String> {
 
 /// `punctual tune verify`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct TuneVerifyArgs {
+struct TuneVerifyArgs {
     #[command(flatten)]
     scope: TuneScopeArgs,
     #[command(flatten)]
@@ -150,7 +165,7 @@ pub(crate) struct TuneVerifyArgs {
 
 /// `punctual tune revert` and `status`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct TuneStateArgs {
+struct TuneStateArgs {
     #[command(flatten)]
     root: RootArgs,
     #[command(flatten)]
@@ -159,7 +174,7 @@ pub(crate) struct TuneStateArgs {
 
 /// Which CPUs are tuned, for what, on which machine.
 #[derive(Debug, clap::Args)]
-pub(crate) struct TuneScopeArgs {
+pub(super) struct TuneScopeArgs {
     /// The CPUs of the loop, as the kernel lists them: 3, 2-3,7 [default: the isolated ones, else
     /// the one that check would measure]
     #[arg(long, value_name = "LIST")]
@@ -180,7 +195,7 @@ impl TuneScopeArgs {
 
 /// `punctual tune check`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct TuneCheckArgs {
+struct TuneCheckArgs {
     #[command(flatten)]
     scope: TuneScopeArgs,
     #[command(flatten)]
@@ -195,7 +210,7 @@ pub(crate) struct TuneCheckArgs {
 
 /// `punctual tune plan`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct TunePlanArgs {
+struct TunePlanArgs {
     #[command(flatten)]
     scope: TuneScopeArgs,
     /// Change only this setting, by its name in the verdicts; may be given again
@@ -209,7 +224,7 @@ pub(crate) struct TunePlanArgs {
     json: Option<PathBuf>,
 }
 
-/// What runs on the CPUs.
+/// The workload of the CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum WorkloadName {
     /// Steps of a motor in software: sleeps, periods of 20 to 50 µs
@@ -236,67 +251,48 @@ impl From<WorkloadName> for Workload {
     }
 }
 
-/// Runs the subcommand.
-pub(crate) fn run(command: &TuneCommand) -> Result<Exit> {
-    match command {
-        TuneCommand::Check(args) => check(args),
-        TuneCommand::Plan(args) => plan(args),
-        TuneCommand::Apply(args) => apply::run(args),
-        TuneCommand::Experiment(args) => experiment::run(args),
-        TuneCommand::Verify(args) => verify::run(args),
-        TuneCommand::Revert(args) => revert::run(args),
-        TuneCommand::Status(args) => revert::status(args),
+impl Execute for TuneArgs {
+    fn execute(&self) -> Result<Exit> {
+        match &self.command {
+            TuneCommand::Check(args) => check(args),
+            TuneCommand::Plan(args) => plan(args),
+            TuneCommand::Apply(args) => apply(args),
+            TuneCommand::Experiment(args) => experiment::run(args),
+            TuneCommand::Verify(args) => verify(args),
+            TuneCommand::Revert(args) => revert(args),
+            TuneCommand::Status(args) => status(args),
+        }
     }
 }
 
 /// Shows a line at once. Nobody may be reading any more: what is being done goes on.
-pub(super) fn show(line: impl AsRef<str>) {
+fn show(line: impl AsRef<str>) {
     let _closed = output::page(&(format::plain(line.as_ref()) + "\n"));
 }
 
-/// How long interrupts are watched: those of a network that is in use arrive many times.
+/// The time that interrupts are watched: those of a network that is in use arrive many times.
 const WATCH: Duration = Duration::from_secs(1);
 
 /// The settings of this machine, or of a captured one.
 fn files_of(args: &RootArgs) -> Box<dyn KnobFiles> {
-    match &args.root {
+    match args.path() {
         Some(tree) => Box::new(TreeFiles::below(tree)),
         None => Box::new(MachineFiles::live()),
     }
 }
 
-/// What a journal's settings are those of: this boot, or a directory, whose files stay.
-///
-/// # Errors
-/// Where it cannot be known which boot this is: settings of this one would be taken for those of an
-/// earlier one, which went with it.
-pub(super) fn boot_of(root: &Root) -> Result<String> {
-    if let Some(tree) = root.tree() {
-        let tree = tree.canonicalize().with_context(|| tree.display().to_string())?;
-        return Ok(format!("{TREE}{}", tree.display()));
-    }
-    match identity::boot(root) {
-        Fact::Known { value, .. } => Ok(value),
-        Fact::Absent { origin } => bail!("{UNKNOWN_BOOT}: there is no {origin}"),
-        Fact::Unreadable { origin, why } => bail!("{UNKNOWN_BOOT}: {origin}: {why}"),
-    }
-}
-
-const UNKNOWN_BOOT: &str = "nothing is changed or put back, because it is unknown which boot of \
-                            the machine this is, and whether settings went with an earlier one";
-
 /// A machine with the CPUs that are tuned.
 pub(super) struct Machine {
-    pub(crate) root: Root,
-    pub(crate) facts: MachineFacts,
-    pub(crate) settings: KernelSettings,
-    pub(crate) scope: CpuScope,
+    pub(super) root: Root,
+    pub(super) facts: MachineFacts,
+    pub(super) settings: KernelSettings,
+    pub(super) scope: CpuScope,
     workload: Option<Workload>,
 }
 
 impl Machine {
     pub(crate) fn read(args: &TuneScopeArgs) -> Result<Self> {
-        let root = super::root(args.root.root.as_deref())?;
+        let root = args.root.open()?;
         let facts = MachineFacts::collect(&root);
         let requested = args.cpus.as_deref().map(|text| {
             parse_cpus(text, &facts).with_context(|| format!("--cpus {}", text.escape_debug()))
@@ -306,7 +302,7 @@ impl Machine {
         Ok(Self { root, facts, settings, scope, workload: args.workload.map(Into::into) })
     }
 
-    /// That CPUs which were named leave one for the other tasks.
+    /// Refuses CPUs that were named and leave none for other tasks.
     pub(crate) fn leaves_cpus(&self, args: &TuneScopeArgs) -> Result<()> {
         let online = self.facts.cpu.online_cpus.value().cloned().unwrap_or_default();
         if args.cpus.is_some() && online.difference(&self.scope.cpus).is_empty() {
@@ -318,11 +314,11 @@ impl Machine {
         Ok(())
     }
 
-    /// What would be changed; of all that, only these settings where some are named.
+    /// The plan of changes; where settings are named in `only`, of those alone.
     pub(crate) fn plan(&self, only: &[String]) -> Result<TuningPlan> {
         let inputs = self.inputs();
         let verdicts = rules::judge(&inputs);
-        let known = |name: &&String| verdicts.iter().any(|of| of.knob == **name);
+        let known = |name: &&String| verdicts.iter().any(|judged| judged.knob == **name);
         if let Some(name) = only.iter().find(|name| !known(name)) {
             bail!(
                 "--only {}: no such setting; 'punctual tune check -v' lists them",
@@ -347,12 +343,12 @@ impl Machine {
     }
 }
 
-/// Runs the subcommand.
-pub(crate) fn check(args: &TuneCheckArgs) -> Result<Exit> {
-    args.output.spare_tree(args.scope.root.root.as_deref())?;
+/// `punctual tune check`.
+fn check(args: &TuneCheckArgs) -> Result<Exit> {
+    args.output.spare_tree(args.scope.root.path())?;
     let outputs = args.output.open()?;
     let mut machine = Machine::read(&args.scope)?;
-    let mut envelope = Envelope::of("tune check");
+    let mut envelope = Envelope::of(PROGRAM, "tune check");
     if machine.root.is_live() {
         envelope.started_at = Some(jiff::Timestamp::now().to_string());
         // Counts of interrupts are compared over a while; how long it really was does not matter.
@@ -362,33 +358,364 @@ pub(crate) fn check(args: &TuneCheckArgs) -> Result<Exit> {
     let verdicts = rules::judge(&machine.inputs());
     let wrong = |verdict| matches!(verdict, RuleVerdict::Conflict | RuleVerdict::NoEffect);
     if args.strict {
-        let wrong: Vec<_> = verdicts.iter().filter(|of| wrong(of.verdict)).collect();
+        let wrong: Vec<_> = verdicts.iter().filter(|judged| wrong(judged.verdict)).collect();
         envelope.verdict.ok = wrong.is_empty();
-        let reason = |of: &&rules::KnobVerdict| format!("{}: {}", of.knob, of.verdict.word());
+        let reason = |judged: &&KnobVerdict| format!("{}: {}", judged.knob, judged.verdict.word());
         envelope.verdict.reasons.extend(wrong.iter().map(reason));
     }
     envelope.machine = Some(machine.facts);
     let body = TuneBody { cpus: machine.scope.cpus, why: machine.scope.why, verdicts };
-    let page = view::text::rendered(&view::kinds::tune::document(&envelope, &body, args.verbose));
+    let page = punctual_document::text::rendered(&view::kinds::tune::document(
+        &envelope,
+        &body,
+        args.verbose,
+    ));
     let report = Report { envelope, body: body.into() };
-    outputs.write(&view::json::of(&report)?, || view::markdown::page(&report), page)?;
+    outputs.write(&view::json(&report)?, || view::markdown(&report), page)?;
     Ok(Exit::of(&report))
 }
 
-/// Runs the subcommand.
-pub(crate) fn plan(args: &TunePlanArgs) -> Result<Exit> {
-    output::spare_tree("--json", args.json.as_deref(), args.scope.root.root.as_deref())?;
+/// `punctual tune plan`.
+fn plan(args: &TunePlanArgs) -> Result<Exit> {
+    output::spare_tree("--json", args.json.as_deref(), args.scope.root.path())?;
     let json = OutputTarget::open(args.json.as_deref())?;
     let machine = Machine::read(&args.scope)?;
     machine.leaves_cpus(&args.scope)?;
     let plan = machine.plan(&args.only)?;
-    let printed = Printed {
-        plan: &plan,
-        cpus: &machine.scope.cpus,
-        why: &machine.scope.why,
-        now: machine.settings.command_line.value(),
-    };
-    let text = (args.format.0.print)(&printed)?;
-    json.write(&view::json::of(&plan)?, text)?;
+    let printed = PrintedPlan::new(&plan, &machine.scope, machine.settings.command_line.value());
+    let text = args.format.print(&printed)?;
+    json.write(&view::json(&plan)?, text)?;
     Ok(Exit::Fine)
+}
+
+/// The numbers of a boot loader's files that are as requested, and that are not.
+#[derive(Debug, Clone, Copy, Default)]
+struct BootFilesOutcome {
+    done: u32,
+    failed: u32,
+}
+
+/// `punctual tune apply`.
+fn apply(args: &TuneApplyArgs) -> Result<Exit> {
+    let (tree, state) = (args.scope.root.path(), &args.state.state);
+    let owner = SettingsOwner::of(&args.scope.root.open()?)?;
+    let boot = owner.to_string();
+    let mut settings = SettingsLock::take(tree, &owner, "tune apply")?;
+    let mut journal = JournalFile::begin(&mut settings, state, JournalName::Settings)?;
+    let machine = Machine::read(&args.scope)?;
+    machine.leaves_cpus(&args.scope)?;
+    let plan = machine.plan(&args.only)?;
+    let printed = PrintedPlan::new(&plan, &machine.scope, machine.settings.command_line.value());
+    let wanted: Vec<WantedValue> =
+        plan.writes().map(|(_, path, value)| WantedValue::new(path, value)).collect();
+    let mut files = files_of(&args.scope.root);
+    let (mut changed, mut failed) = (0, 0);
+    let done = tuning::apply(&wanted, &mut files, &mut journal, &boot, |step| {
+        match step.outcome {
+            StepOutcome::Applied => changed += 1,
+            StepOutcome::Already => {}
+            _ => failed += 1,
+        }
+        show(applied_line(&step));
+    });
+    let undo = format::tune("revert", tree, state);
+    show(format!("{changed} settings changed, {failed} refused; to undo: {undo}"));
+    done?;
+    if args.boot {
+        failed += boot::apply(&machine, &plan, &args.scope.root, (&settings, &args.state))?.failed;
+    }
+    let rest = [
+        (!args.boot && !plan.boot.is_empty()).then_some("boot parameters (--boot)"),
+        printed.partition().map(|_| "an isolated partition (punctual isolate)"),
+        (!plan.by_hand.is_empty()).then_some("what is left to a person"),
+    ];
+    let rest: Vec<&str> = rest.into_iter().flatten().collect();
+    if !rest.is_empty() {
+        let plan = format::command(&format!("punctual tune plan --cpus {}", machine.scope.cpus));
+        show(format!("not applied: {}; see {plan}", rest.join(", ")));
+    }
+    Ok(if failed == 0 { Exit::Fine } else { Exit::Failed })
+}
+
+/// The line about a setting that was applied, or that the kernel did not take.
+pub(crate) fn applied_line(step: &AppliedStep) -> String {
+    let WantedValue { path, value } = &step.wanted;
+    match &step.outcome {
+        StepOutcome::Refused(why) if path.ends_with('/') => {
+            format!("the control group {path} cannot be made: {why}")
+        }
+        StepOutcome::Applied => format!("{path}: {value}"),
+        StepOutcome::Already => format!("{path}: {value} already"),
+        StepOutcome::Unreadable(why) => format!("{path}: left as it is: cannot read it: {why}"),
+        StepOutcome::Refused(why) => format!("{path}: {value} refused: {why}"),
+        StepOutcome::Unverified(why) => {
+            format!("{path}: wrote {value}, cannot read it back: {why}")
+        }
+        StepOutcome::Lies { shows, restored } => {
+            let back =
+                if *restored { "the old value is back" } else { "the old value is not back" };
+            format!("{path}: wrote {value}, it shows {}; {back}", active(shows))
+        }
+    }
+}
+
+/// `punctual tune revert`.
+fn revert(args: &TuneStateArgs) -> Result<Exit> {
+    let state = &args.state.state;
+    let at_boot = !boot::journal(&args.state)?.entries.is_empty();
+    let mut names = Vec::new();
+    for name in JournalName::RUNNING {
+        let bytes = JournalFile::read(state, name)?;
+        names.extend(bytes.is_some_and(|bytes| !bytes.is_empty()).then_some(name));
+    }
+    if names.is_empty() && !at_boot {
+        show("nothing is applied");
+        return Ok(Exit::Fine);
+    }
+    let root = args.root.open()?;
+    let owner = SettingsOwner::of(&root)?;
+    let this = owner.to_string();
+    let settings = SettingsLock::take(args.root.path(), &owner, "tune revert")?;
+    // All of them before any is put back: where one is not to be obeyed, nothing is changed.
+    let lock = |name| JournalFile::lock(&settings, state, name);
+    let journals: Vec<JournalFile> = names.into_iter().map(lock).collect::<Result<_>>()?;
+    let (mut restored, mut left) = (0, 0);
+    if at_boot {
+        let outcome = boot::revert(&root, &args.root, (&settings, &args.state))?;
+        (restored, left) = (outcome.done, outcome.failed);
+    }
+    for mut journal in journals {
+        if earlier_boot(&TuningJournal::load(&mut journal)?, &this) {
+            show("the machine was restarted since: its settings are those of the boot");
+        }
+        tuning::revert(&mut files_of(&args.root), &mut journal, &this, |step| {
+            match step.outcome {
+                RevertOutcome::Restored | RevertOutcome::AsBefore => restored += 1,
+                _ => left += 1,
+            }
+            show(reverted_line(&step.entry, &step.outcome));
+        })?;
+    }
+    show(format!("{restored} settings are as before, {left} are not"));
+    Ok(if left == 0 { Exit::Fine } else { Exit::Failed })
+}
+
+/// `punctual tune status`.
+fn status(args: &TuneStateArgs) -> Result<Exit> {
+    let root = args.root.open()?;
+    let at_boot = boot::journal(&args.state)?.entries;
+    if !at_boot.is_empty() {
+        let settings = KernelSettings::collect(&root);
+        let now = settings.command_line.value();
+        at_boot.iter().for_each(|entry| show(boot::standing(entry, &args.root, now)));
+    }
+    let mut nothing = at_boot.is_empty();
+    for name in JournalName::RUNNING {
+        let bytes = JournalFile::read(&args.state.state, name)?.unwrap_or_default();
+        let journal = TuningJournal::parse(&bytes)?;
+        if journal.entries.is_empty() {
+            continue;
+        }
+        nothing = false;
+        if earlier_boot(&journal, &SettingsOwner::of(&root)?.to_string()) {
+            show("the machine was restarted since: nothing of the journal is in effect");
+            continue;
+        }
+        let files = files_of(&args.root);
+        journal.entries.iter().for_each(|entry| show(standing(entry, &files)));
+    }
+    if nothing {
+        show("nothing is applied");
+    }
+    Ok(Exit::Fine)
+}
+
+/// Tells whether a journal is of a boot before this one.
+fn earlier_boot(journal: &TuningJournal, boot: &str) -> bool {
+    !journal.entries.is_empty() && journal.boot != boot
+}
+
+/// The line about a setting of the journal as it is now.
+fn standing(entry: &JournalEntry, files: &impl KnobFiles) -> String {
+    let JournalEntry { path, old, new, .. } = entry;
+    let change = format!("{path}: {} -> {new}", active(old));
+    match files.read(path).map(|now| tuning::state(entry, &now, files)) {
+        Ok(RevertOutcome::Restored) => change,
+        Ok(RevertOutcome::AsBefore) => format!("{change}: as before"),
+        Ok(RevertOutcome::Changed { now }) => format!("{change}: changed since to {now}"),
+        Ok(_) => format!("{change}: unknown"),
+        Err(why) => format!("{change}: cannot read it: {why}"),
+    }
+}
+
+/// The line about a setting that was put back, or that was not.
+pub(crate) fn reverted_line(entry: &JournalEntry, outcome: &RevertOutcome) -> String {
+    let (path, old) = (&entry.path, active(&entry.old));
+    match outcome {
+        RevertOutcome::Restored => format!("{path}: {old}"),
+        RevertOutcome::AsBefore => format!("{path}: {old} already"),
+        RevertOutcome::Changed { now } => {
+            format!("{path}: left at {now}: changed since by somebody else; it was {old}")
+        }
+        RevertOutcome::Gone => format!("{path}: no longer there"),
+        RevertOutcome::Refused(why) => format!("{path}: {old} refused: {why}; try again later"),
+        RevertOutcome::Differs { now } => {
+            format!("{path}: wrote {old}, it shows {}; try again later", active(now))
+        }
+    }
+}
+
+/// `punctual tune verify`.
+fn verify(args: &TuneVerifyArgs) -> Result<Exit> {
+    let bytes = JournalFile::read(&args.state.state, JournalName::Settings)?.unwrap_or_default();
+    let journal = TuningJournal::parse(&bytes)?;
+    let mut machine = Machine::read(&args.scope)?;
+    if machine.root.is_live() {
+        // As for check: how long it really was does not matter.
+        std::thread::sleep(WATCH);
+        machine.settings.watch(&machine.root);
+    }
+    let verdicts = rules::judge(&machine.inputs());
+    let files = files_of(&args.scope.root);
+    let mut count = EffectCounts::default();
+    let owner = SettingsOwner::of(&machine.root)?;
+    let entries = if journal.boot == owner.to_string() { journal.entries } else { Vec::new() };
+    for entry in &entries {
+        let now = files.read(&entry.path);
+        let ours = now
+            .is_ok_and(|now| matches!(tuning::state(entry, &now, &files), RevertOutcome::Restored));
+        if !ours {
+            count.bad += 1;
+            show(standing(entry, &files));
+            continue;
+        }
+        let effect = Effect::of_irq(entry, &machine.settings).unwrap_or_else(|| {
+            still_wanted(entry, &verdicts)
+                .map_or(Effect::Good, |verdict| Effect::None(verdict.found.clone()))
+        });
+        show(format!("{}: {}", entry.path, count.words(effect)));
+    }
+    let line = machine.settings.command_line.value();
+    for param in line.into_iter().flat_map(|line| &line.params) {
+        let found = verdicts.iter().find(|judged| param.is(&judged.knob));
+        let Some(judged) = found else { continue };
+        match judged.verdict {
+            RuleVerdict::Conflict | RuleVerdict::NoEffect => count.bad += 1,
+            RuleVerdict::Unknown => {}
+            _ => count.good += 1,
+        }
+        show(format!("{}: {}: {}", judged.knob, judged.verdict.word(), judged.found));
+    }
+    // Several files may have the same parameters.
+    let at_boot = boot::journal(&args.state)?.entries;
+    let mut waiting: Vec<String> =
+        at_boot.iter().flat_map(|entry| boot::waiting(entry, line)).collect();
+    waiting.dedup();
+    for param in waiting {
+        count.bad += 1;
+        show(format!("{param}: the kernel was not started with it"));
+    }
+    show(count.to_string());
+    Ok(if count.bad == 0 { Exit::Fine } else { Exit::Failed })
+}
+
+/// The effect of a setting that has the value which was applied.
+enum Effect {
+    Good,
+    /// An interrupt goes to these CPUs until it comes once more.
+    Waits(CpuList),
+    /// Nothing, for this reason.
+    None(String),
+}
+
+impl Effect {
+    /// The effect of a setting that says where an interrupt may go; `None` of any other setting,
+    /// and of an interrupt that no device uses.
+    fn of_irq(entry: &JournalEntry, settings: &KernelSettings) -> Option<Self> {
+        let number =
+            entry.path.strip_prefix("/proc/irq/")?.split('/').next()?.parse::<u32>().ok()?;
+        let wanted = CpuFormat::of_file(&entry.path)?.parse(&entry.new)?;
+        let lines = &settings.interrupts.value()?.lines;
+        let line = lines.iter().find(|line| line.number == number)?;
+        Some(match line.place(&wanted) {
+            IrqPlace::Moved => Self::Good,
+            IrqPlace::Waits(cpus) => Self::Waits(cpus),
+            IrqPlace::StillOn(cpus) => {
+                Self::None(format!("{} still arrives on CPU {cpus}", line.name))
+            }
+        })
+    }
+}
+
+/// The numbers of settings that are in effect, that are not yet, and that are not.
+#[derive(Debug, Default, Clone, Copy)]
+struct EffectCounts {
+    good: u32,
+    waiting: u32,
+    bad: u32,
+}
+
+impl EffectCounts {
+    /// Counts a setting, and says what it does.
+    fn words(&mut self, effect: Effect) -> String {
+        match effect {
+            Effect::Good => {
+                self.good += 1;
+                "in effect".to_owned()
+            }
+            Effect::Waits(cpus) => {
+                self.waiting += 1;
+                format!("set: takes effect at its next interrupt (CPU {cpus} until then)")
+            }
+            Effect::None(why) => {
+                self.bad += 1;
+                format!("set, and without effect: {why}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for EffectCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let are = |n: u32| if n == 1 { "is" } else { "are" };
+        let settings = if self.good == 1 { "setting" } else { "settings" };
+        write!(f, "{} {settings} {} in effect", self.good, are(self.good))?;
+        match self.waiting {
+            0 => {}
+            1 => write!(f, ", 1 waits for its next interrupt")?,
+            n => write!(f, ", {n} wait for their next interrupt")?,
+        }
+        write!(f, ", {} {} not", self.bad, are(self.bad))
+    }
+}
+
+/// The finding that still asks for what was applied.
+fn still_wanted<'a>(entry: &JournalEntry, verdicts: &'a [KnobVerdict]) -> Option<&'a KnobVerdict> {
+    let wants = |change: &KnobChange| match change {
+        KnobChange::Write { path, .. } => *path == entry.path,
+        _ => false,
+    };
+    verdicts.iter().find(|judged| judged.verdict.is_open() && judged.changes.iter().any(wants))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_no_failure_and_one_is_no_plural() {
+        let mut count = EffectCounts::default();
+        assert_eq!(count.to_string(), "0 settings are in effect, 0 are not");
+        count.words(Effect::Good);
+        let waits = count.words(Effect::Waits(CpuList::single(1)));
+        assert_eq!(waits, "set: takes effect at its next interrupt (CPU 1 until then)");
+        let shown = "1 setting is in effect, 1 waits for its next interrupt, 0 are not";
+        assert_eq!(count.to_string(), shown);
+        count.words(Effect::Good);
+        count.words(Effect::Waits(CpuList::single(1)));
+        let none = count.words(Effect::None("virtio1-req.0 still arrives on CPU 1".to_owned()));
+        assert_eq!(none, "set, and without effect: virtio1-req.0 still arrives on CPU 1");
+        let shown = "2 settings are in effect, 2 wait for their next interrupt, 1 is not";
+        assert_eq!((count.to_string().as_str(), count.bad), (shown, 1));
+    }
 }

@@ -16,21 +16,21 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use punctual_engine::session::ThreadSession;
 use punctual_engine::spawn;
+use punctual_host::Root;
 use punctual_lab::tuning::{self, MachineFiles, StepOutcome, WantedValue};
-use punctual_os::Errno;
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::poll::{self, Interest};
+use punctual_os::events::{self, Interest};
 use punctual_os::scheduler::SchedPolicy;
-use punctual_os::signal;
+use punctual_os::{Errno, signal};
 
 use super::isolate::put_back;
-use super::tune::{apply, boot_of};
+use super::tune::applied_line;
 use crate::format;
-use crate::output::{JournalFile, JournalName, SettingsLock};
+use crate::output::{JournalFile, JournalName, SettingsLock, SettingsOwner};
 
 /// The word that selects that process.
 pub(crate) const WORD: &str = "__unthrottle";
-/// What it writes once they are off, and once they are as before.
+/// The words that it writes once they are off, and once they are as before.
 const READY: &str = "off";
 const RESTORED: &str = "restored";
 /// Its priority: above every thread of the experiment.
@@ -99,9 +99,10 @@ impl Drop for Unthrottled {
 
 /// The process is gone without a word.
 fn killed(state: &Path) -> Result<()> {
-    let boot = boot_of(&super::root(None)?)?;
-    let settings = SettingsLock::take(None, &boot, COMMAND)?;
-    let mut journal = JournalFile::lock(&settings, state, JournalName::THROTTLING)?;
+    let owner = SettingsOwner::of(&Root::live())?;
+    let boot = owner.to_string();
+    let settings = SettingsLock::take(None, &owner, COMMAND)?;
+    let mut journal = JournalFile::lock(&settings, state, JournalName::Throttling)?;
     let left = put_back(&mut journal, &boot)?;
     bail!("the process that puts throttling back was killed; {left} settings are not as before")
 }
@@ -134,9 +135,10 @@ fn held(words: &[String]) -> Result<()> {
     if session.policy() != SchedPolicy::Fifo(PRIORITY) {
         bail!("the process that puts it back needs SCHED_FIFO {PRIORITY}, which is not permitted");
     }
-    let boot = boot_of(&super::root(None)?)?;
-    let mut settings = SettingsLock::take(None, &boot, COMMAND)?;
-    let mut journal = JournalFile::begin(&mut settings, &state, JournalName::THROTTLING)?;
+    let owner = SettingsOwner::of(&Root::live())?;
+    let boot = owner.to_string();
+    let mut settings = SettingsLock::take(None, &owner, COMMAND)?;
+    let mut journal = JournalFile::begin(&mut settings, &state, JournalName::Throttling)?;
     let status = format::tune("status", None, &state);
     if put_back(&mut journal, &boot)? > 0 {
         bail!("what an earlier run left cannot be put back: {status}");
@@ -171,7 +173,7 @@ fn switch_off(cpu: u32, journal: &mut JournalFile, boot: &str) -> Result<()> {
     let mut refused = None;
     tuning::apply(&wanted, &mut MachineFiles::live(), journal, boot, |step| {
         if !matches!(step.outcome, StepOutcome::Applied | StepOutcome::Already) {
-            refused = Some(apply::words(&step));
+            refused = Some(applied_line(&step));
         }
     })?;
     refused.map_or(Ok(()), |why| bail!("{why}"))
@@ -183,7 +185,7 @@ fn wait(limit: Duration) -> bool {
     let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
     let until_ns = now_ns(ClockId::Monotonic).saturating_add(limit_ns);
     loop {
-        match poll::wait_until(&mut [Interest::new(0)], until_ns) {
+        match events::wait_until(&mut [Interest::new(0)], until_ns) {
             Err(Errno::INTR) => {}
             Ok(0) => return true,
             Ok(_) | Err(_) => return false,

@@ -6,19 +6,58 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
+use clap::{Args, ValueEnum};
 use punctual_host::baseline::{MACHINE, Name, SETUP, changed, digest};
 use punctual_host::facts::MachineFacts;
 use punctual_host::identity::machine;
 use punctual_host::root::Root;
+use punctual_report::{Difference, EndedBy, Report, Run};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{RUNS_MAX, Recorded, RecordedRun, Side, compare_sides, question_differences};
-use crate::args::{BaselineArgs, BaselinesDir, Undecided};
+use crate::format;
 use crate::output::{self, Dir, Opened, OutputArgs, state_dir};
-use crate::report::{Difference, EndedBy, Report, Run};
+
+/// Where baselines are.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BaselinesDir {
+    /// Directory of baselines [default: $XDG_STATE_HOME/punctual/baselines, else
+    /// ~/.local/state/punctual/baselines]
+    #[arg(long, value_name = "DIR")]
+    baselines: Option<PathBuf>,
+}
+
+/// Baselines of a measuring subcommand.
+#[derive(Debug, Args)]
+pub(crate) struct BaselineArgs {
+    /// Save this run as baseline NAME of this machine, for --against
+    #[arg(long, value_name = "NAME")]
+    baseline: Option<String>,
+    /// Replace an existing baseline of that name
+    #[arg(long, requires = "baseline")]
+    force: bool,
+    /// Compare this run with baseline NAME, and fail (exit 1) if it is worse
+    #[arg(long, value_name = "NAME")]
+    against: Option<String>,
+    /// What a comparison with --against that can tell neither counts as: exit status 0, or 1
+    #[arg(long, value_name = "WORD", value_enum, default_value = "pass", requires = "against")]
+    undecided: Undecided,
+    #[command(flatten)]
+    dir: BaselinesDir,
+}
+
+/// What an undecided comparison counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Undecided {
+    /// Only what is worse fails
+    Pass,
+    /// What may be worse fails too
+    Fail,
+}
 
 /// The version of the files.
 const LAYOUT: u32 = 2;
@@ -27,24 +66,24 @@ const BYTES_MAX: u64 = 256 << 20;
 
 /// A baseline.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Baseline {
+struct Baseline {
     /// "punctual".
     tool: String,
     /// The layout of the file.
     baseline: u32,
     /// Its name.
-    pub(crate) name: Name,
+    name: Name,
     /// When it was kept, in UTC (RFC 3339).
-    pub(crate) kept_at: String,
+    kept_at: String,
     /// Hash of the machine's identifier, where it has one: two of a kind are two machines.
     #[serde(default)]
     machine_id: Option<String>,
     /// Digest of the facts that say which machine it is of.
-    pub(crate) machine_digest: String,
+    machine_digest: String,
     /// Digest of the facts that say how the machine was set up, the kernel among them.
-    pub(crate) setup_digest: String,
-    /// What was measured.
-    pub(crate) recorded: Recorded,
+    setup_digest: String,
+    /// The result.
+    recorded: Recorded,
 }
 
 /// The part that every layout has.
@@ -75,18 +114,13 @@ impl Store {
         Ok(Self { dir: state.join("punctual/baselines") })
     }
 
-    /// The directory.
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
-    }
-
     /// The file of a name.
-    pub(crate) fn path(&self, name: &Name) -> PathBuf {
+    fn path(&self, name: &Name) -> PathBuf {
         self.dir.join(file(name))
     }
 
     /// Reads a baseline.
-    pub(crate) fn read(&self, name: &Name) -> Result<Baseline> {
+    fn read(&self, name: &Name) -> Result<Baseline> {
         let path = self.path(name);
         let shown = path.display();
         if !path.exists() {
@@ -113,7 +147,7 @@ impl Store {
     }
 
     /// Names of all baselines, sorted.
-    pub(crate) fn names(&self) -> Result<Vec<Name>> {
+    fn names(&self) -> Result<Vec<Name>> {
         let shown = self.dir.display();
         let entries = match fs::read_dir(&self.dir) {
             Ok(entries) => entries,
@@ -163,6 +197,70 @@ impl Store {
         };
         let text = serde_json::to_string(&baseline)? + "\n";
         to.write(|file| Ok(file.write_all(text.as_bytes())?))
+    }
+
+    /// A page with a line for each baseline.
+    pub(crate) fn list(&self) -> Result<String> {
+        let names = self.names()?;
+        if names.is_empty() {
+            let dir = format::plain(&self.dir.display().to_string());
+            return Ok(format!("no baselines in {dir}\n"));
+        }
+        let mut page = format!("{:20} {:20} {:24} {:12}\n", "name", "kept at", "kernel", "setup");
+        for name in names {
+            match self.read(&name) {
+                Ok(baseline) => {
+                    let kernel = baseline.recorded.kernel().unwrap_or_else(|| "unknown".to_owned());
+                    page += &format!(
+                        "{:20} {:20} {:24} {:12}\n",
+                        name.as_str(),
+                        format::plain(baseline.kept_at.get(..19).unwrap_or(&baseline.kept_at)),
+                        format::plain(&kernel),
+                        format::plain(baseline.setup_digest.get(..12).unwrap_or_default()),
+                    );
+                }
+                Err(why) => {
+                    page +=
+                        &format!("{:20} {}\n", name.as_str(), format::plain(&format!("{why:#}")));
+                }
+            }
+        }
+        Ok(page)
+    }
+
+    /// A page about a baseline: its machine, the facts that matter, its runs.
+    pub(crate) fn shown(&self, name: &Name) -> Result<String> {
+        let baseline = self.read(name)?;
+        let recorded = &baseline.recorded;
+        let mut page = format!(
+            "baseline {} · kept at {}\n  {}\n  machine {}\n  setup   {}\n",
+            baseline.name.as_str(),
+            format::plain(&baseline.kept_at),
+            format::plain(&self.path(&baseline.name).display().to_string()),
+            format::plain(&baseline.machine_digest),
+            format::plain(&baseline.setup_digest),
+        );
+        // Facts are plain data: they always have a JSON form.
+        let facts = serde_json::to_value(&recorded.machine).unwrap_or(Value::Null);
+        for name in MACHINE.iter().chain(SETUP) {
+            let value = match &facts[name]["value"] {
+                Value::Null => continue,
+                Value::String(text) => text.clone(),
+                value => value.to_string(),
+            };
+            page += &format!("  {name:24} {}\n", format::plain(&value));
+        }
+        for run in &recorded.runs {
+            let releases: u64 = run.parts.iter().map(|series| series.releases()).sum();
+            let missed: u64 = run.parts.iter().map(|series| series.missed).sum();
+            page += &format!(
+                "  run {:20} {} releases, {} missed\n",
+                format::plain(&run.name),
+                format::count(releases),
+                format::count(missed)
+            );
+        }
+        Ok(page)
     }
 
     /// Removes a baseline.
@@ -232,7 +330,7 @@ fn parse(text: &str) -> Result<Baseline> {
     Ok(baseline)
 }
 
-/// What a run is to be compared with, and kept as.
+/// The baseline that a run is compared with, and the one that it is kept as.
 pub(crate) struct BaselineUse {
     against: Option<Baseline>,
     keep: Option<Keep>,

@@ -4,16 +4,15 @@
 
 use punctual_core::time::Span;
 use punctual_lab::periodic::{self, PeriodicPlan, RunClaim};
+use punctual_report::PlannedRun;
 
-use super::loops::watch;
-use super::runs::{UNDER_LOAD, run_name};
+use super::loops::{UNDER_LOAD, run_name, watch};
 use crate::args::{PlanArgs, ReportArgs};
 use crate::format;
 use crate::output;
-use crate::report::PlannedRun;
 
-/// What each claim takes of each run of the plan for a duration; with `merge`, of all conditions
-/// but the first together.
+/// The cycles and the time that each claim takes of each run of the plan; with `merge`, of all
+/// conditions but the first together.
 pub(crate) fn plans(
     args: &ReportArgs,
     how: &PlanArgs,
@@ -50,7 +49,7 @@ pub(crate) fn announce(plans: &[PlannedRun], duration: Span) {
     }
 }
 
-/// What a claim takes, and whether one run of that length can give it, in a sentence.
+/// The sentence about the cycles that a claim takes, and whether a run of that length has them.
 fn sentence(plan: &PlannedRun, duration: Span) -> String {
     let planned = &plan.planned;
     let needed = planned.needs.first().copied();
@@ -93,7 +92,7 @@ mod tests {
 
     fn plan(duration: Span) -> PeriodicPlan {
         let stream = Stream {
-            thread: RtThread::any().other().with_wait(WaitKind::Sleep),
+            thread: RtThread::any().other().wait(WaitKind::Sleep),
             period: Period::from_ns(1_000_000).expect("positive"),
             phase_ns: 0,
         };

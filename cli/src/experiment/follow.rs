@@ -16,9 +16,9 @@ use crate::parse::{FollowName, Phase};
 /// A clock to follow, opened.
 #[derive(Debug)]
 pub(crate) struct FollowedClock {
-    /// As the option names it.
+    /// Its name, as in the option.
     pub(crate) name: String,
-    /// How it is read; null for the system's clocks.
+    /// The way it is read; null for the system's clocks.
     pub(crate) read: Option<String>,
     reference: Reference,
 }
@@ -49,7 +49,7 @@ impl FollowedClock {
         Ok(Self { name, read, reference })
     }
 
-    /// What a reader should know of this clock before anything was measured.
+    /// The warning about this clock before anything was measured.
     pub(crate) fn warning(&self) -> Option<String> {
         let ahead = || now_ns(ClockId::Tai).abs_diff(now_ns(ClockId::Realtime));
         // One second and more of difference is a number of leap seconds.
@@ -61,7 +61,7 @@ impl FollowedClock {
         })
     }
 
-    /// What to follow.
+    /// The clock, for the loops that follow it.
     pub(super) fn into_reference(self) -> Reference {
         self.reference
     }

@@ -6,7 +6,7 @@
 //! here costs a message, never the run.
 
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use punctual_core::time::Period;
@@ -16,7 +16,7 @@ use punctual_host::baseline::{MACHINE, SETUP, digest};
 use punctual_host::facts::MachineFacts;
 use punctual_host::identity::machine;
 use punctual_host::root::Root;
-use punctual_lab::periodic::{KnownWait, PeriodicPlan, RunOutcome, WaitKind};
+use punctual_lab::periodic::{KnownWait, PeriodicPlan, RunOutcome, Stream, WaitKind};
 use punctual_os::process;
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,7 @@ const WAITS_MAX: usize = 64;
 struct Kept {
     tool: String,
     layout: u32,
-    /// Of which machine, and of which of its setups.
+    /// The machine, and its setup.
     #[serde(default)]
     machine_id: Option<String>,
     machine_digest: String,
@@ -59,7 +59,7 @@ struct KeptWait {
     cycles: u64,
 }
 
-/// What is kept for this machine, and where.
+/// The learned waits that are kept for this machine, and the directory they are kept in.
 #[derive(Debug, Default)]
 pub(super) struct LearnedStore {
     /// `None` where no wait learns, or there is no place to keep it.
@@ -69,7 +69,8 @@ pub(super) struct LearnedStore {
 }
 
 impl LearnedStore {
-    /// What is known for the waits of `plan`, here; with `relearn` none of it is gone on from.
+    /// The waits of `plan` that are known on this machine; with `relearn` none of it is gone on
+    /// from.
     pub(super) fn of(plan: &PeriodicPlan, here: &MachineFacts, relearn: bool) -> Self {
         let learns = plan.streams.iter().any(|stream| {
             let conditions = 0..plan.conditions.len();
@@ -94,7 +95,7 @@ impl LearnedStore {
         Self { dir: Some(dir), kept: read.unwrap_or(empty), relearn }
     }
 
-    /// What waits begin with.
+    /// The knowledge that waits begin with.
     pub(super) fn known(&self) -> Vec<KnownWait> {
         let kept = self.kept.waits.iter().filter(|_| !self.relearn);
         kept.filter_map(KeptWait::known).collect()
@@ -108,8 +109,10 @@ impl LearnedStore {
             for (at, condition) in plan.conditions.iter().enumerate() {
                 let idle = condition.loads.is_empty();
                 let run = runs.get(plan.run(number, at)).filter(|_| idle);
-                let own = (stream.thread.pinned_to(), stream.period, plan.wait(stream, at));
-                let Some(wait) = run.and_then(|run| KeptWait::of(own, run)) else { continue };
+                let wait = plan.wait(stream, at);
+                let Some(wait) = run.and_then(|run| KeptWait::of(stream, wait, run)) else {
+                    continue;
+                };
                 self.kept.waits.retain(|kept| !kept.is_of_one_with(&wait));
                 self.kept.waits.push(wait);
                 learned = true;
@@ -127,19 +130,20 @@ impl LearnedStore {
 }
 
 impl KeptWait {
-    /// Of a run whose wait reaches its aim by what it learned, on a CPU of its own.
-    fn of((cpu, period, wait): (Option<u32>, Period, WaitKind), run: &RunOutcome) -> Option<Self> {
+    /// Of a run whose wait reaches its target by what it learned, on a CPU of its own.
+    fn of(stream: &Stream, wait: WaitKind, run: &RunOutcome) -> Option<Self> {
         let learned = run.learned.filter(|learned| learned.phase != LearnPhase::Calibrating)?;
         let WakePlan { hop_ns, hops, margin_ns } = learned.plan;
-        let (period_ns, budget) = (period.as_ns(), budget(wait)?);
+        let (period_ns, budget) = (stream.period.as_ns(), budget(wait)?);
         let (late, cycles) = (learned.late, learned.cycles);
-        let wait = Self { cpu: cpu?, period_ns, budget, hop_ns, hops, margin_ns, late, cycles };
+        let cpu = stream.thread.pinned_to()?;
+        let wait = Self { cpu, period_ns, budget, hop_ns, hops, margin_ns, late, cycles };
         learned.reachable.then_some(wait)
     }
 
-    /// Whether both are of a loop on the same CPU with the same period and budget.
-    fn is_of_one_with(&self, other: &Self) -> bool {
-        (self.cpu, self.period_ns, self.budget) == (other.cpu, other.period_ns, other.budget)
+    /// Whether another wait is of a loop on the same CPU with the same period and budget.
+    fn is_of_one_with(&self, kept: &Self) -> bool {
+        (self.cpu, self.period_ns, self.budget) == (kept.cpu, kept.period_ns, kept.budget)
     }
 
     /// For a loop; `None` where it cannot be true.
@@ -166,15 +170,15 @@ fn budget(wait: WaitKind) -> Option<f64> {
     if let WaitKind::Adaptive(budget) = wait { Some(budget) } else { None }
 }
 
-/// Where the file is: the user's state, or the machine's.
+/// The directory of the file: the user's state, or the machine's.
 fn directory() -> Option<PathBuf> {
     let machines = (process::euid() == 0).then(|| PathBuf::from("/var/lib"));
     state_dir(machines).map(|dir| dir.join("punctual"))
 }
 
-/// What is kept in `dir`, as far as it is of the machine and setup of `here`; `None` where nothing
-/// is.
-fn read(dir: &std::path::Path, here: &Kept) -> Result<Option<Kept>> {
+/// The content of the file in `dir`, as far as it is of the machine and setup of `here`; `None`
+/// where nothing is.
+fn read(dir: &Path, here: &Kept) -> Result<Option<Kept>> {
     if !dir.is_dir() {
         return Ok(None);
     }
@@ -206,7 +210,7 @@ fn parse(text: &str, here: &Kept) -> Result<Kept> {
     Ok(kept)
 }
 
-fn write(dir: &std::path::Path, kept: &Kept) -> Result<()> {
+fn write(dir: &Path, kept: &Kept) -> Result<()> {
     let text = serde_json::to_string_pretty(kept)? + "\n";
     Dir::make(dir)?.replace(NAME, text).map(|_| ())
 }
@@ -220,9 +224,9 @@ mod tests {
     use punctual_core::wait::adaptive::Target;
     use punctual_core::wait::{Adaptive, PausedSpin, Stalls, Wait};
     use punctual_lab::load::LoadSpec;
-    use punctual_lab::periodic::{Condition, Stream};
+    use punctual_lab::periodic::Condition;
     use punctual_os::scheduler::SchedPolicy;
-    use punctual_os::usage::Usage;
+    use punctual_os::threads::Usage;
     use punctual_testkit::sim::{SimClock, SleepNoise};
 
     use super::*;
@@ -275,7 +279,8 @@ mod tests {
         assert!(nan.known().is_none());
     }
 
-    /// What a wait says after so many cycles of 1 ms on a machine whose sleeps come back this late.
+    /// The state of a wait after so many cycles of 1 ms on a machine whose sleeps come back this
+    /// late.
     fn learned(mut wait: Adaptive, cycles: u64, late: impl Iterator<Item = Span>) -> Learned {
         let mut clock = SimClock::new(Instant::from_ns(1_000_000), late.map(SleepNoise::Late));
         clock.poll_cost = Span::from_ns(500);
@@ -302,7 +307,7 @@ mod tests {
         };
         PeriodicPlan {
             streams: vec![Stream {
-                thread: RtThread::cpu(1).other().with_wait(WaitKind::Adaptive(Target::BUDGET)),
+                thread: RtThread::cpu(1).other().wait(WaitKind::Adaptive(Target::BUDGET)),
                 period: Period::from_ns(1_000_000).expect("positive"),
                 phase_ns: 0,
             }],
@@ -332,27 +337,30 @@ mod tests {
     }
 
     #[test]
-    fn what_reached_its_aim_while_idle_is_kept_and_the_next_start_goes_on_from_it() {
+    fn what_reached_its_target_while_idle_is_kept_and_the_next_start_goes_on_from_it() {
         let quick = || std::iter::repeat(Span::from_us(4));
-        let at_aim = learned(adaptive(), 6_000, quick());
-        assert!(at_aim.reachable && at_aim.phase != LearnPhase::Calibrating, "{at_aim:?}");
+        let at_target = learned(adaptive(), 6_000, quick());
+        assert!(at_target.reachable && at_target.phase != LearnPhase::Calibrating, "{at_target:?}");
         let learns = learned(adaptive(), 10, quick());
         assert!(learns.reachable && learns.phase == LearnPhase::Calibrating, "{learns:?}");
-        let hopeless = Learned { reachable: false, ..at_aim };
+        let hopeless = Learned { reachable: false, ..at_target };
         let dir = std::env::temp_dir().join(format!("punctual-kept-{}", std::process::id()));
         let store = || LearnedStore { dir: Some(dir.clone()), kept: kept(vec![]), relearn: false };
-        for not in [learns, hopeless] {
-            store().keep(&plan(), &[not, at_aim].map(outcome));
-            assert!(!dir.exists(), "{not:?}");
+        for unfit in [learns, hopeless] {
+            store().keep(&plan(), &[unfit, at_target].map(outcome));
+            assert!(!dir.exists(), "{unfit:?}");
         }
-        store().keep(&plan(), &[at_aim, hopeless].map(outcome));
+        store().keep(&plan(), &[at_target, hopeless].map(outcome));
         let read = read(&dir, &kept(vec![])).expect("readable").expect("its own");
         std::fs::remove_dir_all(&dir).expect("its own");
         let store = LearnedStore { kept: read, ..store() };
         let known = store.known();
         assert_eq!(known.len(), 1);
         let learned_before = &known[0].learned;
-        assert_eq!((learned_before.plan, learned_before.cycles), (at_aim.plan, at_aim.cycles));
+        assert_eq!(
+            (learned_before.plan, learned_before.cycles),
+            (at_target.plan, at_target.cycles)
+        );
         let again = learned(adaptive().resume(learned_before), 2, quick());
         assert_eq!((again.phase, again.cycles), (LearnPhase::Following, 1));
         assert!(LearnedStore { relearn: true, ..store }.known().is_empty());

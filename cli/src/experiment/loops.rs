@@ -4,41 +4,44 @@
 //! The experiment itself is `punctual_lab::periodic`; here are its sample file, its names and its
 //! words.
 
-use std::error;
-use std::io;
+use std::{error, io};
 
 use anyhow::{Error, Result, anyhow, bail};
-use punctual_engine::drain::SampleFile;
+use punctual_analysis::compare::series::Builder;
+use punctual_analysis::recording::{Recording, RunFigures};
+use punctual_core::time::Span;
+use punctual_engine::drain::{GrowingFile, SampleFile};
+use punctual_engine::file_facts::{ExperimentFacts, FileFacts, RunFacts};
 use punctual_host::facts::MachineFacts;
-use punctual_import::samples::{FileInfo, RUNS_MAX, RunInfo};
+use punctual_import::samples::RUNS_MAX;
 use punctual_lab::experiment::{
     ConditionChanges, ExperimentEnd, ExperimentError, FinishedExperiment, RunSoFar, Standings,
 };
+use punctual_lab::load::LoadReport;
 use punctual_lab::periodic::{
-    self, Begun, Destination, EvaluationConfig, PeriodicExperiment, PeriodicPlan, Prepared,
-    Recordings, Stream,
+    Begun, Destination, EvaluationConfig, PeriodicExperiment, PeriodicOutcome, PeriodicPlan,
+    Prepared, Recordings, RunOutcome, Stream,
 };
 use punctual_os::scheduler::SchedPolicy;
+use punctual_report::{
+    self as report, Approach, Choice, EndedBy, Envelope, Follow, Judged, LoadRow, LoopsBody,
+    PlannedRun, Question, Run, Setup, loads, policy_words,
+};
 
-use super::Machine;
 use super::follow::FollowedClock;
 use super::learned::LearnedStore;
-use super::runs::{Maker, UNDER_LOAD, length_ns, recorded, run_name};
-use super::{envelope, run, words};
+use super::{Machine, envelope, run, words};
 use crate::args::{LearnArgs, ReportArgs};
 use crate::comparison::RecordedRun;
-use crate::output::{GrowingFile, Opened};
+use crate::format;
+use crate::output::Opened;
 use crate::progress::Line;
-use crate::report::{
-    self, Choice, EndedBy, Envelope, Follow, Judged, LoadRow, LoopsBody, PlannedRun, Question, Run,
-    policy_words,
-};
 
 /// Loops to be measured.
 pub(crate) struct LoopExperiment<'a> {
     /// The subcommand's name.
     pub(crate) name: &'static str,
-    /// What to run.
+    /// The loops, their conditions and blocks.
     pub(crate) plan: PeriodicPlan,
     /// Whether all conditions but the first count as one, "under load".
     pub(crate) merge: bool,
@@ -46,11 +49,11 @@ pub(crate) struct LoopExperiment<'a> {
     pub(crate) machine: &'a Machine,
     /// The measured CPUs and why those.
     pub(crate) choice: Choice,
-    /// What to hold every run to, what it is to show, whether cold cycles count.
+    /// The limits and claims of every run, and whether cold cycles count.
     pub(crate) args: &'a ReportArgs,
     /// Whether waits begin with what earlier runs learned.
     pub(crate) learn: LearnArgs,
-    /// What its claims take.
+    /// The cycles and the time that its claims take.
     pub(crate) plans: Vec<PlannedRun>,
     /// Where the samples go, opened.
     pub(crate) samples: Option<Opened>,
@@ -58,15 +61,15 @@ pub(crate) struct LoopExperiment<'a> {
     pub(crate) follow: Option<FollowedClock>,
     /// Who changes the machine for each condition, where somebody does.
     pub(crate) changes: Option<&'a mut dyn ConditionChanges>,
-    /// What is asked of the runs; `None` where they are not judged.
+    /// The question that the runs answer; `None` where they are not judged.
     pub(crate) question: Option<Question<'a>>,
-    /// What a reader should know, already.
+    /// Warnings that are known already.
     pub(crate) notes: Vec<String>,
 }
 
 /// Loops that were measured.
 pub(crate) struct MeasuredLoops {
-    /// What every result has.
+    /// The part that every result has.
     pub(crate) envelope: Envelope,
     /// The runs, and what is known of them.
     pub(crate) loops: LoopsBody,
@@ -74,7 +77,7 @@ pub(crate) struct MeasuredLoops {
     pub(crate) rows: Vec<LoadRow>,
     /// The runs as comparisons see them, recorded on the way.
     pub(crate) recorded: Vec<RecordedRun>,
-    /// What went wrong on the way and left the result worth having: a sample file that ends early,
+    /// An error on the way that left the result worth having: a sample file that ends early,
     /// a load that did not start again.
     pub(crate) trouble: Option<Error>,
 }
@@ -135,18 +138,18 @@ impl LoopExperiment<'_> {
         let ended = destination.finish(failed);
         let trouble = trouble.or(ended.err());
         let mut envelope = envelope(name, machine, choice, started, &finished);
-        envelope.warnings.splice(0..0, notes);
+        envelope.warn_first(notes);
         let mut measured = made(envelope, finished, followed, plans, (args, merge, question));
         // After the limits were judged: the figures are those of the whole run.
         if let Some(why) = &trouble {
             measured.envelope.end_early(EndedBy::File);
-            measured.envelope.warnings.push(format!("{why:#}"));
+            measured.envelope.warn(format!("{why:#}"));
         }
         Ok(MeasuredLoops { trouble, ..measured })
     }
 }
 
-/// What the recordings of a run are to look for.
+/// The thresholds and claims that the recordings of a run watch.
 pub(crate) fn watch(args: &ReportArgs, merge: bool) -> EvaluationConfig {
     EvaluationConfig {
         merge,
@@ -156,9 +159,9 @@ pub(crate) fn watch(args: &ReportArgs, merge: bool) -> EvaluationConfig {
     }
 }
 
-/// What went wrong on the way.
+/// The error on the way, if any.
 fn trouble<S>(
-    finished: &mut FinishedExperiment<periodic::PeriodicOutcome<S>>,
+    finished: &mut FinishedExperiment<PeriodicOutcome<S>>,
     samples: &Samples<'_>,
 ) -> Option<Error> {
     match (&finished.end, finished.outcome.file_error.take()) {
@@ -171,7 +174,7 @@ fn trouble<S>(
 /// The result, verdicts and limits included.
 fn made(
     mut envelope: Envelope,
-    finished: FinishedExperiment<periodic::PeriodicOutcome<Recordings>>,
+    finished: FinishedExperiment<PeriodicOutcome<Recordings>>,
     followed: Option<Follow>,
     plans: Vec<PlannedRun>,
     (args, merge, question): (&ReportArgs, bool, Option<Question<'_>>),
@@ -181,9 +184,9 @@ fn made(
     let series = std::mem::take(&mut sink.series);
     let cold = if args.keep_cold { 0 } else { measured.plan.cold };
     let interrupted = envelope.is_interrupted();
-    let all_cold = |run: &periodic::RunOutcome| run.cycles > 0 && run.cycles <= u64::from(cold);
+    let all_cold = |run: &RunOutcome| run.cycles > 0 && run.cycles <= u64::from(cold);
     if !interrupted && measured.runs.iter().any(all_cold) {
-        envelope.warnings.push(
+        envelope.warn(
             "a run was so short that all its cycles were cold and left out: use a longer \
              --duration or --keep-cold"
                 .to_owned(),
@@ -193,12 +196,12 @@ fn made(
         Some(ended) => follow.ended(ended),
         None => follow,
     });
-    envelope.warnings.extend(follow.iter().flat_map(Follow::warnings));
+    envelope.warn_of(follow.iter().flat_map(Follow::warnings));
     let follows = follow.as_ref().map(|follow| follow.clock.as_str());
     let maker = Maker { outcome: &measured, follows, loads: &loads, floor_ns: clock.cost.now_ns };
     let (runs, rows) = maker.runs(sink);
     let recorded = recorded(&measured.plan, merge, args.keep_cold, &measured.runs, series, &runs);
-    envelope.warnings.extend(unmeasured(&runs, interrupted));
+    envelope.warn_of(unmeasured(&runs, interrupted));
     let judged = if merge { report::of_first_wait(&runs) } else { &runs };
     envelope.verdict = report::judge(judged, &args.limits, envelope.incomplete);
     envelope.verdict.judge_claims(judged, (&args.claims, args.strict), envelope.incomplete);
@@ -211,7 +214,7 @@ fn made(
     };
     let recording = measured
         .recording
-        .map(|cost| report::Recording { hot_ns: cost.hot_ns, cold_ns: cost.cold_ns });
+        .map(|cost| report::measured::Recording { hot_ns: cost.hot_ns, cold_ns: cost.cold_ns });
     let loops = LoopsBody { judged, follow, recording, plans };
     MeasuredLoops { envelope, loops, rows, recorded, trouble: None }
 }
@@ -250,7 +253,7 @@ impl<'a> Samples<'a> {
         Self { file, watch, machine, follows, started, standings: None }
     }
 
-    /// What an error of the sample file leaves of it.
+    /// The sentence about what an error of the sample file leaves of it.
     fn cut_off(&self, why: &io::Error) -> Option<Error> {
         self.file.as_ref().map(|file| file.cut_off(why))
     }
@@ -271,43 +274,45 @@ impl<'a> Samples<'a> {
         if runs > RUNS_MAX {
             bail!("{runs} runs: a sample file has at most {RUNS_MAX}; use fewer CPUs or loads");
         }
-        let info = serde_json::to_string(&self.describe(prepared, granted)?)?;
+        let info = self.describe(prepared, granted)?.json();
         let (file, place) = opened.begin(|to| SampleFile::begin(to, &info, runs))?;
         Ok(Some(file.at_first_samples(place)))
     }
 
-    /// What the sample file says of itself.
-    fn describe(&self, prepared: &Prepared, granted: &[SchedPolicy]) -> Result<FileInfo> {
+    /// The description at the head of the sample file.
+    fn describe(&self, prepared: &Prepared, granted: &[SchedPolicy]) -> Result<FileFacts> {
         let plan = prepared.plan();
         let mut runs = Vec::new();
         let mut grids = prepared.run_grids().iter();
         for (stream, &policy) in plan.streams.iter().zip(granted) {
             for ((index, condition), grid) in plan.conditions.iter().enumerate().zip(&mut grids) {
-                let (policy, priority) = policy_words(policy);
                 let merged = self.watch.merge && plan.counts_as_one(index);
-                runs.push(RunInfo {
-                    name: run_name(plan, stream, &condition.name),
+                let experiment = ExperimentFacts {
+                    condition: condition.name.clone(),
                     part_of: merged.then(|| run_name(plan, stream, UNDER_LOAD)),
-                    cpu: stream.thread.pinned_to().unwrap_or_default(),
-                    period_ns: grid.period().as_ns(),
-                    epoch_ns: grid.first().as_ns(),
-                    phase_ns: grid.phase_ns(),
                     follows: self.follows.clone(),
-                    policy: policy.to_owned(),
-                    priority,
-                    wait: plan.wait(stream, index).name().to_owned(),
                     load: condition.loads.iter().map(ToString::to_string).collect(),
                     duration_ns: length_ns(plan, index),
-                    floor_ns: Some(prepared.cost().now_ns),
-                    clock: prepared.clock_name().to_owned(),
+                    floor_ns: prepared.cost().now_ns,
+                    clock: prepared.clock_name(),
+                };
+                runs.push(RunFacts {
+                    name: run_name(plan, stream, &condition.name),
+                    cpu: stream.thread.pinned_to(),
+                    period: grid.period(),
+                    epoch_ns: grid.first().as_ns(),
+                    phase_ns: grid.phase_ns(),
+                    policy,
+                    wait: plan.wait(stream, index).name(),
+                    experiment: Some(experiment),
                 });
             }
         }
-        Ok(FileInfo {
-            tool: "punctual".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            started_at: self.started.to_string(),
-            machine: Some(serde_json::to_value(self.machine)?),
+        Ok(FileFacts {
+            tool: "punctual",
+            version: env!("CARGO_PKG_VERSION"),
+            started_at: Some(self.started.to_string()),
+            machine_json: Some(serde_json::to_value(self.machine)?.to_string()),
             runs,
         })
     }
@@ -338,11 +343,277 @@ impl Destination for Samples<'_> {
     }
 }
 
+/// The name of the run in which all loads of `check` count as one.
+pub(crate) const UNDER_LOAD: &str = "under load";
+
+/// The name of the run of a stream under a condition: the condition alone while there is one
+/// stream.
+pub(crate) fn run_name(plan: &PeriodicPlan, stream: &Stream, condition: &str) -> String {
+    if plan.streams.len() == 1 {
+        return condition.to_owned();
+    }
+    let cpu =
+        stream.thread.pinned_to().map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
+    let name = format!("{cpu}, {}", format::period(stream.period.as_ns()));
+    if plan.conditions.len() == 1 { name } else { format!("{name}, {condition}") }
+}
+
+/// The parts that runs of a report are made from.
+struct Maker<'a> {
+    /// The outcome of the experiment.
+    outcome: &'a PeriodicOutcome<()>,
+    /// The clock that the grids follow.
+    follows: Option<&'a str>,
+    /// The reports of the loads of each condition.
+    loads: &'a [Vec<LoadReport>],
+    /// The cost of a stamp, ns.
+    floor_ns: f64,
+}
+
+impl Maker<'_> {
+    /// All runs; where conditions count as one, that one in their place, and a row for each.
+    fn runs(&self, recorded: Recordings) -> (Vec<Run>, Vec<LoadRow>) {
+        let plan = &self.outcome.plan;
+        let (mut runs, mut rows) = (Vec::new(), Vec::new());
+        let mut recordings = recorded.runs.into_iter();
+        let mut merged = recorded.merged.into_iter();
+        for stream in 0..plan.streams.len() {
+            let together = merged.next();
+            let as_one = |at: usize| together.is_some() && plan.counts_as_one(at);
+            let mut apart = Vec::new();
+            for condition in 0..plan.conditions.len() {
+                let Some(recording) = recordings.next() else { break };
+                let outcome = self.finish(recording, &[plan.run(stream, condition)]);
+                let name = &plan.conditions[condition].name;
+                if as_one(condition) {
+                    rows.push(self.row(stream, condition, outcome));
+                } else if together.is_some() && condition > 0 {
+                    apart.push(self.run(stream, name, &[condition], outcome));
+                } else {
+                    runs.push(self.run(stream, name, &[condition], outcome));
+                }
+            }
+            if let Some(together) = together {
+                let loaded = 1..plan.conditions.len();
+                let conditions: Vec<usize> = loaded.filter(|&at| plan.counts_as_one(at)).collect();
+                let together_of: Vec<usize> =
+                    conditions.iter().map(|&c| plan.run(stream, c)).collect();
+                let outcome = self.finish(together, &together_of);
+                runs.push(self.run(stream, UNDER_LOAD, &conditions, outcome));
+            }
+            runs.extend(apart);
+        }
+        (runs, rows)
+    }
+
+    /// The recorder's own counters hold also where nothing came after.
+    fn finish(&self, recording: Recording, runs: &[usize]) -> RunFigures {
+        let sum = |count: fn(&RunOutcome) -> u64| {
+            runs.iter().map(|&run| count(&self.outcome.runs[run])).sum()
+        };
+        recording.finish_with(sum(|run| run.missed), sum(|run| run.unrecorded))
+    }
+
+    fn row(&self, number: usize, condition: usize, outcome: RunFigures) -> LoadRow {
+        LoadRow {
+            period_ns: Some(self.outcome.plan.streams[number].period.as_ns()),
+            load: self.outcome.plan.conditions[condition].name.clone(),
+            cycles: outcome.cycles,
+            missed: outcome.missed.unwrap_or_default(),
+            censored: outcome.censored,
+            unrecorded: outcome.unrecorded,
+            lateness_ns: outcome.lateness_ns,
+            steal_ns: self.outcome.runs[self.outcome.plan.run(number, condition)].steal_ns,
+            loads: loads(&self.loads[condition]),
+        }
+    }
+
+    fn run(&self, number: usize, name: &str, conditions: &[usize], outcome: RunFigures) -> Run {
+        let plan = &self.outcome.plan;
+        let stream = &plan.streams[number];
+        let outcomes: Vec<&RunOutcome> =
+            conditions.iter().map(|&c| &self.outcome.runs[plan.run(number, c)]).collect();
+        let spins = conditions.iter().any(|&c| plan.wait(stream, c).spins());
+        let stall_max = outcomes.iter().map(|run| run.stalls.longest).max().unwrap_or(Span::ZERO);
+        let busy: f64 = outcomes.iter().map(|run| run.cpu_load * run.wall_ns as f64).sum();
+        let wall: f64 = outcomes.iter().map(|run| run.wall_ns as f64).sum();
+        let run = Run {
+            name: run_name(plan, stream, name),
+            condition: None,
+            setup: self.setup(number, conditions, outcomes.first().map(|run| run.policy)),
+            stalled: spins.then(|| outcomes.iter().map(|run| run.stalls.count).sum()),
+            stall_max_ns: spins.then_some(stall_max.as_ns() as f64),
+            cpu_load: (wall > 0.0).then_some(busy / wall),
+            page_faults: Some(
+                outcomes.iter().map(|run| run.usage.minor_faults + run.usage.major_faults).sum(),
+            ),
+            preempted: Some(outcomes.iter().map(|run| run.usage.involuntary_switches).sum()),
+            steal_ns: outcomes.iter().filter_map(|run| run.steal_ns).reduce(u64::saturating_add),
+            floor_ns: Some(self.floor_ns),
+            approach: outcomes.last().filter(|_| spins).map(|run| Approach::of(run)),
+            loads: conditions.iter().flat_map(|&c| loads(&self.loads[c])).collect(),
+            load_deaths: conditions.iter().map(|&c| load_deaths(&self.loads[c])).sum(),
+            outcome,
+        };
+        run.under(name)
+    }
+
+    fn setup(&self, number: usize, conditions: &[usize], policy: Option<SchedPolicy>) -> Setup {
+        let plan = &self.outcome.plan;
+        let stream = &plan.streams[number];
+        let (policy, priority) = policy_words(policy.unwrap_or(stream.thread.policy()));
+        Setup {
+            cpu: stream.thread.pinned_to(),
+            period_ns: Some(stream.period.as_ns()),
+            phase_ns: conditions.first().map(|&c| plan.phase_ns(stream, c)),
+            follows: self.follows.map(ToOwned::to_owned),
+            policy: Some(policy.to_owned()),
+            priority,
+            wait: conditions.first().map(|&c| plan.wait(stream, c).name().to_owned()),
+            load: conditions
+                .iter()
+                .flat_map(|&c| plan.conditions[c].loads.iter().map(ToString::to_string))
+                .collect(),
+            duration_ns: Some(conditions.iter().map(|&c| length_ns(plan, c)).sum()),
+        }
+    }
+}
+
+/// The number of processes of these loads that died.
+pub(crate) fn load_deaths(reports: &[LoadReport]) -> u64 {
+    reports.iter().map(|report| report.deaths.len() as u64).sum()
+}
+
+/// The time that a condition was to run in all, ns.
+fn length_ns(plan: &PeriodicPlan, condition: usize) -> u64 {
+    plan.length_of(condition).as_ns().unsigned_abs()
+}
+
+/// The runs that a plan is to give, without anything measured; their grids follow `clock`.
+pub(crate) fn planned(
+    plan: &PeriodicPlan,
+    merge: bool,
+    keep_cold: bool,
+    clock: Option<&str>,
+) -> Vec<RecordedRun> {
+    let mut planned: Vec<RecordedRun> = Vec::new();
+    for stream in &plan.streams {
+        for (at, condition) in plan.conditions.iter().enumerate() {
+            let Some(name) = name(plan, merge, stream, at) else { continue };
+            let load: Vec<String> = condition.loads.iter().map(ToString::to_string).collect();
+            if let Some(together) = planned.iter_mut().find(|run| run.name() == name) {
+                together.add_loads(load);
+                continue;
+            }
+            let setup = Setup {
+                cpu: stream.thread.pinned_to(),
+                period_ns: Some(stream.period.as_ns()),
+                follows: clock.map(ToOwned::to_owned),
+                wait: Some(plan.wait(stream, at).name().to_owned()),
+                load,
+                ..Setup::default()
+            };
+            planned.push(RecordedRun::planned(name, setup, !keep_cold));
+        }
+    }
+    planned
+}
+
+/// The name of the run of a stream in which a condition counts; `None` where a wait of its own is
+/// shown beside the others and compared with nothing.
+fn name(plan: &PeriodicPlan, merge: bool, stream: &Stream, condition: usize) -> Option<String> {
+    let as_one = merge && plan.counts_as_one(condition);
+    let is_compared = !merge || condition == 0 || as_one;
+    let named = if as_one { UNDER_LOAD } else { &plan.conditions[condition].name };
+    is_compared.then(|| run_name(plan, stream, named))
+}
+
+/// The runs of a plan, by the names that they have in `runs`; with `merge` those that count as
+/// one ([`PeriodicPlan::counts_as_one`]) are one.
+fn recorded(
+    plan: &PeriodicPlan,
+    merge: bool,
+    keep_cold: bool,
+    outcomes: &[RunOutcome],
+    series: Vec<Builder>,
+    runs: &[Run],
+) -> Vec<RecordedRun> {
+    let mut found: Vec<RecordedRun> = Vec::new();
+    let mut series = series.into_iter();
+    for (number, stream) in plan.streams.iter().enumerate() {
+        for condition in 0..plan.conditions.len() {
+            let Some(builder) = series.next() else { return found };
+            let Some(name) = name(plan, merge, stream, condition) else { continue };
+            let outcome = &outcomes[plan.run(number, condition)];
+            let part = builder.finish_with(outcome.missed, outcome.unrecorded);
+            if let Some(together) = found.iter_mut().find(|run| run.name() == name) {
+                together.add(part, outcome.unrecorded);
+                continue;
+            }
+            let mut recorded = match runs.iter().find(|run| run.name == name) {
+                Some(run) => RecordedRun::measured(run, !keep_cold),
+                None => RecordedRun::planned(name, Setup::default(), !keep_cold),
+            };
+            recorded.add(part, outcome.unrecorded);
+            found.push(recorded);
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::PROGRAM;
+    use punctual::{RtThread, WaitPolicy};
     use punctual_analysis::recording::{Recording, RecordingConfig};
     use punctual_core::sample::Sample;
+    use punctual_core::time::Period;
+    use punctual_host::root::Root;
+    use punctual_import::samples::FileInfo;
+    use punctual_lab::periodic::{Condition, LibraryLoop, WaitKind, split};
+
+    #[test]
+    fn the_head_of_a_file_is_what_its_reader_would_write() {
+        let experiment = ExperimentFacts {
+            condition: "under load".to_owned(),
+            part_of: Some("under load".to_owned()),
+            follows: None,
+            load: vec!["cpu".to_owned(), "command=a \"b\"\n\\c".to_owned()],
+            duration_ns: 1_500_000_000,
+            floor_ns: 13.25,
+            clock: "tsc",
+        };
+        let run = RunFacts {
+            name: "memory, ümlaut".to_owned(),
+            cpu: Some(3),
+            period: Period::from_ns(1_000_000).expect("in range"),
+            epoch_ns: 123_456_789_000,
+            phase_ns: 789_000,
+            policy: SchedPolicy::Fifo(90),
+            wait: "adaptive",
+            experiment: Some(experiment.clone()),
+        };
+        let following = ExperimentFacts { follows: Some("/dev/ptp0".to_owned()), ..experiment };
+        let other = RunFacts {
+            policy: SchedPolicy::Other,
+            experiment: Some(ExperimentFacts { part_of: None, ..following }),
+            ..run.clone()
+        };
+        let facts = FileFacts {
+            tool: "punctual",
+            version: "1",
+            started_at: Some("2026-01-02T03:04:05Z".to_owned()),
+            machine_json: Some("{\"cpus\":4}".to_owned()),
+            runs: vec![run, other],
+        };
+        let info: FileInfo = serde_json::from_str(&facts.json()).expect("JSON");
+        // A control character may be written in two ways.
+        let written = facts.json().replace("\\u000a", "\\n");
+        assert_eq!(written, serde_json::to_string(&info).expect("JSON"));
+        assert_eq!(info.runs[0].load[1], "command=a \"b\"\n\\c");
+        assert_eq!((info.runs[0].priority, info.runs[1].priority), (Some(90), None));
+    }
 
     #[test]
     fn a_run_without_cycles_is_not_taken_for_a_good_one() {
@@ -350,12 +621,62 @@ mod tests {
         some.push(&Sample::default());
         let none = Recording::new(RecordingConfig::default());
         let run = |name: &str, recording: Recording| {
-            Run::recorded(name.to_owned(), report::Setup::default(), recording.finish(0))
+            Run::recorded(name.to_owned(), Setup::default(), recording.finish(0))
         };
         let runs = [run("idle", some), run("under load", none)];
         assert!(unmeasured(&runs, true).is_empty(), "it was interrupted");
         let warnings = unmeasured(&runs, false);
         assert_eq!(warnings.len(), 1);
         assert!(warnings[0].starts_with("\"under load\" has no cycle"), "{warnings:?}");
+    }
+
+    /// The row of `check` about the library's own loop, which it has from 20 s on: here for as long
+    /// as its wait learns, and half a second.
+    #[test]
+    fn a_loop_of_the_library_becomes_a_run_with_a_wait_and_a_phase_of_its_own() {
+        let condition = |name: &str, library| Condition {
+            name: name.to_owned(),
+            wait: None,
+            library,
+            loads: Vec::new(),
+        };
+        let library = LibraryLoop { phase_ns: 300_000 };
+        let plan = PeriodicPlan {
+            streams: vec![Stream {
+                thread: RtThread::any().other().wait(WaitKind::Sleep),
+                period: Period::from_ns(1_000_000).expect("positive"),
+                phase_ns: 0,
+            }],
+            conditions: vec![condition("idle", None), condition("library loop", Some(library))],
+            blocks: split(&[0, 1], Span::from_ms(500)),
+            housekeeping: Vec::new(),
+            cold: 0,
+        };
+        let facts = MachineFacts::collect(&Root::live());
+        let args = ReportArgs::default();
+        let started = jiff::Timestamp::now();
+        let mut destination = Samples::new(None, watch(&args, false), &facts, None, started);
+        let experiment = PeriodicExperiment {
+            plan,
+            known: Vec::new(),
+            follow: None,
+            recording_cost: false,
+            changes: None,
+            destination: &mut destination,
+        };
+        let finished = run(experiment, &facts, &mut ()).expect("measured");
+        let envelope = Envelope::of(PROGRAM, "check");
+        let measured = made(envelope, finished, None, Vec::new(), (&args, false, None));
+        let runs = &measured.loops.judged.runs;
+        let run = |name: &str| runs.iter().find(|run| run.name == name).expect("its run");
+        let (idle, library) = (run("idle"), run("library loop"));
+        assert!(library.outcome.cycles > 0 && library.outcome.lateness.count() > 0);
+        assert_eq!((idle.setup.phase_ns, library.setup.phase_ns), (Some(0), Some(300_000)));
+        let waits = [idle, library].map(|run| run.setup.wait.clone().unwrap_or_default());
+        let adaptive = WaitPolicy::adaptive().kind().name();
+        assert_eq!(waits, [WaitKind::Sleep.name(), adaptive]);
+        assert!(library.approach.is_some(), "how its wait came to its releases");
+        // A run of its own: those that count as one leave it out.
+        assert!(measured.rows.is_empty() && measured.trouble.is_none());
     }
 }

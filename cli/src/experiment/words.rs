@@ -13,11 +13,11 @@ use punctual_host::settings::ChangedSetting;
 use punctual_lab::experiment::{
     Caution, ExperimentEnd, ExperimentError, FinishedExperiment, Risk, Throttling, throttling,
 };
+use punctual_report::{self as report, Refused, Session, Warning, policy_words};
 
 use crate::format;
-use crate::report::{self, NOTE_GUEST, NOTE_ORDINARY, Refused, Session, policy_words};
 
-/// What the kernel granted, and what it refused with the reasons.
+/// The rights that the kernel granted, and those that it refused with the reasons.
 pub(crate) fn session<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) -> Session {
     Session {
         memory_locked: finished.memory_locked,
@@ -28,14 +28,14 @@ pub(crate) fn session<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) 
 
 fn refused(refusal: &Refusal, facts: &MachineFacts) -> Refused {
     Refused {
-        attempt: refusal.attempt.to_string(),
+        attempt: refusal.attempt.into(),
         errno: refusal.errno.to_string(),
         price: price(refusal.attempt).to_owned(),
-        explanation: explain(&attempt(refusal.attempt), refusal.errno.0, facts),
+        explanation: explain(&attempt(refusal.attempt), refusal.errno, facts),
     }
 }
 
-/// What it costs to go on without it, in a few words.
+/// The price of going on without it, in a few words.
 fn price(attempt: Attempt) -> &'static str {
     match attempt {
         Attempt::Affinity(_) => "the loop may be moved to another CPU",
@@ -59,23 +59,24 @@ fn attempt(attempt: Attempt) -> explain::RefusedCall {
     }
 }
 
-/// What a reader should know, whatever was measured.
-pub(crate) fn warnings<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) -> Vec<String> {
-    let mut warnings: Vec<String> = finished.planned.iter().map(planned).collect();
-    warnings.extend(finished.throttled.iter().map(throttled));
-    warnings.extend(watchdog(&finished.end).map(str::to_owned));
-    warnings.extend(finished.loads.iter().flat_map(|loads| report::deaths(loads)));
+/// The warnings for a reader, whatever was measured.
+pub(crate) fn warnings<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) -> Vec<Warning> {
+    let planned = finished.planned.iter().map(planned);
+    let mut warnings: Vec<Warning> = planned.map(Warning::from).collect();
+    warnings.extend(finished.throttled.iter().map(throttled).map(Warning::from));
+    warnings.extend(watchdog(&finished.end).map(str::to_owned).map(Warning::from));
+    let deaths = finished.loads.iter().flat_map(|loads| report::deaths(loads));
+    warnings.extend(deaths.map(Warning::from));
     if let Some(why) = &finished.clock.untrusted {
-        warnings.push(format!(
-            "timestamps come from clock_gettime, not from the processor's \
-             counter: {why}"
-        ));
+        let text =
+            format!("timestamps come from clock_gettime, not from the processor's counter: {why}");
+        warnings.push(text.into());
     }
     if finished.refused.iter().any(|refusal| matches!(refusal.attempt, Attempt::Scheduler(_))) {
-        warnings.push(NOTE_ORDINARY.to_owned());
+        warnings.push(Warning::NotRealTime);
     }
     if here.virtualization.virtualization.value().is_some_and(|name| name != "none") {
-        warnings.push(NOTE_GUEST.to_owned());
+        warnings.push(Warning::Guest);
     }
     warnings
 }
@@ -100,7 +101,7 @@ fn watchdog(end: &ExperimentEnd) -> Option<&'static str> {
     })
 }
 
-/// What real-time tasks may use, and by whose rule.
+/// The share that real-time tasks may use, and whose rule that is.
 fn allowed(throttling: &Throttling) -> String {
     let share = format::share(throttling.share);
     if throttling.of_cgroup {
@@ -110,8 +111,8 @@ fn allowed(throttling: &Throttling) -> String {
     }
 }
 
-/// What a control group's real-time budget does to tasks whose demand is not known; `None` where
-/// it has none of its own.
+/// The effect of a control group's real-time budget on tasks whose demand is not known; `None`
+/// where it has none of its own.
 pub(crate) fn group_budget(here: &MachineFacts) -> Option<String> {
     let throttling = throttling(here).filter(|throttling| throttling.of_cgroup)?;
     Some(format!(
@@ -121,10 +122,10 @@ pub(crate) fn group_budget(here: &MachineFacts) -> Option<String> {
     ))
 }
 
-/// How many changed settings are named.
+/// The most changed settings that are named.
 const CHANGED_MOST: usize = 4;
 
-/// That settings were changed while something was measured; `None` where none was.
+/// The sentence that settings were changed while something was measured; `None` where none was.
 pub(crate) fn changed(settings: &[ChangedSetting]) -> Option<String> {
     let change = |setting: &ChangedSetting| {
         format!(
@@ -143,7 +144,7 @@ pub(crate) fn changed(settings: &[ChangedSetting]) -> Option<String> {
     (!named.is_empty()).then(|| format!("{text}: {}{more}", named.join(", ")))
 }
 
-/// What the plan of an experiment risks.
+/// The sentence about a risk of an experiment's plan.
 pub(crate) fn planned(caution: &Caution) -> String {
     let Caution { cpu, share, throttling } = caution;
     format!(
@@ -155,7 +156,7 @@ pub(crate) fn planned(caution: &Caution) -> String {
     )
 }
 
-/// What throttling did to a real-time loop.
+/// The sentence about throttling that hit a real-time loop.
 pub(crate) fn throttled(caution: &Caution) -> String {
     let Caution { cpu, share, throttling } = caution;
     format!(
@@ -166,7 +167,7 @@ pub(crate) fn throttled(caution: &Caution) -> String {
     )
 }
 
-/// Why an experiment was refused.
+/// The error of an experiment that was refused.
 pub(crate) fn risk(risk: &Risk) -> Error {
     match risk {
         Risk::NoCpuLeft => anyhow!(
@@ -186,7 +187,7 @@ pub(crate) fn risk(risk: &Risk) -> Error {
     }
 }
 
-/// Why nothing was measured.
+/// The error where nothing was measured.
 pub(crate) fn error(why: ExperimentError) -> Error {
     match why {
         ExperimentError::Refused(why) => risk(&why),
@@ -212,8 +213,8 @@ mod tests {
             from: "1".to_owned(),
             to: "10".to_owned(),
         };
-        let one = changed(&[setting("vm.stat_interval")]).expect("one");
-        assert!(one.ends_with("measure again: vm.stat_interval was 1 and is 10"), "{one}");
+        let text = changed(&[setting("vm.stat_interval")]).expect("a change");
+        assert!(text.ends_with("measure again: vm.stat_interval was 1 and is 10"), "{text}");
         let six = changed(&["a", "b", "c", "d", "e", "f"].map(setting)).expect("six");
         assert!(six.ends_with("d was 1 and is 10, and 2 more"), "{six}");
     }

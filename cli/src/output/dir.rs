@@ -6,16 +6,17 @@
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, bail};
 use punctual_engine::named;
-use punctual_engine::temporary;
 use punctual_host::root::TreeDir;
 use punctual_os::process;
 use rustix::fs::{
@@ -24,8 +25,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::Opened;
-use super::trust::Trust;
+use super::{FILE_MODE, Opened};
 
 /// Permissions of a file that is its owner's alone.
 const OWNERS: Mode = Mode::from_raw_mode(0o600);
@@ -34,10 +34,7 @@ const OWNERS: Mode = Mode::from_raw_mode(0o600);
 /// every name in it leads to.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 
-/// Permissions of a file that replaces none, before the umask.
-pub(super) const FILE_MODE: Mode = Mode::from_raw_mode(0o664);
-
-/// How often a file is opened again that was removed meanwhile.
+/// The tries to open a file that was removed meanwhile.
 const TRIES: u32 = 16;
 
 /// An open directory.
@@ -261,7 +258,7 @@ impl Dir {
             let name = entry.file_name();
             let shown = name.to_string_lossy().into_owned();
             let known =
-                ["..", "."].contains(&shown.as_str()) || temporary::is_name(name.to_bytes());
+                ["..", "."].contains(&shown.as_str()) || named::is_temporary(name.to_bytes());
             if !known && !other_than.contains(&shown.as_str()) {
                 return Ok(Some(shown));
             }
@@ -281,7 +278,7 @@ impl Dir {
     }
 }
 
-/// How an open directory is kept: to find names in it, which needs no right to list it.
+/// The flags of an open directory: to find names in it, which needs no right to list it.
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Links on the way, as many as the kernel follows (path_resolution(7)).
@@ -433,6 +430,131 @@ impl<'t> Walk<'t> {
     }
 }
 
+/// Set once by `main`; unit tests use the default, as without the option.
+static TRUST: OnceLock<Trust> = OnceLock::new();
+
+/// Device and inode of a directory.
+type Identity = (u64, u64);
+
+/// The directories that the program writes into as root.
+///
+/// Whoever can change a directory decides what a name in it leads to. As root the program therefore
+/// chooses names only in directories that belong to root or to the user who became root, and in
+/// those that `--trust-directory` names. Looks at the process and at directories; opens and writes
+/// none.
+#[derive(Debug)]
+pub(crate) struct Trust {
+    /// Users whose directories are trusted. `None`: all, because without root the kernel protects
+    /// other users' files.
+    owners: Option<Vec<u32>>,
+    /// Directories that the user named.
+    named: Vec<Identity>,
+}
+
+impl Trust {
+    /// Takes the directories of `--trust-directory`.
+    ///
+    /// # Errors
+    /// Names the one that is no directory.
+    pub(crate) fn set(named: &[PathBuf]) -> Result<()> {
+        let trust = Self { owners: owners(), named: Vec::new() };
+        let named = named.iter().map(|dir| identity(dir)).collect::<Result<_>>()?;
+        let _only_once = TRUST.set(Self { named, ..trust });
+        Ok(())
+    }
+
+    /// The trust of this process, as [`Trust::set`] set it.
+    fn of_process() -> &'static Self {
+        TRUST.get_or_init(|| Self { owners: owners(), named: Vec::new() })
+    }
+
+    /// Whether this directory was named, so that all below it is trusted.
+    fn is_named(&self, dir: &Stat) -> bool {
+        self.named.contains(&(dir.st_dev, dir.st_ino))
+    }
+
+    /// Why a directory is not trusted: another user can change it.
+    fn distrusted(&self, dir: &Stat, shown: &Path) -> Option<String> {
+        let owner = self.foreign_owner(dir, &format!("the directory {}", shown.display()));
+        let mode = dir.st_mode & 0o7777;
+        // In a sticky directory such as /tmp each user can change only its own entries.
+        let open = self.owners.is_some() && mode & 0o1002 == 0o0002;
+        owner.or_else(|| {
+            let open = open.then(|| shown.display());
+            open.map(|dir| format!("every user can write to the directory {dir} (mode {mode:04o})"))
+        })
+    }
+
+    /// Why the journals in a directory are not trusted: users of its group can put others in their
+    /// place.
+    fn distrusted_group(&self, dir: &Stat, shown: &Path) -> Option<String> {
+        let mode = dir.st_mode & 0o7777;
+        (self.owners.is_some() && mode & 0o1020 == 0o0020).then(|| {
+            format!(
+                "the group {} can write to the directory {} (mode {mode:04o}): chmod g-w {}",
+                dir.st_gid,
+                shown.display(),
+                shown.display()
+            )
+        })
+    }
+
+    /// Why a link is not trusted: another user can point it elsewhere.
+    fn distrusted_link(&self, link: &Stat, shown: &Path) -> Option<String> {
+        self.foreign_owner(link, &format!("the symbolic link {}", shown.display()))
+    }
+
+    fn foreign_owner(&self, stat: &Stat, named: &str) -> Option<String> {
+        let owners = self.owners.as_ref()?;
+        let uid = stat.st_uid;
+        (!owners.contains(&uid)).then(|| format!("{named} belongs to another user (uid {uid})"))
+    }
+}
+
+/// Root and the user who became root; `None` where this process is not root of the machine.
+fn owners() -> Option<Vec<u32>> {
+    if process::euid() != 0 || !is_machines_root() {
+        return None;
+    }
+    // sudo and pkexec pass on who called them; the kernel keeps who logged in, for su and doas too.
+    let callers =
+        ["SUDO_UID", "PKEXEC_UID"].into_iter().filter_map(|name| std::env::var(name).ok());
+    let login = fs::read_to_string("/proc/self/loginuid").ok();
+    let users = callers.chain(login).filter_map(|text| text.trim().parse().ok());
+    // (uid_t) -1: not from a login.
+    Some(users.filter(|&uid| uid != u32::MAX).chain([0]).collect())
+}
+
+/// Whether root here is root of the machine. Root of a user namespace can write no more than the
+/// user who made it.
+fn is_machines_root() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map");
+    map.map_or(true, |map| map.split_whitespace().eq(["0", "0", "4294967295"]))
+}
+
+fn identity(dir: &Path) -> Result<Identity> {
+    let option = || format!("--trust-directory {}", dir.display());
+    let meta = fs::metadata(dir).with_context(option)?;
+    if !meta.is_dir() {
+        bail!("{}: not a directory", option());
+    }
+    Ok((meta.dev(), meta.ino()))
+}
+
+#[cfg(test)]
+impl Trust {
+    /// Of whoever is not root.
+    fn all() -> Self {
+        Self { owners: None, named: Vec::new() }
+    }
+
+    /// Of root, behind which these users are.
+    fn of_owners(owners: &[u32], named: &[&Path]) -> Self {
+        let named = named.iter().map(|dir| identity(dir).expect("a directory")).collect();
+        Self { owners: Some(owners.to_vec()), named }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -442,7 +564,7 @@ mod tests {
 
     use punctual_testkit::skip;
 
-    use super::super::testing::Scratch;
+    use super::super::Scratch;
 
     #[test]
     fn planted_links_are_replaced_or_refused_and_never_followed() {
@@ -522,12 +644,12 @@ mod tests {
     #[test]
     fn it_leads_where_the_kernel_leads_and_makes_what_is_missing() {
         let dir = Scratch::new("walk");
-        let all = Trust::all();
-        walk(&dir.path("a/b/c"), true, &all).expect("made");
+        let trust_all = Trust::all();
+        walk(&dir.path("a/b/c"), true, &trust_all).expect("made");
         symlink("b/c", dir.path("a/relative")).expect("free");
         symlink(dir.path("a"), dir.path("absolute")).expect("free");
         for way in ["a/b/c", "a/./b//c", "a/relative", "absolute/relative", "absolute/../a/b/c/"] {
-            let at = walk(&dir.path(way), false, &all).expect("there").at;
+            let at = walk(&dir.path(way), false, &trust_all).expect("there").at;
             let (here, there) =
                 (fstat(at).expect("open"), fs::metadata(dir.path(way)).expect("there"));
             assert_eq!((here.st_dev, here.st_ino), (there.dev(), there.ino()), "{way}");
@@ -536,10 +658,10 @@ mod tests {
         symlink("loop", dir.path("loop")).expect("free");
         for (way, words) in [("no/such", "No such"), ("file/x", "Not a dir"), ("loop", "symbolic")]
         {
-            let why = why(&dir.path(way), &all);
+            let why = why(&dir.path(way), &trust_all);
             assert!(why.contains(words), "{way}: {why}");
         }
-        assert!(walk(&dir.path("file/x"), true, &all).is_err());
+        assert!(walk(&dir.path("file/x"), true, &trust_all).is_err());
     }
 
     /// Who owns the way from the root to here.

@@ -8,7 +8,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -18,14 +18,15 @@ use std::sync::{Arc, OnceLock};
 use anyhow::{Context, Result, anyhow, bail};
 use punctual_engine::drain::{BytesWritten, GrowingFile};
 use punctual_engine::named;
-use punctual_os::process;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxAttributes, StatxFlags};
-use rustix::fs::{fstat, openat, statat, statx};
+use punctual_os::{file, process};
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, StatxAttributes, StatxFlags, Uid, fchmod, fchown,
+    fstat, openat, renameat, statat, statx, unlinkat,
+};
 use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::dir::Dir;
-use super::message;
-use super::pending::Pending;
+use super::{Dir, FILE_MODE, message};
 
 /// An output.
 #[derive(Debug)]
@@ -46,14 +47,14 @@ struct Begun {
 
 #[derive(Debug)]
 enum To {
-    /// What is written to directly.
+    /// A pipe, a device or an open file, which is written to directly.
     Stream(File),
     /// A name in a directory.
     Name(Dir, OsString),
 }
 
 /// Renames a file that is being written to its final name.
-pub(crate) type Place = Box<dyn FnOnce() -> io::Result<()> + Send>;
+type Place = Box<dyn FnOnce() -> io::Result<()> + Send>;
 
 impl Opened {
     /// The output that the user named.
@@ -128,7 +129,7 @@ impl Opened {
         Ok((begun, Box::new(place)))
     }
 
-    /// What an error while a file was written bit by bit leaves of it.
+    /// The error while a file was written bit by bit, with what it leaves of the file.
     pub(crate) fn cut_off(&self, why: &io::Error) -> anyhow::Error {
         let in_place = self.begun.get().is_none_or(|begun| begun.placed.load(Ordering::Acquire));
         let left = if in_place {
@@ -164,7 +165,7 @@ impl Opened {
     }
 }
 
-/// What the user named: a stream as it is, else the name that its links lead to.
+/// The output that the user named: a stream as it is, else the name that its links lead to.
 fn followed(path: &Path) -> Result<To> {
     if path.as_os_str().as_bytes().ends_with(b"/") || path.is_dir() {
         bail!("it is a directory");
@@ -174,7 +175,7 @@ fn followed(path: &Path) -> Result<To> {
     replaceable(Dir::of_named(place.parent().unwrap_or(Path::new("")))?, name.to_owned())
 }
 
-/// What is not a regular file, or is open already. Never truncated.
+/// A stream: no regular file, or one that is open already. Never truncated.
 fn stream(path: &Path) -> Result<To> {
     // Duplicated, so that other output follows this one instead of overwriting it.
     let same = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from);
@@ -225,17 +226,146 @@ fn refuse_irreplaceable(dir: &Dir, name: &OsStr, old: &Stat) -> Result<()> {
     Ok(())
 }
 
+/// Names that are tried: another process may sweep a new file before it is locked.
+const TRIES: u32 = 16;
+
+/// Entries of a directory that are looked through for files left behind.
+const ENTRIES_MAX: usize = 10_000;
+
+/// A file that does not have its name yet. Dropped, it leaves nothing.
+///
+/// The only way in which the program replaces a regular file: create a temporary file, write, sync,
+/// rename, sync the directory. Until the rename the old file stays as it is. The temporary name is
+/// random, and the file is locked as long as its process lives: one that a kill left behind is not
+/// locked, and is removed by the next that writes into the directory.
+#[derive(Debug)]
+struct Pending {
+    dir: Dir,
+    temporary: String,
+    file: File,
+    placed: bool,
+}
+
+impl Pending {
+    /// Makes a file in `dir`, with owner and permissions of the regular file `name` where there is
+    /// one that nobody planted.
+    fn create(dir: &Dir, name: &OsStr) -> io::Result<Self> {
+        sweep(dir);
+        let old = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+        let around = fstat(dir)?;
+        let around = (around.st_mode, around.st_uid);
+        let old = old.filter(|old| {
+            FileType::from_raw_mode(old.st_mode) == FileType::RegularFile
+                && named::planted("", old.st_uid, around).is_none()
+        });
+        let mode = old.as_ref().map_or(FILE_MODE, |old| Mode::from_raw_mode(old.st_mode & 0o777));
+        for _ in 0..TRIES {
+            let pending = match Self::begin(dir, mode) {
+                Err(why) if why.kind() == io::ErrorKind::AlreadyExists => continue,
+                made => made?,
+            };
+            // Before it was locked, another process may have removed it as left behind.
+            let locked = file::try_lock(pending.file.as_raw_fd()) != Ok(false);
+            if locked && fstat(&pending.file)?.st_nlink == 1 {
+                if let Some(old) = &old {
+                    pending.take_over(old, mode)?;
+                }
+                return Ok(pending);
+            }
+        }
+        Err(io::Error::other(
+            "temporary files in its directory are removed as soon as they are created",
+        ))
+    }
+
+    fn begin(dir: &Dir, mode: Mode) -> io::Result<Self> {
+        let mut random = [0; 8];
+        getrandom(&mut random, GetRandomFlags::empty())?;
+        let temporary = named::temporary(u64::from_ne_bytes(random));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let file = openat(dir, &temporary, flags | OFlags::CLOEXEC, mode)?;
+        Ok(Self { dir: dir.clone(), temporary, file: file.into(), placed: false })
+    }
+
+    /// Takes owner and permissions of the file that this one replaces. Only root can give a file
+    /// away.
+    fn take_over(&self, old: &Stat, mode: Mode) -> io::Result<()> {
+        let (owner, group) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
+        if fchown(&self.file, Some(owner), Some(group)).is_err() {
+            let _not_a_member = fchown(&self.file, None, Some(group));
+        }
+        // After the owner, for a change of owner takes permissions away; exact, whatever the umask.
+        Ok(fchmod(&self.file, mode)?)
+    }
+
+    /// The file to write to.
+    fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Syncs the file, renames it to `name`, syncs the directory.
+    fn place(self, name: &OsStr) -> io::Result<()> {
+        self.file.sync_all()?;
+        let dir = self.dir.clone();
+        self.rename(name)?;
+        dir.sync();
+        Ok(())
+    }
+
+    /// Renames the file to `name`, and waits for no disk.
+    fn rename(mut self, name: &OsStr) -> io::Result<()> {
+        renameat(&self.dir, &self.temporary, &self.dir, name)?;
+        self.placed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if !self.placed {
+            // What cannot be removed now is swept by a later write.
+            let _left = unlinkat(&self.dir, &self.temporary, AtFlags::empty());
+        }
+    }
+}
+
+/// Removes files that killed processes of this user left behind. Best effort: what cannot be opened
+/// stays.
+fn sweep(dir: &Dir) {
+    let Ok(entries) = dir.entries() else { return };
+    for entry in entries.flatten().take(ENTRIES_MAX) {
+        let name = entry.file_name();
+        if !named::is_temporary(name.to_bytes()) {
+            continue;
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = openat(dir, name, flags, Mode::empty()) else { continue };
+        if fstat(&file).is_ok_and(|stat| is_ours(&stat))
+            && file::try_lock(file.as_raw_fd()) == Ok(true)
+        {
+            let _gone: Result<(), Errno> = unlinkat(dir, name, AtFlags::empty());
+        }
+    }
+}
+
+/// Whether it is a file that this user made, under one name.
+fn is_ours(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+        && stat.st_uid == process::euid()
+        && stat.st_nlink == 1
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
     use std::fs;
-    use std::io::Read;
-    use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+    use std::io::{Read, Write};
+    use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown, symlink};
     use std::process::Command;
 
-    use super::super::testing::Scratch;
-    use std::io::Write;
+    use punctual_testkit::skip;
 
-    use super::*;
+    use super::super::Scratch;
 
     fn replace(path: &Path, text: &str) -> Result<()> {
         Opened::at(path)?.write(|file| Ok(file.write_all(text.as_bytes())?))
@@ -340,5 +470,89 @@ mod tests {
         assert_eq!(&read, b"through");
         replace(Path::new("/dev/null"), "away").expect("writable");
         assert!(replace(Path::new("/dev/full"), "full").is_err());
+    }
+
+    fn stale(random: &str) -> String {
+        format!(".punctual-{random}.new")
+    }
+
+    #[test]
+    fn what_a_kill_left_behind_is_removed_and_nothing_else() {
+        let dir = Scratch::new("sweep");
+        let there = dir.dir();
+        let left = stale("0123456789abcdef");
+        let others = [
+            stale("0123456789abcde"),
+            stale("0123456789ABCDEF"),
+            ".page.html.1.new".to_owned(),
+            "page.new".to_owned(),
+        ];
+        for name in others.iter().chain([&left]) {
+            fs::write(dir.path(name), "x").expect("writable");
+        }
+        fs::create_dir(dir.path(&stale("aaaaaaaaaaaaaaaa"))).expect("writable");
+        fs::hard_link(dir.path("page.new"), dir.path(&stale("bbbbbbbbbbbbbbbb"))).expect("free");
+        symlink("page.new", dir.path(&stale("cccccccccccccccc"))).expect("free");
+        let before = dir.names().len();
+        let first = Pending::create(&there, "page".as_ref()).expect("writable");
+        assert!(!dir.path(&left).exists());
+        // One that is being written is not left behind.
+        let second = Pending::create(&there, "page".as_ref()).expect("writable");
+        assert_ne!(first.temporary, second.temporary);
+        assert!(dir.path(&first.temporary).exists());
+        drop((first, second));
+        assert_eq!(dir.names().len(), before - 1);
+    }
+
+    #[test]
+    fn a_file_that_another_user_planted_lends_neither_owner_nor_permissions() {
+        if !skip::need("root", skip::is_root()) {
+            return;
+        }
+        let dir = Scratch::new("planted-old");
+        let page = dir.path("page");
+        for (mode, is_kept) in [(0o755, true), (0o1777, false)] {
+            fs::set_permissions(dir.path(""), fs::Permissions::from_mode(mode)).expect("ours");
+            fs::write(&page, "theirs").expect("writable");
+            chown(&page, Some(12_345), None).expect("root may");
+            fs::set_permissions(&page, fs::Permissions::from_mode(0o602)).expect("root may");
+            let pending = Pending::create(&dir.dir(), "page".as_ref()).expect("writable");
+            pending.place("page".as_ref()).expect("it takes its place");
+            let found = fs::metadata(&page).expect("there");
+            assert_eq!(found.uid() == 12_345, is_kept, "{mode:o}");
+            assert_eq!(found.mode() & 0o777 == 0o602, is_kept, "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn the_first_name_is_that_of_no_temporary_file() {
+        let dir = Scratch::new("first-name");
+        let there = dir.dir();
+        fs::write(dir.path(&stale("0123456789abcdef")), "x").expect("writable");
+        assert_eq!(there.first_name(&[]).expect("readable"), None);
+        there.create("lock", b"").expect("writable");
+        assert_eq!(there.first_name(&["lock"]).expect("readable"), None);
+        assert_eq!(there.first_name(&[]).expect("readable").as_deref(), Some("lock"));
+    }
+
+    #[test]
+    fn many_that_write_the_same_name_at_once_leave_one_whole_file() {
+        let dir = Scratch::new("race");
+        let there = dir.dir();
+        std::thread::scope(|scope| {
+            for writer in 0..8_u8 {
+                let there = &there;
+                scope.spawn(move || {
+                    for _ in 0..40 {
+                        let pending = Pending::create(there, "page".as_ref()).expect("writable");
+                        pending.file().write_all(&[b'a' + writer; 5000]).expect("writable");
+                        pending.rename("page".as_ref()).expect("it takes its place");
+                    }
+                });
+            }
+        });
+        let page = fs::read(dir.path("page")).expect("there");
+        assert!(page.len() == 5000 && page.iter().all(|&byte| byte == page[0]));
+        assert_eq!(dir.names(), ["page"]);
     }
 }

@@ -108,28 +108,12 @@ impl KnobFiles for TreeFiles {
 /// The most that is read of a file.
 const BOOT_TEXT_MAX: u64 = 1 << 20;
 
-/// What a journal names in place of a boot, before the directory that stands for a machine.
-pub(crate) const TREE: &str = "files of ";
-
-const KEPT: &str = "files of the boot loader";
-
 /// Files on a disk, whose texts are the settings: one that is not there reads as empty, and is
 /// removed where an empty text is put back.
 #[derive(Debug)]
 pub(crate) struct BootFiles(Place);
 
 impl BootFiles {
-    /// What a journal of these files names in place of a boot, because they stay from boot to boot:
-    /// this machine's, or those of the directory that `boot` names, as a journal does.
-    pub(crate) fn kept(boot: &str) -> String {
-        boot.strip_prefix(TREE).map_or_else(|| KEPT.to_owned(), |tree| format!("{KEPT} of {tree}"))
-    }
-
-    /// Whether a journal that names this in place of a boot is one of such files.
-    pub(crate) fn are_kept(boot: &str) -> bool {
-        boot == KEPT || boot.strip_prefix(KEPT).is_some_and(|tree| tree.starts_with(" of "))
-    }
-
     /// This machine's, or those of a directory that stands for a machine.
     pub(crate) fn of(tree: Option<&Path>) -> Self {
         Self(Place::of(tree))
@@ -167,7 +151,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::process::Command;
 
-    use super::super::testing::Scratch;
+    use super::super::Scratch;
 
     #[test]
     fn a_setting_is_replaced_whole_and_never_made() {

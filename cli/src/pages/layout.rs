@@ -5,8 +5,9 @@
 
 use std::path::Path;
 
+use punctual_report::Run;
+
 use super::Shown;
-use crate::report::Run;
 use crate::stored::Stored;
 
 /// The most runs of a page that are drawn; tables have all.

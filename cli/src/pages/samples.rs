@@ -7,12 +7,12 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use punctual_analysis::plot::thinned::{Thinned, Thinner, ThinnerConfig};
+use punctual_analysis::plot::{Thinned, Thinner, ThinnerConfig};
 use punctual_core::sample::Flags;
 use punctual_import::samples::{RunInfo, SampleFileReader};
+use punctual_report::{Report, Run};
 
 use super::Loaded;
-use crate::report::{Report, Run};
 use crate::stored;
 
 /// Bins of all envelopes of a page together, and the most of one.
@@ -110,10 +110,10 @@ fn recorded(run: &Run) -> u64 {
 /// The load of a run that counts in another together with others.
 fn turn(info: &RunInfo) -> Option<String> {
     info.part_of.as_ref()?;
-    // Several at once have a name together, the last part of the run's: "all loads".
     match info.load.as_slice() {
-        [one] => Some(one.clone()),
-        _ => info.name.rsplit(", ").next().map(ToOwned::to_owned),
+        [load] => Some(load.clone()),
+        // Several at once have a name together: "all loads".
+        _ => Some(info.condition().to_owned()),
     }
 }
 

@@ -12,7 +12,6 @@ mod histogram;
 pub(crate) mod impact;
 mod judged;
 pub(crate) mod loops;
-mod noise;
 mod outside;
 mod reproduced;
 mod response;
@@ -24,10 +23,13 @@ pub(crate) mod tune;
 pub(crate) mod wait;
 mod work;
 
-use crate::report::measured::{Measured, ResponseBody};
-use crate::report::reproduced::PaperFigure;
-use crate::report::{Body, Load, Report};
-use crate::view::document::{Block, Detail, Section};
+use punctual_document::{Block, Section};
+use punctual_report::measured::{Measured, ResponseBody};
+use punctual_report::reproduced::PaperFigure;
+use punctual_report::{Body, Load, Report};
+
+use crate::command;
+use crate::view::Detail;
 
 pub(crate) use judged::plans;
 
@@ -97,7 +99,7 @@ pub(crate) fn line(report: &Report) -> Option<String> {
 /// The section of a kind without runs; `None` for the others, whose page has sections of its own.
 pub(crate) fn section(body: &Body) -> Option<Section> {
     match body {
-        Body::Measured(measured) => Some(of_measured(measured)),
+        Body::Measured(measured) => of_measured(measured),
         Body::Reproduce(body) => Some(reproduced::shown(body)),
         Body::Tune(body) => Some(tune::shown(body)),
         _ => None,
@@ -114,11 +116,10 @@ pub(crate) fn traces(body: &ResponseBody) -> Vec<PaperFigure> {
     response::traces(body)
 }
 
-/// What is shown of an experiment of the lab.
-fn of_measured(measured: &Measured) -> Section {
-    match measured {
+/// What is shown of an experiment of the lab: here, or in the file of its command.
+fn of_measured(measured: &Measured) -> Option<Section> {
+    Some(match measured {
         Measured::Executive(body) => executive::shown(body),
-        Measured::Noise(body) => noise::shown(body),
         Measured::Accuracy(body) => accuracy::shown(body),
         Measured::Timer(body) => timer::shown(body),
         Measured::Work(body) => work::shown(body),
@@ -127,10 +128,11 @@ fn of_measured(measured: &Measured) -> Section {
         Measured::Stimulate(body) => outside::stimulated(body),
         Measured::Respond(body) => outside::responded(body),
         Measured::Trials(body) => trials::shown(body),
-    }
+        measured => return command::section(measured),
+    })
 }
 
 /// A load and its rate, as a sentence of its own.
-fn rate(load: &Load) -> String {
+pub(crate) fn rate(load: &Load) -> String {
     format!("load {}", loops::rate(load))
 }

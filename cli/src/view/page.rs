@@ -3,28 +3,31 @@
 //! A page holds results next to each other, so its sections are by what they show, and not by
 //! result. What a kind of result shows is in [`super::kinds`].
 
+mod data;
 mod plots;
 mod runs;
 mod verdict;
 
+use punctual_document::{
+    Block, Figure, Item, Items, ItemsKind, Section, Table, html, numbers, words,
+};
+use punctual_report::measured::Measured;
+use punctual_report::strategies::FrontComparison;
+use punctual_report::{Body, Campaign, Comparison, Pair, Report, Run};
 use serde_json::Value;
 
-use super::document::{Block, Figure, Item, Items, ItemsKind, Section, Table, numbers, words};
 use super::kinds::{self, campaign, loops, wait};
 use super::plots::{Axes, by_day, front, of_paper};
+use crate::command::PROGRAM;
 use crate::format;
 use crate::pages::{Page, Shown};
-use crate::report::measured::Measured;
-use crate::report::{Body, Campaign, Comparison, FrontComparison, Pair, Report, Run};
-
-pub(crate) use verdict::{incomplete, machine, title};
 
 /// What sections are made from.
-pub(crate) struct Source<'a> {
+struct Source<'a> {
     /// The results.
-    pub(crate) page: &'a Page,
+    page: &'a Page,
     /// The axes that the plots of a kind share.
-    pub(crate) axes: Axes,
+    axes: Axes,
 }
 
 /// The sections in their order; each is there when it has something to say. What later pages add
@@ -52,9 +55,19 @@ const SECTIONS: &[fn(&Source<'_>) -> Option<Section>] = &[
     facts,
 ];
 
-/// All sections of a page.
-pub(crate) fn sections(source: &Source<'_>) -> Vec<Section> {
-    SECTIONS.iter().filter_map(|section| section(source)).collect()
+/// The page of results.
+pub(super) fn of(page: &Page) -> html::Page {
+    let source = Source { page, axes: Axes::of(page) };
+    let several = page.results.len() > 1;
+    let few = source.few().iter();
+    html::Page {
+        title: verdict::title(page),
+        heading: verdict::heading(page),
+        origins: few.map(|shown| verdict::origin(shown, several)).collect(),
+        sections: SECTIONS.iter().filter_map(|section| section(&source)).collect(),
+        data: data::json(&source),
+        version: PROGRAM.version,
+    }
 }
 
 /// A section, where there is something in it.
@@ -165,8 +178,8 @@ fn pair(pair: &Pair) -> Vec<Block> {
         }
     }
     for difference in &pair.differences {
-        let (what, a, b) = (&difference.what, &difference.a, &difference.b);
-        blocks.push(Block::muted(format!("differs: {what}: {a} → {b}")));
+        let (name, a, b) = (&difference.what, &difference.a, &difference.b);
+        blocks.push(Block::muted(format!("differs: {name}: {a} → {b}")));
     }
     blocks.extend(pair.notes.iter().map(|note| Block::muted(format!("note: {note}"))));
     blocks

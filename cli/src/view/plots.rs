@@ -5,16 +5,15 @@
 mod day;
 mod paper;
 
-use punctual_analysis::plot::curve::curve;
-use punctual_analysis::plot::envelope::{Envelope, EnvelopeBin};
-use punctual_analysis::plot::thinned::Thinned;
+use punctual_analysis::plot::{Envelope, EnvelopeBin, Thinned, curve};
 use punctual_analysis::recording::RunFigures;
 use punctual_plot::axis::Axis;
 use punctual_plot::chart::{Chart, ChartSeries, Mark};
+use punctual_report::Report;
+use punctual_report::strategies::StrategyRow;
 
 use crate::format;
 use crate::pages::{Line, Loaded, Page, Panel, Row};
-use crate::report::{Report, StrategyRow};
 
 pub(crate) use day::charts as by_day;
 pub(crate) use paper::chart as of_paper;
@@ -302,7 +301,7 @@ fn described_histogram(page: &Page, line: &Line) -> String {
         format::largest(run.outcome.lateness_ns.max, run.outcome.unknown()),
         match clusters.as_slice() {
             [] => "no separate peaks".to_owned(),
-            [one] => format!("one peak, at {one}"),
+            [peak] => format!("one peak, at {peak}"),
             several => format!("peaks at {}", several.join(", ")),
         },
     )

@@ -5,13 +5,13 @@ use std::fs;
 use punctual_os::process::EndSignal;
 use serde_json::Value;
 
-use crate::support::{
+use crate::{
     Dir, catches_interrupt, fits, json, json_file, punctual, refused, run, signal, stderr, stdout,
     until,
 };
 
-fn number(of: &Value, key: &str) -> f64 {
-    of[key].as_f64().unwrap_or_else(|| panic!("{key} in {of}"))
+fn number(object: &Value, key: &str) -> f64 {
+    object[key].as_f64().unwrap_or_else(|| panic!("{key} in {object}"))
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Dir, refused, run};
+use crate::{Dir, refused, run};
 
 #[test]
 fn arguments_are_refused_by_name_with_the_way_out() {

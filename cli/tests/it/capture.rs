@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Dir, json, refused, run, stderr};
+use crate::{Dir, json, refused, run, stderr};
 
 fn files(under: &Path, found: &mut Vec<std::path::PathBuf>) {
     for entry in fs::read_dir(under).expect("a directory").flatten() {
@@ -19,11 +19,11 @@ fn a_captured_machine_has_the_same_facts_and_no_host_name() {
     let out = out.to_str().expect("UTF-8");
     let captured = run(["capture", out]);
     assert_eq!(captured.status.code(), Some(0), "{}", stderr(&captured));
-    let here = json(&run(["facts", "--json", "-"]));
+    let own = json(&run(["facts", "--json", "-"]));
     let there = json(&run(["facts", "--root", out, "--json", "-"]));
     for fact in ["cpu_model", "cpus", "kernel", "preemption", "hz", "clocksource", "isolated_cpus"]
     {
-        assert_eq!(here[fact]["value"], there[fact]["value"], "{fact}");
+        assert_eq!(own[fact]["value"], there[fact]["value"], "{fact}");
     }
     let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("readable");
     let mut all = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Dir, fits, json, json_file, refused, run, stderr, stdout};
+use crate::{Dir, fits, json, json_file, refused, run, stderr, stdout};
 
 #[test]
 fn writes_a_result_and_samples_that_tell_the_same() {

@@ -10,7 +10,7 @@ use punctual_core::time::Span;
 use punctual_engine::drain::{Drainage, SampleFile, Sink};
 use serde_json::Value;
 
-use crate::support::{Dir, json, refused, run, stderr, stdout};
+use crate::{Dir, json, refused, run, stderr, stdout};
 
 struct Nowhere;
 
@@ -179,10 +179,10 @@ fn a_run_says_before_it_starts_what_a_claim_takes_and_judges_it_after() {
     let args = ["measure", "periodic", "--duration", "400ms", "--json", "-"];
     let out = run(args.into_iter().chain(flags));
     assert_eq!(out.status.code(), Some(1));
-    let said = stderr(&out);
-    let begins = |line: &str| said.lines().any(|said| said.starts_with(line));
-    assert!(begins("punctual: p(lateness>10s)<5e-1 needs 6 cycles"), "{said}");
-    let tiny = said.lines().find(|line| line.contains("<1e-9")).expect("said");
+    let errors = stderr(&out);
+    let begins = |line: &str| errors.lines().any(|errors| errors.starts_with(line));
+    assert!(begins("punctual: p(lateness>10s)<5e-1 needs 6 cycles"), "{errors}");
+    let tiny = errors.lines().find(|line| line.contains("<1e-9")).expect("said");
     assert!(
         tiny.contains("too few to show this claim; use --duration 3") && tiny.contains("35 days")
     );

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::support::{Dir, json, json_file, punctual, refused, run, sample_file, stderr, stdout};
+use crate::{Dir, json, json_file, punctual, refused, run, sample_file, stderr, stdout};
 
 /// One run of a sample file that is made here.
 struct Made<'a> {
@@ -144,7 +144,7 @@ fn several_results_a_side_measured_in_turn() {
 fn what_cannot_be_compared_is_refused_with_the_reason() {
     let dir = Dir::new("compare-refused");
     let a = samples(&dir.path("a.punctual"), EARLIER, &[Made::new("idle", 2_000, 300)]);
-    let other = samples(&dir.path("o.punctual"), LATER, &[Made::new("cpu", 2_001, 300)]);
+    let another = samples(&dir.path("o.punctual"), LATER, &[Made::new("cpu", 2_001, 300)]);
     let empty = samples(&dir.path("e.punctual"), LATER, &[Made::new("idle", 0, 1)]);
     refused(&run(["compare", &a]), &["at least two results"]);
     refused(&run(["compare", &a, "/nonexistent"]), &["cannot read /nonexistent"]);
@@ -156,16 +156,18 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
     let same = run(["compare", &a, copy, "--anyway"]);
     assert!(stdout(&same).contains("no significant difference"), "{}", stderr(&same));
     refused(
-        &run(["compare", &a, &other]),
+        &run(["compare", &a, &another]),
         &["no run with the same name: the first has 'idle'; the second has 'cpu'"],
     );
-    assert!(stdout(&run(["compare", &a, &other, "--anyway"])).contains("differs: run: idle → cpu"));
+    assert!(
+        stdout(&run(["compare", &a, &another, "--anyway"])).contains("differs: run: idle → cpu")
+    );
     let out = run(["compare", &a, &empty]);
     assert!(stdout(&out).contains("a run has no cycles"), "{}", stderr(&out));
     let directory = dir.0.to_str().expect("UTF-8");
     refused(&run(["compare", &a, directory]), &["result.json"]);
-    refused(&run(["compare", &a, &other, "--json", &a]), &["would overwrite an input"]);
-    refused(&run(["compare", &a, &other, "--threshold", "50"]), &["--threshold"]);
+    refused(&run(["compare", &a, &another, "--json", &a]), &["would overwrite an input"]);
+    refused(&run(["compare", &a, &another, "--threshold", "50"]), &["--threshold"]);
     let newer = dir.path("newer.json");
     fs::write(&newer, r#"{"schema":3,"tool":"punctual"}"#).expect("writable");
     refused(&run(["compare", &a, newer.to_str().expect("UTF-8")]), &["newer.json", "schema 3"]);

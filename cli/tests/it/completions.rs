@@ -7,7 +7,7 @@ use std::process::Command;
 
 use punctual_testkit::skip::need_program;
 
-use crate::support::{Dir, run, stderr, stdout};
+use crate::{Dir, run, stderr, stdout};
 
 /// The build script, for its own functions.
 #[path = "../../build.rs"]

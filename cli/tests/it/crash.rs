@@ -1,16 +1,23 @@
 //! Interrupted runs: Ctrl-C keeps what there is, `kill -9` all but the last block, and no load
 //! outlives its parent.
+//!
+//! Runs that were interrupted: that is said, no other cause, and the exit status has the signal.
+//!
+//! Signals that come in pairs, microseconds apart, as a terminal that closes sends them: one
+//! request, and the result is written.
 
 use std::fs;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::{Child, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use punctual_os::process::EndSignal;
 
-use crate::support::{Dir, at_once, json, json_file, punctual, run, signal, stderr, stdout, until};
+use crate::{
+    Dir, at_once, catches_interrupt, json, json_file, punctual, run, signal, stderr, stdout, until,
+};
 
 fn start(samples: &Path, load: &str) -> Child {
     punctual()
@@ -179,8 +186,11 @@ fn a_sample_file_that_is_removed_or_cut_off_meanwhile_is_noticed_and_all_else_is
         assert!(result["warnings"].to_string().contains(words), "{how}: {result}");
         // What was measured is whole.
         assert_eq!(result["verdict"]["ok"], true, "{how}");
-        let of = |key: &str| result["runs"][0][key].as_u64().expect("a count");
-        assert!(of("cycles") > 0 && of("cycles") + of("missed") > 2_900, "{how}: {result}");
+        let lookup = |key: &str| result["runs"][0][key].as_u64().expect("a count");
+        assert!(
+            lookup("cycles") > 0 && lookup("cycles") + lookup("missed") > 2_900,
+            "{how}: {result}"
+        );
     }
 }
 
@@ -192,7 +202,7 @@ fn a_disk_that_is_full_is_said_in_the_result_and_all_else_is_written() {
     let limited = "ulimit -f 128 && exec \"$0\" measure periodic --period 100us --duration 2s \
                    --samples \"$1\" --json \"$2\"";
     let program = punctual().get_program().to_owned();
-    let mut shell = std::process::Command::new("sh");
+    let mut shell = Command::new("sh");
     let out = shell.args(["-c", limited]).arg(program).arg(&file).arg(&result).output();
     let out = out.expect("sh starts");
     assert_eq!(out.status.code(), Some(2), "{}", stderr(&out));
@@ -201,4 +211,167 @@ fn a_disk_that_is_full_is_said_in_the_result_and_all_else_is_written() {
     let result = json_file(&result);
     assert_eq!(result["incomplete"], true);
     assert!(result["warnings"].to_string().contains("ends early"), "{result}");
+}
+
+/// Interrupts a run of `args` as soon as it can be, and looks at its page, its result and the page
+/// of its result.
+fn interrupted(args: &[&str]) {
+    let dir = Dir::new(&format!("interrupted-{}", args.join("-").replace([' ', '/'], "-")));
+    let (json, page) = (dir.path("of.json"), dir.path("of.html"));
+    let mut command = punctual();
+    command.args(args).arg("--json").arg(&json);
+    match args[0] {
+        "check" => command.arg("--results").arg(dir.path("results")),
+        "soak" => command.arg("--campaign").arg(dir.path("campaign")),
+        _ => &mut command,
+    };
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    until("signals to be caught", || catches_interrupt(&child));
+    signal(&child, EndSignal::Interrupt);
+    let out = child.wait_with_output().expect("it ends");
+    let text = stdout(&out);
+    assert_eq!(out.status.code(), Some(130), "{args:?}: {text} {}", stderr(&out));
+    let result = json_file(&json);
+    assert_eq!((&result["incomplete"], &result["ended_by"]), (&true.into(), &"interrupt".into()));
+    let report = run(["report", &json.display().to_string(), "-o", &page.display().to_string()]);
+    assert_eq!(report.status.code(), Some(0), "{}", stderr(&report));
+    let html = fs::read_to_string(&page).expect("written");
+    assert!(html.contains("Incomplete: interrupted; these are the results so far."), "{args:?}");
+    let warnings = result["warnings"].to_string();
+    assert!(
+        text.contains("incomplete: interrupted; these are the results so far"),
+        "{args:?}: {text}"
+    );
+    for words in ["cut off", "longer --duration", "too short", "ended early, or", "so short"] {
+        let line_text = [&text, &warnings].into_iter().find(|value| value.contains(words));
+        assert_eq!(line_text, None, "{args:?}: {words}");
+    }
+}
+
+#[test]
+fn each_signal_has_the_exit_status_that_the_help_names() {
+    let help = stdout(&run(["--help"]));
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (how, name, status) in [
+        (EndSignal::Interrupt, "SIGINT", 130),
+        (EndSignal::Terminate, "SIGTERM", 143),
+        (EndSignal::HangUp, "SIGHUP", 129),
+    ] {
+        let mut command = punctual();
+        command.args(["measure", "accuracy", "-d", "1h"]).stdout(Stdio::null());
+        let mut child = command.spawn().expect("it starts");
+        until("signals to be caught", || catches_interrupt(&child));
+        signal(&child, how);
+        assert_eq!(child.wait().expect("it ends").code(), Some(status), "{name}");
+        assert!(help.contains(&format!("{status} by {name}")), "{help}");
+    }
+}
+
+#[test]
+fn an_interrupted_run_says_that_and_no_other_cause() {
+    interrupted(&["measure", "periodic", "-d", "1h", "--load", "cpu"]);
+    interrupted(&["measure", "periodic", "-d", "1h", "-p", "1ms,25us", "--load", "cpu"]);
+    interrupted(&["measure", "wait", "-d", "1h", "--front"]);
+    interrupted(&["measure", "timer", "-d", "1h"]);
+    interrupted(&["measure", "accuracy", "-d", "1h"]);
+    interrupted(&["measure", "work", "-d", "1h", "--load", "cpu"]);
+    interrupted(&["reproduce", "nist", "--quick"]);
+    interrupted(&["check", "-d", "1h", "-p", "1ms,25us"]);
+    interrupted(&["soak", "-d", "1h"]);
+}
+
+/// The first file of this name below a directory.
+fn find(dir: &Path, name: &str) -> Option<PathBuf> {
+    let entries: Vec<PathBuf> =
+        fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path()).collect();
+    let own = entries.iter().find(|path| path.ends_with(name)).cloned();
+    own.or_else(|| entries.iter().find_map(|path| find(path, name)))
+}
+
+/// Sends both signals once `begun`, and waits for a result that is whole; in a directory of this
+/// name.
+fn pair(
+    name: &str,
+    pair: [EndSignal; 2],
+    command: impl Fn(&Dir) -> Command,
+    begun: impl Fn(&Dir) -> bool,
+) {
+    let (dir, out) = at_once(|| {
+        let dir = Dir::new(name);
+        let mut command = command(&dir);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        let child = child.expect("it starts");
+        until(name, || begun(&dir));
+        let sent = Instant::now();
+        for how in pair {
+            signal(&child, how);
+        }
+        let took = sent.elapsed();
+        (took, (dir, child.wait_with_output().expect("it ends")))
+    });
+    let trial = format!("{name} {pair:?}: {} {}", out.status, stderr(&out));
+    assert!(out.status.code().is_some(), "{trial}");
+    let result = find(&dir.0, "result.json").unwrap_or_else(|| panic!("no result: {trial}"));
+    assert!(json_file(&result)["experiment"].is_string(), "{trial}");
+}
+
+/// Whether samples were written.
+fn has_samples(dir: &Path) -> bool {
+    let samples = find(dir, "samples.punctual");
+    samples.is_some_and(|path| fs::metadata(path).is_ok_and(|meta| meta.len() > 8_000))
+}
+
+const PAIRS: [[EndSignal; 2]; 4] = [
+    [EndSignal::HangUp, EndSignal::HangUp],
+    [EndSignal::HangUp, EndSignal::Terminate],
+    [EndSignal::Interrupt, EndSignal::Interrupt],
+    [EndSignal::Terminate, EndSignal::HangUp],
+];
+
+#[test]
+fn a_closed_terminal_leaves_the_result_of_check() {
+    for (trial, signals) in PAIRS.into_iter().cycle().take(12).enumerate() {
+        let check = |dir: &Dir| {
+            let mut check = punctual();
+            check.args(["check", "--duration", "1h", "--period", "200us", "--results"]);
+            check.arg(&dir.0);
+            check
+        };
+        pair(&format!("pairs-check-{trial}"), signals, check, |dir| has_samples(&dir.0));
+    }
+}
+
+#[test]
+fn a_closed_terminal_leaves_the_result_of_all_that_measures() {
+    let measure = |dir: &Dir| {
+        let mut measure = punctual();
+        measure.args(["measure", "periodic", "--duration", "1h", "--period", "200us"]);
+        measure.arg("--samples").arg(dir.path("samples.punctual"));
+        measure.arg("--json").arg(dir.path("result.json"));
+        measure
+    };
+    let soak = |dir: &Dir| {
+        let mut soak = punctual();
+        soak.args(["soak", "--every", "1s", "--save-every", "1s", "--campaign"]);
+        soak.arg(dir.path("c"));
+        soak
+    };
+    let run = |dir: &Dir| {
+        let (tasks, started) = (dir.path("tasks.toml"), dir.path("started"));
+        let script = format!("touch {}; exec sleep 600", started.display());
+        let task = format!(
+            "[[task]]\nname = \"a\"\nperiod = \"5ms\"\nregister_within = \"60s\"\n\
+             command = [\"sh\", \"-c\", {script:?}]\n"
+        );
+        fs::write(&tasks, task).expect("writable");
+        let mut run = punctual();
+        run.arg("run").arg(&tasks).arg("--json").arg(dir.path("result.json"));
+        run
+    };
+    for (trial, signals) in PAIRS.into_iter().enumerate() {
+        let place = |command: &str| format!("pairs-{command}-{trial}");
+        pair(&place("measure"), signals, measure, |dir| has_samples(&dir.0));
+        pair(&place("soak"), signals, soak, |dir| find(&dir.0, "result.json").is_some());
+        pair(&place("run"), signals, run, |dir| dir.path("started").exists());
+    }
 }

@@ -8,21 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use punctual_os::process::{EndSignal, end};
 
-use crate::support::{Dir, json_file, punctual, stderr, stdout, until};
-
-/// The children of a process that have not ended.
-pub(crate) fn children(of: &Child) -> Vec<i32> {
-    let parent = of.id().to_string();
-    let stat = |pid: i32| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-        Some((fields.next()?.to_owned(), fields.next()?.to_owned()))
-    };
-    let entries = fs::read_dir("/proc").expect("procfs").flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let lives = |&pid: &i32| stat(pid).is_some_and(|(state, of)| state != "Z" && of == parent);
-    pids.filter(lives).collect()
-}
+use crate::{Dir, children, json_file, punctual, stderr, stdout, until};
 
 /// The children but for these, of which there are two at some time.
 fn two(program: &Child, but: &[i32]) -> Vec<i32> {
@@ -52,7 +38,7 @@ fn loads_that_are_stopped_stand_still_and_no_limit_holds() {
     command.args(["--limit", "max<60s", "--claim", "p(lateness>60s)<0.1"]);
     command.arg("--samples").arg(&samples).arg("--json").arg(&json);
     let program = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    until("1.2 s of samples", || fs::metadata(&samples).is_ok_and(|of| of.len() > 1_200 * 36));
+    until("1.2 s of samples", || fs::metadata(&samples).is_ok_and(|meta| meta.len() > 1_200 * 36));
     for pid in two(&program, &[]) {
         let stop = Command::new("sh").arg("-c").arg(format!("kill -STOP {pid}")).status();
         assert!(stop.expect("a shell").success());
@@ -90,7 +76,7 @@ fn loads_that_die_are_started_again_once_and_no_limit_holds() {
     command.arg("--samples").arg(&samples).arg("--json").arg(&json);
     let program = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     // Of 36 bytes and more: 1.2 s of samples, each a millisecond.
-    until("1.2 s of samples", || fs::metadata(&samples).is_ok_and(|of| of.len() > 1_200 * 36));
+    until("1.2 s of samples", || fs::metadata(&samples).is_ok_and(|meta| meta.len() > 1_200 * 36));
     let first = kill_both(&program, &[]);
     kill_both(&program, &first);
     let out = program.wait_with_output().expect("it ends");
@@ -106,8 +92,8 @@ fn loads_that_die_are_started_again_once_and_no_limit_holds() {
         assert!(deaths[0]["worked_ns"].as_u64() > Some(0), "{load}");
         assert!(deaths[0]["at_ns"].as_u64() < deaths[1]["at_ns"].as_u64(), "{load}");
         let name = load["name"].as_str().expect("a name");
-        for said in [text.clone(), result["warnings"].to_string()] {
-            assert!(said.contains(&format!("load {name} died")), "{said}");
+        for words in [text.clone(), result["warnings"].to_string()] {
+            assert!(words.contains(&format!("load {name} died")), "{words}");
         }
     }
     let verdict = &result["verdict"];

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Dir, json, json_file, refused, run, stderr, stdout};
+use crate::{Dir, json, json_file, refused, run, stderr, stdout};
 
 #[test]
 fn each_design_stands_beside_the_others() {

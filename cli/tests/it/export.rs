@@ -1,17 +1,19 @@
 //! `punctual export`: what it writes is read back by the programs that it is for.
+//!
+//! Made-up recordings: sample files and results that the tests know by heart.
 
-pub(crate) mod made;
-
-use std::fs;
+use std::fs::{self};
 use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use punctual_testkit::skip;
+use punctual_core::sample::{Flags, Sample};
+use punctual_core::time::Span;
+use punctual_testkit::{python, skip};
 use serde_json::{Value, json};
 
-use crate::support::{Dir, json_file, punctual, refused, run, stderr, stdout};
-use made::{
-    EPOCH_NS, MISSED, N, PERIOD_NS, exported, missed, read_back, recorded, result, samples, text,
+use crate::{
+    Dir, EPOCH_NS, N, PERIOD_NS, json_file, punctual, recording_of, refused, run, stderr, stdout,
 };
 
 const NAMES: [&str; 3] = ["idle", "cpu:under load", "timer:under load"];
@@ -90,11 +92,11 @@ fn histograms_are_tables_too() {
     let file = exported(&dir, &["--parquet", "--histogram", "--keep-cold", result]);
     let Some(read) = read_back("histogram", &file) else { return };
     let rows = read["rows"].as_array().expect("rows");
-    let of = |run: &str| rows.iter().filter(|row| row[0] == run).collect::<Vec<_>>();
+    let lookup = |run: &str| rows.iter().filter(|row| row[0] == run).collect::<Vec<_>>();
     let count = |rows: &[&Value]| rows.iter().filter_map(|row| row[4].as_u64()).sum::<u64>();
     let releases = N + MISSED;
-    assert_eq!((count(&of("idle")), count(&of("under load"))), (releases, 2 * releases));
-    let first = of("idle")[0];
+    assert_eq!((count(&lookup("idle")), count(&lookup("under load"))), (releases, 2 * releases));
+    let first = lookup("idle")[0];
     assert_eq!((&first[2], &first[3], &first[4]), (&json!(-40), &json!(-39), &json!(1)));
     // Without the samples: as coarse as the result, and what was cold is left out.
     fs::remove_file(dir.path("samples.punctual")).expect("it was there");
@@ -140,7 +142,7 @@ fn prometheus_and_its_client_read_the_metrics() {
             (&json!("histogram"), &json!("seconds"))
         );
         let samples = lateness["samples"].as_array().expect("samples");
-        let of = |name: &str, le: &str| {
+        let lookup = |name: &str, le: &str| {
             let wanted = |s: &&Value| {
                 s[0] == format!("punctual_lateness_seconds_{name}")
                     && s[1]["run"] == "idle"
@@ -148,15 +150,15 @@ fn prometheus_and_its_client_read_the_metrics() {
             };
             samples.iter().find(wanted).and_then(|s| s[2].as_f64())
         };
-        let warm = made::samples(0).into_iter().skip(10).map(|s| s.lateness.as_ns());
+        let warm = self::samples(0).into_iter().skip(10).map(|s| s.lateness.as_ns());
         let warm: Vec<i64> = warm.chain(missed(0)).collect();
         let up_to = |ns: i64| Some(warm.iter().filter(|&&late| late <= ns).count() as f64);
-        assert_eq!(of("bucket", "0.000000255"), up_to(255));
-        assert_eq!(of("bucket", "0.000008191"), up_to(8_191));
-        assert_eq!(of("bucket", "+Inf"), Some(warm.len() as f64));
-        assert_eq!(of("count", ""), Some(warm.len() as f64));
+        assert_eq!(lookup("bucket", "0.000000255"), up_to(255));
+        assert_eq!(lookup("bucket", "0.000008191"), up_to(8_191));
+        assert_eq!(lookup("bucket", "+Inf"), Some(warm.len() as f64));
+        assert_eq!(lookup("count", ""), Some(warm.len() as f64));
         let sum = warm.iter().sum::<i64>() as f64 / 1e9;
-        assert!((of("sum", "").expect("a sum") - sum).abs() < 1e-12);
+        assert!((lookup("sum", "").expect("a sum") - sum).abs() < 1e-12);
         let hostile = &read["punctual_cycles"]["samples"][1];
         assert_eq!(hostile[1]["run"], "a\"b\\c\\nd\\u{1b}[2J");
         assert_eq!(hostile[2].as_f64(), Some(N as f64));
@@ -235,9 +237,9 @@ fn a_result_without_samples_says_what_is_missing_and_gives_the_rest() {
 fn samples_of_another_run_are_not_taken_for_those_of_a_result() {
     let dir = Dir::new("export-foreign");
     let path = result(&dir, &["idle"]);
-    let mut other = json_file(&path);
-    other["started_at"] = "2001-01-01T00:00:00Z".into();
-    fs::write(&path, other.to_string()).expect("writable");
+    let mut second = json_file(&path);
+    second["started_at"] = "2001-01-01T00:00:00Z".into();
+    fs::write(&path, second.to_string()).expect("writable");
     let path = text(&path);
     for format in ["--csv", "--parquet"] {
         refused(&run(["export", format, &path]), &["another run", "samples.punctual"]);
@@ -334,4 +336,80 @@ fn a_reader_that_has_seen_enough_is_no_error() {
         let out = child.wait_with_output().expect("it ends");
         assert_eq!((out.status.code(), stderr(&out).as_str()), (Some(0), ""), "{format}");
     }
+}
+
+/// Releases that were missed in each run.
+const MISSED: u64 = 2;
+
+/// Run `run`: a body of whole microseconds and some ns, a release missed, an early wake.
+fn samples(run: u64) -> Vec<Sample> {
+    let flags = |k: u64| match k {
+        0 => Flags::FIRST.with(Flags::COLD),
+        1..10 => Flags::COLD,
+        _ => Flags::NONE,
+    };
+    let late = |k: u64| match k {
+        17 => 2_500_000 + run as i64,
+        18 => -40,
+        _ => (7_000 + k * 7_919 % 4_099 + run * 100_000) as i64,
+    };
+    // After the one that is late by two and a half periods, two releases are missing.
+    let cycle = |k: u64| if k > 17 { k + 2 } else { k };
+    let sample = |k| Sample { cycle: cycle(k), lateness: Span::from_ns(late(k)), flags: flags(k) };
+    (0..N).map(sample).collect()
+}
+
+/// The latenesses of the releases of run `run` that were missed: what was left of the late wake,
+/// and a period at least.
+fn missed(run: u64) -> [i64; MISSED as usize] {
+    [1_000_000, 1_500_000 + run as i64]
+}
+
+/// Writes a sample file of runs with these names, each a part of the run after the colon, if any.
+fn recording(path: &Path, names: &[&str]) {
+    let all: Vec<(Vec<Sample>, u64)> =
+        (0..names.len()).map(|at| (samples(at as u64), MISSED)).collect();
+    recording_of(path, names, &all);
+}
+
+/// A directory with a sample file of these runs.
+fn recorded(dir: &Dir, names: &[&str]) -> String {
+    let path = dir.path("made.punctual");
+    recording(&path, names);
+    text(&path)
+}
+
+/// A directory as `punctual check` leaves it: result and samples.
+fn result(dir: &Dir, names: &[&str]) -> PathBuf {
+    recording(&dir.path("samples.punctual"), names);
+    let result = dir.path("result.json");
+    let out = run(["analyse", &text(&dir.path("samples.punctual")), "--json", &text(&result)]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert_eq!(json_file(&result)["schema"], 2);
+    result
+}
+
+/// Exports to a file and returns its path.
+fn exported(dir: &Dir, args: &[&str]) -> String {
+    let file = text(&dir.path("exported"));
+    let out = run(["export", "-o", &file].iter().chain(args));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert_eq!(stderr(&out), "", "nothing to complain about");
+    assert!(out.stdout.is_empty(), "only to the file");
+    file
+}
+
+/// What the packages find in a file; none where they are not installed, which is counted.
+#[track_caller]
+fn read_back(format: &str, file: &str) -> Option<Value> {
+    let python = python::need()?;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/export/read_back.py");
+    let out = Command::new(python).arg(script).args([format, file]).output().expect("it starts");
+    assert!(out.status.success(), "{}", stderr(&out));
+    Some(serde_json::from_slice(&out.stdout).expect("JSON"))
+}
+
+/// A path as text.
+fn text(path: &Path) -> String {
+    path.to_str().expect("UTF-8").to_owned()
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use punctual_testkit::skip;
 use serde_json::Value;
 
-use crate::support::{Dir, json, refused, run, stderr, stdout};
+use crate::{Dir, json, refused, run, stderr, stdout};
 
 fn measured(clock: &str, rest: &[&str]) -> Value {
     let args = ["measure", "periodic", "--follow", clock, "--duration", "2s", "--json", "-"];

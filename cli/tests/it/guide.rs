@@ -9,7 +9,7 @@ use std::process::Command;
 
 use punctual_testkit::skip;
 
-use crate::support::{Dir, punctual};
+use crate::{Dir, punctual};
 
 /// Runs a guide's commands one after the other in a directory of their own.
 fn runs(name: &str) {
@@ -36,11 +36,11 @@ fn commands_run(name: &str, text: &str, of_readers: bool) {
             .env("XDG_STATE_HOME", &dir.0)
             .output()
             .expect("sh starts");
-        let said = String::from_utf8_lossy(&out.stderr);
+        let errors = String::from_utf8_lossy(&out.stderr);
         // 1: a limit or a claim failed, which is an answer too.
-        let is_missing = of_readers && said.contains("No such file or directory");
+        let is_missing = of_readers && errors.contains("No such file or directory");
         let is_answered = matches!(out.status.code(), Some(0 | 1)) || is_missing;
-        assert!(is_answered, "{name}: punctual{line}: {said}");
+        assert!(is_answered, "{name}: punctual{line}: {errors}");
     }
 }
 

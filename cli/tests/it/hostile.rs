@@ -8,17 +8,17 @@ use std::process::Output;
 use punctual_analysis::plain::steers;
 use serde_json::json;
 
-use crate::support::{Dir, run, sample_file};
+use crate::{Dir, run, sample_file};
 
 /// Sets the title, clears the screen (C0 and C1), turns the direction, hides, forges a line.
 const HOSTILE: &str =
     "x\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}2J\r\u{202e}\u{2066}\u{200b}\t\nFORGED line";
 
 /// Asserts that what a person reads is plain.
-fn plain(what: &str, text: &str) {
+fn plain(described: &str, text: &str) {
     let steering: Vec<char> = text.chars().filter(|&c| c != '\n' && steers(c)).collect();
-    assert!(steering.is_empty(), "{what}: {steering:?} in {text:?}");
-    assert!(!text.lines().any(|line| line.starts_with("FORGED")), "{what}: forged: {text}");
+    assert!(steering.is_empty(), "{described}: {steering:?} in {text:?}");
+    assert!(!text.lines().any(|line| line.starts_with("FORGED")), "{described}: forged: {text}");
 }
 
 /// Runs a command and checks both its outputs.
@@ -61,16 +61,16 @@ fn a_sample_file_cannot_steer_any_view_of_it() {
     let below = dir.path(HOSTILE);
     fs::create_dir_all(&below).expect("writable");
     let file = samples(&below.join("samples.punctual"));
-    let other = samples(&below.join("b.punctual"));
+    let second = samples(&below.join("b.punctual"));
     let result = below.join("result.json");
     let result = result.to_str().expect("UTF-8");
     shows(&["analyse", &file, "--limit", "max<10us", "--claim", "p(lateness>50us)<1e-2"]);
     shows(&["analyse", &file, "--json", "-"]);
     shows(&["analyse", &file, "--json", result]);
     plain("result", &fs::read_to_string(result).expect("written"));
-    shown(&["compare", &file, &other]);
-    shows(&["compare", &file, &other, "--anyway"]);
-    shows(&["compare", &file, &other, "--anyway", "--json", "-"]);
+    shown(&["compare", &file, &second]);
+    shows(&["compare", &file, &second, "--anyway"]);
+    shows(&["compare", &file, &second, "--anyway", "--json", "-"]);
     let of_run = ["impact", "stepper", "--from", result, "--holding-torque", "23ozin"];
     let motor = ["--step-angle", "1.8deg", "--speed", "5rev/s"];
     shown(&[&of_run[..], &motor[..], &["--run", HOSTILE]].concat());

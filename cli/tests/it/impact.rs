@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::{Dir, json, refused, run, stderr, stdout};
+use crate::{Dir, json, refused, run, stderr, stdout};
 
 fn stepper<'a>(torque: &'a str, angle: &'a str, speed: &'a str, time: &'a str) -> Vec<&'a str> {
     vec![
@@ -119,22 +119,22 @@ fn steps_are_those_of_the_base_thread_and_the_run_is_named() {
     let servo = thread("CPU 1, 1 ms, linuxcnc", 1_000_000, 5e6, 4e6);
     result["runs"] = json!([base, servo, loaded]);
     fs::write(&file, result.to_string()).expect("writable");
-    let of = |more: &[&str]| {
+    let ran_with = |more: &[&str]| {
         let args = ["impact", "stepper", "--holding-torque", "1.2Nm", "--step-angle", "1.8deg"];
         let from = ["--speed", "5rev/s", "--from", file.to_str().expect("UTF-8")];
         run(args.iter().chain(&from).chain(more))
     };
-    let taken = json(&of(&["--json", "-"]));
+    let taken = json(&ran_with(&["--json", "-"]));
     assert_eq!(taken["step_generation"]["interval_max_abs_ns"], 8_000);
     assert_eq!(taken["step_generation"]["run"], "CPU 1, 25 µs, idle");
     assert_eq!(taken["impact"]["run"], "CPU 1, 25 µs, linuxcnc");
     assert_eq!(taken["impact"]["jitter_pp_ns"], 9_000.0);
-    let page = stdout(&of(&[]));
+    let page = stdout(&ran_with(&[]));
     assert!(page.contains("of the run \"CPU 1, 25 µs, idle\""), "{page}");
     assert!(page.contains("of the run \"CPU 1, 25 µs, linuxcnc\""), "{page}");
     assert!(!page.contains("servo thread"), "{page}");
     // Copied from a terminal, where a number and its unit stay together.
-    let servo = stdout(&of(&["--run", "CPU 1, 1\u{a0}ms, linuxcnc"]));
+    let servo = stdout(&ran_with(&["--run", "CPU 1, 1\u{a0}ms, linuxcnc"]));
     let joined = servo.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(joined.contains("max |interval| 4.00 ms"), "{servo}");
     assert!(joined.contains("a loop of 1 ms is a servo thread"), "{servo}");
@@ -160,14 +160,14 @@ const MODELS: [(&[&str], &str); 11] = [
 fn each_application_says_its_answer_and_what_it_rests_on() {
     for (model, _) in MODELS {
         let by_hand = ["--time-error", "15us", "--cycles", "1000000"];
-        let said = |extra: &[&str]| {
+        let ran = |extra: &[&str]| {
             run(["impact"].iter().chain(model).chain(&by_hand).chain(extra).copied())
         };
-        let out = said(&[]);
+        let out = ran(&[]);
         assert_eq!(out.status.code(), Some(0), "{model:?}: {}{}", stdout(&out), stderr(&out));
         let text = stdout(&out);
         assert!(text.contains("rests on") && text.contains("as given"), "{text}");
-        let impact = json(&said(&["--json", "-"]))["impact"].clone();
+        let impact = json(&ran(&["--json", "-"]))["impact"].clone();
         assert_eq!(impact["model"], model[0]);
         assert!(impact["basis"][0]["statistic"].is_string() && impact["figures"][0].is_object());
         assert!(impact["source"].is_string() && !impact["statement"].is_null());

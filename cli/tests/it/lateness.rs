@@ -7,8 +7,7 @@ use punctual_core::sample::{Flags, Sample};
 use punctual_core::time::Span;
 use serde_json::Value;
 
-use crate::export::made::{PERIOD_NS, recording_of};
-use crate::support::{Dir, json, run, stderr, stdout};
+use crate::{Dir, PERIOD_NS, json, recording_of, run, stderr, stdout};
 
 /// Cycles that ran.
 const N: u64 = 12_000;

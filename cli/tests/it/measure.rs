@@ -1,9 +1,16 @@
 //! `punctual measure periodic`, for real.
+//!
+//! The system calls of a loop: between its second cycle and its last, none but the wait's own.
+//!
+//! By strace, from outside: whatever the code says, this is what the kernel saw.
 
+use std::collections::HashMap;
 use std::fs;
 use std::process::Command;
 
-use crate::support::{Dir, json, json_file, punctual, refused, run, stderr, stdout};
+use punctual_testkit::skip;
+
+use crate::{Dir, json, json_file, punctual, refused, run, stderr, stdout};
 
 #[test]
 fn the_result_has_the_keys_of_the_schema_and_its_numbers_add_up() {
@@ -135,9 +142,9 @@ fn a_file_beyond_its_limit_loses_neither_numbers_nor_what_was_written() {
         .output()
         .expect("sh starts");
     assert!(stdout(&out).contains("lateness"), "{}", stdout(&out));
-    let said = stderr(&out);
-    assert_eq!(out.status.code(), Some(2), "{said}");
-    assert!(said.contains("ends early"), "{said}");
+    let errors = stderr(&out);
+    assert_eq!(out.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("ends early"), "{errors}");
     let analysed = run(["analyse", file.to_str().expect("UTF-8"), "--json", "-"]);
     let result = json(&analysed);
     assert_eq!(result["incomplete"], true);
@@ -158,11 +165,11 @@ fn samples_of_which_not_even_the_first_fit_leave_the_older_file() {
         .arg(&file)
         .output()
         .expect("sh starts");
-    let said = stderr(&out);
-    assert_eq!(out.status.code(), Some(2), "{said}");
+    let errors = stderr(&out);
+    assert_eq!(out.status.code(), Some(2), "{errors}");
     assert!(stdout(&out).contains("lateness"), "{}", stdout(&out));
-    assert!(said.contains("not written, because writing the first samples failed"), "{said}");
-    assert!(!said.contains("ends early") && !said.contains("nothing was recorded"), "{said}");
+    assert!(errors.contains("not written, because writing the first samples failed"), "{errors}");
+    assert!(!errors.contains("ends early") && !errors.contains("nothing was recorded"), "{errors}");
     assert_eq!(fs::read_to_string(&file).expect("there"), "an earlier one");
     assert_eq!(fs::read_dir(&dir.0).expect("there").count(), 1);
 }
@@ -188,4 +195,73 @@ fn a_load_that_does_not_start_leaves_no_file_and_takes_none_away() {
     fs::write(&result, "an earlier one").expect("writable");
     refused(&measure(), &["disk", "missing"]);
     assert_eq!(fs::read_to_string(&result).expect("readable"), "an earlier one");
+}
+
+/// Lines of an strace log by thread: `TID call(…`.
+fn by_thread(log: &str) -> HashMap<&str, Vec<&str>> {
+    let mut calls: HashMap<&str, Vec<&str>> = HashMap::new();
+    for line in log.lines() {
+        if let Some((tid, rest)) = line.split_once(' ') {
+            // A call that another thread's interrupted in the log is finished in a second line.
+            let call = rest.trim_start().trim_start_matches("<... ");
+            calls.entry(tid).or_default().push(call.split(['(', ' ']).next().unwrap_or(call));
+        }
+    }
+    calls
+}
+
+#[test]
+fn a_sleeping_loop_makes_no_system_call_but_its_sleep() {
+    if !skip::need_program("strace") {
+        return;
+    }
+    let dir = Dir::new("syscalls");
+    let log = dir.path("log");
+    let out = Command::new("strace")
+        .args(["-f", "-qq", "-e", "signal=none", "-o"])
+        .arg(&log)
+        .arg(punctual().get_program())
+        .args(["measure", "periodic", "--period", "2ms", "--duration", "1s"])
+        .output()
+        .expect("strace starts");
+    if !skip::need("the right to trace (ptrace)", out.status.code() == Some(0) || log.is_file()) {
+        return;
+    }
+    let text = fs::read_to_string(&log).unwrap_or_default();
+    let traced = by_thread(&text);
+    let sleeps =
+        |calls: &&Vec<&str>| calls.iter().filter(|&&call| call == "clock_nanosleep").count();
+    // The loop asked for a policy and slept 500 times; the cost of recording is measured in 200.
+    let is_loop = |calls: &&Vec<&str>| calls.contains(&"sched_setattr") && sleeps(calls) > 300;
+    let loops: Vec<_> = traced.values().filter(is_loop).collect();
+    assert_eq!(loops.len(), 1, "one loop of 500 cycles: {}", stderr(&out));
+    let at: Vec<usize> =
+        (0..loops[0].len()).filter(|&at| loops[0][at] == "clock_nanosleep").collect();
+    let (second, last) = (at[1], at[at.len() - 1]);
+    let others: Vec<_> =
+        loops[0][second..last].iter().filter(|&&call| call != "clock_nanosleep").collect();
+    assert!(others.is_empty(), "{others:?}");
+}
+
+#[test]
+fn every_experiment_takes_the_facts_of_a_captured_machine_and_says_so() {
+    let machine =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/arm64-preempt-rt-4cpu");
+    for line in [
+        "accuracy --duration 100ms",
+        "executive --duration 100ms --tasks 1 --policy rr --priority 7",
+        "response --duration 100ms",
+        "timer --duration 100ms --background none --policy other",
+        "work --duration 100ms",
+    ] {
+        let args = ["measure"].into_iter().chain(line.split(' '));
+        let out = run(args.chain(["--root", machine, "--json", "-"]));
+        assert_eq!(out.status.code(), Some(0), "{line}: {}", stderr(&out));
+        let result = json(&out);
+        assert_eq!(result["machine"]["preemption"]["value"], "PREEMPT_RT", "{line}");
+        let warnings = result["warnings"].to_string();
+        assert!(warnings.contains("the facts come from"), "{line}: {warnings}");
+    }
+    let refused_policy = run(["measure", "executive", "--policy", "deadline"]);
+    refused(&refused_policy, &["--policy", "deadline"]);
 }

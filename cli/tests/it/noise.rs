@@ -6,7 +6,7 @@ use punctual_os::affinity;
 use punctual_os::process::EndSignal;
 use serde_json::Value;
 
-use crate::support::{
+use crate::{
     Dir, catches_interrupt, json, json_file, punctual, refused, run, signal, stderr, stdout, until,
 };
 
@@ -16,8 +16,8 @@ fn noise(args: &[&str]) -> Value {
     json(&out)
 }
 
-fn number(of: &Value, key: &str) -> u64 {
-    of[key].as_u64().unwrap_or_else(|| panic!("{key} in {of}"))
+fn number(object: &Value, key: &str) -> u64 {
+    object[key].as_u64().unwrap_or_else(|| panic!("{key} in {object}"))
 }
 
 #[test]
@@ -29,24 +29,25 @@ fn counts_lengths_and_overlaps_add_up_on_every_cpu() {
     assert_eq!((number(noise, "threshold_ns"), number(noise, "windows")), (1_000, 7));
     let cpus = noise["cpus"].as_array().expect("CPUs");
     let mine: Vec<u64> = affinity::get(0).expect("own").iter().map(u64::from).collect();
-    let measured: Vec<u64> = cpus.iter().map(|of| number(of, "cpu")).collect();
+    let measured: Vec<u64> = cpus.iter().map(|entry| number(entry, "cpu")).collect();
     assert!(mine.iter().all(|cpu| measured.contains(cpu)), "{mine:?} in {measured:?}");
-    for (at, of) in cpus.iter().enumerate() {
-        let (gaps, lost, spun) = (number(of, "gaps"), number(of, "lost_ns"), number(of, "spun_ns"));
+    for (at, entry) in cpus.iter().enumerate() {
+        let (gaps, lost, spun) =
+            (number(entry, "gaps"), number(entry, "lost_ns"), number(entry, "spun_ns"));
         assert!(spun > 0 && lost <= spun, "CPU {at}: {lost} of {spun} ns");
         let counts = noise["lengths"].as_array().expect("rows").iter();
         let listed: u64 = counts.map(|row| row["counts"][at].as_u64().expect("a count")).sum();
-        assert_eq!(listed + number(of, "unlisted"), gaps);
-        let buckets = of["histogram"]["buckets"].as_array().expect("buckets").iter();
+        assert_eq!(listed + number(entry, "unlisted"), gaps);
+        let buckets = entry["histogram"]["buckets"].as_array().expect("buckets").iter();
         let bucketed: u64 = buckets.map(|bucket| bucket[2].as_u64().expect("a count")).sum();
-        assert_eq!(bucketed + number(&of["histogram"], "overflow"), listed);
+        assert_eq!(bucketed + number(&entry["histogram"], "overflow"), listed);
         if gaps > 0 {
-            let worst = number(&of["worst"], "length_ns");
+            let worst = number(&entry["worst"], "length_ns");
             assert!(worst >= 1_000 && worst <= lost && worst * gaps >= lost, "{worst} {lost}");
-            assert_eq!(of["gap_ns"]["max"].as_f64(), Some(worst as f64));
+            assert_eq!(entry["gap_ns"]["max"].as_f64(), Some(worst as f64));
         }
-        assert!(of["interrupts"].is_u64() && of["steal_ns"].is_u64(), "CPU {at}");
-        assert!(of["read_ns"].as_f64().is_some_and(|ns| ns > 0.0 && ns < 1_000.0), "CPU {at}");
+        assert!(entry["interrupts"].is_u64() && entry["steal_ns"].is_u64(), "CPU {at}");
+        assert!(entry["read_ns"].as_f64().is_some_and(|ns| ns > 0.0 && ns < 1_000.0), "CPU {at}");
     }
     let once = &noise["at_once"];
     if cpus.len() == 1 {
@@ -55,7 +56,7 @@ fn counts_lengths_and_overlaps_add_up_on_every_cpu() {
         let (all, elsewhere) = (number(&once["all"], "count"), number(&once["elsewhere"], "count"));
         let tick = once["tick"]["count"].as_u64().unwrap_or(0);
         assert_eq!(all, elsewhere + tick, "{once}");
-        let least = cpus.iter().map(|of| number(of, "lost_ns")).min().expect("CPUs");
+        let least = cpus.iter().map(|entry| number(entry, "lost_ns")).min().expect("CPUs");
         assert!(number(&once["all"], "total_ns") <= least, "{once}");
     }
 }

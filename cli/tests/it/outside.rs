@@ -12,7 +12,7 @@ use punctual_os::events;
 use punctual_os::process::EndSignal;
 use serde_json::Value;
 
-use crate::support::{Dir, json_file, punctual, refused, run, signal, stderr, stdout, until};
+use crate::{Dir, json_file, punctual, refused, run, signal, stderr, stdout, until};
 
 /// A responder, its standard error, and the link at which it answers.
 fn respond(link: &str, json: &Path) -> (Child, BufReader<ChildStderr>, String) {
@@ -41,14 +41,17 @@ fn interrupted(mut child: Child, json: &Path) -> Value {
 }
 
 /// What was sent is answered or lost, and times are in order.
-fn adds_up(of: &Value) {
-    let count = |key: &str| of[key].as_u64().expect("a count");
-    assert_eq!(count("stimuli"), count("answered") + count("lost"), "{of}");
-    assert!(count("late") <= count("answered"), "{of}");
-    let latency = |key: &str| of["latency_ns"][key].as_f64();
-    assert_eq!(latency("min").is_some(), count("answered") > 0, "{of}");
-    assert!(latency("min") <= latency("p50") && latency("p50") <= latency("max"), "{of}");
-    assert!(of["loopback"]["n"].as_u64() > Some(0), "the instrument is measured first: {of}");
+fn adds_up(object: &Value) {
+    let count = |key: &str| object[key].as_u64().expect("a count");
+    assert_eq!(count("stimuli"), count("answered") + count("lost"), "{object}");
+    assert!(count("late") <= count("answered"), "{object}");
+    let latency = |key: &str| object["latency_ns"][key].as_f64();
+    assert_eq!(latency("min").is_some(), count("answered") > 0, "{object}");
+    assert!(latency("min") <= latency("p50") && latency("p50") <= latency("max"), "{object}");
+    assert!(
+        object["loopback"]["n"].as_u64() > Some(0),
+        "the instrument is measured first: {object}"
+    );
 }
 
 #[test]
@@ -147,15 +150,15 @@ fn a_responder_answers_over_a_serial_line_until_that_is_gone() {
 #[test]
 fn a_line_that_is_lost_ends_the_responder_with_what_it_has() {
     let dir = Dir::new("outside-lost");
-    let other = dir.path("other.json");
+    let second = dir.path("other.json");
     let (far, line) = events::line().expect("a pseudo-terminal");
-    let (mut child, mut errors, _link) = respond(&device(&line), &other);
+    let (mut child, mut errors, _link) = respond(&device(&line), &second);
     drop((far, line));
     assert_eq!(child.wait().expect("it ends").code(), Some(2));
     let mut rest = String::new();
     errors.read_to_string(&mut rest).expect("text");
     assert!(rest.contains("the link was lost") && rest.contains("carrier"), "{rest}");
-    let of = &json_file(&other)["respond"];
+    let of = &json_file(&second)["respond"];
     assert!(of["ended"].is_string() && of["answered"] == 0, "{of}");
 }
 
@@ -167,7 +170,7 @@ fn an_interrupt_keeps_what_there_is() {
     let mut command = punctual();
     command.args(["stimulate", &link, "--duration", "10min", "--json"]).arg(&own);
     let mut stimulate = command.stdout(Stdio::null()).spawn().expect("it starts");
-    until("the stimuli", || crate::support::catches_interrupt(&stimulate));
+    until("the stimuli", || crate::catches_interrupt(&stimulate));
     signal(&stimulate, EndSignal::Interrupt);
     assert_eq!(stimulate.wait().expect("it ends").code(), Some(130));
     let result = json_file(&own);

@@ -7,8 +7,7 @@ use punctual_core::sample::Sample;
 use punctual_core::time::Span;
 use punctual_os::process::EndSignal;
 
-use crate::export::made::recording_of;
-use crate::support::{Dir, catches_interrupt, punctual, run, signal, stderr, stdout, until};
+use crate::{Dir, catches_interrupt, punctual, recording_of, run, signal, stderr, stdout, until};
 
 /// A recording of 2000 cycles, of which the last is 700 µs late and the others at most 70 µs.
 fn recording(dir: &Dir) -> String {

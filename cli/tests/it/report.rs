@@ -1,27 +1,28 @@
 //! `punctual report`: pages written, small whatever they hold, and bad input refused.
+//!
+//! The page of a result in a real browser: clicked, typed at, printed, with scripts and without.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::support::{Dir, json_file, refused, run, stderr};
+use punctual_testkit::browser::{Browser, RETURN, TAB};
+use serde_json::{Value, json};
+
+use crate::{Dir, json_file, refused, run, stderr, text};
 
 /// The most bytes of a page.
 const PAGE_MAX: usize = 1_000_000;
 
 /// The directory of a real, short check, below `dir`.
-pub(crate) fn checked(dir: &Dir, name: &str) -> std::path::PathBuf {
+fn checked(dir: &Dir, name: &str) -> PathBuf {
     let results = dir.path(name);
     let out = run(["check", "--duration", "1s", "--results", text(&results)]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     fs::read_dir(&results).expect("made").flatten().next().expect("one run").path()
 }
 
-pub(crate) fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
-
 /// Runs `report` with `args` and gives the page at `out`.
-pub(crate) fn report(args: &[&str], out: &Path) -> String {
+fn report(args: &[&str], out: &Path) -> String {
     let done = run([&["report"], args, &["-o", text(out)]].concat());
     assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
     let page = fs::read_to_string(out).expect("written");
@@ -49,12 +50,12 @@ fn check_leaves_a_page_that_needs_nothing_else() {
         assert!(!markup.contains(part), "{part} would load something");
     }
     let headline = &json_file(&made.join("result.json"))["headline"];
-    let escaped = |text: &serde_json::Value| {
+    let escaped = |text: &Value| {
         let text = text.as_str().expect("text").replace('&', "&amp;");
         text.replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
     };
-    let rows = |of: &str, key: &str| -> Vec<String> {
-        headline[of].as_array().expect("rows").iter().map(|row| escaped(&row[key])).collect()
+    let rows = |value: &str, key: &str| -> Vec<String> {
+        headline[value].as_array().expect("rows").iter().map(|row| escaped(&row[key])).collect()
     };
     let settings = rows("settings", "knob");
     assert!(!settings.is_empty(), "no machine that runs tests is wholly tuned: {headline}");
@@ -83,8 +84,8 @@ fn without_samples_or_with_a_part_of_them_the_page_says_so() {
     let page = report(&[text(&made)], &dir.path("none.html"));
     assert!(page.contains("no sample file next to this result") && !page.contains("time-1-1"));
     // Samples of another run are not drawn as if they were this one's.
-    let other = checked(&dir, "other");
-    fs::copy(other.join("samples.punctual"), &samples).expect("copied");
+    let second = checked(&dir, "other");
+    fs::copy(second.join("samples.punctual"), &samples).expect("copied");
     let mut result = json_file(&made.join("result.json"));
     result["incomplete"] = true.into();
     result["started_at"] = "2001-01-01T00:00:00Z".into();
@@ -141,9 +142,9 @@ fn many_runs_are_one_small_page() {
     assert!(page.contains("8 of 14 runs are drawn") && page.contains("time-8-1"));
     // As many runs as there may be, without samples.
     let mut many = json_file(&result);
-    let one = many["runs"][0].clone();
+    let first = many["runs"][0].clone();
     let named = |k: usize| {
-        let mut run = one.clone();
+        let mut run = first.clone();
         run["name"] = format!("run {k}").into();
         run
     };
@@ -204,4 +205,252 @@ fn what_is_no_result_is_refused_in_a_line() {
     refused(&run(["report", text(&result), "-o", text(&result)]), &["would overwrite an input"]);
     refused(&run(["report", text(&result), "-o", "/nonexistent/a"]), &["cannot write"]);
     report(&[text(&result)], &dir.path("a.html"));
+}
+
+/// Where pictures of the pages are kept, when somebody wants to look at them.
+fn keep(name: &str, bytes: &[u8]) {
+    if let Some(dir) = std::env::var_os("PUNCTUAL_SHOTS") {
+        fs::write(PathBuf::from(dir).join(name), bytes).expect("writable");
+    }
+}
+
+/// Nothing was loaded but the page itself, and nothing was complained of.
+fn quiet(browser: &Browser) {
+    assert_eq!(browser.console(), Vec::<String>::new());
+    let asked = browser.requests();
+    assert!(asked.iter().all(|url| url.ends_with(".html")), "{asked:?}");
+}
+
+fn number(browser: &Browser, script: &str) -> f64 {
+    browser.run(script).as_f64().unwrap_or_else(|| panic!("{script} gives a number"))
+}
+
+const SHOWN: &str = "const x = punctual.plots[0].live.scales.x; return x.max / x.min";
+const WHOLE: &str = "const x = punctual.plots[0].chart.x; return x.high / x.low";
+
+#[test]
+fn one_result_is_clicked_and_typed_at() {
+    let Some(browser) = Browser::start("browser-one") else { return };
+    let dir = Dir::new("report-browser");
+    let made = checked(&dir, "results");
+    browser.open(&made.join("report.html"));
+    let drawn = number(&browser, "return punctual.plots.filter(p => p.drawn > 0).length");
+    assert_eq!(drawn, number(&browser, "return document.querySelectorAll('figure').length"));
+    keep("light.png", &browser.screenshot(1_280));
+
+    let background = "return getComputedStyle(document.documentElement).backgroundColor";
+    let before = browser.run(background);
+    browser.click("#theme");
+    assert_ne!(browser.run(background), before, "another theme");
+    keep("dark.png", &browser.screenshot(1_280));
+    browser.click("#theme");
+    assert_eq!(browser.run(background), before);
+
+    zooms(&browser);
+    readable_by_others(&browser);
+
+    let pdf = browser.print();
+    assert!(pdf.starts_with(b"%PDF") && pdf.len() > 20_000, "{} bytes", pdf.len());
+    keep("print.pdf", &pdf);
+    browser.devtools("Emulation.setEmulatedMedia", &json!({ "media": "print" }));
+    let printed = "const f = document.querySelector('figure'); return \
+         [getComputedStyle(f.querySelector('.live')).display, \
+          getComputedStyle(f.querySelector('svg.chart')).display]";
+    assert_eq!(browser.run(printed), json!(["none", "block"]), "drawings are printed");
+    keep("print.png", &browser.screenshot(800));
+    browser.devtools("Emulation.setEmulatedMedia", &json!({ "media": "" }));
+    keep("narrow.png", &browser.screenshot(390));
+    browser.devtools(
+        "Emulation.setDeviceMetricsOverride",
+        &json!({ "width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": true }),
+    );
+    browser.open(&made.join("report.html"));
+    let wide = "return document.documentElement.scrollWidth";
+    assert!(number(&browser, wide) <= 390.0, "nothing sticks out on a phone");
+    quiet(&browser);
+}
+
+/// By button, by mouse, by key.
+fn zooms(browser: &Browser) {
+    let whole = number(browser, WHOLE);
+    assert!((number(browser, SHOWN) / whole - 1.0).abs() < 1e-9);
+    browser.click("figure [aria-label='Zoom in']");
+    let zoomed = number(browser, SHOWN);
+    assert!((zoomed.ln() / whole.ln() - 0.5).abs() < 1e-6, "half of the scale");
+    browser.click("figure [aria-label='Zoom out']");
+    assert!((number(browser, SHOWN) / whole - 1.0).abs() < 1e-6);
+
+    browser.run(
+        "document.querySelector('.stage').scrollIntoView({block:'center',behavior:'instant'})",
+    );
+    let place = "const r = document.querySelector('.u-over').getBoundingClientRect(); \
+                 return [r.left, r.top, r.width, r.height].map(Math.round)";
+    let place: Vec<i64> = serde_json::from_value(browser.run(place)).expect("four numbers");
+    let (left, middle) = (place[0], place[1] + place[3] / 2);
+    browser.drag((left + place[2] / 4, middle), (left + place[2] / 2, middle));
+    assert!((number(browser, SHOWN).ln() / whole.ln() - 0.25).abs() < 0.02, "a quarter");
+    let text = browser.run("return document.querySelector('.readout').textContent");
+    assert!(text.as_str().is_some_and(|text| text.contains("cycles")), "hover says: {text}");
+    browser.click("figure [aria-label='Show all']");
+
+    browser.run("document.querySelector('.stage').focus()");
+    browser.keys("+");
+    assert!(number(browser, SHOWN) < whole * 0.99);
+    browser.keys("0");
+    assert!((number(browser, SHOWN) / whole - 1.0).abs() < 1e-9);
+}
+
+/// The end of a percentile curve is as high as the data say: where the latest cycle is alone in its
+/// bucket, the step there leads from the one before it up to the largest.
+fn curves(browser: &Browser) {
+    let ends = "return punctual.plots.filter(p => p.chart.kind === 'percentiles').flatMap(p => \
+         p.chart.series.map((s, i) => { const n = s.x.length - 1; \
+         const alone = s.x[n - 1] === s.x[n]; \
+         const at = p.live.data[0].indexOf(s.x[n]), ys = p.live.data[i + 1]; \
+         return [ys[at] === s.y[alone ? n - 1 : n], !alone || ys[at + 1] === s.y[n]]; }))";
+    let ends = browser.run(ends);
+    let ends = ends.as_array().expect("a list");
+    assert!(!ends.is_empty() && ends.iter().all(|end| *end == json!([true, true])), "{ends:?}");
+}
+
+/// A run is hidden and shown again.
+fn toggles(browser: &Browser) {
+    let button = "[data-kind=percentiles] [aria-label='Show idle, after']";
+    let state = "const p = punctual.plots.find(p => p.chart.kind === 'percentiles'); return \
+         [p.live.series[2].show, p.figure.querySelectorAll('[aria-pressed=true]').length]";
+    assert_eq!(browser.run(state), json!([true, 2]));
+    browser.click(button);
+    assert_eq!(browser.run(state), json!([false, 1]));
+    browser.click(button);
+    assert_eq!(browser.run(state), json!([true, 2]));
+}
+
+/// Keyboard and screen reader: order, focus that is seen, headings, landmarks, names.
+fn readable_by_others(browser: &Browser) {
+    browser.run("document.querySelector('.skip').focus()");
+    let mut visited = Vec::new();
+    for _ in 0..8 {
+        browser.keys(TAB);
+        let at = "const e = document.activeElement, s = getComputedStyle(e); \
+                  return [e.textContent.trim(), s.outlineStyle]";
+        let at = browser.run(at);
+        assert_eq!(at[1], "solid", "the focus is seen on {at}");
+        visited.push(at[0].as_str().unwrap_or_default().to_owned());
+    }
+    assert!(visited.iter().any(|text| text == "Figures"), "{visited:?}");
+    browser.run("document.querySelector('#theme').focus()");
+    browser.keys(RETURN);
+    assert_eq!(browser.run("return document.documentElement.dataset.theme"), "dark");
+    browser.keys(RETURN);
+    let lacking = "const bad = []; \
+        document.querySelectorAll('table').forEach(t => t.caption || bad.push(t.outerHTML)); \
+        document.querySelectorAll('th').forEach(t => t.scope || bad.push(t.outerHTML)); \
+        document.querySelectorAll('svg[role=img]').forEach(s => \
+          s.querySelector('title') && s.querySelector('desc') || bad.push(s.id)); \
+        document.querySelectorAll('figure').forEach(f => \
+          f.querySelector('table') || bad.push(f.id)); \
+        document.querySelectorAll('button').forEach(b => \
+          b.textContent || b.ariaLabel || bad.push(b.outerHTML)); \
+        ['header','nav','main','footer','h1'].forEach(l => \
+          document.querySelectorAll(l).length === 1 || bad.push(l)); \
+        const ids = [...document.querySelectorAll('[id]')].map(e => e.id); \
+        if (new Set(ids).size !== ids.length) bad.push('ids'); return bad";
+    assert_eq!(browser.run(lacking), json!([]));
+}
+
+#[test]
+fn before_and_after_and_without_scripts() {
+    let Some(browser) = Browser::start("browser-two") else { return };
+    let dir = Dir::new("report-browser-two");
+    let (a, b) = (checked(&dir, "before"), checked(&dir, "after"));
+    let page = dir.path("ab.html");
+    report(&[text(&a), text(&b)], &page);
+    browser.open(&page);
+    let scales = "const of = k => punctual.plots.filter(p => p.chart.kind === k).map(p => \
+        JSON.stringify([p.live.scales.x.min, p.live.scales.x.max, p.live.scales.y.min, \
+        p.live.scales.y.max])); return ['histogram','percentiles','time'].map(k => \
+        new Set(of(k)).size)";
+    assert_eq!(browser.run(scales), json!([1, 1, 1]), "one scale for all plots of a kind");
+    let beside = "const [a, b] = [...document.querySelectorAll('figure')].slice(0, 2).map(f => \
+        f.getBoundingClientRect()); return a.top === b.top && a.right <= b.left";
+    assert_eq!(browser.run(beside), true, "side by side");
+    keep("before-after.png", &browser.screenshot(1_280));
+    toggles(&browser);
+    curves(&browser);
+    quiet(&browser);
+
+    browser.devtools("Emulation.setScriptExecutionDisabled", &json!({ "value": true }));
+    browser.open(&page);
+    keep("js-off.png", &browser.screenshot(1_280));
+    browser.devtools("Emulation.setScriptExecutionDisabled", &json!({ "value": false }));
+    let seen = "return [...document.querySelectorAll('svg.chart')].filter(s => \
+        s.getBoundingClientRect().height > 100 && s.querySelectorAll('path').length > 3).length";
+    assert_eq!(
+        number(&browser, seen),
+        number(&browser, "return document.querySelectorAll('figure').length")
+    );
+    assert_eq!(browser.run("return typeof punctual"), "undefined", "no script ran");
+    let text = browser.run("return document.body.innerText");
+    assert!(text.as_str().is_some_and(|text| text.contains("Lateness of releases")));
+}
+
+/// Every string of a result, hostile.
+fn poison(value: &mut Value, key: &str, hostile: &str) {
+    let kept = ["kind", "tool", "level", "answer", "stands", "verdict", "experiment", "started_at"];
+    match value {
+        Value::String(text) if !kept.contains(&key) => text.push_str(hostile),
+        Value::Array(all) => all.iter_mut().for_each(|first| poison(first, key, hostile)),
+        Value::Object(all) => {
+            // Names of processors and kernels are free text; what is parsed stays.
+            let facts = key == "machine";
+            for (key, first) in all {
+                let free = ["cpu_model", "kernel", "clocksource"].contains(&key.as_str());
+                if !facts || free {
+                    poison(first, key, hostile);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn hostile_words_stay_words() {
+    let Some(browser) = Browser::start("browser-hostile") else { return };
+    let dir = Dir::new("report-hostile");
+    let made = checked(&dir, "results");
+    let hostile = "</script></title></style><img src=x onerror=document.title='owned'>\
+         <script>document.title='owned'</script>\"' onmouseover='document.title=1' {{script}}";
+    let mut result = json_file(&made.join("result.json"));
+    poison(&mut result, "", hostile);
+    for place in ["/warnings", "/disturbances"] {
+        assert!(result.pointer(place).is_some());
+    }
+    result["warnings"] = json!([hostile]);
+    result["disturbances"] = json!([{ "at_ns": 1, "what": hostile }]);
+    let evil = dir.path("<img src=x onerror=document.title=1>&{{data}}");
+    fs::create_dir_all(&evil).expect("writable");
+    fs::write(evil.join("result.json"), result.to_string()).expect("writable");
+    let samples = "samples.punctual";
+    fs::copy(made.join(samples), evil.join(samples)).expect("copied");
+    let page = dir.path("hostile.html");
+    for results in [vec![text(&evil)], vec![text(&evil); 2], vec![text(&evil); 3]] {
+        report(&results, &page);
+        harmless(&browser, &page, results.len());
+    }
+    keep("hostile.png", &browser.screenshot(1_280));
+}
+
+fn harmless(browser: &Browser, page: &Path, results: usize) {
+    browser.open(page);
+    let title = browser.run("return document.title");
+    let title = title.as_str().unwrap_or_default();
+    assert!(title.contains("Punctuality of") && title != "owned", "{title}");
+    let found = "return [document.querySelectorAll('img, iframe, object, [onerror], \
+         [onmouseover]').length, document.scripts.length, punctual.plots.length > 0]";
+    assert_eq!(browser.run(found), json!([0, 3, true]), "{results} results");
+    // Hovering and hiding put names into the page too.
+    browser.click("figure [aria-label='Zoom in']");
+    assert_eq!(browser.run("return document.querySelectorAll('img').length"), 0);
+    quiet(browser);
 }

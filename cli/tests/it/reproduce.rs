@@ -8,7 +8,7 @@ use punctual_os::process::EndSignal;
 use punctual_testkit::skip;
 use serde_json::Value;
 
-use crate::support::{
+use crate::{
     Dir, catches_interrupt, fits, json_file, punctual, refused, run, signal, stderr, stdout, until,
 };
 
@@ -111,9 +111,9 @@ fn linuxcnc_has_its_histograms_in_one_figure() {
     drawn(&result, &page, &["linuxcnc.fig"]);
     let figures = result["figures"].as_array().expect("figures");
     let series = figures[0]["series"].as_array().expect("series");
-    let names: Vec<&str> = series.iter().filter_map(|of| of["name"].as_str()).collect();
+    let names: Vec<&str> = series.iter().filter_map(|entry| entry["name"].as_str()).collect();
     assert_eq!(names, ["here: idle", "here: linuxcnc"]);
-    assert!(series.iter().all(|of| of["drawn"] == "steps"), "{series:?}");
+    assert!(series.iter().all(|entry| entry["drawn"] == "steps"), "{series:?}");
 }
 
 #[test]
@@ -139,7 +139,9 @@ fn maruti_has_its_figures() {
     assert!(row(&result, "maruti.fig10.100us")["measured"].is_f64());
     assert!(row(&result, "maruti.fig12.15us")["measured"].is_null());
     assert!(
-        row(&result, "maruti.dispatch.mdelay.cost")["measured"].as_f64().is_some_and(|of| of > 0.0)
+        row(&result, "maruti.dispatch.mdelay.cost")["measured"]
+            .as_f64()
+            .is_some_and(|value| value > 0.0)
     );
     let figures = [3, 4, 5, 6, 7, 8, 9, 10].map(|number| format!("maruti.fig{number}"));
     drawn(&result, &page, &figures.each_ref().map(String::as_str));

@@ -7,13 +7,13 @@ use punctual_os::process::EndSignal;
 use punctual_testkit::skip;
 use serde_json::Value;
 
-use crate::support::{
+use crate::{
     Dir, catches_interrupt, fits, json_file, measured, plugged_line, punctual, refused, run,
     signal, stderr, stdout, until,
 };
 
-fn number(of: &Value, key: &str) -> u64 {
-    of[key].as_u64().unwrap_or_else(|| panic!("{key} in {of}"))
+fn number(object: &Value, key: &str) -> u64 {
+    object[key].as_u64().unwrap_or_else(|| panic!("{key} in {object}"))
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn adds_up(row: &Value) {
         if answered == 0 {
             continue;
         }
-        let time = |of: &str, key: &str| stage[of][key].as_f64().expect("a time");
+        let time = |value: &str, key: &str| stage[value][key].as_f64().expect("a time");
         assert!(time("start_ns", "min") >= 0.0, "no answer before its stimulus: {stage}");
         assert!(time("complete_ns", "max") >= time("start_ns", "max"), "{stage}");
         let range = time("start_ns", "max") - time("start_ns", "min");
@@ -74,7 +74,7 @@ fn each_source_raises_stimuli_that_both_stages_answer() {
     for source in ["eventfd", "futex", "timerfd", "udp", "pty"] {
         let args = ["measure", "response", "--source", source];
         // Another program of real-time priority may take a CPU from the floor's short trips.
-        let has_floor = |of: &Value| !of["floor"].is_null() || cpus == 1;
+        let has_floor = |entry: &Value| !entry["floor"].is_null() || cpus == 1;
         let raised = |result: &Value| {
             let response = &result["response"];
             number(&response["rows"][0], "stimuli") > 0 && has_floor(response)

@@ -1,14 +1,24 @@
 //! `punctual run`: files that are refused, programs that do not behave, a report of what became of
 //! them. The tasks that behave are tested with the library.
+//!
+//! `punctual run` with a task in an endless cycle, and the signals that come in pairs: what is
+//! written and taken back whatever comes, and what the kernel does where nobody can.
+//!
+//! This program is the task: started with a task block, the test `a_task` hangs in its third cycle.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::Duration;
 
+use punctual_core::block::Source;
+use punctual_engine::process::{Registration, TASK_VARIABLE, Watch, socket};
+use punctual_os::process::{EndSignal, alarm_s};
 use punctual_testkit::skip;
 use serde_json::Value;
 
-use crate::support::{Dir, json, punctual, refused, run, stderr, stdout};
+use crate::{Dir, json, json_file, punctual, refused, run, signal, stderr, stdout, until};
 
 /// Writes a file and runs it.
 fn run_file(dir: &Dir, text: &str, more: &[&str]) -> std::process::Output {
@@ -86,8 +96,8 @@ fn programs_that_never_register_are_ended_and_counted() {
         (&0.into(), &true.into())
     );
     assert_eq!(report["verdict"]["ok"], false);
-    let said = stderr(&output);
-    assert!(said.contains("silent: ended by SIGKILL: it did not register in time"), "{said}");
+    let errors = stderr(&output);
+    assert!(errors.contains("silent: ended by SIGKILL: it did not register in time"), "{errors}");
 }
 
 #[test]
@@ -160,16 +170,16 @@ fn nobody_waits_for_who_does_not_read_what_tasks_say() {
     // It is ended and buried all the same, which leaves nothing of it.
     let mut written = String::new();
     let gone = (0..6_000).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10));
         written = fs::read_to_string(&pid).unwrap_or_default();
         written.ends_with('\n') && !fs::exists(format!("/proc/{}", written.trim())).expect("known")
     });
-    let mut said = String::new();
+    let mut words = String::new();
     let mut stderr = supervisor.stderr.take().expect("piped");
-    std::io::Read::read_to_string(&mut stderr, &mut said).expect("UTF-8");
+    std::io::Read::read_to_string(&mut stderr, &mut words).expect("UTF-8");
     assert_eq!(supervisor.wait().expect("ours").code(), Some(1));
     assert!(gone, "process {written:?}");
-    assert!(said.contains("a: will not be restarted"), "all of it comes once it is read");
+    assert!(words.contains("a: will not be restarted"), "all of it comes once it is read");
 }
 
 #[test]
@@ -196,18 +206,18 @@ fn a_task_runs_as_the_user_and_in_what_its_file_says() {
     shell.arg(punctual().get_program()).arg(&file).env("SECRET", "x");
     let output = shell.output().expect("a shell");
     assert_eq!(output.status.code(), Some(1), "it never registers: {}", stderr(&output));
-    let said = fs::read_to_string(&written).expect("it ran");
-    let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines[3..5], ["/", "0027"], "{said}");
+    let words = fs::read_to_string(&written).expect("it ran");
+    let lines: Vec<&str> = words.lines().collect();
+    assert_eq!(lines[3..5], ["/", "0027"], "{words}");
     if is_root {
-        assert_eq!(lines[..3], ["65534", "12345", "12345"], "{said}");
+        assert_eq!(lines[..3], ["65534", "12345", "12345"], "{words}");
         for line in &lines[5..10] {
-            assert!(line.ends_with("0000000000002000"), "CAP_NET_RAW alone: {said}");
+            assert!(line.ends_with("0000000000002000"), "CAP_NET_RAW alone: {words}");
         }
     }
-    let [variables, descriptors] = lines[10..] else { panic!("two more: {said}") };
-    assert_eq!(variables, "0", "none of the supervisor's: {said}");
-    assert!(!descriptors.split(' ').any(|number| number == "9"), "{said}");
+    let [variables, descriptors] = lines[10..] else { panic!("two more: {words}") };
+    assert_eq!(variables, "0", "none of the supervisor's: {words}");
+    assert!(!descriptors.split(' ').any(|number| number == "9"), "{words}");
 }
 
 #[test]
@@ -220,5 +230,116 @@ fn a_user_that_is_not_there_is_refused_before_anything_starts() {
     ] {
         let text = task(&format!("command = [\"true\"]\n{key}"));
         refused(&run_file(&dir, &text, &[]), words);
+    }
+}
+
+/// Hangs after a few cycles. Ends at the latest by its alarm, so that a test that fails leaves
+/// nothing that runs on and on.
+#[test]
+fn a_task() {
+    if std::env::var_os(TASK_VARIABLE).is_none() {
+        return;
+    }
+    alarm_s(100);
+    let mut task = Registration::from_env(Some("hangs")).expect("a supervisor started it");
+    for _ in 0..3 {
+        task.wait().expect("released");
+    }
+    assert!(task.commit(&[1; 8]));
+    loop {
+        std::hint::spin_loop();
+    }
+}
+
+/// A supervisor whose task hangs.
+struct Supervised {
+    process: Child,
+    name: String,
+    watch: Watch,
+    /// Of the task.
+    pid: u32,
+    report: PathBuf,
+    _dir: Dir,
+}
+
+/// Starts one, and waits until its task hangs.
+fn hanging(named: &str) -> Supervised {
+    let dir = Dir::new(&format!("run-signals-{named}"));
+    let name = format!("signals-{named}-{}", std::process::id());
+    let own = std::env::current_exe().expect("this program");
+    let text = format!(
+        "[supervisor]\nname = {name:?}\n[[task]]\nname = \"hangs\"\nperiod = \"5ms\"\n\
+         safe = \"ff ff ff ff ff ff ff ff\"\nregister_within = \"60s\"\n\
+         command = [{own:?}, \"--exact\", \"run::a_task\", \"--nocapture\"]\n"
+    );
+    let (file, report) = (dir.path("tasks.toml"), dir.path("report.json"));
+    fs::write(&file, text).expect("writable");
+    let process = punctual()
+        .arg("run")
+        .args([&file, &PathBuf::from("--json"), &report])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("built");
+    let mut watch = None;
+    until("the task to hang", || {
+        watch = watch.take().or_else(|| Watch::open(&name, "hangs").ok());
+        watch.as_ref().is_some_and(|watch| watch.output(&mut [0; 8]) == Some(Source::Task))
+    });
+    let started = fs::read_to_string(format!("/proc/{0}/task/{0}/children", process.id()));
+    let pid = started.expect("it lives").trim().parse().expect("one process");
+    Supervised { process, name, watch: watch.expect("opened"), pid, report, _dir: dir }
+}
+
+/// Whether a process has ended, whether or not somebody has waited for it.
+fn is_gone(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
+}
+
+#[test]
+fn signals_that_come_again_do_not_keep_a_supervisor_from_its_end() {
+    for (how, pauses_ms) in [
+        (EndSignal::Interrupt, &[300][..]),
+        (EndSignal::HangUp, &[300]),
+        (EndSignal::Terminate, &[300]),
+        // The third is another one, which shortens the end; the fourth belongs to it.
+        (EndSignal::Terminate, &[300, 400, 20]),
+    ] {
+        let mut run = hanging(&format!("{how:?}-{}", pauses_ms.len()));
+        signal(&run.process, how);
+        for pause_ms in pauses_ms {
+            std::thread::sleep(Duration::from_millis(*pause_ms));
+            // Where the end has come already its number is still its own.
+            signal(&run.process, how);
+        }
+        let status = run.process.wait().expect("ours");
+        assert_eq!(status.code(), Some(1), "{how:?} {pauses_ms:?}: {status}");
+        let supervised = &json_file(&run.report)["supervised"];
+        assert_eq!(
+            (&supervised["over"], supervised["tasks"][0]["exit_signal"].as_i64()),
+            (&"stopped".into(), Some(9))
+        );
+        let mut bytes = [0; 8];
+        assert_eq!((run.watch.output(&mut bytes), bytes), (Some(Source::Safe), [0xff; 8]));
+        let left = socket(&run.name).expect("a name");
+        assert!(!left.exists() && !left.with_extension("lock").exists(), "{how:?}");
+        assert!(is_gone(run.pid), "{how:?}");
+    }
+}
+
+#[test]
+fn after_kill_9_no_task_runs_on_and_a_reader_can_tell() {
+    let mut run = hanging("kill");
+    assert!(run.watch.is_supervised());
+    signal(&run.process, EndSignal::Kill);
+    run.process.wait().expect("ours");
+    until("the task to end", || is_gone(run.pid));
+    // Nobody could write the safe value.
+    assert_eq!(run.watch.output(&mut [0; 8]), Some(Source::Task));
+    assert!(!run.watch.is_supervised());
+    // What a killed supervisor leaves is in nobody's way, and yet not left lying about.
+    let left = socket(&run.name).expect("a name");
+    for file in [&left, &left.with_extension("lock")] {
+        fs::remove_file(file).expect("left behind");
     }
 }

@@ -6,7 +6,7 @@ use punctual_os::affinity;
 use punctual_os::process::EndSignal;
 use serde_json::Value;
 
-use crate::support::{
+use crate::{
     Dir, catches_interrupt, fits, json_file, plugged_line, punctual, refused, run, signal, stderr,
     stdout,
 };
@@ -17,9 +17,9 @@ fn two_cpus() -> bool {
 }
 
 /// Bounds, trials and ends belong together.
-fn adds_up(of: &Value) {
-    let trials = of["trials"].as_array().expect("trials");
-    for row in of["rows"].as_array().expect("rows") {
+fn adds_up(object: &Value) {
+    let trials = object["trials"].as_array().expect("trials");
+    for row in object["rows"].as_array().expect("rows") {
         let hz = |key: &str| row[key].as_f64();
         if let (Some(pass), Some(fail)) = (hz("pass_hz"), hz("fail_hz")) {
             assert!(pass < fail, "{row}");
@@ -28,8 +28,8 @@ fn adds_up(of: &Value) {
         let stage = row["stage"].as_u64().expect("a stage") as usize - 1;
         let own = || trials.iter().filter(|trial| trial["condition"] == row["condition"]);
         let valid = || own().filter(|trial| trial["generator_limited"] == false);
-        let lossy =
-            valid().filter(|trial| trial["loss"][stage].as_f64().is_some_and(|of| of > 0.0));
+        let lossy = valid()
+            .filter(|trial| trial["loss"][stage].as_f64().is_some_and(|object| object > 0.0));
         let first = lossy.filter_map(|trial| trial["hz"].as_f64()).min_by(f64::total_cmp);
         assert_eq!(hz("first_loss_hz"), first, "{row}");
         let at_pass = valid().filter(|trial| hz("pass_hz") == trial["hz"].as_f64());
@@ -41,7 +41,10 @@ fn adds_up(of: &Value) {
         assert_eq!(share.is_null(), trial["condition"] == "unloaded", "{trial}");
         let loss: Vec<f64> =
             trial["loss"].as_array().expect("two").iter().filter_map(Value::as_f64).collect();
-        assert!(loss.len() == 2 && loss.iter().all(|of| (0.0..=1.0).contains(of)), "{trial}");
+        assert!(
+            loss.len() == 2 && loss.iter().all(|object| (0.0..=1.0).contains(object)),
+            "{trial}"
+        );
         assert!(loss[1] >= loss[0] - 0.5, "stage 2 answers what stage 1 hands on: {trial}");
     }
 }

@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 
 use punctual_testkit::skip;
 
-use crate::support::{Dir, refused, run, stderr, stdout};
+use crate::{Dir, refused, run, stderr, stdout};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
 
@@ -104,9 +104,9 @@ fn a_command_and_what_it_starts_get_a_real_time_policy() {
     let show = format!("exec {PROGRAM} sched show $$");
     let out = run(["sched", "run", "--deadline", "10ms:100ms", "--", "sh", "-c", &show]);
     let shown = stdout(&out) + &stderr(&out);
-    let said =
+    let text =
         ["SCHED_DEADLINE 10 ms:100 ms:100 ms", "refused: "].iter().any(|w| shown.contains(w));
-    assert!(said, "{shown}");
+    assert!(text, "{shown}");
 }
 
 #[test]

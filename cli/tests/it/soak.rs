@@ -9,7 +9,7 @@ use punctual_os::process::EndSignal;
 use punctual_testkit::skip::need_program;
 use serde_json::Value;
 
-use crate::support::{Dir, json, json_file, punctual, refused, run, signal, stderr, stdout, until};
+use crate::{Dir, json, json_file, punctual, refused, run, signal, stderr, stdout, until};
 
 /// A short campaign's options; the directory comes first.
 fn soak(dir: &Path, more: &[&str]) -> Output {
@@ -64,9 +64,9 @@ fn a_campaign_has_a_line_a_batch_a_result_and_an_end() {
     let campaign = dir.path("night");
     let out = soak(&campaign, &[&SHORT[..], &["--limit", "max<10s", "--name", "first"]].concat());
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    let said = stdout(&out);
-    let lines: Vec<&str> = said.lines().filter(|line| line.contains(" in all ")).collect();
-    assert!(lines.len() >= 2, "{said}");
+    let printed = stdout(&out);
+    let lines: Vec<&str> = printed.lines().filter(|line| line.contains(" in all ")).collect();
+    assert!(lines.len() >= 2, "{printed}");
     for word in ["Z first: idle: ", "cycles", "missed", "p99.9", "max", "load none"] {
         assert!(lines[0].contains(word), "{word}: {}", lines[0]);
     }
@@ -168,13 +168,13 @@ fn boots_are_one_campaign_and_a_new_kernel_is_kept_apart() {
     let first = report["runs"][0]["cycles"].as_u64().expect("a count");
     assert!(first > report["runs"][1]["cycles"].as_u64().expect("a count"), "two boots pooled");
 
-    let other = machine(&dir, "d", "22222222222222222222222222222222", "boot-9", "6.1");
-    let other = other.to_str().expect("UTF-8");
+    let second = machine(&dir, "d", "22222222222222222222222222222222", "boot-9", "6.1");
+    let second = second.to_str().expect("UTF-8");
     refused(
-        &soak(&campaign, &["--duration", "9s", "--root", other]),
+        &soak(&campaign, &["--duration", "9s", "--root", second]),
         &["another machine", "identifier"],
     );
-    let allowed = ["--duration", "4s", "--root", other, "--allow-change"];
+    let allowed = ["--duration", "4s", "--root", second, "--allow-change"];
     assert_eq!(soak(&campaign, &allowed).status.code(), Some(0));
 }
 
@@ -279,9 +279,9 @@ fn a_full_disk_is_said_and_measuring_goes_on() {
         .args(SHORT)
         .output()
         .expect("a shell");
-    let said = stdout(&out);
-    assert_eq!(said.matches("Z c: cannot save the state").count(), 1, "once: {said}");
-    assert!(said.lines().filter(|line| line.contains(" in all ")).count() >= 2, "{said}");
+    let printed = stdout(&out);
+    assert_eq!(printed.matches("Z c: cannot save the state").count(), 1, "once: {printed}");
+    assert!(printed.lines().filter(|line| line.contains(" in all ")).count() >= 2, "{printed}");
     refused(&out, &["the state could not be saved"]);
     // What was saved before is whole, and goes on.
     let again = soak(&campaign, &SHORT);
@@ -325,7 +325,7 @@ fn the_unit_is_one_that_systemd_takes() {
     }
     let verified = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&copy).output();
     let Ok(out) = verified else { return };
-    let said = stderr(&out);
-    let ours: Vec<&str> = said.lines().filter(|line| line.contains("punctual")).collect();
-    assert!(out.status.success() && ours.is_empty(), "{said}");
+    let errors = stderr(&out);
+    let ours: Vec<&str> = errors.lines().filter(|line| line.contains("punctual")).collect();
+    assert!(out.status.success() && ours.is_empty(), "{errors}");
 }

@@ -10,7 +10,7 @@ use std::process::Output;
 use punctual_testkit::skip::need_program;
 use serde_json::Value;
 
-use crate::support::{Dir, json, punctual, refused, run, stderr};
+use crate::{Dir, json, punctual, refused, run, stderr};
 
 /// Runs a file of tasks in its directory for a second, with the program on the path.
 fn run_tasks(dir: &Dir, tasks: &str) -> Output {

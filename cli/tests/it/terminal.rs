@@ -5,7 +5,7 @@
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use crate::support::{Dir, punctual};
+use crate::{Dir, punctual};
 use punctual_testkit::skip;
 
 /// A tmux server of this test's own, which goes away with it.

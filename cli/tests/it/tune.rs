@@ -1,11 +1,32 @@
 //! `punctual tune`: verdicts and plans of this machine and of captured ones.
+//!
+//! `punctual tune apply`, `verify`, `revert`, `status`: on directories that stand for machines.
+//!
+//! `tune apply --boot` and `revert` with a boot loader's program that fails, or during which
+//! everything ends; and a boot that cannot be told from an earlier one. In a mount namespace of
+//! their own, where the boot loader's files and its program are the test's.
+//!
+//! `tune experiment` on this machine, with a setting that disturbs nobody: what it says, and that
+//! everything is as before, also after a signal and a kill.
+//!
+//! The journals of `punctual tune`: whose they are, what they may say, and one directory of them at
+//! a time; on directories that stand for machines.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::process::Command;
+use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
+use punctual_os::process::EndSignal;
+use punctual_testkit::skip;
 use serde_json::Value;
 
-use crate::support::{Dir, json, refused, run, settings_of_this_machine, stderr, stdout, until};
+use crate::{
+    Dir, json, punctual, refused, run, settings_of_this_machine, signal, stderr, stdout, until,
+};
 
 fn machine(name: &str) -> String {
     format!("{}/../fixtures/machines/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -21,7 +42,7 @@ fn check(name: &str, more: &[&str]) -> Value {
 
 fn verdict<'a>(result: &'a Value, knob: &str) -> &'a Value {
     let all = result["verdicts"].as_array().expect("verdicts");
-    all.iter().find(|of| of["knob"] == knob).unwrap_or_else(|| panic!("no verdict of {knob}"))
+    all.iter().find(|entry| entry["knob"] == knob).unwrap_or_else(|| panic!("no verdict of {knob}"))
 }
 
 #[test]
@@ -80,12 +101,16 @@ fn kernels_decide_what_a_parameter_does() {
 
 #[test]
 fn a_guest_is_better_after_tuning_than_before() {
-    let of = |name: &str| check(name, &["--cpus", "1"]);
-    let (before, after) = (of("debian-rt-guest-2cpu"), of("debian-rt-guest-2cpu-tuned"));
+    let lookup = |name: &str| check(name, &["--cpus", "1"]);
+    let (before, after) = (lookup("debian-rt-guest-2cpu"), lookup("debian-rt-guest-2cpu-tuned"));
     let open = |result: &Value| -> Vec<String> {
         let all = result["verdicts"].as_array().expect("verdicts");
-        let open = |of: &&Value| of["verdict"] == "improve" || of["verdict"] == "needs-reboot";
-        all.iter().filter(open).map(|of| of["knob"].as_str().expect("a name").to_owned()).collect()
+        let open =
+            |lookup: &&Value| lookup["verdict"] == "improve" || lookup["verdict"] == "needs-reboot";
+        all.iter()
+            .filter(open)
+            .map(|lookup| lookup["knob"].as_str().expect("a name").to_owned())
+            .collect()
     };
     assert_eq!(open(&before).len(), 12, "{:?}", open(&before));
     // The kernel refuses the first, a person decides about the others.
@@ -119,11 +144,11 @@ fn this_machine_is_judged_and_a_capture_of_it_alike() {
     let knobs = |result: &Value| -> Vec<(String, String)> {
         let all = result["verdicts"].as_array().expect("verdicts");
         // Which interrupts arrive changes from second to second.
-        let others = all.iter().filter(|of| of["knob"] != "smp_affinity_list");
-        let text = |of: &Value, key: &str| of[key].as_str().expect("text").to_owned();
-        others.map(|of| (text(of, "knob"), text(of, "verdict"))).collect()
+        let others = all.iter().filter(|entry| entry["knob"] != "smp_affinity_list");
+        let text = |entry: &Value, key: &str| entry[key].as_str().expect("text").to_owned();
+        others.map(|entry| (text(entry, "knob"), text(entry, "verdict"))).collect()
     };
-    let here = || knobs(&json(&run(["tune", "check", "--json", "-"])));
+    let own = || knobs(&json(&run(["tune", "check", "--json", "-"])));
     let mut tries = 0;
     let _turn = settings_of_this_machine();
     // Others than tests may change settings too.
@@ -131,9 +156,9 @@ fn this_machine_is_judged_and_a_capture_of_it_alike() {
         tries += 1;
         let out = dir.path(&format!("machine-{tries}"));
         let out = out.to_str().expect("UTF-8");
-        let before = here();
+        let before = own();
         assert_eq!(run(["capture", out]).status.code(), Some(0));
-        let still = here() == before;
+        let still = own() == before;
         let there = json(&run(["tune", "check", "--json", "-", "--root", out]));
         assert!(!still || knobs(&there) == before, "{before:?} {there}");
         still
@@ -192,4 +217,912 @@ fn what_cannot_be_judged_is_refused_in_one_line() {
     );
     refused(&run(["tune", "plan", "--as", "xml"]), &["xml", "ansible"]);
     refused(&run(["tune", "check", "--root", "/nonexistent"]), &["/nonexistent"]);
+}
+
+/// The files of a directory with their bytes.
+fn files(under: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(under).expect("a directory").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.insert(path.display().to_string(), fs::read(&path).expect("readable"));
+        }
+    }
+    found
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("writable");
+    for entry in fs::read_dir(from).expect("a directory").flatten() {
+        let (path, there) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            copy(&path, &there);
+        } else {
+            fs::copy(&path, &there).expect("copied");
+        }
+    }
+}
+
+/// A directory that stands for a machine of the fixtures, the laptop, and one for the journal.
+struct Laptop {
+    _dir: Dir,
+    root: String,
+    state: String,
+}
+
+impl Laptop {
+    fn new(name: &str) -> Self {
+        Self::of(name, "laptop-intel-pstate")
+    }
+
+    fn of(name: &str, machine: &str) -> Self {
+        let dir = Dir::new(name);
+        let machines = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines");
+        let root = dir.path("machine");
+        copy(&Path::new(machines).join(machine), &root);
+        let state = dir.path("state").display().to_string();
+        Self { _dir: dir, root: root.display().to_string(), state }
+    }
+
+    fn tune(&self, command: &str) -> Output {
+        run(["tune", command, "--root", &self.root, "--state", &self.state])
+    }
+
+    fn text(&self, path: &str) -> String {
+        fs::read_to_string(Path::new(&self.root).join(path)).expect("readable")
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        fs::write(Path::new(&self.root).join(path), text).expect("writable");
+    }
+}
+
+const SWAPPINESS: &str = "proc/sys/vm/swappiness";
+const HUGE_PAGES: &str = "sys/kernel/mm/transparent_hugepage/enabled";
+
+#[test]
+fn what_was_applied_is_shown_verified_and_put_back_exactly() {
+    let laptop = Laptop::new("tune-apply");
+    let before = files(Path::new(&laptop.root));
+    assert!(stdout(&laptop.tune("status")).contains("nothing is applied"));
+    let applied = laptop.tune("apply");
+    assert_eq!(applied.status.code(), Some(0), "{}{}", stdout(&applied), stderr(&applied));
+    assert_eq!(laptop.text(SWAPPINESS), "10\n");
+    assert_eq!(laptop.text(HUGE_PAGES), "madvise\n");
+    let page = stdout(&applied);
+    assert!(page.contains("swappiness: 10\n") && page.contains("not applied: "), "{page}");
+    let undo = format!("tune revert --root {} --state {}\n", laptop.root, laptop.state);
+    assert!(page.contains(&undo), "{page}");
+    let status = stdout(&laptop.tune("status"));
+    assert!(status.contains("/proc/sys/vm/swappiness: 60 -> 10\n"), "{status}");
+    // Its command line has parameters that do nothing: that is not in effect.
+    let verified = laptop.tune("verify");
+    let page = stdout(&verified);
+    assert_eq!(verified.status.code(), Some(1), "{page}");
+    assert!(page.contains("/proc/sys/vm/swappiness: in effect\n"), "{page}");
+    assert!(page.contains("preempt: no-effect: preempt=none"), "{page}");
+    let irq = "/proc/irq/120/smp_affinity_list: set: takes effect at its next interrupt (CPU 7";
+    assert!(page.contains(irq), "a directory has no next interrupt: {page}");
+    assert!(page.contains("next interrupt, ") && !page.contains("without effect"), "{page}");
+    let again = stdout(&laptop.tune("apply"));
+    assert!(again.contains("0 settings changed"), "{again}");
+    let reverted = laptop.tune("revert");
+    assert_eq!(reverted.status.code(), Some(0), "{}", stdout(&reverted));
+    assert_eq!(files(Path::new(&laptop.root)), before);
+    assert!(stdout(&laptop.tune("revert")).contains("nothing is applied"));
+}
+
+#[test]
+fn what_somebody_else_changed_is_left() {
+    let laptop = Laptop::new("tune-changed");
+    laptop.tune("apply");
+    laptop.write(SWAPPINESS, "33\n");
+    assert!(stdout(&laptop.tune("status")).contains("swappiness: 60 -> 10: changed since to 33"));
+    let verified = stdout(&laptop.tune("verify"));
+    assert!(verified.contains("changed since to 33"), "{verified}");
+    let reverted = laptop.tune("revert");
+    assert_eq!(reverted.status.code(), Some(1), "{}", stdout(&reverted));
+    assert!(stdout(&reverted).contains("swappiness: left at 33"), "{}", stdout(&reverted));
+    assert_eq!(laptop.text(SWAPPINESS), "33\n");
+    assert_eq!(laptop.text(HUGE_PAGES), "[always] madvise never\n");
+}
+
+#[test]
+fn a_corrupt_or_foreign_journal_is_refused_and_nothing_is_changed() {
+    let laptop = Laptop::new("tune-corrupt");
+    laptop.tune("apply");
+    let journal = Path::new(&laptop.state).join("tune.journal");
+    let good = fs::read(&journal).expect("written");
+    let after = files(Path::new(&laptop.root));
+    let mut bad = good.clone();
+    bad[200] ^= 1;
+    for (bytes, words) in [(bad, "journal is corrupt"), (b"other\n".to_vec(), "not a journal")] {
+        fs::write(&journal, &bytes).expect("writable");
+        for command in ["apply", "revert", "status", "verify"] {
+            refused(&laptop.tune(command), &[words]);
+        }
+        assert_eq!(files(Path::new(&laptop.root)), after);
+        assert_eq!(fs::read(&journal).expect("still there"), bytes);
+    }
+    // Cut off in its last line, as by a power cut: what came before is put back.
+    fs::write(&journal, &good[..good.len() - 7]).expect("writable");
+    assert_eq!(laptop.tune("revert").status.code(), Some(0));
+    assert_eq!(laptop.text(SWAPPINESS), "60\n");
+}
+
+#[test]
+fn two_at_once_exclude_each_other() {
+    use std::os::fd::AsRawFd as _;
+    let laptop = Laptop::new("tune-lock");
+    laptop.tune("apply");
+    let journal = fs::File::open(Path::new(&laptop.state).join("tune.journal")).expect("written");
+    assert_eq!(punctual_os::file::try_lock(journal.as_raw_fd()), Ok(true));
+    for command in ["apply", "revert"] {
+        refused(&laptop.tune(command), &["'punctual isolate' is changing settings"]);
+    }
+    drop(journal);
+    assert_eq!(laptop.tune("revert").status.code(), Some(0));
+}
+
+#[test]
+fn one_setting_alone_can_be_changed() {
+    let laptop = Laptop::new("tune-only");
+    let before = files(Path::new(&laptop.root));
+    let args = ["tune", "apply", "--only", "vm.swappiness", "--root", &laptop.root];
+    let out = run(args.into_iter().chain(["--state", laptop.state.as_str()]));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert!(stdout(&out).contains("1 settings changed, 0 refused"), "{}", stdout(&out));
+    let now = files(Path::new(&laptop.root));
+    let changed: Vec<_> = now.iter().filter(|(path, bytes)| before[*path] != **bytes).collect();
+    assert_eq!(changed.len(), 1, "{changed:?}");
+    laptop.tune("revert");
+    assert_eq!(files(Path::new(&laptop.root)), before);
+    let args = ["tune", "plan", "--only", "no.such", "--root", &laptop.root];
+    refused(&run(args), &["--only no.such", "no such setting"]);
+}
+
+/// On this machine itself: one harmless setting, which is put back.
+#[test]
+fn a_setting_of_this_machine_is_changed_and_put_back() {
+    if !skip::need("root", skip::is_root()) {
+        return;
+    }
+    let _turn = settings_of_this_machine();
+    let path = "/proc/sys/vm/stat_interval";
+    let before = fs::read_to_string(path).expect("readable");
+    let dir = Dir::new("tune-live");
+    let state = dir.path("state").display().to_string();
+    let tune = |args: &[&str]| {
+        let out = run(["tune"].iter().chain(args).copied().chain(["--state", state.as_str()]));
+        (out.status.code(), stdout(&out) + &stderr(&out))
+    };
+    let (code, page) = tune(&["apply", "--only", "vm.stat_interval"]);
+    let during = fs::read_to_string(path).expect("readable");
+    let (reverted, after) = tune(&["revert"]);
+    assert_eq!(fs::read_to_string(path).expect("readable"), before, "{page}{after}");
+    // Another test machine may have a longer interval already, or a read-only /proc/sys.
+    match code {
+        Some(0) if before.trim().parse::<u32>().is_ok_and(|s| s < 10) => {
+            assert_eq!(during, "10\n", "{page}");
+            assert!(after.contains("/proc/sys/vm/stat_interval: "), "{after}");
+        }
+        Some(0) => assert_eq!(during, before, "{page}"),
+        _ => assert!(page.contains("refused"), "{page}"),
+    }
+    assert_eq!(reverted, Some(0), "{after}");
+}
+
+const DROP_IN: &str = "etc/default/grub.d/90-punctual.cfg";
+
+/// A machine with GRUB as Debian has it.
+fn with_grub(name: &str) -> Laptop {
+    let machine = Laptop::of(name, "smt-desktop-8cpu");
+    for directory in ["etc/default/grub.d", "usr/sbin"] {
+        fs::create_dir_all(Path::new(&machine.root).join(directory)).expect("writable");
+    }
+    machine.write("usr/sbin/update-grub", "");
+    machine
+}
+
+fn apply_boot(machine: &Laptop) -> Output {
+    let to = ["--cpus", "3,7", "--for", "servo", "--boot"];
+    run(["tune", "apply", "--root", &machine.root, "--state", &machine.state].into_iter().chain(to))
+}
+
+#[test]
+fn boot_parameters_go_into_the_boot_loaders_files_and_out_again() {
+    let machine = with_grub("tune-boot");
+    let before = files(Path::new(&machine.root));
+    let applied = apply_boot(&machine);
+    let page = stdout(&applied);
+    assert_eq!(applied.status.code(), Some(0), "{page}{}", stderr(&applied));
+    assert!(page.contains("/etc/default/grub.d/90-punctual.cfg: "), "{page}");
+    assert!(page.contains("then, on that machine: /usr/sbin/update-grub"), "{page}");
+    assert!(machine.text(DROP_IN).contains(" isolcpus=domain,managed_irq,3,7"), "{page}");
+    let again = stdout(&apply_boot(&machine));
+    assert!(again.contains("grub.d/90-punctual.cfg: ") && again.contains(" already"), "{again}");
+    let status = stdout(&machine.tune("status"));
+    assert!(status.contains("irqaffinity=0-2,4-6: not before the next boot"), "{status}");
+    let verified = machine.tune("verify");
+    let page = stdout(&verified);
+    assert_eq!(verified.status.code(), Some(1), "{page}");
+    assert!(page.contains("irqaffinity=0-2,4-6: the kernel was not started with it"), "{page}");
+    let reverted = machine.tune("revert");
+    assert_eq!(reverted.status.code(), Some(0), "{}", stdout(&reverted));
+    assert_eq!(files(Path::new(&machine.root)), before);
+    assert!(stdout(&machine.tune("status")).contains("nothing is applied"));
+}
+
+#[test]
+fn a_boot_file_that_somebody_else_changed_is_left() {
+    let machine = with_grub("tune-boot-changed");
+    apply_boot(&machine);
+    machine.write(DROP_IN, "# mine\n");
+    let status = stdout(&machine.tune("status"));
+    assert!(status.contains("90-punctual.cfg: changed since by somebody else"), "{status}");
+    let reverted = machine.tune("revert");
+    assert_eq!(reverted.status.code(), Some(1), "{}", stdout(&reverted));
+    assert_eq!(machine.text(DROP_IN), "# mine\n");
+}
+
+#[test]
+fn where_no_boot_loader_is_known_it_says_what_to_add() {
+    let machine = Laptop::of("tune-boot-none", "smt-desktop-8cpu");
+    let applied = apply_boot(&machine);
+    let page = stdout(&applied);
+    assert_eq!(applied.status.code(), Some(1), "{page}");
+    assert!(page.contains("add to the kernel command line: "), "{page}");
+    assert!(page.contains("isolcpus=domain,managed_irq,3,7"), "{page}");
+}
+
+/// Runs the program where these directories stand in the place of the machine's.
+fn run_with(mounts: &[(&Path, &str)], args: &[&str]) -> Output {
+    let mount = |(from, to): &(&Path, &str)| format!("mount --bind {} {to} && ", from.display());
+    let script: String = mounts.iter().map(mount).collect();
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c"]);
+    command.arg(script + "exec \"$@\"").arg("sh").arg(env!("CARGO_BIN_EXE_punctual"));
+    command.args(args).output().expect("it starts")
+}
+
+/// Whether file systems can be mounted, in a namespace of its own.
+fn may_mount(dir: &Dir) -> bool {
+    let able = skip::is_root() && {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "mount", "--bind"]);
+        let probe = command.arg(&dir.0).arg("/etc/default").output();
+        probe.is_ok_and(|output| output.status.success())
+    };
+    skip::need("root that may mount", able)
+}
+
+/// A machine with GRUB in the place of this one's boot loader.
+struct Grub {
+    dir: Dir,
+    state: String,
+}
+
+const DROP_IN_BELOW_ETC: &str = "default/grub.d/90-punctual.cfg";
+
+impl Grub {
+    fn new(name: &str) -> Self {
+        let dir = Dir::new(name);
+        for made in ["default/grub.d", "sbin", "boot"] {
+            fs::create_dir_all(dir.path(made)).expect("writable");
+        }
+        fs::write(dir.path("default/grub"), "GRUB_CMDLINE_LINUX=quiet\n").expect("writable");
+        let state = dir.path("state").display().to_string();
+        Self { dir, state }
+    }
+
+    /// What update-grub does.
+    fn program(&self, script: &str) {
+        let at = self.dir.path("sbin/update-grub");
+        fs::write(&at, format!("#!/bin/sh\n{script}\n")).expect("writable");
+        fs::set_permissions(&at, fs::Permissions::from_mode(0o755)).expect("ours");
+    }
+
+    fn tune(&self, args: &[&str]) -> Output {
+        let at = |name: &str| self.dir.path(name);
+        let (default, sbin, boot) = (at("default"), at("sbin"), at("boot"));
+        let mounts = [
+            (default.as_path(), "/etc/default"),
+            (sbin.as_path(), "/usr/sbin"),
+            (boot.as_path(), "/boot"),
+        ];
+        let all: Vec<&str> =
+            ["tune"].iter().chain(args).copied().chain(["--state", &self.state]).collect();
+        run_with(&mounts, &all)
+    }
+}
+
+#[test]
+fn the_boot_loaders_program_runs_again_until_it_has_succeeded() {
+    let grub = Grub::new("tune-grub");
+    let enough = Path::new("/boot").is_dir() && Path::new("/usr/sbin").is_dir();
+    if !may_mount(&grub.dir) || !skip::need_device("directories of a boot loader", enough) {
+        return;
+    }
+    let _turn = settings_of_this_machine();
+    let ran = grub.dir.path("ran");
+    let runs = || fs::read_to_string(&ran).unwrap_or_default().lines().count();
+    let counted = format!("echo >> {}", ran.display());
+    grub.program(&counted);
+    let apply = ["apply", "--boot", "--cpus", "0", "--for", "servo", "--only", "isolcpus"];
+    let applied = grub.tune(&apply);
+    if !skip::need_device("a boot parameter to change", grub.dir.path(DROP_IN_BELOW_ETC).exists()) {
+        return;
+    }
+    assert_eq!(applied.status.code(), Some(0), "{}{}", stdout(&applied), stderr(&applied));
+    assert_eq!(runs(), 1);
+    // It fails; everything ends while it runs.
+    for (script, code) in [("exit 3", Some(1)), ("kill -KILL $PPID", None)] {
+        grub.program(&format!("{counted}\n{script}"));
+        let before = runs();
+        let reverted = grub.tune(&["revert"]);
+        assert_eq!(reverted.status.code(), code, "{}", stdout(&reverted));
+        assert_eq!(runs(), before + 1, "{script}");
+        assert!(!grub.dir.path(DROP_IN_BELOW_ETC).exists());
+        let journal = fs::read(grub.dir.path("state/boot.journal")).expect("there");
+        assert!(!journal.is_empty(), "{script}: what is left to do is not forgotten");
+    }
+    grub.program(&counted);
+    let reverted = grub.tune(&["revert"]);
+    let page = stdout(&reverted);
+    assert_eq!(reverted.status.code(), Some(0), "{page}{}", stderr(&reverted));
+    assert!(page.contains("ran /usr/sbin/update-grub"), "{page}");
+    assert_eq!(runs(), 4);
+    let again = stdout(&grub.tune(&["revert"]));
+    assert!(again.contains("nothing is applied"), "{again}");
+    assert_eq!(runs(), 4);
+    // It fails, and somebody edits the file before it is run again.
+    assert_eq!(grub.tune(&apply).status.code(), Some(0));
+    grub.program(&format!("{counted}\nexit 3"));
+    assert_eq!(grub.tune(&["revert"]).status.code(), Some(1));
+    fs::write(grub.dir.path(DROP_IN_BELOW_ETC), "# mine\n").expect("writable");
+    let journal = || fs::read(grub.dir.path("state/boot.journal")).expect("there");
+    let failed = stdout(&grub.tune(&["revert"]));
+    assert!(failed.contains("update-grub failed: ") && !journal().is_empty(), "{failed}");
+    grub.program(&counted);
+    let page = stdout(&grub.tune(&["revert"]));
+    assert!(page.contains("left: changed since") && page.contains("ran /usr/sbin/"), "{page}");
+    assert_eq!((runs(), journal().len()), (8, 0));
+    assert_eq!(fs::read_to_string(grub.dir.path(DROP_IN_BELOW_ETC)).expect("theirs"), "# mine\n");
+}
+
+#[test]
+fn a_boot_that_cannot_be_told_is_not_taken_for_a_later_one() {
+    let dir = Dir::new("tune-unknown-boot");
+    if !may_mount(&dir) {
+        return;
+    }
+    let _turn = settings_of_this_machine();
+    let path = "/proc/sys/vm/stat_interval";
+    let text = || fs::read_to_string(path).expect("readable");
+    let (before, state) = (text(), dir.path("state").display().to_string());
+    let empty = dir.path("empty");
+    fs::create_dir(&empty).expect("writable");
+    let hidden = [(empty.as_path(), "/proc/sys/kernel/random")];
+    let apply = ["tune", "apply", "--only", "vm.stat_interval", "--state", &state];
+    let out = run_with(&hidden, &apply);
+    assert_eq!((out.status.code(), text()), (Some(2), before.clone()), "{}", stdout(&out));
+    let applied = run_with(&[], &apply);
+    let during = text();
+    let journal = || fs::read(dir.path("state/tune.journal")).expect("there");
+    let kept = journal();
+    let out = run_with(&hidden, &["tune", "revert", "--state", &state]);
+    let (unknown, left) = (text(), journal());
+    let reverted = run_with(&[], &["tune", "revert", "--state", &state]);
+    assert_eq!(text(), before, "{}{}", stdout(&applied), stdout(&reverted));
+    if skip::need_device("a setting that can be changed", during != before) {
+        assert_eq!(out.status.code(), Some(2), "{}", stdout(&out));
+        assert!(stderr(&out).contains("unknown which boot"), "{}", stderr(&out));
+        assert_eq!((unknown, left), (during, kept));
+        assert_eq!(reverted.status.code(), Some(0), "{}", stdout(&reverted));
+    }
+}
+
+/// Settings that no other test depends on.
+const HARMLESS: [(&str, &str); 2] = [
+    ("vm.stat_interval", "/proc/sys/vm/stat_interval"),
+    ("vm.compaction_proactiveness", "/proc/sys/vm/compaction_proactiveness"),
+];
+
+/// One that the plan of this machine would change and this process may; its file.
+fn harmless() -> Option<(&'static str, &'static str)> {
+    let plan = json(&run(["tune", "plan", "--json", "-"]));
+    let planned = |knob: &str| {
+        let steps = plan["runtime"].as_array().expect("an array").iter();
+        steps.clone().any(|step| step["knob"] == knob)
+    };
+    let writable = |path: &str| fs::OpenOptions::new().write(true).open(path).is_ok();
+    let found = HARMLESS.into_iter().find(|(knob, path)| planned(knob) && writable(path));
+    skip::need_device("a setting that may be tried", found.is_some()).then_some(())?;
+    found
+}
+
+#[test]
+fn a_setting_is_tried_and_all_is_as_before() {
+    let _turn = settings_of_this_machine();
+    let Some((knob, path)) = harmless() else { return };
+    let before = fs::read_to_string(path).expect("readable");
+    let dir = Dir::new("tune-experiment");
+    let state = dir.path("state");
+    let args = ["tune", "experiment", "--only", knob, "--duration", "9s", "--json", "-"];
+    let out = punctual().args(args).arg("--dry-run").arg("--state").arg(&state).output();
+    let out = out.expect("it starts");
+    let result = json(&out);
+    assert_eq!(out.status.code(), Some(0), "{} {}", result["changed"], stderr(&out));
+    assert_eq!(result["experiment"], "tune experiment");
+    let setting = &result["settings"][0];
+    assert_eq!(setting["knob"], knob);
+    let first = &setting["first"];
+    assert!(first["n_a"].as_u64() > Some(0) && first["n_b"].as_u64() > Some(0), "{first}");
+    assert!(result["threshold_ns"].as_i64() > Some(0), "{result}");
+    assert_eq!(result["kept"].as_array().map(Vec::len), Some(0));
+    assert_eq!(fs::read_to_string(path).expect("readable"), before);
+    let journal = fs::read(state.join("experiment.journal")).expect("it was locked");
+    assert!(journal.is_empty());
+}
+
+#[test]
+fn a_setting_that_somebody_else_changes_meanwhile_is_void_and_left() {
+    let _turn = settings_of_this_machine();
+    let Some((knob, path)) = harmless() else { return };
+    let text = || fs::read_to_string(path).expect("readable");
+    let before = text();
+    let dir = Dir::new("tune-experiment-changed");
+    let state = dir.path("state");
+    let mut command = punctual();
+    command.args(["tune", "experiment", "--only", knob, "--duration", "9s", "--json", "-"]);
+    command.arg("--state").arg(&state).stdout(Stdio::piped());
+    let child = command.spawn().expect("it starts");
+    until("the setting", || text() != before);
+    fs::write(path, "7\n").expect("writable");
+    let out = child.wait_with_output().expect("ours");
+    let after = text();
+    fs::write(path, &before).expect("writable");
+    assert_eq!(after, "7\n", "what somebody else set is left");
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    let result = json(&out);
+    assert_eq!(result["settings"][0]["verdict"], "void", "{result}");
+    assert_eq!(result["changed"][0], format!("{path}: 7"), "{result}");
+    assert_eq!(result["kept"].as_array().map(Vec::len), Some(0));
+    let reason = result["verdict"]["reasons"][0].as_str().expect("a reason");
+    assert!(reason.contains("changed by somebody else") && reason.contains(path), "{reason}");
+}
+
+#[test]
+fn a_paper_is_measured_with_and_without_the_plan_and_all_is_as_before() {
+    let _turn = settings_of_this_machine();
+    if harmless().is_none() {
+        return;
+    }
+    let dir = Dir::new("tune-reproduce");
+    let state = dir.path("state");
+    let files = || {
+        let paths = HARMLESS.map(|(_, path)| path);
+        let more = ["/proc/irq/default_smp_affinity", "/proc/sys/kernel/timer_migration"];
+        paths.into_iter().chain(more).map(fs::read_to_string).collect::<Result<Vec<_>, _>>().ok()
+    };
+    let before = files();
+    let args = ["reproduce", "linuxcnc", "--quick", "--tune", "--json", "-", "--state"];
+    let out = punctual().args(args).arg(&state).output().expect("it starts");
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let result = json(&out);
+    let rows = result["rows"].as_array().expect("rows");
+    let row = |id: &str| rows.iter().find(|row| row["id"] == id).unwrap_or_else(|| panic!("{id}"));
+    for name in ["idle", "idle-tuned", "linuxcnc", "linuxcnc-tuned"] {
+        assert!(row(&format!("linuxcnc.{name}.latency"))["measured"].is_f64(), "{result}");
+    }
+    let note = row("linuxcnc.idle-tuned.latency")["note"].as_str().expect("a note");
+    assert!(note.contains("settings: /"), "{note}");
+    assert_eq!(files(), before);
+    assert!(fs::read(state.join("experiment.journal")).expect("it was locked").is_empty());
+}
+
+#[test]
+fn an_end_in_the_middle_leaves_nothing() {
+    let _turn = settings_of_this_machine();
+    let Some((knob, path)) = harmless() else { return };
+    let before = fs::read_to_string(path).expect("readable");
+    let dir = Dir::new("tune-experiment-ended");
+    let state = dir.path("state");
+    for (how, code) in [(EndSignal::Interrupt, Some(130)), (EndSignal::Kill, None)] {
+        let mut command = punctual();
+        command.args(["tune", "experiment", "--only", knob, "--duration", "60s"]);
+        command.arg("--state").arg(&state).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("it starts");
+        let journal = state.join("experiment.journal");
+        // In a block with the setting, or while it is tried for a moment before any block.
+        let applied = || {
+            let journal = fs::read_to_string(&journal).unwrap_or_default();
+            journal.contains(path) && fs::read_to_string(path).expect("readable") != before
+        };
+        until("the setting", applied);
+        signal(&child, how);
+        assert_eq!(child.wait().expect("ours").code(), code, "{how:?}");
+        if how == EndSignal::Kill {
+            let out = punctual().args(["tune", "revert", "--state"]).arg(&state).output();
+            assert_eq!(out.expect("it starts").status.code(), Some(0));
+        }
+        assert_eq!(fs::read_to_string(path).expect("readable"), before, "{how:?}");
+    }
+}
+
+#[test]
+fn what_could_not_be_kept_in_the_end_is_refused_at_the_beginning() {
+    let _turn = settings_of_this_machine();
+    let Some((knob, path)) = harmless() else { return };
+    let before = fs::read_to_string(path).expect("readable");
+    let laptop = Laptop::new("tune-experiment-keep");
+    assert_eq!(laptop.tune("apply").status.code(), Some(0));
+    // Too short for an experiment, which is found out later.
+    let args = ["tune", "experiment", "--only", knob, "--duration", "1s", "--state"];
+    let experiment = || run(args.iter().copied().chain([laptop.state.as_str()]));
+    refused(&experiment(), &["tune.journal", "it is about files of ", &laptop.root]);
+    assert_eq!(laptop.tune("revert").status.code(), Some(0));
+    refused(&experiment(), &["1 settings take at least 8.0 s"]);
+    assert_eq!(fs::read_to_string(path).expect("readable"), before);
+}
+
+#[test]
+fn an_error_in_the_middle_leaves_the_result_so_far() {
+    let _turn = settings_of_this_machine();
+    let Some((knob, path)) = harmless() else { return };
+    let text = || fs::read_to_string(path).expect("readable");
+    let (before, dir) = (text(), Dir::new("tune-experiment-error"));
+    let state = dir.path("state");
+    let mut command = punctual();
+    command.args(["tune", "experiment", "--only", knob, "--duration", "9s", "--json", "-"]);
+    command.arg("--state").arg(&state).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("it starts");
+    let tasks = format!("/proc/{}/task", child.id());
+    let threads = || fs::read_dir(&tasks).map_or(0, Iterator::count);
+    // Not while it is tried for a moment before any block.
+    until("the setting in a block", || text() != before && threads() > 1);
+    let journal = state.join("experiment.journal");
+    let file = fs::OpenOptions::new().append(true).open(journal).expect("there");
+    { file }.write_all(b"somebody else's line\n").expect("writable");
+    let out = child.wait_with_output().expect("ours");
+    fs::write(path, &before).expect("writable");
+    assert_eq!(out.status.code(), Some(2), "{}", stderr(&out));
+    assert!(stderr(&out).contains("journal is corrupt"), "{}", stderr(&out));
+    let result = json(&out);
+    assert_eq!(result["experiment"], "tune experiment", "{result}");
+    assert_eq!(result["incomplete"], true, "{result}");
+    assert!(result["threshold_ns"].as_i64() > Some(0), "{result}");
+}
+
+#[test]
+fn what_cannot_be_tried_is_refused() {
+    let refused = |args: &[&str], why: &str| {
+        let out = run(["tune", "experiment"].iter().chain(args));
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        assert!(stderr(&out).contains(why), "{args:?}: {}", stderr(&out));
+    };
+    refused(&["--tail", "p100"], "neither a time (50us) nor a quantile");
+    refused(&["--tail", "soon"], "neither a time (50us) nor a quantile");
+    refused(&["--only", "no.such"], "no such setting");
+    refused(&["--root", "/nowhere"], "--root: settings are tried on this machine only");
+    let _turn = settings_of_this_machine();
+    let Some((knob, _)) = harmless() else { return };
+    let dir = Dir::new("tune-experiment-short");
+    let state = dir.path("state").display().to_string();
+    refused(
+        &["--only", knob, "--duration", "1s", "--state", &state],
+        "1 settings take at least 8.0 s; try fewer with --only",
+    );
+}
+
+const COMMANDS: [&str; 4] = ["apply", "revert", "status", "verify"];
+
+fn journal(laptop: &Laptop) -> PathBuf {
+    Path::new(&laptop.state).join("tune.journal")
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
+}
+
+fn mode(path: impl AsRef<Path>) -> u32 {
+    fs::metadata(path).expect("there").mode() & 0o777
+}
+
+/// A line of a journal, with the checksum that anybody can compute.
+fn line(parts: &[&str]) -> String {
+    let escaped = |part: &&str| part.replace('\t', "\\t").replace('\n', "\\n");
+    let body = parts.iter().map(escaped).collect::<Vec<_>>().join("\t");
+    let sum = body.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{body}\t{sum:016x}\n")
+}
+
+/// That nothing obeys the journals, and nothing is changed.
+fn all_refuse(laptop: &Laptop, words: &[&str]) {
+    let before = files(Path::new(&laptop.root));
+    for command in COMMANDS {
+        refused(&laptop.tune(command), words);
+    }
+    assert_eq!(files(Path::new(&laptop.root)), before);
+}
+
+#[test]
+fn a_journal_is_its_owners_alone_whatever_the_umask() {
+    let laptop = Laptop::new("tune-journal-umask");
+    let shell = format!("umask 0; exec {} \"$@\"", env!("CARGO_BIN_EXE_punctual"));
+    let mut command = Command::new("sh");
+    command.args(["-c", &shell, "sh", "tune", "apply", "--root", &laptop.root, "--state"]);
+    let out = command.arg(&laptop.state).output().expect("it starts");
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert_eq!(mode(journal(&laptop)), 0o600);
+    if skip::is_root() {
+        assert_eq!(mode(&laptop.state), 0o755);
+    }
+    assert_eq!(laptop.tune("revert").status.code(), Some(0));
+}
+
+#[test]
+fn a_journal_that_others_may_have_written_is_not_obeyed() {
+    let laptop = Laptop::new("tune-journal-mode");
+    assert_eq!(laptop.tune("apply").status.code(), Some(0));
+    let journal = journal(&laptop);
+    for shared in [0o666, 0o620, 0o602] {
+        set_mode(&journal, shared);
+        all_refuse(&laptop, &[&format!("(mode {shared:04o}, not 0600)"), "would be obeyed"]);
+    }
+    set_mode(&journal, 0o600);
+    let second = journal.with_file_name("second");
+    fs::hard_link(&journal, &second).expect("one file system");
+    for command in COMMANDS {
+        assert_eq!(laptop.tune(command).status.code(), Some(2), "{command}");
+    }
+    fs::remove_file(&second).expect("there");
+    if skip::need("root", skip::is_root()) {
+        chown(&journal, Some(12_345), None).expect("root may");
+        all_refuse(&laptop, &["another user (uid 12345)", "would be obeyed"]);
+        chown(&journal, Some(0), None).expect("root may");
+        set_mode(Path::new(&laptop.state), 0o770);
+        all_refuse(&laptop, &["the group ", "(mode 0770)"]);
+        set_mode(Path::new(&laptop.state), 0o755);
+    }
+    assert_eq!(laptop.tune("revert").status.code(), Some(0));
+    assert_eq!(laptop.text(SWAPPINESS), "60\n");
+}
+
+#[test]
+fn a_journal_changes_nothing_but_settings() {
+    let laptop = Laptop::new("tune-journal-forged");
+    laptop.write("victim", "precious");
+    fs::create_dir(Path::new(&laptop.root).join("empty")).expect("writable");
+    let head = line(&["punctual tuning journal 1", &format!("files of {}", laptop.root)]);
+    fs::create_dir(&laptop.state).expect("new");
+    let foreign =
+        ["/victim", "/empty/", "/proc/sys/kernel/core_pattern", "/proc/irq/../../victim", ""];
+    for path in foreign {
+        for name in ["tune", "isolate", "experiment", "throttling", "boot"] {
+            let head = match name {
+                "boot" => line(&["punctual tuning journal 1", "files of the boot loader"]),
+                _ => head.clone(),
+            };
+            let text = head + &line(&["old", path, "evil", "precious"]);
+            let at = Path::new(&laptop.state).join(format!("{name}.journal"));
+            fs::write(&at, &text).expect("writable");
+            set_mode(&at, 0o600);
+            for command in ["revert", "status"] {
+                let words = format!("it names {path}, which");
+                refused(&laptop.tune(command), &[&words, "does not change"]);
+            }
+            assert_eq!(fs::read_to_string(&at).expect("there"), text, "kept as it is");
+            assert_eq!(laptop.text("victim"), "precious");
+            assert!(Path::new(&laptop.root).join("empty").is_dir());
+            fs::remove_file(&at).expect("there");
+        }
+    }
+}
+
+#[test]
+fn a_journal_of_another_machine_is_not_taken_for_an_earlier_boot() {
+    let (laptop, other) = (Laptop::new("tune-journal-of"), Laptop::new("tune-journal-other"));
+    assert_eq!(laptop.tune("apply").status.code(), Some(0));
+    let before = fs::read(journal(&laptop)).expect("written");
+    let args = ["tune", "revert", "--root", &other.root, "--state", &laptop.state];
+    refused(&run(args), &["it is about files of ", &laptop.root]);
+    let _turn = settings_of_this_machine();
+    refused(&run(["tune", "revert", "--state", &laptop.state]), &["it is about files of "]);
+    assert_eq!(fs::read(journal(&laptop)).expect("there"), before);
+    assert_eq!(laptop.tune("revert").status.code(), Some(0));
+    assert_eq!(laptop.text(SWAPPINESS), "60\n");
+}
+
+#[test]
+fn boot_files_of_another_machine_are_not_taken_for_those_of_this_one() {
+    let (machine, other) = (with_grub("tune-boot-of"), with_grub("tune-boot-other"));
+    let before = files(Path::new(&machine.root));
+    assert_eq!(apply_boot(&machine).status.code(), Some(0));
+    let running = journal(&machine);
+    fs::rename(&running, running.with_file_name("kept")).expect("ours");
+    let at_boot = || fs::read(running.with_file_name("boot.journal")).expect("written");
+    let written = at_boot();
+    let whose = ["boot.journal", "it is about files of the boot loader of ", &machine.root];
+    let args = ["tune", "revert", "--root", &other.root, "--state", &machine.state];
+    refused(&run(args), &whose);
+    {
+        let _turn = settings_of_this_machine();
+        refused(&run(["tune", "revert", "--state", &machine.state]), &whose);
+    }
+    // And those of this one, which have no directory.
+    let head = ["punctual tuning journal 1", "files of the boot loader"];
+    let of_this = line(&head) + &line(&["old", "/etc/default/grub.d/90-punctual.cfg", "", ""]);
+    fs::write(running.with_file_name("boot.journal"), of_this).expect("ours");
+    refused(&machine.tune("revert"), &["it is about files of the boot loader, not about"]);
+    fs::write(running.with_file_name("boot.journal"), &written).expect("ours");
+    fs::rename(running.with_file_name("kept"), &running).expect("ours");
+    assert_eq!(at_boot(), written);
+    assert_eq!(machine.tune("revert").status.code(), Some(0));
+    assert_eq!(files(Path::new(&machine.root)), before);
+}
+
+#[test]
+fn settings_are_changed_by_one_directory_at_a_time() {
+    let laptop = Laptop::new("tune-two-states");
+    let before = files(Path::new(&laptop.root));
+    assert_eq!(laptop.tune("apply").status.code(), Some(0));
+    let second = format!("{}-second", laptop.state);
+    let tune = |command| run(["tune", command, "--root", &laptop.root, "--state", &second]);
+    let first = format!("tune revert --root {} --state {}", laptop.root, laptop.state);
+    refused(&tune("apply"), &["have settings that are changed", &first]);
+    // Who holds the lock is named.
+    let tree = fs::metadata(&laptop.root).expect("there");
+    let user = match tree.uid() {
+        0 => String::new(),
+        user => format!("-{user}"),
+    };
+    let name = format!("punctual-settings{user}-{:x}-{:x}.lock", tree.dev(), tree.ino());
+    let lock = match skip::is_root() {
+        true => Path::new("/run").join(name),
+        false => match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
+            Some(dir) if dir.is_absolute() && dir.is_dir() => dir.join(name),
+            _ => Path::new(env!("CARGO_TARGET_TMPDIR")).join("state/punctual").join(name),
+        },
+    };
+    assert_eq!(mode(&lock), 0o600);
+    let held = fs::File::open(&lock).expect("it stays as long as settings are changed");
+    assert_eq!(punctual_os::file::try_lock(held.as_raw_fd()), Ok(true));
+    for command in ["apply", "revert"] {
+        let holder = ["process ", "'punctual tune apply'", "is changing settings of "];
+        refused(&laptop.tune(command), &holder);
+    }
+    drop(held);
+    assert_eq!(laptop.tune("revert").status.code(), Some(0));
+    assert!(!lock.exists(), "nothing is changed");
+    assert_eq!(tune("apply").status.code(), Some(0));
+    assert_eq!(tune("revert").status.code(), Some(0));
+    assert_eq!(files(Path::new(&laptop.root)), before);
+}
+
+#[test]
+fn a_journal_of_an_earlier_boot_may_name_what_this_one_has_not() {
+    let _turn = settings_of_this_machine();
+    let dir = Dir::new("tune-earlier-boot");
+    let at = dir.path("isolate.journal");
+    set_mode(&dir.0, 0o755);
+    let journal = |boot: &str| {
+        let path = "/sys/fs/cgroup/of-another-version/cpuset.cpus";
+        let head = line(&["punctual tuning journal 1", boot]);
+        fs::write(&at, head + &line(&["old", path, "", "1"])).expect("writable");
+        set_mode(&at, 0o600);
+    };
+    let tune = |command: &str| punctual().args(["tune", command, "--state"]).arg(&dir.0).output();
+    journal("00000000-0000-4000-8000-000000000000");
+    for command in ["status", "revert"] {
+        let out = tune(command).expect("it starts");
+        assert_eq!(out.status.code(), Some(0), "{command}: {}", stderr(&out));
+        assert!(stdout(&out).contains("the machine was restarted since"), "{}", stdout(&out));
+    }
+    assert!(fs::read(&at).expect("there").is_empty());
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("readable");
+    journal(boot.trim());
+    for command in ["status", "revert"] {
+        refused(&tune(command).expect("it starts"), &["it names /sys/fs/cgroup/of-another"]);
+    }
+}
+
+#[test]
+fn a_directory_whose_journals_are_refused_keeps_no_other_out() {
+    let laptop = Laptop::new("tune-refused-state");
+    let foreign = |of: &str| {
+        line(&["punctual tuning journal 1", &format!("{of} {}", laptop.root)])
+            + &line(&["old", "/proc/sys/kernel/core_pattern", "evil", "precious"])
+    };
+    let second = format!("{}-second", laptop.state);
+    let tune = |command| run(["tune", command, "--root", &laptop.root, "--state", &second]);
+    fs::create_dir(&laptop.state).expect("new");
+    set_mode(Path::new(&laptop.state), 0o755);
+    for name in ["tune", "isolate", "experiment", "throttling", "boot"] {
+        let at = Path::new(&laptop.state).join(format!("{name}.journal"));
+        let of = if name == "boot" { "files of the boot loader of" } else { "files of" };
+        for text in ["other\n", &foreign(of)] {
+            fs::write(&at, text).expect("writable");
+            set_mode(&at, 0o600);
+            refused(&laptop.tune("apply"), &[]);
+            let applied = tune("apply");
+            assert_eq!(applied.status.code(), Some(0), "{name}: {}", stderr(&applied));
+            assert_eq!(tune("revert").status.code(), Some(0), "{name}");
+        }
+        fs::remove_file(&at).expect("there");
+    }
+    assert_eq!(laptop.text(SWAPPINESS), "60\n");
+}
+
+#[test]
+fn what_a_killed_command_left_goes_first() {
+    let laptop = Laptop::new("tune-left");
+    assert_eq!(laptop.tune("apply").status.code(), Some(0));
+    let left = journal(&laptop).with_file_name("experiment.journal");
+    fs::rename(journal(&laptop), &left).expect("ours");
+    refused(&laptop.tune("apply"), &["a command that was killed", "tune revert --root "]);
+    assert_eq!(laptop.tune("revert").status.code(), Some(0));
+    assert_eq!(laptop.text(SWAPPINESS), "60\n");
+}
+
+#[test]
+fn as_root_another_users_machine_is_left_alone_unless_it_is_named() {
+    if !skip::need("root", skip::is_root()) {
+        return;
+    }
+    let laptop = Laptop::new("tune-foreign-tree");
+    let before = files(Path::new(&laptop.root));
+    chown(&laptop.root, Some(12_345), None).expect("root may");
+    refused(&laptop.tune("apply"), &["another user (uid 12345)", "--trust-directory"]);
+    assert_eq!(files(Path::new(&laptop.root)), before);
+    let args = ["--trust-directory", &laptop.root, "tune", "apply", "--root", &laptop.root];
+    let out = punctual().args(args).args(["--state", &laptop.state]).output().expect("it starts");
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    refused(&laptop.tune("revert"), &["another user (uid 12345)", "--trust-directory"]);
+    chown(&laptop.root, Some(0), None).expect("root may");
+    // A directory in it, too.
+    let vm = Path::new(&laptop.root).join("proc/sys/vm");
+    chown(&vm, Some(12_345), None).expect("root may");
+    let reverted = laptop.tune("revert");
+    assert_eq!(reverted.status.code(), Some(1), "{}", stdout(&reverted));
+    assert_eq!(laptop.text(SWAPPINESS), "10\n");
+    chown(&vm, Some(0), None).expect("root may");
+    assert_eq!(laptop.tune("revert").status.code(), Some(0));
+    assert_eq!(files(Path::new(&laptop.root)), before);
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_setting_is_not_waited_for() {
+    let laptop = Laptop::new("tune-pipe");
+    assert_eq!(laptop.tune("apply").status.code(), Some(0));
+    let knob = Path::new(&laptop.root).join(SWAPPINESS);
+    fs::remove_file(&knob).expect("there");
+    assert!(Command::new("mkfifo").arg(&knob).status().expect("it starts").success());
+    for command in ["status", "verify", "revert"] {
+        let page = stdout(&laptop.tune(command));
+        let line = page.lines().find(|line| line.contains("/proc/sys/vm/swappiness"));
+        let line = line.unwrap_or_else(|| panic!("{command}: {page}"));
+        assert!(line.contains("not a regular file"), "{command}: {line}");
+    }
+    fs::remove_file(&knob).expect("there");
+    laptop.write(SWAPPINESS, "10\n");
+    assert_eq!(laptop.tune("revert").status.code(), Some(0), "it stayed in the journal");
+    assert_eq!(laptop.text(SWAPPINESS), "60\n");
+}
+
+#[test]
+fn a_boot_file_that_is_too_long_is_not_written_from_a_part_of_it() {
+    let machine = with_grub("tune-boot-long");
+    let long = "# a comment\n".repeat(100_000);
+    machine.write(DROP_IN, &long);
+    let applied = apply_boot(&machine);
+    assert_eq!(applied.status.code(), Some(1), "{}", stdout(&applied));
+    assert!(stdout(&applied).contains("it has more than 1 MiB"), "{}", stdout(&applied));
+    assert_eq!(machine.text(DROP_IN), long);
+    machine.tune("revert");
+    assert_eq!(machine.text(DROP_IN), long);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{
+use crate::{
     Dir, json, json_file, measured, punctual, refused, run, settings_of_this_machine, stderr,
     stdout,
 };
@@ -59,11 +59,11 @@ fn a_quiet_phase_is_said_or_that_there_is_none() {
     let out =
         run(["measure", "periodic", "--phase", "quiet", "--duration", "100ms", "--json", "-"]);
     let result = json(&out);
-    let said = result["warnings"].as_array().expect("warnings").iter().filter_map(|w| w.as_str());
-    let said: Vec<&str> = said.filter(|w| w.contains("quiet phase")).collect();
-    assert_eq!(said.len(), 1, "{}", result["warnings"]);
+    let text = result["warnings"].as_array().expect("warnings").iter().filter_map(|w| w.as_str());
+    let text: Vec<&str> = text.filter(|w| w.contains("quiet phase")).collect();
+    assert_eq!(text.len(), 1, "{}", result["warnings"]);
     let phase = result["runs"][0]["setup"]["phase_ns"].as_u64().expect("a phase");
-    assert_eq!(said[0].starts_with("no quiet phase"), phase == 0, "{said:?} {phase}");
+    assert_eq!(text[0].starts_with("no quiet phase"), phase == 0, "{text:?} {phase}");
     // 7 µs come near any tick.
     let short =
         ["measure", "periodic", "--phase", "quiet", "--duration", "100ms", "--period", "7us"];
@@ -107,13 +107,13 @@ fn a_front_has_ways_that_no_cheaper_one_beats() {
     let front: Vec<bool> =
         rows.iter().map(|row| row["on_front"].as_bool().expect("a bool")).collect();
     assert!(rows.len() > 15 && front.contains(&true) && front.contains(&false), "{front:?}");
-    let of = |row: &serde_json::Value| {
+    let lookup = |row: &serde_json::Value| {
         (row["cpu_load"].as_f64().expect("seen"), row["lateness_ns"]["p99"].as_f64())
     };
     for (row, _) in rows.iter().zip(&front).filter(|(_, on)| **on) {
-        let (cpu, late) = of(row);
+        let (cpu, late) = lookup(row);
         let beaten =
-            rows.iter().map(of).any(|(other, p99)| other < cpu && p99 < late && p99.is_some());
+            rows.iter().map(lookup).any(|(other, p99)| other < cpu && p99 < late && p99.is_some());
         assert!(!beaten, "{row}");
     }
     let named = rows.iter().filter(|row| row["name"] == "hop" && row["hop_ns"] == 100_000);

@@ -5,14 +5,15 @@ use std::fs;
 use punctual_os::process::EndSignal;
 use serde_json::Value;
 
-use crate::support::{
+use crate::{
     Dir, catches_interrupt, fits, json_file, measured, punctual, refused, run, signal, stderr,
     stdout, until,
 };
 
 /// What holds of a row.
 fn adds_up(work: &Value, row: &Value) {
-    let number = |of: &Value, key: &str| of[key].as_f64().unwrap_or_else(|| panic!("{key}: {of}"));
+    let number =
+        |value: &Value, key: &str| value[key].as_f64().unwrap_or_else(|| panic!("{key}: {value}"));
     assert!(number(row, "n") > 0.0, "{row}");
     let (time, done) = (&row["time_ns"], &row["done_ns"]);
     let (least, period) = (number(work, "least_ns"), number(work, "period_ns"));

@@ -192,12 +192,15 @@ impl<'a> TaskClient<'a> {
             self.following = released;
         }
         let release = releases.release(cycle);
-        let before = self.last.map_or(cycle.saturating_sub(1), |last| last.min(cycle));
+        let dt = match self.last.map(|last| last.min(cycle)).or(cycle.checked_sub(1)) {
+            Some(last) => release - releases.release(last),
+            None => releases.period().as_span(),
+        };
         let cancel = self.cancel();
         let next = releases.release(self.following);
         let (missed, passed, period) = (self.missed, self.uncounted, releases.period());
         let job = Job { rank: 0, cycle, part: 0, release, next, missed, passed, period };
-        Cycle::new(&job, start, release - releases.release(before)).with_cancel(cancel)
+        Cycle::new(&job, start, dt).with_cancel(cancel)
     }
 
     #[inline]

@@ -93,7 +93,7 @@ fn stalled(
 #[test]
 fn a_task_that_keeps_up_runs_each_cycle() {
     let (seen, done) = through_block(0, &[10, 999, 500]);
-    assert_eq!(seen, [(0, 5_000, 0, 0), (1, 6_000, 0, 1_000), (2, 7_000, 0, 1_000)]);
+    assert_eq!(seen, [(0, 5_000, 0, 1_000), (1, 6_000, 0, 1_000), (2, 7_000, 0, 1_000)]);
     assert_eq!(
         done.iter().map(|done| done.finish.as_ns()).collect::<Vec<_>>(),
         [5_010, 6_999, 7_500]
@@ -105,7 +105,7 @@ fn a_task_that_keeps_up_runs_each_cycle() {
 fn what_passes_during_a_cycle_is_missed_and_told_exactly() {
     let (seen, done) = through_block(0, &[10, 2_500, 10, 1_000, 10]);
     let expected = [
-        (0, 5_000, 0, 0),
+        (0, 5_000, 0, 1_000),
         (1, 6_000, 0, 1_000),
         (4, 9_000, 2, 3_000),
         (5, 10_000, 0, 1_000),
@@ -119,7 +119,7 @@ fn what_passes_during_a_cycle_is_missed_and_told_exactly() {
 fn a_burst_catches_up_as_far_as_it_may() {
     let (seen, _) = through_block(2, &[3_500, 10, 10, 10]);
     // Cycles 1, 2 and 3 passed; the last two of them run at once.
-    assert_eq!(seen[0], (0, 5_000, 0, 0));
+    assert_eq!(seen[0], (0, 5_000, 0, 1_000));
     assert_eq!(seen[1], (2, 8_500, 1, 2_000));
     assert_eq!(seen[2], (3, 8_510, 0, 1_000));
     assert_eq!(seen[3], (4, 9_000, 0, 1_000));

@@ -52,7 +52,7 @@ impl<C: Clock, P: Pacer, D: Dispatch, O: Observe> Paced<C, P, D, O> {
     ///
     /// # Real-time: in loop, waits
     pub fn run(&mut self, stop: &AtomicBool) -> Ended {
-        let nominal = Span::from_ns(i64::try_from(self.period.as_ns()).unwrap_or(i64::MAX));
+        let nominal = self.period.as_span();
         // Of no period nothing is known.
         let first_dt = if self.period.as_ns() < Period::MAX_NS { nominal } else { Span::ZERO };
         let (mut n, mut last) = (0u64, None);

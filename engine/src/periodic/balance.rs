@@ -16,7 +16,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::gcd::gcd;
+use crate::periodic::gcd;
 
 /// The longest major frame (LCM of the periods), in quanta, that is written out instant by instant.
 const EXACT_MAX: u64 = 1 << 20;
@@ -86,7 +86,7 @@ fn parts(classes: &[Class]) -> Vec<Vec<usize>> {
     let mut parts: Vec<Vec<usize>> = Vec::new();
     for (class, Class { period, .. }) in classes.iter().enumerate() {
         let meets = |part: &Vec<usize>| {
-            part.iter().any(|&other| gcd((*period).into(), classes[other].period.into()) > 1)
+            part.iter().any(|&member| gcd((*period).into(), classes[member].period.into()) > 1)
         };
         let (met, apart): (Vec<_>, Vec<_>) = parts.into_iter().partition(meets);
         parts = apart;
@@ -135,21 +135,21 @@ fn balance_single(classes: &[&Class], phases: &mut [Vec<u64>], work: &mut u64) {
         loads.fill(at, class, &phases[at]);
     }
     let Some(frame) = loads.frame() else { return };
-    let mut all: Vec<(u64, usize, usize)> = Vec::new();
+    let mut singles: Vec<(u64, usize, usize)> = Vec::new();
     for (at, class) in classes.iter().enumerate() {
         for (g, group) in class.groups.iter().enumerate() {
             if let ([(0, weight)], None) = (&group.members[..], group.fixed) {
-                all.push((*weight, at, g));
+                singles.push((*weight, at, g));
             }
         }
     }
-    all.sort_by_key(|(weight, ..)| u64::MAX - weight);
-    let round = frame.saturating_mul(all.len() as u64);
+    singles.sort_by_key(|(weight, ..)| u64::MAX - weight);
+    let round = frame.saturating_mul(singles.len() as u64);
     for _ in 0..PASSES {
         let Some(left) = work.checked_sub(round).filter(|_| round <= SINGLES_MAX) else { return };
         *work = left;
         let mut moved = false;
-        for &(weight, at, g) in &all {
+        for &(weight, at, g) in &singles {
             let phase = &mut phases[at][g];
             let to = loads.again(classes, at, *phase, weight);
             moved |= to != *phase;
@@ -163,7 +163,7 @@ fn balance_single(classes: &[&Class], phases: &mut [Vec<u64>], work: &mut u64) {
 
 /// The weight released at each residue of each period.
 struct Loads {
-    of: Vec<Vec<u64>>,
+    by_class: Vec<Vec<u64>>,
     /// The weight at each instant of the major frame, where that is short enough.
     total: Option<Vec<u64>>,
 }
@@ -174,22 +174,22 @@ impl Loads {
             let by = gcd(u128::from(lcm), u128::from(class.period)) as u64;
             lcm.checked_mul(class.period / by).filter(|&lcm| lcm <= EXACT_MAX)
         });
-        let of = classes.iter().map(|class| vec![0; class.period as usize]).collect();
+        let by_class = classes.iter().map(|class| vec![0; class.period as usize]).collect();
         // One class is its own major frame, however long.
         let frame = lcm.or(match classes {
             [class] => Some(class.period),
             _ => None,
         });
-        Self { of, total: frame.map(|frame| vec![0; frame as usize]) }
+        Self { by_class, total: frame.map(|frame| vec![0; frame as usize]) }
     }
 
     /// How many instants, or residues, all classes visit when each looks at the others once.
     fn look(&self, classes: &[&Class]) -> u64 {
-        let one = match &self.total {
+        let each = match &self.total {
             Some(total) => total.len() as u64,
             None => classes.iter().fold(0, |sum: u64, class| sum.saturating_add(class.period)),
         };
-        one.saturating_mul(classes.len() as u64)
+        each.saturating_mul(classes.len() as u64)
     }
 
     /// How long the major frame is, where it is written out.
@@ -209,7 +209,7 @@ impl Loads {
 
     /// Another weight at a residue of a class.
     fn change(&mut self, class: usize, residue: u64, to: impl Fn(u64) -> u64) {
-        let (own, residue) = (&mut self.of[class], residue as usize);
+        let (own, residue) = (&mut self.by_class[class], residue as usize);
         let period = own.len();
         own[residue] = to(own[residue]);
         if let Some(total) = &mut self.total {
@@ -219,7 +219,7 @@ impl Loads {
 
     /// Takes a class out.
     fn clear(&mut self, class: usize) {
-        let own = &mut self.of[class];
+        let own = &mut self.by_class[class];
         if let Some(total) = &mut self.total {
             for chunk in total.chunks_mut(own.len()) {
                 chunk.iter_mut().zip(own.iter()).for_each(|(sum, load)| {
@@ -258,7 +258,7 @@ impl Loads {
             (0..own.len()).map(|r| (at(&own, r), r)).collect();
         for g in order {
             let members = &groups[g].members;
-            let place = |r: u64, of: u64| ((r + of) % period) as usize;
+            let place = |r: u64, distance: u64| ((r + distance) % period) as usize;
             let phase = match groups[g].fixed {
                 Some(fixed) => fixed % period,
                 None if members.len() == 1 => best.first().map_or(0, |(_, r)| *r as u64),
@@ -270,8 +270,8 @@ impl Loads {
                     })
                     .unwrap_or(0),
             };
-            for (of, weight) in members {
-                let r = place(phase, *of);
+            for (distance, weight) in members {
+                let r = place(phase, *distance);
                 best.remove(&(at(&own, r), r));
                 own[r] += weight;
                 best.insert((at(&own, r), r));
@@ -289,7 +289,7 @@ impl Loads {
                 chunk.iter_mut().zip(&own).for_each(|(sum, load)| *sum = sum.saturating_add(*load));
             }
         }
-        self.of[class] = own;
+        self.by_class[class] = own;
     }
 
     /// For each residue of a class: the highest load that it meets there, and a measure of the sum.
@@ -305,8 +305,10 @@ impl Loads {
             }
             return met;
         }
-        for (other, loads) in self.of.iter().enumerate().filter(|(other, _)| *other != class) {
-            let common = gcd(period as u128, u128::from(classes[other].period)) as usize;
+        for (beside, loads) in
+            self.by_class.iter().enumerate().filter(|(beside, _)| *beside != class)
+        {
+            let common = gcd(period as u128, u128::from(classes[beside].period)) as usize;
             let mut highest = vec![(0u64, 0u64); common];
             for chunk in loads.chunks(common) {
                 for (at, load) in highest.iter_mut().zip(chunk) {
@@ -314,8 +316,8 @@ impl Loads {
                 }
             }
             for chunk in met.chunks_mut(common) {
-                for (at, of) in chunk.iter_mut().zip(&highest) {
-                    *at = (at.0.saturating_add(of.0), at.1.saturating_add(of.1));
+                for (at, load) in chunk.iter_mut().zip(&highest) {
+                    *at = (at.0.saturating_add(load.0), at.1.saturating_add(load.1));
                 }
             }
         }
@@ -329,11 +331,11 @@ impl Loads {
         }
         let highest = |loads: &Vec<u64>| loads.iter().copied().max().unwrap_or(0);
         if self.look(classes) > WORK_MAX {
-            return self.of.iter().map(highest).fold(0, u64::saturating_add);
+            return self.by_class.iter().map(highest).fold(0, u64::saturating_add);
         }
         let of_class = |class: usize| {
             let met = self.met(classes, class);
-            let own = self.of[class].iter().zip(met).filter(|(own, _)| **own > 0);
+            let own = self.by_class[class].iter().zip(met).filter(|(own, _)| **own > 0);
             own.map(|(own, met)| own.saturating_add(met.0)).max()
         };
         (0..classes.len()).filter_map(of_class).max().unwrap_or(0)
@@ -341,4 +343,162 @@ impl Loads {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    //! Small sets that are counted instant by instant, and large ones that must end.
+
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    fn single(weight: u64) -> Group {
+        Group { members: vec![(0, weight)], fixed: None }
+    }
+
+    /// The load at every instant, counted one by one.
+    fn slow_peak(classes: &[Class], phases: &[Vec<u64>], instants: u64) -> u64 {
+        let load = |at: u64| {
+            let released = classes.iter().zip(phases).flat_map(|(class, phases)| {
+                class.groups.iter().zip(phases).flat_map(move |(group, phase)| {
+                    let due = move |of: &u64| {
+                        (at + class.period - (phase + of) % class.period)
+                            .is_multiple_of(class.period)
+                    };
+                    group.members.iter().filter(move |m| due(&m.0)).map(|m| m.1)
+                })
+            });
+            released.sum::<u64>()
+        };
+        (0..instants).map(load).max().unwrap_or(0)
+    }
+
+    #[test]
+    fn a_hundred_tasks_of_period_100_are_released_one_a_quantum() {
+        // AnT §4: "3 or 4" of Fig. 11 is not what balanced placement gives.
+        let classes = [Class { period: 100, groups: vec![single(1); 100] }];
+        let phases = balance(&classes);
+        let peak = peak(&classes, &phases);
+        assert_eq!(peak, 1);
+        let distinct: BTreeSet<u64> = phases[0].iter().copied().collect();
+        assert_eq!(distinct.len(), 100);
+    }
+
+    #[test]
+    fn automotive_periods_peak_at_eleven_at_most() {
+        let periods = [1, 2, 5, 10, 20, 50, 100, 200, 1000];
+        let groups = |n: usize| vec![single(1); n];
+        // 100 tasks: 11 of each period, one more of the longest.
+        let classes: Vec<Class> = periods
+            .iter()
+            .map(|&period| Class { period, groups: groups(if period == 1000 { 12 } else { 11 }) })
+            .collect();
+        let bound: f64 = classes.iter().map(|c| c.groups.len() as f64 / c.period as f64).sum();
+        let phases = balance(&classes);
+        let peak = peak(&classes, &phases);
+        assert_eq!(peak, slow_peak(&classes, &phases, 1000));
+        assert!(peak as f64 <= bound.ceil() + 1.0, "{peak} with a bound of {bound}");
+    }
+
+    #[test]
+    fn a_long_major_frame_is_bounded_from_above() {
+        let classes: Vec<Class> = [3, 7, 11, 13, 17, 19, 23, 29]
+            .iter()
+            .map(|&period| Class { period, groups: vec![single(1); 2] })
+            .collect();
+        let phases = balance(&classes);
+        let bound = peak(&classes, &phases);
+        // Coprime periods meet whatever the phases are: one of each at least.
+        assert_eq!(bound, 8);
+        assert!(slow_peak(&classes, &phases, 100_000) <= bound);
+    }
+
+    #[test]
+    fn fixed_phases_stay_and_chains_keep_their_distance() {
+        let chain = Group { members: vec![(0, 1), (2, 1), (4, 1)], fixed: None };
+        let fixed = Group { members: vec![(0, 5)], fixed: Some(3) };
+        let classes = [Class { period: 10, groups: vec![chain, fixed, single(2)] }];
+        let phases = balance(&classes);
+        let peak = peak(&classes, &phases);
+        assert_eq!((phases[0][1], peak), (3, 5));
+        assert_ne!(phases[0][2], 3);
+        assert!(![1, 3, 9].contains(&phases[0][0]), "{phases:?}");
+    }
+
+    #[test]
+    fn many_distinct_periods_are_laid_out_in_bounded_work() {
+        // 2 to 900: each looks at all others, unless that is too much.
+        for periods in [100, 900] {
+            let class = |at: u64| Class { period: 2 * at, groups: vec![single(1); 2] };
+            let classes: Vec<Class> = (1..=periods).map(class).collect();
+            let phases = balance(&classes);
+            assert!(phases.iter().zip(&classes).all(|(phases, class)| {
+                phases.len() == 2 && phases.iter().all(|&phase| phase < class.period)
+            }));
+            assert!(slow_peak(&classes, &phases, 500) <= peak(&classes, &phases));
+        }
+    }
+
+    #[test]
+    fn awkward_periods_peak_at_the_sum_of_what_must_meet() {
+        // 33 and 167 meet everything once at least; the others need two at the fullest instant.
+        let periods = [10, 33, 100, 167, 200, 250, 1000];
+        let class = |(at, period): (usize, u64)| Class {
+            period,
+            groups: vec![single(1); if at < 2 { 15 } else { 14 }],
+        };
+        let classes: Vec<Class> =
+            periods.into_iter().enumerate().map(|(at, p)| class((at, p))).collect();
+        assert_eq!(peak(&classes, &balance(&classes)), 4);
+    }
+
+    proptest! {
+        #[test]
+        fn harmonic_tasks_of_equal_weight_peak_at_the_least_there_is(
+            counts in prop::collection::vec(0usize..20, 5)
+        ) {
+            let classes: Vec<Class> = counts
+                .iter()
+                .enumerate()
+                .map(|(at, &n)| Class { period: 1 << at, groups: vec![single(1); n] })
+                .collect();
+            let phases = balance(&classes);
+            let peak = peak(&classes, &phases);
+            let sixteenths: u64 =
+                classes.iter().map(|c| c.groups.len() as u64 * 16 / c.period).sum();
+            prop_assert_eq!(peak, sixteenths.div_ceil(16));
+            prop_assert_eq!(slow_peak(&classes, &phases, 16), peak);
+        }
+
+        #[test]
+        fn harmonic_tasks_with_weights_stay_within_a_bound(
+            weights in prop::collection::vec((0usize..5, 1u64..100), 1..60)
+        ) {
+            let mut classes: Vec<Class> =
+                (0..5).map(|at| Class { period: 1 << at, groups: Vec::new() }).collect();
+            for &(class, weight) in &weights {
+                classes[class].groups.push(single(weight));
+            }
+            let phases = balance(&classes);
+            let sixteenths: u64 = weights.iter().map(|&(class, w)| (w * 16) >> class).sum();
+            let heaviest = weights.iter().map(|(_, w)| *w).max().unwrap_or(0);
+            // Graham's argument: the last one at the worst instant was put where least was.
+            let peak = peak(&classes, &phases);
+            prop_assert!(peak * 16 <= sixteenths + 16 * heaviest, "{} {}", peak, sixteenths);
+            prop_assert_eq!(slow_peak(&classes, &phases, 16), peak);
+        }
+
+        #[test]
+        fn what_is_said_of_parts_is_what_all_instants_say(
+            tasks in prop::collection::vec((0usize..8, 1u64..100), 1..40)
+        ) {
+            let periods = [2, 3, 4, 5, 6, 7, 9, 10];
+            let mut classes: Vec<Class> =
+                periods.iter().map(|&period| Class { period, groups: Vec::new() }).collect();
+            for &(class, weight) in &tasks {
+                classes[class].groups.push(single(weight));
+            }
+            let phases = balance(&classes);
+            prop_assert_eq!(slow_peak(&classes, &phases, 1_260), peak(&classes, &phases));
+        }
+    }
+}

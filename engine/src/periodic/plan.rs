@@ -54,19 +54,19 @@ impl Plan {
     /// Lays out tasks that were checked, with their phases.
     pub(super) fn of(tasks: &[Task], phases: &[u64], peak: Peak) -> Self {
         let mut ranks: Vec<usize> = (0..tasks.len()).collect();
-        let urgency = |index: usize| u8::MAX - tasks[index].priority.unwrap_or(0);
+        let urgency = |index: usize| u8::MAX - tasks[index].named_priority().unwrap_or(0);
         // Within a priority by period and phase, so that the ranks of a run lie side by side.
-        ranks.sort_by_key(|&i| (urgency(i), tasks[i].period, phases[i]));
-        let moves = |rank: usize| tasks[ranks[rank]].policy == OnOverrun::Delay;
+        ranks.sort_by_key(|&i| (urgency(i), tasks[i].period(), phases[i]));
+        let moves = |rank: usize| tasks[ranks[rank]].overrun_policy() == OnOverrun::Delay;
         let class = |rank: usize| {
             let alone = if moves(rank) { rank + 1 } else { 0 };
-            (tasks[ranks[rank]].period, alone)
+            (tasks[ranks[rank]].period(), alone)
         };
         let phase = |rank: usize| phases[ranks[rank]];
         let mut order: Vec<usize> = (0..tasks.len()).collect();
         order.sort_by_key(|&rank| (class(rank), phase(rank), rank));
         let mut plan = Self {
-            names: ranks.iter().map(|&index| tasks[index].name.clone()).collect(),
+            names: ranks.iter().map(|&index| tasks[index].name().to_owned()).collect(),
             phases: ranks.iter().map(|&index| phases[index]).collect(),
             classes: Vec::new(),
             groups: Vec::new(),
@@ -76,11 +76,11 @@ impl Plan {
         };
         let mut before: Option<usize> = None;
         for rank in order {
-            let same_class = before.is_some_and(|other| class(other) == class(rank));
+            let same_class = before.is_some_and(|before| class(before) == class(rank));
             if !same_class {
                 plan.push_class(&tasks[ranks[rank]], moves(rank));
             }
-            if !same_class || before.is_some_and(|other| phase(other) != phase(rank)) {
+            if !same_class || before.is_some_and(|before| phase(before) != phase(rank)) {
                 plan.push_run(phase(rank));
             }
             plan.push_rank(rank);
@@ -91,7 +91,7 @@ impl Plan {
 
     fn push_class(&mut self, task: &Task, moves: bool) {
         let run = index(self.groups.len());
-        self.classes.push(PeriodClass { period: task.period, groups: (run, run), moves });
+        self.classes.push(PeriodClass { period: task.period(), groups: (run, run), moves });
     }
 
     fn push_run(&mut self, phase_ns: u64) {
@@ -236,14 +236,14 @@ fn slot(task: &Task) -> TaskSlot {
     TaskSlot {
         class: 0,
         group: 0,
-        deadline_ns: task.deadline_ns.unwrap_or_else(|| task.period.as_ns()),
-        budget_ns: task.budget_ns.unwrap_or(u64::MAX),
-        start_ns: task.start_ns.unwrap_or(u64::MAX),
-        policy: task.policy,
+        deadline_ns: task.deadline_ns().unwrap_or_else(|| task.period().as_ns()),
+        budget_ns: task.budget_ns().unwrap_or(u64::MAX),
+        start_ns: task.start_ns().unwrap_or(u64::MAX),
+        policy: task.overrun_policy(),
     }
 }
 
 /// An index that fits, because there are at most `RANKS_MAX` of anything.
-fn index(of: usize) -> u32 {
-    u32::try_from(of).unwrap_or(u32::MAX)
+fn index(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
 }

@@ -1,5 +1,7 @@
 //! The builder as a user meets it: what it refuses, what it lays out, how big that is.
 
+use std::time::Duration;
+
 use punctual_core::cycle::Decision;
 use punctual_core::dispatch::{TableState, finish, step};
 use punctual_core::time::{Instant, Period};
@@ -12,6 +14,10 @@ fn ms(ms: u64) -> Period {
 
 fn task(name: &str, period_ms: u64) -> Task {
     Task::every(name, ms(period_ms))
+}
+
+fn ns(ns: u64) -> Duration {
+    Duration::from_nanos(ns)
 }
 
 fn many(periods_ms: &[u64], n: usize) -> Periodic {
@@ -41,6 +47,16 @@ fn releases(plan: &Plan, end_ns: u64) -> Vec<(u64, usize)> {
         }
     }
     seen
+}
+
+#[test]
+fn periods_have_a_divisor_where_they_are_whole() {
+    let period = |ns| Period::from_ns(ns).expect("positive");
+    assert_eq!(common_period(&[period(4_000), period(6_000), period(10_000)]), Some(period(2_000)));
+    assert_eq!(common_period(&[period(4_000)]), Some(period(4_000)));
+    let third = Period::hz(3).expect("in range");
+    assert_eq!(common_period(&[third, period(4_000)]), Some(period(4_000)));
+    assert_eq!(common_period(&[]), None);
 }
 
 #[test]
@@ -88,8 +104,8 @@ fn automotive_periods_peak_at_the_bound_or_one_above() {
 #[test]
 fn phases_are_balanced_by_budget_where_there_is_one() {
     // Two heavy tasks and eight light ones: by number five and five, by weight apart.
-    let heavy = |at| task(&format!("heavy{at}"), 2).budget_ns(300_000);
-    let light = |at| task(&format!("light{at}"), 2).budget_ns(50_000);
+    let heavy = |at| task(&format!("heavy{at}"), 2).budget(Duration::from_micros(300));
+    let light = |at| task(&format!("light{at}"), 2).budget(Duration::from_micros(50));
     let ticks = || Periodic::new().tick_ns(1_000_000);
     let all = (0..2).map(heavy).chain((0..8).map(light));
     let plan = all.fold(ticks(), Periodic::task).build().expect("a plan");
@@ -98,7 +114,7 @@ fn phases_are_balanced_by_budget_where_there_is_one() {
     assert_ne!(phase("heavy0"), phase("heavy1"));
     assert_eq!(plan.peak(), 5);
     // One so heavy that all others are better off together.
-    let giant = task("giant", 2).budget_ns(1_500_000);
+    let giant = task("giant", 2).budget(Duration::from_micros(1_500));
     let all = (0..8).map(light).chain([giant]);
     let plan = all.fold(ticks(), Periodic::task).build().expect("a plan");
     assert_eq!((plan.peak(), plan.peak_load_ns()), (8, Some(1_500_000)));
@@ -119,11 +135,10 @@ fn ranks_follow_priority_or_else_the_shorter_period() {
 
 #[test]
 fn chains_and_fixed_phases_are_kept_to_the_nanosecond() {
-    let after = |of: &str, ns| Offset::After(of.to_owned(), ns);
     let plan = Periodic::new()
-        .task(task("sense", 10).phase(Offset::At(1_234_567)))
-        .task(task("think", 10).phase(after("sense", 2_000_001)))
-        .task(task("act", 10).phase(after("think", 7_000_000)))
+        .task(task("sense", 10).at(Duration::from_nanos(1_234_567)))
+        .task(task("think", 10).after("sense", ns(2_000_001)))
+        .task(task("act", 10).after("think", ns(7_000_000)))
         .task(task("other", 1))
         .build()
         .expect("a plan");
@@ -155,17 +170,20 @@ fn what_cannot_be_is_refused_with_the_names() {
     let crowd = (0..=RANKS_MAX).map(|at| task(&at.to_string(), 1));
     refused(crowd.fold(Periodic::new(), Periodic::task), &["262145", "262144"]);
     refused(with(task("a", 1)).task(task("a", 2)), &["\"a\""]);
-    refused(with(task("a", 1).budget_ns(1_000_001)), &["\"a\"", "1000001 ns", "1000000 ns"]);
-    refused(with(task("a", 1).budget_ns(0)), &["\"a\"", "greater than 0"]);
-    refused(with(task("a", 1).deadline_ns(0)), &["\"a\"", "deadline"]);
+    refused(
+        with(task("a", 1).budget(Duration::from_nanos(1_000_001))),
+        &["\"a\"", "1000001 ns", "1000000 ns"],
+    );
+    refused(with(task("a", 1).budget(Duration::ZERO)), &["\"a\"", "greater than 0"]);
+    refused(with(task("a", 1).deadline(Duration::ZERO)), &["\"a\"", "deadline"]);
     refused(with(task("a", 1).on_overrun(OnOverrun::Burst(0))), &["\"a\"", "burst"]);
-    refused(with(task("a", 1).phase(Offset::At(1_000_000))), &["\"a\"", "1000000 ns"]);
-    let after = |of: &str| Offset::After(of.to_owned(), 5);
-    refused(with(task("a", 1).phase(after("b"))), &["\"a\"", "\"b\""]);
-    refused(with(task("a", 1).phase(after("a"))), &["after itself"]);
-    refused(with(task("a", 1).phase(after("b"))).task(task("b", 2)), &["one period"]);
+    refused(with(task("a", 1).at(Duration::from_micros(1_000))), &["\"a\"", "1000000 ns"]);
+    let after = |task: Task, name: &str| task.after(name, ns(5));
+    refused(with(after(task("a", 1), "b")), &["\"a\"", "\"b\""]);
+    refused(with(after(task("a", 1), "a")), &["after itself"]);
+    refused(with(after(task("a", 1), "b")).task(task("b", 2)), &["one period"]);
     refused(with(task("a", 1).priority(1)).task(task("b", 1)), &["\"a\"", "\"b\""]);
-    let half = |name: &str| task(name, 1).budget_ns(600_000);
+    let half = |name: &str| task(name, 1).budget(Duration::from_micros(600));
     refused(with(half("a")).task(half("b")), &["1.200"]);
     assert!(with(half("a")).task(half("b")).allow_overload().build().is_ok());
     assert_eq!(Periodic::new().build().map(|plan| plan.tasks()), Ok(0));
@@ -190,20 +208,19 @@ mod successor {
 
     #[test]
     fn what_goes_on_keeps_its_phase_and_what_is_new_goes_where_least_is() {
-        let after = |of: &str| Offset::After(of.to_owned(), 250_001);
         let kept = [
-            task("third", 1_000_000, 3).phase(Offset::At(77_777)),
-            task("sense", 1_000_000, 1).phase(Offset::At(100_000)),
-            task("act", 1_000_000, 1).phase(after("sense")),
-            task("moves", 2_000_000, 1).on_overrun(OnOverrun::Delay).phase(Offset::At(5)),
+            task("third", 1_000_000, 3).at(Duration::from_nanos(77_777)),
+            task("sense", 1_000_000, 1).at(Duration::from_micros(100)),
+            task("act", 1_000_000, 1).after("sense", ns(250_001)),
+            task("moves", 2_000_000, 1).on_overrun(OnOverrun::Delay).at(Duration::from_nanos(5)),
             task("odd", 10_000_000, 7),
         ];
         let before = all(&kept).build().expect("a plan");
         // Without the one that another is after, and with new ones of which one is after that.
         let mut next: Vec<Task> = kept[2..].to_vec();
-        next.push(task("new", 1_000_000, 1).phase(after("act")));
+        next.push(task("new", 1_000_000, 1).after("act", ns(250_001)));
         next.push(task("fast", 500_000, 1).priority(3));
-        next.iter_mut().for_each(|task| task.priority = Some(7));
+        next.iter_mut().for_each(|task| *task = task.clone().priority(7));
         next.push(kept[0].clone().priority(9));
         let Successor { plan, ranks } = all(&next).build_after(&before).expect("a plan");
         for name in ["third", "act", "moves", "odd"] {
@@ -241,12 +258,12 @@ mod successor {
 
     #[test]
     fn what_cannot_be_is_refused_as_at_first() {
-        let half = |name: &str| task(name, 1_000_000, 1).budget_ns(600_000);
+        let half = |name: &str| task(name, 1_000_000, 1).budget(Duration::from_micros(600));
         let before = all(&[half("a")]).build().expect("a plan");
         let refused = |tasks: &[Task]| all(tasks).build_after(&before).err();
         assert_eq!(refused(&[half("a"), half("b")]), Some(BuildError::Overload(1.2)));
         assert_eq!(refused(&[half("a"), half("a")]), Some(BuildError::SameName("a".to_owned())));
-        let lost = task("b", 5, 1).phase(Offset::After("c".to_owned(), 0));
+        let lost = task("b", 5, 1).after("c", Duration::ZERO);
         let unknown = BuildError::Unknown("b".to_owned(), "c".to_owned());
         assert_eq!(refused(&[half("a"), lost]), Some(unknown));
     }

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use punctual_core::time::{Instant, Span};
 use punctual_os::descriptor::Descriptor;
 use punctual_os::fork::Origin;
-use punctual_os::local::{self, Peer};
-use punctual_os::{Errno, lock, pidfd, process};
+use punctual_os::socket::{self, Peer};
+use punctual_os::{Errno, file, pidfd, process};
 
 use super::error::SetupError;
 use super::request::{LINE_MAX, Request, answer, make_directory, socket};
@@ -53,18 +53,18 @@ impl Guest {
     /// Answers, with descriptors where it is granted. One that is gone needs none.
     pub(super) fn answer(&self, refused: Option<&str>, descriptors: &[&Descriptor]) -> bool {
         let numbers: Vec<_> = descriptors.iter().map(|descriptor| descriptor.number()).collect();
-        local::send(self.socket.as_raw_fd(), answer(refused).as_bytes(), &numbers).is_ok()
+        socket::send(self.socket.as_raw_fd(), answer(refused).as_bytes(), &numbers).is_ok()
     }
 
     /// A descriptor of the process, which surely is the one that connected.
     pub(super) fn pidfd(&self) -> Result<Descriptor, Errno> {
         let socket = self.socket.as_raw_fd();
-        match local::peer_pidfd(socket) {
+        match socket::peer_pidfd(socket) {
             Err(Errno(_)) => {
                 // An older kernel: by number, and the connection still holds after that.
                 let pidfd = pidfd::open(self.peer.pid)?;
                 let mut byte = [0; 1];
-                match local::receive(socket, &mut byte) {
+                match socket::receive(socket, &mut byte) {
                     Ok(received) if received.bytes == 0 => Err(Errno(3)),
                     _ => Ok(pidfd),
                 }
@@ -83,7 +83,7 @@ impl Guest {
             return Received::Line;
         }
         let mut part = [0; LINE_MAX];
-        match local::receive(self.socket.as_raw_fd(), &mut part) {
+        match socket::receive(self.socket.as_raw_fd(), &mut part) {
             Ok(received) if received.bytes == 0 => Received::Gone,
             Ok(received) => {
                 self.line.extend_from_slice(&part[..received.bytes]);
@@ -108,7 +108,7 @@ enum Received {
 
 /// Who may come in: the same user, or root.
 fn admit(socket: UnixStream, now: Instant) -> Option<Guest> {
-    let peer = local::peer(socket.as_raw_fd()).ok()?;
+    let peer = socket::peer(socket.as_raw_fd()).ok()?;
     socket.set_nonblocking(true).ok()?;
     let guest = Guest { socket, peer, since: now, line: Vec::new() };
     if peer.uid != 0 && peer.uid != process::euid() {
@@ -243,7 +243,7 @@ impl NameLock {
     fn take(path: &Path) -> io::Result<Option<Self>> {
         for _ in 0..TRIES {
             let file = File::options().create(true).truncate(false).write(true).open(path)?;
-            let locked = lock::try_exclusive(file.as_raw_fd());
+            let locked = file::try_lock(file.as_raw_fd());
             if !locked.map_err(|why| io::Error::from_raw_os_error(why.0))? {
                 return Ok(None);
             }
@@ -290,7 +290,7 @@ mod tests {
         let connect = || UnixStream::connect(&listener.path).expect("it listens");
         let silent: Vec<UnixStream> = (0..400).map(|_| connect()).collect();
         let joining = connect();
-        local::send(joining.as_raw_fd(), Request::Join("a".to_owned()).line().as_bytes(), &[])
+        socket::send(joining.as_raw_fd(), Request::Join("a".to_owned()).line().as_bytes(), &[])
             .expect("sent");
         let (mut heard, mut looks) = (Vec::new(), 0);
         while heard.is_empty() {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use punctual_os::descriptor::Descriptor;
-use punctual_os::{Errno, local, process};
+use punctual_os::{Errno, process, socket};
 
 use crate::process::TaskError;
 
@@ -192,7 +192,7 @@ impl Tie {
             // What a supervisor says after its answer is nothing; its end says all.
             Self::Connection(socket) => {
                 let mut byte = [0; 1];
-                local::receive(socket.as_raw_fd(), &mut byte).is_err()
+                socket::receive(socket.as_raw_fd(), &mut byte).is_err()
             }
         }
     }
@@ -209,7 +209,7 @@ pub(super) fn ask(
     socket.set_read_timeout(Some(ANSWER)).map_err(unreachable)?;
     socket.set_write_timeout(Some(ANSWER)).map_err(unreachable)?;
     let errno = |why: Errno| unreachable(io::Error::from_raw_os_error(why.0));
-    let peer = local::peer(socket.as_raw_fd()).map_err(errno)?;
+    let peer = socket::peer(socket.as_raw_fd()).map_err(errno)?;
     if peer.uid != 0 && peer.uid != process::euid() {
         return Err(TaskError::Stranger(peer.uid));
     }
@@ -224,11 +224,11 @@ pub(super) fn exchange(
     socket: &UnixStream,
     request: &Request,
 ) -> Result<(Vec<u8>, [Option<Descriptor>; 2]), Errno> {
-    let sent = local::send(socket.as_raw_fd(), request.line().as_bytes(), &[]);
+    let sent = socket::send(socket.as_raw_fd(), request.line().as_bytes(), &[]);
     let mut line = [0; LINE_MAX];
     // A supervisor that refuses a connection answers and closes it without reading the request:
     // then the request cannot be sent, and the answer says why.
-    let received = local::receive(socket.as_raw_fd(), &mut line);
+    let received = socket::receive(socket.as_raw_fd(), &mut line);
     match (sent, received) {
         (_, Ok(received)) if received.bytes > 0 => {
             Ok((line[..received.bytes].to_vec(), received.descriptors))
@@ -303,7 +303,7 @@ mod tests {
     fn a_refusal_is_shown_also_where_the_request_was_not_read() {
         let (near, far) = UnixStream::pair().expect("sockets");
         let refusal = answer(Some("it is another user's supervisor"));
-        local::send(far.as_raw_fd(), refusal.as_bytes(), &[]).expect("open");
+        socket::send(far.as_raw_fd(), refusal.as_bytes(), &[]).expect("open");
         drop(far);
         let (line, _) = exchange(&near, &Request::Join("a".to_owned())).expect("an answer");
         assert_eq!(answered(&line), Err("it is another user's supervisor".to_owned()));

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 
 use punctual_core::block::OUTPUT_WORDS_MAX;
 use punctual_core::time::Span;
-use punctual_os::child::Confinement;
+use punctual_os::Errno;
+use punctual_os::child::{self, Confinement};
 use punctual_os::user::{self, GROUPS_MAX, User};
-use punctual_os::{Errno, capability};
 
 use super::error::SetupError;
 use super::lifecycle::Restart;
@@ -72,12 +72,12 @@ impl Spec {
 
     /// Refuses what a process of a supervisor of this SCHED_FIFO priority cannot be.
     pub(super) fn check(&self, supervisor: u8) -> Result<(), SetupError> {
-        let name = || self.task.name.clone();
+        let name = || self.task.name().to_owned();
         let cannot = |why| Err(SetupError::Build(BuildError::Cannot(name(), why)));
-        if !is_name(&self.task.name) {
+        if !is_name(self.task.name()) {
             return Err(SetupError::Name(name()));
         }
-        match self.task.policy {
+        match self.task.overrun_policy() {
             OnOverrun::Delay => {
                 return cannot(
                     "a process cannot move its phase, which its supervisor keeps: use skip or \
@@ -188,7 +188,7 @@ impl Surroundings {
         let Some(names) = &self.capabilities else { return Ok(None) };
         let mut bits = 0;
         for name in names {
-            let number = capability::number(name).ok_or_else(|| {
+            let number = child::capability(name).ok_or_else(|| {
                 format!("unknown capability {name:?}; names are those of capabilities(7)")
             })?;
             bits |= 1 << number;

@@ -31,19 +31,18 @@ use super::error::SetupError;
 use super::listener::Listener;
 use super::request::is_name;
 use super::spec::{Resolved, Spec};
-use crate::checks::{check_demands, check_period_here};
 use crate::error::Error;
 use crate::monitor::{Demotable, RunawayRule, hang_bound};
 use crate::periodic::{BuildError, Periodic, Plan, Task};
 use crate::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
 use crate::rt_thread::RtThread;
-use crate::safety::Demand;
+use crate::safety::{Demand, check_demands, check_period_here};
 use supervisor_loop::now;
 use threads::{Others, Watch};
 
 pub use child::program;
 pub use ready::Ready;
-pub use report::{Event, Figures, Finished, Over, TaskOutcome, What};
+pub use report::{Event, EventKind, Figures, Finished, Over, TaskOutcome};
 
 /// How long a process that is to be terminated keeps its real-time policy after its overrun.
 const TERMINATE_GRACE: Span = Span::from_ms(4);
@@ -150,13 +149,13 @@ impl Supervisor {
         let plan = self.check()?;
         let cautions = check_demands(&self.demands())?;
         if let Some(shortest) = self.shortest() {
-            self.thread.wait.check(shortest)?;
+            self.thread.wait_policy().check(shortest)?;
             check_period_here(shortest)?;
         }
         let listener = self.name.as_deref().map(Listener::open).transpose()?;
         let mut blocks = Vec::new();
         for rank in 0..plan.tasks() {
-            let spec = self.specs.iter().find(|spec| spec.task.name == plan.name(rank));
+            let spec = self.specs.iter().find(|spec| spec.task.name() == plan.name(rank));
             // The plan has the names of these tasks.
             let spec = spec.ok_or(BuildError::NoName)?.clone();
             blocks.push(self.block(spec, rank, plan.phase_ns(rank))?);
@@ -170,7 +169,7 @@ impl Supervisor {
 
     /// The shortest period.
     fn shortest(&self) -> Option<Period> {
-        self.specs.iter().map(|spec| spec.task.period).min()
+        self.specs.iter().map(|spec| spec.task.period()).min()
     }
 
     /// The periods and the phases of its tasks, ns; none where they cannot be.
@@ -187,9 +186,9 @@ impl Supervisor {
     /// # Real-time: setup only
     pub fn demands(&self) -> Vec<Demand> {
         let demand = |spec: &Spec| Demand {
-            cpu: spec.thread.cpu.or(self.thread.cpu),
+            cpu: spec.thread.pinned_to().or(self.thread.pinned_to()),
             real_time: true,
-            period: spec.task.period,
+            period: spec.task.period(),
             share: spec.task.load(),
         };
         let own = self.shortest().map(|period| self.thread.demand(period));
@@ -225,7 +224,7 @@ impl Supervisor {
         let periodic = checked.fold(Periodic::new(), Periodic::task);
         let joint = if self.overload { periodic.allow_overload() } else { periodic }.build()?;
         let phase_ns = |task: &Task| {
-            let rank = (0..joint.tasks()).find(|&rank| joint.name(rank) == task.name);
+            let rank = (0..joint.tasks()).find(|&rank| joint.name(rank) == task.name());
             rank.map_or(0, |rank| joint.phase_ns(rank))
         };
         let remote = |spec: &Spec| spec.task.remote(phase_ns(&spec.task));
@@ -233,24 +232,24 @@ impl Supervisor {
     }
 
     fn block(&self, spec: Spec, rank: usize, phase_ns: u64) -> Result<TaskBlock, SetupError> {
-        let (burst, on_overrun) = RemoteOverrun::of(spec.task.policy);
+        let (burst, on_overrun) = RemoteOverrun::of(spec.task.overrun_policy());
         let safe = spec.safe_words();
         debug_assert!(safe.len() <= OUTPUT_WORDS_MAX, "checked");
         let releases = spec.task.releases(self.epoch, phase_ns);
         let terms = Terms { releases, burst, output_words: safe.len() };
-        let failed = |why| SetupError::Memory(spec.task.name.clone(), why);
-        let memory = SharedMemory::block(&spec.task.name, words(safe.len())).map_err(failed)?;
-        let page = SharedMemory::page(&spec.task.name, stats::WORDS).map_err(failed)?;
+        let failed = |why| SetupError::Memory(spec.task.name().to_owned(), why);
+        let memory = SharedMemory::block(spec.task.name(), words(safe.len())).map_err(failed)?;
+        let page = SharedMemory::page(spec.task.name(), stats::WORDS).map_err(failed)?;
         // Whoever reads before the loop begins finds an empty block, a page and the safe value.
         let _block = TaskServer::new(memory.words(), terms);
-        let resolved = spec.surroundings.resolve(&spec.task.name)?;
+        let resolved = spec.surroundings.resolve(spec.task.name())?;
         let below = u8::try_from(rank.saturating_add(1)).unwrap_or(u8::MAX);
-        let period_ns = spec.task.period.as_ns();
+        let period_ns = spec.task.period().as_ns();
         let patience_ns = hang_bound(period_ns).as_ns().unsigned_abs();
         let by_rank = self.priority().saturating_sub(below).max(1);
         Ok(TaskBlock {
             fifo: spec.thread.named_fifo().unwrap_or(by_rank),
-            cpu: spec.thread.cpu.or(self.thread.cpu),
+            cpu: spec.thread.pinned_to().or(self.thread.pinned_to()),
             limits: Limits::of(&spec.task),
             realtime_us: realtime_us(period_ns, burst),
             silent_after: patience_ns.div_ceil(period_ns),
@@ -266,7 +265,7 @@ impl Supervisor {
             memory,
             page: Arc::new(page),
             spec,
-            task_gate: Admission::new(),
+            admission: Admission::new(),
             counts: RemoteCounts::default(),
             demotable: Demotable::default(),
             others: Others::default(),
@@ -292,7 +291,7 @@ struct TaskBlock {
     resolved: Resolved,
     memory: SharedMemory,
     page: Arc<SharedMemory>,
-    task_gate: Admission,
+    admission: Admission,
     counts: RemoteCounts,
     demotable: Demotable,
     others: Others,
@@ -306,7 +305,7 @@ impl TaskBlock {
         Some(RemoteTask {
             server: TaskServer::new(self.memory.words(), self.terms)?,
             kept: Page::new(self.page.words(), PageKind::Lateness)?,
-            door: &self.task_gate,
+            admission: &self.admission,
             counts: &self.counts,
             limits: self.limits,
             on_overrun: self.on_overrun,
@@ -323,7 +322,7 @@ impl TaskBlock {
 
     /// The watch that the monitor keeps over the other threads of its process.
     fn watch(&self) -> Watch<'_> {
-        let bound = hang_bound(self.spec.task.period.as_ns());
+        let bound = hang_bound(self.spec.task.period().as_ns());
         Watch::new(&self.others, &self.demotable, bound)
     }
 

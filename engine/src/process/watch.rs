@@ -9,7 +9,7 @@ use punctual_core::block::{OUTPUT_WORDS_MAX, Outputs, Source, TaskClient, Terms}
 use punctual_core::stats::View;
 use punctual_os::descriptor::Descriptor;
 use punctual_os::mapping::{Access, Mapping};
-use punctual_os::{Errno, local, pidfd};
+use punctual_os::{Errno, pidfd, socket};
 
 use super::TaskError;
 use super::request::{Request, ask};
@@ -35,9 +35,9 @@ impl Watch {
     pub fn open(supervisor: &str, task: &str) -> Result<Self, Error> {
         let (connection, descriptors) = ask(supervisor, &Request::Watch(task.to_owned()))?;
         let socket = connection.as_raw_fd();
-        let process = local::peer_pidfd(socket).or_else(|Errno(_)| {
+        let process = socket::peer_pidfd(socket).or_else(|Errno(_)| {
             // An older kernel: by number. It answered just now.
-            pidfd::open(local::peer(socket)?.pid)
+            pidfd::open(socket::peer(socket)?.pid)
         });
         let gone = |why: Errno| std::io::Error::from_raw_os_error(why.0);
         let process =

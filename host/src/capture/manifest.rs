@@ -12,7 +12,7 @@ pub const MANIFEST: &str = "MANIFEST";
 
 const FIRST_LINE: &str = "punctual capture 1";
 
-/// What stands in a tree for something that is not a file in it.
+/// An entry of a manifest: the state of a path that is not a file in the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missing {
     /// The machine does not have it.
@@ -33,7 +33,7 @@ pub struct Manifest {
     pub missing: BTreeMap<String, Missing>,
 }
 
-/// What is wrong in a manifest.
+/// A defect of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ManifestError {
     /// Not a manifest of a kind that is known here.

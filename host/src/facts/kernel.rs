@@ -148,7 +148,7 @@ impl KernelConfig {
         self.options.get(name).map(String::as_str)
     }
 
-    /// Whether an option is built in.
+    /// True where an option is built in.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.value(name) == Some("y")
     }

@@ -51,14 +51,14 @@ fn no_period() -> Fact<i64> {
     Fact::absent(GROUP_PERIOD)
 }
 
-/// What the real-time tasks of this process may have of a CPU before the kernel stops them.
+/// The budget of a CPU that the real-time tasks of this process have before the kernel stops them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RtBudget {
     /// Their share of each CPU, in [0, 1].
     pub share: f64,
-    /// How long they stand still once they have used it, in microseconds.
+    /// The time that they stand still once they have used it, in microseconds.
     pub gap_us: i64,
-    /// Whether it is that of the own control group, and smaller than the machine's.
+    /// True where it is that of the own control group, and smaller than the machine's.
     pub of_cgroup: bool,
 }
 
@@ -177,7 +177,7 @@ fn capabilities(hex: &str) -> Option<Capabilities> {
 
 /// The nearest control group that says which CPUs it has.
 fn cpuset(source: &Source<'_>) -> Fact<CpuList> {
-    let nearest = |group: super::cgroup::Group, file: &str, origin: String| {
+    let nearest = |group: super::Group, file: &str, origin: String| {
         let found = group.upwards().map(|at| source.cpu_list(&format!("{at}/{file}")));
         found.reduce(|nearer, further| nearer.or_else(|| further)).unwrap_or(Fact::absent(origin))
     };
@@ -285,7 +285,7 @@ impl ResourceLimit {
         }
     }
 
-    /// Whether this much is within the limit.
+    /// True where this much is within the limit.
     pub fn allows(self, wanted: u64) -> bool {
         match self {
             Self::AtMost(limit) => wanted <= limit,

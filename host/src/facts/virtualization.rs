@@ -27,7 +27,7 @@ impl Virtualization {
         Self { virtualization: hypervisor(source), container: container(source) }
     }
 
-    /// Whether a hypervisor was found.
+    /// True where a hypervisor was found.
     pub fn is_guest(&self) -> bool {
         self.virtualization.value().is_some_and(|name| name != "none")
     }

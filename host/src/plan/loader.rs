@@ -19,7 +19,7 @@ pub struct BootText {
     pub text: String,
 }
 
-/// What has to be written for the next boot, and run after that.
+/// The files to be written for the next boot, and the commands to be run after that.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BootPlan {
     /// The boot loader, in words; empty where none is known.
@@ -199,7 +199,7 @@ fn grub(plan: &TuningPlan, root: &Root) -> Option<BootPlan> {
     Some(BootPlan { loader: "GRUB", files: vec![file], then: Some(then) })
 }
 
-/// What the lines for GRUB begin with.
+/// The first line of those for GRUB.
 const GRUB_HEAD: &str = "# Added by punctual tune; then run the program that makes grub.cfg.\n";
 
 /// Lines of a shell for GRUB's configuration: those that were there, with the plan's.

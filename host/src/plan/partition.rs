@@ -13,10 +13,10 @@ const OTHERS: &str = "punctual.others";
 /// The first kernel with partitions that are isolated; earlier ones have those with load balancing.
 const ISOLATED_SINCE: (u32, u32) = (6, 1);
 
-/// What is written in a group of these names; the empty one is the group itself.
+/// The files written in a group, by name; the empty one is the group itself.
 const IN_GROUP: [&str; 5] =
     ["", "cpuset.cpus", "cpuset.cpus.partition", "cpuset.mems", "cpuset.sched_load_balance"];
-/// What is written in the group above.
+/// The files written in the group above.
 const ABOVE: [&str; 2] = ["cgroup.subtree_control", "cpuset.sched_load_balance"];
 
 /// The groups, and what is written into them.
@@ -33,7 +33,7 @@ pub struct CpuPartition {
 }
 
 impl CpuPartition {
-    /// What a group's setting says once it is there.
+    /// The value of a group's setting once it is there.
     pub const MADE: &'static str = "made";
 
     /// Groups that keep `cpus` for a command and leave `others` for the rest. CPUs that the
@@ -62,7 +62,7 @@ impl CpuPartition {
         Ok(partition)
     }
 
-    /// Whether a path is one that [`CpuPartition::of`] may name, where the groups are mounted.
+    /// True for a path that [`CpuPartition::of`] may name, where the groups are mounted.
     pub(super) fn has(path: &str, root: &Root) -> bool {
         let groups = Cgroups::find(root);
         let mounted = [groups.v2.value(), groups.cpuset_v1.value()];

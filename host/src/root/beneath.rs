@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::Read;
 
-/// How often a path is resolved again that others renamed meanwhile (openat2(2), EAGAIN).
+/// The most attempts at a path that others rename meanwhile (openat2(2), EAGAIN).
 const TRIES: u32 = 32;
 
 /// Opens the regular file at `path` for reading.

@@ -282,7 +282,7 @@ const SHOW_ALL: &[&str] = &[
     "workqueue",
 ];
 
-/// What stands before the dot of parameters that programs read.
+/// The prefixes, before the dot, of parameters that programs read.
 const PROGRAMS: &[&str] = &[
     "coreos",
     "fsck",

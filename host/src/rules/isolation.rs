@@ -101,7 +101,7 @@ fn judged_isolcpus(inputs: &Inputs<'_>) -> Result<Finding, Finding> {
     Ok(layout(inputs, &cpus, "isolcpus").unwrap_or_else(|| Finding::good(shown, origin)))
 }
 
-/// What is wrong with a set of isolated CPUs on this machine's cores.
+/// The conflict of a set of isolated CPUs with this machine's cores.
 fn layout(inputs: &Inputs<'_>, cpus: &CpuList, name: &str) -> Option<Finding> {
     let online = inputs.facts.cpu.online_cpus.value()?;
     if online.difference(cpus).is_empty() {

@@ -4,7 +4,7 @@ use super::{CMDLINE, Finding, Inputs, Judge, Rule, Typed, read, rule, settled};
 
 const RCU: &str = "Linux, admin-guide/kernel-parameters; admin-guide/kernel-per-CPU-kthreads";
 
-/// What stands before the list of CPUs in the kernel's log.
+/// The words before the list of CPUs in the kernel's log.
 const OFFLOADED: &str = "Offload RCU callbacks from CPUs:";
 
 pub(super) const RULES: &[Rule] = &[

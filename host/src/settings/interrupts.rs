@@ -14,7 +14,7 @@ const MAX: usize = 1024;
 pub struct IrqTable {
     /// By number.
     pub lines: Vec<IrqLine>,
-    /// Whether the counts were read twice, so that [`IrqLine::risen`] tells something.
+    /// True where the counts were read twice, so that [`IrqLine::risen`] is known.
     pub watched: bool,
 }
 
@@ -29,7 +29,7 @@ pub struct IrqLine {
     pub allowed: Fact<CpuList>,
     /// The CPUs that it goes to.
     pub effective: Fact<CpuList>,
-    /// How often it came since boot, by CPU.
+    /// The number of times that it came since boot, by CPU.
     pub counts: BTreeMap<u32, u64>,
     /// The CPUs on which the count rose while it was watched.
     pub risen: CpuList,

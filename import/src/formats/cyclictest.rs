@@ -10,16 +10,46 @@ use std::io::Read;
 use punctual_analysis::imported::ImportedQuantity;
 
 use super::run::RunBuilder;
-use super::{Place, RUNS_MAX, Reading};
+use super::{Format, Place, RUNS_MAX, Reading, Sniff, Writer};
 use crate::text::{ImportError, Lines, decimal_ns, scaled, shortened, signed_ns, whole};
 
+/// Its row in the table of formats.
+pub(super) const HISTOGRAM: Format = Format {
+    name: "cyclictest_histogram",
+    writers: &[Writer {
+        program: "cyclictest",
+        file: "histogram of cyclictest",
+        made_with: "`cyclictest -h N` or `-H N`",
+        holds: "lateness, a run a column",
+        resolution: "1 µs, or 1 ns with `-N`, which is **not in the file**: `--unit`",
+        cannot_tell: "missed releases (below); how far beyond the histogram its overflow lies",
+    }],
+    sniff: Sniff::Line(is_histogram),
+    read: histogram,
+};
+
 /// The line above the rows of a histogram.
-pub(super) fn is_histogram(line: &str) -> bool {
+fn is_histogram(line: &str) -> bool {
     line == "# Histogram"
 }
 
+/// Its row in the table of formats.
+pub(super) const VERBOSE: Format = Format {
+    name: "cyclictest_verbose",
+    writers: &[Writer {
+        program: "cyclictest",
+        file: "values of cyclictest",
+        made_with: "`cyclictest -v`",
+        holds: "lateness in order, a run a thread",
+        resolution: "1 µs, or 1 ns with `-N`, which is **not in the file**: `--unit`",
+        cannot_tell: "missed releases (below)",
+    }],
+    sniff: Sniff::Line(is_verbose),
+    read: verbose,
+};
+
 /// A value, or the line above those of a thread.
-pub(super) fn is_verbose(line: &str) -> bool {
+fn is_verbose(line: &str) -> bool {
     value_fields(line).is_some() || (line.starts_with("Thread ") && line.contains(" Interval: "))
 }
 
@@ -74,10 +104,7 @@ const FOOTER: [&str; 5] = [
 
 /// Reads what `cyclictest -h` prints: a row a bucket, a column a thread, then totals. The footer
 /// must be there: without it the file was cut.
-pub(super) fn histogram(
-    file: &mut Reading<'_>,
-    reader: &mut dyn Read,
-) -> Result<Place, ImportError> {
+fn histogram(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
     file.source.format = "cyclictest -h";
     file.source.program = "cyclictest";
     file.cannot_know(&CANNOT_KNOW);
@@ -204,7 +231,7 @@ struct Thread {
 }
 
 /// Reads what `cyclictest -v` prints: `thread:cycle:value` lines, every value in its order.
-pub(super) fn verbose(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
+fn verbose(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
     file.source.format = "cyclictest -v";
     file.source.program = "cyclictest";
     file.cannot_know(&CANNOT_KNOW);
@@ -286,12 +313,12 @@ mod tests {
 
     #[test]
     fn the_length_of_a_histogram_is_in_the_command_line() {
-        let of = |options: &str| buckets(&format!("./cyclictest -q -i 1000 {options} -p 80"));
+        let number = |options: &str| buckets(&format!("./cyclictest -q -i 1000 {options} -p 80"));
         for options in ["-h 500", "-h500", "-H 500", "--histogram=500", "--histofall 500"] {
-            assert_eq!(of(options), Some(500), "{options}");
+            assert_eq!(number(options), Some(500), "{options}");
         }
         for options in ["", "-h", "-h x", "--json=-h", "-h 0"] {
-            assert_eq!(of(options), None, "{options}");
+            assert_eq!(number(options), None, "{options}");
         }
     }
 }

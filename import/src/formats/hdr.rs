@@ -11,18 +11,33 @@ use flate2::read::ZlibDecoder;
 use punctual_analysis::imported::ImportedQuantity;
 
 use super::run::RunBuilder;
-use super::{Place, RUNS_MAX, Reading};
+use super::{Format, Place, RUNS_MAX, Reading, Sniff, Writer};
 use crate::text::{ImportError, Lines, clean, scaled, shortened};
 
+/// Its row in the table of formats.
+pub(super) const FORMAT: Format = Format {
+    name: "hdr",
+    writers: &[Writer {
+        program: "HdrHistogram",
+        file: "HdrHistogram log V2",
+        made_with: "any of its libraries",
+        holds: "whatever was recorded, taken for lateness; a run a tag",
+        resolution: "its significant digits",
+        cannot_tell: "unit (**`--unit` is needed**), meaning, exact extremes",
+    }],
+    sniff: Sniff::Line(is_line),
+    read,
+};
+
 /// A line of the header, or an interval.
-pub(super) fn is_line(line: &str) -> bool {
+fn is_line(line: &str) -> bool {
     line.starts_with("#[") && line.contains("log format version")
         || line.starts_with("\"StartTimestamp\",\"Interval_Length\"")
         || line.contains(",HISTF")
 }
 
 /// Reads a whole file.
-pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
+fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
     file.source.format = "HdrHistogram log V2";
     file.source.program = "HdrHistogram";
     file.cannot_know(&[
@@ -149,7 +164,7 @@ fn decode(
 
 /// Where the buckets lie.
 struct Scale {
-    /// How many bytes of counts there are.
+    /// The number of bytes that hold counts.
     length: u64,
     unit_magnitude: u32,
     half_magnitude: u32,

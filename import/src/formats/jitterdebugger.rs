@@ -8,7 +8,7 @@
 use std::io::{ErrorKind, Read};
 
 use super::run::RunBuilder;
-use super::{Place, RUNS_MAX, Reading};
+use super::{Format, Place, RUNS_MAX, Reading, Sniff, Writer};
 use crate::text::{ImportError, scaled};
 use punctual_analysis::imported::ImportedQuantity;
 
@@ -49,8 +49,23 @@ fn record(bytes: &[u8; RECORD_BYTES]) -> Option<Record> {
     (instant_ns > 0 && value <= instant_ns).then_some(Record { cpu, instant_ns, value })
 }
 
+/// Its row in the table of formats.
+pub(super) const FORMAT: Format = Format {
+    name: "jitterdebugger_samples",
+    writers: &[Writer {
+        program: "jitterdebugger",
+        file: "samples of jitterdebugger",
+        made_with: "`jitterdebugger -s -o DIR`",
+        holds: "lateness in order, a run a CPU",
+        resolution: "1 µs, or 1 ns with `-N`, which is **not in the file**: `--unit`",
+        cannot_tell: "the period; what its ring dropped",
+    }],
+    sniff: Sniff::Head(is_samples),
+    read: samples,
+};
+
 /// Whether a file begins with records: at least one, and all that are there in full.
-pub(super) fn is_samples(head: &[u8]) -> bool {
+fn is_samples(head: &[u8]) -> bool {
     let (records, _) = head.as_chunks::<RECORD_BYTES>();
     !records.is_empty() && records.iter().all(|bytes| record(bytes).is_some())
 }
@@ -64,7 +79,7 @@ struct Cpu {
 }
 
 /// Reads a whole file.
-pub(super) fn samples(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
+fn samples(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
     file.source.format = "jitterdebugger -s";
     file.source.program = "jitterdebugger";
     file.cannot_know(&CANNOT_KNOW);

@@ -8,13 +8,13 @@
 use std::io::Read;
 
 use super::run::RunBuilder;
-use super::{Place, RUNS_MAX, Reading};
+use super::{Format, Place, RUNS_MAX, Reading, Sniff, Writer};
 use crate::text::{ImportError, Lines, clean, decimal_ns, scaled, shortened, whole};
 use punctual_analysis::imported::ImportedQuantity;
 
 const CELL_NS: i64 = 1_000;
 
-/// What the header says.
+/// The header.
 #[derive(Default)]
 struct Header {
     period_ns: Option<u64>,
@@ -25,7 +25,7 @@ struct Header {
     series: Vec<Series>,
 }
 
-/// What the header says of one column.
+/// The header of one column.
 #[derive(Default)]
 struct Series {
     name: String,
@@ -36,13 +36,28 @@ struct Series {
     max_ns: Option<f64>,
 }
 
+/// Its row in the table of formats.
+pub(super) const FORMAT: Format = Format {
+    name: "latmus",
+    writers: &[Writer {
+        program: "latmus",
+        file: "latmus of EVL, Xenomai 4",
+        made_with: "`latmus -g F`",
+        holds: "lateness; context irq: of the interrupt; gpio: responses",
+        resolution: "1 ns for min, mean, max; 1 µs for the histogram",
+        cannot_tell: "how far beyond the last cell; order",
+    }],
+    sniff: Sniff::Line(is_line),
+    read,
+};
+
 /// A line of the header.
-pub(super) fn is_line(line: &str) -> bool {
+fn is_line(line: &str) -> bool {
     line.starts_with("# sampling period: ")
 }
 
 /// Reads a whole file.
-pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
+fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
     file.source.format = "latmus -g";
     file.source.program = "latmus";
     file.cannot_know(&["interval and grid: there are no instants"]);

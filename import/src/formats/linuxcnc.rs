@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use super::run::RunBuilder;
-use super::{Place, RUNS_MAX, Reading};
+use super::{Format, Place, RUNS_MAX, Reading, Sniff, Writer};
 use crate::text::{ImportError, Lines, clean, decimal_ns, scaled, shortened, signed_ns, whole};
 use punctual_analysis::imported::ImportedQuantity;
 
@@ -21,21 +21,49 @@ const CANNOT_KNOW: [&str; 2] = [
 /// More bins than the component can have.
 const BINS_MAX: i64 = 1 << 20;
 
+/// Its row in the table of formats.
+pub(super) const LATENCYBINS: Format = Format {
+    name: "latencybins",
+    writers: &[Writer {
+        program: "LinuxCNC's latencybins",
+        file: "latencybins of LinuxCNC",
+        made_with: "`halcmd show pin` after setting each index",
+        holds: "intervals, a run a thread",
+        resolution: "the size of a bin, twice that at zero",
+        cannot_tell: "lateness, grid, drift; the standard deviation, whose pin overflows",
+    }],
+    sniff: Sniff::Line(is_pins),
+    read: latencybins,
+};
+
 /// The title above a dump of pins.
-pub(super) fn is_pins(line: &str) -> bool {
+fn is_pins(line: &str) -> bool {
     line.starts_with("Component Pins:")
 }
 
+/// Its row in the table of formats.
+pub(super) const LATENCY_HISTOGRAM: Format = Format {
+    name: "latency_histogram",
+    writers: &[Writer {
+        program: "LinuxCNC's latency-histogram",
+        file: "latency-histogram of LinuxCNC",
+        made_with: "`latency-histogram --nox`",
+        holds: "the least and largest interval",
+        resolution: "0.1 µs",
+        cannot_tell: "how many cycles there were: no maximum of it carries an n, none is \
+                      claimed",
+    }],
+    sniff: Sniff::Line(is_latency_histogram),
+    read: latency_histogram,
+};
+
 /// A line of `latency-histogram --nox`.
-pub(super) fn is_latency_histogram(line: &str) -> bool {
+fn is_latency_histogram(line: &str) -> bool {
     line.contains(" us max:") && line.contains(" us sdev:")
 }
 
 /// Reads dumps of the pins of one or more latencybins; a whole histogram takes one dump a bin.
-pub(super) fn latencybins(
-    file: &mut Reading<'_>,
-    reader: &mut dyn Read,
-) -> Result<Place, ImportError> {
+fn latencybins(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
     file.source.format = "halcmd show pin (latencybins)";
     file.source.program = "latencybins";
     file.cannot_know(&CANNOT_KNOW);
@@ -80,7 +108,7 @@ fn take_pin(pins: &mut BTreeMap<(String, String), i64>, line: &str) -> Result<()
     Ok(())
 }
 
-/// What the dumps contain of one thread.
+/// The pins of one thread, from all dumps.
 #[derive(Default)]
 struct Bins {
     width_ns: i64,
@@ -110,9 +138,11 @@ fn close_dump(
         if threads.len() >= RUNS_MAX && !threads.contains_key(name) {
             return Err(format!("more than {RUNS_MAX} threads"));
         }
-        let need = |what: &str| pin(what).ok_or_else(|| format!("{name}: pin {what} is missing"));
-        let count = |what: &str| {
-            u64::try_from(need(what)?).map_err(|_| format!("{name}: {what} is negative"))
+        let need = |pin_name: &str| {
+            pin(pin_name).ok_or_else(|| format!("{name}: pin {pin_name} is missing"))
+        };
+        let count = |pin_name: &str| {
+            u64::try_from(need(pin_name)?).map_err(|_| format!("{name}: {pin_name} is negative"))
         };
         let bins = threads.entry(name.clone()).or_default();
         let (width_ns, most) = (need("nsbinsize")?, need("maxbinnumber")?);
@@ -177,10 +207,7 @@ impl Bins {
 }
 
 /// Reads the lines of `latency-histogram --nox`: of each thread the last one counts.
-pub(super) fn latency_histogram(
-    file: &mut Reading<'_>,
-    reader: &mut dyn Read,
-) -> Result<Place, ImportError> {
+fn latency_histogram(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
     file.source.format = "latency-histogram --nox";
     file.source.program = "latency-histogram";
     file.cannot_know(&CANNOT_KNOW);

@@ -7,7 +7,7 @@
 use std::io::Read;
 
 use super::run::RunBuilder;
-use super::{Place, Reading};
+use super::{Format, Place, Reading, Sniff, Writer};
 use crate::text::{ImportError, Lines, decimal_ns, scaled, shortened, whole};
 use punctual_analysis::imported::ImportedQuantity;
 
@@ -16,7 +16,7 @@ const CELLS_MAX: usize = 1 << 20;
 
 const SUMMARY: [&str; 5] = ["over:", "count:", "min:", "avg:", "max:"];
 
-/// What is read before it is understood.
+/// The columns as read, before their meaning is known.
 #[derive(Default)]
 struct Table {
     /// Headings: IRQ-000, Thr-000, CPU-001.
@@ -27,24 +27,51 @@ struct Table {
     summary: [Option<Vec<String>>; 5],
 }
 
+/// Its row in the table of formats.
+pub(super) const FORMAT: Format = Format {
+    name: "rtla",
+    writers: &[
+        Writer {
+            program: "rtla",
+            file: "rtla timerlat",
+            made_with: "`rtla timerlat hist`",
+            holds: "`IRQ`: lateness of the interrupt; `Thr`: lateness of a kernel thread; \
+                    `Usr`: lateness on return to user space",
+            resolution: "the unit (µs or ns) times the width of a bucket, which is not in the \
+                         file: the greatest common divisor of all rows, never less than it is",
+            cannot_tell: "period, priority, missed releases, how far beyond the histogram",
+        },
+        Writer {
+            program: "rtla",
+            file: "rtla osnoise",
+            made_with: "`rtla osnoise hist`",
+            holds: "stalls, each net of what is nested in it",
+            resolution: "the same",
+            cannot_tell: "lateness: nothing was due",
+        },
+    ],
+    sniff: Sniff::Line(is_line),
+    read,
+};
+
 /// The first line.
-pub(super) fn is_line(line: &str) -> bool {
+fn is_line(line: &str) -> bool {
     ["# RTLA timerlat histogram", "# RTLA osnoise histogram"].iter().any(|s| line.starts_with(s))
 }
 
 /// Reads a whole file.
-pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
+fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
     file.source.program = "rtla";
     let mut lines = Lines::new(reader);
     let mut table = Table::default();
     let mut unit_ns = None;
     while let Some(line) = lines.advance()? {
         let line = line.trim_end();
-        if let Some(what) = line.strip_prefix("# RTLA ") {
+        if let Some(tool) = line.strip_prefix("# RTLA ") {
             if !file.source.format.is_empty() {
                 return Err(lines.refuse("a second histogram; a file must hold one"));
             }
-            let osnoise = what.starts_with("osnoise");
+            let osnoise = tool.starts_with("osnoise");
             file.source.format = if osnoise { "rtla osnoise hist" } else { "rtla timerlat hist" };
         } else if let Some(unit) = line.strip_prefix("# Time unit is ") {
             unit_ns = Some(if unit.contains("(ns)") { 1 } else { 1_000 });

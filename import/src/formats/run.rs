@@ -48,8 +48,8 @@ struct Cell {
 /// A run while it is being read.
 #[derive(Debug)]
 pub(super) struct RunBuilder {
-    /// What the file states beside the values.
-    pub(super) stated: Stated,
+    /// Statements of the file beside the values.
+    pub stated: Stated,
     holds: ImportedQuantity,
     /// Values at the upper end of their bucket.
     upper: Histogram,
@@ -190,7 +190,7 @@ impl RunBuilder {
         self.stated.limit_ns.or(self.filled.map(|(_, highest_ns)| highest_ns))
     }
 
-    /// How many values are in buckets so far.
+    /// The number of values in buckets so far.
     pub(super) fn binned(&self) -> u64 {
         self.binned
     }
@@ -427,7 +427,7 @@ impl RunBuilder {
 /// Exceedances up to this share of the values make a tail worth a claim.
 const TAIL_SHARE: f64 = 0.1;
 
-/// What claims are made from.
+/// The counts that claims are made from.
 ///
 /// A claim beyond the end of the file's histogram is refused.
 struct Evidence<'a> {
@@ -556,7 +556,7 @@ impl Evidence<'_> {
         claims
     }
 
-    /// How far the values beyond the histogram lie is not known.
+    /// The values beyond the histogram are of unknown size.
     fn beyond(&self) -> Claim {
         let end = match self.imported.limit_ns {
             Some(limit_ns) => format!("{}, the end of the histogram", shown(limit_ns as f64)),

@@ -7,18 +7,33 @@
 use std::io::Read;
 
 use super::run::RunBuilder;
-use super::{Place, Reading};
+use super::{Format, Place, Reading, Sniff, Writer};
 use crate::text::{ImportError, Lines, clean, decimal_ns, scaled, shortened, whole};
 use punctual_analysis::imported::ImportedQuantity;
 use punctual_analysis::quantile::Probability;
 
+/// Its row in the table of formats.
+pub(super) const FORMAT: Format = Format {
+    name: "stress_ng",
+    writers: &[Writer {
+        program: "stress-ng",
+        file: "stress-ng",
+        made_with: "`stress-ng --cyclic 1 [--cyclic-dist NS]`",
+        holds: "lateness of relative sleeps",
+        resolution: "1 ns; the width of `--cyclic-dist`",
+        cannot_tell: "a grid: there is none; quantiles have no interval without a distribution",
+    }],
+    sniff: Sniff::Line(is_line),
+    read,
+};
+
 /// The line above the numbers of a scheduling policy.
-pub(super) fn is_line(line: &str) -> bool {
+fn is_line(line: &str) -> bool {
     line.contains("cyclic: sched SCHED_")
 }
 
 /// Reads a whole file: other lines of stress-ng are passed over.
-pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
+fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
     file.source.format = "stress-ng --cyclic";
     file.source.program = "stress-ng";
     file.cannot_know(&[
@@ -51,13 +66,13 @@ fn close(file: &mut Reading<'_>, section: Option<Section>) -> Result<(), String>
     if run.stated.mean_ns.is_none() || run.stated.max_ns.is_none() {
         return Err("the file ends without mean, min and max".to_owned());
     }
-    if let Some((shown, all)) = buckets {
+    if let Some((shown, total)) = buckets {
         if rows != shown {
             return Err(format!("the file ends after {rows} of {shown} buckets"));
         }
         let end = scaled(shown, 1).ok().and_then(|shown| shown.checked_mul(width_ns));
         run.stated.limit_ns = Some(end.ok_or("the distribution is too large")?);
-        if shown == all {
+        if shown == total {
             run.stated.beyond = Some(0);
         }
     }
@@ -65,14 +80,14 @@ fn close(file: &mut Reading<'_>, section: Option<Section>) -> Result<(), String>
     Ok(())
 }
 
-/// What one instance printed.
+/// The output of one instance.
 struct Section {
     run: RunBuilder,
     width_ns: i64,
     /// Buckets printed, of how many; `None` without a distribution.
     buckets: Option<(u64, u64)>,
     rows: u64,
-    /// Whether rows of zeros were left out.
+    /// True where rows of zeros were left out.
     elided: bool,
 }
 
@@ -119,9 +134,9 @@ impl Section {
             self.run.stated.width_ns = Some(self.width_ns);
         } else if let Some(rows) = text.strip_prefix("(for the first ") {
             let cut = || "no number of buckets".to_owned();
-            let (shown, all) = rows.split_once(" buckets of ").ok_or_else(cut)?;
-            let all = all.strip_suffix(')').ok_or_else(cut)?;
-            self.buckets = Some((whole(shown)?, whole(all)?));
+            let (shown, total) = rows.split_once(" buckets of ").ok_or_else(cut)?;
+            let total = total.strip_suffix(')').ok_or_else(cut)?;
+            self.buckets = Some((whole(shown)?, whole(total)?));
         } else if let Some((percent, value)) = text.split_once("%:") {
             self.percentile(percent, value)?;
         } else if let Some(needed) = text.strip_prefix("Note: --cyclic-samples needed to be ") {

@@ -5,17 +5,15 @@
 //! jd_utils.c. Read as it comes: what a histogram means must stand before it, as it does in what
 //! the programs write.
 
-mod json;
-
-use std::io::Read;
+use std::fmt;
+use std::io::{Error, ErrorKind, Read};
 
 use punctual_analysis::imported::ImportedQuantity;
-use serde::de::{Error as _, IgnoredAny, MapAccess};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
 use super::run::RunBuilder;
-use super::{ImportRequest, Place, Reading, cyclictest, jitterdebugger};
+use super::{Format, ImportRequest, Place, Reading, Sniff, Writer, cyclictest, jitterdebugger};
 use crate::text::{ImportError, clean, scaled, whole};
-use json::{Fields, Object};
 
 /// A program that writes such JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,16 +23,53 @@ enum Program {
     Jitterdebugger,
 }
 
+/// Its row in the table of formats.
+pub(super) const FORMAT: Format = Format {
+    name: "threads",
+    writers: &[
+        Writer {
+            program: "cyclictest",
+            file: "JSON of cyclictest (file_version 1)",
+            made_with: "`cyclictest -h N --json=F`",
+            holds: "lateness, a run a thread",
+            resolution: "1 µs, or 1 ns with `-N`",
+            cannot_tell: "missed releases (below); overflow is cycles less the sum of the \
+                          histogram, whose end is that of `-h` or `-H` in the command line; \
+                          period, policy and priority but for the command line",
+        },
+        Writer {
+            program: "oslat",
+            file: "JSON of oslat (file_version 1)",
+            made_with: "`oslat --json=F`",
+            holds: "stalls: each pass of a spin",
+            resolution: "1 µs, rounded up",
+            cannot_tell: "lateness; what is in its last bucket, which takes in all that is \
+                          larger",
+        },
+        Writer {
+            program: "jitterdebugger",
+            file: "JSON of jitterdebugger (version 3)",
+            made_with: "`jitterdebugger -o DIR`",
+            holds: "lateness, a run a CPU",
+            resolution: "1 µs or 1 ns",
+            cannot_tell: "values beyond its histogram have left it; period; one stall counts \
+                          once for each release that passed in it",
+        },
+    ],
+    sniff: Sniff::Head(is_json),
+    read,
+};
+
 /// Whether a file begins as JSON does: no other format here begins with a brace.
-pub(super) fn is_json(head: &[u8]) -> bool {
+fn is_json(head: &[u8]) -> bool {
     head.trim_ascii_start().starts_with(b"{")
 }
 
 /// Reads a whole file.
-pub(super) fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
+fn read(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
     let mut root =
         Root { file, version: None, program: None, unit_ns: None, threads: None, buckets: None };
-    json::read(reader, &mut root)?;
+    read_object(reader, &mut root)?;
     Ok(Place::Line(1))
 }
 
@@ -61,7 +96,7 @@ impl<'b> Root<'_, 'b> {
                 Some(Program::Cyclictest)
             }
             "oslat" => Some(Program::Oslat),
-            other => return Err(format!("files of {:?} are not supported", clean(other, 40))),
+            unknown => return Err(format!("files of {:?} are not supported", clean(unknown, 40))),
         };
         self.file.source.command = Some(clean(command, 400));
         Ok(())
@@ -304,19 +339,19 @@ impl Object for Thread {
 
     fn done(&mut self) -> Result<(), String> {
         let name = self.run.stated.name.clone();
-        let missing = |what: &str| format!("{name}: no {what}");
+        let missing = |figure: &str| format!("{name}: no {figure}");
         if self.run.stated.n.is_none() && self.program != Program::Oslat {
             return Err(missing("count of its values"));
         }
         if !self.histogram {
             return Err(missing("histogram"));
         }
-        for (what, number) in [
+        for (figure, number) in [
             ("min", self.run.stated.min_ns),
             ("max", self.run.stated.max_ns),
             ("avg", self.run.stated.mean_ns),
         ] {
-            number.ok_or_else(|| missing(what))?;
+            number.ok_or_else(|| missing(figure))?;
         }
         if let Some((bucket, count)) = self.last.take() {
             let end = scaled(bucket, self.unit_ns)?;
@@ -339,5 +374,83 @@ impl Object for Buckets<'_> {
         let bucket = whole(key).map_err(A::Error::custom)?;
         let count = map.next_value()?;
         self.0.bucket(bucket, count).map_err(A::Error::custom)
+    }
+}
+
+/// The most bytes between two quotes.
+const TEXT_BYTES_MAX: usize = 1 << 16;
+
+/// What takes the fields of an object.
+///
+/// For the importers of JSON: read as it comes, in bounded memory. A string longer than
+/// [`TEXT_BYTES_MAX`] ends the reading, so that a hostile file cannot use much memory; unknown
+/// fields are skipped.
+trait Object {
+    /// Takes the value of `key` from `map`, which must be read.
+    fn field<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error>;
+
+    /// All fields have been given.
+    fn done(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Reads one whole document into `object`.
+fn read_object(reader: impl Read, object: &mut impl Object) -> Result<(), ImportError> {
+    let guarded = Guarded { reader, since_quote: 0, escaped: false };
+    let buffered = std::io::BufReader::with_capacity(1 << 16, guarded);
+    let mut json = serde_json::Deserializer::from_reader(buffered);
+    Fields(object).deserialize(&mut json)?;
+    Ok(json.end()?)
+}
+
+/// The value of a field as an object of its own.
+struct Fields<'a, T>(&'a mut T);
+
+impl<'de, T: Object> DeserializeSeed<'de> for Fields<'_, T> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, T: Object> Visitor<'de> for Fields<'_, T> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            self.0.field(&key, &mut map)?;
+        }
+        self.0.done().map_err(A::Error::custom)
+    }
+}
+
+/// Passes bytes on until a string is too long for what it may be.
+struct Guarded<R> {
+    reader: R,
+    since_quote: usize,
+    escaped: bool,
+}
+
+impl<R: Read> Read for Guarded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let bytes = self.reader.read(buffer)?;
+        for &byte in &buffer[..bytes] {
+            if byte == b'"' && !self.escaped {
+                self.since_quote = 0;
+            } else {
+                self.since_quote += 1;
+            }
+            self.escaped = byte == b'\\' && !self.escaped;
+            if self.since_quote > TEXT_BYTES_MAX {
+                return Err(Error::new(ErrorKind::InvalidData, "a string or a gap is too long"));
+            }
+        }
+        Ok(bytes)
     }
 }

@@ -7,7 +7,7 @@
 use std::io::Read;
 
 use super::run::RunBuilder;
-use super::{Place, Reading};
+use super::{Format, Place, Reading, Sniff, Writer};
 use crate::text::{ImportError, Lines, clean, decimal_ns, scaled, shortened, whole};
 use punctual_analysis::imported::ImportedQuantity;
 
@@ -19,14 +19,45 @@ const CANNOT_KNOW: [&str; 2] = [
     "early wakes: the histogram counts them as if they were late",
 ];
 
+/// Its row in the table of formats.
+pub(super) const TEXT: Format = Format {
+    name: "xenomai_text",
+    writers: &[Writer {
+        program: "Xenomai's latency",
+        file: "what `latency` of Xenomai 3 prints",
+        made_with: "`latency -h`",
+        holds: "lateness; timer handler: of the interrupt",
+        resolution: "1 ns for min, mean, max; the width of a bucket is **not in the file** \
+                     and read as 1 µs",
+        cannot_tell: "early wakes: it counts their magnitude",
+    }],
+    sniff: Sniff::Line(is_text),
+    read: text,
+};
+
 /// Titles or rows of what is printed.
-pub(super) fn is_text(line: &str) -> bool {
+fn is_text(line: &str) -> bool {
     let row = ["== Sampling period:", "HSD|", "RTS|"].iter().any(|start| line.starts_with(start));
     row || (line.contains(TITLES) && !line.starts_with('#'))
 }
 
+/// Its row in the table of formats.
+pub(super) const GNUPLOT: Format = Format {
+    name: "xenomai_gnuplot",
+    writers: &[Writer {
+        program: "Xenomai's latency",
+        file: "gnuplot file of `latency` of Xenomai 3",
+        made_with: "`latency -g F`",
+        holds: "the same",
+        resolution: "1 ns for min, mean, max; the width of a bucket",
+        cannot_tell: "the same",
+    }],
+    sniff: Sniff::Line(is_gnuplot),
+    read: gnuplot,
+};
+
 /// Titles in the header of a gnuplot file.
-pub(super) fn is_gnuplot(line: &str) -> bool {
+fn is_gnuplot(line: &str) -> bool {
     line.contains(TITLES) && line.starts_with('#')
 }
 
@@ -68,7 +99,7 @@ fn push_last(run: &mut RunBuilder, lowest: i64, width_ns: i64, count: u64) -> Re
 }
 
 /// Reads what `latency -h` printed.
-pub(super) fn text(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
+fn text(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
     file.source.format = "Xenomai's latency -h";
     file.source.program = "Xenomai's latency";
     file.cannot_know(&CANNOT_KNOW);
@@ -150,7 +181,7 @@ fn bucket(run: &mut RunBuilder, last: &mut Option<(i64, u64)>, row: &str) -> Res
 
 /// Reads what `latency -g` wrote: a header, the lower edge, the middle of each bucket with its
 /// count and one more, the upper edge.
-pub(super) fn gnuplot(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
+fn gnuplot(file: &mut Reading<'_>, reader: &mut dyn Read) -> Result<Place, ImportError> {
     file.source.format = "Xenomai's latency -g";
     file.source.program = "Xenomai's latency";
     file.cannot_know(&CANNOT_KNOW);

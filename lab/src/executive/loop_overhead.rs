@@ -5,6 +5,7 @@
 //! a return and the next call is the loop's own.
 
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{Cycle, Flow};
@@ -15,21 +16,21 @@ use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::adaptive::Target;
 use punctual_core::wait::{Adaptive, Wait};
 use punctual_engine::clocks::MachineClock;
-use punctual_engine::periodic::{Offset, Periodic, Task};
+use punctual_engine::periodic::{Periodic, Task};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Stamps;
 
-/// Turns of each loop.
+/// How often each loop has its turn.
 const TURNS: i64 = 4;
-/// The period of both, ns.
+/// The period of both loops, ns.
 const PERIOD_NS: u64 = 1_000_000;
 /// Cycles at the start of each turn that do not count.
 const COLD: usize = 10;
 
-/// What is aimed at: the executive adds no more than this, ns.
-const AIM_NS: f64 = 150.0;
+/// The target: the executive adds no more than this, ns.
+const TARGET_NS: f64 = 150.0;
 
 /// What a cycle of the executive's loop adds to the bare wait, with one task that does nothing and
 /// the adaptive wait.
@@ -41,9 +42,9 @@ pub struct LoopOverhead {
     pub cycles: usize,
     /// Median from a wait's return to the next call, of a loop that only waits.
     pub bare_ns: f64,
-    /// That figure for the executive.
+    /// Median from a wait's return to the next call, of the executive's loop with one task.
     pub executive_ns: f64,
-    /// The difference.
+    /// How much longer that is than of a loop that only waits.
     pub adds_ns: f64,
     /// The target: at most this.
     pub at_most_ns: f64,
@@ -61,7 +62,7 @@ impl LoopOverhead {
     ) -> Option<Self> {
         let period = Period::from_ns(PERIOD_NS)?;
         let turn = Span::from_ns(duration.as_ns() / (2 * TURNS));
-        let room = usize::try_from(turn.as_ns()).ok()? / PERIOD_NS as usize + 2;
+        let cycles_max = usize::try_from(turn.as_ns()).ok()? / PERIOD_NS as usize + 2;
         let mut wait = Stamped {
             wait: Adaptive::new(Target::of(period)),
             stamps,
@@ -70,10 +71,10 @@ impl LoopOverhead {
         };
         let (mut bare, mut executive) = (Vec::new(), Vec::new());
         for _ in 0..TURNS {
-            wait.begin(room);
+            wait.begin(cycles_max);
             run_bare(clock, &mut wait, period, turn, stop)?;
             bare.extend(wait.gaps.drain(..).skip(COLD));
-            wait.begin(room);
+            wait.begin(cycles_max);
             run_executive(clock, &mut wait, turn, stop)?;
             executive.extend(wait.gaps.drain(..).skip(COLD));
         }
@@ -86,8 +87,8 @@ impl LoopOverhead {
             bare_ns,
             executive_ns,
             adds_ns,
-            at_most_ns: AIM_NS,
-            reached: adds_ns <= AIM_NS,
+            at_most_ns: TARGET_NS,
+            reached: adds_ns <= TARGET_NS,
         })
     }
 }
@@ -117,7 +118,7 @@ fn run_executive(
     turn: Span,
     stop: &AtomicBool,
 ) -> Option<()> {
-    let task = Task::every("nothing", Period::ratio(PERIOD_NS, 1)?).phase(Offset::At(0));
+    let task = Task::every("nothing", Period::ratio(PERIOD_NS, 1)?).at(Duration::ZERO);
     let plan = Periodic::new().task(task).build().ok()?;
     let mut storage = plan.storage();
     let now = clock.now();
@@ -151,9 +152,9 @@ struct Stamped<'s> {
 }
 
 impl Stamped<'_> {
-    fn begin(&mut self, room: usize) {
+    fn begin(&mut self, cycles_max: usize) {
         self.left = None;
-        self.gaps.reserve(room);
+        self.gaps.reserve(cycles_max);
     }
 
     /// The first call since the last return.

@@ -93,7 +93,7 @@ mod tests {
 
     fn demands(streams: &[(u32, u64, WaitKind)]) -> Vec<Demand> {
         let stream = |&(cpu, period_ns, wait)| Stream {
-            thread: RtThread::cpu(cpu).fifo(90).with_wait(wait),
+            thread: RtThread::cpu(cpu).fifo(90).wait(wait),
             period: Period::from_ns(period_ns).expect("positive"),
             phase_ns: 0,
         };

@@ -10,7 +10,6 @@ pub(super) mod gears;
 mod linuxcnc;
 mod memory;
 mod net;
-mod raster;
 pub(super) mod stress_ng;
 mod syscall;
 mod timer;

@@ -8,10 +8,10 @@ use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::str::FromStr;
 
+use punctual_os::Errno;
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::poll::{self, Interest};
+use punctual_os::events::{self, Interest};
 use punctual_os::serial::OnCarrierLoss;
-use punctual_os::{Errno, events};
 
 use super::frame::{Decoder, Frame, Received, parse};
 use crate::serial_line::SerialLine;
@@ -147,7 +147,9 @@ impl Link {
         let sent = match (&self.0, to) {
             (Open::Udp(socket), Some(to)) => socket.send_to(bytes, to)?,
             (Open::Udp(socket), None) => socket.send(bytes)?,
-            (Open::Line { line, .. }, _) => events::write(line.descriptor(), bytes).map_err(of)?,
+            (Open::Line { line, .. }, _) => {
+                events::write(line.descriptor(), bytes).map_err(io_error)?
+            }
         };
         if sent == bytes.len() { Ok(()) } else { Err(ErrorKind::WouldBlock.into()) }
     }
@@ -169,10 +171,10 @@ impl Link {
                 Open::Udp(socket) => socket.as_raw_fd(),
                 Open::Line { line, .. } => line.descriptor().number(),
             };
-            match poll::wait_until(&mut [Interest::new(number)], until_ns) {
+            match events::wait_until(&mut [Interest::new(number)], until_ns) {
                 Ok(0) | Err(Errno::INTR) => return Ok(None),
                 Ok(_) => {}
-                Err(why) => return Err(of(why)),
+                Err(why) => return Err(io_error(why)),
             }
             let mut bytes = [0; 256];
             match &mut self.0 {
@@ -186,7 +188,7 @@ impl Link {
                     Err(why) => return Err(why),
                 },
                 Open::Line { line, decoder } => {
-                    match events::read(line.descriptor(), &mut bytes).map_err(of) {
+                    match events::read(line.descriptor(), &mut bytes).map_err(io_error) {
                         Ok(0) => return Err(ended()),
                         Ok(count) => decoder.push(&bytes[..count]),
                         Err(why) if is_nothing(&why) => return Ok(None),
@@ -200,7 +202,7 @@ impl Link {
     }
 }
 
-fn of(why: Errno) -> io::Error {
+fn io_error(why: Errno) -> io::Error {
     io::Error::from_raw_os_error(why.0)
 }
 

@@ -125,7 +125,7 @@ mod tests {
 
     fn plan(duration: Span) -> PeriodicPlan {
         let stream = Stream {
-            thread: RtThread::any().other().with_wait(WaitKind::Sleep),
+            thread: RtThread::any().other().wait(WaitKind::Sleep),
             period: Period::from_ns(1_000_000).expect("positive"),
             phase_ns: 0,
         };

@@ -5,22 +5,22 @@
 
 use std::io::{self, Write};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use punctual::follow::{FollowedClock, Follower};
 use punctual_core::clock::Clock;
-use punctual_core::cycle::{Ended, Job, Missed, Observe, Overruns};
+use punctual_core::cycle::Ended;
 use punctual_core::releases::Releases;
-use punctual_core::ring::{self, Drain, Ring, RingView, split};
-use punctual_core::sample::{Beginning, Sample};
+use punctual_core::ring::{Drain, Ring, RingView, split};
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::{Learned, PausedSpin, Stalls, WakePlan};
 use punctual_engine::clocks::{MachineClock, Reading, StampCost};
+use punctual_engine::counting::{SampleRecorder, Words, ring_of};
 use punctual_engine::disturbance::Disturbance;
-use punctual_engine::drain::{Drainage, INTERVAL, SampleFile, Sink};
+use punctual_engine::drain::{DrainRequests, Drainage, SampleFile, Sink};
 use punctual_engine::monitor::Progress;
 use punctual_engine::segmented::{SegmentedLoop, Vitals};
 use punctual_engine::session::{Refusal, ThreadSession};
@@ -29,7 +29,7 @@ use punctual_engine::wait_policy::{WarmUp, is_learning, strategy};
 use punctual_host::root::Root;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
-use punctual_os::usage::{self, Usage};
+use punctual_os::threads::{self, Usage};
 use punctual_os::{process, signal};
 
 use super::{FollowedFigures, KnownWait, LoopsOutcome, Moment, PeriodicPlan, RunOutcome, Stream};
@@ -48,14 +48,8 @@ pub struct Prepared {
     /// By run.
     grids: Vec<Releases>,
     follower: Option<Follower>,
-    storage: Vec<Vec<AtomicU64>>,
+    storage: Vec<Words>,
     known: Vec<KnownWait>,
-}
-
-/// Samples that a ring holds: two seconds' worth, ten times what the drain leaves it to hold.
-fn ring_samples(stream: &Stream) -> usize {
-    let in_two_seconds = 2_000_000_000 / stream.period.as_ns();
-    usize::try_from(in_two_seconds).unwrap_or(usize::MAX).clamp(4096, 1 << 20).next_power_of_two()
 }
 
 impl Prepared {
@@ -70,9 +64,7 @@ impl Prepared {
             .streams
             .iter()
             .flat_map(|stream| plan.conditions.iter().map(move |_| stream))
-            .map(|stream| {
-                (0..ring::words(ring_samples(stream))).map(|_| AtomicU64::new(0)).collect()
-            })
+            .map(|stream| ring_of(stream.period))
             .collect();
         Self { plan, clock, cost, begun, grids, follower: None, storage, known: Vec::new() }
     }
@@ -149,6 +141,7 @@ impl Prepared {
         let _late_stop = signal::catch_interrupt();
         let (rings, drains, views) = split_all(&storage);
         let vitals: Vec<Vitals> = plan.streams.iter().map(|_| Vitals::default()).collect();
+        let requests = DrainRequests::default();
         let over = Over { done: AtomicBool::new(false), early: AtomicBool::new(false) };
         let pinned = Mutex::new(Vec::new());
         let context = RunContext {
@@ -165,7 +158,8 @@ impl Prepared {
             // Whatever happens in here, the watchdog ends and no loop goes on.
             let _over = ThreadStopper { over: &over, stop };
             let drainage = Drainage::new(drains, sink, file);
-            let (handle, drain) = drain_thread(scope, &context, drainage, &over.early)?;
+            let (handle, drain) =
+                drain_thread(scope, &context, drainage, (&requests, &over.early))?;
             watchdog_thread(scope, &context, &over.done)?;
             let threads = StreamThreads::start(scope, &context, rings)?;
             let tallies = threads.run_blocks(&context, &handle, background);
@@ -225,7 +219,7 @@ impl Drop for ThreadStopper<'_> {
 type Ends<'a> = (Vec<Ring<'a>>, Vec<(Drain<'a>, RingView<'a>)>, Vec<RingView<'a>>);
 
 /// The ends of all rings.
-fn split_all(storage: &[Vec<AtomicU64>]) -> Ends<'_> {
+fn split_all(storage: &[Words]) -> Ends<'_> {
     let (mut rings, mut drains, mut views) = (Vec::new(), Vec::new(), Vec::new());
     for words in storage {
         let (ring, drain, view) = split(words).expect("a ring of at least 4096 samples");
@@ -335,7 +329,7 @@ impl StreamThreads {
     fn run_blocks(
         self,
         context: &RunContext<'_>,
-        drain: &DrainHandle,
+        drain: &DrainHandle<'_>,
         background: &mut dyn BackgroundLoads,
     ) -> Tallies {
         let streams = context.plan.streams.len();
@@ -477,55 +471,43 @@ struct Drained<S> {
     disturbances: Vec<(u64, Disturbance)>,
 }
 
-/// The coordinator's way to the drain: waits until all rings are empty. So the samples of one
-/// block reach the sink before those of the next.
-struct DrainHandle(Sender<Sender<()>>);
+/// The coordinator's way to the drain, which ends when this is dropped. It has the rings emptied
+/// between two blocks, so that the samples of one reach the sink before those of the next.
+struct DrainHandle<'a>(&'a DrainRequests);
 
-impl DrainHandle {
+impl DrainHandle<'_> {
     /// Has the rings emptied, and waits for it. Returns at once when the drain is gone.
     fn flush(&self) {
-        let (answer, emptied) = channel();
-        if self.0.send(answer).is_ok() {
-            let _gone = emptied.recv();
-        }
+        self.0.flush();
     }
 }
 
-/// Empties the rings every [`INTERVAL`] and when a flush is requested, until its handle is gone;
-/// looks at the machine each time.
+impl Drop for DrainHandle<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Empties the rings until its handle is gone, and looks at the machine each time.
 ///
 /// Keeps to the housekeeping CPUs.
 fn drain_thread<'scope, 'env, S, W>(
     scope: &'scope Scope<'scope, 'env>,
     context: &RunContext<'env>,
     mut drainage: Drainage<'env, S, W>,
-    early: &'env AtomicBool,
-) -> io::Result<(DrainHandle, ScopedJoinHandle<'scope, Drained<S>>)>
+    (requests, early): (&'env DrainRequests, &'env AtomicBool),
+) -> io::Result<(DrainHandle<'env>, ScopedJoinHandle<'scope, Drained<S>>)>
 where
     S: Sink + Send + 'scope,
     W: Write + Send + 'scope,
     'env: 'scope,
 {
-    let (requests, requested): (_, Receiver<Sender<()>>) = channel();
     let (plan, pinned) = (context.plan, context.pinned);
     let thread = spawn::scoped(scope, "punctual-drain", move || {
         keep_to(&plan.housekeeping);
         let threads = || pinned.lock().map_or_else(|_| Vec::new(), |pinned| pinned.clone());
         let mut lookout = Lookout::new(&threads());
-        loop {
-            let answer = match requested
-                .recv_timeout(Duration::from_nanos(INTERVAL.as_ns().unsigned_abs()))
-            {
-                Ok(answer) => Some(answer),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => break,
-            };
-            drainage.empty();
-            if let Some(answer) = answer {
-                let _gone = answer.send(());
-            }
-            lookout.look(&threads());
-        }
+        drainage.run(requests, || lookout.look(&threads()));
         let (sink, file_error) = drainage.finish(early.load(Ordering::Acquire));
         Drained { sink, file_error, disturbances: lookout.happened() }
     })?;
@@ -666,10 +648,10 @@ impl Worker<'_> {
             clock.discipline();
             let now = clock.now();
             let end = clock.at(order.end);
-            segments.observer().beginning = Beginning::new(self.plan.cold);
+            segments.observer().begin(self.plan.cold);
             segments.begin_on(grid, grid.at_or_after(now + LEAD));
             segments.end_at(end);
-            let before = (now_ns(ClockId::ThreadCpu), usage::of_thread().unwrap_or_default());
+            let before = (now_ns(ClockId::ThreadCpu), threads::usage().unwrap_or_default());
             self.vitals.watched().arm(tid);
             let ended = segments.run(self.stop, self.vitals);
             self.vitals.watched().disarm();
@@ -722,7 +704,7 @@ impl Worker<'_> {
             warm_up.learn(&mut wait, clock, (stream.period, self.plan.phase_ns(stream, condition)));
             self.vitals.watched().disarm();
         }
-        let observe = Recording { ring, beginning: Beginning::new(self.plan.cold) };
+        let observe = SampleRecorder::new(ring, self.plan.cold);
         let segments = SegmentedLoop::new(clock.clone(), wait, observe, self.grids[condition]);
         ConditionLoop { segments, resumed: known.is_some() && !learns }
     }
@@ -730,29 +712,9 @@ impl Worker<'_> {
 
 /// The loop of a stream under one condition.
 struct ConditionLoop<'a, C> {
-    segments: SegmentedLoop<C, Recording<'a>>,
+    segments: SegmentedLoop<C, SampleRecorder<'a>>,
     /// Whether its wait goes on from what was learned before.
     resumed: bool,
-}
-
-/// Keeps the samples of one block in a ring that outlives it.
-struct Recording<'a> {
-    ring: Ring<'a>,
-    beginning: Beginning,
-}
-
-impl Observe for Recording<'_> {
-    #[inline]
-    fn ran(&mut self, job: &Job, start: Instant, _: Instant, _: Overruns) {
-        if job.missed > 0 {
-            self.ring.miss(job.missed);
-        }
-        self.ring.push(Sample::of(job, start, self.beginning.flags()));
-    }
-
-    fn never_ran(&mut self, _: usize, missed: Missed, _: Instant) {
-        self.ring.miss(missed.count);
-    }
 }
 
 /// The clock of a loop. All its instants are on one timescale, which is the grid's.

@@ -1,8 +1,8 @@
 //! Where stimuli come from: one row a source, and its two ends.
 //!
 //! Help texts, errors and the documentation's table follow the rows. A source that this machine
-//! cannot have is refused with the reason. A new source that has a device is its file here, its
-//! row and its variant of [`Source`].
+//! cannot have is refused with the reason. A new source that has a device is its file here, with
+//! its row and its [`Device`].
 
 mod gpio;
 mod modem;
@@ -40,12 +40,35 @@ pub(crate) enum Source {
     Futex(AtomicU64),
     Eventfd(Descriptor),
     Timerfd(Descriptor),
-    Udp(udp::StampedPair),
     Pty(Descriptor, Descriptor),
-    Serial(serial::SerialLoop),
-    Modem(modem::ModemLoop),
-    Gpio(gpio::WiredLines),
-    Parport(parport::WiredPort),
+    Device(Box<dyn Device>),
+}
+
+/// A source in a file of its own.
+pub(crate) trait Device: fmt::Debug + Send + Sync {
+    /// Raises stimulus `number`, from 1 on.
+    ///
+    /// # Errors
+    /// It is gone.
+    fn raise(&self, number: u64) -> io::Result<()>;
+
+    /// Waits for a stimulus after number `seen`; `None` where a signal or a limit of time ended the
+    /// wait.
+    ///
+    /// # Errors
+    /// It is gone.
+    fn wait(&self, seen: u64) -> io::Result<Option<Stimulus>>;
+
+    /// Ends a wait of the thread that answers, where a signal does not.
+    fn end_wait(&self) {}
+
+    /// As [`Source::stamps_within`].
+    ///
+    /// # Errors
+    /// Why the stamps are no times on CLOCK_MONOTONIC.
+    fn stamps_within(&self) -> Result<Option<Span>, String> {
+        Ok(None)
+    }
 }
 
 /// What a wait found.
@@ -71,7 +94,7 @@ impl Source {
     /// Why they are no times on that clock.
     pub(super) fn stamps_within(&self) -> Result<Option<Span>, String> {
         match self {
-            Self::Udp(pair) => pair.stamps_within(),
+            Self::Device(device) => device.stamps_within(),
             _ => Ok(None),
         }
     }
@@ -84,16 +107,12 @@ impl Source {
         match self {
             Self::Futex(word) => {
                 word.store(number, Ordering::Release);
-                futex::wake(word, 1, Scope::Process).map(drop).map_err(of)
+                futex::wake(word, 1, Scope::Process).map(drop).map_err(io_error)
             }
-            Self::Eventfd(counter) => events::add(counter, 1).map_err(of),
+            Self::Eventfd(counter) => events::add(counter, 1).map_err(io_error),
             Self::Timerfd(_) => Ok(()),
-            Self::Udp(pair) => pair.raise(number),
-            Self::Pty(near, _) => events::write(near, &[0x55]).map(drop).map_err(of),
-            Self::Serial(line) => line.raise(number),
-            Self::Modem(line) => line.raise(number),
-            Self::Gpio(lines) => lines.raise(number),
-            Self::Parport(port) => port.raise(number),
+            Self::Pty(near, _) => events::write(near, &[0x55]).map(drop).map_err(io_error),
+            Self::Device(device) => device.raise(number),
         }
     }
 
@@ -106,7 +125,7 @@ impl Source {
         let counted = |taken: Result<u64, Errno>| match taken {
             Ok(count) => Ok(Some(Stimulus::numbered(seen.saturating_add(count)))),
             Err(Errno::INTR) => Ok(None),
-            Err(why) => Err(of(why)),
+            Err(why) => Err(io_error(why)),
         };
         match self {
             Self::Futex(word) => {
@@ -115,21 +134,17 @@ impl Source {
                 let number = word.load(Ordering::Acquire);
                 Ok(Some(Stimulus::numbered(number)).filter(|_| number != seen))
             }
-            Self::Eventfd(of) | Self::Timerfd(of) => counted(events::take(of)),
-            Self::Udp(pair) => pair.wait(seen),
+            Self::Eventfd(counter) | Self::Timerfd(counter) => counted(events::take(counter)),
             Self::Pty(_, far) => {
                 let mut bytes = [0; 64];
                 match counted(events::read(far, &mut bytes).map(|count| count as u64)) {
                     Ok(Some(Stimulus { number, .. })) if number == seen => {
                         Err(ErrorKind::UnexpectedEof.into())
                     }
-                    other => other,
+                    found => found,
                 }
             }
-            Self::Serial(line) => line.wait(seen),
-            Self::Modem(line) => line.wait(),
-            Self::Gpio(lines) => lines.wait(),
-            Self::Parport(port) => port.wait(),
+            Self::Device(device) => device.wait(seen),
         }
     }
 
@@ -139,7 +154,7 @@ impl Source {
             Self::Timerfd(timer) => {
                 let _due_at_once = events::arm(timer, 1, 0);
             }
-            Self::Serial(_) | Self::Modem(_) | Self::Gpio(_) | Self::Parport(_) => {}
+            Self::Device(device) => device.end_wait(),
             _ => {
                 // A source that is gone has ended the thread itself.
                 let _gone = self.raise(u64::MAX);
@@ -148,7 +163,7 @@ impl Source {
     }
 }
 
-fn of(why: Errno) -> io::Error {
+fn io_error(why: Errno) -> io::Error {
     io::Error::from_raw_os_error(why.0)
 }
 
@@ -300,7 +315,7 @@ const PTY: SourceRow = row(
 );
 
 fn plain(made: Result<Source, Errno>) -> Opening {
-    made.map(|source| (source, None)).map_err(|why| of(why).to_string())
+    made.map(|source| (source, None)).map_err(|why| io_error(why).to_string())
 }
 
 #[cfg(test)]

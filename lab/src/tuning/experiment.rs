@@ -15,7 +15,7 @@ const SHARES: [i64; 4] = [10, 50, 25, 15];
 /// So often each set of settings has its turn, at least: fewer blocks would not show how they
 /// scatter.
 const ROUNDS_MIN: i64 = 4;
-/// And at most.
+/// Each set of settings has its turn no more often than this.
 const ROUNDS_MAX: i64 = 40;
 /// The least time of a block.
 const BLOCK_MIN: Span = Span::from_ms(500);
@@ -78,7 +78,7 @@ impl SettingTrial {
 pub struct TuningTrials {
     /// Later than this counts, ns.
     pub threshold_ns: i64,
-    /// By setting.
+    /// What was found of each setting, in the order of the settings.
     pub settings: Vec<SettingTrial>,
     /// All that help at once (B) and none (A).
     pub together: Option<RateRatio>,

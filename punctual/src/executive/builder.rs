@@ -1,7 +1,8 @@
 //! What an executive is to be: its tasks, where they run, how its threads run.
 //!
-//! For whoever sets one up. Plain data with the best defaults; [`ExecutiveBuilder::build`] says
-//! what is wrong with it before anything runs.
+//! For whoever sets one up: an [`ExecutiveBuilder`], and a [`Calendar`] for what has fixed places.
+//! Plain data with the best defaults; [`ExecutiveBuilder::build`] says what is wrong with it before
+//! anything runs.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,49 +14,43 @@ use punctual_core::clock::Clock;
 use punctual_core::cycle::{Cycle, Flow};
 use punctual_core::stats::PageKind;
 use punctual_core::table::OnOverrun;
-use punctual_core::time::Span;
-use punctual_engine::calendar::{CalendarBuilder, Combination};
-use punctual_engine::checks::check_demands;
+use punctual_core::time::{Period, Span};
+use punctual_engine::calendar::{CalendarBuilder, Combination, Unit};
 use punctual_engine::clocks::MachineClock;
-use punctual_engine::counting::{StatsPage, blank};
 use punctual_engine::error::Error;
 use punctual_engine::error::ExecutiveError;
 use punctual_engine::pack::{pack, place};
 use punctual_engine::periodic::{BuildError, Periodic, Plan};
 use punctual_engine::rt_thread::{RtThread, span};
+use punctual_engine::safety::check_demands;
 use punctual_engine::task::{Offset, Place, Task};
 use punctual_os::scheduler::SchedPolicy;
 
 use super::Executive;
-use super::calendar::Calendar;
-use super::handle::TaskId;
-use super::idle::Idle;
-use super::lane::{Body, Lane, Ranked, boxed};
+use super::lane::{Body, Idle, Lane, Ranked, boxed};
 use super::process::Process;
 use super::process::supervised;
 use super::run::Clocking;
-use super::shared::{
-    AllTasks, Closing, Entries, Entry, IDLE, LaneShared, LaneTasks, Rules, Shared,
-};
-use super::thread::{Pace, ThreadTask, Trigger};
+use super::shared::{Closing, Entry, IDLE, LaneShared, LaneTasks, Rules, Shared, TaskId};
+use super::thread::{ReleasedBy, ThreadTask, Trigger};
 use crate::loops::Phase;
 
 /// Collects what an executive is to be.
 #[must_use = "it is made by `build`"]
 pub struct ExecutiveBuilder<'env, C = MachineClock> {
-    pub(super) given: Vec<Given<'env>>,
-    pub(super) calendar: Option<Calendar<'env>>,
-    pub(super) idle: Option<Idle<'env>>,
-    pub(super) thread: RtThread,
-    pub(super) cpus: Vec<u32>,
-    pub(super) phase: Phase,
-    pub(super) tick: Option<Duration>,
-    pub(super) grace: Option<Span>,
-    pub(super) most: f64,
-    pub(super) overload: bool,
-    pub(super) samples: Option<PathBuf>,
-    pub(super) name: Option<String>,
-    pub(super) clocking: Clocking<'env, C>,
+    given: Vec<Given<'env>>,
+    calendar: Option<Calendar<'env>>,
+    idle: Option<Idle<'env>>,
+    thread: RtThread,
+    cpus: Vec<u32>,
+    phase: Phase,
+    tick: Option<Duration>,
+    grace: Option<Span>,
+    most: f64,
+    overload: bool,
+    samples: Option<PathBuf>,
+    name: Option<String>,
+    clocking: Clocking<'env, C>,
 }
 
 impl<C> fmt::Debug for ExecutiveBuilder<'_, C> {
@@ -149,7 +144,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         slice: Duration,
         mut body: impl FnMut() -> R + Send + 'env,
     ) -> Self {
-        self.idle = Some(Idle { slice: span(slice), body: Box::new(move || body().into()) });
+        self.idle = Some(Idle::new(span(slice), move || body().into()));
         self
     }
 
@@ -260,10 +255,10 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     }
 }
 
-/// A task and who does its work.
-pub(super) struct Given<'env> {
-    pub(super) task: Task,
-    pub(super) work: Work<'env>,
+/// A task that was given, and who does its work.
+struct Given<'env> {
+    task: Task,
+    work: Work<'env>,
 }
 
 /// Who does the work of a task.
@@ -305,31 +300,32 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
             return Err(ExecutiveError::CalendarCpus.into());
         }
         let mut of_lane: Vec<Vec<Own<'env>>> = cpus.iter().map(|_| Vec::new()).collect();
-        let at = places(&bodies, &cpus, most);
-        bodies.into_iter().zip(at).for_each(|(body, at)| of_lane[at].push(body));
+        let places = places(&bodies, &cpus, most);
+        bodies.into_iter().zip(places).for_each(|(body, at)| of_lane[at].push(body));
         let main = Main::of(&of_lane[0], &threads, &rules)?;
         let (threads, remote) = main.threads(threads, grace, &mut entries, &rules)?;
 
         let (mut lanes, lane_tasks) = lanes(of_lane, &cpus, (&main, &remote), &rules)?;
-        lanes[0].idle = idle;
-        let is_cancelled = |task: &Task| task.overrun_policy() == OnOverrun::Terminate;
-        let mut cancels = lane_tasks.iter().any(|lane| lane.tasks.iter().any(is_cancelled));
+        lanes[0].set_idle(idle);
+        let mut cancels = lane_tasks.iter().any(LaneTasks::cancels);
         if let Some(calendar) = calendar {
-            cancels |= add_calendar(calendar, &mut lanes[0], &mut entries)?;
-            rules.calendar = lanes[0].calendar.clone();
+            cancels |= calendar.add_to(&mut lanes[0], &mut entries)?;
+            rules.calendar = lanes[0].calendar().cloned();
         }
         thread.check(lanes.iter().map(Lane::adapts_to).min().unwrap_or(IDLE))?;
-        pages(&lanes, &mut entries);
-        let supervisor = supervised(processes, name, &thread, clocking.is_machine)?;
+        for entry in lanes.iter().flat_map(Lane::counted) {
+            entries[entry].make_page(PageKind::Lateness);
+        }
+        let supervisor = supervised(processes, name, &thread, clocking.is_machine())?;
 
-        let own = lanes.iter().map(Lane::demand).chain(threads.iter().map(|(of, _)| of.demand()));
+        let own =
+            lanes.iter().map(Lane::demand).chain(threads.iter().map(|(task, _)| task.demand()));
         let of_processes = supervisor.iter().flat_map(|(supervisor, _)| supervisor.demands());
-        let all: Vec<_> = own.chain(of_processes).collect();
-        let cautions = check_demands(&all)?;
-        let tasks =
-            AllTasks { entries: Entries::new(entries), lanes: lane_tasks, late: Vec::new() };
+        let demands: Vec<_> = own.chain(of_processes).collect();
+        let cautions = check_demands(&demands)?;
         let lanes_shared = cpus.iter().map(|cpu| LaneShared::new(*cpu)).collect();
-        let shared = Shared::new(lanes_shared, threads.len(), rules, tasks, (cancels, all));
+        let tasks = (entries, lane_tasks);
+        let shared = Shared::new(lanes_shared, threads.len(), rules, tasks, (cancels, demands));
         let shared = Arc::new(shared);
         let ids = shared.ids();
         let (closing, peak) = (Closing(Arc::clone(&shared)), main.joint.peak());
@@ -349,17 +345,6 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
     }
 }
 
-/// The memory of the statistics of all tasks that loops count.
-fn pages(lanes: &[Lane<'_>], entries: &mut [Entry]) {
-    for task in lanes.iter().flat_map(Lane::counted) {
-        let page = match &entries[task].units[..] {
-            [(_, _, only)] => only.clone(),
-            _ => blank(PageKind::Lateness),
-        };
-        entries[task].stats = Some(StatsPage::Own(page));
-    }
-}
-
 /// The main loop's tasks, and those that it releases: their phases are balanced together.
 struct Main {
     joint: Plan,
@@ -370,9 +355,10 @@ impl Main {
     fn of(own: &[Own<'_>], threads: &[Elsewhere<'_>], rules: &Rules) -> Result<Self, Error> {
         let released = threads.iter().filter(|(_, _, work)| matches!(work, Work::Body(_)));
         let released = released.map(|(_, task, _)| task);
-        let all: Vec<Task> = own.iter().map(|(_, task, _)| task).chain(released).cloned().collect();
-        check_load(&rules.thread, all.iter(), rules.overload)?;
-        let joint = rules.periodic(all).allow_overload().build()?;
+        let tasks: Vec<Task> =
+            own.iter().map(|(_, task, _)| task).chain(released).cloned().collect();
+        check_load(&rules.thread, tasks.iter(), rules.overload)?;
+        let joint = rules.periodic(tasks).allow_overload().build()?;
         Ok(Self { joint, thread: rules.thread.clone() })
     }
 
@@ -386,34 +372,34 @@ impl Main {
 
     /// The task at its phase.
     fn fixed(&self, task: &Task) -> Task {
-        task.clone().phase(Offset::At(self.phase_ns(task)))
+        task.clone().at(Duration::from_nanos(self.phase_ns(task)))
     }
 
     /// The tasks in threads of their own.
     fn threads<'env>(
         &self,
-        all: Vec<Elsewhere<'env>>,
+        tasks: Vec<Elsewhere<'env>>,
         grace: Option<Span>,
         entries: &mut [Entry],
         rules: &Rules,
     ) -> Result<Threads<'env>, Error> {
         let (mut threads, mut remote) = (Vec::new(), Vec::new());
-        for (entry, task, work) in all {
+        for (entry, task, work) in tasks {
             let phase_ns = self.phase_ns(&task);
-            let pace = match &work {
-                Work::Triggered(..) => Pace::Triggered,
+            let released_by = match &work {
+                Work::Triggered(..) => ReleasedBy::Device,
                 _ if task.overrun_policy() == OnOverrun::Delay => {
-                    Pace::Own(Box::new(rules.periodic([self.fixed(&task)]).build()?))
+                    ReleasedBy::Itself(Box::new(rules.periodic([self.fixed(&task)]).build()?))
                 }
                 _ => {
                     remote.push(task.remote(phase_ns));
-                    Pace::remote(&task, phase_ns, grace)
+                    ReleasedBy::executive(&task, phase_ns, grace)
                 }
             };
             let rank = self.rank(&task);
-            let of = ThreadTask::new(entry, task, pace, (&self.thread, rank));
-            entries[entry].stats = Some(StatsPage::Own(blank(of.kind())));
-            threads.push((of, work));
+            let thread = ThreadTask::new(entry, task, released_by, (&self.thread, rank));
+            entries[entry].make_page(thread.kind());
+            threads.push((thread, work));
         }
         Ok((threads, remote))
     }
@@ -440,7 +426,7 @@ fn lanes<'env>(
     (main, remote): (&Main, &[Task]),
     rules: &Rules,
 ) -> Result<(Vec<Lane<'env>>, Vec<LaneTasks>), Error> {
-    let (mut lanes, mut all) = (Vec::new(), Vec::new());
+    let (mut lanes, mut lane_tasks) = (Vec::new(), Vec::new());
     for (at, (bodies, cpu)) in of_lane.into_iter().zip(cpus).enumerate() {
         let thread = rules.thread.clone().pinned(*cpu);
         let (lane, tasks) = match at {
@@ -451,9 +437,9 @@ fn lanes<'env>(
             }
         };
         lanes.push(lane);
-        all.push(tasks);
+        lane_tasks.push(tasks);
     }
-    Ok((lanes, all))
+    Ok((lanes, lane_tasks))
 }
 
 /// One loop: its tasks by rank.
@@ -480,59 +466,21 @@ fn lane<'env>(
             }
         }
     }
-    Ok((lane, LaneTasks { tasks, plan }))
-}
-
-/// The calendar's tasks before those of the lane's table; whether one may have to be cancelled.
-fn add_calendar<'env>(
-    calendar: Calendar<'env>,
-    lane: &mut Lane<'env>,
-    entries: &mut Vec<Entry>,
-) -> Result<bool, Error> {
-    let Calendar { frame, units, bodies, gap } = calendar;
-    let terminates = units.iter().any(|unit| unit.terminates());
-    let plan =
-        units.into_iter().fold(CalendarBuilder::new(frame), CalendarBuilder::unit).build()?;
-    let beside = match gap {
-        Some(gap) => Combination::with_guard(&plan, &lane.plan, gap),
-        None => Combination::new(&plan, &lane.plan),
-    };
-    let gap = beside?.guard();
-    let mut by_task: HashMap<String, Body<'env>> = HashMap::new();
-    for (task, body) in bodies {
-        if by_task.insert(task.clone(), body).is_some() {
-            return Err(ExecutiveError::TwoBodies(task).into());
-        }
-    }
-    let table = std::mem::take(&mut lane.ranks);
-    for task in 0..plan.tasks() {
-        let name = plan.name(task).to_owned();
-        let body = by_task
-            .remove(&name)
-            .ok_or_else(|| Error::from(ExecutiveError::NoBody(name.clone())))?;
-        lane.push(&name, Ranked::Here(body), Some(entries.len()));
-        let own = plan.units().filter(|(_, place)| place.task as usize == task);
-        let units =
-            own.map(|(unit, place)| (unit.to_owned(), place.ready_ns, blank(PageKind::Lateness)));
-        entries.push(Entry { units: units.collect(), ..Entry::new(name) });
-    }
-    lane.ranks.extend(table);
-    lane.calendar = Some((Arc::new(plan), gap));
-    Ok(terminates)
+    Ok((lane, LaneTasks::new(tasks, plan)))
 }
 
 /// The tasks by who does their work.
 #[derive(Default)]
-pub(super) struct Sorted<'env> {
+struct Sorted<'env> {
     /// Of the executive's own loops.
-    pub(super) bodies: Vec<(usize, Task, Body<'env>)>,
+    bodies: Vec<(usize, Task, Body<'env>)>,
     /// In threads of their own.
-    pub(super) threads: Vec<(usize, Task, Work<'env>)>,
-    pub(super) processes: Vec<(usize, Task, Process)>,
+    threads: Vec<(usize, Task, Work<'env>)>,
+    processes: Vec<(usize, Task, Process)>,
 }
 
 /// The tasks by who does their work, each with its number; what cannot be where it runs.
-pub(super) fn sort<'env>(
+fn sort<'env>(
     given: Vec<Given<'env>>,
     entries: &mut Vec<Entry>,
     main: SchedPolicy,
@@ -570,7 +518,7 @@ pub(super) fn sort<'env>(
     Ok(sorted)
 }
 
-/// Whether a task's thread can run so beside a main loop of this policy.
+/// Checks that a task's thread can run so beside a main loop of this policy.
 pub(super) fn check_thread(task: &Task, thread: &RtThread, main: SchedPolicy) -> Result<(), Error> {
     let fifo = |policy| match policy {
         SchedPolicy::Fifo(n) | SchedPolicy::RoundRobin(n) => n,
@@ -594,7 +542,7 @@ fn never_late(task: &Task) -> Option<&'static str> {
         (OnOverrun::Terminate, _) => Some("a device triggers it: it has no release to be ended at"),
         (OnOverrun::Stop, _) => Some("a device triggers it: it has no release to overrun"),
         (_, Offset::At(_) | Offset::After(..)) => Some("a device triggers it: it has no phase"),
-        _ if task.deadline_in_ns().is_some() || task.start_in_ns().is_some() => {
+        _ if task.deadline_ns().is_some() || task.start_ns().is_some() => {
             Some("a device triggers it: without a release nothing is late")
         }
         _ => None,
@@ -631,42 +579,38 @@ pub(super) fn check_load<'t>(
 }
 
 /// The CPU of each loop, the main one's first; none for any.
-pub(super) fn cpus_of(
+fn cpus_of(
     thread: &RtThread,
     cpus: Vec<u32>,
     bodies: &[(usize, Task, Body<'_>)],
 ) -> Result<Vec<Option<u32>>, Error> {
-    let mut all: Vec<Option<u32>> = match cpus.is_empty() {
+    let mut lanes: Vec<Option<u32>> = match cpus.is_empty() {
         true => vec![thread.pinned_to()],
         false => cpus.into_iter().map(Some).collect(),
     };
-    for (at, cpu) in all.iter().enumerate() {
-        if let Some(cpu) = cpu.filter(|_| all[..at].contains(cpu)) {
+    for (at, cpu) in lanes.iter().enumerate() {
+        if let Some(cpu) = cpu.filter(|_| lanes[..at].contains(cpu)) {
             return Err(BuildError::SameCpu(cpu).into());
         }
     }
     for (_, task, _) in bodies {
         if let Place::Cpu(cpu) = task.placement().place()
-            && !all.contains(&Some(*cpu))
+            && !lanes.contains(&Some(*cpu))
         {
-            all.push(Some(*cpu));
+            lanes.push(Some(*cpu));
         }
     }
-    for cpu in all.iter().flatten() {
+    for cpu in lanes.iter().flatten() {
         RtThread::cpu(*cpu).check_cpu()?;
     }
-    Ok(all)
+    Ok(lanes)
 }
 
 /// The loop of each task.
-pub(super) fn places(
-    bodies: &[(usize, Task, Body<'_>)],
-    cpus: &[Option<u32>],
-    most: f64,
-) -> Vec<usize> {
+fn places(bodies: &[(usize, Task, Body<'_>)], cpus: &[Option<u32>], most: f64) -> Vec<usize> {
     let tasks: Vec<Task> = bodies.iter().map(|(_, task, _)| task.clone()).collect();
     let fixed = |task: &Task| match task.placement().place() {
-        Place::Cpu(cpu) => cpus.iter().position(|&of| of == Some(*cpu)),
+        Place::Cpu(cpu) => cpus.iter().position(|&lane| lane == Some(*cpu)),
         _ => None,
     };
     let on: Vec<Option<usize>> = tasks.iter().map(fixed).collect();
@@ -690,4 +634,99 @@ pub(super) fn places(
         at.push(place);
     }
     at
+}
+
+/// Units at fixed places of a frame that comes round for ever: for whoever knows at which instant
+/// each piece of work has to begin (Maruti, *Temporal accuracy on the Pentium Pro*, §6.1).
+///
+/// A task with several units may break its work off at the end of one ([`Flow::Break`]) and go on
+/// in the next. A unit that runs longer than its budget is counted as the culprit, and has its
+/// cancel token set where its task is to be terminated; the next unit starts late, which is counted
+/// too.
+pub struct Calendar<'env> {
+    frame: Period,
+    units: Vec<Unit>,
+    /// The name of each task, and its body.
+    bodies: Vec<(String, Body<'env>)>,
+    gap: Option<Span>,
+}
+
+impl fmt::Debug for Calendar<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Calendar").field("frame", &self.frame).field("units", &self.units).finish()
+    }
+}
+
+impl<'env> Calendar<'env> {
+    /// A frame of this length, a whole number of nanoseconds, without units.
+    ///
+    /// # Real-time: setup only
+    pub fn frame(frame: Period) -> Self {
+        Self { frame, units: Vec::new(), bodies: Vec::new(), gap: None }
+    }
+
+    /// One more unit, and the body of its task.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn unit<R: Into<Flow>>(
+        mut self,
+        unit: Unit,
+        body: impl FnMut(&mut Cycle<'_>) -> R + Send + 'env,
+    ) -> Self {
+        self.bodies.push((unit.task().to_owned(), boxed(body)));
+        self.units.push(unit);
+        self
+    }
+
+    /// One more unit of a task whose body another unit has ([`Unit::of`]).
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn part(mut self, unit: Unit) -> Self {
+        self.units.push(unit);
+        self
+    }
+
+    /// Sets how long before each unit no periodic task runs: what one turn of the loop and the
+    /// start of a wait take [default: 2 µs].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn gap(mut self, gap: Duration) -> Self {
+        self.gap = Some(span(gap));
+        self
+    }
+
+    /// Puts its tasks before those of the lane's table; true where one may have to be cancelled.
+    fn add_to(self, lane: &mut Lane<'env>, entries: &mut Vec<Entry>) -> Result<bool, Error> {
+        let Self { frame, units, bodies, gap } = self;
+        let terminates = units.iter().any(|unit| unit.terminates());
+        let plan =
+            units.into_iter().fold(CalendarBuilder::new(frame), CalendarBuilder::unit).build()?;
+        let combined = match gap {
+            Some(gap) => Combination::with_gap(&plan, lane.plan(), gap),
+            None => Combination::new(&plan, lane.plan()),
+        };
+        let gap = combined?.gap();
+        let mut by_task: HashMap<String, Body<'env>> = HashMap::new();
+        for (task, body) in bodies {
+            if by_task.insert(task.clone(), body).is_some() {
+                return Err(ExecutiveError::TwoBodies(task).into());
+            }
+        }
+        let mut tasks = Vec::new();
+        for task in 0..plan.tasks() {
+            let name = plan.name(task).to_owned();
+            let body = by_task
+                .remove(&name)
+                .ok_or_else(|| Error::from(ExecutiveError::NoBody(name.clone())))?;
+            let own = plan.units().filter(|(_, place)| place.task as usize == task);
+            let units = own.map(|(unit, place)| (unit.to_owned(), place.ready_ns));
+            tasks.push((name.clone(), body, entries.len()));
+            entries.push(Entry::new(name).with_units(units));
+        }
+        lane.put_units(plan, gap, tasks);
+        Ok(terminates)
+    }
 }

@@ -8,9 +8,7 @@ use std::time::Duration;
 use punctual_core::clock::Clock;
 use punctual_core::time::Period;
 use punctual_engine::clocks::MachineClock;
-use punctual_engine::counting::StatsPage;
-use punctual_engine::error::Error;
-use punctual_engine::error::ExecutiveError;
+use punctual_engine::error::{Error, ExecutiveError};
 use punctual_engine::process::{Over, Restart, Spec, Stop, Supervisor, Surroundings, TaskOutcome};
 use punctual_engine::rt_thread::{RtThread, span};
 use punctual_engine::task::Task;
@@ -25,7 +23,7 @@ use super::shared::IDLE;
 pub struct Process {
     command: Vec<OsString>,
     /// Its CPU and its priority.
-    pub(super) thread: RtThread,
+    thread: RtThread,
     register_within: Option<Duration>,
     restart: Restart,
     safe: Vec<u8>,
@@ -113,8 +111,8 @@ impl Process {
         self
     }
 
-    /// As its supervisor has it.
-    pub(super) fn spec(self, task: Task) -> Spec {
+    /// The task as its supervisor has it.
+    fn spec(self, task: Task) -> Spec {
         let Self { command, thread, register_within, restart, safe, surroundings } = self;
         let register_within = register_within.map_or(Spec::REGISTER_WITHIN, span);
         Spec { thread, register_within, restart, safe, surroundings, ..Spec::new(task, command) }
@@ -168,11 +166,7 @@ pub(super) fn supervise<C: Clock + Clone + Send>(
         }
     };
     for (name, page) in ready.pages() {
-        let mut tasks = run.shared.tasks();
-        let is = |&&at: &&usize| tasks.entries[at].name == name;
-        if let Some(&at) = entries.iter().find(is) {
-            tasks.entries[at].stats = Some(StatsPage::Shared(page));
-        }
+        run.shared.put_page(entries, name, page);
     }
     let shortest: Period = ready.shortest().unwrap_or(IDLE);
     let thread = &run.shared.rules.thread;

@@ -4,41 +4,172 @@
 //! before anything has run.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
 #[expect(clippy::disallowed_types, reason = "setup; no loop waits for it")]
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
+use std::time::Duration;
 
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{CancelToken, Ended};
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
-use punctual_engine::checks::check_period;
+use punctual_core::wait::WaitStatus;
 use punctual_engine::clocks::MachineClock;
-use punctual_engine::counting::{CycleCounting, Keep, StatsPage, Words};
+use punctual_engine::counting::{CycleCounting, Words};
 use punctual_engine::error::{Error, ErrorKind, Kind};
-use punctual_engine::monitor::{Monitor, Progress, RunawayRule, above};
+use punctual_engine::monitor::{Monitor, Progress, RunawayRule, above, aside};
+use punctual_engine::outcome::{End, Samples};
+use punctual_engine::periodic::common_period;
 use punctual_engine::process::{Supervisor, TaskOutcome};
 use punctual_engine::quiet::{self, Quiet};
 use punctual_engine::recording::LoopRecording;
-use punctual_engine::session::{Refusal, ThreadSession};
+use punctual_engine::rt_thread::span;
+use punctual_engine::safety::{Caution, check_period};
+use punctual_engine::session::{ProcessSession, Refusal};
 use punctual_engine::spawn;
 use punctual_os::affinity::CpuMask;
+use punctual_os::scheduler::SchedPolicy;
 
+use super::Executive;
 use super::builder::Work;
-use super::lane::{Lane, LaneEnd, LoopEnd};
+use super::handle::Handle;
+use super::lane::{EndedLoop, Lane, LoopEnd};
 use super::process::supervise;
-use super::shared::Entry;
-use super::shared::{Shared, pause};
-use super::slot::Slot;
-use super::thread::Released;
-use super::thread::ThreadTask;
-use super::{slot, thread};
+use super::shared::{IDLE, RunState, Shared, pause};
+use super::thread::{Starter, ThreadBlock, ThreadSlot, ThreadTask};
 use crate::loops::Phase;
+use crate::summary::Summary;
 
 /// From the end of setup to the first release, at least.
 const LEAD: Span = Span::from_ms(1);
+
+/// Runs an executive for `duration` at most, with `beside` in the calling thread where there is
+/// one, and the main loop in another one then. What it did, and what `beside` returned.
+pub(super) fn drive<'env, C: Clock + Clone + Send + 'env, R>(
+    executive: Executive<'env, C>,
+    duration: Option<Duration>,
+    beside: Option<impl FnOnce(&Handle<'env>) -> R>,
+) -> Result<(Summary, Option<R>), Error> {
+    let Executive { shared, closing, lanes, threads, supervisor, clocking, phase, .. } = executive;
+    let Executive { samples, cautions, .. } = executive;
+    let (threads, mut works): (Vec<ThreadTask>, Vec<Work<'env>>) = threads.into_iter().unzip();
+    shared.ending.check_process()?;
+    shared.enter(RunState::Starting);
+    let main = &shared.rules.thread;
+    let process = ProcessSession::ask(main.locks_memory(), main.holds_idle_states());
+    let grids = lanes.iter().flat_map(Lane::grids);
+    let grids = grids.chain(threads.iter().filter_map(ThreadTask::grid));
+    let processes = supervisor.iter().flat_map(|(supervisor, _)| supervisor.grids());
+    let grids = grids.chain(processes).collect();
+    let run = Run {
+        shared: &shared,
+        discipline: clocking.discipline,
+        strict: main.is_strict(),
+        duration: duration.map(span),
+        grids,
+        waits_for_end: !threads.is_empty() || supervisor.is_some(),
+        threads: lanes.len() + threads.len() + usize::from(supervisor.is_some()),
+        ready: AtomicUsize::new(0),
+        aborted: AtomicBool::new(false),
+        done: AtomicBool::new(false),
+        setup: Setup::shared(),
+    };
+    run.refuse(process.refused());
+    run.warn(cautions.iter().map(Caution::to_string));
+    let recording = samples.map(|path| record(&run, path, &lanes, &threads)).transpose()?;
+    let blocks: Vec<ThreadBlock> = threads.iter().map(|_| ThreadBlock::new()).collect();
+    let handle = Handle { shared: Arc::clone(&shared) };
+    let cpus = lanes.iter().filter_map(Lane::cpu).chain(threads.iter().filter_map(ThreadTask::cpu));
+    let team = Team {
+        run: &run,
+        threads: &threads,
+        blocks: &blocks,
+        recording: recording.as_ref(),
+        bounds: lanes.iter().map(Lane::bound).collect(),
+        aside: aside(&cpus.collect::<Vec<u32>>()),
+    };
+    let periods: Vec<Period> = lanes.iter().flat_map(Lane::periods).collect();
+    let common = common_period(&periods).unwrap_or(IDLE);
+    let shortest = periods.iter().copied().chain(threads.iter().map(ThreadTask::period)).min();
+    let start = MainStart { clocking, phase, common, shortest };
+    let beside = beside.map(|beside| || beside(&handle));
+    let (ends, returned) = std::thread::scope(|scope| {
+        team.work(scope, lanes, (&mut works, supervisor), start, beside)
+    });
+    drop(closing);
+    let samples = recording.and_then(LoopRecording::finish);
+    let summary = summary(run, ends, (&threads, &blocks), samples);
+    let returned = returned.map(|returned| returned.unwrap_or_else(|why| resume_unwind(why)));
+    Ok((summary?, returned))
+}
+
+/// Begins to record; which task has which ring.
+fn record<C: Clock + Clone + Send>(
+    run: &Run<'_, '_, C>,
+    path: PathBuf,
+    lanes: &[Lane<'_>],
+    threads: &[ThreadTask],
+) -> Result<LoopRecording, Error> {
+    let of_threads = threads.iter().filter_map(|thread| Some((thread.entry(), thread.facts()?)));
+    let (entries, facts): (Vec<usize>, Vec<_>) =
+        lanes.iter().flat_map(Lane::facts).chain(of_threads).unzip();
+    let (recording, rings) = LoopRecording::start(path, facts)?;
+    run.with(|setup| setup.rings = entries.into_iter().zip(rings).collect());
+    Ok(recording)
+}
+
+/// Sums up what it did, once all threads have ended.
+///
+/// # Errors
+/// Why nothing has run.
+fn summary<C: Clock + Clone + Send>(
+    run: Run<'_, '_, C>,
+    ends: Ends,
+    (threads, blocks): (&[ThreadTask], &[ThreadBlock]),
+    samples: Option<Samples>,
+) -> Result<Summary, Error> {
+    let shared = run.shared;
+    let Ends { main, stopped, processes } = ends;
+    let (mut policy, mut wait, mut quiet) = (SchedPolicy::Other, WaitStatus::default(), None);
+    if let Some(main) = main {
+        (policy, wait, quiet) = (main.policy, main.wait, main.quiet);
+    }
+    let (failed, refused, warnings) = run.outcome();
+    if let Some(why) = failed {
+        return Err(why);
+    }
+    let end = match (shared.forced(), shared.ending.why()) {
+        // What prints a backtrace takes long, and the watchdog sees no more than that.
+        (_, Some(panicked @ End::Panicked { .. })) => panicked,
+        (Some(force), _) => force.into(),
+        (None, Some(why)) => why,
+        (None, None) if stopped => End::Stopped,
+        (None, None) => End::Finished,
+    };
+    let mut tasks = shared.stats();
+    for (thread, block) in threads.iter().zip(blocks) {
+        tasks[thread.entry()].demotions = block.demotions();
+    }
+    let epoch = shared.epoch();
+    Ok(Summary {
+        end,
+        tasks,
+        units: shared.units(),
+        policy,
+        refused,
+        warnings,
+        samples,
+        idle_slices: shared.idle.read(),
+        epoch,
+        quiet,
+        wait,
+        processes,
+    })
+}
 
 /// When the first release is due at the earliest, and from when on none runs.
 #[derive(Clone, Copy, Debug)]
@@ -57,11 +188,11 @@ struct Setup<C> {
     failed: Option<Error>,
     refused: Vec<Refusal>,
     warnings: Vec<String>,
-    /// The rings of recorded tasks, by entry.
-    rings: Vec<Option<Words>>,
+    /// The rings of recorded tasks, each with the task's number.
+    rings: Vec<(usize, Words)>,
 }
 
-/// What the threads of one run share beside what handles see.
+/// The state of one run that its threads share, beside what handles see.
 #[expect(clippy::disallowed_types, reason = "setup; no loop waits for it")]
 pub(super) struct Run<'s, 'env, C> {
     pub(super) shared: &'s Shared<'env>,
@@ -75,42 +206,26 @@ pub(super) struct Run<'s, 'env, C> {
     threads: usize,
     ready: AtomicUsize,
     aborted: AtomicBool,
-    pub(super) done: AtomicBool,
+    done: AtomicBool,
     setup: Mutex<Setup<C>>,
 }
 
-impl<'s, 'env, C: Clock + Clone + Send> Run<'s, 'env, C> {
+impl<C> Setup<C> {
+    /// Nothing is set up yet.
     #[expect(clippy::disallowed_types, reason = "setup; no loop waits for it")]
-    pub(super) fn new(
-        shared: &'s Shared<'env>,
-        discipline: fn(&mut C),
-        strict: bool,
-        (duration, grids): (Option<Span>, Vec<(Period, u64)>),
-        (threads, waits_for_end): (usize, bool),
-    ) -> Self {
-        let setup = Setup {
+    fn shared() -> Mutex<Self> {
+        Mutex::new(Self {
             settled: None,
             times: None,
             failed: None,
             refused: Vec::new(),
             warnings: Vec::new(),
             rings: Vec::new(),
-        };
-        Self {
-            shared,
-            discipline,
-            strict,
-            duration,
-            grids,
-            waits_for_end,
-            threads,
-            ready: AtomicUsize::new(0),
-            aborted: AtomicBool::new(false),
-            done: AtomicBool::new(false),
-            setup: Mutex::new(setup),
-        }
+        })
     }
+}
 
+impl<C: Clock + Clone + Send> Run<'_, '_, C> {
     fn with<R>(&self, read: impl FnOnce(&mut Setup<C>) -> R) -> R {
         read(&mut self.setup.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -122,8 +237,8 @@ impl<'s, 'env, C: Clock + Clone + Send> Run<'s, 'env, C> {
         self.shared.ending.stop();
     }
 
-    /// What failed, refusals and warnings.
-    pub(super) fn outcome(self) -> (Option<Error>, Vec<Refusal>, Vec<String>) {
+    /// The error that nothing ran for, the refusals and the warnings.
+    fn outcome(self) -> (Option<Error>, Vec<Refusal>, Vec<String>) {
         let Setup { failed, refused, warnings, .. } =
             self.setup.into_inner().unwrap_or_else(PoisonError::into_inner);
         (failed, refused, warnings)
@@ -140,31 +255,22 @@ impl<'s, 'env, C: Clock + Clone + Send> Run<'s, 'env, C> {
         });
     }
 
+    /// Takes note of warnings.
     pub(super) fn warn(&self, warnings: impl IntoIterator<Item = String>) {
         self.with(|setup| setup.warnings.extend(warnings));
     }
 
-    pub(super) fn record(&self, rings: Vec<Option<Words>>) {
-        self.with(|setup| setup.rings = rings);
-    }
-
-    /// What keeps the cycles of a task, and those of its units where it has some.
+    /// The observer of a task's cycles; `None` for a process.
     pub(super) fn counting(&self, entry: usize, epoch: Instant) -> Option<CycleCounting> {
-        let Entry { stats, units, .. } = self.shared.tasks().entries[entry].clone();
-        let Some(StatsPage::Own(stats)) = stats else { return None };
-        let ring = self.with(|setup| setup.rings.get(entry).cloned().flatten());
-        let counting = CycleCounting::on(stats, ring);
-        Some(match &self.shared.rules.calendar {
-            Some((calendar, _)) if units.len() > 1 => {
-                let pages = units.into_iter().map(|(_, ready_ns, page)| (ready_ns, page));
-                counting.by_unit(epoch, calendar.frame(), pages.collect())
-            }
-            _ => counting,
-        })
+        let ring = self.with(|setup| {
+            let mut rings = setup.rings.iter();
+            rings.find(|(number, _)| *number == entry).map(|(_, ring)| ring.clone())
+        });
+        self.shared.counting(entry, epoch, ring)
     }
 
     /// The main loop has found its clock and its epoch.
-    pub(super) fn settle(&self, clock: C, epoch: Instant) {
+    fn settle(&self, clock: C, epoch: Instant) {
         self.with(|setup| setup.settled = Some((clock, epoch)));
     }
 
@@ -239,7 +345,7 @@ impl<'s, 'env, C: Clock + Clone + Send> Run<'s, 'env, C> {
 
     /// A loop has come to its end: where tasks run elsewhere they have until the end of all.
     pub(super) fn rest(&self, ended: &Ended, times: &Times, clock: &mut C) {
-        while (self.waits_for_end || !self.shared.tasks().late.is_empty())
+        while (self.waits_for_end || self.shared.has_added())
             && *ended == Ended::Finished
             && clock.now() < times.end
             && !self.shared.ending.stopped()
@@ -249,7 +355,7 @@ impl<'s, 'env, C: Clock + Clone + Send> Run<'s, 'env, C> {
     }
 
     /// Starts a thread; where there is none nothing will run.
-    pub(super) fn start_thread<'scope, R: Send + 'scope>(
+    fn start_thread<'scope, R: Send + 'scope>(
         &self,
         scope: &'scope Scope<'scope, '_>,
         name: &str,
@@ -269,41 +375,42 @@ impl<'s, 'env, C: Clock + Clone + Send> Run<'s, 'env, C> {
     }
 }
 
-/// What the main loop begins with.
-pub(super) struct MainStart<'env, C> {
-    pub(super) clocking: Clocking<'env, C>,
-    pub(super) phase: Phase,
+/// What the main loop is given at its start.
+struct MainStart<'env, C> {
+    clocking: Clocking<'env, C>,
+    phase: Phase,
     /// A divisor of all periods, as far as there is one.
-    pub(super) common: Period,
+    common: Period,
     /// The shortest of all.
-    pub(super) shortest: Option<Period>,
+    shortest: Option<Period>,
 }
 
-/// What all threads left.
-pub(super) struct Ends {
+/// The state in which all threads ended.
+struct Ends {
     /// The main loop; none where it never began.
-    pub(super) main: Option<LoopEnd>,
-    /// Whether somebody stopped them before their time was up.
-    pub(super) stopped: bool,
-    pub(super) processes: Vec<TaskOutcome>,
+    main: Option<LoopEnd>,
+    /// True where somebody stopped them before their time was up.
+    stopped: bool,
+    processes: Vec<TaskOutcome>,
 }
 
 /// The threads of one run.
-pub(super) struct Team<'r, 'env, C> {
-    pub(super) run: &'r Run<'r, 'env, C>,
-    pub(super) threads: &'r [ThreadTask],
-    pub(super) released: &'r [Released],
-    pub(super) recording: Option<&'r LoopRecording>,
+struct Team<'r, 'env, C> {
+    run: &'r Run<'r, 'env, C>,
+    threads: &'r [ThreadTask],
+    /// By thread.
+    blocks: &'r [ThreadBlock],
+    recording: Option<&'r LoopRecording>,
     /// How long each loop may make no progress.
-    pub(super) bounds: Vec<Option<Span>>,
+    bounds: Vec<Option<Span>>,
     /// Where the monitor runs.
-    pub(super) aside: CpuMask,
+    aside: CpuMask,
 }
 
 impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
     /// Starts all threads and waits until they have ended; what they left, and what `beside`
     /// returned where there is one.
-    pub(super) fn work<'scope, R>(
+    fn work<'scope, R>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         mut lanes: Vec<Lane<'env>>,
@@ -313,17 +420,15 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
     ) -> (Ends, Option<std::thread::Result<R>>) {
         let run = self.run;
         let monitor = run.start_thread(scope, "punctual-watch", || {
-            above(&self.aside, || watch(run, &self.bounds, self.threads, self.released));
+            above(&self.aside, || watch(run, &self.bounds, self.threads, self.blocks));
         });
-        let others = lanes.split_off(1).into_iter();
-        let others = others
-            .filter_map(|lane| run.start_thread(scope, "punctual-loop", || other_loop(run, lane)));
-        let others: Vec<_> = others.collect();
-        let all = works.iter_mut().zip(self.threads.iter().zip(self.released)).enumerate();
-        let tasks = all.filter_map(|(at, (work, (of, released)))| {
-            run.start_thread(scope, "punctual-task", move || {
-                thread::work(run, (at, of), work, released);
-            })
+        let side_lanes = lanes.split_off(1).into_iter();
+        let side_loops: Vec<_> = side_lanes
+            .filter_map(|lane| run.start_thread(scope, "punctual-loop", || side_loop(run, lane)))
+            .collect();
+        let threads = works.iter_mut().zip(self.threads.iter().zip(self.blocks)).enumerate();
+        let tasks = threads.filter_map(|(at, (work, (task, block)))| {
+            run.start_thread(scope, "punctual-task", move || task.work(at, work, run, block))
         });
         let tasks: Vec<_> = tasks.collect();
         let external = supervisor.and_then(|(supervisor, entries)| {
@@ -331,35 +436,32 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
                 supervise(run, supervisor, &entries)
             })
         });
-        let starter = run.start_thread(scope, "punctual-starter", || slot::start_added(run, scope));
-        let (main, said) = self.main_and(scope, lanes.remove(0), start, beside);
-        for other in others {
+        let starter = run.start_thread(scope, "punctual-starter", || Starter::run(run, scope));
+        let (mut main, returned) = self.main_and(scope, lanes.remove(0), start, beside);
+        for side_loop in side_loops {
             // A loop that panicked outside its bodies is a fault of this library's.
-            let _end = other.join().unwrap_or_else(|why| resume_unwind(why));
+            let _end = side_loop.join().unwrap_or_else(|why| resume_unwind(why));
         }
         let stopped = run.shared.ending.stopped();
         run.shared.ending.stop();
-        let (main, mut remotes) =
-            main.map_or((None, Vec::new()), |(end, remotes)| (Some(end), remotes));
-        thread::end(&remotes);
+        if let Some(main) = &main {
+            main.end_remotes();
+        }
         // What panicked there was caught there.
         tasks.into_iter().for_each(|task| drop(task.join()));
         run.shared.starter.close();
         drop(starter.map(ScopedJoinHandle::join));
-        run.shared.threads.iter().for_each(Slot::clear);
-        if let Some((mut clock, _)) = run.await_settled() {
-            let now = clock.now();
-            let over = main.as_ref().map_or(now, |end| end.over);
-            remotes.iter_mut().for_each(|post| post.close(now, over));
-            // What came after the last one that it released.
-            for (at, missed, end) in main.iter().flat_map(|end| &end.unreleased) {
-                remotes[*at].kept.end(*missed, *end);
-            }
+        run.shared.threads.iter().for_each(ThreadSlot::clear);
+        if let Some((mut clock, _)) = run.await_settled()
+            && let Some(main) = &mut main
+        {
+            main.close_remotes(clock.now());
         }
         let processes = external.and_then(|external| external.join().ok()).flatten();
         run.done.store(true, Ordering::Release);
         drop(monitor.map(ScopedJoinHandle::join));
-        (Ends { main, stopped, processes: processes.unwrap_or_default() }, said)
+        let (main, processes) = (main.map(EndedLoop::into_end), processes.unwrap_or_default());
+        (Ends { main, stopped, processes }, returned)
     }
 
     /// The main loop here, or in a thread where something runs beside it here.
@@ -369,26 +471,25 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
         lane: Lane<'env>,
         start: MainStart<'env, C>,
         beside: Option<impl FnOnce() -> R>,
-    ) -> (Option<LaneEnd<'r>>, Option<std::thread::Result<R>>) {
+    ) -> (Option<EndedLoop<'r>>, Option<std::thread::Result<R>>) {
         let Some(beside) = beside else { return (Some(self.main_loop(lane, start)), None) };
         let main = self.run.start_thread(scope, "punctual-loop", || self.main_loop(lane, start));
         // What it borrowed is not used again where it panicked.
         let ending = &self.run.shared.ending;
-        let said = catch_unwind(AssertUnwindSafe(|| ending.callback(beside)));
-        if said.is_err() {
+        let returned = catch_unwind(AssertUnwindSafe(|| ending.callback(beside)));
+        if returned.is_err() {
             ending.stop();
         }
         let end = main.map(|main| main.join().unwrap_or_else(|why| resume_unwind(why)));
-        (end, Some(said))
+        (end, Some(returned))
     }
 
     /// The main loop: finds the clock and the epoch for all.
-    fn main_loop(&self, lane: Lane<'env>, start: MainStart<'env, C>) -> LaneEnd<'r> {
+    fn main_loop(&self, lane: Lane<'env>, start: MainStart<'env, C>) -> EndedLoop<'r> {
         let (run, MainStart { clocking, phase, common, shortest }) = (self.run, start);
         // A clock of the caller's may panic: the others wait for this thread.
-        let _all = Abort(run);
-        let session = ThreadSession::enter(lane.thread.pinned_to(), lane.thread.policy());
-        run.refuse(session.refused());
+        let _abort = Abort(run);
+        let session = lane.enter(run);
         let mut clock = run.shared.ending.callback(clocking.make);
         if let Some(Err(why)) = shortest.map(|period| check_period(period, &mut clock)) {
             run.fail(why);
@@ -401,11 +502,12 @@ impl<'r, 'env, C: Clock + Clone + Send> Team<'r, 'env, C> {
             (Phase::At(ns), _) => ns,
             (_, quiet) => quiet.map_or(0, |quiet| quiet.phase_ns),
         });
-        let all = self.threads.iter().zip(self.released);
-        let remotes = all
-            .filter_map(|(of, released)| released.post(of, epoch, run.counting(of.entry, epoch)?));
+        let threads = self.threads.iter().zip(self.blocks);
+        let remotes = threads.filter_map(|(task, block)| {
+            block.remote(task, epoch, run.counting(task.entry(), epoch)?)
+        });
         let remotes: Vec<_> = remotes.collect();
-        self.released.iter().for_each(Released::open);
+        self.blocks.iter().for_each(ThreadBlock::open);
         if let Some(recording) = self.recording {
             recording.begin(epoch);
         }
@@ -426,53 +528,60 @@ impl<C: Clock + Clone + Send> Drop for Abort<'_, '_, '_, C> {
     }
 }
 
-/// A loop on another CPU.
-fn other_loop<'r, 'env, C: Clock + Clone + Send>(
-    run: &'r Run<'_, 'env, C>,
+/// Runs a loop on another CPU than the main one's to its end.
+fn side_loop<'env, C: Clock + Clone + Send>(
+    run: &Run<'_, 'env, C>,
     lane: Lane<'env>,
-) -> Option<LaneEnd<'r>> {
-    let _all = Abort(run);
-    let session = ThreadSession::enter(lane.thread.pinned_to(), lane.thread.policy());
-    run.refuse(session.refused());
+) -> Option<()> {
+    let _abort = Abort(run);
+    let session = lane.enter(run);
     let (clock, epoch) = run.await_settled()?;
-    Some(lane.run(run, (clock, epoch, None), Vec::new(), session))
+    let _end = lane.run(run, (clock, epoch, None), Vec::new(), session);
+    Some(())
 }
 
 /// The monitor of all loops and of the tasks beside them.
-pub(super) fn watch<C: Clock + Clone + Send>(
+fn watch<C: Clock + Clone + Send>(
     run: &Run<'_, '_, C>,
     bounds: &[Option<Span>],
     threads: &[ThreadTask],
-    released: &[Released],
+    blocks: &[ThreadBlock],
 ) {
     let Some((mut clock, epoch)) = run.await_settled() else { return };
-    let mut guards: Vec<RunawayRule<'_>> =
-        threads.iter().zip(released).filter_map(|(of, at)| at.guard(of, epoch)).collect();
-    let lanes = run.shared.lanes.iter().map(|lane| &lane.watched).zip(bounds.iter().copied());
+    let Shared { lanes, threads: slots, cancels, ending, .. } = run.shared;
+    let threads = threads.iter().zip(blocks);
+    let mut rules: Vec<RunawayRule<'_>> =
+        threads.filter_map(|(task, block)| block.rule(task, epoch)).collect();
     let bound = bounds.first().copied().flatten();
-    let beside = run.shared.threads.iter().map(|slot| (&slot.watched, bound));
-    let charges = lanes.chain(beside).filter_map(|(watched, bound)| {
+    let of_lanes = lanes.iter().map(|lane| &lane.watched).zip(bounds.iter().copied());
+    let of_threads = slots.iter().map(|slot| (slot.watched(), bound));
+    let loops = of_lanes.chain(of_threads).filter_map(|(watched, bound)| {
         Some(Progress { watched, progress: move || watched.beats(), bound: bound? })
     });
-    let loops: Vec<_> = charges.collect();
-    let tokens = run.shared.lanes.iter().map(|lane| &lane.token);
-    let tokens: Vec<&CancelToken> =
-        tokens.chain(run.shared.threads.iter().map(|slot| &slot.token)).collect();
-    let cancels = &run.shared.cancels;
-    let monitor = Monitor { loops: &loops, guards: &mut guards, tokens: &tokens, cancels };
-    monitor.run(|| clock.now(), &*run.shared.ending, &run.done, || ());
+    let loops: Vec<_> = loops.collect();
+    let tokens = lanes.iter().map(|lane| &lane.token);
+    let tokens: Vec<&CancelToken> = tokens.chain(slots.iter().map(ThreadSlot::token)).collect();
+    let monitor = Monitor { loops: &loops, rules: &mut rules, tokens: &tokens, cancels };
+    monitor.run(|| clock.now(), &**ending, &run.done, || ());
 }
 
 /// The clock of an executive, made on its own thread.
 pub(super) struct Clocking<'env, C> {
     /// Makes it.
-    pub(super) make: Box<dyn FnOnce() -> C + Send + 'env>,
+    make: Box<dyn FnOnce() -> C + Send + 'env>,
     /// Takes in what was learned of its rate.
-    pub(super) discipline: fn(&mut C),
+    discipline: fn(&mut C),
     /// Finds a quiet phase, where its time is the kernel's.
-    pub(super) quiet: fn(&mut C, Period) -> Option<Quiet>,
-    /// Whether it is CLOCK_MONOTONIC's time.
-    pub(super) is_machine: bool,
+    quiet: fn(&mut C, Period) -> Option<Quiet>,
+    /// True where its time is CLOCK_MONOTONIC's.
+    is_machine: bool,
+}
+
+impl<C> Clocking<'_, C> {
+    /// True where its time is CLOCK_MONOTONIC's.
+    pub(super) fn is_machine(&self) -> bool {
+        self.is_machine
+    }
 }
 
 impl<'env> Clocking<'env, MachineClock> {

@@ -1,36 +1,51 @@
-//! What the threads of an executive share with each other and with handles from outside.
+//! The state that the threads of an executive share with each other and with handles from outside,
+//! its changes while it runs, and how it is stopped.
 //!
-//! Atomics for the loops; locks for setup and readers alone, which no loop waits for.
+//! Atomics for the loops; locks for setup and readers alone, which no loop waits for. A change is
+//! prepared here and taken by the loop between two jobs, where there is time for it before the next
+//! release; what was removed is freed here. A task with a thread of its own waits for its releases
+//! itself: no loop learns of it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Index, IndexMut};
 #[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
 use std::sync::Mutex;
+#[expect(clippy::disallowed_types, reason = "set once, when all ends")]
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use punctual_core::cycle::CancelToken;
-use punctual_core::stats::View;
+use punctual_core::stats::{Counts, PageKind, View};
+use punctual_core::stop::{StopFlag, StopRequest};
+use punctual_core::table::OnOverrun;
 use punctual_core::time::{Instant, Period, Span};
-use punctual_engine::calendar::CalendarPlan;
-use punctual_engine::counting::{StatsPage, Words};
-use punctual_engine::handover::Handover;
+use punctual_engine::calendar::{CalendarPlan, Combination};
+use punctual_engine::counting::{CycleCounting, StatsPage, Words, blank};
+use punctual_engine::error::{Error, ExecutiveError, Kind};
+use punctual_engine::handover::{Change, Handover};
 use punctual_engine::monitor::{Force, Watched};
-use punctual_engine::outcome::Stats;
-use punctual_engine::periodic::{Periodic, Plan};
+use punctual_engine::outcome::{self, End, Stats};
+use punctual_engine::pack::place;
+use punctual_engine::periodic::{Periodic, Plan, Successor};
+use punctual_engine::process::SharedMemory;
 use punctual_engine::rt_thread::RtThread;
-use punctual_engine::safety::Demand;
-use punctual_engine::task::{Task, ns};
+use punctual_engine::safety::{Demand, check_demands};
+use punctual_engine::task::{Place, Task, ns};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::fork::Origin;
+use punctual_os::process;
 
-use super::ending::Ending;
-use super::handle::TaskId;
-use super::idle::IdleCounts;
-use super::lane::Parts;
-use super::slot::{LATE_MOST, LateTask, Slot, Starter};
+use super::builder::{check_load, check_thread};
+use super::handle::Placed;
+use super::lane::{Body, IdleCounts, Parts};
+use super::thread::{ReleasedBy, Starter, ThreadSlot, ThreadTask};
 
-/// What the wait of a loop without tasks adapts to.
+/// The most tasks with threads of their own that were added while it ran, at one time.
+pub(super) const ADDED_MAX: usize = 32;
+
+/// The period that the wait of a loop without tasks adapts to.
 pub(super) const IDLE: Period = match Period::from_ns(100_000_000) {
     Some(period) => period,
     None => panic!(),
@@ -39,7 +54,7 @@ pub(super) const IDLE: Period = match Period::from_ns(100_000_000) {
 /// How often a thread that is no loop looks at what it waits for, ns.
 const LOOK_NS: u64 = 500_000;
 
-/// A look later.
+/// Sleeps from one look to the next.
 pub(super) fn pause() {
     // A signal that cuts this short costs an extra look.
     let _interrupted = sleep_until_ns(now_ns(ClockId::Monotonic) + LOOK_NS);
@@ -60,7 +75,7 @@ pub(super) enum RunState {
 /// One loop of an executive, as others see it.
 #[derive(Debug)]
 pub(super) struct LaneShared<'env> {
-    pub(super) cpu: Option<u32>,
+    cpu: Option<u32>,
     pub(super) handover: Handover<Parts<'env>>,
     pub(super) token: CancelToken,
     pub(super) watched: Watched,
@@ -77,20 +92,42 @@ impl LaneShared<'_> {
 /// The periodic tasks of one loop as they are now.
 #[derive(Clone, Debug)]
 pub(super) struct LaneTasks {
-    pub(super) tasks: Vec<Task>,
-    pub(super) plan: Plan,
+    tasks: Vec<Task>,
+    plan: Plan,
+}
+
+impl LaneTasks {
+    /// These tasks by this plan.
+    pub(super) fn new(tasks: Vec<Task>, plan: Plan) -> Self {
+        Self { tasks, plan }
+    }
+
+    /// True where one of them may have to be cancelled.
+    pub(super) fn cancels(&self) -> bool {
+        self.tasks.iter().any(|task| task.overrun_policy() == OnOverrun::Terminate)
+    }
+}
+
+/// A task with a thread of its own that was added while the executive ran.
+#[derive(Clone, Debug)]
+struct AddedTask {
+    slot: usize,
+    entry: usize,
+    task: Task,
+    cpu: Option<u32>,
+    phase_ns: u64,
+    demand: Demand,
 }
 
 /// All tasks.
 #[derive(Debug)]
-pub(super) struct AllTasks {
-    pub(super) entries: Entries,
-    pub(super) lanes: Vec<LaneTasks>,
-    /// Those with threads of their own that came while it ran.
-    pub(super) late: Vec<LateTask>,
+struct AllTasks {
+    entries: Entries,
+    lanes: Vec<LaneTasks>,
+    added: Vec<AddedTask>,
 }
 
-/// What holds for all changes.
+/// The rules that hold for all changes of an executive.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) thread: RtThread,
@@ -104,16 +141,21 @@ pub(super) struct Rules {
 impl Rules {
     /// The builder of one loop's table.
     pub(super) fn periodic(&self, tasks: impl IntoIterator<Item = Task>) -> Periodic {
-        let all = tasks.into_iter().fold(Periodic::new(), Periodic::task);
-        let all = match self.tick {
-            Some(tick) => all.tick_ns(ns(tick)),
-            None => all,
+        let periodic = tasks.into_iter().fold(Periodic::new(), Periodic::task);
+        let periodic = match self.tick {
+            Some(tick) => periodic.tick_ns(ns(tick)),
+            None => periodic,
         };
-        if self.overload { all.allow_overload() } else { all }
+        if self.overload { periodic.allow_overload() } else { periodic }
+    }
+
+    /// How many tasks the calendar has.
+    fn units(&self) -> usize {
+        self.calendar.as_ref().map_or(0, |(calendar, _)| calendar.tasks())
     }
 }
 
-/// What all share.
+/// The state that all threads and handles of an executive share.
 #[derive(Debug)]
 #[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
 pub(super) struct Shared<'env> {
@@ -123,16 +165,16 @@ pub(super) struct Shared<'env> {
     pub(super) lanes: Vec<LaneShared<'env>>,
     /// Of the tasks in threads of their own that wait for themselves, or for a device; then of
     /// those that come while it runs.
-    pub(super) threads: Vec<Slot<'env>>,
+    pub(super) threads: Vec<ThreadSlot<'env>>,
     pub(super) starter: Starter,
     /// What its loops, threads and processes may take of their CPUs, as it was built.
-    pub(super) demands: Vec<Demand>,
+    demands: Vec<Demand>,
     pub(super) idle: IdleCounts,
     /// Whether there is a task that may have to be cancelled.
     pub(super) cancels: AtomicBool,
     pub(super) rules: Rules,
     /// One call at a time changes the tasks.
-    pub(super) changes: Mutex<()>,
+    changes: Mutex<()>,
     tasks: Mutex<AllTasks>,
     state: AtomicU8,
     epoch_ns: AtomicU64,
@@ -144,14 +186,16 @@ impl<'env> Shared<'env> {
         lanes: Vec<LaneShared<'env>>,
         threads: usize,
         rules: Rules,
-        tasks: AllTasks,
+        (entries, lane_tasks): (Vec<Entry>, Vec<LaneTasks>),
         (cancels, demands): (bool, Vec<Demand>),
     ) -> Self {
+        let (entries, added) = (Entries::new(entries), Vec::new());
+        let tasks = AllTasks { entries, lanes: lane_tasks, added };
         Self {
             number: EXECUTIVES.fetch_add(1, Ordering::Relaxed),
             ending: Arc::default(),
             lanes,
-            threads: (0..threads + LATE_MOST).map(|at| Slot::new(at >= threads)).collect(),
+            threads: (0..threads + ADDED_MAX).map(|at| ThreadSlot::new(at >= threads)).collect(),
             starter: Starter::default(),
             demands,
             idle: IdleCounts::default(),
@@ -165,7 +209,7 @@ impl<'env> Shared<'env> {
     }
 
     /// The id of the task of this number.
-    pub(super) fn id(&self, at: usize) -> TaskId {
+    fn id(&self, at: usize) -> TaskId {
         TaskId { executive: self.number, at }
     }
 
@@ -174,14 +218,71 @@ impl<'env> Shared<'env> {
         (0..self.tasks().entries.next()).map(|at| self.id(at)).collect()
     }
 
-    /// The number of a task by its id; `None` for one of another executive.
-    pub(super) fn at(&self, id: TaskId) -> Option<usize> {
-        (id.executive == self.number).then_some(id.at)
+    /// The tasks as they are. Held for moments only.
+    fn tasks(&self) -> MutexGuard<'_, AllTasks> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The tasks as they are. Held for moments only.
-    pub(super) fn tasks(&self) -> MutexGuard<'_, AllTasks> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The task of this id; an error for one of another executive, or one that is forgotten.
+    fn entry(&self, id: TaskId) -> Result<Entry, Error> {
+        let at = (id.executive == self.number).then_some(id.at);
+        let entry = at.and_then(|at| self.tasks().entries.get(at).cloned());
+        entry.ok_or_else(|| ExecutiveError::NoTask.into())
+    }
+
+    /// The statistics of a task as they are now.
+    pub(super) fn task(&self, id: TaskId) -> Result<Stats, Error> {
+        Ok(self.entry(id)?.stats())
+    }
+
+    /// The counts of a task as they are now.
+    pub(super) fn counts(&self, id: TaskId) -> Result<Counts, Error> {
+        let entry = self.entry(id)?;
+        Ok(entry.view().map(|view| view.counts()).unwrap_or_default())
+    }
+
+    /// A quantile of a task's lateness as it is now.
+    pub(super) fn quantile(&self, id: TaskId, share: f64) -> Result<Option<Span>, Error> {
+        let entry = self.entry(id)?;
+        Ok(entry.view().and_then(|view| outcome::quantile(&view, share)))
+    }
+
+    /// The observer of a task's cycles, and of those of its units where it has several; samples go
+    /// to `ring`, where there is one. `None` for a process.
+    pub(super) fn counting(
+        &self,
+        entry: usize,
+        epoch: Instant,
+        ring: Option<Words>,
+    ) -> Option<CycleCounting> {
+        let Entry { page, units, .. } = self.tasks().entries[entry].clone();
+        let Some(StatsPage::Own(page)) = page else { return None };
+        let counting = CycleCounting::on(page, ring);
+        Some(match &self.rules.calendar {
+            Some((calendar, _)) if units.len() > 1 => {
+                let pages = units.into_iter().map(|(_, ready_ns, page)| (ready_ns, page));
+                counting.by_unit(epoch, calendar.frame(), pages.collect())
+            }
+            _ => counting,
+        })
+    }
+
+    /// Of the tasks with these numbers, which are processes, the one of this name has this page.
+    pub(super) fn put_page(&self, entries: &[usize], name: &str, page: Arc<SharedMemory>) {
+        let mut tasks = self.tasks();
+        if let Some(&at) = entries.iter().find(|&&at| tasks.entries[at].name == name) {
+            tasks.entries[at].page = Some(StatsPage::Shared(page));
+        }
+    }
+
+    /// True while tasks with threads of their own are there that were added.
+    pub(super) fn has_added(&self) -> bool {
+        !self.tasks().added.is_empty()
+    }
+
+    /// The most releases of its main loop that fall on one instant, as it is now.
+    pub(super) fn peak(&self) -> u64 {
+        self.tasks().lanes.first().map_or(0, |lane| lane.plan.peak())
     }
 
     /// The tasks' statistics as they are now, in the order in which they were given.
@@ -190,8 +291,8 @@ impl<'env> Shared<'env> {
         entries.iter().map(Entry::stats).collect()
     }
 
-    /// Marks a task as removed; what it did.
-    pub(super) fn removed(&self, at: usize) -> Stats {
+    /// Marks a task as removed, and returns what it did.
+    fn removed(&self, at: usize) -> Stats {
         let entry = {
             let entries = &mut self.tasks().entries;
             entries.remove(at);
@@ -200,7 +301,7 @@ impl<'env> Shared<'env> {
         entry.stats()
     }
 
-    /// What each unit of the calendar did, in the order of the frame.
+    /// The statistics of each unit of the calendar, in the order of the frame.
     pub(super) fn units(&self) -> Vec<Stats> {
         let entries: Vec<Entry> = self.tasks().entries.iter().cloned().collect();
         let mut units: Vec<_> = entries.iter().flat_map(|entry| &entry.units).collect();
@@ -214,9 +315,10 @@ impl<'env> Shared<'env> {
     /// How the watchdog ended it, if it did.
     pub(super) fn forced(&self) -> Option<Force> {
         let loops = self.lanes.iter().map(|lane| &lane.watched);
-        loops.chain(self.threads.iter().map(|slot| &slot.watched)).find_map(Watched::ended)
+        loops.chain(self.threads.iter().map(ThreadSlot::watched)).find_map(Watched::ended)
     }
 
+    /// Where it is in its life.
     pub(super) fn state(&self) -> RunState {
         match self.state.load(Ordering::Acquire) {
             0 => RunState::Built,
@@ -226,8 +328,9 @@ impl<'env> Shared<'env> {
         }
     }
 
-    pub(super) fn enter(&self, stage: RunState) {
-        self.state.store(stage as u8, Ordering::Release);
+    /// Its life goes on with this.
+    pub(super) fn enter(&self, state: RunState) {
+        self.state.store(state as u8, Ordering::Release);
     }
 
     /// Release 0 of phase 0 is at this instant; all run.
@@ -240,6 +343,207 @@ impl<'env> Shared<'env> {
     pub(super) fn epoch(&self) -> Instant {
         Instant::from_ns(self.epoch_ns.load(Ordering::Relaxed))
     }
+
+    /// Where a task is now, see [`Handle::placed`](super::Handle::placed).
+    pub(super) fn placed(&self, id: TaskId) -> Result<Option<Placed>, Error> {
+        let Entry { name, removed, .. } = self.entry(id)?;
+        let tasks = self.tasks();
+        if let Some(added) = tasks.added.iter().find(|added| added.entry == id.at) {
+            let phase = Some(Duration::from_nanos(added.phase_ns));
+            return Ok(Some(Placed { name, cpu: added.cpu, phase, rank: None }));
+        }
+        let units = self.rules.units();
+        let lanes = tasks.lanes.iter().zip(&self.lanes).filter(|_| !removed);
+        let mut found = lanes.filter_map(|(LaneTasks { plan, .. }, lane)| {
+            let rank = (0..plan.tasks()).find(|&rank| plan.name(rank) == name)?;
+            Some((units + rank, plan.phase_ns(rank), lane.cpu))
+        });
+        Ok(found.next().map(|(rank, phase_ns, cpu)| Placed {
+            name: name.clone(),
+            cpu,
+            phase: Some(Duration::from_nanos(phase_ns)),
+            rank: Some(rank),
+        }))
+    }
+
+    /// Adds a task while it runs, see [`Handle::add`](super::Handle::add).
+    pub(super) fn add(&self, task: Task, body: Body<'env>) -> Result<TaskId, Error> {
+        let _one_at_a_time = self.change()?;
+        if !task.has_period() {
+            return Err(ExecutiveError::NoPeriod(task.name().to_owned()).into());
+        }
+        let lanes = self.tasks().lanes.clone();
+        let added: Vec<Task> = self.tasks().added.iter().map(|added| added.task.clone()).collect();
+        let before = lanes.iter().flat_map(|lane| &lane.tasks).chain(&added);
+        // Names, and that all tasks have a priority or none, hold over all CPUs.
+        self.rules.periodic(before.chain([&task]).cloned()).allow_overload().check()?;
+        let on: Vec<&[Task]> = lanes.iter().map(|lane| &lane.tasks[..]).collect();
+        let at = match task.placement().place() {
+            Place::Inline if lanes.len() == 1 => 0,
+            Place::Inline => place(&task, &on, self.rules.most),
+            Place::Cpu(cpu) => {
+                let is = |lane: &LaneShared<'_>| lane.cpu == Some(*cpu);
+                let at = self.lanes.iter().position(is);
+                at.ok_or_else(|| Error::from(ExecutiveError::NoLane(task.name().to_owned(), *cpu)))?
+            }
+            Place::Thread(own) => {
+                let own = own.clone();
+                return self.add_thread(task, body, &own);
+            }
+        };
+        self.cancels_with(&task);
+        let (name, page) = (task.name().to_owned(), blank(PageKind::Lateness));
+        let mut tasks = lanes[at].tasks.clone();
+        tasks.push(task);
+        self.exchange(at, &lanes[at], tasks, Some((body, page.clone())))?;
+        let entry = Entry { page: Some(StatsPage::Own(page)), ..Entry::new(name) };
+        Ok(self.id(self.tasks().entries.push(entry)))
+    }
+
+    /// Removes a task while it runs, see [`Handle::remove`](super::Handle::remove).
+    pub(super) fn remove(&self, id: TaskId) -> Result<Stats, Error> {
+        let _one_at_a_time = self.change()?;
+        let name = self.entry(id)?.name;
+        if self.remove_thread(id.at) {
+            return Ok(self.removed(id.at));
+        }
+        let lanes = self.tasks().lanes.clone();
+        let is = |task: &Task| {
+            task.name() == name && matches!(task.placement().place(), Place::Inline | Place::Cpu(_))
+        };
+        let at = lanes.iter().position(|lane| lane.tasks.iter().any(is));
+        let at = match at {
+            _ if self.entry(id)?.removed => return Err(ExecutiveError::NoTask.into()),
+            None => return Err(ExecutiveError::Stays(name).into()),
+            Some(at) => at,
+        };
+        let mut tasks = lanes[at].tasks.clone();
+        tasks.retain(|task| !is(task));
+        self.exchange(at, &lanes[at], tasks, None)?;
+        Ok(self.removed(id.at))
+    }
+
+    /// Waits until changes can be made, and holds others off meanwhile.
+    fn change(&self) -> Result<MutexGuard<'_, ()>, Error> {
+        self.ending.check_process()?;
+        let tid = process::tid();
+        if self.lanes.iter().any(|lane| lane.watched.thread() == Some(tid))
+            || self.threads.iter().any(|slot| slot.is_run_by(tid))
+        {
+            return Err(ExecutiveError::FromLoop.into());
+        }
+        let turn = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.state() == RunState::Starting {
+            pause();
+        }
+        match self.state() {
+            RunState::Running => Ok(turn),
+            _ => Err(ExecutiveError::NotRunning.into()),
+        }
+    }
+
+    /// The monitor looks at tokens from now on, where this task may have to be cancelled.
+    fn cancels_with(&self, task: &Task) {
+        if task.overrun_policy() == OnOverrun::Terminate {
+            self.cancels.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Puts other tasks in one loop; of those that are new there is one, with this body and page.
+    fn exchange(
+        &self,
+        at: usize,
+        lane: &LaneTasks,
+        tasks: Vec<Task>,
+        new: Option<(Body<'env>, Words)>,
+    ) -> Result<(), Error> {
+        let Successor { plan, ranks } =
+            self.rules.periodic(tasks.iter().cloned()).build_after(&lane.plan)?;
+        let calendar = self.rules.calendar.as_ref();
+        if let Some((calendar, gap)) = calendar {
+            Combination::with_gap(calendar, &plan, *gap)?;
+        }
+        // The calendar's tasks come first, and stay.
+        let units = self.rules.units();
+        let unit_names =
+            calendar.iter().flat_map(|(calendar, _)| (0..units).map(|task| calendar.name(task)));
+        let plan_names = (0..plan.tasks()).map(|rank| plan.name(rank));
+        let names = unit_names.chain(plan_names).map(str::to_owned).collect();
+        let periods = (0..plan.tasks()).map(|rank| plan.period(rank));
+        let shortest = periods.chain(calendar.map(|(calendar, _)| calendar.frame())).min();
+        let bound = shortest.and_then(|period| self.rules.thread.bound(period));
+        let mut parts = Parts::new(units, names, bound);
+        if let Some((body, page)) = new
+            && let Some(rank) = ranks.iter().position(Option::is_none)
+        {
+            parts.begin(rank, body, page);
+        }
+        let next = Successor { plan: plan.clone(), ranks };
+        let change = Change::new(next, self.epoch(), parts);
+        // What was there before is freed here.
+        let taken = self.lanes[at].handover.publish(change);
+        taken.map(drop).map_err(|(why, _)| Error::from(Kind::Change(why)))?;
+        self.tasks().lanes[at] = LaneTasks { tasks, plan };
+        Ok(())
+    }
+
+    /// Adds a task with a thread of its own; one change at a time.
+    fn add_thread(&self, task: Task, body: Body<'env>, own: &RtThread) -> Result<TaskId, Error> {
+        let rules = &self.rules;
+        check_thread(&task, own, rules.thread.policy())?;
+        let (lanes, added) = {
+            let tasks = self.tasks();
+            (tasks.lanes.clone(), tasks.added.clone())
+        };
+        let main = lanes[0].tasks.iter().chain(added.iter().map(|added| &added.task));
+        check_load(&rules.thread, main.chain([&task]), rules.overload)?;
+        let at = self.threads.iter().position(ThreadSlot::is_free).ok_or_else(|| {
+            Error::from(ExecutiveError::AddedThreads(task.name().to_owned(), ADDED_MAX))
+        })?;
+        // Its phase and its rank are those that it would have beside the main loop's tasks.
+        let beside = rules.periodic(lanes[0].tasks.iter().chain([&task]).cloned()).allow_overload();
+        let Successor { plan, .. } = beside.build_after(&lanes[0].plan)?;
+        let rank = (0..plan.tasks()).find(|&rank| plan.name(rank) == task.name());
+        let phase_ns = rank.map_or(0, |rank| plan.phase_ns(rank));
+        let task = task.at(Duration::from_nanos(phase_ns));
+        let released_by = ReleasedBy::Itself(Box::new(rules.periodic([task.clone()]).build()?));
+        let entry = self.tasks().entries.next();
+        let thread = ThreadTask::new(entry, task.clone(), released_by, (&rules.thread, rank));
+        let (cpu, demand) = (thread.cpu(), thread.demand());
+        let demands = self.demands.iter().copied().chain(added.iter().map(|added| added.demand));
+        check_demands(&demands.chain([demand]).collect::<Vec<_>>())?;
+        self.cancels_with(&task);
+        let page = Some(StatsPage::Own(blank(PageKind::Lateness)));
+        self.tasks().entries.push(Entry { page, ..Entry::new(task.name().to_owned()) });
+        let bound = rules.thread.bound(task.period());
+        let is_over = || self.state() == RunState::Over;
+        if let Err(why) = self.threads[at].start((thread, body), bound, &self.starter, is_over) {
+            self.tasks().entries.withdraw(entry);
+            return Err(why);
+        }
+        self.tasks().added.push(AddedTask { slot: at, entry, task, cpu, phase_ns, demand });
+        Ok(self.id(entry))
+    }
+
+    /// Removes an added task with a thread of its own, by its entry; false where there is none. Its
+    /// body is dropped here.
+    fn remove_thread(&self, entry: usize) -> bool {
+        let slot =
+            self.tasks().added.iter().find(|added| added.entry == entry).map(|added| added.slot);
+        let Some(slot) = slot else { return false };
+        self.threads[slot].remove();
+        self.tasks().added.retain(|added| added.entry != entry);
+        true
+    }
+}
+
+/// Identifies a task of an executive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TaskId {
+    /// Which executive of this process.
+    executive: u64,
+    /// Its number there.
+    at: usize,
 }
 
 /// Ends what an executive shares when it is dropped: a change that waits is refused, and all
@@ -256,35 +560,54 @@ impl Drop for Closing<'_> {
 }
 
 /// Removed tasks that are kept: 34 KiB each.
-pub(super) const KEPT: usize = 64;
+const KEPT: usize = 64;
 
 /// A task that is or was there.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    pub(super) name: String,
+    name: String,
     /// None for a process whose memory is not there yet.
-    pub(super) stats: Option<StatsPage>,
-    pub(super) removed: bool,
+    page: Option<StatsPage>,
+    removed: bool,
     /// Of a calendar's task: its units' names, when they are ready in the frame, ns, and the page
     /// of each; that of an only one is the task's.
-    pub(super) units: Vec<(String, u64, Words)>,
+    units: Vec<(String, u64, Words)>,
 }
 
 impl Entry {
     /// A task of this name, without statistics yet.
     pub(super) fn new(name: String) -> Self {
-        Self { name, stats: None, removed: false, units: Vec::new() }
+        Self { name, page: None, removed: false, units: Vec::new() }
     }
 
-    pub(super) fn stats(&self) -> Stats {
-        let view = self.stats.as_ref().and_then(StatsPage::view);
-        Stats::of(&self.name, view.as_ref())
+    /// A calendar's task: with a page for each of its units, of these names and instants at which
+    /// they are ready in the frame, ns.
+    pub(super) fn with_units(self, units: impl Iterator<Item = (String, u64)>) -> Self {
+        let page = |(name, ready_ns)| (name, ready_ns, blank(PageKind::Lateness));
+        Self { units: units.map(page).collect(), ..self }
+    }
+
+    /// Makes the memory of its statistics.
+    pub(super) fn make_page(&mut self, kind: PageKind) {
+        let page = match &self.units[..] {
+            [(_, _, only)] => only.clone(),
+            _ => blank(kind),
+        };
+        self.page = Some(StatsPage::Own(page));
+    }
+
+    fn view(&self) -> Option<View<'_>> {
+        self.page.as_ref().and_then(StatsPage::view)
+    }
+
+    fn stats(&self) -> Stats {
+        Stats::of(&self.name, self.view().as_ref())
     }
 }
 
 /// All tasks that are known.
 #[derive(Debug)]
-pub(super) struct Entries {
+struct Entries {
     by_number: BTreeMap<usize, Entry>,
     next: usize,
     removed: VecDeque<usize>,
@@ -292,14 +615,14 @@ pub(super) struct Entries {
 
 impl Entries {
     /// Those that an executive begins with, numbered in their order.
-    pub(super) fn new(entries: Vec<Entry>) -> Self {
+    fn new(entries: Vec<Entry>) -> Self {
         let next = entries.len();
         let by_number = entries.into_iter().enumerate().collect();
         Self { by_number, next, removed: VecDeque::new() }
     }
 
     /// One more, and its number.
-    pub(super) fn push(&mut self, entry: Entry) -> usize {
+    fn push(&mut self, entry: Entry) -> usize {
         let number = self.next;
         self.next += 1;
         self.by_number.insert(number, entry);
@@ -307,17 +630,17 @@ impl Entries {
     }
 
     /// The number that the next one gets.
-    pub(super) fn next(&self) -> usize {
+    fn next(&self) -> usize {
         self.next
     }
 
     /// Takes back one that never ran.
-    pub(super) fn withdraw(&mut self, number: usize) {
+    fn withdraw(&mut self, number: usize) {
         self.by_number.remove(&number);
     }
 
     /// Marks one as removed, and forgets the one that was removed [`KEPT`] before it.
-    pub(super) fn remove(&mut self, number: usize) {
+    fn remove(&mut self, number: usize) {
         self[number].removed = true;
         self.removed.push_back(number);
         if self.removed.len() > KEPT
@@ -328,12 +651,12 @@ impl Entries {
     }
 
     /// The one of this number, unless it is forgotten.
-    pub(super) fn get(&self, number: usize) -> Option<&Entry> {
+    fn get(&self, number: usize) -> Option<&Entry> {
         self.by_number.get(&number)
     }
 
     /// All, by number.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+    fn iter(&self) -> impl Iterator<Item = &Entry> {
         self.by_number.values()
     }
 }
@@ -351,6 +674,105 @@ impl Index<usize> for Entries {
 impl IndexMut<usize> for Entries {
     fn index_mut(&mut self, number: usize) -> &mut Entry {
         self.by_number.get_mut(&number).expect("the number of a task that is there")
+    }
+}
+
+/// Stops an executive from any thread, and from a signal handler; outlives it.
+#[derive(Clone, Debug)]
+pub struct StopHandle(pub(super) Arc<Ending>);
+
+impl StopHandle {
+    /// Ends the executive: at once where it spins, at its next wake where it sleeps, and where a
+    /// task runs when that returns. Stays so. Releases from now on are none of its run:
+    /// what was due before and never ran is missed.
+    ///
+    /// # Real-time: in loop
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+
+    /// Whether it is to stop, or has ended, or was dropped.
+    ///
+    /// # Real-time: in loop
+    pub fn stopped(&self) -> bool {
+        self.0.stopped()
+    }
+}
+
+/// How an executive is stopped, and why it ended.
+#[derive(Debug, Default)]
+#[expect(clippy::disallowed_types, reason = "set once, when all ends")]
+pub(super) struct Ending {
+    /// The process that it runs in: a child has none of its threads.
+    origin: Origin,
+    /// What all loops look at.
+    pub(super) stop: StopFlag,
+    /// What the supervisor of its processes looks at, which may end before the others do.
+    pub(super) processes: StopFlag,
+    why: OnceLock<End>,
+}
+
+impl Ending {
+    /// Stops all, for no other reason than that somebody wants it.
+    pub(super) fn stop(&self) {
+        self.request(Instant::from_ns(now_ns(ClockId::Monotonic)));
+    }
+
+    /// Whether all are to stop.
+    pub(super) fn stopped(&self) -> bool {
+        self.stop.flag().load(Ordering::Relaxed) || !self.origin.is_here()
+    }
+
+    /// Whether this is the process that made the executive.
+    pub(super) fn check_process(&self) -> Result<(), Error> {
+        if self.origin.is_here() { Ok(()) } else { Err(Kind::Forked.into()) }
+    }
+
+    /// Runs a function of the caller's. A child that fork(2) made in it and that comes back from
+    /// it, by a panic too, is ended: the threads that its copy of the executive would wait for are
+    /// its parent's.
+    #[inline]
+    pub(super) fn callback<R>(&self, run: impl FnOnce() -> R) -> R {
+        self.origin.callback(run)
+    }
+
+    /// Everything ends because of this; what was said first stays.
+    pub(super) fn because(&self, end: End) {
+        let _first = self.why.set(end);
+        self.stop();
+    }
+
+    /// A task's body panicked.
+    #[cold]
+    pub(super) fn panicked(&self, task: &str, text: &str) {
+        self.because(End::Panicked { task: task.to_owned(), text: text.to_owned() });
+    }
+
+    /// A task overran that is to stop everything then.
+    #[cold]
+    pub(super) fn overran(&self, task: &str) {
+        self.because(End::Overran(task.to_owned()));
+    }
+
+    /// Why it is over, if anybody said so.
+    pub(super) fn why(&self) -> Option<End> {
+        self.why.get().cloned()
+    }
+}
+
+impl StopRequest for Ending {
+    #[inline]
+    fn flag(&self) -> &AtomicBool {
+        self.stop.flag()
+    }
+
+    fn requested(&self) -> Option<Instant> {
+        self.stop.requested()
+    }
+
+    fn request(&self, at: Instant) {
+        self.processes.request(at);
+        self.stop.request(at);
     }
 }
 
@@ -373,5 +795,18 @@ mod tests {
         let never = entries.push(Entry::new("never ran".to_owned()));
         entries.withdraw(never);
         assert!(entries.get(never).is_none());
+    }
+
+    #[test]
+    fn processes_stop_with_all_others_at_the_same_instant_and_may_stop_alone() {
+        let (ending, alone) = (Ending::default(), Ending::default());
+        for at in [50, 30] {
+            ending.request(Instant::from_ns(at));
+        }
+        ending.stop();
+        assert_eq!(ending.stop.requested(), Some(Instant::from_ns(30)));
+        assert_eq!(ending.processes.requested(), ending.stop.requested());
+        alone.processes.request(Instant::from_ns(30));
+        assert!(!alone.stopped(), "the others go on");
     }
 }

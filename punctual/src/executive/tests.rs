@@ -1,9 +1,9 @@
 //! Executives in real threads: nothing here asserts a time, only what ran where, what was missed,
 //! what was cancelled, and what ended what.
 
+mod added;
 mod changes;
 mod kinds;
-mod late;
 mod refused;
 mod stops;
 mod threads;
@@ -18,6 +18,7 @@ use punctual_core::stats::Counts;
 use punctual_core::time::Period;
 use punctual_os::affinity;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::scheduler::SchedPolicy;
 
 use super::*;
 use crate::loops::Phase;
@@ -25,7 +26,7 @@ use crate::summary::Summary;
 use punctual_core::table::OnOverrun;
 use punctual_engine::outcome::{End, Stats};
 use punctual_engine::rt_thread::RtThread;
-use punctual_engine::task::{Offset, Placement, Task};
+use punctual_engine::task::{Placement, Task};
 use punctual_engine::wait_policy::WaitPolicy;
 
 fn task(name: &str, period_us: u64) -> Task {

@@ -1,4 +1,5 @@
-//! The tasks of an executive that have threads of their own.
+//! The tasks of an executive that have threads of their own, the slots by which others see them,
+//! and what triggers a task.
 //!
 //! In their loops no system call is made but futex, by one that the executive releases; sleep, by
 //! one that waits for itself; and what its device takes, by one that a device triggers.
@@ -6,11 +7,16 @@
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+#[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{MutexGuard, PoisonError};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
 
 use punctual_core::block::{Admission, ClientStep, TaskClient, TaskServer, Terms, words};
 use punctual_core::clock::Clock;
-use punctual_core::cycle::{Cycle, Ended, Flow};
+use punctual_core::cycle::{CancelToken, Cycle, Ended, Flow};
 use punctual_core::dispatch::TableState;
 use punctual_core::executive::{Cancelling, Dispatch, Many, Paced, Schedule};
 use punctual_core::stats::{Distances, Page, PageKind};
@@ -18,9 +24,10 @@ use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Strategy;
 use punctual_engine::counting::CycleCounting;
-use punctual_engine::error::Kind;
+use punctual_engine::error::{Error, ExecutiveError, Kind};
+use punctual_engine::file_facts::RunFacts;
 use punctual_engine::handover::LOOK;
-use punctual_engine::monitor::{Guarded, RunawayRule, Watched, hang_bound};
+use punctual_engine::monitor::{Demotable, RunawayRule, Watched, hang_bound};
 use punctual_engine::periodic::Plan;
 use punctual_engine::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
 use punctual_engine::rt_thread::RtThread;
@@ -29,38 +36,193 @@ use punctual_engine::session::ThreadSession;
 use punctual_engine::task::{Place, Task};
 use punctual_engine::wait_policy::{WaitPolicy, ready};
 use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::events::{Interest, wait_until};
 use punctual_os::futex::{self, Scope};
-use punctual_os::poll::{Interest, wait_until};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::{Errno, process};
 
 use super::builder::Work;
-use super::ending::Ending;
+use super::handle::Placed;
 use super::lane::{Body, guarded};
 use super::run::{Run, Times};
-use super::slot::Slot;
+use super::shared::{Ending, Shared, pause};
+
+/// A task in a thread of its own, but for its work.
+#[derive(Debug)]
+pub(super) struct ThreadTask {
+    entry: usize,
+    task: Task,
+    cpu: Option<u32>,
+    policy: SchedPolicy,
+    wait: WaitPolicy,
+    released_by: ReleasedBy,
+}
+
+/// What releases a task in a thread of its own.
+#[derive(Debug)]
+pub(super) enum ReleasedBy {
+    /// The main loop, in the order of those that it releases.
+    Executive {
+        /// Where its releases lie after the epoch, ns.
+        phase_ns: u64,
+        /// How many cycles it may catch up with.
+        burst: u32,
+        /// What an overrun does.
+        on_overrun: RemoteOverrun,
+        /// How long it keeps its policy after an overrun.
+        grace: Span,
+        /// What counts as wrong in a cycle.
+        limits: Limits,
+    },
+    /// It waits for its releases itself: its phase may move.
+    Itself(Box<Plan>),
+    /// Its device triggers it.
+    Device,
+}
+
+impl ReleasedBy {
+    /// The main loop, at this phase; `grace` for one that is to be terminated [default: its
+    /// period].
+    pub(super) fn executive(task: &Task, phase_ns: u64, grace: Option<Span>) -> Self {
+        let (burst, on_overrun) = RemoteOverrun::of(task.overrun_policy());
+        let grace = match on_overrun {
+            RemoteOverrun::Cancel => grace.unwrap_or(task.period().as_span()),
+            _ => hang_bound(task.period().as_ns()),
+        };
+        let limits = Limits::of(task);
+        Self::Executive { phase_ns, burst, on_overrun, grace, limits }
+    }
+}
 
 impl ThreadTask {
-    /// Runs it to its end, on the calling thread.
-    pub(super) fn run<C: Clock + Clone + Send>(
+    /// Beside a main loop that runs so, in which it has this rank.
+    pub(super) fn new(
+        entry: usize,
+        task: Task,
+        released_by: ReleasedBy,
+        (main, rank): (&RtThread, Option<usize>),
+    ) -> Self {
+        let thread = match task.placement().place() {
+            Place::Thread(thread) => thread.clone(),
+            _ => RtThread::any(),
+        };
+        // Below the executive, in the order of the tasks; one without releases comes last.
+        let below = rank.map_or(u8::MAX, |rank| u8::try_from(rank + 1).unwrap_or(u8::MAX));
+        let policy = thread.named_policy().unwrap_or(match main.policy() {
+            SchedPolicy::Fifo(n) | SchedPolicy::RoundRobin(n) => {
+                SchedPolicy::Fifo(n.saturating_sub(below).max(1))
+            }
+            ordinary => ordinary,
+        });
+        let (cpu, wait) = (thread.pinned_to(), *thread.wait_policy());
+        Self { entry, task, cpu, policy, wait, released_by }
+    }
+
+    /// Its number among all tasks.
+    pub(super) fn entry(&self) -> usize {
+        self.entry
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        self.task.name()
+    }
+
+    /// The CPU that its thread is pinned to.
+    pub(super) fn cpu(&self) -> Option<u32> {
+        self.cpu
+    }
+
+    /// Its period.
+    pub(super) fn period(&self) -> Period {
+        self.task.period()
+    }
+
+    /// What it may take of its CPU.
+    pub(super) fn demand(&self) -> Demand {
+        let Self { cpu, policy, task, .. } = self;
+        let real_time = safety::is_real_time(*policy);
+        Demand { cpu: *cpu, real_time, period: task.period(), share: task.load() }
+    }
+
+    /// Its period and its phase, ns, where it waits for its releases itself.
+    pub(super) fn grid(&self) -> Option<(Period, u64)> {
+        match &self.released_by {
+            ReleasedBy::Itself(plan) => Some((plan.period(0), plan.phase_ns(0))),
+            ReleasedBy::Executive { .. } | ReleasedBy::Device => None,
+        }
+    }
+
+    /// What its statistics are of.
+    pub(super) fn kind(&self) -> PageKind {
+        match self.released_by {
+            ReleasedBy::Device => PageKind::Distance,
+            _ => PageKind::Lateness,
+        }
+    }
+
+    /// Where it is; `None` where the main loop releases it, which says so.
+    pub(super) fn placed(&self) -> Option<Placed> {
+        if let ReleasedBy::Executive { .. } = self.released_by {
+            return None;
+        }
+        let phase = self.grid().map(|(_, phase_ns)| Duration::from_nanos(phase_ns));
+        Some(Placed { name: self.name().to_owned(), cpu: self.cpu, phase, rank: None })
+    }
+
+    /// What a sample file says of it; `None` where it has no releases, and no samples.
+    pub(super) fn facts(&self) -> Option<RunFacts> {
+        let phase_ns = match &self.released_by {
+            ReleasedBy::Executive { phase_ns, .. } => *phase_ns,
+            ReleasedBy::Itself(plan) => plan.phase_ns(0),
+            ReleasedBy::Device => return None,
+        };
+        Some(RunFacts {
+            name: self.name().to_owned(),
+            cpu: self.cpu,
+            period: self.period(),
+            epoch_ns: phase_ns,
+            phase_ns,
+            policy: self.policy,
+            wait: "thread",
+            experiment: None,
+        })
+    }
+
+    /// Runs the task in slot `at` to its end, on the calling thread, also where its trigger panics.
+    pub(super) fn work<C: Clock + Clone + Send>(
+        &self,
+        at: usize,
+        work: &mut Work<'_>,
+        run: &Run<'_, '_, C>,
+        block: &ThreadBlock,
+    ) {
+        let slot = &run.shared.threads[at];
+        let ran = catch_unwind(AssertUnwindSafe(|| self.run(work, run, block, slot)));
+        if ran.is_err() {
+            run.shared.ending.panicked(self.name(), "while it waited for its trigger");
+        }
+    }
+
+    fn run<C: Clock + Clone + Send>(
         &self,
         work: &mut Work<'_>,
         run: &Run<'_, '_, C>,
-        released: &Released,
-        slot: &Slot<'_>,
+        block: &ThreadBlock,
+        slot: &ThreadSlot<'_>,
     ) {
         let session = ThreadSession::enter(self.cpu, self.policy);
-        if slot.late && run.strict && !session.refused().is_empty() {
+        if slot.added && run.strict && !session.refused().is_empty() {
             return slot.refuse(Kind::Refused(session.refused().to_vec()).into());
         }
         run.refuse(session.refused());
         let Some((mut clock, epoch)) = run.await_settled() else { return };
         if let SchedPolicy::Fifo(_) = session.policy() {
-            released.guarded.arm(process::tid());
+            block.demotable.arm(process::tid());
         }
         let mut wait = None;
-        if let Pace::Own(_) = self.pace {
-            let period = self.task.period();
+        if let ReleasedBy::Itself(_) = self.released_by {
+            let period = self.period();
             let at = (period, epoch.as_ns() % period.as_ns());
             let (own, warnings) = ready(&self.wait, at, &mut clock, run.discipline);
             run.warn(warnings);
@@ -75,52 +237,48 @@ impl ThreadTask {
             Work::Triggered(trigger, body) => (body, Some(trigger)),
             Work::Process(_) => return,
         };
-        let name = self.task.name();
-        let watched = (!matches!(self.pace, Pace::Remote { .. })).then_some(&slot.watched);
-        let only = Only { body, name, watched, tid: process::tid(), ending };
+        let is_watched = !matches!(self.released_by, ReleasedBy::Executive { .. });
+        let watched = is_watched.then_some(&slot.watched);
+        let only = OnlyTask { body, name: self.name(), watched, tid: process::tid(), ending };
         let counting = run.counting(self.entry, epoch);
-        match (&self.pace, wait, trigger, counting) {
-            (Pace::Own(plan), Some(wait), _, Some(counting)) => {
+        match (&self.released_by, wait, trigger, counting) {
+            (ReleasedBy::Itself(plan), Some(wait), _, Some(counting)) => {
                 let tasks = Cancelling { tasks: only, token: &slot.token };
-                own(
-                    &mut Many { clock, wait, tasks, observe: counting },
-                    plan,
-                    (epoch, &times),
-                    slot,
-                );
+                let mut many = Many { clock, wait, tasks, observe: counting };
+                run_itself(&mut many, plan, (epoch, &times), slot);
             }
-            (Pace::Triggered, _, Some(trigger), Some(counting)) => {
-                self.triggered(trigger, clock, only, &counting);
+            (ReleasedBy::Device, _, Some(trigger), Some(counting)) => {
+                self.run_triggered(trigger, clock, only, &counting);
             }
             _ => {
-                if let Ok(mut client) = TaskClient::open(&released.memory) {
+                if let Ok(mut client) = TaskClient::open(&block.memory) {
                     client.ask(process::tid().unsigned_abs().into());
-                    released_remotely(&mut client, &mut clock, only);
+                    run_released(&mut client, &mut clock, only);
                     client.leave();
                 }
             }
         }
-        released.guarded.arm(0);
+        block.demotable.arm(0);
     }
 
-    /// The cycles that a device triggers.
-    fn triggered(
+    /// Runs the cycles that a device triggers.
+    fn run_triggered(
         &self,
         Trigger(wait): &mut Trigger<'_>,
         clock: impl Clock,
-        only: Only<'_, '_>,
+        only: OnlyTask<'_, '_>,
         counting: &CycleCounting,
     ) {
         let stats = counting.stats();
         let Some(page) = Page::resume(&stats) else { return };
-        let (ending, period) = (only.ending, self.task.period());
+        let (ending, period) = (only.ending, self.period());
         let mut paced = Paced {
             clock,
             pacer: || ending.callback(|| wait(ending.stop.flag())),
             tasks: only,
             observe: Distances::new(page),
             period,
-            budget_ns: self.task.budget_in_ns().unwrap_or(u64::MAX),
+            budget_ns: self.task.budget_ns().unwrap_or(u64::MAX),
         };
         if paced.run(ending.stop.flag()) == Ended::Stopped {
             ending.stop();
@@ -128,15 +286,15 @@ impl ThreadTask {
     }
 }
 
-/// The cycles of a task that waits for its releases itself.
-fn own<C: Clock>(
-    many: &mut Many<C, Strategy, Cancelling<'_, Only<'_, '_>>, CycleCounting>,
+/// Runs the cycles of a task that waits for its releases itself.
+fn run_itself<C: Clock>(
+    many: &mut Many<C, Strategy, Cancelling<'_, OnlyTask<'_, '_>>, CycleCounting>,
     plan: &Plan,
     (epoch, times): (Instant, &Times),
-    slot: &Slot<'_>,
+    slot: &ThreadSlot<'_>,
 ) {
-    let Only { ending, name, .. } = many.tasks.tasks;
-    let from = if slot.late { many.clock.now() } else { times.from };
+    let OnlyTask { ending, name, .. } = many.tasks.tasks;
+    let from = if slot.added { many.clock.now() } else { times.from };
     let table = plan.table(epoch);
     let mut storage = plan.storage();
     let Some(mut state) = TableState::begin(&table, storage.lend(), from) else { return };
@@ -154,11 +312,11 @@ fn own<C: Clock>(
     }
 }
 
-/// The cycles that the executive releases, until its block is ended; a body that says stop stops
-/// all.
+/// Runs the cycles that the executive releases, until its block is ended; a body that says stop
+/// stops all.
 ///
 /// # Real-time: in loop, waits
-fn released_remotely(client: &mut TaskClient<'_>, clock: &mut impl Clock, mut only: Only<'_, '_>) {
+fn run_released(client: &mut TaskClient<'_>, clock: &mut impl Clock, mut only: OnlyTask<'_, '_>) {
     loop {
         match client.turn() {
             ClientStep::Ended => return,
@@ -176,7 +334,7 @@ fn released_remotely(client: &mut TaskClient<'_>, clock: &mut impl Clock, mut on
 }
 
 /// A body behind rank 0, watched while it runs where no server sees that.
-struct Only<'b, 'env> {
+struct OnlyTask<'b, 'env> {
     body: &'b mut Body<'env>,
     name: &'b str,
     watched: Option<&'b Watched>,
@@ -184,7 +342,7 @@ struct Only<'b, 'env> {
     ending: &'b Ending,
 }
 
-impl Dispatch for Only<'_, '_> {
+impl Dispatch for OnlyTask<'_, '_> {
     #[inline]
     fn run(&mut self, _: usize, cycle: &mut Cycle<'_>) -> Flow {
         if let Some(watched) = self.watched {
@@ -199,146 +357,41 @@ impl Dispatch for Only<'_, '_> {
     }
 }
 
-/// Runs a task's thread to its end, also where its trigger panics.
-pub(super) fn work<C: Clock + Clone + Send>(
-    run: &Run<'_, '_, C>,
-    (at, of): (usize, &ThreadTask),
-    work: &mut Work<'_>,
-    released: &Released,
-) {
-    let slot = &run.shared.threads[at];
-    let ran = catch_unwind(AssertUnwindSafe(|| of.run(work, run, released, slot)));
-    if ran.is_err() {
-        run.shared.ending.panicked(of.task.name(), "while it waited for its trigger");
-    }
-}
-
-/// Ends the loops of all released tasks and wakes them. One that is to be cancelled at an overrun
-/// is cancelled now too, for it may go on until it is.
-pub(super) fn end(remotes: &[RemoteTask<'_, CycleCounting>]) {
-    for post in remotes {
-        if post.on_overrun == RemoteOverrun::Cancel {
-            post.server.cancel();
-        }
-        post.server.end();
-        let _woken = futex::wake(post.server.bell(), u32::MAX, post.scope);
-    }
-}
-
-/// A task in a thread of its own, but for its work.
-#[derive(Debug)]
-pub(super) struct ThreadTask {
-    pub(super) entry: usize,
-    pub(super) task: Task,
-    pub(super) cpu: Option<u32>,
-    pub(super) policy: SchedPolicy,
-    pub(super) wait: WaitPolicy,
-    pub(super) pace: Pace,
-}
-
-impl ThreadTask {
-    /// Beside a main loop that runs so, in which it has this rank.
-    pub(super) fn new(
-        entry: usize,
-        task: Task,
-        pace: Pace,
-        (main, rank): (&RtThread, Option<usize>),
-    ) -> Self {
-        let thread = match task.placement().place() {
-            Place::Thread(thread) => thread.clone(),
-            _ => RtThread::any(),
-        };
-        // Below the executive, in the order of the tasks; one without releases comes last.
-        let below = rank.map_or(u8::MAX, |rank| u8::try_from(rank + 1).unwrap_or(u8::MAX));
-        let policy = thread.named_policy().unwrap_or(match main.policy() {
-            SchedPolicy::Fifo(n) | SchedPolicy::RoundRobin(n) => {
-                SchedPolicy::Fifo(n.saturating_sub(below).max(1))
-            }
-            other => other,
-        });
-        Self { entry, task, cpu: thread.pinned_to(), policy, wait: *thread.wait_policy(), pace }
-    }
-
-    /// What it may take of its CPU.
-    pub(super) fn demand(&self) -> Demand {
-        let Self { cpu, policy, task, .. } = self;
-        let real_time = safety::is_real_time(*policy);
-        Demand { cpu: *cpu, real_time, period: task.period(), share: task.load() }
-    }
-
-    /// Its period and its phase, ns, where it waits for its releases itself.
-    pub(super) fn grid(&self) -> Option<(Period, u64)> {
-        match &self.pace {
-            Pace::Own(plan) => Some((plan.period(0), plan.phase_ns(0))),
-            Pace::Remote { .. } | Pace::Triggered => None,
-        }
-    }
-
-    /// What its statistics are of.
-    pub(super) fn kind(&self) -> PageKind {
-        match self.pace {
-            Pace::Triggered => PageKind::Distance,
-            _ => PageKind::Lateness,
-        }
-    }
-}
-
-/// What says when a task runs.
-#[derive(Debug)]
-pub(super) enum Pace {
-    /// The main loop releases it, in the order of those that it releases.
-    Remote { phase_ns: u64, burst: u32, on_overrun: RemoteOverrun, grace: Span, limits: Limits },
-    /// It waits for its releases itself: its phase may move.
-    Own(Box<Plan>),
-    /// Its device does.
-    Triggered,
-}
-
-impl Pace {
-    /// Released by the main loop.
-    pub(super) fn remote(task: &Task, phase_ns: u64, grace: Option<Span>) -> Self {
-        let period = Span::from_ns(i64::try_from(task.period().as_ns()).unwrap_or(i64::MAX));
-        let (burst, on_overrun) = RemoteOverrun::of(task.overrun_policy());
-        let grace = match on_overrun {
-            RemoteOverrun::Cancel => grace.unwrap_or(period),
-            _ => hang_bound(task.period().as_ns()),
-        };
-        let limits = Limits::of(task);
-        Pace::Remote { phase_ns, burst, on_overrun, grace, limits }
-    }
-}
-
 /// The only thread that is ever released for a task.
 const ONLY: u64 = 1;
 
-/// What the thread of a released task shares with its server and its monitor.
+/// The memory that the thread of a released task shares with its server and its monitor.
 #[derive(Debug, Default)]
-pub(super) struct Released {
-    pub(super) memory: Vec<AtomicU64>,
-    pub(super) door: Admission,
-    pub(super) counts: RemoteCounts,
-    pub(super) guarded: Guarded,
+pub(super) struct ThreadBlock {
+    memory: Vec<AtomicU64>,
+    admission: Admission,
+    counts: RemoteCounts,
+    demotable: Demotable,
 }
 
-impl Released {
+impl ThreadBlock {
+    /// Empty, and not open.
     pub(super) fn new() -> Self {
         let memory = (0..words(0)).map(|_| AtomicU64::new(0)).collect();
         Self { memory, ..Self::default() }
     }
 
-    /// Who releases it.
-    pub(super) fn post(
+    /// The task as its server has it; `None` where the main loop does not release it.
+    pub(super) fn remote(
         &self,
-        of: &ThreadTask,
+        task: &ThreadTask,
         epoch: Instant,
         kept: CycleCounting,
     ) -> Option<RemoteTask<'_, CycleCounting>> {
-        let Pace::Remote { phase_ns, burst, on_overrun, limits, .. } = of.pace else { return None };
-        let terms = Terms { releases: of.task.releases(epoch, phase_ns), burst, output_words: 0 };
+        let ReleasedBy::Executive { phase_ns, burst, on_overrun, limits, .. } = task.released_by
+        else {
+            return None;
+        };
+        let terms = Terms { releases: task.task.releases(epoch, phase_ns), burst, output_words: 0 };
         Some(RemoteTask {
             server: TaskServer::new(&self.memory, terms)?,
             kept,
-            door: &self.door,
+            admission: &self.admission,
             counts: &self.counts,
             limits,
             on_overrun,
@@ -346,21 +399,231 @@ impl Released {
         })
     }
 
-    /// As its monitor sees it.
-    pub(super) fn guard(&self, of: &ThreadTask, epoch: Instant) -> Option<RunawayRule<'_>> {
-        let Pace::Remote { phase_ns, grace, .. } = of.pace else { return None };
-        let releases = of.task.releases(epoch, phase_ns);
-        Some(RunawayRule::new(&self.memory, releases, grace, of.policy, &self.guarded))
+    /// The rule by which the monitor demotes it; `None` where the main loop does not release it.
+    pub(super) fn rule(&self, task: &ThreadTask, epoch: Instant) -> Option<RunawayRule<'_>> {
+        let ReleasedBy::Executive { phase_ns, grace, .. } = task.released_by else { return None };
+        let releases = task.task.releases(epoch, phase_ns);
+        Some(RunawayRule::new(&self.memory, releases, grace, task.policy, &self.demotable))
     }
 
     /// Has it released from now on.
     pub(super) fn open(&self) {
-        self.door.open(ONLY);
+        self.admission.open(ONLY);
     }
 
     /// How often it lost its real-time policy because it ran on.
     pub(super) fn demotions(&self) -> u64 {
-        self.guarded.demotions()
+        self.demotable.demotions()
+    }
+}
+
+/// The state that a task with a thread of its own shares with handles and the monitor.
+#[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
+pub(super) struct ThreadSlot<'env> {
+    watched: Watched,
+    token: CancelToken,
+    /// Not 0 once the task shall leave.
+    leave: AtomicU64,
+    /// True for tasks that come while the executive runs.
+    added: bool,
+    state: Mutex<SlotState<'env>>,
+}
+
+/// Where the task of a slot is in its life.
+enum SlotState<'env> {
+    Free,
+    Wanted(Box<(ThreadTask, Body<'env>)>),
+    Starting,
+    Runs,
+    /// It will not run; its thread is about to end.
+    Refused(Error),
+    /// It did not run, and its thread has ended.
+    Failed(Error),
+    /// It ran; dropped by whoever clears the slot.
+    Over(#[expect(dead_code, reason = "kept until it is dropped")] Body<'env>),
+}
+
+impl fmt::Debug for ThreadSlot<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadSlot").field("added", &self.added).finish_non_exhaustive()
+    }
+}
+
+impl<'env> ThreadSlot<'env> {
+    /// Free; `added` for one that is for tasks that come while the executive runs.
+    #[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
+    pub(super) fn new(added: bool) -> Self {
+        let (watched, token, leave) = (Watched::default(), CancelToken::new(), AtomicU64::new(0));
+        Self { watched, token, leave, added, state: Mutex::new(SlotState::Free) }
+    }
+
+    /// What the monitor looks at.
+    pub(super) fn watched(&self) -> &Watched {
+        &self.watched
+    }
+
+    /// The token by which the monitor cancels a cycle that overran.
+    pub(super) fn token(&self) -> &CancelToken {
+        &self.token
+    }
+
+    /// True in the body of a task that was added to it.
+    pub(super) fn is_run_by(&self, tid: i32) -> bool {
+        self.added && self.watched.thread() == Some(tid)
+    }
+
+    /// True where a task can be added to it.
+    pub(super) fn is_free(&self) -> bool {
+        self.added && matches!(*self.state(), SlotState::Free)
+    }
+
+    /// Has a task started in it, which may make no progress for `bound`; `is_over` once nothing is
+    /// started any more. Returns when it runs.
+    ///
+    /// # Errors
+    /// Why it does not run.
+    pub(super) fn start(
+        &self,
+        (task, body): (ThreadTask, Body<'env>),
+        bound: Option<Span>,
+        starter: &Starter,
+        is_over: impl Fn() -> bool,
+    ) -> Result<(), Error> {
+        self.watched.allow(bound);
+        *self.state() = SlotState::Wanted(Box::new((task, body)));
+        starter.ring();
+        loop {
+            let mut state = self.state();
+            let over = starter.is_closed() || is_over();
+            match &*state {
+                SlotState::Runs | SlotState::Over(_) => return Ok(()),
+                SlotState::Starting | SlotState::Refused(_) => {}
+                SlotState::Wanted(_) if !over => {}
+                _ => {
+                    let why = std::mem::replace(&mut *state, SlotState::Free);
+                    drop(state);
+                    return Err(match why {
+                        SlotState::Failed(why) => why,
+                        _ => ExecutiveError::NotRunning.into(),
+                    });
+                }
+            }
+            drop(state);
+            pause();
+        }
+    }
+
+    /// Has its task leave, waits until its body has returned, and drops that here.
+    pub(super) fn remove(&self) {
+        self.leave.store(1, Ordering::Release);
+        while matches!(*self.state(), SlotState::Runs) {
+            pause();
+        }
+        self.clear();
+    }
+
+    /// Drops what is left in it.
+    pub(super) fn clear(&self) {
+        let left = std::mem::replace(&mut *self.state(), SlotState::Free);
+        drop(left);
+        self.leave.store(0, Ordering::Relaxed);
+    }
+
+    fn state(&self) -> MutexGuard<'_, SlotState<'env>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its task is set up, and about to begin.
+    fn runs(&self) {
+        *self.state() = SlotState::Runs;
+    }
+
+    /// Its task will not run, says its own thread.
+    fn refuse(&self, why: Error) {
+        *self.state() = SlotState::Refused(why);
+    }
+
+    /// Its thread has ended, and gives the body back.
+    fn over(&self, body: Body<'env>) {
+        let mut state = self.state();
+        *state = match std::mem::replace(&mut *state, SlotState::Free) {
+            SlotState::Runs => SlotState::Over(body),
+            SlotState::Refused(why) => SlotState::Failed(why),
+            _ => SlotState::Failed(ExecutiveError::NotRunning.into()),
+        };
+    }
+
+    /// The task that waits in it to be started.
+    fn take(&self) -> Option<Box<(ThreadTask, Body<'env>)>> {
+        let mut state = self.state();
+        if !matches!(*state, SlotState::Wanted(_)) {
+            return None;
+        }
+        match std::mem::replace(&mut *state, SlotState::Starting) {
+            SlotState::Wanted(wanted) => Some(wanted),
+            _ => None,
+        }
+    }
+}
+
+/// What wakes the thread that starts added tasks, and ends it.
+#[derive(Debug, Default)]
+pub(super) struct Starter {
+    bell: AtomicU64,
+    closed: AtomicBool,
+}
+
+impl Starter {
+    fn ring(&self) {
+        self.bell.fetch_add(1, Ordering::Release);
+        let _woken = futex::wake(&self.bell, u32::MAX, Scope::Process);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Starts nothing any more.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.ring();
+    }
+
+    /// Starts the tasks that are added, until it is closed; returns when all of them have ended.
+    pub(super) fn run<'scope, 'env, C: Clock + Clone + Send>(
+        run: &'scope Run<'scope, 'env, C>,
+        scope: &'scope thread::Scope<'scope, '_>,
+    ) {
+        let Shared { starter, threads, .. } = run.shared;
+        let mut running = Vec::new();
+        while !starter.is_closed() {
+            let seen = starter.bell.load(Ordering::Acquire);
+            for (at, slot) in threads.iter().enumerate() {
+                let Some(wanted) = slot.take() else { continue };
+                let thread = run.try_start_thread(scope, "punctual-task", move || {
+                    let (task, body) = *wanted;
+                    let mut work = Work::Body(body);
+                    task.work(at, &mut work, run, &ThreadBlock::default());
+                    if let Work::Body(body) = work {
+                        run.shared.threads[at].over(body);
+                    }
+                });
+                match thread {
+                    Ok(thread) => running.push(thread),
+                    Err(why) => *slot.state() = SlotState::Failed(why),
+                }
+            }
+            // One that is not joined keeps its stack.
+            let (ended, still): (Vec<_>, Vec<_>) =
+                running.into_iter().partition(ScopedJoinHandle::is_finished);
+            ended.into_iter().for_each(|thread| drop(thread.join()));
+            running = still;
+            if !starter.is_closed() {
+                futex::wait(&starter.bell, seen as u32, Scope::Process);
+            }
+        }
+        // What panicked there was caught there.
+        running.into_iter().for_each(|thread| drop(thread.join()));
     }
 }
 
@@ -370,8 +633,10 @@ const FD_LOOK: Span = Span::from_ms(100);
 /// Blocks until the next cycle; false for none any more.
 type Waits<'env> = Box<dyn FnMut(&AtomicBool) -> bool + Send + 'env>;
 
-/// What triggers a task.
-pub struct Trigger<'env>(pub(super) Waits<'env>);
+/// The wait by which a device triggers a task: for [`ExecutiveBuilder::triggered`].
+///
+/// [`ExecutiveBuilder::triggered`]: crate::ExecutiveBuilder::triggered
+pub struct Trigger<'env>(Waits<'env>);
 
 impl fmt::Debug for Trigger<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -13,7 +13,7 @@ use punctual_core::time::Span;
 use punctual_core::wait::{Sleep, Strategy};
 use punctual_engine::periodic::{OnOverrun, Period, Task};
 use punctual_engine::process::{
-    BLOCK_VARIABLE, Event, Finished, Registration, Spec, Stop, Supervisor, TASK_VARIABLE, What,
+    BLOCK_VARIABLE, Event, EventKind, Finished, Registration, Spec, Stop, Supervisor, TASK_VARIABLE,
 };
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::mapping::{Access, Mapping};
@@ -261,6 +261,6 @@ pub(crate) fn run(
     (finished.expect("threads"), events.into_inner())
 }
 
-pub(crate) fn count(events: &[Event], task: &str, what: impl Fn(&What) -> bool) -> usize {
-    events.iter().filter(|event| event.task == task && what(&event.what)).count()
+pub(crate) fn count(events: &[Event], task: &str, what: impl Fn(&EventKind) -> bool) -> usize {
+    events.iter().filter(|event| event.task == task && what(&event.kind)).count()
 }

@@ -9,7 +9,7 @@ use punctual_core::time::Span;
 use punctual_core::wait::{Sleep, Strategy};
 use punctual_engine::periodic::{OnOverrun, Period, Task};
 use punctual_engine::process::{
-    Cause, Over, ProcessEnd, Registration, Spec, Stop, Supervisor, TASK_VARIABLE, Watch, What,
+    Cause, EventKind, Over, ProcessEnd, Registration, Spec, Stop, Supervisor, TASK_VARIABLE, Watch,
 };
 use punctual_os::child::{self, Confinement, Program, Status, Text};
 use punctual_os::scheduler::{self, SchedPolicy as Scheduling};
@@ -139,10 +139,10 @@ fn threads_that_take_a_priority_and_never_wait_lose_it() {
     }
     let task = "spins";
     let (finished, events) = run(Supervisor::new().task(spec(task)), |event, _| {
-        matches!(event.what, What::ThreadsDemoted(_))
+        matches!(event.kind, EventKind::ThreadsDemoted(_))
     });
     let [pid] = noted(std::process::id(), task)[..] else { panic!("one") };
-    assert_eq!(count(&events, task, |what| *what == What::ThreadsDemoted(1)), 1, "{events:?}");
+    assert_eq!(count(&events, task, |what| *what == EventKind::ThreadsDemoted(1)), 1, "{events:?}");
     let row = &finished.tasks[0];
     // The registered thread, and the one that waits, kept theirs.
     assert_eq!((row.threads_demoted, row.failed), (1, false), "{events:?}");
@@ -171,7 +171,11 @@ fn who_is_in_a_hurry_ends_tasks_at_once_and_outputs_are_safe() {
         run.expect("threads");
         (watching.join().expect("no panic"), events)
     });
-    assert_eq!(count(&events, "stubborn", |w| *w == What::Killed(Cause::Over)), 1, "{events:?}");
+    assert_eq!(
+        count(&events, "stubborn", |w| *w == EventKind::Killed(Cause::Over)),
+        1,
+        "{events:?}"
+    );
     let mut bytes = [0; 8];
     assert_eq!((watch.output(&mut bytes), bytes), (Some(Source::Safe), [0xff; 8]));
     assert!(!socket.exists() && watch.is_supervised(), "this process runs on");
@@ -183,9 +187,9 @@ fn a_supervisor_that_panics_leaves_no_task() {
     let started = std::cell::Cell::new(0);
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let stop = AtomicBool::new(false);
-        ready.run(Strategy::Sleep(Sleep), None, Stop::new(&stop), &mut |event| match event.what {
-            What::Started(pid) => started.set(pid.cast_signed()),
-            What::Registered => panic!("on purpose"),
+        ready.run(Strategy::Sleep(Sleep), None, Stop::new(&stop), &mut |event| match event.kind {
+            EventKind::Started(pid) => started.set(pid.cast_signed()),
+            EventKind::Registered => panic!("on purpose"),
             _ => {}
         })
     }));
@@ -268,10 +272,10 @@ fn only_tasks_get_a_limit_of_real_time() {
     let seen = std::cell::RefCell::new(None);
     run(Supervisor::new().task(spec("good")), |event, before| {
         // Under an emulator of user space a process is started before it has its limit.
-        let registered = event.what == What::Registered;
+        let registered = event.kind == EventKind::Registered;
         if registered {
-            let pid = before.iter().find_map(|event| match event.what {
-                What::Started(pid) => Some(pid),
+            let pid = before.iter().find_map(|event| match event.kind {
+                EventKind::Started(pid) => Some(pid),
                 _ => None,
             });
             *seen.borrow_mut() = pid.and_then(limit);

@@ -8,6 +8,7 @@ mod left;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 use punctual::{Error, ErrorKind, Period, RtThread, Task, WaitPolicy};
 use punctual_core::block::Source;
@@ -16,7 +17,7 @@ use punctual_core::time::Span;
 use punctual_core::wait::{Sleep, Strategy};
 use punctual_engine::periodic::OnOverrun;
 use punctual_engine::process::{
-    Cause, Event, Over, ProcessEnd, Registration, Restart, Spec, Stop, Supervisor, Watch, What,
+    Cause, Event, EventKind, Over, ProcessEnd, Registration, Restart, Spec, Stop, Supervisor, Watch,
 };
 use punctual_os::Errno;
 use punctual_testkit::skip;
@@ -43,7 +44,7 @@ fn good_tasks_run_beside_broken_ones_and_hear_of_the_end() {
             stop.store(true, Ordering::Relaxed);
         });
         made.run(Strategy::Sleep(Sleep), None, Stop::new(&stop), &mut |event| {
-            over.fetch_add(u32::from(event.what == What::GivenUp), Ordering::Relaxed);
+            over.fetch_add(u32::from(event.kind == EventKind::GivenUp), Ordering::Relaxed);
             events.push(event);
         })
     });
@@ -64,7 +65,8 @@ fn good_tasks_run_beside_broken_ones_and_hear_of_the_end() {
     assert_eq!(task("exits").exit, Some(ProcessEnd::Status(101)));
     assert_eq!(task("rubbish").exit, Some(ProcessEnd::Signal(9)));
     // What it writes there may be a task that asks, of a thread that is not its own.
-    let for_rubbish = |w: &What| matches!(w, What::Killed(Cause::Invalid | Cause::ForeignThread));
+    let for_rubbish =
+        |w: &EventKind| matches!(w, EventKind::Killed(Cause::Invalid | Cause::ForeignThread));
     assert_eq!(count(&events, "rubbish", for_rubbish), 1);
     assert!(broken.iter().all(|name| task(name).failed));
 }
@@ -79,8 +81,8 @@ fn an_overrun_is_terminated_started_again_and_given_up() {
     assert!(task.failed && task.restarts == 2 && task.starts == 3, "{task:?} {events:?}");
     // A machine that stood still may have ended one before it hung.
     assert!(task.terminated >= 1 && task.overran >= 1, "{task:?}");
-    assert_eq!(count(&events, "hangs", |what| matches!(what, What::StartsAgain(_))), 2);
-    assert_eq!(count(&events, "hangs", |what| *what == What::GivenUp), 1);
+    assert_eq!(count(&events, "hangs", |what| matches!(what, EventKind::StartsAgain(_))), 2);
+    assert_eq!(count(&events, "hangs", |what| *what == EventKind::GivenUp), 1);
 }
 
 #[test]
@@ -88,14 +90,14 @@ fn who_takes_no_releases_is_ended_or_ends_all_where_that_is_its_policy() {
     let deaf = |of| policy(spec("deaf"), of);
     let (finished, events) = run(Supervisor::new().task(deaf(OnOverrun::Terminate)), |_, _| false);
     assert_eq!(finished.over, Over::AllGone);
-    assert_eq!(count(&events, "deaf", |w| *w == What::Killed(Cause::Silent)), 1, "{events:?}");
+    assert_eq!(count(&events, "deaf", |w| *w == EventKind::Killed(Cause::Silent)), 1, "{events:?}");
     assert_eq!(
         (finished.tasks[0].terminated, finished.tasks[0].exit),
         (1, Some(ProcessEnd::Signal(9)))
     );
     let (finished, _) = run(Supervisor::new().task(deaf(OnOverrun::Stop)), |_, _| false);
     assert_eq!(finished.over, Over::Overran("deaf".to_owned()));
-    let told = |event: &Event, _: &[Event]| event.what == What::Silent;
+    let told = |event: &Event, _: &[Event]| event.kind == EventKind::Silent;
     let (finished, events) = run(Supervisor::new().task(deaf(OnOverrun::Skip)), told);
     assert_eq!((finished.over, finished.tasks[0].terminated), (Over::Stopped, 0), "{events:?}");
 }
@@ -110,8 +112,8 @@ fn who_leaves_in_good_order_has_not_failed_and_who_never_comes_has() {
     let task = |name: &str| finished.tasks.iter().find(|task| task.name == name).expect("one");
     assert!(!task("leaves").failed && task("leaves").figures.counts.ran == 5, "{events:?}");
     // Its end may be seen together with its leave.
-    assert!(count(&events, "leaves", |what| *what == What::Unregistered) <= 1);
-    assert_eq!(count(&events, "silent", |w| *w == What::Killed(Cause::NeverRegistered)), 1);
+    assert!(count(&events, "leaves", |what| *what == EventKind::Unregistered) <= 1);
+    assert_eq!(count(&events, "silent", |w| *w == EventKind::Killed(Cause::NeverRegistered)), 1);
     assert!(task("silent").failed && task("silent").figures.counts.ran == 0);
 }
 
@@ -224,7 +226,7 @@ fn the_safe_value_of_a_task_that_scribbled_is_read() {
         });
         let finished =
             made.run(Strategy::Sleep(Sleep), None, Stop::new(stop), &mut |event: Event| {
-                let given_up = event.task == "scribbles" && event.what == What::GivenUp;
+                let given_up = event.task == "scribbles" && event.kind == EventKind::GivenUp;
                 over.fetch_or(given_up, Ordering::Relaxed);
             });
         reader.join().expect("no panic");
@@ -267,7 +269,7 @@ fn what_cannot_be_is_refused() {
     assert!(refused(with(Spec { restart: back, ..spec("a") })).contains("must not be negative"));
     let half = |name: &str| {
         let half = spec(name);
-        Spec { task: half.task.clone().budget_ns(1_200_000), ..half }
+        Spec { task: half.task.clone().budget(Duration::from_micros(1_200)), ..half }
     };
     let both = || with(half("a")).task(half("b"));
     assert!(refused(both()).contains("1.200"), "the sum");

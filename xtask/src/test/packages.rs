@@ -194,7 +194,7 @@ pub(crate) fn install_python(root: &Path) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::root;
+    use crate::workspace;
 
     #[test]
     fn apt_get_never_asks() {
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn every_package_has_an_exact_version_and_a_hash() {
-        let text = std::fs::read_to_string(root::root().join(LIST)).unwrap();
+        let text = std::fs::read_to_string(workspace::root().join(LIST)).unwrap();
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         let packages = lines.iter().filter(|line| !line.starts_with(' ')).count();
         assert!(packages > 0);

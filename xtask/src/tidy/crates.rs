@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use super::{File, Finding};
-use crate::metadata::{self, Package, Scope};
+use crate::workspace::{self, Package, Scope};
 
 /// Every crate of the workspace, and which of the others it may depend on.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -27,7 +27,31 @@ const ARROWS: &[(&str, &[&str])] = &[
             "punctual-host",
         ],
     ),
+    (
+        "punctual-papers",
+        &[
+            "punctual-core",
+            "punctual-os",
+            "punctual-engine",
+            "punctual",
+            "punctual-analysis",
+            "punctual-host",
+            "punctual-lab",
+        ],
+    ),
+    (
+        "punctual-report",
+        &[
+            "punctual-core",
+            "punctual-os",
+            "punctual-engine",
+            "punctual-analysis",
+            "punctual-host",
+            "punctual-lab",
+        ],
+    ),
     ("punctual-plot", &[]),
+    ("punctual-document", &["punctual-analysis", "punctual-plot"]),
     ("punctual-export", &["punctual-core", "punctual-analysis"]),
     (
         "punctual-cli",
@@ -40,7 +64,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "punctual-import",
             "punctual-host",
             "punctual-lab",
+            "punctual-papers",
+            "punctual-report",
             "punctual-plot",
+            "punctual-document",
             "punctual-export",
         ],
     ),
@@ -67,7 +94,7 @@ const FENCED: &[(&str, &[&str])] = &[("punctual-core", &[]), ("punctual-os", &["
 
 /// One finding for each arrow that points the wrong way.
 pub(crate) fn check(root: &Path, files: &[File], found: &mut Vec<Finding>) -> Result<(), String> {
-    let packages = metadata::packages(root, Scope::Ours)?;
+    let packages = workspace::packages(root, Scope::Ours)?;
     for Wrong { package, dependency, why, instead } in wrong(&packages) {
         let path = Path::new(&package.manifest)
             .strip_prefix(root)
@@ -132,7 +159,7 @@ fn list(names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::Dependency;
+    use crate::workspace::Dependency;
 
     fn package(name: &str, dependencies: &[(&str, bool)]) -> Package {
         Package {

@@ -120,7 +120,7 @@ fn label(file: &File, rust: &Source, function: &Function, found: &mut Vec<Findin
 }
 
 /// The lines of documentation above a head, through its attributes.
-pub(super) fn doc_above(rust: &Source, head: usize) -> Vec<&str> {
+fn doc_above(rust: &Source, head: usize) -> Vec<&str> {
     let mut docs = Vec::new();
     let mut brackets = 0_i32;
     for line in (1..head).rev() {

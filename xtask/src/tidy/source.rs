@@ -5,17 +5,15 @@
 
 use std::ops::Range;
 
-use super::words::split;
-
 /// A Rust file. `code`, `comments` and `strings` are as long as the text: what belongs to another
 /// of them is blank, line breaks stay, so that an offset means the same in all.
 pub(crate) struct Source {
     /// Code, with the contents of strings and characters blank and their quotes kept.
-    pub(crate) code: String,
+    pub code: String,
     /// Comments with their slashes and stars.
-    pub(crate) comments: String,
+    pub comments: String,
     /// What stands between the quotes of strings.
-    pub(crate) strings: String,
+    pub strings: String,
     /// Byte ranges that are compiled for tests only.
     tests: Vec<Range<usize>>,
     line_starts: Vec<usize>,
@@ -252,15 +250,32 @@ fn test_ranges(code: &str) -> Vec<Range<usize>> {
     ranges
 }
 
+/// Maximal runs of characters that `belongs` accepts, with their offsets.
+pub(crate) fn split(text: &str, belongs: impl Fn(char) -> bool) -> Vec<(usize, &str)> {
+    let mut runs = Vec::new();
+    let mut start = None;
+    for (at, c) in text.char_indices().chain([(text.len(), '\0')]) {
+        match (start, belongs(c)) {
+            (None, true) => start = Some(at),
+            (Some(from), false) => {
+                runs.push((from, &text[from..at]));
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    runs
+}
+
 /// What a file declares by name.
 pub(crate) struct Item<'t> {
     /// `fn`, `struct`, `mod` …, or `field` for one that is not private.
-    pub(crate) keyword: &'t str,
-    pub(crate) name: &'t str,
+    pub keyword: &'t str,
+    pub name: &'t str,
     /// Byte offset of the name.
-    pub(crate) at: usize,
+    pub at: usize,
     /// Whether its line begins with plain `pub`.
-    pub(crate) public: bool,
+    pub public: bool,
 }
 
 /// Words before the name of an item.

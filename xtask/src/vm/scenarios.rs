@@ -2,7 +2,7 @@
 //!
 //! Data and judgements of printed text; starts nothing.
 
-use super::guest::Console;
+use super::Console;
 use super::programs::Program;
 use super::{Root, Scenario, sources};
 

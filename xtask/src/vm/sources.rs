@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use super::guest::Console;
+use super::Console;
 use super::programs::Program;
 use super::scenarios::{has, only};
 use super::{Root, Scenario};

@@ -2,18 +2,22 @@
 //!
 //! Maruti's experiment: polling loops of known code, targets that sweep all offsets.
 
+use std::path::Path;
+
 use anyhow::Result;
 use punctual::RtThread;
 use punctual_lab::accuracy::AccuracyExperiment;
+use punctual_papers::maruti;
+use punctual_report::measured::AccuracyBody;
 
 use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
+use crate::command::RootArgs;
 use crate::experiment::Machine;
 use crate::parse;
-use crate::report::measured::AccuracyBody;
 
 /// `punctual measure accuracy`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     cpu: CpuArgs,
     /// How long to measure, in all; the ways to wait take turns, and each is swept at least once
@@ -28,6 +32,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     policy: RequestedPolicyArgs,
     #[command(flatten)]
+    root: RootArgs,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -40,10 +46,15 @@ impl Measuring for Args {
         &self.output
     }
 
+    fn captured(&self) -> Option<&Path> {
+        self.root.path()
+    }
+
     fn plan(&self, machine: &Machine) -> Result<Planned<AccuracyExperiment>> {
         let (cpu, choice) = self.cpu.choose(machine, "accuracy is measured")?;
         let thread = RtThread::cpu(cpu).with_policy(self.policy.policy());
-        let experiment = AccuracyExperiment { thread, duration: self.duration.0 };
+        let rivals = maruti::RIVALS.to_vec();
+        let experiment = AccuracyExperiment { thread, duration: self.duration.0, rivals };
         Ok(Planned { experiment, choice })
     }
 

@@ -4,21 +4,24 @@
 //! One thread on one CPU; the designs take turns in short blocks. Reports also what a turn of the
 //! loop adds to the bare wait.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
 use punctual::RtThread;
 use punctual_core::time::Span;
 use punctual_lab::executive::ExecutiveExperiment;
+use punctual_papers::ant;
+use punctual_report::measured::ExecutiveBody;
 
-use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, Shown};
-use crate::experiment::{Machine, PRIORITY};
-use crate::report::ExecutiveBody;
+use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
+use crate::command::RootArgs;
+use crate::experiment::Machine;
 use crate::{format, parse};
 
 /// `punctual measure executive`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     cpu: CpuArgs,
     /// How long to measure, in all; each number of tasks has an equal share of it, with warm and
@@ -42,12 +45,11 @@ pub(crate) struct Args {
     )]
     tasks: Vec<u32>,
     #[command(flatten)]
+    policy: RequestedPolicyArgs,
+    #[command(flatten)]
+    root: RootArgs,
+    #[command(flatten)]
     output: OutputArgs,
-}
-
-/// The experiment with these numbers of tasks, with the policy of a measuring loop.
-pub(crate) fn experiment(cpu: u32, sizes: Vec<u32>, duration: Span) -> ExecutiveExperiment {
-    ExecutiveExperiment { thread: RtThread::cpu(cpu).fifo(PRIORITY), sizes, duration }
 }
 
 /// That the least number of blocks took much longer than `wanted`; `None` where it did not.
@@ -72,9 +74,18 @@ impl Measuring for Args {
         &self.output
     }
 
+    fn captured(&self) -> Option<&Path> {
+        self.root.path()
+    }
+
     fn plan(&self, machine: &Machine) -> Result<Planned<ExecutiveExperiment>> {
         let (cpu, choice) = self.cpu.choose(machine, "the executive is measured")?;
-        let experiment = experiment(cpu, self.tasks.clone(), self.duration.0);
+        let experiment = ExecutiveExperiment {
+            thread: RtThread::cpu(cpu).with_policy(self.policy.policy()),
+            sizes: self.tasks.clone(),
+            duration: self.duration.0,
+            rivals: ant::RIVALS.to_vec(),
+        };
         Ok(Planned { experiment, choice })
     }
 

@@ -14,16 +14,18 @@ use punctual_host::facts::MachineFacts;
 use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, WaitKind, split};
 use punctual_lab::waits::WAITS;
+use punctual_report::{Choice, LoopsBody, PeriodicBody, Question, Report};
 
-use crate::args::{BaselineArgs, LearnArgs, PlanArgs, PolicyName, ReportArgs, RootArgs, WaitName};
+use crate::args::{LearnArgs, PlanArgs, ReportArgs};
 use crate::command;
+use crate::command::PROGRAM;
+use crate::command::{Execute, Exit, PolicyName, RootArgs, WaitName};
+use crate::comparison::baseline::BaselineArgs;
 use crate::comparison::baseline::BaselineUse;
-use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, FollowedClock, LoopExperiment, Machine};
 use crate::output::Opened;
 use crate::parse::{self, FollowName, Phase};
-use crate::report::{Choice, LoopsBody, PeriodicBody, Question, Report};
-use crate::view::text::Detail;
+use crate::view::Detail;
 
 /// The experiment's name in results.
 const NAME: &str = "measure periodic";
@@ -37,7 +39,7 @@ const BLOCK_MIN: Span = Span::from_ms(1_000);
 
 /// `punctual measure periodic`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(super) struct Args {
     /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: as check chooses]
     #[arg(long, short, value_name = "LIST")]
     cpu: Option<String>,
@@ -79,11 +81,11 @@ pub(crate) struct Args {
     budget: f64,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero, quiet (away from
     /// the kernel's tick) or a duration
-    #[arg(long, default_value = "zero", allow_hyphen_values = true, value_parser = parse::phase)]
+    #[arg(long, default_value = "zero", allow_hyphen_values = true)]
     phase: Phase,
     /// Align the grid with another clock than CLOCK_MONOTONIC and follow it: tai, realtime or a PTP
     /// device such as /dev/ptp0; --phase is then the offset on that clock
-    #[arg(long, value_name = "CLOCK", value_parser = parse::follow)]
+    #[arg(long, value_name = "CLOCK")]
     follow: Option<FollowName>,
     #[arg(long, default_value = "none", value_parser = parse::loads)]
     #[arg(help = parse::loads_help(), long_help = parse::loads_long_help())]
@@ -103,65 +105,67 @@ pub(crate) struct Args {
     baseline: BaselineArgs,
 }
 
-/// Runs the subcommand.
-pub(super) fn run(args: &Args) -> Result<Exit> {
-    let machine = Machine::of(args.root.root.as_deref())?;
-    let choices = LoopChoices {
-        cpu: args.cpu.as_deref(),
-        period: &args.period,
-        duration: args.duration.0,
-        policy: args.policy,
-        priority: args.priority,
-        wait: wait_kind(args.wait, args.margin, args.budget)?,
-        phase: args.phase,
-        load: &args.load,
-    };
-    let PlannedLoops { mut plan, choice } = choices.plan(&machine.here)?;
-    let follow =
-        args.follow.as_ref().map(|clock| FollowedClock::open(clock, args.phase)).transpose()?;
-    args.report.output.distinct(args.samples.as_deref())?;
-    let gate = BaselineUse::open(&args.baseline, &machine.facts, machine.is_foreign())?;
-    gate.spare(&args.report.output)?;
-    let clock = follow.as_ref().map(|target| target.name.as_str());
-    gate.refuse_others(&experiment::planned(&plan, false, args.report.keep_cold, clock))?;
-    let outputs = args.report.output.open()?;
-    let conditions = plan.conditions.len();
-    let plan_of = |duration| PeriodicPlan { blocks: blocks(conditions, duration), ..plan.clone() };
-    let plans = experiment::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
-    if args.plan.plan {
-        let loops = LoopsBody { plans, ..LoopsBody::default() };
-        let report = Report::new(NAME, PeriodicBody { loops, compare: None });
-        return command::planned(&report, args.duration.0, outputs);
+impl Execute for Args {
+    fn execute(&self) -> Result<Exit> {
+        let machine = Machine::of(self.root.path())?;
+        let choices = LoopChoices {
+            cpu: self.cpu.as_deref(),
+            period: &self.period,
+            duration: self.duration.0,
+            policy: self.policy,
+            priority: self.priority,
+            wait: wait_kind(self.wait, self.margin, self.budget)?,
+            phase: self.phase,
+            load: &self.load,
+        };
+        let PlannedLoops { mut plan, choice } = choices.plan(&machine.here)?;
+        let follow =
+            self.follow.as_ref().map(|clock| FollowedClock::open(clock, self.phase)).transpose()?;
+        self.report.output.distinct(self.samples.as_deref())?;
+        let gate = BaselineUse::open(&self.baseline, &machine.facts, machine.foreign.is_some())?;
+        gate.spare(&self.report.output)?;
+        let clock = follow.as_ref().map(|target| target.name.as_str());
+        gate.refuse_others(&experiment::planned(&plan, false, self.report.keep_cold, clock))?;
+        let outputs = self.report.output.open()?;
+        let conditions = plan.conditions.len();
+        let plan_of =
+            |duration| PeriodicPlan { blocks: blocks(conditions, duration), ..plan.clone() };
+        let plans = experiment::plans(&self.report, &self.plan, self.duration.0, false, &plan_of);
+        if self.plan.plan {
+            let loops = LoopsBody { plans, ..LoopsBody::default() };
+            let report = Report::new(PROGRAM, NAME, PeriodicBody { loops, compare: None });
+            return command::planned(&report, self.duration.0, outputs);
+        }
+        experiment::announce(&plans, self.duration.0);
+        let placed = experiment::settle(&mut plan.streams, self.phase)?;
+        let samples = self.samples.as_deref().map(Opened::at).transpose()?;
+        let loops = LoopExperiment {
+            name: NAME,
+            plan,
+            merge: false,
+            machine: &machine,
+            choice,
+            args: &self.report,
+            learn: self.learn,
+            plans,
+            samples,
+            follow,
+            changes: None,
+            question: Some(Question {
+                command: Some(("punctual measure periodic", "")),
+                ..Question::default()
+            }),
+            notes: machine.foreign.iter().cloned().chain(placed).collect(),
+        };
+        let measured = loops.run()?;
+        let body = PeriodicBody { loops: measured.loops, compare: None };
+        let mut report = Report { envelope: measured.envelope, body: body.into() };
+        let uncompared = gate.judge(&mut report, &measured.recorded);
+        let trouble = measured.trouble.or(uncompared);
+        command::write_in(&report, outputs, self.report.detail(Detail::Short))?;
+        gate.keep(&report, &measured.recorded)?;
+        Exit::after(&report, trouble)
     }
-    experiment::announce(&plans, args.duration.0);
-    let placed = experiment::settle(&mut plan.streams, args.phase)?;
-    let samples = args.samples.as_deref().map(Opened::at).transpose()?;
-    let loops = LoopExperiment {
-        name: NAME,
-        plan,
-        merge: false,
-        machine: &machine,
-        choice,
-        args: &args.report,
-        learn: args.learn,
-        plans,
-        samples,
-        follow,
-        changes: None,
-        question: Some(Question {
-            command: Some(("punctual measure periodic", "")),
-            ..Question::default()
-        }),
-        notes: machine.foreign.iter().cloned().chain(placed).collect(),
-    };
-    let measured = loops.run()?;
-    let body = PeriodicBody { loops: measured.loops, compare: None };
-    let mut report = Report { envelope: measured.envelope, body: body.into() };
-    let uncompared = gate.judge(&mut report, &measured.recorded);
-    let trouble = measured.trouble.or(uncompared);
-    command::write_in(&report, outputs, args.report.detail(Detail::Short))?;
-    gate.keep(&report, &measured.recorded)?;
-    Exit::after(&report, trouble)
 }
 
 /// The choices of a periodic experiment.
@@ -170,30 +174,30 @@ pub(crate) struct LoopChoices<'a> {
     pub(crate) cpu: Option<&'a str>,
     /// One or more periods.
     pub(crate) period: &'a [parse::Duration],
-    /// How long in all.
+    /// The time to measure, in all.
     pub(crate) duration: Span,
     /// The policy to ask for.
     pub(crate) policy: PolicyName,
     /// The priority of the shortest period.
     pub(crate) priority: u8,
-    /// How to wait.
+    /// The way to wait.
     pub(crate) wait: WaitKind,
     /// The grid's offset.
     pub(crate) phase: Phase,
-    /// What to load the machine with.
+    /// The loads.
     pub(crate) load: &'a Loads,
 }
 
 /// A periodic experiment that is chosen.
 pub(crate) struct PlannedLoops {
-    /// What to run.
+    /// The loops, their conditions and blocks.
     pub(crate) plan: PeriodicPlan,
     /// The CPUs, and why those.
     pub(crate) choice: Choice,
 }
 
 impl LoopChoices<'_> {
-    /// What to run on the machine of which this is known.
+    /// The plan for the machine with these facts.
     ///
     /// # Errors
     /// In one line, which option asks for what cannot be.
@@ -231,7 +235,7 @@ impl LoopChoices<'_> {
                 streams.push(Stream {
                     thread: RtThread::cpu(cpu)
                         .with_policy(args.policy.with(priority))
-                        .with_wait(args.wait),
+                        .wait(args.wait),
                     period,
                     // A quiet one is settled once it is sure that something is measured.
                     phase_ns: args.phase.at_ns(),
@@ -269,7 +273,7 @@ fn conditions(load: &Loads) -> Vec<Condition> {
     load.turns().into_iter().map(condition).collect()
 }
 
-/// How results name what runs under these loads.
+/// The name of the condition with these loads, in results.
 pub(super) fn condition_name(loads: &[LoadSpec]) -> String {
     let names: Vec<String> = loads.iter().map(ToString::to_string).collect();
     if names.is_empty() { "idle".to_owned() } else { names.join(",") }

@@ -2,15 +2,17 @@
 //!
 //! The full loop of the Windows CE benchmark, with the sources that this machine has.
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 use punctual_lab::load::Loads;
 use punctual_lab::response::{ResponseExperiment, ResponseRow, SOURCES, STIMULI_MAX, SourceName};
+use punctual_report::measured::ResponseBody;
 
 use super::periodic::with_idle;
 use super::{Measuring, Outcome, OutputArgs, Planned, Shown, lost_source, stimulus_cpu};
-use crate::args::PolicyName;
+use crate::command::{PolicyName, RootArgs};
 use crate::experiment::{self, Machine};
-use crate::report::measured::ResponseBody;
 use crate::{format, parse};
 
 /// The shortest period: threads that answer more often would leave their CPU no rest.
@@ -18,7 +20,7 @@ const PERIOD_MIN_NS: u64 = 20_000;
 
 /// `punctual measure response`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(super) struct Args {
     #[arg(long, default_value_t, help = help())]
     source: SourceName,
     /// The CPU of both stages [default: an isolated one, else the last that is allowed]
@@ -67,10 +69,12 @@ pub(crate) struct Args {
     #[arg(long, default_value = "none", value_parser = parse::loads)]
     load: Loads,
     #[command(flatten)]
+    root: RootArgs,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
-/// What `--source` takes.
+/// The help of `--source`.
 fn help() -> String {
     let sources: Vec<String> =
         SOURCES.iter().map(|row| format!("'{}': {}", row.form(), row.help)).collect();
@@ -89,6 +93,10 @@ impl Measuring for Args {
 
     fn output(&self) -> &OutputArgs {
         &self.output
+    }
+
+    fn captured(&self) -> Option<&Path> {
+        self.root.path()
     }
 
     fn plan(&self, machine: &Machine) -> Result<Planned<ResponseExperiment>> {

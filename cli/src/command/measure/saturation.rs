@@ -1,22 +1,23 @@
 //! `punctual measure saturation`: the highest frequency of stimuli that is served.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use punctual_lab::response::SourceName;
 use punctual_lab::saturation::SaturationExperiment;
+use punctual_report::measured::SaturationBody;
 
 use super::{Measuring, Outcome, OutputArgs, Planned, Shown, lost_source, stimulus_cpu};
-use crate::args::{PolicyName, STATE};
+use crate::args::STATE;
 use crate::command::unthrottled::Unthrottled;
+use crate::command::{PolicyName, RootArgs};
 use crate::experiment::{self, Machine};
 use crate::parse;
-use crate::report::measured::SaturationBody;
 
 /// `punctual measure saturation`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(super) struct Args {
     /// What raises stimuli, as for 'measure response'; not the kernel's timer
     #[arg(long, default_value_t)]
     source: SourceName,
@@ -58,6 +59,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", default_value = STATE)]
     state: PathBuf,
     #[command(flatten)]
+    root: RootArgs,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -74,6 +77,10 @@ impl Measuring for Args {
 
     fn output(&self) -> &OutputArgs {
         &self.output
+    }
+
+    fn captured(&self) -> Option<&Path> {
+        self.root.path()
     }
 
     fn plan(&self, machine: &Machine) -> Result<Planned<SaturationExperiment>> {

@@ -1,15 +1,18 @@
 //! `punctual measure timer`: how late timers reach a thread, with work of several kinds behind it.
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use punctual::RtThread;
 use punctual_core::time::Period;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::timer::{Background, PERIOD_MIN_NS, TimerExperiment};
+use punctual_report::measured::TimerBody;
 
-use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, Shown};
+use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
+use crate::command::RootArgs;
 use crate::experiment::Machine;
-use crate::report::measured::TimerBody;
 use crate::{format, parse};
 
 /// Periods of one run at most.
@@ -43,9 +46,10 @@ pub(crate) struct Args {
         value_parser = parse::duration
     )]
     duration: parse::Duration,
-    /// The priority to request, SCHED_FIFO, as the kernel counts
-    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
-    priority: u8,
+    #[command(flatten)]
+    policy: RequestedPolicyArgs,
+    #[command(flatten)]
+    root: RootArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -83,6 +87,10 @@ impl Measuring for Args {
         &self.output
     }
 
+    fn captured(&self) -> Option<&Path> {
+        self.root.path()
+    }
+
     fn plan(&self, machine: &Machine) -> Result<Planned<TimerExperiment>> {
         let (cpu, choice) = self.cpu.choose(machine, "timers are measured")?;
         let periods = self.period.iter().map(|period| period.period());
@@ -97,7 +105,7 @@ impl Measuring for Args {
             bail!("--period {got}: it must be at least {}", format::period(PERIOD_MIN_NS));
         }
         let experiment = TimerExperiment {
-            thread: RtThread::cpu(cpu).fifo(self.priority),
+            thread: RtThread::cpu(cpu).with_policy(self.policy.policy()),
             periods,
             backgrounds: backgrounds(&self.background)?,
             duration: self.duration.0,

@@ -13,19 +13,20 @@ use punctual_host::facts::MachineFacts;
 use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, WaitKind, split};
 use punctual_lab::waits::{WAITS, sweep};
+use punctual_report::strategies::{
+    FrontComparison, StrategyRow, Swept, WaitAdvice, advice, compared, rows as strategies,
+};
+use punctual_report::{LoopsBody, Report, WaitBody};
 
-use crate::args::{LearnArgs, PlanArgs, ReportArgs, RootArgs};
+use crate::args::{LearnArgs, PlanArgs, ReportArgs};
 use crate::command;
+use crate::command::PROGRAM;
+use crate::command::{Execute, Exit, RootArgs};
 use crate::comparison::RecordedRun;
-use crate::exit::Exit;
 use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
 use crate::format;
 use crate::parse::{self, Phase};
-use crate::report::{
-    FrontComparison, LoopsBody, Report, StrategyRow, Swept, WaitAdvice, WaitBody, advice, compared,
-    strategies,
-};
-use crate::view::text::Detail;
+use crate::view::Detail;
 
 /// The experiment's name in results.
 const NAME: &str = "measure wait";
@@ -36,7 +37,7 @@ const BLOCK_MAX: Span = Span::from_ms(5_000);
 
 /// `punctual measure wait`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(super) struct Args {
     /// The CPU to measure [default: an isolated one, else the last that is allowed]
     #[arg(long, short, value_name = "CPU")]
     cpu: Option<String>,
@@ -60,7 +61,7 @@ pub(crate) struct Args {
     duration: parse::Duration,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: quiet (away from the
     /// kernel's tick), zero or a duration
-    #[arg(long, default_value = "quiet", allow_hyphen_values = true, value_parser = parse::phase)]
+    #[arg(long, default_value = "quiet", allow_hyphen_values = true)]
     phase: Phase,
     /// The share of the CPU that the adaptive wait may take
     #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse::share)]
@@ -102,63 +103,67 @@ impl Args {
     }
 }
 
-/// Runs the subcommand.
-pub(super) fn run(args: &Args) -> Result<Exit> {
-    let machine = Machine::of(args.root.root.as_deref())?;
-    let (cpu, choice) =
-        experiment::one_cpu(args.cpu.as_deref(), &machine.here, "the ways to wait are compared")?;
-    let [loads] = &args.load.turns()[..] else {
-        bail!("--load: measure wait takes one load or several at once, not in turn");
-    };
-    if args.period.0 > args.duration.0 {
-        bail!("--duration is shorter than one period");
+impl Execute for Args {
+    fn execute(&self) -> Result<Exit> {
+        let machine = Machine::of(self.root.path())?;
+        let (cpu, choice) = experiment::one_cpu(
+            self.cpu.as_deref(),
+            &machine.here,
+            "the ways to wait are compared",
+        )?;
+        let [loads] = &self.load.turns()[..] else {
+            bail!("--load: measure wait takes one load or several at once, not in turn");
+        };
+        if self.period.0 > self.duration.0 {
+            bail!("--duration is shorter than one period");
+        }
+        let ways = ways(self.period.period()?, self.budget, self.front);
+        let turns = Turns::of(&ways, self.front);
+        let mut plan = plan(self, (cpu, &machine.here), (&ways, &turns), loads)?;
+        let outputs = self.report.output.open()?;
+        let plan_of = |duration| PeriodicPlan { blocks: turns.blocks(duration), ..plan.clone() };
+        let plans = experiment::plans(&self.report, &self.plan, self.duration.0, false, &plan_of);
+        if self.plan.plan {
+            let loops = LoopsBody { plans, ..LoopsBody::default() };
+            let report = Report::new(PROGRAM, NAME, WaitBody { loops, ..WaitBody::default() });
+            return command::planned(&report, self.duration.0, outputs);
+        }
+        experiment::announce(&plans, self.duration.0);
+        let placed = experiment::settle(&mut plan.streams, self.phase)?;
+        let loops = LoopExperiment {
+            name: NAME,
+            plan,
+            merge: false,
+            machine: &machine,
+            choice,
+            args: &self.report,
+            learn: self.learn,
+            plans,
+            samples: None,
+            follow: None,
+            changes: None,
+            question: None,
+            notes: machine.foreign.iter().cloned().chain(placed).collect(),
+        };
+        let turns_each = turns.rounds(&loops.plan);
+        let MeasuredLoops { envelope, loops, recorded, trouble, .. } = loops.run()?;
+        let strategies = strategies(&loops.judged.runs, &turns.beside);
+        let series: Vec<_> = recorded.iter().map(|run| run.series().first()).collect();
+        let (recommendation, undecided) = match advice(&strategies, &series) {
+            WaitAdvice::Use(words) => (Some(words), None),
+            WaitAdvice::Undecided { why, longer } => (None, Some(self.undecided(&why, longer))),
+            WaitAdvice::None => (None, None),
+        };
+        let front = if self.front && !envelope.incomplete {
+            turns.compared(&strategies, &recorded, turns_each)
+        } else {
+            Vec::new()
+        };
+        let body = WaitBody { loops, strategies, front, recommendation, undecided };
+        let report = Report { envelope, body: body.into() };
+        command::write_in(&report, outputs, self.report.detail(Detail::Short))?;
+        Exit::after(&report, trouble)
     }
-    let ways = ways(args.period.period()?, args.budget, args.front);
-    let turns = Turns::of(&ways, args.front);
-    let mut plan = plan(args, (cpu, &machine.here), (&ways, &turns), loads)?;
-    let outputs = args.report.output.open()?;
-    let plan_of = |duration| PeriodicPlan { blocks: turns.blocks(duration), ..plan.clone() };
-    let plans = experiment::plans(&args.report, &args.plan, args.duration.0, false, &plan_of);
-    if args.plan.plan {
-        let loops = LoopsBody { plans, ..LoopsBody::default() };
-        let report = Report::new(NAME, WaitBody { loops, ..WaitBody::default() });
-        return command::planned(&report, args.duration.0, outputs);
-    }
-    experiment::announce(&plans, args.duration.0);
-    let placed = experiment::settle(&mut plan.streams, args.phase)?;
-    let loops = LoopExperiment {
-        name: NAME,
-        plan,
-        merge: false,
-        machine: &machine,
-        choice,
-        args: &args.report,
-        learn: args.learn,
-        plans,
-        samples: None,
-        follow: None,
-        changes: None,
-        question: None,
-        notes: machine.foreign.iter().cloned().chain(placed).collect(),
-    };
-    let turns_each = turns.rounds(&loops.plan);
-    let MeasuredLoops { envelope, loops, recorded, trouble, .. } = loops.run()?;
-    let strategies = strategies(&loops.judged.runs, &turns.beside);
-    let series: Vec<_> = recorded.iter().map(|run| run.parts.first()).collect();
-    let (recommendation, undecided) = match advice(&strategies, &series) {
-        WaitAdvice::Use(words) => (Some(words), None),
-        WaitAdvice::Undecided { why, longer } => (None, Some(args.undecided(&why, longer))),
-        WaitAdvice::None => (None, None),
-    };
-    let front = if args.front && !envelope.incomplete {
-        turns.compared(&strategies, &recorded, turns_each)
-    } else {
-        Vec::new()
-    };
-    let body = WaitBody { loops, strategies, front, recommendation, undecided };
-    let report = Report { envelope, body: body.into() };
-    command::write_in(&report, outputs, args.report.detail(Detail::Short))?;
-    Exit::after(&report, trouble)
 }
 
 /// One loop that waits in each of the ways in turns.
@@ -179,7 +184,7 @@ fn plan(
     let conditions = ways.iter().map(|way| (named(way), *way)).chain(spins);
     Ok(PeriodicPlan {
         streams: vec![Stream {
-            thread: RtThread::cpu(cpu).fifo(PRIORITY).with_wait(WaitKind::Sleep),
+            thread: RtThread::cpu(cpu).fifo(PRIORITY).wait(WaitKind::Sleep),
             period: args.period.period()?,
             phase_ns: args.phase.at_ns(),
         }],
@@ -192,12 +197,12 @@ fn plan(
 
 /// The ways that are compared: all that a loop of this period can have.
 fn ways(period: Period, budget: f64, front: bool) -> Vec<WaitKind> {
-    let all = match front {
+    let ways = match front {
         true => sweep(period.as_ns(), budget),
         false => WAITS.iter().map(|row| row.kind(None, budget)).collect(),
     };
     let rests = period.as_ns() >= SPIN_PERIOD_MIN.as_ns().unsigned_abs();
-    all.into_iter().filter(|way| rests || *way != WaitKind::Spin).collect()
+    ways.into_iter().filter(|way| rests || *way != WaitKind::Spin).collect()
 }
 
 /// A way and its parameters: one run each.
@@ -217,7 +222,7 @@ struct Turns {
     round: Vec<usize>,
     /// By way: the condition of the spin next to it.
     beside: Vec<Option<usize>>,
-    /// How many spins there are beside the ways.
+    /// The number of spins beside the ways.
     spins: usize,
 }
 
@@ -243,7 +248,7 @@ impl Turns {
         Self { round, beside, spins: ways.len().div_ceil(GROUP) }
     }
 
-    /// How many turns each way has in a plan.
+    /// The turns of each way in a plan.
     fn rounds(&self, plan: &PeriodicPlan) -> u64 {
         (plan.blocks.len() / self.round.len().max(1)) as u64
     }
@@ -255,7 +260,7 @@ impl Turns {
         runs: &[RecordedRun],
         turns: u64,
     ) -> Vec<FrontComparison> {
-        let series = |run: usize| runs.get(run)?.parts.first();
+        let series = |run: usize| runs.get(run)?.series().first();
         let swept = |(at, row)| {
             let spin = self.beside.get(at).copied().flatten()?;
             Some(Swept { row, series: series(at)?, spin: series(spin)? })
@@ -293,7 +298,7 @@ mod tests {
         let ways = ways(period, 0.1, true);
         let turns = Turns::of(&ways, true);
         for (way, beside) in turns.beside.iter().enumerate() {
-            let at = |turn| turns.round.iter().position(|of| *of == turn).expect("a turn");
+            let at = |turn| turns.round.iter().position(|way| *way == turn).expect("a turn");
             let beside = beside.expect("a spin fits in a millisecond");
             assert!((1..=GROUP).contains(&(at(way) - at(beside))), "{way}");
         }

@@ -1,20 +1,23 @@
 //! `punctual measure work`: how long a fixed piece of work takes, idle and under loads.
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use punctual::RtThread;
 use punctual_lab::load::Loads;
 use punctual_lab::work::{WORK_SHARE_MAX, WorkExperiment, WorkKind};
+use punctual_report::measured::WorkBody;
 
 use super::periodic::with_idle;
 use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
+use crate::command::RootArgs;
 use crate::experiment::Machine;
-use crate::report::measured::WorkBody;
 use crate::{format, parse};
 
 /// `punctual measure work`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(super) struct Args {
     /// What kind of work
     #[arg(long, value_enum, default_value = "mixed")]
     kind: KindName,
@@ -53,6 +56,8 @@ pub(crate) struct Args {
     #[arg(long, default_value = "none", value_parser = parse::loads)]
     load: Loads,
     #[command(flatten)]
+    root: RootArgs,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -83,6 +88,10 @@ impl Measuring for Args {
 
     fn output(&self) -> &OutputArgs {
         &self.output
+    }
+
+    fn captured(&self) -> Option<&Path> {
+        self.root.path()
     }
 
     fn plan(&self, machine: &Machine) -> Result<Planned<WorkExperiment>> {

@@ -12,27 +12,18 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use punctual_analysis::campaign::{Campaign, FILE_BYTES_MAX};
-use punctual_os::{Errno, lock};
+use punctual_os::{Errno, file};
 
+use super::Found;
 use crate::output::Dir;
 use crate::stored::{LOCK, STATES, regular};
 
-/// How often a lock that is held is tried again, and how long it takes from one to the next.
+/// The tries of a lock that is held, and the time from one to the next.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
-/// What a directory held.
-#[derive(Debug)]
-pub(crate) struct Found {
-    /// The newest whole state.
-    pub(crate) campaign: Campaign,
-    /// What is wrong with the other one.
-    pub(crate) trouble: Option<String>,
-    number: u64,
-}
-
 /// Whether there is a campaign in `dir`.
-pub(crate) fn is_campaign(dir: &Path) -> bool {
+pub(in crate::command) fn is_campaign(dir: &Path) -> bool {
     STATES.iter().any(|state| dir.join(state).is_file())
 }
 
@@ -40,7 +31,7 @@ pub(crate) fn is_campaign(dir: &Path) -> bool {
 ///
 /// # Errors
 /// When all there is cannot be read.
-pub(crate) fn read(dir: &Path) -> Result<Option<Found>> {
+pub(super) fn read(dir: &Path) -> Result<Option<Found>> {
     newest(dir, |state| {
         let path = dir.join(state);
         let there = path.symlink_metadata().is_ok();
@@ -56,7 +47,7 @@ fn newest(dir: &Path, open: impl Fn(&str) -> Result<Option<File>>) -> Result<Opt
         match open(name).and_then(|file| file.map(state).transpose()) {
             Ok(None) => {}
             Ok(Some((campaign, number))) => {
-                if whole.as_ref().is_none_or(|other| other.number < number) {
+                if whole.as_ref().is_none_or(|older| older.number < number) {
                     whole = Some(Found { campaign, trouble: None, number });
                 }
             }
@@ -71,7 +62,7 @@ fn newest(dir: &Path, open: impl Fn(&str) -> Result<Option<File>>) -> Result<Opt
     }
 }
 
-/// What a state file holds.
+/// The campaign in a state file, and its number.
 fn state(file: File) -> Result<(Campaign, u64)> {
     let mut bytes = Vec::new();
     let most = FILE_BYTES_MAX as u64;
@@ -84,7 +75,7 @@ fn state(file: File) -> Result<(Campaign, u64)> {
 
 /// A campaign's directory, held by this process.
 #[derive(Debug)]
-pub(crate) struct Directory {
+pub(super) struct Directory {
     dir: Dir,
     /// Locked as long as it is open.
     _lock: File,
@@ -97,7 +88,7 @@ impl Directory {
     ///
     /// # Errors
     /// When it cannot be written, is another process's, or holds what is no campaign.
-    pub(crate) fn take(path: &Path, make: bool) -> Result<(Self, Option<Found>)> {
+    pub(super) fn take(path: &Path, make: bool) -> Result<(Self, Option<Found>)> {
         if fs::metadata(path).is_ok_and(|kind| !kind.is_dir()) {
             bail!("{}: not a directory, so not a campaign", path.display());
         }
@@ -108,7 +99,7 @@ impl Directory {
     ///
     /// # Errors
     /// As `take`.
-    pub(crate) fn lock(dir: Dir, make: bool) -> Result<(Self, Option<Found>)> {
+    pub(super) fn lock(dir: Dir, make: bool) -> Result<(Self, Option<Found>)> {
         let shown = dir.path().display();
         if !STATES.iter().any(|state| dir.has(state)) {
             if !make {
@@ -123,15 +114,15 @@ impl Directory {
     }
 
     /// Where it is.
-    pub(crate) fn dir(&self) -> &Dir {
+    pub(super) fn dir(&self) -> &Dir {
         &self.dir
     }
 
     /// Writes the state in the place of the older one.
     ///
     /// # Errors
-    /// What writing gave; what was there before is then still there.
-    pub(crate) fn save(&mut self, campaign: &Campaign) -> Result<()> {
+    /// The error of writing; the state before is then still there.
+    pub(super) fn save(&mut self, campaign: &Campaign) -> Result<()> {
         let state = STATES[(self.number % 2) as usize];
         self.dir.replace(state, campaign.to_bytes(self.number))?;
         self.number += 1;
@@ -154,13 +145,13 @@ fn refuse_foreign(dir: &Dir) -> Result<()> {
 /// for a moment it is tried again.
 fn held(lock: &File) -> Result<bool, Errno> {
     for _ in 0..TRIES {
-        if lock::try_exclusive(lock.as_raw_fd())? {
+        if file::try_lock(lock.as_raw_fd())? {
             return Ok(true);
         }
         // Nothing is measured yet: a little more or less does not matter.
         std::thread::sleep(BETWEEN_TRIES);
     }
-    lock::try_exclusive(lock.as_raw_fd())
+    file::try_lock(lock.as_raw_fd())
 }
 
 fn take_lock(dir: &Dir) -> Result<File> {

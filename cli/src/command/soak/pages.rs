@@ -1,70 +1,55 @@
-//! A campaign as a report: one run for each loop and setup, and what is a campaign's alone.
+//! A campaign as a report: one run for each loop and setup, what is a campaign's alone, and which
+//! limits and claims are broken while it goes on.
 //!
 //! Pure: everything comes in as an argument.
 
 use punctual_analysis::campaign::{Campaign, Pool, Total};
-use punctual_host::facts::MachineFacts;
-
-use super::CampaignConfig;
-use super::limits;
-use super::run_name;
-use crate::format;
-use crate::report::{
-    self, Choice, Clock, EndedBy, Envelope, Load, Question, Report, Run, Session, Setup, SoakBody,
+use punctual_analysis::claim::anytime::p_lower_dependent;
+use punctual_analysis::claim::ask::Ask;
+use punctual_analysis::claim::judge::{Holds, Judged, StoppingRule, judge};
+use punctual_analysis::limit::{Metric, MetricLimit};
+use punctual_analysis::recording::RunFigures;
+use punctual_report::{
+    self as report, EndedBy, Envelope, Load, Question, Report, Run, Setup, SoakBody, Warning,
 };
 
-/// What only the process that measures knows.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Here {
-    /// Why these CPUs.
-    pub(crate) choice: Option<Choice>,
-    /// What stamps were taken with.
-    pub(crate) clock: Option<Clock>,
-    /// What is known of the machine.
-    pub(crate) machine: Option<MachineFacts>,
-    /// What the kernel granted.
-    pub(crate) session: Option<Session>,
-    /// What a reader should know.
-    pub(crate) warnings: Vec<String>,
-    /// What the loads did in the latest batch, by run of the setup that is measured now.
-    pub(crate) loads: Vec<Vec<Load>>,
-    /// Which setup that is.
-    pub(crate) pool: Option<usize>,
-}
+use super::{CampaignConfig, SessionFacts, run_name};
+use crate::command::PROGRAM;
+use crate::format;
 
 /// The report of a campaign as it is.
-pub(super) fn report(campaign: &Campaign, config: &CampaignConfig, here: &Here) -> Report {
+pub(super) fn report(campaign: &Campaign, config: &CampaignConfig, known: &SessionFacts) -> Report {
     let measured_ns = campaign.measured_ns();
     let duration_ns = config.duration.map(|duration| duration.as_ns().unsigned_abs());
     let incomplete = duration_ns.is_some_and(|duration| measured_ns < duration);
-    let of = |(at, number, pool, total): (usize, usize, &Pool, &Total)| {
-        let loads = if here.pool == Some(at) { here.loads.get(number) } else { None };
+    let reported = |(at, number, pool, total): (usize, usize, &Pool, &Total)| {
+        let loads = if known.pool == Some(at) { known.loads.get(number) } else { None };
         report_run(campaign, at, pool, number, total, loads.cloned().unwrap_or_default())
     };
-    let runs: Vec<Run> = limits::runs(campaign).map(of).collect();
+    let runs: Vec<Run> = recorded_runs(campaign).map(reported).collect();
     let mut verdict = report::judge(&runs, &config.limits, incomplete);
-    for ((at, number, pool, total), run) in limits::runs(campaign).zip(&runs) {
+    for ((at, number, pool, total), run) in recorded_runs(campaign).zip(&runs) {
         let setup = &pool.setup().runs[number];
         for ask in &config.claims {
-            let judged = limits::claim(ask, total, setup.period_ns);
+            let judged = claim(ask, total, setup.period_ns);
             let judged = report::open_where_loads_died(run, judged);
             verdict.add_claim(run_name(campaign, at, setup), judged, config.strict);
         }
     }
-    let mut warnings = here.warnings.clone();
-    warnings.extend(cautions(campaign));
+    let mut warnings = known.warnings.clone();
+    warnings.extend(cautions(campaign).into_iter().map(Warning::from));
     let began = jiff::Timestamp::from_second(campaign.began_unix_s).ok();
     let envelope = Envelope {
         started_at: began.map(|at| at.to_string()),
         incomplete,
         ended_by: incomplete.then_some(EndedBy::Continues),
-        machine: here.machine.clone(),
-        choice: here.choice.clone(),
-        clock: here.clock.clone(),
-        session: here.session.clone(),
+        machine: known.machine.clone(),
+        choice: known.choice.clone(),
+        clock: known.clock.clone(),
+        session: known.session.clone(),
         warnings,
         verdict,
-        ..Envelope::of("soak")
+        ..Envelope::of(PROGRAM, "soak")
     };
     let question = Question { incomplete, ..Question::default() };
     let judged = report::judged(runs, &[], &envelope, &question);
@@ -72,7 +57,7 @@ pub(super) fn report(campaign: &Campaign, config: &CampaignConfig, here: &Here) 
     Report { envelope, body: body.into() }
 }
 
-/// What the numbers of a campaign do not say of themselves.
+/// The cautions about a campaign that its numbers do not show.
 fn cautions(campaign: &Campaign) -> Vec<String> {
     let mut cautions = Vec::new();
     if campaign.pools().len() > 1 {
@@ -150,8 +135,8 @@ fn own(campaign: &Campaign, duration_ns: Option<u64>) -> report::Campaign {
         boots_unlisted: campaign.boots().unlisted(),
         setups: campaign.pools().iter().map(kept).collect(),
         stretches: campaign.rows().to_vec(),
-        maxima: limits::runs(campaign).map(maxima).collect(),
-        outliers: limits::runs(campaign).flat_map(late).collect(),
+        maxima: recorded_runs(campaign).map(maxima).collect(),
+        outliers: recorded_runs(campaign).flat_map(late).collect(),
         events: campaign.events().listed().to_vec(),
         events_unlisted: campaign.events().unlisted(),
         broken: campaign.broken.clone(),
@@ -167,7 +152,7 @@ pub(super) fn line(
     let Some(pool) = campaign.pools().get(row.setup) else { return String::new() };
     let (setup, total) = (&pool.setup().runs[row.run], &pool.totals()[row.run]);
     let time = |ns: Option<i64>| format::ns(ns.map(|ns| ns as f64));
-    let all = total.lateness_ns();
+    let lateness = total.lateness_ns();
     let loads: Vec<String> = loads
         .iter()
         .map(|load| match load.rate {
@@ -195,10 +180,83 @@ pub(super) fn line(
         format::largest(row.max_ns.map(|ns| ns as f64), row.unknown()),
         total.cycles(),
         total.effort().missed,
-        format::ns(all.p50),
-        format::ns(all.p99),
-        format::ns(all.p99_9),
-        format::largest(all.max, total.unknown()),
+        format::ns(lateness.p50),
+        format::ns(lateness.p99),
+        format::ns(lateness.p99_9),
+        format::largest(lateness.max, total.unknown()),
     );
     line.replace('\u{a0}', "")
+}
+
+/// The confidence that a quantile is beyond its limit, before that is said.
+const CONFIDENCE: f64 = 0.95;
+
+/// The limits and claims that are broken for good while a campaign goes on, in words; each run and
+/// limit once.
+///
+/// A maximum or a count that is beyond its limit stays so. A quantile, or the probability of a
+/// claim, is broken once a bound that holds at every look shows it with 95 % confidence, or the
+/// claim's own. All else is judged at the end.
+pub(super) fn broken(campaign: &Campaign, config: &CampaignConfig) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (at, run, pool, total) in recorded_runs(campaign) {
+        let name = run_name(campaign, at, &pool.setup().runs[run]);
+        let outcome = total.outcome();
+        let limits = config.limits.iter().filter_map(|limit| limit_broken(limit, &outcome));
+        broken.extend(limits.map(|why| format!("{name}: {why}")));
+        for ask in &config.claims {
+            let judged = claim(ask, total, pool.setup().runs[run].period_ns);
+            if judged.holds == Holds::No {
+                broken.push(format!("{name}: {}: {}", judged.statement, judged.reason));
+            }
+        }
+    }
+    broken
+}
+
+/// Every run of every setup in which something was recorded.
+fn recorded_runs(campaign: &Campaign) -> impl Iterator<Item = (usize, usize, &Pool, &Total)> {
+    campaign.pools().iter().enumerate().flat_map(|(at, pool)| {
+        let totals = pool.totals().iter().enumerate();
+        let some = totals.filter(|(_, total)| total.cycles() + total.effort().missed > 0);
+        some.map(move |(run, total)| (at, run, pool, total))
+    })
+}
+
+fn limit_broken(limit: &MetricLimit, outcome: &RunFigures) -> Option<String> {
+    let judgement = limit.judge(outcome);
+    if judgement.ok || judgement.measured.is_none() {
+        return None;
+    }
+    let reason = || format!("{}: {}", judgement.text, judgement.reason);
+    match limit.metric() {
+        Metric::Max | Metric::Missed | Metric::Unrecorded => Some(reason()),
+        Metric::Quantile(p) => {
+            let above_ns = limit.threshold_ns()?;
+            let later = exceedances(outcome, above_ns);
+            let theta = outcome.tails.theta_at(above_ns);
+            let least = p_lower_dependent(later, outcome.tails.n(), theta, CONFIDENCE);
+            (least > 1.0 - p.share()).then(reason)
+        }
+        _ => None,
+    }
+}
+
+/// The least number of cycles that were later: counted where the threshold was watched, else what
+/// the buckets surely hold.
+fn exceedances(outcome: &RunFigures, above_ns: i64) -> u64 {
+    let buckets = || {
+        let above = outcome.lateness.buckets().filter(|bucket| bucket.lowest_ns > above_ns);
+        above.map(|bucket| bucket.count).sum()
+    };
+    let counted = outcome.tails.exceedances(above_ns).map(|_most| {
+        let (least, _most) = outcome.tails.exceedances_within(above_ns);
+        least
+    });
+    counted.unwrap_or_else(buckets)
+}
+
+/// A claim, judged by bounds for any time: whoever runs a campaign may end it when it looks good.
+fn claim(ask: &Ask, total: &Total, period_ns: u64) -> Judged {
+    judge(ask, &Ok(total.counted(ask)), StoppingRule::AtAnyTime, Some(period_ns))
 }

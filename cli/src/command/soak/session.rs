@@ -7,56 +7,172 @@
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::SyncSender;
-use std::thread;
+use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use punctual_analysis::campaign::{
     BatchRow, Effort, Extent, RunSetup, Start, WatchedThresholds, plain,
 };
+use punctual_analysis::plain::plain as one_line;
 use punctual_core::time::Span;
+use punctual_engine::spawn;
 use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
 use punctual_lab::experiment::{ExperimentEnd, ExperimentEvent, FinishedExperiment, Observer};
 use punctual_lab::periodic::{
     Begun, Destination, PeriodicExperiment, PeriodicOutcome, PeriodicPlan, Prepared, RunOutcome,
 };
+use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::signal;
+use punctual_report::{self as report, EndedBy, Load, policy_words};
 
-use super::checkpointer::Checkpointer;
-use super::pages::{self, Here};
-use super::{Feed, Running, time_of_day_ns, unix_s};
+use super::directory::Directory;
+use super::{
+    CampaignConfig, Feed, Running, SessionFacts, SessionStart, Shared, SoakArgs, pages, print,
+    time_of_day_ns, unix_s,
+};
+use crate::command::Exit;
 use crate::command::measure::blocks;
 use crate::experiment::{self, run_name, words};
+use crate::format;
+use crate::output::{self, Outputs};
 use crate::progress::Line;
-use crate::report::{self, Load, policy_words};
+use crate::stored::RESULT;
+use crate::view;
 
 /// Batches that may fail one after the other before a session gives up.
 const FAILURES_MAX: u32 = 3;
-/// How long it waits after one that failed.
+/// The pause after one that failed.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// How a session ended.
+/// Goes on with a campaign until it is complete or has to stop; writes all, and shows the page.
+///
+/// # Errors
+/// The state cannot be saved, loops cannot be started, or loads fail again and again.
+pub(super) fn hold(start: SessionStart<'_>) -> Result<Exit> {
+    let SessionStart { config, path, root, args, outputs, .. } = start;
+    let shared = Shared::new(start.campaign);
+    let aside = outputs.are_on_stdout();
+    let checkpointer =
+        Checkpointer::new(&shared, config, start.directory, args.stop_on_fail, aside);
+    report_start(&checkpointer, &start.notes, start.trouble, start.cut_off);
+    report_place(&checkpointer, path, config);
+    checkpointer.checkpoint();
+    if checkpointer.unsaved().is_some() {
+        bail!("{}: the state cannot be saved there", path.display());
+    }
+    let known = SessionFacts {
+        choice: Some(start.choice),
+        machine: Some(start.facts.clone()),
+        ..SessionFacts::default()
+    };
+    let (batches, over) = mpsc::sync_channel(1);
+    let session = Session { root, plan: start.plan, checkpointer: &checkpointer, known, batches };
+    let (ended, known) = measure(session, over, args)?;
+    finish(&checkpointer, config, ended?, &known, outputs)
+}
+
+/// Reports what is to be known before the first batch.
+fn report_start(
+    checkpointer: &Checkpointer<'_>,
+    notes: &[String],
+    trouble: Option<String>,
+    cut_off: bool,
+) {
+    notes.iter().for_each(|note| checkpointer.note(note));
+    if let Some(why) = trouble {
+        checkpointer.note(&format!("one state file is corrupt, so the other one is used: {why}"));
+    }
+    if cut_off {
+        checkpointer.note("the last session was cut off: data after its last save is lost");
+    }
+}
+
+fn report_place(checkpointer: &Checkpointer<'_>, path: &Path, config: &CampaignConfig) {
+    let live = checkpointer.shared().lock();
+    let (name, boot) = (live.campaign.name.clone(), live.campaign.boot());
+    let measured_ns = live.campaign.measured_ns();
+    drop(live);
+    let until = match config.duration {
+        Some(duration) => format!("{duration} in all"),
+        None => "without end".to_owned(),
+    };
+    let measured = format::long(measured_ns as f64);
+    let shown = path.display();
+    checkpointer.print(&format!(
+        "campaign {name} in {shown}: boot {boot}, {measured} measured so far, {until}; to \
+         continue later: punctual soak --resume {shown}"
+    ));
+}
+
+/// Runs a session with the checkpointer's thread next to it. What is learnt comes back also when it
+/// ends in an error.
+fn measure(
+    mut session: Session<'_>,
+    over: mpsc::Receiver<SessionFacts>,
+    args: &SoakArgs,
+) -> Result<(Result<Ended>, SessionFacts)> {
+    let checkpointer = session.checkpointer;
+    let every = Duration::from_nanos(args.save_every.0.as_ns().unsigned_abs());
+    let housekeeping = session.plan.housekeeping.clone();
+    thread::scope(|scope| {
+        checkpointer.start(scope, &housekeeping, every, over)?;
+        let ended = session.run();
+        let Session { known, batches, .. } = session;
+        // The checkpointer's thread ends with it.
+        drop(batches);
+        Ok((ended, known))
+    })
+}
+
+/// The end of a session: all is written, and the page shown.
+fn finish(
+    checkpointer: &Checkpointer<'_>,
+    config: &CampaignConfig,
+    ended: Ended,
+    known: &SessionFacts,
+    outputs: Outputs,
+) -> Result<Exit> {
+    checkpointer.shared().lock().campaign.end(unix_s());
+    checkpointer.checkpoint();
+    checkpointer.write_result(known);
+    let mut report = pages::report(&checkpointer.shared().snapshot(), config, known);
+    match ended {
+        Ended::Finished => (report.envelope.incomplete, report.envelope.ended_by) = (false, None),
+        Ended::Stopped if signal::stop_flag().load(Ordering::Relaxed) => {
+            report.envelope.ended_by = Some(EndedBy::Interrupt);
+        }
+        Ended::Stopped => report.envelope.ended_by = Some(EndedBy::Limit),
+    }
+    print(&report, outputs).and_then(|exit| {
+        checkpointer.unsaved().map_or(Ok(exit), |file| bail!("{file} could not be saved"))
+    })
+}
+
+/// The end of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+enum Ended {
     /// All of the duration is measured.
     Finished,
     /// It was to stop, or a limit was broken.
     Stopped,
 }
 
-/// What a session goes by.
-pub(super) struct Session<'a> {
-    pub(crate) root: &'a Root,
-    pub(crate) plan: PeriodicPlan,
-    pub(crate) checkpointer: &'a Checkpointer<'a>,
-    pub(crate) here: Here,
+/// A session: batches, one after the other.
+struct Session<'a> {
+    root: &'a Root,
+    plan: PeriodicPlan,
+    checkpointer: &'a Checkpointer<'a>,
+    known: SessionFacts,
     /// To the checkpointer, whenever a batch is over.
-    pub(crate) batches: SyncSender<Here>,
+    batches: SyncSender<SessionFacts>,
 }
 
 /// A progress line on a terminal only: a journal has the line of each batch.
@@ -75,7 +191,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// When loops cannot be started, or loads fail again and again.
-    pub(crate) fn run(&mut self) -> Result<Ended> {
+    fn run(&mut self) -> Result<Ended> {
         let mut failures = 0;
         loop {
             if signal::stop_flag().load(Ordering::Relaxed) {
@@ -103,14 +219,16 @@ impl Session<'_> {
         }
     }
 
-    /// How long the next batch is; `None` when all is measured.
+    /// The length of the next batch; `None` when all is measured.
     fn next_length(&self) -> Option<Span> {
         let config = self.checkpointer.config();
         let measured = self.checkpointer.shared().lock().campaign.measured_ns();
         let periods = self.plan.streams.iter().map(|stream| stream.period.as_ns());
         // Less than that is not worth a cycle.
         let least = periods.max().unwrap_or(0).saturating_add(10_000_000);
-        let left = config.duration.map(|all| all.as_ns().unsigned_abs().saturating_sub(measured));
+        let left = config
+            .duration
+            .map(|duration| duration.as_ns().unsigned_abs().saturating_sub(measured));
         match left {
             Some(left) if left < least => None,
             Some(left) => {
@@ -148,12 +266,12 @@ impl Session<'_> {
         };
         let rows = self.finish(&finished, &extent);
         for row in &rows {
-            let loads = self.here.loads.get(row.run).map_or(&[][..], Vec::as_slice);
+            let loads = self.known.loads.get(row.run).map_or(&[][..], Vec::as_slice);
             let line = pages::line(&self.checkpointer.shared().lock().campaign, row, loads);
             self.checkpointer.print(&line);
         }
         // Where the checkpointer is still at the last one, it saves this one with the next.
-        let _busy = self.batches.try_send(self.here.clone());
+        let _busy = self.batches.try_send(self.known.clone());
         Ok(finished.end)
     }
 
@@ -166,23 +284,23 @@ impl Session<'_> {
         let at_unix_s = extent.to_unix_s;
         let died = finished.loads.iter().flat_map(|loads| report::deaths(loads));
         died.for_each(|why| live.campaign.note(at_unix_s, &why));
-        for (at_ns, what) in &finished.disturbances {
+        for (at_ns, disturbance) in &finished.disturbances {
             let at_unix_ns = at_ns.cast_signed().saturating_add(ahead_ns);
-            live.campaign.note(at_unix_ns / 1_000_000_000, &what.to_string());
+            live.campaign.note(at_unix_ns / 1_000_000_000, &disturbance.to_string());
         }
         rows
     }
 
-    /// What the process knows apart from the numbers.
+    /// Keeps what the process knows apart from the numbers.
     fn learn<T>(&mut self, finished: &FinishedExperiment<T>, facts: &MachineFacts, pool: usize) {
-        self.here.machine = Some(facts.clone());
-        self.here.clock = Some(experiment::clock(&finished.clock));
-        self.here.session = Some(words::session(finished, facts));
-        self.here.warnings = words::warnings(finished, facts);
-        self.here.pool = Some(pool);
+        self.known.machine = Some(facts.clone());
+        self.known.clock = Some(experiment::clock(&finished.clock));
+        self.known.session = Some(words::session(finished, facts));
+        self.known.warnings = words::warnings(finished, facts);
+        self.known.pool = Some(pool);
         let by_condition: Vec<Vec<Load>> =
             finished.loads.iter().map(|loads| report::loads(loads)).collect();
-        self.here.loads = self.plan.streams.iter().flat_map(|_| by_condition.clone()).collect();
+        self.known.loads = self.plan.streams.iter().flat_map(|_| by_condition.clone()).collect();
     }
 }
 
@@ -245,16 +363,16 @@ impl<'a> Destination for Place<'a> {
         live.running = Some(Running { batch, from_unix_s: self.from_unix_s, from_ns, length });
         drop(live);
         if !differences.is_empty() {
-            let what = differences.join("; ");
-            self.checkpointer.note(&format!("kept apart from earlier results: {what}"));
+            let differences = differences.join("; ");
+            self.checkpointer.note(&format!("kept apart from earlier results: {differences}"));
         }
         self.pool = pool;
         Ok(Begun { sink: Feed(self.checkpointer.shared()), file: None })
     }
 }
 
-/// What the process counted for each run: loops in the order of the plan, each under all
-/// conditions.
+/// The effort of each run, as the process counted it: loops in the order of the plan, each under
+/// all conditions.
 fn efforts<S>(finished: &FinishedExperiment<PeriodicOutcome<S>>) -> Vec<Effort> {
     let deaths: Vec<u64> =
         finished.loads.iter().map(|loads| experiment::load_deaths(loads)).collect();
@@ -284,5 +402,163 @@ fn pause(time: Duration, stop: &AtomicBool) {
         // Nothing is measured now; a signal only sets the flag that is looked at here.
         thread::sleep(step);
         left = left.saturating_sub(step);
+    }
+}
+
+/// The most limits and claims that are reported as broken.
+const BROKEN_MAX: usize = 64;
+
+/// Saves a campaign, checks its limits and claims, reports what happens.
+///
+/// A thread of its own, on the housekeeping CPUs. A disk that cannot be written ends nothing: it is
+/// reported once, the campaign goes on in memory, and each time it is tried again.
+struct Checkpointer<'a> {
+    shared: &'a Shared,
+    config: &'a CampaignConfig,
+    directory: Mutex<Directory>,
+    /// Whether the last save failed.
+    failing: AtomicBool,
+    /// Whether the last result could not be written.
+    unwritten: AtomicBool,
+    stop_on_fail: bool,
+    /// Whether standard output is the JSON's.
+    aside: bool,
+}
+
+impl<'a> Checkpointer<'a> {
+    fn new(
+        shared: &'a Shared,
+        config: &'a CampaignConfig,
+        directory: Directory,
+        stop_on_fail: bool,
+        aside: bool,
+    ) -> Self {
+        let directory = Mutex::new(directory);
+        let (failing, unwritten) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { shared, config, directory, failing, unwritten, stop_on_fail, aside }
+    }
+
+    fn shared(&self) -> &'a Shared {
+        self.shared
+    }
+
+    fn config(&self) -> &'a CampaignConfig {
+        self.config
+    }
+
+    /// Whether nothing was recorded yet.
+    fn is_empty(&self) -> bool {
+        self.shared.lock().campaign.rows().is_empty()
+    }
+
+    /// Prints one line where lines go. A closed output is no error.
+    fn print(&self, line: &str) {
+        if self.aside {
+            output::line(line);
+        } else {
+            let _nobody = output::page(&(one_line(line) + "\n"));
+        }
+    }
+
+    /// Prints what happened, and keeps it.
+    fn note(&self, event: &str) {
+        let mut live = self.shared.lock();
+        live.campaign.note(unix_s(), event);
+        let name = live.campaign.name.clone();
+        drop(live);
+        let now =
+            jiff::Timestamp::from_second(unix_s()).map_or_else(|_| "-".into(), |t| t.to_string());
+        self.print(&format!("{now} {name}: {event}"));
+    }
+
+    /// Checks the limits, and saves.
+    fn checkpoint(&self) {
+        let mut campaign = self.shared.snapshot();
+        for why in pages::broken(&campaign, self.config) {
+            // The figure in it moves: what is before it names the limit and the run.
+            let named = |text: &str| text.split(": ").take(2).collect::<Vec<_>>().join(": ");
+            let known = campaign.broken.iter().any(|broken| named(broken) == named(&why));
+            if known || campaign.broken.len() >= BROKEN_MAX {
+                continue;
+            }
+            let why = one_line(&why);
+            self.note(&format!("broken for good: {why}"));
+            campaign.broken.push(why.clone());
+            self.shared.lock().campaign.broken.push(why);
+        }
+        if self.stop_on_fail && !campaign.broken.is_empty() {
+            signal::stop_flag().store(true, Ordering::Relaxed);
+        }
+        let saved = self.directory().save(&campaign);
+        match saved {
+            Ok(()) if self.failing.swap(false, Ordering::Relaxed) => {
+                self.note("the state can be saved again");
+            }
+            Ok(()) => {}
+            Err(why) => {
+                if !self.failing.swap(true, Ordering::Relaxed) {
+                    self.note(&format!(
+                        "cannot save the state: {why:#}; measuring continues in memory, and \
+                         saving will be retried"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// The file that is not on the disk as it is now.
+    fn unsaved(&self) -> Option<&'static str> {
+        let failed = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        let state = failed(&self.failing).then_some("the state");
+        state.or(failed(&self.unwritten).then_some(RESULT))
+    }
+
+    fn directory(&self) -> std::sync::MutexGuard<'_, Directory> {
+        self.directory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the campaign as a result, for other subcommands. Where the state cannot be saved
+    /// either, that is reported already.
+    fn write_result(&self, known: &SessionFacts) {
+        let report = pages::report(&self.shared.snapshot(), self.config, known);
+        let dir = self.directory().dir().clone();
+        let written = view::json(&report).and_then(|json| dir.replace(RESULT, json));
+        let before = self.unwritten.swap(written.is_err(), Ordering::Relaxed);
+        if let Err(why) = written
+            && !before
+            && self.unsaved() == Some(RESULT)
+        {
+            self.note(&format!("{why:#}; retrying after the next batch"));
+        }
+    }
+
+    /// Saves every so often, and with the result whenever a batch is over, until the channel's
+    /// other end is gone. A disk may take its time: the loops do not wait for it.
+    fn start<'scope, 'env>(
+        &'scope self,
+        scope: &'scope Scope<'scope, 'env>,
+        housekeeping: &[u32],
+        every: Duration,
+        batches: mpsc::Receiver<SessionFacts>,
+    ) -> io::Result<ScopedJoinHandle<'scope, ()>> {
+        let housekeeping = housekeeping.to_vec();
+        spawn::scoped(scope, "punctual-save", move || {
+            let mut mask = CpuMask::EMPTY;
+            housekeeping.iter().for_each(|&cpu| mask.insert(cpu));
+            if !housekeeping.is_empty() {
+                // Where that is refused it runs where it may.
+                let _anywhere = affinity::set(0, &mask);
+            }
+            loop {
+                match batches.recv_timeout(every) {
+                    Ok(known) => {
+                        self.checkpoint();
+                        self.write_result(&known);
+                    }
+                    Err(mpsc::RecvTimeoutError::Timeout) => self.checkpoint(),
+                    Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                }
+            }
+        })
     }
 }

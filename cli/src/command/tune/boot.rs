@@ -16,17 +16,10 @@ use punctual_lab::tuning::{
     TuningStore as _, WantedValue,
 };
 
-use super::{Machine, boot_of, show};
-use crate::args::{RootArgs, StateArgs};
+use super::{BootFilesOutcome, Machine, show};
+use crate::command::{RootArgs, StateArgs};
 use crate::format;
-use crate::output::{BootFiles, JournalFile, JournalName, SettingsLock};
-
-/// What became of all files.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Outcome {
-    pub(crate) done: u32,
-    pub(crate) failed: u32,
-}
+use crate::output::{BootFiles, JournalFile, JournalName, SettingsLock, SettingsOwner};
 
 /// Writes the boot parameters of a plan.
 pub(super) fn apply(
@@ -34,8 +27,8 @@ pub(super) fn apply(
     plan: &TuningPlan,
     args: &RootArgs,
     (settings, state): (&SettingsLock, &StateArgs),
-) -> Result<Outcome> {
-    let mut outcome = Outcome::default();
+) -> Result<BootFilesOutcome> {
+    let mut outcome = BootFilesOutcome::default();
     if plan.boot.is_empty() {
         show("no boot parameter changes");
         return Ok(outcome);
@@ -43,16 +36,16 @@ pub(super) fn apply(
     let boot = BootPlan::of(plan, &machine.root);
     if boot.files.is_empty() {
         show(by_hand(plan, boot.loader));
-        return Ok(Outcome { failed: 1, ..outcome });
+        return Ok(BootFilesOutcome { failed: 1, ..outcome });
     }
     let wanted: Vec<WantedValue> = boot
         .files
         .into_iter()
         .map(|file| WantedValue { path: file.path, value: file.text })
         .collect();
-    let mut files = BootFiles::of(args.root.as_deref());
-    let mut journal = JournalFile::lock(settings, &state.state, JournalName::BOOT)?;
-    let kept = BootFiles::kept(&boot_of(&machine.root)?);
+    let mut files = BootFiles::of(args.path());
+    let mut journal = JournalFile::lock(settings, &state.state, JournalName::Boot)?;
+    let kept = SettingsOwner::of(&machine.root)?.boot_loader().to_string();
     tuning::apply(&wanted, &mut files, &mut journal, &kept, |step| {
         let path = &step.wanted.path;
         let parameters = parameters(path, &step.wanted.value);
@@ -90,12 +83,12 @@ pub(super) fn revert(
     root: &Root,
     args: &RootArgs,
     (settings, state): (&SettingsLock, &StateArgs),
-) -> Result<Outcome> {
-    let mut outcome = Outcome::default();
+) -> Result<BootFilesOutcome> {
+    let mut outcome = BootFilesOutcome::default();
     let mut programs = Vec::new();
-    let mut journal = JournalFile::lock(settings, &state.state, JournalName::BOOT)?;
-    let mut files = BootFiles::of(args.root.as_deref());
-    let kept = BootFiles::kept(&boot_of(root)?);
+    let mut journal = JournalFile::lock(settings, &state.state, JournalName::Boot)?;
+    let mut files = BootFiles::of(args.path());
+    let kept = SettingsOwner::of(root)?.boot_loader().to_string();
     let open = tuning::put_back(&mut files, &mut journal, &kept, |step| {
         let path = &step.entry.path;
         if !step.outcome.is_open() {
@@ -134,14 +127,15 @@ pub(super) fn revert(
 
 /// The journal of these files.
 pub(super) fn journal(state: &StateArgs) -> Result<TuningJournal> {
-    let bytes = JournalFile::read(&state.state, JournalName::BOOT)?.unwrap_or_default();
+    let bytes = JournalFile::read(&state.state, JournalName::Boot)?.unwrap_or_default();
     Ok(TuningJournal::parse(&bytes)?)
 }
 
-/// How each file stands, and which of its parameters the kernel was not started with.
+/// The line about a file of the journal as it is now, with those of its parameters that the kernel
+/// was not started with.
 pub(super) fn standing(entry: &JournalEntry, args: &RootArgs, now: Option<&CommandLine>) -> String {
     let JournalEntry { path, new, .. } = entry;
-    let files = BootFiles::of(args.root.as_deref());
+    let files = BootFiles::of(args.path());
     match files.read(path).map(|text| tuning::state(entry, &text, &files)) {
         Ok(RevertOutcome::Restored) => {}
         Ok(RevertOutcome::AsBefore) => return format!("{path}: as before"),
@@ -169,7 +163,7 @@ fn parameters(path: &str, text: &str) -> String {
     format::plain(&kernel_words(path, text))
 }
 
-/// What to do where the files are not known, or are another program's.
+/// The instruction for a person where the files are not known, or are another program's.
 fn by_hand(plan: &TuningPlan, loader: &str) -> String {
     let set = plan.command_line(&CommandLine::default()).to_string();
     let gone: Vec<&str> = plan.boot.iter().filter_map(|step| step.from.as_deref()).collect();
@@ -187,7 +181,7 @@ fn by_hand(plan: &TuningPlan, loader: &str) -> String {
 /// Runs the boot loader's program; whether it succeeded. `again` says what runs it again.
 fn run(program: &[&str], args: &RootArgs, again: &str) -> bool {
     let [command, rest @ ..] = program else { return true };
-    if args.root.is_some() {
+    if args.path().is_some() {
         show(format!("then, on that machine: {}", program.join(" ")));
         return true;
     }

@@ -17,41 +17,44 @@ use punctual_lab::tuning::{
     TuningJournal, TuningTrials, WantedValue, active,
 };
 use punctual_os::signal;
+use punctual_report::trials::{TrialVerdict, TrialsBody, TriedSetting};
+use punctual_report::{Body, Choice, Envelope, Report};
 
-use super::{Machine, apply, boot_of, show};
-use super::{TuneExperimentArgs, TuneScopeArgs, WorkloadName};
-use crate::args::{LearnArgs, PolicyName, ReportArgs, RootArgs, StateArgs};
+use super::{
+    Machine, TuneExperimentArgs, TuneScopeArgs, WorkloadName, applied_line, reverted_line, show,
+};
+use crate::args::{LearnArgs, ReportArgs};
+use crate::command::PROGRAM;
 use crate::command::measure::{LoopChoices, PlannedLoops};
-use crate::exit::Exit;
+use crate::command::{Exit, PolicyName, RootArgs, StateArgs};
 use crate::experiment::{self, LoopExperiment, PRIORITY};
-use crate::output::{JournalFile, JournalName, SettingsLock};
+use crate::output::{JournalFile, JournalName, SettingsLock, SettingsOwner};
 use crate::parse::{self, Phase};
-use crate::report::trials::{TrialVerdict, TrialsBody, TriedSetting};
-use crate::report::{Body, Choice, Envelope, Report};
 use crate::{command, format};
 
 /// The subcommand's name.
-pub(super) const NAME: &str = "tune experiment";
+const NAME: &str = "tune experiment";
 /// Seeds the order of blocks, the same in every run.
 const SEED: u64 = 20_261_123;
 
-/// Runs the subcommand.
+/// `punctual tune experiment`.
 pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
-    if args.scope.root.root.is_some() {
+    if args.scope.root.path().is_some() {
         bail!("--root: settings are tried on this machine only");
     }
     let machine = Machine::read(&args.scope)?;
     machine.leaves_cpus(&args.scope)?;
     let mut settings = settings(&machine.plan(&args.only)?);
     let outputs = args.output.open()?;
-    let (state, boot) = (&args.state.state, boot_of(&machine.root)?);
-    let mut lock = SettingsLock::take(None, &boot, NAME)?;
-    let mut journal = JournalFile::begin(&mut lock, state, JournalName::EXPERIMENT)?;
+    let (state, owner) = (&args.state.state, SettingsOwner::of(&machine.root)?);
+    let boot = owner.to_string();
+    let mut lock = SettingsLock::take(None, &owner, NAME)?;
+    let mut journal = JournalFile::begin(&mut lock, state, JournalName::Experiment)?;
     // Before anything is applied, if only for a moment: then it is put back, whatever comes.
     signal::catch_stop().context("cannot catch SIGINT")?;
     revert(&mut journal, &boot)?;
     // Nothing is measured for hours that cannot be kept then.
-    let keeping = || JournalFile::lock(&lock, state, JournalName::SETTINGS);
+    let keeping = || JournalFile::lock(&lock, state, JournalName::Settings);
     let mut keeping = (!args.dry_run).then(keeping).transpose()?;
     let mut watched = Watched::of(settings.iter().flat_map(|setting| &setting.writes));
     let tried = probe(&mut settings, args, &mut journal, &boot)?;
@@ -98,15 +101,17 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
 }
 
 fn report(envelope: Option<Envelope>, body: TrialsBody) -> Report {
-    let mut envelope =
-        Envelope { experiment: NAME.to_owned(), ..envelope.unwrap_or_else(|| Envelope::of(NAME)) };
+    let mut envelope = Envelope {
+        experiment: NAME.to_owned(),
+        ..envelope.unwrap_or_else(|| Envelope::of(PROGRAM, NAME))
+    };
     let reason = |change: &String| format!("changed by somebody else while it was tried: {change}");
     envelope.verdict.reasons.extend(body.changed.iter().map(reason));
     envelope.verdict.ok &= body.changed.is_empty();
     Report { envelope, body: Body::Measured(body.into()) }
 }
 
-/// Says of no setting that somebody else changed meanwhile what it does.
+/// Makes the verdict void of settings that somebody else changed meanwhile.
 fn void(body: &mut TrialsBody, settings: &[Setting], watched: &Watched) {
     body.changed = watched.changed().map(|(path, now)| format!("{path}: {now}")).collect();
     for (tried, setting) in body.settings.iter_mut().zip(settings) {
@@ -143,7 +148,7 @@ fn probe(
 }
 
 /// A setting of the plan: one name, one file or several.
-pub(super) struct Setting {
+struct Setting {
     knob: String,
     writes: Vec<WantedValue>,
     refused: Vec<String>,
@@ -159,7 +164,7 @@ impl Setting {
             match step.outcome {
                 StepOutcome::Applied => taken = true,
                 StepOutcome::Already => {}
-                _ => refused.push(apply::words(&step)),
+                _ => refused.push(applied_line(&step)),
             }
         })?;
         (self.is_taken, self.refused) = (taken, refused);
@@ -169,12 +174,12 @@ impl Setting {
 
 /// The runtime settings of a plan by name, in its order.
 fn settings(plan: &TuningPlan) -> Vec<Setting> {
-    let mut all: Vec<Setting> = Vec::new();
+    let mut settings: Vec<Setting> = Vec::new();
     for (step, path, value) in plan.writes() {
         let write = WantedValue::new(path, value);
-        match all.iter_mut().find(|known| known.knob == step.knob) {
+        match settings.iter_mut().find(|known| known.knob == step.knob) {
             Some(known) => known.writes.push(write),
-            None => all.push(Setting {
+            None => settings.push(Setting {
                 knob: step.knob.clone(),
                 writes: vec![write],
                 refused: Vec::new(),
@@ -182,7 +187,7 @@ fn settings(plan: &TuningPlan) -> Vec<Setting> {
             }),
         }
     }
-    all
+    settings
 }
 
 /// The loop: SCHED_FIFO, asleep between releases, on the first of the CPUs.
@@ -206,11 +211,11 @@ fn planned(
 }
 
 /// Puts back what is applied; an error where something is not as before.
-pub(super) fn revert(journal: &mut JournalFile, boot: &str) -> Result<()> {
+fn revert(journal: &mut JournalFile, boot: &str) -> Result<()> {
     let mut left = Vec::new();
     tuning::revert(&mut MachineFiles::live(), journal, boot, |step| {
         if step.outcome.is_open() {
-            left.push(super::revert::words(&step.entry, &step.outcome));
+            left.push(reverted_line(&step.entry, &step.outcome));
         }
     })?;
     if !left.is_empty() {
@@ -235,7 +240,7 @@ fn keep<'a>(
             tuning::apply(&setting.writes, &mut MachineFiles::live(), journal, boot, |step| {
                 is_applied |= matches!(step.outcome, StepOutcome::Applied | StepOutcome::Already);
                 if !args.output.are_some() {
-                    show(apply::words(&step));
+                    show(applied_line(&step));
                 }
             });
         kept.extend(is_applied.then(|| setting.knob.clone()));
@@ -246,19 +251,23 @@ fn keep<'a>(
     (kept, None)
 }
 
-/// The result.
+/// The part of the result that only this command has.
 fn body(
     args: &TuneExperimentArgs,
     machine: &Machine,
     (settings, tried): (&[Setting], &[usize]),
     trials: &TuningTrials,
 ) -> TrialsBody {
-    let one = |(at, setting): (usize, &Setting)| {
-        let trial = tried.iter().position(|&of| of == at).map(|at| &trials.settings[at]);
+    let row = |(at, setting): (usize, &Setting)| {
+        let trial = tried.iter().position(|&number| number == at).map(|at| &trials.settings[at]);
         let verdict = trial.map_or(TrialVerdict::Refused, TrialVerdict::of);
         TriedSetting {
             knob: setting.knob.clone(),
-            writes: setting.writes.iter().map(|of| format!("{} {}", of.path, of.value)).collect(),
+            writes: setting
+                .writes
+                .iter()
+                .map(|write| format!("{} {}", write.path, write.value))
+                .collect(),
             refused: setting.refused.clone(),
             first: trial.and_then(|trial| trial.first.clone()),
             again: trial.and_then(|trial| trial.again.clone()),
@@ -275,7 +284,7 @@ fn body(
         },
         threshold_ns: trials.threshold_ns,
         confidence: punctual_analysis::claim::bound::CONFIDENCE,
-        settings: settings.iter().enumerate().map(one).collect(),
+        settings: settings.iter().enumerate().map(row).collect(),
         together: trials.together.clone(),
         kept: Vec::new(),
         changed: Vec::new(),
@@ -296,7 +305,7 @@ struct Bench<'a> {
     boot: &'a str,
     watched: Watched,
     rng: Rng,
-    /// Of the first measurement, with the warnings of all.
+    /// The envelope of the first measurement, with the warnings of all.
     envelope: Option<Envelope>,
     /// The error that ended a measurement: what was found before it counts.
     trouble: Option<Error>,
@@ -308,8 +317,8 @@ impl Measure for Bench<'_> {
     fn measure(&mut self, sets: &SettingSets) -> Result<Option<Vec<LatenessSeries>>> {
         let name = |set: &Vec<usize>| match set.as_slice() {
             [] => "none".to_owned(),
-            [one] => self.settings[self.tried[*one]].knob.clone(),
-            all => format!("{} together", all.len()),
+            [only] => self.settings[self.tried[*only]].knob.clone(),
+            several => format!("{} together", several.len()),
         };
         let condition = |set: &Vec<usize>| Condition {
             name: name(set),
@@ -318,13 +327,14 @@ impl Measure for Bench<'_> {
             loads: self.loads.clone(),
         };
         let conditions: Vec<Condition> = sets.sets.iter().map(condition).collect();
-        let names: Vec<String> = conditions.iter().map(|of| of.name.clone()).collect();
+        let names: Vec<String> =
+            conditions.iter().map(|condition| condition.name.clone()).collect();
         let order = order(sets, &mut self.rng);
         let plan =
             PeriodicPlan { conditions, blocks: split(&order, sets.length), ..self.plan.clone() };
         let writes = |set: &Vec<usize>| -> Vec<WantedValue> {
-            let of = |&at: &usize| self.settings[self.tried[at]].writes.clone();
-            set.iter().flat_map(of).collect()
+            let writes = |&at: &usize| self.settings[self.tried[at]].writes.clone();
+            set.iter().flat_map(writes).collect()
         };
         let writes = sets.sets.iter().map(writes).collect();
         let journal = (&mut *self.journal, self.boot);
@@ -357,10 +367,10 @@ impl Measure for Bench<'_> {
         if incomplete {
             return Ok(None);
         }
-        let mut recorded = measured.recorded.into_iter();
+        let mut recorded = measured.recorded.iter();
         let series = |_: &String| {
-            let parts = recorded.next().map(|run| run.parts).unwrap_or_default();
-            parts.into_iter().next().unwrap_or_default()
+            let first = recorded.next().and_then(|run| run.series().first());
+            first.cloned().unwrap_or_default()
         };
         Ok(Some(names.iter().map(series).collect()))
     }
@@ -368,15 +378,15 @@ impl Measure for Bench<'_> {
 
 /// Each set once in every round, in an order of its own.
 fn order(sets: &SettingSets, rng: &mut Rng) -> Vec<usize> {
-    let mut all = Vec::new();
+    let mut blocks = Vec::new();
     for _ in 0..sets.rounds {
         let mut round: Vec<usize> = (0..sets.sets.len()).collect();
         for last in (1..round.len()).rev() {
             round.swap(last, (rng.bits() % (last as u64 + 1)) as usize);
         }
-        all.extend(round);
+        blocks.extend(round);
     }
-    all
+    blocks
 }
 
 /// Settings that nobody else should change while they are tried.
@@ -395,7 +405,7 @@ fn text(path: &str) -> Option<String> {
 }
 
 impl Watched {
-    /// As they are now.
+    /// The settings as they are now.
     fn of<'w>(writes: impl IntoIterator<Item = &'w WantedValue>) -> Self {
         let mut before: Vec<(String, Option<String>)> = Vec::new();
         for WantedValue { path, .. } in writes {
@@ -406,7 +416,8 @@ impl Watched {
         Self { before, applied: Vec::new(), changed: Vec::new() }
     }
 
-    /// Looks at all of them, while none is applied. What was changed once counts as it is now.
+    /// Looks at all of them, while none is applied. A setting that was changed once counts as it is
+    /// now.
     fn look(&mut self) {
         for (path, before) in &mut self.before {
             let now = text(path);
@@ -456,12 +467,12 @@ pub(crate) struct Changes<'a> {
     journal: &'a mut JournalFile,
     boot: &'a str,
     watched: &'a mut Watched,
-    /// What could not be put back.
-    pub(crate) failed: Option<Error>,
+    /// The error where something could not be put back.
+    pub(in crate::command) failed: Option<Error>,
 }
 
 impl<'a> Changes<'a> {
-    /// Those of each condition, none applied yet.
+    /// The settings of each condition, none applied yet.
     fn new(
         writes: Vec<Vec<WantedValue>>,
         (journal, boot): (&'a mut JournalFile, &'a str),
@@ -504,7 +515,8 @@ pub(crate) struct PlannedSettings {
 }
 
 impl PlannedSettings {
-    /// Those that a CPU would get for this workload. What a killed experiment left is put back.
+    /// The settings that a CPU would get for this workload. Those that a killed experiment left are
+    /// put back.
     ///
     /// # Errors
     /// Where another one tries settings, or the rules cannot be judged.
@@ -519,9 +531,10 @@ impl PlannedSettings {
         let plan = machine.plan(&[])?;
         let writes: Vec<WantedValue> =
             plan.writes().map(|(_, path, value)| WantedValue::new(path, value)).collect();
-        let boot = boot_of(&machine.root)?;
-        let mut settings = SettingsLock::take(None, &boot, "reproduce")?;
-        let mut journal = JournalFile::begin(&mut settings, &state.state, JournalName::EXPERIMENT)?;
+        let owner = SettingsOwner::of(&machine.root)?;
+        let boot = owner.to_string();
+        let mut settings = SettingsLock::take(None, &owner, "reproduce")?;
+        let mut journal = JournalFile::begin(&mut settings, &state.state, JournalName::Experiment)?;
         revert(&mut journal, &boot)?;
         let watched = Watched::of(&writes);
         Ok(Self { writes, journal, boot, watched, _settings: settings })
@@ -534,12 +547,12 @@ impl PlannedSettings {
 
     /// Applied in the conditions for which `with` is true.
     pub(crate) fn changes(&mut self, with: &[bool]) -> Changes<'_> {
-        let of = |with: &bool| if *with { self.writes.clone() } else { Vec::new() };
+        let writes = |with: &bool| if *with { self.writes.clone() } else { Vec::new() };
         let journal = (&mut self.journal, self.boot.as_str());
-        Changes::new(with.iter().map(of).collect(), journal, &mut self.watched)
+        Changes::new(with.iter().map(writes).collect(), journal, &mut self.watched)
     }
 
-    /// What somebody else changed meanwhile, a line each.
+    /// Warnings about settings that somebody else changed meanwhile.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         self.watched.changed().map(|(path, now)| {
             format!(

@@ -4,32 +4,28 @@
 use anyhow::Result;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use punctual_host::CpuList;
+
 use punctual_host::cmdline::CommandLine;
 use punctual_host::plan::{TuningPlan, grub_lines};
-use punctual_host::rules::KnobChange;
+use punctual_host::rules::{CpuScope, KnobChange};
 
 use crate::format;
 use crate::format::quoted;
 
-/// What is printed.
-pub(crate) struct Printed<'a> {
-    /// The plan.
-    pub(crate) plan: &'a TuningPlan,
-    /// The CPUs that it is for.
-    pub(crate) cpus: &'a CpuList,
-    /// Why these.
-    pub(crate) why: &'a str,
+/// A plan to be printed, and its CPUs.
+pub(super) struct PrintedPlan<'a> {
+    plan: &'a TuningPlan,
+    scope: &'a CpuScope,
     /// The command line of now, where it is known.
-    pub(crate) now: Option<&'a CommandLine>,
+    now: Option<&'a CommandLine>,
 }
 
 /// A format.
-pub(crate) struct PlanFormat {
+struct PlanFormat {
     name: &'static str,
     help: &'static str,
-    /// The text of a plan.
-    pub(crate) print: fn(&Printed<'_>) -> Result<String>,
+    /// Writes a plan in it.
+    print: fn(&PrintedPlan<'_>) -> Result<String>,
 }
 
 /// All formats.
@@ -53,7 +49,17 @@ const FORMATS: [PlanFormat; 7] = [
 
 /// A format by its row.
 #[derive(Clone, Copy)]
-pub(crate) struct FormatName(pub(super) &'static PlanFormat);
+pub(super) struct FormatName(&'static PlanFormat);
+
+impl FormatName {
+    /// The text of a plan in this format.
+    ///
+    /// # Errors
+    /// It needs the kernel command line of now, which could not be read.
+    pub(super) fn print(self, printed: &PrintedPlan<'_>) -> Result<String> {
+        (self.0.print)(printed)
+    }
+}
 
 impl std::fmt::Debug for FormatName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -81,9 +87,18 @@ impl ValueEnum for FormatName {
     }
 }
 
-impl Printed<'_> {
+impl<'a> PrintedPlan<'a> {
+    /// A plan for these CPUs; `now` is the kernel command line, where it is known.
+    pub(super) fn new(
+        plan: &'a TuningPlan,
+        scope: &'a CpuScope,
+        now: Option<&'a CommandLine>,
+    ) -> Self {
+        Self { plan, scope, now }
+    }
+
     /// The CPUs of a partition, where one is made.
-    pub(crate) fn partition(&self) -> Option<&str> {
+    pub(super) fn partition(&self) -> Option<&str> {
         self.plan.runtime.iter().find_map(|step| match &step.change {
             KnobChange::Partition { cpus } => Some(cpus.as_str()),
             _ => None,
@@ -122,9 +137,9 @@ fn partition_commands(cpus: &str) -> [String; 4] {
 }
 
 /// The diff.
-fn print_diff(printed: &Printed<'_>) -> Result<String> {
+fn print_diff(printed: &PrintedPlan<'_>) -> Result<String> {
     let plan = printed.plan;
-    let cpus = format!("CPU {} ({})", printed.cpus, printed.why);
+    let cpus = format!("CPU {} ({})", printed.scope.cpus, printed.scope.why);
     let mut page = format!("--- now\n+++ planned for {}\n", format::plain(&cpus));
     let line = |mark: char, text: &str| format!("{mark}{}\n", format::plain(text));
     if !plan.runtime.is_empty() {
@@ -166,7 +181,7 @@ fn print_diff(printed: &Printed<'_>) -> Result<String> {
 }
 
 /// `/etc/default/grub.d/90-punctual.cfg`, as `tune apply --boot` writes it.
-fn print_grub(printed: &Printed<'_>) -> Result<String> {
+fn print_grub(printed: &PrintedPlan<'_>) -> Result<String> {
     let head = "# /etc/default/grub.d/90-punctual.cfg; then run update-grub\n";
     Ok(head.to_owned() + &lines(&grub_lines(printed.plan, "")))
 }
@@ -177,12 +192,12 @@ fn lines(text: &str) -> String {
 }
 
 /// One line: as systemd-boot's /etc/kernel/cmdline and a Raspberry Pi's cmdline.txt have it.
-fn print_line(printed: &Printed<'_>) -> Result<String> {
+fn print_line(printed: &PrintedPlan<'_>) -> Result<String> {
     Ok(format::plain(&printed.next()?.to_string()) + "\n")
 }
 
 /// The file; what no sysctl sets is named at its end.
-fn print_sysctl(printed: &Printed<'_>) -> Result<String> {
+fn print_sysctl(printed: &PrintedPlan<'_>) -> Result<String> {
     let mut text = "# /etc/sysctl.d/90-punctual.conf; then run sysctl --system\n".to_owned();
     let mut others = 0;
     for (step, path, value) in printed.plan.writes() {
@@ -203,7 +218,7 @@ fn print_sysctl(printed: &Printed<'_>) -> Result<String> {
 }
 
 /// The unit. Each line is a shell of its own, so that one refused setting does not stop the others.
-fn print_systemd(printed: &Printed<'_>) -> Result<String> {
+fn print_systemd(printed: &PrintedPlan<'_>) -> Result<String> {
     let mut text = "# /etc/systemd/system/punctual-tune.service\n\
                     # then: systemctl enable --now punctual-tune.service\n\
                     [Unit]\nDescription=Settings for a real-time loop\n\
@@ -225,7 +240,7 @@ fn print_systemd(printed: &Printed<'_>) -> Result<String> {
 }
 
 /// `tuned.conf`.
-fn print_tuned(printed: &Printed<'_>) -> Result<String> {
+fn print_tuned(printed: &PrintedPlan<'_>) -> Result<String> {
     let mut text = "# /etc/tuned/punctual/tuned.conf; then run tuned-adm profile punctual\n\
                     [main]\nsummary=Settings for a real-time loop\n"
         .to_owned();
@@ -257,7 +272,7 @@ fn print_tuned(printed: &Printed<'_>) -> Result<String> {
 }
 
 /// The tasks. Strings are JSON, which is YAML.
-fn print_ansible(printed: &Printed<'_>) -> Result<String> {
+fn print_ansible(printed: &PrintedPlan<'_>) -> Result<String> {
     let mut text = "# tasks; they need root (become: true)\n".to_owned();
     let string = |value: &str| serde_json::to_string(&format::plain(value));
     for (step, path, value) in printed.plan.writes() {

@@ -1,10 +1,10 @@
 //! What `measure accuracy` gives: the errors of each exit in ticks and in ns, the loop's period.
 
+use punctual_document::{Block, Section, Table, numbers, words};
 use punctual_lab::accuracy::{AccuracyOutcome, AccuracyRow};
+use punctual_report::measured::AccuracyBody;
 
 use crate::format;
-use crate::report::measured::AccuracyBody;
-use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// Two periods are one within this, relative; two lengths of a poll differ beyond it.
 const ALIKE: f64 = 0.05;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use punctual_document::Block;
+use punctual_report::Campaign;
+
 use crate::format;
-use crate::report::Campaign;
-use crate::view::document::Block;
 
 /// How many of each are shown; the JSON has all.
 const SHOWN: usize = 5;

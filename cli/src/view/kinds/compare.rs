@@ -1,10 +1,10 @@
 //! What a comparison shows: what differs, a table a run, and how sure that is.
 
 use punctual_analysis::compare::{QuantileDifference, RateRatio, RunComparison, Verdict};
+use punctual_document::{Block, Column, Item, Items, ItemsKind, Table, numbers, words};
+use punctual_report::{ComparedSide, Comparison, Pair, Report};
 
 use crate::format;
-use crate::report::{ComparedSide, Comparison, Pair, Report};
-use crate::view::document::{Block, Column, Item, Items, ItemsKind, Table, numbers, words};
 
 /// Of `compare`: its sides, then each pair with a table a run.
 pub(super) fn document(report: &Report, comparison: &Comparison) -> Vec<Block> {
@@ -39,7 +39,7 @@ fn compared(comparison: &Comparison) -> Vec<Block> {
 
 /// The results of a side.
 fn results(side: &ComparedSide) -> Vec<Item> {
-    let item = |result: &crate::report::ComparedResult| {
+    let item = |result: &punctual_report::ComparedResult| {
         let kernel = result.kernel.as_ref().map(|kernel| format!(" · Linux {kernel}"));
         let started =
             result.started_at.as_ref().map(|at| format!(" · {}", at.get(..19).unwrap_or(at)));

@@ -1,10 +1,10 @@
 //! What `measure executive` gives: what each design costs, how they stand to each other, a turn.
 
-use punctual_lab::executive::{ExecutiveRow, LoopOverhead, Ratio};
+use punctual_document::{Block, Column, Frame, Section, Table, numbers, words};
+use punctual_lab::executive::{DesignName, ExecutiveRow, LoopOverhead, Ratio};
+use punctual_report::measured::ExecutiveBody;
 
 use crate::format;
-use crate::report::ExecutiveBody;
-use crate::view::document::{Block, Column, Frame, Section, Table, numbers, words};
 
 /// For a page: what each design costs, how they compare, and what a turn of the loop costs.
 pub(super) fn shown(body: &ExecutiveBody) -> Section {
@@ -72,7 +72,8 @@ fn times(row: &ExecutiveRow) -> [String; 4] {
 }
 
 fn cells(row: &ExecutiveRow) -> Vec<String> {
-    let mut cells = vec![row.design.clone(), format::count(row.n as u64), caches(row).to_owned()];
+    let mut cells =
+        vec![row.design.to_string(), format::count(row.n as u64), caches(row).to_owned()];
     cells.extend(times(row));
     cells.push(format::ns(Some(row.floor_ns)));
     cells.push(format::count(row.cycles as u64));
@@ -99,8 +100,8 @@ fn brief_cells(row: &ExecutiveRow) -> Vec<String> {
 
 /// What a ratio is of.
 fn ratio_name(ratio: &Ratio) -> String {
-    match ratio.design.as_str() {
-        "punctual" => format!(
+    match ratio.design {
+        DesignName::Punctual => format!(
             "{} of {} against {}",
             ratio.what,
             format::count(ratio.n as u64),
@@ -129,4 +130,23 @@ fn overhead(turn: &LoopOverhead) -> String {
         format::ns(Some(turn.bare_ns)),
         format::count(turn.cycles as u64),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_names_designs_as_the_terminal_does() {
+        let designs = [
+            DesignName::Punctual,
+            DesignName::ArtLinux,
+            DesignName::Ant,
+            DesignName::Heap,
+            DesignName::Wheel,
+        ];
+        for design in designs {
+            assert_eq!(serde_json::to_value(design).expect("a name"), design.to_string());
+        }
+    }
 }

@@ -2,11 +2,11 @@
 
 use std::fmt::Display;
 
+use punctual_document::Block;
 use punctual_host::facts::MachineFacts;
+use punctual_report::{EndedBy, Refused, Report, Request};
 
 use crate::format;
-use crate::report::{EndedBy, Report};
-use crate::view::document::Block;
 
 /// The machine and the conditions, with all that was refused in few words: for pages that fit a
 /// screen.
@@ -54,9 +54,9 @@ pub(super) fn incomplete(report: &Report) -> Option<Block> {
 pub(super) fn refused_briefly(report: &Report) -> Option<Block> {
     let refused = report.envelope.session.as_ref().map_or(&[][..], |session| &session.refused);
     let first = refused.first()?;
-    let attempts: Vec<&str> = refused.iter().map(|refused| refused.attempt.as_str()).collect();
-    let is_policy = |attempt: &str| attempt.starts_with("SCHED_");
-    let first = refused.iter().find(|refused| is_policy(&refused.attempt)).unwrap_or(first);
+    let attempts: Vec<&str> = refused.iter().map(|refused| refused.attempt.text()).collect();
+    let is_policy = |refused: &&Refused| matches!(refused.attempt, Request::Policy(_));
+    let first = refused.iter().find(is_policy).unwrap_or(first);
     let cost = without_stop(&first.explanation.cost);
     let price = if first.price.is_empty() { cost } else { &first.price };
     let machine = report.envelope.machine.as_ref();

@@ -2,10 +2,10 @@
 //! body.
 
 use punctual_analysis::histogram::{Column, columns};
+use punctual_document::Block;
+use punctual_report::{Report, Run};
 
 use crate::format;
-use crate::report::{Report, Run};
-use crate::view::document::Block;
 
 /// Eighths of a cell.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

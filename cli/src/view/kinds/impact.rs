@@ -1,12 +1,11 @@
 //! What `impact` shows: what lateness does to an application.
 
 use punctual_analysis::impact::drives::DRIVES;
-use punctual_analysis::impact::model::{Application, Figure, Suits};
-use punctual_analysis::impact::stepper;
+use punctual_analysis::impact::{Application, Figure, Suits, stepper};
+use punctual_document::{Block, Column, Frame, Item, Items, ItemsKind, Table, numbers, words};
+use punctual_report::{Impact, ImpactBody};
 
 use crate::format;
-use crate::report::{Impact, ImpactBody};
-use crate::view::document::{Block, Column, Frame, Item, Items, ItemsKind, Table, numbers, words};
 
 /// The statement, its figures, and what it rests on.
 pub(super) fn document(body: &ImpactBody) -> Vec<Block> {

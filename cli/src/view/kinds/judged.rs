@@ -2,18 +2,19 @@
 
 use punctual_analysis::claim::Level;
 use punctual_analysis::claim::judge::Holds;
+use punctual_document::{Block, Item, Items, ItemsKind, Table, numbers};
+use punctual_report::{Answer, ENDED_EARLY, Report, Stands, Verdict};
 
 use crate::format::{self, Paint};
-use crate::report::{Answer, ENDED_EARLY, Report, Stands, Verdict};
-use crate::view::document::{Block, Item, Items, ItemsKind, Table, numbers};
 
 /// The least width of the word that says how a limit or a claim came out.
 const WORD: usize = 7;
 
 /// Caveats about the numbers.
 pub(super) fn warnings(report: &Report) -> Vec<Block> {
-    let during = report.envelope.disturbances.iter().map(|event| ("during the run:", &event.what));
-    let notes = report.envelope.warnings.iter().map(|warning| ("note:", warning));
+    let during =
+        report.envelope.disturbances.iter().map(|event| ("during the run:", event.what.as_str()));
+    let notes = report.envelope.warnings.iter().map(|warning| ("note:", warning.text()));
     let sentences = during.chain(notes);
     let sentences = sentences.map(|(label, text)| Block::words_at(1, format!("{label} {text}")));
     let mut blocks: Vec<Block> = sentences.collect();

@@ -5,14 +5,13 @@
 
 use punctual_analysis::imported::{Imported, ImportedQuantity};
 use punctual_analysis::summary::SummaryStats;
+use punctual_document::{Block, Frame, Item, Items, ItemsKind, Table, numbers, words};
+use punctual_report::{
+    Advice, Approach, EndedBy, Follow, Load, LoadRow, LoopLine, Report, Run, SoakBody,
+};
 
 use super::{campaign, compare, head, histogram, judged};
 use crate::format;
-use crate::report::{
-    Advice, Approach, EndedBy, Follow, Load, LoadRow, LoopLine, NOTE_GUEST, NOTE_ORDINARY, Report,
-    Run, SoakBody,
-};
-use crate::view::document::{Block, Frame, Item, Items, ItemsKind, Table, numbers, words};
 
 /// The most runs whose histogram is drawn in a short document.
 const DRAWN: usize = 2;
@@ -156,10 +155,10 @@ fn notes(report: &Report) -> Vec<Block> {
     blocks.extend(follow.map(|follow| Block::words(followed(follow))));
     let events = report.envelope.disturbances.iter();
     let events = events.map(|event| format!("during the run: {}", event.what));
-    let elsewhere = [NOTE_GUEST, NOTE_ORDINARY];
     let warnings = report.envelope.warnings.iter();
-    let warnings = warnings.filter(|text| !elsewhere.contains(&text.as_str()));
-    blocks.extend(events.chain(warnings.map(|text| format!("note: {text}"))).map(Block::words));
+    let warnings = warnings.filter(|warning| !warning.is_shown_elsewhere());
+    blocks
+        .extend(events.chain(warnings.map(|warning| format!("note: {warning}"))).map(Block::words));
     blocks
 }
 
@@ -191,7 +190,7 @@ fn named(report: &Report) -> Vec<Named<'_>> {
 pub(crate) fn figures(runs: &[Named<'_>]) -> Table {
     let figures = runs.iter().map(|(name, run)| {
         let outcome = &run.outcome;
-        (name.clone(), *run, &outcome.lateness_ns, outcome.releases())
+        Figures { name: name.clone(), run, times: &outcome.lateness_ns, n: outcome.releases() }
     });
     figures_of(figures.collect())
 }
@@ -202,9 +201,16 @@ pub(crate) fn missed_are_known(runs: &[Named<'_>]) -> bool {
     runs.iter().all(|(_, run)| run.outcome.missed.is_some())
 }
 
-/// The figures of runs: the name, the run, its times and how many these are.
-fn figures_of(runs: Vec<(String, &Run, &SummaryStats, u64)>) -> Table {
-    let known = runs.iter().all(|(_, run, ..)| run.outcome.missed.is_some());
+/// The figures of a run: its times, and how many these are.
+struct Figures<'a> {
+    name: String,
+    run: &'a Run,
+    times: &'a SummaryStats,
+    n: u64,
+}
+
+fn figures_of(runs: Vec<Figures<'_>>) -> Table {
+    let known = runs.iter().all(|figures| figures.run.outcome.missed.is_some());
     let (n, caption) = match known {
         true => ("releases", "Lateness of releases, missed ones included"),
         false => ("values", "Lateness of wakes where missed releases are not known"),
@@ -221,7 +227,7 @@ fn figures_of(runs: Vec<(String, &Run, &SummaryStats, u64)>) -> Table {
         numbers("unrecorded"),
         numbers("CPU of the loop"),
     ];
-    let row = |(name, run, times, n): (String, &Run, &SummaryStats, u64)| {
+    let row = |Figures { name, run, times, n }: Figures<'_>| {
         vec![
             name,
             format::count(n),
@@ -309,7 +315,7 @@ pub(crate) fn advised(advice: &[Advice]) -> Vec<Item> {
     advice.iter().map(item).collect()
 }
 
-/// How late a wake is, by run: the long table.
+/// The long table of lateness: a row a run, of imported data their own quantity.
 fn lateness(report: &Report) -> Vec<Block> {
     let figures = |run| {
         let run: &Run = run;
@@ -324,7 +330,7 @@ fn lateness(report: &Report) -> Vec<Block> {
             Some(imported) => format!("{} ({})", run.name, imported.holds.many()),
             None => run.name.clone(),
         };
-        (name, run, times, n)
+        Figures { name, run, times, n }
     };
     let runs: Vec<_> = report.body.runs().iter().map(figures).collect();
     let columns = [
@@ -335,7 +341,7 @@ fn lateness(report: &Report) -> Vec<Block> {
         numbers("cycles").at_least(9),
         numbers("missed").at_least(7),
     ];
-    let row = |(name, run, times, n): &(String, &Run, &SummaryStats, u64)| {
+    let row = |Figures { name, run, times, n }: &Figures<'_>| {
         vec![
             name.clone(),
             format::ns(times.p50),

@@ -1,11 +1,11 @@
 //! What `stimulate` and `respond` give: latencies, what was lost, and what else arrived.
 
 use punctual_analysis::summary::SummaryStats;
+use punctual_document::{Block, Column, Section, Table, numbers, words};
 use punctual_lab::outside::{Others, RespondOutcome, StimulateOutcome};
+use punctual_report::measured::{RespondBody, StimulateBody};
 
 use crate::format;
-use crate::report::measured::{RespondBody, StimulateBody};
-use crate::view::document::{Block, Column, Section, Table, numbers, words};
 
 /// Of the side that stimulates: latencies, counts of stimuli, frames of others.
 pub(super) fn stimulated(body: &StimulateBody) -> Section {

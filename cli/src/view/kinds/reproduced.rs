@@ -1,8 +1,9 @@
 //! What `reproduce` gives: each figure of a paper beside today's.
 
+use punctual_document::{Block, Section, Table, numbers, words};
+use punctual_report::reproduced::{ReproduceBody, ReproducedRow};
+
 use crate::format;
-use crate::report::reproduced::{ReproduceBody, ReproducedRow};
-use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// Rows on a terminal, and columns: those without sentences.
 const ROWS: usize = 26;

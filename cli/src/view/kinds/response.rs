@@ -1,13 +1,13 @@
 //! What `measure response` gives: start and completion of both stages, the instrument's floor.
 
+use punctual_document::{Block, Section, Table, numbers, words};
 use punctual_lab::response::{ResponseOutcome, ResponseRow, StageRow};
+use punctual_papers::figure::averaged;
+use punctual_report::measured::ResponseBody;
+use punctual_report::reproduced::PaperFigure;
 
 use super::rate;
-use crate::format;
-use crate::report::measured::ResponseBody;
-use crate::report::reproduced::PaperFigure;
-use crate::report::reproduced::averaged;
-use crate::view::document::{Block, Section, Table, numbers, words};
+use crate::{format, papers};
 
 /// A generator whose usual delay exceeds this share of the period limits the result.
 const LIMITED: f64 = 0.1;
@@ -30,7 +30,7 @@ pub(super) fn traces(body: &ResponseBody) -> Vec<PaperFigure> {
     let figure = |(at, row): (usize, &ResponseRow)| {
         let title = format!("averaged traces, {}", format::plain(&row.condition));
         let stages = row.stages.iter().map(|stage| (format!("stage {}", stage.stage), stage));
-        averaged(&format!("response.{}", at + 1), &title, stages)
+        papers::figure(averaged(&format!("response.{}", at + 1), &title, stages))
     };
     body.response.rows.iter().enumerate().map(figure).collect()
 }

@@ -1,12 +1,12 @@
 //! What `measure saturation` gives: the highest frequencies served, and what is left for others.
 
+use punctual_document::{Block, Section, Table, numbers, words};
 use punctual_lab::saturation::{
     BackgroundRow, SaturationOutcome, SaturationRow, SearchEnd, TrialRow,
 };
+use punctual_report::measured::SaturationBody;
 
 use crate::format;
-use crate::report::measured::SaturationBody;
-use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// The highest frequencies, what is left for others, and the trials.
 pub(super) fn shown(body: &SaturationBody) -> Section {

@@ -1,9 +1,10 @@
 //! What `run` shows: what became of each task.
 
+use punctual_document::{Block, Table, numbers, words};
+use punctual_report::Report;
+use punctual_report::supervised::{Supervised, TaskRow};
+
 use crate::format;
-use crate::report::Report;
-use crate::report::supervised::{Supervised, TaskRow};
-use crate::view::document::{Block, Table, numbers, words};
 
 /// The least width of the name of a task.
 const NAME: usize = 16;
@@ -13,7 +14,7 @@ pub(super) fn document(report: &Report, supervised: &Supervised) -> Vec<Block> {
     let mut blocks = vec![Block::words(releases(supervised)), Block::Break, tasks(supervised)];
     blocks.extend(supervised.tasks.iter().filter_map(notes));
     let warnings = report.envelope.warnings.iter();
-    blocks.extend(warnings.map(|warning| Block::words_at(1, warning)));
+    blocks.extend(warnings.map(|warning| Block::words_at(1, warning.text())));
     let reasons = report.envelope.verdict.reasons.iter();
     blocks.extend(reasons.map(|reason| Block::words(format!("FAILED: {reason}"))));
     blocks
@@ -85,7 +86,7 @@ fn notes(task: &TaskRow) -> Option<Block> {
     let parts: Vec<String> = counted
         .iter()
         .filter(|(n, _)| *n > 0)
-        .map(|(n, what)| format!("{} {what}", format::count(*n)))
+        .map(|(n, event)| format!("{} {event}", format::count(*n)))
         .collect();
     let name = &task.name;
     (!parts.is_empty()).then(|| Block::words_at(2, format!("{name}: {}", parts.join(" · "))))

@@ -1,10 +1,10 @@
 //! What `measure timer` gives: how late each path is, by what runs behind it, and what it costs.
 
-use punctual_lab::timer::{TimerOutcome, TimerRow};
+use punctual_document::{Block, Section, Table, numbers, words};
+use punctual_lab::timer::{Background, StampStore, TimerOutcome, TimerPath, TimerRow};
+use punctual_report::measured::TimerBody;
 
 use crate::format;
-use crate::report::measured::TimerBody;
-use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// The columns that fit a terminal.
 const FITTED: usize = 9;
@@ -36,10 +36,13 @@ pub(super) fn shown(body: &TimerBody) -> Section {
 
 fn cells(row: &TimerRow) -> Vec<String> {
     let ns = &row.lateness_ns;
-    let path = if row.store == "hot" { format!("{} hot", row.path) } else { row.path.clone() };
+    let path = match row.store {
+        StampStore::Hot => format!("{} {}", row.path.name(), row.store.name()),
+        StampStore::Array => row.path.name().to_owned(),
+    };
     vec![
         path,
-        row.background.clone(),
+        row.background.name().to_owned(),
         format::period(row.period_ns),
         format::ns(ns.min),
         format::ns(ns.p50),
@@ -47,7 +50,7 @@ fn cells(row: &TimerRow) -> Vec<String> {
         format::ns(ns.max),
         format::count(row.missed),
         row.cpu_share.map_or_else(|| "-".to_owned(), format::share),
-        row.store.clone(),
+        row.store.name().to_owned(),
         format::ns(ns.mean),
         format::ns(ns.p99_9),
         format::count(row.n),
@@ -58,14 +61,14 @@ fn cells(row: &TimerRow) -> Vec<String> {
 /// delays it most, and so on.
 fn telling(outcome: &TimerOutcome) -> Vec<usize> {
     let late = |row: &TimerRow| row.lateness_ns.p99.or(row.lateness_ns.max).unwrap_or(0.0);
-    let before = |rival: &TimerRow, row: &TimerRow| match row.background.as_str() {
-        "none" => false,
-        _ => rival.background == "none" || late(rival) > late(row),
+    let before = |rival: &TimerRow, row: &TimerRow| match row.background {
+        Background::None => false,
+        _ => rival.background == Background::None || late(rival) > late(row),
     };
     let rank = |&at: &usize| {
         let row = &outcome.rows[at];
         let same = |rival: &&TimerRow| {
-            (&rival.path, &rival.store, rival.period_ns) == (&row.path, &row.store, row.period_ns)
+            (rival.path, rival.store, rival.period_ns) == (row.path, row.store, row.period_ns)
         };
         outcome.rows.iter().filter(same).filter(|rival| before(rival, row)).count()
     };
@@ -81,7 +84,7 @@ fn about(outcome: &TimerOutcome) -> String {
     let n: u64 = outcome.rows.iter().map(|row| row.n).sum();
     let deadline = match outcome.deadline_refused {
         Some(errno) => format!("; SCHED_DEADLINE was refused (errno {errno})"),
-        None if outcome.rows.iter().any(|row| row.path == "deadline") => {
+        None if outcome.rows.iter().any(|row| row.path == TimerPath::Deadline) => {
             "; deadline sleeps under SCHED_DEADLINE, pinned to no CPU".to_owned()
         }
         None => String::new(),
@@ -93,4 +96,23 @@ fn about(outcome: &TimerOutcome) -> String {
         format::count(n),
         outcome.cpu
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_names_what_the_terminal_shows() {
+        let json = |value: serde_json::Result<serde_json::Value>| value.expect("a name");
+        for path in TimerPath::ALL {
+            assert_eq!(json(serde_json::to_value(path)), path.name());
+        }
+        for background in Background::ALL {
+            assert_eq!(json(serde_json::to_value(background)), background.name());
+        }
+        for store in [StampStore::Array, StampStore::Hot] {
+            assert_eq!(json(serde_json::to_value(store)), store.name());
+        }
+    }
 }

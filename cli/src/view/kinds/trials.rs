@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use punctual_analysis::compare::RateRatio;
+use punctual_document::{Block, Section, Table, numbers, words};
+use punctual_report::trials::{MATTERS, TrialVerdict, TrialsBody, TriedSetting};
 
 use crate::args::STATE;
 use crate::format;
-use crate::report::trials::{MATTERS, TrialVerdict, TrialsBody, TriedSetting};
-use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// Each setting with its effect, and what the verdicts mean.
 pub(super) fn shown(body: &TrialsBody) -> Section {

@@ -3,13 +3,12 @@
 //! A terminal has what is wrong, ranked, with what it costs and what changes it, and what is good
 //! in one line; other documents have a table.
 
+use punctual_document::{Block, Section, Table, Words, words};
 use punctual_host::rules::{KnobChange, KnobVerdict, RuleVerdict};
+use punctual_report::{Envelope, Headline, TuneBody};
 
 use super::head;
 use crate::format::{self, Paint};
-use crate::report::body::TuneBody;
-use crate::report::{Envelope, Headline};
-use crate::view::document::{Block, Section, Table, Words, words};
 
 /// So many places are named of changes that are alike.
 const PLACES_MAX: usize = 3;

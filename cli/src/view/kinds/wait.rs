@@ -1,9 +1,11 @@
 //! What `measure wait` shows: one table, what each way costs, and one recommendation.
 
+use punctual_document::{Block, Column, Frame, Table, numbers, words};
+use punctual_report::strategies::{FrontComparison, StrategyRow};
+use punctual_report::{Clock, Report, WaitBody};
+
 use super::{head, judged};
 use crate::format;
-use crate::report::{Clock, FrontComparison, Report, StrategyRow, WaitBody};
-use crate::view::document::{Block, Column, Frame, Table, numbers, words};
 
 /// What the mark of the table means, and its last column.
 const FRONT: [&str; 2] = [

@@ -1,11 +1,11 @@
 //! What `measure work` gives: how long the work took, and what is left of each period.
 
+use punctual_document::{Block, Section, Table, numbers, words};
 use punctual_lab::work::{WorkOutcome, WorkRow};
+use punctual_report::measured::WorkBody;
 
 use super::rate;
 use crate::format;
-use crate::report::measured::WorkBody;
-use crate::view::document::{Block, Section, Table, numbers, words};
 
 /// The time of the work, and what is left of each period, by condition.
 pub(super) fn shown(body: &WorkBody) -> Section {

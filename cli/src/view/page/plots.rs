@@ -1,11 +1,11 @@
 //! The plots of a page: a drawing that needs no script, and behind each its numbers as a table.
 
-use punctual_analysis::plot::curve::curve;
+use punctual_analysis::plot::curve;
+use punctual_document::{Block, Figure, Row, Section, Table, numbers, words};
 
 use super::Source;
 use crate::format;
 use crate::pages::{Line, Page};
-use crate::view::document::{Block, Figure, Row, Section, Table, numbers, words};
 use crate::view::plots::{self, Kind, Plot, Times};
 
 /// Rows of the table behind a time series, at most.

@@ -2,12 +2,12 @@
 
 use punctual_analysis::claim::Claim;
 use punctual_analysis::recording::ReleaseKind;
+use punctual_document::{Block, Column, Section, Table, numbers, words};
+use punctual_report::{LoadRow, Report, Run};
 
 use super::{Source, some};
 use crate::format;
 use crate::pages::{Page, Shown};
-use crate::report::{LoadRow, Report, Run};
-use crate::view::document::{Block, Column, Section, Table, numbers, words};
 use crate::view::kinds::loops::{self, Named};
 
 /// How late a wake is, every number with its n and unit, and what others call it; an overview has a

@@ -1,27 +1,50 @@
 //! The top of a page: what it is of, what came out, and caveats.
 
 use punctual_analysis::claim::judge::Holds;
+use punctual_document::html::Origin;
+use punctual_document::{Block, Item, Items, ItemsKind, Row, Section, Tone, Words};
+use punctual_report::{Answer, Body, EndedBy, Report, Stands, Verdict};
 
 use super::{Source, some};
 use crate::format;
 use crate::pages::{Page, Shown};
-use crate::report::{Answer, Body, EndedBy, Report, Stands, Verdict};
-use crate::view::document::{Block, Item, Items, ItemsKind, Row, Section, Tone, Words};
 use crate::view::kinds::loops;
 
 /// The most notes of a page.
 const NOTES: usize = 200;
 
-/// The page's title.
-pub(crate) fn title(page: &Page) -> String {
+/// The page's title: its heading, and the machine of a single result.
+pub(super) fn title(page: &Page) -> String {
     match page.results.as_slice() {
         [] => "no result".to_owned(),
-        [shown] => {
-            let report = &shown.report;
-            format!("Punctuality of {}, {}", report.envelope.experiment, machine(report))
-        }
+        [shown] => format!("{}, {}", heading(page), machine(&shown.report)),
+        _ => heading(page),
+    }
+}
+
+/// The heading of the page: what it is of.
+pub(super) fn heading(page: &Page) -> String {
+    match page.results.as_slice() {
+        [shown] => format!("Punctuality of {}", shown.report.envelope.experiment),
         [a, b] => format!("Punctuality of {} and {}", a.label, b.label),
         many => format!("Punctuality of {} results", many.len()),
+    }
+}
+
+/// Where a result comes from, behind its name where it is one of several.
+pub(super) fn origin(shown: &Shown, named: bool) -> Origin {
+    let envelope = &shown.report.envelope;
+    let started = envelope.started_at.as_deref().unwrap_or("at an unknown time");
+    let cpu = envelope
+        .choice
+        .as_ref()
+        .map_or_else(String::new, |choice| format!(" · CPU {} ({})", choice.cpus, choice.why));
+    let machine = machine(&shown.report);
+    Origin {
+        label: named.then(|| shown.label.clone()),
+        text: format!("{} · {started} · {machine}{cpu}", envelope.experiment),
+        place: shown.place.clone(),
+        caveat: incomplete(&shown.report),
     }
 }
 
@@ -30,7 +53,7 @@ fn known<T: ToString>(value: Option<&T>) -> String {
 }
 
 /// Which machine, in a line.
-pub(crate) fn machine(report: &Report) -> String {
+fn machine(report: &Report) -> String {
     let Some(facts) = &report.envelope.machine else {
         return "an unknown machine".into();
     };
@@ -44,7 +67,7 @@ pub(crate) fn machine(report: &Report) -> String {
 }
 
 /// Why there is not all of it, as a sentence; `None` where there is.
-pub(crate) fn incomplete(report: &Report) -> Option<String> {
+fn incomplete(report: &Report) -> Option<String> {
     let words = || format::sentence(&EndedBy::words(report.envelope.ended_by));
     report.envelope.incomplete.then(words)
 }
@@ -194,7 +217,7 @@ pub(super) fn warnings(source: &Source<'_>) -> Option<Section> {
             let at = format::ns(Some(disturbance.at_ns as f64));
             add("during the run:", &format!("{} (seen at {at})", disturbance.what));
         }
-        report.envelope.warnings.iter().for_each(|warning| add("note:", warning));
+        report.envelope.warnings.iter().for_each(|warning| add("note:", warning.text()));
         shown.notes.iter().for_each(|note| add("note:", note));
     }
     if items.is_empty() {

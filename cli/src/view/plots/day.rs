@@ -5,11 +5,11 @@
 
 use punctual_plot::axis::Axis;
 use punctual_plot::chart::{Chart, ChartSeries, Mark};
+use punctual_report::Campaign;
 
 use super::ALONE;
 use super::ns;
 use crate::format;
-use crate::report::Campaign;
 
 /// The most runs that have a chart: each setup's runs count anew.
 const RUNS_MAX: usize = 8;

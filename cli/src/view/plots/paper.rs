@@ -4,10 +4,10 @@
 
 use punctual_plot::axis::Axis;
 use punctual_plot::chart::{Chart, ChartSeries, Mark};
+use punctual_report::reproduced::{Drawn, FigureSeries, PaperFigure};
 
 use super::ALONE;
 use crate::format;
-use crate::report::reproduced::{Drawn, FigureSeries, PaperFigure};
 
 /// The least room between the outermost points and the frame, of the range.
 const ROOM: f64 = 0.06;
@@ -90,11 +90,17 @@ fn words(at: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use punctual_papers::figure::Drawing;
+
     use super::*;
+
+    fn chart(figure: &Drawing) -> Option<Chart> {
+        super::chart(&crate::papers::figure(figure.clone()))
+    }
 
     #[test]
     fn what_cannot_be_drawn_is_left_out() {
-        let empty = PaperFigure::new("a.fig1", "nothing", "x", "y");
+        let empty = Drawing::new("a.fig1", "nothing", "x", "y");
         assert_eq!(chart(&empty), None);
         let figure =
             empty.log([true; 2]).line("here: a", vec![[1.0, 2.0], [0.0, 3.0], [f64::NAN, 1.0]]);
@@ -103,11 +109,11 @@ mod tests {
         assert_eq!(drawn.series[0].marks, [Mark::Line(vec![(1.0, 2.0)])]);
         assert_eq!(drawn.series[1].marks, [Mark::Points(vec![(10.0, 20.0, "b".to_owned())])]);
         assert!(drawn.x.log && drawn.y.high >= 20.0);
-        let line = PaperFigure::new("a.fig2", "edges", "x", "y").line("a", vec![[1.0, 2.0]]);
+        let line = Drawing::new("a.fig2", "edges", "x", "y").line("a", vec![[1.0, 2.0]]);
         let drawn = chart(&line.rug("single", vec![[3.0, 2.0]])).expect("points");
         assert_eq!(drawn.series.len(), 1);
         assert_eq!(drawn.series[0].marks[1], Mark::Rug(vec![3.0]));
-        let figure = PaperFigure::new("a.fig3", "columns", "x", "y").log([true; 2]);
+        let figure = Drawing::new("a.fig3", "columns", "x", "y").log([true; 2]);
         let drawn = chart(&figure.steps("here: a", &[1.0, 10.0, 100.0, 1e3], &[7, 0, 2]));
         let drawn = drawn.expect("columns");
         let (edges, values) = (vec![1.0, 10.0, 100.0, 1e3], vec![7.0, 0.0, 2.0]);

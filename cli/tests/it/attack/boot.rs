@@ -13,12 +13,9 @@ use std::process::{Command, Output, Stdio};
 
 use punctual_testkit::skip;
 
-use super::Attack;
 use super::faults::CHANGING;
-use super::random::Random;
-use crate::outputs::{names, text};
-use crate::support::{Dir, punctual, settings_of_this_machine, stderr, stdout};
-use crate::traced;
+use super::{Attack, Random};
+use crate::{Dir, may_trace, names, punctual, settings_of_this_machine, stderr, stdout, text};
 
 /// Directories of a machine that a trial has its own of.
 const OWN: [(&str, &str); 3] =
@@ -234,7 +231,7 @@ fn boot() {
     if !skip::need("root", skip::is_root())
         || !skip::need_program("unshare")
         || !skip::need_program("strace")
-        || !traced::may_trace(&dir)
+        || !may_trace(&dir)
     {
         return;
     }

@@ -13,9 +13,7 @@ use std::process::Output;
 use punctual_testkit::skip;
 
 use super::Attack;
-use crate::outputs::{Writes, commands, names, result, text};
-use crate::support::{Dir, stderr};
-use crate::traced;
+use crate::{Dir, Writes, commands, may_trace, names, result, stderr, text, traced};
 
 /// Calls that make, change, name or remove files, as far as the program can come to make them.
 pub(super) const CHANGING: [&str; 22] = [
@@ -128,7 +126,7 @@ fn until_written(args: &[String], log: &Path, written: impl Fn() -> bool) {
 
 /// Runs a command to its end; how often it makes which changing call.
 fn whole(args: &[String], log: &Path) -> BTreeMap<&'static str, u32> {
-    let out = traced::run(args, log, "all", &[]);
+    let out = traced(args, log, "all", &[]);
     assert_eq!(out.status.code(), Some(0), "{args:?}: {}", stderr(&out));
     let harmless: BTreeSet<&str> = HARMLESS.split_whitespace().collect();
     let mut calls = BTreeMap::new();
@@ -173,9 +171,9 @@ fn targets(dir: &Dir, log: &Path) -> Vec<Target> {
 const ALWAYS: usize = 2;
 
 /// Does `what` at every changing call, and then, while there is time, kills at a second one too.
-fn at_every_call(name: &'static str, what: &str, check: impl Fn(&Output, bool)) {
+fn at_every_call(name: &'static str, described: &str, check: impl Fn(&Output, bool)) {
     let dir = Dir::new(&format!("attack-{name}"));
-    if !skip::need_program("strace") || !traced::may_trace(&dir) {
+    if !skip::need_program("strace") || !may_trace(&dir) {
         return;
     }
     let log = dir.path("log");
@@ -198,7 +196,7 @@ fn at_every_call(name: &'static str, what: &str, check: impl Fn(&Output, bool)) 
         }
         let target = &targets[at];
         target.age();
-        let out = traced::run(&target.args, &log, call, &[(call, format!("{what}:when={nth}"))]);
+        let out = traced(&target.args, &log, call, &[(call, format!("{described}:when={nth}"))]);
         let hit = fs::read_to_string(&log).expect("a log").contains("INJECTED")
             || out.status.signal().is_some();
         let renewed = target.renewed(&format!("{:?}, {call} {nth}", target.args));
@@ -217,15 +215,15 @@ fn at_every_call(name: &'static str, what: &str, check: impl Fn(&Output, bool)) 
     assert_eq!(missed, None, "a call that no fault reached");
     while attack.goes_on() {
         let &(at, call, nth) = attack.random.one_of(&points);
-        let others: Vec<Point> = points.iter().filter(|of| of.0 == at).copied().collect();
+        let others: Vec<Point> = points.iter().filter(|value| value.0 == at).copied().collect();
         let &(_, second, second_nth) = attack.random.one_of(&others);
         let target = &targets[at];
         target.age();
         let faults = [
-            (call, format!("{what}:when={nth}")),
+            (call, format!("{described}:when={nth}")),
             (second, format!("signal=KILL:when={second_nth}")),
         ];
-        traced::run(&target.args, &log, "all", &faults[..if call == second { 1 } else { 2 }]);
+        traced(&target.args, &log, "all", &faults[..if call == second { 1 } else { 2 }]);
         target.renewed(&format!("{:?}, {faults:?}", target.args));
         attack.note("two faults, files whole");
     }

@@ -9,8 +9,7 @@ use std::path::Path;
 
 use punctual_testkit::parsers::{self, Body};
 
-use super::Attack;
-use super::random::Random;
+use super::{Attack, Random};
 
 /// The longest input, bytes.
 const BYTES_MAX: usize = 1 << 16;
@@ -45,9 +44,9 @@ fn mutate(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
             3 if at < data.len() => data[at] ^= 1 << random.below(8),
             4 if at < data.len() => data[at] = random.next() as u8,
             5 => {
-                let other = random.one_of(seeds);
-                let from = random.below(other.len() + 1);
-                data.splice(at.., other[from..].iter().copied());
+                let second = random.one_of(seeds);
+                let from = random.below(second.len() + 1);
+                data.splice(at.., second[from..].iter().copied());
             }
             6 => {
                 let number = random.one_of(&NUMBERS).bytes();

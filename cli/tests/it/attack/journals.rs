@@ -11,12 +11,8 @@ use std::process::{Command, Output};
 
 use punctual_testkit::skip;
 
-use super::Attack;
-use super::ends::PANICKED;
-use super::random::Random;
-use super::settings::Settings;
-use crate::outputs::{names, text};
-use crate::support::{Dir, punctual, run, stderr, stdout};
+use super::{Attack, PANICKED, Random, Settings};
+use crate::{Dir, names, punctual, run, stderr, stdout, text};
 
 /// A user and a group that are not root's.
 const STRANGER: u32 = 54_321;

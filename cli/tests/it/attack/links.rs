@@ -6,8 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::Attack;
-use crate::outputs::{names, result, text};
-use crate::support::{Dir, run, stderr};
+use crate::{Dir, names, result, run, stderr, text};
 
 /// What stands in the place of a file.
 #[derive(Clone, Copy, Debug)]
@@ -83,10 +82,10 @@ fn links() {
         }
         .expect("free");
         let ran = run(command(which, &made, &out));
-        let what = format!("{planted:?} as {} of command {which}", name.display());
-        assert!(ran.status.code().is_some(), "{what}: {}", ran.status);
-        assert_eq!(fs::read_to_string(&victim).expect("there"), "precious", "{what}");
-        assert!(names(&victims).is_empty() && !nothing.exists(), "{what}");
+        let described = format!("{planted:?} as {} of command {which}", name.display());
+        assert!(ran.status.code().is_some(), "{described}: {}", ran.status);
+        assert_eq!(fs::read_to_string(&victim).expect("there"), "precious", "{described}");
+        assert!(names(&victims).is_empty() && !nothing.exists(), "{described}");
         attack.note(if ran.status.success() { "replaced" } else { "refused" });
         fs::remove_dir_all(&out).expect("ours");
     }

@@ -10,12 +10,8 @@ use std::process::Command;
 
 use punctual_testkit::skip;
 
-use super::Attack;
-use super::ends::Place;
-use super::random::Random;
-use super::settings::Settings;
-use super::threads::ended;
-use crate::outputs::text;
+use super::{Attack, Place, Random, Settings, ended};
+use crate::text;
 
 /// Parts that may be missing; `self` is the command.
 const PARTS: [&str; 54] = [

@@ -11,9 +11,8 @@ use punctual_core::block::Source;
 use punctual_engine::process::{Registration, Watch, socket};
 use punctual_os::process::EndSignal;
 
-use super::Attack;
-use super::random::Random;
-use crate::support::{Dir, json_file, punctual, signal, until};
+use super::{Attack, Random};
+use crate::{Dir, json_file, punctual, signal, until};
 
 /// Does something that no task does; in a word, what.
 fn annoy(random: &mut Random, name: &str, at: &Path, kept: &mut Vec<UnixStream>) -> &'static str {

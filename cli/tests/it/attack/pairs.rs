@@ -14,12 +14,8 @@ use std::time::{Duration, Instant, SystemTime};
 use punctual_os::process::EndSignal;
 use punctual_testkit::skip;
 
-use super::Attack;
-use super::ends::Place;
-use super::random::Random;
-use super::settings::Settings;
-use crate::outputs::{names, text};
-use crate::support::{run, signal, stderr, stdout, until};
+use super::{Attack, Place, Random, Settings};
+use crate::{names, run, signal, stderr, stdout, text, until};
 
 /// Settings that disturb nobody for a moment, and of which one depends on the CPUs.
 const HARMLESS: &str = "--only vm.stat_interval --only workqueue/cpumask";
@@ -134,14 +130,14 @@ impl Turn<'_> {
         }
         let how = if kills { EndSignal::Kill } else { EndSignal::Terminate };
         let ended = pair[which].end(how);
-        let other = pair[1 - which].end(EndSignal::Terminate);
+        let another = pair[1 - which].end(EndSignal::Terminate);
         let trial = format!(
             "{first:?}, {apart} ms later {second:?} (state {state}), {how:?} of number {which} \
-             after {after} ms: {ended}, the other {other}"
+             after {after} ms: {ended}, the other {another}"
         );
         self.revert(&trial, [&pair[0].state, &pair[1].state]);
         self.place.left_nothing(&trial, pair[which].child.id(), ended);
-        self.place.left_nothing(&trial, pair[1 - which].child.id(), other);
+        self.place.left_nothing(&trial, pair[1 - which].child.id(), another);
         if kills { "one killed, all as before" } else { "both ended, all as before" }
     }
 

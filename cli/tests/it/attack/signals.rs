@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use punctual_os::process::EndSignal;
 
-use super::Attack;
-use super::ends::{COMMANDS, Place};
-use crate::support::{signal, until};
+use super::{Attack, COMMANDS, Place};
+use crate::{signal, until};
 
 const HOW: [EndSignal; 4] =
     [EndSignal::HangUp, EndSignal::Interrupt, EndSignal::Terminate, EndSignal::Kill];
@@ -24,7 +23,7 @@ fn signals() {
         let pair = [*attack.random.one_of(&HOW[..3]), *attack.random.one_of(&HOW)];
         let apart_us = *attack.random.one_of(&APART_US);
         let after_ms = attack.random.below(700) as u64;
-        let what = format!("{pair:?}, {apart_us} µs apart, after {after_ms} ms: {command:?}");
+        let trial = format!("{pair:?}, {apart_us} µs apart, after {after_ms} ms: {command:?}");
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().expect("a shell");
         std::thread::sleep(Duration::from_millis(after_ms));
@@ -32,9 +31,9 @@ fn signals() {
         std::thread::sleep(Duration::from_micros(apart_us));
         // Until it is waited for its number is its own.
         signal(&child, pair[1]);
-        until(&what, || child.try_wait().expect("ours").is_some());
+        until(&trial, || child.try_wait().expect("ours").is_some());
         let status = child.wait().expect("ours");
-        let outcome = place.check(&what, child.id(), status);
+        let outcome = place.check(&trial, child.id(), status);
         attack.note(outcome);
     }
     attack.end();

@@ -7,10 +7,8 @@ use std::path::Path;
 
 use punctual_testkit::skip;
 
-use super::Attack;
-use super::settings::Settings;
-use crate::outputs::{names, result, text};
-use crate::support::{Dir, run, stderr};
+use super::{Attack, Settings};
+use crate::{Dir, names, result, run, stderr, text};
 
 /// The user who plants links.
 const STRANGER: u32 = 54_321;

@@ -5,12 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::Attack;
-use super::ends::Place;
-use super::random::Random;
-use crate::dead_loads::children;
-use crate::outputs::text;
-use crate::support::{json_file, until};
+use super::{Attack, Place, Random};
+use crate::{children, json_file, text, until};
 
 /// Runs under load with a limit that only a load's failure breaks, and how many loads each has at
 /// least; `OUT` is a directory.

@@ -4,21 +4,15 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use punctual_os::process::EndSignal;
 use punctual_testkit::skip;
 
-use super::Attack;
-use super::ends::{COMMANDS, Place};
-use super::settings::Settings;
-use crate::support::{Dir, punctual, signal, until};
+use super::{Attack, COMMANDS, Place, Settings, ended};
+use crate::{Dir, punctual};
 
 /// A user without any other process, for whom the limit of a user counts one command alone.
 const USER: u32 = 54_323;
-/// How long a command may work before it is told to end.
-const LONG: Duration = Duration::from_secs(3);
 
 /// Where a control group that limits threads can be made: versions 1 and 2.
 const ABOVE: [&str; 2] = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
@@ -77,37 +71,6 @@ fn command(place: &Place, which: usize, limits: &str, program: &Path) -> Command
     let mut command = place.shell(limits);
     command.args(line.split(' ').map(|word| word.replace("OUT", &out.display().to_string())));
     command
-}
-
-/// Runs a command in a place to its end, which is requested after a time: it is never a signal or a
-/// panic, and a refusal has words. In a word, how it ended; the place is as before.
-pub(super) fn ended(mut command: Command, place: &Place, trial: &str) -> &'static str {
-    let errors = place.path("errors");
-    let file = fs::File::create(&errors).expect("writable");
-    let mut child = command.stdout(Stdio::null()).stderr(file).spawn().expect("a shell");
-    let begun = Instant::now();
-    let mut requested = false;
-    until(trial, || {
-        if !requested && begun.elapsed() > LONG {
-            requested = true;
-            signal(&child, EndSignal::Terminate);
-        }
-        child.try_wait().expect("ours").is_some()
-    });
-    let status = child.wait().expect("ours");
-    let errors = fs::read(errors).expect("readable");
-    let errors = String::from_utf8_lossy(&errors);
-    // A thread that panics does not end the program always.
-    assert!(!errors.contains("panicked at"), "{trial}: {errors}");
-    assert!(status.code() != Some(2) || errors.contains("punctual: "), "{trial}: {errors}");
-    place.left_nothing(trial, child.id(), status);
-    match status.code() {
-        Some(0) => "worked",
-        Some(1) => "worked, with a fault that it names",
-        Some(2) => "refused",
-        Some(143) if requested => "worked until its end was requested",
-        _ => panic!("{trial}: {status}: {errors}"),
-    }
 }
 
 /// A program that every user can run.

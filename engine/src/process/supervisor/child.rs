@@ -18,7 +18,7 @@ use punctual_core::time::{Instant, Span};
 use punctual_os::child::{self, Program, Status, Text};
 use punctual_os::descriptor::{self, Descriptor};
 use punctual_os::process::{self, EndSignal};
-use punctual_os::{Errno, attribute, pidfd};
+use punctual_os::{Errno, file, pidfd};
 
 use super::super::lifecycle::ProcessEnd;
 use super::super::spec::Spec;
@@ -153,7 +153,7 @@ impl Drop for Child {
 fn environment(spec: &Spec, memory: c_int) -> impl Iterator<Item = OsString> {
     let own = [
         (BLOCK_VARIABLE, memory.to_string()),
-        (TASK_VARIABLE, spec.task.name.clone()),
+        (TASK_VARIABLE, spec.task.name().to_owned()),
         (SUPERVISOR_VARIABLE, std::process::id().to_string()),
     ];
     let names = own.clone().map(|(name, _)| name);
@@ -316,7 +316,7 @@ fn own_folder(own: &str, mounts: &str) -> Option<PathBuf> {
 fn is_delegated(folder: &Path) -> bool {
     let Ok(path) = CString::new(folder.as_os_str().as_bytes()) else { return false };
     let mut value = [0; 4];
-    let bytes = attribute::get(&path, c"user.delegate", &mut value);
+    let bytes = file::attribute(&path, c"user.delegate", &mut value);
     bytes.is_ok_and(|bytes| value.get(..bytes) == Some(b"1"))
 }
 

@@ -82,7 +82,7 @@ impl Ready {
     ///
     /// # Real-time: setup only
     pub fn pages(&self) -> impl Iterator<Item = (&str, Arc<SharedMemory>)> {
-        self.blocks.iter().map(|block| (block.spec.task.name.as_str(), Arc::clone(&block.page)))
+        self.blocks.iter().map(|block| (block.spec.task.name(), Arc::clone(&block.page)))
     }
 
     /// The shortest period.
@@ -138,8 +138,12 @@ impl Ready {
     ) -> Result<Finished, Error> {
         let listener = self.listener.take();
         let before = affinity::get(0).ok();
-        let cpus: Vec<u32> =
-            self.blocks.iter().filter_map(|block| block.cpu).chain(self.thread.cpu).collect();
+        let cpus: Vec<u32> = self
+            .blocks
+            .iter()
+            .filter_map(|block| block.cpu)
+            .chain(self.thread.pinned_to())
+            .collect();
         let setup = RunSetup {
             stop,
             done: AtomicBool::new(false),
@@ -223,7 +227,7 @@ impl RunSetup<'_> {
         let progress = || self.beats.load(Ordering::Relaxed);
         let loops = [Progress { watched, progress, bound }];
         let cancels = &AtomicBool::new(false);
-        let monitor = Monitor { loops: &loops, guards: &mut rules, tokens: &[], cancels };
+        let monitor = Monitor { loops: &loops, rules: &mut rules, tokens: &[], cancels };
         let now = || Instant::from_ns(now_ns(ClockId::Monotonic));
         above(&self.aside, || {
             monitor.run(now, &self.stop, &self.done, || rounds.call());
@@ -267,7 +271,7 @@ impl RunSetup<'_> {
         let table = ready.plan.table(ready.epoch);
         let mut storage = ready.plan.storage();
         ready.blocks.iter().for_each(TaskBlock::touch);
-        let session = ThreadSession::enter(ready.thread.cpu, ready.thread.policy());
+        let session = ThreadSession::enter(ready.thread.pinned_to(), ready.thread.policy());
         let times_ns = || (now_ns(ClockId::Monotonic), now_ns(ClockId::ThreadCpu));
         let begin_ns = times_ns();
         let (from, end) = self.extent.at(many.clock.now());
@@ -279,7 +283,7 @@ impl RunSetup<'_> {
         let over = many.clock.now();
         self.watched.disarm();
         let (policy, refused) = (session.policy(), session.refused().to_vec());
-        let cpu = ready.thread.cpu.unwrap_or_else(affinity::current_cpu);
+        let cpu = ready.thread.pinned_to().unwrap_or_else(affinity::current_cpu);
         let throttling = Machine::here().throttling.filter(|_| safety::is_real_time(policy));
         let throttled = throttling.and_then(|limit| throttled(cpu, limit, begin_ns, times_ns()));
         drop(session);
@@ -338,10 +342,10 @@ impl Executed<'_> {
     /// Takes the last results of the tasks, which run no more at `now`, and what they missed.
     fn close(&mut self, now: Instant) {
         let over = self.over;
-        self.remotes.all.iter_mut().for_each(|remote| remote.close(now, over));
+        self.remotes.tasks.iter_mut().for_each(|remote| remote.close(now, over));
         for (rank, missed, end) in self.unreleased.drain(..) {
             // Without a process there it is none that one missed.
-            let remote = self.remotes.all.get_mut(rank);
+            let remote = self.remotes.tasks.get_mut(rank);
             if let Some(remote) = remote.filter(|remote| remote.counts.is_attended()) {
                 remote.kept.end(missed, end);
             }
@@ -392,11 +396,13 @@ fn bound(ready: &Ready) -> Span {
 fn remotes<'r>(ready: &'r Ready, beats: &'r AtomicU64) -> RemoteTasks<'r, Page<'r>> {
     let remotes = ready.blocks.iter().filter_map(TaskBlock::remote).collect();
     ready.blocks.iter().for_each(TaskBlock::take_over);
-    RemoteTasks { all: remotes, beats, stopped_by: None }
+    RemoteTasks { tasks: remotes, beats, stopped_by: None }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use punctual_core::cycle::{Cycle, Flow};
     use punctual_core::executive::Dispatch;
@@ -404,7 +410,7 @@ mod tests {
     use punctual_core::wait::Sleep;
     use punctual_testkit::sim::SimClock;
 
-    use crate::periodic::{Offset, Period, Task};
+    use crate::periodic::{Period, Task};
     use crate::process::{Spec, Supervisor};
 
     /// Stops everything after so many releases.
@@ -424,17 +430,17 @@ mod tests {
     fn what_was_due_and_never_released_is_missed_by_the_task_until_the_end() {
         let ms = |ms: u64| Instant::from_ns(ms * 1_000_000);
         let period = Period::hz(1_000).expect("in range");
-        let task = |name| Task::every(name, period).phase(Offset::At(0));
+        let task = |name| Task::every(name, period).at(Duration::ZERO);
         let supervisor = ["first", "second", "nobody"]
             .into_iter()
             .fold(Supervisor::new(), |supervisor, name| {
                 supervisor.task(Spec::new(task(name), Vec::new()))
             });
         let ready = supervisor.build().expect("fine");
-        ready.blocks[..2].iter().for_each(|block| block.task_gate.open(1));
+        ready.blocks[..2].iter().for_each(|block| block.admission.open(1));
         let beats = AtomicU64::new(0);
         let remotes = ready.blocks.iter().filter_map(TaskBlock::remote).collect();
-        let remotes = RemoteTasks { all: remotes, beats: &beats, stopped_by: None };
+        let remotes = RemoteTasks { tasks: remotes, beats: &beats, stopped_by: None };
         let page = Page::new(ready.page.words(), PageKind::Lateness).expect("a page");
         let mut starts = vec![None; ready.plan.tasks()];
         let observe =

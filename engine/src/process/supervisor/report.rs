@@ -109,12 +109,12 @@ pub struct Event {
     /// The task it happened to.
     pub task: String,
     /// What happened.
-    pub what: What,
+    pub kind: EventKind,
 }
 
 /// What can happen to a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum EventKind {
     /// Its process was started, with this number.
     Started(u32),
     /// A process of this number joined.

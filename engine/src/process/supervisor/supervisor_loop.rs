@@ -12,7 +12,7 @@ use punctual_core::time::{Instant, Span};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::descriptor::Descriptor;
-use punctual_os::poll::{self, Interest};
+use punctual_os::events::{self, Interest};
 use punctual_os::process::EndSignal;
 use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_os::{Errno, pidfd};
@@ -21,7 +21,7 @@ use super::super::lifecycle::{Act, Cause, Lifecycle, LifecycleState, ProcessEnd,
 use super::super::listener::{Guest, Listener};
 use super::super::request::Request;
 use super::child::{Child, Home};
-use super::{Event, Figures, Ready, Stop, TaskBlock, TaskOutcome, What};
+use super::{Event, EventKind, Figures, Ready, Stop, TaskBlock, TaskOutcome};
 use crate::session::Attempt;
 
 /// How long tasks may take to leave when the supervisor ends, and then to be ended.
@@ -70,9 +70,9 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         self.stopped_by
     }
 
-    fn say(&mut self, rank: usize, happened: What) {
+    fn say(&mut self, rank: usize, happened: EventKind) {
         let task = self.ready.plan.name(rank).to_owned();
-        (self.say)(Event { task, what: happened });
+        (self.say)(Event { task, kind: happened });
     }
 
     /// Drives all lifecycles until the executive has ended or is to end, or until no process will
@@ -124,7 +124,7 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
             taken: on_block.and_then(|seen| seen.cycle),
             posted,
             overran: block.counts.overran(),
-            left: block.task_gate.is_left(process.number),
+            left: block.admission.is_left(process.number),
         };
         let before = process.lifecycle.state();
         let act = process.lifecycle.tick(&seen, now());
@@ -133,10 +133,10 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         let process = &mut self.processes[rank];
         if let LifecycleState::Leaving(failed, _) = before {
             match process.lifecycle.state() {
-                LifecycleState::Due(at) => self.say(rank, What::StartsAgain(at - now())),
+                LifecycleState::Due(at) => self.say(rank, EventKind::StartsAgain(at - now())),
                 LifecycleState::Over => {
                     process.failed = failed;
-                    self.say(rank, What::GivenUp);
+                    self.say(rank, EventKind::GivenUp);
                 }
                 _ => {}
             }
@@ -148,7 +148,7 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         let demoted = self.ready.blocks[rank].others.demoted();
         let news = demoted - std::mem::replace(&mut self.processes[rank].others_demoted, demoted);
         if news > 0 {
-            self.say(rank, What::ThreadsDemoted(news));
+            self.say(rank, EventKind::ThreadsDemoted(news));
         }
     }
 
@@ -163,10 +163,10 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
                 self.say(rank, happened);
             }
             Act::Admit => self.admit(rank),
-            Act::Note => self.say(rank, What::Silent),
+            Act::Note => self.say(rank, EventKind::Silent),
             Act::Stop => {
                 self.stopped_by = Some(rank);
-                self.say(rank, What::Silent);
+                self.say(rank, EventKind::Silent);
             }
             Act::Dismiss => {
                 let thread = process.close(block);
@@ -174,20 +174,20 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
                 let _gone = thread.map(|thread| scheduler::set(thread, SchedPolicy::Other));
                 block.take_over();
                 let cause = process.lifecycle.dismissed_for();
-                self.say(rank, cause.map_or(What::Unregistered, What::Dismissed));
+                self.say(rank, cause.map_or(EventKind::Unregistered, EventKind::Dismissed));
             }
             Act::Kill(cause) => {
                 process.close(block);
                 let by_policy = matches!(cause, Cause::Overran | Cause::Silent);
                 process.terminated += u64::from(by_policy);
                 process.kill();
-                self.say(rank, What::Killed(cause));
+                self.say(rank, EventKind::Killed(cause));
             }
             Act::Reap(exit) => {
                 process.close(block);
                 block.take_over();
                 process.reap(block, exit);
-                self.say(rank, What::Ended(exit));
+                self.say(rank, EventKind::Ended(exit));
             }
             Act::Free => clear(block.memory.words(), &block.terms),
         }
@@ -205,7 +205,7 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         let mut refused = Vec::new();
         let mut ask = |attempt, answer: Result<(), Errno>| {
             if let Err(errno) = answer {
-                refused.push(What::Refused(attempt, errno));
+                refused.push(EventKind::Refused(attempt, errno));
             }
         };
         if let Some(cpu) = block.cpu {
@@ -217,9 +217,9 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         process.policy = Some(granted);
         process.registered += 1;
         block.demotable.arm(if granted == policy { thread } else { 0 });
-        block.task_gate.open(process.number);
+        block.admission.open(process.number);
         refused.into_iter().for_each(|happened| self.say(rank, happened));
-        self.say(rank, What::Registered);
+        self.say(rank, EventKind::Registered);
     }
 
     /// Carries out a request.
@@ -272,12 +272,12 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         };
         if let Some(why) = refused {
             guest.answer(Some(why), &[]);
-            return self.say(rank, What::TurnedAway(why));
+            return self.say(rank, EventKind::TurnedAway(why));
         }
         let pid = process.pid;
         guest.answer(None, &[block.memory.descriptor()]);
         process.connection = Some(guest.keep());
-        self.say(rank, What::Joined(pid));
+        self.say(rank, EventKind::Joined(pid));
     }
 
     /// The loop has ended and every task knows it: a child that does not exit is ended.
@@ -354,7 +354,7 @@ pub(super) struct TaskProcess {
 impl TaskProcess {
     pub(super) fn new(block: &TaskBlock, now: Instant) -> Self {
         let spec = &block.spec;
-        let policy = (spec.task.policy, block.silent_after);
+        let policy = (spec.task.overrun_policy(), block.silent_after);
         let program = !spec.command.is_empty();
         Self {
             lifecycle: Lifecycle::new(program, policy, spec.register_within, spec.restart, now),
@@ -395,7 +395,7 @@ impl TaskProcess {
     }
 
     /// Starts the program of a block that is clear.
-    fn start(&mut self, block: &TaskBlock, home: Option<&Home>) -> What {
+    fn start(&mut self, block: &TaskBlock, home: Option<&Home>) -> EventKind {
         self.number += 1;
         self.starts += 1;
         self.ended = None;
@@ -404,12 +404,12 @@ impl TaskProcess {
                 self.pid = child.pid();
                 block.others.watch(self.pid);
                 self.child = Some(child);
-                What::Started(self.pid.unsigned_abs())
+                EventKind::Started(self.pid.unsigned_abs())
             }
             Err(why) => {
                 let exit = ProcessEnd::NotStarted(why.0);
                 self.ended = Some(exit);
-                What::Ended(exit)
+                EventKind::Ended(exit)
             }
         }
     }
@@ -435,7 +435,7 @@ impl TaskProcess {
     pub(super) fn outcome(&self, ready: &Ready, rank: usize) -> TaskOutcome {
         let block = &ready.blocks[rank];
         TaskOutcome {
-            name: block.spec.task.name.clone(),
+            name: block.spec.task.name().to_owned(),
             period_ns: ready.plan.period_ns(rank),
             phase_ns: ready.plan.phase_ns(rank),
             figures: Figures::read(block.page.words()),
@@ -457,7 +457,7 @@ impl TaskProcess {
 
     /// Releases the task no more, and demotes it no more; the thread that was registered.
     fn close(&self, block: &TaskBlock) -> Option<i32> {
-        block.task_gate.close(self.number);
+        block.admission.close(self.number);
         block.demotable.arm(0);
         let thread = look(block.memory.words()).map_or(0, |seen| seen.thread);
         own_thread(self.pid, thread)
@@ -532,7 +532,7 @@ impl Poller {
             self.interests.extend(descriptors.map(Interest::new));
         }
         // A signal that cuts this short costs an extra look.
-        let called = poll::wait_until(&mut self.interests, self.next.as_ns());
+        let called = events::wait_until(&mut self.interests, self.next.as_ns());
         self.calls += u32::from(called.is_ok_and(|there| there > 0));
         let at = now();
         if at >= self.next {

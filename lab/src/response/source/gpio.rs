@@ -8,14 +8,13 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use punctual_os::Errno;
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::descriptor::Descriptor;
+use punctual_os::descriptor::{self, Descriptor};
+use punctual_os::events::{self, Interest};
 use punctual_os::gpio::{self, Edge, LineUse};
-use punctual_os::poll::{self, Interest};
-use punctual_os::{Errno, device};
 
-use super::{Opening, SourceRow};
-use super::{Source, Stimulus, latest, of};
+use super::{Device, Opening, Source, SourceRow, Stimulus, io_error, latest};
 
 pub(super) const ROW: SourceRow = SourceRow {
     name: "gpio",
@@ -53,13 +52,13 @@ fn parsed(name: &str) -> Result<(&str, u32, u32), String> {
 fn open(name: &str) -> Opening {
     let (path, input, output) = parsed(name)?;
     let file = CString::new(path).map_err(|_| "a path has no zero byte".to_owned())?;
-    let chip = device::open(&file).map_err(|why| match why {
-        Errno::ACCES => format!("{}: it must be readable and writable", of(why)),
-        _ => of(why).to_string(),
+    let chip = descriptor::open_device(&file).map_err(|why| match why {
+        Errno::ACCES => format!("{}: it must be readable and writable", io_error(why)),
+        _ => io_error(why).to_string(),
     })?;
     let count = gpio::lines(&chip).map_err(|why| match why {
         Errno::NOTTY => format!("{path} is not a GPIO chip"),
-        _ => of(why).to_string(),
+        _ => io_error(why).to_string(),
     })?;
     if let Some(line) = [input, output].into_iter().find(|line| *line >= count) {
         let last = count.saturating_sub(1);
@@ -72,25 +71,25 @@ fn open(name: &str) -> Opening {
     let mut wired = WiredLines { input: input_line, output: output_line, raised, inverts: false };
     wired.connect((input, output))?;
     let note = wired.inverts.then(|| "the wire inverts".to_owned());
-    Ok((Source::Gpio(wired), note))
+    Ok((Source::Device(Box::new(wired)), note))
 }
 
 /// One line of the chip.
-fn line(chip: &Descriptor, line: u32, what: LineUse) -> Result<Descriptor, String> {
-    gpio::line(chip, line, what).map_err(|why| match (why, what) {
+fn line(chip: &Descriptor, line: u32, line_use: LineUse) -> Result<Descriptor, String> {
+    gpio::line(chip, line, line_use).map_err(|why| match (why, line_use) {
         (Errno::BUSY, _) => {
             let name = gpio::consumer(chip, line).unwrap_or_default();
             let name = String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned();
             format!("line {line} is in use by {name:?}")
         }
-        (_, LineUse::Output) => format!("line {line} cannot be an output: {}", of(why)),
-        (_, LineUse::Edges) => format!("line {line} raises no interrupts: {}", of(why)),
+        (_, LineUse::Output) => format!("line {line} cannot be an output: {}", io_error(why)),
+        (_, LineUse::Edges) => format!("line {line} raises no interrupts: {}", io_error(why)),
     })
 }
 
 /// An output and an input that are wired.
 #[derive(Debug)]
-pub(crate) struct WiredLines {
+struct WiredLines {
     input: Descriptor,
     output: Descriptor,
     /// The latest stimulus.
@@ -104,7 +103,7 @@ impl WiredLines {
     fn connect(&mut self, (input, output): (u32, u32)) -> Result<(), String> {
         let mut rose = [false; 2];
         for (rose, high) in rose.iter_mut().zip([true, false]) {
-            gpio::set(&self.output, high).map_err(|why| of(why).to_string())?;
+            gpio::set(&self.output, high).map_err(|why| io_error(why).to_string())?;
             let edge = self.first_edge()?.ok_or_else(|| {
                 let way = if high { "high" } else { "low" };
                 format!(
@@ -125,9 +124,9 @@ impl WiredLines {
     /// The next edge, within some time.
     fn first_edge(&self) -> Result<Option<Edge>, String> {
         let until_ns = now_ns(ClockId::Monotonic) + PATIENCE.as_nanos() as u64;
-        let failed = |why: Errno| of(why).to_string();
+        let failed = |why: Errno| io_error(why).to_string();
         loop {
-            match poll::wait_until(&mut [Interest::new(self.input.number())], until_ns) {
+            match events::wait_until(&mut [Interest::new(self.input.number())], until_ns) {
                 Ok(0) => return Ok(None),
                 Ok(_) => return gpio::take_edge(&self.input).map(Some).map_err(failed),
                 Err(Errno::INTR) => {}
@@ -135,14 +134,16 @@ impl WiredLines {
             }
         }
     }
+}
 
+impl Device for WiredLines {
     /// Odd stimuli set the output high.
-    pub(super) fn raise(&self, number: u64) -> io::Result<()> {
+    fn raise(&self, number: u64) -> io::Result<()> {
         self.raised.store(number, Ordering::Release);
-        gpio::set(&self.output, number % 2 == 1).map_err(of)
+        gpio::set(&self.output, number % 2 == 1).map_err(io_error)
     }
 
-    pub(super) fn wait(&self) -> io::Result<Option<Stimulus>> {
+    fn wait(&self, _seen: u64) -> io::Result<Option<Stimulus>> {
         match gpio::take_edge(&self.input) {
             Ok(edge) => {
                 let raised = self.raised.load(Ordering::Acquire);
@@ -150,7 +151,7 @@ impl WiredLines {
                 Ok(Some(Stimulus { number, kernel_ns: Some(edge.at_ns) }))
             }
             Err(Errno::INTR) => Ok(None),
-            Err(why) => Err(of(why)),
+            Err(why) => Err(io_error(why)),
         }
     }
 }

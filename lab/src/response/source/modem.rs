@@ -13,8 +13,7 @@ use punctual_os::serial::{self, CTS, RTS};
 use punctual_os::{Errno, process, signal};
 
 use super::serial::PlugLine;
-use super::{Opening, SourceRow};
-use super::{Source, Stimulus, latest, of};
+use super::{Device, Opening, Source, SourceRow, Stimulus, io_error, latest};
 
 pub(super) const ROW: SourceRow = SourceRow {
     name: "modem",
@@ -39,11 +38,11 @@ fn open(path: &str) -> Opening {
     let plug = PlugLine::open(path, serial::speeds().next().unwrap_or_default())?;
     let lines = serial::modem_lines(plug.line()).map_err(|why| match why {
         Errno::NOTTY | Errno::INVAL => "its driver has no modem lines".to_owned(),
-        _ => of(why).to_string(),
+        _ => io_error(why).to_string(),
     })?;
     let taken = serial::cts_changes(plug.line()).map_err(|why| match why {
         Errno::NOTTY | Errno::INVAL => "its driver does not count changes of CTS".to_owned(),
-        _ => of(why).to_string(),
+        _ => io_error(why).to_string(),
     })?;
     let mut modem = ModemLoop {
         plug,
@@ -53,12 +52,12 @@ fn open(path: &str) -> Opening {
         taken: AtomicU32::new(taken),
     };
     let note = modem.connect()?;
-    Ok((Source::Modem(modem), note))
+    Ok((Source::Device(Box::new(modem)), note))
 }
 
 /// A line whose CTS follows its RTS.
 #[derive(Debug)]
-pub(crate) struct ModemLoop {
+struct ModemLoop {
     plug: PlugLine,
     /// The other modem lines.
     base: i32,
@@ -72,7 +71,7 @@ pub(crate) struct ModemLoop {
 impl ModemLoop {
     /// Sees that CTS follows RTS and that the driver notices.
     fn connect(&mut self) -> Result<Option<String>, String> {
-        let failed = |why: Errno| of(why).to_string();
+        let failed = |why: Errno| io_error(why).to_string();
         let note = if self.follows().map_err(failed)? {
             None
         } else {
@@ -113,7 +112,7 @@ impl ModemLoop {
     /// only while a thread waits for them, or from then on.
     fn reports(&self) -> Result<bool, String> {
         let line = self.plug.line();
-        let failed = |why: Errno| of(why).to_string();
+        let failed = |why: Errno| io_error(why).to_string();
         signal::catch_interrupt().map_err(failed)?;
         let waiting = AtomicI32::new(0);
         thread::scope(|scope| {
@@ -140,7 +139,7 @@ impl ModemLoop {
             }
             match waiter.join() {
                 Ok(Ok(()) | Err(Errno::INTR)) => reports,
-                Ok(Err(why)) => Err(format!("its driver cannot wait for CTS: {}", of(why))),
+                Ok(Err(why)) => Err(format!("its driver cannot wait for CTS: {}", io_error(why))),
                 Err(why) => std::panic::resume_unwind(why),
             }
         })
@@ -151,21 +150,23 @@ impl ModemLoop {
         let lines = if number % 2 == 1 { self.base | RTS } else { self.base };
         serial::set_modem_lines(self.plug.line(), lines)
     }
+}
 
-    pub(super) fn raise(&self, number: u64) -> io::Result<()> {
+impl Device for ModemLoop {
+    fn raise(&self, number: u64) -> io::Result<()> {
         self.raised.store(number, Ordering::Release);
-        self.drive(number).map_err(of)
+        self.drive(number).map_err(io_error)
     }
 
     /// A change between the count and the wait is found with the next one.
-    pub(super) fn wait(&self) -> io::Result<Option<Stimulus>> {
+    fn wait(&self, _seen: u64) -> io::Result<Option<Stimulus>> {
         let taken = self.taken.load(Ordering::Relaxed);
-        let mut changes = serial::cts_changes(self.plug.line()).map_err(of)?;
+        let mut changes = serial::cts_changes(self.plug.line()).map_err(io_error)?;
         if changes == taken {
             match serial::wait_for_cts(self.plug.line()) {
-                Ok(()) => changes = serial::cts_changes(self.plug.line()).map_err(of)?,
+                Ok(()) => changes = serial::cts_changes(self.plug.line()).map_err(io_error)?,
                 Err(Errno::INTR) => return Ok(None),
-                Err(why) => return Err(of(why)),
+                Err(why) => return Err(io_error(why)),
             }
         }
         self.taken.store(changes, Ordering::Relaxed);
@@ -174,10 +175,10 @@ impl ModemLoop {
     }
 }
 
-fn missing(of: &str) -> String {
+fn missing(loop_mode: &str) -> String {
     format!(
-        "CTS did not follow RTS within {} ms, and the UART {of}; connect RTS to CTS (pins 7 and 8 \
-         of a 9-pin connector)",
+        "CTS did not follow RTS within {} ms, and the UART {loop_mode}; connect RTS to CTS (pins 7 \
+         and 8 of a 9-pin connector)",
         PATIENCE.as_millis()
     )
 }

@@ -8,14 +8,13 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use punctual_os::Errno;
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::descriptor::Descriptor;
+use punctual_os::descriptor::{self, Descriptor};
+use punctual_os::events::{self, Interest};
 use punctual_os::parport::{self, INIT, SELECT, STROBE};
-use punctual_os::poll::{self, Interest};
-use punctual_os::{Errno, device};
 
-use super::{Opening, SourceRow};
-use super::{Source, Stimulus, of};
+use super::{Device, Opening, Source, SourceRow, Stimulus, io_error};
 
 pub(super) const ROW: SourceRow = SourceRow {
     name: "parport",
@@ -39,24 +38,24 @@ const RAISED: u8 = SELECT | INIT;
 
 fn open(path: &str) -> Opening {
     let file = CString::new(path).map_err(|_| "a path has no zero byte".to_owned())?;
-    let failed = |why: Errno| of(why).to_string();
-    let port = device::open(&file).map_err(|why| match why {
-        Errno::ACCES => format!("{}: it must be readable and writable", of(why)),
-        _ => of(why).to_string(),
+    let failed = |why: Errno| io_error(why).to_string();
+    let port = descriptor::open_device(&file).map_err(|why| match why {
+        Errno::ACCES => format!("{}: it must be readable and writable", io_error(why)),
+        _ => io_error(why).to_string(),
     })?;
     parport::claim(&port).map_err(|why| match why {
         Errno::NOTTY | Errno::INVAL => format!("{path} is not a parallel port of ppdev"),
-        _ => format!("{}: another driver or program may have this port", of(why)),
+        _ => format!("{}: another driver or program may have this port", io_error(why)),
     })?;
     let before = parport::control(&port).map_err(failed)?;
     let wired = WiredPort { port, before, raised: AtomicU64::new(0) };
     wired.connect()?;
-    Ok((Source::Parport(wired), None))
+    Ok((Source::Device(Box::new(wired)), None))
 }
 
 /// A port whose output raises its interrupt.
 #[derive(Debug)]
-pub(crate) struct WiredPort {
+struct WiredPort {
     port: Descriptor,
     /// The control lines that it had.
     before: u8,
@@ -67,7 +66,7 @@ pub(crate) struct WiredPort {
 impl WiredPort {
     /// Sees that a stimulus gives an interrupt, and forgets it.
     fn connect(&self) -> Result<(), String> {
-        let failed = |why: Errno| of(why).to_string();
+        let failed = |why: Errno| io_error(why).to_string();
         self.rest().map_err(failed)?;
         parport::take_interrupts(&self.port).map_err(failed)?;
         self.pulse().map_err(failed)?;
@@ -99,20 +98,22 @@ impl WiredPort {
 
     /// Waits for interrupts until an instant; how many there were, 0 also after a signal.
     fn interrupts(&self, until_ns: u64) -> Result<u32, Errno> {
-        match poll::wait_until(&mut [Interest::new(self.port.number())], until_ns) {
+        match events::wait_until(&mut [Interest::new(self.port.number())], until_ns) {
             Ok(0) | Err(Errno::INTR) => Ok(0),
             Ok(_) => parport::take_interrupts(&self.port),
             Err(why) => Err(why),
         }
     }
+}
 
-    pub(super) fn raise(&self, number: u64) -> io::Result<()> {
+impl Device for WiredPort {
+    fn raise(&self, number: u64) -> io::Result<()> {
         self.raised.store(number, Ordering::Release);
-        self.pulse().map_err(of)
+        self.pulse().map_err(io_error)
     }
 
-    pub(super) fn wait(&self) -> io::Result<Option<Stimulus>> {
-        match self.interrupts(u64::MAX).map_err(of)? {
+    fn wait(&self, _seen: u64) -> io::Result<Option<Stimulus>> {
+        match self.interrupts(u64::MAX).map_err(io_error)? {
             0 => Ok(None),
             _ => Ok(Some(Stimulus::numbered(self.raised.load(Ordering::Acquire)))),
         }

@@ -7,14 +7,13 @@ use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use punctual_os::Errno;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::descriptor::Descriptor;
-use punctual_os::poll::{self, Interest};
+use punctual_os::events::{self, Interest};
 use punctual_os::serial::{self, OnCarrierLoss};
-use punctual_os::{Errno, events};
 
-use super::{Opening, SourceRow};
-use super::{Source, Stimulus, of};
+use super::{Device, Opening, Source, SourceRow, Stimulus, io_error};
 use crate::serial_line::SerialLine;
 
 pub(super) const ROW: SourceRow = SourceRow {
@@ -51,8 +50,8 @@ fn open(device: &str) -> Opening {
     let (path, baud) = parsed(device)?;
     let connected = SerialLoop { plug: PlugLine::open(path, baud)?, raised: AtomicU64::new(0) };
     let note = connected.connect()?;
-    serial::block(connected.plug.line()).map_err(|why| of(why).to_string())?;
-    Ok((Source::Serial(connected), note))
+    serial::block(connected.plug.line()).map_err(|why| io_error(why).to_string())?;
+    Ok((Source::Device(Box::new(connected)), note))
 }
 
 /// A line whose outputs are connected to its inputs, by a plug or within the UART.
@@ -92,7 +91,7 @@ impl Drop for PlugLine {
 
 /// A line that receives what it sends.
 #[derive(Debug)]
-pub(crate) struct SerialLoop {
+struct SerialLoop {
     plug: PlugLine,
     /// The latest stimulus.
     raised: AtomicU64,
@@ -122,11 +121,11 @@ impl SerialLoop {
     fn comes_back(&self) -> Result<bool, String> {
         const BYTE: u8 = 0xa5;
         let line = self.plug.line();
-        let failed = |why: Errno| of(why).to_string();
+        let failed = |why: Errno| io_error(why).to_string();
         events::write(line, &[BYTE]).map_err(failed)?;
         let until_ns = now_ns(ClockId::Monotonic) + PATIENCE.as_nanos() as u64;
         while now_ns(ClockId::Monotonic) < until_ns {
-            match poll::wait_until(&mut [Interest::new(line.number())], until_ns) {
+            match events::wait_until(&mut [Interest::new(line.number())], until_ns) {
                 Ok(0) | Err(Errno::INTR) => continue,
                 Ok(_) => {}
                 Err(why) => return Err(failed(why)),
@@ -141,13 +140,15 @@ impl SerialLoop {
         }
         Ok(false)
     }
+}
 
-    pub(super) fn raise(&self, number: u64) -> io::Result<()> {
+impl Device for SerialLoop {
+    fn raise(&self, number: u64) -> io::Result<()> {
         self.raised.store(number, Ordering::Release);
         events::write(self.plug.line(), &[number as u8]).map(drop).map_err(lost)
     }
 
-    pub(super) fn wait(&self, seen: u64) -> io::Result<Option<Stimulus>> {
+    fn wait(&self, seen: u64) -> io::Result<Option<Stimulus>> {
         let mut bytes = [0; 64];
         match events::read(self.plug.line(), &mut bytes) {
             Ok(0) => Err(ended()),
@@ -170,7 +171,7 @@ fn numbered(byte: u8, raised: u64) -> u64 {
 
 /// EIO: the other end of a line is closed, or its device is gone.
 fn lost(why: Errno) -> io::Error {
-    if why == Errno(5) { ended() } else { of(why) }
+    if why == Errno(5) { ended() } else { io_error(why) }
 }
 
 fn ended() -> io::Error {

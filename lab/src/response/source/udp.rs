@@ -12,10 +12,9 @@ use std::time::Duration;
 use punctual::follow::{ClockReading, Reference};
 use punctual_core::time::Span;
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::datagram::{self, Datagram};
+use punctual_os::socket::{self, Datagram};
 
-use super::{Opening, SourceRow};
-use super::{Source, Stimulus, is_nothing, of};
+use super::{Device, Opening, Source, SourceRow, Stimulus, io_error, is_nothing};
 use crate::load::network::{self, SocketPair};
 
 pub(super) const ROW: SourceRow = SourceRow {
@@ -62,7 +61,7 @@ fn stamped(pair: SocketPair) -> Opening {
         Some(_) => pair.note,
         None => format!("{}; the kernel stamps no arrivals, so there is no stage 0", pair.note),
     };
-    Ok((Source::Udp(stamped), Some(note)))
+    Ok((Source::Device(Box::new(stamped)), Some(note)))
 }
 
 /// A datagram has arrived after so long.
@@ -72,7 +71,7 @@ const TRIES: u64 = 200;
 
 /// Two sockets, and what turns the stamps of one into times on CLOCK_MONOTONIC.
 #[derive(Debug)]
-pub(crate) struct StampedPair {
+struct StampedPair {
     sender: UdpSocket,
     receiver: UdpSocket,
     /// `None` where the kernel stamps no arrivals.
@@ -113,7 +112,7 @@ impl Offset {
 impl StampedPair {
     fn new(sender: UdpSocket, receiver: UdpSocket) -> io::Result<Self> {
         let pair = Self { sender, receiver, offset: None };
-        if datagram::stamp_arrivals(pair.receiver.as_raw_fd()).is_err() {
+        if socket::stamp_arrivals(pair.receiver.as_raw_fd()).is_err() {
             return Ok(pair);
         }
         // A worker of the kernel switches it on (net/core/dev.c, netstamp_work). Until then a
@@ -136,7 +135,8 @@ impl StampedPair {
         loop {
             let read_ns = now_ns(ClockId::Realtime);
             let mut bytes = [0; 8];
-            match datagram::receive(self.receiver.as_raw_fd(), &mut bytes).map_err(of) {
+            match socket::receive_datagram(self.receiver.as_raw_fd(), &mut bytes).map_err(io_error)
+            {
                 Ok(_) if u64::from_le_bytes(bytes) != number => {}
                 Ok(Datagram { arrived_ns, .. }) => {
                     return Ok(arrived_ns.is_some_and(|ns| ns < read_ns));
@@ -146,17 +146,21 @@ impl StampedPair {
             }
         }
     }
+}
 
-    pub(super) fn raise(&self, number: u64) -> io::Result<()> {
+impl Device for StampedPair {
+    fn raise(&self, number: u64) -> io::Result<()> {
         self.sender.send(&number.to_le_bytes()).map(drop)
     }
 
-    pub(super) fn wait(&self, seen: u64) -> io::Result<Option<Stimulus>> {
+    fn wait(&self, seen: u64) -> io::Result<Option<Stimulus>> {
         let mut number = [0; 8];
-        match datagram::receive(self.receiver.as_raw_fd(), &mut number).map_err(of) {
+        match socket::receive_datagram(self.receiver.as_raw_fd(), &mut number).map_err(io_error) {
             Ok(Datagram { bytes: 8, arrived_ns }) => Ok(Some(Stimulus {
                 number: u64::from_le_bytes(number),
-                kernel_ns: arrived_ns.zip(self.offset).and_then(|(ns, of)| of.monotonic(ns)),
+                kernel_ns: arrived_ns
+                    .zip(self.offset)
+                    .and_then(|(ns, offset)| offset.monotonic(ns)),
             })),
             // What is not eight bytes long was not sent here.
             Ok(_) => Ok(Some(Stimulus::numbered(seen))),
@@ -165,12 +169,13 @@ impl StampedPair {
         }
     }
 
-    /// By how much the stamps since the sockets were opened may be off CLOCK_MONOTONIC; `None`
-    /// where there are none.
-    ///
-    /// # Errors
-    /// CLOCK_REALTIME was set meanwhile.
-    pub(super) fn stamps_within(&self) -> Result<Option<Span>, String> {
+    fn end_wait(&self) {
+        // A pair that is gone has ended the thread itself.
+        let _gone = self.raise(u64::MAX);
+    }
+
+    /// CLOCK_REALTIME may have been set meanwhile.
+    fn stamps_within(&self) -> Result<Option<Span>, String> {
         let Some(offset) = self.offset else { return Ok(None) };
         let now = Offset::read().map_err(|why| why.to_string())?;
         match offset.step_to(now) {
@@ -195,12 +200,12 @@ mod tests {
 
     #[test]
     fn a_stamp_of_the_time_of_day_is_a_time_on_the_monotonic_clock() {
-        let of = offset(1_000, 1_000_001_000, 60);
-        assert_eq!(of, Offset { ns: 1_000_000_000, within_ns: 31 });
-        assert_eq!(of.monotonic(1_000_005_000), Some(5_000));
+        let stamped = offset(1_000, 1_000_001_000, 60);
+        assert_eq!(stamped, Offset { ns: 1_000_000_000, within_ns: 31 });
+        assert_eq!(stamped.monotonic(1_000_005_000), Some(5_000));
         // A machine whose time of day was set to before its start.
         assert_eq!(offset(5_000, 1_000, 60).monotonic(2_000), Some(6_000));
-        assert_eq!(of.monotonic(0), None);
+        assert_eq!(stamped.monotonic(0), None);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What cannot be is named when an executive is built.
 
+use std::time::Duration;
+
 use super::*;
 
 fn go(_: &mut Cycle<'_>) {}
@@ -63,7 +65,7 @@ fn what_has_no_releases_is_late_for_none() {
         (task("a", 1).on_overrun(OnOverrun::Delay), "phase"),
         (task("a", 1).on_overrun(OnOverrun::Terminate), "no release"),
         (task("a", 1).on_overrun(OnOverrun::Stop), "no release"),
-        (task("a", 1).phase(Offset::At(0)), "no phase"),
+        (task("a", 1).at(Duration::ZERO), "no phase"),
         (task("a", 1).deadline(Duration::from_nanos(5)), "late"),
     ] {
         let said = refused(task);

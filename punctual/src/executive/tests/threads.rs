@@ -4,7 +4,6 @@
 use std::sync::OnceLock;
 
 use punctual_core::stats::PageKind;
-use punctual_os::scheduler::SchedPolicy;
 use punctual_testkit::skip;
 
 use super::*;
@@ -24,9 +23,10 @@ fn each_thread_runs_its_cycles_and_none_is_lost_from_the_count() {
         .task(own("fast", 1_000), |cycle| count(&fast, cycle))
         .build()
         .expect("fine");
-    let policies: Vec<_> = plan.threads.iter().map(|(of, _)| (of.task.name(), of.policy)).collect();
+    let facts = plan.threads.iter().filter_map(|(task, _)| task.facts());
+    let policies: Vec<_> = facts.map(|facts| (facts.name, facts.policy)).collect();
     let [slower, faster] = [SchedPolicy::Fifo(78), SchedPolicy::Fifo(79)];
-    assert_eq!(policies, [("slow", slower), ("fast", faster)]);
+    assert_eq!(policies, [("slow".to_owned(), slower), ("fast".to_owned(), faster)]);
     let handle = plan.handle();
     let summary = plan.run_for(ms(200)).expect("it starts");
     assert_eq!(summary.end, End::Finished);

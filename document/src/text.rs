@@ -1,0 +1,241 @@
+//! A document as text for a terminal: what a person sees first.
+//!
+//! Eighty columns at most, no colour needed, and forty lines where tables can be shortened for it.
+
+use punctual_analysis::plain::{grouped, plain};
+
+use crate::terminal::{self, Styled};
+use crate::{Block, Brief, Cells, Column, Frame, Item, Items, Table, Words};
+
+/// Between two columns.
+const GAP: usize = 2;
+
+/// What a level is further to the right than the one above it, and the lines of one block after its
+/// first.
+const STEP: usize = 2;
+
+/// Lines of a page that is read at once, and rows that a table keeps however long the rest is.
+const LINES: usize = 40;
+const ROWS_MIN: usize = 6;
+
+/// Blocks as lines. Tables that are fitted have as many rows as the page has room for.
+pub fn rendered(blocks: &[Block]) -> Styled {
+    let fitted = |block: &Block| match block {
+        Block::Table(table) => table.brief.iter().filter_map(order).map(<[usize]>::len).max(),
+        _ => None,
+    };
+    let mut rows = blocks.iter().filter_map(fitted).max().unwrap_or(0);
+    let mut page = sequence(blocks, rows);
+    while rows > ROWS_MIN && page.lines() > LINES {
+        rows -= 1;
+        page = sequence(blocks, rows);
+    }
+    page
+}
+
+/// The order of the rows of a brief that may be shortened.
+fn order(brief: &Brief) -> Option<&[usize]> {
+    if let Frame::Fitted(order) = &brief.frame { Some(order) } else { None }
+}
+
+/// Blocks as lines, at most so many rows in a table that is fitted.
+fn sequence(blocks: &[Block], rows: usize) -> Styled {
+    let mut page = Styled::default();
+    let mut after_table = false;
+    for block in blocks {
+        let is_table = matches!(block, Block::Table(table) if is_captioned(table));
+        if after_table && !is_table && !matches!(block, Block::Break | Block::Heading(_)) {
+            page.push("\n");
+        }
+        after_table = is_table;
+        match block {
+            Block::Heading(heading) => page.push(&format!("\n{}\n", terminal::wrap(heading, STEP))),
+            Block::Words(words) => page.append(sentences(words)),
+            Block::Items(items) => page.append(listed(items)),
+            Block::Table(table) => page.push(&briefly(table, rows)),
+            Block::Drawing(lines) => page.push(lines),
+            Block::Break => page.push("\n"),
+            Block::Figure(figure) => page.push(&line_of(1, &figure.chart.description)),
+            Block::Row(_, groups) => {
+                groups.iter().for_each(|group| page.append(sequence(group, rows)));
+            }
+            Block::Folded(summary, blocks) => {
+                page.push(&format!("\n{}\n", terminal::wrap(summary, STEP)));
+                page.append(sequence(blocks, rows));
+            }
+        }
+    }
+    page
+}
+
+/// Whether a table stands under its caption.
+fn is_captioned(table: &Table) -> bool {
+    table.brief.is_empty() || table.brief.iter().any(|brief| order(brief).is_some())
+}
+
+/// Text at a level, in lines.
+fn line_of(level: usize, text: &str) -> String {
+    terminal::wrap(&format!("{:1$}{text}", "", level * STEP), (level + 1) * STEP) + "\n"
+}
+
+fn sentences(words: &Words) -> Styled {
+    Styled::painted(line_of(words.level, &words.text), words.paint.as_ref())
+}
+
+/// Items in lines, their sentences below each other.
+fn listed(list: &Items) -> Styled {
+    let label = |item: &Item| plain(&item.label);
+    let widths = list.items.iter().map(|item| label(item).chars().count());
+    let width = widths.max().unwrap_or(0).max(list.width);
+    let mut page = Styled::default();
+    for item in &list.items {
+        let command = item.command.as_ref();
+        let command = command.map(|command| format!(": {}", terminal::command(command)));
+        let text = item.text.clone() + &command.unwrap_or_default();
+        let (indent, gap) = (list.level * STEP, list.gap);
+        let first = format!("{:indent$}{:width$}{:gap$}{text}", "", label(item), "");
+        let line = terminal::wrap(&first, indent + width + gap) + "\n";
+        page.append(Styled::painted(line, item.paint.as_ref()));
+    }
+    page
+}
+
+/// A table, or what a terminal shows of it: `most` rows where it is fitted.
+fn briefly(table: &Table, most: usize) -> String {
+    if table.brief.is_empty() {
+        return captioned(&table.caption, &table.columns, &table.rows);
+    }
+    let brief = |brief: &Brief| match &brief.frame {
+        Frame::Fitted(order) => fitted(table, brief, order, most),
+        Frame::Bare => lines(&brief.columns, &brief.rows, true, STEP),
+        Frame::Titled => "\n".to_owned() + &lines(&brief.columns, &brief.rows, true, STEP),
+        Frame::Marked => lines(&brief.columns, &brief.rows, true, STEP - 1),
+        Frame::Headless => lines(&brief.columns, &brief.rows, false, STEP),
+    };
+    table.brief.iter().map(brief).collect()
+}
+
+/// As much of a table as there is room for: the first rows of the order, and as many columns as
+/// one line has.
+fn fitted(table: &Table, brief: &Brief, order: &[usize], most: usize) -> String {
+    let mut shown: Vec<usize> = order.iter().take(most).copied().collect();
+    shown.sort_unstable();
+    let rows: Vec<&[String]> = shown.iter().map(|&at| brief.rows[at].as_slice()).collect();
+    let columns =
+        pieces(&widths(&brief.columns, &rows, true)).first().map_or(1, |piece| 1 + piece.len());
+    let rows: Vec<&[String]> = rows.iter().map(|row| &row[..columns.min(row.len())]).collect();
+    let text = captioned(&table.caption, &brief.columns[..columns], &rows);
+    let (more, narrowed) = (table.rows.len() - rows.len(), columns < table.columns.len());
+    let rows = match more {
+        0 => String::new(),
+        1 => "1 more row".to_owned(),
+        more => format!("{} more rows", grouped(more as u64)),
+    };
+    let left_out = match (more, narrowed) {
+        (0, false) => return text,
+        (0, true) => "the other columns are".to_owned(),
+        (1, false) => format!("{rows} is"),
+        (_, false) => format!("{rows} are"),
+        (_, true) => format!("{rows}, and the other columns, are"),
+    };
+    text + &line_of(1, &format!("{left_out} in the JSON and its page"))
+}
+
+/// A table under its caption.
+fn captioned<R: AsRef<[String]>>(caption: &str, columns: &[Column], rows: &[R]) -> String {
+    format!("\n{}\n", terminal::wrap(caption, STEP)) + &lines(columns, rows, true, STEP)
+}
+
+/// The lines of a table; one that is too wide is cut between columns, and each piece has the first
+/// one.
+fn lines<R: AsRef<[String]>>(
+    columns: &[Column],
+    rows: &[R],
+    has_heads: bool,
+    indent: usize,
+) -> String {
+    let mut widths = widths(columns, rows, has_heads);
+    if pieces(&widths).len() > 1 {
+        // Wide columns are only for the eye.
+        let narrow: Vec<Column> =
+            columns.iter().cloned().map(|column| column.at_least(0)).collect();
+        widths = self::widths(&narrow, rows, has_heads);
+    }
+    let line = |text: &dyn Fn(usize) -> String, piece: &[usize]| {
+        let mut line = " ".repeat(indent);
+        for &column in [0].iter().chain(piece) {
+            let (text, width) = (text(column), widths[column]);
+            line += &" ".repeat(if column == 0 { 0 } else { GAP });
+            line += &match columns[column].cells {
+                Cells::Numbers => format!("{text:>width$}"),
+                Cells::Words => format!("{text:width$}"),
+            };
+        }
+        line.trim_end().to_owned() + "\n"
+    };
+    let mut page = String::new();
+    for piece in &pieces(&widths) {
+        if has_heads {
+            page += &line(&|column| plain(&columns[column].head), piece);
+        }
+        for row in rows {
+            page += &line(&|column| cell(row.as_ref(), column), piece);
+        }
+    }
+    page
+}
+
+/// A cell as a terminal may show it.
+fn cell(row: &[String], column: usize) -> String {
+    row.get(column).map(|cell| plain(cell)).unwrap_or_default()
+}
+
+/// How wide each column is.
+fn widths<R: AsRef<[String]>>(columns: &[Column], rows: &[R], has_heads: bool) -> Vec<usize> {
+    let width = |(at, column): (usize, &Column)| {
+        let cells = rows.iter().map(|row| cell(row.as_ref(), at).chars().count());
+        let head = if has_heads { plain(&column.head).chars().count() } else { 0 };
+        cells.chain([head, column.width]).max().unwrap_or(0)
+    };
+    columns.iter().enumerate().map(width).collect()
+}
+
+/// The columns, in pieces that fit beside the first one.
+fn pieces(widths: &[usize]) -> Vec<Vec<usize>> {
+    let first = widths.first().copied().unwrap_or(0) + GAP;
+    let mut pieces: Vec<Vec<usize>> = Vec::new();
+    let mut used = usize::MAX;
+    for (column, width) in widths.iter().enumerate().skip(1) {
+        used = used.saturating_add(width + GAP);
+        match pieces.last_mut() {
+            Some(piece) if used <= terminal::width() => piece.push(column),
+            _ => {
+                used = first + width + GAP;
+                pieces.push(vec![column]);
+            }
+        }
+    }
+    if pieces.is_empty() { vec![Vec::new()] } else { pieces }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{numbers, words};
+
+    #[test]
+    fn a_wide_table_is_cut_between_columns_and_every_line_fits() {
+        let mut columns = vec![words("what")];
+        columns.extend((0..9).map(|n| numbers(&format!("CPU {n}"))));
+        let row = |name: &str| {
+            let cells = (0..9).map(|n| format!("{n} 000 000 000"));
+            std::iter::once(name.to_owned()).chain(cells).collect()
+        };
+        let table = Table::new("Gaps", columns, vec![row("count"), row("b")]);
+        let text = rendered(&[table.into()]).to_string();
+        assert!(text.lines().all(|line| line.chars().count() <= terminal::width()), "{text}");
+        assert_eq!(text.matches("count").count(), 3, "{text}");
+        let cells = text.matches("000 000 000").count();
+        assert_eq!(cells, 18, "{text}");
+    }
+}

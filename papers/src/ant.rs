@@ -1,0 +1,327 @@
+//! *Sophisticated periodic execution control* (AnT, against ART-Linux).
+
+mod art_linux;
+mod registration;
+mod six_tables;
+
+use punctual_analysis::histogram::HistogramView;
+use punctual_core::time::Span;
+use punctual_engine::wait_policy::WaitKind;
+use punctual_lab::executive::{
+    DesignName, ExecutiveExperiment, ExecutiveOutcome, ExecutiveRow, Rival,
+};
+
+use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopSet, MeasuredLoop};
+use crate::figure::Drawing;
+use crate::row::PaperRow;
+
+pub use art_linux::ArtLinux;
+pub use registration::{RegistrationExperiment, RegistrationRow};
+pub use six_tables::Ant;
+
+/// The designs that are compared; the last is not in the paper.
+const DESIGNS: [DesignName; 3] = [DesignName::ArtLinux, DesignName::Ant, DesignName::Punctual];
+/// The numbers of tasks of figures 9 and 10 that are measured.
+const SIZES: [u32; 3] = [1, 50, 100];
+/// The periods of figure 3, ms.
+const PERIODS_MS: [u64; 5] = [1, 2, 4, 5, 10];
+/// The timer's period there, where 1 ms was meant.
+const TICK_MS: f64 = 0.996;
+/// The mean of the most tasks at a slot, of 100 that choose one of 100 at random (simulated).
+const RANDOM_MOST: f64 = 4.3;
+
+/// The designs of the paper, for `measure executive`.
+pub const RIVALS: [Rival; 2] = [ArtLinux::RIVAL, Ant::RIVAL];
+
+/// Its rows.
+///
+/// # Errors
+/// Why it cannot be measured.
+pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
+    // 100 releases and what is left out before them.
+    let length = Span::from_ms(i64::from(100 + COLD_CYCLES));
+    let process = one_loop(bench, "process", 1, length)?;
+    let mut intervals = Vec::new();
+    for period_ms in PERIODS_MS {
+        let length = bench.share(0.08);
+        intervals.push((period_ms, one_loop(bench, "interval", period_ms, length)?));
+    }
+    let executive = bench.measure(ExecutiveExperiment {
+        thread: bench.thread(),
+        sizes: SIZES.to_vec(),
+        duration: bench.share(0.45),
+        rivals: RIVALS.to_vec(),
+    })?;
+    let executive = executive.map(|(executive, _)| executive);
+    let registration = bench.measure(RegistrationExperiment { thread: bench.thread() })?;
+    let registration = registration.map(|(rows, _)| rows).unwrap_or_default();
+    let mut rows = table2(process.as_ref());
+    rows.extend(intervals.iter().map(|(period_ms, run)| interval(*period_ms, run.as_ref())));
+    rows.push(tick(intervals.first().and_then(|(_, run)| run.as_ref())));
+    rows.extend(designs(executive.as_ref()));
+    rows.extend(released(&registration));
+    let errors = intervals
+        .iter()
+        .filter_map(|(ms, run)| Some([*ms as f64, drift_ns(run.as_ref()?, *ms)? / 1e3]));
+    bench.draw([distribution(process.as_ref().map(|run| &run.figures.histogram))]);
+    bench.draw(drawn(errors.collect(), executive.as_ref(), &registration));
+    rows.extend(table3(&registration));
+    Ok(rows)
+}
+
+/// A loop that sleeps; `None` where it was not measured.
+fn one_loop<B: Bench>(
+    bench: &mut B,
+    name: &'static str,
+    period_ms: u64,
+    length: Span,
+) -> Result<Option<MeasuredLoop>, B::Error> {
+    let runs = bench.loops(&LoopSet {
+        period_ns: period_ms * 1_000_000,
+        conditions: &[LoopCondition::idle(name, WaitKind::Sleep)],
+        length,
+        cold: COLD_CYCLES,
+    })?;
+    Ok(runs.into_iter().next())
+}
+
+/// Table 2 and figure 2: from the timer interrupt to the process.
+fn table2(run: Option<&MeasuredLoop>) -> Vec<PaperRow> {
+    let lateness = run.map(|run| &run.figures.lateness_ns);
+    let us = |ns: Option<f64>| ns.map(|ns| ns / 1e3);
+    let new = |key: &str, title: &str, published: &str| {
+        let title = format!("timer interrupt to process, {title} of 100");
+        PaperRow::new(format!("ant.table2.{key}"), &title, "µs", published)
+            .note("ART-Linux there; here a wake after its release, the highest priority, 1 ms")
+    };
+    let variance = run.and_then(|run| run.figures.jitters.lateness_variance_ns2);
+    vec![
+        new("max", "maximum", "5.47").measured(us(lateness.and_then(|lateness| lateness.max))),
+        new("avg", "average", "2.84")
+            .measured(us(lateness.and_then(|lateness| lateness.mean)))
+            .note("100 samples support only p ≤ 3 % for a larger one than the maximum"),
+        new("min", "minimum", "2.57").measured(us(lateness.and_then(|lateness| lateness.min))),
+        PaperRow::new("ant.table2.dispersion", "its variance", "µs²", "0.12")
+            .measured(variance.map(|ns2| ns2 / 1e6))
+            .note(
+                "measured for ART-Linux only there: the conclusion that AnT's is smaller was not",
+            ),
+        PaperRow::new("ant.fig2", "its median", "µs", "")
+            .measured(us(lateness.and_then(|lateness| lateness.p50)))
+            .note("a distribution without numbers there; its ends are those of table 2"),
+    ]
+}
+
+/// Mean interval minus the period, ns: the drift of the fitted grid.
+fn drift_ns(run: &MeasuredLoop, period_ms: u64) -> Option<f64> {
+    let grid = run.figures.grid.as_ref()?;
+    Some(grid.drift_ppb * 1e-9 * period_ms as f64 * 1e6)
+}
+
+/// Figure 3.
+fn interval(period_ms: u64, run: Option<&MeasuredLoop>) -> PaperRow {
+    let published = if period_ms == 1 { "4" } else { "" };
+    let title = format!("error of the mean interval, period {period_ms} ms");
+    let row = PaperRow::new(format!("ant.fig3.{period_ms}ms"), &title, "µs", published)
+        .formula((1.0 - TICK_MS) * period_ms as f64 * 1e3)
+        .measured(run.and_then(|run| drift_ns(run, period_ms)).map(|ns| ns / 1e3));
+    if period_ms == 1 {
+        row.note(
+            "releases on one clock and judged by another there; here the grid is on \
+             CLOCK_MONOTONIC and never adds up",
+        )
+    } else {
+        row.note("a plot without numbers there; the formula is 0.4 % of the period")
+    }
+}
+
+/// The timer's interrupt.
+fn tick(run: Option<&MeasuredLoop>) -> PaperRow {
+    let measured = run.and_then(|run| drift_ns(run, 1)).map(|ns| 1.0 + ns / 1e6);
+    PaperRow::new("ant.tick", "timer interval for 1 ms", "ms", "0.996")
+        .formula(TICK_MS)
+        .measured(measured)
+}
+
+/// Figures 9 and 10, and punctual's table as a third curve.
+fn designs(executive: Option<&ExecutiveOutcome>) -> Vec<PaperRow> {
+    type Cost = fn(&ExecutiveRow) -> f64;
+    let cost = |design: DesignName, n: u32, value: Cost| {
+        let rows = executive.map_or(&[][..], |executive| &executive.rows);
+        let found =
+            rows.iter().find(|row| row.design == design && row.n == n as usize && !row.cold);
+        found.map(|row| value(row) / 1e3)
+    };
+    let mut rows = Vec::new();
+    let figures: [(&str, &str, Cost); 2] = [
+        ("fig9", "processing time of release", |row| row.release_ns),
+        ("fig10", "processing time of wait", |row| row.wait_ns),
+    ];
+    for (figure, title, value) in figures {
+        for n in SIZES {
+            for design in DESIGNS {
+                let title = format!("{title}, N = {n}, {design}");
+                let row = PaperRow::new(format!("ant.{figure}.{design}.{n}"), &title, "µs", "");
+                let note = match (figure, design) {
+                    (_, DesignName::Punctual) => "not in the paper: a third curve",
+                    ("fig9", _) => "a plot without numbers; both designs alike there",
+                    _ => "a plot without numbers; constant for AnT, linear for ART-Linux there",
+                };
+                rows.push(row.measured(cost(design, n, value)).note(note));
+            }
+        }
+    }
+    let whole = |design| cost(design, 100, |row| row.cycle_ns);
+    let saved = whole(DesignName::ArtLinux).zip(whole(DesignName::Ant)).map(|(art, ant)| art - ant);
+    rows.push(
+        PaperRow::new("ant.fig10.saved", "saved by AnT in a cycle of N = 100", "µs", "50")
+            .measured(saved)
+            .note("until the 100th process runs there; a whole cycle here"),
+    );
+    rows.push(
+        PaperRow::new("ant.fig10.share", "the same as a share of 1 ms", "%", "5%")
+            .formula(5.0)
+            .measured(saved.map(|us| us / 10.0)),
+    );
+    rows
+}
+
+/// Figures 11 and 12: tasks released at a tick.
+fn released(rows: &[RegistrationRow]) -> Vec<PaperRow> {
+    let row = |design: DesignName| rows.iter().find(|row| row.design == design);
+    let new = |id: &str, title: &str, published: &str| {
+        PaperRow::new(format!("ant.{id}"), title, "tasks", published)
+    };
+    vec![
+        new("fig11.most", "most released at a tick, AnT", "3 or 4")
+            .formula(1.0)
+            .measured(row(DesignName::Ant).map(|row| row.released_most))
+            .note(
+                "100 tasks over 100 slots average exactly 1 a tick, and balanced placement gives \
+                 1 everywhere: \"3 or 4\" is what random phases give",
+            ),
+        new("fig11.fewest", "fewest released at a tick, AnT", "3 or 4")
+            .formula(1.0)
+            .measured(row(DesignName::Ant).map(|row| row.released_fewest))
+            .note("as above: not every tick can have 3 or 4"),
+        new("fig11.punctual", "most released at a tick, punctual", "")
+            .measured(row(DesignName::Punctual).map(|row| row.released_most))
+            .note("not in the paper: a third curve, phases one a tick"),
+        new("fig12.most", "most released at a tick, ART-Linux", "")
+            .formula(RANDOM_MOST)
+            .measured(row(DesignName::ArtLinux).map(|row| row.released_most))
+            .note(
+                "a plot without numbers there; delays of 0 to 99 ticks at random, 10 repetitions; \
+                 the formula is the mean maximum of uniform phases",
+            ),
+    ]
+}
+
+/// Table 3: what a release costs with 100 tasks of a period of 100 ticks.
+fn table3(rows: &[RegistrationRow]) -> Vec<PaperRow> {
+    let published = [
+        (DesignName::Ant, ["0.95", "1.15", "1.50"]),
+        (DesignName::ArtLinux, ["0.43", "0.66", "2.42"]),
+        (DesignName::Punctual, ["", "", ""]),
+    ];
+    let mut table = Vec::new();
+    for (design, cells) in published {
+        let row = rows.iter().find(|row| row.design == design);
+        for (at, (key, cell)) in ["min", "avg", "max"].into_iter().zip(cells).enumerate() {
+            let title = format!("processing time of release, 100 tasks of 100 ms, {design}, {key}");
+            let id = format!("ant.table3.{design}.{key}");
+            let cell = PaperRow::new(id, &title, "µs", cell)
+                .measured(row.map(|row| row.release_ns[at] / 1e3));
+            table.push(match design {
+                DesignName::Punctual => cell.note("not in the paper: a third curve"),
+                DesignName::Ant if key == "avg" => {
+                    cell.note("74 % above ART-Linux's there: only the maximum is smaller")
+                }
+                _ => cell,
+            });
+        }
+    }
+    table
+}
+
+/// A figure of costs: its name, what it shows, the cost in µs.
+struct Costs {
+    id: &'static str,
+    title: &'static str,
+    value: fn(&ExecutiveRow) -> f64,
+}
+
+/// Figure 2, with what table 2 says of the same distribution.
+fn distribution(histogram: Option<&HistogramView>) -> Drawing {
+    let (x, y) = ("from the timer interrupt to the process, µs (log)", "wakes, of 100");
+    let figure = Drawing::new("ant.fig2", "time from timer interrupt to process", x, y);
+    let published = [(2.57, "minimum"), (2.84, "average"), (5.47, "maximum")];
+    let measured = histogram.map(|histogram| ("a wake after its release", histogram));
+    figure
+        .log([true, false])
+        .histograms(measured.as_slice())
+        .points("published in table 2", published.map(|(us, name)| ([us, 0.0], name)))
+}
+
+/// Figures 3 and 9 to 12. `errors` has periods in ms and errors of the mean interval in µs.
+fn drawn(
+    errors: Vec<[f64; 2]>,
+    executive: Option<&ExecutiveOutcome>,
+    registration: &[RegistrationRow],
+) -> Vec<Drawing> {
+    let error = "error of the mean interval, µs";
+    let fig3 = Drawing::new("ant.fig3", "error of the interval", "period, ms", error)
+        .line("formula: 0.4 % of the period", vec![[0.0, 0.0], [10.0, 40.0]])
+        .points("published", [([1.0, 4.0], "4 µs")])
+        .points("here", errors.into_iter().map(|at| (at, "")));
+    let costs = [
+        Costs {
+            id: "ant.fig9",
+            title: "processing time of release",
+            value: |row| row.release_ns / 1e3,
+        },
+        Costs { id: "ant.fig10", title: "processing time of wait", value: |row| row.wait_ns / 1e3 },
+    ];
+    let rows = executive.map_or(&[][..], |executive| &executive.rows);
+    let cost = |Costs { id, title, value }: Costs| {
+        let figure = Drawing::new(id, title, "tasks", "µs");
+        DESIGNS.iter().fold(figure, |figure, design| {
+            let own = rows.iter().filter(|row| row.design == *design && !row.cold);
+            let mut points: Vec<[f64; 2]> = own.map(|row| [row.n as f64, value(row)]).collect();
+            points.sort_by(|a, b| a[0].total_cmp(&b[0]));
+            figure.line(&format!("here: {design}"), points)
+        })
+    };
+    let released = |(id, designs): (&str, &[DesignName])| {
+        let figure = Drawing::new(id, "tasks released at a tick", "tick of 100", "tasks");
+        designs.iter().fold(figure, |figure, design| {
+            let row = registration.iter().find(|row| row.design == *design);
+            let counts = row.map_or(&[][..], |row| &row.released);
+            let points = counts.iter().enumerate().map(|(at, count)| [at as f64, *count as f64]);
+            figure.line(&format!("here: {design}"), points.collect())
+        })
+    };
+    let ticks: [(&str, &[DesignName]); 2] = [
+        ("ant.fig11", &[DesignName::Ant, DesignName::Punctual]),
+        ("ant.fig12", &[DesignName::ArtLinux]),
+    ];
+    let costs = costs.into_iter().map(cost);
+    std::iter::once(fig3).chain(costs).chain(ticks.into_iter().map(released)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_analysis::histogram::Histogram;
+
+    use super::*;
+
+    #[test]
+    fn figure_2_has_the_published_ends_beside_what_was_measured() {
+        let mut histogram = Histogram::new();
+        [3_000, 4_000].into_iter().for_each(|ns| histogram.push(ns));
+        let drawn = distribution(Some(&HistogramView::of(&histogram)));
+        assert_eq!(drawn.series.len(), 2);
+        assert_eq!(drawn.series[1].points, [[2.57, 0.0], [2.84, 0.0], [5.47, 0.0]]);
+        assert_eq!(distribution(None).series.len(), 1, "published alone");
+    }
+}

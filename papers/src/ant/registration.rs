@@ -1,0 +1,204 @@
+//! Tasks that register at irregular times: how many are released at each tick, and what a release
+//! costs (AnT, §4.5).
+//!
+//! A hundred tasks with a period of a hundred ticks; each registers after a delay of its own. One
+//! thread for a fraction of a second, never prints.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use punctual::RtThread;
+use punctual_core::time::Period;
+use punctual_engine::clocks::{MachineClock, StampCost};
+use punctual_engine::session::ThreadSession;
+use punctual_lab::baseline::{BaselineTask, Design, Punctual, plan};
+use punctual_lab::executive::{DesignName, Stamps};
+use punctual_lab::experiment::{
+    ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, demand, on_one_thread,
+};
+use punctual_lab::load::LoadSpec;
+
+use super::{Ant, ArtLinux};
+
+/// Tasks, and the ticks of their period.
+const TASKS: u32 = 100;
+/// Ticks before those that count, and those.
+const COLD: u32 = 200;
+const TICKS: u32 = 1_000;
+/// How often all of it is repeated.
+const REPEATS: u64 = 10;
+/// How long it takes, far from exactly: for the judgement of what it risks.
+const LENGTH_NS: u64 = 200_000_000;
+
+/// Irregular registration, measured.
+#[derive(Clone, Debug)]
+pub struct RegistrationExperiment {
+    /// The thread: its CPU, and the policy to request.
+    pub thread: RtThread,
+}
+
+/// One design.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegistrationRow {
+    /// ART-Linux's, AnT's or the library's own.
+    pub design: DesignName,
+    /// The most tasks released at a tick: the mean over all repetitions.
+    pub released_most: f64,
+    /// The fewest.
+    pub released_fewest: f64,
+    /// The shortest, mean and longest release of all ticks, ns, stamps included.
+    pub release_ns: [f64; 3],
+    /// Ticks measured.
+    pub ticks: u64,
+    /// Tasks released at each tick of a period, in the last repetition.
+    pub released: Vec<u64>,
+}
+
+/// What is added up for a design.
+#[derive(Clone, Debug, Default)]
+struct Sums {
+    most: u64,
+    fewest: u64,
+    shortest: Option<u64>,
+    longest: u64,
+    total: u64,
+    ticks: u64,
+    released: Vec<u64>,
+}
+
+impl Experiment for RegistrationExperiment {
+    type Outcome = Vec<RegistrationRow>;
+
+    fn demands(&self) -> Vec<Demand> {
+        // It is over before throttling would end it.
+        let demand = |period| demand(&self.thread, period, 0.5);
+        Period::from_ns(LENGTH_NS).map(demand).into_iter().collect()
+    }
+
+    fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
+        Vec::new()
+    }
+
+    fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError> {
+        let stop = context.stop;
+        on_one_thread(stop, || {
+            let mut clock = MachineClock::best();
+            let session = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
+            let cost = StampCost::measure(&mut clock);
+            let rows = measure(&Stamps::of(&clock), stop);
+            (rows, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
+        })
+    }
+}
+
+/// All designs in turn; what there was until `stop`.
+fn measure(stamps: &Stamps, stop: &AtomicBool) -> Vec<RegistrationRow> {
+    let (mut art, mut ant, mut own) = (Sums::default(), Sums::default(), Sums::default());
+    for seed in 0..REPEATS {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let tasks = registered(seed);
+        turns(&mut ArtLinux::new(&tasks), stamps, &mut art);
+        if let Some(mut design) = Ant::new(&tasks) {
+            turns(&mut design, stamps, &mut ant);
+        }
+        if let Some(plan) = balanced() {
+            let mut storage = plan.storage();
+            turns(&mut Punctual::new(&plan, &mut storage), stamps, &mut own);
+        }
+    }
+    let rows = [(DesignName::ArtLinux, art), (DesignName::Ant, ant), (DesignName::Punctual, own)];
+    rows.into_iter().filter_map(|(design, sums)| sums.row(design, stamps)).collect()
+}
+
+/// Tasks that registered after a delay of 0 to 99 ticks each.
+fn registered(seed: u64) -> Vec<BaselineTask> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut delay = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) % u64::from(TASKS)) as u32
+    };
+    (0..TASKS).map(|_| BaselineTask { period: TASKS, phase: delay(), level: 0 }).collect()
+}
+
+/// Those tasks as the executive takes them, one a tick: the builder balances instants, which need
+/// no ticks.
+fn balanced() -> Option<punctual_engine::periodic::Plan> {
+    let task = |phase| BaselineTask { period: TASKS, phase, level: 0 };
+    plan(&(0..TASKS).map(task).collect::<Vec<_>>()).ok()
+}
+
+/// Tick after tick: each release between two stamps, then all that are ready wait again.
+fn turns<D: Design>(design: &mut D, stamps: &Stamps, sums: &mut Sums) {
+    let (mut most, mut fewest) = (0, u64::MAX);
+    // Room for a period, so that nothing is allocated between two ticks.
+    sums.released.clear();
+    sums.released.reserve(TASKS as usize);
+    for tick in 0..COLD + TICKS {
+        let before = stamps.now();
+        design.release();
+        let took = stamps.now() - before;
+        let mut released = 0;
+        while let Some(job) = design.dispatch() {
+            design.wait(job);
+            released += 1;
+        }
+        if tick >= COLD {
+            (most, fewest) = (released.max(most), released.min(fewest));
+            if sums.released.len() < TASKS as usize {
+                sums.released.push(released);
+            }
+            sums.take(took);
+        }
+    }
+    sums.most += most;
+    sums.fewest += fewest;
+}
+
+impl Sums {
+    fn take(&mut self, took: u64) {
+        self.shortest = Some(self.shortest.map_or(took, |shortest| shortest.min(took)));
+        self.longest = self.longest.max(took);
+        self.total += took;
+        self.ticks += 1;
+    }
+
+    fn row(&self, design: DesignName, stamps: &Stamps) -> Option<RegistrationRow> {
+        let repeats = (self.ticks / u64::from(TICKS)) as f64;
+        let mean = self.total as f64 / self.ticks as f64;
+        Some(RegistrationRow {
+            design,
+            released_most: self.most as f64 / repeats,
+            released_fewest: self.fewest as f64 / repeats,
+            release_ns: [self.shortest? as f64, mean, self.longest as f64]
+                .map(|ticks| stamps.ns(ticks)),
+            ticks: self.ticks,
+            released: self.released.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn balanced_designs_release_one_task_a_tick_and_the_queue_as_many_as_came_together() {
+        let stamps = Stamps::of(&MachineClock::best());
+        let rows = measure(&stamps, &AtomicBool::new(false));
+        let row = |design| rows.iter().find(|row| row.design == design).expect("measured");
+        for design in [DesignName::Ant, DesignName::Punctual] {
+            assert_eq!((row(design).released_most, row(design).released_fewest), (1.0, 1.0));
+        }
+        let queue = row(DesignName::ArtLinux);
+        assert!(queue.released_most >= 3.0 && queue.released_fewest < 1.0, "{queue:?}");
+        for row in &rows {
+            assert_eq!(row.released.iter().sum::<u64>(), u64::from(TASKS), "each once a period");
+            let [least, mean, most] = row.release_ns;
+            assert!(least <= mean && mean <= most, "{row:?}");
+            assert_eq!(row.ticks, REPEATS * u64::from(TICKS));
+        }
+        assert!(measure(&stamps, &AtomicBool::new(true)).is_empty());
+    }
+}

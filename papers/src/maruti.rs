@@ -1,0 +1,412 @@
+//! *Temporal accuracy on the Pentium Pro* (Maruti).
+
+pub mod spin_exit;
+
+use punctual_core::time::Period;
+use punctual_lab::accuracy::{
+    AccuracyExperiment, AccuracyOutcome, AccuracyRow, Calibrate, SHARE_MIN,
+};
+use punctual_lab::timer::{
+    Background, StampStore, TimerExperiment, TimerOutcome, TimerPath, TimerRow,
+};
+
+use crate::bench::Bench;
+use crate::figure::{Drawing, quantiles};
+use crate::row::PaperRow;
+
+/// The reads of the counter: the plain one, and a fenced one.
+const COUNTERS: [&str; 2] = match cfg!(target_arch = "aarch64") {
+    true => ["cntvct", "isb+cntvct"],
+    false => ["rdtsc", "lfence+rdtsc"],
+};
+
+/// The exits of the paper, for `measure accuracy`.
+pub const RIVALS: [Calibrate; 1] = [spin_exit::corrected];
+
+/// Its rows.
+///
+/// # Errors
+/// Why it cannot be measured.
+pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
+    let accuracy = bench.measure(AccuracyExperiment {
+        thread: bench.thread(),
+        duration: bench.share(0.5),
+        rivals: RIVALS.to_vec(),
+    })?;
+    let accuracy = accuracy.map(|(accuracy, _)| accuracy);
+    let accuracy = accuracy.as_ref();
+    let mut rows = waits(accuracy);
+    rows.extend(corrections(accuracy));
+    let timer = bench.measure(TimerExperiment {
+        thread: bench.thread(),
+        periods: PERIODS.iter().filter_map(|(_, ns)| Period::from_ns(*ns)).collect(),
+        backgrounds: vec![Background::Nop, Background::Cpuid],
+        duration: bench.share(0.4),
+        loads: Vec::new(),
+    })?;
+    let timer = timer.map(|(timer, _)| timer);
+    rows.extend(timers(timer.as_ref(), accuracy.map(|accuracy| accuracy.tick_ns)));
+    rows.extend(dispatch(timer.as_ref()));
+    bench.draw(accuracy.map(wait_figures).unwrap_or_default());
+    bench.draw(timer.as_ref().map(timer_figures).unwrap_or_default());
+    let goal = accuracy
+        .and_then(|accuracy| Some(spread(ExitKind::CORRECTED.row(accuracy)?) * accuracy.tick_ns));
+    rows.push(
+        PaperRow::new("maruti.goal", "accuracy of a dispatch, 5 to 95 %", "ns", "100")
+            .measured(goal)
+            .note("\"less than 100 nanoseconds\" is what the paper expects; measured: the exit"),
+    );
+    Ok(rows)
+}
+
+/// A way to wait as one of the figures has it.
+#[derive(Clone, Copy)]
+struct ExitKind {
+    exit: &'static str,
+    /// How its code lies; `None` where the compiler places it.
+    code: Option<&'static str>,
+    cache: &'static str,
+}
+
+impl ExitKind {
+    /// The loop of figures 3 to 6.
+    const LOOP: Self = Self { exit: COUNTERS[0], code: Some("aligned"), cache: "warm" };
+    /// With a read of the counter that waits for what is before it.
+    const FENCED: Self = Self { exit: COUNTERS[1], ..Self::LOOP };
+    /// With its code out of the cache.
+    const COLD: Self = Self { cache: "cold code", ..Self::LOOP };
+    /// With its code in two cache lines.
+    const SPLIT: Self = Self { code: Some("split"), ..Self::LOOP };
+    /// The loop of the library's clock.
+    const PLAIN: Self = Self { exit: "plain", code: None, ..Self::LOOP };
+    /// That with a computed delay.
+    const CORRECTED: Self = Self { exit: "corrected", ..Self::PLAIN };
+
+    /// Its row; those that enter late are left aside where the cache is warm.
+    fn row(self, accuracy: &AccuracyOutcome) -> Option<&AccuracyRow> {
+        accuracy.rows.iter().find(|row| {
+            row.exit == self.exit
+                && row.code.as_deref() == self.code
+                && row.cache == self.cache
+                && (self.cache != "warm" || row.lead_ticks > 0.0)
+        })
+    }
+}
+
+/// The errors from 5 to 95 %, ticks.
+fn spread(row: &AccuracyRow) -> f64 {
+    row.p95_ticks - row.p5_ticks
+}
+
+/// Why there is no period of these errors.
+fn no_period(row: &AccuracyRow) -> String {
+    let known: Vec<f64> = row.curve.iter().flatten().copied().collect();
+    let offsets = row.curve.len();
+    if known.len() * 2 < offsets {
+        let known = known.len();
+        return format!(
+            "not measured: only {known} of {offsets} offsets have an exit that nothing interrupted"
+        );
+    }
+    if known.iter().all(|error| *error == known[0]) {
+        return format!("not measured: the median error is the same at all {offsets} offsets");
+    }
+    format!(
+        "not measured: no period stands out of {} offsets, the best explains less than {:.0} % of \
+         the variance of their median errors",
+        known.len(),
+        SHARE_MIN * 100.0
+    )
+}
+
+/// Figures 2 to 6.
+fn waits(accuracy: Option<&AccuracyOutcome>) -> Vec<PaperRow> {
+    let row = |kind: ExitKind| accuracy.and_then(|accuracy| kind.row(accuracy));
+    let aligned = row(ExitKind::LOOP);
+    // Without a counter that is trusted, no way to read it is measured.
+    let no_counter = "not measured: the processor's counter is not trusted here, which the \
+                      warnings explain";
+    let no_period = aligned.map_or_else(|| no_counter.to_owned(), no_period);
+    // Where nothing was measured at all, that is no fault of the counter.
+    let or = |row: PaperRow, value: Option<f64>, why: &str| match accuracy {
+        Some(_) => row.measured_or(value, why),
+        None => row.measured(value),
+    };
+    let new = |id: &str, title: &str, published: &str| {
+        PaperRow::new(format!("maruti.{id}"), title, "cycles", published)
+    };
+    let step = "where this counter advances in coarse steps, their period hides the loop's";
+    vec![
+        new("fig2", "the loop's comparison, bits", "").formula(64.0).note(
+            "the paper's loop compares the low 32 bits only, which is right within 2³¹ cycles \
+                 of the target; not measured: the loop here compares 64",
+        ),
+        or(
+            new("fig3.period", "period of the errors over the offset", "32"),
+            aligned.and_then(|row| row.period).map(|period| period.ticks),
+            &no_period,
+        )
+        .note("31 or 33 in some runs there")
+        .note(step),
+        or(
+            new("fig3.poll", "from poll to poll", "31 to 33"),
+            aligned.and_then(|row| row.poll_ticks),
+            no_counter,
+        ),
+        or(
+            new("fig3.spread", "range of the errors, 5 to 95 %", "32"),
+            aligned.map(spread),
+            no_counter,
+        ),
+        or(
+            new("fig4", "the same with the cache disabled", "256"),
+            row(ExitKind::COLD).map(spread),
+            no_counter,
+        )
+        .note("the loop's lines are flushed before each wait: user space disables no cache"),
+        or(
+            new("fig5", "from poll to poll with the slower read", ""),
+            row(ExitKind::FENCED).and_then(|row| row.poll_ticks),
+            no_counter,
+        )
+        .note("RDMSR needs the kernel: a fenced read stands in; a plot without numbers there"),
+        or(
+            new("fig6", "range of the errors, code not aligned", ""),
+            row(ExitKind::SPLIT).map(spread),
+            no_counter,
+        )
+        .note("larger than fig3.spread there; a plot without numbers"),
+    ]
+}
+
+/// Figures 7 and 8.
+fn corrections(accuracy: Option<&AccuracyOutcome>) -> [PaperRow; 2] {
+    let spread = |kind: ExitKind| accuracy.and_then(|accuracy| kind.row(accuracy)).map(spread);
+    let new = |id: &str, title: &str, published: &str| {
+        PaperRow::new(format!("maruti.{id}"), title, "cycles", published)
+    };
+    let corrected = new("fig8", "range of the errors with the delay table", "2");
+    let corrected = match accuracy {
+        Some(_) => corrected.measured_or(
+            spread(ExitKind::CORRECTED),
+            "not measured: no delay could be calibrated, polls of one length were too rare",
+        ),
+        None => corrected.measured(None),
+    };
+    [
+        new("fig7", "range of the errors without correction", "")
+            .measured(spread(ExitKind::PLAIN))
+            .note("the loop of punctual's clock; a plot without numbers there"),
+        corrected
+            .note("best case of a table tuned by hand there; here 5 to 95 % of a computed delay"),
+    ]
+}
+
+/// A figure of timer interrupts: what runs behind, and whether the cache is on.
+struct TimerFigure {
+    id: &'static str,
+    behind: Background,
+    cached: bool,
+    published: &'static str,
+    note: &'static str,
+}
+
+const FIGURES: [TimerFigure; 4] = [
+    TimerFigure { id: "fig9", behind: Background::Cpuid, cached: true, published: "", note: "" },
+    TimerFigure {
+        id: "fig10",
+        behind: Background::Nop,
+        cached: true,
+        published: "11",
+        note: "\"periodicity of 512 clock cycles\" must be 512 samples, a page of 8-byte stamps; \
+               \"200 MHz bus clock\" is the core clock",
+    },
+    TimerFigure { id: "fig11", behind: Background::Cpuid, cached: false, published: "", note: "" },
+    TimerFigure { id: "fig12", behind: Background::Nop, cached: false, published: "", note: "" },
+];
+
+/// The periods of the timer: the ends of their ids, ns.
+const PERIODS: [(&str, u64); 2] = [("100us", 100_000), ("15us", 15_000)];
+
+/// The row of a path with this work behind and its stamps in the large array.
+fn timer_row(
+    timer: &TimerOutcome,
+    path: TimerPath,
+    behind: Background,
+    period_ns: u64,
+) -> Option<&TimerRow> {
+    timer.rows.iter().find(|row| {
+        row.path == path
+            && row.store == StampStore::Array
+            && row.background == behind
+            && row.period_ns == period_ns
+    })
+}
+
+/// Figures 9 to 12: how far timer interrupts scatter.
+fn timers(timer: Option<&TimerOutcome>, tick_ns: Option<f64>) -> Vec<PaperRow> {
+    let spread = |behind: Background, period_ns: u64| {
+        let row = timer_row(timer?, TimerPath::Sleep, behind, period_ns)?;
+        let ns = &row.lateness_ns;
+        let range = ns.p99.zip(ns.min).zip(tick_ns).map(|((p99, min), tick)| (p99 - min) / tick);
+        Some(range.ok_or(row.n))
+    };
+    let measured = |row: PaperRow, behind: Background, period_ns| match spread(behind, period_ns) {
+        Some(Err(n)) => row.note(&format!("not measured: {n} wakes, too few for 1 in 100")),
+        found => row.measured(found.and_then(Result::ok)),
+    };
+    let mut rows = Vec::new();
+    for figure in FIGURES {
+        for (suffix, period_ns) in PERIODS {
+            let TimerFigure { id, behind, cached, published, note } = figure;
+            let cache = if cached { "enabled" } else { "disabled" };
+            let title =
+                format!("range of timer interrupts, {} behind, cache {cache}", behind.name());
+            let row = PaperRow::new(format!("maruti.{id}.{suffix}"), &title, "cycles", published);
+            let row = if note.is_empty() {
+                row.note("a plot without numbers there")
+            } else {
+                row.note(note)
+            };
+            rows.push(if cached {
+                measured(row, behind, period_ns).note(
+                    "here the wake of a thread by an absolute sleep, quantile 0.99 less the least",
+                )
+            } else {
+                row.note("not measured: user space disables no cache")
+            });
+        }
+    }
+    rows
+}
+
+/// The question that the paper leaves open: dispatch by `mdelay`, or by a timer?
+fn dispatch(timer: Option<&TimerOutcome>) -> Vec<PaperRow> {
+    let mut rows = Vec::new();
+    for path in [TimerPath::Mdelay, TimerPath::Sleep] {
+        let found = timer.and_then(|timer| timer_row(timer, path, Background::Nop, 100_000));
+        let path = path.name();
+        let new = |key: &str, title: &str, unit: &str| {
+            let title = format!("dispatch by {path} each 100 µs: {title}");
+            PaperRow::new(format!("maruti.dispatch.{path}.{key}"), &title, unit, "")
+                .note("an open question there: which is better?")
+        };
+        rows.push(
+            new("median", "median lateness", "ns")
+                .measured(found.and_then(|row| row.lateness_ns.p50)),
+        );
+        rows.push(new("p99", "1 in 100", "ns").measured(found.and_then(|row| row.lateness_ns.p99)));
+        rows.push(
+            new("cost", "share of the CPU", "%")
+                .measured(found.and_then(|row| row.cpu_share).map(|share| share * 100.0)),
+        );
+    }
+    rows
+}
+
+/// Figures 3 to 8: the error over the offset of the target.
+fn wait_figures(accuracy: &AccuracyOutcome) -> Vec<Drawing> {
+    let figures = [
+        ("maruti.fig3", "error of the loop over the offset", ExitKind::LOOP),
+        ("maruti.fig4", "the same with cold code", ExitKind::COLD),
+        ("maruti.fig5", "the same with a slower read", ExitKind::FENCED),
+        ("maruti.fig6", "the same with code not aligned", ExitKind::SPLIT),
+        ("maruti.fig7", "error without correction", ExitKind::PLAIN),
+        ("maruti.fig8", "error with a computed delay", ExitKind::CORRECTED),
+    ];
+    let figure = |(id, title, kind): (&str, &str, ExitKind)| {
+        let points = kind.row(accuracy).map(curve).unwrap_or_default();
+        Drawing::new(id, title, "offset of the target, ticks", "error, ticks")
+            .line("here: median at each offset", points)
+    };
+    figures.into_iter().map(figure).collect()
+}
+
+/// The median error at each offset that has one, in ticks.
+fn curve(row: &AccuracyRow) -> Vec<[f64; 2]> {
+    let at = |(offset, error): (usize, &Option<f64>)| {
+        error.map(|error| [row.lead_ticks + offset as f64, error])
+    };
+    row.curve.iter().enumerate().filter_map(at).collect()
+}
+
+/// Figures 9 and 10: how late timers are, as a curve of quantiles.
+fn timer_figures(timer: &TimerOutcome) -> Vec<Drawing> {
+    let figures = [
+        ("maruti.fig9", "timer interrupts, CPUID behind", Background::Cpuid),
+        ("maruti.fig10", "timer interrupts, NOPs behind", Background::Nop),
+    ];
+    let figure = |(id, title, behind): (&str, &str, Background)| {
+        let figure = Drawing::new(id, title, "1 in … is later (log)", "lateness, ns (log)");
+        let periods = [("here: each 100 µs", 100_000), ("here: each 15 µs", 15_000)];
+        periods.into_iter().fold(figure.log([true; 2]), |figure, (name, period_ns)| {
+            let row = timer_row(timer, TimerPath::Sleep, behind, period_ns);
+            figure.line(name, row.map(quantiles).unwrap_or_default())
+        })
+    };
+    figures.into_iter().map(figure).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An aligned plain loop with these median errors, of which no period stands out.
+    fn outcome(curve: Vec<Option<f64>>) -> AccuracyOutcome {
+        let row = AccuracyRow {
+            exit: COUNTERS[0].to_owned(),
+            code: Some("aligned".to_owned()),
+            cache: "warm".to_owned(),
+            lead_ticks: 1_000.0,
+            offsets: curve.len() as u64,
+            sweeps: 4,
+            n: 2_048,
+            interrupted: 0,
+            interrupted_worst_ns: None,
+            min_ticks: 20.0,
+            p5_ticks: 44.0,
+            p50_ticks: 47.0,
+            p95_ticks: 51.0,
+            max_ticks: 99.0,
+            poll_ticks: Some(31.0),
+            period: None,
+            curve,
+        };
+        AccuracyOutcome { tick_ns: 0.5, interrupted_from_ns: 1_000, rows: vec![row] }
+    }
+
+    fn note(accuracy: Option<&AccuracyOutcome>, id: &str) -> String {
+        let mut rows = waits(accuracy).into_iter().chain(corrections(accuracy));
+        let row = rows.find(|row| row.id == id).expect("a row");
+        assert_eq!(row.measured, None, "{row:?}");
+        row.note
+    }
+
+    #[test]
+    fn a_period_that_does_not_stand_out_is_no_interruption() {
+        let period = |curve| note(Some(&outcome(curve)), "maruti.fig3.period");
+        let noise = (0..512u32).map(|at| Some(f64::from(at * at % 7))).collect();
+        let text = period(noise);
+        assert!(text.contains("no period stands out of 512 offsets"), "{text}");
+        assert!(text.contains("less than 5 %") && !text.contains("ended early"), "{text}");
+        let few = (0..512).map(|at| (at < 200).then_some(44.0)).collect();
+        assert!(period(few).contains("only 200 of 512 offsets"));
+        assert!(period(vec![Some(44.0); 512]).contains("is the same at all 512 offsets"));
+    }
+
+    #[test]
+    fn what_this_machine_does_not_have_is_named_and_an_interruption_only_where_there_was_one() {
+        let none = AccuracyOutcome { tick_ns: 1.0, interrupted_from_ns: 1_000, rows: Vec::new() };
+        for id in ["fig3.period", "fig3.poll", "fig3.spread", "fig4", "fig5", "fig6"] {
+            let text = note(Some(&none), &format!("maruti.{id}"));
+            assert!(text.contains("counter is not trusted"), "{id}: {text}");
+        }
+        assert!(note(Some(&none), "maruti.fig8").contains("no delay could be calibrated"));
+        let rows = waits(None).into_iter().chain(corrections(None));
+        for row in rows.filter(|row| row.id != "maruti.fig2") {
+            let ended = row.clone().ended_early();
+            assert!(!row.note.contains("ended early"), "{row:?}");
+            assert!(ended.note.contains("not measured: the run ended early"), "{ended:?}");
+        }
+    }
+}

@@ -1,0 +1,655 @@
+//! Tacke and Ricci, *Benchmarking Real-time Determinism in Windows CE*.
+
+use punctual_core::time::Period;
+use punctual_lab::load::LoadSpec;
+use punctual_lab::response::{
+    ResponseExperiment, ResponseOutcome, ResponseRow, SourceName, StageRow,
+};
+use punctual_lab::saturation::{SaturationExperiment, SaturationOutcome, TrialRow};
+use punctual_os::scheduler::SchedPolicy;
+
+use crate::bench::{Bench, PRIORITY, WithLoads};
+use crate::figure::{Drawing, averaged};
+use crate::row::PaperRow;
+
+/// 5 kHz.
+const PERIOD_NS: u64 = 200_000;
+/// The background load: integer polygons.
+const LOAD: &str = "cpu";
+
+/// Figure 3: polygons per second.
+const POLYGONS: [(&str, &str, &str); 5] = [
+    ("ce212", "Graphics Master, CE 2.12", "170"),
+    ("ce30", "Graphics Master, CE 3.0", "751"),
+    ("cenet", "Graphics Master, CE.NET", "537"),
+    ("ce30-qvga", "Graphics Master variation (QVGA), CE 3.0", "980"),
+    ("ce30-ipaq", "3630 iPaq (QVGA), CE 3.0", "260"),
+];
+
+/// The priority of the application's stage.
+const APP_PRIORITY: u8 = 70;
+
+/// A system of the paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kernel {
+    Ce212,
+    Ce30,
+    CeNet,
+}
+
+/// What a table has of a system, alone or beside a competitor of equal priority.
+struct System<T> {
+    /// Its part of ids: "ce30-loaded".
+    id: &'static str,
+    kernel: Kernel,
+    loaded: bool,
+    cells: T,
+}
+
+const fn system<T>(id: &'static str, kernel: Kernel, loaded: bool, cells: T) -> System<T> {
+    System { id, kernel, loaded, cells }
+}
+
+/// Figure 8: MF-ISR, MF-APP, SF.
+const FREQUENCIES: [System<[&str; 3]>; 6] = [
+    system("ce212", Kernel::Ce212, false, ["20Hz", "19 Hz", ""]),
+    system("ce212-loaded", Kernel::Ce212, true, ["20Hz", "19 Hz", "N/A"]),
+    system("ce30", Kernel::Ce30, false, ["127 KHz", "28 kHz", ""]),
+    system("ce30-loaded", Kernel::Ce30, true, ["127 KHz", "15 kHz", "85 kHz"]),
+    system("cenet", Kernel::CeNet, false, ["47 kHz", "6.1 kHz", ""]),
+    system("cenet-loaded", Kernel::CeNet, true, ["47 kHz", "6 kHz", "40 kHz"]),
+];
+
+/// Figure 11: ISR, then APP: maximum, minimum, their difference, latency.
+const LATENCIES: [System<[[&str; 4]; 2]>; 6] = [
+    system("ce212", Kernel::Ce212, false, [["6", "2.6", "3.4", "3"], ["162", "51", "111", "61"]]),
+    system(
+        "ce212-loaded",
+        Kernel::Ce212,
+        true,
+        [["11", "3.9", "7.1", "4.8"], ["201", "117", "84", "135"]],
+    ),
+    system(
+        "ce30",
+        Kernel::Ce30,
+        false,
+        [["5.2", "1.4", "3.8", "2.5"], ["17.6", "14.4", "3.2", "21"]],
+    ),
+    system("ce30-loaded", Kernel::Ce30, true, [["7", "2", "5", "5"], ["133", "16", "117", "71"]]),
+    system("cenet", Kernel::CeNet, false, [["5", "2", "3", "3"], ["170", "24", "146", "47"]]),
+    system(
+        "cenet-loaded",
+        Kernel::CeNet,
+        true,
+        [["12.2", "2.8", "9.4", "6.3"], ["125", "46", "79", "53"]],
+    ),
+];
+
+/// A figure of a stage, ns.
+type Value = fn(&StageRow) -> Option<f64>;
+
+/// What was measured: idle, and with a competitor of equal priority, which is what the paper calls
+/// loaded; the polygons of a load of its own.
+struct Measured {
+    idle: Option<ResponseRow>,
+    equal: Option<ResponseRow>,
+    polygons: Option<f64>,
+}
+
+/// Its rows.
+///
+/// # Errors
+/// Why it cannot be measured.
+pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
+    let fifo = SchedPolicy::Fifo(APP_PRIORITY);
+    let plain = response(bench, Some(LOAD), fifo, false)?;
+    let equal = response(bench, None, SchedPolicy::RoundRobin(APP_PRIORITY), true)?;
+    let idle_row = |measured: Option<&WithLoads<ResponseOutcome>>| {
+        measured.and_then(|(response, _)| response.rows.first().cloned())
+    };
+    let measured = Measured {
+        idle: idle_row(plain.as_ref()),
+        equal: idle_row(equal.as_ref()),
+        polygons: plain.as_ref().and_then(|(_, loads)| loads.get(1)?.first()?.rate),
+    };
+    let mut rows = polygons(&measured);
+    rows.extend(figures(&measured));
+    let saturation = saturation(bench)?;
+    rows.extend(frequencies(saturation.as_ref(), bench.other_cpu().is_none()));
+    rows.extend(latencies(&measured));
+    bench.draw(drawn(&measured, &rows));
+    Ok(rows)
+}
+
+/// How fast an eventfd is answered, idle and under `load`, with stage 2 of this policy, and a
+/// competitor of the same where that is wanted.
+fn response<B: Bench>(
+    bench: &mut B,
+    load: Option<&str>,
+    second: SchedPolicy,
+    competitor: bool,
+) -> Result<Option<WithLoads<ResponseOutcome>>, B::Error> {
+    let Some(period) = Period::from_ns(PERIOD_NS) else { return Ok(None) };
+    let mut conditions = vec![("idle".to_owned(), Vec::new())];
+    if let Some(load) = load {
+        conditions.push((load.to_owned(), LoadSpec::parse_list(load)?));
+    }
+    bench.measure(ResponseExperiment {
+        source: SourceName::default(),
+        cpu: bench.cpu(),
+        stimulus_cpu: bench.other_cpu().unwrap_or(bench.cpu()),
+        period,
+        duration: bench.share(0.2),
+        first: SchedPolicy::Fifo(PRIORITY),
+        second,
+        competitor,
+        conditions,
+    })
+}
+
+/// The highest frequencies of an eventfd that are served; `None` on one CPU.
+fn saturation<B: Bench>(bench: &mut B) -> Result<Option<SaturationOutcome>, B::Error> {
+    let Some(stimulus_cpu) = bench.other_cpu() else { return Ok(None) };
+    let measured = bench.measure(SaturationExperiment {
+        source: SourceName::default(),
+        cpu: bench.cpu(),
+        stimulus_cpu,
+        first: SchedPolicy::Fifo(PRIORITY),
+        second: SchedPolicy::Fifo(APP_PRIORITY),
+        duration: bench.share(0.35),
+        unthrottled: false,
+    })?;
+    Ok(measured.map(|(saturation, _)| saturation))
+}
+
+/// A cell of figure 8 in kHz; `None` where it has no number.
+fn kilohertz(cell: &str) -> Option<f64> {
+    let text = cell.to_ascii_lowercase();
+    let (text, times) = match text.strip_suffix("khz") {
+        Some(text) => (text, 1.0),
+        None => (text.strip_suffix("hz")?, 1e-3),
+    };
+    text.trim().parse::<f64>().ok().map(|value| value * times)
+}
+
+fn polygons(measured: &Measured) -> Vec<PaperRow> {
+    let row = |(key, title, published): (&str, &str, &str)| {
+        PaperRow::new(format!("wince.fig3.{key}"), title, "polygons/s", published)
+            .measured(measured.polygons)
+            .note("other polygons (640 × 480, 3 to 8 corners), all CPUs, while stimuli come")
+    };
+    POLYGONS.into_iter().map(row).collect()
+}
+
+/// A figure of a stage, µs.
+fn stage(row: &Option<ResponseRow>, at: usize, ns: Value) -> Option<f64> {
+    ns(row.as_ref()?.stages.get(at)?).map(|ns| ns / 1e3)
+}
+
+/// Figures 5 to 7, 9 and 10.
+fn figures(measured: &Measured) -> Vec<PaperRow> {
+    let new = |id: &str, title: &str, published: &str, value: Option<f64>| {
+        PaperRow::new(format!("wince.{id}"), title, "µs", published).measured(value)
+    };
+    let p50: Value = |stage| stage.start_ns.p50;
+    let range: Value = |stage| stage.response_range_ns;
+    let latest: Value = |stage| stage.start_ns.max;
+    let done: Value = |stage| stage.complete_ns.max;
+    let shortest: Value = |stage| stage.start_ns.min;
+    let thread = "an interrupt handler there; here a thread, SCHED_FIFO 90";
+    let equal = "three figures are numbered 6; here round-robin with a thread that computes 14 ms \
+                 of each 20 ms";
+    let single_system = "this one system stands for the paper's three";
+    vec![
+        new(
+            "fig5.isr",
+            "start of the interrupt's stage, unloaded",
+            "2.5",
+            stage(&measured.idle, 0, p50),
+        )
+        .note(thread),
+        new(
+            "fig5.app",
+            "start of the application's, unloaded",
+            "16",
+            stage(&measured.idle, 1, p50),
+        )
+        .note("figure 11 has 21 for the same"),
+        new("fig6a.isr", "range of the starts, unloaded", "2.5", stage(&measured.idle, 0, range))
+            .note("\"95% or more\" of averages of 128 there; here largest minus smallest of all"),
+        new(
+            "fig6b.app",
+            "latest start at equal priority, loaded",
+            "133",
+            stage(&measured.equal, 1, latest),
+        )
+        .note(equal),
+        new(
+            "fig6c.app",
+            "usual start at equal priority, loaded",
+            "15",
+            stage(&measured.equal, 1, p50),
+        )
+        .note("peaks at 15 and 30 µs there")
+        .note(equal),
+        new(
+            "fig7.isr",
+            "latest completion, interrupt's stage, loaded",
+            "50",
+            stage(&measured.equal, 0, done),
+        )
+        .note(equal),
+        new(
+            "fig7.app",
+            "latest completion, application's, loaded",
+            "125",
+            stage(&measured.equal, 1, done),
+        )
+        .note("below the latest start of figure 11, 133: one of them is wrong")
+        .note(equal),
+        new("fig9a.app", "CE 2.12: latest start, loaded", "201", stage(&measured.equal, 1, latest))
+            .note("two figures are numbered 9; the plot has no number, figure 11 has")
+            .note(single_system),
+        new(
+            "fig9b.app",
+            "CE 3.0: earliest start, loaded",
+            "10",
+            stage(&measured.equal, 1, shortest),
+        )
+        .note("\"10 µs after interrupt\" is below figure 11's minimum, 16")
+        .note(single_system),
+        new("fig10.app", "CE.NET: latest start, loaded", "125", stage(&measured.equal, 1, latest))
+            .note("a plot without numbers: figure 11's")
+            .note(single_system),
+    ]
+}
+
+/// Figure 8: the first frequency that loses, and the one at which the background dies; `alone`: on
+/// a machine of one CPU.
+fn frequencies(saturation: Option<&SaturationOutcome>, alone: bool) -> Vec<PaperRow> {
+    let first_loss = |condition: &str, stage: u32| {
+        let rows = saturation.map_or(&[][..], |saturation| &saturation.rows);
+        let row = rows.iter().find(|row| row.condition == condition && row.stage == stage);
+        row.and_then(|row| row.first_loss_hz)
+    };
+    let background = saturation.and_then(|saturation| saturation.background.as_ref());
+    let mut rows = Vec::new();
+    for System { id: system, kernel, loaded, cells } in FREQUENCIES {
+        let condition = if loaded { "loaded" } else { "unloaded" };
+        for (key, published) in ["mf-isr", "mf-app", "sf"].into_iter().zip(cells) {
+            if published.is_empty() {
+                continue;
+            }
+            let (title, hz) = match key {
+                "sf" => (
+                    "frequency at which polygons stop",
+                    background.and_then(|background| background.sf10_hz),
+                ),
+                "mf-isr" => ("first frequency that loses pulses, ISR", first_loss(condition, 1)),
+                _ => ("first frequency that loses pulses, APP", first_loss(condition, 2)),
+            };
+            let id = format!("wince.fig8.{system}.{key}");
+            let row = PaperRow::new(id, &format!("{title}, {system}"), "kHz", published);
+            let one_cpu = || alone.then(|| "not measured: it takes a second CPU".to_owned());
+            let khz = hz.map(|hz| hz / 1e3);
+            let row = match not_reached(saturation, condition, key == "sf").or_else(one_cpu) {
+                Some(why) => row.measured_or(khz, &why),
+                None => row.measured(khz),
+            };
+            let row = if key == "sf" {
+                row.note("here where less than a tenth is left: the kernel guarantees a floor")
+            } else {
+                row.note("any loss in a trial: an extreme value where the host stalls a machine")
+            };
+            rows.push(match (kernel, key) {
+                (Kernel::Ce30, "mf-app") => row.note(
+                    "28 to 15 kHz is -46 %, not \"more than 50%\"; MF-ISR is defined twice, the \
+                     second is MF-APP",
+                ),
+                (_, "mf-app") => row.note("defined there as a second MF-ISR"),
+                _ => row,
+            });
+        }
+    }
+    rows
+}
+
+/// Why no frequency of the trials was the one of figure 8: none of them had that effect; `None`
+/// where nothing was tried.
+fn not_reached(
+    saturation: Option<&SaturationOutcome>,
+    condition: &str,
+    beside_background: bool,
+) -> Option<String> {
+    let trials = saturation.map_or(&[][..], |saturation| &saturation.trials);
+    let counts = |trial: &&TrialRow| match beside_background {
+        true => trial.background_share.is_some(),
+        false => trial.condition == condition && !trial.generator_limited,
+    };
+    let tried = trials.iter().filter(counts);
+    let highest = tried.max_by(|a, b| a.hz.total_cmp(&b.hz))?;
+    let up_to = format!("not measured: not reached up to {:.3} kHz", highest.hz / 1e3);
+    Some(match highest.background_share.filter(|_| beside_background) {
+        Some(left) => format!("{up_to}, which left {:.0} %", left * 100.0),
+        None => up_to,
+    })
+}
+
+/// Figure 11.
+fn latencies(measured: &Measured) -> Vec<PaperRow> {
+    let values: [(&str, Value); 4] = [
+        ("max", |stage| stage.start_ns.max),
+        ("min", |stage| stage.start_ns.min),
+        ("jitter", |stage| stage.response_range_ns),
+        ("latency", |stage| stage.start_ns.mean),
+    ];
+    let mut rows = Vec::new();
+    for System { id: system, kernel, loaded, cells } in LATENCIES {
+        let source = if loaded { &measured.equal } else { &measured.idle };
+        for (at, (name, cells)) in ["isr", "app"].into_iter().zip(cells).enumerate() {
+            for ((key, ns), published) in values.into_iter().zip(cells) {
+                let id = format!("wince.fig11.{system}.{name}.{key}");
+                let title = format!("start of {name}, {key}, {system}");
+                let row = PaperRow::new(id, &title, "µs", published)
+                    .measured(stage(source, at, ns))
+                    .note("the table's heading has ms: it is µs");
+                rows.push(match (kernel, loaded, name, key) {
+                    (Kernel::Ce30, false, "app", "latency") => {
+                        row.note("above its own maximum, 17.6")
+                    }
+                    _ => row,
+                });
+            }
+        }
+    }
+    rows
+}
+
+/// What a figure of traces shows: single answers, or the average of all.
+#[derive(Clone, Copy)]
+enum Shown {
+    Single,
+    Averaged,
+    /// The average of all, with the earliest and the latest of this loaded system in figure 11.
+    BesidePublished(Kernel),
+}
+
+/// A figure of traces.
+struct Traces<'m> {
+    /// "9a".
+    number: &'static str,
+    title: &'static str,
+    shown: Shown,
+    /// Whose stages are shown.
+    row: &'m Option<ResponseRow>,
+}
+
+/// All figures; `rows` are those of figures 8 and 11.
+fn drawn(measured: &Measured, rows: &[PaperRow]) -> Vec<Drawing> {
+    let (idle, equal) = (&measured.idle, &measured.equal);
+    let trace_of = |number, title, shown, row| trace(&Traces { number, title, shown, row });
+    let beside = Shown::BesidePublished;
+    let mut drawn = vec![polygons_figure(measured.polygons)];
+    // Figures 9 and 10 are of three systems; here one stands for all.
+    drawn.extend([
+        trace_of("5", "single answers, unloaded", Shown::Single, idle),
+        trace_of("6a", "averaged answers, unloaded", Shown::Averaged, idle),
+        trace_of("6b", "single answers at equal priority", Shown::Single, equal),
+        trace_of("6c", "averaged answers at equal priority", Shown::Averaged, equal),
+        trace_of("7", "averaged answers, loaded", Shown::Averaged, equal),
+        trace_of("9a", "this system beside CE 2.12, loaded", beside(Kernel::Ce212), equal),
+        trace_of("9b", "this system beside CE 3.0, loaded", beside(Kernel::Ce30), equal),
+        trace_of("10", "this system beside CE.NET, loaded", beside(Kernel::CeNet), equal),
+    ]);
+    drawn.push(frequencies_figure(rows));
+    drawn.push(latencies_figure(measured));
+    drawn
+}
+
+/// Answers as the oscilloscope shows them.
+fn trace(Traces { number, title, shown, row }: &Traces<'_>) -> Drawing {
+    let id = format!("wince.fig{number}");
+    let stages = row.iter().flat_map(|row| row.stages.iter().take(2).enumerate());
+    let stages = stages.map(|(at, stage)| (format!("stage {}", at + 1), stage));
+    match shown {
+        Shown::Single => single(&id, title, stages),
+        Shown::Averaged => averaged(&id, title, stages),
+        Shown::BesidePublished(kernel) => {
+            let figure = averaged(&id, title, stages);
+            let system = LATENCIES.iter().find(|row| row.kernel == *kernel && row.loaded);
+            let ends = system.into_iter().flat_map(|system| {
+                ["ISR", "APP"].into_iter().zip(&system.cells).flat_map(
+                    |(stage, [latest, earliest, ..])| {
+                        // Before the earliest none has started; at the latest all have.
+                        [(earliest, 0.0, "earliest"), (latest, 1.0, "latest")]
+                            .map(|(cell, share, end)| (cell, share, format!("{stage} {end}")))
+                    },
+                )
+            });
+            let ends: Vec<([f64; 2], String)> = ends
+                .filter_map(|(cell, share, name)| Some(([cell.parse().ok()?, share], name)))
+                .collect();
+            let published = ends.iter().map(|(at, name)| (*at, name.as_str()));
+            figure.points("published in figure 11", published)
+        }
+    }
+}
+
+/// The last single answers, one above the other in the order of time.
+fn single<'s>(
+    id: &str,
+    title: &str,
+    stages: impl Iterator<Item = (String, &'s StageRow)>,
+) -> Drawing {
+    let (x, y) = ("µs after the stimulus (log)", "answer, of the last ones");
+    let figure = Drawing::new(id, title, x, y).log([true, false]);
+    stages.fold(figure, |figure, (name, stage)| {
+        let single = stage.trace.iter().flat_map(|trace| trace.single_ns.iter().enumerate());
+        figure.points(&name, single.map(|(at, ns)| ([*ns as f64 / 1e3, at as f64 + 1.0], "")))
+    })
+}
+
+/// Figure 3.
+fn polygons_figure(measured_here: Option<f64>) -> Drawing {
+    let published = POLYGONS
+        .iter()
+        .enumerate()
+        .filter_map(|(at, (key, _, text))| Some(([at as f64 + 1.0, text.parse().ok()?], *key)));
+    let x = "system, in the order of the figure";
+    Drawing::new("wince.fig3", "polygons per second", x, "polygons/s (log)")
+        .log([false, true])
+        .points("published", published)
+        .points("here", measured_here.map(|rate| ([POLYGONS.len() as f64 + 1.0, rate], "here")))
+}
+
+/// Figure 8: published against measured, at equal x.
+fn frequencies_figure(rows: &[PaperRow]) -> Drawing {
+    let (mut published, mut measured_here) = (Vec::new(), Vec::new());
+    for (at, system) in FREQUENCIES.iter().enumerate() {
+        for (key, cell) in ["mf-isr", "mf-app", "sf"].iter().zip(&system.cells) {
+            let x = at as f64 + 1.0;
+            let label = format!("{} {key}", system.id);
+            published.extend(kilohertz(cell).map(|khz| ([x, khz], label)));
+            let id = format!("wince.fig8.{}.{key}", system.id);
+            let row = rows.iter().find(|row| row.id == id);
+            measured_here.extend(row.and_then(|row| row.measured).map(|khz| ([x + 0.3, khz], "")));
+        }
+    }
+    let title = "first frequency that loses, and where the background stops";
+    Drawing::new("wince.fig8", title, "system, in the order of the figure", "kHz (log)")
+        .log([false, true])
+        .points("published", published.iter().map(|(at, label)| (*at, label.as_str())))
+        .points("here", measured_here)
+}
+
+/// Figure 11: from the earliest to the latest start, published and here.
+fn latencies_figure(measured: &Measured) -> Drawing {
+    let title = "earliest, mean and latest start of the application";
+    let figure = Drawing::new("wince.fig11", title, "system", "µs (log)").log([false, true]);
+    let published = LATENCIES.iter().enumerate().flat_map(|(at, system)| {
+        let [latest, earliest, _, mean] = system.cells[1].map(|cell| cell.parse::<f64>().ok());
+        let x = at as f64 + 1.0;
+        let values = [(latest, system.id), (earliest, ""), (mean, "")];
+        values.into_iter().filter_map(move |(us, label)| Some(([x, us?], label)))
+    });
+    let measured_here = [(&measured.idle, "here, unloaded"), (&measured.equal, "here, loaded")];
+    let measured_here = measured_here.into_iter().enumerate().flat_map(|(at, (row, label))| {
+        let ns = row.as_ref().and_then(|row| row.stages.get(1)).map(|stage| &stage.start_ns);
+        let x = (LATENCIES.len() + 1 + at) as f64;
+        let values = ns.map(|ns| [(ns.max, label), (ns.min, ""), (ns.mean, "")]);
+        let point = move |(ns, label): (Option<f64>, _)| Some(([x, ns? / 1e3], label));
+        values.into_iter().flatten().filter_map(point)
+    });
+    figure.points("published", published).points("here", measured_here)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_lab::response::StageTrace;
+
+    #[test]
+    fn every_row_has_an_id_of_its_own_and_a_reason_where_nothing_is_measured() {
+        let none = Measured { idle: None, equal: None, polygons: None };
+        let parts = [polygons(&none), figures(&none), frequencies(None, false), latencies(&none)];
+        let rows: Vec<PaperRow> = parts.into_iter().flatten().collect();
+        let mut ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), rows.len());
+        assert!(rows.iter().all(|row| row.measured.is_none() && !row.note.is_empty()));
+        let of_three = |row: &&PaperRow| {
+            ["wince.fig9", "wince.fig10"].iter().any(|figure| row.id.starts_with(figure))
+        };
+        assert_eq!(rows.iter().filter(of_three).count(), 3);
+        assert!(rows.iter().filter(of_three).all(|row| row.note.contains("one system stands for")));
+    }
+
+    #[test]
+    fn what_is_called_loaded_is_one_condition_in_rows_and_figures() {
+        let stage = |ns: f64| {
+            let ns = punctual_analysis::summary::SummaryStats {
+                min: Some(ns),
+                mean: Some(ns),
+                p50: Some(ns),
+                max: Some(ns),
+                ..Default::default()
+            };
+            StageRow { start_ns: ns.clone(), complete_ns: ns, ..StageRow::default() }
+        };
+        let row =
+            |ns| Some(ResponseRow { stages: vec![stage(ns), stage(ns)], ..ResponseRow::default() });
+        let measured = Measured { idle: row(1_000.0), equal: row(7_000.0), polygons: None };
+        let rows = [figures(&measured), latencies(&measured)].concat();
+        let ranges =
+            |row: &&PaperRow| row.id.starts_with("wince.fig6a") || row.id.ends_with("jitter");
+        for row in rows.iter().filter(|row| !ranges(row)) {
+            let loaded = row.title.contains("loaded") && !row.title.contains("unloaded");
+            assert_eq!(row.measured, Some(if loaded { 7.0 } else { 1.0 }), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn a_frequency_that_no_trial_reached_is_explained_by_what_was_tried() {
+        let trial = |condition: &str, hz, generator_limited, background_share| TrialRow {
+            condition: condition.to_owned(),
+            hz,
+            generator_limited,
+            background_share,
+            ..TrialRow::default()
+        };
+        let saturation = SaturationOutcome {
+            source: "eventfd".to_owned(),
+            cpu: 1,
+            stimulus_cpu: 0,
+            trial_ns: 1_000_000_000,
+            unthrottled: false,
+            highest_hz: 5e4,
+            rows: Vec::new(),
+            trials: vec![
+                trial("unloaded", 2e4, false, None),
+                trial("unloaded", 4e4, true, None),
+                trial("loaded", 3e4, false, Some(0.62)),
+            ],
+            background: None,
+            lost: None,
+        };
+        let rows = frequencies(Some(&saturation), false);
+        let says = |id: &str, tried: &str| {
+            let row = rows.iter().find(|row| row.id == id).expect("a row");
+            assert!(row.measured.is_none() && row.note.contains(tried), "{}", row.note);
+        };
+        says(
+            "wince.fig8.cenet-loaded.sf",
+            "not measured: not reached up to 30.000 kHz, which left 62 %",
+        );
+        // Not what the generator could not raise.
+        says("wince.fig8.cenet.mf-isr", "not reached up to 20.000 kHz");
+        says("wince.fig8.cenet-loaded.mf-app", "not reached up to 30.000 kHz");
+        let alone = frequencies(None, true);
+        assert!(alone.iter().all(|row| row.note.contains("it takes a second CPU")), "{alone:?}");
+    }
+
+    #[test]
+    fn the_jitter_of_figure_11_is_its_maximum_less_its_minimum_to_the_digits_printed() {
+        for system in LATENCIES {
+            for cells in system.cells {
+                let [max, min, range, _] = cells.map(|cell| cell.parse::<f64>().expect("a number"));
+                assert!((max - min - range).abs() < 0.051, "{}: {cells:?}", system.id);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_published_is_drawn_where_nothing_is_measured() {
+        let none = Measured { idle: None, equal: None, polygons: None };
+        let drawn = drawn(&none, &[]);
+        let series = |id: &str| {
+            let figure = drawn.iter().find(|figure| figure.id == id).expect("drawn");
+            figure.series.iter().map(|series| series.points.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(series("wince.fig3"), [POLYGONS.len()]);
+        assert_eq!(series("wince.fig11"), [3 * LATENCIES.len()]);
+        // Three cells are empty, one is "N/A".
+        assert_eq!(series("wince.fig8"), [3 * FREQUENCIES.len() - 4]);
+        assert!(series("wince.fig5").is_empty());
+        for id in ["wince.fig9a", "wince.fig9b", "wince.fig10"] {
+            assert_eq!(series(id), [4], "earliest and latest of both stages: {id}");
+        }
+    }
+
+    #[test]
+    fn each_figure_of_traces_has_its_own_id_and_the_answers_that_it_is_of() {
+        let stage = |ns: i64| StageRow {
+            trace: Some(StageTrace {
+                step_ns: 5_000.0,
+                started: vec![0.0, 1.0],
+                beyond: 0,
+                single_ns: vec![ns, ns + 500],
+            }),
+            ..StageRow::default()
+        };
+        let row = |ns: i64| {
+            Some(ResponseRow { stages: vec![stage(ns), stage(ns + 100)], ..ResponseRow::default() })
+        };
+        let (idle, equal) = (row(1_000), row(3_000));
+        let drawn = drawn(&Measured { idle, equal, polygons: None }, &[]);
+        let mut ids: Vec<&str> = drawn.iter().map(|figure| figure.id.as_str()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), drawn.len());
+        let series = |id: &str, name: &str| {
+            let figure = drawn.iter().find(|figure| figure.id == id).expect("drawn");
+            let series = figure.series.iter().filter(|series| series.name == name);
+            series.map(|series| series.points.clone()).next().expect("a series")
+        };
+        assert_eq!(series("wince.fig5", "stage 1"), [[1.0, 1.0], [1.5, 2.0]]);
+        assert_eq!(series("wince.fig6b", "stage 2"), [[3.1, 1.0], [3.6, 2.0]]);
+        let singles = |id: &str| series(id, "single ones")[0][0];
+        let first = ["6a", "6c", "7", "9a", "9b", "10"]
+            .map(|number| singles(&format!("wince.fig{number}")));
+        assert_eq!(first, [1.0, 3.0, 3.0, 3.0, 3.0, 3.0]);
+        let published = series("wince.fig9a", "published in figure 11");
+        assert_eq!(published, [[3.9, 0.0], [11.0, 1.0], [117.0, 0.0], [201.0, 1.0]]);
+    }
+}

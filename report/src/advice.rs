@@ -1,0 +1,274 @@
+//! Why a loop is late, and what to do next, as far as facts at hand show it.
+//!
+//! What a run shows is decided here; what can be tuned, by the rules of `host`. Each advice states
+//! a fact of the machine or of the run, and a command that exists. It names no cause that it did
+//! not see.
+
+use punctual_host::facts::MachineFacts;
+use punctual_host::rules::{KnobChange, KnobVerdict};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Session;
+use crate::format;
+use crate::run::{LoadRow, Run};
+
+/// The most that are given.
+const ADVICE_MAX: usize = 3;
+
+/// A loop that used this much of what real-time tasks may use came near it.
+const NEAR_BUDGET: f64 = 0.9;
+
+/// A gain below this is not worth a line here: `punctual tune check` has the rest.
+const GAIN_MIN: u8 = 4;
+
+/// One fact, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Advice {
+    /// "host", "load", "throttling", "CPU", "frequency", "memory", "setting".
+    pub topic: String,
+    /// The fact.
+    pub text: String,
+    /// A command that shows more, or changes it; null where none does.
+    pub command: Option<String>,
+}
+
+/// What the rules about tuning found on the CPUs that were measured.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// The CPUs, as the kernel lists them.
+    pub cpus: String,
+    /// All verdicts.
+    pub verdicts: Vec<KnobVerdict>,
+}
+
+impl Findings {
+    /// Those that a change would better.
+    pub(crate) fn open(&self) -> Vec<KnobVerdict> {
+        self.verdicts.iter().filter(|setting| setting.verdict.is_open()).cloned().collect()
+    }
+}
+
+/// Advice on these runs: first what they show, then what the rules about tuning find, by what it
+/// would gain. `session` is not there where nothing was measured, `findings` not where data were
+/// recorded elsewhere; `rows` are one for each load.
+pub(crate) fn of(
+    facts: &MachineFacts,
+    session: Option<&Session>,
+    (runs, rows): (&[Run], &[LoadRow]),
+    findings: Option<&Findings>,
+) -> Vec<Advice> {
+    let shown = [host(facts, runs), load(rows), throttling(facts, runs)].into_iter().flatten();
+    let held = session.is_some_and(|session| session.idle_states_held);
+    let settings = findings
+        .into_iter()
+        .flat_map(|findings| findings.verdicts.iter().map(|setting| (setting, &findings.cpus)));
+    let mut open: Vec<(&KnobVerdict, &String)> = settings
+        .filter(|(setting, _)| setting.verdict.is_open() && setting.gain >= GAIN_MIN)
+        // Idle states that were held off made this loop no later.
+        .filter(|(setting, _)| !(held && subject(setting) == "idle"))
+        .collect();
+    open.sort_by_key(|(setting, _)| std::cmp::Reverse(setting.gain));
+    shown
+        .chain(open.into_iter().map(|(setting, cpus)| of_rule(setting, cpus)))
+        .take(ADVICE_MAX)
+        .collect()
+}
+
+fn advice(topic: &str, text: impl Into<String>, command: Option<&str>) -> Option<Advice> {
+    let command = command.map(ToOwned::to_owned);
+    Some(Advice { topic: topic.to_owned(), text: text.into(), command })
+}
+
+/// The host of a virtual machine, with the steal that the kernel counted during the runs.
+fn host(facts: &MachineFacts, runs: &[Run]) -> Option<Advice> {
+    if !facts.virtualization.is_guest() {
+        return None;
+    }
+    // Loops on one CPU at once see the same steal.
+    let by_cpu = |cpu: u32| {
+        let on_cpu = || runs.iter().filter(move |run| run.setup.cpu == Some(cpu));
+        let of_period = |period: Option<u64>| {
+            let at_once = on_cpu().filter(move |run| run.setup.period_ns == period);
+            at_once.filter_map(|run| run.steal_ns).reduce(u64::saturating_add)
+        };
+        on_cpu().filter_map(|run| of_period(run.setup.period_ns)).max()
+    };
+    let mut cpus: Vec<u32> = runs.iter().filter_map(|run| run.setup.cpu).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    let steal_ns = cpus.iter().copied().filter_map(by_cpu).reduce(u64::saturating_add);
+    let measured = match cpus.as_slice() {
+        [cpu] => format!("CPU {cpu}"),
+        _ => "the measured CPUs".to_owned(),
+    };
+    let included = "stalls of the host are included";
+    let text = match steal_ns {
+        None => format!("virtual machine, so {included}"),
+        Some(0) => format!("virtual machine, so {included}; no steal time seen (steps of 10 ms)"),
+        Some(ns) => {
+            let taken = format::long(ns as f64);
+            format!("the host took {taken} from {measured} (steal); {included}")
+        }
+    };
+    advice("host", text, Some("punctual measure noise"))
+}
+
+/// The load under which most were missed.
+fn load(rows: &[LoadRow]) -> Option<Advice> {
+    let in_all: u64 = rows.iter().map(|row| row.missed).sum();
+    // Loops of several periods have a row each under the same load.
+    let under = |load: &str| {
+        let same = rows.iter().filter(|row| row.load == load);
+        same.map(|row| row.missed).sum::<u64>()
+    };
+    let most = rows.iter().max_by_key(|row| under(&row.load))?;
+    let missed = under(&most.load);
+    let several = rows.iter().any(|row| row.load != most.load);
+    if !several || missed * 2 <= in_all {
+        return None;
+    }
+    let load = &most.load;
+    let text = match missed == in_all {
+        true => format!("all {} missed under load were under {load}", format::count(in_all)),
+        false => format!(
+            "{} of the {} missed under load were under {load}",
+            format::count(missed),
+            format::count(in_all)
+        ),
+    };
+    advice("load", text, None)
+}
+
+/// The share of the CPU that real-time tasks may use, where a loop came near it or a control group
+/// sets it.
+fn throttling(facts: &MachineFacts, runs: &[Run]) -> Option<Advice> {
+    let budget = facts.limits.rt_budget()?;
+    let real_time = runs.iter().filter(|run| run.setup.priority.is_some());
+    let most = real_time.filter_map(|run| run.cpu_load).reduce(f64::max)?;
+    if most < budget.share * NEAR_BUDGET && !budget.of_cgroup {
+        return None;
+    }
+    let whose = if budget.of_cgroup { " of this control group" } else { "" };
+    let (share, gap) = (format::share(budget.share), format::long(budget.gap_us as f64 * 1e3));
+    let used = format::share(most);
+    let text = format!(
+        "real-time tasks{whose} may use {share} of a CPU, and then stop for {gap}; the loop used \
+         {used}"
+    );
+    advice("throttling", text, None)
+}
+
+/// What a rule is about: the first part of its identifier, which is stable from version to version.
+fn subject(finding: &KnobVerdict) -> &str {
+    finding.id.split_once('.').map_or(finding.id.as_str(), |(subject, _)| subject)
+}
+
+/// A rule's finding: what was found, and the command that changes it.
+fn of_rule(finding: &KnobVerdict, cpus: &str) -> Advice {
+    let topic = match subject(finding) {
+        "idle" | "frequency" => "frequency",
+        "memory" => "memory",
+        "boot" | "risks" => "setting",
+        _ => "CPU",
+    };
+    let command = match finding.changes.as_slice() {
+        [KnobChange::Write { path, value }] => Some(format!("echo {value} | sudo tee {path}")),
+        [] => None,
+        [..] => Some(format!("punctual tune plan --cpus {cpus}")),
+    };
+    let text = match finding.id.as_str() {
+        // Its name is the kernel that there should be.
+        "scheduler.preempt_rt" => format!("the kernel is {}, not {}", finding.found, finding.knob),
+        _ => format!("{}: {}", finding.knob, finding.found),
+    };
+    Advice { topic: topic.to_owned(), text, command }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use punctual_analysis::recording::{Recording, RecordingConfig};
+    use punctual_host::cpulist::CpuList;
+    use punctual_host::root::Root;
+    use punctual_host::rules::{self, Inputs};
+    use punctual_host::settings::KernelSettings;
+
+    use super::*;
+    use crate::run::Setup;
+
+    /// A captured machine.
+    fn root(name: &str) -> Root {
+        let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines");
+        Root::captured(Path::new(dir).join(name)).expect("a machine")
+    }
+
+    fn run(period_ns: u64, steal_ns: Option<u64>, cpu_load: f64) -> Run {
+        let figures = Recording::new(RecordingConfig::default()).finish(0);
+        let (cpu, period_ns, priority) = (Some(1), Some(period_ns), Some(90));
+        let setup = Setup { cpu, period_ns, priority, ..Setup::default() };
+        let cpu_load = Some(cpu_load);
+        Run { steal_ns, cpu_load, ..Run::recorded("idle".to_owned(), setup, figures) }
+    }
+
+    fn session(idle_states_held: bool) -> Session {
+        Session { memory_locked: true, idle_states_held, refused: Vec::new() }
+    }
+
+    fn text(found: Option<Advice>) -> String {
+        found.map(|advice| advice.text).unwrap_or_default()
+    }
+
+    #[test]
+    fn at_most_three_and_first_what_gains_most() {
+        let root = root("laptop-intel-pstate");
+        let (facts, settings) = (MachineFacts::collect(&root), KernelSettings::collect(&root));
+        let cpus = CpuList::single(7);
+        let inputs = Inputs { facts: &facts, settings: &settings, cpus: &cpus, workload: None };
+        let findings = Findings { cpus: cpus.to_string(), verdicts: rules::judge(&inputs) };
+        let given = |session: &Session, findings| {
+            let session = Some(session);
+            of(&facts, session, (&[], &[]), findings)
+        };
+        let advice = given(&session(false), Some(&findings));
+        let texts: Vec<&str> = advice.iter().map(|advice| advice.text.as_str()).collect();
+        assert_eq!(advice.len(), ADVICE_MAX, "{texts:?}");
+        assert!(texts[0].starts_with("the kernel is PREEMPT_"), "{texts:?}");
+        assert!(texts[0].ends_with(", not PREEMPT_RT"), "{texts:?}");
+        assert!(texts[1..].iter().any(|text| text.contains("C10 (750 µs)")), "{texts:?}");
+        let idle = advice.iter().find(|advice| advice.topic == "frequency").expect("idle states");
+        let command = idle.command.as_deref().expect("one file");
+        assert!(
+            command
+                .ends_with("sudo tee /sys/devices/system/cpu/cpu7/power/pm_qos_resume_latency_us")
+        );
+        assert!(given(&session(false), None).is_empty(), "recorded data have no settings");
+        let held = given(&session(true), Some(&findings));
+        assert!(held.iter().all(|advice| !advice.text.contains("C10")), "{held:?}");
+    }
+
+    #[test]
+    fn steal_of_loops_that_ran_at_once_is_counted_once() {
+        let facts = MachineFacts::collect(&root("firecracker-guest-2cpu"));
+        let host = |runs: &[Run]| text(host(&facts, runs));
+        let (ms, us) = (1_000_000, 1_000);
+        // Idle and under load come one after the other; two periods run at once.
+        let pair = |period| [run(period, Some(20 * ms), 0.1), run(period, Some(100 * ms), 0.1)];
+        let runs: Vec<Run> = [pair(ms), pair(25 * us)].into_iter().flatten().collect();
+        assert!(host(&runs).starts_with("the host took 120 ms from CPU 1"), "{}", host(&runs));
+        assert!(host(&[run(ms, Some(0), 0.1)]).contains("no steal time seen"));
+        assert_eq!(
+            host(&[run(ms, None, 0.1)]),
+            "virtual machine, so stalls of the host are included"
+        );
+    }
+
+    #[test]
+    fn throttling_is_advice_where_a_loop_came_near_it() {
+        let facts = MachineFacts::collect(&root("firecracker-guest-2cpu"));
+        let near = |share| text(throttling(&facts, &[run(1_000_000, None, share)]));
+        assert!(near(0.94).contains("used 94 %"), "{}", near(0.94));
+        assert_eq!(near(0.2), "");
+    }
+}

@@ -1,0 +1,456 @@
+//! What each kind of result has: one variant a kind.
+//!
+//! Plain data. Which kind a result is follows from its `experiment`; keys of other kinds, which
+//! results of earlier versions have as null or empty, are passed over.
+
+use punctual_analysis::campaign::{BatchRow, Boot, CampaignEvent, Outlier, Setup};
+use punctual_analysis::compare::{self, Family, RunComparison};
+use punctual_analysis::impact::step_generation::StepGeneration;
+use punctual_analysis::impact::{Application, stepper};
+use punctual_host::CpuList;
+use punctual_host::rules::KnobVerdict;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::follow::Follow;
+use crate::headline::Headline;
+use crate::judge::PlannedRun;
+use crate::measured::{Measured, Recording};
+use crate::reproduced::ReproduceBody;
+use crate::run::{LoadRow, Run};
+use crate::strategies::{FrontComparison, StrategyRow};
+use crate::supervised::Supervised;
+use crate::verdict::Verdict;
+
+/// What one kind of result has.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Body {
+    /// Of `check`.
+    Check(CheckBody),
+    /// Of `measure periodic`.
+    Periodic(PeriodicBody),
+    /// Of `measure wait`.
+    Wait(WaitBody),
+    /// Of the other experiments of the lab.
+    Measured(Measured),
+    /// Of `reproduce`.
+    Reproduce(ReproduceBody),
+    /// Of `soak`.
+    Soak(SoakBody),
+    /// Of `run`.
+    Run(RunBody),
+    /// Of `compare`.
+    Compare(CompareBody),
+    /// Of `tune check`.
+    Tune(TuneBody),
+    /// Of `impact`.
+    Impact(ImpactBody),
+    /// Of `analyse`: recorded data.
+    Recorded(Judged),
+}
+
+/// Runs, and verdicts for applications.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Judged {
+    /// One for each loop and condition.
+    pub runs: Vec<Run>,
+    /// Verdicts: which applications it is good enough for.
+    pub verdicts: Vec<Verdict>,
+    /// The first lines: what was measured, in counts; null in results of before, and where the runs
+    /// are not judged.
+    #[serde(default)]
+    pub headline: Option<Headline>,
+}
+
+/// Loops that were measured.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LoopsBody {
+    /// The runs.
+    #[serde(flatten)]
+    pub judged: Judged,
+    /// How the grids followed another clock; null where they are on CLOCK_MONOTONIC.
+    #[serde(default)]
+    pub follow: Option<Follow>,
+    /// What recording a sample cost; null when nothing was measured.
+    pub recording: Option<Recording>,
+    /// What each claim needs, for each run, as it was reported before the start.
+    #[serde(default)]
+    pub plans: Vec<PlannedRun>,
+}
+
+/// Of `check`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CheckBody {
+    /// The loop.
+    #[serde(flatten)]
+    pub loops: LoopsBody,
+    /// One row per load, with the same cycles as the run "under load".
+    pub rows: Vec<LoadRow>,
+    /// Compared with a baseline; null unless requested.
+    pub compare: Option<Comparison>,
+}
+
+/// Of `measure periodic`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PeriodicBody {
+    /// The loops.
+    #[serde(flatten)]
+    pub loops: LoopsBody,
+    /// Compared with a baseline; null unless requested.
+    pub compare: Option<Comparison>,
+}
+
+/// Of `measure wait`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct WaitBody {
+    /// The loop.
+    #[serde(flatten)]
+    pub loops: LoopsBody,
+    /// One row per wait policy, with the same figures as in `runs`.
+    #[serde(default)]
+    pub strategies: Vec<StrategyRow>,
+    /// Of a sweep: the learned wait held against other ways, in turns that did not choose them.
+    #[serde(default)]
+    pub front: Vec<FrontComparison>,
+    /// The way to wait that these figures recommend; null where they do not tell.
+    #[serde(default)]
+    pub recommendation: Option<String>,
+    /// Why they do not tell, and what run may; null where they do.
+    #[serde(default)]
+    pub undecided: Option<String>,
+}
+
+impl WaitBody {
+    /// What it comes to, in a sentence: the way to use, or why none is recommended.
+    pub fn advice(&self) -> Option<String> {
+        let used = self.recommendation.as_ref().map(|text| format!("Use {text}."));
+        used.or_else(|| self.undecided.as_ref().map(|text| format!("Undecided: {text}")))
+    }
+}
+
+/// Of `soak`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SoakBody {
+    /// One run for each loop and setup.
+    #[serde(flatten)]
+    pub judged: Judged,
+    /// Boots, batches and what else a campaign keeps.
+    pub campaign: Campaign,
+}
+
+/// Of `run`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RunBody {
+    /// What happened to the tasks.
+    pub supervised: Supervised,
+}
+
+/// Of `compare`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CompareBody {
+    /// Results compared with each other.
+    pub compare: Comparison,
+}
+
+/// Of `tune check`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TuneBody {
+    /// The CPUs that were judged, as the kernel lists them.
+    pub cpus: CpuList,
+    /// Why these: "as requested", "isolated", "last allowed, none isolated".
+    pub why: String,
+    /// One for each setting, the most urgent first.
+    pub verdicts: Vec<KnobVerdict>,
+}
+
+impl Body {
+    /// The body in a result of this experiment; `None` for one that is not known.
+    pub(crate) fn parse(experiment: &str, text: &str) -> Option<serde_json::Result<Self>> {
+        /// A kind of body from the result's text.
+        fn read<'t, T: Deserialize<'t> + Into<Body>>(text: &'t str) -> serde_json::Result<Body> {
+            serde_json::from_str::<T>(text).map(Into::into)
+        }
+        Some(match experiment {
+            "check" => read::<CheckBody>(text),
+            "measure periodic" => read::<PeriodicBody>(text),
+            "measure wait" => read::<WaitBody>(text),
+            "reproduce" => read::<ReproduceBody>(text),
+            "soak" => read::<SoakBody>(text),
+            "run" => read::<RunBody>(text),
+            "tune check" => read::<TuneBody>(text),
+            "compare" => read::<CompareBody>(text),
+            "analyse" => read::<Judged>(text),
+            impact if impact.starts_with("impact ") => read::<ImpactBody>(text),
+            _ => return Some(Measured::parse(experiment, text)?.map(Self::Measured)),
+        })
+    }
+
+    /// Its loops, where some were measured.
+    pub fn loops(&self) -> Option<&LoopsBody> {
+        match self {
+            Self::Check(check) => Some(&check.loops),
+            Self::Periodic(measured) => Some(&measured.loops),
+            Self::Wait(waits) => Some(&waits.loops),
+            _ => None,
+        }
+    }
+
+    /// Its runs and what they say, where it has any.
+    fn judged(&self) -> Option<&Judged> {
+        match self {
+            Self::Soak(soaked) => Some(&soaked.judged),
+            Self::Recorded(judged) => Some(judged),
+            _ => self.loops().map(|loops| &loops.judged),
+        }
+    }
+
+    /// Its runs; none for a kind that has no such thing.
+    pub fn runs(&self) -> &[Run] {
+        match self {
+            Self::Reproduce(papers) => &papers.runs,
+            _ => self.judged().map_or(&[], |judged| &judged.runs),
+        }
+    }
+
+    /// What its runs say of applications.
+    pub fn verdicts(&self) -> &[Verdict] {
+        self.judged().map_or(&[], |judged| &judged.verdicts)
+    }
+
+    /// Its first lines.
+    pub fn headline(&self) -> Option<&Headline> {
+        self.judged().and_then(|judged| judged.headline.as_ref())
+    }
+
+    /// The rows of `measure wait`.
+    pub fn strategies(&self) -> &[StrategyRow] {
+        if let Self::Wait(waits) = self { &waits.strategies } else { &[] }
+    }
+
+    /// What its claims take.
+    pub fn plans(&self) -> &[PlannedRun] {
+        self.loops().map_or(&[], |loops| &loops.plans)
+    }
+
+    /// The rows of `check`.
+    pub fn load_rows(&self) -> &[LoadRow] {
+        if let Self::Check(check) = self { &check.rows } else { &[] }
+    }
+
+    /// What it is compared with.
+    pub fn compare(&self) -> Option<&Comparison> {
+        match self {
+            Self::Check(check) => check.compare.as_ref(),
+            Self::Periodic(measured) => measured.compare.as_ref(),
+            Self::Compare(compared) => Some(&compared.compare),
+            _ => None,
+        }
+    }
+
+    /// Puts what it is compared with in its place, where the kind has one.
+    pub fn set_compare(&mut self, comparison: Comparison) {
+        match self {
+            Self::Check(check) => check.compare = Some(comparison),
+            Self::Periodic(measured) => measured.compare = Some(comparison),
+            _ => {}
+        }
+    }
+}
+
+/// Each kind is the body of its variant.
+macro_rules! kinds {
+    ($($kind:ident => $variant:ident),* $(,)?) => {
+        $(impl From<$kind> for Body {
+            fn from(kind: $kind) -> Self {
+                Self::$variant(kind)
+            }
+        })*
+    };
+}
+
+kinds! {
+    CheckBody => Check,
+    PeriodicBody => Periodic,
+    WaitBody => Wait,
+    ReproduceBody => Reproduce,
+    SoakBody => Soak,
+    RunBody => Run,
+    CompareBody => Compare,
+    TuneBody => Tune,
+    ImpactBody => Impact,
+    Judged => Recorded,
+}
+
+/// A campaign of `soak`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Campaign {
+    /// Its name.
+    pub name: String,
+    /// When it began, in seconds since 1970.
+    pub began_unix_s: i64,
+    /// How long it was measured in all.
+    pub measured_ns: u64,
+    /// How long it is to be measured; null: no end.
+    pub duration_ns: Option<u64>,
+    /// The boots, oldest first.
+    pub boots: Vec<Boot>,
+    /// How many more there were between those listed.
+    pub boots_unlisted: u64,
+    /// The setups, each kept apart from the others.
+    pub setups: Vec<Kept>,
+    /// The batches, oldest first; if there were too many, neighbours are merged.
+    pub stretches: Vec<BatchRow>,
+    /// The largest lateness of each of many blocks of equal length.
+    pub maxima: Vec<Maxima>,
+    /// The latest wakes.
+    pub outliers: Vec<Late>,
+    /// What happened, oldest first.
+    pub events: Vec<CampaignEvent>,
+    /// How many more there were between those listed.
+    pub events_unlisted: u64,
+    /// Limits and claims that were broken for good, in words.
+    pub broken: Vec<String>,
+}
+
+/// Batches with one setup.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Kept {
+    /// Its digest, as boots name it.
+    pub digest: String,
+    /// How long it was measured.
+    pub measured_ns: u64,
+    /// What it is.
+    #[serde(flatten)]
+    pub setup: Setup,
+}
+
+/// Block maxima of one run.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Maxima {
+    /// The setup, counted from 0.
+    pub setup: usize,
+    /// The run of that setup, counted from 0.
+    pub run: usize,
+    /// Cycles of each block.
+    pub block_cycles: u64,
+    /// Of whole blocks, oldest first.
+    pub largest_ns: Vec<i64>,
+}
+
+/// One of the latest wakes.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Late {
+    /// The setup, counted from 0.
+    pub setup: usize,
+    /// The run of that setup, counted from 0.
+    pub run: usize,
+    /// The wake.
+    #[serde(flatten)]
+    pub outlier: Outlier,
+}
+
+/// Results compared with each other.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// The family of all tests of all pairs: verdicts and intervals hold together (Holm).
+    pub family: Family,
+    /// The sides; the first is the reference.
+    pub sides: Vec<ComparedSide>,
+    /// One for each side after the first.
+    pub pairs: Vec<Pair>,
+}
+
+impl Comparison {
+    /// Whether a side is worse than the first, at least somewhere.
+    pub fn is_worse(&self) -> bool {
+        self.pairs
+            .iter()
+            .any(|pair| matches!(pair.verdict, compare::Verdict::Worse | compare::Verdict::Mixed))
+    }
+}
+
+/// One side.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedSide {
+    /// "A", "B", "baseline NAME", "this run".
+    pub label: String,
+    /// Its results.
+    pub results: Vec<ComparedResult>,
+}
+
+/// One result of a side.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedResult {
+    /// The file.
+    pub from: String,
+    /// The subcommand that measured; "samples" for a sample file alone.
+    pub experiment: String,
+    /// When it started, in UTC (RFC 3339).
+    pub started_at: Option<String>,
+    /// The kernel's release.
+    pub kernel: Option<String>,
+    /// Whether it ended early.
+    pub incomplete: bool,
+}
+
+/// A side, compared with the first.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Pair {
+    /// Label of the first side.
+    pub a: String,
+    /// Label of the other.
+    pub b: String,
+    /// The verdict over all its runs.
+    pub verdict: compare::Verdict,
+    /// Other differences between the two sides.
+    pub differences: Vec<Difference>,
+    /// Warnings about the comparison.
+    pub notes: Vec<String>,
+    /// Runs that only A has.
+    pub only_in_a: Vec<String>,
+    /// Runs that only B has.
+    pub only_in_b: Vec<String>,
+    /// The runs that both have.
+    pub runs: Vec<RunComparison>,
+}
+
+/// A difference between the two sides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Difference {
+    /// The key of a fact, or the name of a part of the setup.
+    pub what: String,
+    /// In A.
+    pub a: String,
+    /// In B.
+    pub b: String,
+}
+
+/// Of `impact`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ImpactBody {
+    /// What the lateness does to the application.
+    pub impact: Impact,
+    /// The rate that software stepping reaches; null unless requested.
+    pub step_generation: Option<StepGeneration>,
+}
+
+/// What the lateness does to an application.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Impact {
+    /// Of `impact stepper`.
+    Stepper(stepper::Impact),
+    /// Of every other application.
+    Application(Application),
+}
+
+impl Impact {
+    /// The result in words.
+    pub fn statement(&self) -> &String {
+        match self {
+            Self::Stepper(impact) => &impact.statement,
+            Self::Application(impact) => &impact.statement,
+        }
+    }
+}

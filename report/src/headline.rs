@@ -1,0 +1,224 @@
+//! The first lines of a result: each measured period in counts, its worst release, what is asked of
+//! it, and why it came out so.
+//!
+//! Plain data with its words, the same in text, JSON and the page.
+
+use punctual_analysis::verdict::{Deadline, Stands};
+use punctual_host::rules::KnobVerdict;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Envelope;
+use crate::advice::{self, Advice, Findings};
+use crate::body::Judged;
+use crate::format;
+use crate::run::{LoadRow, Run};
+use crate::verdict::{self, Question};
+
+/// The first lines of a result.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Headline {
+    /// One for each measured period.
+    pub loops: Vec<LoopLine>,
+    /// What the verdicts about loops answer.
+    pub question: Option<String>,
+    /// Why it came out so, and what next: from facts of the machine and of the run.
+    pub advice: Vec<Advice>,
+    /// Settings of the measured CPU that could be better, the most urgent first.
+    #[serde(default)]
+    pub settings: Vec<KnobVerdict>,
+}
+
+/// A measured period in two sentences.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LoopLine {
+    /// "1 kHz on CPU 1: 36 of 59 300 releases missed, 97 more over 100 µs late."
+    pub counts: String,
+    /// "Worst 5.0 ms, under fork."
+    pub worst: Option<String>,
+}
+
+/// Judges runs: their verdicts and first lines. `rows` are the loads of those under load.
+pub fn judged(
+    runs: Vec<Run>,
+    rows: &[LoadRow],
+    envelope: &Envelope,
+    question: &Question<'_>,
+) -> Judged {
+    let mut runs = runs;
+    let apart = runs.split_off(of_first_wait(&runs).len());
+    let verdicts = verdict::of(&runs, question);
+    let mut periods: Vec<Option<u64>> = Vec::new();
+    let own = runs.iter().filter(|run| run.outcome.lateness.count() > 0);
+    for run in own.clone() {
+        if !periods.contains(&run.setup.period_ns) {
+            periods.push(run.setup.period_ns);
+        }
+    }
+    periods.sort_unstable();
+    let line = |period: &Option<u64>| {
+        let runs: Vec<&Run> = own.clone().filter(|run| run.setup.period_ns == *period).collect();
+        let rows: Vec<&LoadRow> = rows.iter().filter(|row| row.period_ns == *period).collect();
+        LoopLine { counts: counts(&runs, *period, question), worst: worst(&runs, &rows) }
+    };
+    let loops: Vec<LoopLine> = periods.iter().map(line).collect();
+    let is_good = |stands: Option<Stands>| matches!(stands, Some(Stands::Shown | Stands::IfAlone));
+    let measured = |stands: Option<Stands>| {
+        matches!(stands, Some(Stands::Shown | Stands::IfAlone | Stands::Refuted | Stands::Open))
+    };
+    let failing = verdicts.iter().any(|v| measured(v.stands) && !is_good(v.stands));
+    let headline = Headline {
+        question: (!loops.is_empty()).then(|| verdict::heading(question)),
+        loops,
+        advice: match &envelope.machine {
+            Some(facts) if failing => {
+                let (session, findings) = (envelope.session.as_ref(), question.findings);
+                advice::of(facts, session, (&runs, rows), findings)
+            }
+            _ => Vec::new(),
+        },
+        settings: question.findings.map_or_else(Vec::new, Findings::open),
+    };
+    runs.extend(apart);
+    Judged { runs, verdicts, headline: Some(headline) }
+}
+
+/// The runs that wait like the first one; those behind them are shown too, and not judged with
+/// them.
+pub fn of_first_wait(runs: &[Run]) -> &[Run] {
+    let first = runs.first().and_then(|run| run.setup.wait.as_ref());
+    let same = runs.iter().take_while(|run| run.setup.wait.as_ref() == first);
+    &runs[..same.count()]
+}
+
+/// What was measured, how much was missed and late.
+fn counts(runs: &[&Run], period: Option<u64>, question: &Question<'_>) -> String {
+    let n: u64 = runs.iter().map(|run| run.outcome.releases()).sum();
+    let mut cpus: Vec<String> =
+        runs.iter().filter_map(|run| run.setup.cpu).map(|cpu| cpu.to_string()).collect();
+    cpus.dedup();
+    let on = match cpus.as_slice() {
+        [] => String::new(),
+        [cpu] => format!(" on CPU {cpu}"),
+        [first, .., last] => format!(" on CPUs {first} to {last}"),
+    };
+    // Without a real-time policy it is another machine, as it were: the answer itself says so.
+    let is_ordinary = runs.iter().any(|run| run.setup.policy.as_deref() == Some("SCHED_OTHER"));
+    let policy = if is_ordinary { " as SCHED_OTHER, not real-time" } else { "" };
+    let deadline_ns = match (period, question.requirement.deadline) {
+        (None, Deadline::Tenth) => None,
+        (period, _) => Some(question.requirement.deadline_ns(period.unwrap_or(0))),
+    };
+    let late = |ns: i64| -> u64 {
+        runs.iter().map(|run| run.outcome.tails.exceedances_within(ns).1).sum()
+    };
+    let subject = period.map_or_else(|| "Wakes".to_owned(), |ns| question.subject(ns));
+    let missed: Option<u64> = runs.iter().map(|run| run.outcome.missed).sum();
+    let n_shown = format::count(n);
+    let over = |ns: i64| format::period(ns.unsigned_abs());
+    let text = match (missed, deadline_ns) {
+        (Some(0), Some(ns)) if late(ns) == 0 => {
+            format!("none of {n_shown} releases missed or over {} late", over(ns))
+        }
+        // A deadline beyond the period is passed by some of the missed alone.
+        (Some(missed), Some(ns)) if period.is_some_and(|period| ns.unsigned_abs() > period) => {
+            let (missed, late) = (format::count(missed), format::count(late(ns)));
+            format!("{missed} of {n_shown} releases missed, {late} over {} late", over(ns))
+        }
+        (Some(missed), Some(ns)) => format!(
+            "{} of {n_shown} releases missed, {} more over {} late",
+            format::count(missed),
+            format::count(late(ns).saturating_sub(missed)),
+            over(ns)
+        ),
+        (None, Some(ns)) => {
+            format!("{} of {n_shown} wakes over {} late", format::count(late(ns)), over(ns))
+        }
+        (_, None) => format!("{n_shown} measured"),
+    };
+    format!("{subject}{on}{policy}: {text}.")
+}
+
+/// The worst of all, and what ran meanwhile.
+fn worst(runs: &[&Run], rows: &[&LoadRow]) -> Option<String> {
+    let by = |a: &Option<f64>, b: &Option<f64>| a.unwrap_or(0.0).total_cmp(&b.unwrap_or(0.0));
+    let largest_of = |run: &&&Run| run.outcome.lateness_ns.max;
+    let run = runs.iter().max_by(|a, b| by(&largest_of(a), &largest_of(b)))?;
+    let largest = run.outcome.lateness_ns.max?;
+    // Any of those that are not known may have been the worst of all.
+    let unknown = runs.iter().map(|run| run.outcome.unknown()).fold(0, u64::saturating_add);
+    let most = format::largest(Some(largest), unknown);
+    let row = rows.iter().find(|row| row.lateness_ns.max == Some(largest));
+    let loaded = runs.iter().any(|run| !run.setup.load.is_empty());
+    let known = runs.iter().all(|run| run.setup.wait.is_some());
+    let when = match row {
+        Some(row) if !run.setup.load.is_empty() => format!(", under {}", row.load),
+        _ if runs.len() > 1 => format!(", {}", run.condition()),
+        _ if !loaded && known => "; measured without load".to_owned(),
+        _ => String::new(),
+    };
+    Some(format!("Worst {most}{when}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_analysis::recording::{Recording, RecordingConfig};
+    use punctual_core::sample::Sample;
+    use punctual_core::time::Span;
+
+    use super::*;
+    use crate::Program;
+    use crate::run::Setup;
+
+    #[test]
+    fn too_many_late_in_too_few_cycles_are_to_be_measured_longer() {
+        let period = punctual_core::time::Period::from_ns(1_000_000);
+        let mut recording = Recording::new(RecordingConfig { period, ..Default::default() });
+        for cycle in 0..3_000 {
+            let late = (1_000..1_020).contains(&cycle);
+            let lateness = Span::from_us(if late { 500 } else { 5 });
+            recording.push(&Sample { cycle, lateness, ..Sample::default() });
+        }
+        let setup = Setup { cpu: Some(1), period_ns: Some(1_000_000), ..Setup::default() };
+        let run = Run::recorded("idle".to_owned(), setup, recording.finish(0));
+        let question = Question { command: Some(("punctual check", "")), ..Question::default() };
+        let judged = judged(vec![run], &[], &Envelope::of(Program::default(), "check"), &question);
+        let own = judged.verdicts.iter().find(|verdict| verdict.period_ns == Some(1_000_000.0));
+        let own = own.expect("of the period");
+        assert_eq!(own.stands, Some(Stands::Open), "{}", own.statement);
+        assert!(own.statement.ends_with("too few cycles to be sure; measure 60 s"), "{own:?}");
+        assert!(
+            own.command.as_deref().is_some_and(|command| command.ends_with(" -d 60s")),
+            "{own:?}"
+        );
+    }
+
+    #[test]
+    fn a_run_that_waits_otherwise_is_shown_and_not_judged() {
+        let run = |name: &str, wait: &str, late_us| {
+            let period = punctual_core::time::Period::from_ns(1_000_000);
+            let mut recording = Recording::new(RecordingConfig { period, ..Default::default() });
+            for cycle in 0..5_000 {
+                let lateness = Span::from_us(late_us);
+                recording.push(&Sample { cycle, lateness, ..Sample::default() });
+            }
+            let setup = Setup {
+                cpu: Some(1),
+                period_ns: Some(1_000_000),
+                wait: Some(wait.to_owned()),
+                ..Setup::default()
+            };
+            Run::recorded(name.to_owned(), setup, recording.finish(0))
+        };
+        let runs = || vec![run("idle", "sleep", 5), run("library loop, idle", "adaptive", 500)];
+        assert_eq!(of_first_wait(&runs()).len(), 1);
+        assert!(of_first_wait(&[]).is_empty());
+        let judged =
+            judged(runs(), &[], &Envelope::of(Program::default(), "check"), &Question::default());
+        assert_eq!(judged.runs.len(), 2, "both are shown");
+        let line = &judged.headline.expect("measured").loops[0];
+        assert!(line.counts.contains("none of 5\u{a0}000 releases"), "{}", line.counts);
+        let own = judged.verdicts.iter().find(|verdict| verdict.period_ns == Some(1_000_000.0));
+        assert_ne!(own.expect("of the period").stands, Some(Stands::Refuted));
+    }
+}

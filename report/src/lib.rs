@@ -1,0 +1,396 @@
+//! What a run of punctual found, as plain data: schema 2 of the result files.
+//!
+//! For views, which show it and do no arithmetic, and for other programs that read results. It is
+//! the counterpart of what the experiments give: made once, at the end of a run. The doc comments
+//! of what is serialised are the descriptions in `docs/schema-2.json`. All times are in
+//! nanoseconds, fractional where that says more; null means that there was too little data to say,
+//! or that the machine does not tell. Opens no file and prints nothing.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | here | [`Report`]: the envelope of every result, and a [`Body`] for each kind |
+//! | [`measured`], [`reproduced`], [`supervised`], [`trials`] | bodies of single kinds |
+//! | [`strategies`] | the ways to wait side by side, and which one to use |
+//! | [`mod@format`] | numbers, times and counts in words |
+#![forbid(unsafe_code)]
+
+mod advice;
+mod body;
+mod follow;
+pub mod format;
+mod headline;
+mod judge;
+pub mod measured;
+pub mod reproduced;
+mod run;
+pub mod strategies;
+pub mod supervised;
+pub mod trials;
+mod verdict;
+mod words;
+
+use punctual_host::explain::Explanation;
+use punctual_host::facts::MachineFacts;
+use punctual_os::scheduler::SchedPolicy;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+pub use advice::{Advice, Findings};
+pub use body::{
+    Body, Campaign, CheckBody, CompareBody, ComparedResult, ComparedSide, Comparison, Difference,
+    Impact, ImpactBody, Judged, Kept, Late, LoopsBody, Maxima, Pair, PeriodicBody, RunBody,
+    SoakBody, TuneBody, WaitBody,
+};
+pub use follow::{Both, Follow, PhaseError};
+pub use headline::{Headline, LoopLine, judged, of_first_wait};
+pub use judge::{
+    ENDED_EARLY, JudgedClaim, JudgedLimit, Overall, PlannedRun, judge, open_where_loads_died,
+    thresholds,
+};
+pub use punctual_analysis::verdict::Stands;
+pub use run::{Approach, Load, LoadDeath, LoadRow, Run, Setup, deaths, loads};
+pub use verdict::{Answer, Question, Verdict};
+pub use words::{Request, Warning};
+
+/// The version of this schema.
+pub const SCHEMA: u32 = 2;
+
+/// A program that writes results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    /// Its version: "0.1.0".
+    pub version: &'static str,
+    /// The commit that it was built from, with ", modified" where the sources differed from it;
+    /// `None` where that is not known.
+    pub commit: Option<&'static str>,
+}
+
+/// The result of one run of punctual: what every result has, and what its kind of
+/// experiment adds.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Report {
+    /// What every result has.
+    #[serde(flatten)]
+    pub envelope: Envelope,
+    /// What this kind of result has.
+    #[serde(flatten)]
+    pub body: Body,
+}
+
+/// What every result has, whatever was done.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Envelope {
+    /// 2.
+    pub schema: u32,
+    /// "punctual".
+    pub tool: String,
+    /// The tool's version.
+    pub version: String,
+    /// The commit that it was built from, with ", modified" where the sources differed from it;
+    /// null in a build for development or from a source package.
+    #[serde(default)]
+    pub commit: Option<String>,
+    /// The subcommand: "check", "measure periodic", "analyse", "impact stepper", "compare".
+    pub experiment: String,
+    /// When it started, in UTC (RFC 3339); null if the data do not record it.
+    pub started_at: Option<String>,
+    /// Whether the run ended early, or its file is incomplete.
+    pub incomplete: bool,
+    /// What ended an incomplete run before its time; null where it ran to its end, and in results
+    /// that do not tell.
+    #[serde(default)]
+    pub ended_by: Option<EndedBy>,
+    /// The facts of the machine, each with its origin; null if the data do not record it.
+    pub machine: Option<MachineFacts>,
+    /// Which CPU was measured, and why that one; null when not measuring.
+    pub choice: Option<Choice>,
+    /// The clock of the timestamps; null when not measuring.
+    pub clock: Option<Clock>,
+    /// What the kernel granted; null when not measuring.
+    pub session: Option<Session>,
+    /// Events on the machine during the run, such as a suspend.
+    pub disturbances: Vec<Disturbance>,
+    /// Warnings about the numbers.
+    #[schemars(with = "Vec<String>")]
+    pub warnings: Vec<Warning>,
+    /// Whether all limits and claims hold.
+    pub verdict: Overall,
+}
+
+/// The CPU that was measured.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Choice {
+    /// The CPUs, as the kernel lists them.
+    pub cpus: String,
+    /// Why: "isolated", "last allowed, none isolated", "as requested".
+    pub why: String,
+}
+
+/// The clock of the timestamps.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Clock {
+    /// "tsc", "cntvct" or "vdso".
+    pub source: String,
+    /// Why not the processor's counter; null where it is used.
+    pub untrusted: Option<String>,
+    /// The counter's ticks in a second of CLOCK_MONOTONIC.
+    pub rate_hz: Option<f64>,
+    /// The rate is off by at most this, relative, in parts per billion.
+    pub rate_bound_ppb: Option<f64>,
+    /// The rate of CLOCK_MONOTONIC, on which releases are unless they follow another clock,
+    /// relative to CLOCK_MONOTONIC_RAW over the whole run, in parts per billion: how much NTP
+    /// slewed it.
+    pub slew_ppb: Option<f64>,
+    /// The slew is off by at most this, in parts per billion.
+    pub slew_bound_ppb: Option<f64>,
+    /// Cost of a stamp, undisturbed: the floor under every number here.
+    pub stamp_ns: f64,
+    /// Cost of a look at the clock in a spin.
+    pub poll_ns: f64,
+    /// Cost of the stamp at a wake, which anchors the counter too.
+    pub wake_ns: f64,
+    /// The processor's timed pause: "TPAUSE C0.2", "TPAUSE C0.1", "MWAITX", "WFET"; null where it
+    /// has none.
+    #[serde(default)]
+    pub timed_pause: Option<String>,
+    /// Why spins do not use it; null where they do.
+    #[serde(default)]
+    pub timed_pause_off: Option<String>,
+    /// How long before its instant a pause is to end: but for 1 in 100 it came back that late.
+    #[serde(default)]
+    pub timed_pause_lead_ns: Option<u64>,
+}
+
+impl Clock {
+    /// How much NTP slewed CLOCK_MONOTONIC; `None` where that is not known.
+    pub fn slew_words(&self) -> Option<String> {
+        let (ppb, bound) = self.slew_ppb.zip(self.slew_bound_ppb)?;
+        let ppb = format::whole(ppb);
+        Some(format!("CLOCK_MONOTONIC slewed by {ppb} ppb (± {bound:.0})"))
+    }
+
+    /// Whether spins pause the processor, in words; `None` where it has no such instruction.
+    pub fn pause_words(&self) -> Option<String> {
+        let name = self.timed_pause.as_ref()?;
+        Some(match &self.timed_pause_off {
+            Some(why) => format!("spins poll, without {name}: {why}"),
+            None => format!("spins pause by {name} and poll at the end"),
+        })
+    }
+}
+
+/// What happened to the machine.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Disturbance {
+    /// When it was seen, on CLOCK_MONOTONIC.
+    pub at_ns: u64,
+    /// What, in words.
+    pub what: String,
+}
+
+impl Envelope {
+    /// Of a result of `experiment`, written by `program`, of which nothing is known yet.
+    pub fn of(program: Program, experiment: &str) -> Self {
+        Self {
+            schema: SCHEMA,
+            tool: "punctual".to_owned(),
+            version: program.version.to_owned(),
+            commit: program.commit.map(str::to_owned),
+            experiment: experiment.to_owned(),
+            started_at: None,
+            incomplete: false,
+            ended_by: None,
+            machine: None,
+            choice: None,
+            clock: None,
+            session: None,
+            disturbances: Vec::new(),
+            warnings: Vec::new(),
+            verdict: Overall { ok: true, ..Overall::default() },
+        }
+    }
+
+    /// Whether it was interrupted: what it lacks is explained by that alone.
+    pub fn is_interrupted(&self) -> bool {
+        self.ended_by == Some(EndedBy::Interrupt)
+    }
+
+    /// Marks it as incomplete, by this where no cause is known.
+    pub fn end_early(&mut self, cause: EndedBy) {
+        self.incomplete = true;
+        self.ended_by.get_or_insert(cause);
+    }
+
+    /// Adds a warning.
+    pub fn warn(&mut self, warning: impl Into<Warning>) {
+        self.warnings.push(warning.into());
+    }
+
+    /// Adds warnings.
+    pub fn warn_of(&mut self, warnings: impl IntoIterator<Item: Into<Warning>>) {
+        self.warnings.extend(warnings.into_iter().map(Into::into));
+    }
+
+    /// Puts warnings before those that it has.
+    pub fn warn_first(&mut self, warnings: impl IntoIterator<Item: Into<Warning>>) {
+        self.warnings.splice(0..0, warnings.into_iter().map(Into::into));
+    }
+
+    /// Takes in what a further measurement of the same result says.
+    pub fn take_in(&mut self, next: Self) {
+        self.incomplete |= next.incomplete;
+        self.ended_by = self.ended_by.or(next.ended_by);
+        self.disturbances.extend(next.disturbances);
+        for warning in next.warnings {
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
+    }
+}
+
+impl Report {
+    /// A report of `experiment`, written by `program`, of which nothing but its body is known.
+    pub fn new(program: Program, experiment: &str, body: impl Into<Body>) -> Self {
+        Self { envelope: Envelope::of(program, experiment), body: body.into() }
+    }
+
+    /// A report from its JSON; the error has line and column.
+    ///
+    /// # Errors
+    /// Text that is no result, and a result of an experiment that is not known here.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        let envelope: Envelope = serde_json::from_str(text)?;
+        let Some(body) = Body::parse(&envelope.experiment, text) else {
+            return Err(ParseError::Unknown(envelope.experiment));
+        };
+        Ok(Self { envelope, body: body? })
+    }
+}
+
+/// Why a text is no result.
+#[derive(Debug, Error)]
+pub enum ParseError {
+    /// It is no JSON, or lacks what a result of its kind has.
+    #[error("result is corrupt")]
+    Corrupt(#[from] serde_json::Error),
+    /// It is of another experiment than those of this version.
+    #[error("unknown experiment {0:?}: a newer version of punctual may know it")]
+    Unknown(String),
+}
+
+/// What the kernel granted and what it refused.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Session {
+    /// Whether all memory was locked.
+    pub memory_locked: bool,
+    /// Whether deep idle states were held off by /dev/cpu_dma_latency.
+    pub idle_states_held: bool,
+    /// Refused requests, each with the reason and the consequence.
+    pub refused: Vec<Refused>,
+}
+
+impl Session {
+    /// Whether memory was locked and idle states were held off, in words.
+    pub fn granted_words(&self) -> [String; 2] {
+        let locked = if self.memory_locked { "memory locked" } else { "memory not locked" };
+        let held =
+            if self.idle_states_held { "idle states held off" } else { "idle states not held off" };
+        [locked, held].map(str::to_owned)
+    }
+}
+
+/// A request that the kernel refused.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Refused {
+    /// What was requested.
+    #[schemars(with = "String")]
+    pub attempt: Request,
+    /// The error: a symbol of errno(3).
+    pub errno: String,
+    /// What going on without it costs, in a few words.
+    #[serde(default)]
+    pub price: String,
+    /// The reason, the remedy, the consequence.
+    #[serde(flatten)]
+    pub explanation: Explanation,
+}
+
+/// The kernel's name of a policy, and its priority.
+pub fn policy_words(policy: SchedPolicy) -> (&'static str, Option<u8>) {
+    match policy {
+        SchedPolicy::Other => ("SCHED_OTHER", None),
+        SchedPolicy::Fifo(priority) => ("SCHED_FIFO", Some(priority)),
+        SchedPolicy::RoundRobin(priority) => ("SCHED_RR", Some(priority)),
+        SchedPolicy::Unknown(_) => ("unknown", None),
+    }
+}
+
+/// What ended a run before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EndedBy {
+    /// SIGINT, SIGTERM or SIGHUP.
+    Interrupt,
+    /// The watchdog, which stopped a loop.
+    Watchdog,
+    /// A load that could not be started.
+    Load,
+    /// The link to another machine or the source of stimuli, which was lost.
+    Link,
+    /// A task: it overran, or none was left.
+    Task,
+    /// A limit of a campaign, which was broken.
+    Limit,
+    /// Nothing: the campaign goes on.
+    Continues,
+    /// The recording: its file says that it ended early.
+    Recording,
+    /// The file of samples, which is cut off or damaged.
+    File,
+}
+
+impl EndedBy {
+    /// A sentence on an incomplete result and its cause, in which causes that are not known are
+    /// named as possible.
+    pub fn words(cause: Option<Self>) -> String {
+        let cause = match cause {
+            Some(Self::Interrupt) => "interrupted",
+            Some(Self::Watchdog) => "the watchdog ended the run",
+            Some(Self::Load) => "a load could not be started",
+            Some(Self::Link) => "the link or the source of stimuli was lost",
+            Some(Self::Task) => "its tasks ended it",
+            Some(Self::Limit) => "a broken limit ended the campaign",
+            Some(Self::Continues) => "the campaign is not over",
+            Some(Self::Recording) => "the recording ended early",
+            // The figures of a run that was measured are whole all the same.
+            Some(Self::File) => return "incomplete: its file is cut off or damaged".to_owned(),
+            None => "the run ended early or its file is cut off",
+        };
+        format!("incomplete: {cause}; these are the results so far")
+    }
+
+    /// The first half of [`EndedBy::words`]: the cause alone.
+    pub fn brief(cause: Option<Self>) -> String {
+        let words = Self::words(cause);
+        words.split(';').next().unwrap_or_default().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interruption_is_nothing_else_and_other_causes_are_none() {
+        let interrupted = EndedBy::words(Some(EndedBy::Interrupt));
+        assert_eq!(interrupted, "incomplete: interrupted; these are the results so far");
+        let json = serde_json::to_string(&EndedBy::Interrupt).expect("a word");
+        assert_eq!(json, "\"interrupt\"");
+        for cause in [None, Some(EndedBy::File), Some(EndedBy::Watchdog), Some(EndedBy::Link)] {
+            let words = EndedBy::words(cause);
+            assert!(words.starts_with("incomplete: ") && !words.contains("interrupt"), "{words}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! One run in a report: how it was set up and what it gave.
+//!
+//! Plain data; the numbers themselves are `punctual_analysis::recording::RunFigures`.
+
+use punctual_analysis::recording::RunFigures;
+use punctual_analysis::summary::SummaryStats;
+use punctual_lab::load::{LIMIT, LoadReport};
+use punctual_lab::periodic::RunOutcome;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::format;
+
+/// One loop under one condition.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    /// "idle", "under load", "cpu", "CPU 1, 25.0 µs".
+    pub name: String,
+    /// The condition that it ran under: "idle", "under load"; not there where that is its name, and
+    /// in results of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    /// How it was set up.
+    pub setup: Setup,
+    /// Cycles, lateness, interval, grid, histogram, claims.
+    #[serde(flatten)]
+    pub outcome: RunFigures,
+    /// Gaps inside spins longer than 1 µs; null for a wait that does not spin.
+    pub stalled: Option<u64>,
+    /// The longest of them.
+    pub stall_max_ns: Option<f64>,
+    /// CPU time of the loop's thread over wall time, in [0, 1]; null if the data do not record it.
+    pub cpu_load: Option<f64>,
+    /// Page faults of the loop's thread in the loop.
+    pub page_faults: Option<u64>,
+    /// Times that the loop's thread was preempted.
+    pub preempted: Option<u64>,
+    /// Time that the host took from the loop's CPU while it ran, as the kernel counts it in steps
+    /// of 10 ms (steal); null if the data do not record it. Releases that it delayed are counted
+    /// like all others.
+    #[serde(default)]
+    pub steal_ns: Option<u64>,
+    /// Cost of a timestamp: the resolution of all numbers here.
+    pub floor_ns: Option<f64>,
+    /// How the wait came to its releases at the end; null for a wait that does not spin.
+    #[serde(default)]
+    pub approach: Option<Approach>,
+    /// What each load did.
+    pub loads: Vec<Load>,
+    /// Times that a process of its loads ended before the run did, or stood still. Unless it is 0,
+    /// no limit and no claim of the run holds, for a part of it was not under load.
+    #[serde(default)]
+    pub load_deaths: u64,
+}
+
+impl Run {
+    /// A run of recorded data, which does not say what only the measuring process could see.
+    pub fn recorded(name: String, setup: Setup, outcome: RunFigures) -> Self {
+        Self {
+            name,
+            condition: None,
+            setup,
+            outcome,
+            stalled: None,
+            stall_max_ns: None,
+            cpu_load: None,
+            page_faults: None,
+            preempted: None,
+            steal_ns: None,
+            floor_ns: None,
+            approach: None,
+            loads: Vec::new(),
+            load_deaths: 0,
+        }
+    }
+
+    /// With its condition, which is kept where it is not the whole name.
+    pub fn under(self, condition: &str) -> Self {
+        let condition = Some(condition).filter(|condition| *condition != self.name);
+        Self { condition: condition.map(str::to_owned), ..self }
+    }
+
+    /// The condition that it ran under, where that is known; else its name.
+    pub fn condition(&self) -> &str {
+        self.condition.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Why nothing is shown of the machine under load: a load died on the way.
+    pub fn load_died(&self) -> Option<String> {
+        if self.load_deaths == 0 {
+            return None;
+        }
+        let first = self.loads.iter().find_map(|load| Some((load, load.deaths.first()?)));
+        Some(match first {
+            Some((load, death)) => format!("load {} {}", load.name, death.event()),
+            None => format!("its loads died or stood still {} times", self.load_deaths),
+        })
+    }
+}
+
+/// How a run was set up; null if the data do not record it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Setup {
+    /// The CPU that the loop was pinned to.
+    pub cpu: Option<u32>,
+    /// The nominal period.
+    pub period_ns: Option<u64>,
+    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC, or on the clock that it
+    /// follows.
+    pub phase_ns: Option<u64>,
+    /// The clock that the grid follows, "tai", "realtime" or a device: releases are on its time.
+    /// Null: on CLOCK_MONOTONIC.
+    #[serde(default)]
+    pub follows: Option<String>,
+    /// The policy that the thread really had: "SCHED_FIFO".
+    pub policy: Option<String>,
+    /// Its priority, as the kernel counts; null for SCHED_OTHER.
+    pub priority: Option<u8>,
+    /// "sleep" or "spin".
+    pub wait: Option<String>,
+    /// Names of the loads; none means idle.
+    pub load: Vec<String>,
+    /// How long it was to run, once its loads were up.
+    pub duration_ns: Option<u64>,
+}
+
+impl Setup {
+    /// The policy and its priority: "SCHED_FIFO 90"; `None` where it is not known.
+    pub fn policy_words(&self) -> Option<String> {
+        let policy = self.policy.as_ref()?;
+        Some(match self.priority {
+            Some(priority) => format!("{policy} {priority}"),
+            None => policy.clone(),
+        })
+    }
+}
+
+/// What a load did.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Load {
+    /// Its name.
+    pub name: String,
+    /// Its own rate; null if it reported none, and then it may not have run.
+    pub rate: Option<f64>,
+    /// The unit of the rate: "polygons/s".
+    pub unit: String,
+    /// A note that it reported.
+    pub note: Option<String>,
+    /// When its process ended before the run did, or stood still, the first 16.
+    #[serde(default)]
+    pub deaths: Vec<LoadDeath>,
+}
+
+/// A load's process that ended before its run did, or stood still for a time.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LoadDeath {
+    /// When, on CLOCK_MONOTONIC.
+    pub at_ns: u64,
+    /// How long it had worked; null when it had not begun.
+    pub worked_ns: Option<u64>,
+    /// Why.
+    pub why: String,
+    /// Whether it was started again.
+    pub restarted: bool,
+    /// It did not end, but stood still for so long; null of one that ended.
+    #[serde(default)]
+    pub stood_still_ns: Option<u64>,
+}
+
+impl LoadDeath {
+    /// "died 1.20 s after its start". One that came to its limit of time did not die: the machine
+    /// took so much longer than planned.
+    fn event(&self) -> String {
+        let when = match self.worked_ns {
+            Some(ns) => format!("{} after its start", format::ns(Some(ns as f64))),
+            None => "before it began".to_owned(),
+        };
+        if let Some(ns) = self.stood_still_ns {
+            format!("stood still {when}, for {}", format::ns(Some(ns as f64)))
+        } else if self.is_at_limit() {
+            format!("reached its time limit {when}, before the run was over")
+        } else {
+            format!("died {when}")
+        }
+    }
+
+    fn is_at_limit(&self) -> bool {
+        self.why == LIMIT
+    }
+}
+
+/// What a reader should know of loads that died, a line for each.
+pub fn deaths(reports: &[LoadReport]) -> Vec<String> {
+    let dead = loads(reports).into_iter().filter_map(|load| {
+        let first = load.deaths.first()?;
+        let more = match load.deaths.len() {
+            1 => String::new(),
+            n => format!(", the first of {n} times"),
+        };
+        let event = first.event();
+        let then = match first {
+            death if death.stood_still_ns.is_some() => format!(" ({}){more}", death.why),
+            death if death.is_at_limit() => " (the machine was too slow for the plan)".to_owned(),
+            death if death.restarted => format!(" ({}){more} and was started again", death.why),
+            death => format!(" ({}){more} and was not started again", death.why),
+        };
+        Some(format!("load {} {event}{then}: a part of its run was not under load", load.name))
+    });
+    dead.collect()
+}
+
+/// One load's share of the run "under load".
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LoadRow {
+    /// The period of the loop; null in results of before.
+    #[serde(default)]
+    pub period_ns: Option<u64>,
+    /// The load.
+    pub load: String,
+    /// Cycles under it.
+    pub cycles: u64,
+    /// Releases that never ran.
+    pub missed: u64,
+    /// Missed releases of which only a lower bound of lateness is known: a period at least.
+    #[serde(default)]
+    pub censored: u64,
+    /// Cycles that ran but did not fit in the recorder.
+    #[serde(default)]
+    pub unrecorded: u64,
+    /// Lateness of all releases, as in `runs`.
+    pub lateness_ns: SummaryStats,
+    /// Time that the host took from the loop's CPU meanwhile, as in `runs`.
+    #[serde(default)]
+    pub steal_ns: Option<u64>,
+    /// What it did.
+    pub loads: Vec<Load>,
+}
+
+impl LoadRow {
+    /// The largest lateness, with a sign where it is a lower bound.
+    pub fn worst(&self) -> String {
+        let unknown = self.censored.saturating_add(self.unrecorded);
+        format::largest(self.lateness_ns.max, unknown)
+    }
+}
+
+/// What loads did, as a report has it.
+pub fn loads(reports: &[LoadReport]) -> Vec<Load> {
+    let death = |death: &punctual_lab::load::LoadDeath| LoadDeath {
+        at_ns: death.at_ns,
+        worked_ns: death.worked_ns,
+        why: death.why.clone(),
+        restarted: death.restarted,
+        stood_still_ns: death.stood_still_ns,
+    };
+    let load = |report: &LoadReport| Load {
+        name: report.name.clone(),
+        rate: report.rate,
+        unit: report.unit.clone(),
+        note: report.note.clone(),
+        deaths: report.deaths.iter().map(death).collect(),
+    };
+    reports.iter().map(load).collect()
+}
+
+/// How a wait that spins approaches its releases.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Approach {
+    /// The length of a short sleep; null for a single sleep of any length.
+    pub hop_ns: Option<u64>,
+    /// How many short sleeps end the wait, after a long one; null where all are short.
+    #[serde(default)]
+    pub hops: Option<u32>,
+    /// How long before the release the last sleep ends.
+    pub margin_ns: u64,
+    /// Of an adaptive wait: the share of late wakes since its last calibration.
+    pub late_share: Option<f64>,
+    /// Of an adaptive wait: how many of those while it tried another approach than it follows.
+    #[serde(default)]
+    pub trials_late: Option<u64>,
+    /// Of an adaptive wait: whether its target is within its budget on this machine.
+    pub reachable: Option<bool>,
+    /// Of an adaptive wait: whether too few sleeps were seen for the aim; the margin is then as
+    /// wide as a fixed one, or as the budget pays.
+    pub extrapolated: Option<bool>,
+    /// Of an adaptive wait: whether it began with what an earlier run learned.
+    #[serde(default)]
+    pub resumed: Option<bool>,
+    /// The share of its spins in which the processor paused by a timed pause, in [0, 1]; null where
+    /// it used none.
+    #[serde(default)]
+    pub paused_share: Option<f64>,
+}
+
+impl Approach {
+    /// How a run of the lab did at its end.
+    pub fn of(run: &RunOutcome) -> Self {
+        let learned = run.learned.as_ref();
+        Self {
+            hop_ns: Some(run.approach.hop_ns).filter(|&ns| ns > 0),
+            hops: Some(run.approach.hops).filter(|&hops| hops > 0 && hops < u32::MAX),
+            margin_ns: run.approach.margin_ns,
+            late_share: learned.map(|learned| learned.late),
+            trials_late: learned.map(|learned| learned.trials_late),
+            reachable: learned.map(|learned| learned.reachable),
+            extrapolated: learned.map(|learned| learned.extrapolated),
+            resumed: learned.map(|_| run.resumed),
+            paused_share: run.paused.share(),
+        }
+    }
+}

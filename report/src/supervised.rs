@@ -1,0 +1,201 @@
+//! What became of supervised tasks, as rows of a report.
+//!
+//! Plain data, made from what the supervisor left; the numbers of a page are
+//! [`SummaryStats::of_page`]'s.
+
+use punctual_analysis::summary::SummaryStats;
+use punctual_engine::monitor::Force;
+use punctual_engine::process::{Figures, Finished, Over, ProcessEnd, TaskOutcome};
+use punctual_os::scheduler::SchedPolicy;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Tasks that ran as processes under one supervisor.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Supervised {
+    /// Why it ended: "finished", "stopped", "all gone", "overran".
+    pub over: String,
+    /// The task whose overrun stopped everything; null otherwise.
+    pub overran: Option<String>,
+    /// The thread that released them.
+    pub executive: ExecutiveRow,
+    /// One row per task, the most urgent first.
+    pub tasks: Vec<TaskRow>,
+}
+
+/// The thread that releases tasks.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ExecutiveRow {
+    /// The policy that it really had: "SCHED_FIFO".
+    pub policy: String,
+    /// Its priority, as the kernel counts; null for SCHED_OTHER.
+    pub priority: Option<u8>,
+    /// How it waits for releases: "sleep".
+    pub wait: String,
+    /// Offset of the whole grid on CLOCK_MONOTONIC.
+    pub phase_ns: u64,
+    /// How its watchdog ended it: "demoted", "not_demoted", "starved", "blocked", or "stuck" where
+    /// nothing shows why it made no progress; null where it did not.
+    pub forced: Option<String>,
+    /// Releases that it posted.
+    pub cycles: u64,
+    /// Releases that it missed.
+    pub missed: u64,
+    /// Those of which only a lower bound of lateness is known: nothing came after them.
+    #[serde(default)]
+    pub censored: u64,
+    /// post − release: how late a task is released, before it is woken.
+    pub lateness_ns: SummaryStats,
+}
+
+/// A task that ran as a process.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TaskRow {
+    /// Its name.
+    pub name: String,
+    /// Its period, rounded down.
+    pub period_ns: u64,
+    /// Offset of its releases within the period, from the grid's own phase.
+    pub phase_ns: u64,
+    /// The policy that its thread had last; null when it never registered.
+    pub policy: Option<String>,
+    /// Its priority, as the kernel counts; null for SCHED_OTHER.
+    pub priority: Option<u8>,
+    /// Cycles that ran to their end, as its process reported them.
+    pub cycles: u64,
+    /// Releases that never ran while it was registered.
+    pub missed: u64,
+    /// Those of which only a lower bound of lateness is known: no start came after them.
+    #[serde(default)]
+    pub censored: u64,
+    /// start − release.
+    pub lateness_ns: SummaryStats,
+    /// Cycles that started later than `start_within`.
+    pub started_late: u64,
+    /// Cycles that ran longer than their budget.
+    pub over_budget: u64,
+    /// Cycles that still ran at their next release, for whatever reason.
+    pub over_release: u64,
+    /// Cycles that finished after their deadline.
+    pub over_deadline: u64,
+    /// Releases at which it was still running.
+    pub overran: u64,
+    /// How often its process was ended because it overran or ran none of its releases.
+    pub terminated: u64,
+    /// How often its thread lost its real-time policy because it ran without waiting.
+    pub demoted: u64,
+    /// How often the thread got its policy back.
+    pub restored: u64,
+    /// How many of its other threads lost a real-time policy of their own, because they ran
+    /// without waiting.
+    #[serde(default)]
+    pub threads_demoted: u64,
+    /// How often a process was started for it, or joined as it.
+    pub starts: u64,
+    /// How often a process registered.
+    pub registered: u64,
+    /// How often it was started again.
+    pub restarts: u64,
+    /// Releases at which no process was registered.
+    #[serde(rename = "vacant")]
+    pub unattended: u64,
+    /// Those of them after its last process had ended or left.
+    #[serde(default)]
+    pub after_end: u64,
+    /// Invalid results that it reported: for instance a finish in the future.
+    #[serde(rename = "rubbish")]
+    pub invalid: u64,
+    /// Whether it was given up, or had to be ended at the end.
+    pub failed: bool,
+    /// ProcessEnd status of its last process; null when it had none.
+    pub exit_status: Option<i32>,
+    /// Signal that ended its last process; null when none did.
+    pub exit_signal: Option<i32>,
+}
+
+/// What a supervisor left.
+pub fn of(finished: &Finished, wait: &str, phase_ns: u64) -> Supervised {
+    let (over, overran) = match &finished.over {
+        Over::Finished => ("finished", None),
+        Over::Stopped => ("stopped", None),
+        Over::AllGone => ("all gone", None),
+        Over::Overran(task) => ("overran", Some(task.clone())),
+    };
+    let (policy, priority) = policy(finished.policy);
+    let forced = finished.forced.map(|force| match force {
+        Force::Demoted => "demoted".to_owned(),
+        Force::NotDemoted => "not_demoted".to_owned(),
+        Force::Starved => "starved".to_owned(),
+        Force::Blocked => "blocked".to_owned(),
+        Force::Stuck => "stuck".to_owned(),
+    });
+    Supervised {
+        over: over.to_owned(),
+        overran,
+        executive: ExecutiveRow {
+            policy,
+            priority,
+            wait: wait.to_owned(),
+            phase_ns,
+            forced,
+            cycles: finished.releases.counts.ran,
+            missed: finished.releases.counts.missed,
+            censored: finished.releases.counts.censored,
+            lateness_ns: stats(&finished.releases),
+        },
+        tasks: finished.tasks.iter().map(row).collect(),
+    }
+}
+
+fn stats(figures: &Figures) -> SummaryStats {
+    SummaryStats::of_page(&figures.counts, &figures.buckets)
+}
+
+fn policy(policy: SchedPolicy) -> (String, Option<u8>) {
+    match policy {
+        SchedPolicy::Other => ("SCHED_OTHER".to_owned(), None),
+        SchedPolicy::Fifo(priority) => ("SCHED_FIFO".to_owned(), Some(priority)),
+        SchedPolicy::RoundRobin(priority) => ("SCHED_RR".to_owned(), Some(priority)),
+        SchedPolicy::Unknown(number) => (format!("policy {number}"), None),
+    }
+}
+
+fn row(task: &TaskOutcome) -> TaskRow {
+    let counts = &task.figures.counts;
+    let had = task.policy.map(policy);
+    TaskRow {
+        name: task.name.clone(),
+        period_ns: task.period_ns,
+        phase_ns: task.phase_ns,
+        policy: had.as_ref().map(|(policy, _)| policy.clone()),
+        priority: had.and_then(|(_, priority)| priority),
+        cycles: counts.ran,
+        missed: counts.missed,
+        censored: counts.censored,
+        lateness_ns: stats(&task.figures),
+        started_late: counts.started_late,
+        over_budget: counts.over_budget,
+        over_release: counts.over_release,
+        over_deadline: counts.over_deadline,
+        overran: task.overran,
+        terminated: task.terminated,
+        demoted: task.demoted.0,
+        restored: task.demoted.1,
+        threads_demoted: task.threads_demoted,
+        starts: task.starts,
+        registered: task.registered,
+        restarts: task.restarts,
+        unattended: task.unattended,
+        after_end: task.after_end,
+        invalid: task.invalid,
+        failed: task.failed,
+        exit_status: match task.exit {
+            Some(ProcessEnd::Status(status)) => Some(status),
+            _ => None,
+        },
+        exit_signal: match task.exit {
+            Some(ProcessEnd::Signal(signal)) => Some(signal),
+            _ => None,
+        },
+    }
+}

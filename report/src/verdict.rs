@@ -1,0 +1,300 @@
+//! What the runs say of applications: loops of the measured period and of its neighbours, and
+//! software stepping where that is asked for.
+//!
+//! Picks the numbers and the words; the rules themselves are in `punctual_analysis`.
+
+use punctual_analysis::claim::judge::StoppingRule;
+use punctual_analysis::impact::step_generation::{DriveTimings, SteppingClass, step_generation};
+use punctual_analysis::verdict::{Deadline, MeasuredRun, Requirement, Rung, Stands, ladder};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::advice::Findings;
+use crate::format;
+use crate::run::Run;
+
+/// What a machine is good for, in the unit of one application.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Verdict {
+    /// "loop", "software stepping".
+    pub application: String,
+    /// What it is about: "1 kHz", "base thread"; empty in results of before.
+    #[serde(default)]
+    pub subject: String,
+    /// "yes", "no" or "unknown".
+    pub answer: Answer,
+    /// For "loop": whether that was measured, and what came out; null in results of before.
+    #[serde(default)]
+    pub stands: Option<Stands>,
+    /// The verdict as a sentence.
+    pub statement: String,
+    /// For "loop": its period.
+    pub period_ns: Option<f64>,
+    /// For "loop": the same as a rate; for steps: the highest rate that holds.
+    pub rate_hz: Option<f64>,
+    /// For "loop": how late it may be.
+    #[serde(default)]
+    pub deadline_ns: Option<f64>,
+    /// For "loop": the share of releases that may be later.
+    #[serde(default)]
+    pub p: Option<f64>,
+    /// The command that would decide, where something is left to decide.
+    #[serde(default)]
+    pub command: Option<String>,
+}
+
+/// An answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer {
+    /// It is good enough.
+    Yes,
+    /// It is not.
+    No,
+    /// It was not measured, or this run is too short to decide.
+    Unknown,
+}
+
+/// What runs are judged by, and in which words.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Question<'a> {
+    /// What a loop has to keep.
+    pub requirement: Requirement,
+    /// Whether only the measured periods are judged.
+    pub measured_alone: bool,
+    /// Whether software stepping is judged.
+    pub stepping: bool,
+    /// What loops of these periods are called.
+    pub labels: &'a [(u64, &'a str)],
+    /// What the loop is for, in words.
+    pub purpose: Option<&'a str>,
+    /// The command that measures, and the options that say what for; `None` for recorded data.
+    pub command: Option<(&'a str, &'a str)>,
+    /// Whether the run ended early.
+    pub incomplete: bool,
+    /// What the rules about tuning found; `None` for recorded data.
+    pub findings: Option<&'a Findings>,
+}
+
+impl Question<'_> {
+    /// What a loop of this period is called.
+    pub(crate) fn subject(&self, period_ns: u64) -> String {
+        let label = self.labels.iter().find(|(ns, _)| *ns == period_ns);
+        label.map_or_else(|| format::frequency(period_ns), |(_, label)| (*label).to_owned())
+    }
+}
+
+/// Fewer cycles than this show no worst case worth a yes: their maximum bounds no more than one
+/// cycle in 330 (rule of three).
+const CYCLES_MIN: u64 = 1_000;
+
+impl Verdict {
+    /// The words of its statement that answer: `not shown yet`.
+    pub fn first_word(&self) -> &str {
+        let end = self.statement.find([':', ';', ',']).unwrap_or(0);
+        self.statement.get(..end).unwrap_or_default()
+    }
+
+    /// Its answer in a word or two.
+    pub fn word(&self) -> &'static str {
+        match (self.stands, self.answer) {
+            (Some(Stands::Open), _) => "not yet",
+            (Some(Stands::IfAlone), _) => "yes, if alone",
+            (Some(Stands::Expected), _) => "expected",
+            (Some(Stands::Unmeasured), _) => "not measured",
+            (_, Answer::Yes) => "yes",
+            (_, Answer::No) => "no",
+            (_, Answer::Unknown) => "unknown",
+        }
+    }
+}
+
+/// All verdicts; of runs without any lateness (instants alone) what their intervals say.
+pub(crate) fn of(runs: &[Run], question: &Question<'_>) -> Vec<Verdict> {
+    let judged: Vec<&Run> = runs.iter().filter(|run| run.outcome.lateness.count() > 0).collect();
+    if judged.is_empty() {
+        // Another program's intervals say at least what software can step with.
+        let holds = |run: &&Run| run.outcome.imported.is_some();
+        let intervals: Vec<&Run> = runs.iter().filter(holds).collect();
+        let n = intervals.iter().map(|run| run.outcome.cycles).sum();
+        return stepping(&intervals, n).into_iter().collect();
+    }
+    let mut measured = Vec::new();
+    for run in &judged {
+        measured.push(MeasuredRun { period_ns: run.setup.period_ns, tails: &run.outcome.tails });
+    }
+    let ended = if question.incomplete { StoppingRule::AtAnyTime } else { StoppingRule::AsPlanned };
+    let rungs = ladder(&measured, &question.requirement, ended);
+    // Data that do not say their period are about no rate, measured or not.
+    let periodic = judged.iter().any(|run| run.setup.period_ns.is_some());
+    let wanted = |rung: &&Rung| {
+        let unknown = matches!(rung.stands, Stands::Expected | Stands::Unmeasured);
+        !unknown || (periodic && !question.measured_alone)
+    };
+    let verdict = |rung: &Rung| of_rung(rung, &judged, question);
+    let mut verdicts: Vec<Verdict> = rungs.iter().filter(wanted).map(verdict).collect();
+    if question.stepping {
+        // Steps are made by the thread of the shortest period, LinuxCNC's base thread.
+        let shortest = judged.iter().filter_map(|run| run.setup.period_ns).min();
+        let fastest: Vec<&Run> =
+            judged.iter().filter(|run| run.setup.period_ns == shortest).copied().collect();
+        let n = fastest.iter().map(|run| run.outcome.releases()).sum();
+        verdicts.extend(stepping(&fastest, n));
+    }
+    if judged.iter().any(|run| run.load_deaths > 0) {
+        // A yes is one of the machine at work, which it was not all the time.
+        for verdict in verdicts.iter_mut().filter(|verdict| verdict.answer == Answer::Yes) {
+            verdict.answer = Answer::Unknown;
+            verdict.stands = verdict.stands.map(|_| Stands::Open);
+            verdict.statement =
+                format!("not shown, as a load did not run all the time: {}", verdict.statement);
+        }
+    }
+    verdicts
+}
+
+/// What the loops have to keep, as a heading.
+pub(crate) fn heading(question: &Question<'_>) -> String {
+    let Requirement { deadline, p } = question.requirement;
+    let by = match deadline {
+        Deadline::Tenth => "by a tenth of its period".to_owned(),
+        Deadline::Ns(ns) => format!("by {}", format::period(ns.unsigned_abs())),
+    };
+    let purpose = question.purpose.unwrap_or("A loop");
+    format!("{purpose} that may be late {by} once in {} cycles (95 %)", format::rate(1.0 / p))
+}
+
+fn of_rung(rung: &Rung, runs: &[&Run], question: &Question<'_>) -> Verdict {
+    let where_ = rung.run.map_or_else(String::new, |at| format!("{}, ", runs[at].name));
+    let counts = format!(
+        "{where_}{} of {} releases were later than {}",
+        if rung.exceedances == 0 { "none".to_owned() } else { format::count(rung.exceedances) },
+        format::count(rung.n),
+        format::period(rung.deadline_ns.unsigned_abs())
+    );
+    let period = format::period_argument(rung.period_ns);
+    let base = question.command.map(|(command, options)| match question.measured_alone {
+        true => format!("{command}{options}"),
+        false => {
+            format!("{command} --period {period}{options}{}", self::options(question.requirement))
+        }
+    });
+    let (answer, statement, command) = match rung.stands {
+        Stands::Shown => (Answer::Yes, format!("yes: {counts}"), None),
+        Stands::IfAlone => (Answer::Yes, format!("yes if late cycles come alone: {counts}"), None),
+        Stands::Refuted => (Answer::No, format!("no: {counts}"), None),
+        Stands::Open => {
+            let too_many = rung.exceedances as f64 > question.requirement.p * rung.n as f64;
+            let shows = rung.longer.map(|longer| longer * SPARE * length_ns(runs));
+            // More cycles would refute it, but how many depends on how they come.
+            let refutes = too_many.then(|| REFUTE_NS.max(4.0 * length_ns(runs)));
+            let known = |ns| Some((format::long(ns), format::argument(ns)?));
+            let (long, length) = shows.or(refutes).and_then(known).unzip();
+            let long = long.unwrap_or_else(|| "longer".to_owned());
+            let sure = if shows.is_none() && too_many { ", too few cycles to be sure" } else { "" };
+            let command = base.zip(length).map(|(base, length)| format!("{base} -d {length}"));
+            (Answer::Unknown, format!("not shown yet: {counts}{sure}; measure {long}"), command)
+        }
+        Stands::Expected => {
+            let from = runs.iter().filter_map(|run| run.setup.period_ns).max();
+            let from = from.map_or_else(|| "these data".to_owned(), format::frequency);
+            (Answer::Unknown, format!("expected from {from}, not measured"), base)
+        }
+        Stands::Unmeasured => (Answer::Unknown, "not measured".to_owned(), base),
+    };
+    Verdict {
+        application: "loop".to_owned(),
+        subject: question.subject(rung.period_ns),
+        answer,
+        stands: Some(rung.stands),
+        statement,
+        period_ns: Some(rung.period_ns as f64),
+        rate_hz: Some(1e9 / rung.period_ns as f64),
+        deadline_ns: Some(rung.deadline_ns as f64),
+        p: Some(question.requirement.p),
+        command,
+    }
+}
+
+/// The options that ask for this, where it is not what is asked without any.
+fn options(requirement: Requirement) -> String {
+    let deadline = match requirement.deadline {
+        Deadline::Tenth => String::new(),
+        Deadline::Ns(ns) => format!(" --deadline {}", format::period_argument(ns.unsigned_abs())),
+    };
+    let usual = requirement.p.total_cmp(&Requirement::default().p).is_eq();
+    deadline + &if usual { String::new() } else { format!(" --miss {:e}", requirement.p) }
+}
+
+/// For loads that start late and blocks that do not come out even.
+const SPARE: f64 = 1.1;
+/// The least time to measure where too many releases were late, in ns.
+const REFUTE_NS: f64 = 60e9;
+
+/// How long the whole experiment was: the runs of one loop took turns.
+fn length_ns(runs: &[&Run]) -> f64 {
+    let Some(first) = runs.first() else { return 0.0 };
+    let same = |run: &&&Run| {
+        (run.setup.cpu, run.setup.period_ns) == (first.setup.cpu, first.setup.period_ns)
+    };
+    let lengths =
+        runs.iter().filter(same).map(|run| match (run.setup.duration_ns, run.setup.period_ns) {
+            (Some(ns), _) => ns as f64,
+            (None, Some(period)) => run.outcome.releases() as f64 * period as f64,
+            (None, None) => 0.0,
+        });
+    lengths.sum()
+}
+
+/// LinuxCNC's rule, with the slow timings that nearly every drive takes.
+fn stepping(runs: &[&Run], n: u64) -> Option<Verdict> {
+    let deviation = |run: &&Run| run.outcome.jitters.interval_max_abs_ns;
+    let worst = runs.iter().filter_map(deviation).max_by(f64::total_cmp)?;
+    let result = step_generation(worst.ceil() as u64, DriveTimings::default());
+    let lost: u64 = runs.iter().map(|run| run.outcome.unrecorded).sum();
+    let supported = matches!(result.class, SteppingClass::Good | SteppingClass::Fair);
+    let seen = format!(
+        "intervals are off by up to {} in {} cycles",
+        format::ns(Some(worst)),
+        format::count(n)
+    );
+    let (answer, statement) = match supported {
+        true if lost > 0 => (
+            Answer::Unknown,
+            format!(
+                "{} cycles were not recorded, so their intervals are unknown",
+                format::count(lost)
+            ),
+        ),
+        true if n < CYCLES_MIN => (
+            Answer::Unknown,
+            format!(
+                "not shown yet: {} cycles are too few to trust the worst of them; at least {} are \
+                 needed",
+                format::count(n),
+                format::count(CYCLES_MIN)
+            ),
+        ),
+        true => (
+            Answer::Yes,
+            format!(
+                "yes: base thread of {} or longer, up to {} steps/s ({seen})",
+                format::ns(Some(result.base_period_ns as f64)),
+                format::rate(result.max_step_rate_hz)
+            ),
+        ),
+        false => (Answer::No, format!("no: {seen}; {}", result.class.advice())),
+    };
+    Some(Verdict {
+        application: "software stepping".to_owned(),
+        subject: "software stepping".to_owned(),
+        answer,
+        stands: None,
+        statement,
+        period_ns: Some(result.base_period_ns as f64),
+        rate_hz: Some(result.max_step_rate_hz),
+        deadline_ns: None,
+        p: None,
+        command: None,
+    })
+}

@@ -365,6 +365,7 @@ mod tests {
     use std::io::Write as _;
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
+    use std::time::{Duration, Instant};
 
     fn unreadable(why: &str) -> Read {
         Read::Unreadable { why: why.to_owned() }
@@ -419,11 +420,21 @@ mod tests {
                     fs::rename(at("next"), at("turned")).unwrap();
                 }
             });
-            let texts = (0..2_000).filter_map(|_| match root.read("/turned/knob") {
-                Read::Text(text) => Some(text),
-                _ => None,
-            });
-            let texts: BTreeSet<String> = texts.collect();
+            let (mut texts, mut refused) = (BTreeSet::new(), false);
+            // At least 2 000 reads, and as many as it takes until the link was met both ways: the
+            // other thread may be kept from its CPU.
+            let until = Instant::now() + Duration::from_secs(60);
+            let mut reads = 0;
+            while reads < 2_000 || texts.is_empty() || !refused {
+                match root.read("/turned/knob") {
+                    Read::Text(text) => _ = texts.insert(text),
+                    _ => refused = true,
+                }
+                reads += 1;
+                if Instant::now() > until {
+                    break;
+                }
+            }
             // Before anything can fail: the scope waits for the other thread.
             done.store(true, std::sync::atomic::Ordering::Relaxed);
             turner.join().unwrap();

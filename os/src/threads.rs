@@ -273,15 +273,18 @@ mod tests {
             }
             let first = account(me, busy).expect("it lives");
             let (mine, mut last) = (account(me, tid()).expect("its own"), first);
-            while last.cpu_ns < first.cpu_ns + 2 * TICK_NS {
+            let mut sleeps = 0;
+            while last.cpu_ns < first.cpu_ns + 2 * TICK_NS || sleeps < 20 {
+                sleeps += 1;
                 // So that this thread waits at least once.
                 let at_ns = crate::clock::now_ns(crate::clock::ClockId::Monotonic) + 1_000_000;
                 let _interrupted = crate::clock::sleep_until_ns(at_ns);
                 last = account(me, busy).expect("it lives");
             }
             stop.store(true, Ordering::Relaxed);
-            assert!(account(me, tid()).expect("its own").waits > mine.waits);
-            assert_eq!(last.waits, first.waits, "it never waits");
+            assert!(account(me, tid()).expect("its own").waits - mine.waits >= sleeps);
+            // A page fault of a thread that never waits may: another one holds the map of memory.
+            assert!(last.waits - first.waits < sleeps, "{} in {sleeps}", last.waits - first.waits);
         });
         assert_eq!(account(me, i32::MAX), None);
     }

@@ -34,17 +34,17 @@ fn a_task_is_watched_from_another_process() {
     let ready =
         Supervisor::new().name(&name).task(spec("good", OnOverrun::Skip)).task(empty).build();
     let (ready, stop) = (ready.expect("fine"), AtomicBool::new(false));
-    let watched = |flags: &[&str], compiler: &str| {
-        let built =
-            compile(&format!("watch-{compiler}"), &program(compiler), &source("watch.c"), flags);
-        Command::new(built).arg(&name).output().expect("it starts")
+    // Before the supervisor starts: a busy machine takes as long for a compiler as it runs.
+    let built = |flags: &[&str], compiler: &str| {
+        compile(&format!("watch-{compiler}"), &program(compiler), &source("watch.c"), flags)
     };
+    let programs = [built(&["-std=c11"], "gcc"), built(&["-std=c++17", "-x", "c++"], "g++")];
     let [c, cpp] = std::thread::scope(|scope| {
         let watching = scope.spawn(|| {
-            let both =
-                [watched(&["-std=c11"], "gcc"), watched(&["-std=c++17", "-x", "c++"], "g++")];
+            let outputs =
+                programs.map(|built| Command::new(built).arg(&name).output().expect("it starts"));
             stop.store(true, Ordering::Relaxed);
-            both
+            outputs
         });
         let run = ready.run(
             Strategy::Sleep(Sleep),

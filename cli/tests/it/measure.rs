@@ -217,30 +217,37 @@ fn a_sleeping_loop_makes_no_system_call_but_its_sleep() {
     }
     let dir = Dir::new("syscalls");
     let log = dir.path("log");
-    let out = Command::new("strace")
-        .args(["-f", "-qq", "-e", "signal=none", "-o"])
-        .arg(&log)
-        .arg(punctual().get_program())
-        .args(["measure", "periodic", "--period", "2ms", "--duration", "1s"])
-        .output()
-        .expect("strace starts");
-    if !skip::need("the right to trace (ptrace)", out.status.code() == Some(0) || log.is_file()) {
+    // A traced loop that others keep from its CPU misses most of its releases in a second.
+    for duration in ["1s", "10s", "60s"] {
+        let traced = Command::new("strace")
+            .args(["-f", "-qq", "-e", "signal=none", "-o"])
+            .arg(&log)
+            .arg(punctual().get_program())
+            .args(["measure", "periodic", "--period", "2ms", "--duration", duration])
+            .output()
+            .expect("strace starts");
+        let may_trace = traced.status.code() == Some(0) || log.is_file();
+        if !skip::need("the right to trace (ptrace)", may_trace) {
+            return;
+        }
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        let threads = by_thread(&text);
+        let Some(calls) = threads.values().find(|calls| is_loop(calls)) else { continue };
+        let sleeps: Vec<usize> =
+            (0..calls.len()).filter(|&index| calls[index] == "clock_nanosleep").collect();
+        let between = &calls[sleeps[1]..sleeps[sleeps.len() - 1]];
+        let more: Vec<_> = between.iter().filter(|&&call| call != "clock_nanosleep").collect();
+        assert!(more.is_empty(), "{more:?}");
         return;
     }
-    let text = fs::read_to_string(&log).unwrap_or_default();
-    let traced = by_thread(&text);
-    let sleeps =
-        |calls: &&Vec<&str>| calls.iter().filter(|&&call| call == "clock_nanosleep").count();
-    // The loop asked for a policy and slept 500 times; the cost of recording is measured in 200.
-    let is_loop = |calls: &&Vec<&str>| calls.contains(&"sched_setattr") && sleeps(calls) > 300;
-    let loops: Vec<_> = traced.values().filter(is_loop).collect();
-    assert_eq!(loops.len(), 1, "one loop of 500 cycles: {}", stderr(&out));
-    let at: Vec<usize> =
-        (0..loops[0].len()).filter(|&at| loops[0][at] == "clock_nanosleep").collect();
-    let (second, last) = (at[1], at[at.len() - 1]);
-    let others: Vec<_> =
-        loops[0][second..last].iter().filter(|&&call| call != "clock_nanosleep").collect();
-    assert!(others.is_empty(), "{others:?}");
+    panic!("no loop of more than 300 cycles in 60 s");
+}
+
+/// True for the calls of a thread that asked for a policy and slept often; the cost of recording
+/// is measured in 200 sleeps.
+fn is_loop(calls: &[&str]) -> bool {
+    let sleeps = calls.iter().filter(|&&call| call == "clock_nanosleep").count();
+    calls.contains(&"sched_setattr") && sleeps > 300
 }
 
 #[test]

@@ -34,8 +34,8 @@ const OWNERS: Mode = Mode::from_raw_mode(0o600);
 /// every name in it leads to.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 
-/// The tries to open a file that was removed meanwhile.
-const TRIES: u32 = 16;
+/// The tries to open a file that was removed meanwhile; whoever removes it as often keeps it away.
+const TRIES: u32 = 1_024;
 
 /// An open directory.
 #[derive(Clone, Debug)]
@@ -190,6 +190,13 @@ impl Dir {
             }
             // Its last user removed it after it was opened.
             (file, stat) = open()?;
+        }
+        if stat.st_nlink == 0 {
+            bail!(
+                "cannot write {}: it was removed each time that it was opened, {TRIES} times; end \
+                 what removes it",
+                shown.display()
+            );
         }
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink != 1 {
             bail!("cannot write {}: not a regular file with one link", shown.display());

@@ -1,5 +1,6 @@
 //! What holds between crates, where the compiler does not: unsafe code, lints switched off,
-//! wildcard imports, relative sleeps, threads, ignored tests, and what keeps `core` apart.
+//! wildcard imports, relative sleeps, threads, files and clocks of pure crates, who prints,
+//! ignored tests, and what keeps `core` apart.
 //!
 //! Looks at one file's code at a time, and at the crate roots.
 
@@ -10,6 +11,16 @@ use super::{File, Finding};
 const UNSAFE_MEMBERS: &[&str] = &["os", "capi"];
 /// Where threads are started.
 const THREAD_DOOR: &str = "engine/src/spawn.rs";
+/// Crates that take everything as an argument: they open no file and read no clock.
+const PURE: &[&str] =
+    &["analysis", "blame", "core", "document", "export", "import", "plot", "report", "trace"];
+/// Ways to a file or a clock.
+const FILES_AND_CLOCKS: &[&str] =
+    &["std::fs", "fs::", "File::open", "File::create", "Instant::now", "SystemTime::now"];
+/// Crates that print: the command line alone, beside what is run by people who work on the project.
+const PRINTS: &str = "cli";
+/// Ways to print.
+const PRINTING: &[&str] = &["println!", "print!", "eprintln!", "eprint!", "dbg!"];
 /// Run by people who work on the project, who may see a panic.
 const TOOLS: &[&str] = &["testkit", "xtask", "peers", "fuzz"];
 
@@ -20,6 +31,7 @@ pub(crate) fn check(file: &File, rust: &Source, found: &mut Vec<Finding>) {
     wildcards(file, rust, found);
     sleeps(file, rust, found);
     threads(file, rust, found);
+    purity(file, rust, found);
     ignored(file, rust, found);
 }
 
@@ -155,6 +167,35 @@ fn threads(file: &File, rust: &Source, found: &mut Vec<Finding>) {
     }
 }
 
+/// Whether a pure crate takes more than its arguments, and whether anybody but the command prints.
+fn purity(file: &File, rust: &Source, found: &mut Vec<Finding>) {
+    let is_source = file.path.split('/').nth(1) == Some("src");
+    let (member, is_tool) = (file.member(), TOOLS.contains(&file.member()));
+    if !is_source || is_tool || file.is_test() {
+        return;
+    }
+    let mut forbid = |words: &[&str], why, instead| {
+        for word in words {
+            for (at, _) in rust.code.match_indices(word) {
+                let before = at.checked_sub(1).map(|before| rust.code.as_bytes()[before]);
+                let is_whole = !before.is_some_and(|byte| is_word(byte) || byte == b':');
+                if is_whole && !rust.is_test(at) {
+                    let problem = format!("`{word}` in `{member}`");
+                    found.push(file.finding("pure", rust.line(at), problem, why, instead));
+                }
+            }
+        }
+    };
+    if PURE.contains(&member) {
+        let why = "this crate is pure: the same arguments give the same result";
+        forbid(FILES_AND_CLOCKS, why, "take bytes, a reader or an instant as an argument");
+    }
+    if member != PRINTS {
+        let why = "only the command line prints";
+        forbid(PRINTING, why, "return it");
+    }
+}
+
 fn ignored(file: &File, rust: &Source, found: &mut Vec<Finding>) {
     for (at, _) in rust.code.match_indices("#[ignore") {
         found.push(file.finding(
@@ -182,6 +223,24 @@ mod tests {
         let mut found = Vec::new();
         check_roots(&[File::new(path, text)], &mut found);
         found.len()
+    }
+
+    #[test]
+    fn a_pure_crate_takes_arguments_and_only_the_command_prints() {
+        for text in
+            ["use std::fs;\n", "fn a() { File::open(b); }\n", "fn a() { Instant::now(); }\n"]
+        {
+            assert_eq!(checks("analysis/src/a.rs", text), ["pure"], "{text}");
+            assert!(checks("host/src/a.rs", text).is_empty(), "{text}");
+            assert!(checks("analysis/tests/a.rs", text).is_empty(), "{text}");
+        }
+        let prints = "fn a() { println!(); }\n";
+        assert_eq!(checks("lab/src/a.rs", prints), ["pure"]);
+        for path in ["cli/src/a.rs", "xtask/src/a.rs", "lab/examples/a.rs"] {
+            assert!(checks(path, prints).is_empty(), "{path}");
+        }
+        let tested = "#[cfg(test)]\nmod tests {\n    fn a() { std::fs::read(b); }\n}\n";
+        assert!(checks("analysis/src/a.rs", tested).is_empty());
     }
 
     #[test]

@@ -31,6 +31,14 @@ fn used(clock: &mut MachineClock, pause: TimedPause) {
     panic!("{pause:?} was never in time: {:?}", clock.pauses());
 }
 
+/// Tries until it holds: on a busy machine some waits find their release passed, and pause less.
+fn holds(clock: &mut MachineClock, mut trial: impl FnMut(&mut MachineClock) -> Result<(), String>) {
+    let end = clock.wake() + PATIENCE;
+    while let Err(why) = trial(clock) {
+        assert!(clock.wake() < end, "{why}");
+    }
+}
+
 /// Waits by a spin of 400 µs, without a sleep; pauses, those that the limit ended, and how much was
 /// paused.
 fn waits(clock: &mut MachineClock, played: Played) -> (u64, u64, PausedSpin) {
@@ -65,13 +73,16 @@ fn a_timed_pause_never_moves_the_end_of_a_spin() {
     for pause in TimedPause::ALL.iter().copied() {
         play(EXACT);
         used(&mut clock, pause);
-        let (exact, _, paused) = waits(&mut clock, EXACT);
-        let share = paused.share().expect("it paused");
-        assert!(exact >= WAITS && share > 0.0 && share <= 1.0, "{exact} {share}");
-
-        // Interrupts.
-        let (early, ..) = waits(&mut clock, Played { early: 2, ..EXACT });
-        assert!(early > exact, "{pause:?}: {early} and {exact}");
+        holds(&mut clock, |clock| {
+            let (exact, _, paused) = waits(clock, EXACT);
+            let share = paused.share().unwrap_or(0.0);
+            if exact < WAITS || share <= 0.0 || share > 1.0 {
+                return Err(format!("{pause:?}: {exact} pauses, {share} of the spin"));
+            }
+            // Interrupts.
+            let (early, ..) = waits(clock, Played { early: 2, ..EXACT });
+            if early > exact { Ok(()) } else { Err(format!("{pause:?}: {early} and {exact}")) }
+        });
         // The kernel's limit, which MWAITX does not know.
         let (pauses, limited, _) = waits(&mut clock, Played { limit: 50_000, ..EXACT });
         assert_eq!(limited > 0, pause != TimedPause::Mwaitx, "{pause:?}: {limited} of {pauses}");

@@ -277,7 +277,7 @@ const FILES: [&str; 28] = [
 ];
 
 /// True for a file that a plan may change.
-fn is_planned(path: &str) -> bool {
+pub(crate) fn is_planned(path: &str) -> bool {
     FILES.iter().any(|known| matches(path, known))
 }
 

@@ -636,6 +636,7 @@ mod tests {
     use super::*;
     use crate::cmdline::{CommandLine, Param};
     use crate::facts::MachineFacts;
+    use crate::plan::is_planned;
     use crate::settings::KernelSettings;
     use crate::{Fact, Root};
     use std::collections::{BTreeMap, BTreeSet};
@@ -679,9 +680,15 @@ mod tests {
                 let inputs =
                     Inputs { facts: &facts, settings: &settings, cpus: &scope.cpus, workload };
                 for rule in all() {
-                    let verdicts = rule.verdicts(&inputs).into_iter();
+                    let verdicts = rule.verdicts(&inputs);
+                    for change in verdicts.iter().flat_map(|verdict| &verdict.changes) {
+                        if let KnobChange::Write { path, .. } = change {
+                            assert!(is_planned(path), "{}: {path} is not in FILES", rule.id);
+                        }
+                    }
                     let seen = found.entry(rule.id).or_default();
-                    seen.extend(verdicts.map(|verdict| (verdict.verdict, name.clone())));
+                    let named = verdicts.into_iter().map(|found| (found.verdict, name.clone()));
+                    seen.extend(named);
                 }
             }
         }

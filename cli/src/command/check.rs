@@ -296,8 +296,8 @@ impl Plan<'_> {
     fn of(&self, duration: Span) -> PeriodicPlan {
         let mut conditions = self.turns.conditions(duration);
         let longest = self.streams.iter().map(|stream| stream.period).max();
-        let rounds = longest.map_or(1, |period| rounds(duration, period));
         let (mut order, mut length) = (round(conditions.len() - 1), duration);
+        let rounds = longest.map_or(1, |period| rounds(duration, period, order.len()));
         if let Some((library, learns)) = self.library_row(duration, &conditions) {
             order.push(conditions.len());
             conditions.push(library);
@@ -391,11 +391,12 @@ impl Turns {
     }
 }
 
-/// As many rounds as leave each block at least fifty cycles, one every half minute at most.
-fn rounds(duration: Span, period: Period) -> u32 {
+/// As many rounds of so many blocks as leave each block at least fifty cycles, one every half
+/// minute at most.
+fn rounds(duration: Span, period: Period, blocks: usize) -> u32 {
     let by_time = duration.as_ns() / ROUND.as_ns();
     let cycles = duration.as_ns().unsigned_abs() / period.as_ns();
-    let by_cycles = i64::try_from(cycles / (12 * 50)).unwrap_or(i64::MAX);
+    let by_cycles = i64::try_from(cycles / (blocks as u64 * 50)).unwrap_or(i64::MAX);
     u32::try_from(by_time.min(by_cycles).clamp(1, 1_000)).unwrap_or(1)
 }
 
@@ -557,8 +558,8 @@ mod tests {
     #[test]
     fn a_minute_visits_every_load_twice_and_a_moment_all_at_once() {
         let period = Period::from_ns(1_000_000).expect("positive");
-        assert_eq!(rounds(Span::from_ms(60_000), period), 2);
-        assert_eq!(rounds(Span::from_ms(1_000), period), 1);
+        assert_eq!(rounds(Span::from_ms(60_000), period, 12), 2);
+        assert_eq!(rounds(Span::from_ms(1_000), period, 12), 1);
         let every_load = || LoadSpec::all();
         let conditions = |loads, ms| Turns::Each(loads).conditions(Span::from_ms(ms));
         let turns = conditions(every_load(), 60_000);

@@ -2,8 +2,8 @@
 //!
 //! For loops, executives, supervisors and experiments. It looks at what the loops show it in atomic
 //! numbers and acts by three rules: a loop that makes no progress is stopped and demoted
-//! ([`Progress`]), a task elsewhere that runs on is demoted alone ([`RunawayRule`]), a task that is
-//! to be terminated has its cancel token set. Never waits for a loop, never ends a process.
+//! ([`WatchedProgress`]), a task elsewhere that runs on is demoted alone ([`RunawayRule`]), a task
+//! that is to be terminated has its cancel token set. Never waits for a loop, never ends a process.
 
 mod progress;
 mod runaway;
@@ -21,7 +21,7 @@ use punctual_os::scheduler::SchedPolicy;
 use crate::session::ThreadSession;
 use crate::spawn::{self, OwnThread};
 
-pub use progress::{Force, Progress, Watched};
+pub use progress::{Force, Watched, WatchedProgress};
 pub use runaway::{Act, Demotable, RunawayRule, TICK, hang_bound};
 
 /// The monitor's policy: above every loop.
@@ -30,7 +30,7 @@ pub const ABOVE: SchedPolicy = SchedPolicy::Fifo(99);
 /// One thread's watch over loops and tasks; [`Monitor::run`] is the thread's body.
 pub struct Monitor<'m, P> {
     /// Loops that must make progress.
-    pub loops: &'m [Progress<'m, P>],
+    pub loops: &'m [WatchedProgress<'m, P>],
     /// Tasks in threads or processes of their own.
     pub rules: &'m mut [RunawayRule<'m>],
     /// The tokens of executives with tasks that are to be terminated.
@@ -91,7 +91,7 @@ impl<P: Fn() -> u64> Monitor<'_, P> {
 ///
 /// # Real-time: reader side
 pub fn watch<P: Fn() -> u64>(
-    loops: &[Progress<'_, P>],
+    loops: &[WatchedProgress<'_, P>],
     stop: &impl StopRequest,
     done: &AtomicBool,
 ) {
@@ -142,7 +142,7 @@ impl Watchdog {
             // Above the loop where permitted; below it still runs where it has another CPU.
             let _session = ThreadSession::enter(None, ABOVE);
             let progress = || watched_loop.watched().beats();
-            let loops = [Progress { watched: watched_loop.watched(), progress, bound }];
+            let loops = [WatchedProgress { watched: watched_loop.watched(), progress, bound }];
             watch(&loops, watched_loop.stop(), &over);
         })?;
         Ok(Self { done, thread: OwnThread::new(thread) })

@@ -19,7 +19,7 @@ use punctual::RtThread;
 use punctual_core::time::{Period, Span};
 use punctual_engine::clocks::{CounterRate, MachineClock, PauseTrial, Slew, StampCost};
 use punctual_engine::disturbance::{Disturbance, Observation, compare};
-use punctual_engine::monitor::{Force, Progress, watch};
+use punctual_engine::monitor::{Force, WatchedProgress, watch};
 use punctual_engine::safety::is_real_time;
 use punctual_engine::session::{ProcessSession, Refusal};
 use punctual_engine::spawn;
@@ -469,7 +469,7 @@ pub(crate) fn keep_to(cpus: &[u32]) {
 pub(crate) fn watchdog<'scope, 'env: 'scope, P: Fn() -> u64 + Send + 'scope>(
     scope: &'scope Scope<'scope, 'env>,
     housekeeping: &'env [u32],
-    loops: Vec<Progress<'env, P>>,
+    loops: Vec<WatchedProgress<'env, P>>,
     (stop, done): (&'env AtomicBool, &'env AtomicBool),
 ) -> io::Result<()> {
     spawn::scoped(scope, "punctual-watch", move || {

@@ -23,9 +23,9 @@ pub struct Watched {
     tid: AtomicU64,
     /// How the loop was ended by force: 0, or a [`Force`] as a number.
     ended: AtomicU8,
-    /// Cycles that no recorder counts.
+    /// Waits that returned.
     beats: AtomicU64,
-    /// The longest time without progress, ns; 0 for the bound of its [`Progress`].
+    /// The longest time without progress, ns; 0 for the bound of its [`WatchedProgress`].
     allowed_ns: AtomicU64,
 }
 
@@ -64,8 +64,8 @@ impl Watched {
         self.tid.store(0, Ordering::Release);
     }
 
-    /// From now on the loop may get nowhere for so long, whatever its [`Progress`] says: what it
-    /// runs has changed. `None` takes that back.
+    /// From now on the loop may get nowhere for so long, whatever its [`WatchedProgress`] says:
+    /// what it runs has changed. `None` takes that back.
     ///
     /// # Real-time: in loop
     pub fn allow(&self, bound: Option<Span>) {
@@ -81,7 +81,7 @@ impl Watched {
         }
     }
 
-    /// One more cycle that no recorder counts.
+    /// One more wait that returned.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -90,7 +90,7 @@ impl Watched {
         self.beats.store(self.beats.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Where cycles that no recorder counts are counted, by the loop alone.
+    /// Where waits that returned are counted, by the loop alone.
     ///
     /// # Real-time: in loop
     #[inline]
@@ -98,7 +98,7 @@ impl Watched {
         &self.beats
     }
 
-    /// Cycles that no recorder counted, as progress to look at.
+    /// Waits that returned, as progress to look at.
     ///
     /// # Real-time: reader side
     #[inline]
@@ -142,7 +142,7 @@ impl Watched {
 }
 
 /// A loop as its watchdog sees it.
-pub struct Progress<'a, P> {
+pub struct WatchedProgress<'a, P> {
     /// The state that the loop shows.
     pub watched: &'a Watched,
     /// A number that changes whenever the loop gets on; cycles pushed, say.
@@ -217,7 +217,7 @@ impl Idle {
 /// that time, or waited for something else at each look, it is demoted to SCHED_OTHER; if not,
 /// another one may have kept it from running, and all are.
 pub(super) fn look<P: Fn() -> u64>(
-    loops: &[Progress<'_, P>],
+    loops: &[WatchedProgress<'_, P>],
     idle: &mut [Idle],
     (now, elapsed): (Instant, Span),
     stop: &impl StopRequest,
@@ -327,7 +327,8 @@ mod tests {
         let (watched, stop, done) =
             (Watched::default(), AtomicBool::new(false), AtomicBool::new(false));
         let policy = std::thread::scope(|scope| {
-            let loops = [Progress { watched: &watched, progress: || 0, bound: Span::from_ms(100) }];
+            let loops =
+                [WatchedProgress { watched: &watched, progress: || 0, bound: Span::from_ms(100) }];
             let (stop, done, watched) = (&stop, &done, &watched);
             scope.spawn(move || watch(&loops, stop, done));
             let stuck = scope.spawn(move || {
@@ -352,7 +353,8 @@ mod tests {
         let (watched, stop) = (Watched::default(), AtomicBool::new(false));
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let loops = [Progress { watched: &watched, progress: || 0, bound: Span::from_ms(100) }];
+            let loops =
+                [WatchedProgress { watched: &watched, progress: || 0, bound: Span::from_ms(100) }];
             let (stop, done, watched) = (&stop, &done, &watched);
             scope.spawn(move || watch(&loops, stop, done));
             let (wake, asleep) = std::sync::mpsc::channel::<()>();

@@ -21,7 +21,7 @@ use punctual_engine::clocks::{MachineClock, Reading, StampCost};
 use punctual_engine::counting::{SampleRecorder, Words, ring_of};
 use punctual_engine::disturbance::Disturbance;
 use punctual_engine::drain::{DrainRequests, Drainage, SampleFile, Sink};
-use punctual_engine::monitor::Progress;
+use punctual_engine::monitor::WatchedProgress;
 use punctual_engine::segmented::{SegmentedLoop, Vitals};
 use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_engine::spawn;
@@ -523,7 +523,7 @@ fn watchdog_thread<'scope, 'env: 'scope>(
     let progress = |(stream, vitals): (&Stream, &'env Vitals)| {
         let watched = vitals.watched();
         let bound = stream.thread.bound(stream.period)?;
-        Some(Progress { watched, progress: || watched.beats(), bound })
+        Some(WatchedProgress { watched, progress: || watched.beats(), bound })
     };
     let plan = context.plan;
     let loops = plan.streams.iter().zip(context.vitals).filter_map(progress).collect();
@@ -531,7 +531,7 @@ fn watchdog_thread<'scope, 'env: 'scope>(
 }
 
 /// From the order to the first release: time to get from the order into the loop.
-const LEAD: Span = Span::from_ms(1);
+const BLOCK_LEAD: Span = Span::from_ms(1);
 
 /// An order to a stream.
 #[derive(Clone, Copy, Debug)]
@@ -649,7 +649,7 @@ impl Worker<'_> {
             let now = clock.now();
             let end = clock.at(order.end);
             segments.observer().begin(self.plan.cold);
-            segments.begin_on(grid, grid.at_or_after(now + LEAD));
+            segments.begin_on(grid, grid.at_or_after(now + BLOCK_LEAD));
             segments.end_at(end);
             let before = (now_ns(ClockId::ThreadCpu), threads::usage().unwrap_or_default());
             self.vitals.watched().arm(tid);

@@ -21,7 +21,7 @@ use punctual_core::wait::WaitStatus;
 use punctual_engine::clocks::MachineClock;
 use punctual_engine::counting::{CycleCounting, Words};
 use punctual_engine::error::{Error, ErrorKind, Kind};
-use punctual_engine::monitor::{Monitor, Progress, RunawayRule, above, aside};
+use punctual_engine::monitor::{Monitor, RunawayRule, WatchedProgress, above, aside};
 use punctual_engine::outcome::{End, Samples};
 use punctual_engine::periodic::common_period;
 use punctual_engine::process::{Supervisor, TaskOutcome};
@@ -556,7 +556,7 @@ fn watch<C: Clock + Clone + Send>(
     let of_lanes = lanes.iter().map(|lane| &lane.watched).zip(bounds.iter().copied());
     let of_threads = slots.iter().map(|slot| (slot.watched(), bound));
     let loops = of_lanes.chain(of_threads).filter_map(|(watched, bound)| {
-        Some(Progress { watched, progress: move || watched.beats(), bound: bound? })
+        Some(WatchedProgress { watched, progress: move || watched.beats(), bound: bound? })
     });
     let loops: Vec<_> = loops.collect();
     let tokens = lanes.iter().map(|lane| &lane.token);

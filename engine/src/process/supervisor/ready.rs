@@ -26,7 +26,7 @@ use super::{Event, Figures, Finished, Over, SharedMemory, Stop, TaskBlock};
 use crate::clocks::MachineClock;
 use crate::counting::Unreleased;
 use crate::error::{Error, Kind};
-use crate::monitor::{Monitor, Progress, RunawayRule, Watched, above, aside};
+use crate::monitor::{Monitor, RunawayRule, Watched, WatchedProgress, above, aside};
 use crate::periodic::Plan;
 use crate::remote::RemoteTasks;
 use crate::rt_thread::RtThread;
@@ -225,7 +225,7 @@ impl RunSetup<'_> {
             Rounds::new(ready.blocks.iter().map(TaskBlock::watch).collect(), THREADS_EVERY);
         let (watched, bound) = (&self.watched, bound(ready));
         let progress = || self.beats.load(Ordering::Relaxed);
-        let loops = [Progress { watched, progress, bound }];
+        let loops = [WatchedProgress { watched, progress, bound }];
         let cancels = &AtomicBool::new(false);
         let monitor = Monitor { loops: &loops, rules: &mut rules, tokens: &[], cancels };
         let now = || Instant::from_ns(now_ns(ClockId::Monotonic));

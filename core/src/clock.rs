@@ -1,11 +1,13 @@
 //! The contract of a clock: the only source of time in this crate.
 //!
-//! For the waits and the executive, which run on the machine's clock and in a simulated one alike.
+//! For waits, the gate and the executive, which run on the machine's clock and in a simulated one
+//! alike.
 //! Touches nothing itself.
 
 use crate::time::Instant;
 
-/// A clock that can be read and slept on. All instants are on CLOCK_MONOTONIC.
+/// A clock that can be read and slept on. Its instants are on CLOCK_MONOTONIC, on the clock that it
+/// follows, or simulated: a loop mixes no two.
 ///
 /// An implementation MUST be monotonic as seen from one thread between two calls of `wake`; MUST
 /// NOT allocate, lock or fail; and MUST return from `sleep_until` no earlier than its argument,

@@ -1,9 +1,14 @@
 //! The gate of a loop of one period: waits for the next release, and returns its cycle and the
 //! releases missed before it.
 //!
-//! For such loops: the library's own and every experiment. The observer is called at the beginning
-//! of the next wait, so that nothing runs between the wake's stamp and the loop's body. Never
+//! For such loops: the library's own, the periodic experiment's and that of `measure work`. Never
 //! allocates, never fails, calls nothing but the clock, the wait and the observer that it is given.
+//!
+//! Between the stamp of a wake and the body stands, in this order: after a sleep the clock's new
+//! anchor (a read of the kernel's clock and one more of the counter), the spin where the wait has
+//! one, a load of the stop flag, what was missed, the cycle. What counts and records the cycle
+//! before (the observer), and the search for releases that passed while the body ran, stand at the
+//! beginning of the next wait.
 //!
 //! After a stall in the wait the oldest release runs, and carries the whole lateness; the others
 //! that passed are missed, and so are those that pass while the body runs. A missed release never
@@ -103,7 +108,7 @@ impl<C: Clock, W: Wait, O: Observe> Gate<C, W, O> {
         }
         let release = self.releases.release(n);
         let Some(wake) = self.wait.until(&mut self.clock, release, stop.flag()) else {
-            // A wait looks at its release first: that one was still to come.
+            // The release was still to come, or the wait would have returned it.
             let at = stop.requested_on(&mut self.clock).unwrap_or(release - Span::from_ns(1));
             return Err(self.ended(Ended::Stopped, at));
         };

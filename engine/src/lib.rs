@@ -9,7 +9,7 @@
 //! |---|---|
 //! | how a thread runs | [`rt_thread`], [`session`], [`safety`] |
 //! | time | [`clocks`], [`follow`], [`wait_policy`], [`quiet`], [`disturbance`] |
-//! | what runs | [`task`], [`periodic`], [`calendar`], [`pack`], [`handover`] |
+//! | what runs | [`segmented`], [`task`], [`periodic`], [`calendar`], [`pack`], [`handover`] |
 //! | what watches | [`monitor`] |
 //! | what is kept | [`counting`], [`recording`], [`file_facts`],
 //! | | [`drain`], [`outcome`] |

@@ -37,7 +37,7 @@ impl RecordCost {
 }
 
 fn sample(cycle: u64) -> Sample {
-    // Spread over buckets as real lateness is: 4 to 12 µs.
+    // Spread as real lateness is: 4 to 12 µs.
     let lateness = Span::from_ns(4_000 + (cycle.wrapping_mul(2_654_435_761) & 8191).cast_signed());
     Sample { cycle, lateness, flags: Flags::NONE }
 }

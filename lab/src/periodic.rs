@@ -434,7 +434,7 @@ fn refuse_short_periods(prepared: &Prepared) -> Result<(), Risk> {
 /// What one stream did under one condition, apart from its samples.
 #[derive(Clone, Debug)]
 pub struct RunOutcome {
-    /// Cycles recorded.
+    /// Cycles that ran, those included that did not fit in the ring.
     pub cycles: u64,
     /// Releases that never ran.
     pub missed: u64,

@@ -2,7 +2,7 @@
 //!
 //! For what belongs to one process and cannot go on in its child: threads, locks, memory that is
 //! shared with others. A page that the kernel wipes in a child holds the process's mark, so that a
-//! look is a load, and also a child of the raw system call is seen, which no handler of
+//! look is two loads, and also a child of the raw system call is seen, which no handler of
 //! pthread_atfork(3) would be. Before Linux 4.14 the kernel wipes no page, and no child is seen.
 
 use core::ptr;

@@ -4,7 +4,8 @@
 //! For whoever has one period and one thread. Makes the calling thread a real-time one, finds the
 //! quiet phase, lets the wait learn, and then wakes at each release: a cycle that runs over its
 //! next release makes that one missed, and the phase stays. Between the first wait and the last
-//! nothing is allocated, and nothing called but the clock.
+//! nothing is allocated and the kernel is asked for nothing but the time and the sleep; a cycle's
+//! counts go into a page and a ring that were made before.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -121,8 +122,9 @@ impl<C: Clock> Loop<C> {
     /// missed, and counted.
     ///
     /// The first call fixes which release is the first, one that is still to come, and starts the
-    /// watchdog. A cycle is counted at the beginning of the next wait, so that nothing but the
-    /// heartbeat stands between the wake and the return: readers are a cycle behind.
+    /// watchdog. A cycle is counted at the beginning of the next wait, so that readers are a cycle
+    /// behind; what stands between the wake and the return: [`punctual_core::gate`], and the
+    /// watchdog's heartbeat.
     ///
     /// # Real-time: in loop, waits
     #[inline]

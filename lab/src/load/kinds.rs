@@ -1,4 +1,4 @@
-//! The table of loads, and one file for each of them.
+//! The table of loads, and one file for each of them; `gears` is a part of `linuxcnc`.
 //!
 //! A new load is its file and its row here: names, help, errors and units come from the row.
 

@@ -18,7 +18,7 @@ use std::process::{Command, Output};
 use punctual_testkit::limits::PidsGroup;
 use punctual_testkit::skip;
 
-use crate::{Dir, json, json_file, punctual, refused, stderr, stdout, until};
+use crate::{Dir, copy_program, json, json_file, punctual, refused, stderr, stdout, until};
 
 #[test]
 fn works_as_sched_other_and_says_so() {
@@ -29,7 +29,7 @@ fn works_as_sched_other_and_says_so() {
     }
     let dir = Dir::new("unprivileged");
     let program = dir.path("punctual");
-    fs::copy(punctual().get_program(), &program).expect("copied to where anybody may read");
+    copy_program(&program);
     fs::set_permissions(&dir.0, fs::Permissions::from_mode(0o777)).expect("own");
     let mut command = Command::new(if root { "setpriv" } else { "env" });
     if root {
@@ -65,7 +65,7 @@ fn settings_that_only_root_may_change_are_refused_with_the_way_out() {
     }
     let dir = Dir::new("unprivileged-tune");
     let (program, state) = (dir.path("punctual"), dir.path("state"));
-    fs::copy(punctual().get_program(), &program).expect("copied to where anybody may read");
+    copy_program(&program);
     fs::create_dir(&state).expect("own");
     let apply = |state: &Path, more: &[&str]| {
         let mut command = Command::new("setpriv");
@@ -162,7 +162,7 @@ const COMMANDS: [&[&str]; 6] = [
 fn place(name: &str, mode: u32) -> (Dir, PathBuf) {
     let dir = Dir::new(name);
     let program = dir.path("punctual");
-    fs::copy(punctual().get_program(), &program).expect("copied to where anybody may read");
+    copy_program(&program);
     let tasks = "[[task]]\nname = \"a\"\nperiod = \"5ms\"\ncommand = [\"sleep\", \"60\"]\n";
     fs::write(dir.path("tasks.toml"), tasks).expect("writable");
     fs::set_permissions(&dir.0, fs::Permissions::from_mode(mode)).expect("own");

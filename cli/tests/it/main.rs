@@ -246,14 +246,26 @@ fn block(kind: BlockKind, run: u32, samples: u32, payload: &[u8]) -> Vec<u8> {
     header.to_bytes(crc32fast::hash).to_vec()
 }
 
-/// Whether the process catches SIGINT by now.
+/// Whether the process catches SIGINT, SIGTERM and SIGHUP by now.
 fn catches_interrupt(child: &Child) -> bool {
+    /// SIGHUP, SIGINT and SIGTERM, which are caught one after the other.
+    const ENDS: u64 = 1 << 0 | 1 << 1 | 1 << 14;
     fs::read_to_string(format!("/proc/{}/status", child.id())).is_ok_and(|status| {
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        caught
-            .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-            .is_some_and(|mask| mask & 2 != 0)
+        let mask = |key| {
+            let mask = status.lines().find_map(|line| line.strip_prefix(key));
+            mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+        };
+        // nohup(1) has SIGHUP ignored, and so it stays.
+        (mask("SigCgt:") | mask("SigIgn:")) & ENDS == ENDS && mask("SigCgt:") & 2 != 0
     })
+}
+
+/// Copies the program to where anybody may read. Another process does that: what this one has open
+/// for writing, a child of another test has too until it becomes its program, and such a file
+/// cannot be run.
+fn copy_program(to: &Path) {
+    let status = Command::new("cp").arg(punctual().get_program()).arg(to).status();
+    assert!(status.expect("cp starts").success(), "copied");
 }
 
 /// A result of three latenesses, in a directory as `check` leaves it.

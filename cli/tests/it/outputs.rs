@@ -22,8 +22,8 @@ use punctual_os::process::EndSignal;
 use punctual_testkit::skip;
 
 use crate::{
-    Dir, commands, may_trace, names, punctual, refused, result, run, signal, stderr, stdout, text,
-    traced, until,
+    Dir, commands, copy_program, may_trace, names, punctual, refused, result, run, signal, stderr,
+    stdout, text, traced, until,
 };
 
 #[test]
@@ -675,7 +675,7 @@ fn without_root_the_kernel_decides() {
     }
     let dir = Dir::new("stranger-user");
     let program = dir.path("punctual");
-    fs::copy(punctual().get_program(), &program).expect("copied to where anybody may read");
+    copy_program(&program);
     let open = dir.path("open");
     fs::create_dir(&open).expect("writable");
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("ours");

@@ -9,7 +9,7 @@ use std::process::Command;
 use punctual_testkit::skip;
 
 use super::{Attack, COMMANDS, Place, Settings, ended};
-use crate::{Dir, punctual};
+use crate::{Dir, copy_program};
 
 /// A user without any other process, for whom the limit of a user counts one command alone.
 const USER: u32 = 54_323;
@@ -76,7 +76,7 @@ fn command(place: &Place, which: usize, limits: &str, program: &Path) -> Command
 /// A program that every user can run.
 fn for_everybody(dir: &Dir) -> PathBuf {
     let program = dir.path("punctual");
-    fs::copy(punctual().get_program(), &program).expect("copied");
+    copy_program(&program);
     fs::set_permissions(&dir.0, fs::Permissions::from_mode(0o755)).expect("ours");
     program
 }

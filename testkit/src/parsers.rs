@@ -38,6 +38,14 @@ use punctual_import::formats::{
 use punctual_import::samples::{FileEnding, OpenError, SampleFileReader, count_samples};
 use punctual_lab::load::Loads;
 use punctual_lab::tasks::{TASKS_MAX, TaskFile};
+use punctual_trace::capture::{self, CaptureFormat};
+use punctual_trace::decode::{Decoder, RecordPlace};
+use punctual_trace::encode::own_formats;
+use punctual_trace::format::EventFormat;
+use punctual_trace::perf_record::{RecordedEvent, SampleLayout};
+use punctual_trace::perf_stream::{PerfSource, PerfStream, StreamItem};
+use punctual_trace::symbols::Symbols;
+use punctual_trace::write::ndjson::NdjsonWriter;
 
 /// Looks at one input; panics when something does not hold.
 pub type Body = Box<dyn Fn(&[u8]) + Send + Sync>;
@@ -64,6 +72,10 @@ const OWN: &[Own] = &[
     ("samples_file", samples_file),
     ("scrub", scrub),
     ("tasks_file", tasks_file),
+    ("trace_capture", trace_capture),
+    ("trace_format", trace_format),
+    ("trace_kallsyms", trace_kallsyms),
+    ("trace_ring", trace_ring),
 ];
 
 /// Every parser by the name of its folder of seeds: those of this crate, and `import_NAME` for each
@@ -136,6 +148,105 @@ fn with_header(json: &[u8]) -> Vec<u8> {
     bytes.extend(crc.to_le_bytes());
     bytes.extend(json);
     bytes
+}
+
+/// Whatever capture it is, it ends; what was read of it comes back from NDJSON the same.
+fn trace_capture(data: &[u8]) {
+    let mut reader = match capture::open(std::io::Cursor::new(data)) {
+        Ok(reader) => reader,
+        Err(why) => return one_line(&why),
+    };
+    let mut events = Vec::new();
+    loop {
+        match reader.next_event() {
+            Ok(Some(event)) => events.push(event),
+            Ok(None) => break,
+            Err(why) => {
+                one_line(&why);
+                break;
+            }
+        }
+    }
+    let facts = reader.facts();
+    assert_eq!(facts.counts().events, events.len() as u64);
+    facts.untold().iter().for_each(|untold| one_line(untold));
+    if let Some(problem) = facts.first_problem() {
+        one_line(&problem);
+    }
+    // NDJSON is read as text, where names that are no UTF-8 are replaced; so they were, once read.
+    if facts.format() == CaptureFormat::Ndjson {
+        let symbols = facts.symbols().clone();
+        let mut writer = NdjsonWriter::new(Vec::new(), facts.clock(), symbols).expect("to memory");
+        events.iter().for_each(|event| writer.write(event).expect("to memory"));
+        let bytes = writer.finish().expect("to memory");
+        let mut again = capture::open(std::io::Cursor::new(bytes)).expect("what was written");
+        let count = std::iter::from_fn(|| again.next_event().expect("what was written")).count();
+        // Lines that became too long are the only ones that do not come back.
+        assert!(count as u64 + again.facts().counts().undecodable == events.len() as u64);
+    }
+}
+
+/// A format that was read has its text, and each field that it says is found by its name.
+fn trace_format(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match EventFormat::parse("sched", &text) {
+        Ok(format) => {
+            assert_eq!(format.text(), text);
+            for field in format.fields() {
+                assert!(format.field(field.name()).is_some());
+            }
+            let decoder = Decoder::new([&format]);
+            decoder.unusable().iter().for_each(|why| one_line(why));
+            let raw = [&format.id().to_le_bytes()[..], data].concat();
+            if let Some(Err(why)) = decoder.decode(&raw, RecordPlace::default(), Box::default()) {
+                one_line(&why);
+            }
+        }
+        Err(why) => one_line(&why),
+    }
+}
+
+/// A name that was found leads back to an address at or before the one that was asked for.
+fn trace_kallsyms(data: &[u8]) {
+    let symbols = Symbols::parse(data).expect("a short one");
+    assert!(!symbols.is_hidden() || symbols.is_empty());
+    for chunk in data.as_chunks().0.iter().take(100) {
+        let address = u64::from_le_bytes(*chunk);
+        if let Some(symbol) = symbols.find(address) {
+            assert!(symbol.offset <= address && !symbol.name.is_empty());
+        }
+    }
+}
+
+/// The first word decides what records have; the rest is a ring.
+fn trace_ring(data: &[u8]) {
+    let Some((head, mut ring)) = data.split_first_chunk() else { return };
+    let layout = SampleLayout {
+        sample_type: u64::from_le_bytes(*head),
+        read_format: 0x1f,
+        is_stamped: true,
+    };
+    let event = |ids: &[u64]| RecordedEvent { layout, ids: ids.to_vec() };
+    let events = [(event(&[1, 2]), PerfSource::Tracepoint), (event(&[3]), PerfSource::PageFaults)];
+    let formats = own_formats();
+    let stream = match PerfStream::new(&events, Decoder::new(&formats)) {
+        Ok(stream) => stream,
+        Err(why) => return one_line(&why),
+    };
+    loop {
+        match stream.layouts().first(ring) {
+            Ok(Some(first)) => {
+                if let StreamItem::Undecodable(why) =
+                    stream.item(&first.record, RecordPlace::default())
+                {
+                    one_line(&why);
+                }
+                ring = &ring[first.bytes..];
+            }
+            Ok(None) => break,
+            Err(why) => return one_line(&why),
+        }
+    }
 }
 
 /// A file that was read names at least one task and not too many, each once.

@@ -53,6 +53,11 @@ const PACKAGES: &[Package] = &[
         purpose: "the system calls of a loop, as the kernel sees them",
     },
     Package {
+        name: "linux-perf",
+        programs: "perf",
+        purpose: "that perf opens the captures that are written",
+    },
+    Package {
         name: "stress-ng",
         programs: "stress-ng",
         purpose: "the load that passes its arguments on",

@@ -25,6 +25,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "punctual",
             "punctual-analysis",
             "punctual-host",
+            "punctual-trace",
+            "punctual-blame",
         ],
     ),
     (
@@ -53,6 +55,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("punctual-plot", &[]),
     ("punctual-document", &["punctual-analysis", "punctual-plot"]),
     ("punctual-export", &["punctual-core", "punctual-analysis"]),
+    ("punctual-trace", &[]),
+    ("punctual-blame", &["punctual-trace"]),
     (
         "punctual-cli",
         &[
@@ -69,6 +73,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "punctual-plot",
             "punctual-document",
             "punctual-export",
+            "punctual-trace",
+            "punctual-blame",
         ],
     ),
     (
@@ -82,6 +88,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "punctual-import",
             "punctual-host",
             "punctual-lab",
+            "punctual-trace",
         ],
     ),
     ("punctual-capi", &["punctual", "punctual-engine", "punctual-core", "punctual-os"]),

@@ -1,0 +1,152 @@
+//! The account of one wake: an exact partition from the release to the first instruction.
+//!
+//! Pieces are split where something changes that no event marks (the latest allowed expiry, the end
+//! of what is normal) and then judged, each part by the first rule that fits. The parts add up to
+//! the lateness to the nanosecond, whatever the rules say.
+
+use crate::cause::LateCause;
+use crate::normal::{WakeTimes, is_beside_ipi};
+use crate::past::{Piece, WakePhase};
+use crate::rules::{Certainty, PreviousWake, RuleId, Scene, judge};
+use crate::symbols::SymbolMap;
+use crate::timeline::Activity;
+use crate::wake::Wake;
+
+/// A part of a wake with its cause.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WakePart {
+    /// Its begin, ns on the events' clock.
+    pub from_ns: u64,
+    /// Its end.
+    pub to_ns: u64,
+    /// What the thread did.
+    pub phase: WakePhase,
+    /// What the CPU did.
+    pub activity: Activity,
+    /// The CPU.
+    pub cpu: u32,
+    /// To what it is booked.
+    pub cause: LateCause,
+    /// By which rule.
+    pub rule: RuleId,
+    /// How sure that rule is.
+    pub certainty: Certainty,
+}
+
+impl WakePart {
+    /// Its length, ns.
+    #[must_use]
+    pub const fn length_ns(&self) -> u64 {
+        self.to_ns - self.from_ns
+    }
+}
+
+/// What an account needs beside the wake.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Judgement<'a> {
+    pub(crate) usual: WakeTimes,
+    pub(crate) previous: Option<PreviousWake>,
+    pub(crate) symbols: &'a SymbolMap,
+    pub(crate) kernel: Option<(u32, u32)>,
+}
+
+/// Books a wake.
+pub(crate) fn account(wake: &Wake, judgement: Judgement<'_>) -> Vec<WakePart> {
+    let mut left = judgement.usual;
+    let mut parts: Vec<WakePart> = Vec::with_capacity(wake.window.pieces.len());
+    for (index, piece) in wake.window.pieces.iter().enumerate() {
+        for part in split(*piece, wake) {
+            let normal_ns = take_normal(&mut left, wake, index, &part);
+            if normal_ns > 0 {
+                let to_ns = part.from_ns + normal_ns;
+                let normal = Piece { to_ns, ..part };
+                let cause = (LateCause::NormalPath, RuleId::Normal, Certainty::Certain);
+                add(&mut parts, normal, cause);
+            }
+            if normal_ns < part.length_ns() {
+                let part = Piece { from_ns: part.from_ns + normal_ns, ..part };
+                let Judgement { usual, previous, symbols, kernel } = judgement;
+                let scene = Scene { wake, index, part, usual, previous, symbols, kernel };
+                add(&mut parts, part, judge(&scene));
+            }
+        }
+    }
+    parts
+}
+
+/// Adds a part, to the one before where only its times differ.
+fn add(parts: &mut Vec<WakePart>, piece: Piece, found: (LateCause, RuleId, Certainty)) {
+    let (cause, rule, certainty) = found;
+    let Piece { from_ns, to_ns, phase, activity, cpu, .. } = piece;
+    let part = WakePart { from_ns, to_ns, phase, activity, cpu, cause, rule, certainty };
+    let is_like = |last: &WakePart| {
+        (last.phase, last.activity, last.cpu) == (phase, activity, cpu)
+            && (last.cause, last.rule) == (cause, rule)
+    };
+    match parts.last_mut() {
+        Some(last) if is_like(last) => last.to_ns = to_ns,
+        _ => parts.push(part),
+    }
+}
+
+/// A piece, cut where the timer was programmed and at the latest expiry that its slack allows.
+fn split(piece: Piece, wake: &Wake) -> impl Iterator<Item = Piece> {
+    let mut cuts = [wake.latest_ns, wake.armed_ns.unwrap_or(0)];
+    cuts.sort_unstable();
+    let edges = cuts.map(|cut| cut.clamp(piece.from_ns, piece.to_ns));
+    let [first, second] = edges;
+    [(piece.from_ns, first), (first, second), (second, piece.to_ns)]
+        .into_iter()
+        .filter(|(from_ns, to_ns)| from_ns < to_ns)
+        .map(move |(from_ns, to_ns)| Piece { from_ns, to_ns, ..piece })
+}
+
+/// How much of a part is normal: taken off what is left of it.
+fn take_normal(left: &mut WakeTimes, wake: &Wake, index: usize, part: &Piece) -> u64 {
+    if part.is_hole || wake.armed_ns.is_some_and(|armed_ns| part.from_ns < armed_ns) {
+        return 0;
+    }
+    let is_gap = part.activity.is_task_or_idle();
+    let budget = match (part.phase, part.activity) {
+        (_, Activity::Lost | Activity::Unseen) => return 0,
+        (WakePhase::Delivery, _) if wake.is_event_driven() => &mut left.own_interrupt_ns,
+        // The slack is asked for: it is no part of the way.
+        (WakePhase::Delivery, _) if is_gap && part.to_ns <= wake.latest_ns => return 0,
+        (WakePhase::Delivery, _) if is_gap && !is_beside_ipi(&wake.window, index) => {
+            &mut left.delivery_ns
+        }
+        (WakePhase::Ready, Activity::Idle { .. }) if !part.is_passed_over => {
+            &mut left.idle_ready_ns
+        }
+        _ => return 0,
+    };
+    let normal_ns = part.length_ns().min(*budget);
+    *budget -= normal_ns;
+    normal_ns
+}
+
+/// Of a wake, the time of each cause, longest first.
+pub(crate) fn sums(parts: &[WakePart]) -> Vec<(LateCause, u64)> {
+    let mut sums: Vec<(LateCause, u64)> = Vec::new();
+    for part in parts {
+        let cause = part.cause.grouped();
+        match sums.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, time_ns)) => *time_ns += part.length_ns(),
+            None => sums.push((cause, part.length_ns())),
+        }
+    }
+    sums.sort_by_key(|(_, time_ns)| std::cmp::Reverse(*time_ns));
+    sums
+}
+
+/// The share of a wake below which a cause is not its main one.
+const MAIN_SHARE: u64 = 5;
+
+/// The cause with the largest share beside the normal path, where it has at least a fifth.
+pub(crate) fn main_cause(sums: &[(LateCause, u64)], lateness_ns: u64) -> LateCause {
+    sums.iter()
+        .find(|(cause, time_ns)| {
+            cause.is_nameable() && time_ns.saturating_mul(MAIN_SHARE) >= lateness_ns
+        })
+        .map_or(LateCause::NoSingle, |(cause, _)| *cause)
+}

@@ -1,0 +1,127 @@
+//! Addresses of kernel code at which late wakes had a gap: one that comes again is where interrupts
+//! are off, for a host stops a CPU anywhere.
+//!
+//! Of fixed size: the oldest address that came once makes way for a new one.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use punctual_trace::event::CodeAddress;
+
+use crate::ledger::Booking;
+use crate::rules::Certainty;
+
+/// Addresses that are remembered.
+const ADDRESSES: usize = 1_024;
+/// From so many wakes on, it is where interrupts are off.
+pub(crate) const REPEATED: u64 = 2;
+/// And surely so.
+const OFTEN: u64 = 3;
+
+/// The first wake of an address, as it was booked before it was known to come again.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct FirstWake {
+    pub(crate) thread: usize,
+    pub(crate) booking: Booking,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Known {
+    count: u64,
+    first: Option<FirstWake>,
+}
+
+/// The addresses.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AddressBook {
+    known: BTreeMap<CodeAddress, Known>,
+    /// In the order in which they came.
+    order: VecDeque<CodeAddress>,
+}
+
+impl AddressBook {
+    /// Counts an address once for a late wake: how often it came.
+    pub(crate) fn count(&mut self, at: CodeAddress) -> u64 {
+        if let Some(known) = self.known.get_mut(&at) {
+            known.count += 1;
+            return known.count;
+        }
+        if self.known.len() >= ADDRESSES && !self.make_way() {
+            return 1;
+        }
+        self.known.insert(at, Known { count: 1, first: None });
+        self.order.push_back(at);
+        1
+    }
+
+    /// Forgets the oldest that came once: whether there was one.
+    fn make_way(&mut self) -> bool {
+        for _ in 0..self.order.len() {
+            let Some(oldest) = self.order.pop_front() else { return false };
+            if self.known.get(&oldest).is_some_and(|known| known.count < REPEATED) {
+                self.known.remove(&oldest);
+                return true;
+            }
+            self.order.push_back(oldest);
+        }
+        false
+    }
+
+    /// How the first wake of an address was booked.
+    pub(crate) fn set_first(&mut self, at: CodeAddress, first: FirstWake) {
+        if let Some(known) = self.known.get_mut(&at) {
+            known.first = Some(first);
+        }
+    }
+
+    /// The same, once.
+    pub(crate) fn take_first(&mut self, at: CodeAddress) -> Option<FirstWake> {
+        self.known.get_mut(&at)?.first.take()
+    }
+
+    /// How often an address came.
+    pub(crate) fn times(&self, at: CodeAddress) -> u64 {
+        self.known.get(&at).map_or(0, |known| known.count)
+    }
+}
+
+/// How sure an address is that came so often.
+pub(crate) const fn repeated_certainty(times: u64) -> Certainty {
+    if times >= OFTEN { Certainty::Strong } else { Certainty::Fair }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_again_outlives_any_number_of_others() {
+        let mut book = AddressBook::default();
+        book.count(7);
+        for address in 1_000..20_000 {
+            assert_eq!(book.count(address), 1);
+            if address % 500 == 0 {
+                book.count(7);
+            }
+        }
+        assert_eq!(book.times(7), 1 + 38);
+        assert_eq!(book.times(1_000), 0);
+        assert!(book.known.len() <= ADDRESSES && book.order.len() <= ADDRESSES);
+    }
+
+    #[test]
+    fn a_book_full_of_repeated_ones_takes_no_more() {
+        let mut book = AddressBook::default();
+        for address in 0..ADDRESSES as u64 {
+            book.count(address);
+            book.count(address);
+        }
+        assert_eq!((book.count(9_999), book.count(9_999)), (1, 1));
+        assert_eq!(book.count(5), 3);
+    }
+
+    #[test]
+    fn three_are_surer_than_two() {
+        assert_eq!(repeated_certainty(2), Certainty::Fair);
+        assert_eq!(repeated_certainty(3), Certainty::Strong);
+    }
+}

@@ -1,0 +1,389 @@
+//! What to do about a cause: a sentence, and the rule of `tune` that would move it.
+//!
+//! Rules are named by their id, as `host/src/rules` has them; a test holds the two against each
+//! other.
+
+use crate::cause::{CauseKind, LateCause, Who, softirq};
+use crate::config::Platform;
+use crate::symbols::SymbolMap;
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CauseAdvice {
+    /// One or two sentences.
+    pub text: String,
+    /// The rule of `tune` that moves it; `None` where no setting does.
+    pub rule: Option<&'static str>,
+}
+
+/// Where the advice is given.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AdviceContext<'a> {
+    pub(crate) platform: Platform,
+    pub(crate) kernel: Option<(u32, u32)>,
+    pub(crate) symbols: &'a SymbolMap,
+    /// The CPU that the cause was on, where it was only one.
+    pub(crate) cpu: Option<u32>,
+}
+
+/// Rules of `tune` that advice names.
+pub const ADVISED_RULES: &[&str] = &[
+    "idle.cpu_dma_latency",
+    "interrupts.placement",
+    "interrupts.threadirqs",
+    "interrupts.workqueue",
+    "isolation.isolcpus",
+    "isolation.nohz_full",
+    "memory.compaction",
+    "memory.swap",
+    "rcu.nocbs",
+    "risks.debug_kernel",
+    "scheduler.preempt",
+    "scheduler.preempt_rt",
+    "throttling.fair_server",
+    "throttling.rt_runtime",
+    "watchdogs.nmi",
+];
+
+/// What to do about a cause.
+pub(crate) fn advice(cause: &LateCause, context: AdviceContext<'_>) -> CauseAdvice {
+    let (text, rule) = match cause.kind() {
+        CauseKind::NormalPath => (NORMAL_PATH.to_owned(), None),
+        CauseKind::TimerSlack => (TIMER_SLACK.to_owned(), None),
+        CauseKind::IdleExit => idle_exit(context),
+        CauseKind::HostOrFirmware => host(context),
+        CauseKind::HostOrInterruptsOff => (HOST_OR_INTERRUPTS_OFF.to_owned(), None),
+        CauseKind::InterruptsOff => interrupts_off(cause, context),
+        CauseKind::HardIrq => hard_irq(cause, context),
+        CauseKind::Softirq => soft_irq(cause),
+        CauseKind::Nmi => (NMI.to_owned(), Some("watchdogs.nmi")),
+        CauseKind::Ipi => ipi(cause, context),
+        CauseKind::OtherTimers => other_timers(cause, context),
+        CauseKind::HigherPriority => higher(cause, context),
+        CauseKind::EqualPriority => (EQUAL_PRIORITY.to_owned(), None),
+        CauseKind::FairShare => (FAIR_SHARE.to_owned(), None),
+        CauseKind::NotPreempted => not_preempted(cause, context),
+        CauseKind::Throttled => (THROTTLED.to_owned(), Some("throttling.rt_runtime")),
+        CauseKind::FairServer => (FAIR_SERVER.to_owned(), Some("throttling.fair_server")),
+        CauseKind::Stopped => stopped(cause),
+        CauseKind::OwnCode => (OWN_CODE.to_owned(), None),
+        CauseKind::OwnSyscall => (OWN_SYSCALL.to_owned(), None),
+        CauseKind::OwnFault => (OWN_FAULT.to_owned(), Some("memory.swap")),
+        CauseKind::OwnWait => (OWN_WAIT.to_owned(), None),
+        CauseKind::Follows => (FOLLOWS.to_owned(), None),
+        CauseKind::NoSingle => (NO_SINGLE.to_owned(), None),
+        CauseKind::Unexplained => (UNEXPLAINED.to_owned(), None),
+    };
+    CauseAdvice { text, rule }
+}
+
+const NORMAL_PATH: &str = "Nothing: wakes on time take it too.";
+const TIMER_SLACK: &str =
+    "A real-time policy has no timer slack; else prctl(PR_SET_TIMERSLACK, 1).";
+const HOST_OR_INTERRUPTS_OFF: &str = "Measure longer: the same address again shows interrupts that \
+     are off, and a companion that spins on another CPU shows the host.";
+const NMI: &str = "Watchdogs and profilers use it: switch nmi_watchdog off and end perf.";
+const EQUAL_PRIORITY: &str = "SCHED_FIFO does not preempt equals: raise the own priority by one.";
+const FAIR_SHARE: &str =
+    "Both are ordinary threads: give the late one SCHED_FIFO with `chrt -f -p 80`.";
+const THROTTLED: &str = "Its group or the machine used up the real-time budget: let the loop sleep \
+     in each cycle, or raise cpu.rt_runtime_us or kernel.sched_rt_runtime_us.";
+const FAIR_SERVER: &str = "Since Linux 6.12 ordinary threads that starve get 50 ms of each second: \
+     end what starves them, or write 0 to sched/fair_server/cpuN/runtime in debugfs.";
+const OWN_CODE: &str =
+    "The cycle before took longer than its period: give it less work or a longer period.";
+const OWN_SYSCALL: &str = "Its own system call ran past the release: move it to another thread.";
+const OWN_FAULT: &str = "Lock the memory with mlockall(MCL_CURRENT | MCL_FUTURE) and touch it \
+     before the loop; no munmap, free of large blocks or fork within it.";
+const OWN_WAIT: &str = "It waited for a lock, a device or another thread before it programmed its \
+     timer: use locks with priority inheritance, and leave waiting to another thread.";
+const FOLLOWS: &str = "Not a cause of its own: mend the cause of the wake before.";
+const NO_SINGLE: &str = "Several small causes together: begin with the first of the table.";
+const UNEXPLAINED: &str = "What was recorded does not explain it. Where events were lost, take \
+     larger rings or a reader of a higher priority.";
+
+type Advised = (String, Option<&'static str>);
+
+fn on_cpu(context: AdviceContext<'_>) -> String {
+    context.cpu.map_or_else(|| "its CPU".to_owned(), |cpu| format!("CPU {cpu}"))
+}
+
+fn idle_exit(context: AdviceContext<'_>) -> Advised {
+    let guest = "The host was slow to run the idle CPU again: pin the vCPU to a CPU of its own, \
+                 and raise halt_poll_ns of kvm on the host, or of haltpoll in the guest.";
+    let metal = "The CPU left a deep idle state: hold 0 in /dev/cpu_dma_latency while it counts.";
+    match context.platform {
+        Platform::VirtualMachine => (guest.to_owned(), None),
+        Platform::Metal => (metal.to_owned(), Some("idle.cpu_dma_latency")),
+        Platform::Unknown => (format!("In a virtual machine: {guest} Else: {metal}"), None),
+    }
+}
+
+fn host(context: AdviceContext<'_>) -> Advised {
+    let guest = "No setting of the guest changes it: on the host, pin the vCPU to a CPU of its own \
+                 that nothing else uses.";
+    let metal = "The firmware took the CPU: look in its setup for USB legacy support, power and \
+                 thermal management, and ECC logging.";
+    match context.platform {
+        Platform::VirtualMachine => (guest.to_owned(), None),
+        Platform::Metal => (metal.to_owned(), None),
+        Platform::Unknown => (format!("In a virtual machine: {guest} Else: {metal}"), None),
+    }
+}
+
+fn interrupts_off(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
+    let LateCause::InterruptsOff { inside, .. } = *cause else { return (String::new(), None) };
+    let function = context.symbols.name(inside).unwrap_or_default();
+    let holds = |words: &[&str]| words.iter().any(|word| function.contains(word));
+    if holds(&["console", "printk", "serial8250", "uart_"]) {
+        let text = "A message went to a slow console with interrupts off: `dmesg -n 1`, or no \
+                    console= of a serial line.";
+        return (text.to_owned(), None);
+    }
+    if holds(&["compact", "isolate_migratepages", "isolate_freepages"]) {
+        let text = "Memory was compacted with interrupts off: switch proactive compaction off.";
+        return (text.to_owned(), Some("memory.compaction"));
+    }
+    if holds(&["lockdep", "kasan", "debug_object"]) {
+        let text = "The kernel checks itself: take one without these checks.";
+        return (text.to_owned(), Some("risks.debug_kernel"));
+    }
+    let text = "Keep this thread and what it uses off the CPU; report the function with its call \
+                chain to whoever maintains it.";
+    (text.to_owned(), Some("isolation.isolcpus"))
+}
+
+fn hard_irq(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
+    let LateCause::HardIrq { irq, .. } = *cause else { return (String::new(), None) };
+    if irq == u32::MAX {
+        let text = "Thermal, error and other interrupts of the processor: look into dmesg.";
+        return (text.to_owned(), None);
+    }
+    let here = on_cpu(context);
+    let text =
+        format!("Move it off {here}: write other CPUs to /proc/irq/{irq}/smp_affinity_list.");
+    (text, Some("interrupts.placement"))
+}
+
+fn soft_irq(cause: &LateCause) -> Advised {
+    let LateCause::Softirq { number, .. } = *cause else { return (String::new(), None) };
+    let (text, rule) = match number {
+        2 | 3 => (
+            "Keep the network off this CPU: its interrupts by smp_affinity_list, and its rps_cpus \
+             and xps_cpus under /sys/class/net.",
+            "interrupts.placement",
+        ),
+        4 | 5 => (
+            "Keep the disk's interrupts off this CPU by smp_affinity_list.",
+            "interrupts.placement",
+        ),
+        1 | 8 => (
+            "Timers of the kernel or of threads expire here: isolate the CPU from them.",
+            "isolation.nohz_full",
+        ),
+        7 => ("The load is balanced: isolate the CPU.", "isolation.isolcpus"),
+        9 => ("Callbacks of RCU: let other CPUs run them with rcu_nocbs.", "rcu.nocbs"),
+        _ => (
+            "Drivers ask for it: keep their interrupts off this CPU by smp_affinity_list.",
+            "interrupts.placement",
+        ),
+    };
+    let name = softirq(number);
+    (format!("{name}: {text}"), Some(rule))
+}
+
+fn ipi(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
+    let here = on_cpu(context);
+    let text = match cause.culprit() {
+        Some(sender) => format!(
+            "Isolate {here}, and let {} not share its memory with threads on it: munmap, mprotect \
+             and membarrier interrupt every CPU that runs the same process.",
+            Who(sender)
+        ),
+        None => format!(
+            "Isolate {here}. Who interrupts is recorded from Linux 6.4 on (ipi:ipi_send_cpu)."
+        ),
+    };
+    (text, Some("isolation.isolcpus"))
+}
+
+fn other_timers(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
+    let LateCause::OtherTimers { function, .. } = *cause else { return (String::new(), None) };
+    let name = context.symbols.name(function).unwrap_or_default();
+    if name.starts_with("tick_") {
+        let text = "The scheduler's tick came first: nohz_full takes it off a CPU with one thread, \
+                    skew_tick moves it.";
+        return (text.to_owned(), Some("isolation.nohz_full"));
+    }
+    match cause.culprit() {
+        Some(armer) => {
+            let text = format!(
+                "Timers expire in order: move {} to another CPU, or give it another phase.",
+                Who(armer)
+            );
+            (text, Some("isolation.isolcpus"))
+        }
+        None => {
+            let text = "Timers of the kernel expired first: isolate the CPU.";
+            (text.to_owned(), Some("isolation.nohz_full"))
+        }
+    }
+}
+
+fn higher(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
+    let Some(task) = cause.culprit() else { return (String::new(), None) };
+    if task.name.as_bytes().starts_with(b"irq/") {
+        let text = format!(
+            "The thread of an interrupt: move that interrupt off {}, or lower its \
+                            priority with `chrt -f -p 40`.",
+            on_cpu(context)
+        );
+        return (text, Some("interrupts.threadirqs"));
+    }
+    if task.name.as_bytes().starts_with(b"migration/") {
+        let text = "The kernel moved threads or stopped the CPU: pin threads once, and load no \
+                    modules meanwhile.";
+        return (text.to_owned(), None);
+    }
+    let number = if task.tid == 0 { "PID".to_owned() } else { task.tid.to_string() };
+    let text = format!(
+        "Lower it below the loop (`chrt -f -p 1 {number}`), or move it off {} (`taskset -pc`).",
+        on_cpu(context)
+    );
+    (text, Some("isolation.isolcpus"))
+}
+
+fn not_preempted(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
+    let is_worker =
+        cause.culprit().is_some_and(|task| task.name.as_bytes().starts_with(b"kworker"));
+    if is_worker {
+        let text = "A worker of the kernel: keep unbound work off this CPU, or take a kernel that \
+                    preempts.";
+        return (text.to_owned(), Some("interrupts.workqueue"));
+    }
+    if context.kernel.is_some_and(|kernel| kernel >= (7, 0)) {
+        let text = "The kernel was in a section that it does not leave: take PREEMPT_RT, or move \
+                    the thread to another CPU.";
+        return (text.to_owned(), Some("scheduler.preempt_rt"));
+    }
+    let text = "This kernel does not interrupt a system call for it: `echo full > \
+                /sys/kernel/debug/sched/preempt`, PREEMPT_RT, or move the thread to another CPU.";
+    (text.to_owned(), Some("scheduler.preempt"))
+}
+
+fn stopped(cause: &LateCause) -> Advised {
+    let text = match cause.culprit() {
+        Some(sender) => format!("{} stopped it by a signal: end what it is for.", Who(sender)),
+        None => "A signal or a debugger stopped it.".to_owned(),
+    };
+    (text, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cause::Unexplained;
+    use crate::symbols::KernelPlace;
+    use punctual_trace::event::{ShortName, TaskName};
+
+    fn every() -> Vec<LateCause> {
+        let task = TaskName { tid: 5, name: ShortName::new(b"hog"), kernel_priority: 2 };
+        let place = KernelPlace::Unknown;
+        let irq = |irq| LateCause::HardIrq { irq, name: ShortName::new(b"eth0") };
+        let named = |name: &[u8]| TaskName { name: ShortName::new(name), ..task };
+        let mut causes = vec![
+            LateCause::NormalPath,
+            LateCause::TimerSlack,
+            LateCause::IdleExit { state: None },
+            LateCause::HostOrFirmware,
+            LateCause::HostOrInterruptsOff { task, at: 1, inside: 1 },
+            LateCause::InterruptsOff { task, inside: 0x100 },
+            LateCause::InterruptsOff { task, inside: 0x200 },
+            LateCause::InterruptsOff { task, inside: 0x300 },
+            LateCause::InterruptsOff { task, inside: 0x10 },
+            irq(9),
+            irq(u32::MAX),
+            LateCause::Nmi,
+            LateCause::Ipi { sender: Some(task) },
+            LateCause::Ipi { sender: None },
+            LateCause::OtherTimers { function: 0x400, armer: TaskName::default() },
+            LateCause::OtherTimers { function: 0x10, armer: task },
+            LateCause::OtherTimers { function: 0x10, armer: TaskName::default() },
+            LateCause::HigherPriority { task },
+            LateCause::HigherPriority { task: named(b"irq/9-eth0") },
+            LateCause::HigherPriority { task: named(b"migration/0") },
+            LateCause::EqualPriority { task },
+            LateCause::FairShare { task },
+            LateCause::NotPreempted { task, place },
+            LateCause::NotPreempted { task: named(b"kworker/0:1"), place },
+            LateCause::Throttled { task },
+            LateCause::FairServer { task },
+            LateCause::Stopped { sender: Some(task) },
+            LateCause::Stopped { sender: None },
+            LateCause::OwnCode,
+            LateCause::OwnSyscall { number: 3 },
+            LateCause::OwnFault,
+            LateCause::OwnWait { is_blocked: true },
+            LateCause::Follows { kind: CauseKind::HigherPriority },
+            LateCause::NoSingle,
+            LateCause::Unexplained(Unexplained::NoRule),
+        ];
+        causes.extend(
+            (0..11).map(|number| LateCause::Softirq { number, device: ShortName::default() }),
+        );
+        causes
+    }
+
+    #[test]
+    fn every_cause_has_a_sentence_and_a_rule_that_is_listed() {
+        let symbols = SymbolMap::new(
+            [(0x100, "console_flush_all"), (0x200, "compact_zone"), (0x300, "lockdep_x")]
+                .into_iter()
+                .chain([(0x400, "tick_nohz_handler")])
+                .map(|(address, name)| (address, name.to_owned())),
+        );
+        let mut used = std::collections::BTreeSet::new();
+        for platform in [Platform::Unknown, Platform::VirtualMachine, Platform::Metal] {
+            for kernel in [None, Some((6, 1)), Some((7, 2))] {
+                for cause in every() {
+                    let context =
+                        AdviceContext { platform, kernel, symbols: &symbols, cpu: Some(1) };
+                    let CauseAdvice { text, rule } = advice(&cause, context);
+                    assert!(text.ends_with('.') && text.len() > 20, "{cause:?}: {text}");
+                    assert!(!text.contains("  ") && !text.contains('\n'), "{text}");
+                    used.extend(rule);
+                }
+            }
+        }
+        assert_eq!(used.into_iter().collect::<Vec<_>>(), ADVISED_RULES);
+        let kinds: std::collections::BTreeSet<CauseKind> =
+            every().iter().map(LateCause::kind).collect();
+        assert_eq!(kinds.len(), CauseKind::ALL.len());
+    }
+
+    #[test]
+    fn each_rule_is_one_of_tune() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../host/src/rules");
+        let files = std::fs::read_dir(folder).expect("the rules of tune");
+        let texts = files.map(|file| std::fs::read_to_string(file.expect("a file").path()));
+        let rules: String = texts.map(|text| text.expect("text")).collect();
+        for rule in ADVISED_RULES {
+            assert!(
+                rules.contains(&format!("rule(\"{rule}\""))
+                    || rules.contains(&format!("\"{rule}\",")),
+                "{rule}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_console_is_told_apart_from_other_code() {
+        let symbols = SymbolMap::new([(0x100, "console_flush_all".to_owned())]);
+        let context =
+            AdviceContext { platform: Platform::Metal, kernel: None, symbols: &symbols, cpu: None };
+        let task = TaskName::default();
+        let text = |inside| advice(&LateCause::InterruptsOff { task, inside }, context).text;
+        assert!(text(0x110).contains("dmesg -n 1"));
+        assert!(text(0x10).contains("report the function"));
+    }
+}

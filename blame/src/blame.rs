@@ -1,0 +1,1137 @@
+//! Attribution as it happens: events in, in the order of time, and at the end an outcome.
+//!
+//! Each event goes to the timeline of its CPU and then to the threads that it concerns. Time never
+//! runs backwards here: an event that comes late counts as of now, and is counted.
+
+use punctual_trace::event::{TaskName, Tid, TraceEvent, TraceKind, Vector};
+
+use crate::config::BlameConfig;
+use crate::court::Court;
+use crate::outcome::{BlameCounts, BlameOutcome, ThreadSnapshot, TopSnapshot, outcome};
+use crate::past::{Piece, WakePhase, Window, unseen};
+use crate::senders::Senders;
+use crate::stall::{CompanionBook, CompanionGap, STALL_NS, StallEvidence, StealBook};
+use crate::tasks::TaskTable;
+use crate::thread::{Activation, LastWake, OwnArm, Thread, ThreadState};
+use crate::timeline::{Activity, CpuTimeline, Segment, TaskMode};
+use crate::timers::{Arm, ClockBases, TimerTable};
+use crate::wake::{ReleaseAnchor, Wake, WindowChain};
+
+/// Reschedule wanted (`common_flags`, trace_events.h), at once or at the next tick.
+const NEED_RESCHED: u8 = 0x04 | 0x02;
+/// A hard or a soft interrupt is served.
+const IN_INTERRUPT: u8 = 0x08 | 0x10;
+/// A wake may be chosen this long after it without that meaning anything, ns.
+const CHOICE_NS: u64 = 3_000;
+/// The timer that ends throttling expired at most so long before its thread runs, ns.
+const UNTHROTTLE_NS: u64 = 300_000;
+/// A signal that stops reaches all threads of its process within this, ns.
+const STOP_NS: u64 = 10_000_000;
+/// A thread of an interrupt wakes others at most so long after that interrupt, ns.
+const IRQ_THREAD_NS: u64 = 10_000_000;
+/// Other CPUs that are asked whether they were silent.
+const WITNESSES: usize = 64;
+/// Functions of timers that have been seen to wake, and bear no name.
+const WAKING: usize = 16;
+/// Instants beyond this are refused: 146 years.
+const LAST_NS: u64 = 1 << 62;
+
+/// Words of the sieve.
+const SIEVE: usize = 16;
+
+/// A timer whose function is called just now.
+#[derive(Debug, Clone, Copy)]
+struct Expiring {
+    timer: u64,
+    function: u64,
+    arm: Option<Arm>,
+    release_ns: u64,
+    latest_ns: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Cpu {
+    timeline: CpuTimeline,
+    steal: StealBook,
+    companion: Option<CompanionBook>,
+    expiring: Option<Expiring>,
+    /// The end of the segment before the event that is handled.
+    before_ns: u64,
+}
+
+/// What is known while events come in.
+#[derive(Debug, Clone)]
+pub struct Blame {
+    config: BlameConfig,
+    cpus: Vec<Option<Box<Cpu>>>,
+    threads: Vec<Thread>,
+    /// Numbers of threads with their place, sorted.
+    places: Vec<(Tid, usize)>,
+    /// A bit for the last digits of each of those numbers: most events concern none of them.
+    sieve: [u64; SIEVE],
+    timers: TimerTable,
+    bases: ClockBases,
+    tasks: TaskTable,
+    senders: Senders,
+    court: Court,
+    now_ns: u64,
+    first_ns: Option<u64>,
+    has_flags: bool,
+    has_timer_ends: bool,
+    unthrottle_ns: Option<u64>,
+    last_stop: Option<(u64, TaskName)>,
+    waking: Vec<u64>,
+    counts: BlameCounts,
+}
+
+impl Blame {
+    /// With what is followed and what is late.
+    #[must_use]
+    pub fn new(config: BlameConfig) -> Self {
+        Self {
+            cpus: Vec::new(),
+            threads: Vec::new(),
+            places: Vec::new(),
+            sieve: [0; SIEVE],
+            timers: TimerTable::default(),
+            bases: ClockBases::new(&config.clock_offsets_ns),
+            tasks: TaskTable::default(),
+            senders: Senders::new(config.bounds.cpus),
+            court: Court::new(config.bounds.worst, config.bounds.reservoir),
+            now_ns: 0,
+            first_ns: None,
+            has_flags: false,
+            has_timer_ends: false,
+            unthrottle_ns: None,
+            last_stop: None,
+            waking: Vec::new(),
+            counts: BlameCounts::default(),
+            config,
+        }
+    }
+
+    /// Counts system management interrupts of the capture, which are read when it ends.
+    pub const fn set_smi_count(&mut self, count: u64) {
+        self.config.smi_count = Some(count);
+    }
+
+    /// A companion spins on a CPU from now on, or has since then: what is rare is measured from
+    /// there.
+    pub fn watch_companion(&mut self, cpu: u32, since_ns: u64) {
+        if since_ns >= LAST_NS {
+            self.counts.refused += 1;
+        } else if let Some(cpu) = self.cpu(cpu, since_ns) {
+            cpu.companion = Some(CompanionBook::new(since_ns));
+        }
+    }
+
+    /// A companion that spins on a CPU saw a gap: before the event that ends a wake which it may
+    /// explain.
+    pub fn push_gap(&mut self, gap: CompanionGap) {
+        if gap.from_ns > gap.to_ns || gap.to_ns >= LAST_NS {
+            self.counts.refused += 1;
+        } else if let Some(cpu) = self.cpu(gap.cpu, gap.from_ns) {
+            cpu.companion.get_or_insert_with(|| CompanionBook::new(gap.from_ns)).push(gap);
+        }
+    }
+
+    fn cpu(&mut self, number: u32, at_ns: u64) -> Option<&mut Cpu> {
+        let place = usize::try_from(number).ok().filter(|&at| at < self.config.bounds.cpus)?;
+        if self.cpus.len() <= place {
+            self.cpus.resize(place + 1, None);
+        }
+        let bounds = self.config.bounds;
+        let cpu = self.cpus[place].get_or_insert_with(|| {
+            Box::new(Cpu {
+                timeline: CpuTimeline::new(at_ns, bounds.segments.max(4), bounds.chains),
+                steal: StealBook::default(),
+                companion: None,
+                expiring: None,
+                before_ns: at_ns,
+            })
+        });
+        Some(&mut **cpu)
+    }
+
+    fn known_cpu(&self, number: u32) -> Option<&Cpu> {
+        self.cpus.get(number as usize)?.as_deref()
+    }
+
+    fn known_cpu_mut(&mut self, number: u32) -> Option<&mut Cpu> {
+        self.cpus.get_mut(number as usize)?.as_deref_mut()
+    }
+
+    /// Takes in an event. They come in the order of time, those of one CPU as that CPU recorded
+    /// them.
+    pub fn push(&mut self, event: &TraceEvent) {
+        self.counts.events += 1;
+        if event.at_ns >= LAST_NS {
+            self.counts.refused += 1;
+            return;
+        }
+        if event.at_ns < self.now_ns {
+            self.counts.disordered += 1;
+        }
+        let at_ns = event.at_ns.max(self.now_ns);
+        self.now_ns = at_ns;
+        self.first_ns.get_or_insert(at_ns);
+        let Some(cpu) = self.cpu(event.cpu, at_ns) else {
+            self.counts.beyond_cpus += 1;
+            return;
+        };
+        cpu.before_ns = cpu.timeline.last_ns();
+        if let TraceKind::Lost { count } = event.kind {
+            cpu.timeline.lose(at_ns, count);
+            self.lose(event.cpu, at_ns);
+            return;
+        }
+        cpu.timeline.close(at_ns);
+        let segments = cpu.timeline.segments();
+        let is_half_full = segments.written() - cpu.timeline.taken > segments.capacity() as u64 / 2;
+        if is_half_full {
+            self.take(event.cpu, at_ns);
+        }
+        self.has_flags |= event.context.flags != 0;
+        self.check_current(event, at_ns);
+        if self.has_flags && event.context.flags & IN_INTERRUPT == 0 {
+            self.in_task_context(event, at_ns);
+        }
+        self.handle(event, at_ns);
+    }
+
+    /// Every thread takes what concerns it out of a CPU's ring before that is overwritten.
+    fn take(&mut self, number: u32, at_ns: u64) {
+        for place in 0..self.threads.len() {
+            let thread = &self.threads[place];
+            let is_due =
+                |arm: &OwnArm| arm.is_pending && arm.cpu == number && arm.release_ns < at_ns;
+            if thread.state.cpu() == Some(number) || thread.arm.as_ref().is_some_and(is_due) {
+                self.settle(place, at_ns, None);
+            }
+        }
+        if let Some(cpu) = self.known_cpu_mut(number) {
+            cpu.timeline.taken = cpu.timeline.segments().written();
+        }
+    }
+
+    /// Events of a CPU were lost: what its threads did since is not known.
+    fn lose(&mut self, number: u32, at_ns: u64) {
+        for place in 0..self.threads.len() {
+            let thread = &mut self.threads[place];
+            let is_ready = thread.state == ThreadState::Ready(number);
+            if let Some(activation) = thread.activation.as_mut().filter(|_| is_ready) {
+                activation.is_whole = false;
+            }
+            if thread.state == ThreadState::Running(number) {
+                self.settle(place, at_ns, None);
+                self.set_state(place, ThreadState::Unknown);
+            }
+        }
+        if let Some(cpu) = self.known_cpu_mut(number) {
+            cpu.expiring = None;
+        }
+    }
+
+    /// The thread that an event came from.
+    fn who(&self, event: &TraceEvent) -> TaskName {
+        let current = self.known_cpu(event.cpu).and_then(|cpu| cpu.timeline.current());
+        current.filter(|task| task.tid == event.tid).unwrap_or_else(|| self.tasks.get(event.tid))
+    }
+
+    fn place(&self, tid: Tid) -> Option<usize> {
+        let bit = tid as usize % (SIEVE * 64);
+        if self.sieve[bit / 64] >> (bit % 64) & 1 == 0 {
+            return None;
+        }
+        let found = self.places.binary_search_by_key(&tid, |(known, _)| *known).ok()?;
+        Some(self.places[found].1)
+    }
+
+    /// The place of a thread that is followed, from now on where it is one of those.
+    fn follow(&mut self, task: TaskName, at_ns: u64) -> Option<usize> {
+        match self.places.binary_search_by_key(&task.tid, |(known, _)| *known) {
+            Ok(found) => {
+                let place = self.places[found].1;
+                self.threads[place].task = task;
+                Some(place)
+            }
+            Err(behind) => {
+                if task.tid == 0 || !self.config.follow.includes(task) {
+                    return None;
+                }
+                let bounds = self.config.bounds;
+                if self.threads.len() >= bounds.threads {
+                    self.counts.unfollowed += 1;
+                    return None;
+                }
+                let place = self.threads.len();
+                self.threads.push(Thread::new(task, at_ns, bounds.pieces, bounds.causes));
+                self.places.insert(behind, (task.tid, place));
+                let bit = task.tid as usize % (SIEVE * 64);
+                self.sieve[bit / 64] |= 1 << (bit % 64);
+                Some(place)
+            }
+        }
+    }
+
+    /// Holds who the event says ran against who is booked.
+    fn check_current(&mut self, event: &TraceEvent, at_ns: u64) {
+        let Some(cpu) = self.known_cpu(event.cpu) else { return };
+        let current = cpu.timeline.current();
+        let from_ns = cpu.before_ns;
+        let place = self.place(event.tid);
+        if current.is_some_and(|task| task.tid == event.tid) {
+            let is_running =
+                |place: &usize| self.threads[*place].state == ThreadState::Running(event.cpu);
+            if let Some(place) = place.filter(|place| !is_running(place)) {
+                self.seen_running(place, event.cpu, from_ns, at_ns);
+            }
+            return;
+        }
+        let task = place.map_or_else(|| self.tasks.get(event.tid), |at| self.threads[at].task);
+        let mode = place.map_or(TaskMode::Code, |place| self.threads[place].mode());
+        if let Some(cpu) = self.known_cpu_mut(event.cpu) {
+            cpu.timeline.discover(task, mode);
+            cpu.steal.begin(task.tid, at_ns);
+        }
+        if let Some(old) = current.and_then(|task| self.place(task.tid))
+            && self.threads[old].state == ThreadState::Running(event.cpu)
+        {
+            self.settle(old, at_ns, None);
+            self.set_state(old, ThreadState::Unknown);
+        }
+        if let Some(place) = place {
+            self.seen_running(place, event.cpu, from_ns, at_ns);
+        }
+    }
+
+    /// A thread runs of which the switch was not recorded: some time since `from_ns`.
+    fn seen_running(&mut self, place: usize, number: u32, from_ns: u64, at_ns: u64) {
+        let old = self.threads[place].state;
+        if let ThreadState::Running(elsewhere) = old
+            && let Some(cpu) = self.known_cpu_mut(elsewhere)
+            && elsewhere != number
+        {
+            cpu.timeline.forget_current();
+        }
+        self.adopt(place, at_ns);
+        self.settle(place, at_ns, Some(number));
+        let before = TaskName::default();
+        self.complete(place, Run { cpu: number, from_ns, at_ns, before });
+        self.set_state(place, ThreadState::Running(number));
+    }
+
+    /// A thread runs of which the waking was not recorded: its own timer released it.
+    fn adopt(&mut self, place: usize, at_ns: u64) {
+        let thread = &mut self.threads[place];
+        let is_asleep = matches!(thread.state, ThreadState::Sleeping | ThreadState::Blocked);
+        let due = thread.arm.filter(|arm| arm.is_pending && arm.release_ns <= at_ns && is_asleep);
+        if let Some(arm) = due.filter(|_| thread.activation.is_none()) {
+            thread.activation = Some(Activation {
+                anchor: ReleaseAnchor::Timer { timer: arm.timer, function: arm.function },
+                release_ns: arm.release_ns,
+                latest_ns: arm.latest_ns,
+                armed_ns: Some(arm.armed_ns),
+                is_whole: false,
+            });
+        }
+    }
+
+    /// What an event shows that comes from no interrupt.
+    fn in_task_context(&mut self, event: &TraceEvent, at_ns: u64) {
+        let Some(cpu) = self.known_cpu_mut(event.cpu) else { return };
+        cpu.timeline.end_flagged();
+        let is_asked = event.context.flags & NEED_RESCHED != 0;
+        if is_asked || cpu.timeline.waiting == 0 || matches!(event.kind, TraceKind::Switch { .. }) {
+            return;
+        }
+        let Some(current) = cpu.timeline.current() else { return };
+        // The scheduler has chosen, and nobody asks it to choose again: it leaves those out that
+        // wait although they are above.
+        let chosen = Chosen { runner: current, is_since_ready: true };
+        self.pass_over(event.cpu, chosen, at_ns);
+    }
+
+    /// Marks threads that wait for a CPU, while one below them runs.
+    fn pass_over(&mut self, number: u32, chosen: Chosen, at_ns: u64) {
+        let Chosen { runner, is_since_ready } = chosen;
+        for place in 0..self.threads.len() {
+            let thread = &self.threads[place];
+            let is_below = runner.tid == 0 || runner.kernel_priority > thread.task.kernel_priority;
+            let is_new = thread.state == ThreadState::Ready(number)
+                && !thread.is_passed_over
+                && thread.task.kernel_priority < 100
+                && at_ns >= thread.ready_ns + CHOICE_NS;
+            if is_below && is_new {
+                self.settle(place, at_ns, None);
+                let thread = &mut self.threads[place];
+                thread.is_passed_over = true;
+                if is_since_ready {
+                    thread.past.mark_passed_over(thread.ready_ns);
+                }
+            }
+        }
+    }
+
+    fn set_state(&mut self, place: usize, state: ThreadState) {
+        let old = self.threads[place].state;
+        for (cpu, step) in [(old, -1), (state, 1)] {
+            if let ThreadState::Ready(number) = cpu
+                && let Some(cpu) = self.cpu(number, self.now_ns)
+            {
+                cpu.timeline.waiting = cpu.timeline.waiting.saturating_add_signed(step);
+            }
+        }
+        let thread = &mut self.threads[place];
+        thread.state = state;
+        if let Some(number) = state.cpu() {
+            thread.last_cpu = number;
+        }
+    }
+
+    /// Completes a thread's past up to now.
+    fn settle(&mut self, place: usize, at_ns: u64, delivery_cpu: Option<u32>) {
+        let Self { threads, cpus, .. } = self;
+        let thread = &mut threads[place];
+        let from_ns = thread.past.settled_ns();
+        if at_ns <= from_ns {
+            return;
+        }
+        let phase = thread.state.phase();
+        let known = |number: u32| cpus.get(number as usize).and_then(|cpu| cpu.as_deref());
+        if let Some(number) = thread.state.cpu() {
+            pull(known(number), thread, Pull { cpu: number, at_ns, phase });
+            return;
+        }
+        let is_asleep = matches!(thread.state, ThreadState::Sleeping | ThreadState::Blocked);
+        let release_ns = thread.release_ns().filter(|_| is_asleep);
+        let arm_cpu = thread.arm.filter(|arm| arm.is_pending).map(|arm| arm.cpu);
+        let due = release_ns.filter(|&release_ns| release_ns < at_ns);
+        let waits_to_ns = due
+            .zip(delivery_cpu.or(arm_cpu))
+            .map_or(at_ns, |(release_ns, _)| release_ns.max(from_ns));
+        let activity = Activity::Elsewhere;
+        let piece = Piece { phase, activity, ..unseen(from_ns, waits_to_ns) };
+        thread.past.append(piece, release_ns);
+        if let Some(number) = delivery_cpu.or(arm_cpu).filter(|_| waits_to_ns < at_ns) {
+            pull(known(number), thread, Pull { cpu: number, at_ns, phase: WakePhase::Delivery });
+        }
+    }
+
+    /// A released thread runs: its wait is cut out and judged.
+    fn complete(&mut self, place: usize, run: Run) {
+        let thread = &mut self.threads[place];
+        let Some(activation) = thread.activation.take() else { return };
+        if let Some(arm) = thread.arm.as_mut() {
+            arm.is_pending = false;
+        }
+        if activation.release_ns > run.at_ns {
+            self.counts.early += 1;
+        }
+        let release_ns = activation.release_ns.min(run.at_ns);
+        let mut window = thread.past.window(release_ns, run.at_ns);
+        let lateness_ns = run.at_ns - release_ns;
+        thread.last = Some(LastWake { release_ns, lateness_ns });
+        let first = window.pieces.first().filter(|piece| piece.phase == WakePhase::Delivery);
+        window.lead =
+            first.and_then(|piece| self.known_cpu(piece.cpu)?.timeline.before(piece.from_ns));
+        let has_gap = window.pieces.iter().any(|piece| {
+            piece.is_hole || matches!(piece.activity, Activity::Lost | Activity::Unseen)
+        });
+        let is_unthrottled =
+            self.unthrottle_ns.is_some_and(|at_ns| run.at_ns - at_ns <= UNTHROTTLE_NS);
+        let thread = &self.threads[place];
+        let wake = Wake {
+            thread: place,
+            task: thread.task,
+            anchor: activation.anchor,
+            release_ns,
+            latest_ns: activation.latest_ns.max(release_ns),
+            armed_ns: activation.armed_ns,
+            ran_ns: run.at_ns,
+            ran_from_ns: run.from_ns.clamp(release_ns, run.at_ns),
+            cpu: run.cpu,
+            before: run.before,
+            stop_sender: thread.stop_sender,
+            chains: self.chains(&window),
+            stalls: self.stalls(&window),
+            window,
+            is_unthrottled,
+            is_whole: activation.is_whole && !has_gap,
+        };
+        self.court.accept(wake, &mut self.threads, &self.config);
+    }
+
+    fn chains(&self, window: &Window) -> Vec<WindowChain> {
+        let found = window.pieces.iter().enumerate().filter_map(|(index, piece)| {
+            let record = self.known_cpu(piece.cpu)?.timeline.chain(piece.chain?)?;
+            let addresses = record.addresses();
+            let symbols = &self.config.symbols;
+            let place = match self.tasks.work(record.tid) {
+                Some(function) => crate::symbols::KernelPlace::Work(symbols.start(function)),
+                None => symbols.place(addresses),
+            };
+            Some(WindowChain {
+                index,
+                cpu: piece.cpu,
+                tid: record.tid,
+                addresses: addresses.into(),
+                interrupted: symbols.interrupted(addresses),
+                place,
+            })
+        });
+        found.collect()
+    }
+
+    /// For each stretch without an event: whether other CPUs were silent too, and whether CPU time
+    /// is missing.
+    fn stalls(&self, window: &Window) -> Vec<(usize, StallEvidence)> {
+        let is_stretch = |piece: &Piece| {
+            let is_silent = match piece.phase {
+                WakePhase::Delivery => {
+                    matches!(piece.activity, Activity::Task { .. } | Activity::Idle { .. })
+                }
+                _ => false,
+            };
+            piece.length_ns() >= STALL_NS
+                && (is_silent || piece.activity == Activity::TimerInterrupt)
+        };
+        let stretches = window.pieces.iter().enumerate().filter(|(_, piece)| is_stretch(piece));
+        stretches.map(|(index, piece)| (index, self.stall(piece))).collect()
+    }
+
+    fn stall(&self, piece: &Piece) -> StallEvidence {
+        let (from_ns, to_ns) = (piece.from_ns, piece.to_ns);
+        let slack_ns = (to_ns - from_ns) / 10;
+        let witness = |(number, cpu): (usize, &Option<Box<Cpu>>)| {
+            let cpu = cpu.as_deref().filter(|_| number != piece.cpu as usize)?;
+            if let Some(companion) = &cpu.companion {
+                return Some(companion.covers(from_ns, to_ns));
+            }
+            Some(StallEvidence {
+                is_coincident: cpu.timeline.is_silent(from_ns, to_ns, slack_ns),
+                chance: cpu.timeline.chance_of_silence(to_ns - from_ns - 2 * slack_ns),
+                is_stolen: false,
+            })
+        };
+        let witnesses = self.cpus.iter().take(WITNESSES).enumerate().filter_map(witness);
+        let best = witnesses.min_by(|a, b| {
+            b.is_coincident.cmp(&a.is_coincident).then(a.chance.total_cmp(&b.chance))
+        });
+        let is_stolen =
+            self.known_cpu(piece.cpu).is_some_and(|cpu| cpu.steal.is_stolen(from_ns, to_ns));
+        StallEvidence { is_stolen, ..best.unwrap_or_default() }
+    }
+
+    fn handle(&mut self, event: &TraceEvent, at_ns: u64) {
+        match &event.kind {
+            TraceKind::TimerStart { .. } | TraceKind::TimerCancel { .. } => {
+                self.program(event, at_ns);
+            }
+            TraceKind::TimerExpireEntry { timer, function, now_ns } => {
+                let arm = self.timers.take(*timer);
+                let ahead_ns = self.bases.learn(*now_ns, at_ns);
+                self.expire(
+                    event,
+                    at_ns,
+                    Expiry { timer: *timer, function: *function, arm, ahead_ns },
+                );
+            }
+            TraceKind::Waking { task, target_cpu } => {
+                self.tasks.see(*task);
+                self.waking(event, at_ns, *task, *target_cpu);
+            }
+            TraceKind::Switch { previous, previous_state, next } => {
+                self.tasks.see(*previous);
+                self.tasks.see(*next);
+                self.correct(event.cpu, at_ns, *previous);
+                self.leave(event.cpu, at_ns, *previous, *previous_state);
+                self.enter(event.cpu, at_ns, *previous, *next);
+            }
+            TraceKind::Migrate { task, to_cpu, .. } => {
+                if let Some(place) = self.place(task.tid)
+                    && let ThreadState::Ready(_) = self.threads[place].state
+                {
+                    self.settle(place, at_ns, None);
+                    self.set_state(place, ThreadState::Ready(*to_cpu));
+                }
+            }
+            TraceKind::IpiSend { targets, callback } => {
+                let sender = self.who(event);
+                self.senders.send(at_ns, sender, targets, *callback);
+            }
+            TraceKind::CallQueued { target_cpu, request, .. } => {
+                let sender = self.who(event);
+                self.senders.queue(at_ns, sender, *target_cpu, *request);
+            }
+            TraceKind::Signal { number, .. } => {
+                // SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU.
+                if (19..=22).contains(number) {
+                    self.last_stop = Some((at_ns, self.who(event)));
+                }
+            }
+            TraceKind::RunTime { tid, took_ns } => {
+                if let Some(cpu) = self.known_cpu_mut(event.cpu) {
+                    cpu.steal.book(*tid, at_ns, *took_ns);
+                }
+            }
+            TraceKind::PriorityLent { task, to_kernel_priority } => {
+                self.name(TaskName { kernel_priority: *to_kernel_priority, ..*task });
+            }
+            TraceKind::Renamed { task } => self.name(*task),
+            TraceKind::WorkStart { function } => self.tasks.set_work(event.tid, *function),
+            TraceKind::PageFaultEntry
+            | TraceKind::PageFaultExit
+            | TraceKind::SyscallEntry { .. }
+            | TraceKind::SyscallExit { .. } => self.set_mode(event),
+            _ => self.frame(event, at_ns),
+        }
+    }
+
+    fn name(&mut self, task: TaskName) {
+        self.tasks.see(task);
+        if let Some(place) = self.place(task.tid) {
+            self.threads[place].task = task;
+        }
+        for cpu in self.cpus.iter_mut().flatten() {
+            cpu.timeline.rename_current(task);
+        }
+    }
+
+    /// A followed thread enters or leaves a fault or a system call.
+    fn set_mode(&mut self, event: &TraceEvent) {
+        let Some(place) = self.place(event.tid) else { return };
+        let thread = &mut self.threads[place];
+        match event.kind {
+            TraceKind::PageFaultEntry => thread.is_in_fault = true,
+            TraceKind::SyscallEntry { number } => {
+                (thread.is_in_fault, thread.syscall) = (false, Some(number));
+            }
+            TraceKind::SyscallExit { .. } => (thread.is_in_fault, thread.syscall) = (false, None),
+            _ => thread.is_in_fault = false,
+        }
+        let mode = thread.mode();
+        if let Some(cpu) = self.known_cpu_mut(event.cpu) {
+            cpu.timeline.set_mode(mode);
+        }
+    }
+
+    /// Events that only begin or end an interrupt.
+    fn frame(&mut self, event: &TraceEvent, at_ns: u64) {
+        let sender = match event.kind {
+            TraceKind::VectorEntry(_) => self.senders.of_interrupt(event.cpu, at_ns),
+            TraceKind::CallEntry { request, .. } => self.senders.of_call(event.cpu, request, at_ns),
+            _ => None,
+        };
+        let is_flagged = event.context.flags & IN_INTERRUPT != 0;
+        self.has_timer_ends |= matches!(
+            event.kind,
+            TraceKind::VectorExit(Vector::LocalTimer) | TraceKind::TimerExpireExit { .. }
+        );
+        let Some(cpu) = self.known_cpu_mut(event.cpu) else { return };
+        let timeline = &mut cpu.timeline;
+        match event.kind {
+            TraceKind::VectorEntry(vector) => match vector {
+                Vector::LocalTimer => {
+                    timeline.push(Activity::TimerInterrupt, is_flagged);
+                    timeline.keep_chain(&event.chain, event.tid);
+                }
+                // Its end is refused to perf (EPERM): it would stay for ever.
+                Vector::IrqWork => {}
+                Vector::Platform => {
+                    let name = punctual_trace::event::ShortName::new(b"platform");
+                    timeline.push(Activity::HardIrq { irq: u32::MAX, name }, is_flagged);
+                }
+                Vector::Reschedule | Vector::CallFunction | Vector::CallFunctionSingle => {
+                    timeline.push(Activity::Ipi { vector, sender }, is_flagged);
+                }
+            },
+            TraceKind::VectorExit(Vector::LocalTimer) => {
+                cpu.expiring = None;
+                timeline.pop(|frame| *frame == Activity::TimerInterrupt);
+            }
+            TraceKind::VectorExit(Vector::Platform) => {
+                timeline.pop(|frame| matches!(frame, Activity::HardIrq { irq: u32::MAX, .. }));
+            }
+            TraceKind::VectorExit(Vector::IrqWork) => {}
+            TraceKind::VectorExit(ended) => timeline
+                .pop(|frame| matches!(frame, Activity::Ipi { vector, .. } if *vector == ended)),
+            TraceKind::IrqEntry { irq, name } => {
+                timeline.push(Activity::HardIrq { irq, name }, is_flagged);
+            }
+            TraceKind::IrqExit { irq: ended } => {
+                timeline
+                    .pop(|frame| matches!(frame, Activity::HardIrq { irq, .. } if *irq == ended));
+            }
+            TraceKind::SoftirqEntry(number) => {
+                let device = timeline.device();
+                timeline.push(Activity::Softirq { number, device }, is_flagged);
+            }
+            TraceKind::SoftirqExit(ended) => timeline
+                .pop(|frame| matches!(frame, Activity::Softirq { number, .. } if *number == ended)),
+            TraceKind::CallEntry { function, .. } => {
+                timeline.push(Activity::Call { function, sender }, is_flagged);
+            }
+            TraceKind::CallExit { .. } => {
+                timeline.pop(|frame| matches!(frame, Activity::Call { .. }));
+            }
+            TraceKind::TimerExpireExit { timer: ended } => {
+                cpu.expiring = None;
+                timeline.pop(|frame| {
+                    matches!(frame, Activity::TimerCallback { timer, .. } if *timer == ended)
+                });
+            }
+            TraceKind::Nmi { took_ns } => timeline.cut_nmi(took_ns),
+            TraceKind::CpuIdle { state } if state != u32::MAX => {
+                timeline.set_idle_state(Some(state));
+            }
+            _ => {}
+        }
+    }
+
+    fn wakes(&self, function: u64) -> bool {
+        self.config
+            .symbols
+            .wakes(function)
+            .unwrap_or_else(|| self.waking.is_empty() || self.waking.contains(&function))
+    }
+
+    /// A timer is programmed, or no longer.
+    fn program(&mut self, event: &TraceEvent, at_ns: u64) {
+        // What is known of a followed thread is not overwritten by what may have been forgotten.
+        let who = self.who(event);
+        let place = self.place(event.tid).or_else(|| self.follow(who, at_ns));
+        let (timer, function, expires_ns, soft_expires_ns) = match event.kind {
+            TraceKind::TimerStart { timer, function, expires_ns, soft_expires_ns } => {
+                (timer, function, expires_ns, soft_expires_ns)
+            }
+            // The kernel also says so of a timer that is about to expire: it stays in the table.
+            TraceKind::TimerCancel { timer } => {
+                let own = place.and_then(|place| self.threads[place].arm.as_mut());
+                if let Some(arm) = own.filter(|arm| arm.timer == timer) {
+                    arm.is_pending = false;
+                }
+                return;
+            }
+            _ => return,
+        };
+        let soft_expires_ns = soft_expires_ns.min(expires_ns);
+        let is_task = event.context.flags & IN_INTERRUPT == 0
+            && self.known_cpu(event.cpu).is_some_and(|cpu| !cpu.timeline.is_interrupted());
+        let own = place.filter(|_| is_task && self.wakes(function));
+        let again = own
+            .and_then(|place| self.threads[place].arm)
+            .filter(|old| old.expires_ns == expires_ns && old.function == function);
+        let armed_ns = again.map_or(at_ns, |old| old.armed_ns);
+        self.timers.insert(Arm {
+            timer,
+            function,
+            expires_ns,
+            soft_expires_ns,
+            armer: who,
+            armed_ns,
+            cpu: event.cpu,
+        });
+        let Some(place) = own else { return };
+        let ahead_ns = self.bases.guess(expires_ns, at_ns);
+        let thread = &mut self.threads[place];
+        if let Some(last) = thread.last.filter(|_| again.is_none()) {
+            let end_ns = at_ns.cast_signed().saturating_sub_unsigned(last.release_ns);
+            thread.pace.cycle(last.lateness_ns, end_ns);
+        }
+        thread.arm = Some(OwnArm {
+            timer,
+            function,
+            expires_ns,
+            release_ns: on_events_clock(soft_expires_ns, ahead_ns),
+            latest_ns: on_events_clock(expires_ns, ahead_ns),
+            armed_ns,
+            cpu: event.cpu,
+            is_pending: true,
+        });
+    }
+
+    /// A timer's function is called.
+    fn expire(&mut self, event: &TraceEvent, at_ns: u64, expiry: Expiry) {
+        let Expiry { timer, function, arm, ahead_ns } = expiry;
+        let is_flagged = event.context.flags & IN_INTERRUPT != 0;
+        let armer = arm.map_or_else(TaskName::default, |arm| arm.armer);
+        let function = if function == 0 { arm.map_or(0, |arm| arm.function) } else { function };
+        let expiring = Expiring {
+            timer,
+            function,
+            arm,
+            release_ns: arm.map_or(0, |arm| on_events_clock(arm.soft_expires_ns, ahead_ns)),
+            latest_ns: arm.map_or(0, |arm| on_events_clock(arm.expires_ns, ahead_ns)),
+        };
+        if let Some(cpu) = self.known_cpu_mut(event.cpu) {
+            cpu.timeline.end_callback();
+            cpu.timeline.push(Activity::TimerCallback { timer, function, armer }, is_flagged);
+            cpu.expiring = Some(expiring);
+        }
+        if self.config.symbols.is_throttle_timer(function) {
+            self.unthrottle_ns = Some(at_ns);
+        }
+        if self.config.symbols.is_deadline_timer(function)
+            && let Some(place) = arm.and_then(|arm| self.place(arm.armer.tid))
+            && !matches!(self.threads[place].state, ThreadState::Running(_))
+        {
+            // SCHED_DEADLINE wakes without `sched_waking`, and sleeps in a state that looks ready.
+            if matches!(self.threads[place].state, ThreadState::Ready(_)) {
+                self.set_state(place, ThreadState::Sleeping);
+            }
+            let target = self.threads[place].last_cpu;
+            self.release(place, event.cpu, at_ns, expiring);
+            self.make_ready(place, target, at_ns);
+        }
+    }
+
+    /// The expiry of a timer releases a thread.
+    fn release(&mut self, place: usize, number: u32, at_ns: u64, expiring: Expiring) {
+        let thread = &mut self.threads[place];
+        let Expiring { timer, function, arm, release_ns, latest_ns } = expiring;
+        if arm.is_none() {
+            self.counts.unknown_releases += 1;
+        } else if thread.activation.is_none() {
+            thread.timer_releases += 1;
+            thread.activation = Some(Activation {
+                anchor: ReleaseAnchor::Timer { timer, function },
+                release_ns,
+                latest_ns,
+                armed_ns: arm.map(|arm| arm.armed_ns),
+                is_whole: true,
+            });
+        }
+        self.settle(place, at_ns, Some(number));
+    }
+
+    fn make_ready(&mut self, place: usize, target: u32, at_ns: u64) {
+        let thread = &mut self.threads[place];
+        thread.ready_ns = at_ns;
+        thread.is_passed_over = false;
+        if let Some(arm) = thread.arm.as_mut() {
+            arm.is_pending = false;
+        }
+        self.set_state(place, ThreadState::Ready(target));
+    }
+
+    /// A thread is woken.
+    fn waking(&mut self, event: &TraceEvent, at_ns: u64, task: TaskName, target: u32) {
+        let Some(cpu) = self.known_cpu(event.cpu) else { return };
+        let is_interrupted = cpu.timeline.is_interrupted();
+        let visit_ns = cpu.timeline.visit_ns();
+        let inner = cpu.timeline.frames().next_back().copied();
+        let has_entry = cpu.timeline.frames().count() > 1;
+        let is_timer = matches!(inner, Some(Activity::TimerCallback { .. }));
+        let expiring = cpu.expiring.filter(|_| is_timer);
+        if is_interrupted && task.name.as_bytes().starts_with(b"irq/") {
+            self.tasks.set_anchor(task, visit_ns);
+        }
+        let Some(place) = self.follow(task, at_ns) else { return };
+        if let Some(expiring) = expiring {
+            self.learn_waking(expiring.function);
+        }
+        if let ThreadState::Running(_) = self.threads[place].state {
+            self.woken_while_running(place, event.cpu, at_ns, expiring);
+            return;
+        }
+        if let ThreadState::Ready(_) = self.threads[place].state {
+            return;
+        }
+        match expiring {
+            Some(expiring) => self.release(place, event.cpu, at_ns, expiring),
+            None => {
+                let anchor_ns = if is_interrupted && !is_timer {
+                    // The timer wheel and the load balancer bring nothing from outside.
+                    let is_inside = matches!(inner, Some(Activity::Softirq { number: 1 | 7, .. }));
+                    (!is_inside).then_some(visit_ns)
+                } else {
+                    self.tasks
+                        .anchor_ns(event.tid)
+                        .filter(|&anchor_ns| at_ns.saturating_sub(anchor_ns) <= IRQ_THREAD_NS)
+                };
+                self.interrupt_release(place, event.cpu, at_ns, anchor_ns);
+            }
+        }
+        self.make_ready(place, target, at_ns);
+        // Where neither interrupts of the timer nor ends of its functions are recorded, a function
+        // is taken to end with the waking.
+        if is_timer
+            && !has_entry
+            && !self.has_timer_ends
+            && let Some(cpu) = self.known_cpu_mut(event.cpu)
+        {
+            cpu.timeline.end_callback();
+        }
+    }
+
+    /// A thread without a timer of its own is released by an interrupt.
+    fn interrupt_release(&mut self, place: usize, number: u32, at_ns: u64, anchor_ns: Option<u64>) {
+        let thread = &mut self.threads[place];
+        // A timeout that never came is not what it waits for.
+        let has_timer = thread.arm.is_some_and(|arm| arm.is_pending) && thread.timer_releases > 0;
+        let anchor_ns = anchor_ns
+            .filter(|_| self.config.event_driven && !has_timer && thread.activation.is_none())
+            .filter(|_| thread.state == ThreadState::Sleeping);
+        if let Some(anchor_ns) = anchor_ns {
+            // An interrupt cannot have released it before it slept.
+            let release_ns = anchor_ns.max(thread.past.settled_ns()).min(at_ns);
+            thread.activation = Some(Activation {
+                anchor: ReleaseAnchor::Interrupt,
+                release_ns,
+                latest_ns: release_ns,
+                armed_ns: None,
+                is_whole: true,
+            });
+        }
+        self.settle(place, at_ns, anchor_ns.map(|_| number));
+    }
+
+    fn learn_waking(&mut self, function: u64) {
+        if self.waking.len() < WAKING && !self.waking.contains(&function) {
+            self.waking.push(function);
+        }
+    }
+
+    /// Its timer expires while it still runs: it overran, or slept so shortly that it never left.
+    fn woken_while_running(
+        &mut self,
+        place: usize,
+        number: u32,
+        at_ns: u64,
+        expiring: Option<Expiring>,
+    ) {
+        let task = self.threads[place].task;
+        let own = expiring.filter(|expiring| {
+            let arm = self.threads[place].arm;
+            expiring.arm.is_some_and(|arm| arm.armer.tid == task.tid)
+                || arm.is_some_and(|arm| arm.timer == expiring.timer && arm.is_pending)
+        });
+        if let Some(expiring) = own {
+            self.release(place, number, at_ns, expiring);
+            let cpu = self.threads[place].state.cpu().unwrap_or(number);
+            self.complete(place, Run { cpu, from_ns: at_ns, at_ns, before: task });
+        }
+    }
+
+    /// Who ran has another name or priority than when it began: threads that wait for its CPU wait
+    /// behind that one.
+    fn correct(&mut self, number: u32, at_ns: u64, right: TaskName) {
+        let Some(cpu) = self.known_cpu(number).filter(|cpu| cpu.timeline.waiting > 0) else {
+            return;
+        };
+        let booked = cpu.timeline.current();
+        let Some(wrong) = booked.filter(|task| task.tid == right.tid && *task != right) else {
+            return;
+        };
+        for place in 0..self.threads.len() {
+            if self.threads[place].state == ThreadState::Ready(number) {
+                self.settle(place, at_ns, None);
+                let thread = &mut self.threads[place];
+                let waiting_priority = thread.task.kernel_priority;
+                thread.past.correct(wrong, right, waiting_priority);
+                thread.is_passed_over &= right.kernel_priority > waiting_priority;
+            }
+        }
+    }
+
+    /// A thread stops to run.
+    fn leave(&mut self, number: u32, at_ns: u64, previous: TaskName, previous_state: u64) {
+        let Some(place) = self.follow(previous, at_ns) else { return };
+        self.settle(place, at_ns, None);
+        let thread = &mut self.threads[place];
+        // The bits of task_state_to_char (sched.h): 0x100 preempted, T 4, t 8, X 0x10, Z 0x20, D 2.
+        let state = match previous_state {
+            0 => ThreadState::Ready(number),
+            bits if bits & 0x100 != 0 => ThreadState::Ready(number),
+            bits if bits & 0xc != 0 => ThreadState::Stopped,
+            bits if bits & 0x30 != 0 => ThreadState::Unknown,
+            bits if bits & 0x2 != 0 => ThreadState::Blocked,
+            _ => ThreadState::Sleeping,
+        };
+        thread.ready_ns = at_ns;
+        thread.is_passed_over = false;
+        if state == ThreadState::Unknown {
+            thread.has_ended = true;
+            thread.arm = None;
+            thread.activation = None;
+        }
+        if state == ThreadState::Stopped {
+            thread.stop_sender = self
+                .last_stop
+                .filter(|(sent_ns, _)| at_ns - sent_ns <= STOP_NS)
+                .map(|(_, sender)| sender);
+        }
+        self.set_state(place, state);
+    }
+
+    /// A thread begins to run.
+    fn enter(&mut self, number: u32, at_ns: u64, previous: TaskName, next: TaskName) {
+        let place = self.follow(next, at_ns);
+        let mut mode = TaskMode::Code;
+        if let Some(place) = place {
+            self.adopt(place, at_ns);
+            self.settle(place, at_ns, Some(number));
+            let run = Run { cpu: number, from_ns: at_ns, at_ns, before: previous };
+            self.complete(place, run);
+            self.threads[place].is_passed_over = false;
+            if let ThreadState::Running(elsewhere) = self.threads[place].state
+                && elsewhere != number
+                && let Some(cpu) = self.known_cpu_mut(elsewhere)
+            {
+                cpu.timeline.forget_current();
+            }
+            self.set_state(place, ThreadState::Running(number));
+            mode = self.threads[place].mode();
+        }
+        let Some(cpu) = self.known_cpu_mut(number) else { return };
+        cpu.steal.begin(next.tid, at_ns);
+        cpu.expiring = None;
+        let waiting = cpu.timeline.waiting;
+        if waiting > 0 {
+            let chosen = Chosen { runner: next, is_since_ready: false };
+            self.pass_over(number, chosen, at_ns);
+        }
+        if let Some(cpu) = self.known_cpu_mut(number) {
+            cpu.timeline.switch(next, mode);
+        }
+    }
+
+    /// What is to be seen just now, for a live view.
+    #[must_use]
+    pub fn snapshot(&self) -> TopSnapshot {
+        TopSnapshot {
+            at_ns: self.now_ns,
+            cpus: self.cpus.iter().flatten().count(),
+            counts: self.counts(),
+            threads: self.threads.iter().map(ThreadSnapshot::of).collect(),
+        }
+    }
+
+    /// What went wrong so far, counted.
+    #[must_use]
+    pub fn counts(&self) -> BlameCounts {
+        let mut counts = self.counts;
+        for cpu in self.cpus.iter().flatten() {
+            let seen = cpu.timeline.counts();
+            counts.timeline.holes += seen.holes;
+            counts.timeline.unclosed += seen.unclosed;
+            counts.timeline.unopened += seen.unopened;
+            counts.timeline.too_deep += seen.too_deep;
+            counts.timeline.losses += seen.losses;
+            counts.timeline.lost_events =
+                counts.timeline.lost_events.saturating_add(seen.lost_events);
+        }
+        counts.displaced_timers = self.timers.displaced();
+        counts.clock_steps = self.bases.steps();
+        counts.condensed = self.threads.iter().map(|thread| thread.past.condensed()).sum();
+        counts.uncounted = self.threads.iter().map(|thread| thread.ledger.uncounted()).sum();
+        counts.uncounted += self.senders.uncounted();
+        counts
+    }
+
+    /// Ends: what is open is left out, all others are judged.
+    #[must_use]
+    pub fn finish(mut self) -> BlameOutcome {
+        self.court.settle_all(&mut self.threads, &self.config);
+        let counts = self.counts();
+        let duration_ns = self.now_ns - self.first_ns.unwrap_or(self.now_ns);
+        outcome(&self.config, &self.threads, &self.court, &self.senders, counts, duration_ns)
+    }
+}
+
+/// Whom the scheduler chose.
+#[derive(Debug, Clone, Copy)]
+struct Chosen {
+    runner: TaskName,
+    /// Whether that was when the others became ready, and not just now.
+    is_since_ready: bool,
+}
+
+/// A run that ends a wait.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    cpu: u32,
+    /// The earliest instant at which it can have begun.
+    from_ns: u64,
+    at_ns: u64,
+    before: TaskName,
+}
+
+/// An expiry as it was recorded.
+#[derive(Debug, Clone, Copy)]
+struct Expiry {
+    timer: u64,
+    function: u64,
+    arm: Option<Arm>,
+    ahead_ns: i64,
+}
+
+/// An instant of a timer's clock on the events' clock; before its begin, its begin.
+fn on_events_clock(expires_ns: i64, ahead_ns: i64) -> u64 {
+    u64::try_from(expires_ns.saturating_sub(ahead_ns)).unwrap_or(0).min(LAST_NS)
+}
+
+/// What a thread takes out of a CPU's ring.
+#[derive(Debug, Clone, Copy)]
+struct Pull {
+    cpu: u32,
+    at_ns: u64,
+    phase: WakePhase,
+}
+
+/// Completes a thread's past from the segments of a CPU.
+fn pull(cpu: Option<&Cpu>, thread: &mut Thread, pull: Pull) {
+    let Pull { cpu: number, at_ns, phase } = pull;
+    let release_ns = thread.release_ns();
+    let is_passed_over = thread.is_passed_over && phase == WakePhase::Ready;
+    let piece = |from_ns, to_ns, activity| Piece {
+        phase,
+        activity,
+        cpu: number,
+        is_passed_over,
+        ..unseen(from_ns, to_ns)
+    };
+    let Some(timeline) = cpu.map(|cpu| &cpu.timeline) else {
+        let from_ns = thread.past.settled_ns();
+        thread.past.append(piece(from_ns, at_ns, Activity::Unseen), release_ns);
+        return;
+    };
+    let segments = timeline.segments();
+    let mut first = segments.written();
+    let is_wanted = |segment: &&Segment| segment.to_ns > thread.past.settled_ns();
+    while let Some(before) = first.checked_sub(1)
+        && segments.get(before).filter(is_wanted).is_some()
+    {
+        first = before;
+    }
+    for number in first..segments.written() {
+        let Some(segment) = segments.get(number) else { continue };
+        let begin_ns = segment.from_ns.min(at_ns);
+        let settled_ns = thread.past.settled_ns();
+        if begin_ns > settled_ns {
+            thread.past.append(piece(settled_ns, begin_ns, Activity::Unseen), release_ns);
+        }
+        let (from_ns, to_ns) = (thread.past.settled_ns(), segment.to_ns.min(at_ns));
+        let is_end = to_ns == segment.to_ns;
+        let whole = Piece {
+            chain: segment.chain,
+            is_hole: segment.is_hole && is_end,
+            ..piece(from_ns, to_ns, segment.activity)
+        };
+        if to_ns > from_ns {
+            thread.past.append(whole, release_ns);
+        }
+    }
+    let last_ns = timeline.last_ns().min(at_ns);
+    let settled_ns = thread.past.settled_ns();
+    if settled_ns < last_ns {
+        // Before the first event of that CPU.
+        thread.past.append(piece(settled_ns, last_ns, Activity::Unseen), release_ns);
+    }
+    let from_ns = thread.past.settled_ns();
+    if from_ns < at_ns {
+        let open = Piece { is_open: true, ..piece(from_ns, at_ns, timeline.activity()) };
+        thread.past.append(open, release_ns);
+    }
+}

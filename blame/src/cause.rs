@@ -1,0 +1,530 @@
+//! Causes: what a stretch of a late wake is booked to, as data.
+
+use std::fmt;
+
+use punctual_trace::event::{CodeAddress, ShortName, TaskName};
+
+use crate::symbols::{KernelPlace, SymbolMap};
+
+/// The kinds of causes, which name themselves in results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CauseKind {
+    /// What every wake of this machine takes.
+    NormalPath,
+    /// The kernel may delay timers of ordinary threads.
+    TimerSlack,
+    /// The CPU was slow to leave its idle state, or the host to run it again.
+    IdleExit,
+    /// The CPU stood still with interrupts on.
+    HostOrFirmware,
+    /// Interrupts were off, or the CPU stood still: the evidence does not decide.
+    HostOrInterruptsOff,
+    /// Kernel code ran with interrupts off.
+    InterruptsOff,
+    /// A device's interrupt.
+    HardIrq,
+    /// A soft interrupt.
+    Softirq,
+    /// An interrupt that cannot be masked.
+    Nmi,
+    /// Another CPU interrupted.
+    Ipi,
+    /// Timers of others expired first.
+    OtherTimers,
+    /// A thread above ran.
+    HigherPriority,
+    /// A thread of the same priority ran.
+    EqualPriority,
+    /// Both are ordinary threads, and it was the other's turn.
+    FairShare,
+    /// A thread below could not be preempted.
+    NotPreempted,
+    /// Its real-time budget was used up.
+    Throttled,
+    /// The kernel's reservation for ordinary threads (from 6.12 on).
+    FairServer,
+    /// It was stopped by a signal.
+    Stopped,
+    /// Its own code ran past the release.
+    OwnCode,
+    /// Its own system call did.
+    OwnSyscall,
+    /// Its own page faults did.
+    OwnFault,
+    /// It waited for something else.
+    OwnWait,
+    /// The wake before was late.
+    Follows,
+    /// None of the causes has a fifth of it.
+    NoSingle,
+    /// Nothing recorded explains it.
+    Unexplained,
+}
+
+impl CauseKind {
+    /// Every kind.
+    pub const ALL: [Self; 25] = [
+        Self::NormalPath,
+        Self::TimerSlack,
+        Self::IdleExit,
+        Self::HostOrFirmware,
+        Self::HostOrInterruptsOff,
+        Self::InterruptsOff,
+        Self::HardIrq,
+        Self::Softirq,
+        Self::Nmi,
+        Self::Ipi,
+        Self::OtherTimers,
+        Self::HigherPriority,
+        Self::EqualPriority,
+        Self::FairShare,
+        Self::NotPreempted,
+        Self::Throttled,
+        Self::FairServer,
+        Self::Stopped,
+        Self::OwnCode,
+        Self::OwnSyscall,
+        Self::OwnFault,
+        Self::OwnWait,
+        Self::Follows,
+        Self::NoSingle,
+        Self::Unexplained,
+    ];
+
+    /// Its word in results; stable.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::NormalPath => "normal-path",
+            Self::TimerSlack => "timer-slack",
+            Self::IdleExit => "idle-exit",
+            Self::HostOrFirmware => "host-or-firmware",
+            Self::HostOrInterruptsOff => "host-or-interrupts-off",
+            Self::InterruptsOff => "interrupts-off",
+            Self::HardIrq => "hard-irq",
+            Self::Softirq => "softirq",
+            Self::Nmi => "nmi",
+            Self::Ipi => "ipi",
+            Self::OtherTimers => "other-timers",
+            Self::HigherPriority => "higher-priority",
+            Self::EqualPriority => "equal-priority",
+            Self::FairShare => "fair-share",
+            Self::NotPreempted => "not-preempted",
+            Self::Throttled => "throttled",
+            Self::FairServer => "fair-server",
+            Self::Stopped => "stopped",
+            Self::OwnCode => "own-code",
+            Self::OwnSyscall => "own-syscall",
+            Self::OwnFault => "own-fault",
+            Self::OwnWait => "own-wait",
+            Self::Follows => "follows",
+            Self::NoSingle => "no-single-cause",
+            Self::Unexplained => "unexplained",
+        }
+    }
+}
+
+/// Why a stretch has no explanation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Unexplained {
+    /// Events of it were lost.
+    Lost,
+    /// A switch was not recorded: what ran at the end is not known.
+    Hole,
+    /// It lies before the first event, or was pushed out of the memory.
+    Unrecorded,
+    /// No rule fits.
+    NoRule,
+    /// There are more causes than room to tell them apart.
+    TooMany,
+}
+
+/// A cause, with whoever it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LateCause {
+    /// What every wake of this machine takes.
+    NormalPath,
+    /// The part between the expiry that was asked for and the one that the kernel allows itself.
+    TimerSlack,
+    /// Idle until the timer's interrupt came late.
+    IdleExit {
+        /// The idle state, where it was recorded.
+        state: Option<u32>,
+    },
+    /// Time without events, with interrupts on.
+    HostOrFirmware,
+    /// Time without events, in kernel code.
+    HostOrInterruptsOff {
+        /// Who ran.
+        task: TaskName,
+        /// The address that the interrupt found; 0 where there is no chain.
+        at: CodeAddress,
+        /// The start of the function in question; 0 where there is no chain.
+        inside: CodeAddress,
+    },
+    /// Kernel code with interrupts off.
+    InterruptsOff {
+        /// Who ran.
+        task: TaskName,
+        /// The start of the function.
+        inside: CodeAddress,
+    },
+    /// A device's interrupt.
+    HardIrq {
+        /// Its number.
+        irq: u32,
+        /// Its name.
+        name: ShortName,
+    },
+    /// A soft interrupt.
+    Softirq {
+        /// 0 HI … 9 RCU.
+        number: u8,
+        /// The device that raised it, where its interrupt came just before; else empty.
+        device: ShortName,
+    },
+    /// An interrupt that cannot be masked.
+    Nmi,
+    /// Another CPU interrupted.
+    Ipi {
+        /// Who sent it, where that was recorded.
+        sender: Option<TaskName>,
+    },
+    /// Timers of others expired first.
+    OtherTimers {
+        /// What they call.
+        function: CodeAddress,
+        /// Who programmed them; empty where they are the kernel's own.
+        armer: TaskName,
+    },
+    /// A thread above ran.
+    HigherPriority {
+        /// Which.
+        task: TaskName,
+    },
+    /// A thread of the same priority ran.
+    EqualPriority {
+        /// Which.
+        task: TaskName,
+    },
+    /// Another ordinary thread had its turn.
+    FairShare {
+        /// Which.
+        task: TaskName,
+    },
+    /// A thread below could not be preempted.
+    NotPreempted {
+        /// Which.
+        task: TaskName,
+        /// In what.
+        place: KernelPlace,
+    },
+    /// Its real-time budget was used up.
+    Throttled {
+        /// What ran instead: a thread below, or the idle one (0).
+        task: TaskName,
+    },
+    /// The reservation for ordinary threads.
+    FairServer {
+        /// Which of them ran.
+        task: TaskName,
+    },
+    /// A signal stopped it.
+    Stopped {
+        /// Who sent it, where that was recorded.
+        sender: Option<TaskName>,
+    },
+    /// Its own code.
+    OwnCode,
+    /// Its own system call.
+    OwnSyscall {
+        /// Its number.
+        number: u32,
+    },
+    /// Its own page faults.
+    OwnFault,
+    /// It slept before it programmed its timer.
+    OwnWait {
+        /// In a sleep that no signal ends: a device or a lock of the kernel.
+        is_blocked: bool,
+    },
+    /// The wake before was late, for a cause of this kind.
+    Follows {
+        /// The kind of that cause.
+        kind: CauseKind,
+    },
+    /// Of a whole wake: none of its causes has a fifth of it.
+    NoSingle,
+    /// Nothing recorded explains it.
+    Unexplained(Unexplained),
+}
+
+impl LateCause {
+    /// Its kind.
+    #[must_use]
+    pub const fn kind(&self) -> CauseKind {
+        match self {
+            Self::NormalPath => CauseKind::NormalPath,
+            Self::TimerSlack => CauseKind::TimerSlack,
+            Self::IdleExit { .. } => CauseKind::IdleExit,
+            Self::HostOrFirmware => CauseKind::HostOrFirmware,
+            Self::HostOrInterruptsOff { .. } => CauseKind::HostOrInterruptsOff,
+            Self::InterruptsOff { .. } => CauseKind::InterruptsOff,
+            Self::HardIrq { .. } => CauseKind::HardIrq,
+            Self::Softirq { .. } => CauseKind::Softirq,
+            Self::Nmi => CauseKind::Nmi,
+            Self::Ipi { .. } => CauseKind::Ipi,
+            Self::OtherTimers { .. } => CauseKind::OtherTimers,
+            Self::HigherPriority { .. } => CauseKind::HigherPriority,
+            Self::EqualPriority { .. } => CauseKind::EqualPriority,
+            Self::FairShare { .. } => CauseKind::FairShare,
+            Self::NotPreempted { .. } => CauseKind::NotPreempted,
+            Self::Throttled { .. } => CauseKind::Throttled,
+            Self::FairServer { .. } => CauseKind::FairServer,
+            Self::Stopped { .. } => CauseKind::Stopped,
+            Self::OwnCode => CauseKind::OwnCode,
+            Self::OwnSyscall { .. } => CauseKind::OwnSyscall,
+            Self::OwnFault => CauseKind::OwnFault,
+            Self::OwnWait { .. } => CauseKind::OwnWait,
+            Self::Follows { .. } => CauseKind::Follows,
+            Self::NoSingle => CauseKind::NoSingle,
+            Self::Unexplained(_) => CauseKind::Unexplained,
+        }
+    }
+
+    /// The thread that it names.
+    #[must_use]
+    pub fn culprit(&self) -> Option<TaskName> {
+        match *self {
+            Self::HostOrInterruptsOff { task, .. } => (task != TaskName::default()).then_some(task),
+            Self::InterruptsOff { task, .. }
+            | Self::HigherPriority { task }
+            | Self::EqualPriority { task }
+            | Self::FairShare { task }
+            | Self::NotPreempted { task, .. }
+            | Self::Throttled { task }
+            | Self::FairServer { task } => Some(task),
+            Self::OtherTimers { armer, .. } => (armer != TaskName::default()).then_some(armer),
+            Self::Ipi { sender } | Self::Stopped { sender } => sender,
+            _ => None,
+        }
+    }
+
+    fn culprit_mut(&mut self) -> Option<&mut TaskName> {
+        match self {
+            Self::HostOrInterruptsOff { task, .. }
+            | Self::InterruptsOff { task, .. }
+            | Self::HigherPriority { task }
+            | Self::EqualPriority { task }
+            | Self::FairShare { task }
+            | Self::NotPreempted { task, .. }
+            | Self::Throttled { task }
+            | Self::FairServer { task } => Some(task),
+            Self::OtherTimers { armer, .. } => Some(armer),
+            Self::Ipi { sender } | Self::Stopped { sender } => sender.as_mut(),
+            _ => None,
+        }
+    }
+
+    /// As rows of the table have it: threads of one name and priority are one, and so are the
+    /// workers of the kernel. The number comes back with [`Self::with_tid`].
+    #[must_use]
+    pub fn grouped(mut self) -> Self {
+        if let Self::HostOrInterruptsOff { task, at, inside } = &mut self {
+            // Whether an address means something shows when it comes again; until then who ran is
+            // who happened to run.
+            (*task, *at, *inside) = (TaskName::default(), 0, 0);
+        }
+        if let Some(task) = self.culprit_mut()
+            && task.tid != 0
+        {
+            task.tid = 0;
+            if task.name.as_bytes().starts_with(b"kworker/") {
+                task.name = ShortName::new(b"kworker");
+            }
+        }
+        self
+    }
+
+    /// With the number of the only thread that a row stands for.
+    #[must_use]
+    pub fn with_tid(mut self, tid: u32) -> Self {
+        if let Some(task) = self.culprit_mut().filter(|task| !task.name.as_bytes().is_empty()) {
+            task.tid = tid;
+        }
+        self
+    }
+
+    /// Whether it could be the main cause of a wake.
+    pub(crate) const fn is_nameable(&self) -> bool {
+        !matches!(self, Self::NormalPath | Self::NoSingle)
+    }
+
+    /// One line that names it, with the words of the machine.
+    #[must_use]
+    pub fn name(&self, symbols: &SymbolMap) -> String {
+        let function = |address: CodeAddress| match symbols.name(address) {
+            Some(name) => name.to_owned(),
+            None if address == 0 => "an unnamed function".to_owned(),
+            None => format!("{address:#x}"),
+        };
+        match *self {
+            Self::NormalPath => "normal path of this machine".to_owned(),
+            Self::TimerSlack => "timer slack".to_owned(),
+            Self::IdleExit { state: None } => "exit from idle".to_owned(),
+            Self::IdleExit { state: Some(state) } => format!("exit from idle state {state}"),
+            Self::HostOrFirmware => "host or firmware took the CPU".to_owned(),
+            Self::HostOrInterruptsOff { task, inside, .. } if inside != 0 => {
+                format!("host, or interrupts off in {} of {}", function(inside), Who(task))
+            }
+            Self::HostOrInterruptsOff { task, .. } if task == TaskName::default() => {
+                "host, or interrupts off".to_owned()
+            }
+            Self::HostOrInterruptsOff { task, .. } => {
+                format!("host, or interrupts off under {}", Who(task))
+            }
+            Self::InterruptsOff { task, inside } => {
+                format!("interrupts off in {} of {}", function(inside), Who(task))
+            }
+            Self::HardIrq { name, irq } => format!("interrupt {irq} {name}"),
+            Self::Softirq { number, device } if device.as_bytes().is_empty() => {
+                format!("{} softirq", softirq(number))
+            }
+            Self::Softirq { number, device } => format!("{} softirq for {device}", softirq(number)),
+            Self::Nmi => "NMI".to_owned(),
+            Self::Ipi { sender: Some(sender) } => format!("interrupts sent by {}", Who(sender)),
+            Self::Ipi { sender: None } => "interrupts sent by an unrecorded CPU".to_owned(),
+            Self::OtherTimers { function: called, armer } if armer == TaskName::default() => {
+                format!("timers of the kernel: {}", function(called))
+            }
+            Self::OtherTimers { armer, .. } => format!("timers of {}", Who(armer)),
+            Self::HigherPriority { task } => format!("{} ran above", Who(task)),
+            Self::EqualPriority { task } => format!("{} ran at the same priority", Who(task)),
+            Self::FairShare { task } => format!("{} had its turn", Who(task)),
+            Self::NotPreempted { task, place } => {
+                let inside = match place {
+                    KernelPlace::Unknown => String::new(),
+                    KernelPlace::Syscall(address) => format!(" in {}()", call(&function(address))),
+                    KernelPlace::Exception(address) => format!(" in {}", function(address)),
+                    KernelPlace::KernelThread(address) | KernelPlace::Work(address) => {
+                        format!(" in {}", function(address))
+                    }
+                };
+                format!("{} was not preempted{inside}", Who(task))
+            }
+            Self::Throttled { task } if task.tid == 0 && task.name.as_bytes().is_empty() => {
+                "real-time throttling, the CPU idled".to_owned()
+            }
+            Self::Throttled { task } => format!("real-time throttling, {} ran", Who(task)),
+            Self::FairServer { task } => format!("fair server ran {}", Who(task)),
+            Self::Stopped { sender: Some(sender) } => format!("stopped by {}", Who(sender)),
+            Self::Stopped { sender: None } => "stopped by a signal".to_owned(),
+            Self::OwnCode => "its own code".to_owned(),
+            Self::OwnSyscall { number } => format!("its own system call {number}"),
+            Self::OwnFault => "its own page faults".to_owned(),
+            Self::OwnWait { is_blocked: true } => "its own wait for a device or lock".to_owned(),
+            Self::OwnWait { is_blocked: false } => "its own wait for something else".to_owned(),
+            Self::Follows { kind } => {
+                format!("consequence of the late wake before ({})", kind.word())
+            }
+            Self::NoSingle => "no single cause".to_owned(),
+            Self::Unexplained(Unexplained::Lost) => "unexplained: events were lost".to_owned(),
+            Self::Unexplained(Unexplained::Hole) => {
+                "unexplained: a switch was not recorded".to_owned()
+            }
+            Self::Unexplained(Unexplained::Unrecorded) => "unexplained: not recorded".to_owned(),
+            Self::Unexplained(_) => "unexplained".to_owned(),
+        }
+    }
+}
+
+/// The name of a system call's function without the prefix of its architecture.
+fn call(function: &str) -> &str {
+    let short = function.rsplit_once("_sys_").map_or(function, |(_, name)| name);
+    short.strip_prefix("ksys_").unwrap_or(short)
+}
+
+/// The kernel's name of a soft interrupt (`softirq_to_name`, kernel/softirq.c).
+#[must_use]
+pub const fn softirq(number: u8) -> &'static str {
+    match number {
+        0 => "HI",
+        1 => "TIMER",
+        2 => "NET_TX",
+        3 => "NET_RX",
+        4 => "BLOCK",
+        5 => "IRQ_POLL",
+        6 => "TASKLET",
+        7 => "SCHED",
+        8 => "HRTIMER",
+        9 => "RCU",
+        _ => "unknown",
+    }
+}
+
+/// A thread in a sentence: name, policy's class with its priority, number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Who(pub TaskName);
+
+impl fmt::Display for Who {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(task) = self;
+        if task.name.as_bytes().is_empty() {
+            write!(out, "thread {}", task.tid)?;
+            return Ok(());
+        }
+        write!(out, "{} (", task.name)?;
+        match task.kernel_priority {
+            i32::MIN..0 => write!(out, "deadline or stop class")?,
+            0..100 => write!(out, "priority {}", 99 - task.kernel_priority)?,
+            _ => write!(out, "nice {}", task.kernel_priority.saturating_sub(120))?,
+        }
+        if task.tid == 0 { out.write_str(")") } else { write!(out, ", {})", task.tid) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn task(name: &[u8], tid: u32, kernel_priority: i32) -> TaskName {
+        TaskName { tid, name: ShortName::new(name), kernel_priority }
+    }
+
+    #[test]
+    fn every_kind_has_its_own_word() {
+        let words: BTreeSet<&str> = CauseKind::ALL.iter().map(|kind| kind.word()).collect();
+        assert_eq!(words.len(), CauseKind::ALL.len());
+        let kinds: BTreeSet<CauseKind> = CauseKind::ALL.into_iter().collect();
+        assert_eq!(kinds.len(), CauseKind::ALL.len());
+    }
+
+    #[test]
+    fn rows_are_by_name_and_priority() {
+        let first = LateCause::HigherPriority { task: task(b"kworker/0:1", 5, 9) };
+        let second = LateCause::HigherPriority { task: task(b"kworker/1:2", 6, 9) };
+        assert_eq!(first.grouped(), second.grouped());
+        let other = LateCause::HigherPriority { task: task(b"hog", 6, 9) };
+        assert_ne!(first.grouped(), other.grouped());
+        assert_eq!(other.grouped().with_tid(6), other);
+    }
+
+    #[test]
+    fn threads_are_shown_with_priority_and_number() {
+        assert_eq!(Who(task(b"hog", 7, 2)).to_string(), "hog (priority 97, 7)");
+        assert_eq!(Who(task(b"cc1", 0, 125)).to_string(), "cc1 (nice 5)");
+        assert_eq!(Who(task(b"", 12, 120)).to_string(), "thread 12");
+        assert_eq!(Who(task(b"dl", 1, -1)).to_string(), "dl (deadline or stop class, 1)");
+        let _ = Who(task(b"x", 1, i32::MAX)).to_string();
+    }
+
+    #[test]
+    fn a_call_is_named_without_its_prefix() {
+        let symbols = SymbolMap::new([(0x300, "__x64_sys_close".to_owned())]);
+        let place = KernelPlace::Syscall(0x300);
+        let cause = LateCause::NotPreempted { task: task(b"cat", 8, 120), place };
+        assert_eq!(cause.name(&symbols), "cat (nice 0, 8) was not preempted in close()");
+        assert_eq!((call("ksys_write"), call("do_sys_openat2")), ("write", "openat2"));
+    }
+}

@@ -1,0 +1,181 @@
+//! What is followed, what counts as late, and the bounds that hold from the beginning.
+
+use punctual_trace::event::{ShortName, TaskName, Tid};
+
+use crate::symbols::SymbolMap;
+
+/// Which threads are followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FollowedThreads {
+    /// These.
+    Threads(Vec<Tid>),
+    /// All that are seen at a real-time priority, or at that of SCHED_DEADLINE, but for the
+    /// kernel's own `migration/N`.
+    RealTime,
+    /// All of this name: its first 15 bytes.
+    Named(ShortName),
+}
+
+impl FollowedThreads {
+    /// Whether a thread that is seen now is one of them.
+    pub(crate) fn includes(&self, task: TaskName) -> bool {
+        match self {
+            Self::Threads(tids) => tids.contains(&task.tid),
+            Self::RealTime => {
+                task.tid != 0
+                    && task.kernel_priority < 100
+                    && !task.name.as_bytes().is_empty()
+                    && !task.name.as_bytes().starts_with(b"migration/")
+            }
+            Self::Named(name) => task.tid != 0 && task.name == *name,
+        }
+    }
+}
+
+/// From where on a wake is late.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LateThreshold {
+    /// Later than this, ns.
+    Above(u64),
+    /// Later than this share of all wakes of its thread, 0..1: .999 for p99.9.
+    Quantile(f64),
+}
+
+/// Why a threshold cannot be.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[error("quantile {0} is not accepted: it must be greater than 0 and less than 1")]
+pub struct ThresholdError(f64);
+
+impl LateThreshold {
+    /// A quantile.
+    ///
+    /// # Errors
+    /// Where it is not within 0 and 1, both excluded.
+    pub fn quantile(share: f64) -> Result<Self, ThresholdError> {
+        if share > 0.0 && share < 1.0 {
+            Ok(Self::Quantile(share))
+        } else {
+            Err(ThresholdError(share))
+        }
+    }
+}
+
+/// On what the kernel runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Platform {
+    /// Not known: what depends on it is said for both.
+    #[default]
+    Unknown,
+    /// A virtual machine: what leaves no event is the host's.
+    VirtualMachine,
+    /// The machine itself: what leaves no event is the firmware's (SMI, secure monitor).
+    Metal,
+}
+
+/// Bounds of memory, fixed from the beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlameBounds {
+    /// CPUs; events of others are counted and left out.
+    pub cpus: usize,
+    /// Segments a CPU, 88 bytes each.
+    pub segments: usize,
+    /// Call chains a CPU, 136 bytes each.
+    pub chains: usize,
+    /// Threads that are followed; further ones are counted.
+    pub threads: usize,
+    /// Pieces of a thread's own past, 104 bytes each.
+    pub pieces: usize,
+    /// Causes a thread that are told apart.
+    pub causes: usize,
+    /// Late wakes kept whole: the latest.
+    pub worst: usize,
+    /// Late wakes kept whole: an even sample of the others.
+    pub reservoir: usize,
+}
+
+impl Default for BlameBounds {
+    fn default() -> Self {
+        Self {
+            cpus: 1_024,
+            segments: 16_384,
+            chains: 1_024,
+            threads: 64,
+            pieces: 2_048,
+            causes: 128,
+            worst: 200,
+            reservoir: 800,
+        }
+    }
+}
+
+/// What attribution is told before the first event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BlameConfig {
+    /// Which threads.
+    pub follow: FollowedThreads,
+    /// What is late.
+    pub late: LateThreshold,
+    /// On what the kernel runs.
+    pub platform: Platform,
+    /// Major and minor of the kernel's release, where known.
+    pub kernel: Option<(u32, u32)>,
+    /// System management interrupts during the capture (`msr/smi/`), where they were counted.
+    pub smi_count: Option<u64>,
+    /// How far clocks of timers are ahead of that of the events, ns: REALTIME, TAI, BOOTTIME. What
+    /// is missing is learnt from expiries, to about a microsecond.
+    pub clock_offsets_ns: Vec<i64>,
+    /// Names of kernel addresses.
+    pub symbols: SymbolMap,
+    /// Whether threads that an interrupt wakes without a timer of their own get a release: the
+    /// entry of that interrupt.
+    pub event_driven: bool,
+    /// The bounds.
+    pub bounds: BlameBounds,
+}
+
+impl Default for BlameConfig {
+    fn default() -> Self {
+        Self {
+            follow: FollowedThreads::RealTime,
+            late: LateThreshold::Above(50_000),
+            platform: Platform::Unknown,
+            kernel: None,
+            smi_count: None,
+            clock_offsets_ns: Vec::new(),
+            symbols: SymbolMap::default(),
+            event_driven: true,
+            bounds: BlameBounds::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_lie_between_none_and_every_wake() {
+        assert_eq!(LateThreshold::quantile(0.999), Ok(LateThreshold::Quantile(0.999)));
+        for wrong in [0.0, 1.0, -1.0, f64::NAN, 99.9] {
+            let error = LateThreshold::quantile(wrong).unwrap_err().to_string();
+            assert!(error.contains("greater than 0") && !error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn real_time_leaves_the_kernels_own_movers_out() {
+        let task = |name: &[u8], kernel_priority| TaskName {
+            tid: 5,
+            name: ShortName::new(name),
+            kernel_priority,
+        };
+        assert!(FollowedThreads::RealTime.includes(task(b"servo", 9)));
+        assert!(FollowedThreads::RealTime.includes(task(b"deadline", -1)));
+        assert!(!FollowedThreads::RealTime.includes(task(b"migration/1", -1)));
+        assert!(!FollowedThreads::RealTime.includes(task(b"bash", 120)));
+        assert!(!FollowedThreads::RealTime.includes(TaskName { tid: 0, ..task(b"swapper/0", 9) }));
+        assert!(FollowedThreads::Named(ShortName::new(b"bash")).includes(task(b"bash", 120)));
+        assert!(FollowedThreads::Threads(vec![5]).includes(task(b"bash", 120)));
+        assert!(!FollowedThreads::Threads(vec![6]).includes(task(b"bash", 120)));
+    }
+}

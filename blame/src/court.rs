@@ -1,0 +1,252 @@
+//! Judges finished wakes: learns what is normal from those on time, books the others, keeps sums
+//! and the latest.
+//!
+//! The first wakes of a thread wait until there is something normal to compare them with.
+
+use std::collections::VecDeque;
+
+use punctual_trace::event::CodeAddress;
+
+use crate::account::{Judgement, WakePart, account};
+use crate::addresses::{AddressBook, FirstWake, REPEATED, repeated_certainty};
+use crate::cause::{CauseKind, LateCause};
+use crate::config::{BlameConfig, LateThreshold};
+use crate::keep::{Keep, LateWake};
+use crate::ledger::Ledger;
+use crate::normal::{NEEDED, WakeTimes};
+use crate::past::WakePhase;
+use crate::rules::{PreviousWake, RuleId};
+use crate::stall::STALL_NS;
+use crate::thread::Thread;
+use crate::wake::Wake;
+
+/// Wakes of all threads that wait for a baseline.
+const PENDING: usize = 1_024;
+/// Pieces of them together: 7 MB.
+const PENDING_PIECES: usize = 1 << 16;
+/// Of one thread.
+const PENDING_OF_THREAD: u64 = 64;
+/// How often what is on time is worked out anew, wakes.
+const STEP: u64 = 64;
+
+/// What judging keeps.
+#[derive(Debug, Clone)]
+pub(crate) struct Court {
+    pending: VecDeque<Wake>,
+    pending_pieces: usize,
+    keep: Keep,
+    addresses: AddressBook,
+}
+
+impl Court {
+    pub(crate) fn new(worst: usize, reservoir: usize) -> Self {
+        Self {
+            pending: VecDeque::new(),
+            pending_pieces: 0,
+            keep: Keep::new(worst, reservoir),
+            addresses: AddressBook::default(),
+        }
+    }
+
+    /// Takes a finished wake. Whether it is late as far as is known yet.
+    pub(crate) fn accept(
+        &mut self,
+        wake: Wake,
+        threads: &mut [Thread],
+        config: &BlameConfig,
+    ) -> bool {
+        let number = wake.thread;
+        let thread = &mut threads[number];
+        thread.pace.release(wake.release_ns);
+        thread.ledger.note(&wake, absolute_ns(config));
+        let count = thread.ledger.spread().total();
+        if count < STEP || count.is_multiple_of(STEP) {
+            thread.on_time_ns = on_time_ns(thread, config);
+        }
+        let least_ns = wake.least_ns();
+        let is_late = is_late(thread, config, least_ns);
+        if least_ns <= thread.on_time_ns && wake.is_whole && !wake.is_censored() {
+            let times = WakeTimes::new(&wake.window, wake.is_event_driven());
+            thread.normals.learn(times);
+        }
+        let is_early = !thread.normals.is_ready() && count <= PENDING_OF_THREAD;
+        let pieces = self.pending_pieces + wake.window.pieces.len();
+        if is_early && self.pending.len() < PENDING && pieces <= PENDING_PIECES {
+            self.pending_pieces = pieces;
+            self.pending.push_back(wake);
+            return is_late;
+        }
+        self.settle(number, threads, config);
+        self.judge(wake, threads, config);
+        is_late
+    }
+
+    /// Judges what still waits of a thread.
+    fn settle(&mut self, number: usize, threads: &mut [Thread], config: &BlameConfig) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let (due, rest): (VecDeque<Wake>, _) =
+            self.pending.drain(..).partition(|wake| wake.thread == number);
+        self.pending = rest;
+        self.pending_pieces = self.pending.iter().map(|wake| wake.window.pieces.len()).sum();
+        due.into_iter().for_each(|wake| self.judge(wake, threads, config));
+    }
+
+    /// Judges all that still waits.
+    pub(crate) fn settle_all(&mut self, threads: &mut [Thread], config: &BlameConfig) {
+        while let Some(wake) = self.pending.pop_front() {
+            self.judge(wake, threads, config);
+        }
+    }
+
+    fn judge(&mut self, wake: Wake, threads: &mut [Thread], config: &BlameConfig) {
+        let number = wake.thread;
+        let judgement = Judgement {
+            usual: threads[number].normals.usual(),
+            previous: threads[number].previous,
+            symbols: &config.symbols,
+            kernel: config.kernel,
+        };
+        let mut parts = account(&wake, judgement);
+        debug_assert_eq!(
+            parts.iter().map(WakePart::length_ns).sum::<u64>(),
+            wake.lateness_ns(),
+            "the parts of a wake are its lateness"
+        );
+        let is_late = is_late(&threads[number], config, wake.least_ns());
+        let counted = if is_late { self.addresses_of(&mut parts, threads) } else { Vec::new() };
+        let threshold_ns = absolute_ns(config);
+        let thread = &mut threads[number];
+        let main = thread.ledger.add(&wake, &parts, threshold_ns);
+        for Counted { at, times, cause } in counted {
+            if times >= REPEATED {
+                thread.ledger.note_repeats(cause, times);
+            } else if let Some(part) = parts.iter().find(|part| address(part) == Some(at)) {
+                let booking = Ledger::booking(&wake, &parts, part, threshold_ns);
+                self.addresses.set_first(at, FirstWake { thread: number, booking });
+            }
+        }
+        let kind = match main {
+            LateCause::Follows { kind } => kind,
+            _ => main.kind(),
+        };
+        thread.previous = Some(PreviousWake { lateness_ns: wake.lateness_ns(), kind });
+        if is_late {
+            thread.count_main(main);
+            if wake.before.tid != wake.task.tid {
+                thread.before.add(wake.before);
+            }
+            for part in &parts {
+                match part.phase {
+                    WakePhase::Delivery => thread.delivery_ns += part.length_ns(),
+                    WakePhase::Ready => thread.ready_wait_ns += part.length_ns(),
+                    _ => {}
+                }
+            }
+            self.keep.offer(LateWake::new(&wake, parts, main));
+        }
+    }
+
+    /// Counts the addresses of gaps in a late wake, each once, and rewrites the parts of those that
+    /// came before, also of their first wake.
+    fn addresses_of(&mut self, parts: &mut [WakePart], threads: &mut [Thread]) -> Vec<Counted> {
+        let mut counted: Vec<Counted> = Vec::new();
+        for part in parts {
+            let Some(at) = address(part).filter(|_| part.length_ns() >= STALL_NS) else {
+                continue;
+            };
+            let known = counted.iter().find(|known| known.at == at).map(|known| known.times);
+            let times = known.unwrap_or_else(|| self.addresses.count(at));
+            if times >= REPEATED {
+                rewrite(part, times);
+                if let Some(FirstWake { thread, booking }) = self.addresses.take_first(at) {
+                    threads[thread].ledger.rebook(&booking, part);
+                }
+            }
+            if known.is_none() {
+                counted.push(Counted { at, times, cause: part.cause.grouped() });
+            }
+        }
+        counted
+    }
+
+    /// With what is known of addresses in the end.
+    pub(crate) fn resolve(&self, wake: &mut LateWake) {
+        let mut longest: Option<WakePart> = None;
+        for part in &mut wake.parts {
+            let times = address(part).map_or(0, |at| self.addresses.times(at));
+            if times < REPEATED || part.length_ns() < STALL_NS {
+                continue;
+            }
+            rewrite(part, times);
+            if longest.is_none_or(|longest| longest.length_ns() < part.length_ns()) {
+                longest = Some(*part);
+            }
+        }
+        let is_open = wake.main.kind() == CauseKind::HostOrInterruptsOff;
+        if let Some(part) = longest.filter(|_| is_open) {
+            wake.main = part.cause.grouped();
+        }
+    }
+
+    /// The kept wakes, which are the worst and the sample.
+    pub(crate) fn keep(&self) -> Keep {
+        self.keep.clone()
+    }
+}
+
+/// An address in a late wake: how often it came so far, and what its gap is booked to.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    at: CodeAddress,
+    times: u64,
+    cause: LateCause,
+}
+
+/// The address of a gap in kernel code.
+fn address(part: &WakePart) -> Option<CodeAddress> {
+    match part.cause {
+        LateCause::HostOrInterruptsOff { at, .. } if at != 0 => Some(at),
+        _ => None,
+    }
+}
+
+/// A gap at an address that came so often is one with interrupts off.
+fn rewrite(part: &mut WakePart, times: u64) {
+    if let LateCause::HostOrInterruptsOff { task, inside, .. } = part.cause {
+        part.cause = LateCause::InterruptsOff { task, inside };
+        part.rule = RuleId::RepeatedAddress;
+        part.certainty = repeated_certainty(times);
+    }
+}
+
+/// The absolute threshold, ns; none is above all.
+pub(crate) const fn absolute_ns(config: &BlameConfig) -> u64 {
+    match config.late {
+        LateThreshold::Above(threshold_ns) => threshold_ns,
+        LateThreshold::Quantile(_) => u64::MAX,
+    }
+}
+
+fn on_time_ns(thread: &Thread, config: &BlameConfig) -> u64 {
+    let spread = thread.ledger.spread();
+    match config.late {
+        // Where hardly any is on time, the earlier ones are the measure.
+        LateThreshold::Above(_) if spread.total() < NEEDED + thread.ledger.over() => {
+            spread.quantile_ns(0.25)
+        }
+        LateThreshold::Above(threshold_ns) => threshold_ns.saturating_add(thread.pace.margin_ns()),
+        LateThreshold::Quantile(share) => spread.quantile_ns(share.min(0.9)),
+    }
+}
+
+/// Whether a wake is late as far as is known yet: of a quantile, whether it may be.
+fn is_late(thread: &Thread, config: &BlameConfig, least_ns: u64) -> bool {
+    match config.late {
+        LateThreshold::Above(threshold_ns) => {
+            least_ns > threshold_ns.saturating_add(thread.pace.margin_ns())
+        }
+        LateThreshold::Quantile(_) => least_ns > thread.on_time_ns,
+    }
+}

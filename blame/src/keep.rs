@@ -1,0 +1,259 @@
+//! Late wakes that are kept whole: the worst, and an even sample of the others.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use punctual_trace::event::{CodeAddress, TaskName};
+
+use crate::account::WakePart;
+use crate::cause::LateCause;
+use crate::rules::{Certainty, RuleId};
+use crate::wake::{ReleaseAnchor, Wake};
+
+/// Parts of a kept wake; of more, the middle ones become one.
+const PARTS: usize = 256;
+
+/// A late wake, to be shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LateWake {
+    /// The thread, as it was then.
+    pub task: TaskName,
+    /// What released it.
+    pub anchor: ReleaseAnchor,
+    /// Its release, ns on the events' clock.
+    pub release_ns: u64,
+    /// When it ran.
+    pub ran_ns: u64,
+    /// The earliest instant at which it can have run: before `ran_ns` where a switch was not
+    /// recorded. What counts as its lateness ends there.
+    pub ran_from_ns: u64,
+    /// On which CPU.
+    pub cpu: u32,
+    /// Who ran before it.
+    pub before: TaskName,
+    /// Its main cause.
+    pub main: LateCause,
+    /// The time of that cause, ns.
+    pub main_ns: u64,
+    /// Whether all events of it are there.
+    pub is_whole: bool,
+    /// Its parts, without gaps, from release to run; they add up to the nanosecond.
+    pub parts: Vec<WakePart>,
+    /// Whether parts lost their order or were joined, since there were too many.
+    pub is_condensed: bool,
+    /// The call chain that shows its main cause, innermost first; empty where there is none.
+    pub chain: Box<[CodeAddress]>,
+}
+
+impl LateWake {
+    /// Of a wake and its account.
+    pub(crate) fn new(wake: &Wake, parts: Vec<WakePart>, main: LateCause) -> Self {
+        let is_main = |part: &&WakePart| part.cause.grouped() == main;
+        let main_ns = parts.iter().filter(is_main).map(WakePart::length_ns).sum();
+        let longest = parts.iter().filter(is_main).max_by_key(|part| part.length_ns());
+        let chain = longest.and_then(|part| {
+            let tid = part.cause.culprit()?.tid;
+            let index = wake.window.pieces.iter().position(|piece| piece.to_ns >= part.to_ns)?;
+            wake.chain_near(index, tid, part.cpu)
+        });
+        let is_long = parts.len() > PARTS;
+        Self {
+            task: wake.task,
+            anchor: wake.anchor,
+            release_ns: wake.release_ns,
+            ran_ns: wake.ran_ns,
+            ran_from_ns: wake.ran_from_ns,
+            cpu: wake.cpu,
+            before: wake.before,
+            main,
+            main_ns,
+            is_whole: wake.is_whole,
+            chain: chain.map(|chain| chain.addresses.clone()).unwrap_or_default(),
+            parts: if is_long { condensed(parts) } else { parts },
+            is_condensed: is_long || wake.window.is_condensed,
+        }
+    }
+
+    /// From the release to the first event that shows it running, ns.
+    #[must_use]
+    pub const fn lateness_ns(&self) -> u64 {
+        self.ran_ns - self.release_ns
+    }
+
+    /// How late it was at least, ns: what is judged.
+    #[must_use]
+    pub const fn least_ns(&self) -> u64 {
+        self.ran_from_ns.saturating_sub(self.release_ns)
+    }
+}
+
+/// Begin and end as they are, and one part for what is between.
+fn condensed(parts: Vec<WakePart>) -> Vec<WakePart> {
+    let (begin, rest) = parts.split_at(PARTS / 2 - 1);
+    let (middle, end) = rest.split_at(rest.len() - PARTS / 2);
+    let joined = middle.first().zip(middle.last()).map(|(first, last)| WakePart {
+        to_ns: last.to_ns,
+        cause: LateCause::NoSingle,
+        rule: RuleId::NoRule,
+        certainty: Certainty::Open,
+        ..*first
+    });
+    begin.iter().copied().chain(joined).chain(end.iter().copied()).collect()
+}
+
+#[derive(Debug, Clone)]
+struct Ranked(LateWake);
+
+impl Ranked {
+    fn key(&self) -> (u64, Reverse<u64>) {
+        (self.0.least_ns(), Reverse(self.0.release_ns))
+    }
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, with: &Self) -> bool {
+        self.key() == with.key()
+    }
+}
+
+impl Eq for Ranked {}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, with: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(with))
+    }
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, with: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&with.key())
+    }
+}
+
+/// The kept ones.
+#[derive(Debug, Clone)]
+pub(crate) struct Keep {
+    worst: BinaryHeap<Reverse<Ranked>>,
+    worst_room: usize,
+    sample: Vec<LateWake>,
+    sample_room: usize,
+    offered: u64,
+    state: u64,
+}
+
+impl Keep {
+    pub(crate) const fn new(worst_room: usize, sample_room: usize) -> Self {
+        Self {
+            worst: BinaryHeap::new(),
+            worst_room,
+            sample: Vec::new(),
+            sample_room,
+            offered: 0,
+            state: 0x9e37_79b9_7f4a_7c15,
+        }
+    }
+
+    /// Offers a late wake: it takes the place of a less late one, which goes to the sample.
+    pub(crate) fn offer(&mut self, wake: LateWake) {
+        self.worst.push(Reverse(Ranked(wake)));
+        if self.worst.len() > self.worst_room
+            && let Some(Reverse(Ranked(wake))) = self.worst.pop()
+        {
+            self.offer_sample(wake);
+        }
+    }
+
+    /// Vitter's algorithm R: each that was offered is kept with the same probability.
+    fn offer_sample(&mut self, wake: LateWake) {
+        self.offered += 1;
+        if self.sample.len() < self.sample_room {
+            self.sample.push(wake);
+            return;
+        }
+        // Marsaglia's xorshift64: the same each time.
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        let place = self.state % self.offered;
+        if let Some(kept) = usize::try_from(place).ok().and_then(|at| self.sample.get_mut(at)) {
+            *kept = wake;
+        }
+    }
+
+    /// The worst, latest first, and the sample, in the order of time.
+    pub(crate) fn into_parts(self) -> (Vec<LateWake>, Vec<LateWake>) {
+        let worst = self.worst.into_sorted_vec().into_iter().map(|Reverse(Ranked(wake))| wake);
+        let mut sample = self.sample;
+        sample.sort_by_key(|wake| wake.release_ns);
+        (worst.collect(), sample)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::past::WakePhase;
+    use crate::timeline::Activity;
+
+    fn part(from_ns: u64, to_ns: u64) -> WakePart {
+        WakePart {
+            from_ns,
+            to_ns,
+            phase: WakePhase::Ready,
+            activity: Activity::Nmi,
+            cpu: 0,
+            cause: LateCause::Nmi,
+            rule: RuleId::Interrupt,
+            certainty: Certainty::Certain,
+        }
+    }
+
+    fn wake(release_ns: u64, lateness_ns: u64) -> LateWake {
+        LateWake {
+            task: TaskName::default(),
+            anchor: ReleaseAnchor::Interrupt,
+            release_ns,
+            ran_ns: release_ns + lateness_ns,
+            ran_from_ns: release_ns + lateness_ns,
+            cpu: 0,
+            before: TaskName::default(),
+            main: LateCause::Nmi,
+            main_ns: 0,
+            is_whole: true,
+            parts: Vec::new(),
+            is_condensed: false,
+            chain: Box::default(),
+        }
+    }
+
+    #[test]
+    fn keeps_the_worst_and_an_even_sample_of_the_others() {
+        let mut keep = Keep::new(20, 100);
+        for number in 0..10_000_u64 {
+            keep.offer(wake(number * 1_000, number * 7_919 % 10_000));
+        }
+        let (worst, sample) = keep.into_parts();
+        let latest: Vec<u64> = worst.iter().map(LateWake::lateness_ns).collect();
+        assert_eq!(latest, (9_980..10_000).rev().collect::<Vec<u64>>());
+        assert_eq!(sample.len(), 100);
+        let first_half = sample.iter().filter(|wake| wake.release_ns < 5_000_000).count();
+        assert!((30..=70).contains(&first_half), "{first_half}");
+        assert!(sample.iter().all(|wake| wake.lateness_ns() < 9_980));
+    }
+
+    #[test]
+    fn room_for_none_keeps_none() {
+        let mut keep = Keep::new(0, 0);
+        (0..10).for_each(|number| keep.offer(wake(number, number)));
+        assert_eq!(keep.into_parts(), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn too_many_parts_keep_begin_end_and_sum() {
+        let parts: Vec<WakePart> = (0..1_000).map(|at| part(at * 10, at * 10 + 10)).collect();
+        let joined = condensed(parts);
+        assert_eq!(joined.len(), PARTS);
+        assert_eq!(joined.iter().map(WakePart::length_ns).sum::<u64>(), 10_000);
+        assert!(joined.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns));
+    }
+}

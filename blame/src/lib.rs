@@ -1,0 +1,56 @@
+//! Why a wake was late: the timeline of each CPU, an account of every nanosecond from the release
+//! to the first instruction, and named causes.
+//!
+//! Pure: events in, an account out. Opens no file, reads no clock. Memory is bounded from the
+//! beginning, whatever the length of the capture ([`config::BlameBounds`]); what does not fit is
+//! counted ([`outcome::BlameCounts`]).
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`blame`] | events in, outcome out: [`blame::Blame`] |
+//! | [`config`] | who is followed, what is late, bounds |
+//! | [`symbols`] | names of kernel addresses; what a call chain shows |
+//! | [`timeline`] | what a CPU did when |
+//! | `timers`, `senders`, `tasks` | what is programmed, who interrupts whom, who is who |
+//! | `thread`, [`past`], `pace` | what a followed thread did, in pieces; its period and margin |
+//! | [`wake`], `normal`, [`stall`] | a wait cut out; what is usual; the host or interrupts off |
+//! | [`rules`], [`account`], [`cause`] | each stretch to a cause, exactly |
+//! | `ledger`, `addresses`, [`keep`], `court` | sums of all wakes, the worst ones whole |
+//! | [`table`], [`advice`], [`outcome`] | causes with shares, evidence, and what to do |
+//!
+//! ```
+//! use punctual_blame::blame::Blame;
+//! use punctual_blame::config::{BlameConfig, LateThreshold};
+//!
+//! let config = BlameConfig { late: LateThreshold::Above(20_000), ..BlameConfig::default() };
+//! let blame = Blame::new(config);
+//! // For each event: blame.push(&event);
+//! assert_eq!(blame.finish().table.sentence, "No wake was seen.");
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod account;
+mod addresses;
+pub mod advice;
+pub mod blame;
+pub mod cause;
+pub mod config;
+mod court;
+pub mod keep;
+mod ledger;
+mod normal;
+pub mod outcome;
+mod pace;
+pub mod past;
+mod ring;
+pub mod rules;
+pub mod senders;
+mod spread;
+pub mod stall;
+pub mod symbols;
+pub mod table;
+mod tasks;
+mod thread;
+pub mod timeline;
+mod timers;
+pub mod wake;

@@ -1,0 +1,164 @@
+//! What is normal: how long each part of the way from a release to the first instruction takes in
+//! wakes that are on time.
+
+use crate::past::{Piece, WakePhase, Window};
+use crate::spread::Spread;
+use crate::timeline::Activity;
+
+/// So many wakes on time are needed before a baseline counts.
+pub(crate) const NEEDED: u64 = 16;
+/// The share of wakes on time that a baseline covers (blame.md §6: p95).
+const SHARE: f64 = 0.95;
+/// A task or idle stretch beside an IPI that is shorter than this is the IPI's: entering and
+/// leaving it costs a virtual machine some 12 µs without an event (blame.md §4.2, rule 4), ns.
+pub(crate) const IPI_GAP_NS: u64 = 60_000;
+
+/// Times of one wake that have a baseline, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct WakeTimes {
+    /// From the release to the interrupt, interrupts of others aside.
+    pub(crate) delivery_ns: u64,
+    /// The longest stretch inside the timer interrupt without an event.
+    pub(crate) timer_ns: u64,
+    /// Idle although it was ready: another CPU woke it.
+    pub(crate) idle_ready_ns: u64,
+    /// Within the interrupt that wakes an event-driven thread.
+    pub(crate) own_interrupt_ns: u64,
+}
+
+impl WakeTimes {
+    /// Of a window.
+    pub(crate) fn new(window: &Window, is_event_driven: bool) -> Self {
+        let mut times = Self::default();
+        for (index, piece) in window.pieces.iter().enumerate() {
+            let length_ns = piece.length_ns();
+            let is_gap = piece.activity.is_task_or_idle();
+            match (piece.phase, piece.activity) {
+                (WakePhase::Delivery, _) if is_event_driven => times.own_interrupt_ns += length_ns,
+                (WakePhase::Delivery, _) if is_gap && !is_beside_ipi(window, index) => {
+                    times.delivery_ns += length_ns;
+                }
+                (_, Activity::TimerInterrupt) => times.timer_ns = times.timer_ns.max(length_ns),
+                (WakePhase::Ready, Activity::Idle { .. }) => times.idle_ready_ns += length_ns,
+                _ => {}
+            }
+        }
+        times
+    }
+}
+
+/// Whether an interrupt from another CPU lies right before or behind a short stretch.
+pub(crate) fn is_beside_ipi(window: &Window, index: usize) -> bool {
+    window.pieces[index].length_ns() < IPI_GAP_NS && ipi_beside(window, index).is_some()
+}
+
+/// The interrupt from another CPU right before a piece, or else right behind it.
+pub(crate) fn ipi_beside(window: &Window, index: usize) -> Option<&Activity> {
+    let pieces = &window.pieces;
+    let is_ipi =
+        |piece: &&Piece| piece.cpu == pieces[index].cpu && piece.activity.is_from_other_cpu();
+    let before = match index.checked_sub(1) {
+        Some(before) => pieces.get(before).filter(is_ipi).map(|piece| &piece.activity),
+        None => window.lead.as_ref().filter(|lead| lead.is_from_other_cpu()),
+    };
+    before.or_else(|| pieces.get(index + 1).filter(is_ipi).map(|piece| &piece.activity))
+}
+
+/// Baselines of one thread.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Normals {
+    delivery: Spread,
+    timer: Spread,
+    idle_ready: Spread,
+    own_interrupt: Spread,
+    usual: WakeTimes,
+}
+
+/// From so many wakes on, what is usual is worked out anew only each so many.
+const STEP: u64 = 64;
+
+impl Normals {
+    /// Learns from a wake on time.
+    pub(crate) fn learn(&mut self, times: WakeTimes) {
+        self.delivery.add(times.delivery_ns);
+        self.timer.add(times.timer_ns);
+        self.idle_ready.add(times.idle_ready_ns);
+        self.own_interrupt.add(times.own_interrupt_ns);
+        let total = self.delivery.total();
+        if total < STEP || total.is_multiple_of(STEP) {
+            self.usual = WakeTimes {
+                delivery_ns: self.delivery.quantile_ns(SHARE),
+                timer_ns: self.timer.quantile_ns(SHARE),
+                idle_ready_ns: self.idle_ready.quantile_ns(SHARE),
+                own_interrupt_ns: self.own_interrupt.quantile_ns(SHARE),
+            };
+        }
+    }
+
+    /// Whether it has learnt enough.
+    pub(crate) const fn is_ready(&self) -> bool {
+        self.delivery.total() >= NEEDED
+    }
+
+    /// What is normal: nothing, as long as nothing was learnt.
+    pub(crate) const fn usual(&self) -> WakeTimes {
+        self.usual
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::past::unseen;
+    use punctual_trace::event::Vector;
+
+    fn piece(phase: WakePhase, activity: Activity, from: u64, to: u64) -> Piece {
+        Piece { phase, activity, ..unseen(from, to) }
+    }
+
+    fn window(pieces: &[Piece]) -> Window {
+        Window { pieces: pieces.to_vec(), is_condensed: false, lead: None }
+    }
+
+    #[test]
+    fn times_of_a_wake_leave_out_what_belongs_to_an_ipi() {
+        let idle = Activity::Idle { state: None };
+        let ipi = Activity::Ipi { vector: Vector::CallFunction, sender: None };
+        let pieces = [
+            piece(WakePhase::Delivery, idle, 0, 5_000),
+            piece(WakePhase::Delivery, Activity::TimerInterrupt, 5_000, 7_000),
+            piece(WakePhase::Ready, Activity::TimerInterrupt, 7_000, 12_000),
+            piece(WakePhase::Ready, idle, 12_000, 13_000),
+        ];
+        let times = WakeTimes::new(&window(&pieces), false);
+        let wanted = WakeTimes {
+            delivery_ns: 5_000,
+            timer_ns: 5_000,
+            idle_ready_ns: 1_000,
+            own_interrupt_ns: 0,
+        };
+        assert_eq!(times, wanted);
+        let with_ipi = [
+            piece(WakePhase::Delivery, idle, 0, 5_000),
+            piece(WakePhase::Delivery, ipi, 5_000, 6_000),
+            piece(WakePhase::Delivery, idle, 6_000, 70_000),
+        ];
+        // The second gap is too long to be the IPI's.
+        assert_eq!(WakeTimes::new(&window(&with_ipi), false).delivery_ns, 64_000);
+        assert_eq!(WakeTimes::new(&window(&with_ipi), true).own_interrupt_ns, 70_000);
+    }
+
+    #[test]
+    fn a_baseline_is_the_p95_of_what_was_on_time() {
+        let mut normals = Normals::default();
+        for wake in 0..100_u64 {
+            assert_eq!(normals.is_ready(), wake >= NEEDED);
+            normals.learn(WakeTimes { delivery_ns: wake * 100, ..WakeTimes::default() });
+        }
+        let usual = normals.usual();
+        // Of the first 64.
+        assert!((5_900..=6_060).contains(&usual.delivery_ns), "{usual:?}");
+        assert_eq!(usual.timer_ns, 0);
+        assert_eq!(Normals::default().usual(), WakeTimes::default());
+    }
+}

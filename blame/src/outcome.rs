@@ -1,0 +1,231 @@
+//! What comes out: plain data for a report, a command and a live view.
+
+use punctual_trace::event::TaskName;
+
+use crate::cause::LateCause;
+use crate::config::{BlameConfig, LateThreshold};
+use crate::court::Court;
+use crate::keep::LateWake;
+use crate::ledger::Selection;
+use crate::senders::{SenderCount, Senders};
+use crate::table::{CauseTable, TableInput, name, table};
+use crate::thread::Thread;
+use crate::timeline::TimelineCounts;
+
+/// What was not as it should be, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BlameCounts {
+    /// Events that came in.
+    pub events: u64,
+    /// Events and gaps with instants that cannot be.
+    pub refused: u64,
+    /// Events that came after a later one: they count as of then.
+    pub disordered: u64,
+    /// Events of CPUs beyond the bound.
+    pub beyond_cpus: u64,
+    /// Times that a thread should have been followed and there was no room.
+    pub unfollowed: u64,
+    /// Wakes by a timer that was programmed before the begin, or lost: without a release.
+    pub unknown_releases: u64,
+    /// Wakes before their release: the offset of a clock is not exact.
+    pub early: u64,
+    /// Timers that made way for others.
+    pub displaced_timers: u64,
+    /// Clocks beyond those that are told apart: steps.
+    pub clock_steps: u64,
+    /// Waits longer than the memory, of which only sums are left.
+    pub condensed: u64,
+    /// Sums that did not fit.
+    pub uncounted: u64,
+    /// What the timelines of all CPUs counted.
+    pub timeline: TimelineCounts,
+}
+
+/// A followed thread, as a live view shows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThreadSnapshot {
+    /// The thread.
+    pub task: TaskName,
+    /// The CPU that it was on last.
+    pub cpu: u32,
+    /// The median time between its releases, ns.
+    pub period_ns: Option<u64>,
+    /// How long before its goal it wakes in order to spin, ns; 0 where it does not.
+    pub margin_ns: u64,
+    /// Wakes with a release.
+    pub wakes: u64,
+    /// Half of them are at most so late, ns.
+    pub p50_ns: u64,
+    /// 99 of 100 are.
+    pub p99_ns: u64,
+    /// The latest, ns.
+    pub max_ns: u64,
+    /// Wakes beyond the absolute threshold; 0 where there is none.
+    pub late: u64,
+    /// Of the time of late wakes, what passed before the interrupt, and what after it, waiting for
+    /// the CPU, ns.
+    pub delivery_ns: u64,
+    /// See `delivery_ns`.
+    pub ready_ns: u64,
+    /// The most frequent main cause of late wakes.
+    pub first_cause: Option<LateCause>,
+    /// Who ran most often before late wakes.
+    pub ran_before: Option<TaskName>,
+    /// Whether it has ended.
+    pub has_ended: bool,
+}
+
+impl ThreadSnapshot {
+    pub(crate) fn of(thread: &Thread) -> Self {
+        let spread = thread.ledger.spread();
+        Self {
+            task: thread.task,
+            cpu: thread.last_cpu,
+            period_ns: thread.pace.period_ns(),
+            margin_ns: thread.pace.margin_ns(),
+            wakes: spread.total(),
+            p50_ns: spread.quantile_ns(0.5),
+            p99_ns: spread.quantile_ns(0.99),
+            max_ns: spread.max_ns(),
+            late: thread.ledger.over(),
+            delivery_ns: thread.delivery_ns,
+            ready_ns: thread.ready_wait_ns,
+            first_cause: thread.first_cause(),
+            ran_before: thread.before.most(),
+            has_ended: thread.has_ended,
+        }
+    }
+}
+
+/// All followed threads, as a live view shows them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TopSnapshot {
+    /// The instant of the last event, ns.
+    pub at_ns: u64,
+    /// CPUs with events.
+    pub cpus: usize,
+    /// What was counted.
+    pub counts: BlameCounts,
+    /// The threads, in the order in which they were seen.
+    pub threads: Vec<ThreadSnapshot>,
+}
+
+/// One followed thread at the end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThreadOutcome {
+    /// Its figures.
+    pub figures: ThreadSnapshot,
+    /// Wakes whose begin is only bounded: a switch was not recorded.
+    pub censored: u64,
+    /// Wakes of which something is missing.
+    pub broken: u64,
+    /// Its causes.
+    pub table: CauseTable,
+}
+
+/// Everything.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BlameOutcome {
+    /// From the first event to the last, ns.
+    pub duration_ns: u64,
+    /// Causes of all followed threads together.
+    pub table: CauseTable,
+    /// Each thread that had a wake with a release, most wakes first.
+    pub threads: Vec<ThreadOutcome>,
+    /// The worst wakes, latest first.
+    pub worst: Vec<LateWake>,
+    /// An even sample of the other late wakes, in the order of time.
+    pub sample: Vec<LateWake>,
+    /// Who interrupted other CPUs, most sends first.
+    pub senders: Vec<SenderCount>,
+    /// What was counted.
+    pub counts: BlameCounts,
+    config: BlameConfig,
+}
+
+impl BlameOutcome {
+    /// The name of a cause, with those of this machine.
+    #[must_use]
+    pub fn name(&self, cause: &LateCause) -> String {
+        name(cause, &self.config)
+    }
+
+    /// The function that an address belongs to.
+    #[must_use]
+    pub fn function(&self, address: u64) -> Option<&str> {
+        self.config.symbols.name(address)
+    }
+}
+
+/// Makes the outcome.
+pub(crate) fn outcome(
+    config: &BlameConfig,
+    threads: &[Thread],
+    court: &Court,
+    senders: &Senders,
+    counts: BlameCounts,
+    duration_ns: u64,
+) -> BlameOutcome {
+    let senders = senders.counts();
+    let mut together: Option<TableInput> = None;
+    let mut outcomes = Vec::new();
+    let mut thresholds = Vec::new();
+    for thread in threads.iter().filter(|thread| thread.ledger.spread().total() > 0) {
+        let (selection, threshold_ns) = threshold(thread, config);
+        thresholds.push((thread.task.tid, threshold_ns));
+        let input = TableInput {
+            threshold_ns: Some(threshold_ns),
+            wakes: thread.ledger.spread().total(),
+            worst_ns: thread.ledger.spread().max_ns(),
+            late: thread.ledger.late(selection),
+            duration_ns,
+        };
+        match &mut together {
+            Some(sum) => sum.merge(&input),
+            None => together = Some(input.clone()),
+        }
+        outcomes.push(ThreadOutcome {
+            figures: ThreadSnapshot::of(thread),
+            censored: thread.ledger.censored(),
+            broken: thread.ledger.broken(),
+            table: table(&input, config, &senders),
+        });
+    }
+    outcomes.sort_by_key(|thread| std::cmp::Reverse(thread.figures.wakes));
+    let together = together.unwrap_or_default();
+    let is_late = |wake: &LateWake| {
+        let found = thresholds.iter().find(|(tid, _)| *tid == wake.task.tid);
+        found.is_some_and(|(_, threshold_ns)| wake.least_ns() > *threshold_ns)
+    };
+    let shown = |wakes: Vec<LateWake>| -> Vec<LateWake> {
+        let mut late: Vec<LateWake> = wakes.into_iter().filter(is_late).collect();
+        late.iter_mut().for_each(|wake| court.resolve(wake));
+        late
+    };
+    let (worst, sample) = court.keep().into_parts();
+    BlameOutcome {
+        duration_ns,
+        table: table(&together, config, &senders),
+        threads: outcomes,
+        worst: shown(worst),
+        sample: shown(sample),
+        senders,
+        counts,
+        config: config.clone(),
+    }
+}
+
+/// Which wakes of a thread are late, and from where on, ns. A margin, which the thread spins away,
+/// is added; an end that is not the absolute threshold itself is rounded up, by at most 6.3 %.
+fn threshold(thread: &Thread, config: &BlameConfig) -> (Selection, u64) {
+    let margin_ns = thread.pace.margin_ns();
+    match config.late {
+        LateThreshold::Above(threshold_ns) if margin_ns == 0 => (Selection::Over, threshold_ns),
+        LateThreshold::Above(threshold_ns) => {
+            Selection::beyond(threshold_ns.saturating_add(margin_ns))
+        }
+        LateThreshold::Quantile(share) => {
+            Selection::beyond(thread.ledger.spread().quantile_ns(share).max(margin_ns))
+        }
+    }
+}

@@ -1,0 +1,532 @@
+//! The rules that book a stretch to a cause: one table, the first that fits counts.
+//!
+//! Each has a name, which results carry, and a certainty, which is that of its kind of evidence
+//! (blame.md §6). What is normal was taken off before: rules see what is beyond it.
+
+use punctual_trace::event::TaskName;
+
+use crate::cause::{CauseKind, LateCause, Unexplained};
+use crate::normal::{WakeTimes, ipi_beside, is_beside_ipi};
+use crate::past::{Piece, WakePhase};
+use crate::symbols::{Interrupted, KernelPlace, SymbolMap};
+use crate::timeline::{Activity, TaskMode};
+use crate::wake::{ReleaseAnchor, Wake};
+
+/// How sure a rule is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Certainty {
+    /// There is nothing to be sure of.
+    Open,
+    /// Other causes fit nearly as well.
+    Weak,
+    /// The evidence points there; its opposite was seen too.
+    Fair,
+    /// Two kinds of evidence agree.
+    Strong,
+    /// Events on both sides show it.
+    Certain,
+}
+
+impl Certainty {
+    /// As a number, 0..1.
+    #[must_use]
+    pub const fn confidence(self) -> f64 {
+        match self {
+            Self::Open => 0.0,
+            Self::Weak => 0.4,
+            Self::Fair => 0.7,
+            Self::Strong => 0.9,
+            Self::Certain => 0.99,
+        }
+    }
+}
+
+/// Rules by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RuleId {
+    /// What is usual for wakes on time.
+    Normal,
+    /// Nothing is known of it.
+    Unseen,
+    /// A signal stopped it.
+    Stopped,
+    /// Before the latest expiry that was allowed.
+    Slack,
+    /// An interrupt with a name.
+    Interrupt,
+    /// Its own timer's function.
+    OwnCallback,
+    /// Another timer's function.
+    OtherTimer,
+    /// Between two functions of timers.
+    BetweenTimers,
+    /// The timer interrupt stood still.
+    TimerStall,
+    /// The timer interrupt.
+    TimerInterrupt,
+    /// A short gap beside an interrupt from another CPU.
+    IpiGap,
+    /// Idle until the timer came.
+    IdleExit,
+    /// The timer found a program's own code, and a second kind of evidence agrees.
+    UserStallConfirmed,
+    /// The timer found a program's own code.
+    UserStall,
+    /// The timer found the kernel, and the CPU did not run.
+    KernelStallConfirmed,
+    /// The timer found the end of a section with interrupts off.
+    Enabling,
+    /// The timer found kernel code; decided by whether the address comes again.
+    KernelGap,
+    /// Nothing shows what the timer found.
+    UnknownGap,
+    /// The switch to it.
+    Switch,
+    /// Who ran is above.
+    Higher,
+    /// Who ran is its equal.
+    Equal,
+    /// Who ran is an ordinary thread as it is.
+    Fair,
+    /// The scheduler chose a lower one, and the timer that ends throttling let it run.
+    Unthrottled,
+    /// The scheduler chose an ordinary thread, on a kernel that reserves time for those.
+    FairServer,
+    /// The scheduler chose a lower one.
+    PassedOver,
+    /// Who ran is below, and the scheduler was not asked.
+    NotPreempted,
+    /// The wake before was late by more than this one's own delay.
+    Follows,
+    /// Its own doing.
+    Own,
+    /// None fits.
+    NoRule,
+    /// The address of a gap came at least twice, which a host does not do.
+    RepeatedAddress,
+}
+
+impl RuleId {
+    /// Its name in results; stable.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::Unseen => "unseen",
+            Self::Stopped => "stopped",
+            Self::Slack => "slack",
+            Self::Interrupt => "interrupt",
+            Self::OwnCallback => "own-callback",
+            Self::OtherTimer => "other-timer",
+            Self::BetweenTimers => "between-timers",
+            Self::TimerStall => "timer-stall",
+            Self::TimerInterrupt => "timer-interrupt",
+            Self::IpiGap => "ipi-gap",
+            Self::IdleExit => "idle-exit",
+            Self::UserStallConfirmed => "user-stall-confirmed",
+            Self::UserStall => "user-stall",
+            Self::KernelStallConfirmed => "kernel-stall-confirmed",
+            Self::Enabling => "enabling",
+            Self::KernelGap => "kernel-gap",
+            Self::UnknownGap => "unknown-gap",
+            Self::Switch => "switch",
+            Self::Higher => "higher",
+            Self::Equal => "equal",
+            Self::Fair => "fair",
+            Self::Unthrottled => "unthrottled",
+            Self::FairServer => "fair-server",
+            Self::PassedOver => "passed-over",
+            Self::NotPreempted => "not-preempted",
+            Self::Follows => "follows",
+            Self::Own => "own",
+            Self::NoRule => "no-rule",
+            Self::RepeatedAddress => "repeated-address",
+        }
+    }
+}
+
+/// The latest wake of the same thread before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PreviousWake {
+    pub(crate) lateness_ns: u64,
+    pub(crate) kind: CauseKind,
+}
+
+/// What rules look at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scene<'a> {
+    pub(crate) wake: &'a Wake,
+    /// Which piece of the window.
+    pub(crate) index: usize,
+    /// The part of it that is judged.
+    pub(crate) part: Piece,
+    pub(crate) usual: WakeTimes,
+    pub(crate) previous: Option<PreviousWake>,
+    pub(crate) symbols: &'a SymbolMap,
+    pub(crate) kernel: Option<(u32, u32)>,
+}
+
+/// One rule.
+pub(crate) struct Rule {
+    pub(crate) id: RuleId,
+    pub(crate) certainty: Certainty,
+    judge: fn(&Scene<'_>) -> Option<LateCause>,
+}
+
+/// A switch takes less than this, ns.
+const SWITCH_NS: u64 = 3_000;
+/// A stretch inside the timer interrupt this much longer than usual stood still, ns.
+const TIMER_STALL_NS: u64 = 10_000;
+
+const fn rule(
+    id: RuleId,
+    certainty: Certainty,
+    judge: fn(&Scene<'_>) -> Option<LateCause>,
+) -> Rule {
+    Rule { id, certainty, judge }
+}
+
+/// All rules, in their order.
+pub(crate) const RULES: &[Rule] = &[
+    rule(RuleId::Unseen, Certainty::Open, unseen),
+    rule(RuleId::Stopped, Certainty::Certain, stopped),
+    rule(RuleId::Slack, Certainty::Certain, slack),
+    rule(RuleId::Interrupt, Certainty::Certain, interrupt),
+    rule(RuleId::OwnCallback, Certainty::Certain, own_callback),
+    rule(RuleId::OtherTimer, Certainty::Certain, other_timer),
+    rule(RuleId::BetweenTimers, Certainty::Certain, between_timers),
+    rule(RuleId::TimerStall, Certainty::Fair, timer_stall),
+    rule(RuleId::TimerInterrupt, Certainty::Certain, timer_interrupt),
+    rule(RuleId::IpiGap, Certainty::Fair, ipi_gap),
+    rule(RuleId::IdleExit, Certainty::Fair, idle_exit),
+    rule(RuleId::UserStallConfirmed, Certainty::Strong, user_stall_confirmed),
+    rule(RuleId::UserStall, Certainty::Fair, user_stall),
+    rule(RuleId::KernelStallConfirmed, Certainty::Strong, kernel_stall_confirmed),
+    rule(RuleId::Enabling, Certainty::Fair, enabling),
+    rule(RuleId::KernelGap, Certainty::Weak, kernel_gap),
+    rule(RuleId::UnknownGap, Certainty::Weak, unknown_gap),
+    rule(RuleId::Switch, Certainty::Certain, switch),
+    rule(RuleId::Higher, Certainty::Certain, higher),
+    rule(RuleId::Equal, Certainty::Certain, equal),
+    rule(RuleId::Fair, Certainty::Certain, fair),
+    rule(RuleId::Unthrottled, Certainty::Fair, unthrottled),
+    rule(RuleId::FairServer, Certainty::Weak, fair_server),
+    rule(RuleId::PassedOver, Certainty::Weak, passed_over),
+    rule(RuleId::NotPreempted, Certainty::Certain, not_preempted),
+    rule(RuleId::Follows, Certainty::Strong, follows),
+    rule(RuleId::Own, Certainty::Certain, own),
+];
+
+/// The first rule that fits: cause, name, certainty.
+pub(crate) fn judge(scene: &Scene<'_>) -> (LateCause, RuleId, Certainty) {
+    RULES.iter().find_map(|rule| Some(((rule.judge)(scene)?, rule.id, rule.certainty))).unwrap_or((
+        LateCause::Unexplained(Unexplained::NoRule),
+        RuleId::NoRule,
+        Certainty::Open,
+    ))
+}
+
+impl Scene<'_> {
+    fn pieces(&self) -> &[Piece] {
+        &self.wake.window.pieces
+    }
+
+    /// The thread that runs, or the idle one as tid 0.
+    fn runner(&self) -> Option<TaskName> {
+        match self.part.activity {
+            Activity::Task { task, .. } => Some(task),
+            Activity::Idle { .. } => Some(idle()),
+            _ => None,
+        }
+    }
+
+    /// Who runs while it is ready; while its interrupt is served, that counts as being ready.
+    fn ready_behind(&self) -> Option<TaskName> {
+        let is_ready = match self.part.phase {
+            WakePhase::Ready => true,
+            WakePhase::Delivery => self.wake.is_event_driven(),
+            _ => false,
+        };
+        // Itself, where a switch was not recorded: that explains nothing.
+        let is_other = |task: &TaskName| task.tid != self.wake.task.tid;
+        is_ready.then(|| self.runner()).flatten().filter(is_other)
+    }
+
+    fn is_own(&self, timer: u64, armer: TaskName) -> bool {
+        let own = match self.wake.anchor {
+            ReleaseAnchor::Timer { timer: own, .. } => own == timer,
+            ReleaseAnchor::Interrupt => false,
+        };
+        own || armer.tid != 0 && armer.tid == self.wake.task.tid
+    }
+
+    /// Whether a thread is below the waiting one.
+    fn is_below(&self, task: TaskName) -> bool {
+        task.tid == 0 || task.kernel_priority > self.wake.task.kernel_priority
+    }
+
+    fn is_fair(&self) -> bool {
+        self.wake.task.kernel_priority >= 100
+    }
+
+    /// What the timer's interrupt found, for a stretch in which a thread ran while the timer was
+    /// due.
+    fn found(&self) -> Option<(TaskName, Interrupted)> {
+        let Activity::Task { task, .. } = self.part.activity else { return None };
+        if self.part.phase != WakePhase::Delivery || self.wake.is_event_driven() {
+            return None;
+        }
+        let chain = self.wake.chain_behind(self.index, task.tid, self.part.cpu);
+        Some((task, chain.map_or(Interrupted::Unknown, |chain| chain.interrupted)))
+    }
+}
+
+/// The idle task, of any CPU: below all.
+fn idle() -> TaskName {
+    TaskName { tid: 0, kernel_priority: 140, ..TaskName::default() }
+}
+
+fn unseen(scene: &Scene<'_>) -> Option<LateCause> {
+    let reason = match (scene.part.activity, scene.part.phase) {
+        (Activity::Lost, _) => Unexplained::Lost,
+        (Activity::Unseen, _) | (_, WakePhase::Unseen) => Unexplained::Unrecorded,
+        _ if scene.part.is_hole && scene.part.activity.is_task_or_idle() => Unexplained::Hole,
+        _ => return None,
+    };
+    Some(LateCause::Unexplained(reason))
+}
+
+fn stopped(scene: &Scene<'_>) -> Option<LateCause> {
+    (scene.part.phase == WakePhase::Stopped)
+        .then_some(LateCause::Stopped { sender: scene.wake.stop_sender })
+}
+
+fn slack(scene: &Scene<'_>) -> Option<LateCause> {
+    let is_slack = scene.part.phase == WakePhase::Delivery
+        && scene.part.to_ns <= scene.wake.latest_ns
+        && scene.part.activity.is_task_or_idle();
+    is_slack.then_some(LateCause::TimerSlack)
+}
+
+fn interrupt(scene: &Scene<'_>) -> Option<LateCause> {
+    named_interrupt(&scene.part.activity)
+}
+
+/// The cause that an interrupt is by its own name.
+pub(crate) fn named_interrupt(activity: &Activity) -> Option<LateCause> {
+    match *activity {
+        Activity::HardIrq { irq, name } => Some(LateCause::HardIrq { irq, name }),
+        Activity::Softirq { number, device } => Some(LateCause::Softirq { number, device }),
+        Activity::Nmi => Some(LateCause::Nmi),
+        Activity::Ipi { sender, .. } | Activity::Call { sender, .. } => {
+            Some(LateCause::Ipi { sender })
+        }
+        _ => None,
+    }
+}
+
+fn own_callback(scene: &Scene<'_>) -> Option<LateCause> {
+    match scene.part.activity {
+        Activity::TimerCallback { timer, armer, .. } if scene.is_own(timer, armer) => {
+            Some(LateCause::NormalPath)
+        }
+        _ => None,
+    }
+}
+
+fn other_timer(scene: &Scene<'_>) -> Option<LateCause> {
+    of_other_timer(scene, &scene.part.activity)
+}
+
+fn of_other_timer(scene: &Scene<'_>, activity: &Activity) -> Option<LateCause> {
+    let Activity::TimerCallback { timer, function, armer } = *activity else { return None };
+    if scene.is_own(timer, armer) {
+        return None;
+    }
+    // Who happened to run when the kernel programmed a timer of its own has no part in it.
+    let is_kernels = scene.symbols.wakes(function) == Some(false);
+    let armer = if is_kernels || armer.tid == 0 { TaskName::default() } else { armer };
+    Some(LateCause::OtherTimers { function: scene.symbols.start(function), armer })
+}
+
+fn between_timers(scene: &Scene<'_>) -> Option<LateCause> {
+    if scene.part.activity != Activity::TimerInterrupt {
+        return None;
+    }
+    let before = scene.pieces().get(scene.index.checked_sub(1)?)?;
+    let behind = scene.pieces().get(scene.index + 1)?;
+    let is_between = matches!(behind.activity, Activity::TimerCallback { .. })
+        && before.cpu == scene.part.cpu
+        && behind.cpu == scene.part.cpu;
+    is_between.then(|| of_other_timer(scene, &before.activity)).flatten()
+}
+
+fn timer_stall(scene: &Scene<'_>) -> Option<LateCause> {
+    let is_long = scene.part.activity == Activity::TimerInterrupt
+        && scene.part.length_ns() > scene.usual.timer_ns + TIMER_STALL_NS;
+    is_long.then_some(LateCause::HostOrFirmware)
+}
+
+fn timer_interrupt(scene: &Scene<'_>) -> Option<LateCause> {
+    (scene.part.activity == Activity::TimerInterrupt).then_some(LateCause::NormalPath)
+}
+
+fn ipi_gap(scene: &Scene<'_>) -> Option<LateCause> {
+    let is_due = match scene.part.phase {
+        WakePhase::Delivery => scene.part.activity.is_task_or_idle(),
+        WakePhase::Ready => {
+            !scene.part.is_passed_over && scene.runner().is_some_and(|task| scene.is_below(task))
+        }
+        _ => false,
+    };
+    if !is_due || !is_beside_ipi(&scene.wake.window, scene.index) {
+        return None;
+    }
+    named_interrupt(ipi_beside(&scene.wake.window, scene.index)?)
+}
+
+fn idle_exit(scene: &Scene<'_>) -> Option<LateCause> {
+    let Activity::Idle { state } = scene.part.activity else { return None };
+    let is_late = scene.part.phase == WakePhase::Delivery
+        || scene.part.phase == WakePhase::Ready && !scene.part.is_passed_over;
+    is_late.then_some(LateCause::IdleExit { state })
+}
+
+fn user_stall_confirmed(scene: &Scene<'_>) -> Option<LateCause> {
+    user_stall(scene).filter(|_| scene.wake.stall(scene.index).is_confirmed())
+}
+
+fn user_stall(scene: &Scene<'_>) -> Option<LateCause> {
+    (scene.found()?.1 == Interrupted::User).then_some(LateCause::HostOrFirmware)
+}
+
+fn kernel_stall_confirmed(scene: &Scene<'_>) -> Option<LateCause> {
+    let (_, found) = scene.found()?;
+    let is_enabling = matches!(found, Interrupted::Kernel(code) if code.is_enabling);
+    let evidence = scene.wake.stall(scene.index);
+    // Code with interrupts off runs, and gets its CPU time: only a missing part of it speaks
+    // against the frame.
+    let is_confirmed = if is_enabling { evidence.is_stolen } else { evidence.is_confirmed() };
+    is_confirmed.then_some(LateCause::HostOrFirmware)
+}
+
+fn enabling(scene: &Scene<'_>) -> Option<LateCause> {
+    match scene.found()? {
+        (task, Interrupted::Kernel(code)) if code.is_enabling => {
+            Some(LateCause::InterruptsOff { task, inside: code.inside })
+        }
+        _ => None,
+    }
+}
+
+fn kernel_gap(scene: &Scene<'_>) -> Option<LateCause> {
+    match scene.found()? {
+        (task, Interrupted::Kernel(code)) => {
+            Some(LateCause::HostOrInterruptsOff { task, at: code.at, inside: code.inside })
+        }
+        _ => None,
+    }
+}
+
+fn unknown_gap(scene: &Scene<'_>) -> Option<LateCause> {
+    let (task, _) = scene.found()?;
+    Some(LateCause::HostOrInterruptsOff { task, at: 0, inside: 0 })
+}
+
+fn switch(scene: &Scene<'_>) -> Option<LateCause> {
+    let is_armed = scene.wake.armed_ns.is_none_or(|armed_ns| scene.part.from_ns >= armed_ns);
+    let is_short = scene.part.length_ns() < SWITCH_NS;
+    let is_switch = match scene.part.phase {
+        WakePhase::Ready => scene.part.activity.is_task_or_idle(),
+        WakePhase::Running => is_armed,
+        _ => false,
+    };
+    (is_switch && is_short).then_some(LateCause::NormalPath)
+}
+
+fn higher(scene: &Scene<'_>) -> Option<LateCause> {
+    let task = scene.ready_behind().filter(|task| task.tid != 0)?;
+    let is_above = task.kernel_priority < scene.wake.task.kernel_priority
+        && (!scene.is_fair() || task.kernel_priority < 100);
+    is_above.then_some(LateCause::HigherPriority { task })
+}
+
+fn equal(scene: &Scene<'_>) -> Option<LateCause> {
+    let task = scene.ready_behind().filter(|task| task.tid != 0)?;
+    let is_equal = !scene.is_fair() && task.kernel_priority == scene.wake.task.kernel_priority;
+    is_equal.then_some(LateCause::EqualPriority { task })
+}
+
+fn fair(scene: &Scene<'_>) -> Option<LateCause> {
+    let task = scene.ready_behind().filter(|task| task.tid != 0)?;
+    (scene.is_fair() && task.kernel_priority >= 100).then_some(LateCause::FairShare { task })
+}
+
+fn unthrottled(scene: &Scene<'_>) -> Option<LateCause> {
+    let task = scene.ready_behind()?;
+    let is_throttled = scene.part.is_passed_over && scene.wake.is_unthrottled;
+    is_throttled.then_some(LateCause::Throttled { task })
+}
+
+fn fair_server(scene: &Scene<'_>) -> Option<LateCause> {
+    let task = scene.ready_behind().filter(|task| task.tid != 0 && task.kernel_priority >= 100)?;
+    let has_server = scene.kernel.is_none_or(|kernel| kernel >= (6, 12));
+    (scene.part.is_passed_over && has_server).then_some(LateCause::FairServer { task })
+}
+
+fn passed_over(scene: &Scene<'_>) -> Option<LateCause> {
+    let task = scene.ready_behind()?;
+    scene.part.is_passed_over.then_some(LateCause::Throttled { task })
+}
+
+fn not_preempted(scene: &Scene<'_>) -> Option<LateCause> {
+    let task = scene.ready_behind().filter(|task| task.tid != 0)?;
+    let chain = scene.wake.chain_near(scene.index, task.tid, scene.part.cpu);
+    let place = chain.map_or(KernelPlace::Unknown, |chain| chain.place);
+    Some(LateCause::NotPreempted { task, place })
+}
+
+fn follows(scene: &Scene<'_>) -> Option<LateCause> {
+    let armed_ns = scene.wake.armed_ns?;
+    let previous = scene.previous?;
+    let overrun_ns = armed_ns.checked_sub(scene.wake.release_ns)?;
+    let is_own_time = matches!(scene.part.phase, WakePhase::Running | WakePhase::Waiting { .. })
+        && scene.part.to_ns <= armed_ns;
+    (is_own_time && previous.lateness_ns >= overrun_ns)
+        .then_some(LateCause::Follows { kind: previous.kind })
+}
+
+fn own(scene: &Scene<'_>) -> Option<LateCause> {
+    match (scene.part.phase, scene.part.activity) {
+        (WakePhase::Running, Activity::Task { mode, .. }) => Some(match mode {
+            TaskMode::Code => LateCause::OwnCode,
+            TaskMode::Fault => LateCause::OwnFault,
+            TaskMode::Syscall(number) => LateCause::OwnSyscall { number },
+        }),
+        (WakePhase::Waiting { is_blocked }, _) => Some(LateCause::OwnWait { is_blocked }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_rule_stands_once() {
+        let ids: BTreeSet<RuleId> = RULES.iter().map(|rule| rule.id).collect();
+        assert_eq!(ids.len(), RULES.len());
+        let words: BTreeSet<&str> = RULES.iter().map(|rule| rule.id.word()).collect();
+        assert_eq!(words.len(), RULES.len());
+    }
+
+    #[test]
+    fn certainties_are_those_of_the_design() {
+        let numbers = [Certainty::Certain, Certainty::Strong, Certainty::Fair, Certainty::Weak]
+            .map(Certainty::confidence);
+        assert_eq!(numbers, [0.99, 0.9, 0.7, 0.4]);
+        assert_eq!(Certainty::Open.confidence(), 0.0);
+        assert!(Certainty::Open < Certainty::Weak && Certainty::Strong < Certainty::Certain);
+    }
+}

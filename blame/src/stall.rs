@@ -1,0 +1,192 @@
+//! Stretches without an event: what tells the host or the firmware from code that has interrupts
+//! off.
+//!
+//! Three tests (blame.md §4.2): what the timer's interrupt found (`symbols`); whether another CPU
+//! was silent at the same time, against how often it is by chance; whether the thread that ran got
+//! less CPU time than passed on the clock.
+
+use std::collections::VecDeque;
+
+use crate::spread::bucket;
+
+/// A shorter stretch without an event is not looked at, ns.
+pub(crate) const STALL_NS: u64 = 10_000;
+/// A coincidence that chance brings this often proves nothing.
+const RARE: f64 = 0.05;
+/// Shortfalls of CPU time that are remembered a CPU.
+const SHORTFALLS: usize = 64;
+/// Gaps of a companion that are remembered a CPU.
+const GAPS: usize = 256;
+
+/// A gap that a spinning companion saw: two reads of its clock that lie far apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompanionGap {
+    /// The CPU that it spins on.
+    pub cpu: u32,
+    /// The last read before, ns on the events' clock.
+    pub from_ns: u64,
+    /// The first read after.
+    pub to_ns: u64,
+}
+
+/// What speaks for a host or a firmware.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct StallEvidence {
+    /// Another CPU was silent too.
+    pub(crate) is_coincident: bool,
+    /// How likely that is by chance, 0..1.
+    pub(crate) chance: f64,
+    /// Whoever ran got less CPU time than passed.
+    pub(crate) is_stolen: bool,
+}
+
+impl StallEvidence {
+    /// Whether it confirms that the CPU did not run at all.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.is_stolen || self.is_coincident && self.chance <= RARE
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Shortfall {
+    from_ns: u64,
+    to_ns: u64,
+    missing_ns: u64,
+}
+
+/// CPU time that the kernel booked, against the clock.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StealBook {
+    tid: u32,
+    since_ns: u64,
+    shortfalls: VecDeque<Shortfall>,
+}
+
+impl StealBook {
+    /// A thread begins to run: its time counts from now.
+    pub(crate) const fn begin(&mut self, tid: u32, at_ns: u64) {
+        self.tid = tid;
+        self.since_ns = at_ns;
+    }
+
+    /// The kernel books CPU time (`sched_stat_runtime`).
+    pub(crate) fn book(&mut self, tid: u32, at_ns: u64, took_ns: u64) {
+        let from_ns = self.since_ns;
+        let is_known = tid == self.tid && from_ns < at_ns;
+        self.begin(tid, at_ns);
+        if !is_known {
+            return;
+        }
+        let missing_ns = (at_ns - from_ns).saturating_sub(took_ns);
+        if missing_ns < STALL_NS {
+            return;
+        }
+        if self.shortfalls.len() == SHORTFALLS {
+            self.shortfalls.pop_front();
+        }
+        self.shortfalls.push_back(Shortfall { from_ns, to_ns: at_ns, missing_ns });
+    }
+
+    /// Whether more than half of a stretch is missing from what was booked over it. Interrupts of
+    /// the host itself are not steal: below 100 µs nothing may be missing although it stood still.
+    pub(crate) fn is_stolen(&self, from_ns: u64, to_ns: u64) -> bool {
+        self.shortfalls.iter().rev().any(|shortfall| {
+            shortfall.from_ns <= from_ns
+                && shortfall.to_ns >= to_ns
+                && shortfall.missing_ns > (to_ns - from_ns) / 2
+        })
+    }
+}
+
+/// What a companion saw on its CPU.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CompanionBook {
+    gaps: VecDeque<CompanionGap>,
+    first_ns: u64,
+    last_ns: u64,
+    /// Time in gaps by octave of their length.
+    octaves: Vec<u64>,
+}
+
+impl CompanionBook {
+    /// Of a companion that has spun since then.
+    pub(crate) fn new(since_ns: u64) -> Self {
+        Self { first_ns: since_ns, ..Self::default() }
+    }
+
+    pub(crate) fn push(&mut self, gap: CompanionGap) {
+        let (from_ns, to_ns) = (gap.from_ns.min(gap.to_ns), gap.to_ns);
+        self.last_ns = self.last_ns.max(to_ns);
+        let octave = usize::from(bucket(to_ns - from_ns, 0));
+        if self.octaves.len() <= octave {
+            self.octaves.resize(octave + 1, 0);
+        }
+        self.octaves[octave] = self.octaves[octave].saturating_add(to_ns - from_ns);
+        if self.gaps.len() == GAPS {
+            self.gaps.pop_front();
+        }
+        self.gaps.push_back(CompanionGap { from_ns, to_ns, ..gap });
+    }
+
+    /// Whether the companion saw a gap over at least half of a stretch, and how likely that is by
+    /// chance: the share of time in gaps of that length or more.
+    pub(crate) fn covers(&self, from_ns: u64, to_ns: u64) -> StallEvidence {
+        let length_ns = to_ns - from_ns;
+        let is_coincident = self.gaps.iter().rev().any(|gap| {
+            gap.to_ns.min(to_ns).saturating_sub(gap.from_ns.max(from_ns)) > length_ns / 2
+        });
+        let octave = usize::from(bucket(length_ns / 2, 0));
+        let in_gaps_ns: u64 = self.octaves.iter().skip(octave).sum();
+        let total_ns = self.last_ns.max(to_ns).saturating_sub(self.first_ns).max(1);
+        let chance = (in_gaps_ns as f64 / total_ns as f64).min(1.0);
+        StallEvidence { is_coincident, chance, is_stolen: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_that_was_not_booked_is_stolen() {
+        let mut book = StealBook::default();
+        book.begin(7, 1_000);
+        book.book(7, 401_000, 160_000);
+        assert!(book.is_stolen(50_000, 350_000));
+        // 240 µs are missing: not half of 300 µs more.
+        book.begin(7, 401_000);
+        book.book(7, 801_000, 260_000);
+        assert!(!book.is_stolen(450_000, 750_000));
+        assert!(!book.is_stolen(300_000, 500_000));
+    }
+
+    #[test]
+    fn time_of_another_thread_is_not_compared() {
+        let mut book = StealBook::default();
+        book.begin(7, 1_000);
+        book.book(8, 401_000, 10);
+        assert!(!book.is_stolen(50_000, 350_000));
+        for step in 0..200_u64 {
+            book.begin(7, step * 1_000_000);
+            book.book(7, step * 1_000_000 + 500_000, 0);
+        }
+        assert_eq!(book.shortfalls.len(), SHORTFALLS);
+    }
+
+    #[test]
+    fn a_companions_gap_confirms_only_where_gaps_are_rare() {
+        let mut book = CompanionBook::new(1_000);
+        book.push(CompanionGap { cpu: 1, from_ns: 1_000, to_ns: 1_500 });
+        book.push(CompanionGap { cpu: 1, from_ns: 9_000_000, to_ns: 9_100_000 });
+        let evidence = book.covers(9_010_000, 9_090_000);
+        assert!(evidence.is_coincident && evidence.chance < 0.02 && evidence.is_confirmed());
+        assert!(!book.covers(5_000_000, 5_100_000).is_confirmed());
+        for gap in 0..500 {
+            let from_ns = 10_000_000 + gap * 200_000;
+            book.push(CompanionGap { cpu: 1, from_ns, to_ns: from_ns + 150_000 });
+        }
+        let evidence = book.covers(109_800_000, 109_900_000);
+        assert!(evidence.is_coincident && !evidence.is_confirmed(), "{evidence:?}");
+        assert_eq!(book.gaps.len(), GAPS);
+    }
+}

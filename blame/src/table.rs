@@ -1,0 +1,451 @@
+//! The table of causes, and the sentence that stands before it.
+
+use std::fmt;
+
+use crate::addresses::{REPEATED, repeated_certainty};
+use crate::advice::{AdviceContext, CauseAdvice, advice};
+use crate::cause::{CauseKind, LateCause};
+use crate::config::{BlameConfig, LateThreshold, Platform};
+use crate::ledger::{CauseDetail, CauseSum, LatePart};
+use crate::rules::{Certainty, RuleId};
+use crate::senders::SenderCount;
+
+/// Shares of fewer late wakes than this are not shown as such.
+const NEEDED: u64 = 10;
+/// Causes in a sentence.
+const NAMED: usize = 3;
+/// A share below this is not named in a sentence.
+const NAMED_SHARE: f64 = 0.03;
+
+/// One cause among the late wakes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CauseRow {
+    /// The cause; of several threads of one name without a number.
+    pub cause: LateCause,
+    /// Its name, with those of this machine.
+    pub name: String,
+    /// The only CPU that it was on; `None` for several.
+    pub cpu: Option<u32>,
+    /// Late wakes of which it is the main cause.
+    pub wakes: u64,
+    /// Their share of all late wakes, 0..1.
+    pub share_of_late: f64,
+    /// The interval of that share at 95 %, by Wilson's formula (1927); wide where wakes are few.
+    pub share_low: f64,
+    /// Its upper end.
+    pub share_high: f64,
+    /// Late wakes that have it at all.
+    pub touched: u64,
+    /// Its time in all late wakes, ns.
+    pub time_ns: u64,
+    /// The share of that, 0..1; shares of all rows make 1.
+    pub share_of_time: f64,
+    /// The most that it took of one wake, ns.
+    pub worst_ns: u64,
+    /// How sure it is, 0..1: the certainty of its rules, times the share of wakes with no event
+    /// lost.
+    pub confidence: f64,
+    /// The rule that booked it first.
+    pub rule: RuleId,
+    /// What shows it.
+    pub evidence: String,
+    /// What to do.
+    pub advice: CauseAdvice,
+}
+
+/// Why shares say little yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooFewLate {
+    /// Late wakes so far.
+    pub late: u64,
+    /// As many are needed.
+    pub needed: u64,
+    /// How much longer that takes at the rate so far, ns; `None` where none was late.
+    pub more_ns: Option<u64>,
+}
+
+/// The causes of late wakes, of one thread or of several.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CauseTable {
+    /// From which lateness on a wake is late, ns; of several threads `None` where they differ.
+    pub threshold_ns: Option<u64>,
+    /// All wakes.
+    pub wakes: u64,
+    /// Late ones.
+    pub late: u64,
+    /// Their lateness together, ns.
+    pub lateness_ns: u64,
+    /// The latest of all wakes, ns.
+    pub worst_ns: u64,
+    /// Causes: those of most late wakes first, the normal path and what is unexplained last.
+    pub rows: Vec<CauseRow>,
+    /// Whether there are too few late wakes for shares.
+    pub undecided: Option<TooFewLate>,
+    /// It all in one sentence.
+    pub sentence: String,
+}
+
+/// What a table is made of.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TableInput {
+    pub(crate) threshold_ns: Option<u64>,
+    pub(crate) wakes: u64,
+    pub(crate) worst_ns: u64,
+    pub(crate) late: LatePart,
+    pub(crate) duration_ns: u64,
+}
+
+impl TableInput {
+    /// Adds the late wakes of another thread.
+    pub(crate) fn merge(&mut self, with: &Self) {
+        self.threshold_ns = self.threshold_ns.filter(|_| self.threshold_ns == with.threshold_ns);
+        self.wakes += with.wakes;
+        self.worst_ns = self.worst_ns.max(with.worst_ns);
+        self.late.late += with.late.late;
+        self.late.lateness_ns = self.late.lateness_ns.saturating_add(with.late.lateness_ns);
+        self.late.no_single += with.late.no_single;
+        merge(&mut self.late.causes, with.late.causes.iter().copied());
+    }
+}
+
+type Causes = Vec<(LateCause, CauseSum, CauseDetail)>;
+
+fn merge(causes: &mut Causes, with: impl Iterator<Item = (LateCause, CauseSum, CauseDetail)>) {
+    for (cause, sum, detail) in with {
+        match causes.iter_mut().find(|(known, ..)| *known == cause) {
+            Some((_, known, of_known)) => {
+                known.merge(&sum);
+                of_known.merge(&detail);
+            }
+            None => causes.push((cause, sum, detail)),
+        }
+    }
+}
+
+/// Makes the table.
+pub(crate) fn table(
+    input: &TableInput,
+    config: &BlameConfig,
+    senders: &[SenderCount],
+) -> CauseTable {
+    let mut causes = input.late.causes.clone();
+    for (_, sum, detail) in &mut causes {
+        // That an address came often holds for its first wakes too.
+        if detail.repeats >= REPEATED {
+            let often = repeated_certainty(detail.repeats).confidence();
+            sum.trust_ns = sum.trust_ns.max(sum.time_ns as f64 * often);
+        }
+    }
+    let LatePart { late, no_single, .. } = input.late;
+    if no_single > 0 {
+        causes.push((LateCause::NoSingle, no_single_sum(no_single), NO_DETAIL));
+    }
+    let lateness_ns: u64 = causes.iter().map(|(_, sum, _)| sum.time_ns).sum();
+    let mut rows: Vec<CauseRow> = causes
+        .iter()
+        .map(|(cause, sum, detail)| {
+            let bare = Bare { cause: *cause, sum: *sum, detail: *detail };
+            row(bare, Shares { late, lateness_ns }, config, senders)
+        })
+        .collect();
+    rows.sort_by(|a, b| {
+        let rank = |row: &CauseRow| match row.cause.kind() {
+            CauseKind::NormalPath => 3,
+            CauseKind::Unexplained => 2,
+            CauseKind::NoSingle => 1,
+            _ => 0,
+        };
+        let by_wakes = b.wakes.cmp(&a.wakes).then(b.time_ns.cmp(&a.time_ns));
+        rank(a).cmp(&rank(b)).then(by_wakes)
+    });
+    let undecided = (late < NEEDED && input.wakes > 0).then(|| TooFewLate {
+        late,
+        needed: NEEDED,
+        more_ns: input.duration_ns.checked_div(late).map(|each| each.saturating_mul(NEEDED - late)),
+    });
+    let mut table = CauseTable {
+        threshold_ns: input.threshold_ns,
+        wakes: input.wakes,
+        late,
+        lateness_ns,
+        worst_ns: input.worst_ns,
+        rows,
+        undecided,
+        sentence: String::new(),
+    };
+    table.sentence = sentence(&table, config);
+    table
+}
+
+const NO_DETAIL: CauseDetail = CauseDetail {
+    tid: None,
+    cpu: None,
+    rule: RuleId::NoRule,
+    stalls: 0,
+    coincident: 0,
+    expected: 0.0,
+    stolen: 0,
+    repeats: 0,
+};
+
+fn no_single_sum(wakes: u64) -> CauseSum {
+    CauseSum { main: wakes, touched: wakes, whole: wakes, ..CauseSum::default() }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bare {
+    cause: LateCause,
+    sum: CauseSum,
+    detail: CauseDetail,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Shares {
+    late: u64,
+    lateness_ns: u64,
+}
+
+fn row(bare: Bare, shares: Shares, config: &BlameConfig, senders: &[SenderCount]) -> CauseRow {
+    let Bare { cause, sum, detail } = bare;
+    let cause = cause.with_tid(detail.tid.unwrap_or(0));
+    let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+    let (share_low, share_high) = wilson(sum.main, shares.late);
+    let trust = if sum.time_ns == 0 { 0.0 } else { sum.trust_ns / sum.time_ns as f64 };
+    let confidence = trust * share(sum.whole, sum.touched);
+    let context = AdviceContext {
+        platform: config.platform,
+        kernel: config.kernel,
+        symbols: &config.symbols,
+        cpu: detail.cpu,
+    };
+    CauseRow {
+        cause,
+        name: name(&cause, config),
+        cpu: detail.cpu,
+        wakes: sum.main,
+        share_of_late: share(sum.main, shares.late),
+        share_low,
+        share_high,
+        touched: sum.touched,
+        time_ns: sum.time_ns,
+        share_of_time: share(sum.time_ns, shares.lateness_ns),
+        worst_ns: sum.worst_ns,
+        confidence: confidence.min(most_confident(&cause, config)),
+        rule: detail.rule,
+        evidence: evidence(&bare, config, senders),
+        advice: advice(&cause, context),
+    }
+}
+
+/// On the machine itself only a count of system management interrupts can confirm the firmware; one
+/// that stayed at 0 speaks against it.
+fn most_confident(cause: &LateCause, config: &BlameConfig) -> f64 {
+    match (cause, config.platform, config.smi_count) {
+        (LateCause::HostOrFirmware, Platform::VirtualMachine, _) => 1.0,
+        (LateCause::HostOrFirmware, _, None) => Certainty::Fair.confidence(),
+        (LateCause::HostOrFirmware, Platform::Metal, Some(0)) => Certainty::Weak.confidence(),
+        _ => 1.0,
+    }
+}
+
+/// The name of a cause where the platform is known.
+pub(crate) fn name(cause: &LateCause, config: &BlameConfig) -> String {
+    match (cause, config.platform) {
+        (LateCause::HostOrFirmware, Platform::VirtualMachine) => "host took the CPU".to_owned(),
+        (LateCause::HostOrFirmware, Platform::Metal) => match config.smi_count {
+            Some(0) => "CPU stood still, without an SMI".to_owned(),
+            _ => "firmware took the CPU".to_owned(),
+        },
+        (LateCause::IdleExit { .. }, Platform::VirtualMachine) => {
+            "host woke the idle CPU late".to_owned()
+        }
+        _ => cause.name(&config.symbols),
+    }
+}
+
+fn evidence(bare: &Bare, config: &BlameConfig, senders: &[SenderCount]) -> String {
+    let Bare { cause, sum, detail } = bare;
+    let touched = sum.touched;
+    let wakes = if touched == 1 { "wake" } else { "wakes" };
+    let mut text = match cause.kind() {
+        CauseKind::NoSingle => return format!("{touched} {wakes} without a cause of a fifth"),
+        CauseKind::HigherPriority | CauseKind::EqualPriority | CauseKind::FairShare => {
+            format!("sched_switch: it ran in {touched} {wakes} while the thread was ready")
+        }
+        CauseKind::NotPreempted => {
+            format!("it ran in {touched} {wakes} although a switch was wanted")
+        }
+        CauseKind::Throttled | CauseKind::FairServer => {
+            format!("the scheduler chose a lower thread in {touched} {wakes}")
+        }
+        CauseKind::InterruptsOff => {
+            format!("the timer found the end of the section in {touched} {wakes}")
+        }
+        CauseKind::HostOrFirmware | CauseKind::HostOrInterruptsOff | CauseKind::IdleExit => {
+            format!("no event while the timer was due, in {touched} {wakes}")
+        }
+        CauseKind::Unexplained => format!("in {touched} {wakes}"),
+        _ => format!("events on both sides, in {touched} {wakes}"),
+    };
+    if detail.stalls > 0 {
+        let CauseDetail { stalls, coincident, expected, stolen, .. } = detail;
+        text.push_str(&format!(
+            "; of {stalls} stretches another CPU was silent in {coincident} ({expected:.1} by \
+             chance), CPU time is missing in {stolen}"
+        ));
+    }
+    if let (LateCause::HostOrFirmware, Some(count)) = (cause, config.smi_count) {
+        text.push_str(&format!("; {count} SMIs counted"));
+    }
+    if let LateCause::Ipi { sender: Some(sender) } = cause {
+        let count = senders.iter().find(|count| {
+            (count.sender.name, count.sender.kernel_priority)
+                == (sender.name, sender.kernel_priority)
+        });
+        if let Some(SenderCount { sends, function, .. }) = count {
+            text.push_str(&format!("; {sends} sends recorded"));
+            if let Some(function) = config.symbols.name(*function) {
+                text.push_str(&format!(", the last for {function}"));
+            }
+        }
+    }
+    text
+}
+
+/// Wilson's interval of a share at 95 %.
+fn wilson(part: u64, whole: u64) -> (f64, f64) {
+    if whole == 0 {
+        return (0.0, 1.0);
+    }
+    const Z: f64 = 1.959_964;
+    let (n, share) = (whole as f64, part as f64 / whole as f64);
+    let middle = (share + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
+    let half = Z / (1.0 + Z * Z / n) * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+    ((middle - half).max(0.0), (middle + half).min(1.0))
+}
+
+/// A duration in a unit that suits it.
+#[must_use]
+pub fn shown_duration(duration_ns: u64) -> String {
+    let value = duration_ns as f64;
+    let with = |value: f64, unit: &str| {
+        let decimals = if value < 10.0 && value.fract() != 0.0 { 1 } else { 0 };
+        format!("{value:.decimals$} {unit}")
+    };
+    match duration_ns {
+        0..1_000 => format!("{duration_ns} ns"),
+        1_000..1_000_000 => with(value / 1e3, "µs"),
+        1_000_000..1_000_000_000 => with(value / 1e6, "ms"),
+        _ => with(value / 1e9, "s"),
+    }
+}
+
+fn sentence(table: &CauseTable, config: &BlameConfig) -> String {
+    let CauseTable { wakes, late, worst_ns, .. } = *table;
+    let worst = shown_duration(worst_ns);
+    if wakes == 0 {
+        return "No wake was seen.".to_owned();
+    }
+    let bar = match (config.late, table.threshold_ns) {
+        (_, Some(threshold_ns)) => shown_duration(threshold_ns),
+        (LateThreshold::Quantile(share), None) => format!("p{} of their thread", share * 100.0),
+        (LateThreshold::Above(threshold_ns), None) => {
+            format!("{} beyond their margin", shown_duration(threshold_ns))
+        }
+    };
+    if late == 0 {
+        return format!("None of the {wakes} wakes was later than {bar}; the latest was {worst}.");
+    }
+    let named = named(table);
+    match table.undecided {
+        None => {
+            let mut named = named.iter();
+            let first = named.next().map_or_else(String::new, |part| {
+                format!("{} % of the {late} wakes later than {bar}: {}", part.share, part.name)
+            });
+            let rest: String = named.map(|part| format!("; {part}")).collect();
+            format!("{first}{rest}.")
+        }
+        Some(TooFewLate { needed, more_ns, .. }) => {
+            let more = more_ns.map(shown_duration).unwrap_or_default();
+            format!(
+                "Undecided: {late} of {wakes} wakes later than {bar}, shares need {needed} (at \
+                 this rate {more} more). So far: {}.",
+                named.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+            )
+        }
+    }
+}
+
+/// A share with its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct NamedShare {
+    share: String,
+    name: String,
+    is_cause: bool,
+}
+
+impl fmt::Display for NamedShare {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let colon = if self.is_cause { ":" } else { "" };
+        write!(out, "{} %{colon} {}", self.share, self.name)
+    }
+}
+
+/// Shares with names: the first few, and then what is unexplained or has several causes.
+fn named(table: &CauseTable) -> Vec<NamedShare> {
+    let per_cent = |wakes: u64| {
+        let share = wakes as f64 / table.late as f64 * 100.0;
+        if share > 0.0 && share < 1.0 { "<1".to_owned() } else { format!("{share:.0}") }
+    };
+    let is_open =
+        |row: &&CauseRow| matches!(row.cause.kind(), CauseKind::Unexplained | CauseKind::NoSingle);
+    let is_named =
+        |row: &&CauseRow| row.share_of_late >= NAMED_SHARE && !is_open(row) && row.wakes > 0;
+    let mut parts = Vec::new();
+    let mut rest = table.late;
+    for row in table.rows.iter().filter(is_named).take(NAMED) {
+        let on_cpu = row.cpu.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
+        let name = format!("{}{on_cpu}", row.name);
+        parts.push(NamedShare { share: per_cent(row.wakes), name, is_cause: true });
+        rest = rest.saturating_sub(row.wakes);
+    }
+    for (kind, name) in
+        [(CauseKind::NoSingle, "no single cause"), (CauseKind::Unexplained, "unexplained")]
+    {
+        let of_kind = table.rows.iter().filter(|row| row.cause.kind() == kind);
+        let wakes: u64 = of_kind.map(|row| row.wakes).sum();
+        if wakes > 0 {
+            let name = name.to_owned();
+            parts.push(NamedShare { share: per_cent(wakes), name, is_cause: false });
+            rest = rest.saturating_sub(wakes);
+        }
+    }
+    if rest > 0 {
+        let name = "other causes".to_owned();
+        parts.push(NamedShare { share: per_cent(rest), name, is_cause: false });
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_their_unit() {
+        let shown =
+            [0, 999, 1_500, 50_000, 2_400_000, 12_000_000, 3_000_000_000].map(shown_duration);
+        assert_eq!(shown, ["0 ns", "999 ns", "1.5 µs", "50 µs", "2.4 ms", "12 ms", "3 s"]);
+    }
+
+    #[test]
+    fn wilson_is_wide_where_wakes_are_few() {
+        assert_eq!(wilson(0, 0), (0.0, 1.0));
+        let (low, high) = wilson(3, 4);
+        assert!(low > 0.29 && low < 0.31 && high > 0.95 && high < 0.96, "{low} {high}");
+        let (low, high) = wilson(7_500, 10_000);
+        assert!(low > 0.74 && high < 0.76);
+        assert!(wilson(10, 10).1 <= 1.0 && wilson(0, 10).0 >= 0.0);
+    }
+}

@@ -1,0 +1,654 @@
+//! What a CPU did when: segments that follow each other without a gap, each with its label.
+//!
+//! An event closes the segment before it, under the label that held until then, and then changes
+//! the label: it pushes or pops a frame, or another thread runs.
+
+use punctual_trace::event::{CodeAddress, ShortName, TaskName, Vector};
+
+use crate::ring::Ring;
+use crate::spread::bucket;
+
+/// How deep interrupts may nest before frames are only counted.
+const DEPTH: usize = 8;
+/// How many addresses of a call chain are kept.
+const CHAIN: usize = 16;
+
+/// What a followed thread does while it runs. Of other threads it is always the code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TaskMode {
+    /// Its code, or kernel code that no event marks.
+    Code,
+    /// A page fault is served.
+    Fault,
+    /// In a system call of this number.
+    Syscall(u32),
+}
+
+/// What a CPU does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Activity {
+    /// It idles, in this state of `power:cpu_idle` where that was recorded.
+    Idle {
+        /// The state's number.
+        state: Option<u32>,
+    },
+    /// A thread runs.
+    Task {
+        /// Which.
+        task: TaskName,
+        /// In what.
+        mode: TaskMode,
+    },
+    /// The handler of a device's interrupt.
+    HardIrq {
+        /// Its number.
+        irq: u32,
+        /// Its name.
+        name: ShortName,
+    },
+    /// A soft interrupt.
+    Softirq {
+        /// 0 HI … 9 RCU.
+        number: u8,
+        /// The device whose interrupt came last before it in the same visit; empty where none did.
+        device: ShortName,
+    },
+    /// The timer interrupt, outside the functions of timers.
+    TimerInterrupt,
+    /// A timer's function.
+    TimerCallback {
+        /// The timer's address.
+        timer: u64,
+        /// The function.
+        function: CodeAddress,
+        /// Who programmed it; all empty where that was not seen.
+        armer: TaskName,
+    },
+    /// Another CPU interrupted.
+    Ipi {
+        /// How.
+        vector: Vector,
+        /// Who.
+        sender: Option<TaskName>,
+    },
+    /// A call that another CPU asked for.
+    Call {
+        /// The function.
+        function: CodeAddress,
+        /// Who asked.
+        sender: Option<TaskName>,
+    },
+    /// An interrupt that cannot be masked.
+    Nmi,
+    /// Events of this stretch were lost.
+    Lost,
+    /// Nothing is known: before the first event, or pushed out of the ring.
+    Unseen,
+    /// No CPU counts: the thread sleeps or is stopped.
+    Elsewhere,
+}
+
+impl Activity {
+    /// Whether it is a thread's turn, or nobody's: no interrupt.
+    pub(crate) const fn is_task_or_idle(&self) -> bool {
+        matches!(self, Self::Idle { .. } | Self::Task { .. })
+    }
+
+    /// Whether another CPU caused it.
+    pub(crate) const fn is_from_other_cpu(&self) -> bool {
+        matches!(self, Self::Ipi { .. } | Self::Call { .. })
+    }
+}
+
+/// A stretch of one CPU under one label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+    pub(crate) activity: Activity,
+    /// The number of the call chain that its first event brought, in the CPU's ring.
+    pub(crate) chain: Option<u64>,
+    /// Whether the next event showed that another thread than this ran at its end.
+    pub(crate) is_hole: bool,
+}
+
+/// A call chain, and whom it belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChainRecord {
+    addresses: [CodeAddress; CHAIN],
+    length: u8,
+    pub(crate) tid: u32,
+}
+
+impl ChainRecord {
+    fn new(chain: &[CodeAddress], tid: u32) -> Self {
+        let length = chain.len().min(CHAIN);
+        let mut addresses = [0; CHAIN];
+        addresses[..length].copy_from_slice(&chain[..length]);
+        // At most 16.
+        Self { addresses, length: length as u8, tid }
+    }
+
+    pub(crate) fn addresses(&self) -> &[CodeAddress] {
+        &self.addresses[..usize::from(self.length)]
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    activity: Activity,
+    /// Whether its own event said that a hard or soft interrupt is served.
+    is_flagged: bool,
+}
+
+/// What went wrong on a CPU, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TimelineCounts {
+    /// Events of a thread that was not the one booked as current: a switch was not recorded.
+    pub holes: u64,
+    /// Switches that came while an interrupt was booked: its end was not recorded.
+    pub unclosed: u64,
+    /// Ends without a beginning.
+    pub unopened: u64,
+    /// Interrupts that nest deeper than eight.
+    pub too_deep: u64,
+    /// Losses that the recorder reported.
+    pub losses: u64,
+    /// Events lost in them.
+    pub lost_events: u64,
+}
+
+/// Gaps between two events of a CPU, by length: how likely a stretch without events is by chance.
+#[derive(Debug, Clone, Default)]
+struct GapDensity {
+    /// Of each eighth of an octave of ns: how many, and their time.
+    eighths: Vec<(u64, u64)>,
+    total_ns: u64,
+}
+
+impl GapDensity {
+    fn add(&mut self, gap_ns: u64) {
+        let eighth = usize::from(bucket(gap_ns, 3));
+        if self.eighths.len() <= eighth {
+            self.eighths.resize(eighth + 1, (0, 0));
+        }
+        let (count, time_ns) = &mut self.eighths[eighth];
+        *count += 1;
+        *time_ns = time_ns.saturating_add(gap_ns);
+        self.total_ns = self.total_ns.saturating_add(gap_ns);
+    }
+
+    /// The chance that a stretch of this length, laid anywhere, lies within one gap, 0..1.
+    fn chance(&self, length_ns: u64) -> f64 {
+        if self.total_ns == 0 {
+            return 1.0;
+        }
+        let room: u64 = self
+            .eighths
+            .iter()
+            .map(|&(count, time_ns)| time_ns.saturating_sub(count.saturating_mul(length_ns)))
+            .sum();
+        (room as f64 / self.total_ns as f64).min(1.0)
+    }
+}
+
+/// One CPU, over time.
+#[derive(Debug, Clone)]
+pub(crate) struct CpuTimeline {
+    current: Option<TaskName>,
+    mode: TaskMode,
+    idle_state: Option<u32>,
+    stack: Vec<Frame>,
+    first_ns: u64,
+    last_ns: u64,
+    visit_ns: u64,
+    /// When the last interrupt of the present visit ended; `None` after a switch.
+    interrupt_end_ns: Option<u64>,
+    device: ShortName,
+    segments: Ring<Segment>,
+    chains: Ring<ChainRecord>,
+    pending_chain: Option<u64>,
+    gaps: GapDensity,
+    counts: TimelineCounts,
+    /// Up to which segment every followed thread has taken what concerns it.
+    pub(crate) taken: u64,
+    /// How many followed threads wait for this CPU.
+    pub(crate) waiting: u32,
+}
+
+/// After the last interrupt an own visit begins when the CPU was back this long, ns.
+const VISIT_GAP_NS: u64 = 2_000;
+
+impl CpuTimeline {
+    /// A CPU whose first event comes at `at_ns`.
+    pub(crate) fn new(at_ns: u64, segments: usize, chains: usize) -> Self {
+        Self {
+            current: None,
+            mode: TaskMode::Code,
+            idle_state: None,
+            stack: Vec::with_capacity(DEPTH),
+            first_ns: at_ns,
+            last_ns: at_ns,
+            visit_ns: at_ns,
+            interrupt_end_ns: None,
+            device: ShortName::default(),
+            segments: Ring::new(segments),
+            chains: Ring::new(chains),
+            pending_chain: None,
+            gaps: GapDensity::default(),
+            counts: TimelineCounts::default(),
+            taken: 0,
+            waiting: 0,
+        }
+    }
+
+    pub(crate) const fn current(&self) -> Option<TaskName> {
+        self.current
+    }
+
+    pub(crate) const fn last_ns(&self) -> u64 {
+        self.last_ns
+    }
+
+    pub(crate) const fn counts(&self) -> TimelineCounts {
+        self.counts
+    }
+
+    pub(crate) const fn segments(&self) -> &Ring<Segment> {
+        &self.segments
+    }
+
+    pub(crate) fn chain(&self, number: u64) -> Option<&ChainRecord> {
+        self.chains.get(number)
+    }
+
+    /// The label that holds now.
+    pub(crate) fn activity(&self) -> Activity {
+        match (self.stack.last(), self.current) {
+            (Some(frame), _) => frame.activity,
+            (None, Some(task)) if task.tid == 0 => Activity::Idle { state: self.idle_state },
+            (None, Some(task)) => Activity::Task { task, mode: self.mode },
+            (None, None) => Activity::Unseen,
+        }
+    }
+
+    /// Whether an interrupt is served.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        !self.stack.is_empty()
+    }
+
+    /// The frames, outermost first.
+    pub(crate) fn frames(&self) -> impl DoubleEndedIterator<Item = &Activity> {
+        self.stack.iter().map(|frame| &frame.activity)
+    }
+
+    /// When the present visit to interrupts began: those that follow each other at once are one.
+    pub(crate) const fn visit_ns(&self) -> u64 {
+        self.visit_ns
+    }
+
+    /// Closes the segment before an event.
+    pub(crate) fn close(&mut self, at_ns: u64) {
+        if at_ns <= self.last_ns {
+            return;
+        }
+        let activity = self.activity();
+        self.append(at_ns, activity);
+    }
+
+    /// Closes it as one of which nothing is known, since events were lost; what was booked is void.
+    pub(crate) fn lose(&mut self, at_ns: u64, count: u64) {
+        if at_ns > self.last_ns {
+            self.append(at_ns, Activity::Lost);
+        }
+        self.counts.losses += 1;
+        self.counts.lost_events = self.counts.lost_events.saturating_add(count);
+        self.stack.clear();
+        self.current = None;
+    }
+
+    fn append(&mut self, at_ns: u64, activity: Activity) {
+        self.gaps.add(at_ns - self.last_ns);
+        let chain = self.pending_chain.take();
+        let (from_ns, to_ns) = (self.last_ns, at_ns);
+        self.segments.push(Segment { from_ns, to_ns, activity, chain, is_hole: false });
+        self.last_ns = at_ns;
+    }
+
+    /// Books that a thread runs of which no switch was recorded.
+    pub(crate) fn discover(&mut self, task: TaskName, mode: TaskMode) {
+        if self.current.is_some() {
+            self.counts.holes += 1;
+            if let Some(segment) = self.segments.newest_mut() {
+                segment.is_hole = true;
+            }
+        }
+        self.current = Some(task);
+        self.mode = mode;
+    }
+
+    /// Another thread runs from now on.
+    pub(crate) fn switch(&mut self, next: TaskName, mode: TaskMode) {
+        if !self.stack.is_empty() {
+            self.counts.unclosed += 1;
+            self.stack.clear();
+        }
+        self.current = Some(next);
+        self.mode = mode;
+        self.device = ShortName::default();
+        self.idle_state = None;
+        self.interrupt_end_ns = None;
+    }
+
+    /// The thread that runs does something else.
+    pub(crate) const fn set_mode(&mut self, mode: TaskMode) {
+        self.mode = mode;
+    }
+
+    /// It was booked here, but ran elsewhere.
+    pub(crate) const fn forget_current(&mut self) {
+        self.current = None;
+    }
+
+    pub(crate) const fn set_idle_state(&mut self, state: Option<u32>) {
+        self.idle_state = state;
+    }
+
+    /// The priority of the thread that runs was changed.
+    pub(crate) fn rename_current(&mut self, task: TaskName) {
+        if self.current.is_some_and(|current| current.tid == task.tid) {
+            self.current = Some(task);
+        }
+    }
+
+    /// An interrupt begins.
+    pub(crate) fn push(&mut self, activity: Activity, is_flagged: bool) {
+        if self.stack.is_empty() {
+            let follows = self
+                .interrupt_end_ns
+                .is_some_and(|end_ns| self.last_ns.saturating_sub(end_ns) < VISIT_GAP_NS);
+            if !follows {
+                self.visit_ns = self.last_ns;
+                self.device = ShortName::default();
+            }
+        }
+        if let Activity::HardIrq { name, .. } = activity {
+            self.device = name;
+        }
+        if self.stack.len() == DEPTH {
+            self.counts.too_deep += 1;
+            return;
+        }
+        self.stack.push(Frame { activity, is_flagged });
+    }
+
+    /// The device whose interrupt came last in this visit.
+    pub(crate) const fn device(&self) -> ShortName {
+        self.device
+    }
+
+    /// The innermost frame that `is_it` accepts ends, and with it what is above.
+    pub(crate) fn pop(&mut self, is_it: impl Fn(&Activity) -> bool) {
+        match self.stack.iter().rposition(|frame| is_it(&frame.activity)) {
+            Some(depth) => {
+                self.stack.truncate(depth);
+                if depth == 0 {
+                    self.interrupt_end_ns = Some(self.last_ns);
+                }
+            }
+            None => self.counts.unopened += 1,
+        }
+    }
+
+    /// A timer's function ends with the next one, where no event marks its end.
+    pub(crate) fn end_callback(&mut self) {
+        if matches!(self.activity(), Activity::TimerCallback { .. }) {
+            self.stack.pop();
+        }
+    }
+
+    /// An event says that no interrupt is served: frames that said the opposite have ended.
+    pub(crate) fn end_flagged(&mut self) {
+        if let Some(depth) = self.stack.iter().position(|frame| frame.is_flagged) {
+            self.counts.unclosed += 1;
+            self.stack.truncate(depth);
+        }
+    }
+
+    /// Keeps a call chain with the segment that begins now.
+    pub(crate) fn keep_chain(&mut self, chain: &[CodeAddress], tid: u32) {
+        if !chain.is_empty() {
+            self.pending_chain = Some(self.chains.push(ChainRecord::new(chain, tid)));
+        }
+    }
+
+    /// Cuts the last `took_ns` before now out of the segment that was just closed, as an NMI, whose
+    /// only event comes at its end.
+    pub(crate) fn cut_nmi(&mut self, took_ns: u64) {
+        let Some(segment) = self.segments.newest_mut() else { return };
+        if took_ns == 0 || segment.to_ns != self.last_ns {
+            return;
+        }
+        let nmi = Activity::Nmi;
+        let begin_ns = segment.to_ns.saturating_sub(took_ns);
+        if begin_ns <= segment.from_ns {
+            segment.activity = nmi;
+            return;
+        }
+        let to_ns = segment.to_ns;
+        segment.to_ns = begin_ns;
+        let cut = Segment { from_ns: begin_ns, to_ns, activity: nmi, chain: None, is_hole: false };
+        self.segments.push(cut);
+    }
+
+    /// Whether no event of this CPU lies within a stretch, but for its ends' `slack_ns`.
+    pub(crate) fn is_silent(&self, from_ns: u64, to_ns: u64, slack_ns: u64) -> bool {
+        let (from_ns, to_ns) = (from_ns + slack_ns, to_ns.saturating_sub(slack_ns));
+        if self.first_ns > from_ns || from_ns >= to_ns {
+            return false;
+        }
+        let mut number = self.segments.written();
+        let mut boundary_ns = self.last_ns;
+        while boundary_ns > from_ns {
+            if boundary_ns < to_ns {
+                return false;
+            }
+            let Some(segment) = number.checked_sub(1).and_then(|last| self.segments.get(last))
+            else {
+                return false;
+            };
+            number -= 1;
+            boundary_ns = segment.from_ns;
+        }
+        true
+    }
+
+    /// What it did right before the segment that holds an instant.
+    pub(crate) fn before(&self, at_ns: u64) -> Option<Activity> {
+        let mut number = self.segments.written();
+        while let Some(segment) = number.checked_sub(1).and_then(|last| self.segments.get(last)) {
+            number -= 1;
+            if segment.from_ns <= at_ns {
+                let before = number.checked_sub(1).and_then(|before| self.segments.get(before));
+                return before.map(|segment| segment.activity);
+            }
+        }
+        None
+    }
+
+    /// The chance that it is silent so long by itself, 0..1.
+    pub(crate) fn chance_of_silence(&self, length_ns: u64) -> f64 {
+        self.gaps.chance(length_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, proptest};
+
+    fn task(tid: u32) -> TaskName {
+        TaskName { tid, name: ShortName::new(b"t"), kernel_priority: 120 }
+    }
+
+    fn cpu() -> CpuTimeline {
+        let mut cpu = CpuTimeline::new(100, 64, 4);
+        cpu.discover(task(7), TaskMode::Code);
+        cpu
+    }
+
+    fn labels(cpu: &CpuTimeline) -> Vec<(u64, u64, Activity)> {
+        (cpu.segments.oldest()..cpu.segments.written())
+            .filter_map(|number| cpu.segments.get(number))
+            .map(|segment| (segment.from_ns, segment.to_ns, segment.activity))
+            .collect()
+    }
+
+    const IRQ: Activity = Activity::TimerInterrupt;
+
+    /// The bounds of memory that `config` states.
+    #[test]
+    fn entries_of_rings_are_as_large_as_is_stated() {
+        assert!(size_of::<Segment>() <= 88, "{}", size_of::<Segment>());
+        assert!(size_of::<ChainRecord>() <= 136, "{}", size_of::<ChainRecord>());
+        assert!(size_of::<crate::past::Piece>() <= 104, "{}", size_of::<crate::past::Piece>());
+    }
+
+    #[test]
+    fn an_event_closes_what_held_before_it() {
+        let mut cpu = cpu();
+        cpu.close(150);
+        cpu.push(IRQ, true);
+        cpu.close(160);
+        cpu.pop(|frame| *frame == IRQ);
+        cpu.close(170);
+        let task = Activity::Task { task: task(7), mode: TaskMode::Code };
+        assert_eq!(labels(&cpu), [(100, 150, task), (150, 160, IRQ), (160, 170, task)]);
+    }
+
+    #[test]
+    fn a_switch_ends_interrupts_and_counts_them() {
+        let mut cpu = cpu();
+        cpu.push(IRQ, true);
+        cpu.switch(task(0), TaskMode::Code);
+        assert_eq!(cpu.activity(), Activity::Idle { state: None });
+        assert_eq!(cpu.counts().unclosed, 1);
+        cpu.pop(|frame| *frame == IRQ);
+        assert_eq!(cpu.counts().unopened, 1);
+    }
+
+    #[test]
+    fn deeper_than_eight_is_counted_and_not_kept() {
+        let mut cpu = cpu();
+        (0..12).for_each(|_| cpu.push(IRQ, true));
+        assert_eq!((cpu.frames().count(), cpu.counts().too_deep), (8, 4));
+    }
+
+    #[test]
+    fn an_nmi_is_cut_backwards() {
+        let mut cpu = cpu();
+        cpu.close(200);
+        cpu.cut_nmi(30);
+        let task = Activity::Task { task: task(7), mode: TaskMode::Code };
+        assert_eq!(labels(&cpu), [(100, 170, task), (170, 200, Activity::Nmi)]);
+        cpu.close(210);
+        cpu.cut_nmi(500);
+        assert_eq!(labels(&cpu)[2], (200, 210, Activity::Nmi));
+    }
+
+    #[test]
+    fn a_hole_marks_the_segment_before_it() {
+        let mut cpu = cpu();
+        cpu.close(200);
+        cpu.discover(task(8), TaskMode::Code);
+        assert_eq!(cpu.counts().holes, 1);
+        assert!(cpu.segments.get(0).is_some_and(|segment| segment.is_hole));
+    }
+
+    #[test]
+    fn a_loss_makes_the_stretch_before_it_unknown() {
+        let mut cpu = cpu();
+        cpu.push(IRQ, true);
+        cpu.lose(300, 12);
+        assert_eq!(labels(&cpu), [(100, 300, Activity::Lost)]);
+        assert_eq!(cpu.activity(), Activity::Unseen);
+        assert_eq!((cpu.counts().losses, cpu.counts().lost_events), (1, 12));
+        cpu.discover(task(8), TaskMode::Code);
+        assert_eq!(cpu.counts().holes, 0);
+    }
+
+    #[test]
+    fn interrupts_that_follow_at_once_are_one_visit() {
+        let mut cpu = cpu();
+        cpu.close(5_000);
+        cpu.push(Activity::HardIrq { irq: 9, name: ShortName::new(b"eth0") }, true);
+        cpu.close(6_000);
+        cpu.pop(|_| true);
+        cpu.close(6_500);
+        cpu.push(IRQ, true);
+        assert_eq!((cpu.visit_ns(), cpu.device()), (5_000, ShortName::new(b"eth0")));
+        cpu.close(7_000);
+        cpu.pop(|_| true);
+        cpu.close(20_000);
+        cpu.push(IRQ, true);
+        assert_eq!((cpu.visit_ns(), cpu.device()), (20_000, ShortName::default()));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+        /// Silence against a look at every boundary; the chance against laying the stretch at every
+        /// nanosecond.
+        #[test]
+        fn silence_is_that_of_all_boundaries(
+            steps in proptest::collection::vec(1u64..40, 1..30),
+            from in 0u64..300,
+            length in 1u64..120,
+        ) {
+            let mut cpu = CpuTimeline::new(100, 64, 4);
+            let mut boundaries = vec![100];
+            for step in &steps {
+                let at = boundaries[boundaries.len() - 1] + step;
+                cpu.close(at);
+                boundaries.push(at);
+            }
+            let from = 100 + from;
+            let to = from + length;
+            let silent = length > 0 && !boundaries.iter().any(|&at| at > from && at < to);
+            prop_assert_eq!(cpu.is_silent(from, to, 0), silent);
+            let total: u64 = steps.iter().sum();
+            let room: u64 = steps.iter().map(|step| step.saturating_sub(length)).sum();
+            let exact = room as f64 / total as f64;
+            let found = cpu.chance_of_silence(length);
+            // A bucket may hold gaps both shorter and longer than the stretch.
+            prop_assert!(found <= exact + 1e-9, "{found} {exact}");
+            prop_assert!((0.0..=1.0).contains(&found));
+        }
+
+        #[test]
+        fn segments_follow_each_other_without_a_gap(
+            steps in proptest::collection::vec((0u64..50, 0u8..7).prop_map(|step| step), 1..200),
+        ) {
+            let mut cpu = CpuTimeline::new(10, 1_000, 4);
+            let mut at = 10;
+            for (step, action) in steps {
+                at += step;
+                cpu.close(at);
+                match action {
+                    0 => cpu.push(IRQ, true),
+                    1 => cpu.pop(|frame| *frame == IRQ),
+                    2 => cpu.switch(task(3), TaskMode::Fault),
+                    3 => cpu.cut_nmi(step + 3),
+                    4 => cpu.lose(at, 1),
+                    5 => cpu.discover(task(4), TaskMode::Code),
+                    _ => cpu.end_flagged(),
+                }
+            }
+            let found = labels(&cpu);
+            prop_assert!(found.iter().all(|(from, to, _)| from < to));
+            prop_assert!(found.windows(2).all(|pair| pair[0].1 == pair[1].0));
+            prop_assert!(found.first().is_none_or(|first| first.0 == 10));
+            prop_assert!(found.last().is_none_or(|last| last.1 == cpu.last_ns()));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! A finished wait of a followed thread, cut out and ready to be judged.
+
+use punctual_trace::event::{CodeAddress, TaskName};
+
+use crate::past::Window;
+use crate::stall::StallEvidence;
+use crate::symbols::{Interrupted, KernelPlace};
+
+/// What released a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReleaseAnchor {
+    /// The expiry of a timer.
+    Timer {
+        /// Its address.
+        timer: u64,
+        /// Its function; 0 where it was not seen to be programmed.
+        function: CodeAddress,
+    },
+    /// The entry of an interrupt, for a thread without a timer of its own.
+    Interrupt,
+}
+
+/// A call chain of a window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WindowChain {
+    /// The piece that it came with.
+    pub(crate) index: usize,
+    pub(crate) cpu: u32,
+    /// Whose it is.
+    pub(crate) tid: u32,
+    pub(crate) addresses: Box<[CodeAddress]>,
+    pub(crate) interrupted: Interrupted,
+    pub(crate) place: KernelPlace,
+}
+
+/// A wait, from the release to the first instruction.
+#[derive(Debug, Clone)]
+pub(crate) struct Wake {
+    pub(crate) thread: usize,
+    /// The thread, as it was then.
+    pub(crate) task: TaskName,
+    pub(crate) anchor: ReleaseAnchor,
+    pub(crate) release_ns: u64,
+    /// The latest expiry that its timer slack allows.
+    pub(crate) latest_ns: u64,
+    /// When the timer was programmed.
+    pub(crate) armed_ns: Option<u64>,
+    pub(crate) ran_ns: u64,
+    /// The earliest instant at which it can have run: before `ran_ns` where a switch was not
+    /// recorded.
+    pub(crate) ran_from_ns: u64,
+    pub(crate) cpu: u32,
+    /// Who ran before it.
+    pub(crate) before: TaskName,
+    /// Who stopped it by a signal last.
+    pub(crate) stop_sender: Option<TaskName>,
+    pub(crate) window: Window,
+    pub(crate) chains: Vec<WindowChain>,
+    /// By piece.
+    pub(crate) stalls: Vec<(usize, StallEvidence)>,
+    /// Whether the timer that ends throttling expired just before it ran.
+    pub(crate) is_unthrottled: bool,
+    pub(crate) is_whole: bool,
+}
+
+impl Wake {
+    /// From the release to the first event that shows it running, ns.
+    pub(crate) const fn lateness_ns(&self) -> u64 {
+        self.ran_ns - self.release_ns
+    }
+
+    /// How late it was at least, ns.
+    pub(crate) const fn least_ns(&self) -> u64 {
+        self.ran_from_ns.saturating_sub(self.release_ns)
+    }
+
+    /// Whether the instant at which it ran is only bounded.
+    pub(crate) const fn is_censored(&self) -> bool {
+        self.ran_from_ns < self.ran_ns
+    }
+
+    /// Whether it has no timer of its own.
+    pub(crate) const fn is_event_driven(&self) -> bool {
+        matches!(self.anchor, ReleaseAnchor::Interrupt)
+    }
+
+    /// The evidence about a stretch without events.
+    pub(crate) fn stall(&self, index: usize) -> StallEvidence {
+        self.stalls
+            .iter()
+            .find(|(piece, _)| *piece == index)
+            .map_or_else(StallEvidence::default, |(_, evidence)| *evidence)
+    }
+
+    /// The chain of the first timer interrupt at or behind a piece that shows this thread: where an
+    /// interrupt of another CPU came first, the timer's still shows what it found.
+    pub(crate) fn chain_behind(&self, index: usize, tid: u32, cpu: u32) -> Option<&WindowChain> {
+        self.chains
+            .iter()
+            .find(|chain| chain.index >= index && chain.tid == tid && chain.cpu == cpu)
+    }
+
+    /// The chain nearest to a piece that shows this thread.
+    pub(crate) fn chain_near(&self, index: usize, tid: u32, cpu: u32) -> Option<&WindowChain> {
+        self.chains
+            .iter()
+            .filter(|chain| chain.tid == tid && chain.cpu == cpu)
+            .min_by_key(|chain| chain.index.abs_diff(index))
+    }
+}

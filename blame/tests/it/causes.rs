@@ -1,0 +1,751 @@
+//! Each cause, and both sides of each rule's threshold.
+
+use punctual_blame::cause::{CauseKind, LateCause};
+use punctual_blame::config::{FollowedThreads, LateThreshold, Platform};
+use punctual_blame::rules::RuleId;
+use punctual_blame::symbols::KernelPlace;
+use punctual_trace::event::{ShortName, TaskName, TraceKind, Vector};
+
+use crate::scenario::{
+    APIC, CLOSE, CONSOLE, DEADLINE, MS, PERIOD, Scenario, TICK, TIMER, UNLOCK, UNTHROTTLE, US,
+    WAKEUP, cat, config, disturbed, disturbed_on, equal, hog, idle, only_cause, sender, servo,
+    task,
+};
+
+#[test]
+fn wakes_on_time_are_the_normal_path() {
+    let mut scenario = Scenario::new();
+    scenario.normals(100);
+    let outcome = scenario.run(config());
+    assert_eq!((outcome.table.wakes, outcome.table.late), (100, 0));
+    assert_eq!(
+        outcome.table.sentence,
+        "None of the 100 wakes was later than 50 µs; the latest was 14 µs."
+    );
+    let figures = &outcome.threads[0].figures;
+    assert_eq!((figures.period_ns, figures.max_ns, figures.margin_ns), (Some(PERIOD), 14_000, 0));
+}
+
+#[test]
+fn a_thread_above() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(hog());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        scenario.switch(release + 300 * US, 0, 1, servo());
+    });
+    let row = only_cause(&outcome, CauseKind::HigherPriority);
+    assert_eq!(row.cause, LateCause::HigherPriority { task: hog() });
+    assert_eq!(row.time_ns, 12 * 290 * US);
+    assert!((row.confidence - 0.99).abs() < 1e-9);
+    assert_eq!((row.cpu, row.advice.rule), (Some(0), Some("isolation.isolcpus")));
+    assert!(row.advice.text.contains("chrt -f -p 1 200"), "{}", row.advice.text);
+    assert_eq!(
+        outcome.table.sentence,
+        "100 % of the 12 wakes later than 50 µs: hog (priority 97, 200) ran above on CPU 0."
+    );
+    assert_eq!(outcome.threads[0].figures.ran_before, Some(hog()));
+}
+
+#[test]
+fn a_thread_of_the_same_priority() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(equal());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        scenario.switch(release + 200 * US, 0, 1, servo());
+    });
+    let row = only_cause(&outcome, CauseKind::EqualPriority);
+    assert_eq!(row.cause.culprit(), Some(equal()));
+}
+
+#[test]
+fn a_thread_below_in_a_system_call() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(cat());
+        scenario.timer_entry_with(release + 5 * US, 0, &[APIC + 5, 0x5010, CLOSE + 9]);
+        scenario.expire(release + 6 * US, 0, TIMER, WAKEUP);
+        scenario.wake(release + 7 * US, 0, servo(), 0).timer_exit(release + 10 * US, 0);
+        scenario.switch(release + 300 * US, 0, 0, servo());
+    });
+    let row = only_cause(&outcome, CauseKind::NotPreempted);
+    let place = KernelPlace::Syscall(CLOSE);
+    assert_eq!(row.cause, LateCause::NotPreempted { task: cat(), place });
+    assert_eq!(row.name, "cat (nice 0, 202) was not preempted in close()");
+    assert_eq!(row.advice.rule, Some("scheduler.preempt"));
+    assert_eq!(outcome.worst[0].chain.as_ref(), [APIC + 5, 0x5010, CLOSE + 9]);
+}
+
+#[test]
+fn a_switch_below_three_microseconds_is_the_path() {
+    for (length, late) in [(2_999, 0), (3_000, 1)] {
+        let mut scenario = Scenario::new();
+        scenario.normals(40);
+        let release = scenario.sleep(cat());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        scenario.switch(release + 10 * US + length, 0, 0, servo());
+        let outcome = scenario
+            .run(punctual_blame::config::BlameConfig { late: LateThreshold::Above(0), ..config() });
+        let kinds = outcome.worst.iter().flat_map(|wake| &wake.parts).map(|part| part.cause.kind());
+        assert_eq!(kinds.filter(|kind| *kind == CauseKind::NotPreempted).count(), late);
+    }
+}
+
+#[test]
+fn the_end_of_a_section_with_interrupts_off() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(cat());
+        scenario.timer_entry_with(release + 400 * US, 0, &[APIC, UNLOCK + 3, CONSOLE + 601]);
+        scenario.expire(release + 401 * US, 0, TIMER, WAKEUP);
+        scenario.wake(release + 402 * US, 0, servo(), 0).start(release + 402 * US);
+    });
+    let row = only_cause(&outcome, CauseKind::InterruptsOff);
+    assert_eq!(row.cause, LateCause::InterruptsOff { task: cat(), inside: CONSOLE });
+    assert_eq!(row.rule, RuleId::Enabling);
+    assert!(row.advice.text.contains("dmesg -n 1"));
+    // The usual 5 µs are the path's.
+    assert_eq!(row.time_ns, 12 * 395 * US);
+}
+
+/// Cycles with gaps in kernel code at the addresses of a list.
+fn gaps(addresses: &[u64]) -> punctual_blame::outcome::BlameOutcome {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    for &address in addresses {
+        let release = scenario.sleep(cat());
+        scenario.timer_entry_with(release + 400 * US, 0, &[APIC, address, CLOSE]);
+        scenario.expire(release + 401 * US, 0, TIMER, WAKEUP);
+        scenario.wake(release + 402 * US, 0, servo(), 0).start(release + 402 * US);
+        scenario.normal();
+    }
+    // Enough others that shares count.
+    scenario.run(config())
+}
+
+#[test]
+fn an_address_that_comes_twice_is_interrupts_off() {
+    let found = gaps(&[0x5008]);
+    assert_eq!(found.table.rows[0].cause.kind(), CauseKind::HostOrInterruptsOff);
+    assert!((found.table.rows[0].confidence - 0.4).abs() < 1e-9);
+    let found = gaps(&[0x5008, 0x5009]);
+    assert_eq!(found.table.rows[0].cause.kind(), CauseKind::HostOrInterruptsOff);
+    let found = gaps(&[0x5008, 0x5009, 0x5008]);
+    let off = &found.table.rows[0];
+    assert_eq!(off.cause, LateCause::InterruptsOff { task: cat(), inside: 0x5000 });
+    assert_eq!((off.wakes, off.rule), (2, RuleId::RepeatedAddress));
+    assert!((off.confidence - 0.7).abs() < 1e-9);
+    assert_eq!(found.table.rows[1].cause.kind(), CauseKind::HostOrInterruptsOff);
+    let found = gaps(&[0x5008, 0x5008, 0x5008]);
+    assert!((found.table.rows[0].confidence - 0.9).abs() < 1e-9);
+    assert!(found.worst.iter().all(|wake| wake.main == found.table.rows[0].cause.grouped()));
+}
+
+#[test]
+fn a_program_that_was_interrupted_in_its_own_code_had_interrupts_on() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(cat());
+        scenario.timer_entry_with(release + 240 * US, 0, &[APIC]);
+        scenario.expire(release + 241 * US, 0, TIMER, WAKEUP);
+        scenario.wake(release + 242 * US, 0, servo(), 0).start(release + 242 * US);
+    });
+    let row = only_cause(&outcome, CauseKind::HostOrFirmware);
+    assert_eq!((row.rule, row.name.as_str()), (RuleId::UserStall, "host took the CPU"));
+    assert!((row.confidence - 0.7).abs() < 1e-9);
+}
+
+#[test]
+fn without_a_chain_it_is_open_who_it_was() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(cat());
+        scenario.fire(release + 240 * US).start(release + 242 * US);
+    });
+    assert_eq!(only_cause(&outcome, CauseKind::HostOrInterruptsOff).rule, RuleId::UnknownGap);
+}
+
+#[test]
+fn an_idle_cpu_that_wakes_late() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(idle());
+        scenario.event(release - 897 * US, 0, TraceKind::CpuIdle { state: 2 });
+        scenario.fire(release + 120 * US).start(release + 122 * US);
+    });
+    let row = only_cause(&outcome, CauseKind::IdleExit);
+    assert_eq!(row.cause, LateCause::IdleExit { state: Some(2) });
+    assert_eq!((row.time_ns, row.name.as_str()), (12 * 115 * US, "host woke the idle CPU late"));
+    let metal = punctual_blame::config::BlameConfig { platform: Platform::Metal, ..config() };
+    let outcome = disturbed_on(metal, |scenario| {
+        let release = scenario.sleep(idle());
+        scenario.fire(release + 120 * US).start(release + 122 * US);
+    });
+    let row = only_cause(&outcome, CauseKind::IdleExit);
+    assert_eq!(row.advice.rule, Some("idle.cpu_dma_latency"));
+}
+
+#[test]
+fn a_device() {
+    let name = ShortName::new(b"virtio3-rx");
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(idle());
+        scenario.event(release - US, 0, TraceKind::IrqEntry { irq: 31, name });
+        scenario.event(release + 150 * US, 0, TraceKind::IrqExit { irq: 31 });
+        scenario.fire(release + 151 * US).start(release + 153 * US);
+    });
+    let row = only_cause(&outcome, CauseKind::HardIrq);
+    assert_eq!(row.cause, LateCause::HardIrq { irq: 31, name });
+    assert!(row.advice.text.contains("/proc/irq/31/smp_affinity_list"));
+}
+
+#[test]
+fn a_soft_interrupt_with_its_device() {
+    let name = ShortName::new(b"virtio3-rx");
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(idle());
+        scenario.event(release - 3 * US, 0, TraceKind::IrqEntry { irq: 31, name });
+        scenario.event(release - US, 0, TraceKind::IrqExit { irq: 31 });
+        scenario.event(release - 500, 0, TraceKind::SoftirqEntry(3));
+        scenario.event(release + 90 * US, 0, TraceKind::SoftirqExit(3));
+        scenario.fire(release + 91 * US).start(release + 93 * US);
+    });
+    let row = only_cause(&outcome, CauseKind::Softirq);
+    assert_eq!(row.cause, LateCause::Softirq { number: 3, device: name });
+    assert_eq!(row.name, "NET_RX softirq for virtio3-rx");
+}
+
+#[test]
+fn an_nmi_is_cut_out_of_what_it_interrupted() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(idle());
+        scenario.event(release + 104 * US, 0, TraceKind::Nmi { took_ns: 100 * US });
+        scenario.fire(release + 105 * US).start(release + 107 * US);
+    });
+    assert_eq!(only_cause(&outcome, CauseKind::Nmi).time_ns, 12 * 100 * US);
+}
+
+fn ipi(scenario: &mut Scenario, at_ns: u64, from: TaskName) {
+    // CPU 1 runs the sender.
+    scenario.switch(at_ns - 3 * US, 1, 0, from);
+    let targets = Box::new([1_u64]);
+    scenario.event(at_ns - 2 * US, 1, TraceKind::IpiSend { targets, callback: 0x5000 });
+    scenario.event(at_ns, 0, TraceKind::VectorEntry(Vector::CallFunction));
+    scenario.event(at_ns + US, 0, TraceKind::VectorExit(Vector::CallFunction));
+}
+
+#[test]
+fn interrupts_from_other_cpus_are_added_up_by_sender() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(idle());
+        for step in 0..6 {
+            // Two threads of one process take turns.
+            let from = TaskName { tid: 300 + step % 2, ..sender() };
+            ipi(scenario, release + u64::from(step) * 14 * US + US, from);
+        }
+        scenario.fire(release + 80 * US).start(release + 82 * US);
+    });
+    let row = only_cause(&outcome, CauseKind::Ipi);
+    assert_eq!(row.cause.culprit(), Some(TaskName { tid: 0, ..sender() }));
+    // Each microsecond of a handler, and the gaps beside: they have no event, and are its price.
+    assert!(row.time_ns > 12 * 70 * US, "{row:?}");
+    assert!(row.evidence.contains("72 sends recorded"), "{}", row.evidence);
+    assert_eq!(outcome.senders[0].sends, 72);
+}
+
+#[test]
+fn a_gap_beside_an_ipi_is_its_price_only_below_sixty_microseconds() {
+    for (gap, kind) in [(59, CauseKind::Ipi), (61, CauseKind::HostOrFirmware)] {
+        let outcome = disturbed(|scenario| {
+            let release = scenario.sleep(cat());
+            ipi(scenario, release - US, sender());
+            let entry = release + gap * US;
+            scenario.timer_entry_with(entry, 0, &[APIC]);
+            scenario.expire(entry + 500, 0, TIMER, WAKEUP);
+            scenario.wake(entry + US, 0, servo(), 0).start(entry + US);
+        });
+        only_cause(&outcome, kind);
+    }
+}
+
+#[test]
+fn an_ipi_beside_a_thread_above_does_not_take_its_time() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(hog());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        ipi(scenario, release + 55 * US, sender());
+        scenario.switch(release + 100 * US, 0, 1, servo());
+    });
+    assert_eq!(only_cause(&outcome, CauseKind::HigherPriority).time_ns, 12 * 89 * US);
+}
+
+#[test]
+fn calls_are_paired_with_whoever_asked() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(cat());
+        let request = 0xdead_0000 + release;
+        scenario.switch(release - 5 * US, 1, 0, sender());
+        let queued = TraceKind::CallQueued { target_cpu: 0, request, function: 0x5000 };
+        scenario.event(release - 4 * US, 1, queued);
+        scenario.switch(release - 3 * US, 1, 0, task("other", 301, 120));
+        let targets = Box::new([1_u64]);
+        scenario.event(release - 2 * US, 1, TraceKind::IpiSend { targets, callback: 0 });
+        scenario.event(release - US, 0, TraceKind::CallEntry { request, function: 0x5000 });
+        scenario.event(release + 100 * US, 0, TraceKind::CallExit { request });
+        scenario.fire(release + 101 * US).start(release + 103 * US);
+    });
+    assert_eq!(only_cause(&outcome, CauseKind::Ipi).cause.culprit(), Some(sender()));
+}
+
+#[test]
+fn timers_of_others_come_first() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(cat());
+        for timer in 0..50 {
+            scenario.event(
+                release - 800 * US + timer,
+                0,
+                TraceKind::TimerStart {
+                    timer: 0x77_0000 + timer * 64,
+                    function: WAKEUP,
+                    expires_ns: release as i64 - 10,
+                    soft_expires_ns: release as i64 - 10,
+                },
+            );
+        }
+        scenario.timer_entry(release + 5 * US, 0);
+        for timer in 0..50 {
+            let at = release + 6 * US + timer * 3 * US;
+            scenario.expire(at, 0, 0x77_0000 + timer * 64, WAKEUP);
+            let exit = TraceKind::TimerExpireExit { timer: 0x77_0000 + timer * 64 };
+            scenario.event(at + 2 * US, 0, exit);
+        }
+        scenario.expire(release + 156 * US, 0, TIMER, WAKEUP);
+        scenario.wake(release + 157 * US, 0, servo(), 0).start(release + 157 * US);
+    });
+    let row = only_cause(&outcome, CauseKind::OtherTimers);
+    assert_eq!(row.cause, LateCause::OtherTimers { function: WAKEUP, armer: cat() });
+    // 50 functions of 2 µs, and the microsecond between each two.
+    assert_eq!(row.time_ns, 12 * 150 * US);
+}
+
+#[test]
+fn the_kernels_own_timers_name_nobody() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(cat());
+        scenario.timer_entry(release + 5 * US, 0);
+        scenario.expire(release + 6 * US, 0, 0x77_0000, TICK);
+        scenario.expire(release + 156 * US, 0, TIMER, WAKEUP);
+        scenario.wake(release + 157 * US, 0, servo(), 0).start(release + 157 * US);
+    });
+    let row = only_cause(&outcome, CauseKind::OtherTimers);
+    assert_eq!(row.cause, LateCause::OtherTimers { function: TICK, armer: TaskName::default() });
+    assert_eq!(row.advice.rule, Some("isolation.nohz_full"));
+}
+
+#[test]
+fn a_timer_interrupt_that_stands_still() {
+    for (longer, kind) in [(9, None), (50, Some(CauseKind::HostOrFirmware))] {
+        let mut scenario = Scenario::new();
+        scenario.normals(40);
+        for _ in 0..12 {
+            let release = scenario.sleep(idle());
+            scenario.timer_entry(release + 5 * US, 0);
+            let at = release + 6 * US + longer * US;
+            scenario.expire(at, 0, TIMER, WAKEUP);
+            scenario.wake(at + US, 0, servo(), 0).start(at + US);
+            scenario.normal();
+        }
+        let outcome = scenario.run(config());
+        let found = outcome.table.rows.first().map(|row| row.cause.kind());
+        assert_eq!(found, kind, "{}", outcome.table.sentence);
+    }
+}
+
+#[test]
+fn throttling_is_seen_by_the_timer_that_ends_it() {
+    for (before, kind) in [(250, CauseKind::Throttled), (400, CauseKind::FairServer)] {
+        let outcome = disturbed(|scenario| {
+            let release = scenario.sleep(idle());
+            scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+            // The scheduler looks, and takes a thread below.
+            scenario.switch(release + 20 * US, 0, 0, cat());
+            let end = release + 800 * US;
+            scenario.timer_entry(end - before * US, 1);
+            scenario.expire(end - before * US + 300, 1, 0x88_0000, UNTHROTTLE);
+            scenario.timer_exit(end - before * US + 600, 1);
+            scenario.switch(end, 0, 0, servo());
+        });
+        let row = only_cause(&outcome, kind);
+        assert_eq!(row.cause.culprit(), Some(cat()));
+    }
+}
+
+#[test]
+fn a_kernel_without_a_fair_server_throttles() {
+    let old = punctual_blame::config::BlameConfig { kernel: Some((6, 11)), ..config() };
+    for (kernel, kind) in [(old, CauseKind::Throttled), (config(), CauseKind::FairServer)] {
+        let outcome = disturbed_on(kernel, |scenario| {
+            let release = scenario.sleep(idle());
+            scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+            scenario.switch(release + 20 * US, 0, 0, cat());
+            scenario.switch(release + 500 * US, 0, 0, servo());
+        });
+        let row = only_cause(&outcome, kind);
+        assert!((row.confidence - 0.4).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn idle_although_a_thread_is_ready_is_throttling() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(hog());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        scenario.switch(release + 20 * US, 0, 1, idle());
+        scenario.switch(release + 500 * US, 0, 0, servo());
+    });
+    only_cause(&outcome, CauseKind::Throttled);
+}
+
+#[test]
+fn a_choice_within_three_microseconds_of_the_wake_means_nothing() {
+    let outcome = disturbed(|scenario| {
+        // Another CPU wakes it while this one is about to idle.
+        let release = scenario.sleep(cat());
+        scenario.timer_entry(release + 5 * US, 1);
+        scenario.expire(release + 5_500, 1, TIMER, WAKEUP);
+        scenario.wake(release + 6 * US, 1, servo(), 0).timer_exit(release + 6_500, 1);
+        scenario.switch(release + 8 * US, 0, 1, idle());
+        scenario.switch(release + 200 * US, 0, 0, servo());
+    });
+    only_cause(&outcome, CauseKind::IdleExit);
+}
+
+#[test]
+fn a_scheduler_that_is_not_asked_passed_the_thread_over() {
+    for (is_asked, kind) in [(true, CauseKind::NotPreempted), (false, CauseKind::FairServer)] {
+        let outcome = disturbed(|scenario| {
+            let release = scenario.sleep(cat());
+            scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+            scenario.resched[0] = is_asked;
+            let start = TraceKind::TimerStart {
+                timer: 0x99_0000,
+                function: TICK,
+                expires_ns: i64::MAX / 4,
+                soft_expires_ns: i64::MAX / 4,
+            };
+            scenario.event(release + 200 * US, 0, start);
+            scenario.switch(release + 400 * US, 0, 0, servo());
+        });
+        let row = only_cause(&outcome, kind);
+        assert!(row.time_ns > 12 * 380 * US, "{row:?}");
+    }
+}
+
+#[test]
+fn a_stop_by_a_signal_names_its_sender() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(idle());
+        scenario.switch(release - 500 * US, 1, 0, task("bash", 400, 120));
+        scenario.event(release - 450 * US, 1, TraceKind::Signal { number: 19, task: servo() });
+        scenario.wake(release - 449 * US, 1, servo(), 0);
+        scenario.switch(release - 440 * US, 0, 0, servo());
+        scenario.switch(release - 430 * US, 0, 8, idle());
+        scenario.wake(release + 250 * US, 1, servo(), 0);
+        scenario.switch(release + 255 * US, 0, 0, servo());
+        // The sleep goes on, and its expiry has passed.
+        scenario.arm(release + 256 * US, 0, release);
+        scenario.fire(release + 257 * US).timer_exit(release + 262 * US, 0);
+    });
+    let row = only_cause(&outcome, CauseKind::Stopped);
+    assert_eq!(row.cause.culprit().map(|task| task.tid), Some(400));
+    assert_eq!(row.time_ns, 12 * 250 * US);
+}
+
+fn overrun(scenario: &mut Scenario, with: impl Fn(&mut Scenario, u64, u64)) {
+    // It starts on time, but works until 300 µs behind its next release.
+    scenario.normal();
+    let release = scenario.release;
+    with(scenario, release - 980 * US, release + 300 * US);
+    scenario.arm(release + 300 * US, 0, release);
+    scenario.release += PERIOD;
+    scenario.fire(release + 301 * US).timer_exit(release + 306 * US, 0);
+}
+
+#[test]
+fn its_own_work_past_the_release() {
+    let outcome = disturbed(|scenario| overrun(scenario, |_, _, _| {}));
+    let row = only_cause(&outcome, CauseKind::OwnCode);
+    assert_eq!(row.time_ns, 12 * 300 * US);
+}
+
+#[test]
+fn its_own_system_call_and_its_own_faults() {
+    let outcome = disturbed(|scenario| {
+        overrun(scenario, |scenario, from, to| {
+            scenario.event(from, 0, TraceKind::SyscallEntry { number: 11 });
+            scenario.event(to - US, 0, TraceKind::SyscallExit { number: 11 });
+        });
+    });
+    let row = only_cause(&outcome, CauseKind::OwnSyscall);
+    assert_eq!(row.cause, LateCause::OwnSyscall { number: 11 });
+    let outcome = disturbed(|scenario| {
+        overrun(scenario, |scenario, from, to| {
+            scenario.event(from, 0, TraceKind::PageFaultEntry);
+            scenario.event(to - US, 0, TraceKind::PageFaultExit);
+        });
+    });
+    let row = only_cause(&outcome, CauseKind::OwnFault);
+    assert!(row.advice.text.contains("mlockall"));
+}
+
+#[test]
+fn a_wait_for_something_else_before_the_timer() {
+    for (state, is_blocked) in [(1, false), (2, true)] {
+        let outcome = disturbed(|scenario| {
+            overrun(scenario, |scenario, from, to| {
+                scenario.switch(from, 0, state, idle());
+                scenario.wake(to - 10 * US, 1, servo(), 0);
+                scenario.switch(to - 9 * US, 0, 0, servo());
+            });
+        });
+        let row = only_cause(&outcome, CauseKind::OwnWait);
+        assert_eq!(row.cause, LateCause::OwnWait { is_blocked });
+    }
+}
+
+#[test]
+fn a_wake_after_a_late_one_follows_it() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(hog());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        let late = release + PERIOD + 30 * US;
+        scenario.switch(late, 0, 1, servo());
+        // It works 60 µs, and then its next release has passed by 90 µs.
+        let next = scenario.release;
+        scenario.release += PERIOD;
+        scenario.arm(late + 60 * US, 0, next);
+        scenario.fire(late + 61 * US).timer_exit(late + 66 * US, 0);
+    });
+    let rows = &outcome.table.rows;
+    assert_eq!((outcome.table.late, rows[0].cause.kind()), (24, CauseKind::HigherPriority));
+    let follows = LateCause::Follows { kind: CauseKind::HigherPriority };
+    assert_eq!((rows[1].cause, rows[1].wakes), (follows, 12));
+    // What of the hog's time lies behind the second release counts for that again, as the hog's.
+    assert_eq!(rows[0].time_ns, 12 * (PERIOD + 20 * US + 30 * US));
+}
+
+#[test]
+fn an_overrun_longer_than_the_lateness_before_is_its_own() {
+    let outcome = disturbed(|scenario| overrun(scenario, |_, _, _| {}));
+    assert!(outcome.table.rows.iter().all(|row| row.cause.kind() != CauseKind::Follows));
+}
+
+#[test]
+fn slack_is_what_lies_between_the_two_expiries() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.release;
+        scenario.release += PERIOD;
+        scenario.arm_with_slack(release - 900 * US, 0, release, 60 * US);
+        scenario.switch(release - 898 * US, 0, 1, idle());
+        scenario.fire(release + 62 * US).start(release + 63 * US);
+    });
+    let row = only_cause(&outcome, CauseKind::TimerSlack);
+    assert_eq!(row.time_ns, 12 * 60 * US);
+}
+
+#[test]
+fn an_ordinary_thread_waits_for_its_turn() {
+    let mut scenario = Scenario::new();
+    let ordinary = TaskName { kernel_priority: 120, ..servo() };
+    for cycle in 0..52_u64 {
+        let release = scenario.sleep(if cycle < 40 { idle() } else { cat() });
+        scenario.timer_entry(release + 5 * US, 0);
+        scenario.expire(release + 5_500, 0, TIMER, WAKEUP);
+        scenario.wake(release + 6 * US, 0, ordinary, 0).timer_exit(release + 10 * US, 0);
+        let run = if cycle < 40 { 11 * US } else { 211 * US };
+        scenario.switch(release + run, 0, 0, ordinary);
+    }
+    let outcome = scenario.run(config());
+    let row = only_cause(&outcome, CauseKind::FairShare);
+    assert_eq!(row.cause.culprit(), Some(cat()));
+}
+
+#[test]
+fn several_small_causes_are_no_single_one() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(idle());
+        for step in 0..6_u8 {
+            let at = release + u64::from(step) * 10 * US + 1;
+            scenario.event(at, 0, TraceKind::SoftirqEntry(step));
+            scenario.event(at + 10 * US - 2, 0, TraceKind::SoftirqExit(step));
+        }
+        scenario.fire(release + 61 * US).start(release + 63 * US);
+    });
+    assert_eq!(outcome.table.late, 12);
+    let row = outcome.table.rows.iter().find(|row| row.cause == LateCause::NoSingle);
+    assert_eq!(row.map(|row| row.wakes), Some(12));
+    assert!(outcome.table.sentence.contains("no single cause"), "{}", outcome.table.sentence);
+}
+
+#[test]
+fn a_thread_that_moves_while_it_is_ready() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(hog());
+        scenario.switch(release - 700 * US, 1, 0, equal());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        let moved = TraceKind::Migrate { task: servo(), from_cpu: 0, to_cpu: 1 };
+        scenario.event(release + 60 * US, 1, moved);
+        scenario.switch(release + 260 * US, 1, 1, servo());
+        // Back home for the next cycle.
+        scenario.switch(release + 270 * US, 1, 0, idle());
+        let home = TraceKind::Migrate { task: servo(), from_cpu: 1, to_cpu: 0 };
+        scenario.event(release + 271 * US, 1, home);
+        scenario.switch(release + 272 * US, 0, 1, servo());
+    });
+    let row = only_cause(&outcome, CauseKind::EqualPriority);
+    assert_eq!((row.time_ns, row.cpu), (12 * 200 * US, Some(1)));
+    let hogs = outcome.table.rows.iter().find(|row| row.cause.culprit() == Some(hog()));
+    assert_eq!(hogs.map(|row| (row.wakes, row.time_ns)), Some((0, 12 * 50 * US)));
+}
+
+#[test]
+fn a_deadline_thread_is_released_without_a_waking() {
+    let thread = TaskName { kernel_priority: -1, ..servo() };
+    let mut scenario = Scenario::new();
+    scenario.switch(9 * MS, 0, 0, thread);
+    for cycle in 0..52_u64 {
+        let release = scenario.release;
+        scenario.release += PERIOD;
+        let start = TraceKind::TimerStart {
+            timer: 0x55_0000,
+            function: DEADLINE,
+            expires_ns: release as i64,
+            soft_expires_ns: release as i64,
+        };
+        scenario.event(release - 900 * US, 0, start);
+        // It yields, and looks ready.
+        scenario.switch(release - 899 * US, 0, 0, task("stop", 500, -1));
+        scenario.timer_entry(release + 5 * US, 0);
+        scenario.expire(release + 6 * US, 0, 0x55_0000, DEADLINE);
+        scenario.timer_exit(release + 9 * US, 0);
+        let run = if cycle < 40 { 10 * US } else { 110 * US };
+        scenario.switch(release + run, 0, 1, thread);
+    }
+    let outcome = scenario.run(config());
+    assert_eq!(outcome.table.wakes, 52);
+    only_cause(&outcome, CauseKind::EqualPriority);
+}
+
+#[test]
+fn a_thread_that_an_interrupt_wakes_has_the_interrupts_entry_as_release() {
+    let name = ShortName::new(b"can0");
+    let mut scenario = Scenario::new();
+    for cycle in 0..52_u64 {
+        let at = scenario.release;
+        scenario.release += MS;
+        scenario.switch(at - 500 * US, 0, 1, idle());
+        scenario.event(at, 0, TraceKind::IrqEntry { irq: 12, name });
+        scenario.wake(at + 3 * US, 0, servo(), 0);
+        scenario.event(at + 4 * US, 0, TraceKind::IrqExit { irq: 12 });
+        if cycle >= 40 {
+            scenario.event(at + 4_500, 0, TraceKind::SoftirqEntry(9));
+            scenario.event(at + 94 * US, 0, TraceKind::SoftirqExit(9));
+        }
+        let run = if cycle < 40 { 6 * US } else { 96 * US };
+        scenario.switch(at + run, 0, 0, servo());
+    }
+    let outcome = scenario.run(config());
+    assert_eq!(outcome.table.wakes, 52);
+    let row = only_cause(&outcome, CauseKind::Softirq);
+    assert_eq!(row.cause, LateCause::Softirq { number: 9, device: name });
+    assert_eq!(outcome.worst[0].release_ns % MS, 0);
+    let off = punctual_blame::config::BlameConfig { event_driven: false, ..config() };
+    assert_eq!(scenario.run(off).table.wakes, 0);
+}
+
+#[test]
+fn a_thread_behind_an_interrupts_thread_has_the_same_release() {
+    let mut scenario = Scenario::new();
+    let irq_thread = task("irq/12-can0", 600, 49);
+    for _ in 0..30 {
+        let at = scenario.release;
+        scenario.release += MS;
+        scenario.switch(at - 500 * US, 0, 1, idle());
+        scenario.event(at, 0, TraceKind::IrqEntry { irq: 12, name: ShortName::new(b"can0") });
+        scenario.wake(at + US, 0, irq_thread, 0);
+        scenario.event(at + 2 * US, 0, TraceKind::IrqExit { irq: 12 });
+        scenario.switch(at + 3 * US, 0, 0, irq_thread);
+        scenario.wake(at + 10 * US, 0, servo(), 0);
+        scenario.switch(at + 12 * US, 0, 1, servo());
+    }
+    let outcome = scenario.run(config());
+    assert_eq!((outcome.table.wakes, outcome.table.worst_ns), (30, 12 * US));
+}
+
+#[test]
+fn a_thread_that_sleeps_early_and_spins_is_late_only_beyond_its_margin() {
+    let late = LateThreshold::Above(20 * US);
+    let config = || punctual_blame::config::BlameConfig { late, ..config() };
+    let lateness = |cycle: u64| 14 * US + cycle * 7_919 % (80 * US);
+    // It programs its timer 1.1 ms after each release, however late it woke.
+    let mut spins = Scenario::new();
+    for cycle in 0..300 {
+        let release = spins.release;
+        spins.release += PERIOD;
+        spins.arm(release - 900 * US, 0, release).switch(release - 898 * US, 0, 1, idle());
+        let run = release + lateness(cycle);
+        spins.fire(run - 9 * US).start(run - 8 * US);
+    }
+    let outcome = spins.run(config());
+    let margin = outcome.threads[0].figures.margin_ns;
+    assert!((90 * US..=94 * US).contains(&margin), "{margin}");
+    assert!(outcome.table.threshold_ns.is_some_and(|threshold| threshold >= margin + 20 * US));
+    assert_eq!(outcome.table.late, 0, "{}", outcome.table.sentence);
+    // This one as long after its wake.
+    let mut works = Scenario::new();
+    for cycle in 0..300 {
+        let release = works.release;
+        works.release += PERIOD;
+        works.switch(release - 500 * US, 0, 1, idle());
+        let run = release + lateness(cycle);
+        works.fire(run - 9 * US).start(run - 8 * US);
+        works.arm(run + 100 * US, 0, works.release);
+    }
+    let outcome = works.run(config());
+    assert_eq!(outcome.threads[0].figures.margin_ns, 0);
+    assert!(outcome.table.late > 200);
+}
+
+#[test]
+fn a_quantile_is_a_threshold_too() {
+    let mut scenario = Scenario::new();
+    for cycle in 0..1_000 {
+        if cycle % 100 == 99 {
+            let release = scenario.sleep(hog());
+            scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+            scenario.switch(release + 300 * US, 0, 1, servo());
+        } else {
+            scenario.normal();
+        }
+    }
+    let late = LateThreshold::quantile(0.95).expect("a share");
+    let outcome = scenario.run(punctual_blame::config::BlameConfig { late, ..config() });
+    assert_eq!(outcome.table.late, 10);
+    assert!(outcome.table.threshold_ns.is_some_and(|threshold| threshold < 16 * US));
+    assert_eq!(outcome.table.rows[0].cause.kind(), CauseKind::HigherPriority);
+    assert_eq!((outcome.worst.len(), outcome.sample.len()), (10, 0));
+}
+
+#[test]
+fn several_threads_have_tables_of_their_own_and_one_together() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    for _ in 0..12 {
+        let release = scenario.sleep(hog());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        scenario.switch(release + 300 * US, 0, 1, servo());
+    }
+    let everyone =
+        punctual_blame::config::BlameConfig { follow: FollowedThreads::RealTime, ..config() };
+    let outcome = scenario.run(everyone);
+    assert_eq!(outcome.threads.len(), 1, "the hog was never released by anything");
+    assert_eq!(outcome.table.rows, outcome.threads[0].table.rows);
+    let named = FollowedThreads::Named(ShortName::new(b"servo"));
+    let by_name = punctual_blame::config::BlameConfig { follow: named, ..config() };
+    assert_eq!(scenario.run(by_name).table, outcome.table);
+}

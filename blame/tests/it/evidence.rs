@@ -1,0 +1,183 @@
+//! What confirms the host, and what must not.
+
+use punctual_blame::blame::Blame;
+use punctual_blame::cause::CauseKind;
+use punctual_blame::config::{BlameConfig, Platform};
+use punctual_blame::outcome::BlameOutcome;
+use punctual_blame::rules::RuleId;
+use punctual_blame::stall::CompanionGap;
+use punctual_trace::event::TraceKind;
+
+use crate::scenario::{
+    APIC, MS, Scenario, TICK, TIMER, US, WAKEUP, assert_exact, cat, config, only_cause, servo, task,
+};
+
+/// What CPU 1 does while CPU 0 stands still.
+#[derive(Clone, Copy, PartialEq)]
+enum Witness {
+    /// It works, with an event each 20 µs, and stands still too.
+    Silent,
+    /// It works on.
+    Busy,
+    /// It has nothing to do: it is silent most of the time.
+    Idle,
+}
+
+/// The scenario of twelve gaps of 240 µs that a program's own code or the kernel saw.
+fn stalls(witness: Witness, chain: &[u64], steal: Option<u64>) -> Scenario {
+    let mut scenario = Scenario::new();
+    scenario.switch(MS, 1, 0, task("busy", 700, 120));
+    scenario.normals(40);
+    for _ in 0..12 {
+        let release = scenario.sleep(cat());
+        let entry = release + 240 * US;
+        if let Some(booked) = steal {
+            let start = TraceKind::RunTime { tid: cat().tid, took_ns: 100 * US };
+            scenario.event(release - 798 * US, 0, start);
+            let took_ns = 798 * US + 250 * US - booked;
+            // At its end, just before it makes way.
+            scenario.timer_entry_with(entry, 0, chain);
+            scenario.expire(entry + US, 0, TIMER, WAKEUP);
+            scenario.wake(entry + 2 * US, 0, servo(), 0).timer_exit(entry + 9 * US, 0);
+            scenario.event(entry + 10 * US, 0, TraceKind::RunTime { tid: cat().tid, took_ns });
+            scenario.switch(entry + 10 * US, 0, 0, servo());
+        } else {
+            scenario.timer_entry_with(entry, 0, chain);
+            scenario.expire(entry + US, 0, TIMER, WAKEUP);
+            scenario.wake(entry + 2 * US, 0, servo(), 0).start(entry + 2 * US);
+        }
+        scenario.normal();
+    }
+    if witness != Witness::Idle {
+        let end = scenario.release;
+        let stalled: Vec<u64> = scenario
+            .events
+            .iter()
+            .filter(|event| !event.chain.is_empty())
+            .map(|event| event.at_ns)
+            .collect();
+        let mut at = 2 * MS;
+        while at < end {
+            let is_stalled = stalled.iter().any(|&entry| at + 250 * US > entry && at < entry + US);
+            if witness == Witness::Busy || !is_stalled {
+                let start = TraceKind::TimerStart {
+                    timer: 0x66_0000,
+                    function: TICK,
+                    expires_ns: i64::MAX / 4,
+                    soft_expires_ns: i64::MAX / 4,
+                };
+                scenario.event(at, 1, start);
+            }
+            at += 20 * US;
+        }
+    }
+    scenario
+}
+
+fn judged(witness: Witness, chain: &[u64], steal: Option<u64>) -> BlameOutcome {
+    stalls(witness, chain, steal).run(config())
+}
+
+#[test]
+fn a_stall_of_both_cpus_is_the_hosts() {
+    let outcome = judged(Witness::Silent, &[APIC], None);
+    let row = only_cause(&outcome, CauseKind::HostOrFirmware);
+    assert_eq!(row.rule, RuleId::UserStallConfirmed, "{}", row.evidence);
+    assert!((row.confidence - 0.9).abs() < 1e-9);
+    assert!(row.evidence.contains("another CPU was silent in 12 ("), "{}", row.evidence);
+}
+
+#[test]
+fn a_cpu_that_works_on_confirms_nothing() {
+    let outcome = judged(Witness::Busy, &[APIC], None);
+    let row = only_cause(&outcome, CauseKind::HostOrFirmware);
+    assert_eq!(row.rule, RuleId::UserStall);
+    assert!((row.confidence - 0.7).abs() < 1e-9);
+}
+
+#[test]
+fn an_idle_cpu_is_silent_by_chance() {
+    let outcome = judged(Witness::Idle, &[APIC], None);
+    assert_eq!(only_cause(&outcome, CauseKind::HostOrFirmware).rule, RuleId::UserStall);
+}
+
+#[test]
+fn kernel_code_is_the_hosts_only_where_another_test_agrees() {
+    let chain = [APIC, 0x5008];
+    let outcome = judged(Witness::Busy, &[APIC, 0x5008], None);
+    // The same address each time.
+    only_cause(&outcome, CauseKind::InterruptsOff);
+    let outcome = judged(Witness::Silent, &chain, None);
+    assert_eq!(only_cause(&outcome, CauseKind::HostOrFirmware).rule, RuleId::KernelStallConfirmed);
+}
+
+#[test]
+fn missing_cpu_time_is_steal_beyond_half_of_the_gap() {
+    for (missing, rule) in [(130 * US, RuleId::UserStallConfirmed), (110 * US, RuleId::UserStall)] {
+        let outcome = judged(Witness::Busy, &[APIC], Some(missing));
+        assert_eq!(only_cause(&outcome, CauseKind::HostOrFirmware).rule, rule, "{missing}");
+    }
+}
+
+#[test]
+fn on_metal_only_a_count_of_smis_confirms_the_firmware() {
+    let scenario = stalls(Witness::Silent, &[APIC], None);
+    let confidence = |smi_count| {
+        let outcome =
+            scenario.run(BlameConfig { platform: Platform::Metal, smi_count, ..config() });
+        let row = only_cause(&outcome, CauseKind::HostOrFirmware);
+        (row.confidence, row.name.clone(), row.evidence.clone())
+    };
+    let (uncounted, ..) = confidence(None);
+    assert!((uncounted - 0.7).abs() < 1e-9);
+    let (counted, name, evidence) = confidence(Some(12));
+    assert!((counted - 0.9).abs() < 1e-9);
+    assert_eq!(name, "firmware took the CPU");
+    assert!(evidence.ends_with("12 SMIs counted"), "{evidence}");
+    let (none, name, _) = confidence(Some(0));
+    assert!((none - 0.4).abs() < 1e-9);
+    assert_eq!(name, "CPU stood still, without an SMI");
+}
+
+#[test]
+fn a_count_of_smis_may_come_at_the_end() {
+    let scenario = stalls(Witness::Silent, &[APIC], None);
+    let mut blame = Blame::new(BlameConfig { platform: Platform::Metal, ..config() });
+    scenario.sorted().iter().for_each(|event| blame.push(event));
+    blame.set_smi_count(3);
+    assert!((blame.finish().table.rows[0].confidence - 0.9).abs() < 1e-9);
+}
+
+#[test]
+fn a_spinning_companion_confirms_where_its_gaps_are_rare() {
+    for (is_rare, rule) in [(true, RuleId::UserStallConfirmed), (false, RuleId::UserStall)] {
+        let scenario = stalls(Witness::Busy, &[APIC], None);
+        let mut blame = Blame::new(config());
+        blame.watch_companion(1, MS);
+        let mut last = 0;
+        for event in scenario.sorted() {
+            if !is_rare && event.at_ns > last + 300 * US {
+                // Gaps all the time.
+                last = event.at_ns;
+                let from_ns = event.at_ns - 250 * US;
+                blame.push_gap(CompanionGap { cpu: 1, from_ns, to_ns: event.at_ns });
+            }
+            if !event.chain.is_empty() {
+                let from_ns = event.at_ns - 245 * US;
+                blame.push_gap(CompanionGap { cpu: 1, from_ns, to_ns: event.at_ns - US });
+            }
+            blame.push(&event);
+        }
+        let outcome = blame.finish();
+        assert_exact(&outcome);
+        assert_eq!(only_cause(&outcome, CauseKind::HostOrFirmware).rule, rule);
+    }
+}
+
+#[test]
+fn a_gap_that_cannot_be_is_refused() {
+    let mut blame = Blame::new(config());
+    blame.push_gap(CompanionGap { cpu: 0, from_ns: 5, to_ns: 4 });
+    blame.push_gap(CompanionGap { cpu: 0, from_ns: 5, to_ns: u64::MAX });
+    assert_eq!(blame.counts().refused, 2);
+}

@@ -1,0 +1,8 @@
+//! Attribution from events to outcome, on scenarios that are written as events.
+
+mod causes;
+mod evidence;
+mod interleavings;
+mod properties;
+mod scenario;
+mod streams;

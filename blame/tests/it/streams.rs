@@ -1,0 +1,486 @@
+//! Streams that are not whole: holes, losses, bounds, disorder, other clocks.
+
+use punctual_blame::blame::Blame;
+use punctual_blame::cause::{CauseKind, LateCause, Unexplained};
+use punctual_blame::config::{BlameBounds, BlameConfig, FollowedThreads};
+use punctual_trace::event::{TaskName, TraceEvent, TraceKind, Vector};
+
+use crate::scenario::{
+    APIC, MS, Scenario, TICK, TIMER, US, WAKEUP, assert_exact, cat, config, disturbed, hog, idle,
+    only_cause, run, servo, task,
+};
+
+/// Without the events of a kind on CPU 0.
+fn without(events: Vec<TraceEvent>, drop: impl Fn(&TraceEvent) -> bool) -> Vec<TraceEvent> {
+    events.into_iter().filter(|event| !drop(event)).collect()
+}
+
+#[test]
+fn a_switch_that_was_not_recorded_leaves_the_start_open() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    for _ in 0..12 {
+        let release = scenario.sleep(hog());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        scenario.switch(release + 300 * US, 0, 1, servo());
+        scenario.normal();
+    }
+    // The switches from the idle task are not seen, as on one CPU of the development machine.
+    let is_hidden = |event: &TraceEvent| event.tid == 0;
+    let outcome = run(&without(scenario.sorted(), is_hidden), config());
+    assert_eq!((outcome.table.late, outcome.table.wakes), (12, 63));
+    // The last one shows itself no more.
+    assert_eq!(outcome.threads[0].censored, 51);
+    assert!(outcome.counts.timeline.holes >= 51);
+    // The hog's wakes are whole: a hole elsewhere takes nothing from them.
+    let row = only_cause(&outcome, CauseKind::HigherPriority);
+    assert!((row.confidence - 0.99).abs() < 1e-9, "{row:?}");
+}
+
+#[test]
+fn a_start_that_is_only_bounded_is_late_by_what_is_certain() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(cat());
+        scenario.fire(release + 5 * US).timer_exit(release + 200 * US, 0);
+        // The switch to the servo is missing; it shows itself by its next timer.
+        let mut unseen = scenario.clone();
+        unseen.switch(release + 210 * US, 0, 0, servo());
+        unseen.events.pop();
+        *scenario = unseen;
+    });
+    assert_eq!(outcome.table.late, 12);
+    let wake = &outcome.worst[0];
+    assert_eq!(wake.least_ns(), 200 * US);
+    assert!(wake.lateness_ns() > 200 * US && !wake.is_whole);
+    let holes = LateCause::Unexplained(Unexplained::Hole);
+    let last = wake.parts.last().map(|part| part.cause);
+    assert_eq!(last, Some(holes));
+}
+
+#[test]
+fn a_loss_breaks_the_window_that_it_is_in() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(hog());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        scenario.event(release + 290 * US, 0, TraceKind::Lost { count: 1_000 });
+        scenario.switch(release + 300 * US, 0, 1, servo());
+    });
+    assert_eq!((outcome.table.late, outcome.counts.timeline.losses), (12, 12));
+    assert_eq!(outcome.counts.timeline.lost_events, 12_000);
+    assert_eq!(outcome.threads[0].broken, 12);
+    let row = &outcome.table.rows[0];
+    assert_eq!(row.cause, LateCause::Unexplained(Unexplained::Lost));
+    assert_eq!((row.wakes, row.time_ns, row.confidence), (12, 12 * 280 * US, 0.0));
+    assert!(outcome.table.sentence.starts_with("100 % "), "{}", outcome.table.sentence);
+    assert!(outcome.table.sentence.contains("unexplained"), "{}", outcome.table.sentence);
+}
+
+#[test]
+fn a_loss_lowers_the_confidence_of_what_it_touches() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    for cycle in 0..12 {
+        let release = scenario.sleep(hog());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        if cycle % 2 == 0 {
+            scenario.event(release + 12 * US, 0, TraceKind::Lost { count: 1 });
+        }
+        // The hog goes on, and shows itself.
+        scenario.event(release + 13 * US, 0, TraceKind::SoftirqEntry(9));
+        scenario.event(release + 14 * US, 0, TraceKind::SoftirqExit(9));
+        scenario.switch(release + 300 * US, 0, 1, servo());
+    }
+    let outcome = scenario.run(config());
+    let row = only_cause(&outcome, CauseKind::HigherPriority);
+    assert!((row.confidence - 0.99 / 2.0).abs() < 1e-9, "{row:?}");
+}
+
+#[test]
+fn a_wait_longer_than_every_ring_keeps_its_exact_sums() {
+    let small = BlameBounds { segments: 8, pieces: 6, ..BlameBounds::default() };
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    let release = scenario.sleep(hog());
+    scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+    for step in 0..4_000_u64 {
+        let at = release + 20 * US + step * 10 * US;
+        scenario.event(at, 0, TraceKind::SoftirqEntry(9));
+        scenario.event(at + 4 * US, 0, TraceKind::SoftirqExit(9));
+    }
+    scenario.switch(release + 40 * MS, 0, 1, servo());
+    let whole = scenario.run(config());
+    let condensed = scenario.run(BlameConfig { bounds: small, ..config() });
+    let sums = |outcome: &punctual_blame::outcome::BlameOutcome| {
+        let mut rows: Vec<(String, u64)> =
+            outcome.table.rows.iter().map(|row| (row.name.clone(), row.time_ns)).collect();
+        rows.sort();
+        rows
+    };
+    assert_eq!(sums(&whole), sums(&condensed));
+    assert!(condensed.counts.condensed >= 1 && condensed.worst[0].is_condensed);
+    let rcu = whole.table.rows.iter().find(|row| row.cause.kind() == CauseKind::Softirq);
+    assert_eq!(rcu.map(|row| row.time_ns), Some(3_998 * 4 * US));
+    assert!(whole.worst[0].parts.len() <= 256 && whole.worst[0].is_condensed);
+}
+
+#[test]
+fn a_sleep_past_its_release_longer_than_the_ring_is_kept() {
+    let small = BlameBounds { segments: 8, pieces: 6, ..BlameBounds::default() };
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    let release = scenario.sleep(idle());
+    for step in 0..400_u64 {
+        let at = release + 20 * US + step * 10 * US;
+        scenario.event(at, 0, TraceKind::SoftirqEntry(9));
+        scenario.event(at + 4 * US, 0, TraceKind::SoftirqExit(9));
+    }
+    scenario.fire(release + 5 * MS).start(release + 5 * MS + US);
+    let outcome = scenario.run(BlameConfig { bounds: small, ..config() });
+    let rcu = outcome.table.rows.iter().find(|row| row.cause.kind() == CauseKind::Softirq);
+    assert_eq!(rcu.map(|row| row.time_ns), Some(400 * 4 * US));
+}
+
+#[test]
+fn timers_on_another_clock_are_brought_to_the_events() {
+    let ahead = 1_700_000_000_000_000_000_i64;
+    let on_realtime = |mut event: TraceEvent| {
+        match &mut event.kind {
+            TraceKind::TimerStart { expires_ns, soft_expires_ns, .. } => {
+                *expires_ns += ahead;
+                *soft_expires_ns += ahead;
+            }
+            TraceKind::TimerExpireEntry { now_ns, .. } => *now_ns += ahead,
+            _ => {}
+        }
+        event
+    };
+    let mut scenario = Scenario::new();
+    scenario.normals(60);
+    let events: Vec<TraceEvent> = scenario.sorted().into_iter().map(on_realtime).collect();
+    let learnt = run(&events, config());
+    // Learnt from interrupts that read their clock 300 ns before the event.
+    assert_eq!((learnt.table.wakes, learnt.table.worst_ns), (60, 14 * US - 300));
+    let given = BlameConfig { clock_offsets_ns: vec![37_000_000_000, ahead], ..config() };
+    assert_eq!(run(&events, given).table.worst_ns, 14 * US);
+}
+
+#[test]
+fn few_late_wakes_leave_it_undecided() {
+    let mut scenario = Scenario::new();
+    scenario.normals(100);
+    for _ in 0..2 {
+        let release = scenario.sleep(hog());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        scenario.switch(release + 300 * US, 0, 1, servo());
+    }
+    let outcome = scenario.run(config());
+    let undecided = outcome.table.undecided.expect("two are too few");
+    assert_eq!((undecided.late, undecided.needed), (2, 10));
+    assert!(undecided.more_ns.is_some_and(|more| more > 790 * MS && more < 830 * MS));
+    assert!(outcome.table.sentence.starts_with("Undecided: 2 of 102 wakes later than 50 µs"));
+    assert!(outcome.table.sentence.contains("hog (priority 97, 200) ran above"));
+}
+
+#[test]
+fn early_wakes_are_counted_and_not_late() {
+    let mut scenario = Scenario::new();
+    scenario.normals(30);
+    let release = scenario.sleep(idle());
+    scenario.fire(release - 3 * US).timer_exit(release - US, 0);
+    scenario.switch(release - 500, 0, 0, servo());
+    let outcome = scenario.run(config());
+    assert_eq!((outcome.counts.early, outcome.table.wakes), (1, 31));
+}
+
+#[test]
+fn threads_beyond_the_bound_are_counted() {
+    let bounds = BlameBounds { threads: 1, ..BlameBounds::default() };
+    let mut scenario = Scenario::new();
+    scenario.normals(5);
+    scenario.switch(scenario.release, 0, 1, hog());
+    let outcome =
+        scenario.run(BlameConfig { bounds, follow: FollowedThreads::RealTime, ..config() });
+    assert!(outcome.counts.unfollowed > 0);
+    assert_eq!(outcome.threads.len(), 1);
+}
+
+#[test]
+fn cpus_beyond_the_bound_are_counted() {
+    let bounds = BlameBounds { cpus: 1, ..BlameBounds::default() };
+    let mut scenario = Scenario::new();
+    scenario.normals(5);
+    scenario.event(scenario.release, 1, TraceKind::SoftirqEntry(1));
+    let outcome = scenario.run(BlameConfig { bounds, ..config() });
+    assert_eq!((outcome.counts.beyond_cpus, outcome.table.wakes), (1, 5));
+}
+
+#[test]
+fn more_causes_than_room_are_unexplained_together() {
+    let bounds = BlameBounds { causes: 4, ..BlameBounds::default() };
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    for number in 0..12 {
+        let release = scenario.sleep(task(&format!("hog{number}"), 800 + number, 2));
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        scenario.switch(release + 300 * US, 0, 1, servo());
+    }
+    let outcome = scenario.run(BlameConfig { bounds, ..config() });
+    let many = LateCause::Unexplained(Unexplained::TooMany);
+    let row = outcome.table.rows.iter().find(|row| row.cause == many).expect("one row for many");
+    assert!(row.time_ns > 8 * 290 * US);
+}
+
+#[test]
+fn the_three_filtered_events_of_top_are_enough_for_lateness() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    for _ in 0..12 {
+        let release = scenario.sleep(hog());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        scenario.switch(release + 300 * US, 0, 1, servo());
+    }
+    let is_kept = |event: &TraceEvent| {
+        matches!(
+            event.kind,
+            TraceKind::TimerStart { .. }
+                | TraceKind::TimerExpireEntry { .. }
+                | TraceKind::Waking { .. }
+                | TraceKind::Switch { .. }
+        )
+    };
+    let events: Vec<TraceEvent> = scenario.sorted().into_iter().filter(is_kept).collect();
+    let mut blame = Blame::new(config());
+    events.iter().for_each(|event| blame.push(event));
+    let snapshot = blame.snapshot();
+    let thread = &snapshot.threads[0];
+    assert_eq!((thread.wakes, thread.late, thread.max_ns), (52, 12, 300 * US));
+    assert_eq!((thread.ran_before, thread.cpu), (Some(hog()), 0));
+    assert_eq!(thread.first_cause.map(|cause| cause.kind()), Some(CauseKind::HigherPriority));
+    assert!(thread.p50_ns >= 14 * US && thread.p50_ns < 15 * US);
+    assert!(thread.ready_ns > thread.delivery_ns);
+    assert_exact(&blame.finish());
+}
+
+#[test]
+fn a_snapshot_changes_nothing() {
+    let mut scenario = Scenario::new();
+    scenario.normals(100);
+    let (mut watched, mut alone) = (Blame::new(config()), Blame::new(config()));
+    for event in scenario.sorted() {
+        let _ = watched.snapshot();
+        watched.push(&event);
+        alone.push(&event);
+    }
+    assert_eq!(watched.finish(), alone.finish());
+}
+
+#[test]
+fn a_thread_of_an_unnamed_kernel_is_followed_by_addresses_alone() {
+    let mut scenario = Scenario::new();
+    scenario.normals(30);
+    let outcome = scenario.run(BlameConfig { symbols: Default::default(), ..config() });
+    assert_eq!((outcome.table.wakes, outcome.table.worst_ns), (30, 14 * US));
+}
+
+#[test]
+fn a_thread_that_ends_is_marked() {
+    let mut scenario = Scenario::new();
+    scenario.normals(3);
+    scenario.switch(scenario.release, 0, 0x10, idle());
+    let outcome = scenario.run(config());
+    assert!(outcome.threads[0].figures.has_ended);
+}
+
+#[test]
+fn instants_that_cannot_be_are_refused() {
+    let mut blame = Blame::new(config());
+    let mut scenario = Scenario::new();
+    scenario.normals(3);
+    let mut wrong = scenario.events[0].clone();
+    wrong.at_ns = u64::MAX;
+    blame.push(&wrong);
+    scenario.sorted().iter().for_each(|event| blame.push(event));
+    let outcome = blame.finish();
+    assert_eq!((outcome.counts.refused, outcome.table.wakes), (1, 3));
+}
+
+#[test]
+fn an_interrupt_whose_end_was_not_recorded_ends_with_the_next_task_event() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    for _ in 0..12 {
+        let release = scenario.sleep(hog());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        scenario.event(release + 12 * US, 0, TraceKind::VectorEntry(Vector::Reschedule));
+        // Its end is missing: the next event says that a thread runs.
+        let mut missing = scenario.clone();
+        missing.event(release + 13 * US, 0, TraceKind::VectorExit(Vector::Reschedule));
+        missing.events.pop();
+        scenario = missing;
+        let start = TraceKind::TimerStart {
+            timer: 0x99_0000,
+            function: TICK,
+            expires_ns: i64::MAX / 4,
+            soft_expires_ns: i64::MAX / 4,
+        };
+        scenario.resched[0] = true;
+        scenario.event(release + 14 * US, 0, start);
+        scenario.switch(release + 300 * US, 0, 1, servo());
+    }
+    let outcome = scenario.run(config());
+    assert_eq!(outcome.counts.timeline.unclosed, 12);
+    assert!(only_cause(&outcome, CauseKind::HigherPriority).time_ns > 12 * 280 * US);
+}
+
+#[test]
+fn a_priority_that_is_lent_counts_from_then_on() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(cat());
+        scenario.lend(release - 100 * US, 0, 4);
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        scenario.switch(release + 200 * US, 0, 1, servo());
+    });
+    let row = only_cause(&outcome, CauseKind::HigherPriority);
+    assert_eq!(row.cause.culprit(), Some(TaskName { kernel_priority: 4, ..cat() }));
+}
+
+#[test]
+fn a_timer_from_before_the_begin_has_no_release() {
+    let mut scenario = Scenario::new();
+    scenario.normals(3);
+    let events = without(scenario.sorted(), |event| {
+        matches!(event.kind, TraceKind::TimerStart { .. }) && event.at_ns < 10 * MS
+    });
+    let outcome = run(&events, config());
+    assert_eq!((outcome.counts.unknown_releases, outcome.table.wakes), (1, 2));
+}
+
+#[test]
+fn stalls_at_random_addresses_neither_fill_the_table_nor_hide_a_repeated_one() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    for number in 0..400_u64 {
+        let release = scenario.sleep(cat());
+        let address = if number % 40 == 39 { 0x5123 } else { 0x7_0000 + number * 8 };
+        scenario.timer_entry_with(release + 90 * US, 0, &[APIC, address]);
+        scenario.expire(release + 91 * US, 0, TIMER, WAKEUP);
+        scenario.wake(release + 92 * US, 0, servo(), 0).start(release + 92 * US);
+    }
+    let outcome = scenario.run(config());
+    let kinds: Vec<(CauseKind, u64)> =
+        outcome.table.rows.iter().map(|row| (row.cause.kind(), row.wakes)).collect();
+    assert_eq!(
+        kinds,
+        [
+            (CauseKind::HostOrInterruptsOff, 390),
+            (CauseKind::InterruptsOff, 10),
+            (CauseKind::NormalPath, 0)
+        ]
+    );
+    let off = &outcome.table.rows[1];
+    assert!((off.confidence - 0.9).abs() < 1e-9, "{off:?}");
+    assert_eq!(off.time_ns, 10 * 85 * US);
+    let kept = outcome.worst.iter().chain(&outcome.sample);
+    let of_kept = kept.filter(|wake| wake.main.kind() == CauseKind::InterruptsOff).count();
+    assert_eq!(of_kept, 10);
+}
+
+#[test]
+fn wakes_on_time_leave_room_for_the_causes_of_late_ones() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    for number in 0..400 {
+        let release = scenario.sleep(task(&format!("short{number}"), 2_000 + number, 2));
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        scenario.switch(release + 20 * US, 0, 1, servo());
+    }
+    for _ in 0..12 {
+        let release = scenario.sleep(hog());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        scenario.switch(release + 300 * US, 0, 1, servo());
+    }
+    let row = only_cause(&scenario.run(config()), CauseKind::HigherPriority).clone();
+    assert_eq!(row.cause.culprit(), Some(hog()));
+}
+
+#[test]
+fn threads_on_two_cpus_have_tables_of_their_own_and_one_together() {
+    let other = TaskName { tid: 101, ..task("axis", 101, 9) };
+    let mut scenario = Scenario::new();
+    scenario.switch(9 * MS, 1, 0, other);
+    for cycle in 0..60_u64 {
+        let release = if cycle % 4 == 3 {
+            let release = scenario.sleep(hog());
+            scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+            scenario.switch(release + 300 * US, 0, 1, servo());
+            release
+        } else {
+            let release = scenario.release;
+            scenario.normal();
+            release
+        };
+        // The other one's cycle, half a millisecond behind.
+        let at = release + 500 * US;
+        let expires_ns = at as i64;
+        let start = TraceKind::TimerStart {
+            timer: 0x123_0000,
+            function: WAKEUP,
+            expires_ns,
+            soft_expires_ns: expires_ns,
+        };
+        scenario.event(release + 400 * US, 1, start);
+        scenario.switch(release + 401 * US, 1, 1, cat());
+        scenario.timer_entry(at + 5 * US, 1);
+        scenario.expire(at + 6 * US, 1, 0x123_0000, WAKEUP);
+        scenario.wake(at + 7 * US, 1, other, 1).timer_exit(at + 10 * US, 1);
+        let run = if cycle % 2 == 0 { 12 * US } else { 92 * US };
+        scenario.switch(at + run, 1, 0, other);
+    }
+    let both = FollowedThreads::Threads(vec![servo().tid, other.tid]);
+    let outcome = scenario.run(BlameConfig { follow: both, ..config() });
+    assert_eq!(outcome.threads.len(), 2);
+    assert_eq!((outcome.table.wakes, outcome.table.late), (120, 45));
+    let rows: Vec<(CauseKind, u64, Option<u32>)> = outcome
+        .table
+        .rows
+        .iter()
+        .take(2)
+        .map(|row| (row.cause.kind(), row.wakes, row.cpu))
+        .collect();
+    assert_eq!(
+        rows,
+        [(CauseKind::NotPreempted, 30, Some(1)), (CauseKind::HigherPriority, 15, Some(0))]
+    );
+    let late: u64 = outcome.threads.iter().map(|thread| thread.table.late).sum();
+    assert_eq!(late, 45);
+    let sentence = "67 % of the 45 wakes later than 50 µs: cat (nice 0, 202) was not preempted on \
+                    CPU 1; 33 %: hog (priority 97, 200) ran above on CPU 0.";
+    assert_eq!(outcome.table.sentence, sentence);
+}
+
+#[test]
+fn a_thread_that_takes_a_real_time_policy_while_it_runs_had_it_for_those_that_wait() {
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(task("starting", 900, 120));
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        // It calls sched_setscheduler, and nobody asks the scheduler any more.
+        scenario.resched[0] = false;
+        scenario.event(release + 100 * US, 0, TraceKind::CpuIdle { state: u32::MAX });
+        scenario.event(release + 150 * US, 0, TraceKind::SoftirqEntry(9));
+        scenario.event(release + 151 * US, 0, TraceKind::SoftirqExit(9));
+        let previous = task("started", 900, 4);
+        let next = servo();
+        scenario.event(
+            release + 300 * US,
+            0,
+            TraceKind::Switch { previous, previous_state: 1, next },
+        );
+        let mut gone = scenario.clone();
+        gone.switch(release + 300 * US, 0, 1, servo());
+        gone.events.pop();
+        *scenario = gone;
+    });
+    let row = only_cause(&outcome, CauseKind::HigherPriority);
+    assert_eq!(row.cause.culprit(), Some(task("started", 900, 4)));
+    assert_eq!(row.time_ns, 12 * 289 * US);
+}

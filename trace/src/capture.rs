@@ -1,0 +1,546 @@
+//! Captures: files of events that perf, ftrace, trace-cmd, wprof or this program wrote.
+//!
+//! Pure: readers take whatever can be read, and give events one by one, in the order of time as far
+//! as the capture has one; memory is bounded, whatever the length. Each says which format it is, in
+//! which clock, and what it cannot tell. Damage ends a capture or is counted; it is never an event.
+
+mod bytes;
+mod lines;
+pub mod ndjson;
+pub mod perf_data;
+pub mod text;
+pub mod trace_dat;
+mod tracing_data;
+pub mod wprof;
+
+use std::fmt;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+
+use thiserror::Error;
+
+use crate::decode::RECIPES;
+use crate::event::{TaskName, TraceEvent, TraceKind};
+use crate::symbols::{Symbols, SymbolsError};
+use crate::wanted::{WANTED, WantedEvent, WantedOn};
+
+/// Most names of threads that are kept from a capture's head.
+pub const THREAD_NAMES_MAX: usize = 1 << 16;
+
+/// Events that a reader holds back, so that those of slower CPUs come in their order: 40 MB.
+pub const EVENTS_HELD: usize = 1 << 18;
+
+/// In which format a capture is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CaptureFormat {
+    /// `perf.data`, of `perf record` or of this program.
+    PerfData,
+    /// What `perf script` prints.
+    PerfScript,
+    /// `trace` and `trace_pipe` of tracefs, or what `trace-cmd report` prints.
+    FtraceText,
+    /// `trace.dat` of trace-cmd.
+    TraceDat,
+    /// NDJSON of wprof.
+    Wprof,
+    /// NDJSON of this program.
+    Ndjson,
+}
+
+impl CaptureFormat {
+    /// Its name, for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PerfData => "perf.data",
+            Self::PerfScript => "perf script",
+            Self::FtraceText => "ftrace text",
+            Self::TraceDat => "trace.dat",
+            Self::Wprof => "wprof NDJSON",
+            Self::Ndjson => "punctual NDJSON",
+        }
+    }
+}
+
+/// In which clock a capture's times are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum CaptureClock {
+    /// CLOCK_MONOTONIC: that of the timers' expiries.
+    Monotonic,
+    /// CLOCK_MONOTONIC_RAW.
+    MonotonicRaw,
+    /// Another one, by the name that the capture has for it.
+    Named(Box<str>),
+    /// The capture does not say.
+    #[default]
+    Unknown,
+}
+
+impl fmt::Display for CaptureClock {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Monotonic => out.write_str("CLOCK_MONOTONIC"),
+            Self::MonotonicRaw => out.write_str("CLOCK_MONOTONIC_RAW"),
+            Self::Named(name) => out.write_str(name),
+            Self::Unknown => out.write_str("an unknown clock"),
+        }
+    }
+}
+
+impl CaptureClock {
+    /// From the name that tracefs has for it in `trace_clock`.
+    #[must_use]
+    pub fn of_ftrace(name: &str) -> Self {
+        match name {
+            "mono" => Self::Monotonic,
+            "mono_raw" => Self::MonotonicRaw,
+            "" => Self::Unknown,
+            other_name => Self::Named(Box::from(other_name)),
+        }
+    }
+}
+
+/// What was counted while a capture was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct CaptureCounts {
+    /// Events that were given.
+    pub events: u64,
+    /// Records that the recorder says it lost.
+    pub lost: u64,
+    /// Records or lines of no interest.
+    pub skipped: u64,
+    /// Records or lines that should be an event and are none.
+    pub undecodable: u64,
+    /// Events that were given after a later one.
+    pub out_of_order: u64,
+}
+
+/// What a capture says of itself, and what was found while it was read.
+#[derive(Debug, Clone)]
+pub struct CaptureFacts {
+    format: CaptureFormat,
+    clock: CaptureClock,
+    time_step_ns: u64,
+    symbols: Symbols,
+    threads: Vec<TaskName>,
+    /// By the place of an event in the table of those that are understood.
+    recorded: [bool; RECIPES.len()],
+    has_chains: bool,
+    has_slack: bool,
+    has_context: bool,
+    is_cut_short: bool,
+    counts: CaptureCounts,
+    first_problem: Option<Box<str>>,
+}
+
+impl CaptureFacts {
+    pub(crate) fn new(format: CaptureFormat) -> Self {
+        Self {
+            format,
+            clock: CaptureClock::Unknown,
+            time_step_ns: 1,
+            symbols: Symbols::default(),
+            threads: Vec::new(),
+            recorded: [false; RECIPES.len()],
+            has_chains: false,
+            has_slack: true,
+            has_context: true,
+            is_cut_short: false,
+            counts: CaptureCounts::default(),
+            first_problem: None,
+        }
+    }
+
+    /// Its format.
+    #[must_use]
+    pub const fn format(&self) -> CaptureFormat {
+        self.format
+    }
+
+    /// The clock of its times.
+    #[must_use]
+    pub const fn clock(&self) -> &CaptureClock {
+        &self.clock
+    }
+
+    /// The smallest difference of two times that it can tell, ns.
+    #[must_use]
+    pub const fn time_step_ns(&self) -> u64 {
+        self.time_step_ns
+    }
+
+    /// Its functions: those that it brings, and the names that it has instead of addresses.
+    #[must_use]
+    pub const fn symbols(&self) -> &Symbols {
+        &self.symbols
+    }
+
+    /// The names that threads had when it began.
+    #[must_use]
+    pub fn threads(&self) -> &[TaskName] {
+        &self.threads
+    }
+
+    /// What was counted up to now.
+    #[must_use]
+    pub const fn counts(&self) -> CaptureCounts {
+        self.counts
+    }
+
+    /// Whether it ends within a record: its recorder was ended, or it was copied in part.
+    #[must_use]
+    pub const fn is_cut_short(&self) -> bool {
+        self.is_cut_short
+    }
+
+    /// The first record or line that should be an event and is none.
+    #[must_use]
+    pub fn first_problem(&self) -> Option<&str> {
+        self.first_problem.as_deref()
+    }
+
+    /// What it cannot tell, and therefore nobody can who reads it. Whole once the capture was read:
+    /// text does not say beforehand which events are in it.
+    #[must_use]
+    pub fn untold(&self) -> Vec<Untold> {
+        let mut untold = Vec::new();
+        if self.clock != CaptureClock::Monotonic {
+            untold.push(Untold::Clock(self.clock.clone()));
+        }
+        if self.time_step_ns > 1 {
+            untold.push(Untold::TimeStep(self.time_step_ns));
+        }
+        if !self.has_chains {
+            untold.push(Untold::Chains);
+        }
+        if !self.has_slack {
+            untold.push(Untold::TimerSlack);
+        }
+        if !self.has_context {
+            untold.push(Untold::Context);
+        }
+        if self.symbols.is_empty() && self.symbols.is_hidden() {
+            untold.push(Untold::Symbols);
+        }
+        let mut last = "";
+        for wanted in WANTED.iter().filter(|row| row.on == WantedOn::Everywhere && !row.is_extra) {
+            // Both say the same; where one is missing the other is used.
+            let also = if wanted.name == "sched_waking" { "sched_wakeup" } else { wanted.name };
+            let is_recorded = self.has_recorded(wanted.name) || self.has_recorded(also);
+            if !is_recorded && wanted.name != last {
+                untold.push(Untold::Event(wanted));
+            }
+            last = wanted.name;
+        }
+        untold
+    }
+
+    pub(crate) fn set_clock(&mut self, clock: CaptureClock) {
+        self.clock = clock;
+    }
+
+    pub(crate) const fn set_format(&mut self, format: CaptureFormat) {
+        self.format = format;
+    }
+
+    /// A time was this coarse.
+    pub(crate) fn see_time_step(&mut self, step_ns: u64) {
+        self.time_step_ns = self.time_step_ns.max(step_ns);
+    }
+
+    pub(crate) const fn set_has_no_context(&mut self) {
+        self.has_context = false;
+    }
+
+    pub(crate) const fn set_has_context(&mut self) {
+        self.has_context = true;
+    }
+
+    /// Whether the capture has an event of this name; no two systems have the same.
+    pub(crate) fn has_recorded(&self, name: &str) -> bool {
+        RECIPES.iter().zip(self.recorded).any(|(recipe, is_there)| is_there && recipe.name == name)
+    }
+
+    pub(crate) fn set_symbols(&mut self, symbols: Symbols) {
+        self.symbols = symbols;
+    }
+
+    pub(crate) const fn symbols_mut(&mut self) -> &mut Symbols {
+        &mut self.symbols
+    }
+
+    pub(crate) const fn counts_mut(&mut self) -> &mut CaptureCounts {
+        &mut self.counts
+    }
+
+    pub(crate) const fn set_cut_short(&mut self) {
+        self.is_cut_short = true;
+    }
+
+    pub(crate) const fn set_has_chains(&mut self) {
+        self.has_chains = true;
+    }
+
+    pub(crate) const fn set_has_no_slack(&mut self) {
+        self.has_slack = false;
+    }
+
+    /// The capture has this event.
+    pub(crate) fn record(&mut self, system: &str, name: &str) {
+        if let Some(place) = recipe_place(system, name) {
+            self.record_place(place);
+        }
+    }
+
+    pub(crate) fn record_place(&mut self, place: usize) {
+        if let Some(is_there) = self.recorded.get_mut(place) {
+            *is_there = true;
+        }
+    }
+
+    pub(crate) fn name_thread(&mut self, task: TaskName) {
+        if self.threads.len() < THREAD_NAMES_MAX {
+            self.threads.push(task);
+        }
+    }
+
+    /// One more record that should be an event; `why` is asked for the first of them.
+    pub(crate) fn refuse(&mut self, why: impl FnOnce() -> String) {
+        self.counts.undecodable += 1;
+        if self.first_problem.is_none() {
+            self.first_problem = Some(why().into_boxed_str());
+        }
+    }
+
+    pub(crate) const fn give(&mut self, event: &TraceEvent) {
+        self.counts.events += 1;
+        if let TraceKind::Lost { count } = event.kind {
+            self.counts.lost = self.counts.lost.saturating_add(count);
+        }
+    }
+}
+
+/// The place of an event in the table of those that are understood.
+fn recipe_place(system: &str, name: &str) -> Option<usize> {
+    RECIPES.iter().position(|recipe| recipe.system == system && recipe.name == name)
+}
+
+/// What a capture cannot tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Untold {
+    /// Its times are in another clock than the timers' expiries, or in one that it does not name:
+    /// lateness is known but for a constant, which is to be estimated.
+    Clock(CaptureClock),
+    /// Its times are this coarse, ns.
+    TimeStep(u64),
+    /// It has no call chains.
+    Chains,
+    /// It has no earliest expiry: timer slack counts as lateness, or not at all.
+    TimerSlack,
+    /// It does not say in which context an event was recorded: whether a reschedule was wanted is
+    /// unknown.
+    Context,
+    /// Its functions have no names, for the kernel hid its addresses.
+    Symbols,
+    /// It lacks an event.
+    Event(&'static WantedEvent),
+}
+
+impl fmt::Display for Untold {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Clock(clock) => {
+                write!(out, "times are in {clock}, expiries in CLOCK_MONOTONIC")
+            }
+            Self::TimeStep(step_ns) => write!(out, "times are in steps of {step_ns} ns"),
+            Self::Chains => out.write_str("no call chains: what interrupts off is not named"),
+            Self::TimerSlack => out.write_str("no earliest expiry: timer slack is unknown"),
+            Self::Context => out.write_str("no context flags: a thread passed over looks ready"),
+            Self::Symbols => out.write_str("functions have no names: the kernel hid its addresses"),
+            Self::Event(wanted) => {
+                write!(out, "no {}:{}: {}", wanted.system, wanted.name, wanted.lost_without)
+            }
+        }
+    }
+}
+
+/// Reads a capture.
+pub trait CaptureReader {
+    /// The next event; nothing at the end.
+    ///
+    /// # Errors
+    /// Bytes that cannot be read, or that nothing can follow.
+    fn next_event(&mut self) -> Result<Option<TraceEvent>, CaptureError>;
+
+    /// What is known of the capture up to now.
+    fn facts(&self) -> &CaptureFacts;
+}
+
+/// How many bytes of a capture tell its format.
+const HEAD_BYTES: u64 = 64 * 1024;
+
+/// Most lines that are looked at for one that is an event.
+const HEAD_LINES: usize = 200;
+
+impl CaptureFormat {
+    /// The format of the capture that begins with these bytes; nothing if it is none that is read.
+    #[must_use]
+    pub fn detect(head: &[u8]) -> Option<Self> {
+        if head.starts_with(perf_data::MAGIC_PERF) || head.starts_with(b"2ELIFREP") {
+            return Some(Self::PerfData);
+        }
+        if head.starts_with(tracing_data::MAGIC) {
+            return Some(Self::TraceDat);
+        }
+        let text = String::from_utf8_lossy(head);
+        let first = text.lines().next().unwrap_or_default();
+        if first.starts_with('{') {
+            let keys: serde_json::Value = serde_json::from_str(first).ok()?;
+            if keys.get("punctual_trace").is_some() {
+                return Some(Self::Ndjson);
+            }
+            return keys.get("stack_cnt").map(|_| Self::Wprof);
+        }
+        text.lines().take(HEAD_LINES).find_map(text::format_of_line)
+    }
+}
+
+/// Reads a capture, whichever of the formats it has.
+///
+/// # Errors
+/// A capture of no known format, or what its reader says of its head.
+pub fn open<'a, R: Read + Seek + 'a>(
+    mut file: R,
+) -> Result<Box<dyn CaptureReader + 'a>, CaptureError> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut head = Vec::new();
+    (&mut file).take(HEAD_BYTES).read_to_end(&mut head)?;
+    file.seek(SeekFrom::Start(0))?;
+    let Some(format) = CaptureFormat::detect(&head) else {
+        return Err(CaptureError::Unsupported {
+            what: Box::from("it is no capture that is known"),
+            way_out: "perf.data, trace.dat, the text of perf script, of ftrace or of trace-cmd \
+                      report, and NDJSON of wprof or of this program are read",
+        });
+    };
+    Ok(match format {
+        CaptureFormat::PerfData => Box::new(perf_data::PerfDataReader::open(file)?),
+        CaptureFormat::TraceDat => Box::new(trace_dat::TraceDatReader::open(file)?),
+        CaptureFormat::PerfScript | CaptureFormat::FtraceText => {
+            Box::new(text::TextReader::new(BufReader::new(file)))
+        }
+        CaptureFormat::Wprof => Box::new(wprof::WprofReader::open(BufReader::new(file))?),
+        CaptureFormat::Ndjson => Box::new(ndjson::NdjsonReader::open(BufReader::new(file))?),
+    })
+}
+
+/// Why a capture cannot be read, or not further.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CaptureError {
+    /// The system refused.
+    #[error("reading failed: {0}")]
+    Read(Box<str>),
+    /// It ends too early.
+    #[error("ends at byte {at}, within its {part}")]
+    Ended {
+        /// Where.
+        at: u64,
+        /// In which part.
+        part: &'static str,
+    },
+    /// Something in it is impossible.
+    #[error("byte {at}: {why}")]
+    Damaged {
+        /// Where.
+        at: u64,
+        /// What is wrong, the value, and what is accepted.
+        why: Box<str>,
+    },
+    /// It is in a form that is not read.
+    #[error("{what}; {way_out}")]
+    Unsupported {
+        /// Which form.
+        what: Box<str>,
+        /// What to do instead.
+        way_out: &'static str,
+    },
+}
+
+impl CaptureError {
+    pub(crate) fn damaged(at: u64, why: impl fmt::Display) -> Self {
+        // What is wrong may repeat what the capture says.
+        let why = why.to_string().replace(['\n', '\r'], " ");
+        Self::Damaged { at, why: why.into_boxed_str() }
+    }
+}
+
+impl From<io::Error> for CaptureError {
+    fn from(why: io::Error) -> Self {
+        Self::Read(why.to_string().replace(['\n', '\r'], " ").into_boxed_str())
+    }
+}
+
+impl From<SymbolsError> for CaptureError {
+    fn from(why: SymbolsError) -> Self {
+        Self::damaged(0, why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::{CaptureClock, CaptureError, CaptureFacts, CaptureFormat, Untold, open};
+
+    #[test]
+    fn formats_are_told_by_their_beginning() {
+        for (head, format) in [
+            ("PERFILE2\0", Some(CaptureFormat::PerfData)),
+            ("\u{17}\u{8}Dtracing6\0", Some(CaptureFormat::TraceDat)),
+            ("{\"punctual_trace\":1}\n{}", Some(CaptureFormat::Ndjson)),
+            ("{\"version\":\"3.1\",\"stack_cnt\":0}\n", Some(CaptureFormat::Wprof)),
+            ("{\"other\":1}", None),
+            ("{", None),
+            ("# tracer: nop\n\n a-5 [000] d..2. 1.000000: x: y\n", Some(CaptureFormat::FtraceText)),
+            ("a  5 [000] 1.000000: sched:x: y\n", Some(CaptureFormat::PerfScript)),
+            ("other text\n", None),
+            ("", None),
+        ] {
+            assert_eq!(CaptureFormat::detect(head.as_bytes()), format, "{head}");
+        }
+        let refused = open(Cursor::new(b"other")).err().unwrap().to_string();
+        assert!(refused.starts_with("it is no capture that is known; perf.data, trace.dat"));
+        let mut reader =
+            open(Cursor::new(b"a-5 [000] ..... 1.000000: softirq_exit: vec=1\n")).unwrap();
+        assert!(reader.next_event().unwrap().is_some());
+        assert_eq!(reader.facts().format(), CaptureFormat::FtraceText);
+    }
+
+    #[test]
+    fn what_is_missing_is_said_once() {
+        let mut facts = CaptureFacts::new(CaptureFormat::FtraceText);
+        let missing = |facts: &CaptureFacts, name| {
+            let is_it = |untold: &&Untold| matches!(untold, Untold::Event(row) if row.name == name);
+            facts.untold().iter().filter(is_it).count()
+        };
+        assert_eq!(missing(&facts, "local_timer_entry"), 1);
+        assert_eq!(missing(&facts, "sched_waking"), 1);
+        assert_eq!(missing(&facts, "hrtimer_rearm"), 0, "older kernels have none");
+        assert_eq!(missing(&facts, "cpu_frequency"), 0, "a guest has none");
+        facts.record("sched", "sched_wakeup");
+        facts.record("irq_vectors", "local_timer_entry");
+        facts.record("kvm", "kvm_exit");
+        assert_eq!(missing(&facts, "local_timer_entry"), 0);
+        assert_eq!(missing(&facts, "sched_waking"), 0);
+        assert!(facts.untold().contains(&Untold::Clock(CaptureClock::Unknown)));
+        facts.set_clock(CaptureClock::of_ftrace("mono"));
+        facts.see_time_step(1000);
+        assert_eq!(facts.untold()[0].to_string(), "times are in steps of 1000 ns");
+        assert!(facts.untold().iter().all(|untold| !untold.to_string().contains('\n')));
+    }
+
+    #[test]
+    fn errors_are_one_line() {
+        let error = CaptureError::damaged(7, "a\nb");
+        assert_eq!(error.to_string(), "byte 7: a b");
+    }
+}

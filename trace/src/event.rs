@@ -1,0 +1,374 @@
+//! One event of a kernel's trace, whoever recorded it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A thread's number: what the kernel calls pid. 0 is the idle task of a CPU.
+pub type Tid = u32;
+
+/// A name as the kernel keeps it (`comm`, a device's): its first 15 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct ShortName([u8; 16]);
+
+impl ShortName {
+    /// The first 15 bytes of a name, up to its first NUL.
+    #[must_use]
+    pub fn new(name: &[u8]) -> Self {
+        let mut bytes = [0; 16];
+        let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len()).min(15);
+        bytes[..end].copy_from_slice(&name[..end]);
+        Self(bytes)
+    }
+
+    /// Its bytes, without the NULs behind them.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(self.0.len());
+        &self.0[..end]
+    }
+}
+
+impl fmt::Display for ShortName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&String::from_utf8_lossy(self.as_bytes()))
+    }
+}
+
+impl fmt::Debug for ShortName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:?}", String::from_utf8_lossy(self.as_bytes()))
+    }
+}
+
+/// As text; bytes that are no UTF-8 are replaced.
+impl Serialize for ShortName {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ShortName {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::new(String::deserialize(deserializer)?.as_bytes()))
+    }
+}
+
+/// Addresses as text, `0xffff888627c1c6f8`: as numbers, many readers of JSON would round them.
+pub(crate) mod hex {
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(crate) fn serialize<S: Serializer>(number: &u64, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(&format_args!("{number:#x}"))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<u64, D::Error> {
+        let text = String::deserialize(input)?;
+        let digits = text.strip_prefix("0x").unwrap_or_default();
+        u64::from_str_radix(digits, 16)
+            .map_err(|_| de::Error::custom("an address that is no 0x and hexadecimal digits"))
+    }
+}
+
+/// A thread as an event names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskName {
+    /// Its number.
+    pub tid: Tid,
+    /// Its name.
+    pub name: ShortName,
+    /// Its priority as the kernel counts: 0–98 real-time (FIFO 99 is 0, FIFO 1 is 98), −1 deadline
+    /// and stop class, 100–139 fair (120 is nice 0).
+    #[serde(
+        rename = "prio",
+        default = "TaskName::unknown_priority",
+        skip_serializing_if = "TaskName::is_unknown_priority"
+    )]
+    pub kernel_priority: i32,
+}
+
+impl TaskName {
+    /// The priority of a thread that an event names without one (a signal's, a rename's).
+    pub const UNKNOWN_PRIORITY: i32 = i32::MIN;
+
+    const fn unknown_priority() -> i32 {
+        Self::UNKNOWN_PRIORITY
+    }
+
+    // serde asks by reference.
+    const fn is_unknown_priority(priority: &i32) -> bool {
+        *priority == Self::UNKNOWN_PRIORITY
+    }
+}
+
+/// What ran when an event was recorded, `common_flags` and the low nibble of `preempt_count`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct ContextFlags {
+    /// 0x01 interrupts off, 0x02 lazy reschedule wanted (from 6.13 on), 0x04 reschedule wanted,
+    /// 0x08 hard interrupt, 0x10 soft interrupt, 0x20 preemption wanted.
+    pub flags: u8,
+    /// The depth to which preemption is off.
+    pub preempt_depth: u8,
+}
+
+/// An address of kernel code, or a number that a reader of text gave to a function's name.
+pub type CodeAddress = u64;
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceEvent {
+    /// When, in ns of CLOCK_MONOTONIC (of a foreign capture: of its own clock).
+    pub at_ns: u64,
+    /// The CPU that it happened on.
+    pub cpu: u32,
+    /// The thread that the kernel says ran (`common_pid`).
+    pub tid: Tid,
+    /// In which context.
+    pub context: ContextFlags,
+    /// What happened.
+    pub kind: TraceKind,
+    /// The kernel's call chain, innermost first; empty where none was asked for.
+    pub chain: Box<[CodeAddress]>,
+}
+
+/// The vector of an interrupt that another processor or the local timer raises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Vector {
+    /// The CPU's own timer (`irq_vectors:local_timer`; arm64: `arch_timer`).
+    LocalTimer,
+    /// Another CPU asks to reschedule.
+    Reschedule,
+    /// Another CPU asks to call a function.
+    CallFunction,
+    /// Another CPU asks this one alone to call a function.
+    CallFunctionSingle,
+    /// Work that the kernel gives itself (`irq_work`).
+    IrqWork,
+    /// Thermal, error, spurious and the other vectors of the processor.
+    Platform,
+}
+
+impl Vector {
+    /// Its name, as the kernel's events have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::LocalTimer => "local_timer",
+            Self::Reschedule => "reschedule",
+            Self::CallFunction => "call_function",
+            Self::CallFunctionSingle => "call_function_single",
+            Self::IrqWork => "irq_work",
+            Self::Platform => "platform",
+        }
+    }
+}
+
+/// What happened, with the fields that attribution uses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum TraceKind {
+    /// `timer:hrtimer_start`: a timer was programmed. `timer` is its address, which names it until
+    /// it expires.
+    TimerStart {
+        /// Its address.
+        #[serde(with = "hex")]
+        timer: u64,
+        /// What it calls.
+        #[serde(with = "hex")]
+        function: CodeAddress,
+        /// The latest expiry, ns of the timer's own clock.
+        expires_ns: i64,
+        /// The earliest expiry, the one that was asked for; the rest is timer slack.
+        soft_expires_ns: i64,
+    },
+    /// `timer:hrtimer_start_expired` (7.1 on): the timer just started had expired before; its
+    /// thread goes on without an interrupt, and its function is not called.
+    TimerStartExpired {
+        /// Its address.
+        #[serde(with = "hex")]
+        timer: u64,
+    },
+    /// `timer:hrtimer_rearm` (7.1 on): the CPU's timer is programmed anew.
+    TimerRearm {
+        /// Its next expiry, ns of CLOCK_MONOTONIC.
+        next_event_ns: i64,
+        /// Whether that was put off until the interrupt's end.
+        is_deferred: bool,
+    },
+    /// `timer:hrtimer_cancel`.
+    TimerCancel {
+        /// Its address.
+        #[serde(with = "hex")]
+        timer: u64,
+    },
+    /// `timer:hrtimer_expire_entry`: its function is called. `now_ns` is the timer's own clock.
+    TimerExpireEntry {
+        /// Its address.
+        #[serde(with = "hex")]
+        timer: u64,
+        /// What it calls.
+        #[serde(with = "hex")]
+        function: CodeAddress,
+        /// The timer's clock as the interrupt read it, ns.
+        now_ns: i64,
+    },
+    /// `timer:hrtimer_expire_exit`.
+    TimerExpireExit {
+        /// Its address.
+        #[serde(with = "hex")]
+        timer: u64,
+    },
+    /// `sched:sched_waking`: this thread wakes another.
+    Waking {
+        /// Who is woken.
+        task: TaskName,
+        /// The CPU that it shall run on; `UNKNOWN_CPU` where the capture does not say.
+        target_cpu: u32,
+    },
+    /// `sched:sched_switch`.
+    Switch {
+        /// Who ran.
+        previous: TaskName,
+        /// Its state: 0 and 0x100 preempted, 4 and 8 stopped, others asleep.
+        previous_state: u64,
+        /// Who runs from now on.
+        next: TaskName,
+    },
+    /// `sched:sched_migrate_task`.
+    Migrate {
+        /// Who.
+        task: TaskName,
+        /// From this CPU.
+        from_cpu: u32,
+        /// To this one.
+        to_cpu: u32,
+    },
+    /// `irq_vectors:*_entry`.
+    VectorEntry(Vector),
+    /// `irq_vectors:*_exit`.
+    VectorExit(Vector),
+    /// `irq:irq_handler_entry`.
+    IrqEntry {
+        /// The interrupt's number.
+        irq: u32,
+        /// Its handler's name.
+        name: ShortName,
+    },
+    /// `irq:irq_handler_exit`.
+    IrqExit {
+        /// The interrupt's number.
+        irq: u32,
+    },
+    /// `irq:softirq_entry`; 0 HI, 1 TIMER, 2 NET_TX, 3 NET_RX, 4 BLOCK, 5 IRQ_POLL, 6 TASKLET,
+    /// 7 SCHED, 8 HRTIMER, 9 RCU.
+    SoftirqEntry(u8),
+    /// `irq:softirq_exit`.
+    SoftirqExit(u8),
+    /// `ipi:ipi_send_cpu`, `ipi:ipi_send_cpumask`: this thread interrupts other CPUs.
+    IpiSend {
+        /// The CPUs, 64 a word, lowest first.
+        targets: Box<[u64]>,
+        /// What they shall call.
+        #[serde(with = "hex")]
+        callback: CodeAddress,
+    },
+    /// `csd:csd_queue_cpu`: a call is queued for another CPU.
+    CallQueued {
+        /// The CPU that shall call.
+        target_cpu: u32,
+        /// The address of the request, which pairs it with its call.
+        #[serde(with = "hex")]
+        request: u64,
+        /// What is called.
+        #[serde(with = "hex")]
+        function: CodeAddress,
+    },
+    /// `csd:csd_function_entry`.
+    CallEntry {
+        /// The address of the request.
+        #[serde(with = "hex")]
+        request: u64,
+        /// What is called.
+        #[serde(with = "hex")]
+        function: CodeAddress,
+    },
+    /// `csd:csd_function_exit`.
+    CallExit {
+        /// The address of the request.
+        #[serde(with = "hex")]
+        request: u64,
+    },
+    /// `nmi:nmi_handler`, recorded at its end.
+    Nmi {
+        /// How long it took, ns.
+        took_ns: u64,
+    },
+    /// `signal:signal_generate`.
+    Signal {
+        /// Its number.
+        number: u8,
+        /// For whom.
+        task: TaskName,
+    },
+    /// `exceptions:page_fault_user`: this thread faults.
+    PageFaultEntry,
+    /// The kernel's software counter of page faults: the fault was served.
+    PageFaultExit,
+    /// `raw_syscalls:sys_enter`.
+    SyscallEntry {
+        /// Its number.
+        number: u32,
+    },
+    /// `raw_syscalls:sys_exit`.
+    SyscallExit {
+        /// Its number.
+        number: u32,
+    },
+    /// `sched:sched_stat_runtime`: CPU time that the kernel books to this thread.
+    RunTime {
+        /// Who.
+        tid: Tid,
+        /// How long since it was booked last, ns.
+        took_ns: u64,
+    },
+    /// `sched:sched_pi_setprio`.
+    PriorityLent {
+        /// Who.
+        task: TaskName,
+        /// Its kernel priority from now on.
+        to_kernel_priority: i32,
+    },
+    /// `task:task_rename`, or a COMM record.
+    Renamed {
+        /// Who, by its new name.
+        task: TaskName,
+    },
+    /// `workqueue:workqueue_execute_start`: this kworker runs a function.
+    WorkStart {
+        /// What it runs.
+        #[serde(with = "hex")]
+        function: CodeAddress,
+    },
+    /// `power:cpu_idle`: a state, or 0xffff_ffff for the end of one.
+    CpuIdle {
+        /// The state.
+        state: u32,
+    },
+    /// `power:cpu_frequency`, of the CPU that recorded it.
+    Frequency {
+        /// The new frequency.
+        khz: u32,
+    },
+    /// The recorder lost events of this CPU before this instant.
+    Lost {
+        /// How many; 0 if nobody counted.
+        count: u64,
+    },
+}
+
+impl TraceKind {
+    /// The CPU of a waking that does not say one: wprof's.
+    pub const UNKNOWN_CPU: u32 = u32::MAX;
+}

@@ -1,0 +1,17 @@
+//! What kernels and tracers recorded, as events of one kind.
+//!
+//! Pure: bytes or text in, events or an error of one line out. Opens no file, reads no clock.
+
+#![forbid(unsafe_code)]
+
+pub mod capture;
+pub mod decode;
+pub mod encode;
+pub mod event;
+pub mod format;
+pub mod merge;
+pub mod perf_record;
+pub mod perf_stream;
+pub mod symbols;
+pub mod wanted;
+pub mod write;

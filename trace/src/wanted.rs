@@ -1,0 +1,237 @@
+//! The events that attribution wants of a kernel, and what each is for.
+//!
+//! Measured on one machine with Linux 6.18 (PREEMPT_DYNAMIC none, 2 CPUs): a row's `lost_without`
+//! says what became of injected causes when that event was left out.
+
+use std::fmt::Write as _;
+
+use crate::event::Tid;
+
+/// Which machines an event is opened on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WantedOn {
+    /// On each.
+    Everywhere,
+    /// In a virtual machine: it tells how much of a gap the host took.
+    VirtualMachine,
+    /// On hardware: a virtual machine has neither idle states nor frequencies of its own.
+    Metal,
+}
+
+/// Which records of an event are kept: the filter that the kernel shall apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EventFilter {
+    /// Each.
+    Everything,
+    /// Those for which this text holds, in the kernel's own language of filters.
+    Text(&'static str),
+    /// Those of the followed threads.
+    FollowedThreads,
+    /// Those of timers that wake a sleeping thread: `function` is the address of the kernel's
+    /// `hrtimer_wakeup`.
+    WakingTimers,
+}
+
+/// What filters need to know of the machine and of the measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct FilterFacts<'a> {
+    /// The followed threads.
+    pub threads: &'a [Tid],
+    /// The address of `hrtimer_wakeup`; nothing where the kernel hides its addresses.
+    pub hrtimer_wakeup: Option<u64>,
+}
+
+impl EventFilter {
+    /// The kernel's text of it; nothing if each record is kept, as when what it needs is unknown.
+    #[must_use]
+    pub fn text(self, facts: &FilterFacts<'_>) -> Option<String> {
+        match self {
+            Self::Everything => None,
+            Self::Text(text) => Some(text.to_owned()),
+            Self::FollowedThreads if facts.threads.is_empty() => None,
+            Self::FollowedThreads => {
+                let mut text = String::new();
+                for thread in facts.threads {
+                    let or = if text.is_empty() { "" } else { "||" };
+                    // Writing to a text does not fail.
+                    let _ = write!(text, "{or}common_pid=={thread}");
+                }
+                Some(text)
+            }
+            Self::WakingTimers => {
+                facts.hrtimer_wakeup.map(|address| format!("function=={address:#x}"))
+            }
+        }
+    }
+}
+
+/// An event that attribution wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct WantedEvent {
+    /// Its system, `sched`.
+    pub system: &'static str,
+    /// Its name, `sched_switch`.
+    pub name: &'static str,
+    /// Which of its records are kept.
+    pub filter: EventFilter,
+    /// Whether the kernel's call chain is recorded with it. It costs half a microsecond.
+    pub has_chain: bool,
+    /// Where it is opened.
+    pub on: WantedOn,
+    /// Its filter in the small set that shows all real-time threads; nothing if it is not in it.
+    pub top: Option<EventFilter>,
+    /// Whether kernels that lack it do not do what it tells of: nothing is lost there.
+    pub is_extra: bool,
+    /// What is not told without it.
+    pub lost_without: &'static str,
+}
+
+/// A row that is opened everywhere, without filter, without a chain, and not for `top`.
+const fn row(system: &'static str, name: &'static str, lost_without: &'static str) -> WantedEvent {
+    WantedEvent {
+        system,
+        name,
+        filter: EventFilter::Everything,
+        has_chain: false,
+        on: WantedOn::Everywhere,
+        top: None,
+        is_extra: false,
+        lost_without,
+    }
+}
+
+impl WantedEvent {
+    const fn filtered(self, filter: EventFilter) -> Self {
+        Self { filter, ..self }
+    }
+
+    const fn chained(self) -> Self {
+        Self { has_chain: true, ..self }
+    }
+
+    const fn extra(self) -> Self {
+        Self { is_extra: true, ..self }
+    }
+
+    const fn on(self, on: WantedOn) -> Self {
+        Self { on, ..self }
+    }
+
+    const fn in_top(self, filter: EventFilter) -> Self {
+        Self { top: Some(filter), ..self }
+    }
+}
+
+/// The events in the order in which they are opened; `local_timer_entry` twice, for only where it
+/// interrupts a thread a call chain is worth its price. `irq_work_exit` is refused to perf, and
+/// without it the entry is of no use.
+pub const WANTED: &[WantedEvent] = &[
+    row("timer", "hrtimer_start", "no lateness of other programs: the expiry is unknown")
+        .in_top(EventFilter::WakingTimers),
+    row("timer", "hrtimer_expire_entry", "no release, no lateness of the interrupt")
+        .in_top(EventFilter::WakingTimers),
+    row("timer", "hrtimer_start_expired", "timers set into the past seem to never expire (7.1 on)")
+        .extra(),
+    row("timer", "hrtimer_rearm", "the timer's reprogramming is not told apart (7.1 on)").extra(),
+    row("sched", "sched_waking", "nothing can be told: when a thread could run is unknown")
+        .in_top(EventFilter::Text("prio<100")),
+    row("sched", "sched_switch", "nothing can be told: who runs is unknown")
+        .in_top(EventFilter::Text("prev_prio<100||next_prio<100")),
+    row("irq_vectors", "local_timer_entry", "the host and switched-off interrupts look alike")
+        .filtered(EventFilter::Text("common_pid!=0"))
+        .chained(),
+    row("irq_vectors", "local_timer_entry", "the timer's interrupt of an idle CPU is unknown")
+        .filtered(EventFilter::Text("common_pid==0")),
+    row("irq_vectors", "local_timer_exit", "the cost of reprogramming the timer is unknown"),
+    row("irq", "softirq_entry", "soft interrupts are not named (62 of 92 right became 0)"),
+    row("irq", "softirq_exit", "soft interrupts are not named"),
+    row("irq", "irq_handler_entry", "devices are not named"),
+    row("irq", "irq_handler_exit", "devices are not named"),
+    row("irq_vectors", "reschedule_entry", "interrupts by other CPUs are unknown"),
+    row("irq_vectors", "reschedule_exit", "interrupts by other CPUs are unknown"),
+    row("irq_vectors", "call_function_entry", "interrupts by other CPUs are unknown"),
+    row("irq_vectors", "call_function_exit", "interrupts by other CPUs are unknown"),
+    row("irq_vectors", "call_function_single_entry", "interrupts by other CPUs are unknown"),
+    row("irq_vectors", "call_function_single_exit", "interrupts by other CPUs are unknown"),
+    row("irq_vectors", "thermal_apic_entry", "thermal interrupts are unknown"),
+    row("irq_vectors", "thermal_apic_exit", "thermal interrupts are unknown"),
+    row("irq_vectors", "error_apic_entry", "interrupts of the processor's errors are unknown"),
+    row("irq_vectors", "error_apic_exit", "interrupts of the processor's errors are unknown"),
+    row("irq_vectors", "spurious_apic_entry", "spurious interrupts are unknown"),
+    row("irq_vectors", "spurious_apic_exit", "spurious interrupts are unknown"),
+    row("irq_vectors", "x86_platform_ipi_entry", "platform interrupts are unknown"),
+    row("irq_vectors", "x86_platform_ipi_exit", "platform interrupts are unknown"),
+    row("ipi", "ipi_send_cpu", "who interrupts from another CPU is unknown (6.4 on)"),
+    row("ipi", "ipi_send_cpumask", "who interrupts from another CPU is unknown (6.4 on)"),
+    row("csd", "csd_queue_cpu", "an interrupt's sender is guessed by time (6.4 on)"),
+    row("csd", "csd_function_entry", "an interrupt's sender is guessed by time (6.4 on)"),
+    row("csd", "csd_function_exit", "one interrupt by another CPU splits into two causes"),
+    row("sched", "sched_migrate_task", "a move to another CPU while ready is not seen"),
+    row("sched", "sched_pi_setprio", "a lent priority looks like a lower one"),
+    row("task", "task_rename", "a thread keeps its first name"),
+    row("nmi", "nmi_handler", "interrupts that cannot be masked are unknown"),
+    row("signal", "signal_generate", "who stopped the thread is unknown (145 of 145 became 0)")
+        .filtered(EventFilter::Text("sig==18||sig==19||sig==20")),
+    row("exceptions", "page_fault_user", "the thread's page faults look like its code")
+        .filtered(EventFilter::FollowedThreads),
+    row("raw_syscalls", "sys_enter", "the thread's system calls are not named")
+        .filtered(EventFilter::FollowedThreads),
+    row("raw_syscalls", "sys_exit", "the thread's system calls are not named")
+        .filtered(EventFilter::FollowedThreads),
+    row("workqueue", "workqueue_execute_start", "what a kworker works at is not named"),
+    row("sched", "sched_stat_runtime", "how much of a gap the host took is unknown")
+        .on(WantedOn::VirtualMachine),
+    row("power", "cpu_idle", "idle states are not named").on(WantedOn::Metal),
+    row("power", "cpu_frequency", "changes of frequency are not seen").on(WantedOn::Metal),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::{EventFilter, FilterFacts, WANTED};
+    use crate::decode::is_known;
+
+    #[test]
+    fn every_wanted_event_is_decoded() {
+        for wanted in WANTED {
+            assert!(is_known(wanted.system, wanted.name), "{}:{}", wanted.system, wanted.name);
+        }
+    }
+
+    #[test]
+    fn a_row_is_there_once_for_each_filter() {
+        let mut seen = HashSet::new();
+        for wanted in WANTED {
+            assert!(seen.insert((wanted.name, wanted.filter)), "{}", wanted.name);
+        }
+    }
+
+    #[test]
+    fn top_has_the_four_events_that_were_priced() {
+        let names: Vec<_> =
+            WANTED.iter().filter(|row| row.top.is_some()).map(|row| row.name).collect();
+        assert_eq!(
+            names,
+            ["hrtimer_start", "hrtimer_expire_entry", "sched_waking", "sched_switch"]
+        );
+    }
+
+    #[test]
+    fn filters_are_in_the_language_of_the_kernel() {
+        let nothing = FilterFacts::default();
+        let facts = FilterFacts { threads: &[7, 12], hrtimer_wakeup: Some(0xffff_ffff_8123_4560) };
+        assert_eq!(EventFilter::Everything.text(&facts), None);
+        assert_eq!(EventFilter::Text("sig==19").text(&nothing).as_deref(), Some("sig==19"));
+        assert_eq!(EventFilter::FollowedThreads.text(&nothing), None);
+        assert_eq!(
+            EventFilter::FollowedThreads.text(&facts).as_deref(),
+            Some("common_pid==7||common_pid==12")
+        );
+        assert_eq!(EventFilter::WakingTimers.text(&nothing), None);
+        assert_eq!(
+            EventFilter::WakingTimers.text(&facts).as_deref(),
+            Some("function==0xffffffff81234560")
+        );
+    }
+}

@@ -1,0 +1,8 @@
+//! Writers of captures: `perf.data`, NDJSON, and Perfetto's trace.
+//!
+//! Pure: events in, bytes out into whatever can be written. What they write is read again by
+//! `capture`, but for Perfetto's.
+
+pub mod ndjson;
+pub mod perf_data;
+pub mod perfetto;

@@ -1,0 +1,246 @@
+//! Captures that real programs wrote, read; each is compared with what another program says of it.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::mem::discriminant;
+use std::path::PathBuf;
+
+use punctual_trace::capture::perf_data::PerfDataReader;
+use punctual_trace::capture::text::TextReader;
+use punctual_trace::capture::trace_dat::TraceDatReader;
+use punctual_trace::capture::{
+    CaptureClock, CaptureError, CaptureFacts, CaptureFormat, CaptureReader, Untold,
+};
+use punctual_trace::event::{TraceEvent, TraceKind};
+use punctual_trace::symbols::Symbols;
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fixtures/trace/6.18").join(name)
+}
+
+fn file(name: &str) -> BufReader<File> {
+    let path = path(name);
+    let opened = File::open(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+    BufReader::new(opened)
+}
+
+struct Whole {
+    events: Vec<TraceEvent>,
+    facts: CaptureFacts,
+}
+
+impl Whole {
+    /// Reads to the end; whatever a real program wrote is understood and in order.
+    fn read(mut reader: impl CaptureReader) -> Self {
+        let mut events = Vec::new();
+        while let Some(event) = reader.next_event().unwrap() {
+            events.push(event);
+        }
+        let facts = reader.facts().clone();
+        assert_eq!(facts.first_problem(), None);
+        assert_eq!(facts.counts().events, events.len() as u64);
+        assert!(!facts.is_cut_short());
+        Self { events, facts }
+    }
+
+    fn text(name: &str) -> Self {
+        Self::read(TextReader::new(file(name)))
+    }
+
+    fn trace_dat(name: &str) -> Self {
+        Self::read(TraceDatReader::open(file(name)).unwrap())
+    }
+
+    fn has_untold(&self, text: &str) -> bool {
+        self.facts.untold().iter().any(|untold| untold.to_string().contains(text))
+    }
+
+    fn chains(&self) -> usize {
+        self.events.iter().filter(|event| !event.chain.is_empty()).count()
+    }
+
+    fn is_sorted(&self) -> bool {
+        self.events.is_sorted_by_key(|event| event.at_ns)
+    }
+}
+
+/// What is the same of one event in binary and in text, if the text's times have such steps.
+fn alike(binary: &TraceEvent, text: &TraceEvent, step_ns: u64) {
+    let near = binary.at_ns.abs_diff(text.at_ns);
+    assert!(near <= step_ns, "{binary:?} {text:?}");
+    assert_eq!((binary.cpu, binary.tid), (text.cpu, text.tid), "{binary:?} {text:?}");
+    assert_eq!(discriminant(&binary.kind), discriminant(&text.kind), "{binary:?} {text:?}");
+    match (&binary.kind, &text.kind) {
+        // A function is an address in one and a name in the other.
+        (
+            TraceKind::TimerStart { timer, expires_ns, soft_expires_ns, .. },
+            TraceKind::TimerStart { timer: b, expires_ns: c, soft_expires_ns: d, .. },
+        ) => assert_eq!((timer, expires_ns, soft_expires_ns), (b, c, d)),
+        (
+            TraceKind::TimerExpireEntry { timer, now_ns, .. },
+            TraceKind::TimerExpireEntry { timer: b, now_ns: c, .. },
+        ) => assert_eq!((timer, now_ns), (b, c)),
+        (TraceKind::IpiSend { targets, .. }, TraceKind::IpiSend { targets: b, .. }) => {
+            assert_eq!(targets, b);
+        }
+        (TraceKind::CallQueued { request, .. }, TraceKind::CallQueued { request: b, .. })
+        | (TraceKind::CallEntry { request, .. }, TraceKind::CallEntry { request: b, .. }) => {
+            assert_eq!(request, b);
+        }
+        (TraceKind::WorkStart { .. }, TraceKind::WorkStart { .. }) => {}
+        // Text does not show in which of two ways a thread was preempted.
+        (
+            TraceKind::Switch { previous, next, .. },
+            TraceKind::Switch { previous: b, next: c, .. },
+        ) => assert_eq!((previous, next), (b, c)),
+        (binary, text) => assert_eq!(binary, text),
+    }
+}
+
+#[test]
+fn perf_data_says_what_perf_script_prints() {
+    let binary = Whole::read(PerfDataReader::open(file("perf.data")).unwrap());
+    assert!(binary.is_sorted());
+    assert_eq!(binary.facts.clock(), &CaptureClock::Monotonic);
+    assert!(binary.chains() > 0, "call chains of the timer's interrupt");
+    assert!(!binary.has_untold("expiries in"));
+    assert!(binary.has_untold("no raw_syscalls:sys_enter"));
+    assert!(!binary.has_untold("no sched:sched_waking"));
+    assert!(binary.events.iter().any(|event| event.kind == TraceKind::PageFaultExit));
+    let text = Whole::text("perf-script.txt");
+    assert_eq!(text.facts.format(), CaptureFormat::PerfScript);
+    assert!(text.has_untold("steps of 1000 ns"));
+    // perf prints only what it knows; a part of it was kept.
+    let is_printed = |event: &&TraceEvent| event.kind != TraceKind::PageFaultExit;
+    let printed: Vec<_> = binary.events.iter().filter(is_printed).collect();
+    let first = &text.events[0];
+    let start = printed
+        .iter()
+        .position(|event| {
+            event.at_ns / 1000 == first.at_ns / 1000
+                && discriminant(&event.kind) == discriminant(&first.kind)
+        })
+        .unwrap();
+    let numbers_and_names: Vec<_> = printed[start..].iter().zip(&text.events).collect();
+    assert_eq!(numbers_and_names.len(), text.events.len());
+    assert!(numbers_and_names.len() > 200);
+    for (number, name) in numbers_and_names {
+        alike(number, name, 1000);
+    }
+}
+
+#[test]
+fn a_pipe_of_perf_is_read_once() {
+    let pipe = Whole::read(PerfDataReader::open_pipe(file("perf.pipe")).unwrap());
+    let saved = Whole::read(PerfDataReader::open(file("perf.pipe")).unwrap());
+    assert_eq!(pipe.events, saved.events);
+    assert!(pipe.events.len() > 100 && pipe.is_sorted());
+    assert_eq!(pipe.facts.clock(), &CaptureClock::Monotonic);
+    let refused = PerfDataReader::open_pipe(file("perf.data")).unwrap_err();
+    assert!(matches!(refused, CaptureError::Unsupported { .. }), "{refused}");
+}
+
+#[test]
+fn compressed_perf_data_is_refused_with_a_way_out() {
+    let mut reader = PerfDataReader::open(file("perf-compressed.data")).unwrap();
+    let refused = std::iter::repeat_with(|| reader.next_event()).find_map(Result::err).unwrap();
+    assert_eq!(
+        refused.to_string(),
+        "its records are compressed (perf record -z); \
+         record without -z, or give its text: perf script --ns"
+    );
+}
+
+#[test]
+fn each_trace_dat_says_the_same() {
+    let old = Whole::trace_dat("trace-6.dat");
+    assert!(old.events.len() > 150 && old.is_sorted());
+    for name in ["trace-7.dat", "trace-7-zstd.dat"] {
+        let new = Whole::trace_dat(name);
+        assert_eq!(new.events, old.events, "{name}");
+        assert_eq!(new.facts.clock(), &CaptureClock::Monotonic, "{name}");
+        assert_eq!(new.facts.threads(), old.facts.threads(), "{name}");
+    }
+    assert!(old.facts.symbols().address_of("hrtimer_wakeup").is_some());
+    assert!(old.has_untold("no call chains"));
+    assert!(!old.has_untold("no sched:sched_switch"));
+    assert!(old.has_untold("no nmi:nmi_handler"), "it was not switched on");
+}
+
+#[test]
+fn trace_dat_says_what_trace_cmd_prints() {
+    let binary = Whole::trace_dat("trace-6.dat");
+    for (name, step_ns) in [
+        ("trace-cmd-report.txt", 1000),
+        ("trace-cmd-report-R.txt", 1000),
+        ("trace-cmd-report-t-l.txt", 1),
+    ] {
+        let text = Whole::text(name);
+        assert!(text.events.len() > 140, "{name}");
+        for (number, name) in binary.events.iter().zip(&text.events) {
+            alike(number, name, step_ns);
+        }
+        if step_ns == 1 {
+            for (number, name) in binary.events.iter().zip(&text.events) {
+                assert_eq!((number.at_ns, number.context), (name.at_ns, name.context));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_text_of_ftrace_has_contexts_and_call_chains() {
+    let text = Whole::text("ftrace.txt");
+    assert_eq!(text.facts.format(), CaptureFormat::FtraceText);
+    assert!(text.events.len() > 150);
+    assert!(text.chains() > 0);
+    assert!(text.events.iter().any(|event| event.context.flags & 0x08 != 0));
+    assert!(text.facts.untold().contains(&Untold::Clock(CaptureClock::Unknown)));
+    let chain = text.events.iter().find(|event| !event.chain.is_empty()).unwrap();
+    let names: Vec<_> = chain
+        .chain
+        .iter()
+        .filter_map(|&address| text.facts.symbols().find(address))
+        .map(|symbol| symbol.name)
+        .collect();
+    assert!(names.contains(&"try_to_wake_up"), "{names:?}");
+    let chains = Whole::text("perf-script-chains.txt");
+    assert!(chains.chains() > 10);
+    assert_eq!(chains.facts.time_step_ns(), 1);
+}
+
+/// Each cut of each file ends, with events of before or an error of one line.
+#[test]
+fn cut_files_end() {
+    for name in ["perf.data", "perf.pipe", "trace-6.dat", "trace-7-zstd.dat"] {
+        let bytes = std::fs::read(path(name)).unwrap();
+        let whole = bytes.len();
+        let steps = (0..whole).step_by(whole / 97).chain([whole - 1, whole / 2 + 1]);
+        for end in steps {
+            let cut = std::io::Cursor::new(&bytes[..end]);
+            let read = if name.starts_with("perf") {
+                PerfDataReader::open(cut).and_then(count)
+            } else {
+                TraceDatReader::open(cut).and_then(count)
+            };
+            if let Err(why) = read {
+                assert!(!why.to_string().contains('\n'), "{why}");
+            }
+        }
+    }
+}
+
+fn count(mut reader: impl CaptureReader) -> Result<usize, CaptureError> {
+    let mut events = 0;
+    while reader.next_event()?.is_some() {
+        events += 1;
+    }
+    Ok(events)
+}
+
+#[test]
+fn a_capture_without_symbols_has_none() {
+    let binary = Whole::read(PerfDataReader::open(file("perf.data")).unwrap());
+    assert!(binary.facts.symbols().is_empty());
+    assert!(Symbols::default().find(1).is_none());
+}

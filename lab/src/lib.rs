@@ -4,18 +4,22 @@
 //! of the counter. [`outside`]: stimuli from another machine, and their answers. [`periodic`]:
 //! loops on this machine's clock, idle and under load. [`noise`]: gaps in a thread that spins.
 //! [`executive`]: what releasing, dispatching and waiting cost, compared with the ways of others
-//! ([`baseline`]). [`cost`]: what recording costs. [`load`]: what makes the machine busy meanwhile.
-//! [`quiet`]: the phase away from the tick. [`response`]: how fast threads answer a stimulus.
-//! [`saturation`]: the highest frequency that they serve. [`tasks`]: the file that names the tasks
-//! of a supervisor. [`timer`]: how late timers reach a thread. [`tuning`]: settings changed and put
-//! back. [`waits`]: the ways to wait, by name. [`work`]: how long a fixed piece of work takes.
+//! ([`baseline`]). [`blame`]: why wakes were late. [`capture`]: what the kernel tells of a machine
+//! meanwhile. [`cost`]: what recording costs. [`inject`]: known disturbances. [`load`]: what makes
+//! the machine busy meanwhile. [`quiet`]: the phase away from the tick. [`response`]: how fast
+//! threads answer a stimulus. [`saturation`]: the highest frequency that they serve. [`tasks`]: the
+//! file that names the tasks of a supervisor. [`timer`]: how late timers reach a thread.
+//! [`tuning`]: settings changed and put back. [`waits`]: the ways to wait, by name. [`work`]: how
+//! long a fixed piece of work takes.
 #![forbid(unsafe_code)]
 
 pub mod accuracy;
 pub mod baseline;
+pub mod capture;
 pub mod cost;
 pub mod executive;
 pub mod experiment;
+pub mod inject;
 pub mod load;
 pub mod noise;
 pub mod outside;

@@ -84,6 +84,38 @@ pub fn open_device(path: &CStr) -> Result<Descriptor, Errno> {
     Errno::check(made.into()).map(|made| Descriptor::new(made as c_int))
 }
 
+/// How many descriptors a process may have at once: RLIMIT_NOFILE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DescriptorLimit {
+    /// What holds.
+    pub soft: u64,
+    /// What it may be set to.
+    pub hard: u64,
+}
+
+/// `getrlimit(RLIMIT_NOFILE)`: that of this process.
+///
+/// # Real-time: setup only
+pub fn limit() -> Result<DescriptorLimit, Errno> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is writable.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    Errno::check(result.into())
+        .map(|_| DescriptorLimit { soft: limit.rlim_cur, hard: limit.rlim_max })
+}
+
+/// `setrlimit(RLIMIT_NOFILE)`: for this process, and what it starts from now on.
+///
+/// Errors: `EINVAL` for a soft limit above the hard one, `EPERM` for a higher hard one.
+///
+/// # Real-time: setup only
+pub fn set_limit(limit: DescriptorLimit) -> Result<(), Errno> {
+    let limit = libc::rlimit { rlim_cur: limit.soft, rlim_max: limit.hard };
+    // SAFETY: `limit` is initialised and outlives the call.
+    let result = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
+    Errno::check(result.into()).map(drop)
+}
+
 /// The directions of a request: nothing is passed, the kernel reads it, writes it, or does both.
 pub(crate) const NONE: c_ulong = 0;
 pub(crate) const WRITE: c_ulong = 1;
@@ -98,6 +130,17 @@ pub(crate) const fn request(direction: c_ulong, kind: u8, number: c_ulong, size:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn there_may_be_more_than_the_three_that_every_process_has() {
+        let before = limit().expect("there is one");
+        assert!(before.soft > 3 && before.soft <= before.hard);
+        set_limit(before).expect("it is what holds");
+        assert_eq!(limit(), Ok(before));
+        if let Some(hard) = before.hard.checked_sub(1) {
+            assert!(set_limit(DescriptorLimit { soft: before.hard, hard }).is_err());
+        }
+    }
 
     #[test]
     fn what_is_not_there_is_not_opened() {

@@ -32,6 +32,12 @@ impl Errno {
     pub const NODEV: Self = Self(libc::ENODEV);
     /// ENOTTY: the device does not know this request.
     pub const NOTTY: Self = Self(libc::ENOTTY);
+    /// ENOSYS: the kernel has no such call.
+    pub const NOSYS: Self = Self(libc::ENOSYS);
+    /// EMFILE: this process may have no more descriptors.
+    pub const MFILE: Self = Self(libc::EMFILE);
+    /// ENFILE: this machine has no more of them.
+    pub const NFILE: Self = Self(libc::ENFILE);
     /// EACCES: the rights do not allow it.
     pub const ACCES: Self = Self(libc::EACCES);
     /// EBUSY: it is in use.

@@ -143,6 +143,36 @@ fn barrier() {
     }
 }
 
+/// MEMBARRIER_CMD_PRIVATE_EXPEDITED and its registration, of <linux/membarrier.h>.
+const BARRIER: i32 = 1 << 3;
+const REGISTER_BARRIER: i32 = 1 << 4;
+
+/// `membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0)`: this process may use
+/// [`barrier_everywhere`] from now on.
+///
+/// Errors: `ENOSYS`, `EINVAL` where the kernel has none of it.
+///
+/// # Real-time: setup only
+pub fn register_barrier() -> Result<(), Errno> {
+    membarrier(REGISTER_BARRIER)
+}
+
+/// `membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0)`: interrupts every other CPU that runs a
+/// thread of this process.
+///
+/// Errors: `EPERM` before [`register_barrier`].
+///
+/// # Real-time: in loop
+pub fn barrier_everywhere() -> Result<(), Errno> {
+    membarrier(BARRIER)
+}
+
+fn membarrier(command: i32) -> Result<(), Errno> {
+    // SAFETY: takes numbers only.
+    let result = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
+    Errno::check(result).map(drop)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,5 +194,13 @@ mod tests {
         flush::<u8>(&[]);
         flush(&[(), ()]);
         assert!(data.iter().copied().eq(0..10_000));
+    }
+
+    #[test]
+    fn a_barrier_needs_to_be_registered() {
+        match register_barrier() {
+            Ok(()) => assert_eq!(barrier_everywhere(), Ok(())),
+            Err(why) => assert!(matches!(why, Errno::INVAL | Errno(libc::ENOSYS)), "{why}"),
+        }
     }
 }

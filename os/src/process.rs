@@ -111,6 +111,29 @@ pub fn end(pid: i32, how: EndSignal) -> Result<(), Errno> {
     Errno::check(unsafe { libc::kill(pid, how as libc::c_int) }.into()).map(drop)
 }
 
+/// `kill(pid, SIGSTOP)`: every thread of the process stands still until [`go_on`]; `pid` in [2, …]
+/// as for [`end`].
+///
+/// # Real-time: setup only
+pub fn suspend(pid: i32) -> Result<(), Errno> {
+    if pid < 2 {
+        return Err(Errno::INVAL);
+    }
+    // SAFETY: takes numbers only.
+    Errno::check(unsafe { libc::kill(pid, libc::SIGSTOP) }.into()).map(drop)
+}
+
+/// `kill(pid, SIGCONT)`: ends what [`suspend`] began.
+///
+/// # Real-time: setup only
+pub fn go_on(pid: i32) -> Result<(), Errno> {
+    if pid < 2 {
+        return Err(Errno::INVAL);
+    }
+    // SAFETY: takes numbers only.
+    Errno::check(unsafe { libc::kill(pid, libc::SIGCONT) }.into()).map(drop)
+}
+
 /// `kill(-group, signal)`: every process of a group, `group` in [2, …] as for [`end`].
 ///
 /// # Real-time: setup only
@@ -246,6 +269,7 @@ mod tests {
         for pid in [i32::MIN, -1, 0, 1] {
             assert_eq!(end(pid, EndSignal::Kill), Err(Errno::INVAL));
             assert_eq!(end_group(pid, EndSignal::Kill), Err(Errno::INVAL));
+            assert_eq!([suspend(pid), go_on(pid)], [Err(Errno::INVAL); 2]);
             assert_eq!(group_exists(pid), Err(Errno::INVAL));
         }
     }
@@ -270,6 +294,25 @@ mod tests {
         assert_eq!(child.wait().expect("ours").signal(), Some(libc::SIGTERM));
         assert_eq!(group_exists(pid), Ok(false));
         assert_eq!(end(pid, EndSignal::Interrupt), Err(Errno(libc::ESRCH)));
+    }
+
+    #[test]
+    fn a_process_stands_still_and_goes_on() {
+        use crate::threads::{ThreadState, state};
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("coreutils");
+        let pid = child.id().cast_signed();
+        let becomes = |wanted| {
+            while state(pid, pid) != Some(wanted) {
+                std::thread::yield_now();
+            }
+        };
+        suspend(pid).expect("ours");
+        becomes(ThreadState::Stopped);
+        go_on(pid).expect("ours");
+        becomes(ThreadState::Waiting);
+        child.kill().expect("ours");
+        child.wait().expect("ours");
+        assert_eq!(suspend(pid), Err(Errno(libc::ESRCH)));
     }
 
     #[test]

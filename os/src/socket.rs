@@ -243,6 +243,26 @@ fn stamp(content: &[u8]) -> Option<u64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(u64::try_from(i64::from_ne_bytes(ns)).ok()?)
 }
 
+/// `setsockopt(socket, SOL_SOCKET, SO_RCVBUFFORCE, bytes)`: what waits to be received may take so
+/// much memory, beyond net.core.rmem_max. The kernel doubles it.
+///
+/// Errors: `EPERM` without CAP_NET_ADMIN, `EBADF`, `ENOTSOCK`.
+///
+/// # Real-time: setup only
+pub fn force_receive_buffer(socket: c_int, bytes: c_int) -> Result<(), Errno> {
+    // SAFETY: reads one int, which outlives the call.
+    let result = unsafe {
+        libc::setsockopt(
+            socket,
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUFFORCE,
+            (&raw const bytes).cast(),
+            size_of::<c_int>() as libc::socklen_t,
+        )
+    };
+    Errno::check(result.into()).map(drop)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,6 +273,16 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use crate::clock::{ClockId, now_ns};
+
+    #[test]
+    fn a_receive_buffer_grows_where_that_is_allowed() {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+        match force_receive_buffer(socket.as_raw_fd(), 1 << 22) {
+            Ok(()) | Err(Errno::PERM) => {}
+            Err(why) => panic!("{why}"),
+        }
+        assert_eq!(force_receive_buffer(-1, 1), Err(Errno(libc::EBADF)));
+    }
 
     #[test]
     fn descriptors_go_through_and_the_peer_is_known() {

@@ -94,7 +94,7 @@ pub(crate) fn cabled(devices: [&str; 2]) -> Result<SocketPair, String> {
     let lend = |device: &str, tid: i32| ip(&format!("link set {device} netns {tid}"));
     let wire =
         |tids: [i32; 2]| devices.iter().zip(tids).try_for_each(|(device, tid)| lend(device, tid));
-    let pair = apart(devices, wire)?;
+    let pair = apart(devices, wire, open)?;
     let until = Instant::now() + CARRIER;
     while Instant::now() < until {
         // Not before both ends are up and know each other's address.
@@ -147,17 +147,60 @@ fn namespaces() -> Result<SocketPair, String> {
     if process::euid() != 0 {
         return Err("not root".to_owned());
     }
-    apart(["near", "far"], |[near, far]| {
-        ip(&format!("link add near netns {near} type veth peer name far netns {far}"))
+    apart(["near", "far"], join_virtually, open)
+}
+
+/// Puts a virtual device into the namespace of each of two threads.
+fn join_virtually([near, far]: [i32; 2]) -> Result<(), String> {
+    ip(&format!("link add near netns {near} type veth peer name far netns {far}"))
+}
+
+/// Between two network namespaces made for them; what the receiver's device gets is worked on by
+/// this CPU, whoever sends it.
+///
+/// # Errors
+/// No rights, no devices, no program to make them, no such CPU.
+pub(crate) fn steered(cpu: u32) -> Result<SocketPair, String> {
+    if process::euid() != 0 {
+        return Err("needs root, to make network namespaces".to_owned());
+    }
+    apart(["near", "far"], join_virtually, move |device, address| {
+        let socket = open(device, address)?;
+        if device == "far" {
+            steer(device, cpu)?;
+        }
+        Ok(socket)
     })
 }
 
+/// Lets one CPU alone work on what this device receives (Documentation/networking/scaling.rst,
+/// RPS). A device is seen in a sysfs of its namespace alone: it is mounted for the shell, and goes
+/// with it.
+fn steer(device: &str, cpu: u32) -> Result<(), String> {
+    let path = subprocess::find("unshare").ok_or("program unshare (util-linux) is missing")?;
+    // Words of 32 CPUs, the highest first.
+    let mask = format!("{:x}{}", 1_u32 << (cpu % 32), ",00000000".repeat((cpu / 32) as usize));
+    let queue = format!("/sys/class/net/{device}/queues/rx-0/rps_cpus");
+    let script = format!("mount -t sysfs sysfs /sys && echo {mask} >{queue}");
+    let mut command = Command::new(path);
+    command.args(["--mount", "sh", "-c", &script]).stdin(Stdio::null());
+    let output = command.output().map_err(|why| format!("unshare: {why}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            Err(format!("{queue}: {}", errors.lines().next().unwrap_or("not written")))
+        }
+    }
+}
+
 /// A socket on each of two devices, in two new namespaces; `wire` puts the devices into those of
-/// two threads. Each namespace is made by a thread of its own, which then ends: a socket stays in
-/// the namespace it was opened in, and keeps it.
+/// two threads, and `ready` switches each on. Each namespace is made by a thread of its own, which
+/// then ends: a socket stays in the namespace it was opened in, and keeps it.
 fn apart(
     devices: [&str; 2],
     wire: impl FnOnce([i32; 2]) -> Result<(), String>,
+    ready: impl Fn(&str, Ipv4Addr) -> Result<UdpSocket, String> + Copy + Send + 'static,
 ) -> Result<SocketPair, String> {
     let made = |device: &str, address| {
         let device = device.to_owned();
@@ -168,7 +211,7 @@ fn apart(
             // A receiver that is gone gives its own reason.
             let _gone = to_here.send(process::tid());
             go.recv_timeout(HELPER).map_err(|_| "the devices were not made".to_owned())?;
-            open(&device, address)
+            ready(&device, address)
         });
         thread.map(|thread| (thread, tid, wired)).map_err(|why| why.to_string())
     };

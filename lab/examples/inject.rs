@@ -1,0 +1,55 @@
+//! Disturbs a loop: `inject KIND TID [TIMES]`, as root; `inject` alone names the kinds.
+//!
+//! The loop is a thread of another program, pinned to a CPU or at least on one at this moment.
+//! Printed is the log: the thread that disturbed, then a line an interval: start and end in ns of
+//! CLOCK_MONOTONIC, and the CPU.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use punctual_host::root::Root;
+use punctual_lab::capture::{ThreadTarget, find_threads};
+use punctual_lab::inject::{Injection, InjectionPlan, RunningInjection, Victim};
+use punctual_os::affinity;
+
+fn run() -> Result<(), String> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [kind, tid, rest @ ..] = words.as_slice() else {
+        for kind in Injection::ALL {
+            println!("{}", kind.name());
+        }
+        return Ok(());
+    };
+    let kind = Injection::find(kind).ok_or_else(|| format!("{kind}: no such kind"))?;
+    let tid: i32 = tid.parse().map_err(|_| format!("{tid}: the number of a thread"))?;
+    let times = rest.first().map_or(Ok(100), |times| times.parse());
+    let times = times.map_err(|_| "TIMES is a number")?;
+    let found = find_threads(&Root::live(), &ThreadTarget::Thread(tid));
+    let found = found.map_err(|why| why.to_string())?;
+    let thread = found.first().ok_or("it is gone")?;
+    let own = affinity::get(0).map_err(|why| why.to_string())?;
+    let &cpu = thread.cpus.first().ok_or("the kernel does not tell its CPUs")?;
+    let other_cpu = own.iter().find(|&other| other != cpu).ok_or("there is no other CPU")?;
+    let priority = thread.policy.map_or(1, |policy| policy.priority.clamp(1, 97));
+    let priority = u8::try_from(priority).unwrap_or(1);
+    let victim = Victim { cpu, other_cpu, priority, pid: thread.pid, tid };
+    let length = Duration::from_micros(if kind == Injection::Stop { 2_000 } else { 300 });
+    let plan = InjectionPlan::new(kind, victim, times, (Duration::from_micros(5_100), length));
+    let running = RunningInjection::start(plan.map_err(|why| why.to_string())?);
+    let log = running.and_then(RunningInjection::wait).map_err(|why| why.to_string())?;
+    println!("{} {} {}", log.name, log.tid, log.failed);
+    for interval in log.intervals {
+        println!("{} {} {}", interval.start_ns, interval.end_ns, interval.cpu);
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("inject: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

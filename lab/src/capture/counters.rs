@@ -1,0 +1,470 @@
+//! What can be told without rights: the kernel's counters around each late wake.
+//!
+//! A thread on another CPU reads them every ten milliseconds: interrupts and soft interrupts of the
+//! CPU, steal, the CPU time of the measured thread and of the others. What rose around a late wake
+//! coincided with it, and no more can be said. Measured (2 CPUs, Linux 6.18): /proc/interrupts
+//! takes 24 µs, /proc/softirqs 1, /proc/stat 2, a schedstat 0.3. The wait in schedstat is a lower
+//! bound alone: it is 0 for most wakes of real-time threads, however late they were.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use punctual_engine::spawn;
+use punctual_host::root::{Listing, Read, Root};
+use punctual_os::affinity;
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+
+use super::CaptureRefused;
+
+/// Between two reads, ns.
+const EVERY_NS: u64 = 10_000_000;
+/// Between two looks at which threads there are, ns.
+const THREADS_NS: u64 = 1_000_000_000;
+/// Reads that are kept: ten seconds.
+const KEPT: usize = 1_000;
+/// The most threads whose CPU time is read each time.
+const THREADS_MAX: usize = 64;
+/// The most threads that are looked at to find these.
+const SEEN_MAX: usize = 4_096;
+/// The most kinds of interrupts.
+const KINDS_MAX: usize = 512;
+
+/// Whose late wakes are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterPlan {
+    /// The CPU that the thread runs on.
+    pub cpu: u32,
+    /// Its process.
+    pub pid: i32,
+    /// Its number.
+    pub tid: i32,
+}
+
+/// The CPU time of a thread, from its schedstat (Documentation/scheduler/sched-stats.rst).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadTimes {
+    /// Time on a CPU, ns.
+    pub run_ns: u64,
+    /// Time ready without one, ns; a lower bound.
+    pub wait_ns: u64,
+    /// Times that it got a CPU.
+    pub slices: u64,
+}
+
+impl ThreadTimes {
+    fn parse(text: &str) -> Option<Self> {
+        let mut numbers = text.split_whitespace().map(str::parse);
+        let mut next = || numbers.next()?.ok();
+        Some(Self { run_ns: next()?, wait_ns: next()?, slices: next()? })
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            run_ns: self.run_ns.saturating_sub(before.run_ns),
+            wait_ns: self.wait_ns.saturating_sub(before.wait_ns),
+            slices: self.slices.saturating_sub(before.slices),
+        }
+    }
+}
+
+/// A counter that rose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CounterRise {
+    /// As the kernel's file has it: `LOC Local timer interrupts`, `NET_RX`.
+    pub name: String,
+    /// By so much.
+    pub count: u64,
+}
+
+/// Another thread that ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadRise {
+    /// Its process.
+    pub pid: i32,
+    /// Its number.
+    pub tid: i32,
+    /// Its name.
+    pub name: String,
+    /// For so long, on any CPU, and so on.
+    pub times: ThreadTimes,
+}
+
+/// What rose between two reads. What could not be read is `None`, not zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CounterDelta {
+    /// The first read, ns on CLOCK_MONOTONIC.
+    pub from_ns: u64,
+    /// The second.
+    pub to_ns: u64,
+    /// Interrupts of the CPU, those that came most often first.
+    pub interrupts: Option<Vec<CounterRise>>,
+    /// Its soft interrupts, likewise.
+    pub softirqs: Option<Vec<CounterRise>>,
+    /// Time that the host took of the CPU, in steps of 10 ms: what is shorter is not in it.
+    pub steal_ticks: Option<u64>,
+    /// The measured thread. One that computes all the time and has less run time than time passed
+    /// was robbed of the rest.
+    pub own: Option<ThreadTimes>,
+    /// The others that ran, longest first; of those that were looked at.
+    pub others: Vec<ThreadRise>,
+}
+
+/// A read of all counters.
+#[derive(Clone, Debug, Default)]
+struct Snapshot {
+    at_ns: u64,
+    interrupts: Option<Vec<CounterRise>>,
+    softirqs: Option<Vec<CounterRise>>,
+    steal_ticks: Option<u64>,
+    own: Option<ThreadTimes>,
+    others: Vec<ThreadRise>,
+}
+
+impl Snapshot {
+    fn take(root: &Root, plan: &CounterPlan, threads: &[ThreadRise]) -> Self {
+        let text = |path: &str| match root.read(path) {
+            Read::Text(text) => Some(text),
+            Read::Absent | Read::Unreadable { .. } => None,
+        };
+        let times = |pid, tid| {
+            let text = text(&format!("/proc/{pid}/task/{tid}/schedstat"))?;
+            ThreadTimes::parse(&text)
+        };
+        let others = threads.iter().filter_map(|thread| {
+            let times = times(thread.pid, thread.tid)?;
+            Some(ThreadRise { times, ..thread.clone() })
+        });
+        let column = |path: &str| column(&text(path)?, plan.cpu);
+        Self {
+            at_ns: now_ns(ClockId::Monotonic),
+            interrupts: column("/proc/interrupts"),
+            softirqs: column("/proc/softirqs"),
+            steal_ticks: text("/proc/stat").and_then(|text| steal(&text, plan.cpu)),
+            own: times(plan.pid, plan.tid),
+            others: others.collect(),
+        }
+    }
+
+    fn since(&self, before: &Self) -> CounterDelta {
+        let thread = |now: &ThreadRise| {
+            let then = before.others.iter().find(|then| then.tid == now.tid)?;
+            let times = now.times.since(&then.times);
+            (times.run_ns > 0).then(|| ThreadRise { times, ..now.clone() })
+        };
+        let mut others: Vec<ThreadRise> = self.others.iter().filter_map(thread).collect();
+        others.sort_by_key(|thread| std::cmp::Reverse(thread.times.run_ns));
+        let both = |now: &Option<Vec<CounterRise>>, then: &Option<Vec<CounterRise>>| {
+            Some(rises(now.as_ref()?, then.as_ref()?))
+        };
+        let steal = self.steal_ticks.zip(before.steal_ticks);
+        CounterDelta {
+            from_ns: before.at_ns,
+            to_ns: self.at_ns,
+            interrupts: both(&self.interrupts, &before.interrupts),
+            softirqs: both(&self.softirqs, &before.softirqs),
+            steal_ticks: steal.map(|(now, then)| now.saturating_sub(then)),
+            own: self.own.zip(before.own).map(|(now, then)| now.since(&then)),
+            others,
+        }
+    }
+}
+
+/// What rose, most first.
+fn rises(now: &[CounterRise], then: &[CounterRise]) -> Vec<CounterRise> {
+    let mut rises: Vec<CounterRise> = now
+        .iter()
+        .filter_map(|now| {
+            let before =
+                then.iter().find(|then| then.name == now.name).map_or(0, |then| then.count);
+            let count = now.count.saturating_sub(before);
+            (count > 0).then(|| CounterRise { name: now.name.clone(), count })
+        })
+        .collect();
+    rises.sort_by_key(|rise| std::cmp::Reverse(rise.count));
+    rises
+}
+
+/// The column of a CPU: a head that names the CPUs, then a line a kind with its description
+/// (proc_interrupts(5), proc_softirqs(5)). Of kinds that have none, such as ERR, nothing.
+fn column(text: &str, cpu: u32) -> Option<Vec<CounterRise>> {
+    let mut lines = text.lines();
+    let head: Vec<&str> = lines.next()?.split_whitespace().collect();
+    let name = format!("CPU{cpu}");
+    let place = head.iter().position(|&cpu| cpu == name)?;
+    let row = |line: &str| {
+        let (kind, rest) = line.split_once(':')?;
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let count = words.get(place)?.parse().ok()?;
+        let description = words.get(head.len()..).unwrap_or_default().join(" ");
+        let name = format!("{} {description}", kind.trim());
+        Some(CounterRise { name: name.trim_end().to_owned(), count })
+    };
+    Some(lines.filter_map(row).take(KINDS_MAX).collect())
+}
+
+/// The eighth number of the line of a CPU (proc_stat(5)).
+fn steal(text: &str, cpu: u32) -> Option<u64> {
+    let name = format!("cpu{cpu}");
+    let line = text.lines().find(|line| line.split(' ').next() == Some(name.as_str()))?;
+    line.split_whitespace().nth(8)?.parse().ok()
+}
+
+/// Threads whose last CPU is this one, by their field 39 (proc_pid_stat(5)), but for the measured
+/// one.
+fn threads_on(root: &Root, plan: &CounterPlan) -> Vec<ThreadRise> {
+    let numbers = |path: &str| match root.list(path) {
+        Listing::Names(names) => names.iter().filter_map(|name| name.parse().ok()).collect(),
+        Listing::Absent | Listing::Unreadable { .. } => Vec::<i32>::new(),
+    };
+    let mut threads = Vec::new();
+    let mut seen = 0;
+    for pid in numbers("/proc") {
+        for tid in numbers(&format!("/proc/{pid}/task")) {
+            seen += 1;
+            if seen > SEEN_MAX || threads.len() == THREADS_MAX {
+                return threads;
+            }
+            let Read::Text(stat) = root.read(&format!("/proc/{pid}/task/{tid}/stat")) else {
+                continue;
+            };
+            if tid != plan.tid && last_cpu(&stat) == Some(plan.cpu) {
+                let name = name_in(&stat).unwrap_or_default().to_owned();
+                threads.push(ThreadRise { pid, tid, name, times: ThreadTimes::default() });
+            }
+        }
+    }
+    threads
+}
+
+/// The second field, in brackets: it may hold anything.
+fn name_in(stat: &str) -> Option<&str> {
+    let (_, rest) = stat.split_once('(')?;
+    rest.rsplit_once(')').map(|(name, _)| name)
+}
+
+fn last_cpu(stat: &str) -> Option<u32> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    // The first of the rest is field 3.
+    rest.split_whitespace().nth(39 - 3)?.parse().ok()
+}
+
+/// What is used instead of events, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CounterFallback {
+    /// Why there are no events.
+    pub why: CaptureRefused,
+}
+
+impl fmt::Display for CounterFallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}; meanwhile counters around each late wake are used, which say what coincided and \
+             not what caused it",
+            self.why
+        )
+    }
+}
+
+/// Reads counters until it is dropped.
+#[derive(Debug)]
+pub struct CounterWatch {
+    kept: Arc<Mutex<VecDeque<Snapshot>>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl CounterWatch {
+    /// Begins to read, on any CPU but that of the thread where there is another.
+    ///
+    /// # Errors
+    /// No thread could be had.
+    pub fn start(plan: CounterPlan) -> std::io::Result<Self> {
+        let kept = Arc::new(Mutex::new(VecDeque::with_capacity(KEPT)));
+        let stop = Arc::new(AtomicBool::new(false));
+        let (into, seen) = (Arc::clone(&kept), Arc::clone(&stop));
+        let thread = spawn::plain("punctual-count", move || watch(&plan, &into, &seen))?;
+        Ok(Self { kept, stop, thread: Some(thread) })
+    }
+
+    /// What rose from the last read before an instant to the first after another; `None` where one
+    /// of them is not there: too long ago, or still to come.
+    pub fn around(&self, from_ns: u64, to_ns: u64) -> Option<CounterDelta> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        between(&kept, from_ns, to_ns)
+    }
+}
+
+/// See [`CounterWatch::around`].
+fn between(kept: &VecDeque<Snapshot>, from_ns: u64, to_ns: u64) -> Option<CounterDelta> {
+    let after = kept.partition_point(|read| read.at_ns <= from_ns);
+    let before = kept.get(after.checked_sub(1)?)?;
+    let end = kept.partition_point(|read| read.at_ns < to_ns);
+    Some(kept.get(end)?.since(before))
+}
+
+fn watch(plan: &CounterPlan, kept: &Mutex<VecDeque<Snapshot>>, stop: &AtomicBool) {
+    if let Ok(mut cpus) = affinity::get(0) {
+        cpus.remove(plan.cpu);
+        // With one CPU alone there is no other.
+        let _only_one = affinity::set(0, &cpus);
+    }
+    let root = Root::live();
+    let mut threads = Vec::new();
+    let mut looked_ns = None;
+    let mut next_ns = now_ns(ClockId::Monotonic);
+    while !stop.load(Ordering::Acquire) {
+        if looked_ns.is_none_or(|looked_ns| next_ns >= looked_ns + THREADS_NS) {
+            looked_ns = Some(next_ns);
+            threads = threads_on(&root, plan);
+        }
+        let read = Snapshot::take(&root, plan, &threads);
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == KEPT {
+            kept.pop_front();
+        }
+        kept.push_back(read);
+        drop(kept);
+        next_ns = (next_ns + EVERY_NS).max(now_ns(ClockId::Monotonic));
+        // A signal that ends a sleep early does no harm.
+        let _early = sleep_until_ns(next_ns);
+    }
+}
+
+impl Drop for CounterWatch {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to say.
+            let _ended = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERRUPTS: &str = "           CPU0       CPU2\n\
+        \x20 1:          9         10   IO-APIC   1-edge      i8042\n\
+        LOC:        100        200   Local timer interrupts\nERR:          0\n";
+
+    fn rise(name: &str, count: u64) -> CounterRise {
+        CounterRise { name: name.to_owned(), count }
+    }
+
+    #[test]
+    fn the_column_of_a_cpu_is_found_by_its_name() {
+        let timer = "LOC Local timer interrupts";
+        let expected = vec![rise("1 IO-APIC 1-edge i8042", 10), rise(timer, 200)];
+        assert_eq!(column(INTERRUPTS, 2), Some(expected));
+        assert_eq!(column(INTERRUPTS, 1), None);
+        assert_eq!(column("", 0), None);
+        let softirqs = "     CPU0\n NET_RX:   7\nbad line\n RCU: x\n";
+        assert_eq!(column(softirqs, 0), Some(vec![rise("NET_RX", 7)]));
+    }
+
+    #[test]
+    fn steal_and_threads_are_read_from_their_lines() {
+        let stat = "cpu  1 2 3 4 5 6 7 8 9 10\ncpu1 1 2 3 4 5 6 7 80 9 10\ncpu11 0\n";
+        assert_eq!(steal(stat, 1), Some(80));
+        assert_eq!((steal(stat, 11), steal(stat, 2)), (None, None));
+        let fields: Vec<String> = (4..=52).map(|number| number.to_string()).collect();
+        let stat = format!("12 (a) b (c)) S {}", fields.join(" "));
+        assert_eq!((name_in(&stat), last_cpu(&stat)), (Some("a) b (c)"), Some(39)));
+        assert_eq!((name_in("12"), last_cpu("12 (x) S 1")), (None, None));
+        let times = ThreadTimes { run_ns: 5, wait_ns: 6, slices: 7 };
+        assert_eq!(ThreadTimes::parse("5 6 7\n"), Some(times));
+        assert_eq!(ThreadTimes::parse("5 6"), None);
+    }
+
+    fn snapshot(at_ns: u64, count: u64) -> Snapshot {
+        let thread = |tid, run_ns| ThreadRise {
+            pid: 1,
+            tid,
+            name: format!("t{tid}"),
+            times: ThreadTimes { run_ns, wait_ns: 0, slices: 1 },
+        };
+        Snapshot {
+            at_ns,
+            interrupts: Some(vec![rise("LOC", count), rise("RES", 3 * count), rise("ERR", 4)]),
+            softirqs: None,
+            steal_ticks: Some(count),
+            own: Some(ThreadTimes { run_ns: 10 * count, wait_ns: count, slices: count }),
+            others: vec![thread(7, count), thread(8, 5 * count), thread(9, 4)],
+        }
+    }
+
+    #[test]
+    fn what_rose_is_told_most_first() {
+        let delta = snapshot(20, 12).since(&snapshot(10, 10));
+        assert_eq!((delta.from_ns, delta.to_ns, delta.steal_ticks), (10, 20, Some(2)));
+        assert_eq!(delta.interrupts, Some(vec![rise("RES", 6), rise("LOC", 2)]));
+        assert_eq!(delta.softirqs, None, "unknown, not zero");
+        let own = ThreadTimes { run_ns: 20, wait_ns: 2, slices: 2 };
+        assert_eq!(delta.own, Some(own));
+        let others: Vec<(i32, u64)> =
+            delta.others.iter().map(|thread| (thread.tid, thread.times.run_ns)).collect();
+        assert_eq!(others, [(8, 10), (7, 2)]);
+    }
+
+    #[test]
+    fn the_reads_around_a_wake_are_the_nearest_that_enclose_it() {
+        let kept: VecDeque<Snapshot> = (1..=5).map(|at| snapshot(10 * at, at)).collect();
+        let around = |from, to| between(&kept, from, to).map(|delta| (delta.from_ns, delta.to_ns));
+        assert_eq!(around(23, 27), Some((20, 30)));
+        assert_eq!(around(20, 30), Some((20, 30)));
+        assert_eq!(around(20, 31), Some((20, 40)));
+        assert_eq!(around(9, 12), None, "before the first");
+        assert_eq!(around(45, 51), None, "after the last");
+        // The slow way.
+        for from in 0..60 {
+            for to in from..60 {
+                let before = (1..=5).map(|at| 10 * at).rfind(|&at| at <= from);
+                let after = (1..=5).map(|at| 10 * at).find(|&at| at >= to);
+                assert_eq!(around(from, to), before.zip(after), "{from} to {to}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_fallback_says_why_and_what_instead() {
+        let why = CaptureRefused::Paranoid { level: Some(2) };
+        let text = CounterFallback { why }.to_string();
+        assert!(text.contains("perf_event_paranoid is 2") && text.contains("counters"), "{text}");
+    }
+
+    #[test]
+    fn a_watch_tells_of_the_thread_that_it_watches() {
+        let (pid, tid) = (std::process::id().cast_signed(), punctual_os::process::tid());
+        let cpu = affinity::current_cpu();
+        let watch = CounterWatch::start(CounterPlan { cpu, pid, tid }).expect("a thread");
+        let from_ns = loop {
+            let from_ns = now_ns(ClockId::Monotonic);
+            let kept = watch.kept.lock().expect("whole");
+            if kept.front().is_some_and(|read| read.at_ns <= from_ns) {
+                break from_ns;
+            }
+            drop(kept);
+            std::thread::yield_now();
+        };
+        // Some CPU time between two reads, whatever the machine does meanwhile.
+        let used_ns = now_ns(ClockId::ThreadCpu) + 2_000_000;
+        while now_ns(ClockId::ThreadCpu) < used_ns {
+            std::hint::spin_loop();
+        }
+        let to_ns = now_ns(ClockId::Monotonic);
+        let delta = loop {
+            if let Some(delta) = watch.around(from_ns, to_ns) {
+                break delta;
+            }
+            std::thread::yield_now();
+        };
+        assert!(delta.from_ns <= from_ns && delta.to_ns >= to_ns);
+        // A kernel without CONFIG_SCHED_INFO has no schedstat.
+        assert!(delta.own.is_none_or(|own| own.run_ns > 0), "{delta:?}");
+    }
+}

@@ -1,0 +1,276 @@
+//! Which of the wanted events this kernel has, and how it writes them.
+//!
+//! Reads formats from tracefs, whose events have other numbers on each kernel.
+
+use std::ffi::CString;
+use std::fmt;
+
+use punctual_host::root::{Listing, Read, Root};
+use punctual_os::Errno;
+use punctual_trace::decode::Decoder;
+use punctual_trace::format::EventFormat;
+use punctual_trace::wanted::{EventFilter, FilterFacts, WANTED, WantedEvent, WantedOn};
+
+use super::{CapturePlan, CaptureRefused, EventSet};
+
+/// Where tracefs is; the second since the kernel mounts it there on sight, within debugfs.
+const PLACES: [&str; 2] = ["/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"];
+
+/// An event that is to be opened.
+#[derive(Clone, Debug)]
+pub(super) struct KernelEvent {
+    pub(super) wanted: &'static WantedEvent,
+    pub(super) id: u64,
+    pub(super) filter: Option<CString>,
+    pub(super) frames: u16,
+}
+
+/// All of them, with their formats.
+#[derive(Debug, Default)]
+pub(super) struct KernelEvents {
+    pub(super) events: Vec<KernelEvent>,
+    pub(super) formats: Vec<EventFormat>,
+    pub(super) missing: Vec<MissingEvidence>,
+}
+
+/// Why an event is not recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MissingWhy {
+    /// This kernel does not have it.
+    NotInKernel,
+    /// Its format is not understood.
+    Format {
+        /// Why.
+        why: String,
+    },
+    /// The kernel refused it.
+    Refused(Errno),
+    /// The kernel refused its filter.
+    Filter(Errno),
+}
+
+/// An event that is not recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingEvidence {
+    /// Its system.
+    pub system: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// Why.
+    pub why: MissingWhy,
+    /// What cannot be told without it.
+    pub lost: &'static str,
+}
+
+impl MissingEvidence {
+    pub(super) fn new(wanted: &WantedEvent, why: MissingWhy) -> Self {
+        Self { system: wanted.system, name: wanted.name, why, lost: wanted.lost_without }
+    }
+}
+
+impl fmt::Display for MissingEvidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{} ", self.system, self.name)?;
+        match &self.why {
+            MissingWhy::NotInKernel => f.write_str("is not in this kernel")?,
+            MissingWhy::Format { why } => f.write_str(why)?,
+            MissingWhy::Refused(why) => write!(f, "was refused ({why})")?,
+            MissingWhy::Filter(why) => write!(f, "takes no filter here ({why})")?,
+        }
+        write!(f, ": {}", self.lost)
+    }
+}
+
+impl KernelEvents {
+    /// Looks for what the plan needs.
+    ///
+    /// # Errors
+    /// No tracefs, or none that may be read.
+    pub(super) fn find(root: &Root, plan: &CapturePlan) -> Result<Self, CaptureRefused> {
+        let place = place(root)?;
+        let threads: Vec<u32> =
+            plan.threads.iter().filter_map(|&tid| u32::try_from(tid).ok()).collect();
+        let facts = FilterFacts { threads: &threads, hrtimer_wakeup: plan.hrtimer_wakeup };
+        let mut found = Self::default();
+        for wanted in WANTED {
+            let Some(filter) = wanted_filter(wanted, plan) else { continue };
+            match format_of(root, place, wanted) {
+                Ok(format) => found.add(wanted, format, filter.text(&facts), plan.has_chains),
+                Err(why) => found.lack(MissingEvidence::new(wanted, why)),
+            }
+        }
+        Ok(found)
+    }
+
+    fn add(
+        &mut self,
+        wanted: &'static WantedEvent,
+        format: EventFormat,
+        filter: Option<String>,
+        has_chains: bool,
+    ) {
+        // No text of these has a zero.
+        let filter = filter.and_then(|text| CString::new(text).ok());
+        let frames = if wanted.has_chain && has_chains { super::FRAMES } else { 0 };
+        self.events.push(KernelEvent { wanted, id: format.id().into(), filter, frames });
+        if !self.formats.iter().any(|known| known.id() == format.id()) {
+            self.formats.push(format);
+        }
+    }
+
+    fn lack(&mut self, lacking: MissingEvidence) {
+        if !self.missing.contains(&lacking) {
+            self.missing.push(lacking);
+        }
+    }
+}
+
+/// The filter with which the plan opens an event; `None` where it does not.
+fn wanted_filter(wanted: &WantedEvent, plan: &CapturePlan) -> Option<EventFilter> {
+    let on = match wanted.on {
+        WantedOn::Everywhere => true,
+        WantedOn::VirtualMachine => plan.in_guest,
+        WantedOn::Metal => !plan.in_guest,
+    };
+    let filter = match plan.set {
+        EventSet::Full => Some(wanted.filter),
+        EventSet::Top => wanted.top,
+    };
+    // Of nobody's, all would be recorded.
+    let of_nobody = filter == Some(EventFilter::FollowedThreads) && plan.threads.is_empty();
+    filter.filter(|_| on && !of_nobody)
+}
+
+/// The first place that is there.
+fn place(root: &Root) -> Result<&'static str, CaptureRefused> {
+    let mut refused = CaptureRefused::NoTracefs;
+    for place in PLACES {
+        match root.list(place) {
+            Listing::Names(_) => return Ok(place),
+            Listing::Absent => {}
+            Listing::Unreadable { why } => {
+                refused = CaptureRefused::TracefsUnreadable { path: place.to_owned(), why };
+            }
+        }
+    }
+    Err(refused)
+}
+
+fn format_of(root: &Root, place: &str, wanted: &WantedEvent) -> Result<EventFormat, MissingWhy> {
+    let path = format!("{place}/{}/{}/format", wanted.system, wanted.name);
+    match root.read(&path) {
+        Read::Absent => Err(MissingWhy::NotInKernel),
+        Read::Unreadable { why } => Err(MissingWhy::Format { why }),
+        Read::Text(text) => {
+            let format = EventFormat::parse(wanted.system, &text);
+            let format = format.map_err(|why| MissingWhy::Format { why: why.to_string() })?;
+            match Decoder::new([&format]).unusable() {
+                [] => Ok(format),
+                [why, ..] => Err(MissingWhy::Format { why: why.to_string() }),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    /// A tree with these files, removed when dropped.
+    struct Tree(PathBuf);
+
+    impl Tree {
+        fn new(name: &str, files: &[(&str, &str)]) -> Self {
+            let name = format!("punctual-events-{name}-{}", std::process::id());
+            let tree = Self(std::env::temp_dir().join(name));
+            std::fs::create_dir_all(&tree.0).expect("writable");
+            for (path, text) in files {
+                let path = tree.0.join(path);
+                std::fs::create_dir_all(path.parent().expect("it has one")).expect("writable");
+                std::fs::write(path, text).expect("writable");
+            }
+            tree
+        }
+
+        fn root(&self) -> Root {
+            Root::captured(&self.0).expect("readable")
+        }
+    }
+
+    impl Drop for Tree {
+        fn drop(&mut self) {
+            std::fs::remove_dir_all(&self.0).expect("it was made here");
+        }
+    }
+
+    fn format(name: &str, id: u32) -> String {
+        format!(
+            "name: {name}\nID: {id}\nformat:\n\
+             \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+             \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n"
+        )
+    }
+
+    #[test]
+    fn without_tracefs_the_way_out_is_told() {
+        let tree = Tree::new("none", &[]);
+        let refused = KernelEvents::find(&tree.root(), &CapturePlan::new(EventSet::Full));
+        let why = refused.expect_err("there is none");
+        assert_eq!(why, CaptureRefused::NoTracefs);
+        assert!(why.to_string().contains("mount -t tracefs"), "{why}");
+    }
+
+    #[test]
+    fn what_the_kernel_has_is_opened_and_the_rest_is_missing() {
+        let softirq = format("softirq_entry", 7)
+            + "\tfield:unsigned int vec;\toffset:8;\tsize:4;\tsigned:0;\n";
+        let timer = format("local_timer_entry", 9);
+        let events = "sys/kernel/debug/tracing/events";
+        let [softirq_path, timer_path, bad_path] =
+            ["irq/softirq_entry", "irq_vectors/local_timer_entry", "irq/softirq_exit"]
+                .map(|event| format!("{events}/{event}/format"));
+        let tree = Tree::new(
+            "some",
+            &[(&softirq_path, &softirq), (&timer_path, &timer), (&bad_path, "ID: no\n")],
+        );
+        let plan = CapturePlan::new(EventSet::Full).following(&[5, 6]);
+        let found = KernelEvents::find(&tree.root(), &plan).expect("in debugfs");
+        let ids: Vec<u64> = found.events.iter().map(|event| event.id).collect();
+        assert_eq!(ids, [9, 9, 7], "the timer with a chain and without");
+        assert_eq!(found.formats.len(), 2);
+        let frames: Vec<u16> = found.events.iter().map(|event| event.frames).collect();
+        assert_eq!(frames, [super::super::FRAMES, 0, 0]);
+        assert!(found.events[0].filter.is_some() && found.events[2].filter.is_none());
+        let why = |name: &str| {
+            let missing = found.missing.iter().find(|missing| missing.name == name);
+            missing.map(|missing| missing.why.clone())
+        };
+        assert_eq!(why("sched_switch"), Some(MissingWhy::NotInKernel));
+        assert!(matches!(why("softirq_exit"), Some(MissingWhy::Format { .. })));
+        assert_eq!(why("softirq_entry"), None);
+        for missing in &found.missing {
+            let text = missing.to_string();
+            assert!(text.contains(missing.name) && !text.contains('\n'), "{text}");
+        }
+    }
+
+    #[test]
+    fn own_system_calls_are_those_of_somebody() {
+        let named = |plan: &CapturePlan, name: &str| {
+            let wanted = WANTED.iter().find(|wanted| wanted.name == name).expect("wanted");
+            wanted_filter(wanted, plan)
+        };
+        let full = CapturePlan::new(EventSet::Full);
+        assert_eq!(named(&full, "sys_enter"), None);
+        let one = full.clone().following(&[1]);
+        assert_eq!(named(&one, "sys_enter"), Some(EventFilter::FollowedThreads));
+        assert_eq!(named(&CapturePlan::new(EventSet::Top).following(&[1]), "sys_enter"), None);
+        assert!(named(&CapturePlan::new(EventSet::Top), "sched_switch").is_some());
+        let guest = full.clone().in_guest(true);
+        assert_eq!(
+            (named(&full, "cpu_idle").is_some(), named(&guest, "cpu_idle").is_some()),
+            (true, false)
+        );
+    }
+}

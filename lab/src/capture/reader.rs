@@ -1,0 +1,509 @@
+//! The thread that empties the rings: every two milliseconds, a bounded amount, in order of time.
+//!
+//! It never waits for the kernel to wake it, and never reads a counter, for both would interrupt a
+//! measured CPU.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use punctual_host::root::Root;
+use punctual_os::Errno;
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::perf::RECORD_BYTES_MAX;
+use punctual_os::scheduler::{self, SchedPolicy};
+use punctual_trace::decode::RecordPlace;
+use punctual_trace::event::{Tid, TraceEvent, TraceKind};
+use punctual_trace::merge::Merge;
+use punctual_trace::perf_record::{PerfRecord, record_type};
+use punctual_trace::perf_stream::{PerfStream, StreamItem};
+
+use super::followed::{FollowedThread, ThreadTarget, find_threads};
+use super::offsets::ClockOffsets;
+use super::rings::{CpuRing, Rings, online};
+use super::{CaptureConsumer, CaptureItem, CapturePlan, EventSet};
+
+/// Between two looks at the rings, ns.
+const POLL_NS: u64 = 2_000_000;
+/// An event is given on when it is this old: a CPU may stamp one, and write it so much later.
+const HOLD_BACK_NS: u64 = 5_000_000;
+/// Bytes that are copied at once, some of the longest records.
+const BUFFER_BYTES: usize = 16 * (RECORD_BYTES_MAX + 1);
+/// The most bytes of a ring that are read in one look.
+const LOOK_BYTES: u64 = 8 << 20;
+/// The most events that are held back, some 20 MB.
+const HELD_MAX: usize = 1 << 17;
+/// Between two looks at the clocks, ns.
+const CLOCKS_NS: u64 = 100_000_000;
+/// Between two looks at the CPUs that are online, and at threads that nothing told of, ns.
+const MACHINE_NS: u64 = 1_000_000_000;
+/// Between two looks at threads that may have begun or ended, ns.
+const THREADS_NS: u64 = 100_000_000;
+
+/// What a capture did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CaptureTally {
+    /// Its beginning, ns on CLOCK_MONOTONIC.
+    pub began_ns: u64,
+    /// Its end, ns on CLOCK_MONOTONIC.
+    pub ended_ns: u64,
+    /// Events that were given on.
+    pub events: u64,
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// Records that the kernel dropped, for a ring was full.
+    pub lost: u64,
+    /// Events of a thread that, by the events before, did not run: something is not seen. Of
+    /// [`EventSet::Full`] alone.
+    pub holes: u64,
+    /// Records that were not understood.
+    pub damaged: u64,
+    /// Events that were given on after a later one.
+    pub out_of_order: u64,
+    /// Bytes of each ring.
+    pub ring_bytes: usize,
+    /// The most bytes that were unread in one.
+    pub fullest_bytes: u64,
+    /// CPU time of the reader, with that of the consumer, ns.
+    pub reader_cpu_ns: u64,
+    /// The longest time between two looks at the rings, ns.
+    pub longest_pause_ns: u64,
+    /// Whether the reader had to run on a measured CPU.
+    pub shares_cpu: bool,
+    /// The refusal of the reader's policy.
+    pub policy_refused: Option<Errno>,
+    /// The most of the recorded CPUs that were offline at once.
+    pub offline_cpus: u32,
+    /// CPUs that came online and are not recorded, or are not part of the plan.
+    pub unseen_cpus: u32,
+    /// The clocks at the end.
+    pub clocks: ClockOffsets,
+}
+
+/// What a capture did until now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CaptureSoFar {
+    /// Events that were given on.
+    pub events: u64,
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// Records that the kernel dropped.
+    pub lost: u64,
+    /// CPU time of the reader, ns.
+    pub reader_cpu_ns: u64,
+}
+
+/// [`CaptureSoFar`], as another thread sees it.
+#[derive(Debug, Default)]
+pub(super) struct Gauge {
+    events: AtomicU64,
+    bytes: AtomicU64,
+    lost: AtomicU64,
+    reader_cpu_ns: AtomicU64,
+}
+
+impl Gauge {
+    pub(super) fn read(&self) -> CaptureSoFar {
+        CaptureSoFar {
+            events: self.events.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            lost: self.lost.load(Ordering::Relaxed),
+            reader_cpu_ns: self.reader_cpu_ns.load(Ordering::Relaxed),
+        }
+    }
+
+    fn write(&self, facts: &CaptureTally) {
+        self.events.store(facts.events, Ordering::Relaxed);
+        self.bytes.store(facts.bytes, Ordering::Relaxed);
+        self.lost.store(facts.lost, Ordering::Relaxed);
+        self.reader_cpu_ns.store(now_ns(ClockId::ThreadCpu), Ordering::Relaxed);
+    }
+}
+
+/// The thread's own.
+#[derive(Debug)]
+pub(super) struct Reader<C> {
+    rings: Rings,
+    /// When the last record of each ring was written, in their order.
+    last_ns: Vec<u64>,
+    merge: Merge,
+    buffer: Vec<u8>,
+    given: Given<C>,
+    follow: Follow,
+    cpus: CpuMask,
+    policy: SchedPolicy,
+    has_records: bool,
+    gauge: Arc<Gauge>,
+}
+
+/// Where events go.
+#[derive(Debug)]
+struct Given<C> {
+    consumer: C,
+    facts: CaptureTally,
+    /// Who runs on each CPU, where that is known; empty where switches are filtered.
+    running: Vec<Option<Tid>>,
+}
+
+impl<C: CaptureConsumer> Given<C> {
+    fn give(&mut self, event: &TraceEvent) {
+        self.facts.events += 1;
+        if let TraceKind::Lost { count } = event.kind {
+            self.facts.lost += count;
+        }
+        if let Some(running) = self.running.get_mut(event.cpu as usize) {
+            self.facts.holes += u64::from(is_hole(running, event));
+        }
+        self.consumer.take(CaptureItem::Event(event));
+    }
+}
+
+/// Whether an event is of a thread that cannot be running; who runs after it.
+fn is_hole(running: &mut Option<Tid>, event: &TraceEvent) -> bool {
+    match event.kind {
+        TraceKind::Lost { .. } => {
+            *running = None;
+            return false;
+        }
+        // Stamped in the thread's own namespace.
+        TraceKind::PageFaultExit | TraceKind::Renamed { .. } => return false,
+        _ => {}
+    }
+    let is_hole = running.is_some_and(|running| running != event.tid);
+    *running = match &event.kind {
+        TraceKind::Switch { next, .. } => Some(next.tid),
+        _ => Some(event.tid),
+    };
+    is_hole
+}
+
+/// The process whose threads are followed.
+#[derive(Debug)]
+struct Follow {
+    root: Root,
+    process: Option<i32>,
+    threads: Vec<FollowedThread>,
+    /// Somebody's thread began or ended since the last look.
+    is_stale: bool,
+    looked_ns: u64,
+}
+
+impl Follow {
+    /// True where there are others than before.
+    fn look(&mut self, now_ns: u64) -> bool {
+        let Some(pid) = self.process else { return false };
+        let since = now_ns.saturating_sub(self.looked_ns);
+        if since < if self.is_stale { THREADS_NS } else { MACHINE_NS } {
+            return false;
+        }
+        (self.looked_ns, self.is_stale) = (now_ns, false);
+        // A process that ended has none.
+        let threads = find_threads(&self.root, &ThreadTarget::Process(pid)).unwrap_or_default();
+        let changed = threads != self.threads;
+        self.threads = threads;
+        changed
+    }
+}
+
+/// Where a reader keeps off these CPUs, and whether it cannot: on those of the process's first
+/// thread, else on any. The caller's own are no guide: it may be the thread that is measured.
+fn reader_cpus(root: &Root, measured: &[u32]) -> (CpuMask, bool) {
+    let mut every_cpu = CpuMask::EMPTY;
+    online(root).into_iter().for_each(|cpu| every_cpu.insert(cpu));
+    let first = affinity::get(std::process::id().cast_signed()).unwrap_or(every_cpu);
+    let without = |mut cpus: CpuMask| {
+        measured.iter().for_each(|&cpu| cpus.remove(cpu));
+        (cpus.count() > 0).then_some(cpus)
+    };
+    without(first).or_else(|| without(every_cpu)).map_or((every_cpu, true), |cpus| (cpus, false))
+}
+
+impl<C: CaptureConsumer> Reader<C> {
+    /// Of rings that are open. They begin to be filled when it runs.
+    pub(super) fn new(plan: &CapturePlan, rings: Rings, consumer: C, gauge: Arc<Gauge>) -> Self {
+        let root = Root::live();
+        let (cpus, shares_cpu) = reader_cpus(&root, &plan.measured);
+        let highest = rings.cpus().max().unwrap_or(0) as usize;
+        let running = match plan.set {
+            EventSet::Full => vec![None; highest + 1],
+            EventSet::Top => Vec::new(),
+        };
+        let facts = CaptureTally {
+            ring_bytes: rings.ring_bytes(),
+            shares_cpu,
+            offline_cpus: rings.offline(),
+            ..CaptureTally::default()
+        };
+        let follow = Follow {
+            root,
+            process: plan.process,
+            threads: Vec::new(),
+            is_stale: true,
+            looked_ns: 0,
+        };
+        Self {
+            last_ns: vec![0; rings.cpus().count()],
+            rings,
+            merge: Merge::new(HELD_MAX),
+            buffer: vec![0; BUFFER_BYTES],
+            given: Given { consumer, facts, running },
+            follow,
+            cpus,
+            policy: plan.reader,
+            has_records: plan.has_records,
+            gauge,
+        }
+    }
+
+    /// Until it is stopped. The rings are what is to be closed then.
+    pub(super) fn run(mut self, stop: &AtomicBool) -> (C, CaptureTally, Rings) {
+        // On a CPU that went offline meanwhile it runs where the kernel puts it.
+        let _anywhere = affinity::set(0, &self.cpus);
+        if self.policy != SchedPolicy::Other {
+            self.given.facts.policy_refused = scheduler::set(0, self.policy).err();
+        }
+        let (mut clocks_ns, mut machine_ns) = (0, 0);
+        let mut look_ns = now_ns(ClockId::Monotonic);
+        self.given.facts.began_ns = look_ns;
+        // Of a CPU that went offline since it was opened nothing comes, and that is counted.
+        let _offline = self.rings.begin();
+        let mut looked_ns = look_ns;
+        while !stop.load(Ordering::Acquire) {
+            let now = now_ns(ClockId::Monotonic);
+            let pause = &mut self.given.facts.longest_pause_ns;
+            *pause = (*pause).max(now - looked_ns);
+            looked_ns = now;
+            if now >= clocks_ns {
+                clocks_ns = now + CLOCKS_NS;
+                self.clocks();
+            }
+            if now >= machine_ns {
+                machine_ns = now + MACHINE_NS;
+                self.count_cpus();
+            }
+            if self.follow.look(now) {
+                self.given.consumer.take(CaptureItem::Threads(&self.follow.threads));
+            }
+            self.look(now);
+            self.gauge.write(&self.given.facts);
+            look_ns = (look_ns + POLL_NS).max(now_ns(ClockId::Monotonic));
+            // A signal that ends a sleep early does no harm.
+            let _early = sleep_until_ns(look_ns);
+        }
+        self.end()
+    }
+
+    /// What is there, and no more.
+    fn end(mut self) -> (C, CaptureTally, Rings) {
+        // Room for the kernel's word about what it dropped, before nothing is written any more.
+        self.look(now_ns(ClockId::Monotonic));
+        self.rings.stop();
+        self.given.facts.ended_ns = now_ns(ClockId::Monotonic);
+        while self.look(now_ns(ClockId::Monotonic)) {}
+        self.merge.finish();
+        self.give_settled();
+        self.clocks();
+        self.count_cpus();
+        self.gauge.write(&self.given.facts);
+        let mut facts = self.given.facts;
+        facts.out_of_order = self.merge.out_of_order();
+        facts.damaged += self.merge.foreign();
+        facts.reader_cpu_ns = now_ns(ClockId::ThreadCpu);
+        (self.given.consumer, facts, self.rings)
+    }
+
+    fn clocks(&mut self) {
+        let clocks = ClockOffsets::take();
+        self.given.facts.clocks = clocks;
+        self.given.consumer.take(CaptureItem::Clocks(clocks));
+    }
+
+    /// CPUs come and go.
+    fn count_cpus(&mut self) {
+        let online = online(&self.follow.root);
+        if online.is_empty() {
+            return;
+        }
+        let is_on = |cpu: &u32| online.binary_search(cpu).is_ok();
+        let recorded: Vec<u32> = self.rings.cpus().collect();
+        let gone = recorded.iter().filter(|cpu| !is_on(cpu)).count();
+        let unseen = online.iter().filter(|cpu| !recorded.contains(cpu)).count();
+        let facts = &mut self.given.facts;
+        let gone = u32::try_from(gone).unwrap_or(u32::MAX).saturating_add(self.rings.offline());
+        facts.offline_cpus = facts.offline_cpus.max(gone);
+        facts.unseen_cpus = facts.unseen_cpus.max(u32::try_from(unseen).unwrap_or(u32::MAX));
+    }
+
+    /// Reads each ring, and gives on what can have nothing before it. True where there was
+    /// something.
+    fn look(&mut self, now_ns: u64) -> bool {
+        let mut settled_ns = now_ns.saturating_sub(HOLD_BACK_NS);
+        let (rings, stream) = self.rings.parts();
+        let mut read = Read {
+            stream,
+            merge: &mut self.merge,
+            given: &mut self.given,
+            buffer: &mut self.buffer,
+            is_stale: &mut self.follow.is_stale,
+            has_records: self.has_records,
+        };
+        let mut any = false;
+        for (ring, last_ns) in rings.iter_mut().zip(&mut self.last_ns) {
+            let rest = read.ring(ring, last_ns);
+            any |= rest.read > 0;
+            if rest.left > 0 {
+                settled_ns = settled_ns.min(*last_ns);
+            }
+        }
+        self.merge.settle(settled_ns);
+        self.give_settled();
+        any
+    }
+
+    fn give_settled(&mut self) {
+        while let Some(event) = self.merge.pop() {
+            self.given.give(&event);
+        }
+    }
+}
+
+/// One look at the rings.
+struct Read<'a, C> {
+    stream: &'a PerfStream,
+    merge: &'a mut Merge,
+    given: &'a mut Given<C>,
+    buffer: &'a mut [u8],
+    is_stale: &'a mut bool,
+    has_records: bool,
+}
+
+/// Bytes of a ring that were there when it was looked at.
+struct Looked {
+    read: u64,
+    left: u64,
+}
+
+impl<C: CaptureConsumer> Read<'_, C> {
+    /// Reads what is there now, no more than [`LOOK_BYTES`].
+    fn ring(&mut self, ring: &mut CpuRing, last_ns: &mut u64) -> Looked {
+        let unread = ring.ring.unread();
+        let facts = &mut self.given.facts;
+        facts.fullest_bytes = facts.fullest_bytes.max(unread);
+        let mut read = 0;
+        while read < unread.min(LOOK_BYTES) {
+            let taken = ring.ring.take(self.buffer);
+            self.given.facts.damaged += u64::from(taken.damaged);
+            if taken.bytes == 0 {
+                break;
+            }
+            read += taken.bytes as u64;
+            self.given.facts.bytes += taken.bytes as u64;
+            self.records(taken.bytes, ring.cpu, last_ns);
+        }
+        Looked { read, left: unread.saturating_sub(read) }
+    }
+
+    /// So many bytes of the buffer, which are whole records of this CPU.
+    fn records(&mut self, bytes: usize, cpu: u32, last_ns: &mut u64) {
+        if self.has_records {
+            let bytes = &self.buffer[..bytes];
+            self.given.consumer.take(CaptureItem::Records { cpu, bytes });
+        }
+        let mut at = 0;
+        while at < bytes {
+            let Ok(Some(sized)) = self.stream.layouts().first(&self.buffer[at..bytes]) else {
+                self.given.facts.damaged += 1;
+                return;
+            };
+            at += sized.bytes;
+            match sized.record {
+                PerfRecord::Ended { .. } | PerfRecord::Skipped { kind: record_type::FORK } => {
+                    *self.is_stale = true;
+                }
+                _ => {}
+            }
+            match self.stream.item(&sized.record, RecordPlace { at_ns: *last_ns, cpu }) {
+                StreamItem::Event(event) => {
+                    *last_ns = (*last_ns).max(event.at_ns);
+                    self.merge.push(event);
+                    while self.merge.is_full() {
+                        let Some(event) = self.merge.pop() else { break };
+                        self.given.give(&event);
+                    }
+                }
+                StreamItem::Undecodable(_) | StreamItem::Damaged(_) => {
+                    self.given.facts.damaged += 1;
+                }
+                StreamItem::Named(_) | StreamItem::Nothing => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_trace::event::{ContextFlags, TaskName};
+
+    fn event(tid: Tid, kind: TraceKind) -> TraceEvent {
+        let context = ContextFlags::default();
+        TraceEvent { at_ns: 1, cpu: 0, tid, context, kind, chain: Box::default() }
+    }
+
+    #[test]
+    fn who_cannot_be_running_is_a_hole() {
+        let task = |tid| TaskName { tid, ..TaskName::default() };
+        let switch = |from, to| {
+            let (previous, next) = (task(from), task(to));
+            event(from, TraceKind::Switch { previous, previous_state: 1, next })
+        };
+        let mut running = None;
+        let mut hole = |event| is_hole(&mut running, &event);
+        assert!(!hole(event(3, TraceKind::PageFaultEntry)), "nothing is known at first");
+        assert!(!hole(switch(3, 4)));
+        assert!(!hole(event(4, TraceKind::PageFaultEntry)));
+        assert!(!hole(event(9, TraceKind::PageFaultExit)), "another namespace");
+        assert!(hole(event(5, TraceKind::PageFaultEntry)), "4 ran");
+        assert!(!hole(event(5, TraceKind::PageFaultEntry)), "counted once");
+        assert!(!hole(event(5, TraceKind::Lost { count: 7 })));
+        assert!(!hole(event(6, TraceKind::PageFaultEntry)), "nothing is known after a loss");
+        assert!(hole(switch(7, 8)));
+        assert!(!hole(event(8, TraceKind::PageFaultEntry)));
+    }
+
+    #[test]
+    fn a_reader_keeps_off_the_measured_cpus_where_there_are_others() {
+        let root = Root::live();
+        let online = online(&root);
+        let (anywhere, shares) = reader_cpus(&root, &[]);
+        assert!(anywhere.count() > 0 && !shares);
+        let (cpus, shares) = reader_cpus(&root, &online[..1]);
+        assert_eq!(shares, online.len() == 1);
+        assert!(shares || !cpus.contains(online[0]));
+        let (cpus, shares) = reader_cpus(&root, &online);
+        assert!(shares && cpus.count() as usize == online.len());
+    }
+
+    #[test]
+    fn threads_are_looked_for_when_they_may_have_changed() {
+        let pid = std::process::id().cast_signed();
+        let mut follow = Follow {
+            root: Root::live(),
+            process: Some(pid),
+            threads: Vec::new(),
+            is_stale: true,
+            looked_ns: 0,
+        };
+        let second = 1_000_000_000;
+        assert!(!follow.look(THREADS_NS - 1));
+        assert!(follow.look(THREADS_NS), "there is this one");
+        assert!(!follow.threads.is_empty());
+        follow.threads.clear();
+        assert!(!follow.look(second), "nothing began since");
+        follow.is_stale = true;
+        assert!(follow.look(second));
+        follow.process = None;
+        follow.threads.clear();
+        assert!(!follow.look(9 * second));
+    }
+}

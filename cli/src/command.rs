@@ -6,6 +6,7 @@
 
 mod analyse;
 mod baseline;
+mod blame;
 mod check;
 mod compare;
 mod export;
@@ -102,6 +103,18 @@ enum Command {
     Check(check::CheckArgs),
     /// Run one experiment with all options
     Measure(measure::MeasureArgs),
+    /// Why was it late? Each late wake of a loop, or of any program that runs, with its cause
+    ///
+    /// Records what the kernel does on each CPU (tracepoints, by perf_event_open; nothing is
+    /// changed or left behind), and books every nanosecond from a release to the first instruction
+    /// after it: to interrupts, other threads, the host, the program's own faults and calls. A
+    /// release is the expiry that the thread programmed itself, so that no period is asked for.
+    /// Needs root, or CAP_PERFMON and a readable tracefs.
+    #[command(after_long_help = "Examples:\n\
+                       \x20 sudo punctual blame --load cpu\n\
+                       \x20 sudo punctual blame --name linuxcncrsh --over 50us -d 60s\n\
+                       \x20 punctual blame --from perf.data")]
+    Blame(blame::BlameArgs),
     /// Repeat published measurements on this machine, and compare the results
     #[command(after_long_help = "Examples:\n\
                        \x20 punctual reproduce maruti\n\
@@ -221,6 +234,7 @@ impl Execute for Command {
         match self {
             Self::Check(args) => args.execute(),
             Self::Measure(args) => args.execute(),
+            Self::Blame(args) => args.execute(),
             Self::Reproduce(args) => reproduce::run(args),
             Self::Stimulate(args) => args.execute(),
             Self::Respond(args) => args.execute(),

@@ -239,10 +239,22 @@ mod tests {
         tables
     }
 
+    /// All blocks, those too that a reader of a page opens.
+    fn opened(blocks: &[Block]) -> Vec<&Block> {
+        let mut found = Vec::new();
+        for block in blocks {
+            match block {
+                Block::Folded(_, inside) => found.extend(opened(inside)),
+                block => found.push(block),
+            }
+        }
+        found
+    }
+
     /// The tables of blocks, as a reader should have them.
     fn shown(blocks: &[Block]) -> Vec<Vec<Vec<String>>> {
         let read = |text: &String| plain_spaces(&format::plain(text)).trim().to_owned();
-        let tables = blocks.iter().filter_map(|block| match block {
+        let tables = opened(blocks).into_iter().filter_map(|block| match block {
             Block::Table(table) => Some(table),
             _ => None,
         });

@@ -152,6 +152,8 @@ pub enum ExperimentError {
     Source(String),
     /// A clock could not be followed.
     Follow(punctual::Error),
+    /// The kernel gives no evidence, with what forbids it and what would allow it.
+    Evidence(String),
     /// What the caller does with the samples failed.
     Destination(Box<dyn Error + Send + Sync>),
 }

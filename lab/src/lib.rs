@@ -15,6 +15,7 @@
 
 pub mod accuracy;
 pub mod baseline;
+pub mod blame;
 pub mod capture;
 pub mod cost;
 pub mod executive;

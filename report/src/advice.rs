@@ -137,7 +137,7 @@ fn load(rows: &[LoadRow]) -> Option<Advice> {
             format::count(in_all)
         ),
     };
-    advice("load", text, None)
+    advice("load", text, Some(&format!("sudo punctual blame --load {load}")))
 }
 
 /// The share of the CPU that real-time tasks may use, where a loop came near it or a control group

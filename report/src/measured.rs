@@ -3,6 +3,7 @@
 //! Plain data; what an experiment gives is the lab's.
 
 use punctual_lab::accuracy::AccuracyOutcome;
+use punctual_lab::blame::Blamed;
 use punctual_lab::executive;
 use punctual_lab::noise::NoiseOutcome;
 use punctual_lab::outside::{RespondOutcome, StimulateOutcome};
@@ -48,6 +49,7 @@ macro_rules! measured {
 }
 
 measured! {
+    "blame" => Blame(BlameBody),
     "measure executive" => Executive(ExecutiveBody),
     "measure noise" => Noise(NoiseBody),
     "measure accuracy" => Accuracy(AccuracyBody),
@@ -69,6 +71,16 @@ pub struct ExecutiveBody {
     pub ratios: Vec<executive::Ratio>,
     /// The overhead of the loop; null if the run was stopped before.
     pub turn: Option<executive::LoopOverhead>,
+}
+
+/// Of `blame`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct BlameBody {
+    /// Why wakes were late.
+    #[serde(flatten)]
+    pub blame: Blamed,
+    /// What each load did meanwhile.
+    pub loads: Vec<Load>,
 }
 
 /// Of gaps in a spin.

@@ -35,6 +35,7 @@ use crate::experiment::{self, Machine, words};
 use crate::output::OutputArgs;
 use crate::progress::Line;
 
+pub(super) use periodic::condition_name;
 pub(crate) use periodic::{LoopChoices, PlannedLoops, blocks, wait_kind};
 
 /// `punctual measure`.
@@ -103,7 +104,7 @@ experiments! {
 }
 
 /// Arguments that make an experiment of the lab, and what becomes of its outcome.
-trait Measuring {
+pub(super) trait Measuring {
     /// Its name in results.
     const NAME: &'static str;
     /// Whether a line shows its progress on a terminal. An experiment that reports none has none.
@@ -135,17 +136,17 @@ trait Measuring {
 }
 
 /// An experiment that is chosen.
-struct Planned<E> {
+pub(super) struct Planned<E> {
     /// The experiment.
-    experiment: E,
+    pub(super) experiment: E,
     /// The CPUs, and why those.
-    choice: Choice,
+    pub(super) choice: Choice,
 }
 
 /// The outcome of an experiment.
-struct Outcome<'a, E: Experiment> {
+pub(super) struct Outcome<'a, E: Experiment> {
     /// Its figures.
-    figures: E::Outcome,
+    pub(super) figures: E::Outcome,
     /// The reports of the loads of each condition.
     loads: Vec<Vec<LoadReport>>,
     /// The time that it ran, with its setup.
@@ -156,13 +157,13 @@ struct Outcome<'a, E: Experiment> {
 
 impl<E: Experiment> Outcome<'_, E> {
     /// The loads of all conditions, as results have them.
-    fn load_rows(&self) -> Vec<Load> {
+    pub(super) fn load_rows(&self) -> Vec<Load> {
         self.loads.iter().flat_map(|loads| report::loads(loads)).collect()
     }
 }
 
 /// The part of a result that an outcome gives.
-struct Shown {
+pub(super) struct Shown {
     /// The part of the result that only this experiment has.
     body: Measured,
     /// Warnings for a reader.
@@ -173,13 +174,13 @@ struct Shown {
 
 impl Shown {
     /// A result without more to say.
-    fn body(body: impl Into<Measured>) -> Self {
+    pub(super) fn body(body: impl Into<Measured>) -> Self {
         Self { body: body.into(), warnings: Vec::new(), trouble: None }
     }
 }
 
 /// The life of an experiment: chosen, its output opened, measured, written.
-fn measure<M: Measuring>(args: &M) -> Result<Exit> {
+pub(super) fn measure<M: Measuring>(args: &M) -> Result<Exit> {
     let machine = Machine::of(args.captured())?;
     let here = &machine.here;
     let Planned { experiment, choice } = args.plan(&machine)?;
@@ -207,7 +208,7 @@ fn measure<M: Measuring>(args: &M) -> Result<Exit> {
 
 /// The CPU of an experiment that measures one.
 #[derive(Debug, clap::Args)]
-struct CpuArgs {
+pub(super) struct CpuArgs {
     /// The CPU to measure on [default: an isolated one, else the last that is allowed]
     #[arg(long, short, value_name = "CPU")]
     cpu: Option<String>,
@@ -215,7 +216,7 @@ struct CpuArgs {
 
 impl CpuArgs {
     /// The CPU, and why that; `measured` says what is done on one CPU alone, for a refusal.
-    fn choose(&self, machine: &Machine, measured: &str) -> Result<(u32, Choice)> {
+    pub(super) fn choose(&self, machine: &Machine, measured: &str) -> Result<(u32, Choice)> {
         experiment::one_cpu(self.cpu.as_deref(), &machine.here, measured)
     }
 }

@@ -194,7 +194,9 @@ pub(crate) fn error(why: ExperimentError) -> Error {
         ExperimentError::Signal(why) => Error::new(why).context("cannot catch SIGINT"),
         ExperimentError::Thread(why) => Error::new(why).context("cannot measure"),
         ExperimentError::Panic => anyhow!("a measuring thread panicked: this is a bug in punctual"),
-        ExperimentError::Load(why) | ExperimentError::Source(why) => anyhow!(why),
+        ExperimentError::Load(why)
+        | ExperimentError::Source(why)
+        | ExperimentError::Evidence(why) => anyhow!(why),
         ExperimentError::Follow(why) => anyhow!("the clock cannot be followed: {why}"),
         ExperimentError::Destination(why) => anyhow!(why),
     }

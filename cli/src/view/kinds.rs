@@ -4,6 +4,7 @@
 //! A kind has a file here and a row in [`document`] or [`section`].
 
 mod accuracy;
+mod blame;
 pub(crate) mod campaign;
 mod compare;
 mod executive;
@@ -119,6 +120,7 @@ pub(crate) fn traces(body: &ResponseBody) -> Vec<PaperFigure> {
 /// What is shown of an experiment of the lab: here, or in the file of its command.
 fn of_measured(measured: &Measured) -> Option<Section> {
     Some(match measured {
+        Measured::Blame(body) => blame::shown(body),
         Measured::Executive(body) => executive::shown(body),
         Measured::Accuracy(body) => accuracy::shown(body),
         Measured::Timer(body) => timer::shown(body),

@@ -372,7 +372,8 @@ impl Place {
 const OWN: usize = 3;
 
 /// The others.
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 10] = [
+    "blame --duration 500ms --load fork",
     "measure noise --duration 500ms --load fork",
     "measure response --duration 500ms --load fork",
     "measure timer --duration 500ms",

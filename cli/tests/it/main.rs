@@ -6,6 +6,7 @@ mod accuracy;
 mod analyse;
 mod attack;
 mod bad_input;
+mod blame;
 mod capture;
 mod check;
 mod claims;

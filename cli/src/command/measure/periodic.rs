@@ -274,7 +274,7 @@ fn conditions(load: &Loads) -> Vec<Condition> {
 }
 
 /// The name of the condition with these loads, in results.
-pub(super) fn condition_name(loads: &[LoadSpec]) -> String {
+pub(in crate::command) fn condition_name(loads: &[LoadSpec]) -> String {
     let names: Vec<String> = loads.iter().map(ToString::to_string).collect();
     if names.is_empty() { "idle".to_owned() } else { names.join(",") }
 }

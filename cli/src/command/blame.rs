@@ -1,0 +1,192 @@
+//! `punctual blame`: why wakes were late, of a loop of its own or of any program.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use punctual::RtThread;
+use punctual_blame::config::{FollowedThreads, LateThreshold, Platform};
+use punctual_host::root::Root;
+use punctual_host::settings::KernelSettings;
+use punctual_lab::blame::{BlameExperiment, BlameSubject, Blamed};
+use punctual_lab::capture::{FollowedThread, ThreadTarget, find_threads};
+use punctual_lab::load::Loads;
+use punctual_report::measured::BlameBody;
+use punctual_report::{Body, Choice, Envelope, Report};
+use punctual_trace::event::ShortName;
+
+use super::measure::{CpuArgs, Measuring, Outcome, Planned, Shown, condition_name, measure};
+use super::{Execute, Exit, PROGRAM, RequestedPolicyArgs};
+use crate::experiment::Machine;
+use crate::output::OutputArgs;
+use crate::parse;
+
+/// `punctual blame`.
+#[derive(Debug, clap::Args)]
+pub(super) struct BlameArgs {
+    #[command(flatten)]
+    subject: SubjectArgs,
+    /// Record nothing: read what perf record, perf script, ftrace, trace-cmd or wprof recorded, and
+    /// follow the thread of --tid, those of --name, or all real-time threads
+    #[arg(long, value_name = "CAPTURE", conflicts_with_all = ["pid", "all", "cpu", "load"])]
+    from: Option<PathBuf>,
+    #[command(flatten)]
+    cpu: CpuArgs,
+    /// The period of the loop of its own
+    #[arg(
+        long,
+        short,
+        default_value = "1ms",
+        allow_hyphen_values = true,
+        value_parser = parse::period
+    )]
+    period: parse::Duration,
+    /// How long to record
+    #[arg(
+        long,
+        short,
+        default_value = "10s",
+        allow_hyphen_values = true,
+        value_parser = parse::duration
+    )]
+    duration: parse::Duration,
+    /// Which wakes are late: those later than a duration, 20us, or than a share of the thread's own
+    /// wakes, p99.9
+    #[arg(long, value_name = "TIME|pQ", default_value = "p99", value_parser = threshold)]
+    over: LateThreshold,
+    #[command(flatten)]
+    policy: RequestedPolicyArgs,
+    /// Loads to run meanwhile, as for 'measure periodic', all at once
+    #[arg(long, default_value = "none", value_parser = parse::loads)]
+    load: Loads,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Whose wakes: without one of these, those of a loop that this program runs.
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+struct SubjectArgs {
+    /// Follow all threads of this process
+    #[arg(long, value_parser = clap::value_parser!(i32).range(1..))]
+    pid: Option<i32>,
+    /// Follow this thread
+    #[arg(long, value_parser = clap::value_parser!(i32).range(1..))]
+    tid: Option<i32>,
+    /// Follow each thread, and all threads of each process, of this name
+    #[arg(long)]
+    name: Option<String>,
+    /// Follow each thread of the machine that has a real-time policy
+    #[arg(long)]
+    all: bool,
+}
+
+impl SubjectArgs {
+    /// The threads of a program that runs.
+    fn target(&self) -> Option<ThreadTarget> {
+        let pid = self.pid.map(ThreadTarget::Process);
+        let tid = self.tid.map(ThreadTarget::Thread);
+        pid.or(tid).or_else(|| self.name.clone().map(ThreadTarget::Name))
+    }
+}
+
+/// From where on a wake is late: `20us` or `p99.9`.
+fn threshold(text: &str) -> Result<LateThreshold, String> {
+    let Some(percent) = text.strip_prefix('p') else {
+        let above = parse::duration(text)
+            .map_err(|why| format!("{why}; or a share of the wakes, as p99.9"))?;
+        return Ok(LateThreshold::Above(above.0.as_ns().unsigned_abs()));
+    };
+    let share: f64 =
+        percent.parse().map_err(|_| format!("'{text}' is no share of the wakes: write p99.9"))?;
+    LateThreshold::quantile(share / 100.0)
+        .map_err(|_| format!("'{text}' is no share of the wakes: it is above p0 and below p100"))
+}
+
+impl Execute for BlameArgs {
+    fn execute(&self) -> Result<Exit> {
+        match &self.from {
+            Some(capture) => self.read(capture),
+            None => measure(self),
+        }
+    }
+}
+
+impl BlameArgs {
+    /// Reads a capture.
+    fn read(&self, path: &Path) -> Result<Exit> {
+        let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let outputs = self.output.open()?;
+        let tid = self.subject.tid.map(|tid| FollowedThreads::Threads(vec![tid.unsigned_abs()]));
+        let name = self.subject.name.as_ref();
+        let name = name.map(|name| FollowedThreads::Named(ShortName::new(name.as_bytes())));
+        let follow = tid.or(name).unwrap_or(FollowedThreads::RealTime);
+        let read = Blamed::read(file, follow, self.over);
+        let (blame, untold) = read.with_context(|| path.display().to_string())?;
+        let mut envelope = Envelope::of(PROGRAM, <Self as Measuring>::NAME);
+        envelope.warn_of(untold);
+        let body = Body::Measured(BlameBody { blame, loads: Vec::new() }.into());
+        super::write(&Report { envelope, body }, outputs)?;
+        Ok(Exit::Fine)
+    }
+
+    /// Whose wakes, and on which CPUs.
+    fn choose(&self, machine: &Machine) -> Result<(BlameSubject, Choice)> {
+        if let Some(target) = self.subject.target() {
+            let threads = find_threads(&Root::live(), &target)?;
+            let choice = Choice { cpus: cpus_of(&threads), why: "those of its threads".to_owned() };
+            return Ok((BlameSubject::Threads(threads), choice));
+        }
+        if self.subject.all {
+            let cpus = machine.here.cpu.online_cpus.value().map(ToString::to_string);
+            let choice = Choice { cpus: cpus.unwrap_or_default(), why: "all of them".to_owned() };
+            return Ok((BlameSubject::RealTime, choice));
+        }
+        let (cpu, choice) = self.cpu.choose(machine, "a loop runs")?;
+        let thread = RtThread::cpu(cpu).with_policy(self.policy.policy());
+        Ok((BlameSubject::Loop { thread, period: self.period.period()? }, choice))
+    }
+}
+
+/// The CPUs that threads may run on, as a list.
+fn cpus_of(threads: &[FollowedThread]) -> String {
+    let cpus = threads.iter().flat_map(|thread| thread.cpus.iter().copied());
+    cpus.collect::<punctual_host::cpulist::CpuList>().to_string()
+}
+
+impl Measuring for BlameArgs {
+    const NAME: &'static str = "blame";
+    const HAS_PROGRESS: bool = false;
+    type Experiment = BlameExperiment;
+
+    fn output(&self) -> &OutputArgs {
+        &self.output
+    }
+
+    fn plan(&self, machine: &Machine) -> Result<Planned<BlameExperiment>> {
+        let here = &machine.here;
+        let (subject, choice) = self.choose(machine)?;
+        let [loads] = &self.load.turns()[..] else {
+            bail!("--load: blame takes one load or several at once, not in turn");
+        };
+        let platform = match here.virtualization.virtualization.value() {
+            None => Platform::Unknown,
+            Some(_) if here.virtualization.is_guest() => Platform::VirtualMachine,
+            Some(_) => Platform::Metal,
+        };
+        let experiment = BlameExperiment {
+            subject,
+            duration: self.duration.0,
+            late: self.over,
+            loads: (condition_name(loads), loads.clone()),
+            platform,
+            kernel: KernelSettings::collect(&machine.root).release,
+        };
+        Ok(Planned { experiment, choice })
+    }
+
+    fn shown(&self, outcome: Outcome<'_, BlameExperiment>) -> Shown {
+        let loads = outcome.load_rows();
+        Shown::body(BlameBody { blame: outcome.figures, loads })
+    }
+}

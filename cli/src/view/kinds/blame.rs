@@ -1,0 +1,261 @@
+//! What `blame` gives: one sentence, the causes with what to do, the threads, the worst wakes as
+//! they passed, and what recording cost.
+
+use punctual_document::{Block, Frame, Section, Table, numbers, words};
+use punctual_lab::blame::{
+    Blamed, BlamedCause, BlamedRun, BlamedWake, CaptureEvidence, RecordingPrice, WakeStretch,
+};
+use punctual_report::measured::BlameBody;
+
+use super::rate;
+use crate::format;
+
+/// Late wakes whose parts are shown.
+const TIMELINES: usize = 3;
+/// The least share of late wakes or of their time of a cause that is explained.
+const EXPLAINED: f64 = 0.02;
+/// Causes that are explained at most.
+const EXPLAINED_MAX: usize = 6;
+/// The share of a thread's wakes whose begin is not recorded, from which on that is said.
+const CENSORED: f64 = 0.1;
+
+/// What is shown.
+pub(super) fn shown(body: &BlameBody) -> Section {
+    let blame = &body.blame;
+    let mut blocks = vec![Block::words(blame.sentence.clone())];
+    blocks.push(runs(blame));
+    if !blame.causes.is_empty() {
+        blocks.push(causes(&blame.causes));
+        blocks.extend(explained(&blame.causes).map(Block::words));
+    }
+    if blame.runs.len() > 1 {
+        let late = blame.runs.iter().filter(|run| run.late > 0 && !run.causes.is_empty());
+        blocks
+            .extend(late.map(|run| Block::Folded(run.sentence.clone(), vec![causes(&run.causes)])));
+    }
+    if !blame.worst.is_empty() {
+        blocks.push(worst(&blame.worst));
+        let (first, others) = blame.worst.split_at(1);
+        blocks.extend(first.iter().flat_map(timeline));
+        let others = others.iter().take(TIMELINES - 1).flat_map(timeline).collect();
+        blocks.push(Block::Folded("The next latest".to_owned(), others));
+    }
+    if !blame.senders.is_empty() {
+        blocks.push(senders(blame));
+    }
+    blocks.extend(blame.price.as_ref().map(|price| Block::words(price_words(price))));
+    blocks.extend(blame.evidence.as_ref().map(|evidence| Block::words(evidence_words(evidence))));
+    blocks.extend(gaps(blame).map(Block::words));
+    blocks.extend(body.loads.iter().map(|load| Block::words(rate(load))));
+    Section { id: "blame", heading: "Why wakes were late", blocks }
+}
+
+fn ns(ns: u64) -> String {
+    format::ns(Some(ns as f64))
+}
+
+/// As a person asks for it: FIFO 90, nice 0.
+fn priority(kernel: i32) -> String {
+    match kernel {
+        ..0 => "deadline".to_owned(),
+        0..=98 => format!("real-time {}", 99 - kernel),
+        _ => format!("nice {}", kernel - 120),
+    }
+}
+
+fn runs(blame: &Blamed) -> Block {
+    let heads = [
+        words("thread"),
+        numbers("wakes"),
+        numbers("median"),
+        numbers("99 %"),
+        numbers("worst"),
+        numbers("late"),
+        numbers("later than"),
+        numbers("period"),
+        numbers("CPU"),
+        words("priority"),
+        numbers("pid"),
+    ];
+    let row = |run: &BlamedRun| {
+        vec![
+            run.name.clone(),
+            format::count(run.wakes),
+            ns(run.p50_ns),
+            ns(run.p99_ns),
+            ns(run.max_ns),
+            format::count(run.late),
+            run.threshold_ns.map_or_else(|| "-".to_owned(), ns),
+            run.period_ns.map_or_else(|| "-".to_owned(), format::period),
+            run.cpu.to_string(),
+            priority(run.kernel_priority),
+            run.tid.to_string(),
+        ]
+    };
+    let caption = "Wakes, from the release to the first instruction";
+    Table::new(caption, heads, blame.runs.iter().map(row).collect()).folded().into()
+}
+
+fn causes(causes: &[BlamedCause]) -> Block {
+    let heads = [
+        words("cause"),
+        numbers("wakes"),
+        numbers("of late"),
+        numbers("of time"),
+        numbers("worst"),
+        numbers("sure"),
+        numbers("CPU"),
+        words("rule"),
+    ];
+    let brief = |cause: &BlamedCause| {
+        vec![
+            format::share(cause.share_of_late),
+            cause.name.clone(),
+            ns(cause.worst_ns),
+            format::share(cause.confidence),
+        ]
+    };
+    let shown = [numbers("of late"), words("cause"), numbers("worst"), numbers("sure")];
+    let briefs: Vec<Vec<String>> = causes.iter().map(brief).collect();
+    let row = |cause: &BlamedCause| {
+        vec![
+            cause.name.clone(),
+            format::count(cause.wakes),
+            format::share(cause.share_of_late),
+            format::share(cause.share_of_time),
+            ns(cause.worst_ns),
+            format::share(cause.confidence),
+            cause.cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.to_string()),
+            cause.rule.clone(),
+        ]
+    };
+    let order = (0..causes.len()).collect();
+    Table::new("Causes of late wakes", heads, causes.iter().map(row).collect())
+        .brief(Frame::Fitted(order), shown, briefs)
+        .into()
+}
+
+/// What shows each cause that matters, and what to do about it.
+fn explained(causes: &[BlamedCause]) -> impl Iterator<Item = String> {
+    let matters =
+        |cause: &&BlamedCause| cause.share_of_late >= EXPLAINED || cause.share_of_time >= EXPLAINED;
+    let sentence = |cause: &BlamedCause| {
+        let rule = cause.tune_rule.as_ref();
+        let rule = rule.map_or_else(String::new, |rule| format!(" (tune: {rule})"));
+        format!("{}: {}. {}{rule}", cause.name, cause.evidence.trim(), cause.advice.trim())
+    };
+    causes.iter().filter(matters).take(EXPLAINED_MAX).map(sentence)
+}
+
+fn worst(wakes: &[BlamedWake]) -> Block {
+    let heads =
+        [numbers("late"), words("cause"), words("thread"), numbers("CPU"), numbers("released at")];
+    let row = |wake: &BlamedWake| {
+        let mark = if wake.is_whole { "" } else { " (not whole)" };
+        vec![
+            ns(wake.lateness_ns),
+            format!("{}{mark}", wake.cause),
+            wake.name.clone(),
+            wake.cpu.to_string(),
+            format!("{:.6} s", wake.release_ns as f64 / 1e9),
+        ]
+    };
+    let caption = "The latest wakes";
+    Table::new(caption, heads, wakes.iter().map(row).collect()).folded().into()
+}
+
+/// What happened from the release to the first instruction; in a terminal without the CPUs.
+fn timeline(wake: &BlamedWake) -> Vec<Block> {
+    let stretches = wake.stretches();
+    let brief = |stretch: &WakeStretch| {
+        vec![ns(stretch.after_ns), ns(stretch.length_ns), stretch.cause.clone()]
+    };
+    let row = |stretch: &WakeStretch| {
+        let mut cells = brief(stretch);
+        cells.extend([stretch.cpu.to_string(), stretch.rules.join(", ")]);
+        cells
+    };
+    let shown = [numbers("after"), numbers("for"), words("what")];
+    let [after, length, cause] = shown.clone();
+    let heads = [after, length, cause, numbers("CPU"), words("rules")];
+    let at = format!("{:.6} s", wake.release_ns as f64 / 1e9);
+    let caption = format!("{} released at {at}: {} late", wake.name, ns(wake.lateness_ns));
+    let rows = stretches.iter().map(row).collect();
+    let order = (0..stretches.len()).collect();
+    let briefs = stretches.iter().map(brief).collect();
+    let table = Table::new(caption, heads, rows).brief(Frame::Fitted(order), shown, briefs);
+    let chain = (!wake.chain.is_empty())
+        .then(|| Block::words(format!("in the kernel: {}", wake.chain.join(" ← "))));
+    [Some(table.into()), chain].into_iter().flatten().collect()
+}
+
+fn senders(blame: &Blamed) -> Block {
+    let heads = [words("thread"), numbers("interrupts sent"), words("to call"), numbers("pid")];
+    let rows = blame.senders.iter().map(|sender| {
+        let function = sender.function.clone().unwrap_or_else(|| "-".to_owned());
+        vec![sender.name.clone(), format::count(sender.sends), function, sender.tid.to_string()]
+    });
+    Table::new("Who interrupted other CPUs", heads, rows.collect()).folded().into()
+}
+
+fn price_words(price: &RecordingPrice) -> String {
+    let (before, meanwhile) = (&price.unrecorded_ns, &price.recorded_ns);
+    let Some(median_ns) = price.median_ns() else {
+        return "what recording cost the loop is not known: too few wakes before it".to_owned();
+    };
+    let sign = if median_ns < 0.0 { "less" } else { "more" };
+    format!(
+        "recording cost the loop {} {sign} at the median: {} before it (n {}), {} meanwhile \
+         (n {}); 99 %: {} and {}",
+        format::ns(Some(median_ns.abs())),
+        format::ns(before.p50),
+        format::count(price.unrecorded),
+        format::ns(meanwhile.p50),
+        format::count(price.recorded),
+        format::ns(before.p99),
+        format::ns(meanwhile.p99),
+    )
+}
+
+fn evidence_words(evidence: &CaptureEvidence) -> String {
+    let cpu = evidence.reader_cpu_share.map_or_else(|| "-".to_owned(), format::share);
+    let mut text = format!(
+        "{} events of the kernel, {} lost, read with {cpu} of a CPU",
+        format::count(evidence.events),
+        format::count(evidence.lost),
+    );
+    if evidence.shares_cpu {
+        text += ", on the CPU that was measured: there is no other";
+    }
+    let missing = evidence.missing.len();
+    if missing > 0 {
+        text += &format!(
+            "; {missing} kinds that this kernel does not have (the JSON says what is lost by that)"
+        );
+    }
+    text
+}
+
+/// What is not whole.
+fn gaps(blame: &Blamed) -> impl Iterator<Item = String> + '_ {
+    let lost = (blame.lost > 0).then(|| {
+        format!("{} records were lost: wakes that they touch are marked", format::count(blame.lost))
+    });
+    let unseen = blame.evidence.as_ref().is_some_and(|evidence| evidence.unseen_cpus > 0);
+    let unseen = unseen.then(|| "some CPUs were not seen: they came or went".to_owned());
+    let more = (blame.more_runs > 0)
+        .then(|| format!("{} more threads are left out", format::count(blame.more_runs)));
+    let is_blind = |run: &&BlamedRun| run.censored as f64 > CENSORED * run.wakes as f64;
+    let blind = blame.runs.iter().filter(is_blind).map(|run| {
+        format!(
+            "the kernel does not show when {} of the {} wakes of {} ran: their lateness is a \
+             lower bound. On some virtual machines the idle task of a CPU records nothing: follow \
+             it on another CPU, or keep CPU {} busy (--load cpu)",
+            format::count(run.censored),
+            format::count(run.wakes),
+            run.name,
+            run.cpu,
+        )
+    });
+    [lost, unseen, more].into_iter().flatten().chain(blind)
+}

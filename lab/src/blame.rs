@@ -1,0 +1,835 @@
+//! Why wakes were late: a loop of its own, or threads of any program, while the kernel records what
+//! each CPU does.
+//!
+//! For `punctual blame`. The parts of each wake add up to its lateness; what is not known is a part
+//! too. What recording costs a loop is measured before it, on the same loop. Changes nothing of the
+//! machine; the kernel's events end with the process. Never prints.
+
+use std::collections::HashMap;
+use std::io::{Read, Seek};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::thread;
+
+use punctual::{Loop, Phase, RtThread, WaitPolicy};
+use punctual_analysis::summary::{Distribution, SummaryStats};
+use punctual_blame::blame::Blame;
+use punctual_blame::cause::LateCause;
+use punctual_blame::config::{BlameConfig, FollowedThreads, LateThreshold, Platform};
+use punctual_blame::keep::LateWake;
+use punctual_blame::outcome::{BlameOutcome, ThreadOutcome};
+use punctual_blame::symbols::SymbolMap;
+use punctual_blame::table::{CauseRow, CauseTable};
+use punctual_core::time::{Period, Span};
+use punctual_engine::clocks::{MachineClock, StampCost};
+use punctual_engine::disturbance::Disturbance;
+use punctual_engine::session::Refusal;
+use punctual_engine::spawn;
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::process;
+use punctual_os::scheduler::SchedPolicy;
+use punctual_trace::capture::{self, CaptureError};
+use punctual_trace::symbols::Symbols;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::capture::{
+    Capture, CaptureItem, CapturePlan, CaptureTally, ClockOffsets, EventSet, FollowedThread,
+    MissingEvidence, kernel_symbols,
+};
+use crate::experiment::{
+    BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
+    ExperimentProgress, Measured, Taken, cpu_of, demand,
+};
+use crate::load::LoadSpec;
+
+/// Wakes whose lateness is kept for the price, of each part.
+const PRICE_WAKES: usize = 200_000;
+/// The longest that is measured without recording.
+const UNRECORDED_MAX: Span = Span::from_ms(2_000);
+/// From the last event that is opened, while which the kernel interrupts all CPUs, to what counts.
+const SETTLE: Span = Span::from_ms(200);
+/// Between two looks at the time and at the followed threads.
+const LOOK: Span = Span::from_ms(50);
+/// Late wakes that results have with all their parts.
+const SHOWN_WAKES: usize = 20;
+/// Most threads that results have.
+const SHOWN_THREADS: usize = 64;
+
+/// Whose wakes.
+#[derive(Clone, Debug)]
+pub enum BlameSubject {
+    /// A loop that only wakes on time, on a thread that is made for it.
+    Loop {
+        /// Its thread.
+        thread: RtThread,
+        /// Its period.
+        period: Period,
+    },
+    /// These threads, of programs that run already.
+    Threads(Vec<FollowedThread>),
+    /// Every thread with a real-time policy.
+    RealTime,
+}
+
+/// Why wakes were late.
+#[derive(Clone, Debug)]
+pub struct BlameExperiment {
+    /// Whose wakes.
+    pub subject: BlameSubject,
+    /// How long, in all.
+    pub duration: Span,
+    /// What is late.
+    pub late: LateThreshold,
+    /// The loads that run meanwhile, and how results name them.
+    pub loads: (String, Vec<LoadSpec>),
+    /// On what the kernel runs.
+    pub platform: Platform,
+    /// Major and minor of the kernel's release, where known.
+    pub kernel: Option<(u32, u32)>,
+}
+
+impl Experiment for BlameExperiment {
+    type Outcome = Blamed;
+
+    fn demands(&self) -> Vec<Demand> {
+        match &self.subject {
+            BlameSubject::Loop { thread, period } => vec![demand(thread, *period, 0.0)],
+            BlameSubject::Threads(_) | BlameSubject::RealTime => Vec::new(),
+        }
+    }
+
+    fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
+        vec![self.loads.clone()]
+    }
+
+    fn run(self, context: Context<'_, '_>) -> Result<Measured<Blamed>, ExperimentError> {
+        let Context { loading, stop } = context;
+        let mut clock = MachineClock::best();
+        let cost = StampCost::measure(&mut clock);
+        loading.begin(0, self.duration).map_err(ExperimentError::Load)?;
+        let mut look = |left: Span| {
+            let progress = ExperimentProgress { left, condition: 0, worst: None, count: 0 };
+            loading.progress(&progress);
+        };
+        let measured = match &self.subject {
+            BlameSubject::Loop { thread, period } => {
+                self.own_loop(thread, *period, stop, &mut look)
+            }
+            BlameSubject::Threads(threads) => {
+                let tids: Vec<i32> = threads.iter().map(|thread| thread.tid).collect();
+                let follow = tids.iter().map(|tid| tid.unsigned_abs()).collect();
+                self.foreign(&tids, FollowedThreads::Threads(follow), stop, &mut look)
+            }
+            BlameSubject::RealTime => self.foreign(&[], FollowedThreads::RealTime, stop, &mut look),
+        };
+        loading.end(0);
+        let Recorded { outcome, price, evidence, refused, taken, end } = measured?;
+        let disturbances: Vec<(u64, Disturbance)> = Vec::new();
+        Ok(Measured {
+            outcome: Blamed::new(&outcome, price, Some(evidence)),
+            end: end.unwrap_or_else(|| ExperimentEnd::by(stop)),
+            clock: ClockFacts::of(&clock, cost, None),
+            refused,
+            disturbances,
+            taken,
+        })
+    }
+}
+
+/// What was recorded, and of whom.
+struct Recorded {
+    outcome: BlameOutcome,
+    price: Option<RecordingPrice>,
+    evidence: CaptureEvidence,
+    refused: Vec<Refusal>,
+    taken: Vec<Taken>,
+    end: Option<ExperimentEnd>,
+}
+
+/// What the loop's thread gives at its end.
+struct LoopEnd {
+    /// Lateness before and while it was recorded, ns.
+    unrecorded_ns: Vec<u64>,
+    recorded_ns: Vec<u64>,
+    refused: Vec<Refusal>,
+    policy: SchedPolicy,
+    cpu_share: Option<f64>,
+    end: Option<ExperimentEnd>,
+}
+
+/// The orders to the loop's thread, and its answer.
+#[derive(Default)]
+struct Orders {
+    /// Its number, once it waits for its first release.
+    tid: AtomicI32,
+    /// Whether what it sees now is recorded, and counts.
+    is_recorded: AtomicBool,
+    /// Whether neither counts: events are being opened.
+    is_settling: AtomicBool,
+    stop: AtomicBool,
+}
+
+impl BlameExperiment {
+    fn own_loop(
+        &self,
+        thread: &RtThread,
+        period: Period,
+        stop: &AtomicBool,
+        look: &mut dyn FnMut(Span),
+    ) -> Result<Recorded, ExperimentError> {
+        let orders = Orders::default();
+        let symbols = kernel_symbols();
+        thread::scope(|scope| {
+            let asked = thread.clone();
+            let looped =
+                spawn::scoped(scope, "punctual-loop", || run_loop(asked, period, &orders))?;
+            let recorded = self.record_loop(&orders, (stop, cpu_of(thread)), &symbols, look);
+            orders.stop.store(true, Ordering::Release);
+            let ended = looped.join().map_err(|_| ExperimentError::Panic)?;
+            let ended = ended.map_err(|why| ExperimentError::Source(why.to_string()))?;
+            let (outcome, evidence) = recorded?;
+            let price = RecordingPrice::of(&ended.unrecorded_ns, &ended.recorded_ns);
+            let real_time =
+                matches!(ended.policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_));
+            let share = ended.cpu_share.filter(|_| real_time);
+            let cpu = cpu_of(thread);
+            let taken = share.map(|share| Taken { cpu, condition: 0, share }).into_iter().collect();
+            let (refused, end) = (ended.refused, ended.end);
+            Ok(Recorded { outcome, price: Some(price), evidence, refused, taken, end })
+        })
+    }
+
+    /// The loop without recording, then with it.
+    fn record_loop(
+        &self,
+        orders: &Orders,
+        (stop, cpu): (&AtomicBool, u32),
+        symbols: &Symbols,
+        look: &mut dyn FnMut(Span),
+    ) -> Result<(BlameOutcome, CaptureEvidence), ExperimentError> {
+        let until = |end_ns: u64| now_ns(ClockId::Monotonic) >= end_ns;
+        let is_over = || stop.load(Ordering::Relaxed) || orders.stop.load(Ordering::Acquire);
+        // Until its first release.
+        let mut tid = orders.tid.load(Ordering::Acquire);
+        while tid == 0 && !is_over() {
+            pause();
+            tid = orders.tid.load(Ordering::Acquire);
+        }
+        let unrecorded = (self.duration.as_ns() / 10).min(UNRECORDED_MAX.as_ns());
+        let begun_ns = now_ns(ClockId::Monotonic);
+        let end_ns = begun_ns + unrecorded.max(0).unsigned_abs();
+        while !is_over() && !until(end_ns) {
+            look(self.duration);
+            pause();
+        }
+        orders.is_settling.store(true, Ordering::Release);
+        let plan = CapturePlan::new(EventSet::Full)
+            .in_guest(self.platform == Platform::VirtualMachine)
+            .away_from(&[cpu])
+            .following(&[tid])
+            .read_by(SchedPolicy::Fifo(1));
+        let follow = FollowedThreads::Threads(vec![tid.unsigned_abs()]);
+        let recording = Recording::start(&plan, self.config(follow, symbols), || {
+            orders.is_recorded.store(true, Ordering::Release);
+            orders.is_settling.store(false, Ordering::Release);
+        })?;
+        let left_ns = self.duration.as_ns().saturating_sub(unrecorded).max(0).unsigned_abs();
+        let end_ns = now_ns(ClockId::Monotonic) + left_ns;
+        while !is_over() && !until(end_ns) {
+            look(left(end_ns));
+            pause();
+        }
+        // Closing the events disturbs every CPU.
+        orders.is_settling.store(true, Ordering::Release);
+        recording.end()
+    }
+
+    fn foreign(
+        &self,
+        tids: &[i32],
+        follow: FollowedThreads,
+        stop: &AtomicBool,
+        look: &mut dyn FnMut(Span),
+    ) -> Result<Recorded, ExperimentError> {
+        let symbols = kernel_symbols();
+        let plan = CapturePlan::new(EventSet::Full)
+            .in_guest(self.platform == Platform::VirtualMachine)
+            .following(tids)
+            .read_by(SchedPolicy::Fifo(1));
+        let recording = Recording::start(&plan, self.config(follow, &symbols), || {})?;
+        let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
+        let have_ended = || !tids.is_empty() && tids.iter().all(|&tid| !is_alive(tid));
+        while !stop.load(Ordering::Relaxed) && now_ns(ClockId::Monotonic) < end_ns && !have_ended()
+        {
+            look(left(end_ns));
+            pause();
+        }
+        let (outcome, evidence) = recording.end()?;
+        let (refused, taken, price, end) = (Vec::new(), Vec::new(), None, None);
+        Ok(Recorded { outcome, price, evidence, refused, taken, end })
+    }
+
+    fn config(&self, follow: FollowedThreads, symbols: &Symbols) -> BlameConfig {
+        let clocks = ClockOffsets::take();
+        BlameConfig {
+            follow,
+            late: self.late,
+            platform: self.platform,
+            kernel: self.kernel,
+            clock_offsets_ns: vec![clocks.realtime_ns, clocks.tai_ns, clocks.boottime_ns],
+            symbols: map(symbols),
+            event_driven: true,
+            ..BlameConfig::default()
+        }
+    }
+}
+
+/// Time left.
+fn left(end_ns: u64) -> Span {
+    let left_ns = end_ns.saturating_sub(now_ns(ClockId::Monotonic));
+    Span::from_ns(i64::try_from(left_ns).unwrap_or(i64::MAX))
+}
+
+/// Until the next look.
+fn pause() {
+    let _signal = sleep_until_ns(now_ns(ClockId::Monotonic) + LOOK.as_ns().unsigned_abs());
+}
+
+/// Whether there is such a thread.
+fn is_alive(tid: i32) -> bool {
+    std::path::Path::new("/proc").join(tid.to_string()).exists()
+}
+
+/// A loop that wakes by a sleep and notes how late; on the thread that it is to have.
+fn run_loop(thread: RtThread, period: Period, orders: &Orders) -> Result<LoopEnd, punctual::Error> {
+    let (mut unrecorded_ns, mut recorded_ns): (Vec<u64>, Vec<u64>) =
+        (Vec::with_capacity(PRICE_WAKES), Vec::with_capacity(PRICE_WAKES));
+    let looped =
+        Loop::builder(period).phase(Phase::Zero).thread(thread.wait(WaitPolicy::sleep())).start();
+    let mut looped = match looped {
+        Ok(looped) => looped,
+        Err(why) => {
+            orders.stop.store(true, Ordering::Release);
+            return Err(why);
+        }
+    };
+    orders.tid.store(process::tid(), Ordering::Release);
+    let (cpu_ns, begun_ns) = (now_ns(ClockId::ThreadCpu), now_ns(ClockId::Monotonic));
+    while let Some(cycle) = looped.wait() {
+        if orders.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        if orders.is_settling.load(Ordering::Relaxed) {
+            continue;
+        }
+        let is_recorded = orders.is_recorded.load(Ordering::Relaxed);
+        let lateness = if is_recorded { &mut recorded_ns } else { &mut unrecorded_ns };
+        // Never grows: the loop does not allocate.
+        if lateness.len() < lateness.capacity() {
+            lateness.push(cycle.lateness.as_ns().max(0).unsigned_abs());
+        }
+    }
+    let took_ns = now_ns(ClockId::Monotonic) - begun_ns;
+    let used_ns = now_ns(ClockId::ThreadCpu) - cpu_ns;
+    orders.stop.store(true, Ordering::Release);
+    let forced = looped.handle().forced();
+    let summary = looped.finish();
+    Ok(LoopEnd {
+        unrecorded_ns,
+        recorded_ns,
+        policy: summary.policy,
+        refused: summary.refused,
+        cpu_share: (took_ns > 0).then(|| used_ns as f64 / took_ns as f64),
+        end: forced.map(ExperimentEnd::Watchdog),
+    })
+}
+
+/// Names of addresses, as attribution takes them.
+fn map(symbols: &Symbols) -> SymbolMap {
+    SymbolMap::new(symbols.functions().map(|(address, name)| (address, name.to_owned())))
+}
+
+/// A capture whose events go straight into an account.
+struct Recording {
+    capture: Capture<Accountant>,
+    missing: Vec<MissingEvent>,
+    begun_ns: u64,
+}
+
+/// Takes events; those of the time in which events were opened do not count.
+struct Accountant {
+    blame: Blame,
+    from_ns: Arc<AtomicU64>,
+}
+
+impl crate::capture::CaptureConsumer for Accountant {
+    fn take(&mut self, item: CaptureItem<'_>) {
+        if let CaptureItem::Event(event) = item
+            && event.at_ns >= self.from_ns.load(Ordering::Relaxed)
+        {
+            self.blame.push(event);
+        }
+    }
+}
+
+impl Recording {
+    /// Opens all events, waits until what that did to the machine is over, and begins.
+    fn start(
+        plan: &CapturePlan,
+        config: BlameConfig,
+        begins: impl FnOnce(),
+    ) -> Result<Self, ExperimentError> {
+        let from_ns = Arc::new(AtomicU64::new(u64::MAX));
+        let accountant = Accountant { blame: Blame::new(config), from_ns: Arc::clone(&from_ns) };
+        let capture = Capture::start(plan, accountant);
+        let capture = capture.map_err(|why| ExperimentError::Evidence(why.to_string()))?;
+        let missing = capture.missing().iter().map(MissingEvent::of).collect();
+        let begun_ns = now_ns(ClockId::Monotonic) + SETTLE.as_ns().unsigned_abs();
+        let _signal = sleep_until_ns(begun_ns);
+        from_ns.store(begun_ns, Ordering::Relaxed);
+        begins();
+        Ok(Self { capture, missing, begun_ns })
+    }
+
+    /// What came of it.
+    fn end(self) -> Result<(BlameOutcome, CaptureEvidence), ExperimentError> {
+        let Self { capture, missing, begun_ns } = self;
+        let ended = capture.end().ok_or(ExperimentError::Panic)?;
+        let outcome = ended.consumer.blame.finish();
+        let evidence = CaptureEvidence::of(&ended.facts, missing, begun_ns);
+        ended.closing.wait();
+        Ok((outcome, evidence))
+    }
+}
+
+/// Why wakes were late, as results have it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Blamed {
+    /// The answer in a sentence.
+    pub sentence: String,
+    /// The time that was recorded, ns.
+    pub duration_ns: u64,
+    /// Causes of all threads together; of one thread the same as its own.
+    pub causes: Vec<BlamedCause>,
+    /// Each thread that woke at a release, the one with most wakes first; at most 64.
+    pub runs: Vec<BlamedRun>,
+    /// Threads beyond those.
+    pub more_runs: u64,
+    /// The latest wakes, with all their parts; at most 20.
+    pub worst: Vec<BlamedWake>,
+    /// Who interrupted other CPUs, most first; at most 10.
+    pub senders: Vec<BlamedSender>,
+    /// What recording cost the loop; null for threads of others, and for a capture.
+    pub price: Option<RecordingPrice>,
+    /// What the kernel gave; null for a capture.
+    pub evidence: Option<CaptureEvidence>,
+    /// Records that the recorder dropped; wakes that they touch are not whole.
+    pub lost: u64,
+    /// Switches that were not recorded: the begin of the wake after is only bounded.
+    pub holes: u64,
+    /// Timers that were programmed before the beginning, so that their wakes have no release.
+    pub unknown_releases: u64,
+}
+
+/// The wakes of one thread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BlamedRun {
+    /// The thread's name.
+    pub name: String,
+    /// Its number.
+    pub tid: u32,
+    /// The CPU that it was on last.
+    pub cpu: u32,
+    /// Its priority as the kernel counts: 0 to 98 real-time (9 is SCHED_FIFO 90), from 100 on fair.
+    pub kernel_priority: i32,
+    /// The median time between its releases; null where it has had too few.
+    pub period_ns: Option<u64>,
+    /// How long before its goal it wakes in order to spin; 0 where it does not.
+    pub margin_ns: u64,
+    /// Wakes with a release.
+    pub wakes: u64,
+    /// Half of them are at most so late.
+    pub p50_ns: u64,
+    /// 99 of 100 are at most so late.
+    pub p99_ns: u64,
+    /// The latest.
+    pub max_ns: u64,
+    /// From where on a wake is late; null where nothing was.
+    pub threshold_ns: Option<u64>,
+    /// Late wakes.
+    pub late: u64,
+    /// Wakes whose begin is only bounded.
+    pub censored: u64,
+    /// Wakes of which records are lost.
+    pub broken: u64,
+    /// Whether it ended before the recording did.
+    pub has_ended: bool,
+    /// The answer for this thread in a sentence.
+    pub sentence: String,
+    /// Late wakes that are still wanted for shares to be told; null where there are enough.
+    pub wanted: Option<u64>,
+    /// Its causes, the one with most late wakes first.
+    pub causes: Vec<BlamedCause>,
+}
+
+/// A cause of late wakes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BlamedCause {
+    /// Its kind, in a word: "higher", "host", "softirq".
+    pub cause: String,
+    /// Who or what: "hog (pid 311, FIFO 97)".
+    pub name: String,
+    /// The CPU that it was on; null where they were several.
+    pub cpu: Option<u32>,
+    /// Late wakes of which it is the main cause.
+    pub wakes: u64,
+    /// Their share of all late wakes, in [0, 1].
+    pub share_of_late: f64,
+    /// The interval of that share at 95 %.
+    pub share_between: (f64, f64),
+    /// Its share of the time by which late wakes were late, in [0, 1], also where it is not the
+    /// main cause.
+    pub share_of_time: f64,
+    /// The most that it took of one wake.
+    pub worst_ns: u64,
+    /// How sure, in [0, 1]: 0.99 events on both sides show it, 0.4 others fit nearly as well.
+    pub confidence: f64,
+    /// The rule that found it.
+    pub rule: String,
+    /// What shows it.
+    pub evidence: String,
+    /// What to do.
+    pub advice: String,
+    /// The rule of `punctual tune` that would move it; null where no setting does.
+    pub tune_rule: Option<String>,
+}
+
+/// One late wake.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BlamedWake {
+    /// The thread's name.
+    pub name: String,
+    /// Its number.
+    pub tid: u32,
+    /// The CPU that it ran on.
+    pub cpu: u32,
+    /// Its release, ns on CLOCK_MONOTONIC; of a capture, on the capture's clock.
+    pub release_ns: u64,
+    /// How late it ran.
+    pub lateness_ns: u64,
+    /// Its main cause.
+    pub cause: String,
+    /// Whether all records of it are there.
+    pub is_whole: bool,
+    /// From the release to its first instruction, without gaps.
+    pub parts: Vec<BlamedPart>,
+    /// Functions of the kernel that the main cause was in, innermost first.
+    pub chain: Vec<String>,
+}
+
+/// A part of a late wake.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BlamedPart {
+    /// Its begin after the release.
+    pub after_ns: u64,
+    /// Its length.
+    pub length_ns: u64,
+    /// The CPU.
+    pub cpu: u32,
+    /// What it is booked to.
+    pub cause: String,
+    /// By which rule.
+    pub rule: String,
+    /// How sure that rule is, in [0, 1].
+    pub confidence: f64,
+}
+
+/// Parts of a late wake that follow each other and have the same cause.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WakeStretch {
+    /// Its begin after the release, ns.
+    pub after_ns: u64,
+    /// Its length, ns.
+    pub length_ns: u64,
+    /// The CPU.
+    pub cpu: u32,
+    /// What it is booked to.
+    pub cause: String,
+    /// By which rules, each once.
+    pub rules: Vec<String>,
+}
+
+/// Who interrupted other CPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BlamedSender {
+    /// The thread's name.
+    pub name: String,
+    /// Its number; of several of that name, the first's.
+    pub tid: u32,
+    /// Interrupts that it sent.
+    pub sends: u64,
+    /// The function that others were to call last; null where none was recorded.
+    pub function: Option<String>,
+}
+
+/// What recording cost the loop that it watched: the same loop before and while it was recorded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordingPrice {
+    /// Lateness before.
+    pub unrecorded_ns: SummaryStats,
+    /// Lateness meanwhile.
+    pub recorded_ns: SummaryStats,
+    /// Wakes before.
+    pub unrecorded: u64,
+    /// Wakes meanwhile.
+    pub recorded: u64,
+}
+
+impl RecordingPrice {
+    fn of(unrecorded_ns: &[u64], recorded_ns: &[u64]) -> Self {
+        let stats = |lateness_ns: &[u64]| {
+            let mut distribution = Distribution::default();
+            lateness_ns.iter().for_each(|&ns| {
+                distribution.push(i64::try_from(ns).unwrap_or(i64::MAX));
+            });
+            distribution.stats()
+        };
+        Self {
+            unrecorded_ns: stats(unrecorded_ns),
+            recorded_ns: stats(recorded_ns),
+            unrecorded: unrecorded_ns.len() as u64,
+            recorded: recorded_ns.len() as u64,
+        }
+    }
+
+    /// How much later the median wake was while it was recorded, ns; null where one part is empty.
+    pub fn median_ns(&self) -> Option<f64> {
+        Some(self.recorded_ns.p50? - self.unrecorded_ns.p50?)
+    }
+}
+
+/// What the kernel gave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaptureEvidence {
+    /// Events that were read.
+    pub events: u64,
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// Records that the kernel dropped, for a ring was full.
+    pub lost: u64,
+    /// Records that were not understood.
+    pub damaged: u64,
+    /// The most bytes that were unread in one ring, and the bytes of each ring.
+    pub fullest_bytes: u64,
+    /// Bytes of each ring.
+    pub ring_bytes: u64,
+    /// CPU time of the reader over time, in [0, 1].
+    pub reader_cpu_share: Option<f64>,
+    /// CPUs that were offline or not recorded.
+    pub unseen_cpus: u32,
+    /// Whether the reader had to run on a measured CPU.
+    pub shares_cpu: bool,
+    /// Events that this kernel does not have, and what cannot be told without them.
+    pub missing: Vec<MissingEvent>,
+}
+
+/// An event that is not recorded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MissingEvent {
+    /// "sched:sched_switch".
+    pub event: String,
+    /// What cannot be told without it.
+    pub lost: String,
+}
+
+impl MissingEvent {
+    fn of(missing: &MissingEvidence) -> Self {
+        Self { event: format!("{}:{}", missing.system, missing.name), lost: missing.lost.into() }
+    }
+}
+
+impl CaptureEvidence {
+    fn of(tally: &CaptureTally, missing: Vec<MissingEvent>, begun_ns: u64) -> Self {
+        let took_ns = tally.ended_ns.saturating_sub(tally.began_ns.min(begun_ns));
+        Self {
+            events: tally.events,
+            bytes: tally.bytes,
+            lost: tally.lost,
+            damaged: tally.damaged,
+            fullest_bytes: tally.fullest_bytes,
+            ring_bytes: tally.ring_bytes as u64,
+            reader_cpu_share: (took_ns > 0).then(|| tally.reader_cpu_ns as f64 / took_ns as f64),
+            unseen_cpus: tally.unseen_cpus + tally.offline_cpus,
+            shares_cpu: tally.shares_cpu,
+            missing,
+        }
+    }
+}
+
+impl Blamed {
+    /// As results have it.
+    fn new(
+        outcome: &BlameOutcome,
+        price: Option<RecordingPrice>,
+        evidence: Option<CaptureEvidence>,
+    ) -> Self {
+        let mut names: HashMap<LateCause, String> = HashMap::new();
+        let mut name =
+            |cause: &LateCause| names.entry(*cause).or_insert_with(|| outcome.name(cause)).clone();
+        let worst = outcome.worst.iter().take(SHOWN_WAKES);
+        let senders = outcome.senders.iter().take(10).map(|sender| BlamedSender {
+            name: sender.sender.name.to_string(),
+            tid: sender.sender.tid,
+            sends: sender.sends,
+            function: outcome.function(sender.function).map(str::to_owned),
+        });
+        let shown = outcome.threads.len().min(SHOWN_THREADS);
+        Self {
+            sentence: outcome.table.sentence.clone(),
+            duration_ns: outcome.duration_ns,
+            causes: causes(&outcome.table),
+            runs: outcome.threads[..shown].iter().map(BlamedRun::of).collect(),
+            more_runs: (outcome.threads.len() - shown) as u64,
+            worst: worst.map(|wake| BlamedWake::of(wake, outcome, &mut name)).collect(),
+            senders: senders.collect(),
+            price,
+            evidence,
+            lost: outcome.counts.timeline.lost_events,
+            holes: outcome.counts.timeline.holes,
+            unknown_releases: outcome.counts.unknown_releases,
+        }
+    }
+
+    /// Why wakes were late in a capture, which is opened twice: names of functions may stand
+    /// anywhere in it.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn read<R: Read + Seek>(
+        mut file: R,
+        follow: FollowedThreads,
+        late: LateThreshold,
+    ) -> Result<(Self, Vec<String>), CaptureError> {
+        let mut reader = capture::open(&mut file)?;
+        while reader.next_event()?.is_some() {}
+        let config = BlameConfig {
+            follow,
+            late,
+            symbols: map(reader.facts().symbols()),
+            event_driven: true,
+            ..BlameConfig::default()
+        };
+        let untold = reader.facts().untold().iter().map(ToString::to_string).collect();
+        drop(reader);
+        let mut blame = Blame::new(config);
+        let mut reader = capture::open(&mut file)?;
+        while let Some(event) = reader.next_event()? {
+            blame.push(&event);
+        }
+        Ok((Self::new(&blame.finish(), None, None), untold))
+    }
+}
+
+fn causes(table: &CauseTable) -> Vec<BlamedCause> {
+    table.rows.iter().map(BlamedCause::of).collect()
+}
+
+impl BlamedCause {
+    fn of(row: &CauseRow) -> Self {
+        Self {
+            cause: row.cause.kind().word().to_owned(),
+            name: row.name.clone(),
+            cpu: row.cpu,
+            wakes: row.wakes,
+            share_of_late: row.share_of_late,
+            share_between: (row.share_low, row.share_high),
+            share_of_time: row.share_of_time,
+            worst_ns: row.worst_ns,
+            confidence: row.confidence,
+            rule: row.rule.word().to_owned(),
+            evidence: row.evidence.clone(),
+            advice: row.advice.text.clone(),
+            tune_rule: row.advice.rule.map(str::to_owned),
+        }
+    }
+}
+
+impl BlamedRun {
+    fn of(thread: &ThreadOutcome) -> Self {
+        let (figures, table) = (&thread.figures, &thread.table);
+        Self {
+            name: figures.task.name.to_string(),
+            tid: figures.task.tid,
+            cpu: figures.cpu,
+            kernel_priority: figures.task.kernel_priority,
+            period_ns: figures.period_ns,
+            margin_ns: figures.margin_ns,
+            wakes: figures.wakes,
+            p50_ns: figures.p50_ns,
+            p99_ns: figures.p99_ns,
+            max_ns: figures.max_ns,
+            threshold_ns: table.threshold_ns,
+            late: table.late,
+            censored: thread.censored,
+            broken: thread.broken,
+            has_ended: figures.has_ended,
+            sentence: table.sentence.clone(),
+            wanted: table.undecided.as_ref().map(|few| few.needed.saturating_sub(few.late)),
+            causes: causes(table),
+        }
+    }
+}
+
+impl BlamedWake {
+    /// Its parts, those with one cause together.
+    pub fn stretches(&self) -> Vec<WakeStretch> {
+        let mut stretches: Vec<WakeStretch> = Vec::new();
+        for part in &self.parts {
+            match stretches.last_mut() {
+                Some(last) if (last.cpu, &last.cause) == (part.cpu, &part.cause) => {
+                    last.length_ns += part.length_ns;
+                    if !last.rules.contains(&part.rule) {
+                        last.rules.push(part.rule.clone());
+                    }
+                }
+                _ => stretches.push(WakeStretch {
+                    after_ns: part.after_ns,
+                    length_ns: part.length_ns,
+                    cpu: part.cpu,
+                    cause: part.cause.clone(),
+                    rules: vec![part.rule.clone()],
+                }),
+            }
+        }
+        stretches
+    }
+
+    fn of(
+        wake: &LateWake,
+        outcome: &BlameOutcome,
+        name: &mut dyn FnMut(&LateCause) -> String,
+    ) -> Self {
+        let parts = wake.parts.iter().map(|part| BlamedPart {
+            after_ns: part.from_ns.saturating_sub(wake.release_ns),
+            length_ns: part.length_ns(),
+            cpu: part.cpu,
+            cause: name(&part.cause),
+            rule: part.rule.word().to_owned(),
+            confidence: part.certainty.confidence(),
+        });
+        let parts = parts.collect();
+        let function = |&address: &u64| outcome.function(address).map(str::to_owned);
+        Self {
+            name: wake.task.name.to_string(),
+            tid: wake.task.tid,
+            cpu: wake.cpu,
+            release_ns: wake.release_ns,
+            lateness_ns: wake.lateness_ns(),
+            cause: name(&wake.main),
+            is_whole: wake.is_whole,
+            parts,
+            chain: wake.chain.iter().filter_map(function).collect(),
+        }
+    }
+}

@@ -16,6 +16,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("punctual-analysis", &["punctual-core"]),
     ("punctual-import", &["punctual-core", "punctual-analysis"]),
     ("punctual-host", &["punctual-core", "punctual-os"]),
+    ("punctual-trace", &[]),
+    ("punctual-blame", &["punctual-trace"]),
     (
         "punctual-lab",
         &[
@@ -55,8 +57,6 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("punctual-plot", &[]),
     ("punctual-document", &["punctual-analysis", "punctual-plot"]),
     ("punctual-export", &["punctual-core", "punctual-analysis"]),
-    ("punctual-trace", &[]),
-    ("punctual-blame", &["punctual-trace"]),
     (
         "punctual-cli",
         &[

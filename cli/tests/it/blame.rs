@@ -1,9 +1,9 @@
 //! `blame`, for real: what must add up whatever the machine does, a disturbance that is known, and
 //! captures of others.
 
+use std::io::Read as _;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
 
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
@@ -104,19 +104,23 @@ fn a_program_that_runs_is_followed_without_a_period() {
         return;
     }
     // It ends by itself after 30 s.
-    let program = "import time\nnext = time.monotonic()\nfor _ in range(15000):\n    \
-                   next += 0.002\n    time.sleep(max(0, next - time.monotonic()))\n";
+    let program = "import time\nprint(flush=True)\nnext = time.monotonic()\n\
+                   for _ in range(15000):\n    next += 0.002\n    \
+                   time.sleep(max(0, next - time.monotonic()))\n";
     let mut python = std::process::Command::new("python3");
-    let mut child = python.args(["-c", program]).spawn().expect("it starts");
-    thread::sleep(Duration::from_millis(500)); // It is a Python that sleeps by then, or late.
-    let out = run(["blame", "--name", "python3", "-d", "2s", "--json", "-"]);
+    let python = python.args(["-c", program]).stdout(std::process::Stdio::piped());
+    let mut child = python.spawn().expect("it starts");
+    let mut ready = [0];
+    child.stdout.as_mut().expect("piped").read_exact(&mut ready).expect("a line");
+    let pid = child.id();
+    let out = run(["blame", "--pid", &pid.to_string(), "-d", "2s", "--json", "-"]);
     child.kill().expect("it runs");
     child.wait().expect("ours");
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let result = json(&out);
     add_up(&result);
     let runs = result["runs"].as_array().expect("runs");
-    let python = runs.iter().find(|run| run["name"] == "python3");
+    let python = runs.iter().find(|run| run["tid"] == pid);
     let python = python.unwrap_or_else(|| panic!("{result}"));
     assert!(python["wakes"].as_u64().is_some_and(|wakes| wakes > 10), "{python}");
 }

@@ -3,6 +3,7 @@
 use punctual_analysis::claim::judge::Holds;
 use punctual_document::html::Origin;
 use punctual_document::{Block, Item, Items, ItemsKind, Row, Section, Tone, Words};
+use punctual_report::measured::Measured;
 use punctual_report::{Answer, Body, EndedBy, Report, Stands, Verdict};
 
 use super::{Source, some};
@@ -132,6 +133,9 @@ fn body_sentences(report: &Report) -> Vec<Block> {
         Body::Wait(waits) => {
             let none = || "No way to wait is recommended.".to_owned();
             blocks.push(Block::words(waits.advice().unwrap_or_else(none)));
+        }
+        Body::Measured(Measured::Blame(body)) => {
+            blocks.push(Block::words(body.blame.sentence.clone()));
         }
         body if body.verdicts().is_empty() => {
             let runs = report.body.runs();

@@ -3,6 +3,7 @@
 
 use std::io::Read as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use punctual_os::affinity::{self, CpuMask};
@@ -59,11 +60,13 @@ fn the_parts_of_each_wake_add_up_and_so_do_the_shares() {
     assert!(result["evidence"]["events"].as_u64().is_some_and(|events| events > 0));
 }
 
-/// Takes its CPU above everything for 2 ms, again and again, until it is told to end.
-fn hog(cpu: u32, ends_ns: u64) -> i32 {
+/// Takes its CPU above everything for 2 ms of each 50, until it is told to end, for a minute at
+/// most.
+fn hog(cpu: u32, ends: &AtomicBool) -> i32 {
     affinity::set(0, &CpuMask::one(cpu)).expect("a CPU that may be used");
     scheduler::set(0, SchedPolicy::Fifo(97)).expect("root");
-    while now_ns(ClockId::Monotonic) < ends_ns {
+    let ends_ns = now_ns(ClockId::Monotonic) + 60_000_000_000;
+    while !ends.load(Ordering::Relaxed) && now_ns(ClockId::Monotonic) < ends_ns {
         let until_ns = now_ns(ClockId::Monotonic) + 2_000_000;
         while now_ns(ClockId::Monotonic) < until_ns {}
         let _signal = sleep_until_ns(until_ns + 48_000_000);
@@ -77,12 +80,15 @@ fn a_thread_that_takes_the_cpu_is_named() {
         return;
     }
     let cpu = affinity::get(0).expect("known").iter().next().expect("one");
-    let ends_ns = now_ns(ClockId::Monotonic) + 7_000_000_000;
-    let hogs = thread::Builder::new().name("late-hog".to_owned());
-    let hogs = hogs.spawn(move || hog(cpu, ends_ns)).expect("a thread");
-    let cpu = cpu.to_string();
-    let out = run(["blame", "-d", "4s", "--cpu", &cpu, "--over", "900us", "--json", "-"]);
-    let tid = hogs.join().expect("no panic");
+    let ends = AtomicBool::new(false);
+    let (out, tid) = thread::scope(|scope| {
+        let hogs = thread::Builder::new().name("late-hog".to_owned());
+        let hogs = hogs.spawn_scoped(scope, || hog(cpu, &ends)).expect("a thread");
+        let on = cpu.to_string();
+        let out = run(["blame", "-d", "4s", "--cpu", &on, "--over", "900us", "--json", "-"]);
+        ends.store(true, Ordering::Relaxed);
+        (out, hogs.join().expect("no panic"))
+    });
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let result = json(&out);
     add_up(&result);
@@ -92,7 +98,8 @@ fn a_thread_that_takes_the_cpu_is_named() {
     });
     let named = named.unwrap_or_else(|| panic!("{}", result["sentence"]));
     assert!(named["name"].as_str().is_some_and(|name| name.contains(&tid.to_string())), "{named}");
-    assert_eq!(named["confidence"], 0.99, "{named}");
+    // Less where records of a wake are missing.
+    assert!(named["confidence"].as_f64().is_some_and(|sure| sure > 0.9), "{named}");
     // 40 releases or so fell into it; others may be late for reasons of their own.
     assert!(named["wakes"].as_u64().is_some_and(|wakes| wakes >= 5), "{named}");
     assert!(named["advice"].as_str().is_some_and(|advice| advice.contains("chrt")), "{named}");

@@ -16,7 +16,7 @@ use punctual_core::sample::{Beginning, Flags, Sample};
 use punctual_core::time::{Instant, Span};
 use punctual_core::wait::{Adaptive, Wait};
 use punctual_engine::clocks::{MachineClock, wake_cost};
-use punctual_engine::monitor::{Progress, Watched, watch};
+use punctual_engine::monitor::{Watched, WatchedProgress, watch};
 use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns};
@@ -128,7 +128,7 @@ fn guard(context: &RunContext, watched: &Watched, stop: &AtomicBool, done: &Atom
         let _anywhere = affinity::set(0, &CpuMask::one(helper));
     }
     let _as_it_is = scheduler::set(0, SchedPolicy::Fifo(99));
-    let charge = Progress { watched, progress: || watched.beats(), bound: BOUND };
+    let charge = WatchedProgress { watched, progress: || watched.beats(), bound: BOUND };
     watch(&[charge], stop, done);
 }
 

@@ -85,7 +85,11 @@ const HOST_OR_INTERRUPTS_OFF: &str = "Measure longer: the same address again sho
 const NMI: &str = "Watchdogs and profilers use it: switch nmi_watchdog off and end perf.";
 const EQUAL_PRIORITY: &str = "SCHED_FIFO does not preempt equals: raise the own priority by one.";
 const FAIR_SHARE: &str =
-    "Both are ordinary threads: give the late one SCHED_FIFO with `chrt -f -p 80`.";
+    "Both are ordinary threads: give the late one SCHED_FIFO with `chrt -f -p 80 PID`.";
+const OWN_RECORDING: &str = "It reads what is recorded, and ends with this measurement: give the \
+     late one SCHED_FIFO with `chrt -f -p 80 PID` to see what remains.";
+const LOWEST_REAL_TIME: &str = "Any real-time thread runs before an ordinary one: give the late \
+     one SCHED_FIFO with `chrt -f -p 80 PID`.";
 const THROTTLED: &str = "Its group or the machine used up the real-time budget: let the loop sleep \
      in each cycle, or raise cpu.rt_runtime_us or kernel.sched_rt_runtime_us.";
 const FAIR_SERVER: &str = "Since Linux 6.12 ordinary threads that starve get 50 ms of each second: \
@@ -101,6 +105,11 @@ const FOLLOWS: &str = "Not a cause of its own: mend the cause of the wake before
 const NO_SINGLE: &str = "Several small causes together: begin with the first of the table.";
 const UNEXPLAINED: &str = "What was recorded does not explain it. Where events were lost, take \
      larger rings or a reader of a higher priority.";
+
+/// SCHED_FIFO 1, as the kernel counts.
+const LEAST_REAL_TIME: i32 = 98;
+/// The thread of this project that reads events, which has that priority.
+const RECORDER: &str = "punctual-trace";
 
 type Advised = (String, Option<&'static str>);
 
@@ -245,6 +254,12 @@ fn higher(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
                     modules meanwhile.";
         return (text.to_owned(), None);
     }
+    // Below the least real-time priority there are only ordinary threads.
+    if task.kernel_priority == LEAST_REAL_TIME {
+        let is_reader = task.name.as_bytes() == RECORDER.as_bytes();
+        let text = if is_reader { OWN_RECORDING } else { LOWEST_REAL_TIME };
+        return (text.to_owned(), None);
+    }
     let number = if task.tid == 0 { "PID".to_owned() } else { task.tid.to_string() };
     let text = format!(
         "Lower it below the loop (`chrt -f -p 1 {number}`), or move it off {} (`taskset -pc`).",
@@ -374,6 +389,20 @@ mod tests {
                 "{rule}"
             );
         }
+    }
+
+    #[test]
+    fn who_is_above_an_ordinary_thread_alone_need_not_be_lowered() {
+        let symbols = SymbolMap::default();
+        let context =
+            AdviceContext { platform: Platform::Metal, kernel: None, symbols: &symbols, cpu: None };
+        let above = |name: &[u8], kernel_priority| {
+            let task = TaskName { tid: 5, name: ShortName::new(name), kernel_priority };
+            advice(&LateCause::HigherPriority { task }, context).text
+        };
+        assert!(above(b"hog", 97).contains("`chrt -f -p 1 5`"));
+        assert_eq!(above(b"hog", 98), LOWEST_REAL_TIME);
+        assert_eq!(above(b"punctual-trace", 98), OWN_RECORDING);
     }
 
     #[test]

@@ -431,7 +431,8 @@ impl Blame {
         let release_ns = activation.release_ns.min(run.at_ns);
         let mut window = thread.past.window(release_ns, run.at_ns);
         let lateness_ns = run.at_ns - release_ns;
-        thread.last = Some(LastWake { release_ns, lateness_ns });
+        let kernel_priority = thread.task.kernel_priority;
+        thread.last = Some(LastWake { release_ns, lateness_ns, kernel_priority });
         let first = window.pieces.first().filter(|piece| piece.phase == WakePhase::Delivery);
         window.lead =
             first.and_then(|piece| self.known_cpu(piece.cpu)?.timeline.before(piece.from_ns));

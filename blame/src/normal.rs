@@ -20,6 +20,9 @@ pub(crate) struct WakeTimes {
     pub(crate) delivery_ns: u64,
     /// The longest stretch inside the timer interrupt without an event.
     pub(crate) timer_ns: u64,
+    /// The longest stretch inside a timer's function without an event, with what the kernel does
+    /// behind it: programming the next timer.
+    pub(crate) callback_ns: u64,
     /// Idle although it was ready: another CPU woke it.
     pub(crate) idle_ready_ns: u64,
     /// Within the interrupt that wakes an event-driven thread.
@@ -39,6 +42,9 @@ impl WakeTimes {
                     times.delivery_ns += length_ns;
                 }
                 (_, Activity::TimerInterrupt) => times.timer_ns = times.timer_ns.max(length_ns),
+                (_, Activity::TimerCallback { .. }) => {
+                    times.callback_ns = times.callback_ns.max(length_ns);
+                }
                 (WakePhase::Ready, Activity::Idle { .. }) => times.idle_ready_ns += length_ns,
                 _ => {}
             }
@@ -69,6 +75,7 @@ pub(crate) fn ipi_beside(window: &Window, index: usize) -> Option<&Activity> {
 pub(crate) struct Normals {
     delivery: Spread,
     timer: Spread,
+    callback: Spread,
     idle_ready: Spread,
     own_interrupt: Spread,
     usual: WakeTimes,
@@ -82,6 +89,7 @@ impl Normals {
     pub(crate) fn learn(&mut self, times: WakeTimes) {
         self.delivery.add(times.delivery_ns);
         self.timer.add(times.timer_ns);
+        self.callback.add(times.callback_ns);
         self.idle_ready.add(times.idle_ready_ns);
         self.own_interrupt.add(times.own_interrupt_ns);
         let total = self.delivery.total();
@@ -89,6 +97,7 @@ impl Normals {
             self.usual = WakeTimes {
                 delivery_ns: self.delivery.quantile_ns(SHARE),
                 timer_ns: self.timer.quantile_ns(SHARE),
+                callback_ns: self.callback.quantile_ns(SHARE),
                 idle_ready_ns: self.idle_ready.quantile_ns(SHARE),
                 own_interrupt_ns: self.own_interrupt.quantile_ns(SHARE),
             };
@@ -110,7 +119,7 @@ impl Normals {
 mod tests {
     use super::*;
     use crate::past::unseen;
-    use punctual_trace::event::Vector;
+    use punctual_trace::event::{TaskName, Vector};
 
     fn piece(phase: WakePhase, activity: Activity, from: u64, to: u64) -> Piece {
         Piece { phase, activity, ..unseen(from, to) }
@@ -124,16 +133,20 @@ mod tests {
     fn times_of_a_wake_leave_out_what_belongs_to_an_ipi() {
         let idle = Activity::Idle { state: None };
         let ipi = Activity::Ipi { vector: Vector::CallFunction, sender: None };
+        let armer = TaskName::default();
+        let callback = Activity::TimerCallback { timer: 1, function: 2, armer };
         let pieces = [
             piece(WakePhase::Delivery, idle, 0, 5_000),
             piece(WakePhase::Delivery, Activity::TimerInterrupt, 5_000, 7_000),
             piece(WakePhase::Ready, Activity::TimerInterrupt, 7_000, 12_000),
             piece(WakePhase::Ready, idle, 12_000, 13_000),
+            piece(WakePhase::Ready, callback, 13_000, 17_000),
         ];
         let times = WakeTimes::new(&window(&pieces), false);
         let wanted = WakeTimes {
             delivery_ns: 5_000,
             timer_ns: 5_000,
+            callback_ns: 4_000,
             idle_ready_ns: 1_000,
             own_interrupt_ns: 0,
         };

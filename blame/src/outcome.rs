@@ -44,7 +44,7 @@ pub struct BlameCounts {
 /// A followed thread, as a live view shows it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadSnapshot {
-    /// The thread.
+    /// The thread, with the priority of its last wake.
     pub task: TaskName,
     /// The CPU that it was on last.
     pub cpu: u32,
@@ -78,8 +78,10 @@ pub struct ThreadSnapshot {
 impl ThreadSnapshot {
     pub(crate) fn of(thread: &Thread) -> Self {
         let spread = thread.ledger.spread();
+        let kernel_priority =
+            thread.last.map_or(thread.task.kernel_priority, |last| last.kernel_priority);
         Self {
-            task: thread.task,
+            task: TaskName { kernel_priority, ..thread.task },
             cpu: thread.last_cpu,
             period_ns: thread.pace.period_ns(),
             margin_ns: thread.pace.margin_ns(),

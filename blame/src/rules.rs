@@ -54,6 +54,8 @@ pub enum RuleId {
     Slack,
     /// An interrupt with a name.
     Interrupt,
+    /// Its own timer's function stood still.
+    CallbackStall,
     /// Its own timer's function.
     OwnCallback,
     /// Another timer's function.
@@ -116,6 +118,7 @@ impl RuleId {
             Self::Stopped => "stopped",
             Self::Slack => "slack",
             Self::Interrupt => "interrupt",
+            Self::CallbackStall => "callback-stall",
             Self::OwnCallback => "own-callback",
             Self::OtherTimer => "other-timer",
             Self::BetweenTimers => "between-timers",
@@ -175,7 +178,8 @@ pub(crate) struct Rule {
 
 /// A switch takes less than this, ns.
 const SWITCH_NS: u64 = 3_000;
-/// A stretch inside the timer interrupt this much longer than usual stood still, ns.
+/// A stretch inside the timer interrupt, or its own timer's function, this much longer than usual
+/// stood still, ns.
 const TIMER_STALL_NS: u64 = 10_000;
 
 const fn rule(
@@ -192,6 +196,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule(RuleId::Stopped, Certainty::Certain, stopped),
     rule(RuleId::Slack, Certainty::Certain, slack),
     rule(RuleId::Interrupt, Certainty::Certain, interrupt),
+    rule(RuleId::CallbackStall, Certainty::Fair, callback_stall),
     rule(RuleId::OwnCallback, Certainty::Certain, own_callback),
     rule(RuleId::OtherTimer, Certainty::Certain, other_timer),
     rule(RuleId::BetweenTimers, Certainty::Certain, between_timers),
@@ -323,6 +328,15 @@ pub(crate) fn named_interrupt(activity: &Activity) -> Option<LateCause> {
         }
         _ => None,
     }
+}
+
+/// Waking a thread and programming the next timer are some µs of the kernel's own code: what takes
+/// longer did not run.
+fn callback_stall(scene: &Scene<'_>) -> Option<LateCause> {
+    let usual_ns = scene.usual.callback_ns;
+    // As long as nothing is known of it, it is what it is.
+    let is_long = usual_ns > 0 && scene.part.length_ns() > usual_ns + TIMER_STALL_NS;
+    (is_long && own_callback(scene).is_some()).then_some(LateCause::HostOrFirmware)
 }
 
 fn own_callback(scene: &Scene<'_>) -> Option<LateCause> {

@@ -18,6 +18,8 @@ enum SymbolClass {
     Exception,
     /// Where system calls come in: what lies inside is the call, or what it was inlined into.
     SyscallRoot,
+    /// What is done before a system call, as recording it, or behind it: part of no call.
+    AroundSyscall,
     /// Where kernel threads begin.
     ThreadRoot,
     /// A timer's function that wakes a thread.
@@ -51,6 +53,16 @@ impl SymbolClass {
         }
         if begins(&["asm_exc_", "exc_page_fault", "do_page_fault", "el0_da", "el0_ia"]) {
             return Self::Exception;
+        }
+        if begins(&["syscall_trace_", "syscall_enter_from_", "syscall_exit_", "trace_sys_"])
+            || begins(&[
+                "exit_to_user_mode",
+                "perf_trace_sys_",
+                "perf_syscall_",
+                "__audit_syscall_",
+            ])
+        {
+            return Self::AroundSyscall;
         }
         match name {
             "do_syscall_64" | "x64_sys_call" | "do_syscall_x64" | "invoke_syscall"
@@ -222,7 +234,11 @@ impl SymbolMap {
                 SymbolClass::Syscall => return KernelPlace::Syscall(start),
                 SymbolClass::Exception => return KernelPlace::Exception(start),
                 SymbolClass::SyscallRoot if index > 0 => {
-                    return KernelPlace::Syscall(self.start(below[index - 1]));
+                    let inside = below[index - 1];
+                    return match self.class(inside) {
+                        SymbolClass::AroundSyscall => KernelPlace::Unknown,
+                        _ => KernelPlace::Syscall(self.start(inside)),
+                    };
                 }
                 SymbolClass::ThreadRoot if index > 0 => {
                     return KernelPlace::KernelThread(self.start(below[index - 1]));
@@ -245,7 +261,10 @@ impl SymbolMap {
         let chain = &chain[..end];
         let Some(first) = chain.iter().position(is_vector) else { return chain };
         let count = chain[first..].iter().take_while(|address| is_vector(address)).count();
-        if chain[..first].iter().any(|&address| self.class(address) != SymbolClass::Plain) {
+        let is_plain = |&at: &CodeAddress| {
+            matches!(self.class(at), SymbolClass::Plain | SymbolClass::AroundSyscall)
+        };
+        if !chain[..first].iter().all(is_plain) {
             // Something else lies inside: these are not the frames of the event's own interrupt.
             return chain;
         }
@@ -323,6 +342,22 @@ mod tests {
         assert_eq!(map.interrupted(&call), Interrupted::Kernel(found));
         // `__x64_sys_write` was inlined: the call is what lies inside the entry of calls.
         assert_eq!(map.place(&call), KernelPlace::Syscall(kernel + 0x200));
+    }
+
+    #[test]
+    fn what_is_done_around_a_system_call_is_none() {
+        let names = [
+            (0x100, "asm_sysvec_apic_timer_interrupt"),
+            (0x200, "perf_tp_event"),
+            (0x300, "syscall_trace_enter"),
+            (0x400, "do_syscall_64"),
+            (0x500, "ksys_write"),
+        ];
+        let map = SymbolMap::new(names.map(|(address, name)| (address, name.to_owned())));
+        // Recording took that long, and the call had not begun.
+        assert_eq!(map.place(&[0x110, 0x210, 0x310, 0x410]), KernelPlace::Unknown);
+        assert_eq!(map.place(&[0x110, 0x310, 0x410]), KernelPlace::Unknown);
+        assert_eq!(map.place(&[0x110, 0x210, 0x510, 0x410]), KernelPlace::Syscall(0x500));
     }
 
     #[test]

@@ -287,7 +287,15 @@ fn evidence(bare: &Bare, config: &BlameConfig, senders: &[SenderCount]) -> Strin
         CauseKind::Unexplained => format!("in {touched} {wakes}"),
         _ => format!("events on both sides, in {touched} {wakes}"),
     };
-    if detail.stalls > 0 {
+    // Of other causes the CPU is known to have run.
+    let is_still = matches!(
+        cause.kind(),
+        CauseKind::HostOrFirmware
+            | CauseKind::HostOrInterruptsOff
+            | CauseKind::InterruptsOff
+            | CauseKind::IdleExit
+    );
+    if is_still && detail.stalls > 0 {
         let CauseDetail { stalls, coincident, expected, stolen, .. } = detail;
         text.push_str(&format!(
             "; of {stalls} stretches another CPU was silent in {coincident} ({expected:.1} by \

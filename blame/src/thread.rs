@@ -79,6 +79,8 @@ pub(crate) struct Activation {
 pub(crate) struct LastWake {
     pub(crate) release_ns: u64,
     pub(crate) lateness_ns: u64,
+    /// The thread's priority then: on its way out a program may give up its own.
+    pub(crate) kernel_priority: i32,
 }
 
 /// Who ran before a late wake: the most frequent of a few.

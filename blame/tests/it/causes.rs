@@ -1,9 +1,9 @@
 //! Each cause, and both sides of each rule's threshold.
 
 use punctual_blame::cause::{CauseKind, LateCause};
-use punctual_blame::config::{FollowedThreads, LateThreshold, Platform};
+use punctual_blame::config::{BlameConfig, FollowedThreads, LateThreshold, Platform};
 use punctual_blame::rules::RuleId;
-use punctual_blame::symbols::KernelPlace;
+use punctual_blame::symbols::{KernelPlace, SymbolMap};
 use punctual_trace::event::{ShortName, TaskName, TraceKind, Vector};
 
 use crate::scenario::{
@@ -75,6 +75,40 @@ fn a_thread_below_in_a_system_call() {
 }
 
 #[test]
+fn recording_before_a_system_call_is_no_system_call() {
+    let names = [(0x6000, "syscall_trace_enter"), (0x7000, "do_syscall_64")];
+    let names = names.into_iter().chain([(APIC, "asm_sysvec_apic_timer_interrupt")]);
+    let names = names.map(|(address, name)| (address, name.to_owned()));
+    let config = BlameConfig { symbols: SymbolMap::new(names), ..config() };
+    let outcome = disturbed_on(config, |scenario| {
+        let release = scenario.sleep(cat());
+        scenario.timer_entry_with(release + 5 * US, 0, &[APIC + 5, 0x6010, 0x7010]);
+        scenario.expire(release + 6 * US, 0, TIMER, WAKEUP);
+        scenario.wake(release + 7 * US, 0, servo(), 0).timer_exit(release + 10 * US, 0);
+        scenario.switch(release + 300 * US, 0, 0, servo());
+    });
+    let row = only_cause(&outcome, CauseKind::NotPreempted);
+    assert_eq!(row.name, "cat (nice 0, 202) was not preempted");
+}
+
+#[test]
+fn a_recorder_above_an_ordinary_thread_is_told_as_such() {
+    let ordinary = TaskName { kernel_priority: 120, ..servo() };
+    let recorder = task("punctual-trace", 203, 98);
+    let outcome = disturbed(|scenario| {
+        let release = scenario.sleep(recorder);
+        scenario.timer_entry(release + 5 * US, 0);
+        scenario.expire(release + 6 * US, 0, TIMER, WAKEUP);
+        scenario.wake(release + 7 * US, 0, ordinary, 0).timer_exit(release + 10 * US, 0);
+        scenario.switch(release + 300 * US, 0, 1, ordinary);
+    });
+    let row = only_cause(&outcome, CauseKind::HigherPriority);
+    assert_eq!(row.cause.culprit(), Some(recorder));
+    assert!(row.advice.text.contains("ends with this measurement"), "{}", row.advice.text);
+    assert_eq!(row.advice.rule, None);
+}
+
+#[test]
 fn a_switch_below_three_microseconds_is_the_path() {
     for (length, late) in [(2_999, 0), (3_000, 1)] {
         let mut scenario = Scenario::new();
@@ -82,8 +116,7 @@ fn a_switch_below_three_microseconds_is_the_path() {
         let release = scenario.sleep(cat());
         scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
         scenario.switch(release + 10 * US + length, 0, 0, servo());
-        let outcome = scenario
-            .run(punctual_blame::config::BlameConfig { late: LateThreshold::Above(0), ..config() });
+        let outcome = scenario.run(BlameConfig { late: LateThreshold::Above(0), ..config() });
         let kinds = outcome.worst.iter().flat_map(|wake| &wake.parts).map(|part| part.cause.kind());
         assert_eq!(kinds.filter(|kind| *kind == CauseKind::NotPreempted).count(), late);
     }
@@ -170,7 +203,7 @@ fn an_idle_cpu_that_wakes_late() {
     let row = only_cause(&outcome, CauseKind::IdleExit);
     assert_eq!(row.cause, LateCause::IdleExit { state: Some(2) });
     assert_eq!((row.time_ns, row.name.as_str()), (12 * 115 * US, "host woke the idle CPU late"));
-    let metal = punctual_blame::config::BlameConfig { platform: Platform::Metal, ..config() };
+    let metal = BlameConfig { platform: Platform::Metal, ..config() };
     let outcome = disturbed_on(metal, |scenario| {
         let release = scenario.sleep(idle());
         scenario.fire(release + 120 * US).start(release + 122 * US);
@@ -357,6 +390,27 @@ fn a_timer_interrupt_that_stands_still() {
 }
 
 #[test]
+fn its_own_timers_function_that_stands_still() {
+    for (longer, kind) in [(9, None), (50, Some(CauseKind::HostOrFirmware))] {
+        let mut scenario = Scenario::new();
+        scenario.normals(40);
+        for _ in 0..12 {
+            let release = scenario.sleep(idle());
+            // The thread is awake, and the next timer is being programmed.
+            scenario.fire(release + 5 * US).start(release + 6 * US + longer * US);
+            scenario.normal();
+        }
+        let outcome = scenario.run(config());
+        let row = outcome.table.rows.first();
+        assert_eq!(row.map(|row| row.cause.kind()), kind, "{}", outcome.table.sentence);
+        let rules = outcome.worst.iter().map(|wake| {
+            wake.parts.iter().filter(|part| part.rule == RuleId::CallbackStall).count()
+        });
+        assert!(rules.into_iter().all(|count| count == 1));
+    }
+}
+
+#[test]
 fn throttling_is_seen_by_the_timer_that_ends_it() {
     for (before, kind) in [(250, CauseKind::Throttled), (400, CauseKind::FairServer)] {
         let outcome = disturbed(|scenario| {
@@ -377,7 +431,7 @@ fn throttling_is_seen_by_the_timer_that_ends_it() {
 
 #[test]
 fn a_kernel_without_a_fair_server_throttles() {
-    let old = punctual_blame::config::BlameConfig { kernel: Some((6, 11)), ..config() };
+    let old = BlameConfig { kernel: Some((6, 11)), ..config() };
     for (kernel, kind) in [(old, CauseKind::Throttled), (config(), CauseKind::FairServer)] {
         let outcome = disturbed_on(kernel, |scenario| {
             let release = scenario.sleep(idle());
@@ -654,7 +708,7 @@ fn a_thread_that_an_interrupt_wakes_has_the_interrupts_entry_as_release() {
     let row = only_cause(&outcome, CauseKind::Softirq);
     assert_eq!(row.cause, LateCause::Softirq { number: 9, device: name });
     assert_eq!(outcome.worst[0].release_ns % MS, 0);
-    let off = punctual_blame::config::BlameConfig { event_driven: false, ..config() };
+    let off = BlameConfig { event_driven: false, ..config() };
     assert_eq!(scenario.run(off).table.wakes, 0);
 }
 
@@ -680,7 +734,7 @@ fn a_thread_behind_an_interrupts_thread_has_the_same_release() {
 #[test]
 fn a_thread_that_sleeps_early_and_spins_is_late_only_beyond_its_margin() {
     let late = LateThreshold::Above(20 * US);
-    let config = || punctual_blame::config::BlameConfig { late, ..config() };
+    let config = || BlameConfig { late, ..config() };
     let lateness = |cycle: u64| 14 * US + cycle * 7_919 % (80 * US);
     // It programs its timer 1.1 ms after each release, however late it woke.
     let mut spins = Scenario::new();
@@ -724,7 +778,7 @@ fn a_quantile_is_a_threshold_too() {
         }
     }
     let late = LateThreshold::quantile(0.95).expect("a share");
-    let outcome = scenario.run(punctual_blame::config::BlameConfig { late, ..config() });
+    let outcome = scenario.run(BlameConfig { late, ..config() });
     assert_eq!(outcome.table.late, 10);
     assert!(outcome.table.threshold_ns.is_some_and(|threshold| threshold < 16 * US));
     assert_eq!(outcome.table.rows[0].cause.kind(), CauseKind::HigherPriority);
@@ -740,12 +794,11 @@ fn several_threads_have_tables_of_their_own_and_one_together() {
         scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
         scenario.switch(release + 300 * US, 0, 1, servo());
     }
-    let everyone =
-        punctual_blame::config::BlameConfig { follow: FollowedThreads::RealTime, ..config() };
+    let everyone = BlameConfig { follow: FollowedThreads::RealTime, ..config() };
     let outcome = scenario.run(everyone);
     assert_eq!(outcome.threads.len(), 1, "the hog was never released by anything");
     assert_eq!(outcome.table.rows, outcome.threads[0].table.rows);
     let named = FollowedThreads::Named(ShortName::new(b"servo"));
-    let by_name = punctual_blame::config::BlameConfig { follow: named, ..config() };
+    let by_name = BlameConfig { follow: named, ..config() };
     assert_eq!(scenario.run(by_name).table, outcome.table);
 }

@@ -85,6 +85,10 @@ fn a_stall_of_both_cpus_is_the_hosts() {
     assert_eq!(row.rule, RuleId::UserStallConfirmed, "{}", row.evidence);
     assert!((row.confidence - 0.9).abs() < 1e-9);
     assert!(row.evidence.contains("another CPU was silent in 12 ("), "{}", row.evidence);
+    // The rest of these wakes has nothing to do with it.
+    let normal = outcome.table.rows.iter().find(|row| row.cause.kind() == CauseKind::NormalPath);
+    let evidence = &normal.expect("each wake has it").evidence;
+    assert!(!evidence.contains("silent"), "{evidence}");
 }
 
 #[test]

@@ -38,6 +38,19 @@ fn a_switch_that_was_not_recorded_leaves_the_start_open() {
 }
 
 #[test]
+fn a_thread_that_gives_its_priority_up_at_its_end_is_shown_with_it() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    let end = scenario.release;
+    let ordinary = TaskName { kernel_priority: 120, ..servo() };
+    scenario.switch(end, 0, 0, idle()).switch(end + MS, 0, 0, ordinary);
+    scenario.switch(end + 2 * MS, 0, 0x20, idle());
+    let outcome = scenario.run(config());
+    let figures = &outcome.threads[0].figures;
+    assert_eq!((figures.wakes, figures.task), (40, servo()));
+}
+
+#[test]
 fn a_start_that_is_only_bounded_is_late_by_what_is_certain() {
     let outcome = disturbed(|scenario| {
         let release = scenario.sleep(cat());

@@ -6,9 +6,9 @@
 //! grants to nobody's machine but a guest: real-time throttling of a control group.
 
 use std::fmt;
-use std::io::ErrorKind;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -32,7 +32,7 @@ pub enum Injection {
     HigherPriority,
     /// A SCHED_FIFO thread of the loop's own priority computes.
     EqualPriority,
-    /// A SCHED_OTHER thread closes a socket that holds a long queue: on a kernel that does not
+    /// A thread below the loop closes a socket that holds a long queue: on a kernel that does not
     /// preempt, nobody can run meanwhile.
     LongSystemCall,
     /// A thread makes the kernel throw away queued signals, with interrupts off.
@@ -279,9 +279,9 @@ enum Prepared {
 const NS_A_SIGNAL: u64 = 40;
 /// RLIMIT_SIGPENDING is more than this on a machine with half a gigabyte.
 const SIGNALS_MAX: u64 = 8_000;
-/// What freeing one datagram takes, roughly, ns.
-const NS_A_DATAGRAM: u64 = 80;
-/// Datagrams in a queue to be freed; each takes some 800 bytes of kernel memory.
+/// What freeing one message takes, roughly, ns.
+const NS_A_MESSAGE: u64 = 80;
+/// Messages in a queue to be freed; each takes some 800 bytes of kernel memory.
 const QUEUED_MAX: u64 = 60_000;
 /// As many timers as were measured to make a millisecond of delay at most.
 const TIMERS: usize = 400;
@@ -391,7 +391,7 @@ impl Injector {
                 let signals = (length_ns / NS_A_SIGNAL).clamp(1, SIGNALS_MAX);
                 backlog.queue(u32::try_from(signals).unwrap_or(u32::MAX));
                 affinity::set(0, &CpuMask::one(victim.cpu))?;
-                timed(|_| backlog.discard())
+                timed_alone(|_| backlog.discard())
             }
             Prepared::Timers(timers) => expire_at_once(timers, &victim),
             Prepared::Datagrams(pair) => timed(|start| {
@@ -439,6 +439,15 @@ fn timed(part: impl FnOnce(u64) -> Result<(), Errno>) -> Result<InjectedInterval
     Ok(InjectedInterval { start_ns, end_ns: now_ns(ClockId::Monotonic), cpu })
 }
 
+/// As [`timed`], with the least real-time priority: below the loop, but ordinary threads cannot run
+/// within the interval, which would then not be the disturber's.
+fn timed_alone(part: impl FnOnce(u64) -> Result<(), Errno>) -> Result<InjectedInterval, Errno> {
+    scheduler::set(0, SchedPolicy::Fifo(1))?;
+    let interval = timed(part);
+    scheduler::set(0, SchedPolicy::Other)?;
+    interval
+}
+
 /// Computes until an instant.
 fn compute(until_ns: u64) {
     while now_ns(ClockId::Monotonic) < until_ns {
@@ -446,24 +455,24 @@ fn compute(until_ns: u64) {
     }
 }
 
-/// Fills the queue of a socket on the other CPU, and closes it on the loop's.
+/// Fills the queue of a socket on the other CPU, and closes it on the loop's. A local one: the
+/// queue of a UDP socket is freed later, by RCU, in a soft interrupt (sk_destruct,
+/// net/core/sock.c).
 fn close_long_queue(victim: &Victim, length_ns: u64) -> Result<InjectedInterval, Errno> {
     let by_number = |why: std::io::Error| Errno(why.raw_os_error().unwrap_or(Errno::IO.0));
     affinity::set(0, &CpuMask::one(victim.other_cpu))?;
-    let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(by_number);
-    let (sender, receiver) = (bind()?, bind()?);
-    socket::force_receive_buffer(receiver.as_raw_fd(), 64 << 20)?;
-    sender.connect(receiver.local_addr().map_err(by_number)?).map_err(by_number)?;
+    let (mut sender, receiver) = UnixStream::pair().map_err(by_number)?;
+    socket::force_send_buffer(sender.as_raw_fd(), 64 << 20)?;
     sender.set_nonblocking(true).map_err(by_number)?;
-    for _ in 0..(length_ns / NS_A_DATAGRAM).clamp(1, QUEUED_MAX) {
-        match sender.send(&[0]) {
+    for _ in 0..(length_ns / NS_A_MESSAGE).clamp(1, QUEUED_MAX) {
+        match sender.write(&[0]) {
             Ok(_) => {}
             Err(why) if why.kind() == ErrorKind::WouldBlock => break,
             Err(why) => return Err(by_number(why)),
         }
     }
     affinity::set(0, &CpuMask::one(victim.cpu))?;
-    timed(|_| {
+    timed_alone(|_| {
         drop(receiver);
         Ok(())
     })

@@ -243,19 +243,19 @@ fn stamp(content: &[u8]) -> Option<u64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(u64::try_from(i64::from_ne_bytes(ns)).ok()?)
 }
 
-/// `setsockopt(socket, SOL_SOCKET, SO_RCVBUFFORCE, bytes)`: what waits to be received may take so
-/// much memory, beyond net.core.rmem_max. The kernel doubles it.
+/// `setsockopt(socket, SOL_SOCKET, SO_SNDBUFFORCE, bytes)`: what was sent and not received may take
+/// so much memory, beyond net.core.wmem_max. The kernel doubles it.
 ///
 /// Errors: `EPERM` without CAP_NET_ADMIN, `EBADF`, `ENOTSOCK`.
 ///
 /// # Real-time: setup only
-pub fn force_receive_buffer(socket: c_int, bytes: c_int) -> Result<(), Errno> {
+pub fn force_send_buffer(socket: c_int, bytes: c_int) -> Result<(), Errno> {
     // SAFETY: reads one int, which outlives the call.
     let result = unsafe {
         libc::setsockopt(
             socket,
             libc::SOL_SOCKET,
-            libc::SO_RCVBUFFORCE,
+            libc::SO_SNDBUFFORCE,
             (&raw const bytes).cast(),
             size_of::<c_int>() as libc::socklen_t,
         )
@@ -275,13 +275,13 @@ mod tests {
     use crate::clock::{ClockId, now_ns};
 
     #[test]
-    fn a_receive_buffer_grows_where_that_is_allowed() {
+    fn a_send_buffer_grows_where_that_is_allowed() {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
-        match force_receive_buffer(socket.as_raw_fd(), 1 << 22) {
+        match force_send_buffer(socket.as_raw_fd(), 1 << 22) {
             Ok(()) | Err(Errno::PERM) => {}
             Err(why) => panic!("{why}"),
         }
-        assert_eq!(force_receive_buffer(-1, 1), Err(Errno(libc::EBADF)));
+        assert_eq!(force_send_buffer(-1, 1), Err(Errno(libc::EBADF)));
     }
 
     #[test]

@@ -1,0 +1,450 @@
+//! Holds what attribution answers against disturbances that are known: `confusion [ROUNDS]
+//! [KIND]…`, as root. Of each kind a 1 kHz loop of SCHED_FIFO 90 on the first CPU is disturbed for
+//! six seconds while its wakes are recorded; the disturber's own log is the truth.
+//!
+//! A late wake is *disturbed* where the log covers at least 30 % or 30 µs of the time from its
+//! release to its run, and *mostly* where it covers half: what else came beside it, a host that
+//! stood still for milliseconds, may be the main cause of the one, hardly of the other. Printed are
+//! both, with how many have the disturber by name as their main cause; the share of the covered
+//! time that is booked to it; and other late wakes that are booked to it all the same. Wakes that
+//! are mostly disturbed and wrong, or wrongly blamed, are printed with their parts. In every second
+//! round a SCHED_OTHER thread computes beside those disturbers that it does not itself disturb.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use punctual_blame::account::WakePart;
+use punctual_blame::blame::Blame;
+use punctual_blame::cause::{CauseKind, LateCause};
+use punctual_blame::config::{BlameBounds, BlameConfig, FollowedThreads, LateThreshold, Platform};
+use punctual_blame::keep::LateWake;
+use punctual_blame::outcome::BlameOutcome;
+use punctual_blame::symbols::SymbolMap;
+use punctual_engine::spawn;
+use punctual_lab::capture::{
+    Capture, CaptureConsumer, CaptureItem, CapturePlan, CaptureTally, ClockOffsets, EventSet,
+    kernel_symbols,
+};
+use punctual_lab::inject::{
+    InjectedInterval, Injection, InjectionLog, InjectionPlan, Injector, RunningInjection, Victim,
+};
+use punctual_os::affinity::{self, CpuMask};
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::scheduler::{self, SchedPolicy};
+use punctual_os::{memory, process};
+use punctual_trace::event::ShortName;
+
+const PERIOD_NS: u64 = 1_000_000;
+const PRIORITY: u8 = 90;
+/// Cycles of a loop: six seconds.
+const CYCLES: u64 = 6_000;
+/// A loop that disturbs itself does so in each of so many cycles.
+const OWN_EVERY: u64 = 6;
+/// From the last event that is opened to what counts, ns.
+const SETTLE_NS: u64 = 200_000_000;
+/// NET_RX_SOFTIRQ of include/linux/interrupt.h.
+const NET_RX: u8 = 3;
+/// Wrong wakes of a kind that are printed.
+const SHOWN: usize = 6;
+
+/// How long one disturbance is, µs.
+const fn length_us(kind: Injection) -> u64 {
+    match kind {
+        Injection::Stop => 2_000,
+        Injection::OwnOverrun => 1_300,
+        // A fault that is recorded takes several µs in a virtual machine.
+        Injection::OwnFaults => 130,
+        _ => 300,
+    }
+}
+
+/// From where on a wake is late, ns: an interrupt from another CPU takes some 12 µs.
+const fn late_ns(kind: Injection) -> u64 {
+    match kind {
+        Injection::Protection | Injection::Barriers => 40_000,
+        _ => 100_000,
+    }
+}
+
+/// Whether a computing thread beside it leaves the log true: what is no more than SCHED_OTHER would
+/// wait for it within its own interval.
+const fn bears_company(kind: Injection) -> bool {
+    !matches!(kind, Injection::LongSystemCall | Injection::InterruptsOff | Injection::Timers)
+}
+
+fn plan(kind: Injection, victim: Victim) -> Result<InjectionPlan, String> {
+    let times = (Duration::from_micros(5_100), Duration::from_micros(length_us(kind)));
+    InjectionPlan::new(kind, victim, 2_000, times).map_err(|why| why.to_string())
+}
+
+fn victim(pid: i32) -> Result<Victim, String> {
+    let allowed = affinity::get(0).map_err(|why| why.to_string())?;
+    let mut cpus = allowed.iter();
+    let (cpu, other_cpu) = cpus.next().zip(cpus.next()).ok_or("it takes two CPUs")?;
+    Ok(Victim { cpu, other_cpu, priority: PRIORITY, pid, tid: pid })
+}
+
+/// The loop, in a process of its own. It says so when it begins, and in the end when it disturbed
+/// itself.
+fn run_loop(kind: Injection) -> Result<(), String> {
+    let victim = victim(process::tid())?;
+    let mut own = match kind.is_own() {
+        true => Some(Injector::prepare(&plan(kind, victim)?).map_err(|why| why.to_string())?),
+        false => None,
+    };
+    // What is locked has no faults.
+    if kind != Injection::OwnFaults {
+        memory::lock_all().map_err(|why| format!("memory cannot be locked: {why}"))?;
+    }
+    affinity::set(0, &CpuMask::one(victim.cpu)).map_err(|why| why.to_string())?;
+    let mut intervals = Vec::with_capacity(CYCLES as usize);
+    println!("begins");
+    // Opening events takes its time: the loop goes on until it is told that they are.
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).map_err(|why| why.to_string())?;
+    scheduler::set(0, SchedPolicy::Fifo(PRIORITY)).map_err(|why| why.to_string())?;
+    let mut due_ns = now_ns(ClockId::Monotonic) + 2 * PERIOD_NS;
+    let end_ns = due_ns + CYCLES * PERIOD_NS;
+    let mut cycle = 0_u64;
+    while due_ns < end_ns {
+        let _early = sleep_until_ns(due_ns);
+        cycle += 1;
+        due_ns += PERIOD_NS;
+        // A release that is gone is left out, or a stall would count once for each. Of a loop that
+        // overruns it is what is looked for.
+        let gone_ns = now_ns(ClockId::Monotonic).saturating_sub(due_ns);
+        if own.is_none() {
+            due_ns += gone_ns.div_ceil(PERIOD_NS) * PERIOD_NS;
+        }
+        if let Some(injector) = own.as_mut().filter(|_| cycle % OWN_EVERY == OWN_EVERY - 1) {
+            intervals.extend(injector.once().ok());
+        }
+    }
+    scheduler::set(0, SchedPolicy::Other).map_err(|why| why.to_string())?;
+    for InjectedInterval { start_ns, end_ns, .. } in intervals {
+        println!("{start_ns} {end_ns}");
+    }
+    Ok(())
+}
+
+/// Takes events; not those of the time in which they were being opened.
+struct Accountant {
+    blame: Blame,
+    from_ns: Arc<AtomicU64>,
+}
+
+impl CaptureConsumer for Accountant {
+    fn take(&mut self, item: CaptureItem<'_>) {
+        if let CaptureItem::Event(event) = item
+            && event.at_ns >= self.from_ns.load(Ordering::Relaxed)
+        {
+            self.blame.push(event);
+        }
+    }
+}
+
+fn config(tid: i32, kind: Injection) -> BlameConfig {
+    let clocks = ClockOffsets::take();
+    let symbols = kernel_symbols();
+    let functions = symbols.functions().map(|(address, name)| (address, name.to_owned()));
+    BlameConfig {
+        follow: FollowedThreads::Threads(vec![tid.unsigned_abs()]),
+        late: LateThreshold::Above(late_ns(kind)),
+        platform: Platform::VirtualMachine,
+        clock_offsets_ns: vec![clocks.realtime_ns, clocks.tai_ns, clocks.boottime_ns],
+        symbols: SymbolMap::new(functions),
+        bounds: BlameBounds { worst: CYCLES as usize, reservoir: 0, ..BlameBounds::default() },
+        ..BlameConfig::default()
+    }
+}
+
+/// A SCHED_OTHER thread that computes on a CPU until it is dropped, or ten seconds.
+struct Company {
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Company {
+    fn start(cpu: u32) -> Result<Self, String> {
+        let ends = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&ends);
+        let until_ns = now_ns(ClockId::Monotonic) + 10_000_000_000;
+        let thread = spawn::plain("company", move || {
+            if affinity::set(0, &CpuMask::one(cpu)).is_ok() {
+                while !seen.load(Ordering::Relaxed) && now_ns(ClockId::Monotonic) < until_ns {
+                    std::hint::spin_loop();
+                }
+            }
+        });
+        Ok(Self { ends, thread: Some(thread.map_err(|why| why.to_string())?) })
+    }
+}
+
+impl Drop for Company {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        let _ended = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Ends with it.
+struct Looped(Child);
+
+impl Drop for Looped {
+    fn drop(&mut self) {
+        // Where it ended, nothing is left to do.
+        let _gone = self.0.kill();
+        let _ended = self.0.wait();
+    }
+}
+
+/// What a run gave.
+struct Round {
+    outcome: BlameOutcome,
+    facts: CaptureTally,
+    log: InjectionLog,
+    symbols: SymbolMap,
+}
+
+fn disturb(kind: Injection, has_company: bool) -> Result<Round, String> {
+    let text = |why: std::io::Error| why.to_string();
+    let mut command = Command::new(std::env::current_exe().map_err(text)?);
+    command.args(["loop", kind.name()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut looped = Looped(command.spawn().map_err(text)?);
+    let mut said = BufReader::new(looped.0.stdout.take().ok_or("it is piped")?);
+    let mut line = String::new();
+    said.read_line(&mut line).map_err(text)?;
+    let victim = victim(looped.0.id().cast_signed())?;
+    let config = config(victim.tid, kind);
+    let symbols = config.symbols.clone();
+    let from_ns = Arc::new(AtomicU64::new(u64::MAX));
+    let accountant = Accountant { blame: Blame::new(config), from_ns: Arc::clone(&from_ns) };
+    let events = CapturePlan::new(EventSet::Full).in_guest(true).away_from(&[victim.cpu]);
+    let events = events.following(&[victim.tid]).read_by(SchedPolicy::Fifo(1));
+    let capture = Capture::start(&events, accountant).map_err(|why| why.to_string())?;
+    let begin_ns = now_ns(ClockId::Monotonic) + SETTLE_NS;
+    let _early = sleep_until_ns(begin_ns);
+    from_ns.store(begin_ns, Ordering::Relaxed);
+    let company = has_company.then(|| Company::start(victim.cpu)).transpose()?;
+    drop(looped.0.stdin.take());
+    let running = match kind.is_own() {
+        true => None,
+        false => {
+            let started = RunningInjection::start(plan(kind, victim)?);
+            Some(started.map_err(|why| why.to_string())?)
+        }
+    };
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).map_err(text)?;
+    let log = match running {
+        Some(running) => running.end().map_err(|why| why.to_string())?,
+        None => own_log(kind, victim, &rest),
+    };
+    drop(company);
+    let ended = capture.end().ok_or("the reader ended")?;
+    ended.closing.wait();
+    Ok(Round { outcome: ended.consumer.blame.finish(), facts: ended.facts, log, symbols })
+}
+
+fn own_log(kind: Injection, victim: Victim, text: &str) -> InjectionLog {
+    let interval = |line: &str| {
+        let (start_ns, end_ns) = line.split_once(' ')?;
+        let (start_ns, end_ns) = (start_ns.parse().ok()?, end_ns.parse().ok()?);
+        Some(InjectedInterval { start_ns, end_ns, cpu: victim.cpu })
+    };
+    let intervals = text.lines().filter_map(interval).collect();
+    InjectionLog { kind, tid: victim.tid, name: String::new(), intervals, failed: 0 }
+}
+
+/// Whether a cause is the disturbance, by name.
+fn is_it(cause: &LateCause, log: &InjectionLog) -> bool {
+    let is_named = cause.culprit().is_some_and(|task| {
+        let name = ShortName::new(log.name.as_bytes());
+        task.name == name
+    });
+    let is_own =
+        |kind| matches!(kind, CauseKind::OwnCode | CauseKind::OwnFault | CauseKind::OwnSyscall);
+    let followed = match *cause {
+        LateCause::Follows { kind } => Some(kind),
+        _ => None,
+    };
+    match (log.kind, cause.kind()) {
+        (Injection::HigherPriority, CauseKind::HigherPriority)
+        | (Injection::EqualPriority, CauseKind::EqualPriority)
+        | (Injection::LongSystemCall, CauseKind::NotPreempted)
+        | (Injection::InterruptsOff, CauseKind::InterruptsOff)
+        | (Injection::Timers, CauseKind::OtherTimers)
+        | (Injection::Stop, CauseKind::Stopped)
+        | (
+            Injection::Protection | Injection::Barriers | Injection::Moves | Injection::Datagrams,
+            CauseKind::Ipi,
+        ) => is_named,
+        (Injection::Stop, _) => followed == Some(CauseKind::Stopped),
+        (Injection::OwnFaults | Injection::OwnOverrun, kind) => is_own(followed.unwrap_or(kind)),
+        (Injection::Datagrams, _) => {
+            matches!(*cause, LateCause::Softirq { number: NET_RX, .. })
+        }
+        _ => false,
+    }
+}
+
+/// The counts of a kind.
+#[derive(Default)]
+struct Counts {
+    wakes: u64,
+    injected: u64,
+    injected_ns: u64,
+    late: u64,
+    disturbed: u64,
+    right: u64,
+    mostly: u64,
+    mostly_right: u64,
+    covered_ns: u64,
+    found_ns: u64,
+    undisturbed: u64,
+    blamed: u64,
+    lost: u64,
+    holes: u64,
+    /// Kinds of the main causes of disturbed wakes that are not the disturber.
+    instead: BTreeMap<CauseKind, u64>,
+}
+
+fn covered_ns(wake: &LateWake, log: &InjectionLog) -> u64 {
+    let within = |interval: &InjectedInterval| interval.overlap_ns(wake.release_ns, wake.ran_ns);
+    log.intervals.iter().map(within).sum()
+}
+
+fn count(round: &Round, counts: &mut Counts) {
+    let Round { outcome, facts, log, .. } = round;
+    counts.wakes += outcome.table.wakes;
+    counts.injected += log.intervals.len() as u64;
+    let length = |interval: &InjectedInterval| interval.end_ns - interval.start_ns;
+    counts.injected_ns += log.intervals.iter().map(length).sum::<u64>();
+    counts.late += outcome.table.late;
+    counts.lost += facts.lost;
+    counts.holes += facts.holes;
+    let mut shown = 0;
+    for wake in &outcome.worst {
+        let covered_ns = covered_ns(wake, log);
+        let is_right = is_it(&wake.main, log);
+        let is_disturbed = covered_ns >= 30_000 || covered_ns * 10 >= wake.lateness_ns() * 3;
+        let is_mostly = covered_ns * 2 >= wake.lateness_ns();
+        if is_disturbed {
+            let found = |part: &&WakePart| is_it(&part.cause, log);
+            let found_ns: u64 = wake.parts.iter().filter(found).map(WakePart::length_ns).sum();
+            counts.disturbed += 1;
+            counts.right += u64::from(is_right);
+            counts.mostly += u64::from(is_mostly);
+            counts.mostly_right += u64::from(is_mostly && is_right);
+            if !is_right {
+                *counts.instead.entry(wake.main.kind()).or_default() += 1;
+            }
+            counts.covered_ns += covered_ns;
+            counts.found_ns += found_ns.min(covered_ns);
+        } else {
+            counts.undisturbed += 1;
+            counts.blamed += u64::from(is_right);
+        }
+        let is_wrong = if is_disturbed { is_mostly && !is_right } else { is_right };
+        if is_wrong && shown < SHOWN {
+            shown += 1;
+            show(wake, covered_ns, &round.symbols);
+        }
+    }
+}
+
+fn show(wake: &LateWake, covered_ns: u64, symbols: &SymbolMap) {
+    println!(
+        "  late {} us, covered {} us, release {}: {}",
+        wake.lateness_ns() / 1_000,
+        covered_ns / 1_000,
+        wake.release_ns,
+        wake.main.name(symbols)
+    );
+    for part in wake.parts.iter().filter(|part| part.length_ns() >= 3_000).take(12) {
+        println!(
+            "    {:>6.1} +{:>6.1} us {:?} {}: {}",
+            (part.from_ns - wake.release_ns) as f64 / 1e3,
+            part.length_ns() as f64 / 1e3,
+            part.phase,
+            part.rule.word(),
+            part.cause.name(symbols)
+        );
+    }
+    let chain = wake.chain.iter().map(|&at| symbols.name(at).unwrap_or("?"));
+    let chain: Vec<&str> = chain.take(6).collect();
+    if !chain.is_empty() {
+        println!("    {}", chain.join(" < "));
+    }
+}
+
+fn print(name: &str, counts: &Counts) {
+    let share = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
+    println!(
+        "{name:<10} {:>5} of {:>5} right ({:.1} %), mostly {} of {} ({:.1} %), found {:.0} %, \
+         wrongly blamed {} of {}; {} wakes, {} late, {} injected of {} us, lost {}, \
+         holes {}",
+        counts.right,
+        counts.disturbed,
+        share(counts.right, counts.disturbed),
+        counts.mostly_right,
+        counts.mostly,
+        share(counts.mostly_right, counts.mostly),
+        share(counts.found_ns, counts.covered_ns),
+        counts.blamed,
+        counts.undisturbed,
+        counts.wakes,
+        counts.late,
+        counts.injected,
+        counts.injected_ns / 1_000 / counts.injected.max(1),
+        counts.lost,
+        counts.holes,
+    );
+    for (kind, wakes) in &counts.instead {
+        println!("           instead {}: {wakes}", kind.word());
+    }
+}
+
+fn run() -> Result<(), String> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let find = |name: &String| {
+        Injection::find(name).ok_or_else(|| format!("{name}: there is no such kind"))
+    };
+    if let [word, kind] = &words[..]
+        && word == "loop"
+    {
+        return run_loop(find(kind)?);
+    }
+    let rounds: usize = words.first().map_or(Ok(2), |word| word.parse()).map_err(|_| "ROUNDS")?;
+    let named: Result<Vec<Injection>, String> = words.iter().skip(1).map(find).collect();
+    let kinds = match named? {
+        none if none.is_empty() => Injection::ALL.to_vec(),
+        named => named,
+    };
+    for kind in kinds {
+        let mut counts = Counts::default();
+        for round in 0..rounds {
+            match disturb(kind, round % 2 == 1 && bears_company(kind)) {
+                Ok(round) => count(&round, &mut counts),
+                Err(why) => println!("{}: {why}", kind.name()),
+            }
+        }
+        print(kind.name(), &counts);
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("confusion: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -67,13 +67,14 @@ pub(super) struct BlameArgs {
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 struct SubjectArgs {
-    /// Follow all threads of this process
+    /// Follow the real-time threads of this process; all its threads where it has none
     #[arg(long, value_parser = clap::value_parser!(i32).range(1..))]
     pid: Option<i32>,
     /// Follow this thread
     #[arg(long, value_parser = clap::value_parser!(i32).range(1..))]
     tid: Option<i32>,
-    /// Follow each thread, and all threads of each process, of this name
+    /// Follow each thread, and all threads of each process, of this name: the real-time ones, or
+    /// all where there are none
     #[arg(long)]
     name: Option<String>,
     /// Follow each thread of the machine that has a real-time policy
@@ -133,7 +134,7 @@ impl BlameArgs {
     /// Whose wakes, and on which CPUs.
     fn choose(&self, machine: &Machine) -> Result<(BlameSubject, Choice)> {
         if let Some(target) = self.subject.target() {
-            let threads = find_threads(&Root::live(), &target)?;
+            let threads = those_that_count(find_threads(&Root::live(), &target)?);
             let choice = Choice { cpus: cpus_of(&threads), why: "those of its threads".to_owned() };
             return Ok((BlameSubject::Threads(threads), choice));
         }
@@ -146,6 +147,13 @@ impl BlameArgs {
         let thread = RtThread::cpu(cpu).with_policy(self.policy.policy());
         Ok((BlameSubject::Loop { thread, period: self.period.period()? }, choice))
     }
+}
+
+/// The real-time threads, or all where there are none: beside a real-time thread those that start
+/// it or print for it are late as a matter of course, and would be most of the answer.
+fn those_that_count(threads: Vec<FollowedThread>) -> Vec<FollowedThread> {
+    let has_real_time = threads.iter().any(FollowedThread::is_real_time);
+    threads.into_iter().filter(|thread| !has_real_time || thread.is_real_time()).collect()
 }
 
 /// The CPUs that threads may run on, as a list.
@@ -188,5 +196,38 @@ impl Measuring for BlameArgs {
     fn shown(&self, outcome: Outcome<'_, BlameExperiment>) -> Shown {
         let loads = outcome.load_rows();
         Shown::body(BlameBody { blame: outcome.figures, loads })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_os::scheduler::{FIFO, OTHER, SchedAttributes};
+
+    fn thread(tid: i32, policy: Option<u32>) -> FollowedThread {
+        let policy = policy.map(|policy| SchedAttributes {
+            policy,
+            size: 0,
+            flags: 0,
+            nice: 0,
+            priority: 0,
+            runtime_ns: 0,
+            deadline_ns: 0,
+            period_ns: 0,
+        });
+        FollowedThread { tid, pid: 1, name: "servo".to_owned(), policy, cpus: Vec::new() }
+    }
+
+    fn followed(threads: &[FollowedThread]) -> Vec<i32> {
+        those_that_count(threads.to_vec()).iter().map(|thread| thread.tid).collect()
+    }
+
+    #[test]
+    fn real_time_threads_are_followed_alone_and_others_where_there_are_none() {
+        let (ordinary, unknown) = (thread(1, Some(OTHER)), thread(2, None));
+        let real_time = thread(3, Some(FIFO));
+        assert_eq!(followed(&[ordinary.clone(), unknown.clone(), real_time]), [3]);
+        assert_eq!(followed(&[ordinary, unknown]), [1, 2]);
+        assert!(followed(&[]).is_empty());
     }
 }

@@ -63,6 +63,14 @@ fn priority(kernel: i32) -> String {
     }
 }
 
+/// A period that was measured: whole where it is whole, else to three figures.
+fn period(period_ns: u64) -> String {
+    match period_ns.is_multiple_of(1_000) {
+        true => format::period(period_ns),
+        false => ns(period_ns),
+    }
+}
+
 fn runs(blame: &Blamed) -> Block {
     let heads = [
         words("thread"),
@@ -86,7 +94,7 @@ fn runs(blame: &Blamed) -> Block {
             ns(run.max_ns),
             format::count(run.late),
             run.threshold_ns.map_or_else(|| "-".to_owned(), ns),
-            run.period_ns.map_or_else(|| "-".to_owned(), format::period),
+            run.period_ns.map_or_else(|| "-".to_owned(), period),
             run.cpu.to_string(),
             priority(run.kernel_priority),
             run.tid.to_string(),

@@ -134,7 +134,13 @@ impl BlameArgs {
     /// Whose wakes, and on which CPUs.
     fn choose(&self, machine: &Machine) -> Result<(BlameSubject, Choice)> {
         if let Some(target) = self.subject.target() {
-            let threads = those_that_count(find_threads(&Root::live(), &target)?);
+            let threads = others(find_threads(&Root::live(), &target)?, std::process::id());
+            if threads.is_empty() {
+                bail!(
+                    "nothing is found but this program itself: it does not follow its own threads"
+                );
+            }
+            let threads = those_that_count(threads);
             let choice = Choice { cpus: cpus_of(&threads), why: "those of its threads".to_owned() };
             return Ok((BlameSubject::Threads(threads), choice));
         }
@@ -147,6 +153,12 @@ impl BlameArgs {
         let thread = RtThread::cpu(cpu).with_policy(self.policy.policy());
         Ok((BlameSubject::Loop { thread, period: self.period.period()? }, choice))
     }
+}
+
+/// Those of other processes: with the name of this program, itself is found too.
+fn others(threads: Vec<FollowedThread>, own_pid: u32) -> Vec<FollowedThread> {
+    let is_own = |thread: &FollowedThread| u32::try_from(thread.pid) == Ok(own_pid);
+    threads.into_iter().filter(|thread| !is_own(thread)).collect()
 }
 
 /// The real-time threads, or all where there are none: beside a real-time thread those that start
@@ -220,6 +232,13 @@ mod tests {
 
     fn followed(threads: &[FollowedThread]) -> Vec<i32> {
         those_that_count(threads.to_vec()).iter().map(|thread| thread.tid).collect()
+    }
+
+    #[test]
+    fn the_program_itself_is_not_followed() {
+        let of_other = FollowedThread { pid: 2, ..thread(4, None) };
+        assert_eq!(others(vec![thread(3, None), of_other.clone()], 1), [of_other]);
+        assert!(others(vec![thread(3, None)], 1).is_empty());
     }
 
     #[test]

@@ -48,7 +48,7 @@ const PRICE_WAKES: usize = 200_000;
 /// The longest that is measured without recording.
 const UNRECORDED_MAX: Span = Span::from_ms(2_000);
 /// From the last event that is opened, while which the kernel interrupts all CPUs, to what counts.
-const SETTLE: Span = Span::from_ms(200);
+pub(crate) const SETTLE: Span = Span::from_ms(200);
 /// Between two looks at the time and at the followed threads.
 const LOOK: Span = Span::from_ms(50);
 /// Late wakes that results have with all their parts.
@@ -346,7 +346,7 @@ fn run_loop(thread: RtThread, period: Period, orders: &Orders) -> Result<LoopEnd
 }
 
 /// Names of addresses, as attribution takes them.
-fn map(symbols: &Symbols) -> SymbolMap {
+pub(crate) fn map(symbols: &Symbols) -> SymbolMap {
     SymbolMap::new(symbols.functions().map(|(address, name)| (address, name.to_owned())))
 }
 

@@ -8,9 +8,9 @@
 //! meanwhile. [`cost`]: what recording costs. [`inject`]: known disturbances. [`load`]: what makes
 //! the machine busy meanwhile. [`quiet`]: the phase away from the tick. [`response`]: how fast
 //! threads answer a stimulus. [`saturation`]: the highest frequency that they serve. [`tasks`]: the
-//! file that names the tasks of a supervisor. [`timer`]: how late timers reach a thread.
-//! [`tuning`]: settings changed and put back. [`waits`]: the ways to wait, by name. [`work`]: how
-//! long a fixed piece of work takes.
+//! file that names the tasks of a supervisor. [`timer`]: how late timers reach a thread. [`top`]:
+//! real-time threads as they run. [`tuning`]: settings changed and put back. [`waits`]: the ways to
+//! wait, by name. [`work`]: how long a fixed piece of work takes.
 #![forbid(unsafe_code)]
 
 pub mod accuracy;
@@ -31,6 +31,7 @@ pub mod saturation;
 mod serial_line;
 pub mod tasks;
 pub mod timer;
+pub mod top;
 pub mod tuning;
 pub mod waits;
 pub mod work;

@@ -22,6 +22,7 @@ mod sched;
 mod soak;
 mod stimulate;
 mod task;
+mod top;
 mod tune;
 mod unthrottled;
 
@@ -115,6 +116,18 @@ enum Command {
                        \x20 sudo punctual blame --name linuxcncrsh --over 50us -d 60s\n\
                        \x20 punctual blame --from perf.data")]
     Blame(blame::BlameArgs),
+    /// Show real-time threads as they run: how late each wakes, and what kept it
+    ///
+    /// Every thread with a real-time policy, of any program, unchanged: its period, its lateness
+    /// from the expiry that it programmed to its first instruction, and what ran before late
+    /// wakes. Times without a unit are in microseconds. What it costs stands in the first line.
+    /// Keys: q quit, s sort, / filter by name, f freeze, r reset, + and - what is late, ? help.
+    /// Needs root, or CAP_PERFMON and a readable tracefs.
+    #[command(after_long_help = "Examples:\n\
+                       \x20 sudo punctual top\n\
+                       \x20 sudo punctual top --name jackd --stop-over 500us\n\
+                       \x20 sudo punctual top --once 3 > tables.txt")]
+    Top(top::TopArgs),
     /// Repeat published measurements on this machine, and compare the results
     #[command(after_long_help = "Examples:\n\
                        \x20 punctual reproduce maruti\n\
@@ -235,6 +248,7 @@ impl Execute for Command {
             Self::Check(args) => args.execute(),
             Self::Measure(args) => args.execute(),
             Self::Blame(args) => args.execute(),
+            Self::Top(args) => args.execute(),
             Self::Reproduce(args) => reproduce::run(args),
             Self::Stimulate(args) => args.execute(),
             Self::Respond(args) => args.execute(),

@@ -372,8 +372,9 @@ impl Place {
 const OWN: usize = 3;
 
 /// The others.
-const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 11] = [
     "blame --duration 500ms --load fork",
+    "top --once 1",
     "measure noise --duration 500ms --load fork",
     "measure response --duration 500ms --load fork",
     "measure timer --duration 500ms",

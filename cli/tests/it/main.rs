@@ -37,6 +37,7 @@ mod soak;
 mod task;
 mod terminal;
 mod timer;
+mod top;
 mod tune;
 mod wait;
 mod work;

@@ -1,0 +1,436 @@
+//! The screen of `top`: what keys do to it, and what it shows.
+//!
+//! Pure: a frame and what was chosen into cells of a buffer. Reads no key and writes nothing.
+
+use punctual_lab::top::TopFrame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+
+use super::table::{TopChoice, TopOrder, TopTable, cut};
+use super::terminal::TopKey;
+use crate::format;
+
+/// The most letters of a filter.
+const FILTER_MOST: usize = 32;
+/// Lines above the table, its head among them.
+const ABOVE: u16 = 3;
+/// From so many lines on the last one says what keys do.
+const WITH_HELP: u16 = 8;
+/// What keys do.
+const HELP: &str = "q quit  s sort  / filter  f freeze  r reset  +/- late over (resets)  ? help";
+/// The steps of the threshold: 1 µs to 1 s.
+const STEPS_NS: [u64; 19] = {
+    let mut steps = [1_000_000_000; 19];
+    let (mut at, mut decade) = (0, 1_000);
+    while at < 18 {
+        steps[at] = decade;
+        steps[at + 1] = 2 * decade;
+        steps[at + 2] = 5 * decade;
+        decade *= 10;
+        at += 3;
+    }
+    steps
+};
+
+/// What a key asks of whoever shows the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TopAct {
+    /// Nothing more.
+    Show,
+    Quit,
+    /// All figures anew; later than this, ns, is late then.
+    BeginAnew(u64),
+}
+
+/// What was chosen, and what is shown of it.
+#[derive(Clone, Debug)]
+pub(super) struct TopView {
+    frame: Option<TopFrame>,
+    order: TopOrder,
+    filter: String,
+    is_typing: bool,
+    is_frozen: bool,
+    has_help: bool,
+    has_colours: bool,
+    /// Rows above the first that is shown.
+    scrolled: usize,
+    late_over_ns: u64,
+}
+
+impl TopView {
+    /// Nothing yet.
+    pub(super) fn new(late_over_ns: u64, has_colours: bool) -> Self {
+        Self {
+            frame: None,
+            order: TopOrder::default(),
+            filter: String::new(),
+            is_typing: false,
+            is_frozen: false,
+            has_help: true,
+            has_colours,
+            scrolled: 0,
+            late_over_ns,
+        }
+    }
+
+    /// Takes the newest, unless it is frozen.
+    pub(super) fn take(&mut self, frame: TopFrame) {
+        if !self.is_frozen {
+            self.frame = Some(frame);
+        }
+    }
+
+    /// A key was pressed.
+    pub(super) fn press(&mut self, key: TopKey) -> TopAct {
+        if key == TopKey::Interrupt {
+            return TopAct::Quit;
+        }
+        if self.is_typing {
+            self.type_key(key);
+            return TopAct::Show;
+        }
+        match key {
+            TopKey::Char('q') | TopKey::Escape => return TopAct::Quit,
+            TopKey::Char('s') => self.order = self.order.next(),
+            TopKey::Char('/') => self.is_typing = true,
+            TopKey::Char('f') => self.is_frozen = !self.is_frozen,
+            TopKey::Char('?') => self.has_help = !self.has_help,
+            TopKey::Char('r') => return self.begin_anew(self.late_over_ns),
+            TopKey::Char('+' | '=') => return self.begin_anew(self.above()),
+            TopKey::Char('-') => return self.begin_anew(self.below()),
+            TopKey::Up => self.scrolled = self.scrolled.saturating_sub(1),
+            TopKey::Down => self.scrolled = self.scrolled.saturating_add(1),
+            TopKey::PageUp => self.scrolled = self.scrolled.saturating_sub(10),
+            TopKey::PageDown => self.scrolled = self.scrolled.saturating_add(10),
+            TopKey::Home => self.scrolled = 0,
+            _ => {}
+        }
+        TopAct::Show
+    }
+
+    /// A key while a filter is written.
+    fn type_key(&mut self, key: TopKey) {
+        match key {
+            TopKey::Escape => {
+                self.filter.clear();
+                self.is_typing = false;
+            }
+            TopKey::Enter => self.is_typing = false,
+            TopKey::Backspace => {
+                self.filter.pop();
+            }
+            TopKey::Char(c) if !c.is_control() && self.filter.chars().count() < FILTER_MOST => {
+                self.filter.push(c);
+            }
+            _ => {}
+        }
+        self.scrolled = 0;
+    }
+
+    fn begin_anew(&mut self, late_over_ns: u64) -> TopAct {
+        self.late_over_ns = late_over_ns;
+        self.is_frozen = false;
+        self.frame = None;
+        TopAct::BeginAnew(late_over_ns)
+    }
+
+    fn above(&self) -> u64 {
+        let above = STEPS_NS.iter().find(|step| **step > self.late_over_ns);
+        above.copied().unwrap_or(self.late_over_ns)
+    }
+
+    fn below(&self) -> u64 {
+        let below = STEPS_NS.iter().rev().find(|step| **step < self.late_over_ns);
+        below.copied().unwrap_or(self.late_over_ns)
+    }
+
+    fn bold(&self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    fn coloured(&self, colour: Color) -> Style {
+        if self.has_colours { self.bold().fg(colour) } else { self.bold() }
+    }
+
+    /// Shows it, with what a machine has of CPUs.
+    pub(super) fn render(&self, cpus: usize, area: Rect, buffer: &mut Buffer) {
+        let mut page = Page { area, buffer };
+        page.write(0, &header(self.frame.as_ref(), cpus), self.bold());
+        let (state, style) = match self.frame.as_ref().and_then(|frame| frame.stopped_by) {
+            Some((task, late_ns)) => {
+                let name = format::plain(&task.name.to_string());
+                let late = format::ns(Some(late_ns as f64));
+                let text = format!("STOPPED: {name} ({}) was {late} late; r goes on", task.tid);
+                (text, self.coloured(Color::Red))
+            }
+            None => (self.state(), Style::new()),
+        };
+        page.write(1, &state, style);
+        let help_line = u16::from(self.has_help && area.height >= WITH_HELP);
+        let room = usize::from(area.height.saturating_sub(ABOVE + help_line));
+        let choice = TopChoice { order: self.order, filter: &self.filter };
+        let Some(frame) = &self.frame else {
+            page.write(ABOVE, "the first figures come after an interval", Style::new());
+            self.help(&mut page, help_line);
+            return;
+        };
+        let table = TopTable::new(frame, choice, usize::from(area.width));
+        page.write(2, &table.head, Style::new().add_modifier(Modifier::REVERSED));
+        if table.rows.is_empty() {
+            let none = "no thread yet that woke at a release of its own";
+            let text = if self.filter.is_empty() { none } else { "no such name" };
+            page.write(ABOVE, text, Style::new());
+        }
+        // The last row stays in view, however far it was scrolled.
+        let above = self.scrolled.min(table.rows.len().saturating_sub(room.max(1)));
+        for (row, at) in table.rows.iter().skip(above).take(room).zip(ABOVE..) {
+            let style = match (row.has_stopped, row.is_late, row.has_ended) {
+                (true, _, _) => self.coloured(Color::Red),
+                (_, true, _) => self.coloured(Color::Yellow),
+                (_, _, true) => Style::new().add_modifier(Modifier::DIM),
+                _ => Style::new(),
+            };
+            page.write(at, &row.text, style);
+        }
+        self.help(&mut page, help_line);
+    }
+
+    fn help(&self, page: &mut Page<'_>, lines: u16) {
+        if lines > 0 {
+            let last = page.area.height - 1;
+            page.write(last, HELP, Style::new().add_modifier(Modifier::DIM));
+        }
+    }
+
+    /// What is late, where late wakes waited, and what was chosen.
+    fn state(&self) -> String {
+        if self.is_typing {
+            return format!("filter: {}_  (Enter keeps it, Esc shows all)", shown(&self.filter));
+        }
+        let mut parts = vec![late_over(self.late_over_ns)];
+        if self.is_frozen {
+            parts.insert(0, "FROZEN".to_owned());
+        }
+        parts.push(format!("by {}", self.order.word()));
+        if !self.filter.is_empty() {
+            parts.push(format!("only *{}*", shown(&self.filter)));
+        }
+        parts.extend(self.frame.as_ref().and_then(split));
+        parts.extend(self.frame.as_ref().and_then(left_out));
+        parts.join("  ")
+    }
+}
+
+/// What was typed, made plain.
+fn shown(filter: &str) -> String {
+    format::plain(filter)
+}
+
+/// Where cells go: lines of an area, as far as they are in it.
+struct Page<'a> {
+    area: Rect,
+    buffer: &'a mut Buffer,
+}
+
+impl Page<'_> {
+    fn write(&mut self, line: u16, text: &str, style: Style) {
+        let Rect { x, y, width, height } = self.area;
+        if line < height {
+            let text = cut(text, usize::from(width));
+            self.buffer.set_stringn(x, y + line, text, usize::from(width), style);
+        }
+    }
+}
+
+/// The first line: how many, at what price.
+pub(super) fn header(frame: Option<&TopFrame>, cpus: usize) -> String {
+    let several = |count: usize, name: &str| {
+        let plural = if count == 1 { "" } else { "s" };
+        format!("{count} {name}{plural}")
+    };
+    let cpus = several(cpus, "CPU");
+    let Some(frame) = frame else { return format!("punctual top  {cpus}") };
+    let threads = frame.threads.iter().filter(|thread| !thread.figures.has_ended).count();
+    format!(
+        "punctual top  {cpus}  {}  {:.0} events/s  lost {}  own CPU {:.1} %",
+        several(threads, "thread"),
+        frame.events_per_s,
+        frame.lost,
+        frame.own_cpu_share * 100.0,
+    )
+}
+
+/// What is late.
+pub(super) fn late_over(ns: u64) -> String {
+    format!("late: over {}", format::period(ns))
+}
+
+/// Where the time of late wakes went, in all threads together.
+pub(super) fn split(frame: &TopFrame) -> Option<String> {
+    let sum = |part: fn(&punctual_lab::top::TopThread) -> u64| {
+        frame.threads.iter().map(|thread| part(thread) as f64).sum::<f64>()
+    };
+    let delivery = sum(|thread| thread.figures.delivery_ns);
+    let whole = delivery + sum(|thread| thread.figures.ready_ns);
+    (whole > 0.0).then(|| {
+        let timer = (delivery / whole * 100.0).round();
+        format!("timer late {timer:.0} %, waited for CPU {:.0} %", 100.0 - timer)
+    })
+}
+
+/// What there is no room for.
+pub(super) fn left_out(frame: &TopFrame) -> Option<String> {
+    (frame.unfollowed > 0).then(|| "too many threads, r begins anew".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{frame, thread};
+    use super::*;
+    use punctual_lab::top::TopThread;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    /// The lines of a screen of this size.
+    fn drawn(view: &TopView, (columns, lines): (u16, u16)) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(columns, lines)).expect("it fits");
+        terminal
+            .draw(|page| view.render(2, page.area(), page.buffer_mut()))
+            .expect("it cannot fail");
+        let buffer = terminal.backend().buffer();
+        let line = |y| (0..columns).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+        (0..lines).map(|y| line(y).trim_end().to_owned()).collect()
+    }
+
+    fn view(threads: Vec<TopThread>) -> TopView {
+        let mut view = TopView::new(100_000, true);
+        view.take(frame(threads));
+        view
+    }
+
+    fn many(count: u32) -> Vec<TopThread> {
+        (1..=count).map(|tid| thread(tid, format!("t{tid}").as_bytes())).collect()
+    }
+
+    const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (40, 10)];
+
+    #[test]
+    fn a_screen_of_eighty_columns_has_the_answer() {
+        let lines = drawn(&view(vec![thread(14_417, b"servo_1k")]), (80, 24));
+        assert_eq!(
+            lines[0],
+            "punctual top  2 CPUs  1 thread  26583 events/s  lost 0  own CPU 0.3 %"
+        );
+        let state = "late: over 100 µs  by max  timer late 48 %, waited for CPU 52 %";
+        assert_eq!(lines[1], state);
+        assert!(lines[2].ends_with("LATE CAUSE"), "{}", lines[2]);
+        assert!(lines[3].contains("servo_1k") && lines[3].ends_with("35 zz_hog97"), "{}", lines[3]);
+        assert_eq!(lines[23], HELP);
+    }
+
+    #[test]
+    fn every_size_shows_none_and_many_threads() {
+        for size in SIZES {
+            let none = drawn(&view(Vec::new()), size);
+            assert!(none[3].starts_with("no thread yet"), "{none:?}");
+            let nothing = drawn(&TopView::new(100_000, false), size);
+            assert!(nothing[0].starts_with("punctual top"), "{nothing:?}");
+            let lines = drawn(&view(many(200)), size);
+            assert!(lines[3].contains("t200"), "the worst first: {lines:?}");
+            let rows = lines.iter().filter(|line| line.contains(" t1") || line.contains(" t2"));
+            assert!(rows.count() >= usize::from(size.1) / 2 - 2, "{lines:?}");
+        }
+        for size in [(1, 1), (7, 3), (300, 2), (16, 4)] {
+            drawn(&view(many(200)), size);
+        }
+    }
+
+    #[test]
+    fn hostile_names_stay_in_their_cells() {
+        let names: [&[u8]; 3] = [b"\x1b[2J\x1b]0;x\x07", "学学学学学".as_bytes(), b"\xe2\x80\xae"];
+        for (size, name) in SIZES.iter().flat_map(|size| names.map(|name| (*size, name))) {
+            let view = view(vec![thread(7, name)]);
+            let text = drawn(&view, size).join("");
+            assert!(!text.chars().any(char::is_control), "{text:?}");
+            assert!(!text.contains('\u{202e}'), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn keys_do_what_the_help_says() {
+        let mut view = view(many(200));
+        assert_eq!(view.press(TopKey::Char('s')), TopAct::Show);
+        assert!(drawn(&view, (80, 24))[1].contains("by late"));
+        view.press(TopKey::Char('?'));
+        assert_ne!(drawn(&view, (80, 24))[23], HELP);
+        view.press(TopKey::Char('f'));
+        view.take(frame(Vec::new()));
+        let lines = drawn(&view, (80, 24));
+        assert!(lines[1].starts_with("FROZEN") && lines[3].contains('t'), "{lines:?}");
+        for key in [TopKey::Char('/'), TopKey::Char('t'), TopKey::Char('7'), TopKey::Char('q')] {
+            assert_eq!(view.press(key), TopAct::Show);
+        }
+        assert!(drawn(&view, (80, 24))[1].starts_with("filter: t7q_"));
+        view.press(TopKey::Backspace);
+        view.press(TopKey::Enter);
+        let lines = drawn(&view, (80, 24));
+        assert!(lines[1].contains("only *t7*") && lines[3].contains(" t7 "), "{lines:?}");
+        view.press(TopKey::Char('/'));
+        view.press(TopKey::Escape);
+        assert!(!drawn(&view, (80, 24))[1].contains("only"));
+        assert_eq!(view.press(TopKey::Char('r')), TopAct::BeginAnew(100_000));
+        assert_eq!(view.press(TopKey::Char('+')), TopAct::BeginAnew(200_000));
+        assert_eq!(view.press(TopKey::Char('-')), TopAct::BeginAnew(100_000));
+        let ends =
+            [TopKey::Char('q'), TopKey::Escape, TopKey::Interrupt].map(|key| view.press(key));
+        assert_eq!(ends, [TopAct::Quit; 3]);
+    }
+
+    #[test]
+    fn the_threshold_moves_between_its_ends() {
+        let mut view = TopView::new(30_000, true);
+        assert_eq!(view.press(TopKey::Char('-')), TopAct::BeginAnew(20_000));
+        for _ in 0..40 {
+            view.press(TopKey::Char('-'));
+        }
+        assert_eq!(view.late_over_ns, 1_000);
+        for _ in 0..40 {
+            view.press(TopKey::Char('+'));
+        }
+        assert_eq!(view.late_over_ns, 1_000_000_000);
+    }
+
+    #[test]
+    fn rows_scroll_and_never_away() {
+        let mut view = view(many(50));
+        for _ in 0..100 {
+            view.press(TopKey::PageDown);
+        }
+        let lines = drawn(&view, (80, 24));
+        assert!(lines[22].contains(" t1 "), "{lines:?}");
+        view.press(TopKey::Home);
+        assert!(drawn(&view, (80, 24))[3].contains(" t50"));
+    }
+
+    #[test]
+    fn what_stopped_it_is_named() {
+        let worst = thread(600, b"servo");
+        let task = worst.figures.task;
+        let mut view = TopView::new(100_000, false);
+        view.take(TopFrame { stopped_by: Some((task, 600_000)), ..frame(vec![worst]) });
+        let lines = drawn(&view, (80, 24));
+        assert!(lines[1].starts_with("STOPPED: servo (600) was 600 µs late"), "{}", lines[1]);
+    }
+
+    #[test]
+    fn a_filter_has_an_end() {
+        let mut view = view(many(3));
+        view.press(TopKey::Char('/'));
+        for _ in 0..100 {
+            view.press(TopKey::Char('x'));
+        }
+        assert_eq!(view.filter.chars().count(), FILTER_MOST);
+        assert!(drawn(&view, (40, 10))[3].starts_with("no such name"));
+    }
+}

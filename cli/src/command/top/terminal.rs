@@ -1,0 +1,207 @@
+//! The terminal of `top`: raw, another screen, and as it was before whatever happens.
+//!
+//! Reads keys from standard input, writes to standard output. Signals that request an end are only
+//! noted by the process; whoever shows something looks at that.
+
+use std::io::{self, IsTerminal, Write, stdout};
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::Duration;
+
+use ratatui::backend::TermionBackend;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::stdio::stdin;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+
+/// Another screen, and no cursor (xterm's control sequences, DECSET 1049 and 25).
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+/// Back.
+const LEAVE: &str = "\x1b[0m\x1b[?25h\x1b[?1049l";
+/// Bytes of keys that are read at once.
+const KEYS: usize = 64;
+
+/// A key, as far as `top` has use for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TopKey {
+    /// A letter, or any other sign.
+    Char(char),
+    Enter,
+    Backspace,
+    Escape,
+    /// Ctrl and C, which a raw terminal does not make a signal of.
+    Interrupt,
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    Home,
+}
+
+/// How the terminal was, while it is another.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+
+/// Whether there is a screen to draw on, and keys to read.
+pub(super) fn is_there() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    stdin().is_terminal() && stdout().is_terminal() && !is_dumb
+}
+
+/// Whether an error says that the terminal was closed.
+pub(super) fn is_gone(why: &io::Error) -> bool {
+    let hung_up = rustix::io::Errno::IO.raw_os_error();
+    why.kind() == io::ErrorKind::UnexpectedEof || why.raw_os_error() == Some(hung_up)
+}
+
+/// A terminal that is drawn on, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Screen(());
+
+impl Screen {
+    /// Makes it raw, and shows another screen.
+    ///
+    /// # Errors
+    /// It cannot be had.
+    pub(super) fn enter() -> io::Result<Self> {
+        // What a panic says must be on the screen that stays.
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let before = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| {
+                leave();
+                before(panic);
+            }));
+        });
+        let termios = tcgetattr(stdin())?;
+        let mut raw = termios.clone();
+        raw.make_raw();
+        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(termios);
+        let screen = Self(());
+        tcsetattr(stdin(), OptionalActions::Now, &raw)?;
+        stdout().write_all(ENTER.as_bytes())?;
+        stdout().flush()?;
+        Ok(screen)
+    }
+
+    /// What draws on it.
+    pub(super) fn terminal(&self) -> io::Result<ratatui::Terminal<TermionBackend<io::Stdout>>> {
+        ratatui::Terminal::new(TermionBackend::new(stdout()))
+    }
+
+    /// The keys that are pressed within a time; none also where a signal came.
+    ///
+    /// # Errors
+    /// The terminal is gone.
+    pub(super) fn keys(&self, wait: Duration) -> io::Result<Vec<TopKey>> {
+        let stdin = stdin();
+        let mut sources = [PollFd::new(&stdin, PollFlags::IN)];
+        let wait = Timespec {
+            tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: wait.subsec_nanos().into(),
+        };
+        match poll(&mut sources, Some(&wait)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
+            Ok(_) => {}
+            Err(why) => return Err(why.into()),
+        }
+        // Not by the standard library, which would read more than was asked for.
+        let mut bytes = [0; KEYS];
+        match rustix::io::read(stdin, &mut bytes) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => Ok(keys(&bytes[..count])),
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Ok(Vec::new()),
+            Err(why) => Err(why.into()),
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+/// As before; nothing where it is that already.
+fn leave() {
+    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(termios) = before {
+        // A terminal that is gone needs nothing.
+        let _gone = stdout().write_all(LEAVE.as_bytes()).and_then(|()| stdout().flush());
+        let _gone = tcsetattr(stdin(), OptionalActions::Now, &termios);
+    }
+}
+
+/// The keys in what a terminal sent (ECMA-48, 5.4; xterm's function keys). What is none is left
+/// out; an escape alone is one. By hand: termion's parser panics where a sequence is cut off.
+fn keys(bytes: &[u8]) -> Vec<TopKey> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut rest = text.chars().peekable();
+    let mut keys = Vec::new();
+    while let Some(c) = rest.next() {
+        let key = match c {
+            '\x1b' if rest.peek().is_none() => Some(TopKey::Escape),
+            // With others before it this is a key with Alt, or one that has no letter.
+            '\x1b' => match rest.next() {
+                Some('[' | 'O') => {
+                    let mut code = String::new();
+                    for c in rest.by_ref() {
+                        code.push(c);
+                        if matches!(c, '\x40'..='\x7e') {
+                            break;
+                        }
+                    }
+                    sequence(&code)
+                }
+                _ => None,
+            },
+            '\x03' => Some(TopKey::Interrupt),
+            '\r' | '\n' => Some(TopKey::Enter),
+            '\x7f' | '\x08' => Some(TopKey::Backspace),
+            c if c.is_control() || c == char::REPLACEMENT_CHARACTER => None,
+            c => Some(TopKey::Char(c)),
+        };
+        keys.extend(key);
+    }
+    keys
+}
+
+/// The key of a control sequence, without what begins it.
+fn sequence(code: &str) -> Option<TopKey> {
+    match code {
+        "A" => Some(TopKey::Up),
+        "B" => Some(TopKey::Down),
+        "H" | "1~" | "7~" => Some(TopKey::Home),
+        "5~" => Some(TopKey::PageUp),
+        "6~" => Some(TopKey::PageDown),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_sends_becomes_keys() {
+        assert_eq!(keys(b"q"), [TopKey::Char('q')]);
+        assert_eq!(keys(b"\x1b"), [TopKey::Escape]);
+        assert_eq!(keys(b"\x03"), [TopKey::Interrupt]);
+        assert_eq!(keys(b"\x1b[A\x1bOBs"), [TopKey::Up, TopKey::Down, TopKey::Char('s')]);
+        assert_eq!(keys(b"\x1b[5~\x1b[6~\x1b[H"), [TopKey::PageUp, TopKey::PageDown, TopKey::Home]);
+        let typed = [TopKey::Char('/'), TopKey::Char('ö'), TopKey::Enter, TopKey::Backspace];
+        assert_eq!(keys("/ö\r\x7f".as_bytes()), typed);
+        // A mouse, Alt and q, a sequence that is cut off, a letter that is: no key, least of all q.
+        for none in [&b"\x1b[<0;3;5M"[..], b"\x1bq", b"\x1b[", b"\x1b[1;5", b"\xc3", b"\x01", b""] {
+            assert_eq!(keys(none), [], "{none:?}");
+        }
+    }
+
+    #[test]
+    fn no_bytes_are_a_panic() {
+        for first in 0..=255_u8 {
+            for second in 0..=255_u8 {
+                for bytes in [[0x1b, first, second], [0x1b, b'[', first], [first, second, 0x1b]] {
+                    assert!(keys(&bytes).len() <= bytes.len());
+                }
+            }
+        }
+    }
+}

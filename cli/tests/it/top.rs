@@ -1,0 +1,231 @@
+//! `top`, for real: a loop that is known is listed with its period; on a terminal it shows itself
+//! and leaves the terminal as it was, whatever ends it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::process;
+use punctual_os::scheduler::{self, SchedPolicy};
+use punctual_testkit::skip;
+
+use crate::{Dir, punctual, run, stderr, stdout};
+
+/// The period of the loop, ns.
+const PERIOD_NS: u64 = 5_000_000;
+
+/// True where the kernel's events may be recorded.
+fn may_record() -> bool {
+    let events = Path::new("/sys/kernel/tracing/events").is_dir()
+        || Path::new("/sys/kernel/debug/tracing/events").is_dir();
+    skip::need("root", skip::is_root()) && skip::need_device("tracefs with its events", events)
+}
+
+/// A loop with SCHED_FIFO that only sleeps, until it is dropped.
+struct Looped {
+    is_over: Arc<AtomicBool>,
+    thread: Option<thread::JoinHandle<()>>,
+    tid: i32,
+}
+
+impl Looped {
+    fn new(name: &str) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&is_over);
+        let (to_test, from_loop) = std::sync::mpsc::channel();
+        let named = thread::Builder::new().name(name.to_owned());
+        let thread = named.spawn(move || {
+            scheduler::set(0, SchedPolicy::Fifo(80)).expect("root");
+            to_test.send(process::tid()).expect("the test waits");
+            let mut next_ns = now_ns(ClockId::Monotonic);
+            while !seen.load(Ordering::Relaxed) {
+                next_ns = (next_ns + PERIOD_NS).max(now_ns(ClockId::Monotonic));
+                let _signal = sleep_until_ns(next_ns);
+            }
+        });
+        let tid = from_loop.recv().expect("it says its number");
+        Self { is_over, thread: Some(thread.expect("a thread")), tid }
+    }
+}
+
+impl Drop for Looped {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ended = thread.join();
+        }
+    }
+}
+
+/// The row of a thread in each of these tables.
+fn rows(text: &str, tid: i32) -> Vec<Vec<&str>> {
+    let rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    rows.filter(|words| words.first().is_some_and(|word| *word == tid.to_string())).collect()
+}
+
+#[test]
+fn a_loop_is_listed_with_its_period() {
+    if !may_record() {
+        return;
+    }
+    let looped = Looped::new("top-loop");
+    let out = run(["top", "--once", "2", "--interval", "1s"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let text = stdout(&out);
+    assert!(!text.contains('\x1b'), "{text:?}");
+    assert_eq!(text.matches("punctual top").count(), 2, "{text}");
+    let rows = rows(&text, looped.tid);
+    assert_eq!(rows.len(), 2, "{text}");
+    let wakes: Vec<u64> =
+        rows.iter().map(|row| row[5].parse().unwrap_or_else(|_| panic!("{row:?}"))).collect();
+    assert!(0 < wakes[0] && wakes[0] < wakes[1], "{text}");
+    for row in &rows {
+        assert_eq!((row[1], row[2]), ("top-loop", "F80"), "{row:?}");
+        // The median of what it asked for; on a machine that skips releases, a multiple of it.
+        assert!(row[4].ends_with("ms"), "{row:?}");
+    }
+}
+
+#[test]
+fn one_thread_is_followed_and_a_late_wake_stops_it() {
+    if !may_record() {
+        return;
+    }
+    let looped = Looped::new("top-late");
+    let tid = looped.tid.to_string();
+    // Every wake is later than 1 ns.
+    let out = run(["top", "--tid", &tid, "--stop-over", "1ns", "--over", "1ns", "--once", "9"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let text = stdout(&out);
+    assert_eq!(text.matches("punctual top").count(), 1, "{text}");
+    assert!(text.contains(&format!("stopped: top-late ({tid}) was ")), "{text}");
+    assert_eq!(rows(&text, looped.tid).len(), 1, "{text}");
+}
+
+#[test]
+fn bad_options_and_nobody_are_refused_in_one_line() {
+    let refusals: [(&[&str], &str); 7] = [
+        (&["--interval", "99ms"], "100ms to 1h"),
+        (&["--interval", "1"], "needs a unit"),
+        (&["--once", "0"], "0 is not in"),
+        (&["--over", "p99"], "'p99'"),
+        (&["--pid", "0"], "0 is not in"),
+        (&["--pid", "1", "--name", "x"], "cannot be used with"),
+        (&["--name", "no-such-name-here"], "no thread or process is called"),
+    ];
+    for (arguments, why) in refusals {
+        let out = punctual().arg("top").args(arguments).output().expect("it starts");
+        assert_eq!(out.status.code(), Some(2), "{arguments:?}: {}", stdout(&out));
+        let words = stderr(&out);
+        assert!(words.contains(why) && words.lines().count() == 1, "{arguments:?}: {words}");
+    }
+}
+
+#[test]
+fn without_rights_the_refusal_is_one_line() {
+    if !skip::need("root", skip::is_root()) || !skip::need_program("setpriv") {
+        return;
+    }
+    let dir = Dir::new("top-user");
+    let program = dir.path("punctual");
+    crate::copy_program(&program);
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=54321", "--regid=54321", "--clear-groups"]).arg(&program);
+    let out = command.args(["top", "--once", "1"]).output().expect("it starts");
+    assert_eq!(out.status.code(), Some(2), "{}", stdout(&out));
+    let words = stderr(&out);
+    assert!(words.contains("root") || words.contains("CAP_PERFMON"), "{words}");
+    assert_eq!(words.lines().count(), 1, "{words}");
+}
+
+/// A tmux server of a test's own, which goes away with it.
+struct Terminal {
+    socket: String,
+}
+
+impl Terminal {
+    fn new(dir: &Dir) -> Self {
+        let terminal = Self { socket: dir.path("socket").to_string_lossy().into_owned() };
+        let shell = ["new-session", "-d", "-x", "80", "-y", "24", "env", "PS1=ready$ ", "sh"];
+        assert!(terminal.tmux(&shell).status.success());
+        terminal.until("ready$");
+        terminal
+    }
+
+    fn tmux(&self, args: &[&str]) -> Output {
+        let mut command = Command::new("tmux");
+        command.args(["-f", "/dev/null", "-S", &self.socket]).args(args);
+        command.output().expect("tmux starts")
+    }
+
+    fn line(&self, text: &str) {
+        self.tmux(&["send-keys", "-l", text]);
+        self.tmux(&["send-keys", "Enter"]);
+    }
+
+    /// Waits, at most 60 s, for a screen that has `text`, and gives it.
+    fn until(&self, text: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            let out = self.tmux(&["capture-pane", "-p"]);
+            let screen = String::from_utf8_lossy(&out.stdout).into_owned();
+            if screen.contains(text) {
+                return screen;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "no {text:?} in:\n{screen}");
+            // Polling a screen: there is nothing to wait on.
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+#[test]
+fn whatever_ends_it_the_terminal_is_as_before() {
+    if !may_record() || !skip::need_program("tmux") {
+        return;
+    }
+    let dir = Dir::new("top-terminal");
+    let terminal = Terminal::new(&dir);
+    let _looped = Looped::new("top-shown");
+    let program = punctual().get_program().to_string_lossy().into_owned();
+    for (end, status) in [("q", 0), ("C-c", 0), ("TERM", 143), ("HUP", 129), ("INT", 130)] {
+        let [pid, before, after] = ["pid", "before", "after"].map(|name| dir.path(name));
+        terminal.line(&format!("clear; stty -g > {}", before.display()));
+        // The shell tells the number of what it starts.
+        terminal.line(&format!(
+            "clear; sh -c 'echo $$ > {}; exec {program} top --interval 200ms'; \
+             echo status $?; stty -g > {}",
+            pid.display(),
+            after.display()
+        ));
+        let screen = terminal.until("top-shown");
+        assert!(screen.starts_with("punctual top"), "{screen}");
+        match end {
+            "q" | "C-c" => drop(terminal.tmux(&["send-keys", end])),
+            signal => {
+                let pid = std::fs::read_to_string(&pid).expect("the shell wrote it");
+                let mut kill = Command::new("kill");
+                let sent = kill.args([&format!("-{signal}"), pid.trim()]).status();
+                assert!(sent.expect("kill starts").success());
+            }
+        }
+        let screen = terminal.until(&format!("status {status}"));
+        assert!(!screen.contains("top-shown"), "the screen before is back:\n{screen}");
+        terminal.line("echo d''one");
+        terminal.until("done");
+        let modes = [&before, &after].map(|path| std::fs::read_to_string(path).expect("written"));
+        assert_eq!(modes[0], modes[1], "{end}");
+        let cursor = terminal.tmux(&["display-message", "-p", "#{cursor_flag} #{alternate_on}"]);
+        assert_eq!(stdout(&cursor).trim(), "1 0", "{end}");
+    }
+}

@@ -1,16 +1,23 @@
 //! Arguments of whatever measures or reads loops: where the report goes, its limits and claims, how
 //! those are planned, and what waits begin with.
 //!
-//! Those of one subcommand stand with it, those that commands alone share in `command`. Parses and
-//! validates; does nothing.
+//! Those of one subcommand stand with it. Parses and validates; does nothing.
 
-use clap::Args;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum};
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::MetricLimit;
+use punctual_host::root::Root;
+use punctual_lab::waits::{WAITS, WaitRow};
+use punctual_os::scheduler::SchedPolicy;
 
 use crate::output::OutputArgs;
 use crate::parse;
-use crate::view::Detail;
+use crate::stored::STATE;
 
 /// Where a report goes, and its limits and claims.
 #[derive(Clone, Debug, Default, Args)]
@@ -85,5 +92,130 @@ pub(crate) struct LearnArgs {
     pub(crate) relearn: bool,
 }
 
-/// Where journals are, unless another directory is named.
-pub(crate) const STATE: &str = "/var/lib/punctual";
+/// Scheduling policies that a loop can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PolicyName {
+    /// SCHED_OTHER
+    Other,
+    /// SCHED_FIFO
+    Fifo,
+    /// SCHED_RR
+    Rr,
+}
+
+impl PolicyName {
+    /// The policy, with this priority where it has one.
+    pub(crate) fn with(self, priority: u8) -> SchedPolicy {
+        match self {
+            Self::Other => SchedPolicy::Other,
+            Self::Fifo => SchedPolicy::Fifo(priority),
+            Self::Rr => SchedPolicy::RoundRobin(priority),
+        }
+    }
+}
+
+/// The policy of the threads that measure.
+#[derive(Debug, Args)]
+pub(crate) struct RequestedPolicyArgs {
+    /// The scheduling policy to request
+    #[arg(long, value_enum, default_value = "fifo")]
+    pub(crate) policy: PolicyName,
+    /// The priority to request, as the kernel counts
+    #[arg(long, default_value_t = PRIORITY, value_parser = clap::value_parser!(u8).range(1..=98))]
+    pub(crate) priority: u8,
+}
+
+impl RequestedPolicyArgs {
+    /// The policy to request, with its priority where it has one.
+    pub(crate) fn policy(&self) -> SchedPolicy {
+        self.policy.with(self.priority)
+    }
+}
+
+/// A way to wait, by its row in the table of them.
+#[derive(Clone, Copy)]
+pub(crate) struct WaitName(pub(crate) &'static WaitRow);
+
+impl ValueEnum for WaitName {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: [WaitName; WAITS.len()] = {
+            let mut all = [WaitName(&WAITS[0]); WAITS.len()];
+            let mut at = 0;
+            while at < all.len() {
+                all[at] = WaitName(&WAITS[at]);
+                at += 1;
+            }
+            all
+        };
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.name).help(self.0.help))
+    }
+}
+
+impl Default for WaitName {
+    fn default() -> Self {
+        Self(&WAITS[0])
+    }
+}
+
+impl fmt::Debug for WaitName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
+
+/// Read the facts of a captured machine instead of this one's.
+#[derive(Debug, Default, Args)]
+pub(crate) struct RootArgs {
+    /// Read facts from OUT, written by 'punctual capture OUT', instead of from this machine
+    #[arg(long, value_name = "OUT")]
+    pub(crate) root: Option<PathBuf>,
+}
+
+impl RootArgs {
+    /// The directory of the captured machine; `None` for this one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.root.as_deref()
+    }
+
+    /// Where facts are read.
+    ///
+    /// # Errors
+    /// The captured machine cannot be read.
+    pub(crate) fn open(&self) -> Result<Root> {
+        root(self.path())
+    }
+}
+
+/// Where the journal of applied settings is.
+#[derive(Debug, Args)]
+pub(crate) struct StateArgs {
+    /// The directory of the journal
+    #[arg(long, value_name = "DIR", default_value = STATE)]
+    pub(crate) state: PathBuf,
+}
+
+/// The priority that a measuring loop asks for: above the kernel's threaded interrupts (50).
+pub(crate) const PRIORITY: u8 = 90;
+
+/// Where facts are read: this machine, or one that was captured.
+pub(crate) fn root(captured: Option<&Path>) -> Result<Root> {
+    Ok(match captured {
+        None => Root::live(),
+        Some(dir) => Root::captured(dir)?,
+    })
+}
+
+/// How much of a report is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// One line a loop.
+    Line,
+    /// The verdict, its figures, what next.
+    Short,
+    /// Everything.
+    Long,
+}

@@ -1,5 +1,5 @@
-//! The command line as data, and what its subcommands share: arguments in, a report out, a view
-//! printed, an exit code.
+//! The command line as data: arguments in, a report out, a view printed, an exit code. Nothing else
+//! of the program knows it; what subcommands share is in `subcommand`.
 //!
 //! One file a subcommand; those of two lines stand with the one they are like (`respond` with
 //! `stimulate`, `capture` with `facts`, `completions` and `schema` with `man`).
@@ -14,7 +14,7 @@ mod facts;
 mod generated;
 mod impact;
 mod isolate;
-mod measure;
+pub(crate) mod measure;
 mod report;
 mod reproduce;
 mod run;
@@ -24,42 +24,18 @@ mod stimulate;
 mod task;
 mod top;
 mod tune;
-mod unthrottled;
 
-use std::fmt;
 use std::io::stdout;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::builder::PossibleValue;
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use punctual_core::time::Span;
-use punctual_host::root::Root;
+use clap::{CommandFactory, Parser, Subcommand};
 use punctual_lab::load::run_child;
-use punctual_lab::waits::{WAITS, WaitRow};
-use punctual_os::scheduler::SchedPolicy;
-use punctual_report::{PlannedRun, Program, Report};
 
-use crate::args::STATE;
-use crate::experiment::{self, LOAD_WORD, PRIORITY, launcher, root};
-use crate::output::{self, Outputs};
-use crate::view;
-use crate::view::Detail;
-
-pub(crate) use measure::section;
-
-/// The version, and the commit where this is a release build of a git clone (`build.rs`).
-const VERSION: &str = env!("PUNCTUAL_VERSION");
-
-/// The commit of such a build; empty in others.
-const COMMIT: &str = env!("PUNCTUAL_COMMIT");
-
-/// This program, as its results name it.
-pub(crate) const PROGRAM: Program = Program {
-    version: env!("CARGO_PKG_VERSION"),
-    commit: if COMMIT.is_empty() { None } else { Some(COMMIT) },
-};
+use crate::program::{LOAD_WORD, VERSION, launcher};
+use crate::subcommand::{Execute, Exit};
+use crate::{output, unthrottled};
 
 /// How punctual is this machine?
 ///
@@ -210,38 +186,6 @@ enum Command {
     Completions(generated::CompletionsArgs),
 }
 
-/// The outcome of a subcommand that could run; what could not run is an error, and exit 2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
-    /// All limits and claims hold.
-    Fine,
-    /// A limit or claim failed.
-    Failed,
-    /// A command that was run ended with this status; 128 and the signal where one ended it.
-    Status(u8),
-}
-
-impl Exit {
-    /// The exit status that the verdict of a report requires.
-    fn of(report: &Report) -> Self {
-        if report.envelope.verdict.ok { Self::Fine } else { Self::Failed }
-    }
-
-    /// As `of`, or the error that occurred on the way: returned last, after everything was written.
-    fn after(report: &Report, trouble: Option<anyhow::Error>) -> Result<Self> {
-        trouble.map_or_else(|| Ok(Self::of(report)), Err)
-    }
-}
-
-/// Arguments of a subcommand, which say what it does.
-trait Execute {
-    /// Does it: a report out, a view printed.
-    ///
-    /// # Errors
-    /// Why it could not run.
-    fn execute(&self) -> Result<Exit>;
-}
-
 impl Execute for Command {
     fn execute(&self) -> Result<Exit> {
         match self {
@@ -267,8 +211,8 @@ impl Execute for Command {
             Self::Facts(args) => args.execute(),
             Self::Capture(args) => args.execute(),
             Self::Schema => generated::schema(),
-            Self::Man(args) => args.execute(),
-            Self::Completions(args) => args.execute(),
+            Self::Man(args) => args.write(Cli::command()),
+            Self::Completions(args) => args.print(Cli::command()),
         }
     }
 }
@@ -282,140 +226,4 @@ pub(crate) fn as_helper(words: &[String]) -> Option<ExitCode> {
         return Some(ExitCode::from(run_child(rest, &launcher(), &mut stdout().lock())));
     }
     (word == unthrottled::WORD).then(|| unthrottled::run(rest))
-}
-
-/// Scheduling policies that a loop can ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum PolicyName {
-    /// SCHED_OTHER
-    Other,
-    /// SCHED_FIFO
-    Fifo,
-    /// SCHED_RR
-    Rr,
-}
-
-impl PolicyName {
-    /// The policy, with this priority where it has one.
-    fn with(self, priority: u8) -> SchedPolicy {
-        match self {
-            Self::Other => SchedPolicy::Other,
-            Self::Fifo => SchedPolicy::Fifo(priority),
-            Self::Rr => SchedPolicy::RoundRobin(priority),
-        }
-    }
-}
-
-/// The policy of the threads that measure.
-#[derive(Debug, Args)]
-struct RequestedPolicyArgs {
-    /// The scheduling policy to request
-    #[arg(long, value_enum, default_value = "fifo")]
-    policy: PolicyName,
-    /// The priority to request, as the kernel counts
-    #[arg(long, default_value_t = PRIORITY, value_parser = clap::value_parser!(u8).range(1..=98))]
-    priority: u8,
-}
-
-impl RequestedPolicyArgs {
-    /// The policy to request, with its priority where it has one.
-    fn policy(&self) -> SchedPolicy {
-        self.policy.with(self.priority)
-    }
-}
-
-/// A way to wait, by its row in the table of them.
-#[derive(Clone, Copy)]
-struct WaitName(&'static WaitRow);
-
-impl ValueEnum for WaitName {
-    fn value_variants<'a>() -> &'a [Self] {
-        static ALL: [WaitName; WAITS.len()] = {
-            let mut all = [WaitName(&WAITS[0]); WAITS.len()];
-            let mut at = 0;
-            while at < all.len() {
-                all[at] = WaitName(&WAITS[at]);
-                at += 1;
-            }
-            all
-        };
-        &ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.0.name).help(self.0.help))
-    }
-}
-
-impl Default for WaitName {
-    fn default() -> Self {
-        Self(&WAITS[0])
-    }
-}
-
-impl fmt::Debug for WaitName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.name)
-    }
-}
-
-/// Read the facts of a captured machine instead of this one's.
-#[derive(Debug, Default, Args)]
-struct RootArgs {
-    /// Read facts from OUT, written by 'punctual capture OUT', instead of from this machine
-    #[arg(long, value_name = "OUT")]
-    root: Option<PathBuf>,
-}
-
-impl RootArgs {
-    /// The directory of the captured machine; `None` for this one.
-    fn path(&self) -> Option<&Path> {
-        self.root.as_deref()
-    }
-
-    /// Where facts are read.
-    ///
-    /// # Errors
-    /// The captured machine cannot be read.
-    fn open(&self) -> Result<Root> {
-        root(self.path())
-    }
-}
-
-/// Where the journal of applied settings is.
-#[derive(Debug, Args)]
-struct StateArgs {
-    /// The directory of the journal
-    #[arg(long, value_name = "DIR", default_value = STATE)]
-    state: PathBuf,
-}
-
-/// Shows what the claims of a report take, and measures nothing.
-fn planned(report: &Report, duration: Span, outputs: Outputs) -> Result<Exit> {
-    let reach = |plan: &PlannedRun| experiment::reach(plan, duration);
-    let reached: Vec<String> = report.body.plans().iter().map(reach).collect();
-    let plans = view::kinds::plans(report, &reached);
-    let markdown = || punctual_document::markdown::rendered(&plans);
-    outputs.write(&view::json(report)?, markdown, punctual_document::text::rendered(&plans))?;
-    Ok(Exit::Fine)
-}
-
-/// Writes a report where that is requested, and its page.
-fn write(report: &Report, outputs: Outputs) -> Result<()> {
-    write_in(report, outputs, Detail::Long)
-}
-
-/// As [`write`], in as much detail as is asked for.
-fn write_in(report: &Report, outputs: Outputs, detail: Detail) -> Result<()> {
-    let (page, markdown) = (view::text(report, None, detail), || view::markdown(report));
-    let shown = outputs.write(&view::json(report)?, markdown, page);
-    name_failures(report, detail);
-    shown
-}
-
-/// Says on standard error what failed, where the page is a line that has no room for it.
-fn name_failures(report: &Report, detail: Detail) {
-    if detail == Detail::Line {
-        report.envelope.verdict.failures().for_each(|why| output::message(&why));
-    }
 }

@@ -3,11 +3,10 @@
 //! How experiments run is `punctual_lab::experiment`; here they get a progress line and become what
 //! every result has.
 
-mod claims;
-mod follow;
+pub(crate) mod claims;
+pub(crate) mod follow;
 mod learned;
-mod loops;
-
+pub(crate) mod loops;
 pub(crate) mod words;
 
 use std::path::Path;
@@ -26,21 +25,14 @@ use punctual_lab::experiment::{
     self as lab, ClockFacts, Experiment, ExperimentEnd, ExperimentError, FinishedExperiment,
     Observer, Setting,
 };
-use punctual_lab::load::Reexec;
 use punctual_lab::periodic::{LibraryLoop, Stream};
 use punctual_lab::quiet;
 use punctual_report::{Choice, Clock, Disturbance, EndedBy, Envelope, Findings, Warning};
 
-use crate::command::PROGRAM;
+use crate::args::root;
 use crate::parse::Phase;
+use crate::program::{PROGRAM, launcher};
 use crate::{format, output};
-
-pub(crate) use claims::{announce, plans, reach};
-pub(crate) use follow::FollowedClock;
-pub(crate) use loops::{LoopExperiment, MeasuredLoops, UNDER_LOAD, load_deaths, planned, run_name};
-
-/// The priority that a measuring loop asks for: above the kernel's threaded interrupts (50).
-pub(crate) const PRIORITY: u8 = 90;
 
 /// Cycles at the start of each block that are marked cold.
 pub(crate) const COLD_CYCLES: u32 = 10;
@@ -206,14 +198,6 @@ fn words(stream: &Stream, quiet: Option<Quiet>) -> String {
     }
 }
 
-/// The first argument of this program by which it is a load and not the tool.
-pub(crate) const LOAD_WORD: &str = "__load";
-
-/// Starts a load.
-pub(crate) fn launcher() -> Reexec {
-    Reexec::new(&[LOAD_WORD])
-}
-
 /// The machine that measures, and the one that the result names: usually one.
 pub(crate) struct Machine {
     /// Where facts are read.
@@ -258,12 +242,4 @@ impl Machine {
     fn changed(&self) -> Option<String> {
         words::changed(&self.settings.changed(&WatchedSettings::read(&Root::live())))
     }
-}
-
-/// Where facts are read: this machine, or one that was captured.
-pub(crate) fn root(captured: Option<&Path>) -> Result<Root> {
-    Ok(match captured {
-        None => Root::live(),
-        Some(dir) => Root::captured(dir)?,
-    })
 }

@@ -12,7 +12,7 @@ pub(crate) use punctual_report::format::{
     sentence, share, whole,
 };
 
-use crate::args::STATE;
+use crate::stored::STATE;
 
 /// A command of `punctual tune` about what the journals in `state` have, on a machine or in a
 /// directory that stands for one; as it can be pasted here.

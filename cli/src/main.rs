@@ -10,12 +10,17 @@ mod command;
 mod comparison;
 mod experiment;
 mod format;
+mod measuring;
 mod output;
 mod pages;
 mod papers;
 mod parse;
+mod program;
 mod progress;
+mod settings;
 mod stored;
+mod subcommand;
+mod unthrottled;
 mod view;
 
 use std::process::ExitCode;
@@ -24,7 +29,8 @@ use clap::Parser;
 use punctual_engine::spawn;
 use punctual_os::{memory, signal};
 
-use command::{Cli, Exit};
+use command::Cli;
+use subcommand::Exit;
 
 /// The stack of a thread that runs a command.
 const STACK_BYTES: usize = 8 << 20;

@@ -7,28 +7,25 @@
 mod dir;
 mod journal;
 mod opened;
+mod streams;
 mod tree;
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use punctual_analysis::plain::{plain, plain_lines, plain_spaces};
-use rustix::fs::Mode;
 
-use crate::format::{self, Styled};
+use crate::format::Styled;
 use crate::stored::{LOCK, RESULT, SAMPLES, STATES};
 
-pub(crate) use dir::{Dir, Trust};
+pub(crate) use dir::{Dir, Trust, state_dir};
 pub(crate) use journal::{JournalFile, JournalName, SettingsLock, SettingsOwner};
 pub(crate) use opened::Opened;
+pub(crate) use streams::{line, message, page, show, spaced};
 pub(crate) use tree::{BootFiles, TreeFiles};
-
-/// Permissions of a file that replaces none, before the umask.
-const FILE_MODE: Mode = Mode::from_raw_mode(0o664);
 
 /// Where one form of a result goes, opened.
 #[derive(Debug)]
@@ -177,53 +174,6 @@ pub(crate) fn results_dir(under: &Path, started: jiff::Timestamp) -> Result<Dir>
         }
     }
     bail!("cannot create a unique result directory in {}", under.path().display())
-}
-
-/// The directory of what lasts from one run to the next: what XDG_STATE_HOME names, else
-/// `machines`, else the user's. A relative path counts as none (XDG Base Directory Specification).
-pub(crate) fn state_dir(machines: Option<PathBuf>) -> Option<PathBuf> {
-    let absolute =
-        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let users = || absolute("HOME").map(|home| home.join(".local/state"));
-    absolute("XDG_STATE_HOME").or(machines).or_else(users)
-}
-
-/// Writes one line to standard error, whatever the text holds. Where standard error is closed, the
-/// line is dropped.
-pub(crate) fn message(text: &str) {
-    line(&format!("punctual: {text}"));
-}
-
-/// Writes one line to standard error, without the name of the program.
-pub(crate) fn line(text: &str) {
-    let _closed = writeln!(io::stderr(), "{}", spaced(plain(text), io::stderr().is_terminal()));
-}
-
-/// `text` for a terminal, or with plain spaces for whoever searches it.
-pub(crate) fn spaced(text: String, to_terminal: bool) -> String {
-    if to_terminal { text } else { plain_spaces(&text) }
-}
-
-/// Writes a page of lines to standard output.
-///
-/// # Errors
-/// It cannot be written; a reader that has seen enough is none.
-pub(crate) fn page(text: impl Into<Styled>) -> io::Result<()> {
-    let to_terminal = io::stdout().is_terminal();
-    let plain = |text: &str| spaced(plain_lines(text), to_terminal);
-    let text = text.into().written(format::has_colours(), plain);
-    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
-        Err(why) if why.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
-    }
-}
-
-/// Writes a page of lines to standard output, as the end of a command.
-///
-/// # Errors
-/// It cannot be written, in words.
-pub(crate) fn show(text: impl Into<Styled>) -> Result<()> {
-    page(text).context("cannot write to standard output")
 }
 
 /// Refuses the output that `option` names where it is one of the inputs, or a file of the program's

@@ -23,6 +23,9 @@ pub(crate) const STATES: [&str; 2] = ["state-0.punctual", "state-1.punctual"];
 /// The name of the file that the process at work on a campaign locks.
 pub(crate) const LOCK: &str = "lock";
 
+/// Where journals are, unless another directory is named.
+pub(crate) const STATE: &str = "/var/lib/punctual";
+
 /// The most bytes of a result; one of a thousand runs has less.
 const BYTES_MAX: u64 = 64 << 20;
 
@@ -169,7 +172,7 @@ mod tests {
     use punctual_report::{Body, CheckBody};
 
     use super::*;
-    use crate::command::PROGRAM;
+    use crate::program::PROGRAM;
     use crate::view;
 
     #[test]

@@ -16,18 +16,8 @@ use punctual_report::Report;
 use schemars::schema_for;
 use serde::Serialize;
 
+use crate::args::Detail;
 use crate::pages::Page;
-
-/// How much of a report is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Detail {
-    /// One line a loop.
-    Line,
-    /// The verdict, its figures, what next.
-    Short,
-    /// Everything.
-    Long,
-}
 
 /// A report for a terminal; `results` is the directory that it is written to.
 pub(crate) fn text(report: &Report, results: Option<&str>, detail: Detail) -> Styled {
@@ -82,8 +72,8 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::command::PROGRAM;
     use crate::format;
+    use crate::program::PROGRAM;
 
     /// A timer outcome of a processor with these kinds of work; SERIALIZE delays most.
     fn timers(

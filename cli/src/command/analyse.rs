@@ -20,12 +20,11 @@ use punctual_import::formats::{self, Format, HEAD_BYTES, ImportRequest, detect};
 use punctual_import::samples::{FileEnding, RunInfo, SampleFileReader};
 use punctual_report::{self as report, EndedBy, Envelope, Judged, Question, Report, Run, Setup};
 
-use crate::args::ReportArgs;
-use crate::command::PROGRAM;
-use crate::command::{Execute, Exit};
-use crate::experiment::UNDER_LOAD;
+use crate::args::{Detail, ReportArgs};
+use crate::experiment::loops::UNDER_LOAD;
+use crate::program::PROGRAM;
 use crate::stored::SAMPLES;
-use crate::view::Detail;
+use crate::subcommand::{self, Execute, Exit};
 use crate::{format, parse, stored};
 
 /// `punctual analyse`.
@@ -59,7 +58,7 @@ impl Execute for AnalyseArgs {
         let outputs = self.report.output.open()?;
         if self.column.is_none() && super::soak::is_campaign(&self.file) {
             let report = super::soak::judged(&self.file, &self.report)?;
-            super::write_in(&report, outputs, self.report.detail(Detail::Long))?;
+            subcommand::write_in(&report, outputs, self.report.detail(Detail::Long))?;
             return Ok(Exit::of(&report));
         }
         let RecordedData { mut envelope, runs } = match &self.column {
@@ -73,7 +72,7 @@ impl Execute for AnalyseArgs {
         let question = Question { incomplete: envelope.incomplete, ..Question::default() };
         let judged = report::judged(runs, &[], &envelope, &question);
         let report = Report { envelope, body: judged.into() };
-        super::write_in(&report, outputs, self.report.detail(Detail::Long))?;
+        subcommand::write_in(&report, outputs, self.report.detail(Detail::Long))?;
         Ok(Exit::of(&report))
     }
 }

@@ -3,9 +3,9 @@
 use anyhow::Result;
 use punctual_host::baseline::Name;
 
-use crate::command::{Execute, Exit};
 use crate::comparison::baseline::{BaselinesDir, Store};
 use crate::output;
+use crate::subcommand::{Execute, Exit};
 
 /// `punctual baseline`.
 #[derive(Debug, clap::Args)]

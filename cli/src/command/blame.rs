@@ -15,11 +15,14 @@ use punctual_report::measured::BlameBody;
 use punctual_report::{Body, Choice, Envelope, Report};
 use punctual_trace::event::ShortName;
 
-use super::measure::{CpuArgs, Measuring, Outcome, Planned, Shown, condition_name, measure};
-use super::{Execute, Exit, PROGRAM, RequestedPolicyArgs};
+use crate::args::RequestedPolicyArgs;
+use crate::command::measure::measure;
 use crate::experiment::Machine;
+use crate::measuring::{CpuArgs, Measuring, Outcome, Planned, Shown, condition_name};
 use crate::output::OutputArgs;
 use crate::parse;
+use crate::program::PROGRAM;
+use crate::subcommand::{self, Execute, Exit};
 
 /// `punctual blame`.
 #[derive(Debug, clap::Args)]
@@ -127,7 +130,7 @@ impl BlameArgs {
         let mut envelope = Envelope::of(PROGRAM, <Self as Measuring>::NAME);
         envelope.warn_of(untold);
         let body = Body::Measured(BlameBody { blame, loads: Vec::new() }.into());
-        super::write(&Report { envelope, body }, outputs)?;
+        subcommand::write(&Report { envelope, body }, outputs)?;
         Ok(Exit::Fine)
     }
 

@@ -24,18 +24,16 @@ use punctual_lab::periodic::{
 use punctual_report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report};
 
 use super::measure::LoopChoices;
-use crate::args::{LearnArgs, PlanArgs, ReportArgs};
-use crate::command::PROGRAM;
-use crate::command::{Execute, Exit, PolicyName, RootArgs};
-use crate::comparison::baseline::BaselineArgs;
-use crate::comparison::baseline::BaselineUse;
-use crate::experiment::launcher;
-use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
+use crate::args::{Detail, LearnArgs, PRIORITY, PlanArgs, PolicyName, ReportArgs, RootArgs};
+use crate::comparison::baseline::{BaselineArgs, BaselineUse};
+use crate::experiment::loops::{LoopExperiment, MeasuredLoops};
+use crate::experiment::{self, COLD_CYCLES, Machine};
 use crate::output::{self, Dir, Outputs};
 use crate::parse::{self, Duration, Phase};
+use crate::program::{PROGRAM, launcher};
 use crate::stored::{RESULT, SAMPLES};
+use crate::subcommand::{self, Execute, Exit};
 use crate::view;
-use crate::view::Detail;
 
 /// The experiment's name in results.
 const NAME: &str = "check";
@@ -107,13 +105,18 @@ impl Execute for CheckArgs {
         gate.spare(&self.report.output)?;
         let periodic = plan.of(duration);
         let merge = periodic.counts_as_one(1);
-        gate.refuse_others(&experiment::planned(&periodic, merge, self.report.keep_cold, None))?;
+        gate.refuse_others(&experiment::loops::planned(
+            &periodic,
+            merge,
+            self.report.keep_cold,
+            None,
+        ))?;
         let outputs = self.report.output.open()?;
         let plans = claims_take(self, &plan, duration);
         if self.plan.plan {
             let loops = LoopsBody { plans, ..LoopsBody::default() };
             let report = Report::new(PROGRAM, NAME, CheckBody { loops, ..CheckBody::default() });
-            return super::planned(&report, duration, outputs);
+            return subcommand::planned(&report, duration, outputs);
         }
         let mut placed = experiment::settle(&mut plan.streams, self.phase)?;
         if let Some(stream) = plan.library_stream(duration) {
@@ -124,7 +127,7 @@ impl Execute for CheckArgs {
         let results = output::results_dir(&self.results, jiff::Timestamp::now())
             .map_err(|why| elsewhere(why, &self.results))?;
         let samples = results.opened(SAMPLES)?;
-        experiment::announce(&plans, duration);
+        experiment::claims::announce(&plans, duration);
         let periodic = plan.of(duration);
         let loops = LoopExperiment {
             name: NAME,
@@ -161,7 +164,7 @@ fn write(report: &Report, results: &Dir, outputs: Outputs, detail: Detail) -> Re
     let page = view::text(report, Some(&shown), detail);
     // Each of them is tried: what one disk has no room for another has.
     let shown = outputs.write(&text, || view::markdown(report), page);
-    super::name_failures(report, detail);
+    subcommand::name_failures(report, detail);
     let kept = results.replace(RESULT, &text);
     let drawn = super::report::write_to(results, report);
     shown.and(kept).and(drawn.map(drop))
@@ -234,7 +237,7 @@ fn streams(args: &CheckArgs, cpu: u32) -> Result<Vec<Stream>> {
 fn claims_take(args: &CheckArgs, plan: &Plan<'_>, duration: Span) -> Vec<PlannedRun> {
     let plan_of = |duration| plan.of(duration);
     let merge = !plan.turns.are_none();
-    experiment::plans(&args.report, &args.plan, duration, merge, &plan_of)
+    experiment::claims::plans(&args.report, &args.plan, duration, merge, &plan_of)
 }
 
 /// The CPU to measure: as requested, else as the facts say.

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use punctual_report::{CompareBody, Report};
 
-use crate::command::PROGRAM;
-use crate::command::{Execute, Exit};
 use crate::comparison::{Recorded, Side, compare_sides, read};
 use crate::output::OutputArgs;
 use crate::parse;
+use crate::program::PROGRAM;
 use crate::stored::{RESULT, SAMPLES};
+use crate::subcommand::{self, Execute, Exit};
 
 /// `punctual compare`.
 #[derive(Debug, clap::Args)]
@@ -85,7 +85,7 @@ impl Execute for CompareArgs {
             report.envelope.verdict.ok = false;
             report.envelope.verdict.reasons.push("worse than the reference".to_owned());
         }
-        super::write(&report, outputs)?;
+        subcommand::write(&report, outputs)?;
         Ok(if worse { Exit::Failed } else { Exit::Fine })
     }
 }

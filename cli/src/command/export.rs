@@ -24,10 +24,10 @@ use punctual_report::{Report, Run, SCHEMA, Warning};
 
 use crate::args::ReportArgs;
 use crate::command::analyse;
-use crate::command::{Execute, Exit};
 use crate::output;
 use crate::output::Opened;
 use crate::stored::{self, RESULT, SAMPLES, Stored, regular};
+use crate::subcommand::{Execute, Exit};
 
 /// `punctual export`.
 #[derive(Debug, clap::Args)]

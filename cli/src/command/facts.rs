@@ -11,8 +11,9 @@ use punctual_host::facts::MachineFacts;
 use punctual_host::scrub::Scrub;
 use serde_json::Value;
 
-use crate::command::{Execute, Exit, RootArgs};
+use crate::args::RootArgs;
 use crate::output::{self, Dir, OutputTarget};
+use crate::subcommand::{Execute, Exit};
 use crate::{format, view};
 
 /// `punctual facts`.

@@ -5,12 +5,11 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::CommandFactory;
 use clap_complete::{Shell as Made, generate};
 use clap_mangen::Man;
 
-use crate::command::{Cli, Execute, Exit};
 use crate::output::Dir;
+use crate::subcommand::Exit;
 use crate::{output, view};
 
 /// `punctual man`.
@@ -20,12 +19,12 @@ pub(super) struct ManArgs {
     dir: PathBuf,
 }
 
-impl Execute for ManArgs {
-    fn execute(&self) -> Result<Exit> {
+impl ManArgs {
+    /// Writes the pages of `program`, the definition of the command line.
+    pub(super) fn write(&self, program: clap::Command) -> Result<Exit> {
         let dir = Dir::make(&self.dir)?;
         // As `clap_mangen::generate_to` prepares it, which follows links.
-        let mut command =
-            Cli::command().disable_help_subcommand(true).version(env!("CARGO_PKG_VERSION"));
+        let mut command = program.disable_help_subcommand(true).version(env!("CARGO_PKG_VERSION"));
         command.build();
         pages(command, &dir)?;
         Ok(Exit::Fine)
@@ -61,15 +60,16 @@ enum Shell {
     Fish,
 }
 
-impl Execute for CompletionsArgs {
-    fn execute(&self) -> Result<Exit> {
+impl CompletionsArgs {
+    /// Prints those of `program`, the definition of the command line.
+    pub(super) fn print(self, mut program: clap::Command) -> Result<Exit> {
         let shell = match self.shell {
             Shell::Bash => Made::Bash,
             Shell::Zsh => Made::Zsh,
             Shell::Fish => Made::Fish,
         };
         let mut text = Vec::new();
-        generate(shell, &mut Cli::command(), "punctual", &mut text);
+        generate(shell, &mut program, "punctual", &mut text);
         output::show(&*String::from_utf8_lossy(&text))?;
         Ok(Exit::Fine)
     }

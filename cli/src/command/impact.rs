@@ -21,10 +21,10 @@ use punctual_analysis::quantity::{self, QuantityError, duration};
 use punctual_core::time::Span;
 use punctual_report::{Envelope, Impact, ImpactBody, Report, Run};
 
-use crate::command::PROGRAM;
-use crate::command::{Execute, Exit};
 use crate::output::{self, OutputArgs};
+use crate::program::PROGRAM;
 use crate::stored::Stored;
+use crate::subcommand::{self, Execute, Exit};
 use crate::{format, stored, view};
 
 /// `punctual impact`.
@@ -71,7 +71,7 @@ fn assess(ModelArgs { model, values, timed }: &ModelArgs) -> Result<Exit> {
     }
     let body = ImpactBody { impact: Impact::Application(impact), step_generation: None };
     let report = Report { envelope, body: body.into() };
-    super::write(&report, timed.output.open()?)?;
+    subcommand::write(&report, timed.output.open()?)?;
     Ok(Exit::of(&report))
 }
 
@@ -334,7 +334,7 @@ impl Execute for StepperArgs {
         let mut report = Report::new(PROGRAM, "impact stepper", body);
         report.envelope.warn_of(timed.caution);
         report.envelope.started_at = timed.started_at;
-        super::write(&report, self.output.open()?)?;
+        subcommand::write(&report, self.output.open()?)?;
         Ok(Exit::Fine)
     }
 }

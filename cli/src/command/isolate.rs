@@ -14,7 +14,7 @@ use punctual_engine::spawn;
 use punctual_host::Root;
 use punctual_host::plan::{CpuPartition, TuningPlan};
 use punctual_lab::tuning::{
-    self, KnobFiles as _, MachineFiles, RevertOutcome, StepOutcome, WantedValue, move_threads,
+    self, KnobFiles as _, MachineFiles, StepOutcome, WantedValue, move_threads,
 };
 use punctual_os::affinity::CpuMask;
 use punctual_os::clock::{ClockId, now_ns};
@@ -22,10 +22,11 @@ use punctual_os::events::{self, Interest};
 use punctual_os::process::{self, EndSignal};
 use punctual_os::{pidfd, signal};
 
-use crate::command::tune::{Machine, TuneScopeArgs, applied_line, reverted_line};
-use crate::command::{Execute, Exit, StateArgs};
+use crate::args::StateArgs;
 use crate::format;
 use crate::output::{self, JournalFile, JournalName, SettingsLock, SettingsOwner};
+use crate::settings::{TuneScopeArgs, TunedMachine, applied_line, counted, put_back};
+use crate::subcommand::{Execute, Exit};
 
 /// `punctual isolate`.
 #[derive(Debug, clap::Args)]
@@ -59,12 +60,12 @@ impl Execute for IsolateArgs {
         let mut settings = SettingsLock::take(None, &owner, "isolate")?;
         let mut journal =
             JournalFile::begin(&mut settings, &self.state.state, JournalName::Isolation)?;
-        let scope = TuneScopeArgs::of_cpus(&self.cpus);
+        let scope = TuneScopeArgs::of_cpus(&self.cpus, None);
         let shown = || format::tune("status", None, &self.state.state);
         if put_back(&mut journal, &boot)? > 0 {
             bail!("what an earlier 'punctual isolate' left cannot be put back: {}", shown());
         }
-        let machine = Machine::read(&scope)?;
+        let machine = TunedMachine::read(&scope)?;
         machine.leaves_cpus(&scope)?;
         let (cpus, online) = (&machine.scope.cpus, machine.facts.cpu.online_cpus.value());
         let others = online.map(|online| online.difference(cpus)).unwrap_or_default();
@@ -88,7 +89,7 @@ impl Execute for IsolateArgs {
         let left = put_back(&mut journal, &boot)?;
         let status = ended?;
         if left > 0 {
-            bail!("{left} settings are not as before: {}", shown());
+            bail!("{} not as before: {}", counted(left), shown());
         }
         Ok(Exit::Status(code(status)))
     }
@@ -141,12 +142,12 @@ fn isolate(
         }
     })?;
     let group = &partition.group;
-    output::message(&format!("{group} made, {changed} settings changed, {kept} refused"));
+    output::message(&format!("{group} made, {} changed, {kept} refused", counted(changed)));
     Ok(())
 }
 
 /// Moves everybody else away, where a partition does not do that.
-fn move_others(partition: &CpuPartition, machine: &Machine) {
+fn move_others(partition: &CpuPartition, machine: &TunedMachine) {
     let Some(others) = &partition.others else { return };
     let mut online_mask = CpuMask::EMPTY;
     let online = machine.facts.cpu.online_cpus.value();
@@ -211,22 +212,6 @@ fn lost(partition: &CpuPartition) -> Option<String> {
     let (path, wanted) = partition.settings.last()?;
     let text = MachineFiles::live().read(path).ok()?;
     (text.trim() != wanted).then(|| text.trim().to_owned())
-}
-
-/// Puts back what the journal has, and says what is not as before; how many settings that are.
-pub(super) fn put_back(journal: &mut JournalFile, boot: &str) -> Result<usize> {
-    let (mut restored, mut left) = (0, 0);
-    tuning::revert(&mut MachineFiles::live(), journal, boot, |step| match step.outcome {
-        RevertOutcome::Restored | RevertOutcome::AsBefore => restored += 1,
-        outcome => {
-            left += 1;
-            output::message(&reverted_line(&step.entry, &outcome));
-        }
-    })?;
-    if restored + left > 0 {
-        output::message(&format!("{restored} settings are as before, {left} are not"));
-    }
-    Ok(left)
 }
 
 /// The status that a shell has for an end.

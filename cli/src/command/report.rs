@@ -12,10 +12,10 @@ use punctual_analysis::plain::steers;
 use punctual_plot::{png, svg};
 use punctual_report::Report;
 
-use crate::command::{Execute, Exit};
 use crate::output::{self, Dir, Opened};
 use crate::pages::{Page, RESULTS_MAX};
 use crate::stored::{self, RESULT, Stored};
+use crate::subcommand::{Execute, Exit};
 use crate::view::plots::{self, Axes, Kind};
 use crate::{format, view};
 

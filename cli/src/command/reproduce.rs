@@ -20,18 +20,18 @@ use punctual_papers::bench::{self, LoopSet, MeasuredLoop, WithLoads};
 use punctual_papers::figure::Drawing;
 use punctual_papers::row::PaperRow;
 
-use crate::args::{LearnArgs, ReportArgs};
-use crate::command::Exit;
-use crate::command::PROGRAM;
+use crate::args::{LearnArgs, PRIORITY, PolicyName, ReportArgs, StateArgs};
 use crate::command::measure::{LoopChoices, blocks};
 use crate::command::tune::PlannedSettings;
-use crate::command::tune::WorkloadName;
-use crate::command::{PolicyName, StateArgs};
-use crate::experiment::{self, LoopExperiment, Machine, PRIORITY, words};
+use crate::experiment::loops::LoopExperiment;
+use crate::experiment::{self, Machine, words};
 use crate::output::OutputArgs;
 use crate::parse::{self, Phase};
+use crate::program::PROGRAM;
 use crate::progress::Line;
-use crate::{command, format, papers};
+use crate::settings::WorkloadName;
+use crate::subcommand::{self, Exit};
+use crate::{format, papers};
 use punctual_report::reproduced::{PaperFigure, ReproduceBody};
 use punctual_report::{Choice, EndedBy, Envelope, Report, Run};
 
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
     }
     let rows = rows.into_iter().map(papers::row).collect();
     let body = ReproduceBody { papers, quick: args.quick, rows, runs, figures };
-    command::write(&Report { envelope, body: body.into() }, outputs)?;
+    subcommand::write(&Report { envelope, body: body.into() }, outputs)?;
     Ok(Exit::Fine)
 }
 

@@ -33,10 +33,10 @@ use punctual_os::scheduler::SchedPolicy;
 use punctual_os::{Errno, signal};
 use punctual_report::{EndedBy, Report, RunBody, supervised};
 
-use crate::command::PROGRAM;
-use crate::command::{Execute, Exit};
 use crate::experiment::words;
 use crate::output::{self, OutputArgs};
+use crate::program::PROGRAM;
+use crate::subcommand::{self, Execute, Exit};
 use crate::{format, parse};
 
 /// `punctual run`.
@@ -104,7 +104,7 @@ impl Execute for RunArgs {
         report.envelope.warn_of(warnings);
         report.envelope.verdict.reasons = reasons(&finished, &registered);
         report.envelope.verdict.ok = report.envelope.verdict.reasons.is_empty();
-        super::write(&report, outputs)?;
+        subcommand::write(&report, outputs)?;
         Ok(Exit::of(&report))
     }
 }

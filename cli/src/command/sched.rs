@@ -18,7 +18,7 @@ use punctual_os::scheduler::{self, RESET_ON_FORK, SchedAttributes};
 use punctual_os::user::{self, GROUPS_MAX, become_user};
 use punctual_os::{Errno, process};
 
-use crate::command::{Execute, Exit};
+use crate::subcommand::{Execute, Exit};
 use crate::{format, output, parse};
 
 /// `punctual sched`.

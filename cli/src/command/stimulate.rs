@@ -7,10 +7,11 @@ use punctual_lab::outside::{Link, LinkName, RespondExperiment, STIMULI_MAX, Stim
 use punctual_report::measured::{RespondBody, StimulateBody};
 use punctual_report::{Body, Report};
 
-use crate::command::{Execute, Exit, RequestedPolicyArgs};
+use crate::args::RequestedPolicyArgs;
 use crate::experiment::{self, Machine, words};
 use crate::output::{self, OutputArgs};
-use crate::{command, format, parse};
+use crate::subcommand::{self, Execute, Exit};
+use crate::{format, parse};
 
 /// The shortest period.
 const PERIOD_MIN_NS: u64 = 50_000;
@@ -101,7 +102,7 @@ impl Execute for StimulateArgs {
         let envelope = experiment::envelope("stimulate", &machine, choice, started, &finished);
         let ended = finished.outcome.ended.clone();
         let body = StimulateBody { stimulate: finished.outcome };
-        command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
+        subcommand::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
         ended.map_or(Ok(Exit::Fine), |why| Err(anyhow!(format::plain(&why))))
     }
 }
@@ -138,7 +139,7 @@ impl Execute for RespondArgs {
         let envelope = experiment::envelope("respond", &machine, choice, started, &finished);
         let ended = finished.outcome.ended.clone();
         let body = RespondBody { respond: finished.outcome };
-        command::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
+        subcommand::write(&Report { envelope, body: Body::Measured(body.into()) }, outputs)?;
         ended.map_or(Ok(Exit::Fine), |why| {
             Err(anyhow!("the link was lost: {}", format::plain(&why)))
         })

@@ -19,7 +19,7 @@ use punctual_lab::tasks::hex;
 use punctual_os::Errno;
 use punctual_os::events::{self, Interest};
 
-use crate::command::{Execute, Exit};
+use crate::subcommand::{Execute, Exit};
 use crate::{format as show, output};
 
 /// `punctual task`.

@@ -18,11 +18,11 @@ use punctual_lab::capture::{ThreadTarget, find_threads};
 use punctual_lab::top::{Top, TopFrame, TopPlan};
 use punctual_os::signal;
 
-use super::{Execute, Exit};
 use crate::experiment::Machine;
 use crate::format;
 use crate::output;
 use crate::parse;
+use crate::subcommand::{Execute, Exit};
 use screen::{TopAct, TopView};
 use table::{TopChoice, TopTable};
 use terminal::Screen;

@@ -14,31 +14,31 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
-use punctual_host::facts::MachineFacts;
-use punctual_host::plan::TuningPlan;
-use punctual_host::rules::{
-    self, CpuScope, Inputs, KnobChange, KnobVerdict, RuleVerdict, Workload,
-};
+use anyhow::Result;
+use punctual_host::rules::{self, KnobChange, KnobVerdict, RuleVerdict};
 use punctual_host::settings::{IrqPlace, KernelSettings};
-use punctual_host::{CpuFormat, CpuList, Root, parse_cpus};
-use punctual_lab::load::Loads;
+use punctual_host::{CpuFormat, CpuList};
 use punctual_lab::tuning::{
-    self, AppliedStep, CountedTail, JournalEntry, KnobFiles, MachineFiles, RevertOutcome,
-    StepOutcome, TuningJournal, WantedValue, active,
+    self, JournalEntry, KnobFiles, MachineFiles, RevertOutcome, StepOutcome, TuningJournal,
+    WantedValue, active,
 };
 use punctual_report::{Envelope, Report, TuneBody};
 
-use crate::command::PROGRAM;
-use crate::command::{Execute, Exit, RootArgs, StateArgs};
+use crate::args::{RootArgs, StateArgs};
 use crate::output::{
     self, JournalFile, JournalName, OutputArgs, OutputTarget, SettingsLock, SettingsOwner,
     TreeFiles,
 };
-use crate::{format, parse, view};
+use crate::program::PROGRAM;
+use crate::settings::{
+    TuneScopeArgs, TunedMachine, applied_line, as_before_line, counted, reverted_line, show,
+};
+use crate::subcommand::{Execute, Exit};
+use crate::{format, view};
 use formats::{FormatName, PrintedPlan};
 
 pub(crate) use experiment::PlannedSettings;
+use experiment::TuneExperimentArgs;
 
 /// `punctual tune`.
 #[derive(Debug, clap::Args)]
@@ -109,51 +109,6 @@ struct TuneApplyArgs {
     state: StateArgs,
 }
 
-/// `punctual tune experiment`.
-#[derive(Debug, clap::Args)]
-struct TuneExperimentArgs {
-    #[command(flatten)]
-    scope: TuneScopeArgs,
-    /// Try only this setting, by its name in the verdicts; may be given again
-    #[arg(long, value_name = "SETTING")]
-    only: Vec<String>,
-    /// How long everything may take
-    #[arg(long, short, default_value = "10min", value_parser = parse::duration)]
-    duration: parse::Duration,
-    /// The period of the loop, on the first of the CPUs
-    #[arg(long, short, default_value = "1ms", value_parser = parse::period)]
-    period: parse::Duration,
-    /// The releases that count: later than this time (50us), or than this quantile without any
-    /// setting (p99)
-    #[arg(long, value_name = "TIME|QUANTILE", default_value = "p99", value_parser = tail)]
-    tail: CountedTail,
-    /// Loads that run in every block, as for 'measure periodic'
-    #[arg(long, default_value = "none", value_parser = parse::loads)]
-    load: Loads,
-    /// Put all settings back at the end, also those that help
-    #[arg(long)]
-    dry_run: bool,
-    #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    state: StateArgs,
-}
-
-/// The tail of `--tail`.
-fn tail(text: &str) -> Result<CountedTail, String> {
-    let wrong = || format!("{text:?} is neither a time (50us) nor a quantile (p99, p99.9)");
-    match text.strip_prefix('p') {
-        Some(percent) => {
-            let share = percent.parse::<f64>().map_err(|_| wrong())? / 100.0;
-            (0.5..1.0).contains(&share).then_some(CountedTail::Quantile(share)).ok_or_else(wrong)
-        }
-        None => {
-            let time = parse::duration(text).map_err(|_| wrong())?;
-            Ok(CountedTail::Above(time.0.as_ns()))
-        }
-    }
-}
-
 /// `punctual tune verify`.
 #[derive(Debug, clap::Args)]
 struct TuneVerifyArgs {
@@ -170,27 +125,6 @@ struct TuneStateArgs {
     root: RootArgs,
     #[command(flatten)]
     state: StateArgs,
-}
-
-/// Which CPUs are tuned, for what, on which machine.
-#[derive(Debug, clap::Args)]
-pub(super) struct TuneScopeArgs {
-    /// The CPUs of the loop, as the kernel lists them: 3, 2-3,7 [default: the isolated ones, else
-    /// the one that check would measure]
-    #[arg(long, value_name = "LIST")]
-    cpus: Option<String>,
-    /// What runs on them
-    #[arg(long = "for", value_name = "WORKLOAD")]
-    workload: Option<WorkloadName>,
-    #[command(flatten)]
-    root: RootArgs,
-}
-
-impl TuneScopeArgs {
-    /// These CPUs of this machine, whatever runs on them.
-    pub(crate) fn of_cpus(list: &str) -> Self {
-        Self { cpus: Some(list.to_owned()), workload: None, root: RootArgs::default() }
-    }
 }
 
 /// `punctual tune check`.
@@ -224,33 +158,6 @@ struct TunePlanArgs {
     json: Option<PathBuf>,
 }
 
-/// The workload of the CPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum WorkloadName {
-    /// Steps of a motor in software: sleeps, periods of 20 to 50 µs
-    StepGeneration,
-    /// A control loop: sleeps, periods of 100 µs to 10 ms
-    Servo,
-    /// Sound, on a machine that is used for other things
-    Audio,
-    /// A loop that never sleeps
-    Polling,
-    /// The processors of a virtual machine on this host
-    VmGuest,
-}
-
-impl From<WorkloadName> for Workload {
-    fn from(name: WorkloadName) -> Self {
-        match name {
-            WorkloadName::StepGeneration => Self::StepGeneration,
-            WorkloadName::Servo => Self::Servo,
-            WorkloadName::Audio => Self::Audio,
-            WorkloadName::Polling => Self::Polling,
-            WorkloadName::VmGuest => Self::VmGuest,
-        }
-    }
-}
-
 impl Execute for TuneArgs {
     fn execute(&self) -> Result<Exit> {
         match &self.command {
@@ -265,11 +172,6 @@ impl Execute for TuneArgs {
     }
 }
 
-/// Shows a line at once. Nobody may be reading any more: what is being done goes on.
-fn show(line: impl AsRef<str>) {
-    let _closed = output::page(&(format::plain(line.as_ref()) + "\n"));
-}
-
 /// The time that interrupts are watched: those of a network that is in use arrive many times.
 const WATCH: Duration = Duration::from_secs(1);
 
@@ -281,73 +183,11 @@ fn files_of(args: &RootArgs) -> Box<dyn KnobFiles> {
     }
 }
 
-/// A machine with the CPUs that are tuned.
-pub(super) struct Machine {
-    pub(super) root: Root,
-    pub(super) facts: MachineFacts,
-    pub(super) settings: KernelSettings,
-    pub(super) scope: CpuScope,
-    workload: Option<Workload>,
-}
-
-impl Machine {
-    pub(crate) fn read(args: &TuneScopeArgs) -> Result<Self> {
-        let root = args.root.open()?;
-        let facts = MachineFacts::collect(&root);
-        let requested = args.cpus.as_deref().map(|text| {
-            parse_cpus(text, &facts).with_context(|| format!("--cpus {}", text.escape_debug()))
-        });
-        let scope = CpuScope::of(requested.transpose()?, &facts);
-        let settings = KernelSettings::collect(&root);
-        Ok(Self { root, facts, settings, scope, workload: args.workload.map(Into::into) })
-    }
-
-    /// Refuses CPUs that were named and leave none for other tasks.
-    pub(crate) fn leaves_cpus(&self, args: &TuneScopeArgs) -> Result<()> {
-        let online = self.facts.cpu.online_cpus.value().cloned().unwrap_or_default();
-        if args.cpus.is_some() && online.difference(&self.scope.cpus).is_empty() {
-            bail!(
-                "--cpus {}: no CPU is left for other tasks; online are {online}",
-                self.scope.cpus
-            );
-        }
-        Ok(())
-    }
-
-    /// The plan of changes; where settings are named in `only`, of those alone.
-    pub(crate) fn plan(&self, only: &[String]) -> Result<TuningPlan> {
-        let inputs = self.inputs();
-        let verdicts = rules::judge(&inputs);
-        let known = |name: &&String| verdicts.iter().any(|judged| judged.knob == **name);
-        if let Some(name) = only.iter().find(|name| !known(name)) {
-            bail!(
-                "--only {}: no such setting; 'punctual tune check -v' lists them",
-                name.escape_debug()
-            );
-        }
-        let mut plan = TuningPlan::of(&inputs, &verdicts, &self.root);
-        match only {
-            [] => plan.leave_dangerous(),
-            only => plan.keep(only),
-        }
-        Ok(plan)
-    }
-
-    fn inputs(&self) -> Inputs<'_> {
-        Inputs {
-            facts: &self.facts,
-            settings: &self.settings,
-            cpus: &self.scope.cpus,
-            workload: self.workload,
-        }
-    }
-}
-
 /// `punctual tune check`.
 fn check(args: &TuneCheckArgs) -> Result<Exit> {
     args.output.spare_tree(args.scope.root.path())?;
     let outputs = args.output.open()?;
-    let mut machine = Machine::read(&args.scope)?;
+    let mut machine = TunedMachine::read(&args.scope)?;
     let mut envelope = Envelope::of(PROGRAM, "tune check");
     if machine.root.is_live() {
         envelope.started_at = Some(jiff::Timestamp::now().to_string());
@@ -379,20 +219,13 @@ fn check(args: &TuneCheckArgs) -> Result<Exit> {
 fn plan(args: &TunePlanArgs) -> Result<Exit> {
     output::spare_tree("--json", args.json.as_deref(), args.scope.root.path())?;
     let json = OutputTarget::open(args.json.as_deref())?;
-    let machine = Machine::read(&args.scope)?;
+    let machine = TunedMachine::read(&args.scope)?;
     machine.leaves_cpus(&args.scope)?;
     let plan = machine.plan(&args.only)?;
     let printed = PrintedPlan::new(&plan, &machine.scope, machine.settings.command_line.value());
     let text = args.format.print(&printed)?;
     json.write(&view::json(&plan)?, text)?;
     Ok(Exit::Fine)
-}
-
-/// The numbers of a boot loader's files that are as requested, and that are not.
-#[derive(Debug, Clone, Copy, Default)]
-struct BootFilesOutcome {
-    done: u32,
-    failed: u32,
 }
 
 /// `punctual tune apply`.
@@ -402,7 +235,7 @@ fn apply(args: &TuneApplyArgs) -> Result<Exit> {
     let boot = owner.to_string();
     let mut settings = SettingsLock::take(tree, &owner, "tune apply")?;
     let mut journal = JournalFile::begin(&mut settings, state, JournalName::Settings)?;
-    let machine = Machine::read(&args.scope)?;
+    let machine = TunedMachine::read(&args.scope)?;
     machine.leaves_cpus(&args.scope)?;
     let plan = machine.plan(&args.only)?;
     let printed = PrintedPlan::new(&plan, &machine.scope, machine.settings.command_line.value());
@@ -419,7 +252,7 @@ fn apply(args: &TuneApplyArgs) -> Result<Exit> {
         show(applied_line(&step));
     });
     let undo = format::tune("revert", tree, state);
-    show(format!("{changed} settings changed, {failed} refused; to undo: {undo}"));
+    show(format!("{} changed, {failed} refused; to undo: {undo}", counted(changed)));
     done?;
     if args.boot {
         failed += boot::apply(&machine, &plan, &args.scope.root, (&settings, &args.state))?.failed;
@@ -435,28 +268,6 @@ fn apply(args: &TuneApplyArgs) -> Result<Exit> {
         show(format!("not applied: {}; see {plan}", rest.join(", ")));
     }
     Ok(if failed == 0 { Exit::Fine } else { Exit::Failed })
-}
-
-/// The line about a setting that was applied, or that the kernel did not take.
-pub(crate) fn applied_line(step: &AppliedStep) -> String {
-    let WantedValue { path, value } = &step.wanted;
-    match &step.outcome {
-        StepOutcome::Refused(why) if path.ends_with('/') => {
-            format!("the control group {path} cannot be made: {why}")
-        }
-        StepOutcome::Applied => format!("{path}: {value}"),
-        StepOutcome::Already => format!("{path}: {value} already"),
-        StepOutcome::Unreadable(why) => format!("{path}: left as it is: cannot read it: {why}"),
-        StepOutcome::Refused(why) => format!("{path}: {value} refused: {why}"),
-        StepOutcome::Unverified(why) => {
-            format!("{path}: wrote {value}, cannot read it back: {why}")
-        }
-        StepOutcome::Lies { shows, restored } => {
-            let back =
-                if *restored { "the old value is back" } else { "the old value is not back" };
-            format!("{path}: wrote {value}, it shows {}; {back}", active(shows))
-        }
-    }
 }
 
 /// `punctual tune revert`.
@@ -496,7 +307,7 @@ fn revert(args: &TuneStateArgs) -> Result<Exit> {
             show(reverted_line(&step.entry, &step.outcome));
         })?;
     }
-    show(format!("{restored} settings are as before, {left} are not"));
+    show(as_before_line(restored, left));
     Ok(if left == 0 { Exit::Fine } else { Exit::Failed })
 }
 
@@ -548,28 +359,11 @@ fn standing(entry: &JournalEntry, files: &impl KnobFiles) -> String {
     }
 }
 
-/// The line about a setting that was put back, or that was not.
-pub(crate) fn reverted_line(entry: &JournalEntry, outcome: &RevertOutcome) -> String {
-    let (path, old) = (&entry.path, active(&entry.old));
-    match outcome {
-        RevertOutcome::Restored => format!("{path}: {old}"),
-        RevertOutcome::AsBefore => format!("{path}: {old} already"),
-        RevertOutcome::Changed { now } => {
-            format!("{path}: left at {now}: changed since by somebody else; it was {old}")
-        }
-        RevertOutcome::Gone => format!("{path}: no longer there"),
-        RevertOutcome::Refused(why) => format!("{path}: {old} refused: {why}; try again later"),
-        RevertOutcome::Differs { now } => {
-            format!("{path}: wrote {old}, it shows {}; try again later", active(now))
-        }
-    }
-}
-
 /// `punctual tune verify`.
 fn verify(args: &TuneVerifyArgs) -> Result<Exit> {
     let bytes = JournalFile::read(&args.state.state, JournalName::Settings)?.unwrap_or_default();
     let journal = TuningJournal::parse(&bytes)?;
-    let mut machine = Machine::read(&args.scope)?;
+    let mut machine = TunedMachine::read(&args.scope)?;
     if machine.root.is_live() {
         // As for check: how long it really was does not matter.
         std::thread::sleep(WATCH);
@@ -678,8 +472,7 @@ impl EffectCounts {
 impl fmt::Display for EffectCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let are = |n: u32| if n == 1 { "is" } else { "are" };
-        let settings = if self.good == 1 { "setting" } else { "settings" };
-        write!(f, "{} {settings} {} in effect", self.good, are(self.good))?;
+        write!(f, "{} {} in effect", counted(self.good), are(self.good))?;
         match self.waiting {
             0 => {}
             1 => write!(f, ", 1 waits for its next interrupt")?,

@@ -564,7 +564,7 @@ fn recorded(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::PROGRAM;
+    use crate::program::PROGRAM;
     use punctual::{RtThread, WaitPolicy};
     use punctual_analysis::recording::{Recording, RecordingConfig};
     use punctual_core::sample::Sample;

@@ -25,7 +25,10 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::{FILE_MODE, Opened};
+use super::opened::Opened;
+
+/// Permissions of a file that replaces none, before the umask.
+pub(super) const FILE_MODE: Mode = Mode::from_raw_mode(0o664);
 
 /// Permissions of a file that is its owner's alone.
 const OWNERS: Mode = Mode::from_raw_mode(0o600);
@@ -560,6 +563,15 @@ impl Trust {
         let named = named.iter().map(|dir| identity(dir).expect("a directory")).collect();
         Self { owners: Some(owners.to_vec()), named }
     }
+}
+
+/// The directory of what lasts from one run to the next: what XDG_STATE_HOME names, else
+/// `machines`, else the user's. A relative path counts as none (XDG Base Directory Specification).
+pub(crate) fn state_dir(machines: Option<PathBuf>) -> Option<PathBuf> {
+    let absolute =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let users = || absolute("HOME").map(|home| home.join(".local/state"));
+    absolute("XDG_STATE_HOME").or(machines).or_else(users)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use punctual_lab::tuning::{JournalEntry, TuningJournal, TuningStore};
 use punctual_os::{file, process};
 use rustix::fs::{Stat, fstat};
 
-use super::{Dir, state_dir};
+use super::dir::{Dir, state_dir};
 use crate::format;
 
 /// A journal in the directory of the program's state.

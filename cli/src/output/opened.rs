@@ -26,7 +26,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::{Dir, FILE_MODE, message};
+use super::dir::{Dir, FILE_MODE};
+use super::streams::message;
 
 /// An output.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use punctual_host::root::read_text;
 use punctual_lab::tuning::KnobFiles;
 
-use super::Dir;
+use super::dir::Dir;
 
 /// The most that is read of a setting.
 const TEXT_MAX: u64 = 64 * 1024;

@@ -5,9 +5,10 @@
 
 use std::path::Path;
 
-use punctual_report::Run;
+use punctual_analysis::plot::Thinned;
+use punctual_report::{Report, Run};
 
-use super::Shown;
+use super::samples::Loaded;
 use crate::stored::Stored;
 
 /// The most runs of a page that are drawn; tables have all.
@@ -15,6 +16,39 @@ pub(super) const RUNS_DRAWN: usize = 8;
 
 /// The most results that an overview draws: as many as there are dashes and colours.
 const OVERVIEW_DRAWN: usize = 6;
+
+/// One result on a page.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    /// Its name on the page: "before", the directory's name, "this run".
+    pub(crate) label: String,
+    /// Where it was, as the reader may look for it.
+    pub(crate) place: String,
+    /// A link to a page of its own, relative to this page.
+    pub(crate) link: Option<String>,
+    /// What it says.
+    pub(crate) report: Report,
+    /// The time series of each run, where there are samples.
+    pub(super) series: Vec<Option<Thinned>>,
+    /// Of each run whose loads took turns: which load ran when, as far as samples show it.
+    pub(super) loaded: Vec<Vec<Loaded>>,
+    /// Why a time series is missing, or ends early.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Shown {
+    /// What ran next to a cycle of a run; `None` where that was not recorded.
+    pub(super) fn load_at(&self, run: usize, cycle: u64) -> Option<String> {
+        let setup = &self.report.body.runs()[run].setup;
+        match self.loaded.get(run).map_or(&[][..], Vec::as_slice) {
+            [] if setup.load.len() > 1 => None,
+            [] if setup.load.is_empty() => setup.wait.as_ref().map(|_| "none".to_owned()),
+            [] => setup.load.first().cloned(),
+            // A missed release may lie just after the last sample of a load.
+            turns => turns.iter().rfind(|turn| turn.first <= cycle).map(|turn| turn.load.clone()),
+        }
+    }
+}
 
 /// A run in a plot.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,6 @@ use punctual_core::sample::Flags;
 use punctual_import::samples::{RunInfo, SampleFileReader};
 use punctual_report::{Report, Run};
 
-use super::Loaded;
 use crate::stored;
 
 /// Bins of all envelopes of a page together, and the most of one.
@@ -29,6 +28,17 @@ pub(super) const NONE: &str =
 
 /// The most changes of load of a run: a file that has more is not this program's.
 const LOADED_MAX: usize = 2_000;
+
+/// A load that ran next to a loop, from one cycle to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Loaded {
+    /// Its name.
+    pub(crate) load: String,
+    /// The first cycle that was recorded meanwhile.
+    pub(crate) first: u64,
+    /// The last one.
+    pub(crate) last: u64,
+}
 
 /// What a sample file adds to a page.
 #[derive(Debug, Default)]

@@ -27,10 +27,10 @@ mod work;
 use punctual_document::{Block, Section};
 use punctual_report::measured::{Measured, ResponseBody};
 use punctual_report::reproduced::PaperFigure;
-use punctual_report::{Body, Load, Report};
+use punctual_report::{Body, Report};
 
-use crate::command;
-use crate::view::Detail;
+use crate::args::Detail;
+use crate::command::measure::noise;
 
 pub(crate) use judged::plans;
 
@@ -130,11 +130,6 @@ fn of_measured(measured: &Measured) -> Option<Section> {
         Measured::Stimulate(body) => outside::stimulated(body),
         Measured::Respond(body) => outside::responded(body),
         Measured::Trials(body) => trials::shown(body),
-        measured => return command::section(measured),
+        Measured::Noise(body) => noise::shown(body),
     })
-}
-
-/// A load and its rate, as a sentence of its own.
-pub(crate) fn rate(load: &Load) -> String {
-    format!("load {}", loops::rate(load))
 }

@@ -6,6 +6,7 @@
 mod data;
 mod plots;
 mod runs;
+mod source;
 mod verdict;
 
 use punctual_document::{
@@ -17,18 +18,11 @@ use punctual_report::{Body, Campaign, Comparison, Pair, Report, Run};
 use serde_json::Value;
 
 use super::kinds::{self, campaign, loops, wait};
-use super::plots::{Axes, by_day, front, of_paper};
-use crate::command::PROGRAM;
+use super::plots::{Axes, day, front, paper};
 use crate::format;
 use crate::pages::{Page, Shown};
-
-/// What sections are made from.
-struct Source<'a> {
-    /// The results.
-    page: &'a Page,
-    /// The axes that the plots of a kind share.
-    axes: Axes,
-}
+use crate::program::PROGRAM;
+use source::{Source, some};
 
 /// The sections in their order; each is there when it has something to say. What later pages add
 /// is a line here.
@@ -67,29 +61,6 @@ pub(super) fn of(page: &Page) -> html::Page {
         sections: SECTIONS.iter().filter_map(|section| section(&source)).collect(),
         data: data::json(&source),
         version: PROGRAM.version,
-    }
-}
-
-/// A section, where there is something in it.
-fn some(id: &'static str, heading: &'static str, blocks: Vec<Block>) -> Option<Section> {
-    (!blocks.is_empty()).then_some(Section { id, heading, blocks })
-}
-
-impl Source<'_> {
-    /// The results, where there are few enough for details of each: one or two.
-    fn few(&self) -> &[Shown] {
-        let results = &self.page.results;
-        if results.len() > 2 { &[] } else { results }
-    }
-
-    /// What stands before the words of a result, where there are several: "before: ".
-    fn prefix(&self, shown: &Shown) -> String {
-        if self.page.results.len() > 1 { format!("{}: ", shown.label) } else { String::new() }
-    }
-
-    /// What stands behind the name of something of a result, where there are several: ", before".
-    fn suffix(&self, shown: &Shown) -> String {
-        if self.page.results.len() > 1 { format!(", {}", shown.label) } else { String::new() }
     }
 }
 
@@ -218,7 +189,7 @@ fn campaign(campaign: &Campaign, id: &str) -> Vec<Block> {
     let columns = ["boot", "from (UTC)", "to (UTC)", "Linux", "setup"].map(words);
     let caption = format!("Boots of campaign {}", campaign.name);
     let mut blocks = vec![Table::new(caption, columns, boots.collect()).into()];
-    let charts = by_day(campaign).into_iter().enumerate();
+    let charts = day::charts(campaign).into_iter().enumerate();
     blocks.extend(charts.map(|(at, chart)| Figure::still(format!("{id}-{}", at + 1), chart)));
     let columns = [
         words("from (UTC)"),
@@ -295,7 +266,7 @@ fn drawn(source: &Source<'_>) -> Option<Section> {
         };
         for figure in figures {
             let id = format!("{}-{}", figure.id.replace('.', "-"), at + 1);
-            blocks.extend(of_paper(figure).map(|chart| Figure::still(id, chart)));
+            blocks.extend(paper::chart(figure).map(|chart| Figure::still(id, chart)));
         }
     }
     some("figures-drawn", "Drawn from the data", blocks)

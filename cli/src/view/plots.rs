@@ -2,8 +2,8 @@
 //!
 //! For the page and for files of their own. The numbers come from `punctual_analysis::plot`.
 
-mod day;
-mod paper;
+pub(crate) mod day;
+pub(crate) mod paper;
 
 use punctual_analysis::plot::{Envelope, EnvelopeBin, Thinned, curve};
 use punctual_analysis::recording::RunFigures;
@@ -14,9 +14,6 @@ use punctual_report::strategies::StrategyRow;
 
 use crate::format;
 use crate::pages::{Line, Loaded, Page, Panel, Row};
-
-pub(crate) use day::charts as by_day;
-pub(crate) use paper::chart as of_paper;
 
 /// Width and height of a plot that stands alone, and of one of two side by side, pixels.
 const ALONE: Size = (880.0, 340.0);

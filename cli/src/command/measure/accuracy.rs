@@ -10,9 +10,10 @@ use punctual_lab::accuracy::AccuracyExperiment;
 use punctual_papers::maruti;
 use punctual_report::measured::AccuracyBody;
 
-use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
-use crate::command::RootArgs;
+use crate::args::{RequestedPolicyArgs, RootArgs};
 use crate::experiment::Machine;
+use crate::measuring::{CpuArgs, Measuring, Outcome, Planned, Shown};
+use crate::output::OutputArgs;
 use crate::parse;
 
 /// `punctual measure accuracy`.

@@ -14,9 +14,10 @@ use punctual_lab::executive::ExecutiveExperiment;
 use punctual_papers::ant;
 use punctual_report::measured::ExecutiveBody;
 
-use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
-use crate::command::RootArgs;
+use crate::args::{RequestedPolicyArgs, RootArgs};
 use crate::experiment::Machine;
+use crate::measuring::{CpuArgs, Measuring, Outcome, Planned, Shown};
+use crate::output::OutputArgs;
 use crate::{format, parse};
 
 /// `punctual measure executive`.

@@ -15,11 +15,11 @@ use punctual_lab::load::Loads;
 use punctual_lab::noise::{AtOnce, CpuNoise, NoiseExperiment, NoiseOutcome, Overlaps, WorstGap};
 use punctual_os::affinity;
 
-use super::periodic::condition_name;
-use super::{Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
-use crate::command::RootArgs;
+use crate::args::{RequestedPolicyArgs, RootArgs};
 use crate::experiment::{self, Machine};
-use crate::view::kinds::rate;
+use crate::measuring::{Measuring, Outcome, Planned, Shown, condition_name};
+use crate::output::OutputArgs;
+use crate::view::kinds::loops::rate_line;
 use crate::{format, parse};
 use punctual_document::{Block, Section, Table, numbers, words};
 use punctual_report::Choice;
@@ -132,7 +132,7 @@ pub(crate) fn shown(body: &NoiseBody) -> Section {
             format::count(count)
         ))
     }));
-    parts.extend(body.loads.iter().map(|load| Block::words(rate(load))));
+    parts.extend(body.loads.iter().map(|load| Block::words(rate_line(load))));
     parts.push(Block::words(windows(noise)));
     Section { id: "noise", heading: "Gaps in a spin", blocks: parts }
 }

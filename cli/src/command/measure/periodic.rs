@@ -16,16 +16,16 @@ use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, Wa
 use punctual_lab::waits::WAITS;
 use punctual_report::{Choice, LoopsBody, PeriodicBody, Question, Report};
 
-use crate::args::{LearnArgs, PlanArgs, ReportArgs};
-use crate::command;
-use crate::command::PROGRAM;
-use crate::command::{Execute, Exit, PolicyName, RootArgs, WaitName};
-use crate::comparison::baseline::BaselineArgs;
-use crate::comparison::baseline::BaselineUse;
-use crate::experiment::{self, COLD_CYCLES, FollowedClock, LoopExperiment, Machine};
+use crate::args::{Detail, LearnArgs, PlanArgs, PolicyName, ReportArgs, RootArgs, WaitName};
+use crate::comparison::baseline::{BaselineArgs, BaselineUse};
+use crate::experiment::follow::FollowedClock;
+use crate::experiment::loops::LoopExperiment;
+use crate::experiment::{self, COLD_CYCLES, Machine};
+use crate::measuring::condition_name;
 use crate::output::Opened;
 use crate::parse::{self, FollowName, Phase};
-use crate::view::Detail;
+use crate::program::PROGRAM;
+use crate::subcommand::{self, Execute, Exit};
 
 /// The experiment's name in results.
 const NAME: &str = "measure periodic";
@@ -125,18 +125,24 @@ impl Execute for Args {
         let gate = BaselineUse::open(&self.baseline, &machine.facts, machine.foreign.is_some())?;
         gate.spare(&self.report.output)?;
         let clock = follow.as_ref().map(|target| target.name.as_str());
-        gate.refuse_others(&experiment::planned(&plan, false, self.report.keep_cold, clock))?;
+        gate.refuse_others(&experiment::loops::planned(
+            &plan,
+            false,
+            self.report.keep_cold,
+            clock,
+        ))?;
         let outputs = self.report.output.open()?;
         let conditions = plan.conditions.len();
         let plan_of =
             |duration| PeriodicPlan { blocks: blocks(conditions, duration), ..plan.clone() };
-        let plans = experiment::plans(&self.report, &self.plan, self.duration.0, false, &plan_of);
+        let plans =
+            experiment::claims::plans(&self.report, &self.plan, self.duration.0, false, &plan_of);
         if self.plan.plan {
             let loops = LoopsBody { plans, ..LoopsBody::default() };
             let report = Report::new(PROGRAM, NAME, PeriodicBody { loops, compare: None });
-            return command::planned(&report, self.duration.0, outputs);
+            return subcommand::planned(&report, self.duration.0, outputs);
         }
-        experiment::announce(&plans, self.duration.0);
+        experiment::claims::announce(&plans, self.duration.0);
         let placed = experiment::settle(&mut plan.streams, self.phase)?;
         let samples = self.samples.as_deref().map(Opened::at).transpose()?;
         let loops = LoopExperiment {
@@ -162,7 +168,7 @@ impl Execute for Args {
         let mut report = Report { envelope: measured.envelope, body: body.into() };
         let uncompared = gate.judge(&mut report, &measured.recorded);
         let trouble = measured.trouble.or(uncompared);
-        command::write_in(&report, outputs, self.report.detail(Detail::Short))?;
+        subcommand::write_in(&report, outputs, self.report.detail(Detail::Short))?;
         gate.keep(&report, &measured.recorded)?;
         Exit::after(&report, trouble)
     }
@@ -271,19 +277,6 @@ fn conditions(load: &Loads) -> Vec<Condition> {
         loads,
     };
     load.turns().into_iter().map(condition).collect()
-}
-
-/// The name of the condition with these loads, in results.
-pub(in crate::command) fn condition_name(loads: &[LoadSpec]) -> String {
-    let names: Vec<String> = loads.iter().map(ToString::to_string).collect();
-    if names.is_empty() { "idle".to_owned() } else { names.join(",") }
-}
-
-/// The idle machine, then each set of loads that runs in turn.
-pub(super) fn with_idle(load: &Loads) -> Vec<(String, Vec<LoadSpec>)> {
-    let turns = load.turns().into_iter().filter(|loads| !loads.is_empty());
-    let loaded = turns.map(|loads| (condition_name(&loads), loads));
-    std::iter::once((condition_name(&[]), Vec::new())).chain(loaded).collect()
 }
 
 /// Blocks that visit each condition in turn, `duration` in all.

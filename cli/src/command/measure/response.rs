@@ -9,10 +9,10 @@ use punctual_lab::load::Loads;
 use punctual_lab::response::{ResponseExperiment, ResponseRow, SOURCES, STIMULI_MAX, SourceName};
 use punctual_report::measured::ResponseBody;
 
-use super::periodic::with_idle;
-use super::{Measuring, Outcome, OutputArgs, Planned, Shown, lost_source, stimulus_cpu};
-use crate::command::{PolicyName, RootArgs};
+use crate::args::{PolicyName, RootArgs};
 use crate::experiment::{self, Machine};
+use crate::measuring::{Measuring, Outcome, Planned, Shown, lost_source, stimulus_cpu, with_idle};
+use crate::output::OutputArgs;
 use crate::{format, parse};
 
 /// The shortest period: threads that answer more often would leave their CPU no rest.

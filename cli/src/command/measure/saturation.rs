@@ -8,12 +8,13 @@ use punctual_lab::response::SourceName;
 use punctual_lab::saturation::SaturationExperiment;
 use punctual_report::measured::SaturationBody;
 
-use super::{Measuring, Outcome, OutputArgs, Planned, Shown, lost_source, stimulus_cpu};
-use crate::args::STATE;
-use crate::command::unthrottled::Unthrottled;
-use crate::command::{PolicyName, RootArgs};
+use crate::args::{PolicyName, RootArgs};
 use crate::experiment::{self, Machine};
+use crate::measuring::{Measuring, Outcome, Planned, Shown, lost_source, stimulus_cpu};
+use crate::output::OutputArgs;
 use crate::parse;
+use crate::stored::STATE;
+use crate::unthrottled::Unthrottled;
 
 /// `punctual measure saturation`.
 #[derive(Debug, clap::Args)]

@@ -10,9 +10,10 @@ use punctual_host::facts::MachineFacts;
 use punctual_lab::timer::{Background, PERIOD_MIN_NS, TimerExperiment};
 use punctual_report::measured::TimerBody;
 
-use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
-use crate::command::RootArgs;
+use crate::args::{RequestedPolicyArgs, RootArgs};
 use crate::experiment::Machine;
+use crate::measuring::{CpuArgs, Measuring, Outcome, Planned, Shown};
+use crate::output::OutputArgs;
 use crate::{format, parse};
 
 /// Periods of one run at most.

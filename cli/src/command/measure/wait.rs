@@ -18,15 +18,14 @@ use punctual_report::strategies::{
 };
 use punctual_report::{LoopsBody, Report, WaitBody};
 
-use crate::args::{LearnArgs, PlanArgs, ReportArgs};
-use crate::command;
-use crate::command::PROGRAM;
-use crate::command::{Execute, Exit, RootArgs};
+use crate::args::{Detail, LearnArgs, PRIORITY, PlanArgs, ReportArgs, RootArgs};
 use crate::comparison::RecordedRun;
-use crate::experiment::{self, COLD_CYCLES, LoopExperiment, Machine, MeasuredLoops, PRIORITY};
+use crate::experiment::loops::{LoopExperiment, MeasuredLoops};
+use crate::experiment::{self, COLD_CYCLES, Machine};
 use crate::format;
 use crate::parse::{self, Phase};
-use crate::view::Detail;
+use crate::program::PROGRAM;
+use crate::subcommand::{self, Execute, Exit};
 
 /// The experiment's name in results.
 const NAME: &str = "measure wait";
@@ -122,13 +121,14 @@ impl Execute for Args {
         let mut plan = plan(self, (cpu, &machine.here), (&ways, &turns), loads)?;
         let outputs = self.report.output.open()?;
         let plan_of = |duration| PeriodicPlan { blocks: turns.blocks(duration), ..plan.clone() };
-        let plans = experiment::plans(&self.report, &self.plan, self.duration.0, false, &plan_of);
+        let plans =
+            experiment::claims::plans(&self.report, &self.plan, self.duration.0, false, &plan_of);
         if self.plan.plan {
             let loops = LoopsBody { plans, ..LoopsBody::default() };
             let report = Report::new(PROGRAM, NAME, WaitBody { loops, ..WaitBody::default() });
-            return command::planned(&report, self.duration.0, outputs);
+            return subcommand::planned(&report, self.duration.0, outputs);
         }
-        experiment::announce(&plans, self.duration.0);
+        experiment::claims::announce(&plans, self.duration.0);
         let placed = experiment::settle(&mut plan.streams, self.phase)?;
         let loops = LoopExperiment {
             name: NAME,
@@ -161,7 +161,7 @@ impl Execute for Args {
         };
         let body = WaitBody { loops, strategies, front, recommendation, undecided };
         let report = Report { envelope, body: body.into() };
-        command::write_in(&report, outputs, self.report.detail(Detail::Short))?;
+        subcommand::write_in(&report, outputs, self.report.detail(Detail::Short))?;
         Exit::after(&report, trouble)
     }
 }

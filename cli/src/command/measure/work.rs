@@ -9,10 +9,10 @@ use punctual_lab::load::Loads;
 use punctual_lab::work::{WORK_SHARE_MAX, WorkExperiment, WorkKind};
 use punctual_report::measured::WorkBody;
 
-use super::periodic::with_idle;
-use super::{CpuArgs, Measuring, Outcome, OutputArgs, Planned, RequestedPolicyArgs, Shown};
-use crate::command::RootArgs;
+use crate::args::{RequestedPolicyArgs, RootArgs};
 use crate::experiment::Machine;
+use crate::measuring::{CpuArgs, Measuring, Outcome, Planned, Shown, with_idle};
+use crate::output::OutputArgs;
 use crate::{format, parse};
 
 /// `punctual measure work`.

@@ -14,13 +14,22 @@ use anyhow::{Context, Result, anyhow, bail};
 use punctual_analysis::campaign::{Campaign, FILE_BYTES_MAX};
 use punctual_os::{Errno, file};
 
-use super::Found;
 use crate::output::Dir;
 use crate::stored::{LOCK, STATES, regular};
 
 /// The tries of a lock that is held, and the time from one to the next.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+
+/// A state that was found in a campaign's directory.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// The newest whole state.
+    pub(super) campaign: Campaign,
+    /// The error of the other one.
+    pub(super) trouble: Option<String>,
+    pub(super) number: u64,
+}
 
 /// Whether there is a campaign in `dir`.
 pub(in crate::command) fn is_campaign(dir: &Path) -> bool {

@@ -3,19 +3,49 @@
 //!
 //! Pure: everything comes in as an argument.
 
-use punctual_analysis::campaign::{Campaign, Pool, Total};
+use punctual_analysis::campaign::{Campaign, Pool, RunSetup, Total};
 use punctual_analysis::claim::anytime::p_lower_dependent;
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::claim::judge::{Holds, Judged, StoppingRule, judge};
 use punctual_analysis::limit::{Metric, MetricLimit};
 use punctual_analysis::recording::RunFigures;
+use punctual_host::facts::MachineFacts;
 use punctual_report::{
-    self as report, EndedBy, Envelope, Load, Question, Report, Run, Setup, SoakBody, Warning,
+    self as report, Choice, Clock, EndedBy, Envelope, Load, Question, Report, Run,
+    Session as ReportSession, Setup, SoakBody, Warning,
 };
 
-use super::{CampaignConfig, SessionFacts, run_name};
-use crate::command::PROGRAM;
+use super::config::CampaignConfig;
 use crate::format;
+use crate::program::PROGRAM;
+
+/// The facts of a session, which only the process that measures knows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SessionFacts {
+    /// The CPUs, and why these.
+    pub(super) choice: Option<Choice>,
+    /// The clock that stamps were taken with.
+    pub(super) clock: Option<Clock>,
+    /// The facts of the machine.
+    pub(super) machine: Option<MachineFacts>,
+    /// The rights that the kernel granted.
+    pub(super) session: Option<ReportSession>,
+    /// Warnings for a reader.
+    pub(super) warnings: Vec<Warning>,
+    /// The loads of the latest batch, by run of the setup that is measured now.
+    pub(super) loads: Vec<Vec<Load>>,
+    /// The number of that setup.
+    pub(super) pool: Option<usize>,
+}
+
+/// The name of a run in results: with its setup where there are several.
+fn run_name(campaign: &Campaign, pool: usize, run: &RunSetup) -> String {
+    if campaign.pools().len() == 1 {
+        run.name.clone()
+    } else {
+        format!("{}, setup {}", run.name, pool + 1)
+    }
+}
 
 /// The report of a campaign as it is.
 pub(super) fn report(campaign: &Campaign, config: &CampaignConfig, known: &SessionFacts) -> Report {

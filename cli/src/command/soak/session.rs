@@ -4,23 +4,27 @@
 //! grows from one to the next. Between two of them a tenth of a second is not measured; there the
 //! line of the batch is said.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, SyncSender};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use punctual_analysis::campaign::{
-    BatchRow, Effort, Extent, RunSetup, Start, WatchedThresholds, plain,
+    Batch, BatchRow, Campaign, Effort, Extent, RunSetup, Setup, Start, WatchedThresholds, plain,
 };
 use punctual_analysis::plain::plain as one_line;
+use punctual_core::sample::Sample;
 use punctual_core::time::Span;
+use punctual_engine::drain::Sink;
 use punctual_engine::spawn;
+use punctual_host::baseline;
 use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
 use punctual_lab::experiment::{ExperimentEnd, ExperimentEvent, FinishedExperiment, Observer};
@@ -31,26 +35,46 @@ use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::signal;
-use punctual_report::{self as report, EndedBy, Load, policy_words};
+use punctual_report::{self as report, Choice, EndedBy, Load, Report, policy_words};
 
+use super::config::{CampaignConfig, SoakArgs};
 use super::directory::Directory;
-use super::{
-    CampaignConfig, Feed, Running, SessionFacts, SessionStart, Shared, SoakArgs, pages, print,
-    time_of_day_ns, unix_s,
-};
-use crate::command::Exit;
+use super::pages::{self, SessionFacts};
 use crate::command::measure::blocks;
-use crate::experiment::{self, run_name, words};
+use crate::experiment::loops::run_name;
+use crate::experiment::{self, words};
 use crate::format;
 use crate::output::{self, Outputs};
 use crate::progress::Line;
 use crate::stored::RESULT;
+use crate::subcommand::{Exit, write};
 use crate::view;
 
 /// Batches that may fail one after the other before a session gives up.
 const FAILURES_MAX: u32 = 3;
 /// The pause after one that failed.
 const PAUSE: Duration = Duration::from_secs(5);
+
+/// A campaign that is about to go on.
+pub(super) struct SessionStart<'a> {
+    pub(super) campaign: Campaign,
+    pub(super) config: &'a CampaignConfig,
+    pub(super) directory: Directory,
+    /// The name of the directory.
+    pub(super) path: &'a Path,
+    pub(super) root: &'a Root,
+    pub(super) plan: PeriodicPlan,
+    pub(super) choice: Choice,
+    pub(super) facts: &'a MachineFacts,
+    /// Notes for the campaign, before the first batch.
+    pub(super) notes: Vec<String>,
+    /// The error of one of the two states.
+    pub(super) trouble: Option<String>,
+    /// Whether the session before this one was cut off.
+    pub(super) cut_off: bool,
+    pub(super) args: &'a SoakArgs,
+    pub(super) outputs: Outputs,
+}
 
 /// Goes on with a campaign until it is complete or has to stop; writes all, and shows the page.
 ///
@@ -352,7 +376,7 @@ impl<'a> Destination for Place<'a> {
                 });
             }
         }
-        let setup = super::setup(runs, self.facts);
+        let setup = setup(runs, self.facts);
         let (pool, differences) = live.campaign.pool(&setup)?;
         let watched = WatchedThresholds {
             lateness_ns: report::thresholds(&config.limits, &config.claims),
@@ -375,7 +399,7 @@ impl<'a> Destination for Place<'a> {
 /// all conditions.
 fn efforts<S>(finished: &FinishedExperiment<PeriodicOutcome<S>>) -> Vec<Effort> {
     let deaths: Vec<u64> =
-        finished.loads.iter().map(|loads| experiment::load_deaths(loads)).collect();
+        finished.loads.iter().map(|loads| experiment::loops::load_deaths(loads)).collect();
     let runs = finished.outcome.runs.iter().zip(deaths.iter().cycle());
     runs.map(|(run, &load_deaths)| effort(run, load_deaths)).collect()
 }
@@ -513,7 +537,7 @@ impl<'a> Checkpointer<'a> {
         state.or(failed(&self.unwritten).then_some(RESULT))
     }
 
-    fn directory(&self) -> std::sync::MutexGuard<'_, Directory> {
+    fn directory(&self) -> MutexGuard<'_, Directory> {
         self.directory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -561,4 +585,114 @@ impl<'a> Checkpointer<'a> {
             }
         })
     }
+}
+
+/// The campaign, and the batch that runs.
+struct Live {
+    /// All batches that are over.
+    campaign: Campaign,
+    /// The one that runs.
+    running: Option<Running>,
+}
+
+/// A batch that runs.
+#[derive(Clone)]
+struct Running {
+    /// Its collectors.
+    batch: Batch,
+    /// When it began, in seconds since 1970.
+    from_unix_s: i64,
+    /// And on CLOCK_MONOTONIC, once it was set up.
+    from_ns: u64,
+    /// Its length.
+    length: Span,
+}
+
+impl Running {
+    /// The time that it was measured so far, ns. Ending its threads and loads takes time too, in
+    /// which nothing is measured.
+    fn measured_ns(&self) -> u64 {
+        let passed = now_ns(ClockId::Monotonic).saturating_sub(self.from_ns);
+        passed.min(self.length.as_ns().unsigned_abs())
+    }
+}
+
+/// The campaign and the batch that runs, behind a lock.
+struct Shared(Mutex<Live>);
+
+impl Shared {
+    /// A campaign in which nothing runs yet.
+    fn new(campaign: Campaign) -> Self {
+        Self(Mutex::new(Live { campaign, running: None }))
+    }
+
+    /// A thread that panicked with the lock leaves numbers that are whole all the same.
+    fn lock(&self) -> MutexGuard<'_, Live> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The campaign as if the batch that runs ended now.
+    fn snapshot(&self) -> Campaign {
+        let live = self.lock();
+        let mut campaign = live.campaign.clone();
+        let running = live.running.clone();
+        drop(live);
+        if let Some(running) = running {
+            let measured_ns = running.measured_ns();
+            // Exact counters come at the end: until then, gaps in k are missed releases.
+            let effort = |gaps| Effort { missed: gaps, wall_ns: measured_ns, ..Effort::default() };
+            let efforts = running.batch.collectors.iter().map(|c| effort(c.gaps())).collect();
+            let extent = Extent {
+                from_unix_s: running.from_unix_s,
+                to_unix_s: unix_s(),
+                measured_ns,
+                efforts,
+            };
+            let _rows = campaign.add(running.batch, &extent);
+        }
+        campaign
+    }
+}
+
+/// Takes the samples of the drain into the batch that runs.
+struct Feed<'a>(&'a Shared);
+
+impl Sink for Feed<'_> {
+    fn take(&mut self, run: usize, samples: &[Sample]) {
+        let ahead_ns = time_of_day_ns();
+        let mut live = self.0.lock();
+        let collectors = live.running.as_mut().map(|running| &mut running.batch.collectors);
+        if let Some(collector) = collectors.and_then(|collectors| collectors.get_mut(run)) {
+            collector.set_time_of_day(ahead_ns);
+            collector.extend(samples);
+        }
+    }
+}
+
+/// The time of day, in seconds since 1970.
+pub(super) fn unix_s() -> i64 {
+    jiff::Timestamp::now().as_second()
+}
+
+/// CLOCK_REALTIME − CLOCK_MONOTONIC, ns.
+fn time_of_day_ns() -> i64 {
+    now_ns(ClockId::Realtime).cast_signed() - now_ns(ClockId::Monotonic).cast_signed()
+}
+
+/// Facts by name, as a campaign keeps text.
+pub(super) fn named<'a>(
+    facts: &MachineFacts,
+    names: impl IntoIterator<Item = &'a str>,
+) -> BTreeMap<String, String> {
+    baseline::known(names, facts).into_iter().map(|(name, text)| (name, plain(&text))).collect()
+}
+
+/// The setup of these runs on this machine.
+fn setup(runs: Vec<RunSetup>, facts: &MachineFacts) -> Setup {
+    Setup { runs, facts: named(facts, baseline::lasting()) }
+}
+
+pub(super) fn print(report: &Report, outputs: Outputs) -> Result<Exit> {
+    write(report, outputs)?;
+    Ok(Exit::of(report))
 }

@@ -16,14 +16,21 @@ use punctual_lab::tuning::{
     TuningStore as _, WantedValue,
 };
 
-use super::{BootFilesOutcome, Machine, show};
-use crate::command::{RootArgs, StateArgs};
+use crate::args::{RootArgs, StateArgs};
 use crate::format;
 use crate::output::{BootFiles, JournalFile, JournalName, SettingsLock, SettingsOwner};
+use crate::settings::{TunedMachine, show};
+
+/// The numbers of a boot loader's files that are as requested, and that are not.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct BootFilesOutcome {
+    pub(super) done: u32,
+    pub(super) failed: u32,
+}
 
 /// Writes the boot parameters of a plan.
 pub(super) fn apply(
-    machine: &Machine,
+    machine: &TunedMachine,
     plan: &TuningPlan,
     args: &RootArgs,
     (settings, state): (&SettingsLock, &StateArgs),

@@ -10,7 +10,7 @@ use punctual_core::time::Span;
 use punctual_engine::wait_policy::WaitKind;
 use punctual_host::plan::TuningPlan;
 use punctual_lab::experiment::ConditionChanges;
-use punctual_lab::load::LoadSpec;
+use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{Condition, PeriodicPlan, split};
 use punctual_lab::tuning::{
     self, CountedTail, KnobFiles as _, MachineFiles, Measure, SettingSets, StepOutcome,
@@ -20,17 +20,63 @@ use punctual_os::signal;
 use punctual_report::trials::{TrialVerdict, TrialsBody, TriedSetting};
 use punctual_report::{Body, Choice, Envelope, Report};
 
-use super::{
-    Machine, TuneExperimentArgs, TuneScopeArgs, WorkloadName, applied_line, reverted_line, show,
-};
-use crate::args::{LearnArgs, ReportArgs};
-use crate::command::PROGRAM;
+use crate::args::{LearnArgs, PRIORITY, PolicyName, ReportArgs, StateArgs};
 use crate::command::measure::{LoopChoices, PlannedLoops};
-use crate::command::{Exit, PolicyName, RootArgs, StateArgs};
-use crate::experiment::{self, LoopExperiment, PRIORITY};
-use crate::output::{JournalFile, JournalName, SettingsLock, SettingsOwner};
+use crate::experiment;
+use crate::experiment::loops::LoopExperiment;
+use crate::format;
+use crate::output::{JournalFile, JournalName, OutputArgs, SettingsLock, SettingsOwner};
 use crate::parse::{self, Phase};
-use crate::{command, format};
+use crate::program::PROGRAM;
+use crate::settings::{
+    TuneScopeArgs, TunedMachine, WorkloadName, applied_line, reverted_line, show,
+};
+use crate::subcommand::{self, Exit};
+
+/// `punctual tune experiment`.
+#[derive(Debug, clap::Args)]
+pub(super) struct TuneExperimentArgs {
+    #[command(flatten)]
+    scope: TuneScopeArgs,
+    /// Try only this setting, by its name in the verdicts; may be given again
+    #[arg(long, value_name = "SETTING")]
+    only: Vec<String>,
+    /// How long everything may take
+    #[arg(long, short, default_value = "10min", value_parser = parse::duration)]
+    duration: parse::Duration,
+    /// The period of the loop, on the first of the CPUs
+    #[arg(long, short, default_value = "1ms", value_parser = parse::period)]
+    period: parse::Duration,
+    /// The releases that count: later than this time (50us), or than this quantile without any
+    /// setting (p99)
+    #[arg(long, value_name = "TIME|QUANTILE", default_value = "p99", value_parser = tail)]
+    tail: CountedTail,
+    /// Loads that run in every block, as for 'measure periodic'
+    #[arg(long, default_value = "none", value_parser = parse::loads)]
+    load: Loads,
+    /// Put all settings back at the end, also those that help
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    state: StateArgs,
+}
+
+/// The tail of `--tail`.
+fn tail(text: &str) -> Result<CountedTail, String> {
+    let wrong = || format!("{text:?} is neither a time (50us) nor a quantile (p99, p99.9)");
+    match text.strip_prefix('p') {
+        Some(percent) => {
+            let share = percent.parse::<f64>().map_err(|_| wrong())? / 100.0;
+            (0.5..1.0).contains(&share).then_some(CountedTail::Quantile(share)).ok_or_else(wrong)
+        }
+        None => {
+            let time = parse::duration(text).map_err(|_| wrong())?;
+            Ok(CountedTail::Above(time.0.as_ns()))
+        }
+    }
+}
 
 /// The subcommand's name.
 const NAME: &str = "tune experiment";
@@ -42,7 +88,7 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
     if args.scope.root.path().is_some() {
         bail!("--root: settings are tried on this machine only");
     }
-    let machine = Machine::read(&args.scope)?;
+    let machine = TunedMachine::read(&args.scope)?;
     machine.leaves_cpus(&args.scope)?;
     let mut settings = settings(&machine.plan(&args.only)?);
     let outputs = args.output.open()?;
@@ -96,7 +142,7 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
         (body.kept, trouble) = keep(helpful, args, journal, &boot);
     }
     let report = report(envelope, body);
-    command::write(&report, outputs)?;
+    subcommand::write(&report, outputs)?;
     Exit::after(&report, trouble)
 }
 
@@ -193,7 +239,7 @@ fn settings(plan: &TuningPlan) -> Vec<Setting> {
 /// The loop: SCHED_FIFO, asleep between releases, on the first of the CPUs.
 fn planned(
     args: &TuneExperimentArgs,
-    machine: &Machine,
+    machine: &TunedMachine,
     here: &experiment::Machine,
 ) -> Result<PlannedLoops> {
     let cpu = machine.scope.cpus.iter().next().unwrap_or_default().to_string();
@@ -254,7 +300,7 @@ fn keep<'a>(
 /// The part of the result that only this command has.
 fn body(
     args: &TuneExperimentArgs,
-    machine: &Machine,
+    machine: &TunedMachine,
     (settings, tried): (&[Setting], &[usize]),
     trials: &TuningTrials,
 ) -> TrialsBody {
@@ -521,12 +567,8 @@ impl PlannedSettings {
     /// # Errors
     /// Where another one tries settings, or the rules cannot be judged.
     pub(crate) fn of(cpu: u32, workload: WorkloadName, state: &StateArgs) -> Result<Self> {
-        let scope = TuneScopeArgs {
-            cpus: Some(cpu.to_string()),
-            workload: Some(workload),
-            root: RootArgs::default(),
-        };
-        let machine = Machine::read(&scope)?;
+        let scope = TuneScopeArgs::of_cpus(&cpu.to_string(), Some(workload));
+        let machine = TunedMachine::read(&scope)?;
         machine.leaves_cpus(&scope)?;
         let plan = machine.plan(&[])?;
         let writes: Vec<WantedValue> =

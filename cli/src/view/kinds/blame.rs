@@ -7,7 +7,7 @@ use punctual_lab::blame::{
 };
 use punctual_report::measured::BlameBody;
 
-use super::rate;
+use super::loops::rate_line;
 use crate::format;
 
 /// Late wakes whose parts are shown.
@@ -46,7 +46,7 @@ pub(super) fn shown(body: &BlameBody) -> Section {
     blocks.extend(blame.price.as_ref().map(|price| Block::words(price_words(price))));
     blocks.extend(blame.evidence.as_ref().map(|evidence| Block::words(evidence_words(evidence))));
     blocks.extend(gaps(blame).map(Block::words));
-    blocks.extend(body.loads.iter().map(|load| Block::words(rate(load))));
+    blocks.extend(body.loads.iter().map(|load| Block::words(rate_line(load))));
     Section { id: "blame", heading: "Why wakes were late", blocks }
 }
 

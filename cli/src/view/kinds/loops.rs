@@ -489,6 +489,11 @@ pub(crate) fn rate(load: &Load) -> String {
     }
 }
 
+/// A load and its rate, as a sentence of its own.
+pub(crate) fn rate_line(load: &Load) -> String {
+    format!("load {}", rate(load))
+}
+
 /// What the loads of each run did.
 fn loads(report: &Report) -> Vec<Block> {
     let rated = report.body.runs().iter().filter(|run| !run.loads.is_empty());

@@ -6,7 +6,7 @@ use punctual_papers::figure::averaged;
 use punctual_report::measured::ResponseBody;
 use punctual_report::reproduced::PaperFigure;
 
-use super::rate;
+use super::loops::rate_line;
 use crate::{format, papers};
 
 /// A generator whose usual delay exceeds this share of the period limits the result.
@@ -20,7 +20,7 @@ pub(super) fn shown(body: &ResponseBody) -> Section {
     parts.extend(
         outcome.rows.iter().filter_map(|row| limited(row, outcome.period_ns)).map(Block::words),
     );
-    parts.extend(body.loads.iter().map(|load| Block::words(rate(load))));
+    parts.extend(body.loads.iter().map(|load| Block::words(rate_line(load))));
     parts.push(Block::words(about(outcome)));
     Section { id: "response", heading: "Answers to a stimulus", blocks: parts }
 }

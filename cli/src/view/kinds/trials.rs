@@ -6,8 +6,8 @@ use punctual_analysis::compare::RateRatio;
 use punctual_document::{Block, Section, Table, numbers, words};
 use punctual_report::trials::{MATTERS, TrialVerdict, TrialsBody, TriedSetting};
 
-use crate::args::STATE;
 use crate::format;
+use crate::stored::STATE;
 
 /// Each setting with its effect, and what the verdicts mean.
 pub(super) fn shown(body: &TrialsBody) -> Section {

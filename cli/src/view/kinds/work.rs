@@ -4,14 +4,14 @@ use punctual_document::{Block, Section, Table, numbers, words};
 use punctual_lab::work::{WorkOutcome, WorkRow};
 use punctual_report::measured::WorkBody;
 
-use super::rate;
+use super::loops::rate_line;
 use crate::format;
 
 /// The time of the work, and what is left of each period, by condition.
 pub(super) fn shown(body: &WorkBody) -> Section {
     let outcome = &body.work;
     let mut parts = vec![times(outcome), usable(outcome)];
-    parts.extend(body.loads.iter().map(|load| Block::words(rate(load))));
+    parts.extend(body.loads.iter().map(|load| Block::words(rate_line(load))));
     parts.push(Block::words(about(outcome)));
     Section { id: "work", heading: "Work in each period", blocks: parts }
 }

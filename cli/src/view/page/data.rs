@@ -5,7 +5,7 @@ use punctual_analysis::plot::curve;
 use punctual_plot::axis::Axis;
 use serde_json::{Value, json};
 
-use super::Source;
+use super::source::Source;
 use crate::pages::{Line, Page};
 use crate::view::plots::{self, Kind, Plot, Times};
 

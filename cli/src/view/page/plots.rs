@@ -3,7 +3,7 @@
 use punctual_analysis::plot::curve;
 use punctual_document::{Block, Figure, Row, Section, Table, numbers, words};
 
-use super::Source;
+use super::source::Source;
 use crate::format;
 use crate::pages::{Line, Page};
 use crate::view::plots::{self, Kind, Plot, Times};

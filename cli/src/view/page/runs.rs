@@ -5,7 +5,7 @@ use punctual_analysis::recording::ReleaseKind;
 use punctual_document::{Block, Column, Section, Table, numbers, words};
 use punctual_report::{LoadRow, Report, Run};
 
-use super::{Source, some};
+use super::source::{Source, some};
 use crate::format;
 use crate::pages::{Page, Shown};
 use crate::view::kinds::loops::{self, Named};

@@ -6,7 +6,7 @@ use punctual_document::{Block, Item, Items, ItemsKind, Row, Section, Tone, Words
 use punctual_report::measured::Measured;
 use punctual_report::{Answer, Body, EndedBy, Report, Stands, Verdict};
 
-use super::{Source, some};
+use super::source::{Source, some};
 use crate::format;
 use crate::pages::{Page, Shown};
 use crate::view::kinds::loops;

@@ -23,10 +23,9 @@ use punctual_os::events::{self, Interest};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::{Errno, signal};
 
-use super::isolate::put_back;
-use super::tune::applied_line;
 use crate::format;
 use crate::output::{JournalFile, JournalName, SettingsLock, SettingsOwner};
+use crate::settings::{applied_line, put_back};
 
 /// The word that selects that process.
 pub(crate) const WORD: &str = "__unthrottle";
@@ -45,7 +44,7 @@ const SCHED: &str = "/sys/kernel/debug/sched";
 
 /// The settings are off while this lives.
 #[derive(Debug)]
-pub(in crate::command) struct Unthrottled {
+pub(crate) struct Unthrottled {
     process: Child,
     /// Its end tells the process to put them back.
     orders: Option<ChildStdin>,

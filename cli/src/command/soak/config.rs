@@ -1,0 +1,358 @@
+//! The options of `punctual soak`, and the configuration that a campaign keeps of them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Args, ValueEnum};
+use punctual_analysis::campaign::different;
+use punctual_analysis::claim::ask::Ask;
+use punctual_analysis::limit::MetricLimit;
+use punctual_core::time::Span;
+use punctual_lab::load::Loads;
+use punctual_lab::periodic::WaitKind;
+
+use crate::args::{PolicyName, ReportArgs, RootArgs, WaitName};
+use crate::command::measure::{LoopChoices, wait_kind};
+use crate::output::OutputArgs;
+use crate::parse::{self, Phase};
+
+/// `punctual soak`.
+#[derive(Debug, Default, Args)]
+pub(crate) struct SoakArgs {
+    /// The campaign's directory: begins one there, or goes on with the one that is there
+    /// [default: a new one in punctual-results]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["resume", "show"])]
+    pub(super) campaign: Option<PathBuf>,
+    /// Continue the campaign in DIR, which must exist; options that are not given keep their values
+    #[arg(long, value_name = "DIR", conflicts_with = "show")]
+    pub(super) resume: Option<PathBuf>,
+    /// Report on the campaign in DIR so far, and measure nothing; it may be running
+    #[arg(long, value_name = "DIR")]
+    pub(super) show: Option<PathBuf>,
+    /// The campaign's name [default: its directory's]
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    pub(super) name: Option<String>,
+    /// Continue although the machine or an option has changed; the results are kept apart
+    #[arg(long)]
+    pub(super) allow_change: bool,
+    /// How long to measure, in all batches of all boots together [default: no end]
+    #[arg(long, short, allow_hyphen_values = true, value_parser = parse::duration)]
+    pub(super) duration: Option<parse::Duration>,
+    /// The CPUs to measure, as the kernel lists them: 1, 0-3,5 or all [default: as check chooses]
+    #[arg(long, short, value_name = "LIST")]
+    pub(super) cpu: Option<String>,
+    /// The period; several, separated by commas, run at once on each CPU, shorter periods with
+    /// higher priority [default: 1ms]
+    #[arg(
+        long,
+        short,
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        value_parser = parse::period
+    )]
+    pub(super) period: Vec<parse::Duration>,
+    /// The scheduling policy to request [default: fifo]
+    #[arg(long, value_enum)]
+    pub(super) policy: Option<PolicyName>,
+    /// The priority to request, as the kernel counts: 98 is the highest [default: 90]
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=98))]
+    pub(super) priority: Option<u8>,
+    /// How to wait for a release [default: sleep]
+    #[arg(long, value_enum)]
+    pub(super) wait: Option<WaitName>,
+    /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero or a duration
+    /// [default: zero]
+    #[arg(long, allow_hyphen_values = true)]
+    pub(super) phase: Option<Phase>,
+    /// Loads to run during the measurement, as for 'measure periodic'; loads in turn all run within
+    /// each batch [default: none]
+    #[arg(long, value_parser = parse::loads)]
+    pub(super) load: Option<Loads>,
+    /// Length of a batch; each ends with a printed line and a new result.json [default: 1h]
+    #[arg(long, allow_hyphen_values = true, value_parser = parse::duration)]
+    pub(super) every: Option<parse::Duration>,
+    /// How often the state is saved: a kill or a power cut loses at most this much
+    #[arg(
+        long,
+        default_value = "30s",
+        allow_hyphen_values = true,
+        value_name = "TIME",
+        value_parser = parse::duration
+    )]
+    pub(super) save_every: parse::Duration,
+    /// Fail (exit 1) unless this limit holds for the whole campaign: 'p99.9<50us', 'max<1ms',
+    /// 'missed<1'; checked each time the state is saved, and reported as soon as it cannot hold any
+    /// more; may be given again
+    #[arg(
+        long = "limit",
+        value_name = "LIMIT",
+        allow_hyphen_values = true,
+        value_parser = limit
+    )]
+    pub(super) limits: Vec<MetricLimit>,
+    /// Fail (exit 1) unless the campaign shows this claim: 'p(lateness>50us)<1e-6'; its bounds stay
+    /// valid however often it is checked; may be given again
+    #[arg(
+        long = "claim",
+        value_name = "CLAIM",
+        allow_hyphen_values = true,
+        value_parser = ask
+    )]
+    pub(super) claims: Vec<Ask>,
+    /// Fail (exit 1) also where a claim holds only if late cycles come alone
+    #[arg(long)]
+    pub(super) strict: bool,
+    /// Stop as soon as a limit or claim cannot hold any more
+    #[arg(long)]
+    pub(super) stop_on_fail: bool,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    /// Include the cold cycles at the start of each block, which are left out by default
+    #[arg(long)]
+    pub(super) keep_cold: bool,
+    #[command(flatten)]
+    pub(super) root: RootArgs,
+}
+
+fn name(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() || text.chars().count() > 100 || text.contains(char::is_control) {
+        return Err("name must be 1 to 100 characters, without control characters".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// A campaign fits no grid: none lasts over boots.
+fn limit(text: &str) -> Result<MetricLimit, String> {
+    use punctual_analysis::limit::Metric::{JitterPp, JitterRms};
+    let limit = parse::limit(text)?;
+    match limit.metric() {
+        JitterPp | JitterRms => Err(format!(
+            "{limit}: a campaign has no fitted grid, because no grid lasts over a reboot; \
+             'punctual measure periodic' has one"
+        )),
+        _ => Ok(limit),
+    }
+}
+
+fn ask(text: &str) -> Result<Ask, String> {
+    Ask::parse(text).map_err(|why| why.to_string())
+}
+
+/// The longest value that a campaign keeps, in characters.
+const VALUE_MAX: usize = 400;
+
+/// Options that decide how loops run: with other ones it is another measurement.
+const DECIDING: [&str; 9] =
+    ["cpu", "every", "keep-cold", "load", "period", "phase", "policy", "priority", "wait"];
+
+/// The configuration of a campaign.
+#[derive(Clone, Debug)]
+pub(super) struct CampaignConfig {
+    pub(super) cpu: Option<String>,
+    pub(super) period: Vec<parse::Duration>,
+    pub(super) policy: PolicyName,
+    pub(super) priority: u8,
+    pub(super) wait: WaitName,
+    pub(super) phase: Phase,
+    pub(super) load: Loads,
+    /// The length of a batch.
+    pub(super) every: Span,
+    /// The time to measure in all; `None`: without end.
+    pub(super) duration: Option<Span>,
+    /// Whether cold cycles count.
+    pub(super) keep_cold: bool,
+    /// The limits on all of it.
+    pub(super) limits: Vec<MetricLimit>,
+    /// And the claims that it is to show.
+    pub(super) claims: Vec<Ask>,
+    /// Whether one that holds only if late cycles come alone fails.
+    pub(super) strict: bool,
+}
+
+impl CampaignConfig {
+    /// The options given now, on top of those that a campaign keeps.
+    ///
+    /// # Errors
+    /// When what it keeps cannot be read, or a value is too long to keep.
+    pub(super) fn of(args: &SoakArgs, kept: &BTreeMap<String, String>) -> Result<Self> {
+        let kept = Kept(kept);
+        let period = if args.period.is_empty() {
+            kept.list("period", "1ms", parse::period)?
+        } else {
+            args.period.clone()
+        };
+        let limits = if args.limits.is_empty() {
+            kept.list("limit", "", parse::limit)?
+        } else {
+            args.limits.clone()
+        };
+        let claims = if args.claims.is_empty() {
+            kept.list("claim", "", |text| Ask::parse(text).map_err(|why| why.to_string()))?
+        } else {
+            args.claims.clone()
+        };
+        let config = Self {
+            cpu: args.cpu.clone().or_else(|| kept.get("cpu").map(str::to_owned)),
+            period,
+            policy: kept
+                .or(args.policy, "policy", PolicyName::Fifo, |t| PolicyName::from_str(t, false))?,
+            priority: kept.or(args.priority, "priority", 90, |text| {
+                let number = text.parse().ok().filter(|n| (1..=98).contains(n));
+                number.ok_or_else(|| "must be 1 to 98".to_owned())
+            })?,
+            wait: kept
+                .or(args.wait, "wait", WaitName::default(), |t| WaitName::from_str(t, false))?,
+            phase: kept.or(args.phase, "phase", Phase::At(0), str::parse)?,
+            load: match (&args.load, kept.get("load")) {
+                (Some(load), _) => load.clone(),
+                (None, text) => parse::loads(text.unwrap_or("none")).map_err(broken("load"))?,
+            },
+            every: kept.or(args.every, "every", HOUR, parse::duration)?.0,
+            duration: match (args.duration, kept.get("duration")) {
+                (Some(now), _) => Some(now.0),
+                (None, None) => None,
+                (None, Some(text)) => Some(parse::duration(text).map_err(broken("duration"))?.0),
+            },
+            keep_cold: args.keep_cold || kept.get("keep-cold").is_some(),
+            limits,
+            claims,
+            strict: args.strict || kept.get("strict").is_some(),
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The configuration that a campaign keeps, with the limits and claims of `report` in the place
+    /// of its own where there are any.
+    ///
+    /// # Errors
+    /// When what it keeps cannot be read.
+    pub(super) fn kept(kept: &BTreeMap<String, String>, report: &ReportArgs) -> Result<Self> {
+        let (limits, claims) = (report.limits.clone(), report.claims.clone());
+        let args = SoakArgs { limits, claims, strict: report.strict, ..SoakArgs::default() };
+        Self::of(&args, kept)
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.every < EVERY_MIN {
+            bail!("--every must be at least {EVERY_MIN}");
+        }
+        if self.phase == Phase::Quiet {
+            bail!("--phase quiet: the quiet phase can differ from boot to boot; give a duration");
+        }
+        for (name, value) in self.words() {
+            if value.chars().count() > VALUE_MAX || value.contains(char::is_control) {
+                bail!(
+                    "--{name}: must be at most {VALUE_MAX} characters, without control characters"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The words of each option, as a campaign keeps them.
+    pub(super) fn words(&self) -> BTreeMap<String, String> {
+        let ns = |span: Span| format!("{}ns", span.as_ns());
+        let joined = |texts: Vec<String>| (!texts.is_empty()).then(|| texts.join(","));
+        let limits = joined(self.limits.iter().map(ToString::to_string).collect());
+        let claims = joined(self.claims.iter().map(ToString::to_string).collect());
+        let periods = joined(self.period.iter().map(|period| ns(period.0)).collect());
+        let phase = match self.phase {
+            Phase::At(0) => "zero".to_owned(),
+            Phase::At(ns) => format!("{ns}ns"),
+            Phase::Quiet => "quiet".to_owned(),
+        };
+        let words = [
+            ("cpu", self.cpu.clone()),
+            ("period", periods),
+            ("policy", word(self.policy)),
+            ("priority", Some(self.priority.to_string())),
+            ("wait", word(self.wait)),
+            ("phase", Some(phase)),
+            ("load", Some(self.load.to_string())),
+            ("every", Some(ns(self.every))),
+            ("duration", self.duration.map(ns)),
+            ("keep-cold", self.keep_cold.then(|| "yes".to_owned())),
+            ("limit", limits),
+            ("claim", claims),
+            ("strict", self.strict.then(|| "yes".to_owned())),
+        ];
+        let given = words.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        given.collect()
+    }
+
+    /// The options that decide how loops run and are not as `kept`, in words.
+    pub(super) fn changes(&self, kept: &BTreeMap<String, String>) -> Vec<String> {
+        let deciding = |words: &BTreeMap<String, String>| -> BTreeMap<String, String> {
+            let owned = |(name, value): (&String, &String)| (name.clone(), value.clone());
+            words.iter().filter(|(name, _)| DECIDING.contains(&name.as_str())).map(owned).collect()
+        };
+        different(&deciding(kept), &deciding(&self.words()))
+    }
+
+    /// The loops, for a batch of this length.
+    pub(super) fn loops(&self, length: Span) -> LoopChoices<'_> {
+        LoopChoices {
+            cpu: self.cpu.as_deref(),
+            period: &self.period,
+            duration: length,
+            policy: self.policy,
+            priority: self.priority,
+            wait: wait_kind(self.wait, None, WAIT_BUDGET).unwrap_or(WaitKind::Sleep),
+            phase: self.phase,
+            load: &self.load,
+        }
+    }
+}
+
+const HOUR: parse::Duration = parse::Duration(Span::from_ms(3_600_000));
+
+/// The share of the CPU that an adaptive wait may take.
+const WAIT_BUDGET: f64 = 0.1;
+
+/// The shortest batch: each begins and ends a thread, and calibrates the clock.
+const EVERY_MIN: Span = Span::from_ms(1_000);
+
+fn word(value: impl ValueEnum) -> Option<String> {
+    value.to_possible_value().map(|value| value.get_name().to_owned())
+}
+
+fn broken(name: &str) -> impl Fn(String) -> anyhow::Error {
+    move |why| anyhow!("--{name} as stored in the campaign: {why}")
+}
+
+/// Reads the options that a campaign keeps.
+struct Kept<'a>(&'a BTreeMap<String, String>);
+
+impl Kept<'_> {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The value that is given, else the one that is kept, else the default.
+    fn or<T>(
+        &self,
+        given: Option<T>,
+        name: &str,
+        otherwise: T,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<T> {
+        match (given, self.get(name)) {
+            (Some(given), _) => Ok(given),
+            (None, Some(text)) => parse(text).map_err(broken(name)),
+            (None, None) => Ok(otherwise),
+        }
+    }
+
+    fn list<T>(
+        &self,
+        name: &str,
+        otherwise: &str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Vec<T>> {
+        let text = self.get(name).unwrap_or(otherwise);
+        let parts = text.split(',').filter(|part| !part.is_empty());
+        parts.map(parse).collect::<Result<_, _>>().map_err(broken(name)).context("resume")
+    }
+}

@@ -1,0 +1,180 @@
+//! The life that experiments of the lab share, from arguments to a report; it writes none.
+//!
+//! An experiment is a file in `command/measure` that implements [`Measuring`] for its arguments.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Error, Result, anyhow, bail};
+use punctual_host::choose::{helper_cpu, parse_cpus};
+use punctual_host::cpulist::CpuList;
+use punctual_host::facts::MachineFacts;
+use punctual_lab::experiment::Experiment;
+use punctual_lab::load::{LoadReport, LoadSpec, Loads};
+use punctual_report::measured::Measured;
+use punctual_report::{self as report, Body, Choice, Load, Report};
+
+use crate::experiment::{self, Machine, words};
+use crate::output::{OutputArgs, Outputs};
+use crate::progress::Line;
+use crate::unthrottled::Unthrottled;
+
+/// Arguments that make an experiment of the lab, and what becomes of its outcome.
+pub(crate) trait Measuring {
+    /// Its name in results.
+    const NAME: &'static str;
+    /// Whether a line shows its progress on a terminal. An experiment that reports none has none.
+    const HAS_PROGRESS: bool = true;
+    /// The experiment of the lab.
+    type Experiment: Experiment;
+
+    /// Where the result goes.
+    fn output(&self) -> &OutputArgs;
+
+    /// The captured machine whose facts the result names; `None` for this one.
+    fn captured(&self) -> Option<&Path> {
+        None
+    }
+
+    /// The experiment for a machine. Nothing is changed or written yet.
+    ///
+    /// # Errors
+    /// In one line, which option asks for what cannot be.
+    fn plan(&self, machine: &Machine) -> Result<Planned<Self::Experiment>>;
+
+    /// Switches throttling off where that was requested; it is on again after the measurement.
+    fn unthrottle(&self, _: &Self::Experiment) -> Result<Option<Unthrottled>> {
+        Ok(None)
+    }
+
+    /// The part of the result that only this experiment has, and what is said with it.
+    fn shown(&self, measured: Outcome<'_, Self::Experiment>) -> Shown;
+}
+
+/// An experiment that is chosen.
+pub(crate) struct Planned<E> {
+    /// The experiment.
+    pub(crate) experiment: E,
+    /// The CPUs, and why those.
+    pub(crate) choice: Choice,
+}
+
+/// The outcome of an experiment.
+pub(crate) struct Outcome<'a, E: Experiment> {
+    /// Its figures.
+    pub(crate) figures: E::Outcome,
+    /// The reports of the loads of each condition.
+    loads: Vec<Vec<LoadReport>>,
+    /// The time that it ran, with its setup.
+    pub(crate) took: Duration,
+    /// The facts of the machine that measured.
+    pub(crate) here: &'a MachineFacts,
+}
+
+impl<E: Experiment> Outcome<'_, E> {
+    /// The loads of all conditions, as results have them.
+    pub(crate) fn load_rows(&self) -> Vec<Load> {
+        self.loads.iter().flat_map(|loads| report::loads(loads)).collect()
+    }
+}
+
+/// The part of a result that an outcome gives.
+pub(crate) struct Shown {
+    /// The part of the result that only this experiment has.
+    pub(crate) body: Measured,
+    /// Warnings for a reader.
+    pub(crate) warnings: Vec<String>,
+    /// Why it fails although it has a result.
+    pub(crate) trouble: Option<Error>,
+}
+
+impl Shown {
+    /// A result without more to say.
+    pub(crate) fn body(body: impl Into<Measured>) -> Self {
+        Self { body: body.into(), warnings: Vec::new(), trouble: None }
+    }
+}
+
+/// A measurement that is over: what is to be written, and where.
+pub(crate) struct FinishedMeasuring {
+    /// Its result.
+    pub(crate) report: Report,
+    /// Where that goes.
+    pub(crate) outputs: Outputs,
+    /// Why it fails although it has a result.
+    pub(crate) trouble: Option<Error>,
+}
+
+/// The life of an experiment: chosen, its output opened, measured. Writes nothing.
+///
+/// # Errors
+/// Why nothing was measured.
+pub(crate) fn measured<M: Measuring>(args: &M) -> Result<FinishedMeasuring> {
+    let machine = Machine::of(args.captured())?;
+    let here = &machine.here;
+    let Planned { experiment, choice } = args.plan(&machine)?;
+    let outputs = args.output().open()?;
+    let unthrottled = args.unthrottle(&experiment)?;
+    let (started, begun) = (jiff::Timestamp::now(), Instant::now());
+    let finished = if M::HAS_PROGRESS {
+        experiment::run(experiment, here, &mut Line::new())
+    } else {
+        experiment::run(experiment, here, &mut ())
+    };
+    let took = begun.elapsed();
+    // Whatever came of it, the machine is as before.
+    let as_before = unthrottled.map_or(Ok(()), Unthrottled::end);
+    let finished = finished.map_err(words::error)?;
+    let mut envelope = experiment::envelope(M::NAME, &machine, choice, started, &finished);
+    let outcome = Outcome { figures: finished.outcome, loads: finished.loads, took, here };
+    let Shown { body, warnings, trouble } = args.shown(outcome);
+    envelope.warn_first(machine.foreign.clone());
+    envelope.warn_of(warnings);
+    let report = Report { envelope, body: Body::Measured(body) };
+    Ok(FinishedMeasuring { report, outputs, trouble: as_before.err().or(trouble) })
+}
+
+/// The CPU of an experiment that measures one.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CpuArgs {
+    /// The CPU to measure on [default: an isolated one, else the last that is allowed]
+    #[arg(long, short, value_name = "CPU")]
+    cpu: Option<String>,
+}
+
+impl CpuArgs {
+    /// The CPU, and why that; `measured` says what is done on one CPU alone, for a refusal.
+    pub(crate) fn choose(&self, machine: &Machine, measured: &str) -> Result<(u32, Choice)> {
+        experiment::one_cpu(self.cpu.as_deref(), &machine.here, measured)
+    }
+}
+
+/// The CPU that raises stimuli: as requested, else another one than `cpu`, where there is one.
+pub(crate) fn stimulus_cpu(requested: Option<&str>, cpu: u32, here: &MachineFacts) -> Result<u32> {
+    match requested {
+        Some(text) => match parse_cpus(text, here) {
+            Ok(cpus) if cpus.len() == 1 => Ok(cpus.first().unwrap_or(cpu)),
+            Ok(_) => bail!("--stimulus-cpu {text}: stimuli are raised on one CPU"),
+            Err(why) => bail!("--stimulus-cpu {text}: {why}"),
+        },
+        None => Ok(helper_cpu(&CpuList::single(cpu), here).unwrap_or(cpu)),
+    }
+}
+
+/// Why a measurement whose source was lost fails, although it has a result.
+pub(crate) fn lost_source() -> Error {
+    anyhow!("the source was lost while it was measured; the result has what there was")
+}
+
+/// The name of the condition with these loads, in results.
+pub(crate) fn condition_name(loads: &[LoadSpec]) -> String {
+    let names: Vec<String> = loads.iter().map(ToString::to_string).collect();
+    if names.is_empty() { "idle".to_owned() } else { names.join(",") }
+}
+
+/// The idle machine, then each set of loads that runs in turn.
+pub(crate) fn with_idle(load: &Loads) -> Vec<(String, Vec<LoadSpec>)> {
+    let turns = load.turns().into_iter().filter(|loads| !loads.is_empty());
+    let loaded = turns.map(|loads| (condition_name(&loads), loads));
+    std::iter::once((condition_name(&[]), Vec::new())).chain(loaded).collect()
+}

@@ -1,0 +1,215 @@
+//! Settings of a machine, as the commands share them that judge or change them: whose settings, for
+//! which CPUs, and the lines that say what became of each.
+//!
+//! Rules and plans are `host`'s, changing settings is `lab`'s.
+
+use anyhow::{Context as _, Result, bail};
+use punctual_host::facts::MachineFacts;
+use punctual_host::plan::TuningPlan;
+use punctual_host::rules::{self, CpuScope, Inputs, Workload};
+use punctual_host::settings::KernelSettings;
+use punctual_host::{Root, parse_cpus};
+use punctual_lab::tuning::{
+    self, AppliedStep, JournalEntry, MachineFiles, RevertOutcome, StepOutcome, WantedValue, active,
+};
+
+use crate::args::RootArgs;
+use crate::format;
+use crate::output::{self, JournalFile};
+
+/// Which CPUs are tuned, for what, on which machine.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TuneScopeArgs {
+    /// The CPUs of the loop, as the kernel lists them: 3, 2-3,7 [default: the isolated ones, else
+    /// the one that check would measure]
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<String>,
+    /// What runs on them
+    #[arg(long = "for", value_name = "WORKLOAD")]
+    workload: Option<WorkloadName>,
+    #[command(flatten)]
+    pub(crate) root: RootArgs,
+}
+
+impl TuneScopeArgs {
+    /// These CPUs of this machine, for this workload, or whatever runs on them.
+    pub(crate) fn of_cpus(list: &str, workload: Option<WorkloadName>) -> Self {
+        Self { cpus: Some(list.to_owned()), workload, root: RootArgs::default() }
+    }
+}
+
+/// The workload of the CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum WorkloadName {
+    /// Steps of a motor in software: sleeps, periods of 20 to 50 µs
+    StepGeneration,
+    /// A control loop: sleeps, periods of 100 µs to 10 ms
+    Servo,
+    /// Sound, on a machine that is used for other things
+    Audio,
+    /// A loop that never sleeps
+    Polling,
+    /// The processors of a virtual machine on this host
+    VmGuest,
+}
+
+impl From<WorkloadName> for Workload {
+    fn from(name: WorkloadName) -> Self {
+        match name {
+            WorkloadName::StepGeneration => Self::StepGeneration,
+            WorkloadName::Servo => Self::Servo,
+            WorkloadName::Audio => Self::Audio,
+            WorkloadName::Polling => Self::Polling,
+            WorkloadName::VmGuest => Self::VmGuest,
+        }
+    }
+}
+
+/// A machine with the CPUs that are tuned.
+pub(crate) struct TunedMachine {
+    pub(crate) root: Root,
+    pub(crate) facts: MachineFacts,
+    pub(crate) settings: KernelSettings,
+    pub(crate) scope: CpuScope,
+    workload: Option<Workload>,
+}
+
+impl TunedMachine {
+    /// As it is now.
+    ///
+    /// # Errors
+    /// The captured machine cannot be read, or the CPUs are none of it.
+    pub(crate) fn read(args: &TuneScopeArgs) -> Result<Self> {
+        let root = args.root.open()?;
+        let facts = MachineFacts::collect(&root);
+        let requested = args.cpus.as_deref().map(|text| {
+            parse_cpus(text, &facts).with_context(|| format!("--cpus {}", text.escape_debug()))
+        });
+        let scope = CpuScope::of(requested.transpose()?, &facts);
+        let settings = KernelSettings::collect(&root);
+        Ok(Self { root, facts, settings, scope, workload: args.workload.map(Into::into) })
+    }
+
+    /// Refuses CPUs that were named and leave none for other tasks.
+    pub(crate) fn leaves_cpus(&self, args: &TuneScopeArgs) -> Result<()> {
+        let online = self.facts.cpu.online_cpus.value().cloned().unwrap_or_default();
+        if args.cpus.is_some() && online.difference(&self.scope.cpus).is_empty() {
+            bail!(
+                "--cpus {}: no CPU is left for other tasks; online are {online}",
+                self.scope.cpus
+            );
+        }
+        Ok(())
+    }
+
+    /// The plan of changes; where settings are named in `only`, of those alone.
+    pub(crate) fn plan(&self, only: &[String]) -> Result<TuningPlan> {
+        let inputs = self.inputs();
+        let verdicts = rules::judge(&inputs);
+        let known = |name: &&String| verdicts.iter().any(|judged| judged.knob == **name);
+        if let Some(name) = only.iter().find(|name| !known(name)) {
+            bail!(
+                "--only {}: no such setting; 'punctual tune check -v' lists them",
+                name.escape_debug()
+            );
+        }
+        let mut plan = TuningPlan::of(&inputs, &verdicts, &self.root);
+        match only {
+            [] => plan.leave_dangerous(),
+            only => plan.keep(only),
+        }
+        Ok(plan)
+    }
+
+    /// What rules judge.
+    pub(crate) fn inputs(&self) -> Inputs<'_> {
+        Inputs {
+            facts: &self.facts,
+            settings: &self.settings,
+            cpus: &self.scope.cpus,
+            workload: self.workload,
+        }
+    }
+}
+
+/// The line about a setting that was applied, or that the kernel did not take.
+pub(crate) fn applied_line(step: &AppliedStep) -> String {
+    let WantedValue { path, value } = &step.wanted;
+    match &step.outcome {
+        StepOutcome::Refused(why) if path.ends_with('/') => {
+            format!("the control group {path} cannot be made: {why}")
+        }
+        StepOutcome::Applied => format!("{path}: {value}"),
+        StepOutcome::Already => format!("{path}: {value} already"),
+        StepOutcome::Unreadable(why) => format!("{path}: left as it is: cannot read it: {why}"),
+        StepOutcome::Refused(why) => format!("{path}: {value} refused: {why}"),
+        StepOutcome::Unverified(why) => {
+            format!("{path}: wrote {value}, cannot read it back: {why}")
+        }
+        StepOutcome::Lies { shows, restored } => {
+            let back =
+                if *restored { "the old value is back" } else { "the old value is not back" };
+            format!("{path}: wrote {value}, it shows {}; {back}", active(shows))
+        }
+    }
+}
+
+/// The line about a setting that was put back, or that was not.
+pub(crate) fn reverted_line(entry: &JournalEntry, outcome: &RevertOutcome) -> String {
+    let (path, old) = (&entry.path, active(&entry.old));
+    match outcome {
+        RevertOutcome::Restored => format!("{path}: {old}"),
+        RevertOutcome::AsBefore => format!("{path}: {old} already"),
+        RevertOutcome::Changed { now } => {
+            format!("{path}: left at {now}: changed since by somebody else; it was {old}")
+        }
+        RevertOutcome::Gone => format!("{path}: no longer there"),
+        RevertOutcome::Refused(why) => format!("{path}: {old} refused: {why}; try again later"),
+        RevertOutcome::Differs { now } => {
+            format!("{path}: wrote {old}, it shows {}; try again later", active(now))
+        }
+    }
+}
+
+/// Puts back what the journal has, and says what is not as before; how many settings that are.
+pub(crate) fn put_back(journal: &mut JournalFile, boot: &str) -> Result<u32> {
+    let (mut restored, mut left) = (0, 0);
+    tuning::revert(&mut MachineFiles::live(), journal, boot, |step| match step.outcome {
+        RevertOutcome::Restored | RevertOutcome::AsBefore => restored += 1,
+        outcome => {
+            left += 1;
+            output::message(&reverted_line(&step.entry, &outcome));
+        }
+    })?;
+    if restored + left > 0 {
+        output::message(&as_before_line(restored, left));
+    }
+    Ok(left)
+}
+
+/// Shows a line at once. Nobody may be reading any more: what is being done goes on.
+pub(crate) fn show(line: impl AsRef<str>) {
+    let _closed = output::page(&(format::plain(line.as_ref()) + "\n"));
+}
+
+/// So many settings, in words: "1 setting", "3 settings".
+pub(crate) fn counted(settings: u32) -> String {
+    format!("{settings} {}", if settings == 1 { "setting" } else { "settings" })
+}
+
+/// The line at the end, where settings were put back.
+pub(crate) fn as_before_line(restored: u32, left: u32) -> String {
+    let are = |count: u32| if count == 1 { "is" } else { "are" };
+    format!("{} {} as before, {left} {} not", counted(restored), are(restored), are(left))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_setting_is_no_plural() {
+        assert_eq!(as_before_line(1, 0), "1 setting is as before, 0 are not");
+        assert_eq!(as_before_line(0, 1), "0 settings are as before, 1 is not");
+    }
+}

@@ -1,0 +1,37 @@
+//! What the sections of a page are made from.
+
+use punctual_document::{Block, Section};
+
+use crate::pages::{Page, Shown};
+use crate::view::plots::Axes;
+
+/// What sections are made from.
+pub(super) struct Source<'a> {
+    /// The results.
+    pub(super) page: &'a Page,
+    /// The axes that the plots of a kind share.
+    pub(super) axes: Axes,
+}
+
+impl Source<'_> {
+    /// The results, where there are few enough for details of each: one or two.
+    pub(super) fn few(&self) -> &[Shown] {
+        let results = &self.page.results;
+        if results.len() > 2 { &[] } else { results }
+    }
+
+    /// What stands before the words of a result, where there are several: "before: ".
+    pub(super) fn prefix(&self, shown: &Shown) -> String {
+        if self.page.results.len() > 1 { format!("{}: ", shown.label) } else { String::new() }
+    }
+
+    /// What stands behind the name of something of a result, where there are several: ", before".
+    pub(super) fn suffix(&self, shown: &Shown) -> String {
+        if self.page.results.len() > 1 { format!(", {}", shown.label) } else { String::new() }
+    }
+}
+
+/// A section, where there is something in it.
+pub(super) fn some(id: &'static str, heading: &'static str, blocks: Vec<Block>) -> Option<Section> {
+    (!blocks.is_empty()).then_some(Section { id, heading, blocks })
+}

@@ -756,7 +756,8 @@ impl BlamedCause {
 }
 
 impl BlamedRun {
-    fn of(thread: &ThreadOutcome) -> Self {
+    /// As results have it.
+    pub(crate) fn of(thread: &ThreadOutcome) -> Self {
         let (figures, table) = (&thread.figures, &thread.table);
         Self {
             name: figures.task.name.to_string(),

@@ -22,7 +22,7 @@ use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::{ROUND_ROBIN, SchedAttributes, SchedPolicy};
 use punctual_trace::event::{TaskName, Tid};
 
-use crate::blame::{SETTLE, map};
+use crate::blame::{BlamedRun, SETTLE, map};
 use crate::capture::{
     Capture, CaptureConsumer, CaptureItem, CapturePlan, CaptureRefused, CaptureSoFar, ClockOffsets,
     EventSet, FollowedThread, kernel_symbols,
@@ -32,6 +32,8 @@ use crate::capture::{
 pub const THREADS_MAX: usize = 256;
 /// Pieces of its past that are kept of each thread: 27 kB.
 const PIECES: usize = 256;
+/// What a CPU did, while one thread is watched more closely: 350 kB of a copy at each showing.
+const SEGMENTS: usize = 4_096;
 
 /// What to show.
 #[derive(Clone, Debug)]
@@ -333,9 +335,59 @@ struct Mark {
     so_far: CaptureSoFar,
 }
 
+/// Takes all events, and publishes why one thread was late.
+#[derive(Debug)]
+struct Examiner {
+    blame: Blame,
+    to_view: SyncSender<BlamedRun>,
+    interval_ns: u64,
+    from_ns: u64,
+    due_ns: u64,
+}
+
+impl CaptureConsumer for Examiner {
+    fn take(&mut self, item: CaptureItem<'_>) {
+        match item {
+            CaptureItem::Event(event) if event.at_ns >= self.from_ns => self.blame.push(event),
+            CaptureItem::Clocks(_) => self.look(now_ns(ClockId::Monotonic)),
+            _ => {}
+        }
+    }
+}
+
+impl Examiner {
+    /// Every 100 ms, on the capture's own clock.
+    fn look(&mut self, now_ns: u64) {
+        if self.from_ns == u64::MAX {
+            self.from_ns = now_ns + SETTLE.as_ns().unsigned_abs();
+            self.due_ns = self.from_ns + self.interval_ns;
+        }
+        if now_ns < self.due_ns {
+            return;
+        }
+        self.due_ns = now_ns + self.interval_ns;
+        // A copy of it ends: what it has so far is judged, and it goes on.
+        let outcome = self.blame.clone().finish();
+        if let Some(run) = outcome.threads.first().map(BlamedRun::of) {
+            // Where the one before still waits to be taken this one is not wanted yet.
+            let _unwanted = self.to_view.try_send(run);
+        }
+    }
+}
+
+/// One thread that is watched more closely, by all events.
+#[derive(Debug)]
+struct Examined {
+    /// Its events end where this is dropped.
+    _capture: Capture<Examiner>,
+    found: Receiver<BlamedRun>,
+}
+
 /// Shows real-time threads, until it is dropped.
 #[derive(Debug)]
 pub struct Top {
+    plan: TopPlan,
+    examined: Option<Examined>,
     capture: Capture<Watcher>,
     frames: Receiver<Published>,
     orders: Arc<Orders>,
@@ -431,7 +483,52 @@ impl Top {
         let capture = Capture::start(&capture, watcher)?;
         let mark = Mark::now(capture.so_far());
         let history = History::default();
-        Ok(Self { capture, frames, orders, set, symbols, mark, history })
+        let (plan, examined) = (plan.clone(), None);
+        Ok(Self { plan, examined, capture, frames, orders, set, symbols, mark, history })
+    }
+
+    /// Watches one thread more closely: all events, which cost every loop of the machine more than
+    /// the few that the table needs (docs/blame.md has how much), until [`Self::leave`]. One that
+    /// was watched before is left.
+    ///
+    /// # Errors
+    /// Why the kernel gives no events.
+    pub fn examine(&mut self, tid: Tid) -> Result<(), CaptureRefused> {
+        self.leave();
+        let symbols = kernel_symbols();
+        let capture = CapturePlan::new(EventSet::Full)
+            .in_guest(self.plan.platform == Platform::VirtualMachine)
+            .following(&[tid.cast_signed()])
+            .with_symbols(&symbols)
+            .read_by(SchedPolicy::Fifo(1));
+        let (to_view, found) = sync_channel(1);
+        let config = BlameConfig {
+            follow: FollowedThreads::Threads(vec![tid]),
+            late: LateThreshold::Above(self.orders.late_over_ns.load(Ordering::Relaxed)),
+            symbols: map(&symbols),
+            bounds: BlameBounds { segments: SEGMENTS, ..BlameBounds::default() },
+            ..self.plan.config()
+        };
+        let examiner = Examiner {
+            blame: Blame::new(config),
+            to_view,
+            interval_ns: self.plan.interval.as_ns().max(0).unsigned_abs(),
+            from_ns: u64::MAX,
+            due_ns: u64::MAX,
+        };
+        let capture = Capture::start(&capture, examiner)?;
+        self.examined = Some(Examined { _capture: capture, found });
+        Ok(())
+    }
+
+    /// Ends what [`Self::examine`] began.
+    pub fn leave(&mut self) {
+        self.examined = None;
+    }
+
+    /// The newest that is known of the thread that is watched more closely, where it is new.
+    pub fn examined(&self) -> Option<BlamedRun> {
+        self.examined.as_ref()?.found.try_iter().last()
     }
 
     /// The next frame, where there is one in time.

@@ -10,10 +10,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use punctual_analysis::plain::plain_lines;
 use punctual_blame::config::Platform;
 use punctual_core::time::Span;
 use punctual_host::root::Root;
 use punctual_host::settings::KernelSettings;
+use punctual_lab::blame::BlamedRun;
 use punctual_lab::capture::{ThreadTarget, find_threads};
 use punctual_lab::top::{Top, TopFrame, TopPlan};
 use punctual_os::signal;
@@ -23,6 +25,7 @@ use crate::format;
 use crate::output;
 use crate::parse;
 use crate::subcommand::{Execute, Exit};
+use crate::view::kinds::blame;
 use screen::{TopAct, TopView};
 use table::{TopChoice, TopTable};
 use terminal::Screen;
@@ -155,6 +158,8 @@ fn on_screen(mut top: Top, late_over_ns: u64, cpus: usize) -> Result<()> {
                         TopAct::Show => {}
                         TopAct::Quit => return Ok(()),
                         TopAct::BeginAnew(late_over_ns) => top.begin_anew(late_over_ns),
+                        TopAct::Examine(tid) => top.examine(tid)?,
+                        TopAct::Leave => top.leave(),
                     }
                 }
             }
@@ -163,8 +168,19 @@ fn on_screen(mut top: Top, late_over_ns: u64, cpus: usize) -> Result<()> {
             view.take(frame);
             looks_left = 0;
         }
+        if let Some(run) = top.examined() {
+            view.take_causes(causes(&run));
+            looks_left = 0;
+        }
     }
     Ok(())
+}
+
+/// Why a thread was late, as lines.
+fn causes(run: &BlamedRun) -> Vec<String> {
+    let text = punctual_document::text::rendered(&blame::thread(run));
+    let lines = text.written(false, plain_lines);
+    lines.lines().map(str::to_owned).collect()
 }
 
 /// So many tables.

@@ -4,7 +4,7 @@
 //! A kind has a file here and a row in [`document`] or [`section`].
 
 mod accuracy;
-mod blame;
+pub(crate) mod blame;
 pub(crate) mod campaign;
 mod compare;
 mod executive;

@@ -3,6 +3,7 @@
 //! Pure: a frame and what was chosen into cells of a buffer. Reads no key and writes nothing.
 
 use punctual_lab::top::TopFrame;
+use punctual_trace::event::Tid;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -18,7 +19,10 @@ const ABOVE: u16 = 3;
 /// From so many lines on the last one says what keys do.
 const WITH_HELP: u16 = 8;
 /// What keys do.
-const HELP: &str = "q quit  s sort  / filter  f freeze  r reset  +/- late over (resets)  ? help";
+const HELP: &str =
+    "q quit  s sort  / filter  f freeze  r reset  +/- late over  Enter causes  ? help";
+/// What they do while the causes of one thread are shown.
+const EXAMINED_HELP: &str = "Esc back  up/down scroll  ? help; all events are recorded meanwhile";
 /// The steps of the threshold: 1 µs to 1 s.
 const STEPS_NS: [u64; 19] = {
     let mut steps = [1_000_000_000; 19];
@@ -41,6 +45,18 @@ pub(super) enum TopAct {
     Quit,
     /// All figures anew; later than this, ns, is late then.
     BeginAnew(u64),
+    /// The causes of this thread, by all events.
+    Examine(Tid),
+    /// They are not wanted any more.
+    Leave,
+}
+
+/// A thread whose causes are shown.
+#[derive(Clone, Debug)]
+struct TopExamined {
+    tid: Tid,
+    /// What is known of it: nothing before the first interval is over.
+    lines: Vec<String>,
 }
 
 /// What was chosen, and what is shown of it.
@@ -53,7 +69,10 @@ pub(super) struct TopView {
     is_frozen: bool,
     has_help: bool,
     has_colours: bool,
-    /// Rows above the first that is shown.
+    /// The row that is chosen, by its thread; the first where there is none of it.
+    chosen: Option<Tid>,
+    examined: Option<TopExamined>,
+    /// Lines of causes above the first that is shown.
     scrolled: usize,
     late_over_ns: u64,
 }
@@ -69,6 +88,8 @@ impl TopView {
             is_frozen: false,
             has_help: true,
             has_colours,
+            chosen: None,
+            examined: None,
             scrolled: 0,
             late_over_ns,
         }
@@ -86,6 +107,9 @@ impl TopView {
         if key == TopKey::Interrupt {
             return TopAct::Quit;
         }
+        if self.examined.is_some() {
+            return self.examine_key(key);
+        }
         if self.is_typing {
             self.type_key(key);
             return TopAct::Show;
@@ -99,6 +123,51 @@ impl TopView {
             TopKey::Char('r') => return self.begin_anew(self.late_over_ns),
             TopKey::Char('+' | '=') => return self.begin_anew(self.above()),
             TopKey::Char('-') => return self.begin_anew(self.below()),
+            TopKey::Enter => return self.examine(),
+            TopKey::Up => self.choose(|row| row.saturating_sub(1)),
+            TopKey::Down => self.choose(|row| row.saturating_add(1)),
+            TopKey::PageUp => self.choose(|row| row.saturating_sub(10)),
+            TopKey::PageDown => self.choose(|row| row.saturating_add(10)),
+            TopKey::Home => self.chosen = None,
+            _ => {}
+        }
+        TopAct::Show
+    }
+
+    /// The threads in the order of the rows.
+    fn rows(&self) -> Vec<Tid> {
+        let choice = TopChoice { order: self.order, filter: &self.filter };
+        let table = self.frame.as_ref().map(|frame| TopTable::new(frame, choice, 1));
+        table.into_iter().flat_map(|table| table.rows).map(|row| row.tid).collect()
+    }
+
+    /// Chooses another row, from where the chosen thread is now.
+    fn choose(&mut self, to: impl Fn(usize) -> usize) {
+        let rows = self.rows();
+        let row = rows.iter().position(|tid| Some(*tid) == self.chosen).unwrap_or(0);
+        self.chosen = rows.get(to(row).min(rows.len().saturating_sub(1))).copied();
+    }
+
+    fn examine(&mut self) -> TopAct {
+        let rows = self.rows();
+        let is_there = |tid: &Tid| rows.contains(tid);
+        let Some(tid) = self.chosen.filter(is_there).or(rows.first().copied()) else {
+            return TopAct::Show;
+        };
+        self.chosen = Some(tid);
+        self.scrolled = 0;
+        self.examined = Some(TopExamined { tid, lines: Vec::new() });
+        TopAct::Examine(tid)
+    }
+
+    /// A key while the causes of one thread are shown.
+    fn examine_key(&mut self, key: TopKey) -> TopAct {
+        match key {
+            TopKey::Char('q') | TopKey::Escape | TopKey::Enter => {
+                self.examined = None;
+                return TopAct::Leave;
+            }
+            TopKey::Char('?') => self.has_help = !self.has_help,
             TopKey::Up => self.scrolled = self.scrolled.saturating_sub(1),
             TopKey::Down => self.scrolled = self.scrolled.saturating_add(1),
             TopKey::PageUp => self.scrolled = self.scrolled.saturating_sub(10),
@@ -107,6 +176,13 @@ impl TopView {
             _ => {}
         }
         TopAct::Show
+    }
+
+    /// Takes what is known now of the thread whose causes are shown, as lines.
+    pub(super) fn take_causes(&mut self, lines: Vec<String>) {
+        if let Some(examined) = &mut self.examined {
+            examined.lines = lines;
+        }
     }
 
     /// A key while a filter is written.
@@ -125,7 +201,7 @@ impl TopView {
             }
             _ => {}
         }
-        self.scrolled = 0;
+        self.chosen = None;
     }
 
     fn begin_anew(&mut self, late_over_ns: u64) -> TopAct {
@@ -157,6 +233,9 @@ impl TopView {
     pub(super) fn render(&self, cpus: usize, area: Rect, buffer: &mut Buffer) {
         let mut page = Page { area, buffer };
         page.write(0, &header(self.frame.as_ref(), cpus), self.bold());
+        if let Some(examined) = &self.examined {
+            return self.render_causes(examined, &mut page);
+        }
         let (state, style) = match self.frame.as_ref().and_then(|frame| frame.stopped_by) {
             Some((task, late_ns)) => {
                 let name = format::plain(&task.name.to_string());
@@ -182,24 +261,44 @@ impl TopView {
             let text = if self.filter.is_empty() { none } else { "no such name" };
             page.write(ABOVE, text, Style::new());
         }
-        // The last row stays in view, however far it was scrolled.
-        let above = self.scrolled.min(table.rows.len().saturating_sub(room.max(1)));
+        // The chosen row stays in view.
+        let chosen = table.rows.iter().position(|row| Some(row.tid) == self.chosen);
+        let above = chosen.map_or(0, |chosen| (chosen + 1).saturating_sub(room.max(1)));
         for (row, at) in table.rows.iter().skip(above).take(room).zip(ABOVE..) {
+            let is_chosen = chosen.is_some() && Some(row.tid) == self.chosen;
+            let mark = if is_chosen { Modifier::UNDERLINED } else { Modifier::empty() };
             let style = match (row.has_stopped, row.is_late, row.has_ended) {
                 (true, _, _) => self.coloured(Color::Red),
                 (_, true, _) => self.coloured(Color::Yellow),
                 (_, _, true) => Style::new().add_modifier(Modifier::DIM),
                 _ => Style::new(),
             };
-            page.write(at, &row.text, style);
+            page.write(at, &row.text, style.add_modifier(mark));
         }
         self.help(&mut page, help_line);
+    }
+
+    /// The causes of one thread.
+    fn render_causes(&self, examined: &TopExamined, page: &mut Page<'_>) {
+        let state = format!("causes of thread {}  {}", examined.tid, late_over(self.late_over_ns));
+        page.write(1, &state, Style::new());
+        let help_line = u16::from(self.has_help && page.area.height >= WITH_HELP);
+        let room = usize::from(page.area.height.saturating_sub(ABOVE + help_line));
+        if examined.lines.is_empty() {
+            page.write(ABOVE, "the first causes come after an interval", Style::new());
+        }
+        let above = self.scrolled.min(examined.lines.len().saturating_sub(room.max(1)));
+        for (line, at) in examined.lines.iter().skip(above).take(room).zip(ABOVE..) {
+            page.write(at, line, Style::new());
+        }
+        self.help(page, help_line);
     }
 
     fn help(&self, page: &mut Page<'_>, lines: u16) {
         if lines > 0 {
             let last = page.area.height - 1;
-            page.write(last, HELP, Style::new().add_modifier(Modifier::DIM));
+            let help = if self.examined.is_some() { EXAMINED_HELP } else { HELP };
+            page.write(last, help, Style::new().add_modifier(Modifier::DIM));
         }
     }
 
@@ -402,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_scroll_and_never_away() {
+    fn the_chosen_row_stays_in_view() {
         let mut view = view(many(50));
         for _ in 0..100 {
             view.press(TopKey::PageDown);
@@ -411,6 +510,33 @@ mod tests {
         assert!(lines[22].contains(" t1 "), "{lines:?}");
         view.press(TopKey::Home);
         assert!(drawn(&view, (80, 24))[3].contains(" t50"));
+    }
+
+    #[test]
+    fn the_causes_of_the_chosen_thread_are_asked_for_shown_and_left() {
+        let mut view = view(many(5));
+        view.press(TopKey::Down);
+        assert_eq!(view.press(TopKey::Enter), TopAct::Examine(4), "behind the worst, t5");
+        let lines = drawn(&view, (80, 24));
+        assert!(lines[1].starts_with("causes of thread 4"), "{lines:?}");
+        assert!(lines[3].starts_with("the first causes come"), "{lines:?}");
+        assert_eq!(lines[23], EXAMINED_HELP);
+        view.take_causes((0..50).map(|line| format!("line {line}")).collect());
+        assert_eq!(drawn(&view, (80, 24))[3], "line 0");
+        for _ in 0..100 {
+            assert_eq!(view.press(TopKey::PageDown), TopAct::Show);
+        }
+        assert_eq!(drawn(&view, (80, 24))[22], "line 49");
+        assert_eq!(view.press(TopKey::Escape), TopAct::Leave);
+        assert!(drawn(&view, (80, 24))[3].contains(" t5"), "the table again");
+        view.take_causes(vec!["too late".to_owned()]);
+        assert!(!drawn(&view, (80, 24)).join("").contains("too late"));
+    }
+
+    #[test]
+    fn without_a_thread_there_are_no_causes() {
+        assert_eq!(TopView::new(100_000, false).press(TopKey::Enter), TopAct::Show);
+        assert_eq!(view(Vec::new()).press(TopKey::Enter), TopAct::Show);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Pure: from a frame, for the screen and for plain text. Names are made plain here.
 
 use punctual_lab::top::{TopFrame, TopThread};
+use punctual_trace::event::Tid;
 use ratatui::text::Span;
 
 use crate::format;
@@ -255,6 +256,7 @@ fn period(ns: u64) -> String {
 /// A row, and what distinguishes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TopRow {
+    pub(super) tid: Tid,
     pub(super) text: String,
     /// Late since the showing before.
     pub(super) is_late: bool,
@@ -293,6 +295,7 @@ impl TopTable {
                 _ => column.cell(thread),
             });
             TopRow {
+                tid: thread.figures.task.tid,
                 text: line(&widths, cells),
                 is_late: thread.new_late > 0,
                 has_ended: thread.figures.has_ended,

@@ -50,6 +50,16 @@ pub(super) fn shown(body: &BlameBody) -> Section {
     Section { id: "blame", heading: "Why wakes were late", blocks }
 }
 
+/// What is shown of one thread alone, while it is recorded.
+pub(crate) fn thread(run: &BlamedRun) -> Vec<Block> {
+    let mut blocks = vec![Block::words(run.sentence.clone())];
+    if !run.causes.is_empty() {
+        blocks.push(causes(&run.causes));
+        blocks.extend(explained(&run.causes).map(Block::words));
+    }
+    blocks
+}
+
 fn ns(ns: u64) -> String {
     format::ns(Some(ns as f64))
 }

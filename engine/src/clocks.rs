@@ -17,6 +17,15 @@ pub use anchored::{Anchored, CounterRate, PauseFault, PauseTrial, UsedPause};
 pub use cost::{StampCost, wake_cost};
 pub use slew::{Reading, Slew};
 
+/// Now on CLOCK_MONOTONIC, by clock_gettime: for threads that supervise, and for what must be on
+/// that clock whatever a loop stamps with.
+///
+/// # Real-time: in loop
+#[inline]
+pub fn monotonic_now() -> Instant {
+    Instant::from_ns(now_ns(ClockId::Monotonic))
+}
+
 /// CLOCK_MONOTONIC by clock_gettime: what is used where the counter is not trusted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Vdso;
@@ -24,7 +33,7 @@ pub struct Vdso;
 impl Clock for Vdso {
     #[inline]
     fn now(&mut self) -> Instant {
-        Instant::from_ns(now_ns(ClockId::Monotonic))
+        monotonic_now()
     }
 
     #[inline]

@@ -3,23 +3,28 @@
 //! For whoever starts a loop or an executive. More kinds can come: a program tells errors apart by
 //! [`Error::kind`] and [`Error::errno`], a person by their words.
 
+mod calendar;
+mod follow;
+mod kind;
+mod periodic;
+
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use punctual_core::dispatch::Mismatch;
 use punctual_core::time::{Period, Span};
 
 use punctual_os::Errno;
 
-use crate::calendar::CalendarError;
-use crate::follow::FollowError;
-use crate::handover::Refused;
-use crate::periodic::BuildError;
 use crate::process::{SetupError, TaskError};
-use crate::safety::{NoCpuLeft, STAMPS_IN_A_PERIOD};
 use crate::session::Refusal;
 use crate::spawn;
-use crate::wait_policy::SPIN_PERIOD_MIN;
+
+pub use calendar::{CalendarError, UnitPlace};
+pub use follow::FollowError;
+pub use kind::ErrorKind;
+pub use periodic::BuildError;
 
 /// Why something cannot be, cannot start, or ended badly.
 ///
@@ -45,14 +50,26 @@ pub enum Kind {
     Margin(Span, Period),
     /// A re-arm interval above the period.
     Rearm(Period, Period),
-    /// A period too short for a wait that spins.
-    SpinPeriod(Period),
+    /// A period too short for a wait that spins, and the shortest.
+    SpinPeriod {
+        /// The period.
+        got: Period,
+        /// The shortest that it may be.
+        least: Span,
+    },
     /// A wait's share of the CPU outside (0, 1].
     Budget(f64),
     /// A share of late wakes outside [0, 1).
     LateShare(f64),
-    /// A period, and what one stamp of its clock takes, ns.
-    ShortPeriod(Period, f64),
+    /// A period too short for the stamps of its clock.
+    ShortPeriod {
+        /// The period.
+        got: Period,
+        /// What one stamp of the clock takes, ns.
+        stamp_ns: f64,
+        /// How many of them must fit into a period.
+        stamps: f64,
+    },
     /// Threads that would leave others no CPU.
     NoCpuLeft(NoCpuLeft),
     /// As [`spawn`] says it.
@@ -78,7 +95,7 @@ pub enum Kind {
     /// A clock that cannot be followed.
     Follow(FollowError),
     /// A change of a running table that was refused.
-    Change(Refused),
+    Change(ChangeRefused),
     /// What cannot be in an executive.
     Executive(ExecutiveError),
     /// The name of a task that overran, and its policy is to stop.
@@ -131,8 +148,8 @@ impl Error {
                 | CalendarError::NoGap(..)
                 | CalendarError::Overload(_),
             ) => ErrorKind::NoTime,
-            Kind::Change(Refused::Busy) => ErrorKind::Busy,
-            Kind::Change(Refused::Ended) => ErrorKind::NotRunning,
+            Kind::Change(ChangeRefused::Busy) => ErrorKind::Busy,
+            Kind::Change(ChangeRefused::Ended) => ErrorKind::NotRunning,
             Kind::Forced(_) => ErrorKind::Forced,
             Kind::Panicked(..) => ErrorKind::Panicked,
             Kind::Overran(_) => ErrorKind::Overran,
@@ -221,18 +238,18 @@ impl fmt::Display for Error {
             Kind::Rearm(got, period) => {
                 write!(f, "re-arm interval exceeds the period of {period} (got {got})")
             }
-            Kind::SpinPeriod(got) => write!(
+            Kind::SpinPeriod { got, least } => write!(
                 f,
                 "a loop that spins must sleep in between: its period must be at least \
-                 {SPIN_PERIOD_MIN} (got {got})"
+                 {least} (got {got})"
             ),
             Kind::Budget(got) => {
                 write!(f, "CPU budget of the wait must be above 0 and at most 1 (got {got})")
             }
             Kind::LateShare(got) => write!(f, "share of late wakes must be in [0, 1) (got {got})"),
-            Kind::ShortPeriod(got, stamp) => write!(
+            Kind::ShortPeriod { got, stamp_ns, stamps } => write!(
                 f,
-                "period must be at least {STAMPS_IN_A_PERIOD} of the clock's stamps of {stamp:.0} \
+                "period must be at least {stamps} of the clock's stamps of {stamp_ns:.0} \
                  ns (got {got})"
             ),
             Kind::NoCpuLeft(why) => why.fmt(f),
@@ -294,44 +311,42 @@ impl std::error::Error for Error {
     }
 }
 
-/// What kind of thing an [`Error`] is.
+/// Why a change did not take effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// A setting that cannot be.
-    Setting,
-    /// Two tasks or units have one name.
-    SameName,
-    /// There is no task or unit of this name or id.
-    Unknown,
-    /// More tasks or units than there may be.
-    TooMany,
-    /// Budgets ask for more time than there is, or units for the same time.
-    NoTime,
-    /// It cannot change while the executive runs, or another change is under way.
+pub enum ChangeRefused {
+    /// The executive has ended.
+    Ended,
+    /// Another thread publishes a change.
     Busy,
-    /// A task would change the loop that runs it.
-    FromLoop,
-    /// The executive, or the supervisor of a task, does not run.
-    NotRunning,
-    /// A thread cannot be started.
-    Thread,
-    /// A device cannot be opened, or is of another kind.
-    Device,
-    /// A clock cannot be read.
-    Unreadable,
-    /// A sample file cannot be written.
-    Samples,
-    /// The kernel refused what was to be strictly had, or a supervisor a task.
-    Refused,
-    /// The watchdog stopped it.
-    Forced,
-    /// A task panicked.
-    Panicked,
-    /// A task overran, and its policy is to stop everything.
-    Overran,
-    /// It was made by another process, of which fork(2) made this one.
-    Forked,
+    /// It does not fit to what runs.
+    Mismatch(Mismatch),
+}
+
+impl fmt::Display for ChangeRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended => f.write_str("the executive has ended"),
+            Self::Busy => f.write_str("another change of the executive is under way"),
+            Self::Mismatch(why) => write!(f, "the change does not fit to what runs: {why:?}"),
+        }
+    }
+}
+
+impl std::error::Error for ChangeRefused {}
+
+/// No CPU is left for anything but these threads, and real-time throttling is off: nothing could
+/// end one that does not yield.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoCpuLeft;
+
+impl fmt::Display for NoCpuLeft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "real-time threads with short periods or large shares would leave no CPU to others, \
+             and real-time throttling is off (kernel.sched_rt_runtime_us = -1): one that does not \
+             yield could not be stopped; leave a CPU free, or set it to 950000",
+        )
+    }
 }
 
 /// What cannot be in an executive.

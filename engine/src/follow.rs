@@ -22,22 +22,19 @@
 mod reference;
 
 use std::panic::resume_unwind;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::{fmt, io};
 
 use punctual_core::clock::Clock;
 use punctual_core::follow::{Following, Servo, Shared};
 use punctual_core::time::{Instant, Span};
 use punctual_os::affinity::{self, CpuMask};
-use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::clock::sleep_until_ns;
 use punctual_os::fork::Origin;
 
-use crate::clocks::MachineClock;
-use crate::error::ErrorKind;
-use crate::error::{Error, Kind};
+use crate::clocks::{MachineClock, monotonic_now};
+use crate::error::{Error, FollowError, Kind};
 use crate::spawn::{self, OwnThread};
 
 pub use punctual_core::follow::{ClockReading, Last, ServoStatus, Settings};
@@ -139,9 +136,9 @@ impl Follow {
             if self.cpus != CpuMask::EMPTY {
                 let _anywhere = affinity::set(0, &self.cpus);
             }
-            let mut next = monotonic() + self.every;
+            let mut next = monotonic_now() + self.every;
             while theirs.nap(next) {
-                next = next.max(monotonic()) + self.every;
+                next = next.max(monotonic_now()) + self.every;
                 match origin.callback(|| self.reference.read()) {
                     Some(reading) => theirs.follow(&mut servo, reading, self.lead),
                     None => theirs.unread(),
@@ -155,7 +152,7 @@ impl Follow {
     fn check(&self) -> Result<(), FollowError> {
         let Self { settings, every, lead, .. } = *self;
         if every < EVERY_MIN {
-            return Err(FollowError::Every(every));
+            return Err(FollowError::Every { got: every, least: EVERY_MIN });
         }
         if lead < Span::ZERO || lead >= every {
             return Err(FollowError::Lead(lead, every));
@@ -163,7 +160,11 @@ impl Follow {
         let in_range = (0..=LIMIT_MAX_PPB).contains(&settings.limit_ppb)
             && settings.step >= Span::ZERO
             && settings.period_ns != Some(0);
-        if in_range { Ok(()) } else { Err(FollowError::Settings(settings)) }
+        if in_range {
+            Ok(())
+        } else {
+            Err(FollowError::Settings { got: settings, limit_max_ppb: LIMIT_MAX_PPB })
+        }
     }
 }
 
@@ -301,16 +302,17 @@ impl Common {
     /// its CPU in between tries again, or drops the reading.
     fn follow(&self, servo: &mut Servo, reading: ClockReading, lead: Span) {
         for _ in 0..TRIES {
-            let bend = monotonic() + lead;
+            let bend = monotonic_now() + lead;
             let mut next = servo.clone();
             next.follow(reading, bend);
             let bent = next.map() != servo.map();
-            if bent && lead > Span::ZERO && bend - monotonic() < Span::from_ns(lead.as_ns() / 2) {
+            if bent && lead > Span::ZERO && bend - monotonic_now() < Span::from_ns(lead.as_ns() / 2)
+            {
                 continue;
             }
             *servo = next;
             self.shared.publish(servo);
-            if bent && lead > Span::ZERO && monotonic() >= bend {
+            if bent && lead > Span::ZERO && monotonic_now() >= bend {
                 self.late.fetch_add(1, Ordering::Relaxed);
             }
             return;
@@ -324,7 +326,7 @@ impl Common {
             if self.over.load(Ordering::Relaxed) {
                 return false;
             }
-            let now = monotonic();
+            let now = monotonic_now();
             if now >= until {
                 return true;
             }
@@ -334,75 +336,10 @@ impl Common {
     }
 }
 
-/// Why a reference cannot be followed.
-#[derive(Debug)]
-pub enum FollowError {
-    /// This device cannot be opened, or is no PTP clock.
-    Device(PathBuf, io::Error),
-    /// This reference could not be read.
-    Unreadable(String),
-    /// The time between two readings is below a millisecond.
-    Every(Span),
-    /// The lead is negative, or not shorter than the time between two readings, which follows.
-    Lead(Span, Span),
-    /// Settings out of range.
-    Settings(Settings),
-    /// The thread cannot be started.
-    Thread(io::Error),
-}
-
-impl FollowError {
-    /// The kind of error, by which callers decide.
-    ///
-    /// # Real-time: setup only
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Device(..) => ErrorKind::Device,
-            Self::Unreadable(_) => ErrorKind::Unreadable,
-            Self::Thread(_) => ErrorKind::Thread,
-            _ => ErrorKind::Setting,
-        }
-    }
-}
-
-impl fmt::Display for FollowError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Device(path, why) => write!(f, "{}: {why}", path.display()),
-            Self::Unreadable(reference) => write!(f, "{reference} cannot be read"),
-            Self::Every(every) => {
-                write!(f, "time between two readings must be at least {EVERY_MIN} (got {every})")
-            }
-            Self::Lead(lead, every) => {
-                write!(
-                    f,
-                    "lead must be from 0 to below the time between two readings of {every} (got \
-                     {lead})"
-                )
-            }
-            Self::Settings(Settings { period_ns: Some(0), .. }) => {
-                f.write_str("period must be greater than 0")
-            }
-            Self::Settings(Settings { limit_ppb, step, .. }) => write!(
-                f,
-                "limit must be from 0 to {LIMIT_MAX_PPB} parts in 10^9 (got {limit_ppb}), and step \
-                 must not be negative (got {step})"
-            ),
-            Self::Thread(why) => why.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for FollowError {}
-
-fn monotonic() -> Instant {
-    Instant::from_ns(now_ns(ClockId::Monotonic))
-}
-
 /// Sleeps for this time, also when signals arrive.
 fn pause(span: Span) {
-    let until = monotonic() + span;
-    while monotonic() < until {
+    let until = monotonic_now() + span;
+    while monotonic_now() < until {
         let _interrupted = sleep_until_ns(until.as_ns());
     }
 }
@@ -415,7 +352,7 @@ mod tests {
     /// A clock 30 000 parts in 10⁹ fast that steps once, by a second.
     fn made_up(stepped: Arc<AtomicBool>) -> Reference {
         Reference::Callback(Box::new(move || {
-            let ns = now_ns(ClockId::Monotonic);
+            let ns = monotonic_now().as_ns();
             let step = if stepped.load(Ordering::Relaxed) { 1_000_000_000 } else { 0 };
             let reference = Instant::from_ns(ns + ns / 1_000_000 * 30 + (1 << 55) + step);
             Some(ClockReading { monotonic: Instant::from_ns(ns), reference, width: Span::ZERO })
@@ -424,9 +361,9 @@ mod tests {
 
     /// Waits until the follower has reached this status.
     fn until(follower: &Follower, reached: impl Fn(ServoStatus) -> bool) -> ServoStatus {
-        let end = monotonic() + Span::from_ms(60_000);
-        while !reached(follower.status()) && monotonic() < end {
-            let _interrupted = sleep_until_ns((monotonic() + Span::from_ms(1)).as_ns());
+        let end = monotonic_now() + Span::from_ms(60_000);
+        while !reached(follower.status()) && monotonic_now() < end {
+            let _interrupted = sleep_until_ns((monotonic_now() + Span::from_ms(1)).as_ns());
         }
         follower.status()
     }
@@ -440,11 +377,11 @@ mod tests {
         assert!((status.drift_ppb - 30_000.0).abs() < 3_000.0, "{status:?}");
         assert_eq!(status.steps, 0);
         let mut clock = follower.over(Vdso);
-        let before = (clock.wake(), monotonic());
+        let before = (clock.wake(), monotonic_now());
         stepped.store(true, Ordering::Relaxed);
         let status = until(&follower, |status| status.steps > 0);
         assert_eq!(status.steps, 1);
-        let after = (clock.wake(), monotonic());
+        let after = (clock.wake(), monotonic_now());
         let apart = (after.0 - before.0).as_ns() - (after.1 - before.1).as_ns();
         // A part in ten thousand of what has passed, and the time between the two looks.
         assert!(apart.abs() < 500_000_000, "the grid has not stepped: {apart}");
@@ -457,16 +394,16 @@ mod tests {
         assert_eq!(refusal, "Callback cannot be read");
         let mut first = true;
         let once = Reference::Callback(Box::new(move || {
-            let ns = now_ns(ClockId::Monotonic);
+            let ns = monotonic_now().as_ns();
             let at = Instant::from_ns(ns);
             let reading = ClockReading { monotonic: at, reference: at, width: Span::ZERO };
             std::mem::take(&mut first).then_some(reading)
         }));
         let follower = Follow::new(once).every(Span::from_ms(1), Span::ZERO).start();
         let follower = follower.expect("read once");
-        let end = monotonic() + Span::from_ms(60_000);
-        while follower.unread() == 0 && monotonic() < end {
-            let _interrupted = sleep_until_ns((monotonic() + Span::from_ms(1)).as_ns());
+        let end = monotonic_now() + Span::from_ms(60_000);
+        while follower.unread() == 0 && monotonic_now() < end {
+            let _interrupted = sleep_until_ns((monotonic_now() + Span::from_ms(1)).as_ns());
         }
         assert!(follower.unread() > 0);
         assert_eq!(follower.status().readings, 0);
@@ -506,7 +443,7 @@ mod tests {
         let (stopped, still) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (theirs, at) = (Arc::clone(&stopped), Arc::clone(&still));
         let reference = Reference::Callback(Box::new(move || {
-            let ns = now_ns(ClockId::Monotonic);
+            let ns = monotonic_now().as_ns();
             if !theirs.load(Ordering::Relaxed) {
                 at.store(ns, Ordering::Relaxed);
             }

@@ -72,7 +72,7 @@
 //!     stop.store(true, Ordering::Relaxed);
 //!     runner.join().expect("no panic");
 //! });
-//! # Ok::<(), punctual_engine::periodic::BuildError>(())
+//! # Ok::<(), punctual_engine::error::BuildError>(())
 //! ```
 //!
 //! [`Many`]: punctual_core::executive::Many
@@ -98,6 +98,7 @@ use punctual_core::wait::Wait;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
 use crate::calendar::CalendarPlan;
+use crate::error::ChangeRefused;
 use crate::periodic::{Plan, PlanStorage, Successor};
 
 /// How often a loop looks whether there is a change, at least.
@@ -228,7 +229,7 @@ pub struct Handover<B> {
 }
 
 /// The change as it was taken, holding what ran before; or why not, and the change as it was.
-pub type Answer<B> = Result<Box<Change<B>>, (Refused, Box<Change<B>>)>;
+pub type Answer<B> = Result<Box<Change<B>>, (ChangeRefused, Box<Change<B>>)>;
 
 impl<B> fmt::Debug for Handover<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -287,12 +288,12 @@ impl<B> Handover<B> {
     /// That another one is under way, or none will be taken, and the change.
     ///
     /// # Real-time: setup only
-    pub fn offer(&self, change: Box<Change<B>>) -> Result<(), (Refused, Box<Change<B>>)> {
+    pub fn offer(&self, change: Box<Change<B>>) -> Result<(), (ChangeRefused, Box<Change<B>>)> {
         if self.last.load(Ordering::Relaxed) {
-            return Err((Refused::Ended, change));
+            return Err((ChangeRefused::Ended, change));
         }
         if self.publishing.swap(true, Ordering::Acquire) {
-            return Err((Refused::Busy, change));
+            return Err((ChangeRefused::Busy, change));
         }
         let room_ns = change.room_ns();
         self.put(Some(change));
@@ -318,8 +319,8 @@ impl<B> Handover<B> {
         let change = self.put(None);
         self.publishing.store(false, Ordering::Release);
         let mut change = change?;
-        Some(match change.refused.take().map(Refused::Mismatch) {
-            _ if !taken => Err((Refused::Ended, change)),
+        Some(match change.refused.take().map(ChangeRefused::Mismatch) {
+            _ if !taken => Err((ChangeRefused::Ended, change)),
             Some(why) => Err((why, change)),
             None => Ok(change),
         })
@@ -349,29 +350,6 @@ impl<B> Handover<B> {
         self.over.store(true, Ordering::Release);
     }
 }
-
-/// Why a change did not take effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// The executive has ended.
-    Ended,
-    /// Another thread publishes a change.
-    Busy,
-    /// It does not fit to what runs.
-    Mismatch(Mismatch),
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ended => f.write_str("the executive has ended"),
-            Self::Busy => f.write_str("another change of the executive is under way"),
-            Self::Mismatch(why) => write!(f, "the change does not fit to what runs: {why:?}"),
-        }
-    }
-}
-
-impl std::error::Error for Refused {}
 
 /// A look that never comes: waits are as long as they are.
 const NEVER: Span = Span::from_ns(i64::MAX);

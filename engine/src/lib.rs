@@ -14,7 +14,7 @@
 //! | what is kept | [`counting`], [`recording`], [`file_facts`],
 //! | | [`drain`], [`outcome`] |
 //! | tasks elsewhere | [`remote`], [`process`] |
-//! | files and threads | [`named`], [`spawn`] |
+//! | files, threads, durations | [`named`], [`spawn`], [`duration`] |
 //! | what was wrong | [`error`] |
 //!
 //! # Real-time
@@ -27,6 +27,7 @@ pub mod clocks;
 pub mod counting;
 pub mod disturbance;
 pub mod drain;
+pub mod duration;
 pub mod error;
 pub mod file_facts;
 pub mod follow;

@@ -15,9 +15,10 @@ use punctual_core::cycle::CancelToken;
 use punctual_core::stop::StopRequest;
 use punctual_core::time::{Instant, Span};
 use punctual_os::affinity::{self, CpuMask};
-use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::clock::sleep_until_ns;
 use punctual_os::scheduler::SchedPolicy;
 
+use crate::clocks::monotonic_now;
 use crate::session::ThreadSession;
 use crate::spawn::{self, OwnThread};
 
@@ -53,7 +54,7 @@ impl<P: Fn() -> u64> Monitor<'_, P> {
     ) {
         let Self { loops, rules, tokens, cancels } = self;
         let mut idle = vec![progress::Idle::default(); loops.len()];
-        let mut last = Instant::from_ns(now_ns(ClockId::Monotonic));
+        let mut last = monotonic_now();
         let mut looked = last;
         while !done.load(Ordering::Acquire) {
             // Without tasks to cancel or to demote a look at the loops' progress is all there is.
@@ -61,7 +62,7 @@ impl<P: Fn() -> u64> Monitor<'_, P> {
             let tick = if seldom { progress::TICK } else { TICK };
             // A signal that cuts this short costs an extra look.
             let _interrupted = sleep_until_ns((last + tick).as_ns());
-            let monotonic = Instant::from_ns(now_ns(ClockId::Monotonic));
+            let monotonic = monotonic_now();
             if monotonic - looked >= progress::TICK {
                 progress::look(loops, &mut idle, (monotonic, monotonic - looked), stop);
                 looked = monotonic;
@@ -97,7 +98,7 @@ pub fn watch<P: Fn() -> u64>(
 ) {
     let cancels = &AtomicBool::new(false);
     let monitor = Monitor { loops, rules: &mut [], tokens: &[], cancels };
-    monitor.run(|| Instant::from_ns(now_ns(ClockId::Monotonic)), stop, done, || ());
+    monitor.run(monotonic_now, stop, done, || ());
 }
 
 /// Runs `watch` above all loops and on the CPUs of `aside`; where it may not go there it stays,

@@ -22,20 +22,21 @@
 mod error;
 mod lifecycle;
 mod listener;
+mod name;
 mod registration;
 mod request;
+mod shared_memory;
 mod spec;
 mod supervisor;
 mod watch;
 
 pub use error::{SetupError, TaskError};
 pub use lifecycle::{Cause, ProcessEnd, Restart};
+pub use name::{NAME_MAX, is_name};
 pub use registration::Registration;
-pub use request::{
-    DIR_VARIABLE, LINE_MAX, NAME_MAX, Request, answer, answered, directory, is_name, socket,
-};
+pub use request::{DIR_VARIABLE, LINE_MAX, Request, answer, answered, directory, socket};
+pub use shared_memory::SharedMemory;
 pub use spec::{Spec, Surroundings};
-pub use supervisor::SharedMemory;
 pub use supervisor::{
     Event, EventKind, Figures, Finished, Over, Ready, Stop, Supervisor, TaskOutcome, program,
 };

@@ -13,7 +13,7 @@ use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_core::wait::Spin;
 
-use crate::periodic::gcd;
+use crate::periodic::balance::gcd;
 
 /// How long gaps are collected to find the kernel's tick: 75 ticks at 250 Hz, 30 at 100 Hz.
 pub const LISTEN: Span = Span::from_ms(300);

@@ -9,6 +9,7 @@ use punctual_core::time::{Period, Span};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::SchedPolicy;
 
+use crate::duration::span;
 use crate::error::{Error, Kind};
 use crate::safety::{self, Demand};
 use crate::spawn;
@@ -294,13 +295,6 @@ impl Default for RtThread {
     fn default() -> Self {
         Self::any()
     }
-}
-
-/// A duration as a span, saturating after 292 years.
-///
-/// # Real-time: setup only
-pub fn span(duration: Duration) -> Span {
-    Span::from_ns(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ use punctual_os::scheduler::SchedPolicy;
 use crate::clocks::{MachineClock, StampCost};
 use crate::error::{Error, Kind};
 
+pub use crate::error::NoCpuLeft;
+
 /// A real-time loop of a shorter period may find each sleep over when it asks for it, and then
 /// never leaves its CPU.
 const RESTLESS: Span = Span::from_us(50);
@@ -66,21 +68,6 @@ pub struct Machine {
     pub cpus: Option<BTreeSet<u32>>,
     /// `None` where nothing limits real-time threads, or nothing is known of it.
     pub throttling: Option<Throttling>,
-}
-
-/// No CPU is left for anything but these threads, and real-time throttling is off: nothing could
-/// end one that does not yield.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoCpuLeft;
-
-impl fmt::Display for NoCpuLeft {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "real-time threads with short periods or large shares would leave no CPU to others, \
-             and real-time throttling is off (kernel.sched_rt_runtime_us = -1): one that does not \
-             yield could not be stopped; leave a CPU free, or set it to 950000",
-        )
-    }
 }
 
 impl fmt::Display for Caution {
@@ -217,7 +204,7 @@ pub fn check_period(period: Period, clock: &mut impl Clock) -> Result<(), Error>
     }
     let stamp_ns = StampCost::measure(clock).wake_ns;
     match is_too_short(period, stamp_ns) {
-        true => Err(Kind::ShortPeriod(period, stamp_ns).into()),
+        true => Err(Kind::ShortPeriod { got: period, stamp_ns, stamps: STAMPS_IN_A_PERIOD }.into()),
         false => Ok(()),
     }
 }

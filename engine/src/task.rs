@@ -9,6 +9,7 @@ use punctual_core::releases::Releases;
 use punctual_core::table::OnOverrun;
 use punctual_core::time::{Instant, Period};
 
+use crate::duration::ns;
 use crate::rt_thread::RtThread;
 
 /// Where a task's releases lie within its period.
@@ -95,13 +96,6 @@ const NO_PERIOD: Period = match Period::from_ns(Period::MAX_NS) {
     Some(period) => period,
     None => panic!(),
 };
-
-/// A duration in nanoseconds, saturating after 584 years.
-///
-/// # Real-time: setup only
-pub fn ns(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
 
 impl Task {
     /// A task that is released once a period, of a name that no other has: with a phase at which it

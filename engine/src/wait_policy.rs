@@ -13,9 +13,9 @@ use punctual_core::wait::adaptive::{LearnPhase, Target};
 use punctual_core::wait::{Adaptive, Learned, Rearm, Sleep, Spin, Strategy, Wait};
 
 use crate::clocks::wake_cost;
+use crate::duration::span;
 use crate::error::{Error, Kind};
 use crate::monitor::Watched;
-use crate::rt_thread::span;
 
 /// From the first wait to the first release, at least: time to get into the wait.
 pub const LEAD: Span = Span::from_us(100);
@@ -224,7 +224,7 @@ impl WaitPolicy {
             }
             WaitKind::Rearm(Some(every)) if every > period => Err(Kind::Rearm(every, period)),
             WaitKind::Spin if period.as_ns() < SPIN_PERIOD_MIN.as_ns().unsigned_abs() => {
-                Err(Kind::SpinPeriod(period))
+                Err(Kind::SpinPeriod { got: period, least: SPIN_PERIOD_MIN })
             }
             // Not a number is neither.
             WaitKind::Adaptive(budget) if !(budget > 0.0 && budget <= 1.0) => {

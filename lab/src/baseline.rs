@@ -15,7 +15,8 @@ use punctual_core::cycle::{Decision, Job};
 use punctual_core::dispatch::{TableState, finish, step};
 use punctual_core::table::Table;
 use punctual_core::time::{Instant, Span};
-use punctual_engine::periodic::{self, BuildError, Period, Periodic, Plan, PlanStorage};
+use punctual_engine::error::BuildError;
+use punctual_engine::periodic::{self, Period, Periodic, Plan, PlanStorage};
 
 pub use heap::Heap;
 pub use punctual_core::ready::Visit;

@@ -14,8 +14,8 @@ use punctual_os::Errno;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::ptp::{self, How, PtpSample};
 
-use super::FollowError;
 use crate::error::Error;
+use crate::error::FollowError;
 
 /// Readings of which the one in the narrowest bracket counts.
 const READINGS: usize = 10;

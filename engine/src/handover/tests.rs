@@ -159,7 +159,7 @@ impl World<'_> {
         if let Some(answer) = self.handover.answer() {
             let mut done = match answer {
                 Ok(done) => done,
-                Err((Refused::Ended, _)) if ended => return,
+                Err((ChangeRefused::Ended, _)) if ended => return,
                 Err((why, _)) => panic!("{why}"),
             };
             let (tasks, plan) = self.requested.take().expect("requested");
@@ -336,7 +336,7 @@ fn a_loop_that_is_over_refuses_and_so_does_a_change_that_does_not_fit() {
     assert!(handover.answer().is_none());
     handover.offer(change(9)).expect("the first one");
     let (why, _) = handover.offer(change(9)).expect_err("refused");
-    assert_eq!(why, Refused::Busy);
+    assert_eq!(why, ChangeRefused::Busy);
     assert!(handover.answer().is_none(), "no loop yet");
     let now = Cell::new(0);
     let mut running = RunningPlan::new(plan.clone(), EPOCH, EPOCH);
@@ -345,14 +345,14 @@ fn a_loop_that_is_over_refuses_and_so_does_a_change_that_does_not_fit() {
     let run = LoopRun { from: EPOCH, end: EPOCH, stop: &stop, turns: &turns };
     assert_eq!(handover.run(&mut many, &mut running, &run), Ended::Finished);
     let answer = handover.answer().map(|answer| answer.map_err(|(why, _)| why));
-    assert_eq!(answer.map(Result::err), Some(Some(Refused::Mismatch(Mismatch::Epoch))));
+    assert_eq!(answer.map(Result::err), Some(Some(ChangeRefused::Mismatch(Mismatch::Epoch))));
     let (why, _) = handover.publish(change(EPOCH.as_ns())).expect_err("it is over");
-    assert_eq!(why, Refused::Ended);
+    assert_eq!(why, ChangeRefused::Ended);
     assert!(why.to_string().contains("ended"));
     let handover = Handover::<()>::new();
     handover.finish();
     let (why, _) = handover.publish(change(EPOCH.as_ns())).expect_err("none any more");
-    assert_eq!(why, Refused::Ended);
+    assert_eq!(why, ChangeRefused::Ended);
 }
 
 /// Nothing is ever due.

@@ -11,9 +11,8 @@ use punctual_core::stats::PageError;
 use punctual_os::Errno;
 
 use super::BLOCK_VARIABLE;
-use super::request::invalid_name;
-use crate::error::ErrorKind;
-use crate::periodic::BuildError;
+use super::name::invalid_name;
+use crate::error::{BuildError, ErrorKind};
 
 /// Why a supervisor cannot be set up.
 #[derive(Debug)]

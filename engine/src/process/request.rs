@@ -15,13 +15,11 @@ use std::{fs, io};
 use punctual_os::descriptor::Descriptor;
 use punctual_os::{Errno, process, socket};
 
+use super::name::{invalid_name, is_name};
 use crate::process::TaskError;
 
 /// The longest line, bytes.
 pub const LINE_MAX: usize = 256;
-
-/// The longest name of a supervisor or a task, bytes.
-pub const NAME_MAX: usize = 48;
 
 /// Says where supervisors are found, in place of the usual directory.
 pub const DIR_VARIABLE: &str = "PUNCTUAL_RUNTIME_DIR";
@@ -113,15 +111,6 @@ pub fn answered(line: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Whether a name can be one of a supervisor or a task: letters, digits, `-`, `_` and `.`, not
-/// first, and at most [`NAME_MAX`].
-///
-/// # Real-time: setup only
-pub fn is_name(name: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    !name.is_empty() && name.len() <= NAME_MAX && !name.starts_with('.') && name.bytes().all(plain)
-}
-
 /// The directory of this user's supervisors, who alone may write to it: `/run/punctual` for root,
 /// else `$XDG_RUNTIME_DIR/punctual`, else `/tmp/punctual-UID`; [`DIR_VARIABLE`] replaces it.
 ///
@@ -151,14 +140,6 @@ pub fn socket(name: &str) -> io::Result<PathBuf> {
         return Ok(directory().join(format!("{name}.sock")));
     }
     Err(io::Error::new(io::ErrorKind::InvalidInput, invalid_name(name)))
-}
-
-/// The refusal of a name, in words.
-pub(super) fn invalid_name(name: &str) -> String {
-    format!(
-        "invalid name {name:?}: use at most {NAME_MAX} letters, digits, '-', '_' and '.', with no \
-         '.' first"
-    )
 }
 
 /// Makes the directory, where it is not there; refuses one that another user can write to.
@@ -278,6 +259,8 @@ mod tests {
 
     #[test]
     fn names_cannot_leave_the_directory() {
+        use crate::process::NAME_MAX;
+
         for name in ["cell-1", "a", "x_2.b", &"n".repeat(NAME_MAX)] {
             assert!(is_name(name), "{name}");
         }

@@ -15,8 +15,9 @@ use punctual_os::user::{self, GROUPS_MAX, User};
 
 use super::error::SetupError;
 use super::lifecycle::Restart;
-use super::request::is_name;
-use crate::periodic::{BuildError, OnOverrun, Task};
+use super::name::is_name;
+use crate::error::BuildError;
+use crate::periodic::{OnOverrun, Task};
 use crate::rt_thread::RtThread;
 
 /// A task that is a process.

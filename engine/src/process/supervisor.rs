@@ -11,9 +11,8 @@ mod report;
 mod supervisor_loop;
 mod threads;
 
-use std::ffi::CString;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual_core::block::{
     Admission, OUTPUT_WORDS_MAX, Outputs, Source, TaskServer, Terms, restate, words,
@@ -21,23 +20,21 @@ use punctual_core::block::{
 use punctual_core::stats::{self, Page, PageKind};
 use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::time::{Instant, Period, Span};
-use punctual_os::Errno;
-use punctual_os::descriptor::{self, Descriptor};
 use punctual_os::futex::Scope;
-use punctual_os::mapping::{self, Access, Mapping, Writers};
 use punctual_os::scheduler::SchedPolicy;
 
 use super::error::SetupError;
 use super::listener::Listener;
-use super::request::is_name;
+use super::name::is_name;
+use super::shared_memory::SharedMemory;
 use super::spec::{Resolved, Spec};
-use crate::error::Error;
+use crate::clocks::monotonic_now;
+use crate::error::{BuildError, Error};
 use crate::monitor::{Demotable, RunawayRule, hang_bound};
-use crate::periodic::{BuildError, Periodic, Plan, Task};
+use crate::periodic::{Periodic, Plan, Task};
 use crate::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
 use crate::rt_thread::RtThread;
 use crate::safety::{Demand, check_demands, check_period_here};
-use supervisor_loop::now;
 use threads::{Others, Watch};
 
 pub use child::program;
@@ -345,59 +342,6 @@ impl TaskBlock {
     }
 }
 
-/// A task block or a page in memory of its own, with the descriptors by which others get it.
-///
-/// Sealed in size, so that nobody can make an access fail. A page is sealed against writes by all
-/// but its maker (F_SEAL_FUTURE_WRITE). A block cannot be: each process that is started for its
-/// task maps it anew. Its file has mode 0400 instead, so that a reader who opens it again through
-/// /proc gets no right to write; root, and a process of the same user that changes the mode first,
-/// can still get that.
-#[derive(Debug)]
-pub struct SharedMemory {
-    descriptor: Descriptor,
-    mapping: Mapping,
-}
-
-impl SharedMemory {
-    /// New memory of so many words, zeroed, that processes it is handed to may write; the name is
-    /// for /proc.
-    fn block(name: &str, words: usize) -> Result<Self, Errno> {
-        Self::new(name, words, Writers::Holders)
-    }
-
-    /// New memory of so many words, zeroed, that this process alone writes.
-    ///
-    /// # Real-time: setup only
-    pub fn page(name: &str, words: usize) -> Result<Self, Errno> {
-        Self::new(name, words, Writers::Maker)
-    }
-
-    fn new(name: &str, words: usize, writers: Writers) -> Result<Self, Errno> {
-        let name = CString::new(format!("punctual:{name}")).map_err(|_| Errno::INVAL)?;
-        let descriptor = mapping::create(&name, words)?;
-        let mapping = Mapping::of(descriptor.number(), Some(words), Access::Write)?;
-        mapping::seal(&descriptor, writers)?;
-        Ok(Self { descriptor, mapping })
-    }
-
-    /// All of its words, for this process.
-    ///
-    /// # Real-time: setup only
-    pub fn words(&self) -> &[AtomicU64] {
-        self.mapping.words()
-    }
-
-    /// What is handed to a process that may write to it.
-    fn descriptor(&self) -> &Descriptor {
-        &self.descriptor
-    }
-
-    /// What is handed to a process that may only read it.
-    fn read_only(&self) -> Result<Descriptor, Errno> {
-        descriptor::read_only(&self.descriptor)
-    }
-}
-
 /// When a supervisor ends, as its caller decides while it runs.
 ///
 /// Flags alone: a signal handler or another thread sets them. The instant at which one was set is
@@ -434,7 +378,7 @@ impl<'a> Stop<'a> {
     }
 
     fn set(&self) {
-        self.request(now());
+        self.request(monotonic_now());
     }
 
     fn is_set(&self) -> bool {

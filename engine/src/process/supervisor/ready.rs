@@ -20,10 +20,11 @@ use punctual_os::scheduler::SchedPolicy;
 use punctual_os::{process, signal};
 
 use super::super::listener::Listener;
-use super::supervisor_loop::{SupervisorLoop, TaskProcess, now};
+use super::super::shared_memory::SharedMemory;
+use super::supervisor_loop::{SupervisorLoop, TaskProcess};
 use super::threads::Rounds;
-use super::{Event, Figures, Finished, Over, SharedMemory, Stop, TaskBlock};
-use crate::clocks::MachineClock;
+use super::{Event, Figures, Finished, Over, Stop, TaskBlock};
+use crate::clocks::{MachineClock, monotonic_now};
 use crate::counting::Unreleased;
 use crate::error::{Error, Kind};
 use crate::monitor::{Monitor, RunawayRule, Watched, WatchedProgress, above, aside};
@@ -154,7 +155,7 @@ impl Ready {
         };
         let ready = &self;
         let mut processes: Vec<TaskProcess> =
-            ready.blocks.iter().map(|block| TaskProcess::new(block, now())).collect();
+            ready.blocks.iter().map(|block| TaskProcess::new(block, monotonic_now())).collect();
         let executed = std::thread::scope(|scope| {
             let setup = &setup;
             // Also where `say` panics: then the processes end with their occupants.
@@ -174,7 +175,7 @@ impl Ready {
             let mut executed = executive.join().expect("the loop never panics");
             executed.remotes.stopped_by = executed.remotes.stopped_by.or(supervision.stopped_by());
             supervision.wind_down();
-            executed.close(now());
+            executed.close(monotonic_now());
             let over = ready.over(&executed, gone);
             Ok::<_, std::io::Error>((over, executed.policy, executed.refused, executed.throttled))
         });
@@ -228,9 +229,8 @@ impl RunSetup<'_> {
         let loops = [WatchedProgress { watched, progress, bound }];
         let cancels = &AtomicBool::new(false);
         let monitor = Monitor { loops: &loops, rules: &mut rules, tokens: &[], cancels };
-        let now = || Instant::from_ns(now_ns(ClockId::Monotonic));
         above(&self.aside, || {
-            monitor.run(now, &self.stop, &self.done, || rounds.call());
+            monitor.run(monotonic_now, &self.stop, &self.done, || rounds.call());
         });
     }
 
@@ -253,7 +253,7 @@ impl RunSetup<'_> {
     ) -> Executed<'p> {
         let Some(page) = Page::new(ready.page.words(), PageKind::Lateness) else {
             let (ended, policy, refused) = (Ended::Stopped, SchedPolicy::Other, Vec::new());
-            let (over, unreleased) = (Instant::from_ns(now_ns(ClockId::Monotonic)), Vec::new());
+            let (over, unreleased) = (monotonic_now(), Vec::new());
             return Executed {
                 ended,
                 policy,

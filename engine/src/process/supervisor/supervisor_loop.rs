@@ -10,7 +10,6 @@ use std::os::unix::net::UnixStream;
 use punctual_core::block::{TaskState, clear, look};
 use punctual_core::time::{Instant, Span};
 use punctual_os::affinity::{self, CpuMask};
-use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::descriptor::Descriptor;
 use punctual_os::events::{self, Interest};
 use punctual_os::process::EndSignal;
@@ -22,6 +21,7 @@ use super::super::listener::{Guest, Listener};
 use super::super::request::Request;
 use super::child::{Child, Home};
 use super::{Event, EventKind, Figures, Ready, Stop, TaskBlock, TaskOutcome};
+use crate::clocks::monotonic_now;
 use crate::session::Attempt;
 
 /// How long tasks may take to leave when the supervisor ends, and then to be ended.
@@ -33,11 +33,6 @@ const TICK: Span = Span::from_ms(5);
 /// How often it lets itself be called from one such look to the next: whoever comes again and again
 /// takes no more of the CPU than that.
 const CALLS_MAX: u32 = 32;
-
-/// Now, on CLOCK_MONOTONIC.
-pub(super) fn now() -> Instant {
-    Instant::from_ns(now_ns(ClockId::Monotonic))
-}
 
 /// What the supervising thread does from the first start to the end of the last process.
 pub(super) struct SupervisorLoop<'l, 's> {
@@ -102,7 +97,7 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
     fn tick(&mut self, listener: Option<&mut Listener>) {
         let mut came = Vec::new();
         if let Some(listener) = listener {
-            listener.look(now(), |guest, request| came.push((guest, request)));
+            listener.look(monotonic_now(), |guest, request| came.push((guest, request)));
         }
         for (guest, request) in came {
             self.receive(guest, request);
@@ -127,13 +122,15 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
             left: block.admission.is_left(process.number),
         };
         let before = process.lifecycle.state();
-        let act = process.lifecycle.tick(&seen, now());
+        let act = process.lifecycle.tick(&seen, monotonic_now());
         self.act(rank, act);
         self.say_demoted(rank);
         let process = &mut self.processes[rank];
         if let LifecycleState::Leaving(failed, _) = before {
             match process.lifecycle.state() {
-                LifecycleState::Due(at) => self.say(rank, EventKind::StartsAgain(at - now())),
+                LifecycleState::Due(at) => {
+                    self.say(rank, EventKind::StartsAgain(at - monotonic_now()));
+                }
                 LifecycleState::Over => {
                     process.failed = failed;
                     self.say(rank, EventKind::GivenUp);
@@ -199,7 +196,7 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         let process = &mut self.processes[rank];
         let thread_number = look(block.memory.words()).map_or(0, |seen| seen.thread);
         let Some(thread) = own_thread(process.pid, thread_number) else {
-            let act = process.lifecycle.kill(Cause::ForeignThread, now());
+            let act = process.lifecycle.kill(Cause::ForeignThread, monotonic_now());
             return self.act(rank, act);
         };
         let mut refused = Vec::new();
@@ -259,7 +256,7 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
         } else {
             match guest.pidfd() {
                 Err(_) => Some("its process is gone"),
-                Ok(_) if !process.lifecycle.join(now()) => Some("the block is taken"),
+                Ok(_) if !process.lifecycle.join(monotonic_now()) => Some("the block is taken"),
                 Ok(pidfd) => {
                     clear(block.memory.words(), &block.terms);
                     process.number += 1;
@@ -282,11 +279,11 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
 
     /// The loop has ended and every task knows it: a child that does not exit is ended.
     pub(super) fn wind_down(&mut self) {
-        let mut down = WindDown::new(now(), self.stop);
+        let mut down = WindDown::new(monotonic_now(), self.stop);
         while (0..self.processes.len())
             .fold(false, |left, rank| left | self.leave(rank, down.killed))
         {
-            match down.step(now()) {
+            match down.step(monotonic_now()) {
                 Step::Wait => {}
                 Step::Kill => self.kill_all(),
                 Step::GiveUp => break,
@@ -305,7 +302,7 @@ impl<'l, 's> SupervisorLoop<'l, 's> {
     fn kill_all(&mut self) {
         for rank in 0..self.processes.len() {
             if self.processes[rank].child.is_some() {
-                let act = self.processes[rank].lifecycle.kill(Cause::Over, now());
+                let act = self.processes[rank].lifecycle.kill(Cause::Over, monotonic_now());
                 self.act(rank, act);
             }
         }
@@ -380,7 +377,7 @@ impl TaskProcess {
             return self.ended;
         }
         if let Some(child) = &mut self.child {
-            return child.has_ended(now());
+            return child.has_ended(monotonic_now());
         }
         let pidfd = self.pidfd.as_ref()?;
         (pidfd::has_ended(pidfd) != Ok(false)).then_some(ProcessEnd::Unknown)
@@ -522,7 +519,7 @@ struct Poller {
 
 impl Poller {
     fn new() -> Self {
-        Self { interests: Vec::new(), next: now() + TICK, calls: 0 }
+        Self { interests: Vec::new(), next: monotonic_now() + TICK, calls: 0 }
     }
 
     /// Rests until one of these descriptors is there, or the next look is due.
@@ -534,7 +531,7 @@ impl Poller {
         // A signal that cuts this short costs an extra look.
         let called = events::wait_until(&mut self.interests, self.next.as_ns());
         self.calls += u32::from(called.is_ok_and(|there| there > 0));
-        let at = now();
+        let at = monotonic_now();
         if at >= self.next {
             (self.next, self.calls) = (at + TICK, 0);
         }
@@ -585,7 +582,7 @@ mod tests {
             poller.rest(std::iter::once(two.as_raw_fd()));
         }
         assert_eq!(poller.calls, CALLS_MAX);
-        poller.next = now();
+        poller.next = monotonic_now();
         poller.rest(std::iter::once(two.as_raw_fd()));
         assert!(poller.interests.is_empty() && poller.calls == 0, "and then it is looked at again");
     }

@@ -1,0 +1,127 @@
+//! Why no table can be built of periodic tasks.
+//!
+//! Plain data and words, for [`Periodic::build`](crate::periodic::Periodic::build).
+
+use std::fmt;
+
+use punctual_core::ready::RANKS_MAX;
+use punctual_core::time::Period;
+
+/// Why tasks cannot be an executive.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// There is none.
+    NoTask,
+    /// A task has no name.
+    NoName,
+    /// A tick of zero length.
+    Tick,
+    /// Two tasks have this name.
+    SameName(String),
+    /// More tasks than ranks.
+    TooMany(usize),
+    /// A budget of zero or above the period, ns.
+    Budget(String, u64, Period),
+    /// A deadline of zero.
+    Deadline(String),
+    /// A burst of zero cycles.
+    Burst(String),
+    /// A phase, ns, that is not below the period.
+    Phase(String, u64, Period),
+    /// A task is after one that is not there.
+    Unknown(String, String),
+    /// A task is after one of another period, whose phase may move, or after itself.
+    After(String, String),
+    /// The first has a priority, the second none.
+    SomePriorities(String, String),
+    /// The budgets ask for this share of the CPU.
+    Overload(f64),
+    /// The executive's SCHED_FIFO priority, and the lowest and highest that it may be.
+    Priority(u8, u8, u8),
+    /// A share of a CPU that is not in (0, 1].
+    Share(f64),
+    /// There is no CPU to run on.
+    NoCpu,
+    /// Two executives want this CPU.
+    SameCpu(u32),
+    /// A grace, ns, below nothing.
+    Grace(i64),
+    /// What a task asks for cannot be where it runs, and why.
+    Cannot(String, &'static str),
+}
+
+impl BuildError {
+    /// The task that it is about, or the first of two; `None` for all together.
+    ///
+    /// # Real-time: setup only
+    pub fn task(&self) -> Option<&str> {
+        match self {
+            Self::SameName(name)
+            | Self::Budget(name, ..)
+            | Self::Deadline(name)
+            | Self::Burst(name)
+            | Self::Phase(name, ..)
+            | Self::Unknown(name, _)
+            | Self::After(name, _)
+            | Self::SomePriorities(name, _)
+            | Self::Cannot(name, _) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoTask => f.write_str("no task was given: at least one is needed"),
+            Self::NoName => f.write_str("a task's name must not be empty"),
+            Self::Tick => f.write_str("tick must be greater than 0"),
+            Self::SameName(name) => write!(f, "two tasks are named {name:?}"),
+            Self::TooMany(n) => write!(f, "an executive has at most {RANKS_MAX} tasks (got {n})"),
+            Self::Budget(name, 0, _) => write!(f, "task {name:?}: budget must be greater than 0"),
+            Self::Budget(name, budget, period) => {
+                write!(
+                    f,
+                    "task {name:?}: budget must be at most its period of {period} (got {budget} ns)"
+                )
+            }
+            Self::Deadline(name) => write!(f, "task {name:?}: deadline must be greater than 0"),
+            Self::Burst(name) => write!(f, "task {name:?}: burst must be at least 1"),
+            Self::Phase(name, phase, period) => {
+                write!(
+                    f,
+                    "task {name:?}: phase must be below its period of {period} (got {phase} ns)"
+                )
+            }
+            Self::Unknown(name, of) => {
+                write!(f, "task {name:?} is after {of:?}, and no task has that name")
+            }
+            Self::After(name, of) => write!(
+                f,
+                "task {name:?} cannot be after {of:?}: both need one period and phases that stay, \
+                 and no task is after itself"
+            ),
+            Self::SomePriorities(with, without) => write!(
+                f,
+                "task {with:?} has a priority and task {without:?} has none: give all tasks one, \
+                 or none of them (rate-monotonic)"
+            ),
+            Self::Priority(priority, least, most) => {
+                write!(f, "an executive's priority must be from {least} to {most} (got {priority})")
+            }
+            Self::Share(share) => {
+                write!(f, "share of each CPU must be above 0 and at most 1 (got {share})")
+            }
+            Self::NoCpu => f.write_str("no CPU was given: at least one is needed"),
+            Self::SameCpu(cpu) => write!(f, "CPU {cpu} is given twice: each needs one loop"),
+            Self::Grace(ns) => write!(f, "grace must not be negative (got {ns} ns)"),
+            Self::Cannot(name, why) => write!(f, "task {name:?}: {why}"),
+            Self::Overload(load) => {
+                write!(f, "the budgets add up to {load:.3} of a CPU: at most 1 is possible")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}

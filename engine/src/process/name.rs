@@ -1,0 +1,23 @@
+//! Names of supervisors and tasks, which are names of files and words of a line too.
+//!
+//! Plain text; touches nothing.
+
+/// The longest name of a supervisor or a task, bytes.
+pub const NAME_MAX: usize = 48;
+
+/// Whether a name can be one of a supervisor or a task: letters, digits, `-`, `_` and `.`, not
+/// first, and at most [`NAME_MAX`].
+///
+/// # Real-time: setup only
+pub fn is_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    !name.is_empty() && name.len() <= NAME_MAX && !name.starts_with('.') && name.bytes().all(plain)
+}
+
+/// The refusal of a name, in words.
+pub(super) fn invalid_name(name: &str) -> String {
+    format!(
+        "invalid name {name:?}: use at most {NAME_MAX} letters, digits, '-', '_' and '.', with no \
+         '.' first"
+    )
+}

@@ -11,25 +11,34 @@
 //! of disk a load, a time limit that the kernel enforces too, SCHED_OTHER, and an end with the
 //! parent however that ends. Nothing is sent to a machine but this one.
 
+mod bounds;
 mod child;
+mod error;
 mod kinds;
+mod launcher;
 pub(crate) mod network;
+mod orders;
 mod protocol;
+mod row;
+mod stress_args;
 mod subprocess;
 mod supervisor;
+mod worker;
 
 use std::fmt;
-use std::path::PathBuf;
-use std::process::Command;
-use std::time::Duration;
 
-use kinds::{Start, find};
+use kinds::find;
+use row::Start;
 
+pub use bounds::{LIMIT_MAX, LoadBounds};
 pub use child::run_child;
+pub use error::LoadError;
 pub(crate) use kinds::Polygons;
-pub use kinds::stress_ng::StressArgs;
-pub use kinds::{LOADS, LoadRow, names};
+pub use kinds::{LOADS, names};
+pub use launcher::{Launcher, Reexec};
 pub use protocol::LIMIT;
+pub use row::LoadRow;
+pub use stress_args::StressArgs;
 pub use supervisor::{READY, RunningLoads};
 
 /// The most loads that run at once.
@@ -209,184 +218,6 @@ fn unquote(args: &str) -> Result<&str, LoadError> {
     if inner.contains('"') { Err(LoadError::Quote) } else { Ok(inner) }
 }
 
-/// Starts this program, or one like it, so that it calls [`run_child`] with the arguments.
-///
-/// The command must become that process itself: no shell or wrapper may stay in between, because a
-/// child refuses to run when its parent is not the process that requested it.
-pub trait Launcher {
-    /// A command that ends up in [`run_child`] with exactly `args`.
-    fn command(&self, args: &[String]) -> Command;
-}
-
-/// Starts the running program again, with words of its own before the load's arguments.
-#[derive(Clone, Debug)]
-pub struct Reexec {
-    program: PathBuf,
-    before: Vec<String>,
-}
-
-impl Reexec {
-    /// `before` is what selects the hidden subcommand, for instance `__load`.
-    pub fn new(before: &[&str]) -> Self {
-        // A program that was replaced since it started has no path any more, but is still open.
-        let program = std::env::current_exe()
-            .ok()
-            .filter(|path| path.exists())
-            .unwrap_or_else(|| PathBuf::from("/proc/self/exe"));
-        Self { program, before: before.iter().map(|&word| word.to_owned()).collect() }
-    }
-}
-
-impl Launcher for Reexec {
-    fn command(&self, args: &[String]) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(&self.before).args(args);
-        command
-    }
-}
-
-/// The longest limit of time: a week.
-pub const LIMIT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Memory that one load may hold, all its workers together, in bytes.
-const MEMORY_BYTES: usize = 256 << 20;
-
-/// LoadBounds of all loads that run at once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoadBounds {
-    /// After so long a load ends by itself, in (0, [`LIMIT_MAX`]]. A safety net: give the length of
-    /// the run and some seconds more, and call [`RunningLoads::stop`].
-    pub limit: Duration,
-    /// The CPUs that loads run on, at least one; as many workers, at most, does a load have.
-    pub cpus: Vec<u32>,
-    /// How many CPUs are not isolated: the N of load `linuxcnc`; in [1, length of `cpus`].
-    pub unisolated: usize,
-    /// Where load `disk` has its (nameless) file.
-    pub temp: PathBuf,
-}
-
-impl LoadBounds {
-    /// On `cpus`, of which none is isolated, with files in the system's temporary directory.
-    pub fn new(limit: Duration, cpus: Vec<u32>) -> Self {
-        Self { limit, unisolated: cpus.len(), cpus, temp: std::env::temp_dir() }
-    }
-
-    /// Whether a load can run in them.
-    ///
-    /// # Errors
-    /// [`LoadError::Bounds`].
-    fn check(&self) -> Result<(), LoadError> {
-        let refuse = |why: &str| Err(LoadError::Bounds { why: why.to_owned() });
-        if self.limit.is_zero() || self.limit > LIMIT_MAX {
-            return refuse("the time limit must be greater than 0 and at most 7 days");
-        }
-        if self.cpus.is_empty() || self.cpus.len() > punctual_os::affinity::CPUS_MAX as usize {
-            return refuse("there must be at least one CPU to run on, and at most 8192");
-        }
-        if self.unisolated == 0 || self.unisolated > self.cpus.len() {
-            return refuse("the number of CPUs not isolated must be within the CPUs given");
-        }
-        Ok(())
-    }
-}
-
-/// What went wrong with a load.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LoadError {
-    /// Not the name of a load.
-    Unknown {
-        /// The word, cut at 40 characters.
-        word: String,
-        /// The names of all loads.
-        known: String,
-    },
-    /// Nothing between two commas, or nothing at all.
-    Empty,
-    /// `all` or `none` together with another load.
-    Alone {
-        /// `all` or `none`.
-        word: &'static str,
-    },
-    /// One load is named twice.
-    Twice {
-        /// Its name.
-        word: String,
-    },
-    /// More loads than can run at once.
-    TooMany {
-        /// How many there may be.
-        most: usize,
-    },
-    /// A double quote that is not closed, or not at the edge of the arguments.
-    Quote,
-    /// Arguments of stress-ng that cannot be kept in bounds.
-    StressNg {
-        /// What is wrong with them.
-        why: String,
-    },
-    /// LoadBounds that no load can run in.
-    Bounds {
-        /// What is wrong with them.
-        why: String,
-    },
-    /// A program that is not installed.
-    Missing {
-        /// Its name, which is that of its Debian package too.
-        program: &'static str,
-    },
-    /// A load that did not start.
-    Start {
-        /// The load.
-        name: String,
-        /// What it, or the kernel, said.
-        why: String,
-    },
-}
-
-impl LoadError {
-    /// [`LoadError::Unknown`] with the word cut to a readable length.
-    fn unknown(word: &str, known: String) -> Self {
-        Self::Unknown { word: cut(word), known }
-    }
-
-    /// [`LoadError::StressNg`].
-    fn stress_ng(why: impl Into<String>) -> Self {
-        Self::StressNg { why: why.into() }
-    }
-}
-
-/// The first 40 characters of `word`.
-fn cut(word: &str) -> String {
-    word.chars().take(40).collect()
-}
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown { word, known } => {
-                write!(f, "unknown load {word:?}; accepted are {known}, or all")
-            }
-            Self::Empty => f.write_str("a load is missing: names are separated by single commas"),
-            Self::Alone { word } => {
-                write!(f, "load {word:?} cannot be combined with others")
-            }
-            Self::Twice { word } => write!(f, "load {word} is named twice"),
-            Self::TooMany { most } => write!(f, "at most {most} loads can run at once"),
-            Self::Quote => f.write_str(
-                "double quotes must enclose all arguments of stress-ng, as in \
-                 stress-ng:\"--cpu 2\"",
-            ),
-            Self::StressNg { why } => write!(f, "stress-ng: {why}"),
-            Self::Bounds { why } => write!(f, "loads: {why}"),
-            Self::Missing { program } => {
-                write!(f, "{program} is not installed (Debian: apt install {program})")
-            }
-            Self::Start { name, why } => write!(f, "load {name} did not start: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for LoadError {}
-
 /// The most deaths that a report lists.
 pub(crate) const DEATHS_MAX: usize = 16;
 
@@ -501,21 +332,6 @@ mod tests {
             if let Ok(loads) = Loads::parse(&words.join(",")) {
                 prop_assert_eq!(Loads::parse(&loads.to_string()), Ok(loads));
             }
-        }
-    }
-
-    #[test]
-    fn only_usable_bounds_pass() {
-        let good = LoadBounds::new(Duration::from_secs(1), vec![0, 1]);
-        assert_eq!(good.check(), Ok(()));
-        for bad in [
-            LoadBounds { limit: Duration::ZERO, ..good.clone() },
-            LoadBounds { limit: LIMIT_MAX + Duration::from_nanos(1), ..good.clone() },
-            LoadBounds { cpus: Vec::new(), ..good.clone() },
-            LoadBounds { unisolated: 3, ..good.clone() },
-            LoadBounds { unisolated: 0, ..good },
-        ] {
-            assert!(matches!(bad.check(), Err(LoadError::Bounds { .. })), "{bad:?}");
         }
     }
 

@@ -3,23 +3,22 @@
 //! Ties itself to its parent first, leaves what a real-time parent hands down, sets the load up,
 //! says `ready`, works, and says every 100 ms what it has done. Writes only to `out`.
 
-use std::io::{BufRead, Write};
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use punctual_engine::spawn;
 use punctual_os::affinity::{self, CpuMask};
-use punctual_os::process::{self, EndSignal};
+use punctual_os::process;
 use punctual_os::scheduler::{self, SchedPolicy};
 
-use super::kinds::{LoadRow, gears, own, stress_ng};
-use super::protocol::{LIMIT, Line, Setup, say};
-use super::{Launcher, protocol};
+use super::kinds::{gears, own, stress_ng};
+use super::launcher::Launcher;
+use super::orders::{Stop, listen, stop_requested};
+use super::protocol::{EXEC, LIMIT, Line, Setup, say};
+use super::row::LoadRow;
+use super::worker::{Prepared, Workers};
 
 /// Between two counts.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
@@ -114,9 +113,6 @@ fn work(
 /// Seconds between the limit, at which a load ends by itself, and the alarm.
 const ALARM_AFTER_S: u64 = 5;
 
-/// The parent requested an orderly end.
-pub(super) struct Stop;
-
 /// Ends with the parent from now on, and at the latest by the alarm.
 ///
 /// A load ends with its parent in three ways that do not depend on each other: the kernel kills it
@@ -169,54 +165,6 @@ fn leave_real_time(setup: &Setup) -> Result<Option<String>, String> {
     Ok(note)
 }
 
-/// Listens to the parent: passes its order on. When the parent has gone, `last` is called and then
-/// the whole group ends.
-///
-/// # Errors
-/// No thread could be had.
-pub(super) fn listen(last: impl FnOnce() + Send + 'static) -> Result<Receiver<Stop>, String> {
-    let (orders, received) = channel();
-    let listen = move || {
-        follow(&orders);
-        last();
-        end_group()
-    };
-    spawn::plain("load-orders", listen).map_err(|why| why.to_string())?;
-    Ok(received)
-}
-
-/// Returns when standard input ends.
-fn follow(orders: &Sender<Stop>) {
-    for line in std::io::stdin().lock().lines() {
-        match line {
-            Ok(line) if line == protocol::STOP => {
-                // A receiver that is gone means that the process is ending already.
-                let _ = orders.send(Stop);
-            }
-            Ok(_) => {}
-            Err(_) => break,
-        }
-    }
-}
-
-/// Ends this process and the programs that it started, now.
-fn end_group() -> ! {
-    let me = std::process::id().cast_signed();
-    if process::group() == me {
-        // On failure this process ends below all the same.
-        let _ = process::end_group(me, EndSignal::Kill);
-    }
-    std::process::exit(1)
-}
-
-/// Waits for [`Stop`], at most `wait`.
-pub(super) fn stop_requested(orders: &Receiver<Stop>, wait: Duration) -> bool {
-    orders.recv_timeout(wait).is_ok()
-}
-
-/// The name of this step among the loads.
-pub(super) const EXEC: &str = "exec";
-
 /// Becomes `setup.words`; returns only when that fails, with the reason.
 fn become_program(setup: &Setup) -> String {
     if let Err(why) = end_with_parent(setup) {
@@ -229,140 +177,11 @@ fn become_program(setup: &Setup) -> String {
     format!("{program}: {}", Command::new(program).args(args).exec())
 }
 
-/// What one worker does: returns when [`Ticket::going`] says no, or why it gave up.
-pub(super) type Work = Box<dyn FnOnce(&Ticket) -> Result<(), String> + Send>;
-
-/// A load that is set up.
-pub(super) struct Prepared {
-    /// One for each worker.
-    pub(super) work: Vec<Work>,
-    /// What a reader of the report should know.
-    pub(super) note: Option<String>,
-}
-
-impl Prepared {
-    /// Work of which there is nothing to note.
-    pub(super) fn new(work: Vec<Work>) -> Self {
-        Self { work, note: None }
-    }
-}
-
-/// A worker's own counter, alone on its cache lines (two: they are fetched in pairs).
-#[derive(Default)]
-#[repr(align(128))]
-struct Count(AtomicU64);
-
-/// What a worker holds.
-pub(super) struct Ticket {
-    stop: Arc<AtomicBool>,
-    count: Arc<Count>,
-}
-
-impl Ticket {
-    /// Whether to go on.
-    pub(super) fn going(&self) -> bool {
-        !self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Counts `more`.
-    pub(super) fn add(&self, more: u64) {
-        self.count.0.fetch_add(more, Ordering::Relaxed);
-    }
-}
-
-/// Workers that run.
-///
-/// Each counts for itself, so that counting makes no traffic between CPUs beyond its own line.
-struct Workers {
-    stop: Arc<AtomicBool>,
-    counts: Vec<Arc<Count>>,
-    threads: Vec<JoinHandle<()>>,
-    failure: Arc<Mutex<Option<String>>>,
-}
-
-impl Workers {
-    /// Starts a thread for each piece of work, named after the load.
-    ///
-    /// # Errors
-    /// When a thread cannot be made.
-    fn start(name: &str, work: Vec<Work>) -> Result<Self, String> {
-        let mut workers = Self {
-            stop: Arc::default(),
-            counts: Vec::new(),
-            threads: Vec::new(),
-            failure: Arc::default(),
-        };
-        for work in work {
-            let count = Arc::new(Count::default());
-            let ticket = Ticket { stop: Arc::clone(&workers.stop), count: Arc::clone(&count) };
-            let failure = Arc::clone(&workers.failure);
-            let thread = spawn::plain(&format!("load-{name}"), move || {
-                if let Err(why) = work(&ticket) {
-                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
-                }
-            });
-            workers.threads.push(thread.map_err(|why| why.to_string())?);
-            workers.counts.push(count);
-        }
-        Ok(workers)
-    }
-
-    /// All counts together.
-    fn count(&self) -> u64 {
-        self.counts.iter().map(|count| count.0.load(Ordering::Relaxed)).sum()
-    }
-
-    /// Asks all workers to end; does not wait for them.
-    fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-
-    /// Why a worker gave up, once.
-    fn take_failure(&self) -> Option<String> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// Whether no worker runs any more.
-    fn is_over(&self) -> bool {
-        self.threads.iter().all(JoinHandle::is_finished)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::load::LoadBounds;
-
-    /// Runs prepared work in this process until it counted something, and gives what it counted.
-    fn run_until_counted(prepared: Prepared) -> u64 {
-        let workers = Workers::start("test", prepared.work).expect("threads");
-        while workers.count() == 0 && !workers.is_over() {
-            std::thread::yield_now();
-        }
-        workers.stop();
-        assert_eq!(workers.take_failure(), None);
-        while !workers.is_over() {
-            std::thread::yield_now();
-        }
-        workers.count()
-    }
-
-    #[test]
-    fn workers_count_and_tell_who_gave_up() {
-        let fine: Work = Box::new(|ticket| {
-            while ticket.going() {
-                ticket.add(2);
-            }
-            Ok(())
-        });
-        assert!(run_until_counted(Prepared::new(vec![fine])) >= 2);
-        let workers =
-            Workers::start("test", vec![Box::new(|_| Err("full".into()))]).expect("threads");
-        while !workers.is_over() {
-            std::thread::yield_now();
-        }
-        assert_eq!((workers.take_failure(), workers.take_failure()), (Some("full".into()), None));
-    }
+    use crate::load::worker::tests::run_until_counted;
 
     #[test]
     fn every_load_does_its_work() {

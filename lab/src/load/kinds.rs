@@ -14,12 +14,7 @@ pub(super) mod stress_ng;
 mod syscall;
 mod timer;
 
-use crate::load::LoadBounds;
-use crate::load::LoadError;
-use crate::load::child::Prepared;
-use crate::load::protocol::Setup;
-use crate::load::supervisor::Part;
-use stress_ng::StressArgs;
+use super::row::{LoadRow, Prepare, Start};
 
 pub(crate) use cpu::Polygons;
 
@@ -57,34 +52,6 @@ pub fn names() -> String {
         None => row.name.to_owned(),
     });
     std::iter::once("none".to_owned()).chain(names).collect::<Vec<_>>().join(", ")
-}
-
-/// A load.
-pub struct LoadRow {
-    /// As `--load` names it.
-    pub name: &'static str,
-    /// What it counts: its rate is so many a second.
-    pub unit: &'static str,
-    /// What it does, in a line.
-    pub help: &'static str,
-    /// What follows its name after a colon, where something must.
-    pub args: Option<&'static str>,
-    /// How it starts.
-    pub(in crate::load) start: Start,
-}
-
-/// Sets a load up in its own process.
-type Prepare = fn(&Setup) -> Result<Prepared, String>;
-
-/// How a load starts.
-pub(super) enum Start {
-    /// As a process of ours, which sets this up and works. Those need nothing installed, and are
-    /// what `all` stands for.
-    Own(Prepare),
-    /// As several processes.
-    Parts(fn(&LoadBounds) -> Vec<Part>),
-    /// As another program, with arguments.
-    Program(fn(&StressArgs, &LoadBounds) -> Result<Part, LoadError>),
 }
 
 #[cfg(test)]

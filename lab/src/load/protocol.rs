@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{LIMIT_MAX, LoadBounds};
+use super::bounds::{LIMIT_MAX, LoadBounds};
 
 /// The longest text of a note or failure, in characters.
 const TEXT_MAX: usize = 200;
@@ -17,6 +17,9 @@ const TEXT_MAX: usize = 200;
 pub const LIMIT: &str = "it ended at its time limit";
 /// What the parent writes to end a load in order.
 pub(super) const STOP: &str = "stop";
+
+/// The name, among those of loads, of the step that becomes a program of somebody else's.
+pub(super) const EXEC: &str = "exec";
 
 /// One line from a child.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use punctual_engine::spawn;
 use punctual_os::process::{self, EndSignal};
 
-use super::protocol::Setup;
-use super::{Launcher, child};
+use super::launcher::Launcher;
+use super::protocol::{EXEC, Setup};
 
 /// Lines that wait to be read; a program that writes more waits too.
 const LINES: usize = 1024;
@@ -41,7 +41,7 @@ impl Program {
         let mut words = vec![path.to_string_lossy().into_owned()];
         words.extend_from_slice(args);
         let step = Setup {
-            name: child::EXEC.to_owned(),
+            name: EXEC.to_owned(),
             parent: std::process::id().cast_signed(),
             words,
             ..setup.clone()

@@ -18,9 +18,13 @@ use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process::{self, EndSignal};
 use punctual_os::scheduler::{self, SchedPolicy};
 
-use super::kinds::{Start, own};
+use super::bounds::LoadBounds;
+use super::error::LoadError;
+use super::kinds::own;
+use super::launcher::Launcher;
 use super::protocol::{LIMIT, Line, STOP, Setup};
-use super::{Launcher, LoadBounds, LoadDeath, LoadError, LoadReport, LoadSpec, rate_per_s};
+use super::row::{GRACE, Part, Start};
+use super::{LoadDeath, LoadReport, LoadSpec, rate_per_s};
 
 /// A load has so long to be ready: a machine that others use may take seconds for it.
 pub const READY: Duration = Duration::from_secs(30);
@@ -423,23 +427,6 @@ fn reports(part: &RunningPart) -> Vec<LoadReport> {
     // A process is listed once, however many rates it has.
     reports[0].deaths.clone_from(&observed.deaths);
     reports
-}
-
-/// A load of ours has so long to end in order: it only says a last count.
-pub(super) const GRACE: Duration = Duration::from_millis(1500);
-
-/// One process of a load, or the reason why there is none.
-pub(super) struct Part {
-    /// As reports name it.
-    pub(super) name: String,
-    /// The process; none when something is not installed.
-    pub(super) setup: Option<Setup>,
-    /// What it counts, for a report of one that has not named it itself.
-    pub(super) unit: &'static str,
-    /// What is not installed.
-    pub(super) note: Option<String>,
-    /// How long it may take to end when that is requested.
-    pub(super) grace: Duration,
 }
 
 /// One count, the last of its unit.

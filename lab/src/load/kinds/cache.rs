@@ -4,10 +4,10 @@
 //! often more than the one that cores share.
 
 use super::cpu::Numbers;
-use super::{LoadRow, Start};
-use crate::load::MEMORY_BYTES;
-use crate::load::child::{Prepared, Work};
+use crate::load::bounds::MEMORY_BYTES;
 use crate::load::protocol::Setup;
+use crate::load::row::{LoadRow, Start};
+use crate::load::worker::{Prepared, Work};
 
 /// Its row in the table of loads.
 pub(super) const ROW: LoadRow = LoadRow {

@@ -3,9 +3,9 @@
 //!
 //! One canvas a worker; the polygons are the same in every run.
 
-use super::{LoadRow, Start};
-use crate::load::child::{Prepared, Work};
 use crate::load::protocol::Setup;
+use crate::load::row::{LoadRow, Start};
+use crate::load::worker::{Prepared, Work};
 
 /// Its row in the table of loads.
 pub(super) const ROW: LoadRow = LoadRow {

@@ -9,9 +9,9 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use super::timer::WorkerLoop;
-use super::{LoadRow, Start};
-use crate::load::child::{Prepared, Work};
 use crate::load::protocol::Setup;
+use crate::load::row::{LoadRow, Start};
+use crate::load::worker::{Prepared, Work};
 
 /// Its row in the table of loads.
 pub(super) const ROW: LoadRow = LoadRow {

@@ -5,9 +5,9 @@
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::process::fork_and_wait;
 
-use super::{LoadRow, Start};
-use crate::load::child::{Prepared, Work};
 use crate::load::protocol::Setup;
+use crate::load::row::{LoadRow, Start};
+use crate::load::worker::{Prepared, Work};
 
 /// Its row in the table of loads.
 pub(super) const ROW: LoadRow = LoadRow {

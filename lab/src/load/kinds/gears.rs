@@ -12,10 +12,9 @@ use std::time::{Duration, Instant};
 
 use punctual_os::process::EndSignal;
 
-use crate::load::Launcher;
-use crate::load::child::{self, Stop};
-use crate::load::protocol::Setup;
-use crate::load::protocol::{LIMIT, Line, say};
+use crate::load::launcher::Launcher;
+use crate::load::orders::{self, Stop};
+use crate::load::protocol::{LIMIT, Line, Setup, say};
 use crate::load::subprocess::{self, Program};
 
 /// The name of this part among the loads' processes.
@@ -66,7 +65,7 @@ pub(in crate::load) fn run(
     let socket = Socket::default();
     let left = Arc::clone(&socket);
     // When the parent has gone Xvfb is killed, and cannot remove its socket itself.
-    let orders = child::listen(move || {
+    let orders = orders::listen(move || {
         if let Some(path) = set(&left, None) {
             let _ = std::fs::remove_file(path);
         }
@@ -124,7 +123,7 @@ fn watch(
     let limit = Instant::now() + setup.limit;
     let (mut count, mut at_ns) = (0u64, 0u64);
     let mut last = String::new();
-    while !child::stop_requested(orders, LOOK) {
+    while !orders::stop_requested(orders, LOOK) {
         if Instant::now() >= limit {
             say(out, &Line::Note(LIMIT.to_owned()))?;
             break;

@@ -3,11 +3,10 @@
 //!
 //! Says which processes it takes; starts none.
 
-use super::{LoadRow, Start};
 use super::{cpu, fork, gears};
-use crate::load::LoadBounds;
+use crate::load::bounds::LoadBounds;
 use crate::load::protocol::Setup;
-use crate::load::supervisor::{GRACE, Part};
+use crate::load::row::{GRACE, LoadRow, Part, Start};
 
 /// Its row in the table of loads.
 pub(super) const ROW: LoadRow = LoadRow {

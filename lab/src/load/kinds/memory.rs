@@ -2,10 +2,10 @@
 //!
 //! At most 64 MiB a buffer and 256 MiB in all.
 
-use super::{LoadRow, Start};
-use crate::load::MEMORY_BYTES;
-use crate::load::child::{Prepared, Work};
+use crate::load::bounds::MEMORY_BYTES;
 use crate::load::protocol::Setup;
+use crate::load::row::{LoadRow, Start};
+use crate::load::worker::{Prepared, Work};
 
 /// Its row in the table of loads.
 pub(super) const ROW: LoadRow = LoadRow {

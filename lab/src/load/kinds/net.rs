@@ -10,10 +10,10 @@ use std::io::ErrorKind;
 
 use super::cpu::Numbers;
 use super::timer::WorkerLoop;
-use super::{LoadRow, Start};
-use crate::load::child::{Prepared, Work};
 use crate::load::network::{self, SocketPair};
 use crate::load::protocol::Setup;
+use crate::load::row::{LoadRow, Start};
+use crate::load::worker::{Prepared, Work};
 
 /// Its row in the table of loads.
 pub(super) const ROW: LoadRow = LoadRow {

@@ -1,8 +1,8 @@
 //! Load `syscall`: the cheapest real system call, over and over.
 
-use super::{LoadRow, Start};
-use crate::load::child::{Prepared, Work};
 use crate::load::protocol::Setup;
+use crate::load::row::{LoadRow, Start};
+use crate::load::worker::{Prepared, Work};
 
 /// Its row in the table of loads.
 pub(super) const ROW: LoadRow = LoadRow {

@@ -11,9 +11,9 @@ use punctual_engine::clocks::Vdso;
 use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::process;
 
-use super::{LoadRow, Start};
-use crate::load::child::{Prepared, Work};
 use crate::load::protocol::Setup;
+use crate::load::row::{LoadRow, Start};
+use crate::load::worker::{Prepared, Work};
 
 /// Its row in the table of loads.
 pub(super) const ROW: LoadRow = LoadRow {

@@ -1,0 +1,56 @@
+//! A row of the table of loads: its words, and how it starts.
+//!
+//! For the kinds of loads, each of which is one. Plain data.
+
+use std::time::Duration;
+
+use super::bounds::LoadBounds;
+use super::error::LoadError;
+use super::protocol::Setup;
+use super::stress_args::StressArgs;
+use super::worker::Prepared;
+
+/// A load.
+pub struct LoadRow {
+    /// As `--load` names it.
+    pub name: &'static str,
+    /// What it counts: its rate is so many a second.
+    pub unit: &'static str,
+    /// What it does, in a line.
+    pub help: &'static str,
+    /// What follows its name after a colon, where something must.
+    pub args: Option<&'static str>,
+    /// How it starts.
+    pub(super) start: Start,
+}
+
+/// Sets a load up in its own process.
+pub(super) type Prepare = fn(&Setup) -> Result<Prepared, String>;
+
+/// How a load starts.
+pub(super) enum Start {
+    /// As a process of ours, which sets this up and works. Those need nothing installed, and are
+    /// what `all` stands for.
+    Own(Prepare),
+    /// As several processes.
+    Parts(fn(&LoadBounds) -> Vec<Part>),
+    /// As another program, with arguments.
+    Program(fn(&StressArgs, &LoadBounds) -> Result<Part, LoadError>),
+}
+
+/// A load of ours has so long to end in order: it only says a last count.
+pub(super) const GRACE: Duration = Duration::from_millis(1500);
+
+/// One process of a load, or the reason why there is none.
+pub(super) struct Part {
+    /// As reports name it.
+    pub(super) name: String,
+    /// The process; none when something is not installed.
+    pub(super) setup: Option<Setup>,
+    /// What it counts, for a report of one that has not named it itself.
+    pub(super) unit: &'static str,
+    /// What is not installed.
+    pub(super) note: Option<String>,
+    /// How long it may take to end when that is requested.
+    pub(super) grace: Duration,
+}

@@ -222,7 +222,7 @@ fn rewrite(part: &mut WakePart, times: u64) {
 }
 
 /// The absolute threshold, ns; none is above all.
-pub(crate) const fn absolute_ns(config: &BlameConfig) -> u64 {
+const fn absolute_ns(config: &BlameConfig) -> u64 {
     match config.late {
         LateThreshold::Above(threshold_ns) => threshold_ns,
         LateThreshold::Quantile(_) => u64::MAX,

@@ -11,7 +11,7 @@ pub(crate) const NEEDED: u64 = 16;
 const SHARE: f64 = 0.95;
 /// A task or idle stretch beside an IPI that is shorter than this is the IPI's: entering and
 /// leaving it costs a virtual machine some 12 µs without an event (blame.md §4.2, rule 4), ns.
-pub(crate) const IPI_GAP_NS: u64 = 60_000;
+const IPI_GAP_NS: u64 = 60_000;
 
 /// Times of one wake that have a baseline, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -170,9 +170,9 @@ pub(crate) struct Scene<'a> {
 }
 
 /// One rule.
-pub(crate) struct Rule {
-    pub(crate) id: RuleId,
-    pub(crate) certainty: Certainty,
+struct Rule {
+    id: RuleId,
+    certainty: Certainty,
     judge: fn(&Scene<'_>) -> Option<LateCause>,
 }
 
@@ -191,7 +191,7 @@ const fn rule(
 }
 
 /// All rules, in their order.
-pub(crate) const RULES: &[Rule] = &[
+const RULES: &[Rule] = &[
     rule(RuleId::Unseen, Certainty::Open, unseen),
     rule(RuleId::Stopped, Certainty::Certain, stopped),
     rule(RuleId::Slack, Certainty::Certain, slack),
@@ -318,7 +318,7 @@ fn interrupt(scene: &Scene<'_>) -> Option<LateCause> {
 }
 
 /// The cause that an interrupt is by its own name.
-pub(crate) fn named_interrupt(activity: &Activity) -> Option<LateCause> {
+fn named_interrupt(activity: &Activity) -> Option<LateCause> {
     match *activity {
         Activity::HardIrq { irq, name } => Some(LateCause::HardIrq { irq, name }),
         Activity::Softirq { number, device } => Some(LateCause::Softirq { number, device }),

@@ -131,7 +131,7 @@ pub(crate) struct Thread {
     pub(crate) previous: Option<PreviousWake>,
     pub(crate) before: Before,
     pub(crate) last_cpu: u32,
-    pub(crate) late_main: Vec<(LateCause, u64)>,
+    late_main: Vec<(LateCause, u64)>,
     pub(crate) delivery_ns: u64,
     pub(crate) ready_wait_ns: u64,
     pub(crate) has_ended: bool,

@@ -133,7 +133,7 @@ pub struct CaptureFacts {
 }
 
 impl CaptureFacts {
-    pub(crate) fn new(format: CaptureFormat) -> Self {
+    fn new(format: CaptureFormat) -> Self {
         Self {
             format,
             clock: CaptureClock::Unknown,
@@ -234,84 +234,84 @@ impl CaptureFacts {
         untold
     }
 
-    pub(crate) fn set_clock(&mut self, clock: CaptureClock) {
+    fn set_clock(&mut self, clock: CaptureClock) {
         self.clock = clock;
     }
 
-    pub(crate) const fn set_format(&mut self, format: CaptureFormat) {
+    const fn set_format(&mut self, format: CaptureFormat) {
         self.format = format;
     }
 
     /// A time was this coarse.
-    pub(crate) fn see_time_step(&mut self, step_ns: u64) {
+    fn see_time_step(&mut self, step_ns: u64) {
         self.time_step_ns = self.time_step_ns.max(step_ns);
     }
 
-    pub(crate) const fn set_has_no_context(&mut self) {
+    const fn set_has_no_context(&mut self) {
         self.has_context = false;
     }
 
-    pub(crate) const fn set_has_context(&mut self) {
+    const fn set_has_context(&mut self) {
         self.has_context = true;
     }
 
     /// Whether the capture has an event of this name; no two systems have the same.
-    pub(crate) fn has_recorded(&self, name: &str) -> bool {
+    fn has_recorded(&self, name: &str) -> bool {
         RECIPES.iter().zip(self.recorded).any(|(recipe, is_there)| is_there && recipe.name == name)
     }
 
-    pub(crate) fn set_symbols(&mut self, symbols: Symbols) {
+    fn set_symbols(&mut self, symbols: Symbols) {
         self.symbols = symbols;
     }
 
-    pub(crate) const fn symbols_mut(&mut self) -> &mut Symbols {
+    const fn symbols_mut(&mut self) -> &mut Symbols {
         &mut self.symbols
     }
 
-    pub(crate) const fn counts_mut(&mut self) -> &mut CaptureCounts {
+    const fn counts_mut(&mut self) -> &mut CaptureCounts {
         &mut self.counts
     }
 
-    pub(crate) const fn set_cut_short(&mut self) {
+    const fn set_cut_short(&mut self) {
         self.is_cut_short = true;
     }
 
-    pub(crate) const fn set_has_chains(&mut self) {
+    const fn set_has_chains(&mut self) {
         self.has_chains = true;
     }
 
-    pub(crate) const fn set_has_no_slack(&mut self) {
+    const fn set_has_no_slack(&mut self) {
         self.has_slack = false;
     }
 
     /// The capture has this event.
-    pub(crate) fn record(&mut self, system: &str, name: &str) {
+    fn record(&mut self, system: &str, name: &str) {
         if let Some(place) = recipe_place(system, name) {
             self.record_place(place);
         }
     }
 
-    pub(crate) fn record_place(&mut self, place: usize) {
+    fn record_place(&mut self, place: usize) {
         if let Some(is_there) = self.recorded.get_mut(place) {
             *is_there = true;
         }
     }
 
-    pub(crate) fn name_thread(&mut self, task: TaskName) {
+    fn name_thread(&mut self, task: TaskName) {
         if self.threads.len() < THREAD_NAMES_MAX {
             self.threads.push(task);
         }
     }
 
     /// One more record that should be an event; `why` is asked for the first of them.
-    pub(crate) fn refuse(&mut self, why: impl FnOnce() -> String) {
+    fn refuse(&mut self, why: impl FnOnce() -> String) {
         self.counts.undecodable += 1;
         if self.first_problem.is_none() {
             self.first_problem = Some(why().into_boxed_str());
         }
     }
 
-    pub(crate) const fn give(&mut self, event: &TraceEvent) {
+    const fn give(&mut self, event: &TraceEvent) {
         self.counts.events += 1;
         if let TraceKind::Lost { count } = event.kind {
             self.counts.lost = self.counts.lost.saturating_add(count);
@@ -466,7 +466,7 @@ pub enum CaptureError {
 }
 
 impl CaptureError {
-    pub(crate) fn damaged(at: u64, why: impl fmt::Display) -> Self {
+    fn damaged(at: u64, why: impl fmt::Display) -> Self {
         // What is wrong may repeat what the capture says.
         let why = why.to_string().replace(['\n', '\r'], " ");
         Self::Damaged { at, why: why.into_boxed_str() }

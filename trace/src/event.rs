@@ -55,7 +55,7 @@ impl<'de> Deserialize<'de> for ShortName {
 }
 
 /// Addresses as text, `0xffff888627c1c6f8`: as numbers, many readers of JSON would round them.
-pub(crate) mod hex {
+mod hex {
     use serde::{Deserialize, Deserializer, Serializer, de};
 
     pub(crate) fn serialize<S: Serializer>(number: &u64, out: S) -> Result<S::Ok, S::Error> {

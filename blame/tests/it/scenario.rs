@@ -113,7 +113,7 @@ impl Scenario {
         self.with_chain(at_ns, cpu, kind, &[])
     }
 
-    pub(crate) fn with_chain(
+    fn with_chain(
         &mut self,
         at_ns: u64,
         cpu: usize,

@@ -42,7 +42,7 @@ impl<R: Read> ByteReader<R> {
     }
 
     /// Fills all of `bytes`.
-    pub(crate) fn exact(
+    fn exact(
         &mut self,
         bytes: &mut [u8],
         part: &'static str,
@@ -63,7 +63,7 @@ impl<R: Read> ByteReader<R> {
         Ok(bytes)
     }
 
-    pub(crate) fn u8(&mut self, part: &'static str) -> Result<u8, CaptureError> {
+    fn u8(&mut self, part: &'static str) -> Result<u8, CaptureError> {
         self.array::<1>(part).map(|[byte]| byte)
     }
 

@@ -5,7 +5,7 @@ use std::io::{BufRead, Read};
 use super::CaptureError;
 
 /// Longest line that is taken whole, bytes.
-pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
+const LINE_BYTES_MAX: usize = 64 * 1024;
 
 /// Reads line by line into one buffer.
 #[derive(Debug)]

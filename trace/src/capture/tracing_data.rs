@@ -30,8 +30,8 @@ pub(crate) struct TracingData {
     /// Where in such a page its events begin: behind its time and its `commit`.
     pub(crate) page_head_bytes: usize,
     pub(crate) formats: Vec<EventFormat>,
-    pub(crate) symbols: Symbols,
-    pub(crate) threads: Vec<TaskName>,
+    symbols: Symbols,
+    threads: Vec<TaskName>,
 }
 
 impl TracingData {

@@ -52,7 +52,7 @@ const fn is_zero(number: &u8) -> bool {
 }
 
 /// The name of a clock in the first line.
-pub(crate) fn clock_name(clock: &CaptureClock) -> &str {
+fn clock_name(clock: &CaptureClock) -> &str {
     match clock {
         CaptureClock::Monotonic => "monotonic",
         CaptureClock::MonotonicRaw => "monotonic_raw",

@@ -10,6 +10,7 @@
 pub mod anytime;
 pub mod ask;
 pub mod bound;
+pub mod count;
 pub mod dependence;
 pub mod judge;
 pub mod plan;
@@ -21,8 +22,10 @@ use serde::{Deserialize, Serialize};
 use crate::histogram::Histogram;
 use crate::plain::grouped;
 use crate::quantile::Probability;
-use bound::{CONFIDENCE, independent_for, p_upper, quantile_ranks};
+use bound::{CONFIDENCE, independent_for, p_upper, quantile_ranks, shown_theta};
 use dependence::Tails;
+
+pub use bound::rounded_up;
 
 /// How strong a claim is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -84,23 +87,6 @@ fn shown(ns: i64) -> Span {
 fn conditions(theta: f64) -> String {
     let theta = shown_theta(theta);
     format!("as recorded; extremal index at least {theta} (1: independent cycles)")
-}
-
-/// An extremal index with two places, or one digit where two places would show 0; rounded down,
-/// because it is a lower bound.
-fn shown_theta(theta: f64) -> String {
-    if theta >= 0.01 {
-        return format!("{:.2}", (theta * 100.0).floor() / 100.0);
-    }
-    let place = 10f64.powf(theta.log10().floor());
-    format!("{:.0e}", (theta / place + 1e-9).floor() * place)
-}
-
-/// An upper bound with two digits, rounded up: `3.0e-3`; `1` for everything from 1 on.
-pub fn rounded_up(p: f64) -> String {
-    let place = 10f64.powf(p.log10().floor() - 1.0);
-    let up = (p / place - 1e-9).ceil() * place;
-    if up >= 1.0 { "1".to_owned() } else { format!("{up:.1e}") }
 }
 
 /// The words for releases without a sample.
@@ -349,18 +335,5 @@ mod tests {
         assert!(!claims_with(&values[..100], u64::MAX, u64::MAX).is_empty());
         // More than half of them lost: there is no interval of a median.
         assert!(at(&claims_with(&values[..100], 0, 200), Level::L2).is_empty());
-    }
-
-    #[test]
-    fn an_index_is_rounded_down_and_never_to_nothing() {
-        let shown = [1.0, 0.999, 0.267, 0.01, 0.0099, 1.0 / 10_138.0].map(shown_theta);
-        assert_eq!(shown, ["1.00", "0.99", "0.26", "0.01", "9e-3", "9e-5"]);
-    }
-
-    #[test]
-    fn bounds_are_rounded_up() {
-        assert_eq!(rounded_up(2.01e-3), "2.1e-3");
-        assert_eq!(rounded_up(2e-3), "2.0e-3");
-        assert_eq!(rounded_up(0.999), "1");
     }
 }

@@ -26,7 +26,6 @@ use battery::{About, CYCLES_MIN, FITTED, Test};
 use gpd::{ConfidenceInterval, Gpd, Likelihood};
 use peaks::Ordered;
 
-pub(crate) use battery::kuiper;
 pub use peaks::Peaks;
 
 /// Decades beyond 1/n, at most.

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::claim::ask::{Ask, ClaimEvent};
+use crate::claim::count::EventCount;
 use crate::claim::dependence::{Exceedances, Tails};
-use crate::claim::judge::EventCount;
 use crate::claim::{Claim, claims};
 use crate::extremes::{self, Peaks};
 use crate::gridfit::{Grid, GridFit, Line};

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_analysis::campaign::{Campaign, CampaignFileError, HEADER_BYTES, MAGIC, VERSION};
 use punctual_analysis::claim::ask::Ask;
-use punctual_analysis::claim::dependence::Separate;
-use punctual_analysis::claim::judge::{EventCount, Holds, StoppingRule, judge};
+use punctual_analysis::claim::count::{EventCount, Separate};
+use punctual_analysis::claim::judge::{Holds, StoppingRule, judge};
 use punctual_analysis::claim::plan::Planned;
 use punctual_analysis::limit::MetricLimit;
 use punctual_analysis::quantile::Probability;

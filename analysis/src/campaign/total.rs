@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::claim::ask::{Ask, ClaimEvent};
-use crate::claim::dependence::{Exceedances, Pooled, Separate, Tails};
-use crate::claim::judge::EventCount;
+use crate::claim::count::{EventCount, Separate};
+use crate::claim::dependence::{Exceedances, Pooled, Tails};
 use crate::claim::{Claim, Level, claims};
 use crate::extremes::rarest;
 use crate::histogram::{Histogram, HistogramView};

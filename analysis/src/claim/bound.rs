@@ -135,6 +135,29 @@ fn first_above(n: u64, level: f64, rising: impl Fn(u64) -> f64) -> u64 {
     low
 }
 
+/// An upper bound with two digits, rounded up: `3.0e-3`; `1` for everything from 1 on.
+pub fn rounded_up(p: f64) -> String {
+    let place = 10f64.powf(p.log10().floor() - 1.0);
+    let up = (p / place - 1e-9).ceil() * place;
+    if up >= 1.0 { "1".to_owned() } else { format!("{up:.1e}") }
+}
+
+/// A bound with two digits, rounded down.
+pub(super) fn rounded_down(p: f64) -> String {
+    let place = 10f64.powf(p.log10().floor() - 1.0);
+    format!("{:.1e}", (p / place + 1e-9).floor() * place)
+}
+
+/// An extremal index with two places, or one digit where two places would show 0; rounded down,
+/// because it is a lower bound.
+pub(super) fn shown_theta(theta: f64) -> String {
+    if theta >= 0.01 {
+        return format!("{:.2}", (theta * 100.0).floor() / 100.0);
+    }
+    let place = 10f64.powf(theta.log10().floor());
+    format!("{:.0e}", (theta / place + 1e-9).floor() * place)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,5 +225,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn an_index_is_rounded_down_and_never_to_nothing() {
+        let shown = [1.0, 0.999, 0.267, 0.01, 0.0099, 1.0 / 10_138.0].map(shown_theta);
+        assert_eq!(shown, ["1.00", "0.99", "0.26", "0.01", "9e-3", "9e-5"]);
+    }
+
+    #[test]
+    fn bounds_are_rounded_up() {
+        assert_eq!(rounded_up(2.01e-3), "2.1e-3");
+        assert_eq!(rounded_up(2e-3), "2.0e-3");
+        assert_eq!(rounded_up(0.999), "1");
     }
 }

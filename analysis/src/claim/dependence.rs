@@ -10,8 +10,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::claim::bound::p_upper;
-use crate::claim::judge::EventCount;
-use crate::extremes::kuiper;
+use crate::claim::count::{EventCount, Separate};
+use crate::extremes::battery::kuiper;
 use crate::release::{Falling, ReleaseGap, StartPlacement};
 
 /// The number of first samples that choose the adaptive thresholds.
@@ -607,17 +607,6 @@ struct Places {
     counts: Vec<u64>,
     /// The first release after that one.
     end: u64,
-}
-
-/// The number of separate clusters of exceedances in a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Separate {
-    /// So many, and they came evenly.
-    Evenly(f64),
-    /// So many; more of them came in one part of the run.
-    Unevenly(f64),
-    /// Where they were is unknown.
-    Unknown,
 }
 
 impl Places {

@@ -6,81 +6,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::anytime;
 use super::ask::{Ask, ClaimEvent};
-use super::bound::{p_lower_at, p_upper_at};
-use super::dependence::Separate;
+use super::bound::{p_lower_at, p_upper_at, rounded_down, rounded_up, shown_theta};
+use super::count::{CLUSTERS_MIN, EventCount, Separate};
 use super::plan::{cycles_needed, cycles_needed_at};
-use super::{anytime, rounded_up, shown_theta};
 use crate::plain::grouped;
-
-/// What was counted of one event.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct EventCount {
-    /// Cycles, or intervals, or releases: the number of trials.
-    pub n: u64,
-    /// The event happened at least this often.
-    pub least: u64,
-    /// And at most this often; the same where it was counted exactly.
-    pub most: u64,
-    /// Extremal index to use, in (0, 1]; 1: independent.
-    pub theta: f64,
-    /// How many separate clusters they came in.
-    pub separate: Separate,
-    /// Whether the order of cycles was known, so that bursts would have shown.
-    pub ordered: bool,
-}
-
-impl EventCount {
-    /// From buckets (lowest value, highest value, count; ns): a bucket that contains the threshold
-    /// counts as 0 at least and as all of it at most. `beyond` more values lie above all buckets.
-    /// Buckets do not show dependence, so θ is 1 and `ordered` is false.
-    pub fn of_buckets(
-        above_ns: i64,
-        buckets: impl IntoIterator<Item = (i64, i64, u64)>,
-        beyond: u64,
-    ) -> Self {
-        let (n, least, most) = (beyond, beyond, beyond);
-        let separate = Separate::Unknown;
-        let mut counted = Self { n, least, most, theta: 1.0, separate, ordered: false };
-        for (lowest_ns, highest_ns, count) in buckets {
-            counted.n += count;
-            counted.least += if lowest_ns > above_ns { count } else { 0 };
-            counted.most += if highest_ns > above_ns { count } else { 0 };
-        }
-        counted
-    }
-
-    /// This count with `unseen` more trials that were not recorded: each may be the event.
-    #[must_use]
-    pub fn with_unseen(self, unseen: u64) -> Self {
-        let n = self.n.saturating_add(unseen);
-        Self { n, most: self.most.saturating_add(unseen), ..self }
-    }
-
-    /// How many separate clusters they came in; `None` where their order is unknown.
-    fn clusters(&self) -> Option<f64> {
-        match self.separate {
-            Separate::Evenly(count) | Separate::Unevenly(count) if self.ordered => Some(count),
-            _ => None,
-        }
-    }
-
-    /// The extremal index with which the upper bound holds however late cycles come together, as
-    /// far as the run shows it; `None` where too few separate clusters show it, or they came more
-    /// often in one part of the run.
-    pub fn theta_shown(&self) -> Option<f64> {
-        let Separate::Evenly(clusters) = self.separate else { return None };
-        (clusters >= CLUSTERS_MIN && self.ordered).then(|| {
-            // The share of the exceedances that count as independent: that of separate clusters.
-            let share = (clusters / self.most as f64).min(1.0);
-            self.theta.min(2.0 * share / (1.0 + share))
-        })
-    }
-}
-
-/// Separate clusters that show how late cycles come together: with as many, by simulation
-/// (`examples/claims_simulated.rs`), at most one answer in twenty is a wrong yes.
-pub const CLUSTERS_MIN: f64 = 25.0;
 
 /// Why a run ended when it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -367,12 +298,6 @@ fn seen(ask: &Ask, counted: &EventCount) -> String {
         ClaimEvent::Missed => ("releases", if count == "1" { "was missed" } else { "were missed" }),
     };
     format!("{count} of {} {things} {did}", grouped(counted.n))
-}
-
-/// A bound with two digits, rounded down.
-fn rounded_down(p: f64) -> String {
-    let place = 10f64.powf(p.log10().floor() - 1.0);
-    format!("{:.1e}", (p / place + 1e-9).floor() * place)
 }
 
 #[cfg(test)]

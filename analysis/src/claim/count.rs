@@ -1,0 +1,83 @@
+//! How often an event happened, between bounds, and in how many separate clusters.
+//!
+//! For who counts (a run's tails, a histogram's buckets) and for who judges. Plain data.
+
+/// What was counted of one event.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EventCount {
+    /// Cycles, or intervals, or releases: the number of trials.
+    pub n: u64,
+    /// The event happened at least this often.
+    pub least: u64,
+    /// And at most this often; the same where it was counted exactly.
+    pub most: u64,
+    /// Extremal index to use, in (0, 1]; 1: independent.
+    pub theta: f64,
+    /// How many separate clusters they came in.
+    pub separate: Separate,
+    /// Whether the order of cycles was known, so that bursts would have shown.
+    pub ordered: bool,
+}
+
+impl EventCount {
+    /// From buckets (lowest value, highest value, count; ns): a bucket that contains the threshold
+    /// counts as 0 at least and as all of it at most. `beyond` more values lie above all buckets.
+    /// Buckets do not show dependence, so θ is 1 and `ordered` is false.
+    pub fn of_buckets(
+        above_ns: i64,
+        buckets: impl IntoIterator<Item = (i64, i64, u64)>,
+        beyond: u64,
+    ) -> Self {
+        let (n, least, most) = (beyond, beyond, beyond);
+        let separate = Separate::Unknown;
+        let mut counted = Self { n, least, most, theta: 1.0, separate, ordered: false };
+        for (lowest_ns, highest_ns, count) in buckets {
+            counted.n += count;
+            counted.least += if lowest_ns > above_ns { count } else { 0 };
+            counted.most += if highest_ns > above_ns { count } else { 0 };
+        }
+        counted
+    }
+
+    /// This count with `unseen` more trials that were not recorded: each may be the event.
+    #[must_use]
+    pub fn with_unseen(self, unseen: u64) -> Self {
+        let n = self.n.saturating_add(unseen);
+        Self { n, most: self.most.saturating_add(unseen), ..self }
+    }
+
+    /// How many separate clusters they came in; `None` where their order is unknown.
+    pub(super) fn clusters(&self) -> Option<f64> {
+        match self.separate {
+            Separate::Evenly(count) | Separate::Unevenly(count) if self.ordered => Some(count),
+            _ => None,
+        }
+    }
+
+    /// The extremal index with which the upper bound holds however late cycles come together, as
+    /// far as the run shows it; `None` where too few separate clusters show it, or they came more
+    /// often in one part of the run.
+    pub fn theta_shown(&self) -> Option<f64> {
+        let Separate::Evenly(clusters) = self.separate else { return None };
+        (clusters >= CLUSTERS_MIN && self.ordered).then(|| {
+            // The share of the exceedances that count as independent: that of separate clusters.
+            let share = (clusters / self.most as f64).min(1.0);
+            self.theta.min(2.0 * share / (1.0 + share))
+        })
+    }
+}
+
+/// Separate clusters that show how late cycles come together: with as many, by simulation
+/// (`examples/claims_simulated.rs`), at most one answer in twenty is a wrong yes.
+pub const CLUSTERS_MIN: f64 = 25.0;
+
+/// The number of separate clusters of exceedances in a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Separate {
+    /// So many, and they came evenly.
+    Evenly(f64),
+    /// So many; more of them came in one part of the run.
+    Unevenly(f64),
+    /// Where they were is unknown.
+    Unknown,
+}

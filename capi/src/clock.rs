@@ -12,7 +12,8 @@ use punctual_core::wait::{Spin, Wait};
 use punctual_engine::clocks::Vdso;
 use punctual_os::clock::sleep_until_ns;
 
-use crate::ffi::{self, Failure};
+use crate::failure::Failure;
+use crate::ffi;
 
 const NS_PER_S: u64 = 1_000_000_000;
 

@@ -1,68 +1,16 @@
 //! Failures in words: the last one of a thread, and the meaning of each errno here.
 //!
-//! For callers after an entry failed. Allocates when a failure has words, which none has that a
-//! loop meets.
+//! For callers after an entry failed.
 
-use std::cell::{Cell, RefCell};
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 
-use punctual::ErrorKind;
-
-use crate::ffi::{self, Failure};
-
-thread_local! {
-    static LAST: RefCell<CString> = RefCell::default();
-    static WORDLESS: Cell<bool> = const { Cell::new(true) };
-}
-
-/// Takes note of a failure without words; allocates nothing.
-pub(crate) fn wordless() {
-    // A thread that is about to end has no words any more.
-    let _ended = WORDLESS.try_with(|wordless| wordless.set(true));
-}
-
-/// Keeps the words of a failure for the calling thread.
-pub(crate) fn keep(text: String) {
-    // A zero byte inside, of a name say, would end the text there.
-    let text = CString::new(text.replace('\0', "?")).unwrap_or_default();
-    // A thread that is about to end has no words any more.
-    let _ended = LAST.try_with(|last| last.replace(text));
-    let _ended = WORDLESS.try_with(|wordless| wordless.set(false));
-}
-
-/// An error of `punctual`'s as C has it.
-pub(crate) fn failure(why: &punctual::Error) -> Failure {
-    let errno = match why.kind() {
-        ErrorKind::SameName => libc::EEXIST,
-        ErrorKind::Unknown => libc::ENOENT,
-        ErrorKind::TooMany => libc::E2BIG,
-        ErrorKind::NoTime => libc::ENOSPC,
-        ErrorKind::Busy => libc::EBUSY,
-        ErrorKind::FromLoop => libc::EDEADLK,
-        ErrorKind::NotRunning => libc::ECANCELED,
-        ErrorKind::Thread => libc::EAGAIN,
-        ErrorKind::Samples => why.errno().unwrap_or(libc::EIO),
-        ErrorKind::Unreadable => libc::EIO,
-        ErrorKind::Device => why.errno().unwrap_or(libc::EINVAL),
-        ErrorKind::Refused => libc::EACCES,
-        ErrorKind::Forced => libc::ETIMEDOUT,
-        ErrorKind::Overran => libc::ETIME,
-        ErrorKind::Panicked => libc::ENOTRECOVERABLE,
-        ErrorKind::Forked => libc::ECHILD,
-        _ => libc::EINVAL,
-    };
-    Failure::new(errno, why.to_string())
-}
+use crate::failure;
+use crate::ffi;
 
 /// The text of the calling thread's last failure.
 #[unsafe(no_mangle)]
 extern "C" fn punctual_last_error() -> *const c_char {
-    ffi::value(c"".as_ptr(), || {
-        if WORDLESS.try_with(Cell::get).unwrap_or(true) {
-            return c"".as_ptr();
-        }
-        LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
-    })
+    ffi::value(c"".as_ptr(), failure::last_words)
 }
 
 /// The meaning of an error here; takes −errno and errno alike.
@@ -130,10 +78,10 @@ pub(crate) mod tests {
 
     #[test]
     fn each_thread_has_its_own_last_error() {
-        keep("one\0two".to_owned());
+        failure::keep("one\0two".to_owned());
         let elsewhere = std::thread::spawn(last).join().expect("no panic");
         assert_eq!((last().as_str(), elsewhere.as_str()), ("one?two", ""));
-        wordless();
+        failure::wordless();
         assert_eq!(last(), "", "the last failure had no words");
     }
 

@@ -26,8 +26,8 @@ use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::fork::Origin;
 
 use crate::callback::{Body, Callback, Plain};
-use crate::errors;
-use crate::ffi::{self, Exclusive, Failure, Object};
+use crate::failure::Failure;
+use crate::ffi::{self, Exclusive, Object};
 use crate::options::{Config, Options, period};
 use crate::record::{self, Record};
 use crate::single_loop::listed;
@@ -140,7 +140,7 @@ impl Executive {
                 self.0.registry().running = false;
             }
         }
-        let (executive, ids) = builder.build().map_err(|why| errors::failure(&why))?;
+        let (executive, ids) = builder.build().map_err(|why| Failure::of(&why))?;
         let (handle, stop) = (executive.handle(), executive.stop_handle());
         outcome.stopped_by(&stop);
         let ids = registry.specs.ids(&ids, &handle);
@@ -154,7 +154,7 @@ impl Executive {
             0 => executive.run(),
             ns => executive.run_for(Duration::from_nanos(ns)),
         });
-        summary.map_err(|why| errors::failure(&why))
+        summary.map_err(|why| Failure::of(&why))
     }
 
     /// The registry while no change of a run is under way: one that is hears of the end of the run
@@ -275,7 +275,7 @@ impl Executive {
                 pause();
                 Ok(false)
             }
-            Err(why) => Err(errors::failure(&why)),
+            Err(why) => Err(Failure::of(&why)),
         }
     }
 }
@@ -396,7 +396,7 @@ impl Outcome {
             // The task's own errno.
             return Err(Failure::bare(answer.saturating_neg()));
         }
-        summary.ok().map(drop).map_err(|why| errors::failure(&why))
+        summary.ok().map(drop).map_err(|why| Failure::of(&why))
     }
 }
 
@@ -629,7 +629,7 @@ impl Built {
     /// The executive that these make, laid out and not run.
     fn trial(specs: &Specs, config: Config) -> Result<Self, Failure> {
         let built = specs.builder(&config, &Arc::default())?.build();
-        let (executive, _) = built.map_err(|why| errors::failure(&why))?;
+        let (executive, _) = built.map_err(|why| Failure::of(&why))?;
         Ok(Self::of(&executive, config))
     }
 }
@@ -943,7 +943,7 @@ unsafe extern "C" fn punctual_executive_task_stats(
         let stats = match ran {
             None => Stats::blank(),
             Some((handle, id, demoted)) => {
-                let counts = handle.counts(id).map_err(|why| errors::failure(&why))?;
+                let counts = handle.counts(id).map_err(|why| Failure::of(&why))?;
                 Stats::of(&counts).with_forced(handle.forced()).with_demotions(demoted)
             }
         };

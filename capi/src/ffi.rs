@@ -15,33 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual_os::fork::Origin;
 
-use crate::errors;
-
-/// The failure of an entry.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    /// The errno, positive.
-    pub(crate) errno: c_int,
-    /// In words, for [`errors::punctual_last_error`]; `None` where the loop must not allocate.
-    pub(crate) text: Option<String>,
-}
-
-impl Failure {
-    /// With words.
-    pub(crate) fn new(errno: c_int, text: impl Into<String>) -> Self {
-        Self { errno, text: Some(text.into()) }
-    }
-
-    /// Without words, for what a loop calls.
-    pub(crate) const fn bare(errno: c_int) -> Self {
-        Self { errno, text: None }
-    }
-
-    /// An argument that cannot be.
-    pub(crate) fn invalid(text: impl Into<String>) -> Self {
-        Self::new(libc::EINVAL, text)
-    }
-}
+use crate::failure::{self, Failure};
 
 /// Runs an entry: 0, or what failed as a negative errno. A panic inside is −ENOTRECOVERABLE.
 pub(crate) fn enter(entry: impl FnOnce() -> Result<(), Failure>) -> c_int {
@@ -49,8 +23,8 @@ pub(crate) fn enter(entry: impl FnOnce() -> Result<(), Failure>) -> c_int {
         Some(Ok(())) => 0,
         Some(Err(failure)) => {
             match failure.text {
-                Some(text) => errors::keep(text),
-                None => errors::wordless(),
+                Some(text) => failure::keep(text),
+                None => failure::wordless(),
             }
             -failure.errno
         }
@@ -73,7 +47,7 @@ fn caught<T>(entry: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(entry)) {
         Ok(value) => Some(value),
         Err(payload) => {
-            errors::keep(message(&*payload));
+            failure::keep(message(&*payload));
             // A payload whose destructor panics would leave this function.
             std::mem::forget(payload);
             None
@@ -207,6 +181,7 @@ pub(crate) mod tests {
     use std::cell::Cell;
 
     use super::*;
+    use crate::errors;
 
     thread_local! {
         static PANICS: Cell<bool> = const { Cell::new(false) };

@@ -8,8 +8,8 @@ use std::ffi::{c_char, c_int};
 use punctual::follow::{self, Follower, Reference, Settings};
 use punctual_os::fork::Origin;
 
-use crate::errors;
-use crate::ffi::{self, Failure, Object};
+use crate::failure::Failure;
+use crate::ffi::{self, Object};
 use crate::record::{self, Record};
 
 const REFERENCE_TAI: c_int = 0;
@@ -46,14 +46,14 @@ impl Follow {
                 let device = unsafe { ffi::path(device) };
                 let device = device
                     .ok_or_else(|| Failure::invalid("device must be a path as /dev/ptp0 (null)"))?;
-                Reference::ptp(device).map_err(|why| errors::failure(&why))?
+                Reference::ptp(device).map_err(|why| Failure::of(&why))?
             }
             other => return Err(Failure::invalid(format!("no reference is numbered {other}"))),
         };
         let period_ns = (period_ns > 0).then_some(period_ns);
         let settings = Settings { period_ns, ..Settings::default() };
         let follower = follow::Follow::new(reference).settings(settings).start();
-        Ok(Self(follower.map_err(|why| errors::failure(&why))?, Origin::here()))
+        Ok(Self(follower.map_err(|why| Failure::of(&why))?, Origin::here()))
     }
 }
 
@@ -159,6 +159,7 @@ pub(crate) mod tests {
     use std::ptr::{null, null_mut};
 
     use super::*;
+    use crate::errors;
 
     /// TAI, followed.
     pub(crate) fn tai() -> *mut Follow {

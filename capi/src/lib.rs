@@ -18,6 +18,7 @@ mod callback;
 mod clock;
 mod errors;
 mod executive;
+mod failure;
 mod ffi;
 mod follow;
 mod options;

@@ -13,8 +13,8 @@ use punctual_core::wait::Spin;
 use punctual_core::wait::adaptive::Target;
 use punctual_engine::wait_policy::WaitKind;
 
-use crate::errors;
-use crate::ffi::{self, Failure};
+use crate::failure::Failure;
+use crate::ffi;
 use crate::follow::Follow;
 use crate::record::{self, Record};
 
@@ -145,7 +145,7 @@ impl Options {
             Some(file) => builder.record(file),
             None => builder,
         };
-        builder.check().map_err(|why| errors::failure(&why))?;
+        builder.check().map_err(|why| Failure::of(&why))?;
         Ok((builder, follow))
     }
 

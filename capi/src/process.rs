@@ -8,7 +8,8 @@ use punctual::Error;
 use punctual_engine::process::Registration;
 use punctual_os::fork::Origin;
 
-use crate::ffi::{self, Failure, Object};
+use crate::failure::Failure;
+use crate::ffi::{self, Object};
 use crate::record;
 use crate::stats::Cycle;
 use crate::thread_bound::ThreadBound;

@@ -4,7 +4,7 @@
 //! 5.4): an older caller's is shorter, and the rest has its defaults; a newer one's is longer, and
 //! what this library does not know must be zero. Results are cut or filled up with zeros.
 
-use crate::ffi::Failure;
+use crate::failure::Failure;
 
 /// No struct of any version is larger; what says so was never set.
 const MOST_BYTES: usize = 4096;

@@ -9,8 +9,8 @@ use punctual::follow::FollowedClock;
 use punctual::{Loop, LoopHandle, Samples};
 use punctual_os::fork::Origin;
 
-use crate::errors;
-use crate::ffi::{self, Failure, Object};
+use crate::failure::Failure;
+use crate::ffi::{self, Object};
 use crate::options::Options;
 use crate::record;
 use crate::stats::{self, Cycle, Stats};
@@ -73,7 +73,7 @@ impl SingleLoop {
                 builder.start_on(clock).map(AnyLoop::Followed)
             }
         };
-        let own = started.map_err(|why| errors::failure(&why))?;
+        let own = started.map_err(|why| Failure::of(&why))?;
         let (handle, refused) = on_either!(&own, own => (own.handle(), listed(own.refused())));
         Ok(Self { origin: Origin::here(), own: ThreadBound::new(own), handle, refused })
     }

@@ -10,7 +10,8 @@ use punctual_core::time::Span;
 use punctual_core::wait::Stalls;
 use punctual_engine::monitor::Force;
 
-use crate::ffi::{self, Failure};
+use crate::failure::Failure;
+use crate::ffi;
 use crate::record::{self, Record};
 
 /// As in the header.

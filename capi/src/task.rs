@@ -10,7 +10,8 @@ use std::time::Duration;
 use punctual::{OnOverrun, Placement, RtThread, Task, WaitPolicy};
 
 use crate::callback::{Body, Callback, Plain};
-use crate::ffi::{self, Failure};
+use crate::failure::Failure;
+use crate::ffi;
 use crate::options::{fifo, number, period};
 use crate::record::{self, Record};
 

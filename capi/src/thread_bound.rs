@@ -5,7 +5,7 @@
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::ffi::Failure;
+use crate::failure::Failure;
 
 static MARKS: AtomicU64 = AtomicU64::new(1);
 

@@ -9,7 +9,8 @@ use std::time::Duration;
 use punctual::Unit;
 
 use crate::callback::{Body, Callback};
-use crate::ffi::{self, Failure};
+use crate::failure::Failure;
+use crate::ffi;
 use crate::record::{self, Record};
 use crate::task::{OVERRUN_SKIP, named, on_overrun};
 

@@ -11,7 +11,8 @@ use punctual_engine::outcome;
 use punctual_engine::process::Watch;
 use punctual_os::fork::Origin;
 
-use crate::ffi::{self, Failure, Object};
+use crate::failure::Failure;
+use crate::ffi::{self, Object};
 use crate::process;
 use crate::record;
 use crate::stats::{self, Stats};

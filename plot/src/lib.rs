@@ -8,7 +8,6 @@
 pub mod axis;
 pub mod chart;
 mod font;
-mod layout;
 pub mod png;
 pub mod scene;
 pub mod svg;

@@ -42,11 +42,7 @@ impl<R: Read> ByteReader<R> {
     }
 
     /// Fills all of `bytes`.
-    fn exact(
-        &mut self,
-        bytes: &mut [u8],
-        part: &'static str,
-    ) -> Result<(), CaptureError> {
+    fn exact(&mut self, bytes: &mut [u8], part: &'static str) -> Result<(), CaptureError> {
         let filled = self.fill(bytes)?;
         if filled < bytes.len() {
             return Err(CaptureError::Ended { at: self.at, part });

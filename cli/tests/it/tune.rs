@@ -475,6 +475,7 @@ fn where_no_boot_loader_is_known_it_says_what_to_add() {
     assert_eq!(applied.status.code(), Some(1), "{page}");
     assert!(page.contains("add to the kernel command line: "), "{page}");
     assert!(page.contains("isolcpus=domain,managed_irq,3,7"), "{page}");
+    assert_eq!(machine.tune("revert").status.code(), Some(0), "what could be applied is put back");
 }
 
 /// Runs the program where these directories stand in the place of the machine's.

@@ -134,6 +134,13 @@ fn tree(dir: &Dir) -> PathBuf {
     machine
 }
 
+/// Puts back what was applied to a machine of files: with it the lock of its settings goes, which
+/// lies in /run and would stay when the machine is removed.
+fn put_back(machine: &Path, state: &Path) {
+    let out = run(["tune", "revert", "--root", text(machine), "--state", text(state)]);
+    assert_eq!(out.status.code(), Some(0), "{}{}", stdout(&out), stderr(&out));
+}
+
 /// Journals as the program writes them: of settings of this machine, and of boot files. `None`
 /// where nothing can be changed here, which is noted.
 fn real(dir: &Dir, settings: &Settings) -> Option<[String; 2]> {
@@ -155,6 +162,7 @@ fn real(dir: &Dir, settings: &Settings) -> Option<[String; 2]> {
     let applied = at_state(&[&boot[..], &[text(&machine)]].concat());
     let boot = fs::read_to_string(state.join("boot.journal")).unwrap_or_default();
     assert!(boot.lines().count() > 1, "{}{}", stdout(&applied), stderr(&applied));
+    put_back(&machine, &state);
     Some([journal, boot])
 }
 
@@ -230,12 +238,13 @@ fn mask(attack: &mut Attack) {
         }
         let mut shell = Command::new("sh");
         shell.args(["-c", "umask 0; exec \"$0\" \"$@\""]).arg(punctual().get_program());
-        shell.args(["tune", "apply", "--only", "vm.swappiness", "--root"]).arg(machine);
+        shell.args(["tune", "apply", "--only", "vm.swappiness", "--root"]).arg(&machine);
         let out = shell.arg("--state").arg(&state).output().expect("a shell");
         let mode = |path: &Path| fs::metadata(path).map(|meta| meta.permissions().mode() & 0o7777);
         let message = format!("umask 0, directory there: {is_there}: {}", stderr(&out));
         assert_eq!(mode(&state.join("tune.journal")).ok(), Some(0o600), "{message}");
         assert_eq!(mode(&state).expect("there") & 0o022, 0, "{message}");
+        put_back(&machine, &state);
         attack.note("made for its owner alone");
     }
 }

@@ -7,12 +7,12 @@ use punctual_trace::event::{TaskName, Tid, TraceEvent, TraceKind, Vector};
 
 use crate::config::BlameConfig;
 use crate::court::Court;
-use crate::outcome::{BlameCounts, BlameOutcome, ThreadSnapshot, TopSnapshot, outcome};
+use crate::outcome::{BlameCounts, BlameOutcome, TopSnapshot, outcome};
 use crate::past::{Piece, WakePhase, Window, unseen};
 use crate::senders::Senders;
 use crate::stall::{CompanionBook, CompanionGap, STALL_NS, StallEvidence, StealBook};
 use crate::tasks::TaskTable;
-use crate::thread::{Activation, LastWake, OwnArm, Thread, ThreadState};
+use crate::thread::{Activation, OwnArm, Thread, ThreadState};
 use crate::timeline::{Activity, CpuTimeline, Segment, TaskMode};
 use crate::timers::{Arm, ClockBases, TimerTable};
 use crate::wake::{ReleaseAnchor, Wake, WindowChain};
@@ -21,8 +21,6 @@ use crate::wake::{ReleaseAnchor, Wake, WindowChain};
 const NEED_RESCHED: u8 = 0x04 | 0x02;
 /// A hard or a soft interrupt is served.
 const IN_INTERRUPT: u8 = 0x08 | 0x10;
-/// A wake may be chosen this long after it without that meaning anything, ns.
-const CHOICE_NS: u64 = 3_000;
 /// The timer that ends throttling expired at most so long before its thread runs, ns.
 const UNTHROTTLE_NS: u64 = 300_000;
 /// A signal that stops reaches all threads of its process within this, ns.
@@ -202,10 +200,7 @@ impl Blame {
     /// Every thread takes what concerns it out of a CPU's ring before that is overwritten.
     fn take(&mut self, number: u32, at_ns: u64) {
         for place in 0..self.threads.len() {
-            let thread = &self.threads[place];
-            let is_due =
-                |arm: &OwnArm| arm.is_pending && arm.cpu == number && arm.release_ns < at_ns;
-            if thread.state.cpu() == Some(number) || thread.arm.as_ref().is_some_and(is_due) {
+            if self.threads[place].takes_from(number, at_ns) {
                 self.settle(place, at_ns, None);
             }
         }
@@ -218,11 +213,8 @@ impl Blame {
     fn lose(&mut self, number: u32, at_ns: u64) {
         for place in 0..self.threads.len() {
             let thread = &mut self.threads[place];
-            let is_ready = thread.state == ThreadState::Ready(number);
-            if let Some(activation) = thread.activation.as_mut().filter(|_| is_ready) {
-                activation.is_whole = false;
-            }
-            if thread.state == ThreadState::Running(number) {
+            thread.lose(number);
+            if thread.state() == ThreadState::Running(number) {
                 self.settle(place, at_ns, None);
                 self.set_state(place, ThreadState::Unknown);
             }
@@ -282,7 +274,7 @@ impl Blame {
         let place = self.place(event.tid);
         if current.is_some_and(|task| task.tid == event.tid) {
             let is_running =
-                |place: &usize| self.threads[*place].state == ThreadState::Running(event.cpu);
+                |place: &usize| self.threads[*place].state() == ThreadState::Running(event.cpu);
             if let Some(place) = place.filter(|place| !is_running(place)) {
                 self.seen_running(place, event.cpu, from_ns, at_ns);
             }
@@ -295,7 +287,7 @@ impl Blame {
             cpu.steal.begin(task.tid, at_ns);
         }
         if let Some(old) = current.and_then(|task| self.place(task.tid))
-            && self.threads[old].state == ThreadState::Running(event.cpu)
+            && self.threads[old].state() == ThreadState::Running(event.cpu)
         {
             self.settle(old, at_ns, None);
             self.set_state(old, ThreadState::Unknown);
@@ -307,34 +299,18 @@ impl Blame {
 
     /// A thread runs of which the switch was not recorded: some time since `from_ns`.
     fn seen_running(&mut self, place: usize, number: u32, from_ns: u64, at_ns: u64) {
-        let old = self.threads[place].state;
+        let old = self.threads[place].state();
         if let ThreadState::Running(elsewhere) = old
             && let Some(cpu) = self.known_cpu_mut(elsewhere)
             && elsewhere != number
         {
             cpu.timeline.forget_current();
         }
-        self.adopt(place, at_ns);
+        self.threads[place].adopt(at_ns);
         self.settle(place, at_ns, Some(number));
         let before = TaskName::default();
         self.complete(place, Run { cpu: number, from_ns, at_ns, before });
         self.set_state(place, ThreadState::Running(number));
-    }
-
-    /// A thread runs of which the waking was not recorded: its own timer released it.
-    fn adopt(&mut self, place: usize, at_ns: u64) {
-        let thread = &mut self.threads[place];
-        let is_asleep = matches!(thread.state, ThreadState::Sleeping | ThreadState::Blocked);
-        let due = thread.arm.filter(|arm| arm.is_pending && arm.release_ns <= at_ns && is_asleep);
-        if let Some(arm) = due.filter(|_| thread.activation.is_none()) {
-            thread.activation = Some(Activation {
-                anchor: ReleaseAnchor::Timer { timer: arm.timer, function: arm.function },
-                release_ns: arm.release_ns,
-                latest_ns: arm.latest_ns,
-                armed_ns: Some(arm.armed_ns),
-                is_whole: false,
-            });
-        }
     }
 
     /// What an event shows that comes from no interrupt.
@@ -356,25 +332,15 @@ impl Blame {
     fn pass_over(&mut self, number: u32, chosen: Chosen, at_ns: u64) {
         let Chosen { runner, is_since_ready } = chosen;
         for place in 0..self.threads.len() {
-            let thread = &self.threads[place];
-            let is_below = runner.tid == 0 || runner.kernel_priority > thread.task.kernel_priority;
-            let is_new = thread.state == ThreadState::Ready(number)
-                && !thread.is_passed_over
-                && thread.task.kernel_priority < 100
-                && at_ns >= thread.ready_ns + CHOICE_NS;
-            if is_below && is_new {
+            if self.threads[place].is_below(number, runner, at_ns) {
                 self.settle(place, at_ns, None);
-                let thread = &mut self.threads[place];
-                thread.is_passed_over = true;
-                if is_since_ready {
-                    thread.past.mark_passed_over(thread.ready_ns);
-                }
+                self.threads[place].pass_over(is_since_ready);
             }
         }
     }
 
     fn set_state(&mut self, place: usize, state: ThreadState) {
-        let old = self.threads[place].state;
+        let old = self.threads[place].state();
         for (cpu, step) in [(old, -1), (state, 1)] {
             if let ThreadState::Ready(number) = cpu
                 && let Some(cpu) = self.cpu(number, self.now_ns)
@@ -382,11 +348,7 @@ impl Blame {
                 cpu.timeline.waiting = cpu.timeline.waiting.saturating_add_signed(step);
             }
         }
-        let thread = &mut self.threads[place];
-        thread.state = state;
-        if let Some(number) = state.cpu() {
-            thread.last_cpu = number;
-        }
+        self.threads[place].set_state(state);
     }
 
     /// Completes a thread's past up to now.
@@ -397,15 +359,14 @@ impl Blame {
         if at_ns <= from_ns {
             return;
         }
-        let phase = thread.state.phase();
+        let phase = thread.state().phase();
         let known = |number: u32| cpus.get(number as usize).and_then(|cpu| cpu.as_deref());
-        if let Some(number) = thread.state.cpu() {
+        if let Some(number) = thread.state().cpu() {
             pull(known(number), thread, Pull { cpu: number, at_ns, phase });
             return;
         }
-        let is_asleep = matches!(thread.state, ThreadState::Sleeping | ThreadState::Blocked);
-        let release_ns = thread.release_ns().filter(|_| is_asleep);
-        let arm_cpu = thread.arm.filter(|arm| arm.is_pending).map(|arm| arm.cpu);
+        let release_ns = thread.release_ns().filter(|_| thread.is_asleep());
+        let arm_cpu = thread.pending_arm().map(|arm| arm.cpu);
         let due = release_ns.filter(|&release_ns| release_ns < at_ns);
         let waits_to_ns = due
             .zip(delivery_cpu.or(arm_cpu))
@@ -421,18 +382,12 @@ impl Blame {
     /// A released thread runs: its wait is cut out and judged.
     fn complete(&mut self, place: usize, run: Run) {
         let thread = &mut self.threads[place];
-        let Some(activation) = thread.activation.take() else { return };
-        if let Some(arm) = thread.arm.as_mut() {
-            arm.is_pending = false;
-        }
+        let Some(activation) = thread.answer(run.at_ns) else { return };
         if activation.release_ns > run.at_ns {
             self.counts.early += 1;
         }
         let release_ns = activation.release_ns.min(run.at_ns);
         let mut window = thread.past.window(release_ns, run.at_ns);
-        let lateness_ns = run.at_ns - release_ns;
-        let kernel_priority = thread.task.kernel_priority;
-        thread.last = Some(LastWake { release_ns, lateness_ns, kernel_priority });
         let first = window.pieces.first().filter(|piece| piece.phase == WakePhase::Delivery);
         window.lead =
             first.and_then(|piece| self.known_cpu(piece.cpu)?.timeline.before(piece.from_ns));
@@ -453,7 +408,7 @@ impl Blame {
             ran_from_ns: run.from_ns.clamp(release_ns, run.at_ns),
             cpu: run.cpu,
             before: run.before,
-            stop_sender: thread.stop_sender,
+            stop_sender: thread.stop_sender(),
             chains: self.chains(&window),
             stalls: self.stalls(&window),
             window,
@@ -551,7 +506,7 @@ impl Blame {
             }
             TraceKind::Migrate { task, to_cpu, .. } => {
                 if let Some(place) = self.place(task.tid)
-                    && let ThreadState::Ready(_) = self.threads[place].state
+                    && let ThreadState::Ready(_) = self.threads[place].state()
                 {
                     self.settle(place, at_ns, None);
                     self.set_state(place, ThreadState::Ready(*to_cpu));
@@ -603,14 +558,7 @@ impl Blame {
     fn set_mode(&mut self, event: &TraceEvent) {
         let Some(place) = self.place(event.tid) else { return };
         let thread = &mut self.threads[place];
-        match event.kind {
-            TraceKind::PageFaultEntry => thread.is_in_fault = true,
-            TraceKind::SyscallEntry { number } => {
-                (thread.is_in_fault, thread.syscall) = (false, Some(number));
-            }
-            TraceKind::SyscallExit { .. } => (thread.is_in_fault, thread.syscall) = (false, None),
-            _ => thread.is_in_fault = false,
-        }
+        thread.change_mode(&event.kind);
         let mode = thread.mode();
         if let Some(cpu) = self.known_cpu_mut(event.cpu) {
             cpu.timeline.set_mode(mode);
@@ -708,9 +656,8 @@ impl Blame {
             }
             // The kernel also says so of a timer that is about to expire: it stays in the table.
             TraceKind::TimerCancel { timer } => {
-                let own = place.and_then(|place| self.threads[place].arm.as_mut());
-                if let Some(arm) = own.filter(|arm| arm.timer == timer) {
-                    arm.is_pending = false;
+                if let Some(place) = place {
+                    self.threads[place].cancel(timer);
                 }
                 return;
             }
@@ -720,9 +667,7 @@ impl Blame {
         let is_task = event.context.flags & IN_INTERRUPT == 0
             && self.known_cpu(event.cpu).is_some_and(|cpu| !cpu.timeline.is_interrupted());
         let own = place.filter(|_| is_task && self.wakes(function));
-        let again = own
-            .and_then(|place| self.threads[place].arm)
-            .filter(|old| old.expires_ns == expires_ns && old.function == function);
+        let again = own.and_then(|place| self.threads[place].same_arm(function, expires_ns));
         let armed_ns = again.map_or(at_ns, |old| old.armed_ns);
         self.timers.insert(Arm {
             timer,
@@ -735,12 +680,7 @@ impl Blame {
         });
         let Some(place) = own else { return };
         let ahead_ns = self.bases.guess(expires_ns, at_ns);
-        let thread = &mut self.threads[place];
-        if let Some(last) = thread.last.filter(|_| again.is_none()) {
-            let end_ns = at_ns.cast_signed().saturating_sub_unsigned(last.release_ns);
-            thread.pace.cycle(last.lateness_ns, end_ns);
-        }
-        thread.arm = Some(OwnArm {
+        let arm = OwnArm {
             timer,
             function,
             expires_ns,
@@ -749,7 +689,8 @@ impl Blame {
             armed_ns,
             cpu: event.cpu,
             is_pending: true,
-        });
+        };
+        self.threads[place].program(arm, at_ns);
     }
 
     /// A timer's function is called.
@@ -775,13 +716,13 @@ impl Blame {
         }
         if self.config.symbols.is_deadline_timer(function)
             && let Some(place) = arm.and_then(|arm| self.place(arm.armer.tid))
-            && !matches!(self.threads[place].state, ThreadState::Running(_))
+            && !matches!(self.threads[place].state(), ThreadState::Running(_))
         {
             // SCHED_DEADLINE wakes without `sched_waking`, and sleeps in a state that looks ready.
-            if matches!(self.threads[place].state, ThreadState::Ready(_)) {
+            if matches!(self.threads[place].state(), ThreadState::Ready(_)) {
                 self.set_state(place, ThreadState::Sleeping);
             }
-            let target = self.threads[place].last_cpu;
+            let target = self.threads[place].last_cpu();
             self.release(place, event.cpu, at_ns, expiring);
             self.make_ready(place, target, at_ns);
         }
@@ -789,30 +730,22 @@ impl Blame {
 
     /// The expiry of a timer releases a thread.
     fn release(&mut self, place: usize, number: u32, at_ns: u64, expiring: Expiring) {
-        let thread = &mut self.threads[place];
         let Expiring { timer, function, arm, release_ns, latest_ns } = expiring;
-        if arm.is_none() {
-            self.counts.unknown_releases += 1;
-        } else if thread.activation.is_none() {
-            thread.timer_releases += 1;
-            thread.activation = Some(Activation {
+        match arm {
+            None => self.counts.unknown_releases += 1,
+            Some(arm) => self.threads[place].release(Activation {
                 anchor: ReleaseAnchor::Timer { timer, function },
                 release_ns,
                 latest_ns,
-                armed_ns: arm.map(|arm| arm.armed_ns),
+                armed_ns: Some(arm.armed_ns),
                 is_whole: true,
-            });
+            }),
         }
         self.settle(place, at_ns, Some(number));
     }
 
     fn make_ready(&mut self, place: usize, target: u32, at_ns: u64) {
-        let thread = &mut self.threads[place];
-        thread.ready_ns = at_ns;
-        thread.is_passed_over = false;
-        if let Some(arm) = thread.arm.as_mut() {
-            arm.is_pending = false;
-        }
+        self.threads[place].wake(at_ns);
         self.set_state(place, ThreadState::Ready(target));
     }
 
@@ -832,11 +765,11 @@ impl Blame {
         if let Some(expiring) = expiring {
             self.learn_waking(expiring.function);
         }
-        if let ThreadState::Running(_) = self.threads[place].state {
+        if let ThreadState::Running(_) = self.threads[place].state() {
             self.woken_while_running(place, event.cpu, at_ns, expiring);
             return;
         }
-        if let ThreadState::Ready(_) = self.threads[place].state {
+        if let ThreadState::Ready(_) = self.threads[place].state() {
             return;
         }
         match expiring {
@@ -869,21 +802,9 @@ impl Blame {
     /// A thread without a timer of its own is released by an interrupt.
     fn interrupt_release(&mut self, place: usize, number: u32, at_ns: u64, anchor_ns: Option<u64>) {
         let thread = &mut self.threads[place];
-        // A timeout that never came is not what it waits for.
-        let has_timer = thread.arm.is_some_and(|arm| arm.is_pending) && thread.timer_releases > 0;
-        let anchor_ns = anchor_ns
-            .filter(|_| self.config.event_driven && !has_timer && thread.activation.is_none())
-            .filter(|_| thread.state == ThreadState::Sleeping);
+        let anchor_ns = anchor_ns.filter(|_| self.config.event_driven && thread.awaits_interrupt());
         if let Some(anchor_ns) = anchor_ns {
-            // An interrupt cannot have released it before it slept.
-            let release_ns = anchor_ns.max(thread.past.settled_ns()).min(at_ns);
-            thread.activation = Some(Activation {
-                anchor: ReleaseAnchor::Interrupt,
-                release_ns,
-                latest_ns: release_ns,
-                armed_ns: None,
-                is_whole: true,
-            });
+            thread.release_by_interrupt(anchor_ns, at_ns);
         }
         self.settle(place, at_ns, anchor_ns.map(|_| number));
     }
@@ -904,13 +825,13 @@ impl Blame {
     ) {
         let task = self.threads[place].task;
         let own = expiring.filter(|expiring| {
-            let arm = self.threads[place].arm;
+            let own = self.threads[place].pending_arm();
             expiring.arm.is_some_and(|arm| arm.armer.tid == task.tid)
-                || arm.is_some_and(|arm| arm.timer == expiring.timer && arm.is_pending)
+                || own.is_some_and(|arm| arm.timer == expiring.timer)
         });
         if let Some(expiring) = own {
             self.release(place, number, at_ns, expiring);
-            let cpu = self.threads[place].state.cpu().unwrap_or(number);
+            let cpu = self.threads[place].state().cpu().unwrap_or(number);
             self.complete(place, Run { cpu, from_ns: at_ns, at_ns, before: task });
         }
     }
@@ -926,12 +847,9 @@ impl Blame {
             return;
         };
         for place in 0..self.threads.len() {
-            if self.threads[place].state == ThreadState::Ready(number) {
+            if self.threads[place].state() == ThreadState::Ready(number) {
                 self.settle(place, at_ns, None);
-                let thread = &mut self.threads[place];
-                let waiting_priority = thread.task.kernel_priority;
-                thread.past.correct(wrong, right, waiting_priority);
-                thread.is_passed_over &= right.kernel_priority > waiting_priority;
+                self.threads[place].correct(wrong, right);
             }
         }
     }
@@ -940,7 +858,6 @@ impl Blame {
     fn leave(&mut self, number: u32, at_ns: u64, previous: TaskName, previous_state: u64) {
         let Some(place) = self.follow(previous, at_ns) else { return };
         self.settle(place, at_ns, None);
-        let thread = &mut self.threads[place];
         // The bits of task_state_to_char (sched.h): 0x100 preempted, T 4, t 8, X 0x10, Z 0x20, D 2.
         let state = match previous_state {
             0 => ThreadState::Ready(number),
@@ -950,19 +867,8 @@ impl Blame {
             bits if bits & 0x2 != 0 => ThreadState::Blocked,
             _ => ThreadState::Sleeping,
         };
-        thread.ready_ns = at_ns;
-        thread.is_passed_over = false;
-        if state == ThreadState::Unknown {
-            thread.has_ended = true;
-            thread.arm = None;
-            thread.activation = None;
-        }
-        if state == ThreadState::Stopped {
-            thread.stop_sender = self
-                .last_stop
-                .filter(|(sent_ns, _)| at_ns - sent_ns <= STOP_NS)
-                .map(|(_, sender)| sender);
-        }
+        let stop = self.last_stop.filter(|(sent_ns, _)| at_ns - sent_ns <= STOP_NS);
+        self.threads[place].leave(at_ns, state, stop.map(|(_, sender)| sender));
         self.set_state(place, state);
     }
 
@@ -971,12 +877,11 @@ impl Blame {
         let place = self.follow(next, at_ns);
         let mut mode = TaskMode::Code;
         if let Some(place) = place {
-            self.adopt(place, at_ns);
+            self.threads[place].adopt(at_ns);
             self.settle(place, at_ns, Some(number));
             let run = Run { cpu: number, from_ns: at_ns, at_ns, before: previous };
             self.complete(place, run);
-            self.threads[place].is_passed_over = false;
-            if let ThreadState::Running(elsewhere) = self.threads[place].state
+            if let ThreadState::Running(elsewhere) = self.threads[place].state()
                 && elsewhere != number
                 && let Some(cpu) = self.known_cpu_mut(elsewhere)
             {
@@ -1005,7 +910,7 @@ impl Blame {
             at_ns: self.now_ns,
             cpus: self.cpus.iter().flatten().count(),
             counts: self.counts(),
-            threads: self.threads.iter().map(ThreadSnapshot::of).collect(),
+            threads: self.threads.iter().map(Thread::snapshot).collect(),
         }
     }
 
@@ -1085,7 +990,7 @@ struct Pull {
 fn pull(cpu: Option<&Cpu>, thread: &mut Thread, pull: Pull) {
     let Pull { cpu: number, at_ns, phase } = pull;
     let release_ns = thread.release_ns();
-    let is_passed_over = thread.is_passed_over && phase == WakePhase::Ready;
+    let is_passed_over = thread.is_passed_over() && phase == WakePhase::Ready;
     let piece = |from_ns, to_ns, activity| Piece {
         phase,
         activity,

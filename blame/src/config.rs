@@ -47,6 +47,14 @@ pub enum LateThreshold {
 pub struct ThresholdError(f64);
 
 impl LateThreshold {
+    /// The lateness beyond which wakes are late whatever the others are, ns; of a quantile, none.
+    pub(crate) const fn absolute_ns(self) -> u64 {
+        match self {
+            Self::Above(threshold_ns) => threshold_ns,
+            Self::Quantile(_) => u64::MAX,
+        }
+    }
+
     /// A quantile.
     ///
     /// # Errors

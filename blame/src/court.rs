@@ -7,15 +7,13 @@ use std::collections::VecDeque;
 
 use punctual_trace::event::CodeAddress;
 
-use crate::account::{Judgement, WakePart, account};
+use crate::account::{WakePart, account};
 use crate::addresses::{AddressBook, FirstWake, REPEATED, repeated_certainty};
 use crate::cause::{CauseKind, LateCause};
-use crate::config::{BlameConfig, LateThreshold};
+use crate::config::BlameConfig;
 use crate::keep::{Keep, LateWake};
 use crate::ledger::Ledger;
-use crate::normal::{NEEDED, WakeTimes};
-use crate::past::WakePhase;
-use crate::rules::{PreviousWake, RuleId};
+use crate::rules::RuleId;
 use crate::stall::STALL_NS;
 use crate::thread::Thread;
 use crate::wake::Wake;
@@ -24,10 +22,6 @@ use crate::wake::Wake;
 const PENDING: usize = 1_024;
 /// Pieces of them together: 7 MB.
 const PENDING_PIECES: usize = 1 << 16;
-/// Of one thread.
-const PENDING_OF_THREAD: u64 = 64;
-/// How often what is on time is worked out anew, wakes.
-const STEP: u64 = 64;
 
 /// What judging keeps.
 #[derive(Debug, Clone)]
@@ -57,21 +51,10 @@ impl Court {
     ) -> bool {
         let number = wake.thread;
         let thread = &mut threads[number];
-        thread.pace.release(wake.release_ns);
-        thread.ledger.note(&wake, absolute_ns(config));
-        let count = thread.ledger.spread().total();
-        if count < STEP || count.is_multiple_of(STEP) {
-            thread.on_time_ns = on_time_ns(thread, config);
-        }
-        let least_ns = wake.least_ns();
-        let is_late = is_late(thread, config, least_ns);
-        if least_ns <= thread.on_time_ns && wake.is_whole && !wake.is_censored() {
-            let times = WakeTimes::new(&wake.window, wake.is_event_driven());
-            thread.normals.learn(times);
-        }
-        let is_early = !thread.normals.is_ready() && count <= PENDING_OF_THREAD;
+        thread.learn(&wake, config);
+        let is_late = thread.is_late(config, wake.least_ns());
         let pieces = self.pending_pieces + wake.window.pieces.len();
-        if is_early && self.pending.len() < PENDING && pieces <= PENDING_PIECES {
+        if thread.is_new() && self.pending.len() < PENDING && pieces <= PENDING_PIECES {
             self.pending_pieces = pieces;
             self.pending.push_back(wake);
             return is_late;
@@ -102,21 +85,15 @@ impl Court {
 
     fn judge(&mut self, wake: Wake, threads: &mut [Thread], config: &BlameConfig) {
         let number = wake.thread;
-        let judgement = Judgement {
-            usual: threads[number].normals.usual(),
-            previous: threads[number].previous,
-            symbols: &config.symbols,
-            kernel: config.kernel,
-        };
-        let mut parts = account(&wake, judgement);
+        let mut parts = account(&wake, threads[number].judgement(config));
         debug_assert_eq!(
             parts.iter().map(WakePart::length_ns).sum::<u64>(),
             wake.lateness_ns(),
             "the parts of a wake are its lateness"
         );
-        let is_late = is_late(&threads[number], config, wake.least_ns());
+        let is_late = threads[number].is_late(config, wake.least_ns());
         let counted = if is_late { self.addresses_of(&mut parts, threads) } else { Vec::new() };
-        let threshold_ns = absolute_ns(config);
+        let threshold_ns = config.late.absolute_ns();
         let thread = &mut threads[number];
         let main = thread.ledger.add(&wake, &parts, threshold_ns);
         for Counted { at, times, cause } in counted {
@@ -127,23 +104,9 @@ impl Court {
                 self.addresses.set_first(at, FirstWake { thread: number, booking });
             }
         }
-        let kind = match main {
-            LateCause::Follows { kind } => kind,
-            _ => main.kind(),
-        };
-        thread.previous = Some(PreviousWake { lateness_ns: wake.lateness_ns(), kind });
+        thread.remember(&wake, main);
         if is_late {
-            thread.count_main(main);
-            if wake.before.tid != wake.task.tid {
-                thread.before.add(wake.before);
-            }
-            for part in &parts {
-                match part.phase {
-                    WakePhase::Delivery => thread.delivery_ns += part.length_ns(),
-                    WakePhase::Ready => thread.ready_wait_ns += part.length_ns(),
-                    _ => {}
-                }
-            }
+            thread.count_late(&wake, &parts, main);
             self.keep.offer(LateWake::new(&wake, parts, main));
         }
     }
@@ -218,35 +181,5 @@ fn rewrite(part: &mut WakePart, times: u64) {
         part.cause = LateCause::InterruptsOff { task, inside };
         part.rule = RuleId::RepeatedAddress;
         part.certainty = repeated_certainty(times);
-    }
-}
-
-/// The absolute threshold, ns; none is above all.
-const fn absolute_ns(config: &BlameConfig) -> u64 {
-    match config.late {
-        LateThreshold::Above(threshold_ns) => threshold_ns,
-        LateThreshold::Quantile(_) => u64::MAX,
-    }
-}
-
-fn on_time_ns(thread: &Thread, config: &BlameConfig) -> u64 {
-    let spread = thread.ledger.spread();
-    match config.late {
-        // Where hardly any is on time, the earlier ones are the measure.
-        LateThreshold::Above(_) if spread.total() < NEEDED + thread.ledger.over() => {
-            spread.quantile_ns(0.25)
-        }
-        LateThreshold::Above(threshold_ns) => threshold_ns.saturating_add(thread.pace.margin_ns()),
-        LateThreshold::Quantile(share) => spread.quantile_ns(share.min(0.9)),
-    }
-}
-
-/// Whether a wake is late as far as is known yet: of a quantile, whether it may be.
-fn is_late(thread: &Thread, config: &BlameConfig, least_ns: u64) -> bool {
-    match config.late {
-        LateThreshold::Above(threshold_ns) => {
-            least_ns > threshold_ns.saturating_add(thread.pace.margin_ns())
-        }
-        LateThreshold::Quantile(_) => least_ns > thread.on_time_ns,
     }
 }

@@ -1,7 +1,5 @@
 //! What comes out: plain data for a report, a command and a live view.
 
-use punctual_trace::event::TaskName;
-
 use crate::cause::LateCause;
 use crate::config::{BlameConfig, LateThreshold};
 use crate::court::Court;
@@ -11,6 +9,8 @@ use crate::senders::{SenderCount, Senders};
 use crate::table::{CauseTable, TableInput, name, table};
 use crate::thread::Thread;
 use crate::timeline::TimelineCounts;
+
+pub use crate::thread::ThreadSnapshot;
 
 /// What was not as it should be, counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,64 +39,6 @@ pub struct BlameCounts {
     pub uncounted: u64,
     /// What the timelines of all CPUs counted.
     pub timeline: TimelineCounts,
-}
-
-/// A followed thread, as a live view shows it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ThreadSnapshot {
-    /// The thread, with the priority of its last wake.
-    pub task: TaskName,
-    /// The CPU that it was on last.
-    pub cpu: u32,
-    /// The median time between its releases, ns.
-    pub period_ns: Option<u64>,
-    /// How long before its goal it wakes in order to spin, ns; 0 where it does not.
-    pub margin_ns: u64,
-    /// Wakes with a release.
-    pub wakes: u64,
-    /// Half of them are at most so late, ns.
-    pub p50_ns: u64,
-    /// 99 of 100 are.
-    pub p99_ns: u64,
-    /// The latest, ns.
-    pub max_ns: u64,
-    /// Wakes beyond the absolute threshold; 0 where there is none.
-    pub late: u64,
-    /// Of the time of late wakes, what passed before the interrupt, and what after it, waiting for
-    /// the CPU, ns.
-    pub delivery_ns: u64,
-    /// See `delivery_ns`.
-    pub ready_ns: u64,
-    /// The most frequent main cause of late wakes.
-    pub first_cause: Option<LateCause>,
-    /// Who ran most often before late wakes.
-    pub ran_before: Option<TaskName>,
-    /// Whether it has ended.
-    pub has_ended: bool,
-}
-
-impl ThreadSnapshot {
-    pub(crate) fn of(thread: &Thread) -> Self {
-        let spread = thread.ledger.spread();
-        let kernel_priority =
-            thread.last.map_or(thread.task.kernel_priority, |last| last.kernel_priority);
-        Self {
-            task: TaskName { kernel_priority, ..thread.task },
-            cpu: thread.last_cpu,
-            period_ns: thread.pace.period_ns(),
-            margin_ns: thread.pace.margin_ns(),
-            wakes: spread.total(),
-            p50_ns: spread.quantile_ns(0.5),
-            p99_ns: spread.quantile_ns(0.99),
-            max_ns: spread.max_ns(),
-            late: thread.ledger.over(),
-            delivery_ns: thread.delivery_ns,
-            ready_ns: thread.ready_wait_ns,
-            first_cause: thread.first_cause(),
-            ran_before: thread.before.most(),
-            has_ended: thread.has_ended,
-        }
-    }
 }
 
 /// All followed threads, as a live view shows them.
@@ -187,7 +129,7 @@ pub(crate) fn outcome(
             None => together = Some(input.clone()),
         }
         outcomes.push(ThreadOutcome {
-            figures: ThreadSnapshot::of(thread),
+            figures: thread.snapshot(),
             censored: thread.ledger.censored(),
             broken: thread.ledger.broken(),
             table: table(&input, config, &senders),
@@ -220,7 +162,7 @@ pub(crate) fn outcome(
 /// Which wakes of a thread are late, and from where on, ns. A margin, which the thread spins away,
 /// is added; an end that is not the absolute threshold itself is rounded up, by at most 6.3 %.
 fn threshold(thread: &Thread, config: &BlameConfig) -> (Selection, u64) {
-    let margin_ns = thread.pace.margin_ns();
+    let margin_ns = thread.margin_ns();
     match config.late {
         LateThreshold::Above(threshold_ns) if margin_ns == 0 => (Selection::Over, threshold_ns),
         LateThreshold::Above(threshold_ns) => {

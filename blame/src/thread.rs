@@ -1,15 +1,24 @@
 //! A followed thread: what it does, what it waits for, and what is learnt of it.
 
-use punctual_trace::event::{CodeAddress, TaskName};
+use punctual_trace::event::{CodeAddress, TaskName, TraceKind};
 
+use crate::account::{Judgement, WakePart};
 use crate::cause::LateCause;
+use crate::config::{BlameConfig, LateThreshold};
 use crate::ledger::Ledger;
-use crate::normal::Normals;
+use crate::normal::{NEEDED, Normals, WakeTimes};
 use crate::pace::Pace;
 use crate::past::{Past, WakePhase};
 use crate::rules::PreviousWake;
 use crate::timeline::TaskMode;
-use crate::wake::ReleaseAnchor;
+use crate::wake::{ReleaseAnchor, Wake};
+
+/// Wakes of one thread that wait for a baseline, at most.
+const PENDING_OF_THREAD: u64 = 64;
+/// How often what is on time is worked out anew, wakes.
+const STEP: u64 = 64;
+/// A wake may be chosen this long after it without that meaning anything, ns.
+const CHOICE_NS: u64 = 3_000;
 
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,16 +85,16 @@ pub(crate) struct Activation {
 
 /// The last release that was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LastWake {
-    pub(crate) release_ns: u64,
-    pub(crate) lateness_ns: u64,
+struct LastWake {
+    release_ns: u64,
+    lateness_ns: u64,
     /// The thread's priority then: on its way out a program may give up its own.
-    pub(crate) kernel_priority: i32,
+    kernel_priority: i32,
 }
 
 /// Who ran before a late wake: the most frequent of a few.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Before {
+struct Before {
     seen: Vec<(TaskName, u64)>,
 }
 
@@ -93,7 +102,7 @@ impl Before {
     const ROOM: usize = 16;
 
     /// Counts one; where the room is full, all lose one (Misra and Gries).
-    pub(crate) fn add(&mut self, task: TaskName) {
+    fn add(&mut self, task: TaskName) {
         if let Some((_, count)) = self.seen.iter_mut().find(|(known, _)| known.tid == task.tid) {
             *count += 1;
         } else if self.seen.len() < Self::ROOM {
@@ -105,48 +114,84 @@ impl Before {
     }
 
     /// The most frequent.
-    pub(crate) fn most(&self) -> Option<TaskName> {
+    fn most(&self) -> Option<TaskName> {
         self.seen.iter().max_by_key(|(_, count)| *count).map(|(task, _)| *task)
     }
+}
+
+/// A followed thread, as a live view shows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThreadSnapshot {
+    /// The thread, with the priority of its last wake.
+    pub task: TaskName,
+    /// The CPU that it was on last.
+    pub cpu: u32,
+    /// The median time between its releases, ns.
+    pub period_ns: Option<u64>,
+    /// How long before its goal it wakes in order to spin, ns; 0 where it does not.
+    pub margin_ns: u64,
+    /// Wakes with a release.
+    pub wakes: u64,
+    /// Half of them are at most so late, ns.
+    pub p50_ns: u64,
+    /// 99 of 100 are.
+    pub p99_ns: u64,
+    /// The latest, ns.
+    pub max_ns: u64,
+    /// Wakes beyond the absolute threshold; 0 where there is none.
+    pub late: u64,
+    /// Of the time of late wakes, what passed before the interrupt, and what after it, waiting for
+    /// the CPU, ns.
+    pub delivery_ns: u64,
+    /// See `delivery_ns`.
+    pub ready_ns: u64,
+    /// The most frequent main cause of late wakes.
+    pub first_cause: Option<LateCause>,
+    /// Who ran most often before late wakes.
+    pub ran_before: Option<TaskName>,
+    /// Whether it has ended.
+    pub has_ended: bool,
 }
 
 /// The thread.
 #[derive(Debug, Clone)]
 pub(crate) struct Thread {
     pub(crate) task: TaskName,
-    pub(crate) state: ThreadState,
     pub(crate) past: Past,
-    pub(crate) arm: Option<OwnArm>,
-    pub(crate) activation: Option<Activation>,
-    pub(crate) last: Option<LastWake>,
-    /// Since when it is ready.
-    pub(crate) ready_ns: u64,
-    pub(crate) is_passed_over: bool,
-    pub(crate) stop_sender: Option<TaskName>,
-    pub(crate) syscall: Option<u32>,
-    pub(crate) is_in_fault: bool,
-    pub(crate) pace: Pace,
-    pub(crate) normals: Normals,
     pub(crate) ledger: Ledger,
-    pub(crate) previous: Option<PreviousWake>,
-    pub(crate) before: Before,
-    pub(crate) last_cpu: u32,
+    state: ThreadState,
+    arm: Option<OwnArm>,
+    activation: Option<Activation>,
+    last: Option<LastWake>,
+    /// Since when it is ready.
+    ready_ns: u64,
+    is_passed_over: bool,
+    stop_sender: Option<TaskName>,
+    syscall: Option<u32>,
+    is_in_fault: bool,
+    pace: Pace,
+    normals: Normals,
+    previous: Option<PreviousWake>,
+    before: Before,
+    last_cpu: u32,
     late_main: Vec<(LateCause, u64)>,
-    pub(crate) delivery_ns: u64,
-    pub(crate) ready_wait_ns: u64,
-    pub(crate) has_ended: bool,
+    delivery_ns: u64,
+    ready_wait_ns: u64,
+    has_ended: bool,
     /// Up to which lateness a wake is on time, ns; worked out anew now and then.
-    pub(crate) on_time_ns: u64,
+    on_time_ns: u64,
     /// How often a timer released it.
-    pub(crate) timer_releases: u64,
+    timer_releases: u64,
 }
 
+/// What it does, and what it waits for.
 impl Thread {
     pub(crate) fn new(task: TaskName, at_ns: u64, pieces: usize, causes: usize) -> Self {
         Self {
             task,
-            state: ThreadState::Unknown,
             past: Past::new(at_ns, pieces),
+            ledger: Ledger::new(causes),
+            state: ThreadState::Unknown,
             arm: None,
             activation: None,
             last: None,
@@ -157,7 +202,6 @@ impl Thread {
             is_in_fault: false,
             pace: Pace::default(),
             normals: Normals::default(),
-            ledger: Ledger::new(causes),
             previous: None,
             before: Before::default(),
             last_cpu: 0,
@@ -170,6 +214,34 @@ impl Thread {
         }
     }
 
+    pub(crate) const fn state(&self) -> ThreadState {
+        self.state
+    }
+
+    pub(crate) const fn set_state(&mut self, state: ThreadState) {
+        self.state = state;
+        if let Some(number) = state.cpu() {
+            self.last_cpu = number;
+        }
+        if let ThreadState::Running(_) = state {
+            self.is_passed_over = false;
+        }
+    }
+
+    pub(crate) const fn is_asleep(&self) -> bool {
+        matches!(self.state, ThreadState::Sleeping | ThreadState::Blocked)
+    }
+
+    /// The CPU that it ran on or waited for last.
+    pub(crate) const fn last_cpu(&self) -> u32 {
+        self.last_cpu
+    }
+
+    /// Who stopped it last by a signal, where that was seen.
+    pub(crate) const fn stop_sender(&self) -> Option<TaskName> {
+        self.stop_sender
+    }
+
     /// What it does while it runs.
     pub(crate) const fn mode(&self) -> TaskMode {
         match (self.is_in_fault, self.syscall) {
@@ -179,15 +251,255 @@ impl Thread {
         }
     }
 
+    /// It enters or leaves a fault or a system call.
+    pub(crate) const fn change_mode(&mut self, kind: &TraceKind) {
+        match kind {
+            TraceKind::PageFaultEntry => self.is_in_fault = true,
+            TraceKind::SyscallEntry { number } => {
+                (self.is_in_fault, self.syscall) = (false, Some(*number));
+            }
+            TraceKind::SyscallExit { .. } => (self.is_in_fault, self.syscall) = (false, None),
+            _ => self.is_in_fault = false,
+        }
+    }
+
+    /// Its own timer that still waits.
+    pub(crate) fn pending_arm(&self) -> Option<OwnArm> {
+        self.arm.filter(|arm| arm.is_pending)
+    }
+
+    /// Its own timer, where that was programmed for the same expiry before.
+    pub(crate) fn same_arm(&self, function: CodeAddress, expires_ns: i64) -> Option<OwnArm> {
+        self.arm.filter(|arm| arm.expires_ns == expires_ns && arm.function == function)
+    }
+
+    /// Programs a timer of its own at `at_ns`; one for another expiry than before ends a cycle.
+    pub(crate) fn program(&mut self, arm: OwnArm, at_ns: u64) {
+        let is_again = self.same_arm(arm.function, arm.expires_ns).is_some();
+        if let Some(last) = self.last.filter(|_| !is_again) {
+            let end_ns = at_ns.cast_signed().saturating_sub_unsigned(last.release_ns);
+            self.pace.cycle(last.lateness_ns, end_ns);
+        }
+        self.arm = Some(arm);
+    }
+
+    /// This timer is cancelled.
+    pub(crate) fn cancel(&mut self, timer: u64) {
+        if self.arm.is_some_and(|arm| arm.timer == timer) {
+            self.end_arm();
+        }
+    }
+
+    /// Its timer waits no more.
+    const fn end_arm(&mut self) {
+        if let Some(arm) = self.arm.as_mut() {
+            arm.is_pending = false;
+        }
+    }
+
+    /// Whether what happened on this CPU up to now concerns it.
+    pub(crate) fn takes_from(&self, number: u32, at_ns: u64) -> bool {
+        let is_due = |arm: OwnArm| arm.cpu == number && arm.release_ns < at_ns;
+        self.state.cpu() == Some(number) || self.pending_arm().is_some_and(is_due)
+    }
+
     /// The release that its past must reach back to, ns.
     pub(crate) fn release_ns(&self) -> Option<u64> {
         let open = self.activation.map(|activation| activation.release_ns);
-        open.or_else(|| self.arm.filter(|arm| arm.is_pending).map(|arm| arm.release_ns))
+        open.or_else(|| self.pending_arm().map(|arm| arm.release_ns))
     }
 
-    /// Counts the main cause of a late wake, for the live view: of sixteen, as exact as those of
-    /// `Before`.
-    pub(crate) fn count_main(&mut self, main: LateCause) {
+    /// Events of a CPU were lost: where it waits for that one, a part of its wait is.
+    pub(crate) fn lose(&mut self, number: u32) {
+        let is_ready = self.state == ThreadState::Ready(number);
+        if let Some(activation) = self.activation.as_mut().filter(|_| is_ready) {
+            activation.is_whole = false;
+        }
+    }
+
+    /// It runs, and its waking was not recorded: its own timer released it.
+    pub(crate) fn adopt(&mut self, at_ns: u64) {
+        let is_asleep = self.is_asleep();
+        let due = self.pending_arm().filter(|arm| arm.release_ns <= at_ns && is_asleep);
+        if let Some(arm) = due.filter(|_| self.activation.is_none()) {
+            self.activation = Some(Activation {
+                anchor: ReleaseAnchor::Timer { timer: arm.timer, function: arm.function },
+                release_ns: arm.release_ns,
+                latest_ns: arm.latest_ns,
+                armed_ns: Some(arm.armed_ns),
+                is_whole: false,
+            });
+        }
+    }
+
+    /// A timer releases it, where no earlier release is open.
+    pub(crate) const fn release(&mut self, activation: Activation) {
+        if self.activation.is_none() {
+            self.timer_releases += 1;
+            self.activation = Some(activation);
+        }
+    }
+
+    /// Whether an interrupt can release it: it sleeps, and no timer is what it waits for. A timeout
+    /// that never came is not what it waits for.
+    pub(crate) fn awaits_interrupt(&self) -> bool {
+        let has_timer = self.pending_arm().is_some() && self.timer_releases > 0;
+        !has_timer && self.activation.is_none() && self.state == ThreadState::Sleeping
+    }
+
+    /// An interrupt releases it, which cannot have done so before it slept.
+    pub(crate) fn release_by_interrupt(&mut self, anchor_ns: u64, at_ns: u64) {
+        let release_ns = anchor_ns.max(self.past.settled_ns()).min(at_ns);
+        self.activation = Some(Activation {
+            anchor: ReleaseAnchor::Interrupt,
+            release_ns,
+            latest_ns: release_ns,
+            armed_ns: None,
+            is_whole: true,
+        });
+    }
+
+    /// It runs: takes the release that this answers.
+    pub(crate) fn answer(&mut self, ran_ns: u64) -> Option<Activation> {
+        let activation = self.activation.take()?;
+        self.end_arm();
+        let release_ns = activation.release_ns.min(ran_ns);
+        let (lateness_ns, kernel_priority) = (ran_ns - release_ns, self.task.kernel_priority);
+        self.last = Some(LastWake { release_ns, lateness_ns, kernel_priority });
+        Some(activation)
+    }
+
+    /// It is ready from now on.
+    pub(crate) const fn wake(&mut self, at_ns: u64) {
+        (self.ready_ns, self.is_passed_over) = (at_ns, false);
+        self.end_arm();
+    }
+
+    /// It runs no more, and was stopped by this one where it was seen.
+    pub(crate) const fn leave(
+        &mut self,
+        at_ns: u64,
+        state: ThreadState,
+        stopper: Option<TaskName>,
+    ) {
+        (self.ready_ns, self.is_passed_over) = (at_ns, false);
+        match state {
+            ThreadState::Unknown => {
+                (self.has_ended, self.arm, self.activation) = (true, None, None);
+            }
+            ThreadState::Stopped => self.stop_sender = stopper,
+            _ => {}
+        }
+    }
+
+    /// Whether it waits for this CPU, on which one below it runs, and was not passed over yet.
+    pub(crate) fn is_below(&self, number: u32, runner: TaskName, at_ns: u64) -> bool {
+        let priority = self.task.kernel_priority;
+        let is_behind = runner.tid == 0 || runner.kernel_priority > priority;
+        let is_waiting = self.state == ThreadState::Ready(number) && !self.is_passed_over;
+        is_behind && is_waiting && priority < 100 && at_ns >= self.ready_ns + CHOICE_NS
+    }
+
+    /// It is passed over from now on, or was since it became ready.
+    pub(crate) fn pass_over(&mut self, is_since_ready: bool) {
+        self.is_passed_over = true;
+        if is_since_ready {
+            self.past.mark_passed_over(self.ready_ns);
+        }
+    }
+
+    pub(crate) const fn is_passed_over(&self) -> bool {
+        self.is_passed_over
+    }
+
+    /// Who ran while it waited has another name or priority than was booked.
+    pub(crate) fn correct(&mut self, wrong: TaskName, right: TaskName) {
+        let priority = self.task.kernel_priority;
+        self.past.correct(wrong, right, priority);
+        self.is_passed_over &= right.kernel_priority > priority;
+    }
+}
+
+/// What is learnt of it.
+impl Thread {
+    /// Takes in a finished wake; one on time says what is normal.
+    pub(crate) fn learn(&mut self, wake: &Wake, config: &BlameConfig) {
+        self.pace.release(wake.release_ns);
+        self.ledger.note(wake, config.late.absolute_ns());
+        let count = self.ledger.spread().total();
+        if count < STEP || count.is_multiple_of(STEP) {
+            self.on_time_ns = self.on_time_ns(config);
+        }
+        if wake.least_ns() <= self.on_time_ns && wake.is_whole && !wake.is_censored() {
+            self.normals.learn(WakeTimes::new(&wake.window, wake.is_event_driven()));
+        }
+    }
+
+    fn on_time_ns(&self, config: &BlameConfig) -> u64 {
+        let spread = self.ledger.spread();
+        match config.late {
+            // Where hardly any is on time, the earlier ones are the measure.
+            LateThreshold::Above(_) if spread.total() < NEEDED + self.ledger.over() => {
+                spread.quantile_ns(0.25)
+            }
+            LateThreshold::Above(threshold_ns) => {
+                threshold_ns.saturating_add(self.pace.margin_ns())
+            }
+            LateThreshold::Quantile(share) => spread.quantile_ns(share.min(0.9)),
+        }
+    }
+
+    /// Whether a wake is late as far as is known yet: of a quantile, whether it may be.
+    pub(crate) const fn is_late(&self, config: &BlameConfig, least_ns: u64) -> bool {
+        match config.late {
+            LateThreshold::Above(threshold_ns) => {
+                least_ns > threshold_ns.saturating_add(self.pace.margin_ns())
+            }
+            LateThreshold::Quantile(_) => least_ns > self.on_time_ns,
+        }
+    }
+
+    /// Whether too little is known of it to judge, and not for long yet.
+    pub(crate) fn is_new(&self) -> bool {
+        !self.normals.is_ready() && self.ledger.spread().total() <= PENDING_OF_THREAD
+    }
+
+    /// What a wake of its is judged by.
+    pub(crate) fn judgement<'c>(&self, config: &'c BlameConfig) -> Judgement<'c> {
+        Judgement {
+            usual: self.normals.usual(),
+            previous: self.previous,
+            symbols: &config.symbols,
+            kernel: config.kernel,
+        }
+    }
+
+    /// Remembers a judged wake, for the next one.
+    pub(crate) fn remember(&mut self, wake: &Wake, main: LateCause) {
+        let kind = match main {
+            LateCause::Follows { kind } => kind,
+            _ => main.kind(),
+        };
+        self.previous = Some(PreviousWake { lateness_ns: wake.lateness_ns(), kind });
+    }
+
+    /// Counts a late wake, for the live view.
+    pub(crate) fn count_late(&mut self, wake: &Wake, parts: &[WakePart], main: LateCause) {
+        self.count_main(main);
+        if wake.before.tid != wake.task.tid {
+            self.before.add(wake.before);
+        }
+        for part in parts {
+            match part.phase {
+                WakePhase::Delivery => self.delivery_ns += part.length_ns(),
+                WakePhase::Ready => self.ready_wait_ns += part.length_ns(),
+                _ => {}
+            }
+        }
+    }
+
+    /// Counts the main cause of a late wake: of sixteen, as exact as those of `Before`.
+    fn count_main(&mut self, main: LateCause) {
         if let Some((_, count)) = self.late_main.iter_mut().find(|(known, _)| *known == main) {
             *count += 1;
         } else if self.late_main.len() < Before::ROOM {
@@ -198,9 +510,33 @@ impl Thread {
         }
     }
 
-    /// The most frequent of them.
-    pub(crate) fn first_cause(&self) -> Option<LateCause> {
-        self.late_main.iter().max_by_key(|(_, count)| *count).map(|(cause, _)| *cause)
+    /// How early it programs its wakes, and spins for the rest, ns.
+    pub(crate) const fn margin_ns(&self) -> u64 {
+        self.pace.margin_ns()
+    }
+
+    /// Its figures up to now.
+    pub(crate) fn snapshot(&self) -> ThreadSnapshot {
+        let spread = self.ledger.spread();
+        let kernel_priority =
+            self.last.map_or(self.task.kernel_priority, |last| last.kernel_priority);
+        let first_cause = self.late_main.iter().max_by_key(|(_, count)| *count);
+        ThreadSnapshot {
+            task: TaskName { kernel_priority, ..self.task },
+            cpu: self.last_cpu,
+            period_ns: self.pace.period_ns(),
+            margin_ns: self.pace.margin_ns(),
+            wakes: spread.total(),
+            p50_ns: spread.quantile_ns(0.5),
+            p99_ns: spread.quantile_ns(0.99),
+            max_ns: spread.max_ns(),
+            late: self.ledger.over(),
+            delivery_ns: self.delivery_ns,
+            ready_ns: self.ready_wait_ns,
+            first_cause: first_cause.map(|(cause, _)| *cause),
+            ran_before: self.before.most(),
+            has_ended: self.has_ended,
+        }
     }
 }
 

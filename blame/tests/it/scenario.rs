@@ -113,13 +113,7 @@ impl Scenario {
         self.with_chain(at_ns, cpu, kind, &[])
     }
 
-    fn with_chain(
-        &mut self,
-        at_ns: u64,
-        cpu: usize,
-        kind: TraceKind,
-        chain: &[u64],
-    ) -> &mut Self {
+    fn with_chain(&mut self, at_ns: u64, cpu: usize, kind: TraceKind, chain: &[u64]) -> &mut Self {
         let mut flags = if self.depth[cpu] > 0 { 0x08 } else { 0 };
         flags |= if self.resched[cpu] { 0x04 } else { 0 };
         // An entry is recorded within what it enters.

@@ -133,6 +133,7 @@ pub struct CaptureFacts {
     is_cut_short: bool,
     counts: CaptureCounts,
     first_problem: Option<Box<str>>,
+    note: Option<Box<str>>,
 }
 
 impl CaptureFacts {
@@ -150,6 +151,7 @@ impl CaptureFacts {
             is_cut_short: false,
             counts: CaptureCounts::default(),
             first_problem: None,
+            note: None,
         }
     }
 
@@ -199,6 +201,12 @@ impl CaptureFacts {
     #[must_use]
     pub fn first_problem(&self) -> Option<&str> {
         self.first_problem.as_deref()
+    }
+
+    /// What this program wrote beside the events of a `perf.data`: of whom and what it is.
+    #[must_use]
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
     }
 
     /// What it cannot tell, and therefore nobody can who reads it. Whole once the capture was read:
@@ -277,6 +285,10 @@ impl CaptureFacts {
 
     const fn set_cut_short(&mut self) {
         self.is_cut_short = true;
+    }
+
+    pub(crate) fn set_note(&mut self, note: String) {
+        self.note = Some(note.into_boxed_str());
     }
 
     const fn set_has_chains(&mut self) {

@@ -50,6 +50,12 @@ mod added {
 /// The part TRACING_DATA, a bit of the header.
 const FEATURE_TRACING_DATA: u32 = 1;
 
+/// The last bit of the header, which perf passes over: what this program has to say.
+pub(crate) const FEATURE_NOTE: u32 = 255;
+
+/// Longest note, bytes.
+pub const NOTE_BYTES_MAX: usize = 16 << 20;
+
 /// `sample_id_all` and `use_clockid`, bits of a `perf_event_attr`.
 const ATTR_SAMPLE_ID_ALL: u64 = 1 << 18;
 const ATTR_USE_CLOCKID: u64 = 1 << 25;
@@ -154,7 +160,7 @@ impl<R: Read + Seek> PerfDataReader<R> {
         let attrs = Section::read(&mut head)?;
         let data = Section::read(&mut head)?;
         let _event_types = Section::read(&mut head)?;
-        let features = head.u64("head")?;
+        let features = FeatureBits::read(&mut head)?;
         if data.bytes == 0 {
             return Err(CaptureError::Unsupported {
                 what: Box::from("its recorder did not end it: its records have no length"),
@@ -165,14 +171,30 @@ impl<R: Read + Seek> PerfDataReader<R> {
         let mut file = head.into_inner();
         let mut events = Vec::new();
         read_attrs(&mut file, attrs, attr_bytes, &mut events)?;
-        let tracing = match features & (1 << FEATURE_TRACING_DATA) {
-            0 => None,
-            _ => Some(read_feature(&mut file, data_end, features)?),
+        let tracing = match features.section(&mut file, data_end, FEATURE_TRACING_DATA)? {
+            None => None,
+            Some(section) => {
+                let part = (&mut file).take(section.bytes.min(TRACING_DATA_MAX as u64));
+                let mut part = ByteReader::new(BufReader::new(part), section.offset);
+                Some(tracing_data(&mut part)?)
+            }
+        };
+        let note = match features.section(&mut file, data_end, FEATURE_NOTE)? {
+            None => None,
+            Some(section) => {
+                let mut bytes = ByteReader::new(&mut file, section.offset);
+                Some(bytes.block(section.bytes, NOTE_BYTES_MAX, "note")?)
+            }
         };
         file.seek(SeekFrom::Start(data.offset))?;
         let mut reader = Self::new(file, data.offset, Some(data_end));
         reader.events = events;
         reader.tracing = tracing;
+        match note.map(String::from_utf8) {
+            Some(Ok(note)) => reader.facts.set_note(note),
+            Some(Err(_)) => reader.facts.refuse(|| "a note that is no UTF-8".to_owned()),
+            None => {}
+        }
         Ok(reader)
     }
 }
@@ -219,19 +241,39 @@ fn read_attrs<R: Read + Seek>(
     Ok(())
 }
 
-/// TRACING_DATA: the table of features lies behind the records, one entry for each bit that is set.
-fn read_feature<R: Read + Seek>(
-    file: &mut R,
-    data_end: u64,
-    features: u64,
-) -> Result<TracingData, CaptureError> {
-    let before = (features & ((1 << FEATURE_TRACING_DATA) - 1)).count_ones();
-    let entry = data_end + u64::from(before) * 16;
-    file.seek(SeekFrom::Start(entry))?;
-    let section = Section::read(&mut ByteReader::new(&mut *file, entry))?;
-    file.seek(SeekFrom::Start(section.offset))?;
-    let part = (&mut *file).take(section.bytes.min(TRACING_DATA_MAX as u64));
-    tracing_data(&mut ByteReader::new(BufReader::new(part), section.offset))
+/// Which parts a file has behind its records, a bit for each.
+#[derive(Debug, Clone, Copy)]
+struct FeatureBits([u64; 4]);
+
+impl FeatureBits {
+    fn read<R: Read>(head: &mut ByteReader<R>) -> Result<Self, CaptureError> {
+        let mut words = [0; 4];
+        for word in &mut words {
+            *word = head.u64("head")?;
+        }
+        Ok(Self(words))
+    }
+
+    /// Where a part is, and the file there: the table of them lies behind the records, one entry
+    /// for each bit that is set.
+    fn section<R: Read + Seek>(
+        self,
+        file: &mut R,
+        data_end: u64,
+        feature: u32,
+    ) -> Result<Option<Section>, CaptureError> {
+        let (word, bit) = ((feature / 64) as usize, feature % 64);
+        if self.0[word] >> bit & 1 == 0 {
+            return Ok(None);
+        }
+        let earlier: u32 = self.0[..word].iter().map(|word| word.count_ones()).sum();
+        let before = earlier + (self.0[word] & ((1 << bit) - 1)).count_ones();
+        let entry = data_end + u64::from(before) * 16;
+        file.seek(SeekFrom::Start(entry))?;
+        let section = Section::read(&mut ByteReader::new(&mut *file, entry))?;
+        file.seek(SeekFrom::Start(section.offset))?;
+        Ok(Some(section))
+    }
 }
 
 fn tracing_data<R: Read>(bytes: &mut ByteReader<R>) -> Result<TracingData, CaptureError> {

@@ -6,9 +6,10 @@
 //! lies in memory; the file then has their names, and `capture::perf_data` finds them.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Seek, SeekFrom, Write};
 
-use crate::capture::perf_data::MAGIC_PERF;
+use crate::capture::perf_data::{FEATURE_NOTE, MAGIC_PERF};
 use crate::decode::RECIPES;
 use crate::encode::{Encoder, own_formats};
 use crate::event::{CodeAddress, TaskName, TraceEvent, TraceKind};
@@ -61,12 +62,13 @@ const HEADER_EVENT: &str = "# compressed entry header\n\
     \tpadding     : type == 29\n\ttime_extend : type == 30\n\ttime_stamp : type == 31\n\
     \tdata max type_len  == 28\n";
 
-/// What becomes of functions' addresses.
+/// What becomes of the kernel's addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Addresses {
     /// They are written as they are.
     Kept,
-    /// Numbers take their place; the file has the names. An address without a name is 0.
+    /// Numbers take the place of functions, and the file has their names; an address without a name
+    /// is 0. Timers and requests, which are only told apart, get a random name for the file.
     Numbered,
 }
 
@@ -97,6 +99,9 @@ pub struct PerfDataWriter<W> {
     threads: Vec<TaskName>,
     symbols: Symbols,
     addresses: Addresses,
+    /// Whose keys nobody knows: from what it gives, no address can be found.
+    hider: RandomState,
+    note: String,
     /// Of the functions that were written: number or address, and name.
     functions: BTreeMap<CodeAddress, Box<str>>,
     numbers: Symbols,
@@ -139,6 +144,8 @@ impl<W: Write + Seek> PerfDataWriter<W> {
             threads: Vec::new(),
             symbols,
             addresses,
+            hider: RandomState::new(),
+            note: String::new(),
             functions: BTreeMap::new(),
             numbers: Symbols::default(),
             raw: Vec::new(),
@@ -202,13 +209,40 @@ impl<W: Write + Seek> PerfDataWriter<W> {
             | TraceKind::WorkStart { function } => *function = self.function(*function),
             _ => {}
         }
+        match &mut event.kind {
+            TraceKind::TimerStart { timer: thing, .. }
+            | TraceKind::TimerStartExpired { timer: thing }
+            | TraceKind::TimerCancel { timer: thing }
+            | TraceKind::TimerExpireEntry { timer: thing, .. }
+            | TraceKind::TimerExpireExit { timer: thing }
+            | TraceKind::CallQueued { request: thing, .. }
+            | TraceKind::CallEntry { request: thing, .. }
+            | TraceKind::CallExit { request: thing } => *thing = self.thing(*thing),
+            _ => {}
+        }
         for frame in &mut event.chain {
             *frame = self.function(*frame);
         }
         event
     }
 
-    fn function(&mut self, address: CodeAddress) -> CodeAddress {
+    /// What the file has in place of the address of something that only is told apart.
+    fn thing(&self, address: u64) -> u64 {
+        match self.addresses {
+            Addresses::Kept => address,
+            Addresses::Numbered if address == 0 => 0,
+            // No address of a kernel, whose first bit is set.
+            Addresses::Numbered => self.hider.hash_one(address) >> 1,
+        }
+    }
+
+    /// What this program shall find in the file beside its events.
+    pub fn set_note(&mut self, note: String) {
+        self.note = note;
+    }
+
+    /// What the file has in place of a function's address.
+    pub fn function(&mut self, address: CodeAddress) -> CodeAddress {
         let Some(symbol) = self.symbols.find(address) else {
             let is_kept = self.addresses == Addresses::Kept;
             return if is_kept { address } else { 0 };
@@ -323,12 +357,18 @@ impl<W: Write + Seek> PerfDataWriter<W> {
         self.counters.entry(Counter::PageFaults).or_default();
         let tracing = self.tracing_data();
         let table = HEADER_BYTES + self.data_bytes;
-        let tracing_at = table + u64::from(SECTION_BYTES);
-        let ids_at = tracing_at + tracing.len() as u64;
+        let has_note = !self.note.is_empty();
+        let tracing_at = table + u64::from(SECTION_BYTES) * (1 + u64::from(has_note));
+        let note_at = tracing_at + tracing.len() as u64;
+        let ids_at = note_at + self.note.len() as u64;
         let attrs_at = ids_at + 8 * self.counters.len() as u64;
         let attr_bytes = u64::from(ATTR_BYTES + SECTION_BYTES);
         let mut tail = [tracing_at, tracing.len() as u64].map(u64::to_le_bytes).concat();
+        if has_note {
+            tail.extend([note_at, self.note.len() as u64].map(u64::to_le_bytes).concat());
+        }
         tail.extend(tracing);
+        tail.extend(self.note.as_bytes());
         tail.extend(self.counters.keys().flat_map(|counter| counter.id().to_le_bytes()));
         for (place, &counter) in (0..).zip(self.counters.keys()) {
             tail.extend(attr(counter));
@@ -337,6 +377,7 @@ impl<W: Write + Seek> PerfDataWriter<W> {
         self.out.write_all(&tail)?;
         let attrs_bytes = attr_bytes * self.counters.len() as u64;
         let features = 1u64 << 1;
+        let last_features = u64::from(has_note) << (FEATURE_NOTE % 64);
         let header = [
             HEADER_BYTES,
             attr_bytes,
@@ -349,7 +390,7 @@ impl<W: Write + Seek> PerfDataWriter<W> {
             features,
             0,
             0,
-            0,
+            last_features,
         ];
         self.out.seek(SeekFrom::Start(0))?;
         self.out.write_all(MAGIC_PERF)?;
@@ -530,9 +571,31 @@ mod tests {
         let TraceKind::TimerStart { function, .. } = hidden[0].kind else { panic!() };
         assert_eq!(facts.symbols().find(function).unwrap().to_string(), "hrtimer_wakeup");
         assert_eq!(function >> 48, 1, "an address got out");
+        let TraceKind::TimerStart { timer, .. } = hidden[0].kind else { panic!() };
+        assert!(timer != 0 && timer >> 63 == 0, "{timer:#x}");
         let bytes = written(&events, Addresses::Numbered);
         let high = [0, 0, 0x81, 0xff, 0xff, 0xff, 0xff];
         assert!(!bytes.windows(high.len()).any(|window| window == high));
+    }
+
+    #[test]
+    fn a_note_comes_back_beside_the_events() {
+        for note in ["", "{\"a\":1}", "ä"] {
+            let (out, symbols) = (Cursor::new(Vec::new()), Symbols::default());
+            let mut writer = PerfDataWriter::new(out, [], symbols, Addresses::Kept).unwrap();
+            some_events().iter().for_each(|event| writer.write(event).unwrap());
+            writer.set_note(note.to_owned());
+            let mut bytes = writer.finish().unwrap().into_inner();
+            let (events, facts) = read(&bytes);
+            assert_eq!((events.len(), facts.note().unwrap_or_default()), (3, note));
+            if note == "ä" {
+                let at = bytes.windows(2).rposition(|pair| pair == note.as_bytes()).unwrap();
+                bytes[at] = b'a';
+                let (events, facts) = read(&bytes);
+                assert_eq!((events.len(), facts.note()), (3, None));
+                assert_eq!(facts.first_problem(), Some("a note that is no UTF-8"));
+            }
+        }
     }
 
     #[test]

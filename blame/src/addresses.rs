@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use punctual_trace::event::CodeAddress;
 
 use crate::ledger::Booking;
+use crate::recall::RepeatedAddress;
 use crate::rules::Certainty;
 
 /// Addresses that are remembered.
@@ -36,11 +37,27 @@ pub(crate) struct AddressBook {
     known: BTreeMap<CodeAddress, Known>,
     /// In the order in which they came.
     order: VecDeque<CodeAddress>,
+    /// How often each came that came again, where that is known beforehand: then none is counted.
+    recalled: Option<BTreeMap<CodeAddress, u64>>,
 }
 
 impl AddressBook {
+    /// With what was counted before.
+    pub(crate) fn recalled(recalled: Option<BTreeMap<CodeAddress, u64>>) -> Self {
+        Self { recalled, ..Self::default() }
+    }
+
+    /// The addresses that came again.
+    pub(crate) fn repeated(&self) -> impl Iterator<Item = RepeatedAddress> + '_ {
+        let counts = self.known.iter().map(|(&at, known)| RepeatedAddress { at, times: known.count });
+        counts.filter(|repeated| repeated.times >= REPEATED)
+    }
+
     /// Counts an address once for a late wake: how often it came.
     pub(crate) fn count(&mut self, at: CodeAddress) -> u64 {
+        if let Some(recalled) = &self.recalled {
+            return recalled.get(&at).copied().unwrap_or(1);
+        }
         if let Some(known) = self.known.get_mut(&at) {
             known.count += 1;
             return known.count;
@@ -80,7 +97,10 @@ impl AddressBook {
 
     /// How often an address came.
     pub(crate) fn times(&self, at: CodeAddress) -> u64 {
-        self.known.get(&at).map_or(0, |known| known.count)
+        match &self.recalled {
+            Some(recalled) => recalled.get(&at).copied().unwrap_or(0),
+            None => self.known.get(&at).map_or(0, |known| known.count),
+        }
     }
 }
 

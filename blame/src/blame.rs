@@ -3,6 +3,8 @@
 //! Each event goes to the timeline of its CPU and then to the threads that it concerns. Time never
 //! runs backwards here: an event that comes late counts as of now, and is counted.
 
+use std::collections::VecDeque;
+
 use punctual_trace::event::{TaskName, Tid, TraceEvent, TraceKind, Vector};
 
 use crate::config::BlameConfig;
@@ -15,7 +17,7 @@ use crate::tasks::TaskTable;
 use crate::thread::{Activation, OwnArm, Thread, ThreadState};
 use crate::timeline::{Activity, CpuTimeline, Segment, TaskMode};
 use crate::timers::{Arm, ClockBases, TimerTable};
-use crate::wake::{ReleaseAnchor, Wake, WindowChain};
+use crate::wake::{FinishedWake, ReleaseAnchor, Wake, WindowChain};
 
 /// Reschedule wanted (`common_flags`, trace_events.h), at once or at the next tick.
 const NEED_RESCHED: u8 = 0x04 | 0x02;
@@ -34,6 +36,8 @@ const WAKING: usize = 16;
 /// Instants beyond this are refused: 146 years.
 const LAST_NS: u64 = 1 << 62;
 
+/// Finished wakes that wait to be taken.
+const FINISHED: usize = 16;
 /// Words of the sieve.
 const SIEVE: usize = 16;
 
@@ -79,6 +83,7 @@ pub struct Blame {
     unthrottle_ns: Option<u64>,
     last_stop: Option<(u64, TaskName)>,
     waking: Vec<u64>,
+    finished: VecDeque<FinishedWake>,
     counts: BlameCounts,
 }
 
@@ -95,7 +100,7 @@ impl Blame {
             bases: ClockBases::new(&config.clock_offsets_ns),
             tasks: TaskTable::default(),
             senders: Senders::new(config.bounds.cpus),
-            court: Court::new(config.bounds.worst, config.bounds.reservoir),
+            court: Court::new(&config),
             now_ns: 0,
             first_ns: None,
             has_flags: false,
@@ -103,6 +108,7 @@ impl Blame {
             unthrottle_ns: None,
             last_stop: None,
             waking: Vec::new(),
+            finished: VecDeque::new(),
             counts: BlameCounts::default(),
             config,
         }
@@ -415,7 +421,23 @@ impl Blame {
             is_unthrottled,
             is_whole: activation.is_whole && !has_gap,
         };
-        self.court.accept(wake, &mut self.threads, &self.config);
+        let mut finished = FinishedWake::new(&wake);
+        finished.is_late = self.court.accept(wake, &mut self.threads, &self.config);
+        finished.margin_ns = self.threads[place].pace.margin_ns();
+        if self.finished.len() == FINISHED {
+            self.finished.pop_front();
+        }
+        self.finished.push_back(finished);
+    }
+
+    /// Threads and releases of the late wakes that are kept whole now, or may be.
+    pub fn kept(&self) -> impl Iterator<Item = (Tid, u64)> + '_ {
+        self.court.kept()
+    }
+
+    /// A wake that the last event finished: once, oldest first, of the last 16.
+    pub fn take_finished(&mut self) -> Option<FinishedWake> {
+        self.finished.pop_front()
     }
 
     fn chains(&self, window: &Window) -> Vec<WindowChain> {

@@ -3,11 +3,13 @@
 use std::fmt;
 
 use punctual_trace::event::{CodeAddress, ShortName, TaskName};
+use serde::{Deserialize, Serialize};
 
 use crate::symbols::{KernelPlace, SymbolMap};
 
 /// The kinds of causes, which name themselves in results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CauseKind {
     /// What every wake of this machine takes.
     NormalPath,

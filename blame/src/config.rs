@@ -1,7 +1,9 @@
 //! What is followed, what counts as late, and the bounds that hold from the beginning.
 
 use punctual_trace::event::{ShortName, TaskName, Tid};
+use serde::{Deserialize, Serialize};
 
+use crate::recall::Recall;
 use crate::symbols::SymbolMap;
 
 /// Which threads are followed.
@@ -69,7 +71,8 @@ impl LateThreshold {
 }
 
 /// On what the kernel runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Platform {
     /// Not known: what depends on it is said for both.
     #[default]
@@ -137,6 +140,9 @@ pub struct BlameConfig {
     /// Whether threads that an interrupt wakes without a timer of their own get a release: the
     /// entry of that interrupt.
     pub event_driven: bool,
+    /// What is known of the late wakes beforehand, where the capture has only those: then no
+    /// others count.
+    pub recall: Option<Recall>,
     /// The bounds.
     pub bounds: BlameBounds,
 }
@@ -152,6 +158,7 @@ impl Default for BlameConfig {
             clock_offsets_ns: Vec::new(),
             symbols: SymbolMap::default(),
             event_driven: true,
+            recall: None,
             bounds: BlameBounds::default(),
         }
     }

@@ -5,9 +5,9 @@
 
 use std::collections::VecDeque;
 
-use punctual_trace::event::CodeAddress;
+use punctual_trace::event::{CodeAddress, Tid};
 
-use crate::account::{WakePart, account};
+use crate::account::{Judgement, WakePart, account};
 use crate::addresses::{AddressBook, FirstWake, REPEATED, repeated_certainty};
 use crate::cause::{CauseKind, LateCause};
 use crate::config::BlameConfig;
@@ -15,6 +15,7 @@ use crate::keep::{Keep, LateWake};
 use crate::ledger::Ledger;
 use crate::rules::RuleId;
 use crate::stall::STALL_NS;
+use crate::recall::{Recall, RepeatedAddress, WakeFacts};
 use crate::thread::Thread;
 use crate::wake::Wake;
 
@@ -33,12 +34,13 @@ pub(crate) struct Court {
 }
 
 impl Court {
-    pub(crate) fn new(worst: usize, reservoir: usize) -> Self {
+    pub(crate) fn new(config: &BlameConfig) -> Self {
+        let addresses = config.recall.as_ref().map(Recall::addresses);
         Self {
             pending: VecDeque::new(),
             pending_pieces: 0,
-            keep: Keep::new(worst, reservoir),
-            addresses: AddressBook::default(),
+            keep: Keep::new(config.bounds.worst, config.bounds.reservoir),
+            addresses: AddressBook::recalled(addresses),
         }
     }
 
@@ -49,6 +51,9 @@ impl Court {
         threads: &mut [Thread],
         config: &BlameConfig,
     ) -> bool {
+        if let Some(recall) = &config.recall {
+            return self.recall(wake, recall, threads, config);
+        }
         let number = wake.thread;
         let thread = &mut threads[number];
         thread.learn(&wake, config);
@@ -62,6 +67,23 @@ impl Court {
         self.settle(number, threads, config);
         self.judge(wake, threads, config);
         is_late
+    }
+
+    /// Takes a finished wake of a capture that has only late ones, by what was known then.
+    fn recall(
+        &mut self,
+        mut wake: Wake,
+        recall: &Recall,
+        threads: &mut [Thread],
+        config: &BlameConfig,
+    ) -> bool {
+        let facts = recall.facts(wake.task.tid, wake.release_ns, wake.least_ns());
+        let Some(facts) = facts.cloned() else { return false };
+        wake.stalls.clone_from(&facts.stalls);
+        wake.stop_sender = facts.stop_sender;
+        threads[wake.thread].ledger.note(&wake, config.late.absolute_ns());
+        self.judge_by(wake, facts, true, threads, config);
+        true
     }
 
     /// Judges what still waits of a thread.
@@ -84,14 +106,32 @@ impl Court {
     }
 
     fn judge(&mut self, wake: Wake, threads: &mut [Thread], config: &BlameConfig) {
+        let thread = &threads[wake.thread];
+        let (facts, is_late) = (thread.facts(&wake), thread.is_late(config, wake.least_ns()));
+        self.judge_by(wake, facts, is_late, threads, config);
+    }
+
+    fn judge_by(
+        &mut self,
+        wake: Wake,
+        facts: WakeFacts,
+        is_late: bool,
+        threads: &mut [Thread],
+        config: &BlameConfig,
+    ) {
         let number = wake.thread;
-        let mut parts = account(&wake, threads[number].judgement(config));
+        let judgement = Judgement {
+            usual: facts.usual,
+            previous: facts.previous,
+            symbols: &config.symbols,
+            kernel: config.kernel,
+        };
+        let mut parts = account(&wake, judgement);
         debug_assert_eq!(
             parts.iter().map(WakePart::length_ns).sum::<u64>(),
             wake.lateness_ns(),
             "the parts of a wake are its lateness"
         );
-        let is_late = threads[number].is_late(config, wake.least_ns());
         let counted = if is_late { self.addresses_of(&mut parts, threads) } else { Vec::new() };
         let threshold_ns = config.late.absolute_ns();
         let thread = &mut threads[number];
@@ -107,7 +147,7 @@ impl Court {
         thread.remember(&wake, main);
         if is_late {
             thread.count_late(&wake, &parts, main);
-            self.keep.offer(LateWake::new(&wake, parts, main));
+            self.keep.offer(LateWake::new(&wake, parts, main, facts));
         }
     }
 
@@ -151,6 +191,17 @@ impl Court {
         if let Some(part) = longest.filter(|_| is_open) {
             wake.main = part.cause.grouped();
         }
+    }
+
+    /// Threads and releases of the wakes that are kept now, or may be.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = (Tid, u64)> + '_ {
+        let pending = self.pending.iter().map(|wake| (wake.task.tid, wake.release_ns));
+        self.keep.keys().chain(pending)
+    }
+
+    /// Addresses at which several late wakes had a gap.
+    pub(crate) fn repeated(&self) -> Vec<RepeatedAddress> {
+        self.addresses.repeated().collect()
     }
 
     /// The kept wakes, which are the worst and the sample.

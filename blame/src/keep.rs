@@ -3,10 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use punctual_trace::event::{CodeAddress, TaskName};
+use punctual_trace::event::{CodeAddress, TaskName, Tid};
 
 use crate::account::WakePart;
 use crate::cause::LateCause;
+use crate::recall::WakeFacts;
 use crate::rules::{Certainty, RuleId};
 use crate::wake::{ReleaseAnchor, Wake};
 
@@ -43,11 +44,18 @@ pub struct LateWake {
     pub is_condensed: bool,
     /// The call chain that shows its main cause, innermost first; empty where there is none.
     pub chain: Box<[CodeAddress]>,
+    /// What was known beside the events.
+    pub(crate) facts: WakeFacts,
 }
 
 impl LateWake {
     /// Of a wake and its account.
-    pub(crate) fn new(wake: &Wake, parts: Vec<WakePart>, main: LateCause) -> Self {
+    pub(crate) fn new(
+        wake: &Wake,
+        parts: Vec<WakePart>,
+        main: LateCause,
+        facts: WakeFacts,
+    ) -> Self {
         let is_main = |part: &&WakePart| part.cause.grouped() == main;
         let main_ns = parts.iter().filter(is_main).map(WakePart::length_ns).sum();
         let longest = parts.iter().filter(is_main).max_by_key(|part| part.length_ns());
@@ -71,6 +79,7 @@ impl LateWake {
             chain: chain.map(|chain| chain.addresses.clone()).unwrap_or_default(),
             parts: if is_long { condensed(parts) } else { parts },
             is_condensed: is_long || wake.window.is_condensed,
+            facts,
         }
     }
 
@@ -180,6 +189,12 @@ impl Keep {
         }
     }
 
+    /// Threads and releases of what is kept now.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (Tid, u64)> + '_ {
+        let worst = self.worst.iter().map(|Reverse(Ranked(wake))| wake);
+        worst.chain(&self.sample).map(|wake| (wake.task.tid, wake.release_ns))
+    }
+
     /// The worst, latest first, and the sample, in the order of time.
     pub(crate) fn into_parts(self) -> (Vec<LateWake>, Vec<LateWake>) {
         let worst = self.worst.into_sorted_vec().into_iter().map(|Reverse(Ranked(wake))| wake);
@@ -223,6 +238,7 @@ mod tests {
             parts: Vec::new(),
             is_condensed: false,
             chain: Box::default(),
+            facts: WakeFacts::default(),
         }
     }
 

@@ -16,6 +16,7 @@
 //! | [`wake`], `normal`, [`stall`] | a wait cut out; what is usual; the host or interrupts off |
 //! | [`rules`], [`account`], [`cause`] | each stretch to a cause, exactly |
 //! | `ledger`, `addresses`, [`keep`], `court` | sums of all wakes, the worst ones whole |
+//! | [`recall`] | what a capture of late wakes alone needs beside its events |
 //! | [`table`], [`advice`], [`outcome`] | causes with shares, evidence, and what to do |
 //!
 //! ```
@@ -42,6 +43,7 @@ mod normal;
 pub mod outcome;
 mod pace;
 pub mod past;
+pub mod recall;
 mod ring;
 pub mod rules;
 pub mod senders;

@@ -1,6 +1,8 @@
 //! What is normal: how long each part of the way from a release to the first instruction takes in
 //! wakes that are on time.
 
+use serde::{Deserialize, Serialize};
+
 use crate::past::{Piece, WakePhase, Window};
 use crate::spread::Spread;
 use crate::timeline::Activity;
@@ -14,7 +16,8 @@ const SHARE: f64 = 0.95;
 const IPI_GAP_NS: u64 = 60_000;
 
 /// Times of one wake that have a baseline, ns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct WakeTimes {
     /// From the release to the interrupt, interrupts of others aside.
     pub(crate) delivery_ns: u64,

@@ -5,6 +5,7 @@ use crate::config::{BlameConfig, LateThreshold};
 use crate::court::Court;
 use crate::keep::LateWake;
 use crate::ledger::Selection;
+use crate::recall::{Recall, RepeatedAddress};
 use crate::senders::{SenderCount, Senders};
 use crate::table::{CauseTable, TableInput, name, table};
 use crate::thread::Thread;
@@ -84,6 +85,7 @@ pub struct BlameOutcome {
     pub senders: Vec<SenderCount>,
     /// What was counted.
     pub counts: BlameCounts,
+    repeated: Vec<RepeatedAddress>,
     config: BlameConfig,
 }
 
@@ -99,6 +101,15 @@ impl BlameOutcome {
     pub fn function(&self, address: u64) -> Option<&str> {
         self.config.symbols.name(address)
     }
+
+    pub(crate) const fn config(&self) -> &BlameConfig {
+        &self.config
+    }
+
+    /// Addresses at which several late wakes had a gap.
+    pub(crate) fn repeated(&self) -> &[RepeatedAddress] {
+        &self.repeated
+    }
 }
 
 /// Makes the outcome.
@@ -111,16 +122,22 @@ pub(crate) fn outcome(
     duration_ns: u64,
 ) -> BlameOutcome {
     let senders = senders.counts();
+    let recall = config.recall.as_ref();
+    let duration_ns = recall.map_or(duration_ns, Recall::duration_ns);
     let mut together: Option<TableInput> = None;
     let mut outcomes = Vec::new();
     let mut thresholds = Vec::new();
     for thread in threads.iter().filter(|thread| thread.ledger.spread().total() > 0) {
         let (selection, threshold_ns) = threshold(thread, config);
         thresholds.push((thread.task.tid, threshold_ns));
+        let mut figures = thread.snapshot();
+        if let Some(recalled) = recall.and_then(|recall| recall.thread(thread.task.tid)) {
+            recalled.restore(&mut figures);
+        }
         let input = TableInput {
             threshold_ns: Some(threshold_ns),
-            wakes: thread.ledger.spread().total(),
-            worst_ns: thread.ledger.spread().max_ns(),
+            wakes: figures.wakes,
+            worst_ns: figures.max_ns,
             late: thread.ledger.late(selection),
             duration_ns,
         };
@@ -129,7 +146,7 @@ pub(crate) fn outcome(
             None => together = Some(input.clone()),
         }
         outcomes.push(ThreadOutcome {
-            figures: thread.snapshot(),
+            figures,
             censored: thread.ledger.censored(),
             broken: thread.ledger.broken(),
             table: table(&input, config, &senders),
@@ -155,6 +172,7 @@ pub(crate) fn outcome(
         sample: shown(sample),
         senders,
         counts,
+        repeated: court.repeated(),
         config: config.clone(),
     }
 }
@@ -162,6 +180,11 @@ pub(crate) fn outcome(
 /// Which wakes of a thread are late, and from where on, ns. A margin, which the thread spins away,
 /// is added; an end that is not the absolute threshold itself is rounded up, by at most 6.3 %.
 fn threshold(thread: &Thread, config: &BlameConfig) -> (Selection, u64) {
+    let recalled = config.recall.as_ref().and_then(|recall| recall.thread(thread.task.tid));
+    if let Some(recalled) = recalled {
+        // No others were counted.
+        return (Selection::beyond(0).0, recalled.threshold_ns);
+    }
     let margin_ns = thread.margin_ns();
     match config.late {
         LateThreshold::Above(threshold_ns) if margin_ns == 0 => (Selection::Over, threshold_ns),

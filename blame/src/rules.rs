@@ -4,6 +4,7 @@
 //! (blame.md §6). What is normal was taken off before: rules see what is beyond it.
 
 use punctual_trace::event::TaskName;
+use serde::{Deserialize, Serialize};
 
 use crate::cause::{CauseKind, LateCause, Unexplained};
 use crate::normal::{WakeTimes, ipi_beside, is_beside_ipi};
@@ -149,7 +150,8 @@ impl RuleId {
 }
 
 /// The latest wake of the same thread before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct PreviousWake {
     pub(crate) lateness_ns: u64,
     pub(crate) kind: CauseKind,

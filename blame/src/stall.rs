@@ -7,6 +7,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::spread::bucket;
 
 /// A shorter stretch without an event is not looked at, ns.
@@ -30,7 +32,8 @@ pub struct CompanionGap {
 }
 
 /// What speaks for a host or a firmware.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct StallEvidence {
     /// Another CPU was silent too.
     pub(crate) is_coincident: bool,

@@ -2,13 +2,14 @@
 
 use punctual_trace::event::{CodeAddress, TaskName, TraceKind};
 
-use crate::account::{Judgement, WakePart};
+use crate::account::WakePart;
 use crate::cause::LateCause;
 use crate::config::{BlameConfig, LateThreshold};
 use crate::ledger::Ledger;
 use crate::normal::{NEEDED, Normals, WakeTimes};
 use crate::pace::Pace;
 use crate::past::{Past, WakePhase};
+use crate::recall::WakeFacts;
 use crate::rules::PreviousWake;
 use crate::timeline::TaskMode;
 use crate::wake::{ReleaseAnchor, Wake};
@@ -464,13 +465,13 @@ impl Thread {
         !self.normals.is_ready() && self.ledger.spread().total() <= PENDING_OF_THREAD
     }
 
-    /// What a wake of its is judged by.
-    pub(crate) fn judgement<'c>(&self, config: &'c BlameConfig) -> Judgement<'c> {
-        Judgement {
+    /// What a wake of its is judged by, beside its window.
+    pub(crate) fn facts(&self, wake: &Wake) -> WakeFacts {
+        WakeFacts {
             usual: self.normals.usual(),
             previous: self.previous,
-            symbols: &config.symbols,
-            kernel: config.kernel,
+            stalls: wake.stalls.clone(),
+            stop_sender: wake.stop_sender,
         }
     }
 

@@ -108,3 +108,36 @@ impl Wake {
             .min_by_key(|chain| chain.index.abs_diff(index))
     }
 }
+
+/// A wake that was just finished, before it is known how late others will be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FinishedWake {
+    /// The thread.
+    pub task: TaskName,
+    /// Its release, ns on the events' clock.
+    pub release_ns: u64,
+    /// When its timer was programmed; `None` where an interrupt released it.
+    pub armed_ns: Option<u64>,
+    /// When it ran.
+    pub ran_ns: u64,
+    /// How late it was at least, ns.
+    pub least_ns: u64,
+    /// How long before its goal it wakes in order to spin, ns, as far as is known yet.
+    pub margin_ns: u64,
+    /// Whether it is late as far as is known yet: of a quantile, whether it may be.
+    pub is_late: bool,
+}
+
+impl FinishedWake {
+    pub(crate) const fn new(wake: &Wake) -> Self {
+        Self {
+            task: wake.task,
+            release_ns: wake.release_ns,
+            armed_ns: wake.armed_ns,
+            ran_ns: wake.ran_ns,
+            least_ns: wake.least_ns(),
+            margin_ns: 0,
+            is_late: false,
+        }
+    }
+}

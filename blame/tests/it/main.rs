@@ -4,5 +4,6 @@ mod causes;
 mod evidence;
 mod interleavings;
 mod properties;
+mod recall;
 mod scenario;
 mod streams;

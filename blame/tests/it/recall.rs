@@ -1,0 +1,126 @@
+//! A capture that was cut down to its late wakes gives the answer that the whole one gave.
+
+use punctual_blame::blame::Blame;
+use punctual_blame::cause::CauseKind;
+use punctual_blame::config::{BlameConfig, LateThreshold};
+use punctual_blame::keep::LateWake;
+use punctual_blame::outcome::BlameOutcome;
+use punctual_blame::recall::Recall;
+use punctual_trace::event::TraceEvent;
+
+use crate::scenario::{
+    APIC, CONSOLE, MS, PERIOD, Scenario, TIMER, UNLOCK, US, WAKEUP, cat, config, hog, run, servo,
+};
+
+/// Forty wakes on time, then late ones: behind a hog, after a gap of the host, and twice at one
+/// address of the kernel.
+fn scenario() -> Scenario {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    let release = scenario.sleep(hog());
+    scenario.timer_entry(release + 5 * US, 0);
+    scenario.expire(release + 6 * US, 0, TIMER, WAKEUP);
+    scenario.wake(release + 7 * US, 0, servo(), 0).timer_exit(release + 10 * US, 0);
+    scenario.switch(release + 300 * US, 0, 1, servo());
+    for chain in [vec![APIC, 0x7010], vec![APIC, CONSOLE + 601], vec![APIC, CONSOLE + 601]] {
+        scenario.normals(3);
+        let release = scenario.sleep(cat());
+        scenario.timer_entry_with(release + 400 * US, 0, &chain);
+        scenario.expire(release + 401 * US, 0, TIMER, WAKEUP);
+        scenario.wake(release + 402 * US, 0, servo(), 0).timer_exit(release + 405 * US, 0);
+        scenario.switch(release + 406 * US, 0, 0, servo());
+    }
+    scenario.normals(3);
+    let release = scenario.sleep(cat());
+    scenario.timer_entry_with(release + 200 * US, 0, &[APIC, UNLOCK + 3, CONSOLE + 8]);
+    scenario.expire(release + 201 * US, 0, TIMER, WAKEUP);
+    scenario.wake(release + 202 * US, 0, servo(), 0).timer_exit(release + 205 * US, 0);
+    scenario.switch(release + 206 * US, 0, 0, servo());
+    scenario
+}
+
+/// What lies around late wakes, from a period before each.
+fn cut(events: &[TraceEvent], outcome: &BlameOutcome) -> Vec<TraceEvent> {
+    let wakes = || outcome.worst.iter().chain(&outcome.sample);
+    let is_near = |event: &&TraceEvent| {
+        let at_ns = event.at_ns;
+        wakes().any(|wake| (wake.release_ns - PERIOD - MS..=wake.ran_ns).contains(&at_ns))
+    };
+    events.iter().filter(is_near).cloned().collect()
+}
+
+/// As a file has it.
+fn written(recall: &Recall) -> Recall {
+    let text = serde_json::to_string(recall).expect("plain data");
+    serde_json::from_str(&text).expect("what was written")
+}
+
+#[test]
+fn windows_of_late_wakes_give_the_same_answer_again() {
+    let scenario = scenario();
+    for late in [LateThreshold::Above(50 * US), LateThreshold::Quantile(0.9)] {
+        let outcome = run(&scenario.events, BlameConfig { late, ..config() });
+        assert!(outcome.worst.len() >= 5, "{}", outcome.worst.len());
+        let recall = written(&Recall::new(&outcome, |_, _| true, |address| address));
+        assert_eq!(recall.wakes(), outcome.worst.len());
+        assert_eq!(recall.tids(), [servo().tid]);
+        let events = cut(&scenario.events, &outcome);
+        assert!(events.len() < scenario.events.len() / 2);
+        let plain = BlameConfig { late, platform: Default::default(), ..config() };
+        let alone = run(&events, plain.clone());
+        assert_ne!(alone.worst, outcome.worst, "without what was known it is another answer");
+        let again = run(&events, recall.into_config(plain));
+        assert_eq!(again.worst, outcome.worst);
+        let (first, second) = (&outcome.threads[0], &again.threads[0]);
+        assert_eq!(first.figures.wakes, second.figures.wakes);
+        assert_eq!(first.figures.p99_ns, second.figures.p99_ns);
+        assert_eq!(first.table.threshold_ns, second.table.threshold_ns);
+        assert_eq!(again.duration_ns, outcome.duration_ns);
+    }
+}
+
+#[test]
+fn what_is_not_recalled_does_not_count() {
+    let scenario = scenario();
+    let outcome = run(&scenario.events, config());
+    let latest = outcome.worst[0].release_ns;
+    let recall = Recall::new(&outcome, |_, release_ns| release_ns == latest, |address| address);
+    let again = run(&scenario.events, recall.clone().into_config(config()));
+    assert_eq!(again.worst, outcome.worst[..1]);
+    assert_eq!(again.table.late, 1);
+    let none = run(&scenario.events, recall.over(MS).into_config(config()));
+    assert!(none.worst.is_empty());
+}
+
+#[test]
+fn an_address_that_came_again_is_named_as_the_file_has_it() {
+    let scenario = scenario();
+    let outcome = run(&scenario.events, config());
+    let is_off = |wake: &&LateWake| wake.main.kind() == CauseKind::InterruptsOff;
+    let off = outcome.worst.iter().filter(is_off).count();
+    assert!(off >= 2, "{off}");
+    // As if the file had other addresses: then none of them came again.
+    let recall = Recall::new(&outcome, |_, _| true, |address| address + 0x10_0000);
+    let again = run(&scenario.events, recall.into_config(config()));
+    assert!(again.worst.iter().filter(is_off).count() < off);
+}
+
+#[test]
+fn a_finished_wake_is_told_once() {
+    let mut blame = Blame::new(config());
+    let mut told = Vec::new();
+    for event in &scenario().events {
+        blame.push(event);
+        told.extend(std::iter::from_fn(|| blame.take_finished()));
+    }
+    let kept: Vec<_> = blame.kept().collect();
+    let outcome = blame.finish();
+    assert_eq!(told.len() as u64, outcome.threads[0].figures.wakes);
+    let late: Vec<u64> =
+        told.iter().filter(|wake| wake.is_late).map(|wake| wake.release_ns).collect();
+    let mut worst: Vec<u64> = outcome.worst.iter().map(|wake| wake.release_ns).collect();
+    worst.sort_unstable();
+    assert_eq!(late, worst);
+    assert!(late.iter().all(|&release_ns| kept.contains(&(servo().tid, release_ns))));
+    assert!(told.iter().all(|wake| wake.armed_ns.is_some() && wake.ran_ns > wake.release_ns));
+}

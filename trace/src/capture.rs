@@ -96,7 +96,7 @@ impl CaptureClock {
         match name {
             "mono" => Self::Monotonic,
             "mono_raw" => Self::MonotonicRaw,
-            "" => Self::Unknown,
+            "" | "unknown" => Self::Unknown,
             other_name => Self::Named(Box::from(other_name)),
         }
     }

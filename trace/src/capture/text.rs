@@ -9,10 +9,11 @@ use std::io::BufRead;
 use std::mem;
 
 use super::lines::Lines;
-use super::{CaptureError, CaptureFacts, CaptureFormat, CaptureReader};
+use super::{CaptureClock, CaptureError, CaptureFacts, CaptureFormat, CaptureReader};
 use crate::decode::{FieldValues, PARTS_MAX, RECIPES, Recipe, Shape};
 use crate::event::{ContextFlags, ShortName, Tid, TraceEvent, TraceKind};
 use crate::symbols::Symbols;
+use crate::write::text::CLOCK;
 
 /// Longest call chain that is kept: the kernel's own bound, `kernel.perf_event_max_stack`.
 const FRAMES_MAX: usize = 127;
@@ -74,6 +75,9 @@ impl<R: BufRead> TextReader<R> {
                 chain: Box::default(),
             };
             return self.replace(Some(event));
+        }
+        if let Some(clock) = line.strip_prefix(CLOCK) {
+            self.facts.set_clock(CaptureClock::of_ftrace(clock.trim()));
         }
         let Some(head) = Head::parse(line) else {
             self.is_in_chain &= !line.is_empty();

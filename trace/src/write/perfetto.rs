@@ -68,9 +68,12 @@ impl Message {
     }
 }
 
-/// A slice of a track: something lasted from here to there.
+/// A slice of a track: something lasted from here to there. Those of one track nest; an outer one
+/// is written before what is in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrackSlice<'a> {
+    /// The thread whose track it is, where that is one: then it lies with its scheduling.
+    pub thread: Option<TaskName>,
     /// The track's name.
     pub track: &'a str,
     /// What it is called.
@@ -170,6 +173,14 @@ impl<W: Write> PerfettoWriter<W> {
                 self.tracks.insert(slice.track.to_owned(), track);
                 let mut descriptor = Message::default();
                 descriptor.number(1, track).bytes(2, slice.track.as_bytes());
+                if let Some(task) = slice.thread {
+                    // Its process is not known: as in the tree of processes, itself.
+                    let tid = u64::from(task.tid);
+                    let mut thread = Message::default();
+                    thread.number(1, tid).number(2, tid);
+                    thread.bytes(5, task.name.to_string().as_bytes());
+                    descriptor.message(4, &thread);
+                }
                 let mut packet = Message::default();
                 packet.message(packet::TRACK_DESCRIPTOR, &descriptor);
                 self.put(&packet)?;
@@ -391,7 +402,8 @@ mod tests {
         writer.write(&event(0, TraceKind::VectorEntry(Vector::Reschedule))).unwrap();
         writer.write(&event(1, TraceKind::Lost { count: 4 })).unwrap();
         writer.write(&event(1, TraceKind::SoftirqEntry(3))).unwrap();
-        let slice = TrackSlice { track: "late", name: "why", from_ns: 5, to_ns: 9 };
+        let (track, name) = ("late", "why");
+        let slice = TrackSlice { thread: Some(task), track, name, from_ns: 5, to_ns: 9 };
         writer.slice(&slice).unwrap();
         let bytes = writer.finish().unwrap();
         let bundles: Vec<_> = fields(&bytes)

@@ -266,7 +266,7 @@ fn catches_interrupt(child: &Child) -> bool {
 /// for writing, a child of another test has too until it becomes its program, and such a file
 /// cannot be run.
 fn copy_program(to: &Path) {
-    let status = Command::new("cp").arg(punctual().get_program()).arg(to).status();
+    let status = Command::new("cp").arg(env!("CARGO_BIN_EXE_punctual")).arg(to).status();
     assert!(status.expect("cp starts").success(), "copied");
 }
 

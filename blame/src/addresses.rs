@@ -49,7 +49,8 @@ impl AddressBook {
 
     /// The addresses that came again.
     pub(crate) fn repeated(&self) -> impl Iterator<Item = RepeatedAddress> + '_ {
-        let counts = self.known.iter().map(|(&at, known)| RepeatedAddress { at, times: known.count });
+        let counts =
+            self.known.iter().map(|(&at, known)| RepeatedAddress { at, times: known.count });
         counts.filter(|repeated| repeated.times >= REPEATED)
     }
 

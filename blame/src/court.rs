@@ -13,9 +13,9 @@ use crate::cause::{CauseKind, LateCause};
 use crate::config::BlameConfig;
 use crate::keep::{Keep, LateWake};
 use crate::ledger::Ledger;
+use crate::recall::{Recall, RepeatedAddress, WakeFacts};
 use crate::rules::RuleId;
 use crate::stall::STALL_NS;
-use crate::recall::{Recall, RepeatedAddress, WakeFacts};
 use crate::thread::Thread;
 use crate::wake::Wake;
 

@@ -90,7 +90,8 @@ enum Command {
     #[command(after_long_help = "Examples:\n\
                        \x20 sudo punctual blame --load cpu\n\
                        \x20 sudo punctual blame --name linuxcncrsh --over 50us -d 60s\n\
-                       \x20 punctual blame --from perf.data")]
+                       \x20 sudo punctual blame --stop-over 500us --keep night\n\
+                       \x20 punctual blame --from night --perfetto night.pftrace")]
     Blame(blame::BlameArgs),
     /// Show real-time threads as they run: how late each wakes, and what kept it
     ///

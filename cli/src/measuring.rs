@@ -47,6 +47,14 @@ pub(crate) trait Measuring {
         Ok(None)
     }
 
+    /// Writes the result where else it goes.
+    ///
+    /// # Errors
+    /// It could not be written.
+    fn keep(&self, _: &Report) -> Result<()> {
+        Ok(())
+    }
+
     /// The part of the result that only this experiment has, and what is said with it.
     fn shown(&self, measured: Outcome<'_, Self::Experiment>) -> Shown;
 }
@@ -92,6 +100,11 @@ impl Shown {
     /// A result without more to say.
     pub(crate) fn body(body: impl Into<Measured>) -> Self {
         Self { body: body.into(), warnings: Vec::new(), trouble: None }
+    }
+
+    /// With what went wrong beside it, and what a reader should know.
+    pub(crate) fn with(self, trouble: Option<Error>, warnings: Vec<String>) -> Self {
+        Self { trouble, warnings, ..self }
     }
 }
 

@@ -213,7 +213,7 @@ pub(crate) fn spare_tree(option: &str, output: Option<&Path>, tree: Option<&Path
 }
 
 /// Refuses the output that `option` names where it is another output of the same command too.
-fn distinct(option: &str, output: Option<&Path>, used: Option<&Path>) -> Result<()> {
+pub(crate) fn distinct(option: &str, output: Option<&Path>, used: Option<&Path>) -> Result<()> {
     let (Some(output), Some(used)) = (output, used) else { return Ok(()) };
     if output != Path::new("-") && same(output, used) {
         bail!("{option} {}: this file is already used for another output", output.display());

@@ -5,8 +5,10 @@
 //! too. What recording costs a loop is measured before it, on the same loop. Changes nothing of the
 //! machine; the kernel's events end with the process. Never prints.
 
+mod kept;
+
 use std::collections::HashMap;
-use std::io::{Read, Seek};
+use std::io::{self, Read, Seek, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::thread;
@@ -20,6 +22,7 @@ use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::{BlameOutcome, ThreadOutcome};
 use punctual_blame::symbols::SymbolMap;
 use punctual_blame::table::{CauseRow, CauseTable};
+use punctual_blame::wake::FinishedWake;
 use punctual_core::time::{Period, Span};
 use punctual_engine::clocks::{MachineClock, StampCost};
 use punctual_engine::disturbance::Disturbance;
@@ -28,20 +31,25 @@ use punctual_engine::spawn;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
-use punctual_trace::capture::{self, CaptureError};
+use punctual_trace::capture::{self, CaptureClock, CaptureError};
+use punctual_trace::event::{TaskName, TraceEvent};
 use punctual_trace::symbols::Symbols;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::capture::{
     Capture, CaptureItem, CapturePlan, CaptureTally, ClockOffsets, EventSet, FollowedThread,
-    MissingEvidence, kernel_symbols,
+    KeptEvents, MissingEvidence, WindowKeeper, kernel_symbols,
 };
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
     ExperimentProgress, Measured, Taken, cpu_of, demand,
 };
 use crate::load::LoadSpec;
+
+pub use kept::{EventForm, KeptCapture, KeptCounts};
+
+use kept::{EventFile, recall};
 
 /// Wakes whose lateness is kept for the price, of each part.
 const PRICE_WAKES: usize = 200_000;
@@ -53,6 +61,8 @@ pub(crate) const SETTLE: Span = Span::from_ms(200);
 const LOOK: Span = Span::from_ms(50);
 /// Late wakes that results have with all their parts.
 const SHOWN_WAKES: usize = 20;
+/// What is late where nobody says it: the latest hundredth.
+pub const LATE: LateThreshold = LateThreshold::Quantile(0.99);
 /// Most threads that results have.
 const SHOWN_THREADS: usize = 64;
 
@@ -87,10 +97,23 @@ pub struct BlameExperiment {
     pub platform: Platform,
     /// Major and minor of the kernel's release, where known.
     pub kernel: Option<(u32, u32)>,
+    /// Ends at the first wake that is later than this, beyond the margin that its thread spins.
+    pub stop_over: Option<Span>,
+    /// Whether the events around late wakes are kept.
+    pub keeps: bool,
+}
+
+/// What `blame` gives.
+#[derive(Debug)]
+pub struct BlameResult {
+    /// Why wakes were late.
+    pub blamed: Blamed,
+    /// The events around late wakes, where they were to be kept.
+    pub kept: Option<KeptCapture>,
 }
 
 impl Experiment for BlameExperiment {
-    type Outcome = Blamed;
+    type Outcome = BlameResult;
 
     fn demands(&self) -> Vec<Demand> {
         match &self.subject {
@@ -103,7 +126,7 @@ impl Experiment for BlameExperiment {
         vec![self.loads.clone()]
     }
 
-    fn run(self, context: Context<'_, '_>) -> Result<Measured<Blamed>, ExperimentError> {
+    fn run(self, context: Context<'_, '_>) -> Result<Measured<BlameResult>, ExperimentError> {
         let Context { loading, stop } = context;
         let mut clock = MachineClock::best();
         let cost = StampCost::measure(&mut clock);
@@ -124,10 +147,10 @@ impl Experiment for BlameExperiment {
             BlameSubject::RealTime => self.foreign(&[], FollowedThreads::RealTime, stop, &mut look),
         };
         loading.end(0);
-        let Recorded { outcome, price, evidence, refused, taken, end } = measured?;
+        let Recorded { outcome, price, refused, taken, end } = measured?;
         let disturbances: Vec<(u64, Disturbance)> = Vec::new();
         Ok(Measured {
-            outcome: Blamed::new(&outcome, price, Some(evidence)),
+            outcome: outcome.result(price),
             end: end.unwrap_or_else(|| ExperimentEnd::by(stop)),
             clock: ClockFacts::of(&clock, cost, None),
             refused,
@@ -139,9 +162,8 @@ impl Experiment for BlameExperiment {
 
 /// What was recorded, and of whom.
 struct Recorded {
-    outcome: BlameOutcome,
+    outcome: RecordingEnd,
     price: Option<RecordingPrice>,
-    evidence: CaptureEvidence,
     refused: Vec<Refusal>,
     taken: Vec<Taken>,
     end: Option<ExperimentEnd>,
@@ -184,11 +206,11 @@ impl BlameExperiment {
             let asked = thread.clone();
             let looped =
                 spawn::scoped(scope, "punctual-loop", || run_loop(asked, period, &orders))?;
-            let recorded = self.record_loop(&orders, (stop, cpu_of(thread)), &symbols, look);
+            let recorded = self.record_loop(&orders, (stop, cpu_of(thread)), symbols, look);
             orders.stop.store(true, Ordering::Release);
             let ended = looped.join().map_err(|_| ExperimentError::Panic)?;
             let ended = ended.map_err(|why| ExperimentError::Source(why.to_string()))?;
-            let (outcome, evidence) = recorded?;
+            let outcome = recorded?;
             let price = RecordingPrice::of(&ended.unrecorded_ns, &ended.recorded_ns);
             let real_time =
                 matches!(ended.policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_));
@@ -196,7 +218,7 @@ impl BlameExperiment {
             let cpu = cpu_of(thread);
             let taken = share.map(|share| Taken { cpu, condition: 0, share }).into_iter().collect();
             let (refused, end) = (ended.refused, ended.end);
-            Ok(Recorded { outcome, price: Some(price), evidence, refused, taken, end })
+            Ok(Recorded { outcome, price: Some(price), refused, taken, end })
         })
     }
 
@@ -205,9 +227,9 @@ impl BlameExperiment {
         &self,
         orders: &Orders,
         (stop, cpu): (&AtomicBool, u32),
-        symbols: &Symbols,
+        symbols: Symbols,
         look: &mut dyn FnMut(Span),
-    ) -> Result<(BlameOutcome, CaptureEvidence), ExperimentError> {
+    ) -> Result<RecordingEnd, ExperimentError> {
         let until = |end_ns: u64| now_ns(ClockId::Monotonic) >= end_ns;
         let is_over = || stop.load(Ordering::Relaxed) || orders.stop.load(Ordering::Acquire);
         // Until its first release.
@@ -230,19 +252,19 @@ impl BlameExperiment {
             .following(&[tid])
             .read_by(SchedPolicy::Fifo(1));
         let follow = FollowedThreads::Threads(vec![tid.unsigned_abs()]);
-        let recording = Recording::start(&plan, self.config(follow, symbols), || {
+        let recording = Recording::start(&plan, self.accountant(follow, &symbols), || {
             orders.is_recorded.store(true, Ordering::Release);
             orders.is_settling.store(false, Ordering::Release);
         })?;
         let left_ns = self.duration.as_ns().saturating_sub(unrecorded).max(0).unsigned_abs();
         let end_ns = now_ns(ClockId::Monotonic) + left_ns;
-        while !is_over() && !until(end_ns) {
+        while !is_over() && !until(end_ns) && !recording.has_stopped() {
             look(left(end_ns));
             pause();
         }
         // Closing the events disturbs every CPU.
         orders.is_settling.store(true, Ordering::Release);
-        recording.end()
+        recording.end(symbols)
     }
 
     fn foreign(
@@ -257,17 +279,28 @@ impl BlameExperiment {
             .in_guest(self.platform == Platform::VirtualMachine)
             .following(tids)
             .read_by(SchedPolicy::Fifo(1));
-        let recording = Recording::start(&plan, self.config(follow, &symbols), || {})?;
+        let recording = Recording::start(&plan, self.accountant(follow, &symbols), || {})?;
         let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
         let have_ended = || !tids.is_empty() && tids.iter().all(|&tid| !is_alive(tid));
-        while !stop.load(Ordering::Relaxed) && now_ns(ClockId::Monotonic) < end_ns && !have_ended()
-        {
+        let is_over = || stop.load(Ordering::Relaxed) || now_ns(ClockId::Monotonic) >= end_ns;
+        while !is_over() && !have_ended() && !recording.has_stopped() {
             look(left(end_ns));
             pause();
         }
-        let (outcome, evidence) = recording.end()?;
+        let outcome = recording.end(symbols)?;
         let (refused, taken, price, end) = (Vec::new(), Vec::new(), None, None);
-        Ok(Recorded { outcome, price, evidence, refused, taken, end })
+        Ok(Recorded { outcome, price, refused, taken, end })
+    }
+
+    fn accountant(&self, follow: FollowedThreads, symbols: &Symbols) -> Accountant {
+        Accountant {
+            blame: Blame::new(self.config(follow, symbols)),
+            from_ns: Arc::new(AtomicU64::new(u64::MAX)),
+            stop_over_ns: self.stop_over.map(|over| over.as_ns().max(0).unsigned_abs()),
+            has_stopped: Arc::new(AtomicBool::new(false)),
+            stopped_by: None,
+            windows: self.keeps.then(WindowKeeper::default),
+        }
     }
 
     fn config(&self, follow: FollowedThreads, symbols: &Symbols) -> BlameConfig {
@@ -354,6 +387,7 @@ pub(crate) fn map(symbols: &Symbols) -> SymbolMap {
 struct Recording {
     capture: Capture<Accountant>,
     missing: Vec<MissingEvent>,
+    has_stopped: Arc<AtomicBool>,
     begun_ns: u64,
 }
 
@@ -361,6 +395,37 @@ struct Recording {
 struct Accountant {
     blame: Blame,
     from_ns: Arc<AtomicU64>,
+    stop_over_ns: Option<u64>,
+    has_stopped: Arc<AtomicBool>,
+    /// The wake that ends the recording: nothing behind it counts.
+    stopped_by: Option<FinishedWake>,
+    windows: Option<WindowKeeper>,
+}
+
+impl Accountant {
+    fn event(&mut self, event: &TraceEvent) {
+        if let Some(windows) = &mut self.windows {
+            windows.see(event);
+        }
+        if self.stopped_by.is_some() {
+            return;
+        }
+        self.blame.push(event);
+        while let Some(wake) = self.blame.take_finished() {
+            if let Some(windows) = self.windows.as_mut().filter(|_| wake.is_late) {
+                windows.open(&wake);
+            }
+            let spun_ns = wake.margin_ns;
+            let is_over = |over_ns: u64| wake.least_ns > over_ns.saturating_add(spun_ns);
+            if self.stopped_by.is_none() && self.stop_over_ns.is_some_and(is_over) {
+                self.stopped_by = Some(wake);
+                self.has_stopped.store(true, Ordering::Release);
+            }
+        }
+        if let Some(windows) = self.windows.as_mut().filter(|windows| windows.is_full()) {
+            windows.make_room(self.blame.kept());
+        }
+    }
 }
 
 impl crate::capture::CaptureConsumer for Accountant {
@@ -368,8 +433,29 @@ impl crate::capture::CaptureConsumer for Accountant {
         if let CaptureItem::Event(event) = item
             && event.at_ns >= self.from_ns.load(Ordering::Relaxed)
         {
-            self.blame.push(event);
+            self.event(event);
         }
+    }
+}
+
+/// What came of a recording.
+struct RecordingEnd {
+    outcome: BlameOutcome,
+    evidence: CaptureEvidence,
+    stopped_by: Option<FinishedWake>,
+    kept: Option<(KeptEvents, Symbols, Vec<String>)>,
+}
+
+impl RecordingEnd {
+    fn result(self, price: Option<RecordingPrice>) -> BlameResult {
+        let Self { outcome, evidence, stopped_by, kept } = self;
+        let mut blamed = Blamed::new(&outcome, price, Some(evidence));
+        blamed.stopped_by = stopped_by.as_ref().map(BlamedStop::of);
+        let kept = kept.map(|(events, symbols, recorded)| {
+            KeptCapture::new(events, outcome, symbols, recorded)
+        });
+        blamed.kept = kept.as_ref().map(KeptCapture::counts);
+        BlameResult { blamed, kept }
     }
 }
 
@@ -377,11 +463,11 @@ impl Recording {
     /// Opens all events, waits until what that did to the machine is over, and begins.
     fn start(
         plan: &CapturePlan,
-        config: BlameConfig,
+        accountant: Accountant,
         begins: impl FnOnce(),
     ) -> Result<Self, ExperimentError> {
-        let from_ns = Arc::new(AtomicU64::new(u64::MAX));
-        let accountant = Accountant { blame: Blame::new(config), from_ns: Arc::clone(&from_ns) };
+        let from_ns = Arc::clone(&accountant.from_ns);
+        let has_stopped = Arc::clone(&accountant.has_stopped);
         let capture = Capture::start(plan, accountant);
         let capture = capture.map_err(|why| ExperimentError::Evidence(why.to_string()))?;
         let missing = capture.missing().iter().map(MissingEvent::of).collect();
@@ -389,17 +475,29 @@ impl Recording {
         let _signal = sleep_until_ns(begun_ns);
         from_ns.store(begun_ns, Ordering::Relaxed);
         begins();
-        Ok(Self { capture, missing, begun_ns })
+        Ok(Self { capture, missing, has_stopped, begun_ns })
     }
 
-    /// What came of it.
-    fn end(self) -> Result<(BlameOutcome, CaptureEvidence), ExperimentError> {
-        let Self { capture, missing, begun_ns } = self;
+    /// Whether a wake was so late that nothing more counts.
+    fn has_stopped(&self) -> bool {
+        self.has_stopped.load(Ordering::Acquire)
+    }
+
+    /// What came of it. `symbols` are for what is kept.
+    fn end(self, symbols: Symbols) -> Result<RecordingEnd, ExperimentError> {
+        let Self { capture, missing, begun_ns, .. } = self;
+        let recorded = capture.opened().iter().map(|event| event.name.clone()).collect();
         let ended = capture.end().ok_or(ExperimentError::Panic)?;
-        let outcome = ended.consumer.blame.finish();
+        let Accountant { blame, windows, stopped_by, .. } = ended.consumer;
+        let outcome = blame.finish();
+        let kept = windows.map(|windows| {
+            let wakes = outcome.worst.iter().chain(&outcome.sample);
+            let events = windows.finish(wakes.map(|wake| (wake.task.tid, wake.release_ns)));
+            (events, symbols, recorded)
+        });
         let evidence = CaptureEvidence::of(&ended.facts, missing, begun_ns);
         ended.closing.wait();
-        Ok((outcome, evidence))
+        Ok(RecordingEnd { outcome, evidence, stopped_by, kept })
     }
 }
 
@@ -430,6 +528,34 @@ pub struct Blamed {
     pub holes: u64,
     /// Timers that were programmed before the beginning, so that their wakes have no release.
     pub unknown_releases: u64,
+    /// The wake that ended the recording, as `--stop-over` asks; null where none did.
+    pub stopped_by: Option<BlamedStop>,
+    /// What of the recording was kept; null where nothing was to be.
+    pub kept: Option<KeptCounts>,
+}
+
+/// The wake that ended a recording.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BlamedStop {
+    /// The thread's name.
+    pub name: String,
+    /// Its number.
+    pub tid: u32,
+    /// Its release, ns on CLOCK_MONOTONIC.
+    pub release_ns: u64,
+    /// How late it was at least.
+    pub lateness_ns: u64,
+}
+
+impl BlamedStop {
+    fn of(wake: &FinishedWake) -> Self {
+        Self {
+            name: wake.task.name.to_string(),
+            tid: wake.task.tid,
+            release_ns: wake.release_ns,
+            lateness_ns: wake.least_ns,
+        }
+    }
 }
 
 /// The wakes of one thread.
@@ -698,36 +824,98 @@ impl Blamed {
             lost: outcome.counts.timeline.lost_events,
             holes: outcome.counts.timeline.holes,
             unknown_releases: outcome.counts.unknown_releases,
+            stopped_by: None,
+            kept: None,
         }
     }
+}
 
-    /// Why wakes were late in a capture, which is opened twice: names of functions may stand
-    /// anywhere in it.
+/// A capture that was read.
+#[derive(Debug)]
+pub struct ReadCapture {
+    /// Why wakes were late.
+    pub blamed: Blamed,
+    /// What it cannot tell, a line each.
+    pub untold: Vec<String>,
+    outcome: BlameOutcome,
+    clock: CaptureClock,
+    symbols: Symbols,
+    threads: Vec<TaskName>,
+}
+
+impl ReadCapture {
+    /// Why wakes were late in a capture, which is read twice: names of functions may stand anywhere
+    /// in it. Without `follow` and `late`, those of the recording where it says them, else
+    /// real-time threads and the latest hundredth.
     ///
     /// # Errors
     /// It cannot be read.
     pub fn read<R: Read + Seek>(
-        mut file: R,
-        follow: FollowedThreads,
-        late: LateThreshold,
-    ) -> Result<(Self, Vec<String>), CaptureError> {
-        let mut reader = capture::open(&mut file)?;
+        file: &mut R,
+        follow: Option<FollowedThreads>,
+        late: Option<LateThreshold>,
+    ) -> Result<Self, CaptureError> {
+        let mut reader = capture::open(&mut *file)?;
         while reader.next_event()?.is_some() {}
+        let facts = reader.facts();
+        let mut untold: Vec<String> = facts.untold().iter().map(ToString::to_string).collect();
+        let (symbols, clock) = (facts.symbols().clone(), facts.clock().clone());
+        let threads = facts.threads().to_vec();
+        let recalled = facts.note().map(recall).transpose();
+        drop(reader);
+        let recalled = recalled.unwrap_or_else(|why| {
+            untold.push(format!("what was known beside its events cannot be used: {why}"));
+            None
+        });
+        let followed = || recalled.as_ref().map(|recall| FollowedThreads::Threads(recall.tids()));
         let config = BlameConfig {
-            follow,
-            late,
-            symbols: map(reader.facts().symbols()),
+            follow: follow.or_else(followed).unwrap_or(FollowedThreads::RealTime),
+            late: late.unwrap_or(LATE),
+            symbols: map(&symbols),
             event_driven: true,
             ..BlameConfig::default()
         };
-        let untold = reader.facts().untold().iter().map(ToString::to_string).collect();
-        drop(reader);
+        let config = match (recalled, late) {
+            (None, _) => config,
+            (Some(recall), Some(LateThreshold::Above(over_ns))) => {
+                recall.over(over_ns).into_config(config)
+            }
+            (Some(recall), Some(LateThreshold::Quantile(_))) => {
+                let text = "it has late wakes alone, so that a share of them says nothing: those \
+                            that were late when it was recorded are taken";
+                untold.push(text.to_owned());
+                recall.into_config(config)
+            }
+            (Some(recall), None) => recall.into_config(config),
+        };
         let mut blame = Blame::new(config);
-        let mut reader = capture::open(&mut file)?;
+        let mut reader = capture::open(&mut *file)?;
         while let Some(event) = reader.next_event()? {
             blame.push(&event);
         }
-        Ok((Self::new(&blame.finish(), None, None), untold))
+        let outcome = blame.finish();
+        let blamed = Blamed::new(&outcome, None, None);
+        drop(reader);
+        Ok(Self { blamed, untold, outcome, clock, symbols, threads })
+    }
+
+    /// Writes all of its events in another form, from the file that it was read from.
+    ///
+    /// # Errors
+    /// It cannot be read again, or the system refuses to write.
+    pub fn write<R: Read + Seek, W: Write>(
+        &self,
+        file: &mut R,
+        form: EventForm,
+        out: W,
+    ) -> io::Result<()> {
+        let mut writer = EventFile::begin(form, out, &self.clock, self.symbols.clone())?;
+        writer.name_threads(&self.threads)?;
+        let mut reader = capture::open(&mut *file).map_err(io::Error::other)?;
+        while let Some(event) = reader.next_event().map_err(io::Error::other)? {
+            writer.write(&event)?;
+        }
+        writer.finish(&self.outcome)
     }
 }
 

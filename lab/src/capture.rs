@@ -12,6 +12,7 @@ mod followed;
 mod offsets;
 mod reader;
 mod rings;
+mod windows;
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,6 +34,7 @@ pub use followed::{
 pub use offsets::ClockOffsets;
 pub use reader::{CaptureSoFar, CaptureTally};
 pub use rings::OpenedEvent;
+pub(crate) use windows::{KeptEvents, WindowKeeper};
 
 use events::KernelEvents;
 use reader::Reader;

@@ -1,37 +1,51 @@
 //! `punctual blame`: why wakes were late, of a loop of its own or of any program.
 
+use std::cell::OnceCell;
 use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use punctual::RtThread;
 use punctual_blame::config::{FollowedThreads, LateThreshold, Platform};
+use punctual_core::time::Span;
 use punctual_host::root::Root;
 use punctual_host::settings::KernelSettings;
-use punctual_lab::blame::{BlameExperiment, BlameSubject, Blamed};
+use punctual_lab::blame::{
+    BlameExperiment, BlameResult, BlameSubject, EventForm, KeptCapture, LATE, ReadCapture,
+};
 use punctual_lab::capture::{FollowedThread, ThreadTarget, find_threads};
 use punctual_lab::load::Loads;
 use punctual_report::measured::BlameBody;
 use punctual_report::{Body, Choice, Envelope, Report};
 use punctual_trace::event::ShortName;
+use punctual_trace::write::perf_data::Addresses;
 
 use crate::args::RequestedPolicyArgs;
 use crate::command::measure::measure;
 use crate::experiment::Machine;
 use crate::measuring::{CpuArgs, Measuring, Outcome, Planned, Shown, condition_name};
-use crate::output::OutputArgs;
-use crate::parse;
+use crate::output::{Dir, Opened, OutputArgs, distinct, spare};
 use crate::program::PROGRAM;
+use crate::stored::RESULT;
 use crate::subcommand::{self, Execute, Exit};
+use crate::{parse, view};
+
+/// The name of the capture in the directory of `--keep`.
+const CAPTURE: &str = "perf.data";
 
 /// `punctual blame`.
 #[derive(Debug, clap::Args)]
 pub(super) struct BlameArgs {
     #[command(flatten)]
     subject: SubjectArgs,
-    /// Record nothing: read what perf record, perf script, ftrace, trace-cmd or wprof recorded, and
-    /// follow the thread of --tid, those of --name, or all real-time threads
-    #[arg(long, value_name = "CAPTURE", conflicts_with_all = ["pid", "all", "cpu", "load"])]
+    /// Record nothing: read what --keep kept, or what perf record, perf script, ftrace, trace-cmd or
+    /// wprof recorded, and follow the thread of --tid, those of --name, or all real-time threads
+    #[arg(
+        long,
+        value_name = "CAPTURE",
+        conflicts_with_all = ["pid", "all", "cpu", "load", "stop_over", "keep"]
+    )]
     from: Option<PathBuf>,
     #[command(flatten)]
     cpu: CpuArgs,
@@ -54,9 +68,20 @@ pub(super) struct BlameArgs {
     )]
     duration: parse::Duration,
     /// Which wakes are late: those later than a duration, 20us, or than a share of the thread's own
-    /// wakes, p99.9
-    #[arg(long, value_name = "TIME|pQ", default_value = "p99", value_parser = threshold)]
-    over: LateThreshold,
+    /// wakes, p99.9 [default: p99, with --stop-over its duration, of a kept capture what was late
+    /// then]
+    #[arg(long, value_name = "TIME|pQ", value_parser = threshold)]
+    over: Option<LateThreshold>,
+    /// End at the first wake that is later
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        value_parser = parse::duration
+    )]
+    stop_over: Option<parse::Duration>,
+    #[command(flatten)]
+    files: FileArgs,
     #[command(flatten)]
     policy: RequestedPolicyArgs,
     /// Loads to run meanwhile, as for 'measure periodic', all at once
@@ -94,6 +119,108 @@ impl SubjectArgs {
     }
 }
 
+/// Where the events go.
+#[derive(Debug, clap::Args)]
+struct FileArgs {
+    /// Keep the result and the events around the late wakes, of which --from gives the same answer
+    /// again: DIR/result.json and DIR/perf.data, which perf opens too
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Leave the kernel's addresses in what --keep keeps: without it, its functions have their names
+    /// alone
+    #[arg(long, requires = "keep")]
+    raw: bool,
+    /// Write the events around the late wakes, or those of --from, with each late wake and its parts
+    /// as slices, for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
+    /// Write these events as NDJSON, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    ndjson: Option<PathBuf>,
+    /// Write these events as text, as ftrace prints them
+    #[arg(long, value_name = "FILE")]
+    text: Option<PathBuf>,
+}
+
+impl FileArgs {
+    /// Each form with its option.
+    fn forms(&self) -> [(&'static str, EventForm, Option<&Path>); 3] {
+        [
+            ("--perfetto", EventForm::Perfetto, self.perfetto.as_deref()),
+            ("--ndjson", EventForm::Ndjson, self.ndjson.as_deref()),
+            ("--text", EventForm::Text, self.text.as_deref()),
+        ]
+    }
+
+    /// Whether any is asked for.
+    fn are_some(&self) -> bool {
+        self.keep.is_some() || self.forms().iter().any(|(.., path)| path.is_some())
+    }
+
+    /// Opens what they name; `from` is the capture that is read.
+    fn open(&self, results: &OutputArgs, from: Option<&Path>) -> Result<BlameFiles> {
+        let mut used: Vec<&Path> = Vec::new();
+        let mut forms = Vec::new();
+        for (option, form, path) in self.forms() {
+            let Some(path) = path else { continue };
+            results.distinct(Some(path))?;
+            spare(option, Some(path), from)?;
+            used.iter().try_for_each(|used| distinct(option, Some(path), Some(used)))?;
+            used.push(path);
+            forms.push((form, Opened::at(path)?));
+        }
+        results.spare(from)?;
+        let kept = match &self.keep {
+            None => None,
+            Some(path) => {
+                let dir = Dir::make(path)?;
+                Some(KeptFiles { capture: dir.opened(CAPTURE)?, result: dir.opened(RESULT)? })
+            }
+        };
+        let addresses = if self.raw { Addresses::Kept } else { Addresses::Numbered };
+        Ok(BlameFiles { kept, forms, addresses })
+    }
+}
+
+/// The files of `--keep`.
+#[derive(Debug)]
+struct KeptFiles {
+    capture: Opened,
+    result: Opened,
+}
+
+/// Where the events go, opened.
+#[derive(Debug)]
+struct BlameFiles {
+    kept: Option<KeptFiles>,
+    forms: Vec<(EventForm, Opened)>,
+    addresses: Addresses,
+}
+
+impl BlameFiles {
+    /// Writes a file, a piece at a time.
+    fn fill(
+        opened: &Opened,
+        write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+    ) -> Result<()> {
+        opened.write(|file| {
+            let mut out = BufWriter::new(*file);
+            write(&mut out)?;
+            Ok(out.flush()?)
+        })
+    }
+
+    /// Writes what was kept; each is tried.
+    fn write(&self, kept: &KeptCapture) -> Result<()> {
+        let capture = self.kept.as_ref().map_or(Ok(()), |files| {
+            Self::fill(&files.capture, |out| kept.write_perf_data(out, self.addresses))
+        });
+        self.forms.iter().fold(capture, |written, (form, opened)| {
+            written.and(Self::fill(opened, |out| kept.write(*form, out)))
+        })
+    }
+}
+
 /// From where on a wake is late: `20us` or `p99.9`.
 fn threshold(text: &str) -> Result<LateThreshold, String> {
     let Some(percent) = text.strip_prefix('p') else {
@@ -111,27 +238,54 @@ impl Execute for BlameArgs {
     fn execute(&self) -> Result<Exit> {
         match &self.from {
             Some(capture) => self.read(capture),
-            None => measure(self),
+            None => measure(&Blaming { args: self, files: OnceCell::new() }),
         }
     }
 }
 
 impl BlameArgs {
-    /// Reads a capture.
+    /// Reads a capture, or what is in a directory of `--keep`.
     fn read(&self, path: &Path) -> Result<Exit> {
-        let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let path = if path.is_dir() { path.join(CAPTURE) } else { path.to_owned() };
+        let unread = || format!("cannot read {}", path.display());
+        let mut file = File::open(&path).with_context(unread)?;
+        let files = self.files.open(&self.output, Some(&path))?;
         let outputs = self.output.open()?;
         let tid = self.subject.tid.map(|tid| FollowedThreads::Threads(vec![tid.unsigned_abs()]));
         let name = self.subject.name.as_ref();
         let name = name.map(|name| FollowedThreads::Named(ShortName::new(name.as_bytes())));
-        let follow = tid.or(name).unwrap_or(FollowedThreads::RealTime);
-        let read = Blamed::read(file, follow, self.over);
-        let (blame, untold) = read.with_context(|| path.display().to_string())?;
-        let mut envelope = Envelope::of(PROGRAM, <Self as Measuring>::NAME);
+        let read = ReadCapture::read(&mut file, tid.or(name), self.over);
+        let read = read.with_context(|| path.display().to_string())?;
+        let mut written = Ok(());
+        for (form, opened) in &files.forms {
+            let form = BlameFiles::fill(opened, |out| read.write(&mut file, *form, out));
+            written = written.and(form);
+        }
+        let mut envelope = Envelope::of(PROGRAM, Blaming::NAME);
+        let ReadCapture { blamed, untold, .. } = read;
         envelope.warn_of(untold);
-        let body = Body::Measured(BlameBody { blame, loads: Vec::new() }.into());
+        let body = Body::Measured(BlameBody { blame: blamed, loads: Vec::new() }.into());
         subcommand::write(&Report { envelope, body }, outputs)?;
+        written?;
         Ok(Exit::Fine)
+    }
+
+    /// What is late, and where the recording ends.
+    fn late(&self) -> Result<(LateThreshold, Option<Span>)> {
+        let Some(parse::Duration(stop_over)) = self.stop_over else {
+            return Ok((self.over.unwrap_or(LATE), None));
+        };
+        let over_ns = stop_over.as_ns().unsigned_abs();
+        match self.over {
+            None => Ok((LateThreshold::Above(over_ns), Some(stop_over))),
+            Some(late @ LateThreshold::Above(late_ns)) if late_ns <= over_ns => {
+                Ok((late, Some(stop_over)))
+            }
+            Some(_) => bail!(
+                "--over: with --stop-over, what is late is a duration of at most that, so that the \
+                 wake that ends it is late"
+            ),
+        }
     }
 
     /// Whose wakes, and on which CPUs.
@@ -177,19 +331,27 @@ fn cpus_of(threads: &[FollowedThread]) -> String {
     cpus.collect::<punctual_host::cpulist::CpuList>().to_string()
 }
 
-impl Measuring for BlameArgs {
+/// A recording that is asked for, and its files once they are open.
+struct Blaming<'a> {
+    args: &'a BlameArgs,
+    files: OnceCell<BlameFiles>,
+}
+
+impl Measuring for Blaming<'_> {
     const NAME: &'static str = "blame";
     const HAS_PROGRESS: bool = false;
     type Experiment = BlameExperiment;
 
     fn output(&self) -> &OutputArgs {
-        &self.output
+        &self.args.output
     }
 
     fn plan(&self, machine: &Machine) -> Result<Planned<BlameExperiment>> {
         let here = &machine.here;
-        let (subject, choice) = self.choose(machine)?;
-        let [loads] = &self.load.turns()[..] else {
+        let args = self.args;
+        let (late, stop_over) = args.late()?;
+        let (subject, choice) = args.choose(machine)?;
+        let [loads] = &args.load.turns()[..] else {
             bail!("--load: blame takes one load or several at once, not in turn");
         };
         let platform = match here.virtualization.virtualization.value() {
@@ -199,18 +361,34 @@ impl Measuring for BlameArgs {
         };
         let experiment = BlameExperiment {
             subject,
-            duration: self.duration.0,
-            late: self.over,
+            duration: args.duration.0,
+            late,
             loads: (condition_name(loads), loads.clone()),
             platform,
             kernel: KernelSettings::collect(&machine.root).release,
+            stop_over,
+            keeps: args.files.are_some(),
         };
+        // Before anything is measured.
+        let files = args.files.open(&args.output, None)?;
+        let _first = self.files.set(files);
         Ok(Planned { experiment, choice })
+    }
+
+    fn keep(&self, report: &Report) -> Result<()> {
+        let Some(kept) = self.files.get().and_then(|files| files.kept.as_ref()) else {
+            return Ok(());
+        };
+        let json = view::json(report)?;
+        BlameFiles::fill(&kept.result, |out| out.write_all(json.as_bytes()))
     }
 
     fn shown(&self, outcome: Outcome<'_, BlameExperiment>) -> Shown {
         let loads = outcome.load_rows();
-        Shown::body(BlameBody { blame: outcome.figures, loads })
+        let BlameResult { blamed, kept } = outcome.figures;
+        let written = self.files.get().zip(kept.as_ref()).map(|(files, kept)| files.write(kept));
+        let trouble = written.and_then(Result::err);
+        Shown::body(BlameBody { blame: blamed, loads }).with(trouble, Vec::new())
     }
 }
 

@@ -82,6 +82,8 @@ experiments! {
 /// Measures, and writes what came of it.
 pub(super) fn measure<M: Measuring>(args: &M) -> Result<Exit> {
     let FinishedMeasuring { report, outputs, trouble } = measured(args)?;
+    let kept = args.keep(&report);
     write(&report, outputs)?;
+    kept?;
     trouble.map_or(Ok(Exit::Fine), Err)
 }

@@ -152,8 +152,131 @@ fn captures_of_others_are_read() {
 }
 
 #[test]
+fn the_first_wake_that_is_later_ends_it() {
+    if !may_record() {
+        return;
+    }
+    // Each wake is later than that.
+    let out = run(["blame", "-d", "60s", "--stop-over", "100ns", "--json", "-"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let result = json(&out);
+    add_up(&result);
+    let stop = &result["stopped_by"];
+    assert_eq!(stop["name"], "punctual-loop", "{result}");
+    assert_eq!(result["incomplete"], false, "it did what it was to do");
+    let worst = result["worst"].as_array().expect("wakes");
+    assert_eq!(worst.len(), 1, "nothing behind it counts");
+    for key in ["release_ns", "lateness_ns", "tid", "name"] {
+        assert_eq!(worst[0][key], stop[key], "{key}");
+    }
+    assert_eq!(result["runs"][0]["late"], 1);
+    assert_eq!(result["kept"], Value::Null);
+}
+
+/// What is said of the latest wakes.
+fn worst(result: &Value) -> &Vec<Value> {
+    result["worst"].as_array().expect("wakes")
+}
+
+#[test]
+fn what_is_kept_gives_the_same_answer_again() {
+    if !may_record() {
+        return;
+    }
+    let dir = crate::Dir::new("blame-keep");
+    let [kept, again, perfetto, ndjson, plain] =
+        ["kept", "again.ndjson", "trace.pftrace", "trace.ndjson", "trace.txt"]
+            .map(|name| dir.path(name));
+    let [kept, again, perfetto, ndjson, plain] =
+        [&kept, &again, &perfetto, &ndjson, &plain].map(|path| crate::text(path));
+    let record = ["blame", "-d", "2s", "--over", "5us", "--load", "cpu", "--json", "-"];
+    let files = ["--keep", kept, "--perfetto", perfetto, "--ndjson", ndjson, "--text", plain];
+    let out = run(record.into_iter().chain(files));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let result = json(&out);
+    let counts = &result["kept"];
+    assert!(counts["wakes"].as_u64().is_some_and(|wakes| wakes > 20), "{counts}");
+    assert_eq!(crate::json_file(&dir.path("kept/result.json")), result);
+    for from in [kept, &format!("{kept}/perf.data")] {
+        let out = run(["blame", "--from", from, "--json", "-"]);
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        let read = json(&out);
+        add_up(&read);
+        assert_eq!(worst(&read).len(), worst(&result).len());
+        for (read, recorded) in worst(&read).iter().zip(worst(&result)) {
+            assert_eq!(read, recorded);
+        }
+        let (read, recorded) = (&read["runs"][0], &result["runs"][0]);
+        for key in ["tid", "name", "wakes", "p50_ns", "p99_ns", "max_ns", "threshold_ns"] {
+            assert_eq!(read[key], recorded[key], "{key}");
+        }
+        assert_eq!(read["late"], counts["wakes"], "those that were kept");
+    }
+    // A higher threshold takes the later ones of them.
+    let out = run(["blame", "--from", kept, "--over", "1s", "--json", "-"]);
+    assert!(worst(&json(&out)).is_empty(), "{}", stdout(&out));
+    // No address of the kernel is in it: also in a form that would show one.
+    let out = run(["blame", "--from", kept, "--ndjson", again]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let events = std::fs::read_to_string(again).expect("written");
+    assert!(events.lines().count() > 100 && !events.contains("\"0xffff"), "{events}");
+    // What others read has the same events, without what was known beside them.
+    for from in [ndjson, plain] {
+        let out = run(["blame", "--from", from, "--over", "5us", "--json", "-"]);
+        assert_eq!(out.status.code(), Some(0), "{from}: {}", stderr(&out));
+        add_up(&json(&out));
+        assert!(!worst(&json(&out)).is_empty(), "{from}");
+    }
+    let perfetto = std::fs::read(perfetto).expect("written");
+    let track = b"late wakes of punctual-loop";
+    assert!(perfetto.windows(track.len()).any(|bytes| bytes == track));
+    if skip::need_program("perf") {
+        let perf = std::process::Command::new("perf")
+            .args(["script", "-i", &format!("{kept}/perf.data")])
+            .output();
+        let perf = perf.expect("it starts");
+        assert!(perf.status.success(), "{}", stderr(&perf));
+        let shown = stdout(&perf);
+        assert!(shown.contains("sched:sched_switch") && shown.contains("timer:hrtimer_start"));
+    }
+}
+
+#[test]
+fn a_capture_is_written_in_other_forms() {
+    let dir = crate::Dir::new("blame-forms");
+    let (ndjson, plain) = (dir.path("a.ndjson"), dir.path("a.txt"));
+    let [ndjson, plain] = [&ndjson, &plain].map(|path| crate::text(path));
+    let from = capture("perf.data");
+    let over = ["--over", "1us"];
+    let forms = ["--ndjson", ndjson, "--text", plain, "--json", "-"];
+    let out = run(["blame", "--from", &from].into_iter().chain(forms).chain(over));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let first = json(&out);
+    assert!(!worst(&first).is_empty(), "{first}");
+    let out = run(["blame", "--from", ndjson, "--json", "-"].into_iter().chain(over));
+    let lateness = |result: &Value| -> Vec<Value> {
+        worst(result).iter().map(|wake| wake["lateness_ns"].clone()).collect()
+    };
+    assert_eq!(lateness(&json(&out)), lateness(&first), "all of it is in NDJSON");
+    let out = run(["blame", "--from", plain, "--json", "-"].into_iter().chain(over));
+    assert_eq!(lateness(&json(&out)), lateness(&first), "times are to the nanosecond");
+    let same = ["--text", plain, "--ndjson", plain];
+    let out = run(["blame", "--from", &from].into_iter().chain(same));
+    assert_eq!(out.status.code(), Some(2));
+    assert!(stderr(&out).contains("already used"), "{}", stderr(&out));
+    let out = run(["blame", "--from", plain, "--text", plain]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(stderr(&out).contains("overwrite an input"), "{}", stderr(&out));
+}
+
+#[test]
 fn what_cannot_be_followed_or_read_is_said() {
-    let refusals: [(&[&str], &str); 8] = [
+    let refusals: [(&[&str], &str); 13] = [
+        (&["--stop-over", "100us", "--over", "1ms"], "at most that"),
+        (&["--stop-over", "100us", "--over", "p99"], "at most that"),
+        (&["--from", "/dev/null", "--keep", "/tmp/x"], "cannot be used with"),
+        (&["--raw"], "required"),
+        (&["--from", "/dev/null", "--stop-over", "1ms"], "cannot be used with"),
         (&["--over", "p100"], "above p0 and below p100"),
         (&["--over", "px"], "write p99.9"),
         (&["--over", "fast"], "as p99.9"),

@@ -147,8 +147,12 @@ impl<R: BufRead> CaptureReader for NdjsonReader<R> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
     use proptest::collection::vec;
-    use proptest::prelude::{any, prop_assert_eq, proptest};
+    use proptest::prelude::{Strategy, any, prop_assert_eq, proptest};
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
 
     use super::NdjsonReader;
     use crate::capture::{CaptureClock, CaptureFacts, CaptureReader};
@@ -259,6 +263,64 @@ mod tests {
         let refused = |text: &str| NdjsonReader::open(text.as_bytes()).unwrap_err().to_string();
         assert!(refused("").contains("no NDJSON of this program"));
         assert!(refused("{\"punctual_trace\":2}").contains("form 2"));
+    }
+
+    /// The rows of a table in docs/blame.md behind a line: its first code, and the others.
+    fn documented(head: &str) -> BTreeMap<String, BTreeSet<String>> {
+        let page = include_str!("../../../docs/blame.md");
+        let lines = page.lines().skip_while(|line| *line != head).skip(2);
+        let codes = |line: &str| -> Vec<String> {
+            line.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+        };
+        let rows = lines.take_while(|line| line.starts_with('|')).map(codes);
+        rows.map(|row| (row[0].clone(), row[1..].iter().cloned().collect())).collect()
+    }
+
+    #[test]
+    fn the_page_has_each_key_of_each_event() {
+        let keys = documented("| key | |");
+        let mut events = documented("| event | fields |");
+        let mut seen = BTreeSet::new();
+        let mut kinds: Vec<TraceKind> = {
+            let mut runner = TestRunner::deterministic();
+            let draw = |_| tracepoint().new_tree(&mut runner).unwrap().current().kind;
+            (0..3_000).map(draw).collect()
+        };
+        kinds.extend([TraceKind::PageFaultExit, TraceKind::Lost { count: 1 }]);
+        let context = ContextFlags { flags: 4, preempt_depth: 1 };
+        let whole = kinds.into_iter().map(|kind| TraceEvent {
+            at_ns: 1,
+            cpu: 2,
+            tid: 3,
+            context,
+            kind,
+            chain: Box::from([1]),
+        });
+        let whole: Vec<TraceEvent> = whole.collect();
+        for line in written(&whole, Symbols::default()).lines().skip(2) {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            let line = line.as_object().unwrap();
+            assert_eq!(line.keys().collect::<BTreeSet<_>>(), keys.keys().collect(), "all are set");
+            let (event, fields) = match &line["event"] {
+                serde_json::Value::String(event) => (event, None),
+                event => {
+                    let mut kinds = event.as_object().unwrap().iter();
+                    kinds.next().map(|(event, fields)| (event, Some(fields))).unwrap()
+                }
+            };
+            let named = events.get_mut(event).unwrap_or_else(|| panic!("{event} is not there"));
+            match fields {
+                Some(serde_json::Value::Object(fields)) => {
+                    assert_eq!(fields.keys().cloned().collect::<BTreeSet<_>>(), *named, "{event}");
+                }
+                Some(serde_json::Value::String(value)) if event == "vector_entry" => {
+                    assert!(named.contains(value), "{value}");
+                }
+                _ => assert!(named.is_empty(), "{event} has no fields"),
+            }
+            seen.insert(event.clone());
+        }
+        assert_eq!(seen, events.into_keys().collect(), "the page has events that are none");
     }
 
     proptest! {

@@ -3,7 +3,8 @@
 
 use punctual_document::{Block, Frame, Section, Table, numbers, words};
 use punctual_lab::blame::{
-    Blamed, BlamedCause, BlamedRun, BlamedWake, CaptureEvidence, RecordingPrice, WakeStretch,
+    Blamed, BlamedCause, BlamedRun, BlamedStop, BlamedWake, CaptureEvidence, KeptCounts,
+    RecordingPrice, WakeStretch,
 };
 use punctual_report::measured::BlameBody;
 
@@ -23,6 +24,7 @@ const CENSORED: f64 = 0.1;
 pub(super) fn shown(body: &BlameBody) -> Section {
     let blame = &body.blame;
     let mut blocks = vec![Block::words(blame.sentence.clone())];
+    blocks.extend(blame.stopped_by.as_ref().map(|stop| Block::words(stop_words(stop))));
     blocks.push(runs(blame));
     if !blame.causes.is_empty() {
         blocks.push(causes(&blame.causes));
@@ -45,6 +47,7 @@ pub(super) fn shown(body: &BlameBody) -> Section {
     }
     blocks.extend(blame.price.as_ref().map(|price| Block::words(price_words(price))));
     blocks.extend(blame.evidence.as_ref().map(|evidence| Block::words(evidence_words(evidence))));
+    blocks.extend(blame.kept.as_ref().map(|kept| Block::words(kept_words(kept))));
     blocks.extend(gaps(blame).map(Block::words));
     blocks.extend(body.loads.iter().map(|load| Block::words(rate_line(load))));
     Section { id: "blame", heading: "Why wakes were late", blocks }
@@ -250,6 +253,33 @@ fn evidence_words(evidence: &CaptureEvidence) -> String {
         text += &format!(
             "; {missing} kinds that this kernel does not have (the JSON says what is lost by that)"
         );
+    }
+    text
+}
+
+/// What ended the recording.
+fn stop_words(stop: &BlamedStop) -> String {
+    format!(
+        "ended by a wake of {} ({}) that was {} late, released at {:.6} s: --stop-over",
+        stop.name,
+        stop.tid,
+        ns(stop.lateness_ns),
+        stop.release_ns as f64 / 1e9,
+    )
+}
+
+/// What was kept, and what not.
+fn kept_words(kept: &KeptCounts) -> String {
+    let mut text = format!(
+        "kept: {} events around {} late wakes",
+        format::count(kept.events),
+        format::count(kept.wakes),
+    );
+    if kept.dropped > 0 {
+        text += &format!("; for {} more there was no room", format::count(kept.dropped));
+    }
+    if kept.cut > 0 {
+        text += &format!("; {} windows lack their beginning", format::count(kept.cut));
     }
     text
 }

@@ -16,12 +16,13 @@ const STRANGER: u32 = 54_321;
 const PROTECTED: &str = "/proc/sys/fs/protected_symlinks";
 
 /// Commands with the file that they write, `OUT`; `DIR` has what they read.
-const FILES: [&str; 16] = [
+const FILES: [&str; 17] = [
     "analyse DIR/a.csv --column lateness:us --json OUT",
     "report DIR/made -o OUT",
     "export --csv --histogram DIR/made/result.json -o OUT",
     "export --openmetrics DIR/made/result.json --output OUT",
     "compare --anyway DIR/made DIR/made --json OUT",
+    "blame --from DIR/trace.txt --text OUT",
     "facts --json OUT",
     "tune check --json OUT",
     "tune plan --json OUT",
@@ -36,9 +37,10 @@ const FILES: [&str; 16] = [
 ];
 
 /// Commands that choose names in a directory that was named, `OUT`.
-const FOLDERS: [&str; 7] = [
+const FOLDERS: [&str; 8] = [
     "man OUT",
     "capture OUT",
+    "blame --duration 300ms --keep OUT",
     "report DIR/made --plots OUT",
     "soak --every 1s --duration 100ms --campaign OUT",
     "check --duration 1s --results OUT",
@@ -92,6 +94,8 @@ fn inputs() -> Dir {
     result(&dir, "made");
     let tasks = "[supervisor]\nname = \"sticky\"\n[[task]]\nname = \"a\"\nperiod = \"5ms\"\n";
     fs::write(dir.path("tasks.toml"), tasks).expect("writable");
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/trace/6.18/ftrace.txt");
+    fs::copy(trace, dir.path("trace.txt")).expect("a fixture");
     for (file, content) in [("proc/sys/vm/swappiness", "60\n"), ("proc/cpuinfo", "")] {
         let file = dir.path("machine").join(file);
         fs::create_dir_all(file.parent().expect("a directory")).expect("writable");

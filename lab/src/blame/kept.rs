@@ -1,0 +1,345 @@
+//! A capture cut down to its late wakes, and files of captures for other programs.
+//!
+//! Writes into whatever it is given; opens nothing. A `perf.data` of it gives the same answer again
+//! ([`super::ReadCapture`]): beside the events it has what was known when wakes were judged.
+
+use std::collections::BTreeMap;
+use std::io::{self, Seek, Write};
+
+use punctual_blame::keep::LateWake;
+use punctual_blame::outcome::BlameOutcome;
+use punctual_blame::recall::Recall;
+use punctual_trace::capture::CaptureClock;
+use punctual_trace::event::{TaskName, Tid, TraceEvent, TraceKind};
+use punctual_trace::symbols::Symbols;
+use punctual_trace::write::ndjson::NdjsonWriter;
+use punctual_trace::write::perf_data::{Addresses, PerfDataWriter};
+use punctual_trace::write::perfetto::{PerfettoWriter, TrackSlice};
+use punctual_trace::write::text::TextWriter;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::capture::KeptEvents;
+
+/// What of a recording was kept as a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeptCounts {
+    /// Late wakes whose events are in it.
+    pub wakes: u64,
+    /// Late wakes for whose events there was no room: 64 MB of all windows.
+    pub dropped: u64,
+    /// Windows that lack their beginning: too much happened meanwhile.
+    pub cut: u64,
+    /// Events, each once.
+    pub events: u64,
+}
+
+/// The events around late wakes, with what is needed to judge them again.
+#[derive(Debug)]
+pub struct KeptCapture {
+    events: KeptEvents,
+    outcome: BlameOutcome,
+    symbols: Symbols,
+    /// What was recorded, `SYSTEM:NAME`.
+    recorded: Vec<String>,
+}
+
+impl KeptCapture {
+    pub(super) fn new(
+        events: KeptEvents,
+        outcome: BlameOutcome,
+        symbols: Symbols,
+        recorded: Vec<String>,
+    ) -> Self {
+        Self { events, outcome, symbols, recorded }
+    }
+
+    /// What it has.
+    pub fn counts(&self) -> KeptCounts {
+        KeptCounts {
+            wakes: self.events.wakes(),
+            dropped: self.events.missing(),
+            cut: self.events.cut(),
+            events: self.events.events().count() as u64,
+        }
+    }
+
+    /// What threads were called first, of all that it names.
+    fn threads(&self) -> Vec<TaskName> {
+        let mut threads: BTreeMap<Tid, TaskName> = BTreeMap::new();
+        let mut see = |task: &TaskName| {
+            threads.entry(task.tid).or_insert(*task);
+        };
+        for event in self.events.events() {
+            match &event.kind {
+                TraceKind::Switch { previous, next, .. } => {
+                    see(previous);
+                    see(next);
+                }
+                TraceKind::Waking { task, .. } | TraceKind::Migrate { task, .. } => see(task),
+                _ => {}
+            }
+        }
+        threads.into_values().collect()
+    }
+
+    /// Writes it as a `perf.data`.
+    ///
+    /// # Errors
+    /// What the system says of writing.
+    pub fn write_perf_data<W: Write + Seek>(&self, out: W, addresses: Addresses) -> io::Result<()> {
+        let recorded = self.recorded.iter().filter_map(|name| name.split_once(':'));
+        let mut writer = PerfDataWriter::new(out, recorded, self.symbols.clone(), addresses)?;
+        for task in self.threads() {
+            writer.name_thread(&task)?;
+        }
+        for event in self.events.events() {
+            writer.write(event)?;
+        }
+        let has = |tid, release_ns| self.events.has((tid, release_ns));
+        let recall = Recall::new(&self.outcome, has, |address| writer.function(address));
+        writer.set_note(serde_json::to_string(&Note { punctual_blame: FORM, recall })?);
+        writer.finish()?;
+        Ok(())
+    }
+
+    /// Writes it in another form.
+    ///
+    /// # Errors
+    /// What the system says of writing.
+    pub fn write<W: Write>(&self, form: EventForm, out: W) -> io::Result<()> {
+        let symbols = self.symbols.clone();
+        let mut writer = EventFile::begin(form, out, &CaptureClock::Monotonic, symbols)?;
+        writer.name_threads(&self.threads())?;
+        for event in self.events.events() {
+            writer.write(event)?;
+        }
+        writer.finish(&self.outcome)
+    }
+}
+
+/// The number of the form of [`Note`].
+const FORM: u32 = 1;
+
+/// What a `perf.data` of this program has beside its events.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Note {
+    punctual_blame: u32,
+    recall: Recall,
+}
+
+/// What a capture recalls, from its note; an error is why it cannot be used.
+pub(super) fn recall(note: &str) -> Result<Recall, String> {
+    let note: Note = serde_json::from_str(note).map_err(|why| why.to_string())?;
+    match note.punctual_blame {
+        FORM => Ok(note.recall),
+        form => Err(format!("it is of form {form}, and form {FORM} is read")),
+    }
+}
+
+/// In which form events are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventForm {
+    /// Perfetto's trace, with late wakes and their parts as slices.
+    Perfetto,
+    /// NDJSON of this program.
+    Ndjson,
+    /// Text as ftrace prints it.
+    Text,
+}
+
+/// A file of events.
+#[derive(Debug)]
+enum Writer<W> {
+    Perfetto(PerfettoWriter<W>),
+    Ndjson(NdjsonWriter<W>),
+    Text(TextWriter<W>),
+}
+
+/// Writes events in one of the forms.
+#[derive(Debug)]
+pub(super) struct EventFile<W>(Writer<W>);
+
+impl<W: Write> EventFile<W> {
+    pub(super) fn begin(
+        form: EventForm,
+        out: W,
+        clock: &CaptureClock,
+        symbols: Symbols,
+    ) -> io::Result<Self> {
+        Ok(Self(match form {
+            EventForm::Perfetto => Writer::Perfetto(PerfettoWriter::new(out)),
+            EventForm::Ndjson => Writer::Ndjson(NdjsonWriter::new(out, clock, symbols)?),
+            EventForm::Text => Writer::Text(TextWriter::new(out, clock, symbols)?),
+        }))
+    }
+
+    pub(super) fn name_threads(&mut self, threads: &[TaskName]) -> io::Result<()> {
+        match &mut self.0 {
+            Writer::Perfetto(writer) => writer.name_threads(threads),
+            Writer::Ndjson(writer) => threads.iter().try_for_each(|task| writer.name_thread(task)),
+            Writer::Text(writer) => {
+                threads.iter().for_each(|task| writer.name_thread(task));
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn write(&mut self, event: &TraceEvent) -> io::Result<()> {
+        match &mut self.0 {
+            Writer::Perfetto(writer) => writer.write(event),
+            Writer::Ndjson(writer) => writer.write(event),
+            Writer::Text(writer) => writer.write(event),
+        }
+    }
+
+    /// Ends it, with what is said about late wakes where the form has a place for that.
+    pub(super) fn finish(self, outcome: &BlameOutcome) -> io::Result<()> {
+        match self.0 {
+            Writer::Perfetto(mut writer) => {
+                for wake in outcome.worst.iter().chain(&outcome.sample) {
+                    slices(&mut writer, wake, outcome)?;
+                }
+                writer.finish().map(drop)
+            }
+            Writer::Ndjson(writer) => writer.finish().map(drop),
+            Writer::Text(writer) => writer.finish().map(drop),
+        }
+    }
+}
+
+/// A late wake as a slice from its release to its first instruction, in the thread's own track, and
+/// in it one for each stretch of the same cause.
+fn slices<W: Write>(
+    writer: &mut PerfettoWriter<W>,
+    wake: &LateWake,
+    outcome: &BlameOutcome,
+) -> io::Result<()> {
+    let track = format!("late wakes of {} {}", wake.task.name, wake.task.tid);
+    let thread = Some(wake.task);
+    let late_us = wake.lateness_ns() as f64 / 1e3;
+    let name = format!("late {late_us:.1} us: {}", outcome.name(&wake.main));
+    let (from_ns, to_ns) = (wake.release_ns, wake.ran_ns);
+    writer.slice(&TrackSlice { thread, track: &track, name: &name, from_ns, to_ns })?;
+    for stretch in wake.parts.chunk_by(|left, right| left.cause == right.cause) {
+        let (Some(first), Some(last)) = (stretch.first(), stretch.last()) else { continue };
+        let name = outcome.name(&first.cause);
+        let (from_ns, to_ns) = (first.from_ns, last.to_ns);
+        writer.slice(&TrackSlice { thread, track: &track, name: &name, from_ns, to_ns })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+    use std::sync::atomic::AtomicBool;
+
+    use punctual::RtThread;
+    use punctual_blame::config::{LateThreshold, Platform};
+    use punctual_core::time::{Period, Span};
+    use punctual_os::affinity;
+    use punctual_testkit::skip;
+
+    use super::super::{BlameExperiment, BlameSubject, ReadCapture, RecordingEnd};
+    use super::*;
+
+    #[test]
+    fn a_note_of_another_form_is_refused() {
+        for note in ["", "{}", "{\"punctual_blame\":1}", "[1]", "{\"punctual_blame\":1,\"x\":2}"] {
+            let why = recall(note).expect_err(note);
+            assert!(!why.is_empty() && !why.contains('\n'), "{why}");
+        }
+    }
+
+    /// A second of a loop with late wakes enough; `None` where that may not be recorded.
+    fn recorded() -> Option<RecordingEnd> {
+        let has_tracefs = ["/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"]
+            .iter()
+            .any(|place| std::path::Path::new(place).is_dir());
+        let may = skip::need("root", skip::is_root())
+            && skip::need("tracefs (mount -t tracefs nodev /sys/kernel/tracing)", has_tracefs)
+            && skip::need_native("perf events");
+        if !may {
+            return None;
+        }
+        let cpu = affinity::get(0).expect("known").iter().next().expect("one");
+        let period = Period::from_ns(1_000_000).expect("above zero");
+        let thread = RtThread::cpu(cpu);
+        let experiment = BlameExperiment {
+            subject: BlameSubject::Loop { thread: thread.clone(), period },
+            duration: Span::from_ms(1_000),
+            late: LateThreshold::Above(5_000),
+            loads: (String::new(), Vec::new()),
+            platform: Platform::VirtualMachine,
+            kernel: None,
+            stop_over: None,
+            keeps: true,
+        };
+        let stop = AtomicBool::new(false);
+        let recorded = experiment.own_loop(&thread, period, &stop, &mut |_| {});
+        Some(recorded.unwrap_or_else(|why| panic!("{why:?}")).outcome)
+    }
+
+    /// Everything that is said of a wake.
+    fn said(wake: &LateWake, outcome: &BlameOutcome) -> String {
+        let parts = wake.parts.iter().map(|part| {
+            let cause = outcome.name(&part.cause);
+            (part.from_ns, part.to_ns, part.cpu, cause, part.rule, part.certainty)
+        });
+        let chain: Vec<_> = wake.chain.iter().map(|&frame| outcome.function(frame)).collect();
+        format!(
+            "{:?} {} {} {} {} {} {:?} {chain:?}",
+            wake.task,
+            wake.release_ns,
+            wake.ran_ns,
+            wake.ran_from_ns,
+            outcome.name(&wake.main),
+            wake.is_whole,
+            parts.collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn each_kept_wake_is_judged_again_as_it_was() {
+        let Some(recorded) = recorded() else { return };
+        let kept = recorded.result(None).kept.expect("it was to be kept");
+        let counts = kept.counts();
+        assert!(counts.wakes > 50, "{counts:?}");
+        assert_eq!((counts.dropped, counts.cut), (0, 0), "there is room for a second");
+        for addresses in [Addresses::Kept, Addresses::Numbered] {
+            let mut file = Cursor::new(Vec::new());
+            kept.write_perf_data(&mut file, addresses).expect("to memory");
+            let read = ReadCapture::read(&mut file, None, None).expect("what was written");
+            let wakes = |outcome: &BlameOutcome| -> Vec<String> {
+                let wakes = outcome.worst.iter().chain(&outcome.sample);
+                wakes.map(|wake| said(wake, outcome)).collect()
+            };
+            let (again, before) = (wakes(&read.outcome), wakes(&kept.outcome));
+            assert_eq!(again.len(), before.len(), "{addresses:?}");
+            for (again, before) in again.iter().zip(&before) {
+                assert_eq!(again, before, "{addresses:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_said_of_wakes_lies_in_perfettos_tracks_of_threads() {
+        let Some(recorded) = recorded() else { return };
+        let kept = recorded.result(None).kept.expect("it was to be kept");
+        let mut forms = Vec::new();
+        for form in [EventForm::Perfetto, EventForm::Ndjson, EventForm::Text] {
+            let mut out = Vec::new();
+            kept.write(form, &mut out).expect("to memory");
+            forms.push(String::from_utf8_lossy(&out).into_owned());
+        }
+        let wake = &kept.outcome.worst[0];
+        let main = kept.outcome.name(&wake.main);
+        assert!(forms[0].contains(&format!("late wakes of {} {}", wake.task.name, wake.task.tid)));
+        assert!(forms[0].contains(&main), "{main}");
+        let events = kept.counts().events as usize;
+        assert!(forms[1].lines().count() > events);
+        assert!(forms[2].contains("sched_switch: prev_comm="));
+    }
+}

@@ -79,7 +79,10 @@ impl Court {
     ) -> bool {
         let facts = recall.facts(wake.task.tid, wake.release_ns, wake.least_ns());
         let Some(facts) = facts.cloned() else { return false };
-        wake.stalls.clone_from(&facts.stalls);
+        // Whoever wrote them: those of pieces that are there.
+        let pieces = wake.window.pieces.len();
+        let stalls = facts.stalls.iter().filter(|(index, _)| *index < pieces);
+        wake.stalls = stalls.copied().collect();
         wake.stop_sender = facts.stop_sender;
         threads[wake.thread].ledger.note(&wake, config.late.absolute_ns());
         self.judge_by(wake, facts, true, threads, config);

@@ -16,6 +16,11 @@ use crate::outcome::{BlameOutcome, ThreadSnapshot};
 use crate::rules::PreviousWake;
 use crate::stall::StallEvidence;
 
+/// Longer times than these are taken for these, ns: 13 days.
+const LONGEST_NS: u64 = 1 << 50;
+/// More wakes than these are taken for these.
+const WAKES_MAX: u64 = 1 << 50;
+
 /// What was known beside the events when a wake was judged.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -132,8 +137,23 @@ impl Recall {
         recall.sorted()
     }
 
-    /// In the order that [`Self::facts`] relies on, whoever wrote it.
+    /// In the order that [`Self::facts`] relies on and within bounds that sums hold, whoever wrote
+    /// it.
     fn sorted(mut self) -> Self {
+        let bound = |ns: &mut u64| *ns = (*ns).min(LONGEST_NS);
+        bound(&mut self.duration_ns);
+        for thread in &mut self.threads {
+            bound(&mut thread.threshold_ns);
+            thread.wakes = thread.wakes.min(WAKES_MAX);
+        }
+        for wake in &mut self.wakes {
+            let WakeTimes { delivery_ns, timer_ns, callback_ns, idle_ready_ns, own_interrupt_ns } =
+                &mut wake.facts.usual;
+            [delivery_ns, timer_ns, callback_ns, idle_ready_ns, own_interrupt_ns]
+                .into_iter()
+                .for_each(bound);
+            wake.facts.previous.iter_mut().for_each(|previous| bound(&mut previous.lateness_ns));
+        }
         self.wakes.sort_by_key(|wake| (wake.tid, wake.release_ns));
         self
     }

@@ -86,7 +86,8 @@ enum Command {
     /// changed or left behind), and books every nanosecond from a release to the first instruction
     /// after it: to interrupts, other threads, the host, the program's own faults and calls. A
     /// release is the expiry that the thread programmed itself, so that no period is asked for.
-    /// Needs root, or CAP_PERFMON and a readable tracefs.
+    /// Needs root, or CAP_PERFMON and a readable tracefs; without, counters say what coincided with
+    /// late wakes of a loop of its own.
     #[command(after_long_help = "Examples:\n\
                        \x20 sudo punctual blame --load cpu\n\
                        \x20 sudo punctual blame --name linuxcncrsh --over 50us -d 60s\n\

@@ -5,6 +5,7 @@
 //! too. What recording costs a loop is measured before it, on the same loop. Changes nothing of the
 //! machine; the kernel's events end with the process. Never prints.
 
+mod coincidence;
 mod kept;
 
 use std::collections::HashMap;
@@ -37,9 +38,10 @@ use punctual_trace::symbols::Symbols;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::capture::counters::{CounterFallback, CounterPlan, CounterWatch};
 use crate::capture::{
-    Capture, CaptureItem, CapturePlan, CaptureTally, ClockOffsets, EventSet, FollowedThread,
-    KeptEvents, MissingEvidence, WindowKeeper, kernel_symbols,
+    Capture, CaptureItem, CapturePlan, CaptureRefused, CaptureTally, ClockOffsets, EventSet,
+    FollowedThread, KeptEvents, MissingEvidence, WindowKeeper, kernel_symbols,
 };
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
@@ -47,8 +49,10 @@ use crate::experiment::{
 };
 use crate::load::LoadSpec;
 
+pub use coincidence::{BlamedCounters, CountedRise, CountedThread};
 pub use kept::{EventForm, KeptCapture, KeptCounts};
 
+use coincidence::{CoincidenceBook, CountedLoop, LateLog, SeenWake};
 use kept::{EventFile, recall};
 
 /// Wakes whose lateness is kept for the price, of each part.
@@ -59,6 +63,8 @@ const UNRECORDED_MAX: Span = Span::from_ms(2_000);
 pub(crate) const SETTLE: Span = Span::from_ms(200);
 /// Between two looks at the time and at the followed threads.
 const LOOK: Span = Span::from_ms(50);
+/// The loop's thread.
+const LOOP_NAME: &str = "punctual-loop";
 /// Late wakes that results have with all their parts.
 const SHOWN_WAKES: usize = 20;
 /// What is late where nobody says it: the latest hundredth.
@@ -147,10 +153,10 @@ impl Experiment for BlameExperiment {
             BlameSubject::RealTime => self.foreign(&[], FollowedThreads::RealTime, stop, &mut look),
         };
         loading.end(0);
-        let Recorded { outcome, price, refused, taken, end } = measured?;
+        let Recorded { result, refused, taken, end } = measured?;
         let disturbances: Vec<(u64, Disturbance)> = Vec::new();
         Ok(Measured {
-            outcome: outcome.result(price),
+            outcome: result,
             end: end.unwrap_or_else(|| ExperimentEnd::by(stop)),
             clock: ClockFacts::of(&clock, cost, None),
             refused,
@@ -162,8 +168,7 @@ impl Experiment for BlameExperiment {
 
 /// What was recorded, and of whom.
 struct Recorded {
-    outcome: RecordingEnd,
-    price: Option<RecordingPrice>,
+    result: BlameResult,
     refused: Vec<Refusal>,
     taken: Vec<Taken>,
     end: Option<ExperimentEnd>,
@@ -190,6 +195,8 @@ struct Orders {
     /// Whether neither counts: events are being opened.
     is_settling: AtomicBool,
     stop: AtomicBool,
+    /// Late wakes, where counters are all there is.
+    late: LateLog,
 }
 
 impl BlameExperiment {
@@ -204,13 +211,12 @@ impl BlameExperiment {
         let symbols = kernel_symbols();
         thread::scope(|scope| {
             let asked = thread.clone();
-            let looped =
-                spawn::scoped(scope, "punctual-loop", || run_loop(asked, period, &orders))?;
+            let looped = spawn::scoped(scope, LOOP_NAME, || run_loop(asked, period, &orders))?;
             let recorded = self.record_loop(&orders, (stop, cpu_of(thread)), symbols, look);
             orders.stop.store(true, Ordering::Release);
             let ended = looped.join().map_err(|_| ExperimentError::Panic)?;
             let ended = ended.map_err(|why| ExperimentError::Source(why.to_string()))?;
-            let outcome = recorded?;
+            let recorded = recorded?;
             let price = RecordingPrice::of(&ended.unrecorded_ns, &ended.recorded_ns);
             let real_time =
                 matches!(ended.policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_));
@@ -218,7 +224,23 @@ impl BlameExperiment {
             let cpu = cpu_of(thread);
             let taken = share.map(|share| Taken { cpu, condition: 0, share }).into_iter().collect();
             let (refused, end) = (ended.refused, ended.end);
-            Ok(Recorded { outcome, price: Some(price), refused, taken, end })
+            let result = match recorded {
+                WatchedLoop::Events(recorded) => recorded.result(Some(price)),
+                WatchedLoop::Counters(counted) => {
+                    let looped = CountedLoop {
+                        name: LOOP_NAME.to_owned(),
+                        tid: counted.tid.unsigned_abs(),
+                        cpu,
+                        kernel_priority: kernel_priority(ended.policy),
+                        period_ns: period.as_ns(),
+                        duration_ns: counted.duration_ns,
+                        late: self.late,
+                        lateness_ns: ended.recorded_ns,
+                    };
+                    counted.result(looped, price)
+                }
+            };
+            Ok(Recorded { result, refused, taken, end })
         })
     }
 
@@ -229,7 +251,7 @@ impl BlameExperiment {
         (stop, cpu): (&AtomicBool, u32),
         symbols: Symbols,
         look: &mut dyn FnMut(Span),
-    ) -> Result<RecordingEnd, ExperimentError> {
+    ) -> Result<WatchedLoop, ExperimentError> {
         let until = |end_ns: u64| now_ns(ClockId::Monotonic) >= end_ns;
         let is_over = || stop.load(Ordering::Relaxed) || orders.stop.load(Ordering::Acquire);
         // Until its first release.
@@ -255,7 +277,16 @@ impl BlameExperiment {
         let recording = Recording::start(&plan, self.accountant(follow, &symbols), || {
             orders.is_recorded.store(true, Ordering::Release);
             orders.is_settling.store(false, Ordering::Release);
-        })?;
+        });
+        let recording = match recording {
+            Ok(recording) => recording,
+            // Counters have no events that could be kept.
+            Err(why) if why.is_of_rights() && !self.keeps => {
+                let left = Span::from_ns(self.duration.as_ns().saturating_sub(unrecorded));
+                return self.count_loop(orders, (stop, cpu), CounterFallback { why }, left, look);
+            }
+            Err(why) => return Err(ExperimentError::Evidence(why.to_string())),
+        };
         let left_ns = self.duration.as_ns().saturating_sub(unrecorded).max(0).unsigned_abs();
         let end_ns = now_ns(ClockId::Monotonic) + left_ns;
         while !is_over() && !until(end_ns) && !recording.has_stopped() {
@@ -264,7 +295,48 @@ impl BlameExperiment {
         }
         // Closing the events disturbs every CPU.
         orders.is_settling.store(true, Ordering::Release);
-        recording.end(symbols)
+        recording.end(symbols).map(Box::new).map(WatchedLoop::Events)
+    }
+
+    /// The loop with counters around its late wakes, where there are no events.
+    fn count_loop(
+        &self,
+        orders: &Orders,
+        (stop, cpu): (&AtomicBool, u32),
+        fallback: CounterFallback,
+        length: Span,
+        look: &mut dyn FnMut(Span),
+    ) -> Result<WatchedLoop, ExperimentError> {
+        let tid = orders.tid.load(Ordering::Acquire);
+        let pid = std::process::id().cast_signed();
+        let watch = CounterWatch::start(CounterPlan { cpu, pid, tid })?;
+        let mut book = CoincidenceBook::default();
+        orders.late.note_over(match self.late {
+            LateThreshold::Above(over_ns) => over_ns,
+            LateThreshold::Quantile(_) => 0,
+        });
+        let begun_ns = now_ns(ClockId::Monotonic);
+        let end_ns = begun_ns + length.as_ns().max(0).unsigned_abs();
+        orders.is_recorded.store(true, Ordering::Release);
+        orders.is_settling.store(false, Ordering::Release);
+        let stop_over_ns = self.stop_over.map(|over| over.as_ns().max(0).unsigned_abs());
+        let mut stopped_by = None;
+        let is_over = || stop.load(Ordering::Relaxed) || orders.stop.load(Ordering::Acquire);
+        while !is_over() && now_ns(ClockId::Monotonic) < end_ns && stopped_by.is_none() {
+            look(left(end_ns));
+            pause();
+            let now_ns = now_ns(ClockId::Monotonic);
+            book.look(&orders.late, |from_ns, to_ns| watch.around(from_ns, to_ns), now_ns);
+            stopped_by = stop_over_ns
+                .and_then(|over_ns| orders.late.since(0).find(|wake| wake.lateness_ns > over_ns));
+        }
+        let ended_ns = now_ns(ClockId::Monotonic);
+        orders.is_settling.store(true, Ordering::Release);
+        // The reads behind the last wakes.
+        pause();
+        book.look(&orders.late, |from_ns, to_ns| watch.around(from_ns, to_ns), ended_ns);
+        let duration_ns = ended_ns - begun_ns;
+        Ok(WatchedLoop::Counters(CountedEnd { book, fallback, tid, duration_ns, stopped_by }))
     }
 
     fn foreign(
@@ -279,7 +351,8 @@ impl BlameExperiment {
             .in_guest(self.platform == Platform::VirtualMachine)
             .following(tids)
             .read_by(SchedPolicy::Fifo(1));
-        let recording = Recording::start(&plan, self.accountant(follow, &symbols), || {})?;
+        let recording = Recording::start(&plan, self.accountant(follow, &symbols), || {});
+        let recording = recording.map_err(|why| ExperimentError::Evidence(why.to_string()))?;
         let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
         let have_ended = || !tids.is_empty() && tids.iter().all(|&tid| !is_alive(tid));
         let is_over = || stop.load(Ordering::Relaxed) || now_ns(ClockId::Monotonic) >= end_ns;
@@ -288,8 +361,8 @@ impl BlameExperiment {
             pause();
         }
         let outcome = recording.end(symbols)?;
-        let (refused, taken, price, end) = (Vec::new(), Vec::new(), None, None);
-        Ok(Recorded { outcome, price, refused, taken, end })
+        let result = outcome.result(None);
+        Ok(Recorded { result, refused: Vec::new(), taken: Vec::new(), end: None })
     }
 
     fn accountant(&self, follow: FollowedThreads, symbols: &Symbols) -> Accountant {
@@ -357,10 +430,14 @@ fn run_loop(thread: RtThread, period: Period, orders: &Orders) -> Result<LoopEnd
             continue;
         }
         let is_recorded = orders.is_recorded.load(Ordering::Relaxed);
+        let lateness_ns = cycle.lateness.as_ns().max(0).unsigned_abs();
+        if is_recorded && orders.late.wants(lateness_ns) {
+            orders.late.note(SeenWake { ran_ns: now_ns(ClockId::Monotonic), lateness_ns });
+        }
         let lateness = if is_recorded { &mut recorded_ns } else { &mut unrecorded_ns };
         // Never grows: the loop does not allocate.
         if lateness.len() < lateness.capacity() {
-            lateness.push(cycle.lateness.as_ns().max(0).unsigned_abs());
+            lateness.push(lateness_ns);
         }
     }
     let took_ns = now_ns(ClockId::Monotonic) - begun_ns;
@@ -438,6 +515,44 @@ impl crate::capture::CaptureConsumer for Accountant {
     }
 }
 
+/// What was seen of the loop of its own.
+enum WatchedLoop {
+    Events(Box<RecordingEnd>),
+    Counters(CountedEnd),
+}
+
+/// What came of counters.
+struct CountedEnd {
+    book: CoincidenceBook,
+    fallback: CounterFallback,
+    tid: i32,
+    duration_ns: u64,
+    stopped_by: Option<SeenWake>,
+}
+
+impl CountedEnd {
+    fn result(self, looped: CountedLoop, price: RecordingPrice) -> BlameResult {
+        let (name, tid) = (looped.name.clone(), looped.tid);
+        let mut blamed = self.book.blamed(looped, self.fallback.to_string());
+        blamed.price = Some(price);
+        blamed.stopped_by = self.stopped_by.map(|wake| BlamedStop {
+            name,
+            tid,
+            release_ns: wake.release_ns(),
+            lateness_ns: wake.lateness_ns,
+        });
+        BlameResult { blamed, kept: None }
+    }
+}
+
+/// As the kernel counts: 9 is SCHED_FIFO 90, 120 nice 0.
+fn kernel_priority(policy: SchedPolicy) -> i32 {
+    match policy {
+        SchedPolicy::Fifo(priority) | SchedPolicy::RoundRobin(priority) => 99 - i32::from(priority),
+        SchedPolicy::Other | SchedPolicy::Unknown(_) => 120,
+    }
+}
+
 /// What came of a recording.
 struct RecordingEnd {
     outcome: BlameOutcome,
@@ -465,11 +580,10 @@ impl Recording {
         plan: &CapturePlan,
         accountant: Accountant,
         begins: impl FnOnce(),
-    ) -> Result<Self, ExperimentError> {
+    ) -> Result<Self, CaptureRefused> {
         let from_ns = Arc::clone(&accountant.from_ns);
         let has_stopped = Arc::clone(&accountant.has_stopped);
-        let capture = Capture::start(plan, accountant);
-        let capture = capture.map_err(|why| ExperimentError::Evidence(why.to_string()))?;
+        let capture = Capture::start(plan, accountant)?;
         let missing = capture.missing().iter().map(MissingEvent::of).collect();
         let begun_ns = now_ns(ClockId::Monotonic) + SETTLE.as_ns().unsigned_abs();
         let _signal = sleep_until_ns(begun_ns);
@@ -532,6 +646,8 @@ pub struct Blamed {
     pub stopped_by: Option<BlamedStop>,
     /// What of the recording was kept; null where nothing was to be.
     pub kept: Option<KeptCounts>,
+    /// Why no events were recorded, and what was used instead; null where events were.
+    pub fallback: Option<String>,
 }
 
 /// The wake that ended a recording.
@@ -652,6 +768,8 @@ pub struct BlamedWake {
     pub parts: Vec<BlamedPart>,
     /// Functions of the kernel that the main cause was in, innermost first.
     pub chain: Vec<String>,
+    /// What counters did around it, where events were not recorded; else null.
+    pub counters: Option<BlamedCounters>,
 }
 
 /// A part of a late wake.
@@ -826,6 +944,7 @@ impl Blamed {
             unknown_releases: outcome.counts.unknown_releases,
             stopped_by: None,
             kept: None,
+            fallback: None,
         }
     }
 }
@@ -881,7 +1000,7 @@ impl ReadCapture {
                 recall.over(over_ns).into_config(config)
             }
             (Some(recall), Some(LateThreshold::Quantile(_))) => {
-                let text = "it has late wakes alone, so that a share of them says nothing: those \
+                let text = "it has late wakes alone, and no share of all can be told: those \
                             that were late when it was recorded are taken";
                 untold.push(text.to_owned());
                 recall.into_config(config)
@@ -1019,6 +1138,7 @@ impl BlamedWake {
             is_whole: wake.is_whole,
             parts,
             chain: wake.chain.iter().filter_map(function).collect(),
+            counters: None,
         }
     }
 }

@@ -106,6 +106,44 @@ fn an_address_that_came_again_is_named_as_the_file_has_it() {
 }
 
 #[test]
+fn facts_that_cannot_be_do_no_harm() {
+    let scenario = scenario();
+    let outcome = run(&scenario.events, config());
+    let recall = Recall::new(&outcome, |_, _| true, |address| address);
+    let mut value = serde_json::to_value(&recall).expect("plain data");
+    /// Each number of a value, one after the other.
+    fn numbers<'a>(value: &'a mut serde_json::Value, into: &mut Vec<&'a mut serde_json::Value>) {
+        match value {
+            serde_json::Value::Array(values) => {
+                values.iter_mut().for_each(|value| numbers(value, into));
+            }
+            serde_json::Value::Object(fields) => {
+                fields.values_mut().for_each(|value| numbers(value, into));
+            }
+            serde_json::Value::Number(_) => into.push(value),
+            _ => {}
+        }
+    }
+    let count = {
+        let mut found = Vec::new();
+        numbers(&mut value, &mut found);
+        found.len()
+    };
+    assert!(count > 30, "{count}");
+    for place in 0..count {
+        for wrong in [serde_json::json!(u64::MAX), serde_json::json!(0), serde_json::json!(-1)] {
+            let mut wrongly = value.clone();
+            let mut found = Vec::new();
+            numbers(&mut wrongly, &mut found);
+            *found.swap_remove(place) = wrong;
+            if let Ok(recall) = serde_json::from_value::<Recall>(wrongly) {
+                run(&scenario.events, recall.into_config(config()));
+            }
+        }
+    }
+}
+
+#[test]
 fn a_finished_wake_is_told_once() {
     let mut blame = Blame::new(config());
     let mut told = Vec::new();

@@ -39,8 +39,8 @@ const CAPTURE: &str = "perf.data";
 pub(super) struct BlameArgs {
     #[command(flatten)]
     subject: SubjectArgs,
-    /// Record nothing: read what --keep kept, or what perf record, perf script, ftrace, trace-cmd or
-    /// wprof recorded, and follow the thread of --tid, those of --name, or all real-time threads
+    /// Record nothing: read what --keep kept, or what perf record, perf script, ftrace, trace-cmd
+    /// or wprof recorded, and follow the thread of --tid, those of --name, or all real-time threads
     #[arg(
         long,
         value_name = "CAPTURE",
@@ -126,12 +126,12 @@ struct FileArgs {
     /// again: DIR/result.json and DIR/perf.data, which perf opens too
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// Leave the kernel's addresses in what --keep keeps: without it, its functions have their names
-    /// alone
+    /// Leave the kernel's addresses in what --keep keeps: without it, its functions have their
+    /// names alone
     #[arg(long, requires = "keep")]
     raw: bool,
-    /// Write the events around the late wakes, or those of --from, with each late wake and its parts
-    /// as slices, for ui.perfetto.dev
+    /// Write the events around the late wakes, or those of --from, with each late wake and its
+    /// parts as slices, for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
     /// Write these events as NDJSON, one JSON object a line
@@ -388,7 +388,8 @@ impl Measuring for Blaming<'_> {
         let BlameResult { blamed, kept } = outcome.figures;
         let written = self.files.get().zip(kept.as_ref()).map(|(files, kept)| files.write(kept));
         let trouble = written.and_then(Result::err);
-        Shown::body(BlameBody { blame: blamed, loads }).with(trouble, Vec::new())
+        let warnings = blamed.fallback.iter().cloned().collect();
+        Shown::body(BlameBody { blame: blamed, loads }).with(trouble, warnings)
     }
 }
 

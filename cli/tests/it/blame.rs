@@ -296,19 +296,65 @@ fn what_cannot_be_followed_or_read_is_said() {
     assert!(stderr(&compressed).contains("compress"), "{}", stderr(&compressed));
 }
 
+/// The program as a user without rights runs it.
+fn as_user(dir: &crate::Dir) -> std::process::Command {
+    let program = dir.path("punctual");
+    if !program.exists() {
+        crate::copy_program(&program);
+    }
+    let mut command = std::process::Command::new("setpriv");
+    command.args(["--reuid=54321", "--regid=54321", "--clear-groups"]).arg(&program);
+    command
+}
+
 #[test]
-fn without_rights_the_refusal_names_the_setting() {
+fn without_rights_counters_around_late_wakes_are_what_is_left() {
+    if !skip::need("root", skip::is_root()) || !skip::need_program("setpriv") {
+        return;
+    }
+    let dir = crate::Dir::new("blame-counters");
+    let args = ["blame", "-d", "2s", "--over", "1us", "--json", "-"];
+    let out = as_user(&dir).args(args).output().expect("it starts");
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let result = json(&out);
+    add_up(&result);
+    let fallback = result["fallback"].as_str().expect("why").to_owned();
+    assert!(["root", "CAP_PERFMON", "tracefs"].iter().any(|word| fallback.contains(word)));
+    assert!(fallback.contains("coincided") && !fallback.contains('\n'), "{fallback}");
+    let warnings = result["warnings"].as_array().expect("warnings");
+    assert!(warnings.iter().any(|warning| *warning == Value::String(fallback.clone())), "{result}");
+    assert!(result["runs"][0]["late"].as_u64().is_some_and(|late| late > 0), "{result}");
+    assert!(!worst(&result).is_empty());
+    for wake in worst(&result) {
+        assert_eq!(wake["parts"].as_array().map(Vec::len), Some(1), "{wake}");
+        assert!(wake["counters"]["length_ns"].as_u64().is_some_and(|ns| ns > 0), "{wake}");
+    }
+    assert!((sum(&result["causes"], "share_of_late") - 1.0).abs() < 1e-6, "{result}");
+    for cause in result["causes"].as_array().expect("causes") {
+        assert_eq!(cause["rule"], "coincided", "{cause}");
+        assert!(cause["confidence"].as_f64().is_some_and(|sure| sure <= 0.4), "{cause}");
+        assert!(cause["name"].as_str().is_some_and(|name| name.contains("coincided")), "{cause}");
+    }
+    let out = as_user(&dir).args(["blame", "-d", "60s", "--stop-over", "100ns"]).output();
+    let out = out.expect("it starts");
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert!(stdout(&out).contains("--stop-over"), "{}", stdout(&out));
+}
+
+#[test]
+fn what_counters_cannot_tell_is_refused_with_the_setting() {
     if !skip::need("root", skip::is_root()) || !skip::need_program("setpriv") {
         return;
     }
     let dir = crate::Dir::new("blame-user");
-    let program = dir.path("punctual");
-    crate::copy_program(&program);
-    let mut command = std::process::Command::new("setpriv");
-    command.args(["--reuid=54321", "--regid=54321", "--clear-groups"]).arg(&program);
-    let out = command.args(["blame", "-d", "500ms"]).output().expect("it starts");
-    assert_eq!(out.status.code(), Some(2), "{}", stdout(&out));
-    let words = stderr(&out);
-    assert!(words.contains("root") || words.contains("CAP_PERFMON"), "{words}");
-    assert_eq!(words.lines().count(), 1, "{words}");
+    let pid = std::process::id().to_string();
+    let refused: [&[&str]; 3] = [&["--all"], &["--pid", &pid], &["--text", "/dev/null"]];
+    for args in refused {
+        let out = as_user(&dir).args(["blame", "-d", "500ms"]).args(args).output();
+        let out = out.expect("it starts");
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {}", stdout(&out));
+        let words = stderr(&out);
+        assert!(words.contains("root") || words.contains("CAP_PERFMON"), "{words}");
+        assert_eq!(words.lines().count(), 1, "{words}");
+    }
 }

@@ -242,7 +242,7 @@ mod tests {
     use punctual_os::affinity;
     use punctual_testkit::skip;
 
-    use super::super::{BlameExperiment, BlameSubject, ReadCapture, RecordingEnd};
+    use super::super::{BlameExperiment, BlameSubject, ReadCapture};
     use super::*;
 
     #[test]
@@ -254,7 +254,7 @@ mod tests {
     }
 
     /// A second of a loop with late wakes enough; `None` where that may not be recorded.
-    fn recorded() -> Option<RecordingEnd> {
+    fn recorded() -> Option<KeptCapture> {
         let has_tracefs = ["/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"]
             .iter()
             .any(|place| std::path::Path::new(place).is_dir());
@@ -279,7 +279,8 @@ mod tests {
         };
         let stop = AtomicBool::new(false);
         let recorded = experiment.own_loop(&thread, period, &stop, &mut |_| {});
-        Some(recorded.unwrap_or_else(|why| panic!("{why:?}")).outcome)
+        let result = recorded.unwrap_or_else(|why| panic!("{why:?}")).result;
+        Some(result.kept.expect("it was to be kept"))
     }
 
     /// Everything that is said of a wake.
@@ -303,8 +304,7 @@ mod tests {
 
     #[test]
     fn each_kept_wake_is_judged_again_as_it_was() {
-        let Some(recorded) = recorded() else { return };
-        let kept = recorded.result(None).kept.expect("it was to be kept");
+        let Some(kept) = recorded() else { return };
         let counts = kept.counts();
         assert!(counts.wakes > 50, "{counts:?}");
         assert_eq!((counts.dropped, counts.cut), (0, 0), "there is room for a second");
@@ -326,8 +326,7 @@ mod tests {
 
     #[test]
     fn what_is_said_of_wakes_lies_in_perfettos_tracks_of_threads() {
-        let Some(recorded) = recorded() else { return };
-        let kept = recorded.result(None).kept.expect("it was to be kept");
+        let Some(kept) = recorded() else { return };
         let mut forms = Vec::new();
         for form in [EventForm::Perfetto, EventForm::Ndjson, EventForm::Text] {
             let mut out = Vec::new();

@@ -203,6 +203,29 @@ impl Blame {
         self.handle(event, at_ns);
     }
 
+    /// Nothing was recorded since the last event, and that is no loss: what is open then is left
+    /// out, what was learnt holds. Events go on at `at_ns`.
+    pub fn resume(&mut self, at_ns: u64) {
+        let at_ns = at_ns.max(self.now_ns);
+        if at_ns >= LAST_NS {
+            self.counts.refused += 1;
+            return;
+        }
+        self.now_ns = at_ns;
+        for cpu in self.cpus.iter_mut().flatten() {
+            cpu.timeline.skip(at_ns);
+            cpu.steal = StealBook::default();
+            cpu.expiring = None;
+        }
+        for place in 0..self.threads.len() {
+            self.settle(place, at_ns, None);
+            self.set_state(place, ThreadState::Unknown);
+            self.threads[place].forget();
+        }
+        self.timers.forget();
+        self.unthrottle_ns = None;
+    }
+
     /// Every thread takes what concerns it out of a CPU's ring before that is overwritten.
     fn take(&mut self, number: u32, at_ns: u64) {
         for place in 0..self.threads.len() {
@@ -423,7 +446,7 @@ impl Blame {
         };
         let mut finished = FinishedWake::new(&wake);
         finished.is_late = self.court.accept(wake, &mut self.threads, &self.config);
-        finished.margin_ns = self.threads[place].pace.margin_ns();
+        finished.margin_ns = self.threads[place].margin_ns();
         if self.finished.len() == FINISHED {
             self.finished.pop_front();
         }

@@ -3,6 +3,8 @@
 //! Whoever reads a capture brings the names (`/proc/kallsyms`, or the numbers that a reader of text
 //! gave to functions); without them chains are kept but say only where, not what.
 
+use std::sync::Arc;
+
 use punctual_trace::event::CodeAddress;
 
 /// What an interrupted function is to attribution.
@@ -87,10 +89,10 @@ struct Symbol {
     class: SymbolClass,
 }
 
-/// Which function an address belongs to.
+/// Which function an address belongs to. Copies share it: a kernel has some hundred thousand.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SymbolMap {
-    symbols: Vec<Symbol>,
+    symbols: Arc<[Symbol]>,
 }
 
 /// What ran where an interrupt came, as its call chain shows it.
@@ -164,7 +166,7 @@ impl SymbolMap {
             .collect();
         symbols.sort_by_key(|symbol| symbol.address);
         symbols.dedup_by_key(|symbol| symbol.address);
-        Self { symbols }
+        Self { symbols: symbols.into() }
     }
 
     /// Whether it has no name at all.

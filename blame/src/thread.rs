@@ -465,6 +465,13 @@ impl Thread {
         !self.normals.is_ready() && self.ledger.spread().total() <= PENDING_OF_THREAD
     }
 
+    /// Leaves out what is open, after a time of which nothing is known; what was learnt holds.
+    pub(crate) const fn forget(&mut self) {
+        (self.arm, self.activation) = (None, None);
+        (self.last, self.previous) = (None, None);
+        (self.is_passed_over, self.syscall, self.is_in_fault) = (false, None, false);
+    }
+
     /// What a wake of its is judged by, beside its window.
     pub(crate) fn facts(&self, wake: &Wake) -> WakeFacts {
         WakeFacts {

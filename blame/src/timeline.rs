@@ -307,8 +307,22 @@ impl CpuTimeline {
         self.current = None;
     }
 
+    /// Goes on at an instant before which nothing was recorded, on purpose: neither a loss nor
+    /// silence.
+    pub(crate) fn skip(&mut self, at_ns: u64) {
+        if at_ns > self.last_ns {
+            self.note(at_ns, Activity::Unseen);
+        }
+        self.stack.clear();
+        self.current = None;
+    }
+
     fn append(&mut self, at_ns: u64, activity: Activity) {
         self.gaps.add(at_ns - self.last_ns);
+        self.note(at_ns, activity);
+    }
+
+    fn note(&mut self, at_ns: u64, activity: Activity) {
         let chain = self.pending_chain.take();
         let (from_ns, to_ns) = (self.last_ns, at_ns);
         self.segments.push(Segment { from_ns, to_ns, activity, chain, is_hole: false });

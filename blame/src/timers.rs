@@ -56,6 +56,11 @@ impl TimerTable {
         set.iter_mut().find(|way| way.is_some_and(|arm| arm.timer == timer))?.take()
     }
 
+    /// Nothing is known of any of them.
+    pub(crate) fn forget(&mut self) {
+        self.sets.fill(None);
+    }
+
     /// How many timers made way for others while they waited, or after a cancel that was not seen.
     pub(crate) const fn displaced(&self) -> u64 {
         self.displaced

@@ -6,8 +6,8 @@ use punctual_blame::config::{BlameBounds, BlameConfig, FollowedThreads};
 use punctual_trace::event::{TaskName, TraceEvent, TraceKind, Vector};
 
 use crate::scenario::{
-    APIC, MS, Scenario, TICK, TIMER, US, WAKEUP, assert_exact, cat, config, disturbed, hog, idle,
-    only_cause, run, servo, task,
+    APIC, MS, PERIOD, Scenario, TICK, TIMER, US, WAKEUP, assert_exact, cat, config, disturbed, hog,
+    idle, only_cause, run, servo, task,
 };
 
 /// Without the events of a kind on CPU 0.
@@ -86,6 +86,39 @@ fn a_loss_breaks_the_window_that_it_is_in() {
     assert_eq!((row.wakes, row.time_ns, row.confidence), (12, 12 * 280 * US, 0.0));
     assert!(outcome.table.sentence.starts_with("100 % "), "{}", outcome.table.sentence);
     assert!(outcome.table.sentence.contains("unexplained"), "{}", outcome.table.sentence);
+}
+
+/// Turns of two captures in one stream, between which nothing is recorded: no wake reaches from one
+/// into the next, no sum differs, and nothing counts as lost.
+#[test]
+fn a_pause_is_neither_a_loss_nor_silence() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    let late = |scenario: &mut Scenario| {
+        let release = scenario.sleep(hog());
+        scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+        scenario.switch(release + 300 * US, 0, 1, servo());
+    };
+    (0..6).for_each(|_| late(&mut scenario));
+    // Its timer is programmed, and never seen to expire.
+    scenario.sleep(hog());
+    let first = scenario.events.len();
+    let far = scenario.release + 5_000 * MS;
+    // It runs again, which nobody saw.
+    let mut again = Scenario::new();
+    again.release = far + 2 * PERIOD;
+    (0..6).for_each(|_| late(&mut again));
+    let mut blame = Blame::new(config());
+    scenario.events[..first].iter().for_each(|event| blame.push(event));
+    blame.resume(far);
+    again.events.iter().for_each(|event| blame.push(event));
+    let outcome = blame.finish();
+    assert_eq!((outcome.table.wakes, outcome.table.late), (52, 12), "{}", outcome.table.sentence);
+    assert_eq!(outcome.table.worst_ns, 300 * US);
+    let row = only_cause(&outcome, CauseKind::HigherPriority);
+    assert_eq!((row.wakes, row.confidence), (12, 0.99));
+    assert_eq!((outcome.counts.timeline.losses, outcome.counts.timeline.holes), (0, 0));
+    assert_eq!((outcome.threads[0].broken, outcome.counts.refused), (0, 0));
 }
 
 #[test]

@@ -22,6 +22,7 @@ use std::sync::mpsc::{Receiver, channel};
 use punctual_engine::spawn::{self, OwnThread};
 use punctual_host::root::{Root, open_regular, read_whole};
 use punctual_os::Errno;
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_trace::event::TraceEvent;
 use punctual_trace::format::EventFormat;
@@ -49,6 +50,10 @@ pub const RINGS_BYTES_MAX: usize = 1 << 30;
 pub const RING_BYTES_MIN: usize = 1 << 18;
 /// The most threads whose own system calls and page faults are recorded.
 pub const FOLLOWED_MAX: usize = 64;
+/// Between two looks whether the reader has done what it was asked for, ns.
+const ASKED_NS: u64 = 500_000;
+/// And the longest that is waited for it, ns.
+const ASKED_MAX_NS: u64 = 1_000_000_000;
 /// Kernel frames of a call chain.
 pub const FRAMES: u16 = 16;
 
@@ -328,6 +333,11 @@ impl fmt::Display for CaptureRefused {
 
 impl std::error::Error for CaptureRefused {}
 
+/// Whether the reader of a capture would have to run on one of these CPUs: there is no other.
+pub fn must_share_cpu(measured: &[u32]) -> bool {
+    reader::reader_cpus(&Root::live(), measured).1
+}
+
 /// The kernel's symbols; empty where it does not give them.
 pub fn kernel_symbols() -> Symbols {
     let path = std::path::Path::new("/proc/kallsyms");
@@ -425,6 +435,28 @@ impl<C: CaptureConsumer> Capture<C> {
     /// The events that are not, and what cannot be told without them.
     pub fn missing(&self) -> &[MissingEvidence] {
         &self.missing
+    }
+
+    /// Records nothing until [`Self::resume`]; takes some two milliseconds. The events stay open,
+    /// which costs the machine nearly nothing.
+    pub fn pause(&self) {
+        self.ask(true);
+    }
+
+    /// Records again.
+    pub fn resume(&self) {
+        self.ask(false);
+    }
+
+    /// Waits until the reader has done it, or is so far behind that it cannot be waited for.
+    fn ask(&self, pause: bool) {
+        self.so_far.ask(pause);
+        let until_ns = now_ns(ClockId::Monotonic) + ASKED_MAX_NS;
+        let mut looked_ns = now_ns(ClockId::Monotonic);
+        while !self.so_far.is_as_asked() && looked_ns < until_ns {
+            let _early = sleep_until_ns(looked_ns + ASKED_NS);
+            looked_ns = now_ns(ClockId::Monotonic);
+        }
     }
 
     /// What it did until now.

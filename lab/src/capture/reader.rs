@@ -100,9 +100,23 @@ pub(super) struct Gauge {
     bytes: AtomicU64,
     lost: AtomicU64,
     reader_cpu_ns: AtomicU64,
+    /// Whether nothing is to be recorded for a time.
+    pause: AtomicBool,
+    /// Whether that is so.
+    is_paused: AtomicBool,
 }
 
 impl Gauge {
+    /// Asks for a pause, or for its end.
+    pub(super) fn ask(&self, pause: bool) {
+        self.pause.store(pause, Ordering::Release);
+    }
+
+    /// Whether what was asked for is so.
+    pub(super) fn is_as_asked(&self) -> bool {
+        self.is_paused.load(Ordering::Acquire) == self.pause.load(Ordering::Acquire)
+    }
+
     pub(super) fn read(&self) -> CaptureSoFar {
         CaptureSoFar {
             events: self.events.load(Ordering::Relaxed),
@@ -207,7 +221,7 @@ impl Follow {
 
 /// Where a reader keeps off these CPUs, and whether it cannot: on those of the process's first
 /// thread, else on any. The caller's own are no guide: it may be the thread that is measured.
-fn reader_cpus(root: &Root, measured: &[u32]) -> (CpuMask, bool) {
+pub(super) fn reader_cpus(root: &Root, measured: &[u32]) -> (CpuMask, bool) {
     let mut every_cpu = CpuMask::EMPTY;
     online(root).into_iter().for_each(|cpu| every_cpu.insert(cpu));
     let first = affinity::get(std::process::id().cast_signed()).unwrap_or(every_cpu);
@@ -285,12 +299,29 @@ impl<C: CaptureConsumer> Reader<C> {
                 self.given.consumer.take(CaptureItem::Threads(&self.follow.threads));
             }
             self.look(now);
+            self.pause_as_asked();
             self.gauge.write(&self.given.facts);
             look_ns = (look_ns + POLL_NS).max(now_ns(ClockId::Monotonic));
             // A signal that ends a sleep early does no harm.
             let _early = sleep_until_ns(look_ns);
         }
         self.end()
+    }
+
+    /// Records nothing while that is asked for. Events stay open: to switch them costs an
+    /// interrupt of each CPU, to open and close them some hundred.
+    fn pause_as_asked(&self) {
+        let pause = self.gauge.pause.load(Ordering::Acquire);
+        if pause == self.gauge.is_paused.load(Ordering::Relaxed) {
+            return;
+        }
+        if pause {
+            self.rings.stop();
+        } else {
+            // Of a CPU that is offline now nothing comes, and that is counted.
+            let _offline = self.rings.begin();
+        }
+        self.gauge.is_paused.store(pause, Ordering::Release);
     }
 
     /// What is there, and no more.

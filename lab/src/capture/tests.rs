@@ -159,6 +159,37 @@ fn top_sees_switches_of_real_time_threads_alone() {
 }
 
 #[test]
+fn in_a_pause_nothing_is_recorded() {
+    if !allowed() {
+        return;
+    }
+    let own = tid();
+    let plan = CapturePlan::new(EventSet::Full).following(&[own]).with_rings(1 << 20);
+    let capture = started(&plan);
+    let calls = || (0..10).map(|_| punctual_os::process::parent()).filter(|&pid| pid > 0).count();
+    let mut pauses = Vec::new();
+    for _ in 0..3 {
+        capture.pause();
+        let from_ns = now_ns(ClockId::Monotonic);
+        calls();
+        let to_ns = now_ns(ClockId::Monotonic);
+        pauses.push((from_ns, to_ns, false));
+        capture.resume();
+        let from_ns = now_ns(ClockId::Monotonic);
+        calls();
+        pauses.push((from_ns, now_ns(ClockId::Monotonic), true));
+    }
+    let kept = capture.end().expect("it goes on").consumer;
+    for (from_ns, to_ns, is_recorded) in pauses {
+        let within = |event: &&TraceEvent| {
+            event.at_ns > from_ns && event.at_ns < to_ns && event.tid == own.cast_unsigned()
+        };
+        let seen = kept.events.iter().filter(within).count();
+        assert_eq!(seen > 0, is_recorded, "{seen}");
+    }
+}
+
+#[test]
 fn a_ring_that_is_not_read_loses_and_says_so() {
     if !allowed() {
         return;

@@ -17,7 +17,7 @@ use std::thread;
 use punctual::{Loop, Phase, RtThread, WaitPolicy};
 use punctual_analysis::summary::{Distribution, SummaryStats};
 use punctual_blame::blame::Blame;
-use punctual_blame::cause::LateCause;
+use punctual_blame::cause::{CauseKind, LateCause};
 use punctual_blame::config::{BlameConfig, FollowedThreads, LateThreshold, Platform};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::{BlameOutcome, ThreadOutcome};
@@ -175,10 +175,10 @@ struct Recorded {
 }
 
 /// What the loop's thread gives at its end.
-struct LoopEnd {
+pub(crate) struct LoopEnd {
     /// Lateness before and while it was recorded, ns.
-    unrecorded_ns: Vec<u64>,
-    recorded_ns: Vec<u64>,
+    pub(crate) unrecorded_ns: Vec<u64>,
+    pub(crate) recorded_ns: Vec<u64>,
     refused: Vec<Refusal>,
     policy: SchedPolicy,
     cpu_share: Option<f64>,
@@ -187,14 +187,14 @@ struct LoopEnd {
 
 /// The orders to the loop's thread, and its answer.
 #[derive(Default)]
-struct Orders {
+pub(crate) struct Orders {
     /// Its number, once it waits for its first release.
-    tid: AtomicI32,
+    pub(crate) tid: AtomicI32,
     /// Whether what it sees now is recorded, and counts.
-    is_recorded: AtomicBool,
+    pub(crate) is_recorded: AtomicBool,
     /// Whether neither counts: events are being opened.
-    is_settling: AtomicBool,
-    stop: AtomicBool,
+    pub(crate) is_settling: AtomicBool,
+    pub(crate) stop: AtomicBool,
     /// Late wakes, where counters are all there is.
     late: LateLog,
 }
@@ -408,7 +408,11 @@ fn is_alive(tid: i32) -> bool {
 }
 
 /// A loop that wakes by a sleep and notes how late; on the thread that it is to have.
-fn run_loop(thread: RtThread, period: Period, orders: &Orders) -> Result<LoopEnd, punctual::Error> {
+pub(crate) fn run_loop(
+    thread: RtThread,
+    period: Period,
+    orders: &Orders,
+) -> Result<LoopEnd, punctual::Error> {
     let (mut unrecorded_ns, mut recorded_ns): (Vec<u64>, Vec<u64>) =
         (Vec::with_capacity(PRICE_WAKES), Vec::with_capacity(PRICE_WAKES));
     let looped =
@@ -831,7 +835,7 @@ pub struct RecordingPrice {
 }
 
 impl RecordingPrice {
-    fn of(unrecorded_ns: &[u64], recorded_ns: &[u64]) -> Self {
+    pub(crate) fn of(unrecorded_ns: &[u64], recorded_ns: &[u64]) -> Self {
         let stats = |lateness_ns: &[u64]| {
             let mut distribution = Distribution::default();
             lateness_ns.iter().for_each(|&ns| {
@@ -888,13 +892,13 @@ pub struct MissingEvent {
 }
 
 impl MissingEvent {
-    fn of(missing: &MissingEvidence) -> Self {
+    pub(crate) fn of(missing: &MissingEvidence) -> Self {
         Self { event: format!("{}:{}", missing.system, missing.name), lost: missing.lost.into() }
     }
 }
 
 impl CaptureEvidence {
-    fn of(tally: &CaptureTally, missing: Vec<MissingEvent>, begun_ns: u64) -> Self {
+    pub(crate) fn of(tally: &CaptureTally, missing: Vec<MissingEvent>, begun_ns: u64) -> Self {
         let took_ns = tally.ended_ns.saturating_sub(tally.began_ns.min(begun_ns));
         Self {
             events: tally.events,
@@ -1043,6 +1047,12 @@ fn causes(table: &CauseTable) -> Vec<BlamedCause> {
 }
 
 impl BlamedCause {
+    /// Whether it is one: neither what wakes on time take too, nor what is not explained.
+    pub fn is_named(&self) -> bool {
+        let open = [CauseKind::NormalPath, CauseKind::NoSingle, CauseKind::Unexplained];
+        open.iter().all(|kind| kind.word() != self.cause)
+    }
+
     fn of(row: &CauseRow) -> Self {
         Self {
             cause: row.cause.kind().word().to_owned(),
@@ -1113,7 +1123,7 @@ impl BlamedWake {
         stretches
     }
 
-    fn of(
+    pub(crate) fn of(
         wake: &LateWake,
         outcome: &BlameOutcome,
         name: &mut dyn FnMut(&LateCause) -> String,

@@ -272,6 +272,9 @@ const GRACE: Duration = READY.saturating_mul(2);
 
 /// What else the machine does: started before a block's loop, ended after it.
 pub trait BackgroundLoads {
+    /// Called once, before the first block, with the thread of each loop: they are ready, and wait.
+    fn ready(&mut self, _tids: &[i32]) {}
+
     /// Starts what condition `condition` names and returns once it is at work. It must end by
     /// itself soon after `length`, whatever becomes of the caller.
     ///

@@ -4,11 +4,13 @@
 //! latency test, cyclictest). Runs threads, never prints; what it learns is returned, and on the
 //! way handed to a sink, sample by sample. Analysis is somebody else's.
 
+mod causes;
 mod claims;
 mod prepared;
 
 use std::error::Error;
 use std::io::{self, Write};
+use std::sync::atomic::AtomicBool;
 
 use punctual::follow::{Follow, Follower, Reference, ServoStatus, Settings};
 use punctual::{RtThread, WaitPolicy};
@@ -30,6 +32,8 @@ use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::threads::Usage;
 
+use causes::{LoopRecorder, ReadyLoops};
+
 use crate::cost::RecordCost;
 use crate::experiment::{
     BackgroundLoads, ClockFacts, ConditionChanges, Context, Demand, Experiment, ExperimentEnd,
@@ -37,6 +41,7 @@ use crate::experiment::{
     StandingsWriter, Taken,
 };
 use crate::load::LoadSpec;
+pub use causes::{BlameWhen, BlamedCycle, LoopBlamePlan, LoopCauses, NotRecorded};
 pub use claims::{RunClaim, plans};
 pub use prepared::Prepared;
 pub use punctual_engine::wait_policy::{SPIN_PERIOD_MIN, WaitKind};
@@ -257,6 +262,8 @@ pub struct PeriodicExperiment<'d, D> {
     pub known: Vec<KnownWait>,
     /// Whether to measure what recording costs, before the run.
     pub recording_cost: bool,
+    /// How the causes of late wakes are found; `None` to let them be.
+    pub blame: Option<LoopBlamePlan>,
     /// Who changes the machine for each condition, where somebody does.
     pub changes: Option<&'d mut dyn ConditionChanges>,
     /// Where its samples go.
@@ -310,6 +317,8 @@ pub struct PeriodicOutcome<S> {
     pub followed: Option<FollowedFigures>,
     /// What recording cost, where that was measured.
     pub recording: Option<RecordCost>,
+    /// Why its loops were late, where that was to be found.
+    pub causes: Option<LoopCauses>,
     /// Why the sample file ends early, if it does.
     pub file_error: Option<io::Error>,
 }
@@ -317,8 +326,18 @@ pub struct PeriodicOutcome<S> {
 impl<S> PeriodicOutcome<S> {
     /// The sink, and the rest without it.
     pub fn without_sink(self) -> (S, PeriodicOutcome<()>) {
-        let Self { plan, run_grids, sink, runs, followed, recording, file_error } = self;
-        (sink, PeriodicOutcome { plan, run_grids, sink: (), runs, followed, recording, file_error })
+        let Self { plan, run_grids, sink, runs, followed, recording, causes, file_error } = self;
+        let rest = PeriodicOutcome {
+            plan,
+            run_grids,
+            sink: (),
+            runs,
+            followed,
+            recording,
+            causes,
+            file_error,
+        };
+        (sink, rest)
     }
 }
 
@@ -338,7 +357,8 @@ impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
     }
 
     fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError> {
-        let Self { plan, follow: reference, known, recording_cost, changes, destination } = self;
+        let Self { plan, follow: reference, known, recording_cost, blame, changes, destination } =
+            self;
         let mut prepared = Prepared::new(plan.clone()).knowing(known);
         if let Some(reference) = reference {
             let follower = follow(reference, &plan).start().map_err(ExperimentError::Follow)?;
@@ -349,18 +369,30 @@ impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
         let granted = prepared.granted()?;
         let run_grids = prepared.run_grids().to_vec();
         let begun = destination.begin(&prepared, &granted).map_err(ExperimentError::Destination)?;
+        let mut recorder = blame.map(LoopRecorder::new);
         let mut background = WithFigures {
             loading: context.loading,
             changes,
+            recorder: recorder.as_mut(),
             destination: &*destination,
             plan: &plan,
+            stop: context.stop,
         };
         let outcome = prepared.run(begun.sink, begun.file, &mut background, context.stop)?;
+        let causes = recorder.map(LoopRecorder::finish);
         let LoopsOutcome { sink, runs, refused, clock, followed, disturbances, file_error, end } =
             outcome;
         let taken = taken(&plan, &runs);
-        let outcome =
-            PeriodicOutcome { plan, run_grids, sink, runs, followed, recording, file_error };
+        let outcome = PeriodicOutcome {
+            plan,
+            run_grids,
+            sink,
+            runs,
+            followed,
+            recording,
+            causes,
+            file_error,
+        };
         Ok(Measured { outcome, end, clock, refused, disturbances, taken })
     }
 }
@@ -380,17 +412,34 @@ fn taken(plan: &PeriodicPlan, runs: &[RunOutcome]) -> Vec<Taken> {
 struct WithFigures<'a, 'l, 'd, D> {
     loading: &'a mut Loading<'l>,
     changes: Option<&'d mut dyn ConditionChanges>,
+    recorder: Option<&'a mut LoopRecorder>,
     destination: &'a D,
     plan: &'a PeriodicPlan,
+    stop: &'a AtomicBool,
 }
 
 impl<D: Destination> BackgroundLoads for WithFigures<'_, '_, '_, D> {
+    fn ready(&mut self, tids: &[i32]) {
+        let Self { recorder: Some(recorder), loading, plan, stop, .. } = self else { return };
+        let left = plan.length();
+        let condition = plan.blocks.first().map_or(0, |block| block.condition);
+        let progress = ExperimentProgress { left, condition, worst: None, count: 0 };
+        recorder.begin(&ReadyLoops { plan, tids, stop }, &mut || loading.progress(&progress));
+    }
+
     fn begin(&mut self, condition: usize, length: Span) -> Result<(), String> {
         self.changes.as_mut().map_or(Ok(()), |changes| changes.begin(condition))?;
-        self.loading.begin(condition, length)
+        self.loading.begin(condition, length)?;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.begin_block(self.plan, condition);
+        }
+        Ok(())
     }
 
     fn end(&mut self, condition: usize) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.end_block();
+        }
         self.loading.end(condition);
         if let Some(changes) = &mut self.changes {
             changes.end();

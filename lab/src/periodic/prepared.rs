@@ -348,6 +348,7 @@ impl StreamThreads {
                 Ok(answer) => tallies.note(context.plan, answer),
             }
         }
+        background.ready(&tallies.tids);
         if let Ok(mut pinned) = context.pinned.lock() {
             *pinned = tallies.pinned(context.plan);
         }

@@ -1,0 +1,784 @@
+//! Why the loops of a periodic experiment were late: the kernel's events, recorded while they run.
+//!
+//! For `check --blame` and `measure --blame`. What recording costs is measured first, on a loop like
+//! the first one, with and without it in turns; where that is too much, or the kernel does not allow
+//! it, the loops run without. Only what passes in blocks counts. Changes nothing of the machine; the
+//! events end with the process. Never prints.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use punctual::RtThread;
+use punctual_blame::blame::Blame;
+use punctual_blame::cause::LateCause;
+use punctual_blame::config::{BlameBounds, BlameConfig, FollowedThreads, LateThreshold, Platform};
+use punctual_blame::keep::LateWake;
+use punctual_blame::outcome::{BlameOutcome, ThreadOutcome};
+use punctual_core::releases::Releases;
+use punctual_core::time::{Instant, Period, Span};
+use punctual_engine::spawn;
+use punctual_engine::wait_policy::WaitKind;
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+use punctual_os::scheduler::SchedPolicy;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::PeriodicPlan;
+use crate::blame::{
+    BlamedRun, BlamedWake, CaptureEvidence, LoopEnd, MissingEvent, Orders, RecordingPrice, SETTLE,
+    map, run_loop,
+};
+use crate::capture::{
+    Capture, CaptureConsumer, CaptureItem, CapturePlan, ClockOffsets, EventSet, kernel_symbols,
+    must_share_cpu,
+};
+use crate::experiment::cpu_of;
+
+/// How often the loop runs with and without recording, for the price.
+const PRICE_TURNS: u32 = 4;
+/// The longest that the price is measured for.
+const PRICE_MAX: Span = Span::from_ms(2_000);
+/// The longest period of the loop that it is measured on: slower ones would have too few wakes.
+const PRICE_PERIOD_MAX_NS: u64 = 4_000_000;
+/// Wakes that each side of a price needs.
+const PRICE_WAKES_MIN: u64 = 100;
+/// What recording may add to the median unless it was asked for, ns, and as a share of the median:
+/// whichever is more. Measured: 1.1 to 4.6 µs on 16 to 38 µs (Linux 6.18 in a virtual machine).
+const PRICE_BOUND_NS: f64 = 2_000.0;
+const PRICE_BOUND_SHARE: f64 = 0.1;
+/// Late wakes of each loop that are kept with all their parts.
+const KEPT_WAKES: usize = 20;
+
+/// Late cycles of a run that are told, at most.
+const CYCLES_MAX: usize = 200;
+/// How far a stamp of the loop's clock may be from the kernel's, ns.
+const CLOCKS_NS: u64 = 1_000;
+
+/// Whether to record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlameWhen {
+    /// Where the kernel allows it, the reader has a CPU beside the measured ones, and the price is
+    /// at most 2 µs or 10 % of the median.
+    Cheap,
+    /// Where the kernel allows it.
+    Allowed,
+}
+
+/// How the causes of late wakes are found in a periodic experiment.
+#[derive(Clone, Debug)]
+pub struct LoopBlamePlan {
+    /// Whether to record.
+    pub when: BlameWhen,
+    /// What is late, of the wakes of each loop in each group of conditions.
+    pub late: LateThreshold,
+    /// On what the kernel runs.
+    pub platform: Platform,
+    /// Major and minor of the kernel's release, where known.
+    pub kernel: Option<(u32, u32)>,
+    /// By condition: its group. Wakes of one group are summed up together.
+    pub groups: Vec<usize>,
+}
+
+/// Why nothing was recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NotRecorded {
+    /// The kernel does not allow it: what forbids it, and what would allow it.
+    Refused(String),
+    /// The reader would have to run on a measured CPU.
+    SharesCpu,
+    /// It costs too much: so much at the median, ns, of a median of so much.
+    TooDear {
+        /// What it adds, ns.
+        more_ns: f64,
+        /// The median without it, ns.
+        median_ns: f64,
+    },
+    /// What it costs could not be found out.
+    UnknownPrice,
+    /// The experiment ended before its first block.
+    Stopped,
+    /// What was recorded is lost: the reader failed.
+    Failed,
+}
+
+impl fmt::Display for NotRecorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(why) => f.write_str(why),
+            Self::SharesCpu => f.write_str("no CPU beside the measured ones could read the events"),
+            Self::TooDear { more_ns, median_ns } => write!(
+                f,
+                "it would make the median {:.1} µs later, of {:.1} µs: more than 2 µs and 10 %",
+                more_ns / 1e3,
+                median_ns / 1e3
+            ),
+            Self::UnknownPrice => f.write_str("too few wakes to know what it costs"),
+            Self::Stopped => f.write_str("it ended before"),
+            Self::Failed => f.write_str("the thread that reads the events failed"),
+        }
+    }
+}
+
+/// A part of the experiment that counts.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    group: usize,
+    from_ns: u64,
+    /// Not known yet: the end of time.
+    to_ns: u64,
+}
+
+/// Gives each event of a turn to the account of its group; all others count for nothing.
+struct TurnAccounts {
+    groups: Vec<Blame>,
+    turns: Arc<Mutex<Vec<Turn>>>,
+    /// The turn that events are in, or the next; whether it has had one.
+    at: usize,
+    has_begun: bool,
+}
+
+impl TurnAccounts {
+    /// The turn of an event, and whether it is its first.
+    fn turn(&mut self, at_ns: u64) -> Option<(Turn, bool)> {
+        let turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        while turns.get(self.at).is_some_and(|turn| turn.to_ns <= at_ns) {
+            (self.at, self.has_begun) = (self.at + 1, false);
+        }
+        let turn = *turns.get(self.at).filter(|turn| turn.from_ns <= at_ns)?;
+        Some((turn, !std::mem::replace(&mut self.has_begun, true)))
+    }
+}
+
+impl CaptureConsumer for TurnAccounts {
+    fn take(&mut self, item: CaptureItem<'_>) {
+        let CaptureItem::Event(event) = item else { return };
+        let Some((turn, is_first)) = self.turn(event.at_ns) else { return };
+        let Some(blame) = self.groups.get_mut(turn.group) else { return };
+        if is_first {
+            blame.resume(turn.from_ns);
+        }
+        blame.push(event);
+    }
+}
+
+/// A capture that goes on.
+struct Recorded {
+    capture: Capture<TurnAccounts>,
+    missing: Vec<MissingEvent>,
+    begun_ns: u64,
+}
+
+impl Recorded {
+    /// Ends it, and waits until the events are closed: that disturbs all CPUs.
+    fn end(self) -> Option<(TurnAccounts, CaptureEvidence)> {
+        let ended = self.capture.end()?;
+        let evidence = CaptureEvidence::of(&ended.facts, self.missing, self.begun_ns);
+        ended.closing.wait();
+        Some((ended.consumer, evidence))
+    }
+}
+
+/// Records while the blocks of an experiment run.
+pub(super) struct LoopRecorder {
+    plan: LoopBlamePlan,
+    turns: Arc<Mutex<Vec<Turn>>>,
+    tids: Vec<u32>,
+    price: Option<RecordingPrice>,
+    recorded: Result<Recorded, NotRecorded>,
+}
+
+/// What is followed, and the way to say that it goes on.
+pub(super) struct ReadyLoops<'a> {
+    /// The experiment.
+    pub(super) plan: &'a PeriodicPlan,
+    /// The thread of each stream, which waits for its first block.
+    pub(super) tids: &'a [i32],
+    /// Set when all is to end.
+    pub(super) stop: &'a AtomicBool,
+}
+
+impl LoopRecorder {
+    /// Nothing is opened yet.
+    pub(super) fn new(plan: LoopBlamePlan) -> Self {
+        Self {
+            plan,
+            turns: Arc::default(),
+            tids: Vec::new(),
+            price: None,
+            recorded: Err(NotRecorded::Stopped),
+        }
+    }
+
+    /// Opens the events, and finds out what recording costs. Takes a tenth of the experiment's
+    /// length, 2 s at most, and what it takes to open events; `look` is called meanwhile.
+    pub(super) fn begin(&mut self, loops: &ReadyLoops<'_>, look: &mut dyn FnMut()) {
+        self.tids = loops.tids.iter().map(|tid| tid.unsigned_abs()).collect();
+        self.recorded = self.open(loops, look);
+    }
+
+    fn open(
+        &mut self,
+        loops: &ReadyLoops<'_>,
+        look: &mut dyn FnMut(),
+    ) -> Result<Recorded, NotRecorded> {
+        let mut measured: Vec<u32> =
+            loops.plan.streams.iter().filter_map(|stream| stream.thread.pinned_to()).collect();
+        measured.sort_unstable();
+        measured.dedup();
+        if self.plan.when == BlameWhen::Cheap && must_share_cpu(&measured) {
+            return Err(NotRecorded::SharesCpu);
+        }
+        let Some(stream) = loops.plan.streams.first() else { return Err(NotRecorded::Stopped) };
+        let period = Period::from_ns(stream.period.as_ns().min(PRICE_PERIOD_MAX_NS));
+        let period = period.unwrap_or(stream.period);
+        let measured_on = PriceLoop { thread: &stream.thread, period, loops };
+        let (recorded, price) = measured_on.run(look, |tid| {
+            let followed: Vec<i32> = loops.tids.iter().copied().chain([tid]).collect();
+            let capture = CapturePlan::new(EventSet::Full)
+                .in_guest(self.plan.platform == Platform::VirtualMachine)
+                .away_from(&measured)
+                .following(&followed)
+                .read_by(SchedPolicy::Fifo(1));
+            self.start(&capture)
+        });
+        let recorded = recorded?;
+        self.price = price;
+        let dear = match (self.plan.when, &self.price) {
+            (BlameWhen::Allowed, _) => None,
+            (BlameWhen::Cheap, Some(price)) => too_dear(price),
+            (BlameWhen::Cheap, None) => Some(NotRecorded::UnknownPrice),
+        };
+        if let Some(dear) = dear {
+            recorded.end();
+            return Err(dear);
+        }
+        Ok(recorded)
+    }
+
+    /// Opens the events, which record nothing yet.
+    fn start(&self, capture: &CapturePlan) -> Result<Recorded, NotRecorded> {
+        let (clocks, symbols) = (ClockOffsets::take(), kernel_symbols());
+        let streams = self.tids.len();
+        let bounds = BlameBounds::default();
+        let config = BlameConfig {
+            follow: FollowedThreads::Threads(self.tids.clone()),
+            late: self.plan.late,
+            platform: self.plan.platform,
+            kernel: self.plan.kernel,
+            clock_offsets_ns: vec![clocks.realtime_ns, clocks.tai_ns, clocks.boottime_ns],
+            symbols: map(&symbols),
+            event_driven: false,
+            bounds: BlameBounds {
+                threads: streams.max(bounds.threads),
+                worst: bounds.worst.max(streams * KEPT_WAKES),
+                ..bounds
+            },
+            ..BlameConfig::default()
+        };
+        let groups = self.plan.groups.iter().max().map_or(0, |last| last + 1);
+        let accounts = TurnAccounts {
+            groups: (0..groups).map(|_| Blame::new(config.clone())).collect(),
+            turns: Arc::clone(&self.turns),
+            at: 0,
+            has_begun: false,
+        };
+        let capture = Capture::start(capture, accounts)
+            .map_err(|why| NotRecorded::Refused(why.to_string()))?;
+        let missing = capture.missing().iter().map(MissingEvent::of).collect();
+        let begun_ns = now_ns(ClockId::Monotonic);
+        capture.pause();
+        pause(SETTLE);
+        Ok(Recorded { capture, missing, begun_ns })
+    }
+
+    /// A block of this condition begins: what passes from its first warm cycle on counts.
+    pub(super) fn begin_block(&mut self, plan: &PeriodicPlan, condition: usize) {
+        let Some(&group) = self.plan.groups.get(condition) else { return };
+        let shortest = plan.streams.iter().map(|stream| stream.period.as_ns()).min().unwrap_or(0);
+        let cold_ns = shortest.saturating_mul(u64::from(plan.cold));
+        let from_ns = now_ns(ClockId::Monotonic).saturating_add(cold_ns);
+        self.turns().push(Turn { group, from_ns, to_ns: u64::MAX });
+    }
+
+    /// The block is over.
+    pub(super) fn end_block(&mut self) {
+        let now_ns = now_ns(ClockId::Monotonic);
+        if let Some(turn) = self.turns().last_mut() {
+            turn.to_ns = turn.to_ns.min(now_ns);
+        }
+    }
+
+    fn turns(&self) -> std::sync::MutexGuard<'_, Vec<Turn>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What came of it.
+    pub(super) fn finish(self) -> LoopCauses {
+        let Self { plan, tids, price, recorded, .. } = self;
+        let ended = recorded.and_then(|recorded| recorded.end().ok_or(NotRecorded::Failed));
+        let (accounts, evidence, lacks) = match ended {
+            Ok((accounts, evidence)) => (accounts.groups, Some(evidence), None),
+            Err(why) => (Vec::new(), None, Some(why)),
+        };
+        let outcomes = accounts.into_iter().map(Blame::finish).collect();
+        LoopCauses { price, evidence, lacks, outcomes, group_of: plan.groups, tids }
+    }
+}
+
+/// Sleeps for so long, or until a signal.
+fn pause(length: Span) {
+    let _signal = sleep_until_ns(now_ns(ClockId::Monotonic) + length.as_ns().unsigned_abs());
+}
+
+/// What speaks against a price.
+fn too_dear(price: &RecordingPrice) -> Option<NotRecorded> {
+    let (Some(more_ns), Some(median_ns)) = (price.median_ns(), price.unrecorded_ns.p50) else {
+        return Some(NotRecorded::UnknownPrice);
+    };
+    if price.unrecorded.min(price.recorded) < PRICE_WAKES_MIN {
+        return Some(NotRecorded::UnknownPrice);
+    }
+    let bound_ns = (median_ns * PRICE_BOUND_SHARE).max(PRICE_BOUND_NS);
+    (more_ns > bound_ns).then_some(NotRecorded::TooDear { more_ns, median_ns })
+}
+
+/// A loop that is recorded and not, in turns.
+struct PriceLoop<'a> {
+    thread: &'a RtThread,
+    period: Period,
+    loops: &'a ReadyLoops<'a>,
+}
+
+impl PriceLoop<'_> {
+    /// Opens the events with the number of its thread, and measures; the capture records when it
+    /// comes back.
+    fn run(
+        &self,
+        look: &mut dyn FnMut(),
+        open: impl FnOnce(i32) -> Result<Recorded, NotRecorded>,
+    ) -> (Result<Recorded, NotRecorded>, Option<RecordingPrice>) {
+        let orders = Orders::default();
+        orders.is_settling.store(true, Ordering::Release);
+        thread::scope(|scope| {
+            // The experiment has locked memory and holds idle states.
+            let thread = self.thread.clone().pinned(Some(cpu_of(self.thread)));
+            let thread = thread.lock_memory(false).hold_idle_states(false);
+            let looped =
+                spawn::scoped(scope, "punctual-price", || run_loop(thread, self.period, &orders));
+            let Ok(looped) = looped else { return (open(0), None) };
+            let mut tid = 0;
+            while tid == 0 && !self.is_over(&orders) {
+                pause(Span::from_ms(1));
+                tid = orders.tid.load(Ordering::Acquire);
+            }
+            let recorded = open(tid);
+            if let Ok(recorded) = &recorded {
+                self.turns(recorded, &orders, look);
+                recorded.capture.resume();
+            }
+            orders.stop.store(true, Ordering::Release);
+            let ended = looped.join().ok().and_then(Result::ok);
+            let price = ended
+                .filter(|_| recorded.is_ok())
+                .map(|ended: LoopEnd| RecordingPrice::of(&ended.unrecorded_ns, &ended.recorded_ns));
+            (recorded, price)
+        })
+    }
+
+    fn is_over(&self, orders: &Orders) -> bool {
+        self.loops.stop.load(Ordering::Relaxed) || orders.stop.load(Ordering::Acquire)
+    }
+
+    fn turns(&self, recorded: &Recorded, orders: &Orders, look: &mut dyn FnMut()) {
+        let tenth = Span::from_ns(self.loops.plan.length().as_ns() / 10);
+        let in_all = tenth.min(PRICE_MAX);
+        let each = Span::from_ns(in_all.as_ns() / i64::from(2 * PRICE_TURNS));
+        for turn in 0..2 * PRICE_TURNS {
+            if self.is_over(orders) {
+                break;
+            }
+            look();
+            let is_recorded = turn % 2 == 1;
+            if is_recorded {
+                recorded.capture.resume();
+            } else {
+                recorded.capture.pause();
+            }
+            orders.is_recorded.store(is_recorded, Ordering::Release);
+            orders.is_settling.store(false, Ordering::Release);
+            pause(each);
+            orders.is_settling.store(true, Ordering::Release);
+        }
+    }
+}
+
+/// Why loops were late.
+#[derive(Debug)]
+pub struct LoopCauses {
+    price: Option<RecordingPrice>,
+    evidence: Option<CaptureEvidence>,
+    lacks: Option<NotRecorded>,
+    /// By group.
+    outcomes: Vec<BlameOutcome>,
+    /// By condition.
+    group_of: Vec<usize>,
+    /// By stream.
+    tids: Vec<u32>,
+}
+
+impl LoopCauses {
+    /// What recording cost a loop like the first; `None` where that was not measured.
+    pub fn price(&self) -> Option<&RecordingPrice> {
+        self.price.as_ref()
+    }
+
+    /// What the kernel gave; `None` where nothing was recorded.
+    pub fn evidence(&self) -> Option<&CaptureEvidence> {
+        self.evidence.as_ref()
+    }
+
+    /// Why nothing was recorded.
+    pub fn lacks(&self) -> Option<&NotRecorded> {
+        self.lacks.as_ref()
+    }
+
+    /// Whether the wakes of a wait are those of its cycles: then what makes them late is told.
+    /// Others wake several times a cycle, and before their release.
+    pub fn tells(wait: WaitKind) -> bool {
+        wait == WaitKind::Sleep
+    }
+
+    fn thread(&self, stream: usize, condition: usize) -> Option<(&BlameOutcome, &ThreadOutcome)> {
+        let outcome = self.outcomes.get(*self.group_of.get(condition)?)?;
+        let tid = *self.tids.get(stream)?;
+        let thread = outcome.threads.iter().find(|thread| thread.figures.task.tid == tid)?;
+        Some((outcome, thread))
+    }
+
+    /// The causes of a stream's wakes, under all conditions of the group of this one; not of a wait
+    /// that [`Self::tells`] leaves out.
+    pub fn run(&self, stream: usize, condition: usize) -> Option<BlamedRun> {
+        self.thread(stream, condition).map(|(_, thread)| BlamedRun::of(thread))
+    }
+
+    /// The latest wakes of a stream as cycles of its grid, the latest first; at most 200.
+    pub fn late_cycles(
+        &self,
+        stream: usize,
+        condition: usize,
+        grid: &Releases,
+    ) -> Vec<BlamedCycle> {
+        let Some((outcome, thread)) = self.thread(stream, condition) else { return Vec::new() };
+        let tid = thread.figures.task.tid;
+        let wakes = outcome.worst.iter().filter(|wake| wake.task.tid == tid);
+        let blamed = wakes.filter_map(|wake| {
+            let (cycle, waited_ns) = WakeSpan::of(wake).cycle(grid)?;
+            Some(BlamedCycle { cycle, waited_ns, cause: name(&wake.main, outcome, thread) })
+        });
+        blamed.take(CYCLES_MAX).collect()
+    }
+
+    /// The wake that a stream waited in at an instant at which it was to be released, ns on
+    /// CLOCK_MONOTONIC, and which is at least half of how late it was until `ran_ns`. `None` for one
+    /// that was late by something else, or was not recorded.
+    pub fn wake_at(
+        &self,
+        stream: usize,
+        condition: usize,
+        (release_ns, ran_ns): (u64, u64),
+    ) -> Option<BlamedWake> {
+        let (outcome, thread) = self.thread(stream, condition)?;
+        let tid = thread.figures.task.tid;
+        let mut wakes = outcome.worst.iter().chain(&outcome.sample);
+        let wake = wakes
+            .find(|wake| wake.task.tid == tid && WakeSpan::of(wake).explains(release_ns, ran_ns))?;
+        Some(BlamedWake::of(wake, outcome, &mut |cause| name(cause, outcome, thread)))
+    }
+}
+
+/// The name of a cause, as the row of the table has it: with the number of the only thread of its
+/// name.
+fn name(cause: &LateCause, outcome: &BlameOutcome, thread: &ThreadOutcome) -> String {
+    let row = thread.table.rows.iter().find(|row| row.cause.grouped() == *cause);
+    row.map_or_else(|| outcome.name(cause), |row| row.name.clone())
+}
+
+/// A cycle that was late, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BlamedCycle {
+    /// The last release that its wake kept waiting.
+    pub cycle: u64,
+    /// From that release until it ran, ns.
+    pub waited_ns: u64,
+    /// Its main cause.
+    pub cause: String,
+}
+
+/// A late wake, from its release until it ran at the earliest.
+#[derive(Clone, Copy, Debug)]
+struct WakeSpan {
+    release_ns: u64,
+    ran_ns: u64,
+}
+
+impl WakeSpan {
+    const fn of(wake: &LateWake) -> Self {
+        Self { release_ns: wake.release_ns, ran_ns: wake.ran_from_ns }
+    }
+
+    /// The cycle that it ran for, and how long that waited, ns: none where it ran before a release.
+    fn cycle(self, grid: &Releases) -> Option<(u64, u64)> {
+        let cycle = grid.at_or_after(Instant::from_ns(self.ran_ns)).checked_sub(1)?;
+        let release_ns = grid.release(cycle).as_ns();
+        (release_ns >= self.release_ns).then(|| (cycle, self.ran_ns.saturating_sub(release_ns)))
+    }
+
+    /// Whether a thread waited in it when it was to be released, and for at least half of the time
+    /// until `ran_ns`, when its loop ran.
+    fn explains(self, release_ns: u64, ran_ns: u64) -> bool {
+        let waited_ns = self.ran_ns.saturating_sub(release_ns);
+        let late_ns = ran_ns.saturating_sub(release_ns);
+        let is_within = self.release_ns <= release_ns && release_ns < self.ran_ns;
+        is_within && waited_ns <= late_ns.saturating_add(CLOCKS_NS) && waited_ns >= late_ns / 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use punctual_core::sample::Sample;
+    use punctual_engine::drain::{SampleFile, Sink};
+    use punctual_os::{affinity, process};
+    use punctual_testkit::skip;
+    use punctual_trace::event::{ContextFlags, TraceEvent, TraceKind};
+
+    use super::super::{Condition, ConditionBlock, Prepared, Stream};
+    use super::*;
+    use crate::experiment::BackgroundLoads;
+    use crate::inject::{Injection, InjectionPlan, RunningInjection, Victim};
+
+    fn event(at_ns: u64) -> TraceEvent {
+        let context = ContextFlags::default();
+        let kind = TraceKind::PageFaultEntry;
+        TraceEvent { at_ns, cpu: 0, tid: 7, context, kind, chain: Box::default() }
+    }
+
+    #[test]
+    fn only_what_passes_in_a_turn_counts_and_for_its_group() {
+        let turn = |group, from_ns, to_ns| Turn { group, from_ns, to_ns };
+        let turns = Arc::new(Mutex::new(vec![turn(0, 10, 20), turn(1, 30, 40)]));
+        let groups = (0..2).map(|_| Blame::new(BlameConfig::default())).collect();
+        let known = Arc::clone(&turns);
+        let mut accounts = TurnAccounts { groups, turns, at: 0, has_begun: false };
+        let events = |accounts: &TurnAccounts| -> Vec<u64> {
+            accounts.groups.iter().map(|blame| blame.counts().events).collect()
+        };
+        for at_ns in [5, 9, 10, 15, 19, 20, 25, 30, 39, 40, 50] {
+            accounts.take(CaptureItem::Event(&event(at_ns)));
+        }
+        assert_eq!(events(&accounts), [3, 2]);
+        // One that goes on has no end yet.
+        known.lock().expect("whole").push(turn(0, 60, u64::MAX));
+        [55, 60, 1_000].iter().for_each(|&at_ns| accounts.take(CaptureItem::Event(&event(at_ns))));
+        assert_eq!(events(&accounts), [5, 2]);
+        // A group that is not there is not asked for.
+        known.lock().expect("whole")[2].to_ns = 2_000;
+        known.lock().expect("whole").push(turn(9, 2_000, u64::MAX));
+        accounts.take(CaptureItem::Event(&event(3_000)));
+        assert_eq!(events(&accounts), [5, 2]);
+    }
+
+    const fn wake(release_ns: u64, ran_ns: u64) -> WakeSpan {
+        WakeSpan { release_ns, ran_ns }
+    }
+
+    #[test]
+    fn a_wake_explains_the_releases_that_it_kept_waiting_and_no_others() {
+        let (period, late) = (1_000_000, wake(5_000_000, 7_300_000));
+        // Its own, and both that were missed meanwhile.
+        for missed in 0..3 {
+            assert!(late.explains(5_000_000 + missed * period, 7_301_000), "{missed}");
+        }
+        assert!(!late.explains(8_000_000, 8_020_000), "the next");
+        assert!(!late.explains(4_000_000, 7_301_000), "the one before");
+        // The wake was on time, and the thread late all the same.
+        assert!(!wake(5_000_000, 5_020_000).explains(5_000_000, 5_300_000));
+        // It woke before the release, as one that spins does.
+        assert!(!wake(4_900_000, 4_950_000).explains(5_000_000, 5_300_000));
+        assert!(wake(4_900_000, 5_280_000).explains(5_000_000, 5_300_000));
+        // The stamp of the loop cannot be before it ran.
+        assert!(!late.explains(5_000_000, 5_100_000));
+    }
+
+    #[test]
+    fn a_wake_is_the_last_cycle_that_it_kept_waiting() {
+        let period = Period::from_ns(1_000_000).expect("positive");
+        let grid = Releases::new(Instant::from_ns(1_000_000), period);
+        let cycle = |release_ns, ran_ns| wake(release_ns, ran_ns).cycle(&grid);
+        assert_eq!(cycle(5_000_000, 5_020_000), Some((4, 20_000)));
+        assert_eq!(cycle(5_000_000, 7_300_000), Some((6, 300_000)));
+        assert_eq!(cycle(4_900_000, 5_300_000), Some((4, 300_000)), "it spins from there on");
+        assert_eq!(cycle(4_900_000, 4_950_000), None, "it ran before the release");
+        assert_eq!(cycle(200_000, 900_000), None, "before the first");
+    }
+
+    #[test]
+    fn a_price_is_refused_beyond_its_bound_or_where_it_is_not_known() {
+        let price = |without_ns: u64, with_ns: u64, wakes: usize| {
+            too_dear(&RecordingPrice::of(&vec![without_ns; wakes], &vec![with_ns; wakes]))
+        };
+        assert_eq!(price(17_000, 18_900, 200), None);
+        assert_eq!(price(17_000, 15_000, 200), None);
+        assert!(matches!(price(17_000, 19_100, 200), Some(NotRecorded::TooDear { .. })));
+        assert_eq!(price(100_000, 109_000, 200), None, "10 %");
+        assert_eq!(price(17_000, 17_000, 99), Some(NotRecorded::UnknownPrice));
+        assert_eq!(price(17_000, 17_000, 0), Some(NotRecorded::UnknownPrice));
+    }
+
+    #[test]
+    fn reasons_are_one_line() {
+        let reasons = [
+            NotRecorded::Refused("kernel.perf_event_paranoid is 2".to_owned()),
+            NotRecorded::SharesCpu,
+            NotRecorded::TooDear { more_ns: 4_100.0, median_ns: 16_800.0 },
+            NotRecorded::UnknownPrice,
+            NotRecorded::Stopped,
+            NotRecorded::Failed,
+        ];
+        for reason in reasons {
+            let text = reason.to_string();
+            assert!(!text.contains('\n') && !text.is_empty(), "{text}");
+        }
+    }
+
+    #[derive(Default)]
+    struct Kept(Vec<Sample>);
+
+    impl Sink for Kept {
+        fn take(&mut self, _: usize, samples: &[Sample]) {
+            self.0.extend(samples);
+        }
+    }
+
+    /// Records, and has the loop disturbed in its only block.
+    struct Disturbed<'a> {
+        plan: &'a PeriodicPlan,
+        stop: &'a AtomicBool,
+        recorder: LoopRecorder,
+        injection: InjectionPlan,
+        running: Option<RunningInjection>,
+    }
+
+    impl BackgroundLoads for Disturbed<'_> {
+        fn ready(&mut self, tids: &[i32]) {
+            let loops = ReadyLoops { plan: self.plan, tids, stop: self.stop };
+            self.recorder.begin(&loops, &mut || {});
+        }
+
+        fn begin(&mut self, condition: usize, _: Span) -> Result<(), String> {
+            self.recorder.begin_block(self.plan, condition);
+            let running = RunningInjection::start(self.injection).map_err(|why| why.to_string())?;
+            self.running = Some(running);
+            Ok(())
+        }
+
+        fn end(&mut self, _: usize) {
+            self.recorder.end_block();
+        }
+    }
+
+    /// Whether this machine lets the test record.
+    fn allowed() -> bool {
+        let has_tracefs = Path::new("/sys/kernel/tracing/events").is_dir();
+        skip::need("root", skip::is_root())
+            && skip::need_device("tracefs with its events", has_tracefs)
+            && skip::need_native("perf events")
+            && skip::need_fifo()
+    }
+
+    #[test]
+    fn a_thread_above_the_loop_is_named_also_for_the_worst_cycle() {
+        if !allowed() {
+            return;
+        }
+        let cpu = affinity::get(0).expect("own").iter().next().expect("one");
+        let period = Period::from_ns(1_000_000).expect("positive");
+        let thread = RtThread::cpu(cpu).fifo(20).wait(WaitKind::Sleep);
+        let condition =
+            Condition { name: "idle".to_owned(), wait: None, library: None, loads: Vec::new() };
+        let plan = PeriodicPlan {
+            streams: vec![Stream { thread, period, phase_ns: 0 }],
+            conditions: vec![condition],
+            blocks: vec![ConditionBlock { condition: 0, length: Span::from_ms(2_400) }],
+            housekeeping: Vec::new(),
+            cold: 10,
+        };
+        let blame = LoopBlamePlan {
+            when: BlameWhen::Allowed,
+            late: LateThreshold::Above(500_000),
+            platform: Platform::Unknown,
+            kernel: None,
+            groups: vec![0],
+        };
+        let victim = Victim {
+            cpu,
+            other_cpu: cpu,
+            priority: 20,
+            pid: std::process::id().cast_signed(),
+            tid: process::tid(),
+        };
+        let times = (Duration::from_millis(50), Duration::from_millis(3));
+        let stop = AtomicBool::new(false);
+        let mut disturbed = Disturbed {
+            plan: &plan,
+            stop: &stop,
+            recorder: LoopRecorder::new(blame),
+            injection: InjectionPlan::new(Injection::HigherPriority, victim, 40, times)
+                .expect("bounded"),
+            running: None,
+        };
+        let prepared = Prepared::new(plan.clone());
+        let grid: Releases = prepared.run_grids()[0];
+        let no_file = None::<SampleFile<Vec<u8>>>;
+        let outcome = prepared.run(Kept::default(), no_file, &mut disturbed, &stop);
+        let samples = outcome.expect("threads").sink.0;
+        let log = disturbed.running.take().expect("it began").wait().expect("granted");
+        let causes = disturbed.recorder.finish();
+        assert_eq!(causes.lacks(), None);
+        let price = causes.price().expect("measured");
+        assert!(price.recorded > 50 && price.unrecorded > 50, "{price:?}");
+        assert!(causes.evidence().is_some_and(|evidence| evidence.events > 1_000));
+        let run = causes.run(0, 0).expect("it woke");
+        let is_hog =
+            |name: &str| name.starts_with(&log.name) && name.contains(&log.tid.to_string());
+        let hog = run.causes.iter().find(|cause| is_hog(&cause.name));
+        let hog = hog.unwrap_or_else(|| panic!("{}", run.sentence));
+        assert!(hog.wakes >= 3 && hog.worst_ns > 500_000, "{hog:?}");
+        // Those that woke within the log, and those alone.
+        let (mut named, mut hit) = (0, 0);
+        for sample in &samples {
+            let release_ns = grid.release(sample.cycle).as_ns();
+            let ran_ns = release_ns.saturating_add_signed(sample.lateness.as_ns());
+            let wake = causes.wake_at(0, 0, (release_ns, ran_ns));
+            let covered = log.intervals.iter().map(|hog| hog.overlap_ns(release_ns, ran_ns));
+            let covered_ns: u64 = covered.sum();
+            let is_named = wake.is_some_and(|wake| is_hog(&wake.cause));
+            assert!(!is_named || covered_ns > 0, "{sample:?} is not the hog's");
+            let is_hit = covered_ns > 600_000 && covered_ns * 10 > (ran_ns - release_ns) * 9;
+            hit += u32::from(is_hit);
+            named += u32::from(is_hit && is_named);
+        }
+        assert!(hit >= 5 && named * 10 >= hit * 8, "{named} of {hit} named");
+        let cycles = causes.late_cycles(0, 0, &grid);
+        let hogs = cycles.iter().filter(|late| is_hog(&late.cause)).count();
+        assert!(hogs >= 5, "{cycles:?}");
+        assert!(cycles.iter().all(|late| late.waited_ns <= 5_000_000_000));
+        assert_eq!(causes.run(1, 0), None);
+        assert_eq!(causes.run(0, 1), None);
+        assert_eq!(causes.wake_at(0, 0, (1, 2)), None);
+    }
+}

@@ -25,7 +25,7 @@ const GAIN_MIN: u8 = 4;
 /// One fact, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Advice {
-    /// "host", "load", "throttling", "CPU", "frequency", "memory", "setting".
+    /// "cause", "host", "load", "throttling", "CPU", "frequency", "memory", "setting".
     pub topic: String,
     /// The fact.
     pub text: String,
@@ -58,7 +58,8 @@ pub(crate) fn of(
     (runs, rows): (&[Run], &[LoadRow]),
     findings: Option<&Findings>,
 ) -> Vec<Advice> {
-    let shown = [host(facts, runs), load(rows), throttling(facts, runs)].into_iter().flatten();
+    let shown = [cause(runs, rows), host(facts, runs), load(rows), throttling(facts, runs)];
+    let shown = shown.into_iter().flatten();
     let held = session.is_some_and(|session| session.idle_states_held);
     let settings = findings
         .into_iter()
@@ -78,6 +79,47 @@ pub(crate) fn of(
 fn advice(topic: &str, text: impl Into<String>, command: Option<&str>) -> Option<Advice> {
     let command = command.map(ToOwned::to_owned);
     Some(Advice { topic: topic.to_owned(), text: text.into(), command })
+}
+
+/// What made the late wakes of the latest run late, and what to do about the first of its causes.
+/// `None` where that was not recorded.
+pub(crate) fn cause(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
+    let worst = |run: &&Run| run.outcome.lateness_ns.max.unwrap_or(0.0);
+    let told = runs.iter().filter(|run| run.blame.as_ref().is_some_and(|blame| blame.late > 0));
+    let run = told.max_by(|a, b| worst(a).total_cmp(&worst(b)))?;
+    let sentence = run.blame.as_ref()?.sentence.as_ref()?;
+    let named = run.first_cause();
+    let remedy = named.map(|cause| format!(" {}", cause.advice.trim())).unwrap_or_default();
+    let of_run = if runs.len() > 1 { format!("{}: ", run.condition()) } else { String::new() };
+    let text = format!("{of_run}{sentence}{remedy}");
+    let cpu = run.setup.cpu;
+    let command = match (named.and_then(|cause| cause.tune_rule.as_ref()), cpu) {
+        (Some(_), Some(cpu)) => format!("punctual tune plan --cpus {cpu}"),
+        _ => again(run, rows),
+    };
+    advice("cause", text, Some(&command))
+}
+
+/// The command that shows a run's late wakes as they passed.
+fn again(run: &Run, rows: &[LoadRow]) -> String {
+    let worst = |row: &&&LoadRow| row.lateness_ns.max.unwrap_or(0.0);
+    let same = || rows.iter().filter(|row| row.period_ns == run.setup.period_ns);
+    let latest = same().collect::<Vec<_>>();
+    let latest = latest.iter().max_by(|a, b| worst(a).total_cmp(&worst(b)));
+    let load = match run.setup.load.as_slice() {
+        [] => None,
+        [load] => Some(load.clone()),
+        // Of those that took turns, the one under which it was the latest.
+        [..] => latest.map(|row| row.load.clone()),
+    };
+    let cpu = run.setup.cpu.map(|cpu| format!(" --cpu {cpu}"));
+    let period = run.setup.period_ns;
+    let period = period.map(|ns| format!(" --period {}", format::period_argument(ns)));
+    let is_word =
+        |load: &String| !load.contains(|c: char| c.is_whitespace() || "'\"\\$".contains(c));
+    let load = load.filter(is_word).map(|load| format!(" --load {load}"));
+    let options: String = [cpu, period, load].into_iter().flatten().collect();
+    format!("sudo punctual blame{options}")
 }
 
 /// The host of a virtual machine, with the steal that the kernel counted during the runs.
@@ -196,7 +238,8 @@ mod tests {
     use punctual_host::settings::KernelSettings;
 
     use super::*;
-    use crate::run::Setup;
+    use crate::run::{RunBlame, Setup};
+    use punctual_lab::blame::BlamedCause;
 
     /// A captured machine.
     fn root(name: &str) -> Root {
@@ -262,6 +305,72 @@ mod tests {
             host(&[run(ms, None, 0.1)]),
             "virtual machine, so stalls of the host are included"
         );
+    }
+
+    fn blamed(run: Run, late: u64, causes: &[(&str, u64, Option<&str>)]) -> Run {
+        let cause = |(cause, wakes, rule): &(&str, u64, Option<&str>)| BlamedCause {
+            cause: (*cause).to_owned(),
+            name: format!("{cause} of hog"),
+            cpu: Some(1),
+            wakes: *wakes,
+            share_of_late: 0.5,
+            share_between: (0.4, 0.6),
+            share_of_time: 0.5,
+            worst_ns: 300_000,
+            confidence: 0.99,
+            rule: "runs".to_owned(),
+            evidence: "sched_switch".to_owned(),
+            advice: format!("Mend {cause}."),
+            tune_rule: rule.map(str::to_owned),
+        };
+        let blame = RunBlame {
+            sentence: Some(format!("50 % of the {late} wakes later than 40 µs: {}.", causes[0].0)),
+            wakes: 1_000,
+            threshold_ns: Some(40_000),
+            late,
+            censored: 0,
+            broken: 0,
+            wanted: None,
+            cycles: Vec::new(),
+            worst: Vec::new(),
+        };
+        let causes = causes.iter().map(cause).collect();
+        Run { causes, blame: Some(blame), ..run }
+    }
+
+    #[test]
+    fn the_first_cause_comes_first_with_its_command() {
+        let facts = MachineFacts::collect(&root("firecracker-guest-2cpu"));
+        let plain = || run(1_000_000, Some(0), 0.1);
+        let of_runs = |runs: &[Run]| of(&facts, None, (runs, &[]), None);
+        let causes = [
+            ("normal-path", 9, None),
+            ("softirq", 5, None),
+            ("higher-priority", 1, Some("isolation.isolcpus")),
+        ];
+        let advice = of_runs(&[blamed(plain(), 15, &causes)]);
+        assert_eq!((advice[0].topic.as_str(), advice[1].topic.as_str()), ("cause", "host"));
+        assert!(advice[0].text.starts_with("50 % of the 15 wakes"), "{advice:?}");
+        assert!(advice[0].text.ends_with(". Mend softirq."), "what wakes on time take is no cause");
+        let again = "sudo punctual blame --cpu 1 --period 1ms";
+        assert_eq!(advice[0].command.as_deref(), Some(again));
+        // Where a setting moves it, the command that plans it.
+        let advice = of_runs(&[blamed(plain(), 15, &causes[2..])]);
+        assert_eq!(advice[0].command.as_deref(), Some("punctual tune plan --cpus 1"));
+        // Nothing was late, or not recorded: nothing is said of it.
+        for silent in [blamed(plain(), 0, &causes), plain()] {
+            assert_eq!(of_runs(&[silent])[0].topic, "host");
+        }
+        // A load is named where it is a word.
+        let mut loaded = blamed(plain(), 15, &causes);
+        for (load, command) in
+            [("cpu", format!("{again} --load cpu")), ("command=a b", again.to_owned())]
+        {
+            loaded.setup.load = vec![load.to_owned()];
+            let advice = of_runs(&[loaded.clone(), plain()]);
+            assert!(advice[0].text.starts_with("idle: "), "{advice:?}");
+            assert_eq!(advice[0].command, Some(command));
+        }
     }
 
     #[test]

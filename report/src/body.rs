@@ -9,6 +9,7 @@ use punctual_analysis::impact::step_generation::StepGeneration;
 use punctual_analysis::impact::{Application, stepper};
 use punctual_host::CpuList;
 use punctual_host::rules::KnobVerdict;
+use punctual_lab::blame::{CaptureEvidence, RecordingPrice};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +78,26 @@ pub struct LoopsBody {
     /// What each claim needs, for each run, as it was reported before the start.
     #[serde(default)]
     pub plans: Vec<PlannedRun>,
+    /// Whether the kernel's events were recorded for the causes of late wakes, and what that cost;
+    /// not there where it was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blame: Option<BlameRecording>,
+}
+
+/// Recording of the kernel's events while loops ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BlameRecording {
+    /// Whether it was done.
+    pub is_recorded: bool,
+    /// Why it was not: what forbids it, or that it costs too much; null where it was.
+    pub why_not: Option<String>,
+    /// Whether it was asked for; else it is done where it is allowed and costs little.
+    pub is_asked: bool,
+    /// What it cost a loop like the first one, which slept and was recorded and not in turns before
+    /// the run; null where that was not measured.
+    pub price: Option<RecordingPrice>,
+    /// What the kernel gave; null where nothing was recorded.
+    pub evidence: Option<CaptureEvidence>,
 }
 
 /// Of `check`.

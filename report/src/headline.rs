@@ -75,7 +75,8 @@ pub fn judged(
                 let (session, findings) = (envelope.session.as_ref(), question.findings);
                 advice::of(facts, session, (&runs, rows), findings)
             }
-            _ => Vec::new(),
+            // What made the latest late is told all the same.
+            _ => advice::cause(&runs, rows).into_iter().collect(),
         },
         settings: question.findings.map_or_else(Vec::new, Findings::open),
     };

@@ -38,9 +38,9 @@ use thiserror::Error;
 
 pub use advice::{Advice, Findings};
 pub use body::{
-    Body, Campaign, CheckBody, CompareBody, ComparedResult, ComparedSide, Comparison, Difference,
-    Impact, ImpactBody, Judged, Kept, Late, LoopsBody, Maxima, Pair, PeriodicBody, RunBody,
-    SoakBody, TuneBody, WaitBody,
+    BlameRecording, Body, Campaign, CheckBody, CompareBody, ComparedResult, ComparedSide,
+    Comparison, Difference, Impact, ImpactBody, Judged, Kept, Late, LoopsBody, Maxima, Pair,
+    PeriodicBody, RunBody, SoakBody, TuneBody, WaitBody,
 };
 pub use follow::{Both, Follow, PhaseError};
 pub use headline::{Headline, LoopLine, judged, of_first_wait};
@@ -49,7 +49,9 @@ pub use judge::{
     thresholds,
 };
 pub use punctual_analysis::verdict::Stands;
-pub use run::{Approach, Load, LoadDeath, LoadRow, Run, Setup, deaths, loads};
+pub use run::{
+    Approach, Load, LoadDeath, LoadRow, Run, RunBlame, RunEvidence, Setup, WorstWake, deaths, loads,
+};
 pub use verdict::{Answer, Question, Verdict};
 pub use words::{Request, Warning};
 

@@ -2,10 +2,11 @@
 //!
 //! Plain data; the numbers themselves are `punctual_analysis::recording::RunFigures`.
 
-use punctual_analysis::recording::RunFigures;
+use punctual_analysis::recording::{RunFigures, WorstRelease};
 use punctual_analysis::summary::SummaryStats;
+use punctual_lab::blame::{BlamedCause, BlamedRun, BlamedWake};
 use punctual_lab::load::{LIMIT, LoadReport};
-use punctual_lab::periodic::RunOutcome;
+use punctual_lab::periodic::{BlamedCycle, RunOutcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +52,59 @@ pub struct Run {
     /// no limit and no claim of the run holds, for a part of it was not under load.
     #[serde(default)]
     pub load_deaths: u64,
+    /// What made its late wakes late, the one with most of them first; not there where that was not
+    /// recorded, and for a wait that spins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<BlamedCause>,
+    /// The wakes that `causes` are of; not there where nothing was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blame: Option<RunBlame>,
+}
+
+/// The late wakes of a run, as the kernel recorded them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunBlame {
+    /// What made them late, in a sentence; null for a wait that spins, which wakes before its
+    /// releases: then `worst` alone tells.
+    pub sentence: Option<String>,
+    /// Wakes with a release.
+    pub wakes: u64,
+    /// From where on one is late; null where nothing was.
+    pub threshold_ns: Option<u64>,
+    /// Late ones.
+    pub late: u64,
+    /// Wakes whose begin is only bounded: the kernel does not show when they ran.
+    pub censored: u64,
+    /// Wakes of which records are lost.
+    pub broken: u64,
+    /// Late wakes that are still wanted for shares to be told; null where there are enough.
+    pub wanted: Option<u64>,
+    /// The latest wakes as cycles of the run, the latest first; at most 200.
+    pub cycles: Vec<BlamedCycle>,
+    /// Those of the worst releases whose cause is known, with all their parts, the latest release
+    /// first. One that several releases waited for stands there once.
+    pub worst: Vec<WorstWake>,
+}
+
+/// The wake that a release waited for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorstWake {
+    /// The last of the releases that waited for it: the cycle that ran.
+    pub cycle: u64,
+    /// The wake.
+    #[serde(flatten)]
+    pub wake: BlamedWake,
+}
+
+/// What was recorded of a run.
+#[derive(Clone, Debug)]
+pub struct RunEvidence {
+    /// Its wakes and their causes.
+    pub blamed: BlamedRun,
+    /// Whether its wakes are those of its cycles, so that these are told.
+    pub tells: bool,
+    /// Its late cycles.
+    pub cycles: Vec<BlamedCycle>,
 }
 
 impl Run {
@@ -71,7 +125,56 @@ impl Run {
             approach: None,
             loads: Vec::new(),
             load_deaths: 0,
+            causes: Vec::new(),
+            blame: None,
         }
+    }
+
+    /// With what made it late. `wake_at` gives the wake that one of its worst releases waited for.
+    pub fn blamed(
+        mut self,
+        evidence: RunEvidence,
+        wake_at: impl Fn(&WorstRelease) -> Option<WorstWake>,
+    ) -> Self {
+        let RunEvidence { blamed, tells, cycles } = evidence;
+        let mut worst: Vec<WorstWake> = Vec::new();
+        for release in &mut self.outcome.worst {
+            let Some(late) = wake_at(release) else { continue };
+            release.cause = Some(late.wake.cause.clone());
+            if worst.iter().all(|known| known.cycle != late.cycle) {
+                worst.push(late);
+            }
+        }
+        self.blame = Some(RunBlame {
+            sentence: tells.then_some(blamed.sentence),
+            wakes: blamed.wakes,
+            threshold_ns: blamed.threshold_ns.filter(|_| tells),
+            late: if tells { blamed.late } else { 0 },
+            censored: blamed.censored,
+            broken: blamed.broken,
+            wanted: blamed.wanted.filter(|_| tells),
+            cycles,
+            worst,
+        });
+        self.causes = if tells { blamed.causes } else { Vec::new() };
+        self
+    }
+
+    /// What made a cycle late, where that is known: the wake that it waited for was at least half of
+    /// its lateness.
+    pub fn cause_of(&self, cycle: u64, lateness_ns: i64) -> Option<&str> {
+        let worst = self.outcome.worst.iter().find(|late| late.cycle == cycle);
+        let half_ns = lateness_ns.max(0).unsigned_abs() / 2;
+        let is_it = |late: &&BlamedCycle| late.cycle == cycle && late.waited_ns >= half_ns;
+        let cycles = self.blame.iter().flat_map(|blame| &blame.cycles);
+        let named = || cycles.filter(is_it).map(|late| &late.cause).next();
+        worst.and_then(|late| late.cause.as_ref()).or_else(named).map(String::as_str)
+    }
+
+    /// The first of its causes that is one: neither what wakes on time take too, nor what is not
+    /// explained.
+    pub fn first_cause(&self) -> Option<&BlamedCause> {
+        self.causes.iter().find(|cause| cause.wakes > 0 && cause.is_named())
     }
 
     /// With its condition, which is kept where it is not the whole name.

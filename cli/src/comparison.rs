@@ -310,6 +310,11 @@ fn differences(a: &Recorded, b: &Recorded, matched: &[(usize, usize)]) -> Vec<Di
         let (a, b) = (a.idle_states_held, b.idle_states_held);
         found.extend(difference("idle states held off", yes(a), yes(b)));
     }
+    if a.events_recorded == Some(true) || b.events_recorded == Some(true) {
+        let words = |is: bool| if is { "recorded" } else { "not recorded" }.to_owned();
+        let events = |result: &Recorded| result.events_recorded.map(words);
+        found.extend(difference("events of the kernel", events(a), events(b)));
+    }
     found.extend(difference("stamps", a.stamps.clone(), b.stamps.clone()));
     let version = |result: &Recorded| Some(result.version.clone()).filter(|text| !text.is_empty());
     found.extend(difference("version of punctual", version(a), version(b)));
@@ -389,6 +394,10 @@ pub(crate) struct Recorded {
     session: Option<Session>,
     /// The clock that stamps were taken with, where the data say.
     stamps: Option<String>,
+    /// Whether the kernel's events were recorded meanwhile, which makes releases later, where the
+    /// data say.
+    #[serde(default)]
+    events_recorded: Option<bool>,
     /// Its runs, in their order.
     runs: Vec<RecordedRun>,
 }
@@ -491,6 +500,10 @@ impl Recorded {
             incomplete: report.envelope.incomplete,
             machine: report.envelope.machine.clone(),
             session: report.envelope.session.clone(),
+            events_recorded: report
+                .body
+                .loops()
+                .map(|loops| loops.blame.as_ref().is_some_and(|recording| recording.is_recorded)),
             stamps: report.envelope.clock.as_ref().map(|clock| clock.source.clone()),
             runs: Vec::new(),
         }
@@ -590,6 +603,7 @@ fn of_samples(path: &Path, from: String) -> Result<Recorded> {
         incomplete: file.ending() != Some(&FileEnding::Complete),
         machine,
         session: None,
+        events_recorded: None,
         stamps: info.runs.first().map(|run| run.clock.clone()).filter(|clock| !clock.is_empty()),
         runs: of_first_wait(grouped(&info, series, recordings, &counts)),
     })
@@ -712,4 +726,43 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
     let is_check = report.envelope.experiment == "check";
     let runs = if is_check { of_first_wait(runs) } else { runs };
     Ok(Recorded { runs, ..Recorded::head(report, from) })
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_report::{BlameRecording, CheckBody, LoopsBody};
+
+    use super::*;
+    use crate::program::PROGRAM;
+
+    /// A result of `check`, while which events were recorded or not.
+    fn result(is_recorded: Option<bool>) -> Recorded {
+        let blame = is_recorded.map(|is_recorded| BlameRecording {
+            is_recorded,
+            why_not: None,
+            is_asked: true,
+            price: None,
+            evidence: None,
+        });
+        let loops = LoopsBody { blame, ..LoopsBody::default() };
+        let body = CheckBody { loops, ..CheckBody::default() };
+        Recorded::head(&Report::new(PROGRAM, "check", body), String::new())
+    }
+
+    #[test]
+    fn recording_events_is_a_difference() {
+        let differ = |a: &Recorded, b: &Recorded| differences(a, b, &[]);
+        let (none, refused, done) = (result(None), result(Some(false)), result(Some(true)));
+        let unknown = Recorded { events_recorded: None, ..none.clone() };
+        for alike in [(&none, &refused), (&done, &done), (&none, &unknown)] {
+            assert_eq!(differ(alike.0, alike.1), []);
+        }
+        let difference = |b: &str| Difference {
+            what: "events of the kernel".to_owned(),
+            a: "recorded".to_owned(),
+            b: b.to_owned(),
+        };
+        assert_eq!(differ(&done, &none), [difference("not recorded")]);
+        assert_eq!(differ(&done, &unknown), [difference("unknown")]);
+    }
 }

@@ -13,6 +13,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use jiff::Timestamp;
+use punctual_blame::config::Platform;
 use punctual_engine::clocks::PauseTrial;
 use punctual_engine::quiet::Quiet;
 use punctual_host::choose::{check_cpus, choose, parse_cpus};
@@ -227,6 +228,20 @@ impl Machine {
         });
         let settings = WatchedSettings::read(&Root::live());
         Ok(Self { root, facts, here, settings, foreign })
+    }
+
+    /// On what the kernel that measures runs.
+    pub(crate) fn platform(&self) -> Platform {
+        match self.here.virtualization.virtualization.value() {
+            None => Platform::Unknown,
+            Some(_) if self.here.virtualization.is_guest() => Platform::VirtualMachine,
+            Some(_) => Platform::Metal,
+        }
+    }
+
+    /// Major and minor of the kernel's release, where known.
+    pub(crate) fn kernel(&self) -> Option<(u32, u32)> {
+        KernelSettings::collect(&self.root).release
     }
 
     /// The findings of the rules about tuning on a CPU.

@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use punctual::RtThread;
-use punctual_blame::config::{FollowedThreads, LateThreshold, Platform};
+use punctual_blame::config::{FollowedThreads, LateThreshold};
 use punctual_core::time::Span;
 use punctual_host::root::Root;
-use punctual_host::settings::KernelSettings;
 use punctual_lab::blame::{
     BlameExperiment, BlameResult, BlameSubject, EventForm, KeptCapture, LATE, ReadCapture,
 };
@@ -347,25 +346,19 @@ impl Measuring for Blaming<'_> {
     }
 
     fn plan(&self, machine: &Machine) -> Result<Planned<BlameExperiment>> {
-        let here = &machine.here;
         let args = self.args;
         let (late, stop_over) = args.late()?;
         let (subject, choice) = args.choose(machine)?;
         let [loads] = &args.load.turns()[..] else {
             bail!("--load: blame takes one load or several at once, not in turn");
         };
-        let platform = match here.virtualization.virtualization.value() {
-            None => Platform::Unknown,
-            Some(_) if here.virtualization.is_guest() => Platform::VirtualMachine,
-            Some(_) => Platform::Metal,
-        };
         let experiment = BlameExperiment {
             subject,
             duration: args.duration.0,
             late,
             loads: (condition_name(loads), loads.clone()),
-            platform,
-            kernel: KernelSettings::collect(&machine.root).release,
+            platform: machine.platform(),
+            kernel: machine.kernel(),
             stop_over,
             keeps: args.files.are_some(),
         };

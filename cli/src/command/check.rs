@@ -24,7 +24,9 @@ use punctual_lab::periodic::{
 use punctual_report::{CheckBody, Choice, LoopsBody, PlannedRun, Question, Report};
 
 use super::measure::LoopChoices;
-use crate::args::{Detail, LearnArgs, PRIORITY, PlanArgs, PolicyName, ReportArgs, RootArgs};
+use crate::args::{
+    BlameWord, CausesArgs, Detail, LearnArgs, PRIORITY, PlanArgs, PolicyName, ReportArgs, RootArgs,
+};
 use crate::comparison::baseline::{BaselineArgs, BaselineUse};
 use crate::experiment::loops::{LoopExperiment, MeasuredLoops};
 use crate::experiment::{self, COLD_CYCLES, Machine};
@@ -80,6 +82,8 @@ pub(super) struct CheckArgs {
     plan: PlanArgs,
     #[command(flatten)]
     learn: LearnArgs,
+    #[command(flatten)]
+    causes: CausesArgs,
     #[command(flatten)]
     root: RootArgs,
     #[command(flatten)]
@@ -137,6 +141,7 @@ impl Execute for CheckArgs {
             choice,
             args: &self.report,
             learn: self.learn,
+            blame: self.causes.when(BlameWord::Auto, duration, gate.is_used()),
             plans,
             samples: Some(samples),
             follow: None,

@@ -230,6 +230,7 @@ impl bench::Bench for Bench<'_> {
             plan,
             merge: false,
             learn: LearnArgs { relearn: true },
+            blame: None,
             machine: self.machine,
             choice: self.choice.clone(),
             args: &args,

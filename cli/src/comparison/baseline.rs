@@ -385,6 +385,11 @@ impl BaselineUse {
         Ok(Self { against, keep, fails_undecided, files })
     }
 
+    /// Whether the run is kept as a baseline, or held against one.
+    pub(crate) fn is_used(&self) -> bool {
+        self.against.is_some() || self.keep.is_some()
+    }
+
     /// Refuses a baseline that these runs, which are about to be measured, cannot be held against:
     /// none of the same name, or one of another period, wait or load.
     pub(crate) fn refuse_others(&self, planned: &[RecordedRun]) -> Result<()> {

@@ -9,7 +9,8 @@ use std::{error, io};
 use anyhow::{Error, Result, anyhow, bail};
 use punctual_analysis::compare::series::Builder;
 use punctual_analysis::recording::{Recording, RunFigures};
-use punctual_core::time::Span;
+use punctual_blame::config::LateThreshold;
+use punctual_core::time::{Instant, Span};
 use punctual_engine::drain::{GrowingFile, SampleFile};
 use punctual_engine::file_facts::{ExperimentFacts, FileFacts, RunFacts};
 use punctual_host::facts::MachineFacts;
@@ -19,13 +20,13 @@ use punctual_lab::experiment::{
 };
 use punctual_lab::load::LoadReport;
 use punctual_lab::periodic::{
-    Begun, Destination, EvaluationConfig, PeriodicExperiment, PeriodicOutcome, PeriodicPlan,
-    Prepared, Recordings, RunOutcome, Stream,
+    Begun, BlameWhen, Destination, EvaluationConfig, LoopBlamePlan, LoopCauses, PeriodicExperiment,
+    PeriodicOutcome, PeriodicPlan, Prepared, Recordings, RunOutcome, Stream,
 };
 use punctual_os::scheduler::SchedPolicy;
 use punctual_report::{
-    self as report, Approach, Choice, EndedBy, Envelope, Follow, Judged, LoadRow, LoopsBody,
-    PlannedRun, Question, Run, Setup, loads, policy_words,
+    self as report, Approach, BlameRecording, Choice, EndedBy, Envelope, Follow, Judged, LoadRow,
+    LoopsBody, PlannedRun, Question, Run, RunEvidence, Setup, WorstWake, loads, policy_words,
 };
 
 use super::follow::FollowedClock;
@@ -53,6 +54,8 @@ pub(crate) struct LoopExperiment<'a> {
     pub(crate) args: &'a ReportArgs,
     /// Whether waits begin with what earlier runs learned.
     pub(crate) learn: LearnArgs,
+    /// Whether the causes of late wakes are recorded; `None` for not at all.
+    pub(crate) blame: Option<BlameWhen>,
     /// The cycles and the time that its claims take.
     pub(crate) plans: Vec<PlannedRun>,
     /// Where the samples go, opened.
@@ -96,6 +99,7 @@ impl LoopExperiment<'_> {
             choice,
             args,
             learn,
+            blame,
             plans,
             samples,
             follow,
@@ -115,11 +119,19 @@ impl LoopExperiment<'_> {
         }
         let mut destination = Samples::new(samples, watch, &machine.facts, clock.clone(), started);
         let store = LearnedStore::of(&plan, &machine.here, learn.relearn);
+        let blame_plan = blame.map(|when| LoopBlamePlan {
+            when,
+            late: LATE,
+            platform: machine.platform(),
+            kernel: machine.kernel(),
+            groups: groups(&plan, merge),
+        });
         let experiment = PeriodicExperiment {
             plan,
             known: store.known(),
             follow: follow.map(FollowedClock::into_reference),
             recording_cost: true,
+            blame: blame_plan,
             changes: changes.map(|changes| changes as &mut dyn ConditionChanges),
             destination: &mut destination,
         };
@@ -140,12 +152,37 @@ impl LoopExperiment<'_> {
         let mut envelope = envelope(name, machine, choice, started, &finished);
         envelope.warn_first(notes);
         let mut measured = made(envelope, finished, followed, plans, (args, merge, question));
+        let is_asked = blame == Some(BlameWhen::Allowed);
+        measured.loops.blame.iter_mut().for_each(|recording| recording.is_asked = is_asked);
         // After the limits were judged: the figures are those of the whole run.
         if let Some(why) = &trouble {
             measured.envelope.end_early(EndedBy::File);
             measured.envelope.warn(format!("{why:#}"));
         }
         Ok(MeasuredLoops { trouble, ..measured })
+    }
+}
+
+/// What counts as late where causes are told: the latest hundredth of the wakes of a run, as for
+/// `blame`.
+const LATE: LateThreshold = LateThreshold::Quantile(0.99);
+
+/// By condition: which are one run, so that their late wakes count together.
+fn groups(plan: &PeriodicPlan, merge: bool) -> Vec<usize> {
+    let conditions = 0..plan.conditions.len();
+    let is_one = |condition: &usize| merge && plan.counts_as_one(*condition);
+    let first = conditions.clone().find(is_one).unwrap_or(0);
+    conditions.map(|condition| if is_one(&condition) { first } else { condition }).collect()
+}
+
+/// What became of recording causes; whether that was asked for is known elsewhere.
+fn blame_recording(causes: &LoopCauses) -> BlameRecording {
+    BlameRecording {
+        is_recorded: causes.lacks().is_none(),
+        why_not: causes.lacks().map(ToString::to_string),
+        is_asked: false,
+        price: causes.price().cloned(),
+        evidence: causes.evidence().cloned(),
     }
 }
 
@@ -215,7 +252,8 @@ fn made(
     let recording = measured
         .recording
         .map(|cost| report::measured::Recording { hot_ns: cost.hot_ns, cold_ns: cost.cold_ns });
-    let loops = LoopsBody { judged, follow, recording, plans };
+    let blame = measured.causes.as_ref().map(blame_recording);
+    let loops = LoopsBody { judged, follow, recording, plans, blame };
     MeasuredLoops { envelope, loops, rows, recorded, trouble: None }
 }
 
@@ -454,8 +492,33 @@ impl Maker<'_> {
             loads: conditions.iter().flat_map(|&c| loads(&self.loads[c])).collect(),
             load_deaths: conditions.iter().map(|&c| load_deaths(&self.loads[c])).sum(),
             outcome,
+            causes: Vec::new(),
+            blame: None,
         };
-        run.under(name)
+        self.blamed(run.under(name), number, conditions)
+    }
+
+    /// With what made it late, where that was recorded.
+    fn blamed(&self, run: Run, number: usize, conditions: &[usize]) -> Run {
+        let plan = &self.outcome.plan;
+        let (Some(causes), Some(&first)) = (&self.outcome.causes, conditions.first()) else {
+            return run;
+        };
+        let Some(blamed) = causes.run(number, first) else { return run };
+        let stream = &plan.streams[number];
+        let tells = conditions.iter().all(|&c| LoopCauses::tells(plan.wait(stream, c)));
+        let grid = self.outcome.run_grids[plan.run(number, first)];
+        // The kernel's events are not on the clock that a grid follows.
+        let is_placed = self.follows.is_none();
+        let cycles = causes.late_cycles(number, first, &grid);
+        let cycles = if is_placed { cycles } else { Vec::new() };
+        run.blamed(RunEvidence { blamed, tells, cycles }, |release| {
+            let times = (grid.release(release.cycle).as_ns(), release.at_ns);
+            let wake = causes.wake_at(number, first, times).filter(|_| is_placed)?;
+            let ran = Instant::from_ns(wake.release_ns.saturating_add(wake.lateness_ns));
+            let cycle = grid.at_or_after(ran).saturating_sub(1).max(release.cycle);
+            Some(WorstWake { cycle, wake })
+        })
     }
 
     fn setup(&self, number: usize, conditions: &[usize], policy: Option<SchedPolicy>) -> Setup {
@@ -661,6 +724,7 @@ mod tests {
             known: Vec::new(),
             follow: None,
             recording_cost: false,
+            blame: None,
             changes: None,
             destination: &mut destination,
         };

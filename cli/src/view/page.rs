@@ -41,6 +41,7 @@ const SECTIONS: &[fn(&Source<'_>) -> Option<Section>] = &[
     plots::curves,
     plots::times,
     runs::worst,
+    runs::causes,
     runs::loads,
     runs::claims,
     runs::limits,

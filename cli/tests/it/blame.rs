@@ -105,6 +105,132 @@ fn a_thread_that_takes_the_cpu_is_named() {
     assert!(named["advice"].as_str().is_some_and(|advice| advice.contains("chrt")), "{named}");
 }
 
+/// Whether this is the hog's row or words.
+fn is_hog(name: &Value, tid: i32) -> bool {
+    let name = name.as_str().unwrap_or_default();
+    name.starts_with("late-hog (priority 97") && name.contains(&tid.to_string())
+}
+
+/// The only result in a directory of results.
+fn made(results: &Path) -> std::path::PathBuf {
+    let mut runs = std::fs::read_dir(results).expect("made").flatten();
+    let run = runs.next().expect("one run").path();
+    assert!(runs.next().is_none(), "one run only");
+    run
+}
+
+#[test]
+fn check_names_what_made_its_worst_cycles_late() {
+    if !may_record() {
+        return;
+    }
+    let dir = crate::Dir::new("check-blame");
+    let results = dir.path("results");
+    let cpu = affinity::get(0).expect("known").iter().next().expect("one");
+    let ends = AtomicBool::new(false);
+    let (out, tid) = thread::scope(|scope| {
+        let hogs = thread::Builder::new().name("late-hog".to_owned());
+        let hogs = hogs.spawn_scoped(scope, || hog(cpu, &ends)).expect("a thread");
+        let (on, results) = (cpu.to_string(), results.to_str().expect("UTF-8"));
+        let out = run(["check", "--blame", "-d", "5s", "--cpu", &on, "--results", results]);
+        ends.store(true, Ordering::Relaxed);
+        (out, hogs.join().expect("no panic"))
+    });
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let made = made(&results);
+    let result = crate::json_file(&made.join("result.json"));
+    let recording = &result["blame"];
+    assert_eq!((&recording["is_recorded"], &recording["is_asked"]), (&true.into(), &true.into()));
+    assert!(recording["price"]["unrecorded"].as_u64().is_some_and(|wakes| wakes > 50));
+    assert!(recording["evidence"]["events"].as_u64().is_some_and(|events| events > 1_000));
+    let runs = result["runs"].as_array().expect("runs");
+    let mut worst_named = 0;
+    for run in runs {
+        assert!(run["causes"].as_array().is_some_and(|causes| !causes.is_empty()), "{run}");
+        assert!((sum(&run["causes"], "share_of_late") - 1.0).abs() < 1e-6, "{run}");
+        add_up(&run["blame"]);
+        let hog =
+            run["causes"].as_array().expect("rows").iter().find(|row| is_hog(&row["name"], tid));
+        assert!(hog.is_some(), "{}", run["blame"]["sentence"]);
+        let worst = run["worst"].as_array().expect("releases");
+        worst_named += worst.iter().filter(|late| is_hog(&late["cause"], tid)).count();
+        // Each that is named stands there with its parts.
+        let kept = run["blame"]["worst"].as_array().expect("wakes");
+        for late in worst.iter().filter(|late| late["cause"] != Value::Null) {
+            assert!(kept.iter().any(|wake| wake["cause"] == late["cause"]), "{late}");
+        }
+    }
+    // Most of the worst are the hog's: it takes 2 ms of each 50.
+    assert!(worst_named >= 5, "{worst_named}: {runs:?}");
+    let first = &result["headline"]["advice"][0];
+    assert_eq!(first["topic"], "cause", "{first}");
+    assert!(first["command"].as_str().is_some_and(|command| command.contains("punctual ")));
+    let page = stdout(&out);
+    let why = page.split("Why, and what next").nth(1).unwrap_or_else(|| panic!("{page}"));
+    assert!(why.trim_start().starts_with("cause"), "{why}");
+    assert!(page.contains("the kernel's events were recorded: that made the median"), "{page}");
+    let html = std::fs::read_to_string(made.join("report.html")).expect("beside it");
+    assert!(html.contains("Why releases were late"), "its section");
+    assert!(html.contains("as they passed"), "the timelines");
+    assert!(html.contains(&format!("late-hog (priority 97, {tid})")), "by name");
+    let long = run(["analyse", made.to_str().expect("UTF-8")]);
+    assert_eq!(long.status.code(), Some(0), "{}", stderr(&long));
+}
+
+#[test]
+fn without_being_asked_short_runs_are_not_recorded() {
+    let dir = crate::Dir::new("check-unasked");
+    let results = dir.path("results");
+    let args = ["check", "-d", "1s", "--json", "-", "--results", results.to_str().expect("UTF-8")];
+    for more in [&[][..], &["--blame", "off"], &["--blame", "auto"]] {
+        let result = json(&run(args.iter().chain(more).copied()));
+        assert_eq!(result["blame"], Value::Null, "{more:?}");
+        for run in result["runs"].as_array().expect("runs") {
+            assert_eq!((&run["causes"], &run["blame"]), (&Value::Null, &Value::Null), "{more:?}");
+            let worst = run["worst"].as_array().expect("releases");
+            assert!(worst.iter().all(|late| late["cause"] == Value::Null));
+        }
+    }
+    crate::refused(&run(["check", "--blame", "maybe"]), &["maybe", "auto"]);
+}
+
+#[test]
+fn loops_that_spin_have_no_causes_of_their_own() {
+    if !may_record() {
+        return;
+    }
+    let args = ["measure", "periodic", "--blame", "-d", "2s", "-p", "2ms", "--json", "-"];
+    for (wait, tells) in [("sleep", true), ("fixed", false)] {
+        let out = run(args.iter().chain(&["--wait", wait]).copied());
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        let result = json(&out);
+        assert_eq!(result["blame"]["is_recorded"], true, "{}", result["blame"]);
+        let run = &result["runs"][0];
+        assert_eq!(run["causes"].as_array().is_some(), tells, "{wait}: {run}");
+        assert_eq!(run["blame"]["sentence"].is_string(), tells, "{wait}: {run}");
+        add_up(&run["blame"]);
+    }
+}
+
+#[test]
+fn check_without_rights_says_the_setting_and_measures() {
+    if !skip::need("root", skip::is_root()) || !skip::need_program("setpriv") {
+        return;
+    }
+    let dir = crate::Dir::new("check-blame-user");
+    let program = dir.path("punctual");
+    crate::copy_program(&program);
+    let mut command = std::process::Command::new("setpriv");
+    command.args(["--reuid=54321", "--regid=54321", "--clear-groups"]).arg(&program);
+    let args = ["measure", "periodic", "--blame", "-d", "500ms"];
+    let out = command.args(args).output().expect("it starts");
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let page = stdout(&out);
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains("causes of late releases were not recorded: "), "{page}");
+    assert!(page.contains("root") || page.contains("CAP_PERFMON"), "{page}");
+}
+
 #[test]
 fn a_program_that_runs_is_followed_without_a_period() {
     if !may_record() || !skip::need_program("python3") {

@@ -16,7 +16,9 @@ use punctual_lab::periodic::{Condition, ConditionBlock, PeriodicPlan, Stream, Wa
 use punctual_lab::waits::WAITS;
 use punctual_report::{Choice, LoopsBody, PeriodicBody, Question, Report};
 
-use crate::args::{Detail, LearnArgs, PlanArgs, PolicyName, ReportArgs, RootArgs, WaitName};
+use crate::args::{
+    BlameWord, CausesArgs, Detail, LearnArgs, PlanArgs, PolicyName, ReportArgs, RootArgs, WaitName,
+};
 use crate::comparison::baseline::{BaselineArgs, BaselineUse};
 use crate::experiment::follow::FollowedClock;
 use crate::experiment::loops::LoopExperiment;
@@ -100,6 +102,8 @@ pub(super) struct Args {
     #[command(flatten)]
     learn: LearnArgs,
     #[command(flatten)]
+    causes: CausesArgs,
+    #[command(flatten)]
     root: RootArgs,
     #[command(flatten)]
     baseline: BaselineArgs,
@@ -153,6 +157,7 @@ impl Execute for Args {
             choice,
             args: &self.report,
             learn: self.learn,
+            blame: self.causes.when(BlameWord::Off, self.duration.0, gate.is_used()),
             plans,
             samples,
             follow,

@@ -138,6 +138,7 @@ impl Execute for Args {
             choice,
             args: &self.report,
             learn: self.learn,
+            blame: None,
             plans,
             samples: None,
             follow: None,

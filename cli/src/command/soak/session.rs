@@ -274,6 +274,7 @@ impl Session<'_> {
             follow: None,
             known: Vec::new(),
             recording_cost: false,
+            blame: None,
             changes: None,
             destination: &mut place,
         };

@@ -390,6 +390,7 @@ impl Measure for Bench<'_> {
             plan,
             merge: false,
             learn: LearnArgs { relearn: true },
+            blame: None,
             machine: self.here,
             choice: self.choice.clone(),
             args: &ReportArgs::default(),

@@ -7,8 +7,9 @@ use punctual_lab::blame::{
     RecordingPrice, WakeStretch,
 };
 use punctual_report::measured::BlameBody;
+use punctual_report::{BlameRecording, Report, Run, RunBlame, WorstWake};
 
-use super::loops::rate_line;
+use super::loops::{Named, rate_line};
 use crate::format;
 
 /// Late wakes whose parts are shown.
@@ -59,6 +60,75 @@ pub(crate) fn thread(run: &BlamedRun) -> Vec<Block> {
     if !run.causes.is_empty() {
         blocks.push(causes(&run.causes));
         blocks.extend(explained(&run.causes).map(Block::words));
+    }
+    blocks
+}
+
+/// Whether causes were recorded beside loops, and what that cost, in a line; `None` where it was
+/// not asked for and nobody misses it.
+pub(super) fn recorded(report: &Report) -> Option<String> {
+    let recording = report.body.loops()?.blame.as_ref()?;
+    let BlameRecording { why_not, price, .. } = recording;
+    if let Some(why) = why_not {
+        return Some(format!("causes of late releases were not recorded: {why}"));
+    }
+    let cost = price.as_ref().and_then(|price| {
+        let (more_ns, before_ns) = (price.median_ns()?, price.unrecorded_ns.p50?);
+        let sign = if more_ns < 0.0 { "earlier" } else { "later" };
+        Some(format!(
+            "that made the median of a sleeping loop {} {sign}, of {}",
+            format::ns(Some(more_ns.abs())),
+            format::ns(Some(before_ns)),
+        ))
+    });
+    let cost = cost.unwrap_or_else(|| "what that cost is not known".to_owned());
+    Some(format!("the kernel's events were recorded: {cost}"))
+}
+
+/// The causes of each of these runs, and the latest releases as they passed; nothing where they were
+/// not recorded.
+pub(crate) fn of_runs(runs: &[Named<'_>]) -> Vec<Block> {
+    runs.iter()
+        .filter_map(|(name, run)| Some(of_run(name, run, run.blame.as_ref()?)))
+        .flatten()
+        .collect()
+}
+
+fn of_run(name: &str, run: &Run, blame: &RunBlame) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    match &blame.sentence {
+        Some(sentence) => blocks.push(Block::words(format!("{name}: {sentence}"))),
+        None if blame.worst.is_empty() => {}
+        None => blocks.push(Block::words(format!(
+            "{name}: it spins before its releases, so that the kernel's events show only what made \
+             its latest wakes late"
+        ))),
+    }
+    if blame.late > 0 && !run.causes.is_empty() {
+        blocks.push(causes(&run.causes));
+        blocks.extend(explained(&run.causes).map(Block::words));
+    }
+    // The script of a page finds them by these words.
+    let passed = |worst: &WorstWake| {
+        let (cycle, late) = (format::count(worst.cycle), ns(worst.wake.lateness_ns));
+        let summary =
+            format!("cycle {cycle} of {name}, as it passed: {late}, {}", worst.wake.cause);
+        Block::Folded(summary, timeline(&worst.wake))
+    };
+    blocks.extend(blame.worst.iter().map(passed));
+    if blame.censored as f64 > CENSORED * blame.wakes as f64 {
+        blocks.push(Block::words(format!(
+            "the kernel does not show when {} of the {} wakes ran: their lateness is a lower bound \
+             here",
+            format::count(blame.censored),
+            format::count(blame.wakes)
+        )));
+    }
+    if blame.broken > 0 {
+        blocks.push(Block::words(format!(
+            "records of {} wakes were lost",
+            format::count(blame.broken)
+        )));
     }
     blocks
 }

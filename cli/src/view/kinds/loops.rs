@@ -10,7 +10,7 @@ use punctual_report::{
     Advice, Approach, EndedBy, Follow, Load, LoadRow, LoopLine, Report, Run, SoakBody,
 };
 
-use super::{campaign, compare, head, histogram, judged};
+use super::{blame, campaign, compare, head, histogram, judged};
 use crate::format;
 
 /// The most runs whose histogram is drawn in a short document.
@@ -48,6 +48,7 @@ pub(super) fn check(report: &Report, results: Option<&str>) -> Vec<Block> {
         head::whole(report),
         lateness(report),
         under_loads(report),
+        caused(report),
         histogram::lines(report),
         other_names(report),
         instruments(report),
@@ -82,6 +83,7 @@ pub(super) fn measured(report: &Report) -> Vec<Block> {
         head::whole(report),
         lateness(report),
         imported(report),
+        caused(report),
         histogram::drawn(report),
         other_names(report),
         instruments(report),
@@ -159,6 +161,17 @@ fn notes(report: &Report) -> Vec<Block> {
     let warnings = warnings.filter(|warning| !warning.is_shown_elsewhere());
     blocks
         .extend(events.chain(warnings.map(|warning| format!("note: {warning}"))).map(Block::words));
+    blocks.extend(blame::recorded(report).map(Block::words));
+    blocks
+}
+
+/// What made the late wakes of each run late, where that was recorded.
+fn caused(report: &Report) -> Vec<Block> {
+    let mut blocks = blame::of_runs(&named(report));
+    blocks.extend(blame::recorded(report).map(Block::words));
+    if !blocks.is_empty() {
+        blocks.insert(0, Block::Break);
+    }
     blocks
 }
 

@@ -73,6 +73,12 @@ fn times(page: &Page, line: &Line) -> Value {
     type Bin = punctual_analysis::plot::EnvelopeBin;
     let missed = times.thinned.envelope.bins().iter().filter(|s| s.missed > 0);
     let outliers = &times.thinned.outliers;
+    // Sparse: of few it is known what made them late.
+    let run = page.run(line);
+    let why = |o: &punctual_analysis::plot::LateCycle| {
+        Some((o.cycle.to_string(), json!(run.cause_of(o.cycle, o.lateness_ns)?)))
+    };
+    let causes: serde_json::Map<String, Value> = outliers.iter().filter_map(why).collect();
     json!({
         "t": column(&|(at, _): &(f64, &Bin)| json!(micro(*at))),
         "min": column(&|(_, s): &(f64, &Bin)| json!(s.min_ns)),
@@ -84,5 +90,6 @@ fn times(page: &Page, line: &Line) -> Value {
         "ov": outliers.iter().map(|o| o.lateness_ns).collect::<Vec<_>>(),
         "loads": times.loads(page.loaded(line)),
         "ok": outliers.iter().map(|o| o.cycle).collect::<Vec<_>>(),
+        "why": causes,
     })
 }

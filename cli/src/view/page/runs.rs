@@ -8,6 +8,7 @@ use punctual_report::{LoadRow, Report, Run};
 use super::source::{Source, some};
 use crate::format;
 use crate::pages::{Page, Shown};
+use crate::view::kinds::blame;
 use crate::view::kinds::loops::{self, Named};
 
 /// How late a wake is, every number with its n and unit, and what others call it; an overview has a
@@ -137,6 +138,11 @@ pub(super) fn worst(source: &Source<'_>) -> Option<Section> {
     let rows = rows.iter().map(row).collect();
     let caption = "The latest of each run, latest first; seconds from the first release";
     some("worst", "Worst cycles", vec![Table::new(caption, columns, rows).into()])
+}
+
+/// What made them late, and the latest as they passed.
+pub(super) fn causes(source: &Source<'_>) -> Option<Section> {
+    some("causes", "Why releases were late", blame::of_runs(&detailed(source)))
 }
 
 /// What ran next to the loop, and the worst under each.

@@ -178,17 +178,32 @@
           c.stroke();
           c.restore();
         },
-        say: function (u, at) {
-          if (s.max[at] == null) { return ""; }
-          var words = "at " + seconds(t[at]) + ": " + (s.cycles > 1 ? "smallest " + ns(s.min[at]) + ", mean " +
-            ns(s.mean[at]) + ", largest " + ns(s.max[at]) + " of up to " + count(s.cycles) + " cycles" : ns(s.max[at]));
+        // The outlier that is pointed at.
+        near: function (u) {
           var reach = (u.scales.x.max - u.scales.x.min) / 150, near = search(s.ot, u.posToVal(u.cursor.left, "x") - reach);
           var found = -1, y = u.cursor.top;
           for (var i = near; i < s.ot.length && s.ot[i] <= s.ot[near] + 2 * reach; i++) {
             var far = Math.abs(u.valToPos(s.ov[i], "y") - y);
             if (far < 12 && (found < 0 || far < Math.abs(u.valToPos(s.ov[found], "y") - y))) { found = i; }
           }
-          return found < 0 ? words : words + " · cycle " + count(s.ok[found]) + " was late by " + ns(s.ov[found]);
+          return found;
+        },
+        // What is known of that one, as the page has it further down.
+        show: function (u) {
+          var found = this.near(u), wanted = found < 0 ? "" : "cycle " + count(s.ok[found]) + " of " + s.name + ",";
+          var kept = found < 0 ? [] : Array.prototype.filter.call(document.querySelectorAll("#causes details"), function (d) {
+            return d.firstElementChild.textContent.indexOf(wanted) === 0;
+          });
+          if (kept.length) { kept[0].open = true; kept[0].scrollIntoView(); }
+        },
+        say: function (u, at) {
+          if (s.max[at] == null) { return ""; }
+          var words = "at " + seconds(t[at]) + ": " + (s.cycles > 1 ? "smallest " + ns(s.min[at]) + ", mean " +
+            ns(s.mean[at]) + ", largest " + ns(s.max[at]) + " of up to " + count(s.cycles) + " cycles" : ns(s.max[at]));
+          var found = this.near(u);
+          var why = found < 0 ? "" : (s.why || {})[s.ok[found]];
+          return found < 0 ? words : words + " · cycle " + count(s.ok[found]) + " was late by " + ns(s.ov[found]) +
+            (why ? ": " + why : "");
         }
       };
     }
@@ -312,6 +327,9 @@
         }]
       }
     }, made.data, this.stage);
+    if (made.show) {
+      this.live.over.addEventListener("click", function () { made.show(self.live); });
+    }
     Object.keys(this.hidden).forEach(function (i) { if (self.hidden[i]) { self.live.setSeries(+i + 1, { show: false }); } });
     if (kept) { this.live.setScale("x", { min: kept[0], max: kept[1] }); } else { this.reset(); }
   };

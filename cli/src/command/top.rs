@@ -11,10 +11,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use punctual_analysis::plain::plain_lines;
-use punctual_blame::config::Platform;
 use punctual_core::time::Span;
 use punctual_host::root::Root;
-use punctual_host::settings::KernelSettings;
 use punctual_lab::blame::BlamedRun;
 use punctual_lab::capture::{ThreadTarget, find_threads};
 use punctual_lab::top::{Top, TopFrame, TopPlan};
@@ -101,19 +99,13 @@ impl Execute for TopArgs {
         let machine = Machine::of(None)?;
         let target = self.threads.target();
         let threads = target.map(|target| find_threads(&Root::live(), &target)).transpose()?;
-        let guest = &machine.here.virtualization;
-        let platform = match guest.virtualization.value() {
-            None => Platform::Unknown,
-            Some(_) if guest.is_guest() => Platform::VirtualMachine,
-            Some(_) => Platform::Metal,
-        };
         let plan = TopPlan {
             threads,
             late_over_ns: ns(self.over),
             stop_over_ns: self.stop_over.map(ns),
             interval: self.interval.0,
-            platform,
-            kernel: KernelSettings::collect(&machine.root).release,
+            platform: machine.platform(),
+            kernel: machine.kernel(),
         };
         signal::catch_stop().context("cannot catch SIGINT")?;
         let top = Top::start(&plan)?;

@@ -12,7 +12,8 @@ use punctual::ErrorKind;
 pub(crate) struct Failure {
     /// The errno, positive.
     pub(crate) errno: c_int,
-    /// In words, for [`errors::punctual_last_error`](crate::errors); `None` where the loop must not allocate.
+    /// In words, for [`errors::punctual_last_error`](crate::errors); `None` where the loop must not
+    /// allocate.
     pub(crate) text: Option<String>,
 }
 

@@ -1,7 +1,7 @@
 //! A chart: two axes, series of marks, a legend.
 //!
-//! Plain data in the units of the axes. [`Chart::scene`] lays it out in pixels: margins, grid, axes,
-//! marks, legend; it maps the units of the axes to pixels and does nothing else.
+//! Plain data in the units of the axes. [`Chart::scene`] lays it out in pixels (margins, grid,
+//! axes, marks, legend): it maps the units of the axes to pixels and does nothing else.
 
 use crate::axis::Axis;
 use crate::font;

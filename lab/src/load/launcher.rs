@@ -5,7 +5,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Starts this program, or one like it, so that it calls [`run_child`](super::run_child) with the arguments.
+/// Starts this program, or one like it, so that it calls [`run_child`](super::run_child) with the
+/// arguments.
 ///
 /// The command must become that process itself: no shell or wrapper may stay in between, because a
 /// child refuses to run when its parent is not the process that requested it.

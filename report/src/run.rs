@@ -160,8 +160,8 @@ impl Run {
         self
     }
 
-    /// What made a cycle late, where that is known: the wake that it waited for was at least half of
-    /// its lateness.
+    /// What made a cycle late, where that is known: the wake that it waited for was at least half
+    /// of its lateness.
     pub fn cause_of(&self, cycle: u64, lateness_ns: i64) -> Option<&str> {
         let worst = self.outcome.worst.iter().find(|late| late.cycle == cycle);
         let half_ns = lateness_ns.max(0).unsigned_abs() / 2;

@@ -108,7 +108,7 @@ fn a_thread_that_takes_the_cpu_is_named() {
 /// Whether this is the hog's row or words.
 fn is_hog(name: &Value, tid: i32) -> bool {
     let name = name.as_str().unwrap_or_default();
-    name.starts_with("late-hog (priority 97") && name.contains(&tid.to_string())
+    name.starts_with("check-hog (priority 97") && name.contains(&tid.to_string())
 }
 
 /// The only result in a directory of results.
@@ -129,7 +129,7 @@ fn check_names_what_made_its_worst_cycles_late() {
     let cpu = affinity::get(0).expect("known").iter().next().expect("one");
     let ends = AtomicBool::new(false);
     let (out, tid) = thread::scope(|scope| {
-        let hogs = thread::Builder::new().name("late-hog".to_owned());
+        let hogs = thread::Builder::new().name("check-hog".to_owned());
         let hogs = hogs.spawn_scoped(scope, || hog(cpu, &ends)).expect("a thread");
         let (on, results) = (cpu.to_string(), results.to_str().expect("UTF-8"));
         let out = run(["check", "--blame", "-d", "5s", "--cpu", &on, "--results", results]);
@@ -144,7 +144,7 @@ fn check_names_what_made_its_worst_cycles_late() {
     assert!(recording["price"]["unrecorded"].as_u64().is_some_and(|wakes| wakes > 50));
     assert!(recording["evidence"]["events"].as_u64().is_some_and(|events| events > 1_000));
     let runs = result["runs"].as_array().expect("runs");
-    let mut worst_named = 0;
+    let mut of_hog = 0;
     for run in runs {
         assert!(run["causes"].as_array().is_some_and(|causes| !causes.is_empty()), "{run}");
         assert!((sum(&run["causes"], "share_of_late") - 1.0).abs() < 1e-6, "{run}");
@@ -153,15 +153,16 @@ fn check_names_what_made_its_worst_cycles_late() {
             run["causes"].as_array().expect("rows").iter().find(|row| is_hog(&row["name"], tid));
         assert!(hog.is_some(), "{}", run["blame"]["sentence"]);
         let worst = run["worst"].as_array().expect("releases");
-        worst_named += worst.iter().filter(|late| is_hog(&late["cause"], tid)).count();
+        let cycles = run["blame"]["cycles"].as_array().expect("cycles");
+        of_hog += cycles.iter().filter(|late| is_hog(&late["cause"], tid)).count();
         // Each that is named stands there with its parts.
         let kept = run["blame"]["worst"].as_array().expect("wakes");
         for late in worst.iter().filter(|late| late["cause"] != Value::Null) {
             assert!(kept.iter().any(|wake| wake["cause"] == late["cause"]), "{late}");
         }
     }
-    // Most of the worst are the hog's: it takes 2 ms of each 50.
-    assert!(worst_named >= 5, "{worst_named}: {runs:?}");
+    // It takes 2 ms of each 50; a host may take more, and then the very worst are its.
+    assert!(of_hog >= 5, "{of_hog} cycles are the hog's");
     let first = &result["headline"]["advice"][0];
     assert_eq!(first["topic"], "cause", "{first}");
     assert!(first["command"].as_str().is_some_and(|command| command.contains("punctual ")));
@@ -171,8 +172,8 @@ fn check_names_what_made_its_worst_cycles_late() {
     assert!(page.contains("the kernel's events were recorded: that made the median"), "{page}");
     let html = std::fs::read_to_string(made.join("report.html")).expect("beside it");
     assert!(html.contains("Why releases were late"), "its section");
-    assert!(html.contains("as they passed"), "the timelines");
-    assert!(html.contains(&format!("late-hog (priority 97, {tid})")), "by name");
+    assert!(html.contains(", as it passed: "), "the timelines");
+    assert!(html.contains(&format!("check-hog (priority 97, {tid})")), "by name");
     let long = run(["analyse", made.to_str().expect("UTF-8")]);
     assert_eq!(long.status.code(), Some(0), "{}", stderr(&long));
 }

@@ -1,9 +1,9 @@
 //! Why the loops of a periodic experiment were late: the kernel's events, recorded while they run.
 //!
-//! For `check --blame` and `measure --blame`. What recording costs is measured first, on a loop like
-//! the first one, with and without it in turns; where that is too much, or the kernel does not allow
-//! it, the loops run without. Only what passes in blocks counts. Changes nothing of the machine; the
-//! events end with the process. Never prints.
+//! For `check --blame` and `measure --blame`. What recording costs is measured first, on a loop
+//! like the first one, with and without it in turns; where that is too much, or the kernel does not
+//! allow it, the loops run without. Only what passes in blocks counts. Changes nothing of the
+//! machine; the events end with the process. Never prints.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -481,8 +481,8 @@ impl LoopCauses {
     }
 
     /// The wake that a stream waited in at an instant at which it was to be released, ns on
-    /// CLOCK_MONOTONIC, and which is at least half of how late it was until `ran_ns`. `None` for one
-    /// that was late by something else, or was not recorded.
+    /// CLOCK_MONOTONIC, and which is at least half of how late it was until `ran_ns`. `None` for
+    /// one that was late by something else, or was not recorded.
     pub fn wake_at(
         &self,
         stream: usize,

@@ -85,8 +85,8 @@ pub(super) fn recorded(report: &Report) -> Option<String> {
     Some(format!("the kernel's events were recorded: {cost}"))
 }
 
-/// The causes of each of these runs, and the latest releases as they passed; nothing where they were
-/// not recorded.
+/// The causes of each of these runs, and the latest releases as they passed; nothing where they
+/// were not recorded.
 pub(crate) fn of_runs(runs: &[Named<'_>]) -> Vec<Block> {
     runs.iter()
         .filter_map(|(name, run)| Some(of_run(name, run, run.blame.as_ref()?)))

@@ -373,7 +373,7 @@ fn one_setting_alone_can_be_changed() {
     let args = ["tune", "apply", "--only", "vm.swappiness", "--root", &laptop.root];
     let out = run(args.into_iter().chain(["--state", laptop.state.as_str()]));
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    assert!(stdout(&out).contains("1 settings changed, 0 refused"), "{}", stdout(&out));
+    assert!(stdout(&out).contains("1 setting changed, 0 refused"), "{}", stdout(&out));
     let now = files(Path::new(&laptop.root));
     let changed: Vec<_> = now.iter().filter(|(path, bytes)| before[*path] != **bytes).collect();
     assert_eq!(changed.len(), 1, "{changed:?}");
@@ -765,7 +765,7 @@ fn what_could_not_be_kept_in_the_end_is_refused_at_the_beginning() {
     let experiment = || run(args.iter().copied().chain([laptop.state.as_str()]));
     refused(&experiment(), &["tune.journal", "it is about files of ", &laptop.root]);
     assert_eq!(laptop.tune("revert").status.code(), Some(0));
-    refused(&experiment(), &["1 settings take at least 8.0 s"]);
+    refused(&experiment(), &["1 setting takes at least 8.0 s"]);
     assert_eq!(fs::read_to_string(path).expect("readable"), before);
 }
 
@@ -814,7 +814,7 @@ fn what_cannot_be_tried_is_refused() {
     let state = dir.path("state").display().to_string();
     refused(
         &["--only", knob, "--duration", "1s", "--state", &state],
-        "1 settings take at least 8.0 s; try fewer with --only",
+        "1 setting takes at least 8.0 s; try fewer with --only",
     );
 }
 

@@ -29,7 +29,7 @@ use crate::output::{JournalFile, JournalName, OutputArgs, SettingsLock, Settings
 use crate::parse::{self, Phase};
 use crate::program::PROGRAM;
 use crate::settings::{
-    TuneScopeArgs, TunedMachine, WorkloadName, applied_line, reverted_line, show,
+    TuneScopeArgs, TunedMachine, WorkloadName, applied_line, counted, reverted_line, show,
 };
 use crate::subcommand::{self, Exit};
 
@@ -184,9 +184,10 @@ fn probe(
     let least = tuning::least(tried.len());
     if args.duration.0 < least {
         bail!(
-            "--duration {}: {} settings take at least {}; try fewer with --only",
+            "--duration {}: {} {} at least {}; try fewer with --only",
             format::long(args.duration.0.as_ns() as f64),
-            tried.len(),
+            counted(u32::try_from(tried.len()).unwrap_or(u32::MAX)),
+            if tried.len() == 1 { "takes" } else { "take" },
             format::long(least.as_ns() as f64)
         );
     }

@@ -1,213 +1,178 @@
-//! What a capture costs a loop: `price [ROUNDS] [SECONDS] [busy]`, as root.
-//!
-//! A SCHED_FIFO 90 loop of 1 kHz sleeps on the first CPU that it may use, in rounds; in each, for
-//! so many seconds a condition: nothing, nothing again, `Top`, `Full` without call chains, `Full`,
-//! and `Full` with the loop's own system calls and page faults. The reader has SCHED_FIFO 1.
-//! Printed are medians over rounds of the difference from the first, with quartiles. With `busy` a
-//! SCHED_OTHER thread computes on that CPU meanwhile.
+//! What recording costs a loop: `price [ROUNDS] [CPU] [PERIOD_US]`, as root. A loop of SCHED_FIFO 90
+//! sleeps on a CPU; in each round it runs for half a second without recording and with each kind of
+//! it, in turns. Printed are the median and the 99th percentile of its lateness without (the median
+//! of the rounds), and by how much they were later with each: median and quartiles of the
+//! differences within a round.
 
+use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
 
 use punctual_engine::spawn;
-use punctual_lab::capture::{
-    Capture, CaptureItem, CapturePlan, CaptureTally, EventSet, kernel_symbols,
-};
+use punctual_lab::capture::{Capture, CaptureItem, CapturePlan, EventSet, kernel_symbols};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_os::{memory, process};
 use punctual_trace::symbols::Symbols;
 
-const PERIOD_NS: u64 = 1_000_000;
-/// From the last change of what is recorded until the first wake that counts, ns.
-const SETTLE_NS: u64 = 200_000_000;
+const PRIORITY: u8 = 90;
+/// A loop without or with one kind of recording, ns.
+const TURN_NS: u64 = 500_000_000;
+/// After events were opened or closed, which interrupts every CPU.
+const SETTLE_NS: u64 = 30_000_000;
+/// No turn: nothing is noted.
+const BETWEEN: usize = usize::MAX;
 
-/// What is recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Condition {
-    Off,
-    OffAgain,
-    Top,
-    FullWithoutChains,
-    Full,
-    FullAndOwn,
+/// A kind of recording.
+struct Variant {
+    name: &'static str,
+    plan: fn(&Symbols, i32) -> CapturePlan,
 }
 
-impl Condition {
-    const ALL: [Self; 6] = [
-        Self::Off,
-        Self::OffAgain,
-        Self::Top,
-        Self::FullWithoutChains,
-        Self::Full,
-        Self::FullAndOwn,
-    ];
+const VARIANTS: [Variant; 4] = [
+    Variant {
+        name: "the few events of top",
+        plan: |symbols, _| CapturePlan::new(EventSet::Top).with_symbols(symbols),
+    },
+    Variant { name: "all events", plan: |_, _| CapturePlan::new(EventSet::Full) },
+    Variant {
+        name: "all, without call chains",
+        plan: |_, _| CapturePlan::new(EventSet::Full).without_chains(),
+    },
+    Variant {
+        name: "all, with its calls and faults",
+        plan: |_, tid| CapturePlan::new(EventSet::Full).following(&[tid]),
+    },
+];
 
-    fn plan(self, cpu: u32, tid: i32, symbols: &Symbols) -> Option<CapturePlan> {
-        let full = || CapturePlan::new(EventSet::Full).in_guest(true);
-        let plan = match self {
-            Self::Off | Self::OffAgain => return None,
-            Self::Top => CapturePlan::new(EventSet::Top).with_symbols(symbols),
-            Self::FullWithoutChains => full().without_chains(),
-            Self::Full => full(),
-            Self::FullAndOwn => full().following(&[tid]),
-        };
-        Some(plan.away_from(&[cpu]).read_by(SchedPolicy::Fifo(1)))
+/// The orders to the loop.
+struct Orders {
+    stop: AtomicBool,
+    tid: AtomicI32,
+    /// The kind of recording whose turn it is, 0 for none.
+    turn: AtomicUsize,
+}
+
+/// A loop, and what it saw: lateness, ns, by round and kind.
+struct PriceLoop {
+    orders: Arc<Orders>,
+    thread: JoinHandle<Vec<Vec<u64>>>,
+}
+
+impl PriceLoop {
+    fn start(cpu: u32, period_ns: u64, turns: usize) -> std::io::Result<Self> {
+        let orders = Arc::new(Orders {
+            stop: AtomicBool::new(false),
+            tid: AtomicI32::new(0),
+            turn: AtomicUsize::new(BETWEEN),
+        });
+        let told = Arc::clone(&orders);
+        let thread = spawn::plain("price-loop", move || {
+            affinity::set(0, &CpuMask::one(cpu)).expect("a CPU");
+            memory::lock_all().expect("the right to lock memory");
+            scheduler::set(0, SchedPolicy::Fifo(PRIORITY)).expect("the right to SCHED_FIFO");
+            let most = usize::try_from(TURN_NS / period_ns * 2).expect("it fits");
+            let mut seen: Vec<Vec<u64>> = (0..turns).map(|_| Vec::with_capacity(most)).collect();
+            told.tid.store(process::tid(), Ordering::Release);
+            let mut release_ns = now_ns(ClockId::Monotonic) + period_ns;
+            while !told.stop.load(Ordering::Relaxed) {
+                let _signal = sleep_until_ns(release_ns);
+                let ran_ns = now_ns(ClockId::Monotonic);
+                let turn = seen.get_mut(told.turn.load(Ordering::Relaxed));
+                if let Some(turn) = turn.filter(|turn| turn.len() < turn.capacity()) {
+                    turn.push(ran_ns.saturating_sub(release_ns));
+                }
+                // A release that has passed is left out.
+                release_ns += period_ns * (1 + ran_ns.saturating_sub(release_ns) / period_ns);
+            }
+            seen
+        })?;
+        while orders.tid.load(Ordering::Acquire) == 0 {
+            pause(SETTLE_NS);
+        }
+        Ok(Self { orders, thread })
+    }
+
+    /// A turn with this kind of recording, or without.
+    fn turn(&self, turn: usize, plan: Option<&CapturePlan>) {
+        let capture = plan.map(|plan| {
+            Capture::start(plan, |_: CaptureItem<'_>| {}).expect("the right to record")
+        });
+        pause(SETTLE_NS);
+        self.orders.turn.store(turn, Ordering::Relaxed);
+        pause(TURN_NS);
+        self.orders.turn.store(BETWEEN, Ordering::Relaxed);
+        if let Some(ended) = capture.and_then(Capture::end) {
+            ended.closing.wait();
+        }
+        pause(SETTLE_NS);
+    }
+
+    fn end(self) -> Vec<Vec<u64>> {
+        self.orders.stop.store(true, Ordering::Relaxed);
+        let mut seen = self.thread.join().expect("the loop ran");
+        seen.iter_mut().for_each(|turn| turn.sort_unstable());
+        seen
     }
 }
 
-/// The lateness of so many wakes, ns, in order of size.
-fn lateness_ns(wakes: u64) -> Vec<u64> {
-    let begin_ns = now_ns(ClockId::Monotonic) + SETTLE_NS;
-    let mut lateness: Vec<u64> = (0..wakes)
-        .map(|wake| {
-            let due_ns = begin_ns + wake * PERIOD_NS;
-            let _early = sleep_until_ns(due_ns);
-            now_ns(ClockId::Monotonic).saturating_sub(due_ns)
-        })
-        .collect();
-    lateness.sort_unstable();
-    lateness
+fn pause(ns: u64) {
+    let _signal = sleep_until_ns(now_ns(ClockId::Monotonic) + ns);
 }
 
-/// The element at this share of a sorted list.
-fn quantile(sorted: &[u64], share: f64) -> f64 {
-    let at = ((sorted.len() - 1) as f64 * share).round() as usize;
-    sorted[at] as f64 / 1_000.0
+/// A quantile of sorted values, µs.
+fn quantile_us(sorted: &[u64], share: f64) -> f64 {
+    let last = sorted.len().saturating_sub(1);
+    sorted.get((last as f64 * share) as usize).map_or(f64::NAN, |ns| *ns as f64 / 1e3)
 }
 
-/// One condition in one round.
-struct Cell {
-    median_us: f64,
-    p99_us: f64,
-    facts: Option<CaptureTally>,
-    start_ms: f64,
-    end_ms: f64,
-}
-
-fn measure(
-    condition: Condition,
-    wakes: u64,
-    (cpu, symbols): (u32, &Symbols),
-) -> Result<Cell, String> {
-    let ms = |from: u64| (now_ns(ClockId::Monotonic) - from) as f64 / 1e6;
-    let plan = condition.plan(cpu, process::tid(), symbols);
-    let begin_ns = now_ns(ClockId::Monotonic);
-    let capture = plan.map(|plan| Capture::start(&plan, |_: CaptureItem<'_>| {})).transpose();
-    let capture = capture.map_err(|why| why.to_string())?;
-    let start_ms = ms(begin_ns);
-    let lateness = lateness_ns(wakes);
-    let end_ns = now_ns(ClockId::Monotonic);
-    let facts = capture.and_then(Capture::end).map(|ended| {
-        ended.closing.wait();
-        ended.facts
-    });
-    Ok(Cell {
-        median_us: quantile(&lateness, 0.5),
-        p99_us: quantile(&lateness, 0.99),
-        facts,
-        start_ms,
-        end_ms: ms(end_ns),
-    })
-}
-
-/// Median and quartiles, in words.
-fn spread(mut values: Vec<f64>) -> String {
+/// The lower quartile, the median and the upper quartile.
+fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
-    let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
-    format!("{:+7.2} ({:+.2} .. {:+.2})", at(0.5), at(0.25), at(0.75))
+    [1, 2, 3].map(|quarter| values[(values.len() - 1) * quarter / 4])
 }
 
-fn print(condition: Condition, rounds: &[Vec<Cell>], wakes: u64) {
-    let cells: Vec<(&Cell, &Cell)> = rounds
-        .iter()
-        .filter_map(|round| {
-            let place = Condition::ALL.iter().position(|&known| known == condition)?;
-            Some((round.get(place)?, round.first()?))
-        })
-        .collect();
-    let median = spread(cells.iter().map(|(cell, off)| cell.median_us - off.median_us).collect());
-    let p99 = spread(cells.iter().map(|(cell, off)| cell.p99_us - off.p99_us).collect());
-    println!(
-        "{:<18} n {:>6}  median {median}  p99 {p99} us",
-        format!("{condition:?}"),
-        wakes * cells.len() as u64
-    );
-    let sum = |part: fn(&CaptureTally) -> u64| -> u64 {
-        cells.iter().filter_map(|(cell, _)| cell.facts.as_ref()).map(part).sum()
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1).map(|text| text.parse::<u32>());
+    let mut number = |otherwise: u32| args.next().map_or(Ok(otherwise), |number| number);
+    let (Ok(rounds), Ok(cpu), Ok(period_us)) = (number(20), number(1), number(1_000)) else {
+        eprintln!("price takes [ROUNDS] [CPU] [PERIOD_US]");
+        return ExitCode::from(2);
     };
-    let recorded_s = sum(|facts| facts.ended_ns - facts.began_ns) as f64 / 1e9;
-    if recorded_s > 0.0 {
-        let most =
-            |part: fn(&Cell) -> f64| cells.iter().map(|(cell, _)| part(cell)).fold(0., f64::max);
-        println!(
-            "{:18} {:.0} events/s, {:.2} MB/s, reader {:.1} %, lost {}, holes {}, fullest {} kB, \
-             opened in {:.0} ms, closed in {:.0} ms",
-            "",
-            sum(|facts| facts.events) as f64 / recorded_s,
-            sum(|facts| facts.bytes) as f64 / 1e6 / recorded_s,
-            sum(|facts| facts.reader_cpu_ns) as f64 / 1e7 / recorded_s,
-            sum(|facts| facts.lost),
-            sum(|facts| facts.holes),
-            cells
-                .iter()
-                .filter_map(|(cell, _)| cell.facts.as_ref())
-                .map(|facts| facts.fullest_bytes / 1024)
-                .max()
-                .unwrap_or(0),
-            most(|cell| cell.start_ms),
-            most(|cell| cell.end_ms),
-        );
-    }
-}
-
-fn run() -> Result<(), String> {
-    let mut words = std::env::args().skip(1);
-    let mut number = |default: u64| words.next().map_or(Ok(default), |word| word.parse());
-    let rounds = number(6).map_err(|_| "ROUNDS is a number")?;
-    let seconds = number(3).map_err(|_| "SECONDS is a number")?;
-    let busy = std::env::args().any(|word| word == "busy");
-    let (wakes, symbols) = (seconds * 1_000, kernel_symbols());
-    let allowed = affinity::get(0).map_err(|why| why.to_string())?;
-    let cpu = allowed.iter().next().ok_or("no CPU")?;
-    affinity::set(0, &CpuMask::one(cpu)).map_err(|why| why.to_string())?;
-    memory::lock_all().map_err(|why| format!("memory cannot be locked: {why}"))?;
-    let ends = Arc::new(AtomicBool::new(!busy));
-    let seen = Arc::clone(&ends);
-    let spinner = spawn::plain("price-busy", move || {
-        while !seen.load(Ordering::Relaxed) {
-            std::hint::spin_loop();
-        }
-    });
-    let fifo = SchedPolicy::Fifo(90);
-    scheduler::set(0, fifo).map_err(|why| format!("SCHED_FIFO 90: {why}"))?;
-    let mut measured = Vec::new();
-    for _ in 0..rounds {
-        let round: Result<Vec<Cell>, String> = Condition::ALL
-            .into_iter()
-            .map(|condition| measure(condition, wakes, (cpu, &symbols)))
-            .collect();
-        measured.push(round?);
-    }
-    scheduler::set(0, SchedPolicy::Other).map_err(|why| why.to_string())?;
-    ends.store(true, Ordering::Relaxed);
-    let _ended = spinner.map(std::thread::JoinHandle::join);
-    let off =
-        |part: fn(&Cell) -> f64| spread(measured.iter().map(|round| part(&round[0])).collect());
-    println!("off: median {}  p99 {} us", off(|cell| cell.median_us), off(|cell| cell.p99_us));
-    for condition in Condition::ALL.into_iter().skip(1) {
-        print(condition, &measured, wakes);
-    }
-    Ok(())
-}
-
-fn main() -> std::process::ExitCode {
-    match run() {
-        Ok(()) => std::process::ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("price: {why}");
-            std::process::ExitCode::FAILURE
+    let (rounds, kinds) = (rounds.max(1) as usize, VARIANTS.len() + 1);
+    let looped = PriceLoop::start(cpu, u64::from(period_us.max(20)) * 1_000, rounds * kinds);
+    let looped = looped.expect("a thread");
+    let (symbols, tid) = (kernel_symbols(), looped.orders.tid.load(Ordering::Acquire));
+    for round in 0..rounds {
+        for place in 0..kinds {
+            // Each kind is first as often as any other.
+            let kind = (place + round) % kinds;
+            let plan = kind.checked_sub(1).map(|kind| {
+                let plan = (VARIANTS[kind].plan)(&symbols, tid);
+                plan.in_guest(true).away_from(&[cpu]).read_by(SchedPolicy::Fifo(1))
+            });
+            looped.turn(round * kinds + kind, plan.as_ref());
         }
     }
+    let seen = looped.end();
+    let turn = |round: usize, kind: usize| &seen[round * kinds + kind][..];
+    let of_rounds =
+        |of_round: &dyn Fn(usize) -> f64| quartiles((0..rounds).map(of_round).collect());
+    let [_, p50, _] = of_rounds(&|round| quantile_us(turn(round, 0), 0.5));
+    let [_, p99, _] = of_rounds(&|round| quantile_us(turn(round, 0), 0.99));
+    let wakes: usize = (0..rounds).map(|round| turn(round, 0).len()).sum();
+    println!("without: median {p50:.1} µs, p99 {p99:.1} µs; {wakes} wakes, {rounds} rounds");
+    for (kind, variant) in (1..).zip(&VARIANTS) {
+        let later = |share: f64| {
+            of_rounds(&|round| {
+                quantile_us(turn(round, kind), share) - quantile_us(turn(round, 0), share)
+            })
+        };
+        let ([low, median, high], [_, p99, _]) = (later(0.5), later(0.99));
+        let name = variant.name;
+        println!("{name:32} median {median:+.2} ({low:+.2} to {high:+.2})  p99 {p99:+.1}");
+    }
+    ExitCode::SUCCESS
 }

@@ -268,10 +268,11 @@ impl BlameExperiment {
             pause();
         }
         orders.is_settling.store(true, Ordering::Release);
+        // Not with its calls and faults: it has none but its sleep, and recording them costs more
+        // than all the rest.
         let plan = CapturePlan::new(EventSet::Full)
             .in_guest(self.platform == Platform::VirtualMachine)
             .away_from(&[cpu])
-            .following(&[tid])
             .read_by(SchedPolicy::Fifo(1));
         let follow = FollowedThreads::Threads(vec![tid.unsigned_abs()]);
         let recording = Recording::start(&plan, self.accountant(follow, &symbols), || {

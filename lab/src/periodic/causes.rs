@@ -45,7 +45,7 @@ const PRICE_PERIOD_MAX_NS: u64 = 4_000_000;
 /// Wakes that each side of a price needs.
 const PRICE_WAKES_MIN: u64 = 100;
 /// What recording may add to the median unless it was asked for, ns, and as a share of the median:
-/// whichever is more. Measured: 1.1 to 4.6 µs on 16 to 38 µs (Linux 6.18 in a virtual machine).
+/// whichever is more. Measured: docs/blame.md, "Its price".
 const PRICE_BOUND_NS: f64 = 2_000.0;
 const PRICE_BOUND_SHARE: f64 = 0.1;
 /// Late wakes of each loop that are kept with all their parts.
@@ -234,12 +234,12 @@ impl LoopRecorder {
         let period = Period::from_ns(stream.period.as_ns().min(PRICE_PERIOD_MAX_NS));
         let period = period.unwrap_or(stream.period);
         let measured_on = PriceLoop { thread: &stream.thread, period, loops };
-        let (recorded, price) = measured_on.run(look, |tid| {
-            let followed: Vec<i32> = loops.tids.iter().copied().chain([tid]).collect();
+        let (recorded, price) = measured_on.run(look, || {
+            // Not with their calls and faults: a loop that only wakes has none but its sleep, and
+            // recording them costs more than all the rest.
             let capture = CapturePlan::new(EventSet::Full)
                 .in_guest(self.plan.platform == Platform::VirtualMachine)
                 .away_from(&measured)
-                .following(&followed)
                 .read_by(SchedPolicy::Fifo(1));
             self.start(&capture)
         });
@@ -352,12 +352,11 @@ struct PriceLoop<'a> {
 }
 
 impl PriceLoop<'_> {
-    /// Opens the events with the number of its thread, and measures; the capture records when it
-    /// comes back.
+    /// Opens the events once its loop runs, and measures; the capture records when it comes back.
     fn run(
         &self,
         look: &mut dyn FnMut(),
-        open: impl FnOnce(i32) -> Result<Recorded, NotRecorded>,
+        open: impl FnOnce() -> Result<Recorded, NotRecorded>,
     ) -> (Result<Recorded, NotRecorded>, Option<RecordingPrice>) {
         let orders = Orders::default();
         orders.is_settling.store(true, Ordering::Release);
@@ -367,13 +366,11 @@ impl PriceLoop<'_> {
             let thread = thread.lock_memory(false).hold_idle_states(false);
             let looped =
                 spawn::scoped(scope, "punctual-price", || run_loop(thread, self.period, &orders));
-            let Ok(looped) = looped else { return (open(0), None) };
-            let mut tid = 0;
-            while tid == 0 && !self.is_over(&orders) {
+            let Ok(looped) = looped else { return (open(), None) };
+            while orders.tid.load(Ordering::Acquire) == 0 && !self.is_over(&orders) {
                 pause(Span::from_ms(1));
-                tid = orders.tid.load(Ordering::Acquire);
             }
-            let recorded = open(tid);
+            let recorded = open();
             if let Ok(recorded) = &recorded {
                 self.turns(recorded, &orders, look);
                 recorded.capture.resume();

@@ -4,13 +4,31 @@
 //! of what is normal) and then judged, each part by the first rule that fits. The parts add up to
 //! the lateness to the nanosecond, whatever the rules say.
 
+use punctual_trace::event::TaskName;
+use serde::{Deserialize, Serialize};
+
 use crate::cause::LateCause;
 use crate::normal::{WakeTimes, is_beside_ipi};
 use crate::past::{Piece, WakePhase};
 use crate::rules::{Certainty, PreviousWake, RuleId, Scene, judge};
+use crate::stall::StallEvidence;
 use crate::symbols::SymbolMap;
 use crate::timeline::Activity;
 use crate::wake::Wake;
+
+/// What was known beside the events when a wake was judged.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WakeFacts {
+    /// What was usual for its thread.
+    pub(crate) usual: WakeTimes,
+    /// The wake before.
+    pub(crate) previous: Option<PreviousWake>,
+    /// Of stretches without an event, by piece.
+    pub(crate) stalls: Vec<(usize, StallEvidence)>,
+    /// Who stopped it by a signal last.
+    pub(crate) stop_sender: Option<TaskName>,
+}
 
 /// A part of a wake with its cause.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,10 +6,18 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use punctual_trace::event::CodeAddress;
+use serde::{Deserialize, Serialize};
 
 use crate::ledger::Booking;
-use crate::recall::RepeatedAddress;
 use crate::rules::Certainty;
+
+/// An address at which so many late wakes had a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RepeatedAddress {
+    pub(crate) at: CodeAddress,
+    pub(crate) times: u64,
+}
 
 /// Addresses that are remembered.
 const ADDRESSES: usize = 1_024;

@@ -3,9 +3,23 @@
 //! Rules are named by their id, as `host/src/rules` has them; a test holds the two against each
 //! other.
 
+use serde::{Deserialize, Serialize};
+
 use crate::cause::{CauseKind, LateCause, Who, softirq};
-use crate::config::Platform;
 use crate::symbols::SymbolMap;
+
+/// On what the kernel runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Platform {
+    /// Not known: what depends on it is said for both.
+    #[default]
+    Unknown,
+    /// A virtual machine: what leaves no event is the host's.
+    VirtualMachine,
+    /// The machine itself: what leaves no event is the firmware's (SMI, secure monitor).
+    Metal,
+}
 
 /// What to do.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! What is followed, what counts as late, and the bounds that hold from the beginning.
 
 use punctual_trace::event::{ShortName, TaskName, Tid};
-use serde::{Deserialize, Serialize};
 
 use crate::recall::Recall;
+
+pub use crate::advice::Platform;
 use crate::symbols::SymbolMap;
 
 /// Which threads are followed.
@@ -70,19 +71,6 @@ impl LateThreshold {
     }
 }
 
-/// On what the kernel runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Platform {
-    /// Not known: what depends on it is said for both.
-    #[default]
-    Unknown,
-    /// A virtual machine: what leaves no event is the host's.
-    VirtualMachine,
-    /// The machine itself: what leaves no event is the firmware's (SMI, secure monitor).
-    Metal,
-}
-
 /// Bounds of memory, fixed from the beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlameBounds {
@@ -145,6 +133,22 @@ pub struct BlameConfig {
     pub recall: Option<Recall>,
     /// The bounds.
     pub bounds: BlameBounds,
+}
+
+impl BlameConfig {
+    /// For a capture that was cut down to its late wakes: with what was known of the machine when it
+    /// was recorded.
+    #[must_use]
+    pub fn recalling(self, recall: Recall) -> Self {
+        let recall = recall.sorted();
+        Self {
+            platform: recall.platform,
+            kernel: recall.kernel,
+            clock_offsets_ns: recall.clock_offsets_ns.clone(),
+            recall: Some(recall),
+            ..self
+        }
+    }
 }
 
 impl Default for BlameConfig {

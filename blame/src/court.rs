@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 
 use punctual_trace::event::{CodeAddress, Tid};
 
-use crate::account::{Judgement, WakePart, account};
-use crate::addresses::{AddressBook, FirstWake, REPEATED, repeated_certainty};
+use crate::account::{Judgement, WakeFacts, WakePart, account};
+use crate::addresses::{AddressBook, FirstWake, REPEATED, RepeatedAddress, repeated_certainty};
 use crate::cause::{CauseKind, LateCause};
 use crate::config::BlameConfig;
 use crate::keep::{Keep, LateWake};
 use crate::ledger::Ledger;
-use crate::recall::{Recall, RepeatedAddress, WakeFacts};
+use crate::recall::Recall;
 use crate::rules::RuleId;
 use crate::stall::STALL_NS;
 use crate::thread::Thread;

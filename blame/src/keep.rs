@@ -5,9 +5,8 @@ use std::collections::BinaryHeap;
 
 use punctual_trace::event::{CodeAddress, TaskName, Tid};
 
-use crate::account::WakePart;
+use crate::account::{WakeFacts, WakePart};
 use crate::cause::LateCause;
-use crate::recall::WakeFacts;
 use crate::rules::{Certainty, RuleId};
 use crate::wake::{ReleaseAnchor, Wake};
 

@@ -1,11 +1,14 @@
 //! What comes out: plain data for a report, a command and a live view.
 
+use punctual_trace::event::{CodeAddress, Tid};
+
+use crate::addresses::RepeatedAddress;
 use crate::cause::LateCause;
 use crate::config::{BlameConfig, LateThreshold};
 use crate::court::Court;
 use crate::keep::LateWake;
 use crate::ledger::Selection;
-use crate::recall::{Recall, RepeatedAddress};
+use crate::recall::{Recall, RecalledWake};
 use crate::senders::{SenderCount, Senders};
 use crate::table::{CauseTable, TableInput, name, table};
 use crate::thread::Thread;
@@ -102,13 +105,36 @@ impl BlameOutcome {
         self.config.symbols.name(address)
     }
 
-    pub(crate) const fn config(&self) -> &BlameConfig {
-        &self.config
-    }
-
-    /// Addresses at which several late wakes had a gap.
-    pub(crate) fn repeated(&self) -> &[RepeatedAddress] {
-        &self.repeated
+    /// What reading the events of its kept wakes alone takes, of those that `has` accepts; `renamed`
+    /// gives the address that the capture has in place of the kernel's.
+    pub fn recall(
+        &self,
+        has: impl Fn(Tid, u64) -> bool,
+        mut renamed: impl FnMut(CodeAddress) -> CodeAddress,
+    ) -> Recall {
+        let wakes = self.worst.iter().chain(&self.sample);
+        let wakes = wakes.filter(|wake| has(wake.task.tid, wake.release_ns));
+        let wakes = wakes.map(|wake| {
+            let (tid, release_ns) = (wake.task.tid, wake.release_ns);
+            RecalledWake { tid, release_ns, facts: wake.facts.clone() }
+        });
+        let threads = self
+            .threads
+            .iter()
+            .map(|thread| thread.figures.recalled(thread.table.threshold_ns.unwrap_or(0)));
+        let addresses = self.repeated.iter();
+        let addresses = addresses
+            .map(|&RepeatedAddress { at, times }| RepeatedAddress { at: renamed(at), times });
+        let recall = Recall {
+            platform: self.config.platform,
+            kernel: self.config.kernel,
+            clock_offsets_ns: self.config.clock_offsets_ns.clone(),
+            duration_ns: self.duration_ns,
+            threads: threads.collect(),
+            addresses: addresses.collect(),
+            wakes: wakes.collect(),
+        };
+        recall.sorted()
     }
 }
 
@@ -132,7 +158,7 @@ pub(crate) fn outcome(
         thresholds.push((thread.task.tid, threshold_ns));
         let mut figures = thread.snapshot();
         if let Some(recalled) = recall.and_then(|recall| recall.thread(thread.task.tid)) {
-            recalled.restore(&mut figures);
+            figures.restore(recalled);
         }
         let input = TableInput {
             threshold_ns: Some(threshold_ns),

@@ -2,14 +2,14 @@
 
 use punctual_trace::event::{CodeAddress, TaskName, TraceKind};
 
-use crate::account::WakePart;
+use crate::account::{WakeFacts, WakePart};
 use crate::cause::LateCause;
 use crate::config::{BlameConfig, LateThreshold};
 use crate::ledger::Ledger;
 use crate::normal::{NEEDED, Normals, WakeTimes};
 use crate::pace::Pace;
 use crate::past::{Past, WakePhase};
-use crate::recall::WakeFacts;
+use crate::recall::RecalledThread;
 use crate::rules::PreviousWake;
 use crate::timeline::TaskMode;
 use crate::wake::{ReleaseAnchor, Wake};
@@ -152,6 +152,32 @@ pub struct ThreadSnapshot {
     pub ran_before: Option<TaskName>,
     /// Whether it has ended.
     pub has_ended: bool,
+}
+
+impl ThreadSnapshot {
+    /// For a capture of its late wakes alone.
+    pub(crate) const fn recalled(&self, threshold_ns: u64) -> RecalledThread {
+        RecalledThread {
+            tid: self.task.tid,
+            threshold_ns,
+            wakes: self.wakes,
+            period_ns: self.period_ns,
+            margin_ns: self.margin_ns,
+            p50_ns: self.p50_ns,
+            p99_ns: self.p99_ns,
+            max_ns: self.max_ns,
+        }
+    }
+
+    /// The figures that the recording had.
+    pub(crate) const fn restore(&mut self, recalled: &RecalledThread) {
+        self.wakes = recalled.wakes;
+        self.period_ns = recalled.period_ns;
+        self.margin_ns = recalled.margin_ns;
+        self.p50_ns = recalled.p50_ns;
+        self.p99_ns = recalled.p99_ns;
+        self.max_ns = recalled.max_ns;
+    }
 }
 
 /// The thread.

@@ -1002,15 +1002,15 @@ impl ReadCapture {
         let config = match (recalled, late) {
             (None, _) => config,
             (Some(recall), Some(LateThreshold::Above(over_ns))) => {
-                recall.over(over_ns).into_config(config)
+                config.recalling(recall.over(over_ns))
             }
             (Some(recall), Some(LateThreshold::Quantile(_))) => {
                 let text = "it has late wakes alone, and no share of all can be told: those \
                             that were late when it was recorded are taken";
                 untold.push(text.to_owned());
-                recall.into_config(config)
+                config.recalling(recall)
             }
-            (Some(recall), None) => recall.into_config(config),
+            (Some(recall), None) => config.recalling(recall),
         };
         let mut blame = Blame::new(config);
         let mut reader = capture::open(&mut *file)?;

@@ -61,7 +61,7 @@ fn windows_of_late_wakes_give_the_same_answer_again() {
     for late in [LateThreshold::Above(50 * US), LateThreshold::Quantile(0.9)] {
         let outcome = run(&scenario.events, BlameConfig { late, ..config() });
         assert!(outcome.worst.len() >= 5, "{}", outcome.worst.len());
-        let recall = written(&Recall::new(&outcome, |_, _| true, |address| address));
+        let recall = written(&outcome.recall(|_, _| true, |address| address));
         assert_eq!(recall.wakes(), outcome.worst.len());
         assert_eq!(recall.tids(), [servo().tid]);
         let events = cut(&scenario.events, &outcome);
@@ -69,7 +69,7 @@ fn windows_of_late_wakes_give_the_same_answer_again() {
         let plain = BlameConfig { late, platform: Default::default(), ..config() };
         let alone = run(&events, plain.clone());
         assert_ne!(alone.worst, outcome.worst, "without what was known it is another answer");
-        let again = run(&events, recall.into_config(plain));
+        let again = run(&events, plain.recalling(recall));
         assert_eq!(again.worst, outcome.worst);
         let (first, second) = (&outcome.threads[0], &again.threads[0]);
         assert_eq!(first.figures.wakes, second.figures.wakes);
@@ -84,11 +84,11 @@ fn what_is_not_recalled_does_not_count() {
     let scenario = scenario();
     let outcome = run(&scenario.events, config());
     let latest = outcome.worst[0].release_ns;
-    let recall = Recall::new(&outcome, |_, release_ns| release_ns == latest, |address| address);
-    let again = run(&scenario.events, recall.clone().into_config(config()));
+    let recall = outcome.recall(|_, release_ns| release_ns == latest, |address| address);
+    let again = run(&scenario.events, config().recalling(recall.clone()));
     assert_eq!(again.worst, outcome.worst[..1]);
     assert_eq!(again.table.late, 1);
-    let none = run(&scenario.events, recall.over(MS).into_config(config()));
+    let none = run(&scenario.events, config().recalling(recall.over(MS)));
     assert!(none.worst.is_empty());
 }
 
@@ -100,8 +100,8 @@ fn an_address_that_came_again_is_named_as_the_file_has_it() {
     let off = outcome.worst.iter().filter(is_off).count();
     assert!(off >= 2, "{off}");
     // As if the file had other addresses: then none of them came again.
-    let recall = Recall::new(&outcome, |_, _| true, |address| address + 0x10_0000);
-    let again = run(&scenario.events, recall.into_config(config()));
+    let recall = outcome.recall(|_, _| true, |address| address + 0x10_0000);
+    let again = run(&scenario.events, config().recalling(recall));
     assert!(again.worst.iter().filter(is_off).count() < off);
 }
 
@@ -109,7 +109,7 @@ fn an_address_that_came_again_is_named_as_the_file_has_it() {
 fn facts_that_cannot_be_do_no_harm() {
     let scenario = scenario();
     let outcome = run(&scenario.events, config());
-    let recall = Recall::new(&outcome, |_, _| true, |address| address);
+    let recall = outcome.recall(|_, _| true, |address| address);
     let mut value = serde_json::to_value(&recall).expect("plain data");
     /// Each number of a value, one after the other.
     fn numbers<'a>(value: &'a mut serde_json::Value, into: &mut Vec<&'a mut serde_json::Value>) {
@@ -137,7 +137,7 @@ fn facts_that_cannot_be_do_no_harm() {
             numbers(&mut wrongly, &mut found);
             *found.swap_remove(place) = wrong;
             if let Ok(recall) = serde_json::from_value::<Recall>(wrongly) {
-                run(&scenario.events, recall.into_config(config()));
+                run(&scenario.events, config().recalling(recall));
             }
         }
     }

@@ -97,7 +97,7 @@ impl KeptCapture {
             writer.write(event)?;
         }
         let has = |tid, release_ns| self.events.has((tid, release_ns));
-        let recall = Recall::new(&self.outcome, has, |address| writer.function(address));
+        let recall = self.outcome.recall(has, |address| writer.function(address));
         writer.set_note(serde_json::to_string(&Note { punctual_blame: FORM, recall })?);
         writer.finish()?;
         Ok(())

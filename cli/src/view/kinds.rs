@@ -8,7 +8,7 @@ pub(crate) mod blame;
 pub(crate) mod campaign;
 mod compare;
 mod executive;
-mod head;
+pub(crate) mod head;
 mod histogram;
 pub(crate) mod impact;
 mod judged;

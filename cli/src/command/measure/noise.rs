@@ -19,7 +19,7 @@ use crate::args::{RequestedPolicyArgs, RootArgs};
 use crate::experiment::{self, Machine};
 use crate::measuring::{Measuring, Outcome, Planned, Shown, condition_name};
 use crate::output::OutputArgs;
-use crate::view::kinds::loops::rate_line;
+use crate::view::kinds::head::rate_line;
 use crate::{format, parse};
 use punctual_document::{Block, Section, Table, numbers, words};
 use punctual_report::Choice;

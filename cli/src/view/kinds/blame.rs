@@ -9,7 +9,7 @@ use punctual_lab::blame::{
 use punctual_report::measured::BlameBody;
 use punctual_report::{BlameRecording, Report, Run, RunBlame, WorstWake};
 
-use super::loops::{Named, rate_line};
+use super::head::{Named, rate_line};
 use crate::format;
 
 /// Late wakes whose parts are shown.

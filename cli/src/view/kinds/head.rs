@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use punctual_document::Block;
 use punctual_host::facts::MachineFacts;
-use punctual_report::{EndedBy, Refused, Report, Request};
+use punctual_report::{EndedBy, Load, Refused, Report, Request, Run};
 
 use crate::format;
 
@@ -118,4 +118,21 @@ fn conditions(report: &Report) -> String {
     // Where nothing ran on a grid there is no period and no policy.
     parts.retain(|part| !part.is_empty());
     parts.join(" · ")
+}
+
+/// A run with its name in a document.
+pub(crate) type Named<'a> = (String, &'a Run);
+
+/// A load and its rate, in words.
+pub(crate) fn rate(load: &Load) -> String {
+    let note = load.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
+    match load.rate {
+        Some(rate) => format!("{} {} {}{note}", load.name, format::rate(rate), load.unit),
+        None => format!("{} reported no rate{note}", load.name),
+    }
+}
+
+/// A load and its rate, as a sentence of its own.
+pub(crate) fn rate_line(load: &Load) -> String {
+    format!("load {}", rate(load))
 }

@@ -7,10 +7,11 @@ use punctual_analysis::imported::{Imported, ImportedQuantity};
 use punctual_analysis::summary::SummaryStats;
 use punctual_document::{Block, Frame, Item, Items, ItemsKind, Table, numbers, words};
 use punctual_report::{
-    Advice, Approach, EndedBy, Follow, Load, LoadRow, LoopLine, Report, Run, SoakBody,
+    Advice, Approach, EndedBy, Follow, LoadRow, LoopLine, Report, Run, SoakBody,
 };
 
-use super::{blame, campaign, compare, head, histogram, judged};
+use super::head::{self, Named};
+use super::{blame, campaign, compare, histogram, judged};
 use crate::format;
 
 /// The most runs whose histogram is drawn in a short document.
@@ -190,9 +191,6 @@ fn names(runs: &[Run]) -> Vec<String> {
     };
     runs.iter().map(name).collect()
 }
-
-/// A run with its name in a document.
-pub(crate) type Named<'a> = (String, &'a Run);
 
 /// The runs of a report by their names.
 fn named(report: &Report) -> Vec<Named<'_>> {
@@ -486,32 +484,18 @@ fn under_loads(report: &Report) -> Vec<Block> {
     rows.sort_by(|a, b| worst(b).total_cmp(&worst(a)));
     let parts: Vec<String> =
         rows.iter().map(|row| format!("{} {}", row.load, row.worst())).collect();
-    let rates: Vec<String> = rows.iter().flat_map(|row| &row.loads).map(rate).collect();
+    let rates: Vec<String> = rows.iter().flat_map(|row| &row.loads).map(head::rate).collect();
     vec![
         Block::words_at(2, format!("worst under {}", parts.join(" · "))),
         Block::words_at(2, format!("the loads ran at {}", rates.join(" · "))),
     ]
 }
 
-/// A load and its rate, in words.
-pub(crate) fn rate(load: &Load) -> String {
-    let note = load.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
-    match load.rate {
-        Some(rate) => format!("{} {} {}{note}", load.name, format::rate(rate), load.unit),
-        None => format!("{} reported no rate{note}", load.name),
-    }
-}
-
-/// A load and its rate, as a sentence of its own.
-pub(crate) fn rate_line(load: &Load) -> String {
-    format!("load {}", rate(load))
-}
-
 /// What the loads of each run did.
 fn loads(report: &Report) -> Vec<Block> {
     let rated = report.body.runs().iter().filter(|run| !run.loads.is_empty());
     let words = |run: &Run| {
-        let rates: Vec<String> = run.loads.iter().map(rate).collect();
+        let rates: Vec<String> = run.loads.iter().map(head::rate).collect();
         Block::words_at(1, format!("load in {}: {}", run.name, rates.join(" · ")))
     };
     rated.map(words).collect()

@@ -6,7 +6,7 @@ use punctual_papers::figure::averaged;
 use punctual_report::measured::ResponseBody;
 use punctual_report::reproduced::PaperFigure;
 
-use super::loops::rate_line;
+use super::head::rate_line;
 use crate::{format, papers};
 
 /// A generator whose usual delay exceeds this share of the period limits the result.

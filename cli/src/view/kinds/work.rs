@@ -4,7 +4,7 @@ use punctual_document::{Block, Section, Table, numbers, words};
 use punctual_lab::work::{WorkOutcome, WorkRow};
 use punctual_report::measured::WorkBody;
 
-use super::loops::rate_line;
+use super::head::rate_line;
 use crate::format;
 
 /// The time of the work, and what is left of each period, by condition.

@@ -9,7 +9,8 @@ use super::source::{Source, some};
 use crate::format;
 use crate::pages::{Page, Shown};
 use crate::view::kinds::blame;
-use crate::view::kinds::loops::{self, Named};
+use crate::view::kinds::head::{self, Named};
+use crate::view::kinds::loops;
 
 /// How late a wake is, every number with its n and unit, and what others call it; an overview has a
 /// table of its own.
@@ -150,7 +151,7 @@ pub(super) fn loads(source: &Source<'_>) -> Option<Section> {
     let mut rows = Vec::new();
     for shown in source.few() {
         let label = |name: &str| format!("{name}{}", source.suffix(shown));
-        let loads = |loads: &[_]| loads.iter().map(loops::rate).collect::<Vec<_>>().join(" · ");
+        let loads = |loads: &[_]| loads.iter().map(head::rate).collect::<Vec<_>>().join(" · ");
         let of_load = |row: &LoadRow| {
             vec![
                 label(&row.load),

@@ -71,16 +71,22 @@ fn two_periods_on_one_cpu_run_rate_monotonic_at_once() {
 
 #[test]
 fn a_spin_states_its_stalls_its_price_and_its_phase() {
-    let args = ["--wait", "spin", "--phase", "50us", "--duration", "300ms", "--json", "-"];
-    let out = run(["measure", "periodic"].into_iter().chain(args));
-    let result = json(&out);
-    let run = &result["runs"][0];
-    assert_eq!(run["setup"]["phase_ns"], 50_000);
-    assert!(run["stalled"].is_u64());
-    // Others may take the CPU from it, but not from a real-time loop.
-    let least = if run["setup"]["policy"] == "SCHED_FIFO" { 0.1 } else { 0.0 };
-    let load = run["cpu_load"].as_f64().expect("measured");
-    assert!(load > least && load <= 1.0, "{load}");
+    // Others of its priority, which it does not preempt, may have its CPU for a while.
+    let mut load = 0.0;
+    for duration in ["300ms", "3s", "20s"] {
+        let args = ["--wait", "spin", "--phase", "50us", "--duration", duration, "--json", "-"];
+        let out = run(["measure", "periodic"].into_iter().chain(args));
+        let result = json(&out);
+        let run = &result["runs"][0];
+        assert_eq!(run["setup"]["phase_ns"], 50_000);
+        assert!(run["stalled"].is_u64());
+        load = run["cpu_load"].as_f64().expect("measured");
+        assert!(load > 0.0 && load <= 1.0, "{load}");
+        if load > 0.1 || run["setup"]["policy"] != "SCHED_FIFO" {
+            return;
+        }
+    }
+    panic!("a loop that spins used {load} of its CPU in 20 s");
 }
 
 #[test]

@@ -136,8 +136,8 @@ pub struct BlameConfig {
 }
 
 impl BlameConfig {
-    /// For a capture that was cut down to its late wakes: with what was known of the machine when it
-    /// was recorded.
+    /// For a capture that was cut down to its late wakes: with what was known of the machine when
+    /// it was recorded.
     #[must_use]
     pub fn recalling(self, recall: Recall) -> Self {
         let recall = recall.sorted();

@@ -105,8 +105,8 @@ impl BlameOutcome {
         self.config.symbols.name(address)
     }
 
-    /// What reading the events of its kept wakes alone takes, of those that `has` accepts; `renamed`
-    /// gives the address that the capture has in place of the kernel's.
+    /// What reading the events of its kept wakes alone takes, of those that `has` accepts;
+    /// `renamed` gives the address that the capture has in place of the kernel's.
     pub fn recall(
         &self,
         has: impl Fn(Tid, u64) -> bool,

@@ -3,7 +3,7 @@
 //! For the C API, the command line and programs. Plain data; beneath every type of error, which
 //! says of itself which it is.
 
-/// What kind of thing an [`Error`] is.
+/// What kind of thing an [`Error`](crate::error::Error) is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {

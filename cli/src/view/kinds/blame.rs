@@ -68,9 +68,12 @@ pub(crate) fn thread(run: &BlamedRun) -> Vec<Block> {
 /// not asked for and nobody misses it.
 pub(super) fn recorded(report: &Report) -> Option<String> {
     let recording = report.body.loops()?.blame.as_ref()?;
-    let BlameRecording { why_not, price, .. } = recording;
+    let BlameRecording { why_not, price, is_asked, .. } = recording;
     if let Some(why) = why_not {
-        return Some(format!("causes of late releases were not recorded: {why}"));
+        // What was too dear can be had all the same.
+        let could = price.is_some() && !is_asked;
+        let way_out = if could { "; --blame on records them all the same" } else { "" };
+        return Some(format!("causes of late releases were not recorded: {why}{way_out}"));
     }
     let cost = price.as_ref().and_then(|price| {
         let (more_ns, before_ns) = (price.median_ns()?, price.unrecorded_ns.p50?);

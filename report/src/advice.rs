@@ -97,7 +97,8 @@ pub(crate) fn cause(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
         (Some(_), Some(cpu)) => format!("punctual tune plan --cpus {cpu}"),
         _ => again(run, rows),
     };
-    advice("cause", text, Some(&command))
+    // What follows is the command.
+    advice("cause", text.trim_end_matches('.'), Some(&command))
 }
 
 /// The command that shows a run's late wakes as they passed.
@@ -351,7 +352,7 @@ mod tests {
         let advice = of_runs(&[blamed(plain(), 15, &causes)]);
         assert_eq!((advice[0].topic.as_str(), advice[1].topic.as_str()), ("cause", "host"));
         assert!(advice[0].text.starts_with("50 % of the 15 wakes"), "{advice:?}");
-        assert!(advice[0].text.ends_with(". Mend softirq."), "what wakes on time take is no cause");
+        assert!(advice[0].text.ends_with(". Mend softirq"), "what wakes on time take is no cause");
         let again = "sudo punctual blame --cpu 1 --period 1ms";
         assert_eq!(advice[0].command.as_deref(), Some(again));
         // Where a setting moves it, the command that plans it.

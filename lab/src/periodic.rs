@@ -41,7 +41,7 @@ use crate::experiment::{
     StandingsWriter, Taken,
 };
 use crate::load::LoadSpec;
-pub use causes::{BlameWhen, BlamedCycle, LoopBlamePlan, LoopCauses, NotRecorded};
+pub use causes::{BlameWhen, BlamedCycle, LoopBlamePlan, LoopCauses, NotRecorded, first_waiting};
 pub use claims::{RunClaim, plans};
 pub use prepared::Prepared;
 pub use punctual_engine::wait_policy::{SPIN_PERIOD_MIN, WaitKind};

@@ -89,7 +89,7 @@ pub struct RunBlame {
 /// The wake that a release waited for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorstWake {
-    /// The last of the releases that waited for it: the cycle that ran.
+    /// The first of the releases that waited for it: the cycle that ran.
     pub cycle: u64,
     /// The wake.
     #[serde(flatten)]

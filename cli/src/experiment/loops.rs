@@ -10,7 +10,7 @@ use anyhow::{Error, Result, anyhow, bail};
 use punctual_analysis::compare::series::Builder;
 use punctual_analysis::recording::{Recording, RunFigures};
 use punctual_blame::config::LateThreshold;
-use punctual_core::time::{Instant, Span};
+use punctual_core::time::Span;
 use punctual_engine::drain::{GrowingFile, SampleFile};
 use punctual_engine::file_facts::{ExperimentFacts, FileFacts, RunFacts};
 use punctual_host::facts::MachineFacts;
@@ -21,7 +21,7 @@ use punctual_lab::experiment::{
 use punctual_lab::load::LoadReport;
 use punctual_lab::periodic::{
     Begun, BlameWhen, Destination, EvaluationConfig, LoopBlamePlan, LoopCauses, PeriodicExperiment,
-    PeriodicOutcome, PeriodicPlan, Prepared, Recordings, RunOutcome, Stream,
+    PeriodicOutcome, PeriodicPlan, Prepared, Recordings, RunOutcome, Stream, first_waiting,
 };
 use punctual_os::scheduler::SchedPolicy;
 use punctual_report::{
@@ -515,8 +515,7 @@ impl Maker<'_> {
         run.blamed(RunEvidence { blamed, tells, cycles }, |release| {
             let times = (grid.release(release.cycle).as_ns(), release.at_ns);
             let wake = causes.wake_at(number, first, times).filter(|_| is_placed)?;
-            let ran = Instant::from_ns(wake.release_ns.saturating_add(wake.lateness_ns));
-            let cycle = grid.at_or_after(ran).saturating_sub(1).max(release.cycle);
+            let cycle = first_waiting(wake.release_ns, &grid).min(release.cycle);
             Some(WorstWake { cycle, wake })
         })
     }

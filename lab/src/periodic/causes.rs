@@ -505,12 +505,17 @@ fn name(cause: &LateCause, outcome: &BlameOutcome, thread: &ThreadOutcome) -> St
 /// A cycle that was late, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BlamedCycle {
-    /// The last release that its wake kept waiting.
+    /// The first release that its wake kept waiting: the one that ran.
     pub cycle: u64,
     /// From that release until it ran, ns.
     pub waited_ns: u64,
     /// Its main cause.
     pub cause: String,
+}
+
+/// The first cycle of a grid whose release waited for a wake that was to come at `release_ns`.
+pub fn first_waiting(release_ns: u64, grid: &Releases) -> u64 {
+    grid.at_or_after(Instant::from_ns(release_ns.saturating_sub(CLOCKS_NS)))
 }
 
 /// A late wake, from its release until it ran at the earliest.
@@ -526,10 +531,10 @@ impl WakeSpan {
     }
 
     /// The cycle that it ran for, and how long that waited, ns: none where it ran before a release.
+    /// Of several that waited the oldest runs, with the whole lateness.
     fn cycle(self, grid: &Releases) -> Option<(u64, u64)> {
-        let cycle = grid.at_or_after(Instant::from_ns(self.ran_ns)).checked_sub(1)?;
-        let release_ns = grid.release(cycle).as_ns();
-        (release_ns >= self.release_ns).then(|| (cycle, self.ran_ns.saturating_sub(release_ns)))
+        let cycle = first_waiting(self.release_ns, grid);
+        Some((cycle, self.ran_ns.checked_sub(grid.release(cycle).as_ns())?))
     }
 
     /// Whether a thread waited in it when it was to be released, and for at least half of the time
@@ -612,12 +617,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_is_the_last_cycle_that_it_kept_waiting() {
+    fn a_wake_is_the_first_cycle_that_it_kept_waiting() {
         let period = Period::from_ns(1_000_000).expect("positive");
         let grid = Releases::new(Instant::from_ns(1_000_000), period);
         let cycle = |release_ns, ran_ns| wake(release_ns, ran_ns).cycle(&grid);
         assert_eq!(cycle(5_000_000, 5_020_000), Some((4, 20_000)));
-        assert_eq!(cycle(5_000_000, 7_300_000), Some((6, 300_000)));
+        assert_eq!(cycle(5_000_000, 7_300_000), Some((4, 2_300_000)), "the oldest runs");
+        assert_eq!(cycle(5_000_400, 5_020_000), Some((4, 20_000)), "stamps of two clocks");
         assert_eq!(cycle(4_900_000, 5_300_000), Some((4, 300_000)), "it spins from there on");
         assert_eq!(cycle(4_900_000, 4_950_000), None, "it ran before the release");
         assert_eq!(cycle(200_000, 900_000), None, "before the first");

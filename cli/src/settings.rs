@@ -3,6 +3,8 @@
 //!
 //! Rules and plans are `host`'s, changing settings is `lab`'s.
 
+use std::fmt;
+
 use anyhow::{Context as _, Result, bail};
 use punctual_host::facts::MachineFacts;
 use punctual_host::plan::TuningPlan;
@@ -193,13 +195,18 @@ pub(crate) fn show(line: impl AsRef<str>) {
 }
 
 /// So many settings, in words: "1 setting", "3 settings".
-pub(crate) fn counted(settings: u32) -> String {
-    format!("{settings} {}", if settings == 1 { "setting" } else { "settings" })
+pub(crate) fn counted<N: fmt::Display + PartialEq + From<u8>>(settings: N) -> String {
+    let word = if settings == N::from(1) { "setting" } else { "settings" };
+    format!("{settings} {word}")
+}
+
+/// The verb for so many: "1 setting is", "3 settings are".
+pub(crate) const fn are(settings: u32) -> &'static str {
+    if settings == 1 { "is" } else { "are" }
 }
 
 /// The line at the end, where settings were put back.
 pub(crate) fn as_before_line(restored: u32, left: u32) -> String {
-    let are = |count: u32| if count == 1 { "is" } else { "are" };
     format!("{} {} as before, {left} {} not", counted(restored), are(restored), are(left))
 }
 

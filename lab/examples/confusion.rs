@@ -156,7 +156,7 @@ fn config(tid: i32, kind: Injection) -> BlameConfig {
         follow: FollowedThreads::Threads(vec![tid.unsigned_abs()]),
         late: LateThreshold::Above(late_ns(kind)),
         platform: Platform::VirtualMachine,
-        clock_offsets_ns: vec![clocks.realtime_ns, clocks.tai_ns, clocks.boottime_ns],
+        clock_offsets_ns: clocks.all_ns(),
         symbols: SymbolMap::new(functions),
         bounds: BlameBounds { worst: CYCLES as usize, reservoir: 0, ..BlameBounds::default() },
         ..BlameConfig::default()

@@ -68,19 +68,19 @@ impl PriceLoop {
             tid: AtomicI32::new(0),
             turn: AtomicUsize::new(BETWEEN),
         });
-        let told = Arc::clone(&orders);
+        let loop_orders = Arc::clone(&orders);
         let thread = spawn::plain("price-loop", move || {
             affinity::set(0, &CpuMask::one(cpu)).expect("a CPU");
             memory::lock_all().expect("the right to lock memory");
             scheduler::set(0, SchedPolicy::Fifo(PRIORITY)).expect("the right to SCHED_FIFO");
             let most = usize::try_from(TURN_NS / period_ns * 2).expect("it fits");
             let mut seen: Vec<Vec<u64>> = (0..turns).map(|_| Vec::with_capacity(most)).collect();
-            told.tid.store(process::tid(), Ordering::Release);
+            loop_orders.tid.store(process::tid(), Ordering::Release);
             let mut release_ns = now_ns(ClockId::Monotonic) + period_ns;
-            while !told.stop.load(Ordering::Relaxed) {
+            while !loop_orders.stop.load(Ordering::Relaxed) {
                 let _signal = sleep_until_ns(release_ns);
                 let ran_ns = now_ns(ClockId::Monotonic);
-                let turn = seen.get_mut(told.turn.load(Ordering::Relaxed));
+                let turn = seen.get_mut(loop_orders.turn.load(Ordering::Relaxed));
                 if let Some(turn) = turn.filter(|turn| turn.len() < turn.capacity()) {
                     turn.push(ran_ns.saturating_sub(release_ns));
                 }
@@ -142,9 +142,9 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let (rounds, kinds) = (rounds.max(1) as usize, VARIANTS.len() + 1);
-    let looped = PriceLoop::start(cpu, u64::from(period_us.max(20)) * 1_000, rounds * kinds);
-    let looped = looped.expect("a thread");
-    let (symbols, tid) = (kernel_symbols(), looped.orders.tid.load(Ordering::Acquire));
+    let price_loop = PriceLoop::start(cpu, u64::from(period_us.max(20)) * 1_000, rounds * kinds);
+    let price_loop = price_loop.expect("a thread");
+    let (symbols, tid) = (kernel_symbols(), price_loop.orders.tid.load(Ordering::Acquire));
     for round in 0..rounds {
         for place in 0..kinds {
             // Each kind is first as often as any other.
@@ -153,10 +153,10 @@ fn main() -> ExitCode {
                 let plan = (VARIANTS[kind].plan)(&symbols, tid);
                 plan.in_guest(true).away_from(&[cpu]).read_by(SchedPolicy::Fifo(1))
             });
-            looped.turn(round * kinds + kind, plan.as_ref());
+            price_loop.turn(round * kinds + kind, plan.as_ref());
         }
     }
-    let seen = looped.end();
+    let seen = price_loop.end();
     let turn = |round: usize, kind: usize| &seen[round * kinds + kind][..];
     let of_rounds =
         |of_round: &dyn Fn(usize) -> f64| quartiles((0..rounds).map(of_round).collect());

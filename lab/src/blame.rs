@@ -41,7 +41,7 @@ use serde::{Deserialize, Serialize};
 use crate::capture::counters::{CounterFallback, CounterPlan, CounterWatch};
 use crate::capture::{
     Capture, CaptureItem, CapturePlan, CaptureRefused, CaptureTally, ClockOffsets, EventSet,
-    FollowedThread, KeptEvents, MissingEvidence, WindowKeeper, kernel_symbols,
+    FollowedThread, KeptEvents, MissingEvidence, WindowStore, kernel_symbols,
 };
 use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
@@ -211,10 +211,10 @@ impl BlameExperiment {
         let symbols = kernel_symbols();
         thread::scope(|scope| {
             let asked = thread.clone();
-            let looped = spawn::scoped(scope, LOOP_NAME, || run_loop(asked, period, &orders))?;
+            let loop_thread = spawn::scoped(scope, LOOP_NAME, || run_loop(asked, period, &orders))?;
             let recorded = self.record_loop(&orders, (stop, cpu_of(thread)), symbols, look);
             orders.stop.store(true, Ordering::Release);
-            let ended = looped.join().map_err(|_| ExperimentError::Panic)?;
+            let ended = loop_thread.join().map_err(|_| ExperimentError::Panic)?;
             let ended = ended.map_err(|why| ExperimentError::Source(why.to_string()))?;
             let recorded = recorded?;
             let price = RecordingPrice::of(&ended.unrecorded_ns, &ended.recorded_ns);
@@ -257,7 +257,7 @@ impl BlameExperiment {
         // Until its first release.
         let mut tid = orders.tid.load(Ordering::Acquire);
         while tid == 0 && !is_over() {
-            pause();
+            pause(LOOK);
             tid = orders.tid.load(Ordering::Acquire);
         }
         let unrecorded = (self.duration.as_ns() / 10).min(UNRECORDED_MAX.as_ns());
@@ -265,15 +265,10 @@ impl BlameExperiment {
         let end_ns = begun_ns + unrecorded.max(0).unsigned_abs();
         while !is_over() && !until(end_ns) {
             look(self.duration);
-            pause();
+            pause(LOOK);
         }
         orders.is_settling.store(true, Ordering::Release);
-        // Not with its calls and faults: it has none but its sleep, and recording them costs more
-        // than all the rest.
-        let plan = CapturePlan::new(EventSet::Full)
-            .in_guest(self.platform == Platform::VirtualMachine)
-            .away_from(&[cpu])
-            .read_by(SchedPolicy::Fifo(1));
+        let plan = capture_plan(EventSet::Full, self.platform).away_from(&[cpu]);
         let follow = FollowedThreads::Threads(vec![tid.unsigned_abs()]);
         let recording = Recording::start(&plan, self.accountant(follow, &symbols), || {
             orders.is_recorded.store(true, Ordering::Release);
@@ -292,7 +287,7 @@ impl BlameExperiment {
         let end_ns = now_ns(ClockId::Monotonic) + left_ns;
         while !is_over() && !until(end_ns) && !recording.has_stopped() {
             look(left(end_ns));
-            pause();
+            pause(LOOK);
         }
         // Closing the events disturbs every CPU.
         orders.is_settling.store(true, Ordering::Release);
@@ -325,7 +320,7 @@ impl BlameExperiment {
         let is_over = || stop.load(Ordering::Relaxed) || orders.stop.load(Ordering::Acquire);
         while !is_over() && now_ns(ClockId::Monotonic) < end_ns && stopped_by.is_none() {
             look(left(end_ns));
-            pause();
+            pause(LOOK);
             let now_ns = now_ns(ClockId::Monotonic);
             book.look(&orders.late, |from_ns, to_ns| watch.around(from_ns, to_ns), now_ns);
             stopped_by = stop_over_ns
@@ -334,7 +329,7 @@ impl BlameExperiment {
         let ended_ns = now_ns(ClockId::Monotonic);
         orders.is_settling.store(true, Ordering::Release);
         // The reads behind the last wakes.
-        pause();
+        pause(LOOK);
         book.look(&orders.late, |from_ns, to_ns| watch.around(from_ns, to_ns), ended_ns);
         let duration_ns = ended_ns - begun_ns;
         Ok(WatchedLoop::Counters(CountedEnd { book, fallback, tid, duration_ns, stopped_by }))
@@ -348,10 +343,7 @@ impl BlameExperiment {
         look: &mut dyn FnMut(Span),
     ) -> Result<Recorded, ExperimentError> {
         let symbols = kernel_symbols();
-        let plan = CapturePlan::new(EventSet::Full)
-            .in_guest(self.platform == Platform::VirtualMachine)
-            .following(tids)
-            .read_by(SchedPolicy::Fifo(1));
+        let plan = capture_plan(EventSet::Full, self.platform).following(tids);
         let recording = Recording::start(&plan, self.accountant(follow, &symbols), || {});
         let recording = recording.map_err(|why| ExperimentError::Evidence(why.to_string()))?;
         let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
@@ -359,7 +351,7 @@ impl BlameExperiment {
         let is_over = || stop.load(Ordering::Relaxed) || now_ns(ClockId::Monotonic) >= end_ns;
         while !is_over() && !have_ended() && !recording.has_stopped() {
             look(left(end_ns));
-            pause();
+            pause(LOOK);
         }
         let outcome = recording.end(symbols)?;
         let result = outcome.result(None);
@@ -373,23 +365,28 @@ impl BlameExperiment {
             stop_over_ns: self.stop_over.map(|over| over.as_ns().max(0).unsigned_abs()),
             has_stopped: Arc::new(AtomicBool::new(false)),
             stopped_by: None,
-            windows: self.keeps.then(WindowKeeper::default),
+            windows: self.keeps.then(WindowStore::default),
         }
     }
 
     fn config(&self, follow: FollowedThreads, symbols: &Symbols) -> BlameConfig {
-        let clocks = ClockOffsets::take();
-        BlameConfig {
-            follow,
-            late: self.late,
-            platform: self.platform,
-            kernel: self.kernel,
-            clock_offsets_ns: vec![clocks.realtime_ns, clocks.tai_ns, clocks.boottime_ns],
-            symbols: map(symbols),
-            event_driven: true,
-            ..BlameConfig::default()
-        }
+        let machine = machine_config(self.platform, self.kernel);
+        BlameConfig { follow, late: self.late, symbols: map(symbols), ..machine }
     }
+}
+
+/// What attribution is told of this machine as it is now: nobody is followed yet.
+pub(crate) fn machine_config(platform: Platform, kernel: Option<(u32, u32)>) -> BlameConfig {
+    let clock_offsets_ns = ClockOffsets::take().all_ns();
+    BlameConfig { platform, kernel, clock_offsets_ns, event_driven: true, ..BlameConfig::default() }
+}
+
+/// A capture on this platform, by a reader that every loop is above. A loop that only wakes is not
+/// followed in it: it has no system calls and faults but its sleep, and recording these costs more
+/// than all other events.
+pub(crate) fn capture_plan(set: EventSet, platform: Platform) -> CapturePlan {
+    let in_guest = platform == Platform::VirtualMachine;
+    CapturePlan::new(set).in_guest(in_guest).read_by(SchedPolicy::Fifo(1))
 }
 
 /// Time left.
@@ -398,9 +395,9 @@ fn left(end_ns: u64) -> Span {
     Span::from_ns(i64::try_from(left_ns).unwrap_or(i64::MAX))
 }
 
-/// Until the next look.
-fn pause() {
-    let _signal = sleep_until_ns(now_ns(ClockId::Monotonic) + LOOK.as_ns().unsigned_abs());
+/// Sleeps for so long, or until a signal.
+pub(crate) fn pause(length: Span) {
+    let _signal = sleep_until_ns(now_ns(ClockId::Monotonic) + length.as_ns().unsigned_abs());
 }
 
 /// Whether there is such a thread.
@@ -481,7 +478,7 @@ struct Accountant {
     has_stopped: Arc<AtomicBool>,
     /// The wake that ends the recording: nothing behind it counts.
     stopped_by: Option<FinishedWake>,
-    windows: Option<WindowKeeper>,
+    windows: Option<WindowStore>,
 }
 
 impl Accountant {

@@ -35,7 +35,7 @@ pub use followed::{
 pub use offsets::ClockOffsets;
 pub use reader::{CaptureSoFar, CaptureTally};
 pub use rings::OpenedEvent;
-pub(crate) use windows::{KeptEvents, WindowKeeper};
+pub(crate) use windows::{KeptEvents, WindowStore};
 
 use events::KernelEvents;
 use reader::Reader;

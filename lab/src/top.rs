@@ -19,13 +19,13 @@ use punctual_blame::outcome::{ThreadSnapshot, TopSnapshot};
 use punctual_blame::symbols::SymbolMap;
 use punctual_core::time::Span;
 use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::scheduler::{ROUND_ROBIN, SchedAttributes, SchedPolicy};
+use punctual_os::scheduler::{ROUND_ROBIN, SchedAttributes};
 use punctual_trace::event::{TaskName, Tid};
 
-use crate::blame::{BlamedRun, SETTLE, map};
+use crate::blame::{BlamedRun, SETTLE, capture_plan, machine_config, map};
 use crate::capture::{
-    Capture, CaptureConsumer, CaptureItem, CapturePlan, CaptureRefused, CaptureSoFar, ClockOffsets,
-    EventSet, FollowedThread, kernel_symbols,
+    Capture, CaptureConsumer, CaptureItem, CaptureRefused, CaptureSoFar, EventSet, FollowedThread,
+    kernel_symbols,
 };
 
 /// The most threads that are shown; further ones are counted.
@@ -54,7 +54,6 @@ pub struct TopPlan {
 
 impl TopPlan {
     fn config(&self) -> BlameConfig {
-        let clocks = ClockOffsets::take();
         let follow = match &self.threads {
             None => FollowedThreads::RealTime,
             Some(threads) => FollowedThreads::Threads(
@@ -64,12 +63,8 @@ impl TopPlan {
         BlameConfig {
             follow,
             late: LateThreshold::Above(self.late_over_ns),
-            platform: self.platform,
-            kernel: self.kernel,
-            clock_offsets_ns: vec![clocks.realtime_ns, clocks.tai_ns, clocks.boottime_ns],
-            event_driven: true,
             bounds: BlameBounds { threads: THREADS_MAX, pieces: PIECES, ..BlameBounds::default() },
-            ..BlameConfig::default()
+            ..machine_config(self.platform, self.kernel)
         }
     }
 
@@ -459,11 +454,7 @@ impl Top {
         orders.late_over_ns.store(plan.late_over_ns, Ordering::Relaxed);
         let set = plan.events();
         let tids: Vec<i32> = plan.threads.iter().flatten().map(|thread| thread.tid).collect();
-        let capture = CapturePlan::new(set)
-            .in_guest(plan.platform == Platform::VirtualMachine)
-            .following(&tids)
-            .with_symbols(&symbols)
-            .read_by(SchedPolicy::Fifo(1));
+        let capture = capture_plan(set, plan.platform).following(&tids).with_symbols(&symbols);
         let symbols = if set == EventSet::Full { map(&symbols) } else { SymbolMap::default() };
         let config = BlameConfig { symbols: symbols.clone(), ..plan.config() };
         let interval_ns = plan.interval.as_ns().max(0).unsigned_abs();
@@ -495,17 +486,13 @@ impl Top {
     /// Why the kernel gives no events.
     pub fn examine(&mut self, tid: Tid) -> Result<(), CaptureRefused> {
         self.leave();
-        let symbols = kernel_symbols();
-        let capture = CapturePlan::new(EventSet::Full)
-            .in_guest(self.plan.platform == Platform::VirtualMachine)
-            .following(&[tid.cast_signed()])
-            .with_symbols(&symbols)
-            .read_by(SchedPolicy::Fifo(1));
+        let capture = capture_plan(EventSet::Full, self.plan.platform);
+        let capture = capture.following(&[tid.cast_signed()]);
         let (to_view, found) = sync_channel(1);
         let config = BlameConfig {
             follow: FollowedThreads::Threads(vec![tid]),
             late: LateThreshold::Above(self.orders.late_over_ns.load(Ordering::Relaxed)),
-            symbols: map(&symbols),
+            symbols: map(&kernel_symbols()),
             bounds: BlameBounds { segments: SEGMENTS, ..BlameBounds::default() },
             ..self.plan.config()
         };

@@ -112,9 +112,7 @@ struct SubjectArgs {
 impl SubjectArgs {
     /// The threads of a program that runs.
     fn target(&self) -> Option<ThreadTarget> {
-        let pid = self.pid.map(ThreadTarget::Process);
-        let tid = self.tid.map(ThreadTarget::Thread);
-        pid.or(tid).or_else(|| self.name.clone().map(ThreadTarget::Name))
+        ThreadTarget::given(self.pid, self.tid, self.name.as_deref())
     }
 }
 

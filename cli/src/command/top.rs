@@ -73,9 +73,7 @@ struct ThreadArgs {
 
 impl ThreadArgs {
     fn target(&self) -> Option<ThreadTarget> {
-        let pid = self.pid.map(ThreadTarget::Process);
-        let tid = self.tid.map(ThreadTarget::Thread);
-        pid.or(tid).or_else(|| self.name.clone().map(ThreadTarget::Name))
+        ThreadTarget::given(self.pid, self.tid, self.name.as_deref())
     }
 }
 
@@ -150,7 +148,12 @@ fn on_screen(mut top: Top, late_over_ns: u64, cpus: usize) -> Result<()> {
                         TopAct::Show => {}
                         TopAct::Quit => return Ok(()),
                         TopAct::BeginAnew(late_over_ns) => top.begin_anew(late_over_ns),
-                        TopAct::Examine(tid) => top.examine(tid)?,
+                        TopAct::Examine(tid) => {
+                            // The table goes on, whatever forbids more events.
+                            if let Err(why) = top.examine(tid) {
+                                view.take_causes(vec![format::plain(&why.to_string())]);
+                            }
+                        }
                         TopAct::Leave => top.leave(),
                     }
                 }

@@ -31,7 +31,7 @@ use crate::output::{
 };
 use crate::program::PROGRAM;
 use crate::settings::{
-    TuneScopeArgs, TunedMachine, applied_line, as_before_line, counted, reverted_line, show,
+    TuneScopeArgs, TunedMachine, applied_line, are, as_before_line, counted, reverted_line, show,
 };
 use crate::subcommand::{Execute, Exit};
 use crate::{format, view};
@@ -471,7 +471,6 @@ impl EffectCounts {
 
 impl fmt::Display for EffectCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let are = |n: u32| if n == 1 { "is" } else { "are" };
         write!(f, "{} {} in effect", counted(self.good), are(self.good))?;
         match self.waiting {
             0 => {}

@@ -238,8 +238,8 @@ fn a_sleeping_loop_makes_no_system_call_but_its_sleep() {
         }
         let text = fs::read_to_string(&log).unwrap_or_default();
         let threads = by_thread(&text);
-        let mut looped = loop_threads(&text).into_iter().filter_map(|tid| threads.get(tid));
-        let Some(calls) = looped.find(|calls| is_loop(calls)) else { continue };
+        let mut loop_calls = loop_threads(&text).into_iter().filter_map(|tid| threads.get(tid));
+        let Some(calls) = loop_calls.find(|calls| is_loop(calls)) else { continue };
         let sleeps: Vec<usize> =
             (0..calls.len()).filter(|&index| calls[index] == "clock_nanosleep").collect();
         let between = &calls[sleeps[1]..sleeps[sleeps.len() - 1]];

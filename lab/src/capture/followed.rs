@@ -25,6 +25,14 @@ pub enum ThreadTarget {
     Name(String),
 }
 
+impl ThreadTarget {
+    /// The first of these that is given, as options name them; `None` for nobody in particular.
+    pub fn given(pid: Option<i32>, tid: Option<i32>, name: Option<&str>) -> Option<Self> {
+        let thread = pid.map(Self::Process).or(tid.map(Self::Thread));
+        thread.or_else(|| name.map(|name| Self::Name(name.to_owned())))
+    }
+}
+
 /// A thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FollowedThread {
@@ -177,6 +185,15 @@ mod tests {
     use punctual_engine::spawn;
     use punctual_os::process::tid;
     use std::sync::mpsc::channel;
+
+    #[test]
+    fn the_first_that_is_given_is_followed() {
+        let given = ThreadTarget::given;
+        assert_eq!(given(Some(1), Some(2), Some("a")), Some(ThreadTarget::Process(1)));
+        assert_eq!(given(None, Some(2), Some("a")), Some(ThreadTarget::Thread(2)));
+        assert_eq!(given(None, None, Some("a")), Some(ThreadTarget::Name("a".to_owned())));
+        assert_eq!(given(None, None, None), None);
+    }
 
     #[test]
     fn a_thread_is_found_by_process_number_and_name() {

@@ -25,6 +25,11 @@ pub struct ClockOffsets {
 const PAIRS: usize = 5;
 
 impl ClockOffsets {
+    /// Those of the three clocks, ns, as attribution takes them.
+    pub fn all_ns(&self) -> Vec<i64> {
+        vec![self.realtime_ns, self.tai_ns, self.boottime_ns]
+    }
+
     /// Reads all clocks.
     pub fn take() -> Self {
         let realtime = nearest(ClockId::Realtime);

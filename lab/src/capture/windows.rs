@@ -97,7 +97,7 @@ struct Window {
 
 /// Holds what may have to be kept.
 #[derive(Debug, Default)]
-pub(crate) struct WindowKeeper {
+pub(crate) struct WindowStore {
     recent: VecDeque<Held>,
     numbers: u64,
     /// By CPU.
@@ -119,7 +119,7 @@ fn bytes_of(event: &TraceEvent) -> usize {
     size_of::<Numbered>() + size_of::<Arc<Numbered>>() + 16 + 8 * event.chain.len()
 }
 
-impl WindowKeeper {
+impl WindowStore {
     /// Takes in an event, before attribution does.
     pub(crate) fn see(&mut self, event: &TraceEvent) {
         while self.open.front().is_some_and(|open| open.to_ns < event.at_ns) {
@@ -361,14 +361,14 @@ mod tests {
     }
 
     fn kept(events: &[TraceEvent], wakes: &[FinishedWake]) -> Vec<TraceEvent> {
-        let mut keeper = WindowKeeper::default();
+        let mut store = WindowStore::default();
         for event in events {
-            keeper.see(event);
+            store.see(event);
             let ends_at = |wake: &&FinishedWake| wake.ran_ns == event.at_ns;
-            wakes.iter().filter(ends_at).for_each(|wake| keeper.open(wake));
+            wakes.iter().filter(ends_at).for_each(|wake| store.open(wake));
         }
         let keys = wakes.iter().map(|wake| (wake.task.tid, wake.release_ns));
-        let kept = keeper.finish(keys);
+        let kept = store.finish(keys);
         assert_eq!((kept.missing(), kept.wakes()), (0, wakes.len() as u64));
         kept.events().cloned().collect()
     }
@@ -443,41 +443,41 @@ mod tests {
 
     #[test]
     fn without_room_the_least_late_go_and_are_counted() {
-        let mut keeper = WindowKeeper::default();
+        let mut store = WindowStore::default();
         for ms in 0..100 {
-            keeper.see(&tick(ms * 10 * MS, 0));
+            store.see(&tick(ms * 10 * MS, 0));
             let at_ns = ms * 10 * MS;
-            keeper.open(&finished(at_ns, at_ns, at_ns + ms));
+            store.open(&finished(at_ns, at_ns, at_ns + ms));
         }
-        keeper.see(&tick(5_000 * MS, 0));
+        store.see(&tick(5_000 * MS, 0));
         let of = |ms: u64| (7, ms * 10 * MS);
-        let all = keeper.bytes;
-        keeper.make_room_below(all, (50..100).map(of));
-        assert_eq!((keeper.windows.len(), keeper.dropped), (50, 0));
-        assert_eq!(keeper.bytes, all / 2);
-        keeper.make_room_below(all / 4, (50..100).map(of));
-        assert_eq!((keeper.windows.len(), keeper.dropped), (25, 25));
-        let kept = keeper.finish((50..100).map(of));
+        let all = store.bytes;
+        store.make_room_below(all, (50..100).map(of));
+        assert_eq!((store.windows.len(), store.dropped), (50, 0));
+        assert_eq!(store.bytes, all / 2);
+        store.make_room_below(all / 4, (50..100).map(of));
+        assert_eq!((store.windows.len(), store.dropped), (25, 25));
+        let kept = store.finish((50..100).map(of));
         assert_eq!((kept.wakes(), kept.missing()), (25, 25));
         assert!(kept.has(of(99)) && !kept.has(of(50)));
     }
 
     #[test]
     fn memory_is_bounded_however_many_events_come() {
-        let mut keeper = WindowKeeper::default();
+        let mut store = WindowStore::default();
         for number in 0..2 * RECENT as u64 {
-            keeper.see(&tick(number, (number % 3) as u32));
+            store.see(&tick(number, (number % 3) as u32));
         }
-        assert_eq!(keeper.recent.len(), RECENT);
+        assert_eq!(store.recent.len(), RECENT);
         // Its begin is no longer there.
         let now_ns = 2 * RECENT as u64 - 1;
-        keeper.open(&finished(1, 1, now_ns));
-        let kept = keeper.finish([(7, 1)].into_iter());
+        store.open(&finished(1, 1, now_ns));
+        let kept = store.finish([(7, 1)].into_iter());
         assert_eq!((kept.wakes(), kept.cut()), (1, 1));
-        let mut keeper = WindowKeeper::default();
-        (0..1_000).for_each(|number| keeper.open(&finished(number, number, number)));
-        assert_eq!(keeper.open.len(), OPEN);
-        keeper.see(&event(1, u32::MAX, 0, TraceKind::PageFaultEntry));
-        assert!(keeper.switches.is_empty());
+        let mut store = WindowStore::default();
+        (0..1_000).for_each(|number| store.open(&finished(number, number, number)));
+        assert_eq!(store.open.len(), OPEN);
+        store.see(&event(1, u32::MAX, 0, TraceKind::PageFaultEntry));
+        assert!(store.switches.is_empty());
     }
 }

@@ -20,19 +20,17 @@ use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_engine::spawn;
 use punctual_engine::wait_policy::WaitKind;
-use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
-use punctual_os::scheduler::SchedPolicy;
+use punctual_os::clock::{ClockId, now_ns};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::PeriodicPlan;
 use crate::blame::{
     BlamedRun, BlamedWake, CaptureEvidence, LoopEnd, MissingEvent, Orders, RecordingPrice, SETTLE,
-    map, run_loop,
+    capture_plan, machine_config, map, pause, run_loop,
 };
 use crate::capture::{
-    Capture, CaptureConsumer, CaptureItem, CapturePlan, ClockOffsets, EventSet, kernel_symbols,
-    must_share_cpu,
+    Capture, CaptureConsumer, CaptureItem, CapturePlan, EventSet, kernel_symbols, must_share_cpu,
 };
 use crate::experiment::cpu_of;
 
@@ -89,7 +87,7 @@ pub enum NotRecorded {
     /// The reader would have to run on a measured CPU.
     SharesCpu,
     /// It costs too much: so much at the median, ns, of a median of so much.
-    TooDear {
+    TooCostly {
         /// What it adds, ns.
         more_ns: f64,
         /// The median without it, ns.
@@ -108,7 +106,7 @@ impl fmt::Display for NotRecorded {
         match self {
             Self::Refused(why) => f.write_str(why),
             Self::SharesCpu => f.write_str("no CPU beside the measured ones could read the events"),
-            Self::TooDear { more_ns, median_ns } => write!(
+            Self::TooCostly { more_ns, median_ns } => write!(
                 f,
                 "it would make the median {:.1} µs later, of {:.1} µs: more than 2 µs and 10 %",
                 more_ns / 1e3,
@@ -235,47 +233,37 @@ impl LoopRecorder {
         let period = period.unwrap_or(stream.period);
         let measured_on = PriceLoop { thread: &stream.thread, period, loops };
         let (recorded, price) = measured_on.run(look, || {
-            // Not with their calls and faults: a loop that only wakes has none but its sleep, and
-            // recording them costs more than all the rest.
-            let capture = CapturePlan::new(EventSet::Full)
-                .in_guest(self.plan.platform == Platform::VirtualMachine)
-                .away_from(&measured)
-                .read_by(SchedPolicy::Fifo(1));
-            self.start(&capture)
+            self.start(&capture_plan(EventSet::Full, self.plan.platform).away_from(&measured))
         });
         let recorded = recorded?;
         self.price = price;
-        let dear = match (self.plan.when, &self.price) {
+        let refusal = match (self.plan.when, &self.price) {
             (BlameWhen::Allowed, _) => None,
-            (BlameWhen::Cheap, Some(price)) => too_dear(price),
+            (BlameWhen::Cheap, Some(price)) => too_costly(price),
             (BlameWhen::Cheap, None) => Some(NotRecorded::UnknownPrice),
         };
-        if let Some(dear) = dear {
+        if let Some(refusal) = refusal {
             recorded.end();
-            return Err(dear);
+            return Err(refusal);
         }
         Ok(recorded)
     }
 
     /// Opens the events, which record nothing yet.
     fn start(&self, capture: &CapturePlan) -> Result<Recorded, NotRecorded> {
-        let (clocks, symbols) = (ClockOffsets::take(), kernel_symbols());
         let streams = self.tids.len();
         let bounds = BlameBounds::default();
         let config = BlameConfig {
             follow: FollowedThreads::Threads(self.tids.clone()),
             late: self.plan.late,
-            platform: self.plan.platform,
-            kernel: self.plan.kernel,
-            clock_offsets_ns: vec![clocks.realtime_ns, clocks.tai_ns, clocks.boottime_ns],
-            symbols: map(&symbols),
+            symbols: map(&kernel_symbols()),
             event_driven: false,
             bounds: BlameBounds {
                 threads: streams.max(bounds.threads),
                 worst: bounds.worst.max(streams * KEPT_WAKES),
                 ..bounds
             },
-            ..BlameConfig::default()
+            ..machine_config(self.plan.platform, self.plan.kernel)
         };
         let groups = self.plan.groups.iter().max().map_or(0, |last| last + 1);
         let accounts = TurnAccounts {
@@ -327,13 +315,8 @@ impl LoopRecorder {
     }
 }
 
-/// Sleeps for so long, or until a signal.
-fn pause(length: Span) {
-    let _signal = sleep_until_ns(now_ns(ClockId::Monotonic) + length.as_ns().unsigned_abs());
-}
-
 /// What speaks against a price.
-fn too_dear(price: &RecordingPrice) -> Option<NotRecorded> {
+fn too_costly(price: &RecordingPrice) -> Option<NotRecorded> {
     let (Some(more_ns), Some(median_ns)) = (price.median_ns(), price.unrecorded_ns.p50) else {
         return Some(NotRecorded::UnknownPrice);
     };
@@ -341,7 +324,7 @@ fn too_dear(price: &RecordingPrice) -> Option<NotRecorded> {
         return Some(NotRecorded::UnknownPrice);
     }
     let bound_ns = (median_ns * PRICE_BOUND_SHARE).max(PRICE_BOUND_NS);
-    (more_ns > bound_ns).then_some(NotRecorded::TooDear { more_ns, median_ns })
+    (more_ns > bound_ns).then_some(NotRecorded::TooCostly { more_ns, median_ns })
 }
 
 /// A loop that is recorded and not, in turns.
@@ -364,9 +347,9 @@ impl PriceLoop<'_> {
             // The experiment has locked memory and holds idle states.
             let thread = self.thread.clone().pinned(Some(cpu_of(self.thread)));
             let thread = thread.lock_memory(false).hold_idle_states(false);
-            let looped =
+            let loop_thread =
                 spawn::scoped(scope, "punctual-price", || run_loop(thread, self.period, &orders));
-            let Ok(looped) = looped else { return (open(), None) };
+            let Ok(loop_thread) = loop_thread else { return (open(), None) };
             while orders.tid.load(Ordering::Acquire) == 0 && !self.is_over(&orders) {
                 pause(Span::from_ms(1));
             }
@@ -376,7 +359,7 @@ impl PriceLoop<'_> {
                 recorded.capture.resume();
             }
             orders.stop.store(true, Ordering::Release);
-            let ended = looped.join().ok().and_then(Result::ok);
+            let ended = loop_thread.join().ok().and_then(Result::ok);
             let price = ended
                 .filter(|_| recorded.is_ok())
                 .map(|ended: LoopEnd| RecordingPrice::of(&ended.unrecorded_ns, &ended.recorded_ns));
@@ -632,11 +615,11 @@ mod tests {
     #[test]
     fn a_price_is_refused_beyond_its_bound_or_where_it_is_not_known() {
         let price = |without_ns: u64, with_ns: u64, wakes: usize| {
-            too_dear(&RecordingPrice::of(&vec![without_ns; wakes], &vec![with_ns; wakes]))
+            too_costly(&RecordingPrice::of(&vec![without_ns; wakes], &vec![with_ns; wakes]))
         };
         assert_eq!(price(17_000, 18_900, 200), None);
         assert_eq!(price(17_000, 15_000, 200), None);
-        assert!(matches!(price(17_000, 19_100, 200), Some(NotRecorded::TooDear { .. })));
+        assert!(matches!(price(17_000, 19_100, 200), Some(NotRecorded::TooCostly { .. })));
         assert_eq!(price(100_000, 109_000, 200), None, "10 %");
         assert_eq!(price(17_000, 17_000, 99), Some(NotRecorded::UnknownPrice));
         assert_eq!(price(17_000, 17_000, 0), Some(NotRecorded::UnknownPrice));
@@ -647,7 +630,7 @@ mod tests {
         let reasons = [
             NotRecorded::Refused("kernel.perf_event_paranoid is 2".to_owned()),
             NotRecorded::SharesCpu,
-            NotRecorded::TooDear { more_ns: 4_100.0, median_ns: 16_800.0 },
+            NotRecorded::TooCostly { more_ns: 4_100.0, median_ns: 16_800.0 },
             NotRecorded::UnknownPrice,
             NotRecorded::Stopped,
             NotRecorded::Failed,

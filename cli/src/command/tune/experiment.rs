@@ -186,7 +186,7 @@ fn probe(
         bail!(
             "--duration {}: {} {} at least {}; try fewer with --only",
             format::long(args.duration.0.as_ns() as f64),
-            counted(u32::try_from(tried.len()).unwrap_or(u32::MAX)),
+            counted(tried.len()),
             if tried.len() == 1 { "takes" } else { "take" },
             format::long(least.as_ns() as f64)
         );

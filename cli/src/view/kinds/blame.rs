@@ -70,7 +70,7 @@ pub(super) fn recorded(report: &Report) -> Option<String> {
     let recording = report.body.loops()?.blame.as_ref()?;
     let BlameRecording { why_not, price, is_asked, .. } = recording;
     if let Some(why) = why_not {
-        // What was too dear can be had all the same.
+        // What costs too much can be had all the same.
         let could = price.is_some() && !is_asked;
         let way_out = if could { "; --blame on records them all the same" } else { "" };
         return Some(format!("causes of late releases were not recorded: {why}{way_out}"));

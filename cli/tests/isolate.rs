@@ -137,9 +137,15 @@ fn stderr(output: &Output) -> String {
 #[test]
 fn a_command_has_its_cpu_and_all_is_put_back_with_its_status() {
     let Some(place) = Place::new("status").filter(|_| skip::need_fifo()) else { return };
-    let show = "cat /proc/self/cgroup; grep Cpus_allowed_list /proc/self/status; exit 7";
+    let show =
+        "cat /proc/self/cgroup; grep -E 'Cpus_allowed_list|SigIgn' /proc/self/status; exit 7";
     let out = place.isolate(&["--fifo", "40"], "1", &["sh", "-c", show]).output().expect("runs");
     let text = String::from_utf8_lossy(&out.stdout);
+    let without = Command::new("sh").args(["-c", show]).output().expect("runs");
+    let ignored =
+        |text: &str| text.lines().find(|line| line.starts_with("SigIgn")).map(str::to_owned);
+    let before = ignored(&String::from_utf8_lossy(&without.stdout));
+    assert!(before.is_some() && ignored(&text) == before, "the signals that it ignores: {text}");
     assert_eq!(out.status.code(), Some(7), "{}", stderr(&out));
     assert!(text.contains(":/punctual.isolated\n"), "{text}");
     assert!(text.contains("Cpus_allowed_list:\t1\n"), "{text}");

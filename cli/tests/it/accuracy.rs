@@ -1,6 +1,7 @@
 //! `measure accuracy`, for real: what must hold of the rows, whatever the machine does.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use punctual_os::process::EndSignal;
 use serde_json::Value;
@@ -69,6 +70,15 @@ fn the_page_fits_and_a_report_has_the_tables() {
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let html = fs::read_to_string(page).expect("written");
     assert!(html.contains("How exactly a wait ends"));
+}
+
+#[test]
+fn it_lasts_as_long_as_was_requested() {
+    let begun = Instant::now();
+    let out = run(["measure", "accuracy", "--duration", "5s", "--json", "-"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    // It ended after 3 s when its memory for sweeps was full.
+    assert!(begun.elapsed() >= Duration::from_secs(5));
 }
 
 #[test]

@@ -208,34 +208,111 @@ pub(crate) struct Outcome {
     pub failures: Vec<String>,
 }
 
+impl Default for Outcome {
+    fn default() -> Self {
+        let (skips, failures) = (Vec::new(), Vec::new());
+        Self { ended: Ok(()), counts: Counts::default(), skips, failures }
+    }
+}
+
+impl Outcome {
+    /// Adds the outcome of further tests.
+    fn add(&mut self, further: Self) {
+        let Self { ended, counts, skips, failures } = further;
+        self.ended = self.ended.clone().and(ended);
+        self.counts.passed += counts.passed;
+        self.counts.failed += counts.failed;
+        self.counts.skipped += counts.skipped;
+        self.skips.extend(skips);
+        self.failures.extend(failures);
+    }
+
+    /// Adds the skips that tests wrote to the file `log`, which is removed.
+    fn add_log(&mut self, log: &Path) {
+        let logged = read_log(&std::fs::read_to_string(log).unwrap_or_default());
+        // Left over in the temporary folder at worst.
+        let _ = std::fs::remove_file(log);
+        // The runner counts a test that gave up early as passed.
+        self.counts.passed = self.counts.passed.saturating_sub(logged.len());
+        self.counts.skipped += logged.len();
+        self.skips.extend(logged);
+    }
+}
+
 /// Lines of failures that are kept, of each test program.
 const KEPT: usize = 100;
 
+/// The suite as calls of `cargo test`: a list is called one after the other, the two lists beside
+/// each other. Most tests wait for a clock and not for a CPU.
+const LANES: [(&str, &[&[&str]]); 2] = [
+    ("tests-it.log", &[&["--test", "it"]]),
+    ("tests.log", &[&["--lib", "--bins", "--test", NEITHER_IT_NOR_ISOLATE], &["--doc"]]),
+];
+
+/// A pattern of names: only `it` and `isolate` begin with an i.
+const NEITHER_IT_NOR_ISOLATE: &str = "[!i]*";
+
+/// It takes a CPU from all others, so they have ended before.
+const ALONE: (&str, &[&[&str]]) = ("tests-isolate.log", &[&["--test", "isolate"]]);
+
+/// Tests of a program that run at once, for each CPU, unless `RUST_TEST_THREADS` says.
+const TESTS_PER_CPU: usize = 3;
+
 /// Runs all tests; fails only when they could not be run.
 ///
-/// Reads the closing lines of the test programs from what they print, which goes to a file; the
-/// screen shows a line or two a program. Skips come through the file that `PUNCTUAL_SKIP_LOG`
-/// names, to which `punctual_testkit::skip` adds a line each: the test runner itself knows no
-/// skipping and hides what a passing test prints.
+/// Reads the closing lines of the test programs from what they print, which goes to a file of each
+/// lane; the screen shows a line or two a program. Skips come through the file that
+/// `PUNCTUAL_SKIP_LOG` names, to which `punctual_testkit::skip` adds a line each: the test runner
+/// itself knows no skipping and hides what a passing test prints.
 fn run_suite(root: &Path) -> Result<Outcome, String> {
     let args = ["test", "--workspace", "--locked"];
     // On its own, so that what does not build is shown as cargo shows it.
     process::run(process::cargo(root, &args).arg("--no-run"))?;
     let log = std::env::temp_dir().join(format!("punctual-skips-{}", std::process::id()));
     std::fs::write(&log, "").map_err(|error| format!("{}: {error}", log.display()))?;
-    let mut cargo = process::cargo(root, &args);
-    cargo.arg("--no-fail-fast").env("PUNCTUAL_SKIP_LOG", &log);
-    cargo.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = cargo.spawn().map_err(|error| format!("cargo test: {error}"))?;
-    count(child, &log, &root.join("target/tests.log"))
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let run_lane = |(whole, calls): (&str, &[&[&str]])| {
+        let transcript = Transcript::create(&root.join("target").join(whole))?;
+        let mut outcome = Outcome::default();
+        for call in calls {
+            let mut cargo = process::cargo(root, &args);
+            cargo.args(*call).arg("--no-fail-fast").env("PUNCTUAL_SKIP_LOG", &log);
+            if std::env::var_os("RUST_TEST_THREADS").is_none() {
+                cargo.env("RUST_TEST_THREADS", (TESTS_PER_CPU * cpus).to_string());
+            }
+            cargo.stdout(Stdio::piped()).stderr(Stdio::piped());
+            let child = cargo.spawn().map_err(|error| format!("cargo test: {error}"))?;
+            outcome.add(read_run(child, &transcript)?);
+        }
+        println!("all that the tests printed: {}", transcript.path().display());
+        Ok::<_, String>(outcome)
+    };
+    let mut outcome = Outcome::default();
+    std::thread::scope(|scope| {
+        for lane in LANES.map(|lane| scope.spawn(move || run_lane(lane))) {
+            outcome.add(lane.join().map_err(|_| "cargo test: a lane panicked")??);
+        }
+        Ok::<_, String>(())
+    })?;
+    outcome.add(run_lane(ALONE)?);
+    outcome.add_log(&log);
+    Ok(outcome)
 }
 
 /// Counts what a `cargo test` prints to its piped standard output, and its skips in `log`. All
 /// that it prints through pipes goes to the file `whole`.
-pub(crate) fn count(mut child: Child, log: &Path, whole: &Path) -> Result<Outcome, String> {
+pub(crate) fn count(child: Child, log: &Path, whole: &Path) -> Result<Outcome, String> {
+    let transcript = Transcript::create(whole)?;
+    let mut outcome = read_run(child, &transcript)?;
+    println!("all that the tests printed: {}", transcript.path().display());
+    outcome.add_log(log);
+    Ok(outcome)
+}
+
+/// Counts what one call of `cargo test` prints.
+fn read_run(mut child: Child, transcript: &Transcript) -> Result<Outcome, String> {
     let mut counts = Counts::default();
     let (mut skips, mut failures) = (Vec::new(), Failures::default());
-    let transcript = Transcript::create(whole)?;
     let errors = child.stderr.take();
     let output = child.stdout.take().ok_or("cargo test: no output")?;
     std::thread::scope(|scope| {
@@ -247,16 +324,7 @@ pub(crate) fn count(mut child: Child, log: &Path, whole: &Path) -> Result<Outcom
         let read = errors.map(|reader| reader.join());
         read.unwrap_or(Ok(Ok(()))).map_err(|_| "cargo test: a reader panicked")?
     })?;
-    println!("all that the tests printed: {}", transcript.path().display());
     let status = child.wait().map_err(|error| format!("cargo test: {error}"))?;
-    let logged = std::fs::read_to_string(log).unwrap_or_default();
-    // Left over in the temporary folder at worst.
-    let _ = std::fs::remove_file(log);
-    let logged = read_log(&logged);
-    // The runner counts a test that gave up early as passed.
-    counts.passed = counts.passed.saturating_sub(logged.len());
-    counts.skipped += logged.len();
-    skips.extend(logged);
     let ended = if status.success() { Ok(()) } else { Err(format!("cargo test: {status}")) };
     Ok(Outcome { ended, counts, skips, failures: failures.kept })
 }
@@ -453,6 +521,42 @@ mod tests {
             "test result: FAILED. 5 passed; 2 failed; 0 ignored; 0 measured; 9 filtered out; …",
         ]);
         assert_eq!(counts, Counts { passed: 8, failed: 2, skipped: 1 });
+    }
+
+    #[test]
+    fn outcomes_of_lanes_are_summed_and_one_that_failed_stays() {
+        let ran = |ended, passed, failed: usize| Outcome {
+            ended,
+            counts: Counts { passed, failed, skipped: 0 },
+            skips: Vec::new(),
+            failures: vec!["f".to_owned(); failed],
+        };
+        let mut sum = ran(Err("first".to_owned()), 3, 1);
+        sum.add(ran(Ok(()), 4, 2));
+        assert_eq!(sum.counts, Counts { passed: 7, failed: 3, skipped: 0 });
+        assert_eq!((sum.ended.clone(), sum.failures.len()), (Err("first".to_owned()), 3));
+        let log = std::env::temp_dir().join(format!("punctual-log-{}", std::process::id()));
+        std::fs::write(&log, "x\troot\n").unwrap();
+        sum.add_log(&log);
+        assert_eq!(sum.counts, Counts { passed: 6, failed: 3, skipped: 1 });
+        assert!(!log.exists());
+    }
+
+    #[test]
+    fn every_test_program_is_in_one_lane() {
+        let mut with_i = Vec::new();
+        for crate_folder in std::fs::read_dir(workspace::root()).unwrap() {
+            let tests = crate_folder.unwrap().path().join("tests");
+            for test in std::fs::read_dir(tests).into_iter().flatten() {
+                let path = test.unwrap().path();
+                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                if name.starts_with('i') && !with_i.contains(&name) {
+                    with_i.push(name);
+                }
+            }
+        }
+        with_i.sort();
+        assert_eq!(with_i, ["isolate", "it"], "others that begin with an i would not run");
     }
 
     #[test]

@@ -4,11 +4,13 @@
 //! Finds the processes of loads in /proc, as children of the program, and kills or stops them.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use punctual_os::process::{EndSignal, end};
+use punctual_testkit::skip;
 
-use crate::{Dir, children, json_file, punctual, stderr, stdout, until};
+use crate::{Dir, children, json_file, punctual, settings_of_this_machine, stderr, stdout, until};
 
 /// The children but for these, of which there are two at some time.
 fn two(program: &Child, but: &[i32]) -> Vec<i32> {
@@ -31,7 +33,60 @@ fn kill_both(program: &Child, but: &[i32]) -> Vec<i32> {
 
 #[test]
 fn loads_that_are_stopped_stand_still_and_no_limit_holds() {
-    let dir = Dir::new("stopped-loads");
+    stand_still("stopped-loads", |loads| {
+        for pid in loads {
+            let stop = Command::new("sh").arg("-c").arg(format!("kill -STOP {pid}")).status();
+            assert!(stop.expect("a shell").success());
+        }
+    });
+}
+
+#[test]
+fn loads_that_are_frozen_stand_still_and_no_limit_holds() {
+    // Others compare which groups there are.
+    let _turn = settings_of_this_machine();
+    let group = FrozenGroup::new("frozen-loads");
+    if !skip::need_device("control groups with cgroup.freeze that can be made", group.is_some()) {
+        return;
+    }
+    let Some(group) = group else { return };
+    stand_still("frozen-loads", |loads| {
+        for pid in loads {
+            fs::write(group.0.join("cgroup.procs"), pid.to_string()).expect("writable");
+        }
+        fs::write(group.0.join("cgroup.freeze"), "1").expect("writable");
+    });
+}
+
+/// A control group of version 2 whose processes can be frozen.
+struct FrozenGroup(PathBuf);
+
+impl FrozenGroup {
+    /// `None` where none can be made.
+    fn new(name: &str) -> Option<Self> {
+        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+        let mount = mounts.lines().find_map(|line| {
+            let mut fields = line.split(' ').skip(1);
+            let place = fields.next()?;
+            (fields.next()? == "cgroup2").then_some(place)
+        })?;
+        let group = Self(Path::new(mount).join(format!("{name}-{}", std::process::id())));
+        fs::create_dir(&group.0).ok()?;
+        group.0.join("cgroup.freeze").exists().then_some(group)
+    }
+}
+
+impl Drop for FrozenGroup {
+    fn drop(&mut self) {
+        let _thawed = fs::write(self.0.join("cgroup.freeze"), "0");
+        // Who was in it is gone, and its name a moment later.
+        until("the end of the group", || fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+/// Measures under two loads that `stop` stops, and asserts what is said of it.
+fn stand_still(name: &str, stop: impl FnOnce(&[i32])) {
+    let dir = Dir::new(name);
     let (samples, json) = (dir.path("samples"), dir.path("result.json"));
     let mut command = punctual();
     command.args(["measure", "periodic", "--duration", "10s", "--load", "cpu,timer"]);
@@ -39,10 +94,7 @@ fn loads_that_are_stopped_stand_still_and_no_limit_holds() {
     command.arg("--samples").arg(&samples).arg("--json").arg(&json);
     let program = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     until("1.2 s of samples", || fs::metadata(&samples).is_ok_and(|meta| meta.len() > 1_200 * 36));
-    for pid in two(&program, &[]) {
-        let stop = Command::new("sh").arg("-c").arg(format!("kill -STOP {pid}")).status();
-        assert!(stop.expect("a shell").success());
-    }
+    stop(&two(&program, &[]));
     let out = program.wait_with_output().expect("it ends");
     let text = stdout(&out);
     assert_eq!(out.status.code(), Some(1), "{text} {}", stderr(&out));

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -167,7 +167,7 @@ fn this_machine_is_judged_and_a_capture_of_it_alike() {
     let result = result.to_str().expect("UTF-8");
     let root = machine("laptop-intel-pstate");
     run(["tune", "check", "--root", &root, "--json", result]);
-    let page = dir.path("page.html");
+    let page = dir.path("page.json");
     let made = run(["report", result, "-o", page.to_str().expect("UTF-8")]);
     assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
     assert!(fs::read_to_string(page).expect("written").contains("scaling_governor"));
@@ -971,10 +971,13 @@ fn boot_files_of_another_machine_are_not_taken_for_those_of_this_one() {
 fn settings_are_changed_by_one_directory_at_a_time() {
     let laptop = Laptop::new("tune-two-states");
     let before = files(Path::new(&laptop.root));
-    assert_eq!(laptop.tune("apply").status.code(), Some(0));
+    let applied = laptop.tune("apply");
+    assert_eq!(applied.status.code(), Some(0));
     let second = format!("{}-second", laptop.state);
     let tune = |command| run(["tune", command, "--root", &laptop.root, "--state", &second]);
     let first = format!("tune revert --root {} --state {}", laptop.root, laptop.state);
+    // The way back names the state, too.
+    assert!(stdout(&applied).contains(&first), "{}", stdout(&applied));
     refused(&tune("apply"), &["have settings that are changed", &first]);
     // Who holds the lock is named.
     let tree = fs::metadata(&laptop.root).expect("there");
@@ -1003,6 +1006,49 @@ fn settings_are_changed_by_one_directory_at_a_time() {
     assert_eq!(tune("apply").status.code(), Some(0));
     assert_eq!(tune("revert").status.code(), Some(0));
     assert_eq!(files(Path::new(&laptop.root)), before);
+}
+
+#[test]
+fn whoever_changes_settings_of_this_machine_does_so_alone() {
+    let _turn = settings_of_this_machine();
+    if !skip::need("root", skip::is_root()) {
+        return;
+    }
+    let dir = Dir::new("tune-machine-lock");
+    let lock = Path::new("/run/punctual-settings.lock");
+    let mut options = fs::OpenOptions::new();
+    let opened = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(lock);
+    let mut held = opened.expect("root may");
+    until("the lock of this machine", || punctual_os::file::try_lock(held.as_raw_fd()) == Ok(true));
+    let before = fs::read_to_string(lock).expect("readable");
+    held.set_len(0).expect("ours");
+    writeln!(held, "process 1 ('punctual tune apply')").expect("ours");
+    let (state, results) = (dir.path("state"), dir.path("page.json"));
+    let (state, results) = (state.display().to_string(), results.display().to_string());
+    let commands = [
+        "tune apply --cpus 0 --only vm.stat_interval --state STATE",
+        "tune experiment --cpus 0 --only vm.stat_interval --duration 2s --state STATE",
+        "isolate --cpus 1 --state STATE -- true",
+        "measure saturation --duration 1s --unsafe-no-throttle --state STATE",
+        "reproduce linuxcnc --quick --tune --state STATE --json PAGE",
+    ];
+    for command in commands {
+        let words = command.split(' ').map(|word| match word {
+            "STATE" => state.as_str(),
+            "PAGE" => results.as_str(),
+            word => word,
+        });
+        let out = run(words);
+        let errors = stderr(&out);
+        assert_eq!(out.status.code(), Some(2), "{command}: {errors}");
+        let holder = "process 1 ('punctual tune apply') is changing settings; wait until it has";
+        assert!(errors.contains(holder), "{command}: {errors}");
+    }
+    held.set_len(0).expect("ours");
+    fs::write(lock, before).expect("ours");
+    if fs::read(lock).expect("ours").is_empty() {
+        fs::remove_file(lock).expect("ours");
+    }
 }
 
 #[test]

@@ -218,6 +218,12 @@ fn refused(output: &Output, words: &[&str]) {
     }
 }
 
+/// Whether it names what keeps an ordinary user from recording the kernel's events: a right, or,
+/// where nobody mounted it, the file system that describes them.
+fn names_what_forbids_recording(words: &str) -> bool {
+    ["root", "CAP_PERFMON", "mount -t tracefs"].iter().any(|named| words.contains(named))
+}
+
 /// Writes a sample file with this description, and each run's latenesses in ns.
 fn sample_file(path: &Path, info: &Value, latenesses: &[&[i64]]) -> String {
     let info = info.to_string();

@@ -167,7 +167,7 @@ fn this_machine_is_judged_and_a_capture_of_it_alike() {
     let result = result.to_str().expect("UTF-8");
     let root = machine("laptop-intel-pstate");
     run(["tune", "check", "--root", &root, "--json", result]);
-    let page = dir.path("page.json");
+    let page = dir.path("page.html");
     let made = run(["report", result, "-o", page.to_str().expect("UTF-8")]);
     assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
     assert!(fs::read_to_string(page).expect("written").contains("scaling_governor"));
@@ -1015,14 +1015,7 @@ fn whoever_changes_settings_of_this_machine_does_so_alone() {
         return;
     }
     let dir = Dir::new("tune-machine-lock");
-    let lock = Path::new("/run/punctual-settings.lock");
-    let mut options = fs::OpenOptions::new();
-    let opened = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(lock);
-    let mut held = opened.expect("root may");
-    until("the lock of this machine", || punctual_os::file::try_lock(held.as_raw_fd()) == Ok(true));
-    let before = fs::read_to_string(lock).expect("readable");
-    held.set_len(0).expect("ours");
-    writeln!(held, "process 1 ('punctual tune apply')").expect("ours");
+    let _held = HeldLock::take();
     let (state, results) = (dir.path("state"), dir.path("page.json"));
     let (state, results) = (state.display().to_string(), results.display().to_string());
     let commands = [
@@ -1044,10 +1037,44 @@ fn whoever_changes_settings_of_this_machine_does_so_alone() {
         let holder = "process 1 ('punctual tune apply') is changing settings; wait until it has";
         assert!(errors.contains(holder), "{command}: {errors}");
     }
-    held.set_len(0).expect("ours");
-    fs::write(lock, before).expect("ours");
-    if fs::read(lock).expect("ours").is_empty() {
-        fs::remove_file(lock).expect("ours");
+}
+
+/// The lock of this machine, held as if by another command; as before once it is dropped.
+struct HeldLock {
+    file: fs::File,
+    before: String,
+}
+
+impl HeldLock {
+    const PATH: &str = "/run/punctual-settings.lock";
+
+    fn take() -> Self {
+        let mut held = None;
+        // Who had it may have removed it before it was locked here.
+        until("the lock of this machine", || {
+            let mut options = fs::OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false).mode(0o600);
+            let file = options.open(Self::PATH).expect("root may");
+            let is_ours = punctual_os::file::try_lock(file.as_raw_fd()) == Ok(true)
+                && file.metadata().expect("open").nlink() == 1;
+            held = is_ours.then_some(file);
+            held.is_some()
+        });
+        let mut file = held.expect("just taken");
+        let before = fs::read_to_string(Self::PATH).expect("readable");
+        file.set_len(0).expect("ours");
+        writeln!(file, "process 1 ('punctual tune apply')").expect("ours");
+        Self { file, before }
+    }
+}
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        // The lock is released when the file is closed, after this.
+        let _as_before = match self.before.is_empty() {
+            true => fs::remove_file(Self::PATH),
+            false => self.file.set_len(0).and_then(|()| fs::write(Self::PATH, &self.before)),
+        };
     }
 }
 

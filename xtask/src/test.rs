@@ -242,18 +242,23 @@ impl Outcome {
 /// Lines of failures that are kept, of each test program.
 const KEPT: usize = 100;
 
-/// The suite as calls of `cargo test`: a list is called one after the other, the two lists beside
-/// each other. Most tests wait for a clock and not for a CPU.
-const LANES: [(&str, &[&[&str]]); 2] = [
-    ("tests-it.log", &[&["--test", "it"]]),
-    ("tests.log", &[&["--lib", "--bins", "--test", NEITHER_IT_NOR_ISOLATE], &["--doc"]]),
+/// Calls of `cargo test`, one after the other.
+struct Lane {
+    /// The file below `target` that gets all that they print.
+    transcript: &'static str,
+    /// What each call selects.
+    calls: &'static [&'static [&'static str]],
+}
+
+/// They run beside each other: most tests wait for a clock and not for a CPU.
+const LANES: [Lane; 2] = [
+    Lane { transcript: "tests-it.log", calls: &[&["--test", "it"]] },
+    // Only `it` and `isolate` begin with an i.
+    Lane { transcript: "tests.log", calls: &[&["--lib", "--bins", "--test", "[!i]*"], &["--doc"]] },
 ];
 
-/// A pattern of names: only `it` and `isolate` begin with an i.
-const NEITHER_IT_NOR_ISOLATE: &str = "[!i]*";
-
 /// It takes a CPU from all others, so they have ended before.
-const ALONE: (&str, &[&[&str]]) = ("tests-isolate.log", &[&["--test", "isolate"]]);
+const ALONE: Lane = Lane { transcript: "tests-isolate.log", calls: &[&["--test", "isolate"]] };
 
 /// Tests of a program that run at once, for each CPU, unless `RUST_TEST_THREADS` says.
 const TESTS_PER_CPU: usize = 3;
@@ -271,10 +276,10 @@ fn run_suite(root: &Path) -> Result<Outcome, String> {
     let log = std::env::temp_dir().join(format!("punctual-skips-{}", std::process::id()));
     std::fs::write(&log, "").map_err(|error| format!("{}: {error}", log.display()))?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let run_lane = |(whole, calls): (&str, &[&[&str]])| {
-        let transcript = Transcript::create(&root.join("target").join(whole))?;
+    let run_lane = |lane: &Lane| {
+        let transcript = Transcript::create(&root.join("target").join(lane.transcript))?;
         let mut outcome = Outcome::default();
-        for call in calls {
+        for call in lane.calls {
             let mut cargo = process::cargo(root, &args);
             cargo.args(*call).arg("--no-fail-fast").env("PUNCTUAL_SKIP_LOG", &log);
             if std::env::var_os("RUST_TEST_THREADS").is_none() {
@@ -289,12 +294,12 @@ fn run_suite(root: &Path) -> Result<Outcome, String> {
     };
     let mut outcome = Outcome::default();
     std::thread::scope(|scope| {
-        for lane in LANES.map(|lane| scope.spawn(move || run_lane(lane))) {
+        for lane in LANES.each_ref().map(|lane| scope.spawn(move || run_lane(lane))) {
             outcome.add(lane.join().map_err(|_| "cargo test: a lane panicked")??);
         }
         Ok::<_, String>(())
     })?;
-    outcome.add(run_lane(ALONE)?);
+    outcome.add(run_lane(&ALONE)?);
     outcome.add_log(&log);
     Ok(outcome)
 }

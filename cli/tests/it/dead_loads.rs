@@ -6,6 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use punctual_os::process::{EndSignal, end};
 use punctual_testkit::skip;
@@ -33,7 +35,7 @@ fn kill_both(program: &Child, but: &[i32]) -> Vec<i32> {
 
 #[test]
 fn loads_that_are_stopped_stand_still_and_no_limit_holds() {
-    stand_still("stopped-loads", |loads| {
+    loads_stand_still("stopped-loads", |loads| {
         for pid in loads {
             let stop = Command::new("sh").arg("-c").arg(format!("kill -STOP {pid}")).status();
             assert!(stop.expect("a shell").success());
@@ -45,12 +47,12 @@ fn loads_that_are_stopped_stand_still_and_no_limit_holds() {
 fn loads_that_are_frozen_stand_still_and_no_limit_holds() {
     // Others compare which groups there are.
     let _turn = settings_of_this_machine();
-    let group = FrozenGroup::new("frozen-loads");
+    let group = FreezerGroup::new("frozen-loads");
     if !skip::need_device("control groups with cgroup.freeze that can be made", group.is_some()) {
         return;
     }
     let Some(group) = group else { return };
-    stand_still("frozen-loads", |loads| {
+    loads_stand_still("frozen-loads", |loads| {
         for pid in loads {
             fs::write(group.0.join("cgroup.procs"), pid.to_string()).expect("writable");
         }
@@ -59,9 +61,9 @@ fn loads_that_are_frozen_stand_still_and_no_limit_holds() {
 }
 
 /// A control group of version 2 whose processes can be frozen.
-struct FrozenGroup(PathBuf);
+struct FreezerGroup(PathBuf);
 
-impl FrozenGroup {
+impl FreezerGroup {
     /// `None` where none can be made.
     fn new(name: &str) -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
@@ -76,16 +78,22 @@ impl FrozenGroup {
     }
 }
 
-impl Drop for FrozenGroup {
+impl Drop for FreezerGroup {
     fn drop(&mut self) {
-        let _thawed = fs::write(self.0.join("cgroup.freeze"), "0");
-        // Who was in it is gone, and its name a moment later.
-        until("the end of the group", || fs::remove_dir(&self.0).is_ok());
+        // After a failed assertion its processes are still there, and frozen.
+        for (file, text) in [("cgroup.kill", "1"), ("cgroup.freeze", "0")] {
+            let _older_kernel = fs::write(self.0.join(file), text);
+        }
+        // A process that was killed leaves its group a moment later.
+        let begun = Instant::now();
+        while fs::remove_dir(&self.0).is_err() && begun.elapsed() < Duration::from_secs(10) {
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 }
 
 /// Measures under two loads that `stop` stops, and asserts what is said of it.
-fn stand_still(name: &str, stop: impl FnOnce(&[i32])) {
+fn loads_stand_still(name: &str, stop: impl FnOnce(&[i32])) {
     let dir = Dir::new(name);
     let (samples, json) = (dir.path("samples"), dir.path("result.json"));
     let mut command = punctual();

@@ -1016,19 +1016,19 @@ fn whoever_changes_settings_of_this_machine_does_so_alone() {
     }
     let dir = Dir::new("tune-machine-lock");
     let _held = HeldLock::take();
-    let (state, results) = (dir.path("state"), dir.path("page.json"));
-    let (state, results) = (state.display().to_string(), results.display().to_string());
+    let (state, result) = (dir.path("state"), dir.path("result.json"));
+    let (state, result) = (state.display().to_string(), result.display().to_string());
     let commands = [
         "tune apply --cpus 0 --only vm.stat_interval --state STATE",
         "tune experiment --cpus 0 --only vm.stat_interval --duration 2s --state STATE",
         "isolate --cpus 1 --state STATE -- true",
         "measure saturation --duration 1s --unsafe-no-throttle --state STATE",
-        "reproduce linuxcnc --quick --tune --state STATE --json PAGE",
+        "reproduce linuxcnc --quick --tune --state STATE --json RESULT",
     ];
     for command in commands {
         let words = command.split(' ').map(|word| match word {
             "STATE" => state.as_str(),
-            "PAGE" => results.as_str(),
+            "RESULT" => result.as_str(),
             word => word,
         });
         let out = run(words);

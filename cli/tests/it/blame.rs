@@ -219,12 +219,8 @@ fn check_without_rights_says_the_setting_and_measures() {
         return;
     }
     let dir = crate::Dir::new("check-blame-user");
-    let program = dir.path("punctual");
-    crate::copy_program(&program);
-    let mut command = std::process::Command::new("setpriv");
-    command.args(["--reuid=54321", "--regid=54321", "--clear-groups"]).arg(&program);
     let args = ["measure", "periodic", "--blame", "-d", "500ms"];
-    let out = command.args(args).output().expect("it starts");
+    let out = crate::as_user(&dir).args(args).output().expect("it starts");
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let page = stdout(&out);
     let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -423,17 +419,6 @@ fn what_cannot_be_followed_or_read_is_said() {
     assert!(stderr(&compressed).contains("compress"), "{}", stderr(&compressed));
 }
 
-/// The program as a user without rights runs it.
-fn as_user(dir: &crate::Dir) -> std::process::Command {
-    let program = dir.path("punctual");
-    if !program.exists() {
-        crate::copy_program(&program);
-    }
-    let mut command = std::process::Command::new("setpriv");
-    command.args(["--reuid=54321", "--regid=54321", "--clear-groups"]).arg(&program);
-    command
-}
-
 #[test]
 fn without_rights_counters_around_late_wakes_are_what_is_left() {
     if !skip::need("root", skip::is_root()) || !skip::need_program("setpriv") {
@@ -441,7 +426,7 @@ fn without_rights_counters_around_late_wakes_are_what_is_left() {
     }
     let dir = crate::Dir::new("blame-counters");
     let args = ["blame", "-d", "2s", "--over", "1us", "--json", "-"];
-    let out = as_user(&dir).args(args).output().expect("it starts");
+    let out = crate::as_user(&dir).args(args).output().expect("it starts");
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let result = json(&out);
     add_up(&result);
@@ -462,7 +447,7 @@ fn without_rights_counters_around_late_wakes_are_what_is_left() {
         assert!(cause["confidence"].as_f64().is_some_and(|sure| sure <= 0.4), "{cause}");
         assert!(cause["name"].as_str().is_some_and(|name| name.contains("coincided")), "{cause}");
     }
-    let out = as_user(&dir).args(["blame", "-d", "60s", "--stop-over", "100ns"]).output();
+    let out = crate::as_user(&dir).args(["blame", "-d", "60s", "--stop-over", "100ns"]).output();
     let out = out.expect("it starts");
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     assert!(stdout(&out).contains("--stop-over"), "{}", stdout(&out));
@@ -477,7 +462,7 @@ fn what_counters_cannot_tell_is_refused_with_the_setting() {
     let pid = std::process::id().to_string();
     let refused: [&[&str]; 3] = [&["--all"], &["--pid", &pid], &["--text", "/dev/null"]];
     for args in refused {
-        let out = as_user(&dir).args(["blame", "-d", "500ms"]).args(args).output();
+        let out = crate::as_user(&dir).args(["blame", "-d", "500ms"]).args(args).output();
         let out = out.expect("it starts");
         assert_eq!(out.status.code(), Some(2), "{args:?}: {}", stdout(&out));
         let words = stderr(&out);

@@ -218,6 +218,17 @@ fn refused(output: &Output, words: &[&str]) {
     }
 }
 
+/// The program as a user without rights runs it, from a copy in `dir`. Needs root and setpriv.
+fn as_user(dir: &Dir) -> Command {
+    let program = dir.path("punctual");
+    if !program.exists() {
+        copy_program(&program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=54321", "--regid=54321", "--clear-groups"]).arg(&program);
+    command
+}
+
 /// Whether it names what keeps an ordinary user from recording the kernel's events: a right, or,
 /// where nobody mounted it, the file system that describes them.
 fn names_what_forbids_recording(words: &str) -> bool {

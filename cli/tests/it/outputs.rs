@@ -22,7 +22,7 @@ use punctual_os::process::EndSignal;
 use punctual_testkit::skip;
 
 use crate::{
-    Dir, commands, copy_program, may_trace, names, punctual, refused, result, run, signal, stderr,
+    Dir, as_user, commands, may_trace, names, punctual, refused, result, run, signal, stderr,
     stdout, text, traced, until,
 };
 
@@ -674,23 +674,17 @@ fn without_root_the_kernel_decides() {
         return;
     }
     let dir = Dir::new("stranger-user");
-    let program = dir.path("punctual");
-    copy_program(&program);
     let open = dir.path("open");
     fs::create_dir(&open).expect("writable");
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("ours");
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=54321", "--regid=54321", "--clear-groups"]).arg(&program);
-    let out = command.arg("man").arg(&open).output().expect("it starts");
+    let out = as_user(&dir).arg("man").arg(&open).output().expect("it starts");
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     // A file of somebody else's in a directory like /tmp could not be replaced at the end.
     fs::set_permissions(&open, fs::Permissions::from_mode(0o1777)).expect("ours");
     let json = open.join("facts.json");
     fs::write(&json, "theirs").expect("writable");
     fs::set_permissions(&json, fs::Permissions::from_mode(0o666)).expect("ours");
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=54321", "--regid=54321", "--clear-groups"]).arg(&program);
-    let out = command.args(["facts", "--json"]).arg(&json).output().expect("it starts");
+    let out = as_user(&dir).args(["facts", "--json"]).arg(&json).output().expect("it starts");
     refused(&out, &["facts.json", "another user"]);
     assert_eq!(fs::read_to_string(&json).expect("there"), "theirs");
 }

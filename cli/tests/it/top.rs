@@ -131,11 +131,7 @@ fn without_rights_the_refusal_is_one_line() {
         return;
     }
     let dir = Dir::new("top-user");
-    let program = dir.path("punctual");
-    crate::copy_program(&program);
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=54321", "--regid=54321", "--clear-groups"]).arg(&program);
-    let out = command.args(["top", "--once", "1"]).output().expect("it starts");
+    let out = crate::as_user(&dir).args(["top", "--once", "1"]).output().expect("it starts");
     assert_eq!(out.status.code(), Some(2), "{}", stdout(&out));
     let words = stderr(&out);
     assert!(crate::names_what_forbids_recording(&words), "{words}");

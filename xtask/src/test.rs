@@ -176,9 +176,6 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for line in &self.failures {
-            writeln!(f, "{line}")?;
-        }
         for (name, outcome, took) in &self.steps {
             let (word, why) = match outcome {
                 Ok(()) => ("pass", ""),
@@ -189,6 +186,10 @@ impl fmt::Display for Report {
         }
         for Skip { test, lacks, .. } in &self.skips {
             writeln!(f, "SKIPPED {test}: {lacks}")?;
+        }
+        // Near the end, which is what is kept of a long log.
+        for line in &self.failures {
+            writeln!(f, "{line}")?;
         }
         let Counts { passed, failed, skipped } = self.counts;
         writeln!(f, "{passed} passed, {failed} failed, {skipped} skipped")
@@ -502,10 +503,9 @@ mod tests {
         );
         let shown = report.to_string();
         assert!(
-            shown.ends_with("\nSKIPPED a::b: root\n7 passed, 0 failed, 1 skipped\n"),
+            shown.ends_with("\nSKIPPED a::b: root\n    c::d\n7 passed, 0 failed, 1 skipped\n"),
             "{shown}"
         );
-        assert!(shown.starts_with("    c::d\n"), "{shown}");
         assert!(shown.contains("FAIL  clippy") && shown.contains("pass  tidy"), "{shown}");
         assert_eq!(report.failed(), 1);
     }

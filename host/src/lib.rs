@@ -3,9 +3,9 @@
 //!
 //! The way through it: a [`root::Root`] opens paths (of this machine, or of a captured tree),
 //! [`facts::MachineFacts::collect`] reads them, [`mod@choose`] and [`mod@explain`] judge them,
-//! [`mod@capture`] writes them down for others. Only `root` and `capture` touch files; everything
-//! else is pure. No system call is made here beyond those of plain files: what needs more lives in
-//! crate `os`.
+//! [`mod@capture`] writes them down for others. Only `root`, `capture` and `tracefs` touch files;
+//! everything else is pure. No system call is made here beyond those of files and of mounting for
+//! this process alone: what needs more lives in crate `os`.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -18,6 +18,7 @@
 //! | [`mod@baseline`] | which facts a baseline is about, their digest, what changed |
 //! | [`settings`], [`rules`] | what can be tuned as it is, and what rules make of it |
 //! | [`plan`] | what would be changed, runtime first, boot second |
+//! | [`tracefs`] | where the kernel's events lie, mounted or attached to this process alone |
 //! | [`mod@capture`], [`scrub`] | the facts' files as a tree, without secrets |
 #![forbid(unsafe_code)]
 
@@ -37,6 +38,7 @@ pub mod scrub;
 pub mod settings;
 #[cfg(test)]
 mod testing;
+pub mod tracefs;
 
 pub use choose::{Choice, CpuError, check_cpus, choose, helper_cpu, parse_cpus};
 pub use cpulist::{CpuFormat, CpuList};

@@ -2,7 +2,7 @@
 //!
 //! For attribution. Tracepoints are recorded into a ring for each CPU (perf_event_open(2)); a
 //! thread on another CPU than the measured ones reads them every two milliseconds, puts them in
-//! order and gives them to a consumer. Only reads from tracefs; nothing is written, mounted or left
+//! order and gives them to a consumer. Only reads from tracefs; nothing is written or left
 //! anywhere, also after `kill -9`: the kernel frees all of it with the process's descriptors. Where
 //! it may not do that, [`counters`] are what is left. Never prints.
 
@@ -21,6 +21,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use punctual_engine::spawn::{self, OwnThread};
 use punctual_host::root::{Root, open_regular, read_whole};
+use punctual_host::tracefs::TracefsRefused;
 use punctual_os::Errno;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::scheduler::SchedPolicy;
@@ -211,15 +212,8 @@ impl<F: FnMut(CaptureItem<'_>) + Send + 'static> CaptureConsumer for F {
 /// What forbids a capture, and what would allow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaptureRefused {
-    /// The formats of events cannot be found.
-    NoTracefs,
-    /// The formats of events may not be read.
-    TracefsUnreadable {
-        /// Where they are.
-        path: String,
-        /// The kernel's words.
-        why: String,
-    },
+    /// The formats of events cannot be read.
+    Tracefs(TracefsRefused),
     /// kernel.perf_event_paranoid.
     Paranoid {
         /// Its value; `None` where it could not be read.
@@ -272,8 +266,7 @@ impl CaptureRefused {
     pub const fn is_of_rights(&self) -> bool {
         matches!(
             self,
-            Self::NoTracefs
-                | Self::TracefsUnreadable { .. }
+            Self::Tracefs(_)
                 | Self::Paranoid { .. }
                 | Self::Lockdown { .. }
                 | Self::Sandbox { .. }
@@ -285,13 +278,7 @@ impl CaptureRefused {
 impl fmt::Display for CaptureRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoTracefs => f.write_str(
-                "tracefs is not mounted, so that the kernel's events are unknown: \
-                 mount -t tracefs nodev /sys/kernel/tracing",
-            ),
-            Self::TracefsUnreadable { path, why } => {
-                write!(f, "{path}: {why}: run as root, or let this user read it")
-            }
+            Self::Tracefs(refused) => refused.fmt(f),
             Self::Paranoid { level: Some(level) } => write!(
                 f,
                 "kernel.perf_event_paranoid is {level}: needs root, CAP_PERFMON, or the value -1"

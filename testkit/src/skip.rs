@@ -96,6 +96,20 @@ pub fn need_fifo() -> bool {
     need("SCHED_FIFO", granted.join().unwrap_or(false))
 }
 
+/// As [`need`], for a user that may record the kernel's events: root, in a kernel that traces.
+///
+/// # Panics
+/// As [`need`] does.
+#[track_caller]
+#[must_use = "a test without it must return"]
+pub fn need_tracing() -> bool {
+    // The kernel makes the directory, whether or not tracefs is mounted there.
+    let has_events = Path::new("/sys/kernel/tracing").is_dir();
+    need("root", is_root())
+        && need_device("a kernel with CONFIG_TRACING", has_events)
+        && need_native("perf events")
+}
+
 /// As [`need`], for a program on the path.
 ///
 /// # Panics

@@ -15,13 +15,6 @@ use serde_json::Value;
 
 use crate::{json, punctual, run, stderr, stdout};
 
-/// True where the kernel's events may be recorded.
-fn may_record() -> bool {
-    let events = Path::new("/sys/kernel/tracing/events").is_dir()
-        || Path::new("/sys/kernel/debug/tracing/events").is_dir();
-    skip::need("root", skip::is_root()) && skip::need_device("tracefs with its events", events)
-}
-
 /// Each late wake's parts, without gaps, add up to its lateness.
 fn add_up(result: &Value) {
     for wake in result["worst"].as_array().expect("wakes") {
@@ -40,7 +33,7 @@ fn sum(causes: &Value, key: &str) -> f64 {
 
 #[test]
 fn the_parts_of_each_wake_add_up_and_so_do_the_shares() {
-    if !may_record() {
+    if !skip::need_tracing() {
         return;
     }
     let out = run(["blame", "-d", "3s", "--load", "cpu", "--json", "-"]);
@@ -76,7 +69,7 @@ fn hog(cpu: u32, ends: &AtomicBool) -> i32 {
 
 #[test]
 fn a_thread_that_takes_the_cpu_is_named() {
-    if !may_record() {
+    if !skip::need_tracing() {
         return;
     }
     let cpu = affinity::get(0).expect("known").iter().next().expect("one");
@@ -121,7 +114,7 @@ fn made(results: &Path) -> std::path::PathBuf {
 
 #[test]
 fn check_names_what_made_its_worst_cycles_late() {
-    if !may_record() {
+    if !skip::need_tracing() {
         return;
     }
     let dir = crate::Dir::new("check-blame");
@@ -197,7 +190,7 @@ fn without_being_asked_short_runs_are_not_recorded() {
 
 #[test]
 fn loops_that_spin_have_no_causes_of_their_own() {
-    if !may_record() {
+    if !skip::need_tracing() {
         return;
     }
     let args = ["measure", "periodic", "--blame", "-d", "2s", "-p", "2ms", "--json", "-"];
@@ -230,7 +223,7 @@ fn check_without_rights_says_the_setting_and_measures() {
 
 #[test]
 fn a_program_that_runs_is_followed_without_a_period() {
-    if !may_record() || !skip::need_program("python3") {
+    if !skip::need_tracing() || !skip::need_program("python3") {
         return;
     }
     // It ends by itself after 30 s.
@@ -276,7 +269,7 @@ fn captures_of_others_are_read() {
 
 #[test]
 fn the_first_wake_that_is_later_ends_it() {
-    if !may_record() {
+    if !skip::need_tracing() {
         return;
     }
     // Each wake is later than that.
@@ -303,7 +296,7 @@ fn worst(result: &Value) -> &Vec<Value> {
 
 #[test]
 fn what_is_kept_gives_the_same_answer_again() {
-    if !may_record() {
+    if !skip::need_tracing() {
         return;
     }
     let dir = crate::Dir::new("blame-keep");

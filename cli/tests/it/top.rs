@@ -1,7 +1,6 @@
 //! `top`, for real: a loop that is known is listed with its period; on a terminal it shows itself
 //! and leaves the terminal as it was, whatever ends it.
 
-use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,13 +16,6 @@ use crate::{Dir, punctual, run, stderr, stdout};
 
 /// The period of the loop, ns.
 const PERIOD_NS: u64 = 5_000_000;
-
-/// True where the kernel's events may be recorded.
-fn may_record() -> bool {
-    let events = Path::new("/sys/kernel/tracing/events").is_dir()
-        || Path::new("/sys/kernel/debug/tracing/events").is_dir();
-    skip::need("root", skip::is_root()) && skip::need_device("tracefs with its events", events)
-}
 
 /// A loop with SCHED_FIFO that only sleeps, until it is dropped.
 struct Looped {
@@ -69,7 +61,7 @@ fn rows(text: &str, tid: i32) -> Vec<Vec<&str>> {
 
 #[test]
 fn a_loop_is_listed_with_its_period() {
-    if !may_record() {
+    if !skip::need_tracing() {
         return;
     }
     let looped = Looped::new("top-loop");
@@ -92,7 +84,7 @@ fn a_loop_is_listed_with_its_period() {
 
 #[test]
 fn one_thread_is_followed_and_a_late_wake_stops_it() {
-    if !may_record() {
+    if !skip::need_tracing() {
         return;
     }
     let looped = Looped::new("top-late");
@@ -187,7 +179,7 @@ impl Drop for Terminal {
 
 #[test]
 fn whatever_ends_it_the_terminal_is_as_before() {
-    if !may_record() || !skip::need_program("tmux") {
+    if !skip::need_tracing() || !skip::need_program("tmux") {
         return;
     }
     let dir = Dir::new("top-terminal");

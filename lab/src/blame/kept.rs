@@ -255,13 +255,7 @@ mod tests {
 
     /// A second of a loop with late wakes enough; `None` where that may not be recorded.
     fn recorded() -> Option<KeptCapture> {
-        let has_tracefs = ["/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"]
-            .iter()
-            .any(|place| std::path::Path::new(place).is_dir());
-        let may = skip::need("root", skip::is_root())
-            && skip::need("tracefs (mount -t tracefs nodev /sys/kernel/tracing)", has_tracefs)
-            && skip::need_native("perf events");
-        if !may {
+        if !skip::need_tracing() {
             return None;
         }
         let cpu = affinity::get(0).expect("known").iter().next().expect("one");

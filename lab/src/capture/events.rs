@@ -5,16 +5,14 @@
 use std::ffi::CString;
 use std::fmt;
 
-use punctual_host::root::{Listing, Read, Root};
+use punctual_host::root::{Read, Root};
+use punctual_host::tracefs::Tracefs;
 use punctual_os::Errno;
 use punctual_trace::decode::Decoder;
 use punctual_trace::format::EventFormat;
 use punctual_trace::wanted::{EventFilter, FilterFacts, WANTED, WantedEvent, WantedOn};
 
 use super::{CapturePlan, CaptureRefused, EventSet};
-
-/// Where tracefs is; the second since the kernel mounts it there on sight, within debugfs.
-const PLACES: [&str; 2] = ["/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"];
 
 /// An event that is to be opened.
 #[derive(Clone, Debug)]
@@ -87,14 +85,14 @@ impl KernelEvents {
     /// # Errors
     /// No tracefs, or none that may be read.
     pub(super) fn find(root: &Root, plan: &CapturePlan) -> Result<Self, CaptureRefused> {
-        let place = place(root)?;
+        let tracefs = Tracefs::find(root).map_err(CaptureRefused::Tracefs)?;
         let threads: Vec<u32> =
             plan.threads.iter().filter_map(|&tid| u32::try_from(tid).ok()).collect();
         let facts = FilterFacts { threads: &threads, hrtimer_wakeup: plan.hrtimer_wakeup };
         let mut found = Self::default();
         for wanted in WANTED {
             let Some(filter) = wanted_filter(wanted, plan) else { continue };
-            match format_of(root, place, wanted) {
+            match format_of(root, &tracefs, wanted) {
                 Ok(format) => found.add(wanted, format, filter.text(&facts), plan.has_chains),
                 Err(why) => found.lack(MissingEvidence::new(wanted, why)),
             }
@@ -141,24 +139,12 @@ fn wanted_filter(wanted: &WantedEvent, plan: &CapturePlan) -> Option<EventFilter
     filter.filter(|_| on && !of_nobody)
 }
 
-/// The first place that is there.
-fn place(root: &Root) -> Result<&'static str, CaptureRefused> {
-    let mut refused = CaptureRefused::NoTracefs;
-    for place in PLACES {
-        match root.list(place) {
-            Listing::Names(_) => return Ok(place),
-            Listing::Absent => {}
-            Listing::Unreadable { why } => {
-                refused = CaptureRefused::TracefsUnreadable { path: place.to_owned(), why };
-            }
-        }
-    }
-    Err(refused)
-}
-
-fn format_of(root: &Root, place: &str, wanted: &WantedEvent) -> Result<EventFormat, MissingWhy> {
-    let path = format!("{place}/{}/{}/format", wanted.system, wanted.name);
-    match root.read(&path) {
+fn format_of(
+    root: &Root,
+    tracefs: &Tracefs,
+    wanted: &WantedEvent,
+) -> Result<EventFormat, MissingWhy> {
+    match tracefs.format(root, wanted.system, wanted.name) {
         Read::Absent => Err(MissingWhy::NotInKernel),
         Read::Unreadable { why } => Err(MissingWhy::Format { why }),
         Read::Text(text) => {
@@ -175,6 +161,7 @@ fn format_of(root: &Root, place: &str, wanted: &WantedEvent) -> Result<EventForm
 #[cfg(test)]
 mod tests {
     use super::*;
+    use punctual_host::tracefs::TracefsRefused;
     use std::path::PathBuf;
 
     /// A tree with these files, removed when dropped.
@@ -217,7 +204,7 @@ mod tests {
         let tree = Tree::new("none", &[]);
         let refused = KernelEvents::find(&tree.root(), &CapturePlan::new(EventSet::Full));
         let why = refused.expect_err("there is none");
-        assert_eq!(why, CaptureRefused::NoTracefs);
+        assert_eq!(why, CaptureRefused::Tracefs(TracefsRefused::NotMounted));
         assert!(why.to_string().contains("mount -t tracefs"), "{why}");
     }
 

@@ -1,10 +1,11 @@
 //! Captures of this machine, where that is allowed; refusals everywhere.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use punctual_host::root::{Read, Root};
+use punctual_host::tracefs::{Tracefs, TracefsRefused};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::pages::Pages;
@@ -41,23 +42,13 @@ impl CaptureConsumer for Kept {
     }
 }
 
-/// Whether this machine lets the test capture.
-fn allowed() -> bool {
-    let has_tracefs = ["/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"]
-        .iter()
-        .any(|place| Path::new(place).is_dir());
-    skip::need("root", skip::is_root())
-        && skip::need("tracefs (mount -t tracefs nodev /sys/kernel/tracing)", has_tracefs)
-        && skip::need_native("perf events")
-}
-
 fn started(plan: &CapturePlan) -> Capture<Kept> {
     Capture::start(plan, Kept::default()).unwrap_or_else(|why| panic!("{why}"))
 }
 
 #[test]
 fn the_deadlines_of_a_loop_are_seen_as_its_timers_expiries() {
-    if !allowed() {
+    if !skip::need_tracing() {
         return;
     }
     let own = tid();
@@ -130,7 +121,7 @@ fn capture_has(kept: &Kept, is_it: impl Fn(&TraceKind) -> bool) -> bool {
 
 #[test]
 fn top_sees_switches_of_real_time_threads_alone() {
-    if !allowed() || !skip::need_fifo() {
+    if !skip::need_tracing() || !skip::need_fifo() {
         return;
     }
     let symbols = kernel_symbols();
@@ -160,7 +151,7 @@ fn top_sees_switches_of_real_time_threads_alone() {
 
 #[test]
 fn in_a_pause_nothing_is_recorded() {
-    if !allowed() {
+    if !skip::need_tracing() {
         return;
     }
     let own = tid();
@@ -191,7 +182,7 @@ fn in_a_pause_nothing_is_recorded() {
 
 #[test]
 fn a_ring_that_is_not_read_loses_and_says_so() {
-    if !allowed() {
+    if !skip::need_tracing() {
         return;
     }
     let root = Root::live();
@@ -227,7 +218,7 @@ fn a_killed_capture_leaves_nothing() {
         let _never = sleep_until_ns(u64::MAX / 2);
         return;
     }
-    if !allowed() {
+    if !skip::need_tracing() {
         return;
     }
     let state = || {
@@ -256,9 +247,24 @@ fn a_killed_capture_leaves_nothing() {
 }
 
 #[test]
+fn an_attached_tracefs_has_the_kernels_events_and_no_path() {
+    if !skip::need_tracing() {
+        return;
+    }
+    let mounts = || std::fs::read_to_string("/proc/self/mounts").expect("readable");
+    let before = mounts();
+    let attached = Tracefs::attached().expect("root may, since Linux 5.2");
+    let root = Root::live();
+    let [format, lacking] =
+        ["sched_switch", "no_such_event"].map(|name| attached.format(&root, "sched", name));
+    assert!(matches!(&format, Read::Text(text) if text.starts_with("name: sched_switch\n")));
+    assert_eq!((lacking, mounts()), (Read::Absent, before));
+}
+
+#[test]
 fn what_is_injected_is_seen() {
     let both = affinity::get(0).is_ok_and(|mask| mask.contains(0) && mask.contains(1));
-    if !allowed() || !skip::need_fifo() || !skip::need("CPUs 0 and 1", both) {
+    if !skip::need_tracing() || !skip::need_fifo() || !skip::need("CPUs 0 and 1", both) {
         return;
     }
     let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("coreutils");
@@ -302,12 +308,10 @@ fn what_is_injected_is_seen() {
 
 #[test]
 fn refusals_are_one_line_and_say_what_would_help() {
+    let unreadable = TracefsRefused::Unreadable { path: "/sys/x".to_owned(), why: "no".to_owned() };
     let refusals = [
-        (CaptureRefused::NoTracefs, "mount"),
-        (
-            CaptureRefused::TracefsUnreadable { path: "/sys/x".to_owned(), why: "no".to_owned() },
-            "root",
-        ),
+        (CaptureRefused::Tracefs(TracefsRefused::NotMounted), "mount"),
+        (CaptureRefused::Tracefs(unreadable), "root"),
         (CaptureRefused::Paranoid { level: Some(3) }, "CAP_PERFMON"),
         (CaptureRefused::Paranoid { level: None }, "CAP_PERFMON"),
         (CaptureRefused::Lockdown { mode: "confidentiality".to_owned() }, "boot"),

@@ -532,7 +532,6 @@ impl WakeSpan {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
     use std::time::Duration;
 
     use punctual_core::sample::Sample;
@@ -677,18 +676,9 @@ mod tests {
         }
     }
 
-    /// Whether this machine lets the test record.
-    fn allowed() -> bool {
-        let has_tracefs = Path::new("/sys/kernel/tracing/events").is_dir();
-        skip::need("root", skip::is_root())
-            && skip::need_device("tracefs with its events", has_tracefs)
-            && skip::need_native("perf events")
-            && skip::need_fifo()
-    }
-
     #[test]
     fn a_thread_above_the_loop_is_named_also_for_the_worst_cycle() {
-        if !allowed() {
+        if !skip::need_tracing() || !skip::need_fifo() {
             return;
         }
         let cpu = affinity::get(0).expect("own").iter().next().expect("one");

@@ -8,7 +8,7 @@ use punctual_trace::event::TaskName;
 use serde::{Deserialize, Serialize};
 
 use crate::cause::LateCause;
-use crate::normal::{WakeTimes, is_beside_ipi};
+use crate::normal::{WakeTimes, awaits_own_ipi, is_beside_ipi};
 use crate::past::{Piece, WakePhase};
 use crate::rules::{Certainty, PreviousWake, RuleId, Scene, judge};
 use crate::stall::StallEvidence;
@@ -136,6 +136,7 @@ fn take_normal(left: &mut WakeTimes, wake: &Wake, index: usize, part: &Piece) ->
         (WakePhase::Ready, Activity::Idle { .. }) if !part.is_passed_over => {
             &mut left.idle_ready_ns
         }
+        _ if is_gap && awaits_own_ipi(&wake.window, wake.anchor, index) => &mut left.delivery_ns,
         _ => return 0,
     };
     let normal_ns = part.length_ns().min(*budget);

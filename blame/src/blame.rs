@@ -820,16 +820,22 @@ impl Blame {
         match expiring {
             Some(expiring) => self.release(place, event.cpu, at_ns, expiring),
             None => {
-                let anchor_ns = if is_interrupted && !is_timer {
+                let cause = if is_interrupted && !is_timer {
                     // The timer wheel and the load balancer bring nothing from outside.
                     let is_inside = matches!(inner, Some(Activity::Softirq { number: 1 | 7, .. }));
-                    (!is_inside).then_some(visit_ns)
+                    (!is_inside).then_some((ReleaseAnchor::Interrupt, visit_ns))
                 } else {
-                    self.tasks
+                    let interrupt_ns = self
+                        .tasks
                         .anchor_ns(event.tid)
-                        .filter(|&anchor_ns| at_ns.saturating_sub(anchor_ns) <= IRQ_THREAD_NS)
+                        .filter(|&anchor_ns| at_ns.saturating_sub(anchor_ns) <= IRQ_THREAD_NS);
+                    match interrupt_ns {
+                        Some(anchor_ns) => Some((ReleaseAnchor::Interrupt, anchor_ns)),
+                        None => (event.tid != 0 && !is_interrupted)
+                            .then_some((ReleaseAnchor::Thread { waker: event.tid }, at_ns)),
+                    }
                 };
-                self.interrupt_release(place, event.cpu, at_ns, anchor_ns);
+                self.release_by(place, event.cpu, at_ns, cause);
             }
         }
         self.make_ready(place, target, at_ns);
@@ -844,14 +850,23 @@ impl Blame {
         }
     }
 
-    /// A thread without a timer of its own is released by an interrupt.
-    fn interrupt_release(&mut self, place: usize, number: u32, at_ns: u64, anchor_ns: Option<u64>) {
+    /// A thread without a timer of its own is released by an interrupt or another thread: by what,
+    /// and when that was, ns.
+    fn release_by(
+        &mut self,
+        place: usize,
+        number: u32,
+        at_ns: u64,
+        cause: Option<(ReleaseAnchor, u64)>,
+    ) {
         let thread = &mut self.threads[place];
-        let anchor_ns = anchor_ns.filter(|_| self.config.event_driven && thread.awaits_interrupt());
-        if let Some(anchor_ns) = anchor_ns {
-            thread.release_by_interrupt(anchor_ns, at_ns);
+        let cause = cause.filter(|&(anchor, _)| self.config.event_driven && thread.awaits(anchor));
+        if let Some((anchor, anchor_ns)) = cause {
+            thread.release_at(anchor, anchor_ns, at_ns);
         }
-        self.settle(place, at_ns, anchor_ns.map(|_| number));
+        // Of a waking by a thread nothing passed before it.
+        let interrupted = cause.filter(|(anchor, _)| *anchor == ReleaseAnchor::Interrupt);
+        self.settle(place, at_ns, interrupted.map(|_| number));
     }
 
     fn learn_waking(&mut self, function: u64) {

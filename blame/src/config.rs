@@ -125,8 +125,8 @@ pub struct BlameConfig {
     pub clock_offsets_ns: Vec<i64>,
     /// Names of kernel addresses.
     pub symbols: SymbolMap,
-    /// Whether threads that an interrupt wakes without a timer of their own get a release: the
-    /// entry of that interrupt.
+    /// Whether threads without a timer of their own get a release: the entry of the interrupt that
+    /// wakes them, or their waking by another thread.
     pub event_driven: bool,
     /// What is known of the late wakes beforehand, where the capture has only those: then no
     /// others count.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::past::{Piece, WakePhase, Window};
 use crate::spread::Spread;
 use crate::timeline::Activity;
+use crate::wake::ReleaseAnchor;
 
 /// So many wakes on time are needed before a baseline counts.
 pub(crate) const NEEDED: u64 = 16;
@@ -19,7 +20,7 @@ const IPI_GAP_NS: u64 = 60_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WakeTimes {
-    /// From the release to the interrupt, interrupts of others aside.
+    /// From the release to the interrupt that brings it, interrupts of others aside.
     pub(crate) delivery_ns: u64,
     /// The longest stretch inside the timer interrupt without an event.
     pub(crate) timer_ns: u64,
@@ -34,13 +35,15 @@ pub(crate) struct WakeTimes {
 
 impl WakeTimes {
     /// Of a window.
-    pub(crate) fn new(window: &Window, is_event_driven: bool) -> Self {
+    pub(crate) fn new(window: &Window, anchor: ReleaseAnchor) -> Self {
         let mut times = Self::default();
         for (index, piece) in window.pieces.iter().enumerate() {
             let length_ns = piece.length_ns();
             let is_gap = piece.activity.is_task_or_idle();
             match (piece.phase, piece.activity) {
-                (WakePhase::Delivery, _) if is_event_driven => times.own_interrupt_ns += length_ns,
+                (WakePhase::Delivery, _) if anchor.is_event_driven() => {
+                    times.own_interrupt_ns += length_ns;
+                }
                 (WakePhase::Delivery, _) if is_gap && !is_beside_ipi(window, index) => {
                     times.delivery_ns += length_ns;
                 }
@@ -49,11 +52,20 @@ impl WakeTimes {
                     times.callback_ns = times.callback_ns.max(length_ns);
                 }
                 (WakePhase::Ready, Activity::Idle { .. }) => times.idle_ready_ns += length_ns,
+                _ if awaits_own_ipi(window, anchor, index) => times.delivery_ns += length_ns,
                 _ => {}
             }
         }
         times
     }
+}
+
+/// Whether it is ready, and the interrupt by which another thread's waking reaches its CPU comes
+/// right behind this stretch.
+pub(crate) fn awaits_own_ipi(window: &Window, anchor: ReleaseAnchor, index: usize) -> bool {
+    let piece = &window.pieces[index];
+    let next = window.pieces.get(index + 1).filter(|next| next.cpu == piece.cpu);
+    piece.phase == WakePhase::Ready && next.is_some_and(|next| anchor.is_own_ipi(&next.activity))
 }
 
 /// Whether an interrupt from another CPU lies right before or behind a short stretch.
@@ -124,6 +136,8 @@ mod tests {
     use crate::past::unseen;
     use punctual_trace::event::{TaskName, Vector};
 
+    const TIMER: ReleaseAnchor = ReleaseAnchor::Timer { timer: 1, function: 2 };
+
     fn piece(phase: WakePhase, activity: Activity, from: u64, to: u64) -> Piece {
         Piece { phase, activity, ..unseen(from, to) }
     }
@@ -145,7 +159,7 @@ mod tests {
             piece(WakePhase::Ready, idle, 12_000, 13_000),
             piece(WakePhase::Ready, callback, 13_000, 17_000),
         ];
-        let times = WakeTimes::new(&window(&pieces), false);
+        let times = WakeTimes::new(&window(&pieces), TIMER);
         let wanted = WakeTimes {
             delivery_ns: 5_000,
             timer_ns: 5_000,
@@ -160,8 +174,11 @@ mod tests {
             piece(WakePhase::Delivery, idle, 6_000, 70_000),
         ];
         // The second gap is too long to be the IPI's.
-        assert_eq!(WakeTimes::new(&window(&with_ipi), false).delivery_ns, 64_000);
-        assert_eq!(WakeTimes::new(&window(&with_ipi), true).own_interrupt_ns, 70_000);
+        assert_eq!(WakeTimes::new(&window(&with_ipi), TIMER).delivery_ns, 64_000);
+        assert_eq!(
+            WakeTimes::new(&window(&with_ipi), ReleaseAnchor::Interrupt).own_interrupt_ns,
+            70_000
+        );
     }
 
     #[test]

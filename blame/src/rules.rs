@@ -7,7 +7,7 @@ use punctual_trace::event::TaskName;
 use serde::{Deserialize, Serialize};
 
 use crate::cause::{CauseKind, LateCause, Unexplained};
-use crate::normal::{WakeTimes, ipi_beside, is_beside_ipi};
+use crate::normal::{WakeTimes, awaits_own_ipi, ipi_beside, is_beside_ipi};
 use crate::past::{Piece, WakePhase};
 use crate::symbols::{Interrupted, KernelPlace, SymbolMap};
 use crate::timeline::{Activity, TaskMode};
@@ -53,6 +53,8 @@ pub enum RuleId {
     Stopped,
     /// Before the latest expiry that was allowed.
     Slack,
+    /// The interrupt that tells its CPU of its waking.
+    OwnIpi,
     /// An interrupt with a name.
     Interrupt,
     /// Its own timer's function stood still.
@@ -118,6 +120,7 @@ impl RuleId {
             Self::Unseen => "unseen",
             Self::Stopped => "stopped",
             Self::Slack => "slack",
+            Self::OwnIpi => "own-ipi",
             Self::Interrupt => "interrupt",
             Self::CallbackStall => "callback-stall",
             Self::OwnCallback => "own-callback",
@@ -197,6 +200,7 @@ const RULES: &[Rule] = &[
     rule(RuleId::Unseen, Certainty::Open, unseen),
     rule(RuleId::Stopped, Certainty::Certain, stopped),
     rule(RuleId::Slack, Certainty::Certain, slack),
+    rule(RuleId::OwnIpi, Certainty::Certain, own_ipi),
     rule(RuleId::Interrupt, Certainty::Certain, interrupt),
     rule(RuleId::CallbackStall, Certainty::Fair, callback_stall),
     rule(RuleId::OwnCallback, Certainty::Certain, own_callback),
@@ -262,7 +266,7 @@ impl Scene<'_> {
     fn is_own(&self, timer: u64, armer: TaskName) -> bool {
         let own = match self.wake.anchor {
             ReleaseAnchor::Timer { timer: own, .. } => own == timer,
-            ReleaseAnchor::Interrupt => false,
+            ReleaseAnchor::Interrupt | ReleaseAnchor::Thread { .. } => false,
         };
         own || armer.tid != 0 && armer.tid == self.wake.task.tid
     }
@@ -277,10 +281,17 @@ impl Scene<'_> {
     }
 
     /// What the timer's interrupt found, for a stretch in which a thread ran while the timer was
-    /// due.
+    /// due, or the interrupt of its waking.
     fn found(&self) -> Option<(TaskName, Interrupted)> {
         let Activity::Task { task, .. } = self.part.activity else { return None };
-        if self.part.phase != WakePhase::Delivery || self.wake.is_event_driven() {
+        let is_due = match self.part.phase {
+            WakePhase::Delivery => !self.wake.is_event_driven(),
+            _ => {
+                awaits_own_ipi(&self.wake.window, self.wake.anchor, self.index)
+                    && self.is_below(task)
+            }
+        };
+        if !is_due {
             return None;
         }
         let chain = self.wake.chain_behind(self.index, task.tid, self.part.cpu);
@@ -313,6 +324,10 @@ fn slack(scene: &Scene<'_>) -> Option<LateCause> {
         && scene.part.to_ns <= scene.wake.latest_ns
         && scene.part.activity.is_task_or_idle();
     is_slack.then_some(LateCause::TimerSlack)
+}
+
+fn own_ipi(scene: &Scene<'_>) -> Option<LateCause> {
+    scene.wake.anchor.is_own_ipi(&scene.part.activity).then_some(LateCause::NormalPath)
 }
 
 fn interrupt(scene: &Scene<'_>) -> Option<LateCause> {
@@ -398,7 +413,8 @@ fn ipi_gap(scene: &Scene<'_>) -> Option<LateCause> {
     if !is_due || !is_beside_ipi(&scene.wake.window, scene.index) {
         return None;
     }
-    named_interrupt(ipi_beside(&scene.wake.window, scene.index)?)
+    let beside = ipi_beside(&scene.wake.window, scene.index)?;
+    if scene.wake.anchor.is_own_ipi(beside) { None } else { named_interrupt(beside) }
 }
 
 fn idle_exit(scene: &Scene<'_>) -> Option<LateCause> {

@@ -282,7 +282,7 @@ fn evidence(bare: &Bare, config: &BlameConfig, senders: &[SenderCount]) -> Strin
             format!("the timer found the end of the section in {touched} {wakes}")
         }
         CauseKind::HostOrFirmware | CauseKind::HostOrInterruptsOff | CauseKind::IdleExit => {
-            format!("no event while the timer was due, in {touched} {wakes}")
+            format!("no event while its interrupt was due, in {touched} {wakes}")
         }
         CauseKind::Unexplained => format!("in {touched} {wakes}"),
         _ => format!("events on both sides, in {touched} {wakes}"),

@@ -367,18 +367,22 @@ impl Thread {
         }
     }
 
-    /// Whether an interrupt can release it: it sleeps, and no timer is what it waits for. A timeout
-    /// that never came is not what it waits for.
-    pub(crate) fn awaits_interrupt(&self) -> bool {
-        let has_timer = self.pending_arm().is_some() && self.timer_releases > 0;
+    /// Whether an interrupt or another thread can release it: it sleeps, and no timer is what it
+    /// waits for. A timeout that never came is not what it waits for. A thread wakes one with a
+    /// timer of its own in the middle of its cycle, where it waited for a lock.
+    pub(crate) fn awaits(&self, anchor: ReleaseAnchor) -> bool {
+        let has_timer = match anchor {
+            ReleaseAnchor::Thread { .. } => self.timer_releases > 0,
+            _ => self.pending_arm().is_some() && self.timer_releases > 0,
+        };
         !has_timer && self.activation.is_none() && self.state == ThreadState::Sleeping
     }
 
-    /// An interrupt releases it, which cannot have done so before it slept.
-    pub(crate) fn release_by_interrupt(&mut self, anchor_ns: u64, at_ns: u64) {
+    /// What is no timer releases it, which cannot have done so before it slept.
+    pub(crate) fn release_at(&mut self, anchor: ReleaseAnchor, anchor_ns: u64, at_ns: u64) {
         let release_ns = anchor_ns.max(self.past.settled_ns()).min(at_ns);
         self.activation = Some(Activation {
-            anchor: ReleaseAnchor::Interrupt,
+            anchor,
             release_ns,
             latest_ns: release_ns,
             armed_ns: None,
@@ -458,7 +462,7 @@ impl Thread {
             self.on_time_ns = self.on_time_ns(config);
         }
         if wake.least_ns() <= self.on_time_ns && wake.is_whole && !wake.is_censored() {
-            self.normals.learn(WakeTimes::new(&wake.window, wake.is_event_driven()));
+            self.normals.learn(WakeTimes::new(&wake.window, wake.anchor));
         }
     }
 

@@ -1,10 +1,11 @@
 //! A finished wait of a followed thread, cut out and ready to be judged.
 
-use punctual_trace::event::{CodeAddress, TaskName};
+use punctual_trace::event::{CodeAddress, TaskName, Tid};
 
 use crate::past::Window;
 use crate::stall::StallEvidence;
 use crate::symbols::{Interrupted, KernelPlace};
+use crate::timeline::Activity;
 
 /// What released a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,28 @@ pub enum ReleaseAnchor {
     },
     /// The entry of an interrupt, for a thread without a timer of its own.
     Interrupt,
+    /// Its waking by another thread, for one that no timer ever released.
+    Thread {
+        /// The other thread.
+        waker: Tid,
+    },
+}
+
+impl ReleaseAnchor {
+    /// Whether no timer is what released it.
+    pub(crate) const fn is_event_driven(self) -> bool {
+        matches!(self, Self::Interrupt | Self::Thread { .. })
+    }
+
+    /// Whether this is the interrupt by which another thread's waking reaches its CPU. Who sends is
+    /// not recorded by every kernel.
+    pub(crate) fn is_own_ipi(self, activity: &Activity) -> bool {
+        let Self::Thread { waker } = self else { return false };
+        match activity {
+            Activity::Ipi { sender, .. } => sender.is_none_or(|sender| sender.tid == waker),
+            _ => false,
+        }
+    }
 }
 
 /// A call chain of a window.
@@ -81,7 +104,7 @@ impl Wake {
 
     /// Whether it has no timer of its own.
     pub(crate) const fn is_event_driven(&self) -> bool {
-        matches!(self.anchor, ReleaseAnchor::Interrupt)
+        self.anchor.is_event_driven()
     }
 
     /// The evidence about a stretch without events.
@@ -116,7 +139,7 @@ pub struct FinishedWake {
     pub task: TaskName,
     /// Its release, ns on the events' clock.
     pub release_ns: u64,
-    /// When its timer was programmed; `None` where an interrupt released it.
+    /// When its timer was programmed; `None` where an interrupt or a thread released it.
     pub armed_ns: Option<u64>,
     /// When it ran.
     pub ran_ns: u64,

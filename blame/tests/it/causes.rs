@@ -732,6 +732,70 @@ fn a_thread_behind_an_interrupts_thread_has_the_same_release() {
 }
 
 #[test]
+fn a_thread_that_another_wakes_is_released_by_that() {
+    let mut scenario = Scenario::new();
+    for cycle in 0..52_u64 {
+        let at = scenario.release;
+        scenario.release += MS;
+        let is_late = cycle >= 40;
+        scenario.switch(at - 500 * US, 0, 1, if is_late { hog() } else { idle() });
+        scenario.switch(at - 10 * US, 1, 0, cat());
+        scenario.wake(at, 1, servo(), 0);
+        scenario.switch(at + US, 1, 1, idle());
+        scenario.switch(at + if is_late { 96 * US } else { 6 * US }, 0, 1, servo());
+    }
+    let outcome = scenario.run(config());
+    assert_eq!((outcome.table.wakes, outcome.table.worst_ns), (52, 96 * US));
+    let row = only_cause(&outcome, CauseKind::HigherPriority);
+    assert_eq!(row.cause.culprit(), Some(hog()));
+    assert!(outcome.worst.iter().all(|wake| wake.release_ns % MS == 0));
+    let off = BlameConfig { event_driven: false, ..config() };
+    assert_eq!(scenario.run(off).table.wakes, 0);
+}
+
+#[test]
+fn the_interrupt_by_which_a_waking_reaches_its_cpu_is_nobodys_fault() {
+    for (before, kind) in [(idle(), CauseKind::IdleExit), (cat(), CauseKind::HostOrInterruptsOff)] {
+        let mut scenario = Scenario::new();
+        for cycle in 0..52_u64 {
+            let at = scenario.release;
+            scenario.release += MS;
+            let gap = if cycle < 40 { 3 * US } else { 100 * US };
+            scenario.switch(at - 500 * US, 0, 1, before);
+            scenario.switch(at - 10 * US, 1, 0, sender());
+            scenario.wake(at, 1, servo(), 0);
+            let targets = Box::new([1]);
+            scenario.event(at + US, 1, TraceKind::IpiSend { targets, callback: 0 });
+            scenario.switch(at + 2 * US, 1, 1, idle());
+            scenario.event(at + gap, 0, TraceKind::VectorEntry(Vector::Reschedule));
+            scenario.event(at + gap + US, 0, TraceKind::VectorExit(Vector::Reschedule));
+            scenario.switch(at + gap + 2 * US, 0, 0, servo());
+        }
+        let outcome = scenario.run(config());
+        assert_eq!((outcome.table.wakes, outcome.table.worst_ns), (52, 102 * US));
+        only_cause(&outcome, kind);
+    }
+}
+
+#[test]
+fn who_has_a_timer_is_not_released_by_the_end_of_a_lock() {
+    let mut scenario = Scenario::new();
+    for _ in 0..40 {
+        scenario.normal();
+        // It waits for a lock in the middle of its cycle.
+        let at = scenario.release - PERIOD + 100 * US;
+        scenario.switch(at, 0, 1, idle());
+        scenario.switch(at + US, 1, 0, cat());
+        scenario.wake(at + 60 * US, 1, servo(), 0);
+        scenario.switch(at + 61 * US, 1, 1, idle());
+        scenario.switch(at + 200 * US, 0, 0, servo());
+    }
+    let outcome = scenario.run(config());
+    assert_eq!(outcome.table.wakes, 40);
+    assert!(outcome.table.worst_ns < 50 * US, "{}", outcome.table.worst_ns);
+}
+
+#[test]
 fn a_thread_that_sleeps_early_and_spins_is_late_only_beyond_its_margin() {
     let late = LateThreshold::Above(20 * US);
     let config = || BlameConfig { late, ..config() };

@@ -1,7 +1,7 @@
 //! `blame`, for real: what must add up whatever the machine does, a disturbance that is known, and
 //! captures of others.
 
-use std::io::Read as _;
+use std::io::{BufRead as _, Read as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -246,6 +246,33 @@ fn a_program_that_runs_is_followed_without_a_period() {
     let python = runs.iter().find(|run| run["tid"] == pid);
     let python = python.unwrap_or_else(|| panic!("{result}"));
     assert!(python["wakes"].as_u64().is_some_and(|wakes| wakes > 10), "{python}");
+}
+
+#[test]
+fn a_thread_that_another_one_wakes_is_followed() {
+    if !skip::need_tracing() || !skip::need_program("python3") {
+        return;
+    }
+    // It ends by itself after 30 s: one thread sleeps, and hands on to one without a timer.
+    let program = "import queue, threading, time\nq = queue.SimpleQueue()\n\
+                   def answer():\n    print(threading.get_native_id(), flush=True)\n    \
+                   while q.get(): pass\n\
+                   threading.Thread(target=answer, daemon=True).start()\n\
+                   for _ in range(15000):\n    time.sleep(0.002)\n    q.put(1)\n";
+    let mut python = std::process::Command::new("python3");
+    let python = python.args(["-c", program]).stdout(std::process::Stdio::piped());
+    let mut child = python.spawn().expect("it starts");
+    let mut line = String::new();
+    let stdout = child.stdout.take().expect("piped");
+    std::io::BufReader::new(stdout).read_line(&mut line).expect("a line");
+    let out = run(["blame", "--tid", line.trim(), "-d", "2s", "--json", "-"]);
+    child.kill().expect("it runs");
+    child.wait().expect("ours");
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let result = json(&out);
+    add_up(&result);
+    let wakes = &result["runs"][0]["wakes"];
+    assert!(wakes.as_u64().is_some_and(|wakes| wakes > 10), "{result}");
 }
 
 /// A capture of the fixtures.

@@ -565,6 +565,10 @@ typedef struct punctual_unit {
     int32_t on_overrun;   /* what a time-out does: PUNCTUAL_OVERRUN_SKIP, _TERMINATE or _STOP; units
                              of one task that say another than SKIP say the same */
     uint32_t reserved;    /* 0 */
+    uint64_t every_ns;    /* for punctual_executive_schedule(): how often it comes, which divides the
+                             frame; 0: once a frame */
+    const char *excludes; /* for punctual_executive_schedule(): a task of which no unit is placed
+                             between two of this one's task in one period, copied; null */
 } punctual_unit;
 
 /* Where a task is. */
@@ -623,7 +627,7 @@ int punctual_executive_add(punctual_executive *executive, const punctual_task *t
 
 /*
  * One more unit of its calendar; *index as with punctual_executive_add(). A task has one cycle a
- * frame, and in it one unit or several: with PUNCTUAL_BREAK it breaks off at the end of one and goes
+ * frame (or every_ns, see punctual_executive_schedule()), and in it one unit or several: with PUNCTUAL_BREAK it breaks off at the end of one and goes
  * on in the next, be it in the next frame. A unit that runs longer than its budget is timed out: it
  * is counted, punctual_cycle_cancelled() tells it where it is to be terminated, and what comes next
  * starts late. Other tasks of the executive start only where their budgets fit before the next unit
@@ -645,6 +649,18 @@ int punctual_executive_add_unit(punctual_executive *executive, const punctual_un
  */
 int punctual_executive_frame(punctual_executive *executive, uint64_t num_ns,
                              uint64_t den) PUNCTUAL_NOEXCEPT;
+
+/*
+ * Has places made for its units, in the place of those that at_ns and after give: each unit runs once
+ * in every_ns, not before at_ns of that (after: behind the other unit and gap_ns) and not later than
+ * deadline_ns from there (0: the end of its period). Further runs of a unit belong to further cycles
+ * of its task. Of few units places are found wherever there are some; what of many was not found is
+ * told apart from what cannot be (punctual_last_error()). Takes seconds at most.
+ *   -EBUSY  it runs, or is in use by another call
+ *   or, once it is built, what punctual_executive_build() says
+ * Real-time: setup only
+ */
+int punctual_executive_schedule(punctual_executive *executive) PUNCTUAL_NOEXCEPT;
 
 /*
  * Sets its background work, in slices of at most slice_ns: one runs in the executive's own thread
@@ -683,9 +699,10 @@ int punctual_executive_remove(punctual_executive *executive, uint32_t index) PUN
  *   -EINVAL  options, budgets, deadlines, phases or priorities that cannot be; a CPU that this
  *            process may not use; a unit's task without a body or with two; no tasks
  *   -EEXIST  two tasks or units of one name
- *   -ENOENT  a task or unit after one that is not there
+ *   -ENOENT  a task or unit after one that is not there, or a unit that excludes one
  *   -ENOSPC  the budgets add up to more than the whole CPU; two units overlap, or one is not within
- *            the frame; the budget of a task fits into no gap between units
+ *            the frame, or no places for all were found; the budget of a task fits into no gap
+ *            between units
  *   -E2BIG   more tasks than ranks, or more than 65536 units
  *   -EBUSY   it runs, or is in use by another call
  * Real-time: setup only

@@ -255,6 +255,9 @@ public:
         check(punctual_executive_frame(handle.get(), num_ns, den));
     }
 
+    // punctual_executive_schedule()
+    void schedule() { check(punctual_executive_schedule(handle.get())); }
+
     // punctual_executive_idle()
     void idle(std::uint64_t slice_ns, plain_body run) {
         void *data = keep_plain(std::move(run), PUNCTUAL_STOP);

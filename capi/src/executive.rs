@@ -483,6 +483,8 @@ struct Specs {
     /// By index; none for one that was removed.
     entries: Vec<Option<Spec>>,
     frame: Option<Period>,
+    /// Whether places are made for its units.
+    is_scheduled: bool,
     idle: Option<(Duration, Callback<Plain>)>,
     overload: bool,
 }
@@ -596,7 +598,7 @@ impl Specs {
                 }
             };
         }
-        Ok(Some(calendar))
+        Ok(Some(if self.is_scheduled { calendar.scheduled() } else { calendar }))
     }
 
     /// The id of each one's task; `ids` as the builder gave them.
@@ -787,6 +789,18 @@ unsafe extern "C" fn punctual_executive_frame(
         })?;
         executive.change(|specs| {
             specs.frame = Some(frame);
+            Ok(())
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn punctual_executive_schedule(executive: *mut Executive) -> c_int {
+    ffi::enter(|| {
+        // SAFETY: null or an executive, says the header.
+        let executive = unsafe { ffi::object(executive) }?;
+        executive.change(|specs| {
+            specs.is_scheduled = true;
             Ok(())
         })
     })

@@ -31,11 +31,13 @@ pub(crate) struct UnitRecord {
     start_ns: u64,
     on_overrun: i32,
     reserved: u32,
+    every_ns: u64,
+    excludes: *const c_char,
 }
 
-const _: () = assert!(size_of::<UnitRecord>() == 96);
+const _: () = assert!(size_of::<UnitRecord>() == 112);
 
-// SAFETY: `repr(C)`; 11 words and two halves of one make 96 bytes, so that there is no padding;
+// SAFETY: `repr(C)`; 13 words and two halves of one make 112 bytes, so that there is no padding;
 // any pattern of bits is a pointer, and one that is not null a function's, says the header.
 unsafe impl Record for UnitRecord {
     const LEAST: usize = 96;
@@ -55,6 +57,8 @@ unsafe impl Record for UnitRecord {
             start_ns: 0,
             on_overrun: OVERRUN_SKIP,
             reserved: 0,
+            every_ns: 0,
+            excludes: std::ptr::null(),
         }
     }
 }
@@ -100,6 +104,14 @@ impl UnitRecord {
         }
         if self.deadline_ns > 0 {
             unit = unit.deadline(ns(self.deadline_ns));
+        }
+        if self.every_ns > 0 {
+            unit = unit.every(ns(self.every_ns));
+        }
+        // SAFETY: as the caller says.
+        let excludes = unsafe { ffi::text(self.excludes, "the task that it excludes") };
+        if let Some(other) = excludes.map_err(of_unit)? {
+            unit = unit.excludes(other);
         }
         if self.start_ns > 0 {
             unit = unit.start_within(ns(self.start_ns));

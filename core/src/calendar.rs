@@ -34,6 +34,21 @@ pub struct UnitSlot {
     pub start_ns: u64,
     /// Which task.
     pub task: u32,
+    /// Which of its task's cycles in the frame it belongs to: 0 where that has one. It MUST NOT
+    /// fall from one unit of the task to the next in the frame; one whose turn falls never runs.
+    pub turn: u32,
+    /// How many cycles its task has in a frame, at least 1 and the same for all its units.
+    pub turns: u32,
+    /// The time from one of them to the next, the frame by `turns`.
+    pub period: Period,
+}
+
+impl UnitSlot {
+    /// The cycle of its task that it belongs to in a frame, counted from frame 0.
+    #[inline]
+    fn cycle(&self, frame: u64) -> u64 {
+        frame.saturating_mul(u64::from(self.turns)).saturating_add(u64::from(self.turn))
+    }
 }
 
 /// The reason for which slices are not a valid calendar.
@@ -46,7 +61,7 @@ pub enum UnitTableError {
     /// The frame is no whole number of nanoseconds.
     Frame,
     /// The unit at this index has no budget, is outside of the frame, has its deadline out of
-    /// range, or names a task that does not exist.
+    /// range, a turn or a period that its frame does not have, or names a task that does not exist.
     Unit(usize),
     /// The unit at this index starts before the one before it is over.
     Overlap(usize),
@@ -60,7 +75,6 @@ pub enum UnitTableError {
 #[derive(Clone, Copy, Debug)]
 pub struct UnitTable<'t> {
     epoch: Instant,
-    frame: Period,
     frame_ns: u64,
     units: &'t [UnitSlot],
     tasks: &'t [OnOverrun],
@@ -98,7 +112,9 @@ impl<'t> UnitTable<'t> {
             // Below 2 · 2⁶², so that no sum overflows.
             let latest_ns = unit.ready_ns.saturating_add(frame_ns);
             let dated = (end_ns..=latest_ns).contains(&unit.deadline_ns);
-            if !placed || !dated || unit.task as usize >= tasks.len() {
+            let is_paced = unit.turn < unit.turns
+                && Period::ratio(frame_ns, u64::from(unit.turns)) == Some(unit.period);
+            if !placed || !dated || !is_paced || unit.task as usize >= tasks.len() {
                 return Err(UnitTableError::Unit(index));
             }
             if unit.ready_ns < free_ns {
@@ -110,7 +126,7 @@ impl<'t> UnitTable<'t> {
         if let Some(task) = tasks.iter().position(moves) {
             return Err(UnitTableError::OnOverrun(task));
         }
-        Ok(Self { epoch, frame, frame_ns, units, tasks })
+        Ok(Self { epoch, frame_ns, units, tasks })
     }
 
     /// The answer to an overrun of a task.
@@ -163,7 +179,7 @@ pub struct UnitCounters {
     pub missed_units: u64,
     /// Units not needed: the task was done before them.
     pub spare_units: u64,
-    /// Frames in which the task began no cycle.
+    /// Cycles that the task did not begin: of a task with one a frame, frames.
     pub missed: u64,
     /// Voluntary breaks.
     pub breaks: u64,
@@ -176,7 +192,7 @@ pub struct UnitCounters {
     /// Units that still ran at the `next` of their cycle, the instant at which their budget was
     /// spent: those that took exactly their budget too.
     pub over_release: u64,
-    /// Cycles that were not done when their task's next frame came.
+    /// Cycles that were not done when the place of their task's next one came.
     pub over_frame: u64,
     /// Finishes after the deadline.
     pub over_deadline: u64,
@@ -186,7 +202,7 @@ pub struct UnitCounters {
 /// [`CalendarState`], one a task.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TaskProgress {
-    /// The first frame that is neither run nor counted as missed.
+    /// The first cycle that is neither run nor counted as missed.
     next: u64,
     /// The cycle that it is in, or was in.
     cycle: u64,
@@ -194,16 +210,16 @@ pub struct TaskProgress {
     part: u32,
     /// True where it took a break and is not done.
     unfinished: bool,
-    /// Missed frames that no cycle has counted in its `missed` yet.
+    /// Missed cycles that no other has counted in its `missed` yet.
     uncounted: u64,
     counters: UnitCounters,
 }
 
 impl TaskProgress {
-    /// True where it has nothing to do in this frame any more.
+    /// True where it has nothing to do in the places of this cycle any more.
     #[inline]
-    fn is_done(&self, frame: u64) -> bool {
-        !self.unfinished && self.next > frame
+    fn is_done(&self, cycle: u64) -> bool {
+        !self.unfinished && self.next > cycle
     }
 
     /// The cycle of `job` never ran: it is missed, and nobody has counted what it would have.
@@ -212,8 +228,8 @@ impl TaskProgress {
         self.uncounted += job.missed + 1;
     }
 
-    /// The run ends, and the frames from `due` on are none of it. The frames missed that no cycle
-    /// has counted: the first, and how many.
+    /// The run ends, and the cycles from `due` on are none of it. Those missed that no other has
+    /// counted: the first, and how many.
     fn end(&mut self, due: u64) -> (u64, u64) {
         let first = self.next - core::mem::take(&mut self.uncounted);
         let end = due.max(first);
@@ -222,11 +238,11 @@ impl TaskProgress {
         (first, end - first)
     }
 
-    /// The cycle of a unit that starts in `frame`: the next one, or the one that took a break.
+    /// A unit starts in a place of `cycle`: for that one, or for the one that took a break.
     #[inline]
-    fn begin(&mut self, frame: u64, policy: OnOverrun) {
-        let passed = frame.saturating_sub(self.next);
-        if self.unfinished && frame >= self.next {
+    fn begin(&mut self, cycle: u64, policy: OnOverrun) {
+        let passed = cycle.saturating_sub(self.next);
+        if self.unfinished && cycle >= self.next {
             self.counters.over_frame += 1;
             if policy == OnOverrun::Terminate {
                 self.counters.terminated += 1;
@@ -234,16 +250,16 @@ impl TaskProgress {
             }
         }
         if self.unfinished {
-            // The frames that it runs into are missed, this one included.
-            let missed = frame.saturating_add(1).saturating_sub(self.next);
+            // The cycles that it runs into are missed, this one included.
+            let missed = cycle.saturating_add(1).saturating_sub(self.next);
             self.uncounted += missed;
             self.counters.missed += missed;
         } else {
-            (self.cycle, self.part) = (frame, 0);
+            (self.cycle, self.part) = (cycle, 0);
             self.uncounted += passed;
             self.counters.missed += passed;
         }
-        self.next = self.next.max(frame.saturating_add(1));
+        self.next = self.next.max(cycle.saturating_add(1));
     }
 }
 
@@ -286,10 +302,13 @@ impl<'s> CalendarState<'s> {
         let start_ns = calendar.start_ns(frame);
         let ready = |unit: &UnitSlot| start_ns.saturating_add(unit.ready_ns) >= from.as_ns();
         let at = calendar.units.iter().position(ready).unwrap_or(calendar.units());
-        tasks.fill(TaskProgress { next: frame + 1, ..TaskProgress::default() });
-        // What still has a unit in this frame has its cycle in it.
-        for unit in &calendar.units[at..] {
-            tasks[unit.task as usize].next = frame;
+        tasks.fill(TaskProgress::default());
+        // What still has a unit in this frame has its cycle in it, all else in the next one.
+        for unit in calendar.units.iter().rev() {
+            tasks[unit.task as usize].next = unit.cycle(frame + 1);
+        }
+        for unit in calendar.units[at..].iter().rev() {
+            tasks[unit.task as usize].next = unit.cycle(frame);
         }
         let last = Instant::from_ns(u64::MAX);
         let mut state = Self { from, last, frame, start_ns, at, running: (0, 0), tasks };
@@ -334,8 +353,9 @@ impl<'s> CalendarState<'s> {
         }
     }
 
-    /// The frames that a task missed since its last cycle up to `over`, where the run ends: those
-    /// in which it had a place by then.
+    /// The cycles that a task missed since its last one up to `over`, where the run ends: those
+    /// that had a place by then. Of a task with several in a frame their releases are told as if
+    /// they came evenly.
     ///
     /// # Real-time: in loop
     #[cold]
@@ -347,25 +367,27 @@ impl<'s> CalendarState<'s> {
     ) -> Option<Missed> {
         let unit = calendar.units.iter().find(|unit| unit.task as usize == task)?;
         let ready_ns = calendar.epoch.as_ns().saturating_add(unit.ready_ns);
-        let releases = Releases::new(Instant::from_ns(ready_ns), calendar.frame);
+        let releases = Releases::new(Instant::from_ns(ready_ns), unit.period);
         let due = self.due(calendar, task, over.min(self.last));
         let (first, count) = self.tasks.get_mut(task)?.end(due);
         (count > 0).then_some(Missed { releases, first, count })
     }
 
-    /// The first frame in which the task has had no place up to `over`.
+    /// The first cycle of the task that has had no place up to `over`.
     fn due(&self, calendar: &UnitTable<'_>, task: usize, over: Instant) -> u64 {
         let since_ns = over.as_ns().saturating_sub(calendar.epoch.as_ns());
         let newest = since_ns / calendar.frame_ns;
         let places = self.from.as_ns()..=over.as_ns();
-        let has_place = |&frame: &u64| {
+        let newest_in = |frame: u64| {
             let start_ns = calendar.start_ns(frame);
-            let mut units = calendar.units.iter().filter(|unit| unit.task as usize == task);
-            units.any(|unit| places.contains(&start_ns.saturating_add(unit.ready_ns)))
+            let mut units = calendar.units.iter().rev().filter(|unit| unit.task as usize == task);
+            let unit =
+                units.find(|unit| places.contains(&start_ns.saturating_add(unit.ready_ns)))?;
+            Some(unit.cycle(frame).saturating_add(1))
         };
         // Of the frame before that one all places have passed.
         let frames = [Some(newest), newest.checked_sub(1)].into_iter().flatten();
-        frames.into_iter().find(has_place).map_or(0, |frame| frame.saturating_add(1))
+        frames.into_iter().find_map(newest_in).unwrap_or(0)
     }
 
     /// The counters of a task up to now.
@@ -425,7 +447,8 @@ pub fn step(calendar: &UnitTable<'_>, state: &mut CalendarState<'_>, now: Instan
         }
         let unit = &calendar.units[state.at];
         let task = unit.task as usize;
-        if state.tasks[task].is_done(state.frame) {
+        let cycle = unit.cycle(state.frame);
+        if state.tasks[task].is_done(cycle) {
             state.tasks[task].counters.spare_units += 1;
             state.advance(calendar);
             continue;
@@ -434,7 +457,7 @@ pub fn step(calendar: &UnitTable<'_>, state: &mut CalendarState<'_>, now: Instan
         if release_ns > now.min(state.last).as_ns() || release_ns == u64::MAX {
             return Decision::Idle(Instant::from_ns(release_ns));
         }
-        let (frame, start_ns) = (state.frame, state.start_ns);
+        let start_ns = state.start_ns;
         state.running = (state.at, start_ns);
         state.advance(calendar);
         if now.as_ns() >= start_ns.saturating_add(unit.deadline_ns) {
@@ -442,7 +465,7 @@ pub fn step(calendar: &UnitTable<'_>, state: &mut CalendarState<'_>, now: Instan
             continue;
         }
         let progress = &mut state.tasks[task];
-        progress.begin(frame, calendar.tasks[task]);
+        progress.begin(cycle, calendar.tasks[task]);
         let new = progress.part == 0;
         return Decision::Run(Job {
             rank: task,
@@ -452,7 +475,7 @@ pub fn step(calendar: &UnitTable<'_>, state: &mut CalendarState<'_>, now: Instan
             next: Instant::from_ns(now.as_ns().saturating_add(unit.budget_ns)),
             missed: if new { core::mem::take(&mut progress.uncounted) } else { 0 },
             passed: 0,
-            period: calendar.frame,
+            period: unit.period,
         });
     }
 }
@@ -514,9 +537,12 @@ pub(crate) const fn one_unit(epoch: Instant) -> UnitTable<'static> {
         deadline_ns: FRAME_NS,
         start_ns: FRAME_NS,
         task: 0,
+        turn: 0,
+        turns: 1,
+        period: FRAME,
     }];
     const TASKS: &[OnOverrun] = &[OnOverrun::Skip];
-    UnitTable { epoch, frame: FRAME, frame_ns: FRAME_NS, units: UNITS, tasks: TASKS }
+    UnitTable { epoch, frame_ns: FRAME_NS, units: UNITS, tasks: TASKS }
 }
 
 #[cfg(test)]
@@ -530,10 +556,10 @@ mod tests {
     use std::vec;
     use std::vec::Vec;
 
-    /// One place of one frame.
+    /// One place of one cycle.
     #[derive(Clone, Copy, Debug)]
     struct Place {
-        frame: u64,
+        cycle: u64,
         ready: u64,
         latest: u64,
         task: usize,
@@ -577,7 +603,7 @@ mod tests {
                 model.places.retain(|place| place.ready >= from);
                 for task in 0..tasks {
                     let place = model.places.iter().find(|place| place.task == task);
-                    model.first[task] = place.map(|place| place.frame);
+                    model.first[task] = place.map(|place| place.cycle);
                 }
             }
             model
@@ -586,7 +612,7 @@ mod tests {
         fn fill(&mut self) {
             let start = self.epoch + self.frames * self.frame_ns;
             self.places.extend(self.units.iter().map(|unit| Place {
-                frame: self.frames,
+                cycle: self.frames * u64::from(unit.turns) + u64::from(unit.turn),
                 ready: start + unit.ready_ns,
                 latest: start + unit.deadline_ns,
                 task: unit.task as usize,
@@ -601,8 +627,8 @@ mod tests {
                     self.fill();
                 }
                 let place = self.places[0];
-                let Place { frame, ready, latest, task } = place;
-                if self.broken[task].is_none() && self.used[task].contains(&frame) {
+                let Place { cycle: due, ready, latest, task } = place;
+                if self.broken[task].is_none() && self.used[task].contains(&due) {
                     self.counters[task].spare_units += 1;
                     self.places.pop_front();
                     continue;
@@ -615,15 +641,15 @@ mod tests {
                     self.counters[task].missed_units += 1;
                     continue;
                 }
-                let missed = self.begin(task, frame);
-                let (cycle, part) = self.broken[task].unwrap_or((frame, 0));
+                let missed = self.begin(task, due);
+                let (cycle, part) = self.broken[task].unwrap_or((due, 0));
                 return Ok((task, cycle, part, ready, missed));
             }
         }
 
-        fn begin(&mut self, task: usize, frame: u64) -> u64 {
-            let new_frame = !self.used[task].contains(&frame);
-            if self.broken[task].is_some() && new_frame {
+        fn begin(&mut self, task: usize, due: u64) -> u64 {
+            let new_cycle = !self.used[task].contains(&due);
+            if self.broken[task].is_some() && new_cycle {
                 self.counters[task].over_frame += 1;
                 if self.policies[task] == OnOverrun::Terminate {
                     self.counters[task].terminated += 1;
@@ -632,14 +658,14 @@ mod tests {
             }
             let resumed = self.broken[task].is_some();
             let from = self.first[task].expect("set");
-            for earlier in from..=frame {
-                if self.used[task].insert(earlier) && (earlier < frame || resumed) {
+            for earlier in from..=due {
+                if self.used[task].insert(earlier) && (earlier < due || resumed) {
                     self.counters[task].missed += 1;
                     self.uncounted[task] += 1;
                 }
             }
             // All before this one are settled.
-            self.first[task] = Some(frame);
+            self.first[task] = Some(due);
             if resumed { 0 } else { std::mem::take(&mut self.uncounted[task]) }
         }
 
@@ -675,7 +701,22 @@ mod tests {
             let deadline_ns = if random.below(2) == 0 { at } else { latest };
             let task = if units.len() < tasks.len() { units.len() as u64 } else { random.below(9) };
             let task = (task % tasks.len() as u64) as u32;
-            units.push(UnitSlot { ready_ns, budget_ns, deadline_ns, start_ns: 3, task });
+            units.push(UnitSlot { deadline_ns, start_ns: 3, task, ..unit(ready_ns, budget_ns) });
+        }
+        // Some tasks have several cycles in a frame.
+        for task in 0..tasks.len() as u32 {
+            let own = units.iter().filter(|unit| unit.task == task).count() as u64;
+            let turns = [1, 1 + random.below(own.max(1))][random.below(2) as usize];
+            let mut left = own;
+            let mut turn = 0;
+            for unit in units.iter_mut().filter(|unit| unit.task == task) {
+                let period = Period::ratio(1_000, turns).expect("positive");
+                *unit = UnitSlot { turn: turn as u32, turns: turns as u32, period, ..*unit };
+                left -= 1;
+                // Each has a place, and so does the last.
+                let others = turns - 1 - turn;
+                turn += u64::from(others > 0 && (left <= others || random.below(2) == 0));
+            }
         }
         let named = units.iter().map(|unit| unit.task + 1).max().unwrap_or(0) as usize;
         (units, tasks[..named].to_vec())
@@ -721,18 +762,19 @@ mod tests {
                 (fast, slow) => panic!("{fast:?} against {slow:?}: {shown:?}"),
             }
         }
-        // At the end each frame in which a task had a place by then ran or was missed.
+        // At the end each cycle for which a task had a place by then ran or was missed.
         let over = now + random.below(2) * random.below(3_000);
         for task in 0..policies.len() {
             let start = |frame| epoch.as_ns() + frame * 1_000;
-            let has_place = |frame: &u64| {
-                let places = units.iter().filter(|unit| unit.task as usize == task);
+            let cycles_in = |frame: u64| {
+                let places = units.iter().filter(move |unit| unit.task as usize == task);
                 places
-                    .map(|unit| start(*frame) + unit.ready_ns)
-                    .any(|at| (from..=over).contains(&at))
+                    .filter(move |unit| (from..=over).contains(&(start(frame) + unit.ready_ns)))
+                    .map(move |unit| frame * u64::from(unit.turns) + u64::from(unit.turn))
             };
-            let frames = (0..).take_while(|&frame| start(frame) <= over).filter(has_place);
-            let unused = frames.filter(|frame| !model.used[task].contains(frame)).count() as u64;
+            let frames = (0..).take_while(|&frame| start(frame) <= over);
+            let cycles: BTreeSet<u64> = frames.flat_map(cycles_in).collect();
+            let unused = cycles.difference(&model.used[task]).count() as u64;
             let missed = state.never_ran(&calendar, task, Instant::from_ns(over));
             let count = missed.map_or(0, |missed| missed.count);
             assert_eq!(count, model.uncounted[task] + unused, "{task} of {units:?} {policies:?}");
@@ -760,12 +802,28 @@ mod tests {
 
     fn unit(ready_ns: u64, budget_ns: u64) -> UnitSlot {
         let end_ns = ready_ns.saturating_add(budget_ns);
-        UnitSlot { ready_ns, budget_ns, deadline_ns: end_ns, start_ns: 0, task: 0 }
+        let period = Period::from_ns(1_000).expect("positive");
+        let turns = 1;
+        UnitSlot {
+            ready_ns,
+            budget_ns,
+            deadline_ns: end_ns,
+            start_ns: 0,
+            task: 0,
+            turn: 0,
+            turns,
+            period,
+        }
     }
 
     fn refusal(frame_ns: u64, units: &[UnitSlot], tasks: &[OnOverrun]) -> Option<UnitTableError> {
         let frame = Period::from_ns(frame_ns).expect("positive");
-        UnitTable::new(Instant::from_ns(0), frame, units, tasks).err()
+        let paced = |unit: &UnitSlot| match Period::ratio(frame_ns, u64::from(unit.turns)) {
+            Some(period) => UnitSlot { period, ..*unit },
+            None => *unit,
+        };
+        let units: Vec<UnitSlot> = units.iter().map(paced).collect();
+        UnitTable::new(Instant::from_ns(0), frame, &units, tasks).err()
     }
 
     #[test]
@@ -784,6 +842,14 @@ mod tests {
         let third = Period::hz(3).expect("in range");
         let refused = UnitTable::new(Instant::from_ns(0), third, &[unit(0, 10)], &tasks).err();
         assert_eq!(refused, Some(E::Frame));
+        for (turn, turns, refused) in [(0, 0, true), (2, 2, true), (1, 2, false), (0, 101, true)] {
+            let turned = refusal(100, &[UnitSlot { turn, turns, ..unit(0, 10) }], &tasks);
+            assert_eq!(turned, refused.then_some(E::Unit(0)), "{turn} of {turns}");
+        }
+        let whole = Period::from_ns(100).expect("positive");
+        let uneven = [UnitSlot { turns: 2, period: whole, ..unit(0, 10) }];
+        let refused = UnitTable::new(Instant::from_ns(0), whole, &uneven, &tasks).err();
+        assert_eq!(refused, Some(E::Unit(0)));
         let late = |deadline_ns| [UnitSlot { deadline_ns, ..unit(10, 10) }];
         assert_eq!(refusal(100, &late(19), &tasks), Some(E::Unit(0)));
         assert_eq!(refusal(100, &late(20), &tasks), None);
@@ -796,8 +862,8 @@ mod tests {
 
     #[test]
     fn at_the_ends_of_the_clock_it_waits_for_ever() {
-        let units = [unit(0, 10)];
         let frame = Period::from_ns(Period::MAX_NS).expect("positive");
+        let units = [UnitSlot { period: frame, ..unit(0, 10) }];
         let epoch = Instant::from_ns(u64::MAX - 5);
         let calendar =
             UnitTable::new(epoch, frame, &units, &[OnOverrun::Skip]).expect("a calendar");

@@ -21,7 +21,8 @@ use punctual_core::table::{OnOverrun, Table};
 use punctual_core::time::{Instant, Period, Span};
 
 use crate::duration::ns;
-use crate::error::{CalendarError, UnitPlace};
+use crate::error::{CalendarError, LateUnit, UnitPlace};
+use crate::offline::{Job, LateJob, NoPlaces, Offline};
 use crate::periodic;
 
 /// Collects units; [`CalendarBuilder::build`] checks them and lays them out.
@@ -57,6 +58,11 @@ impl CalendarBuilder {
     /// # Real-time: setup only
     pub fn build(&self) -> Result<CalendarPlan, CalendarError> {
         let names = self.check()?;
+        let unplaced =
+            self.units.iter().find(|unit| unit.period_ns.is_some() || !unit.excludes.is_empty());
+        if let Some(unit) = unplaced {
+            return Err(CalendarError::Unscheduled(unit.name.clone()));
+        }
         let ready = ready_instants(&self.units, &names, self.frame.as_ns())?;
         let mut order: Vec<(u64, usize)> = ready.into_iter().zip(0..).collect();
         order.sort_unstable();
@@ -68,6 +74,183 @@ impl CalendarBuilder {
         }
         self.check_policies()?;
         Ok(CalendarPlan::of(self.frame, &self.units, &order))
+    }
+
+    /// The same units with places that keep to all that is asked, found beforehand (Maruti's
+    /// offline scheduler): each runs once in its period ([`Unit::every`]), not before its
+    /// [`Unit::at`] and not later than its deadline, behind those that it is [`Unit::after`], and
+    /// no task has a unit between two of one that excludes it ([`Unit::excludes`]). Units are not
+    /// interrupted and never overlap. Further runs of a unit are units of their own, "read 2"
+    /// behind "read", of further cycles of the same task, whose units all have one period.
+    ///
+    /// Of few units it finds places wherever there are some; of many it may have to give up, and
+    /// says so. It takes as long as it takes, seconds at most.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be met, with the names of the units that it is about, or that it is not known.
+    ///
+    /// # Real-time: setup only
+    pub fn schedule(&self) -> Result<Self, CalendarError> {
+        let names = self.check()?;
+        let runs = self.runs(&names)?;
+        let jobs: Vec<Job> = runs.iter().map(|run| run.job.clone()).collect();
+        let excluded = self.excluded(&runs)?;
+        let starts = Offline::new(&jobs, &excluded).and_then(|offline| offline.places());
+        let starts = starts.map_err(|why| self.said(&runs, why))?;
+        let mut scheduled = Self::new(self.frame);
+        for (run, start_ns) in runs.into_iter().zip(starts) {
+            let deadline_ns = run.job.deadline_ns - start_ns;
+            scheduled.units.push(Unit {
+                task: Some(self.units[run.unit].task().to_owned()),
+                place: Place::At(start_ns),
+                deadline_ns: Some(deadline_ns),
+                period_ns: None,
+                excludes: Vec::new(),
+                name: run.name,
+                turn: run.turn,
+                ..self.units[run.unit].clone()
+            });
+        }
+        Ok(scheduled)
+    }
+
+    /// Each unit of each of its periods.
+    fn runs(&self, names: &HashMap<&str, usize>) -> Result<Vec<UnitRun>, CalendarError> {
+        let frame_ns = self.frame.as_ns();
+        let mut first_runs = Vec::with_capacity(self.units.len());
+        let mut count: usize = 0;
+        for unit in &self.units {
+            let period_ns = unit.period_ns.unwrap_or(frame_ns);
+            if period_ns == 0 || !frame_ns.is_multiple_of(period_ns) {
+                return Err(CalendarError::Period(unit.name.clone(), period_ns, frame_ns));
+            }
+            first_runs.push(count);
+            let runs = usize::try_from(frame_ns / period_ns).unwrap_or(usize::MAX);
+            count = count.saturating_add(runs);
+        }
+        if count > UNITS_MAX {
+            return Err(CalendarError::TooMany(count));
+        }
+        let mut tasks: HashMap<&str, (usize, &Unit)> = HashMap::new();
+        let mut runs = Vec::with_capacity(count);
+        for unit in &self.units {
+            let period_ns = unit.period_ns.unwrap_or(frame_ns);
+            let (offset_ns, before) = match &unit.place {
+                Place::At(offset_ns) => (*offset_ns, None),
+                Place::After(name, gap_ns) => {
+                    let unknown = || CalendarError::Unknown(unit.name.clone(), name.clone());
+                    let before = *names.get(name.as_str()).ok_or_else(unknown)?;
+                    if self.units[before].period_ns.unwrap_or(frame_ns) != period_ns {
+                        return Err(CalendarError::Rates(unit.name.clone(), name.clone()));
+                    }
+                    (0, Some((first_runs[before], *gap_ns)))
+                }
+            };
+            if offset_ns >= period_ns {
+                return Err(CalendarError::Offset(unit.name.clone(), offset_ns, period_ns));
+            }
+            let next = tasks.len();
+            let (task, first) = *tasks.entry(unit.task()).or_insert((next, unit));
+            if first.period_ns.unwrap_or(frame_ns) != period_ns {
+                return Err(CalendarError::Rates(unit.name.clone(), first.name.clone()));
+            }
+            let left_ns = period_ns - offset_ns;
+            if let Some(deadline_ns) = unit.deadline_ns.filter(|&deadline_ns| deadline_ns > left_ns)
+            {
+                let name = unit.name.clone();
+                return Err(CalendarError::Deadline(name, deadline_ns, unit.budget_ns, left_ns));
+            }
+            for number in 0..frame_ns / period_ns {
+                let ready_ns = (number * period_ns).saturating_add(offset_ns);
+                let due_ns = match unit.deadline_ns {
+                    Some(deadline_ns) => ready_ns.saturating_add(deadline_ns),
+                    None => (number + 1) * period_ns,
+                };
+                let run = usize::try_from(number).unwrap_or(usize::MAX);
+                let after = before.map(|(first, gap_ns)| (first + run, gap_ns));
+                runs.push(UnitRun {
+                    name: match number {
+                        0 => unit.name.clone(),
+                        _ => format!("{} {}", unit.name, number + 1),
+                    },
+                    unit: names[unit.name.as_str()],
+                    task,
+                    turn: Turn {
+                        number: u32::try_from(number).unwrap_or(u32::MAX),
+                        count: u32::try_from(frame_ns / period_ns).unwrap_or(u32::MAX),
+                    },
+                    job: Job {
+                        ready_ns,
+                        deadline_ns: due_ns,
+                        budget_ns: unit.budget_ns,
+                        after: after.into_iter().collect(),
+                        part_of: 0,
+                    },
+                });
+            }
+        }
+        // Units of a task in the same period are parts of one run of it.
+        let mut parts: HashMap<(usize, u32), usize> = HashMap::new();
+        for run in &mut runs {
+            let next = parts.len();
+            let key = (run.task, run.turn.number);
+            run.job.part_of = *parts.entry(key).or_insert(next);
+        }
+        Ok(runs)
+    }
+
+    /// Pairs of runs of tasks of which one excludes the other.
+    fn excluded(&self, runs: &[UnitRun]) -> Result<Vec<(usize, usize)>, CalendarError> {
+        let mut parts: HashMap<&str, HashSet<usize>> = HashMap::new();
+        for run in runs {
+            parts.entry(self.units[run.unit].task()).or_default().insert(run.job.part_of);
+        }
+        let mut pairs = HashSet::new();
+        for unit in &self.units {
+            for other in &unit.excludes {
+                let unknown = || CalendarError::Excluded(unit.name.clone(), other.clone());
+                let others = parts.get(other.as_str()).ok_or_else(unknown)?;
+                for &one in &parts[unit.task()] {
+                    pairs.extend(
+                        others
+                            .iter()
+                            .filter(|&&two| two != one)
+                            .map(|&two| (one.min(two), one.max(two))),
+                    );
+                }
+            }
+        }
+        let mut pairs: Vec<(usize, usize)> = pairs.into_iter().collect();
+        pairs.sort_unstable();
+        Ok(pairs)
+    }
+
+    /// Why there are no places, with names.
+    fn said(&self, runs: &[UnitRun], why: NoPlaces) -> CalendarError {
+        let named = |jobs: Vec<usize>| jobs.into_iter().map(|job| runs[job].name.clone()).collect();
+        let late = |late: LateJob| LateUnit {
+            place: UnitPlace {
+                name: runs[late.job].name.clone(),
+                from_ns: late.end_ns.saturating_sub(runs[late.job].job.budget_ns),
+                to_ns: late.end_ns,
+            },
+            deadline_ns: runs[late.job].job.deadline_ns,
+            behind: late.behind.map(|job| runs[job].name.clone()),
+        };
+        match why {
+            NoPlaces::Circle(job) => CalendarError::Circle(self.units[runs[job].unit].name.clone()),
+            NoPlaces::Chain { jobs, needs_ns, has_ns } => {
+                CalendarError::Chain { units: named(jobs), needs_ns, has_ns }
+            }
+            NoPlaces::Demand { jobs, from_ns, to_ns, needs_ns } => {
+                CalendarError::Demand { units: named(jobs), from_ns, to_ns, needs_ns }
+            }
+            NoPlaces::NoOrder(job) => CalendarError::NoOrder(late(job)),
+            NoPlaces::Unknown { tried, late: job } => {
+                CalendarError::OrderUnknown { tried, late: late(job) }
+            }
+        }
     }
 
     /// Each unit on its own; the index of each name.
@@ -127,6 +310,17 @@ enum Place {
     After(String, u64),
 }
 
+/// A unit in one of its periods.
+struct UnitRun {
+    name: String,
+    /// Its index.
+    unit: usize,
+    /// The number of its task.
+    task: usize,
+    turn: Turn,
+    job: Job,
+}
+
 /// An elemental unit: a place in the frame, and whose it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
@@ -137,6 +331,16 @@ pub struct Unit {
     deadline_ns: Option<u64>,
     start_ns: Option<u64>,
     policy: Option<OnOverrun>,
+    period_ns: Option<u64>,
+    excludes: Vec<String>,
+    turn: Turn,
+}
+
+/// Which of its task's cycles in the frame a unit belongs to, and how many these are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Turn {
+    number: u32,
+    count: u32,
 }
 
 impl Unit {
@@ -154,7 +358,33 @@ impl Unit {
             deadline_ns: None,
             start_ns: None,
             policy: None,
+            period_ns: None,
+            excludes: Vec::new(),
+            turn: Turn { number: 0, count: 1 },
         }
+    }
+
+    /// Sets how often it comes, of which the frame is a whole multiple [default: once a frame]. Its
+    /// places are made by [`CalendarBuilder::schedule`]: [`Unit::at`] is then its earliest start in
+    /// its period, [`Unit::after`] what comes before it there, and the deadline counts from its
+    /// earliest start, or is the end of its period.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn every(mut self, period: Duration) -> Self {
+        self.period_ns = Some(ns(period));
+        self
+    }
+
+    /// Lets no unit of this other task be placed between two units of its own task that are of the
+    /// same period: for what both use and neither may leave half done. For
+    /// [`CalendarBuilder::schedule`].
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn excludes(mut self, task: impl Into<String>) -> Self {
+        self.excludes.push(task.into());
+        self
     }
 
     /// Sets when it is ready, after the start of the frame.
@@ -323,6 +553,9 @@ impl CalendarPlan {
                 deadline_ns: ready_ns + unit.deadline_ns.unwrap_or(unit.budget_ns),
                 start_ns: unit.start_ns.unwrap_or(u64::MAX),
                 task: u32::try_from(task).unwrap_or(u32::MAX),
+                turn: unit.turn.number,
+                turns: unit.turn.count,
+                period: Period::ratio(frame.as_ns(), u64::from(unit.turn.count)).unwrap_or(frame),
             });
         }
         plan
@@ -383,6 +616,14 @@ impl CalendarPlan {
     pub fn ready_ns(&self, task: usize) -> Option<u64> {
         let is_of = |place: &&UnitSlot| place.task as usize == task;
         self.places.iter().find(is_of).map(|place| place.ready_ns)
+    }
+
+    /// The time from one cycle of this task to the next: the frame, where it has one in that.
+    ///
+    /// # Real-time: setup only
+    pub fn period(&self, task: usize) -> Period {
+        let own = self.places.iter().find(|place| place.task as usize == task);
+        own.map_or(self.frame, |place| place.period)
     }
 
     /// The share of the CPU that all budgets take.
@@ -551,7 +792,8 @@ mod tests {
         assert!(said(&far).ends_with("must lie within the frame of 1000 ns"));
         let before =
             of([Unit::new("a", Duration::from_nanos(100)).deadline(Duration::from_nanos(99))]);
-        let deadline = "from its budget of 100 ns to the frame of 1000 ns (got 99 ns)";
+        let deadline =
+            "from its budget of 100 ns to 1000 ns, the end of its frame or period (got 99 ns)";
         assert!(said(&before).contains(deadline), "{}", said(&before));
         assert!(
             said(&of([
@@ -622,6 +864,104 @@ mod tests {
         assert!((plan.load() - 0.29).abs() < 1e-9);
         assert_eq!(plan.calendar(Instant::from_ns(3)).units(), 3);
         assert_eq!(plan.storage().len(), 2);
+    }
+
+    fn named(name: &str, budget_us: u64) -> Unit {
+        Unit::new(name, us(budget_us))
+    }
+
+    const fn us(us: u64) -> Duration {
+        Duration::from_micros(us)
+    }
+
+    fn frame_of(frame_us: u64, units: impl IntoIterator<Item = Unit>) -> CalendarBuilder {
+        let frame = Period::from_ns(frame_us * 1_000).expect("in range");
+        units.into_iter().fold(CalendarBuilder::new(frame), CalendarBuilder::unit)
+    }
+
+    #[test]
+    fn units_with_periods_get_places_that_keep_to_all_that_is_asked() {
+        let builder = frame_of(
+            4_000,
+            [
+                named("read", 100).every(us(1_000)).deadline(us(300)),
+                named("control", 300).every(us(1_000)).after("read", us(50)).start_within(us(5)),
+                named("write", 100).every(us(1_000)).after("control", us(0)).deadline(us(700)),
+                named("log 1", 150).at(us(200)).of("log").excludes("control"),
+                named("log 2", 150).after("log 1", us(0)).of("log").on_overrun(OnOverrun::Stop),
+            ],
+        );
+        assert_eq!(
+            said(&builder),
+            "unit \"read\" has a period or excludes a task: its calendar \
+                                    must be scheduled"
+        );
+        let plan = builder.schedule().and_then(|units| units.build()).expect("1.25 of 4 ms");
+        let place = |name: &str| {
+            let (_, unit) = plan.units().find(|(known, _)| *known == name).expect(name);
+            (unit.ready_ns / 1_000, unit.deadline_ns / 1_000)
+        };
+        assert_eq!(plan.units().len(), 4 * 3 + 2);
+        let (log_from, log_to) = (place("log 1").0, place("log 2").0 + 150);
+        for number in 0..4_u64 {
+            let run = |name: &str| match number {
+                0 => place(name),
+                _ => place(&format!("{name} {}", number + 1)),
+            };
+            let [read, control, write] = ["read", "control", "write"].map(run);
+            let begin = number * 1_000;
+            assert!((begin..=begin + 200).contains(&read.0), "{number}");
+            assert_eq!((read.1, control.1, write.1), (begin + 300, begin + 1_000, begin + 700));
+            assert!(control.0 >= read.0 + 150 && write.0 >= control.0 + 300, "{number}");
+            assert!(write.0 + 100 <= begin + 700, "{number}");
+            // No control between the two parts of the log.
+            assert!(control.0 >= log_to || control.0 + 300 <= log_from, "{number}");
+        }
+        assert!(log_from >= 200 && place("log 2").0 >= log_from + 150, "{log_from} {log_to}");
+        assert_eq!(plan.tasks(), 4);
+    }
+
+    #[test]
+    fn what_cannot_be_scheduled_is_named() {
+        let why = |frame_us: u64, units: Vec<Unit>| {
+            frame_of(frame_us, units).schedule().expect_err("it cannot be").to_string()
+        };
+        let odd = why(1_000, vec![named("a", 1).every(us(300))]);
+        assert_eq!(
+            odd,
+            "unit \"a\": its period must divide the frame of 1000000 ns (got 300000 ns)"
+        );
+        let late = why(1_000, vec![named("a", 1).every(us(500)).at(us(500))]);
+        assert!(late.contains("within its period of 500000 ns (got 500000 ns)"), "{late}");
+        let rates = [named("a", 1).every(us(500)), named("b", 1).after("a", us(0))];
+        let rates = why(1_000, rates.to_vec());
+        assert!(rates.starts_with("units \"b\" and \"a\" of one task, or"), "{rates}");
+        let unknown = why(1_000, vec![named("a", 1).after("b", us(0))]);
+        assert_eq!(unknown, "unit \"a\" is after \"b\", and no unit has that name");
+        let nobody = why(1_000, vec![named("a", 1).excludes("b")]);
+        assert_eq!(nobody, "unit \"a\" excludes task \"b\", and no unit is of that task");
+        let circle = [named("a", 1).after("b", us(0)), named("b", 1).after("a", us(0))];
+        assert_eq!(why(1_000, circle.to_vec()), "unit \"a\" is after itself");
+        let chain = [named("a", 300), named("b", 500).after("a", us(10)).deadline(us(700))];
+        assert_eq!(
+            why(1_000, chain.to_vec()),
+            "units \"a\" and \"b\" one after the other take 810 µs, and have 700 µs"
+        );
+        let demand = [named("a", 30).every(us(100)), named("b", 75).every(us(100))];
+        assert_eq!(
+            why(100, demand.to_vec()),
+            "units \"a\" and \"b\" take 105 µs, and are ready and due from 0 ns to 100 µs of the \
+             frame, which is 100 µs"
+        );
+        let long = [named("fast", 20).every(us(100)).deadline(us(30)), named("slow", 100)];
+        assert_eq!(
+            why(200, long.to_vec()),
+            "no order of the units meets all deadlines, as none is interrupted: by their deadlines \
+             unit \"fast 2\", behind \"slow\", ends at 140 µs and is due at 130 µs; split the \
+             longest units, or give a later deadline"
+        );
+        let many = named("a", 1).every(Duration::from_nanos(1_000));
+        assert!(why(66_000_000, vec![many]).contains("at most 65536 units"));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::process::{SetupError, TaskError};
 use crate::session::Refusal;
 use crate::spawn;
 
-pub use calendar::{CalendarError, UnitPlace};
+pub use calendar::{CalendarError, LateUnit, UnitPlace};
 pub use follow::FollowError;
 pub use kind::ErrorKind;
 pub use periodic::BuildError;
@@ -135,7 +135,8 @@ impl Error {
             Kind::Tasks(BuildError::TooMany(_)) | Kind::Calendar(CalendarError::TooMany(_)) => {
                 ErrorKind::TooMany
             }
-            Kind::Tasks(BuildError::Unknown(..)) | Kind::Calendar(CalendarError::Unknown(..)) => {
+            Kind::Tasks(BuildError::Unknown(..))
+            | Kind::Calendar(CalendarError::Unknown(..) | CalendarError::Excluded(..)) => {
                 ErrorKind::Unknown
             }
             Kind::Executive(why) => why.kind(),
@@ -146,7 +147,11 @@ impl Error {
                 CalendarError::Outside(..)
                 | CalendarError::Overlap(..)
                 | CalendarError::NoGap(..)
-                | CalendarError::Overload(_),
+                | CalendarError::Overload(_)
+                | CalendarError::Chain { .. }
+                | CalendarError::Demand { .. }
+                | CalendarError::NoOrder(_)
+                | CalendarError::OrderUnknown { .. },
             ) => ErrorKind::NoTime,
             Kind::Change(ChangeRefused::Busy) => ErrorKind::Busy,
             Kind::Change(ChangeRefused::Ended) => ErrorKind::NotRunning,

@@ -34,6 +34,7 @@ pub mod follow;
 pub mod handover;
 pub mod monitor;
 pub mod named;
+mod offline;
 pub mod outcome;
 pub mod pack;
 pub mod periodic;

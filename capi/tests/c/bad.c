@@ -213,6 +213,25 @@ static void bad_units(void)
     unit.after = "read";
     CHECK(punctual_executive_add_unit(executive, &unit, &index) == -EINVAL);
     CHECK(strstr(punctual_last_error(), "\"later\": it is after another unit") != NULL);
+    /* With places made for them both fit; a third of the same length does not. */
+    CHECK(punctual_executive_schedule(NULL) == -EINVAL);
+    CHECK(punctual_executive_schedule(executive) == 0);
+    CHECK(punctual_executive_build(executive, &options) == 0);
+    unit.at_ns = 0;
+    CHECK(punctual_executive_add_unit(executive, &unit, &index) == -ENOSPC && index == 1);
+    CHECK(strcmp(punctual_last_error(), "units \"write\" and \"later\" take 800 µs, and are ready "
+                                        "and due from 400 µs to 1.00 ms of the frame, which is 600 "
+                                        "µs") == 0);
+    unit.after = NULL;
+    unit.budget_ns = 1000;
+    unit.every_ns = 300000;
+    CHECK(punctual_executive_add_unit(executive, &unit, &index) == -EINVAL);
+    CHECK(strstr(punctual_last_error(), "must divide the frame of 1000000 ns") != NULL);
+    unit.every_ns = 250000;
+    unit.excludes = "nobody";
+    CHECK(punctual_executive_add_unit(executive, &unit, &index) == -ENOENT);
+    unit.excludes = "read";
+    CHECK(punctual_executive_add_unit(executive, &unit, &index) == 0 && index == 2);
     CHECK(punctual_executive_destroy(executive) == 0);
 }
 

@@ -15,7 +15,7 @@ int main(void)
     punctual_follow_info follow;
 
     CHECK(sizeof options == 136 && sizeof task == 136 && sizeof cycle == 64);
-    CHECK(sizeof stats == 136 && sizeof info == 104 && sizeof unit == 96);
+    CHECK(sizeof stats == 136 && sizeof info == 104 && sizeof unit == 112);
     CHECK(sizeof layout == 24 && sizeof follow == 96);
     memset(&options, 0x55, sizeof options);
     memset(&task, 0x55, sizeof task);
@@ -59,6 +59,7 @@ int main(void)
     CHECK(unit.data == NULL && unit.after == NULL && unit.at_ns == 0 && unit.gap_ns == 0);
     CHECK(unit.budget_ns == 0 && unit.deadline_ns == 0 && unit.start_ns == 0);
     CHECK(unit.on_overrun == PUNCTUAL_OVERRUN_SKIP && unit.reserved == 0);
+    CHECK(unit.every_ns == 0 && unit.excludes == NULL);
 
     CHECK(punctual_layout_init(&layout, sizeof layout) == 0);
     CHECK(layout.size == sizeof layout && layout.phase_ns == UINT64_MAX);

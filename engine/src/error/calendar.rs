@@ -28,7 +28,8 @@ pub enum CalendarError {
     Outside(UnitPlace, u64),
     /// Two units want one time.
     Overlap(UnitPlace, UnitPlace),
-    /// A unit's deadline, ns after it is ready, is below its budget or above the frame, ns.
+    /// A unit's deadline, ns after it is ready, is below its budget or above what its frame or
+    /// period leaves, ns.
     Deadline(String, u64, u64, u64),
     /// A unit is after one that is not there.
     Unknown(String, String),
@@ -49,6 +50,45 @@ pub enum CalendarError {
     Shared(String),
     /// Units and periodic tasks together ask for this share of the CPU.
     Overload(f64),
+    /// A unit has a period or excludes a task, and its places were not made.
+    Unscheduled(String),
+    /// A unit's period, ns, does not divide the frame, ns.
+    Period(String, u64, u64),
+    /// A unit's earliest start, ns after the start of its period, is not within the period, ns.
+    Offset(String, u64, u64),
+    /// A unit is after one of another period, or of a task with one.
+    Rates(String, String),
+    /// A unit excludes a task that is not there.
+    Excluded(String, String),
+    /// These units, one after the other, take longer than they have.
+    Chain {
+        /// In their order.
+        units: Vec<String>,
+        /// What they take, ns.
+        needs_ns: u64,
+        /// From the earliest start of the first to the deadline of the last, ns.
+        has_ns: u64,
+    },
+    /// These units are ready and due within an interval of the frame that is too short for them.
+    Demand {
+        /// By their deadlines.
+        units: Vec<String>,
+        /// The interval, ns.
+        from_ns: u64,
+        /// The interval, ns.
+        to_ns: u64,
+        /// What they take, ns.
+        needs_ns: u64,
+    },
+    /// No order of the units meets all deadlines, where none is interrupted.
+    NoOrder(LateUnit),
+    /// No order was found, and not shown that there is none.
+    OrderUnknown {
+        /// Choices that were tried.
+        tried: usize,
+        /// What stands in the way.
+        late: LateUnit,
+    },
 }
 
 fn span(ns: u64) -> Span {
@@ -78,8 +118,8 @@ impl fmt::Display for CalendarError {
             Self::Overlap(first, second) => write!(f, "{first} and {second} overlap"),
             Self::Deadline(name, deadline, budget, frame) => write!(
                 f,
-                "unit {name:?}: deadline must be from its budget of {budget} ns to the frame of \
-                 {frame} ns (got {deadline} ns)"
+                "unit {name:?}: deadline must be from its budget of {budget} ns to {frame} ns, the \
+                 end of its frame or period (got {deadline} ns)"
             ),
             Self::Unknown(name, of) => {
                 write!(f, "unit {name:?} is after {of:?}, and no unit has that name")
@@ -111,11 +151,106 @@ impl fmt::Display for CalendarError {
             Self::Overload(load) => {
                 write!(f, "units and tasks add up to {load:.3} of the CPU: at most 1 is possible")
             }
+            Self::Unscheduled(name) => write!(
+                f,
+                "unit {name:?} has a period or excludes a task: its calendar must be scheduled"
+            ),
+            Self::Period(name, period, frame) => write!(
+                f,
+                "unit {name:?}: its period must divide the frame of {frame} ns (got {period} ns)"
+            ),
+            Self::Offset(name, offset, period) => write!(
+                f,
+                "unit {name:?}: its earliest start must lie within its period of {period} ns (got \
+                 {offset} ns)"
+            ),
+            Self::Rates(name, other) => write!(
+                f,
+                "units {name:?} and {other:?} of one task, or one after the other, must \
+                 have one period"
+            ),
+            Self::Excluded(name, task) => {
+                write!(f, "unit {name:?} excludes task {task:?}, and no unit is of that task")
+            }
+            Self::Chain { units, needs_ns, has_ns } => write!(
+                f,
+                "{} one after the other {} {}, and {} {}",
+                Units(units),
+                if units.len() == 1 { "takes" } else { "take" },
+                span(*needs_ns),
+                if units.len() == 1 { "has" } else { "have" },
+                span(*has_ns)
+            ),
+            Self::Demand { units, from_ns, to_ns, needs_ns } => write!(
+                f,
+                "{} take {}, and are ready and due from {} to {} of the frame, which is {}",
+                Units(units),
+                span(*needs_ns),
+                span(*from_ns),
+                span(*to_ns),
+                span(to_ns.saturating_sub(*from_ns))
+            ),
+            Self::NoOrder(late) => write!(
+                f,
+                "no order of the units meets all deadlines, as none is interrupted: {late}; split \
+                 the longest units, or give a later deadline"
+            ),
+            Self::OrderUnknown { tried, late } => write!(
+                f,
+                "it is not known whether the units have places: {tried} choices were tried, and \
+                 {late}; split the longest units, or give a later deadline"
+            ),
         }
     }
 }
 
 impl std::error::Error for CalendarError {}
+
+/// Names of units, of many the first ones.
+struct Units<'n>(&'n [String]);
+
+impl fmt::Display for Units<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 6;
+        let Self(names) = self;
+        f.write_str(if names.len() == 1 { "unit " } else { "units " })?;
+        for (place, name) in names.iter().take(SHOWN).enumerate() {
+            let is_last = place + 1 == names.len();
+            let join = match place {
+                0 => "",
+                _ if is_last => " and ",
+                _ => ", ",
+            };
+            write!(f, "{join}{name:?}")?;
+        }
+        match names.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+/// A unit that is late where units come by their deadlines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LateUnit {
+    /// Its place then.
+    pub place: UnitPlace,
+    /// From the start of the frame to its deadline, ns.
+    pub deadline_ns: u64,
+    /// What comes before it.
+    pub behind: Option<String>,
+}
+
+impl fmt::Display for LateUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, deadline_ns, behind } = self;
+        write!(f, "by their deadlines unit {:?}", place.name)?;
+        if let Some(behind) = behind {
+            write!(f, ", behind {behind:?},")?;
+        }
+        write!(f, " ends at {} and is due at {}", span(place.to_ns), span(*deadline_ns))
+    }
+}
 
 /// A unit and its place in the frame.
 #[derive(Clone, Debug, PartialEq, Eq)]

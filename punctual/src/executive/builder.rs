@@ -649,6 +649,7 @@ pub struct Calendar<'env> {
     /// The name of each task, and its body.
     bodies: Vec<(String, Body<'env>)>,
     gap: Option<Span>,
+    is_scheduled: bool,
 }
 
 impl fmt::Debug for Calendar<'_> {
@@ -662,7 +663,7 @@ impl<'env> Calendar<'env> {
     ///
     /// # Real-time: setup only
     pub fn frame(frame: Period) -> Self {
-        Self { frame, units: Vec::new(), bodies: Vec::new(), gap: None }
+        Self { frame, units: Vec::new(), bodies: Vec::new(), gap: None, is_scheduled: false }
     }
 
     /// One more unit, and the body of its task.
@@ -688,6 +689,35 @@ impl<'env> Calendar<'env> {
         self
     }
 
+    /// Has places made for its units, from their periods ([`Unit::every`]), deadlines and order, in
+    /// the place of those that [`Unit::at`] and [`Unit::after`] give: Maruti's offline scheduler.
+    /// What cannot be met is an error of [`ExecutiveBuilder::build`] that names the units; so is
+    /// that no places were found, which is not the same.
+    ///
+    /// # Real-time: setup only
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{Calendar, Executive, Period, Unit};
+    ///
+    /// let us = Duration::from_micros;
+    /// let calendar = Calendar::frame(Period::from_ns(4_000_000).expect("in range"))
+    ///     .unit(Unit::new("read", us(100)).every(us(1_000)).deadline(us(300)), |_| ())
+    ///     .unit(Unit::new("control", us(300)).every(us(1_000)).after("read", us(50)), |_| ())
+    ///     .unit(Unit::new("log", us(250)), |_| ())
+    ///     .scheduled();
+    /// let (executive, _ids) = Executive::builder().calendar(calendar).build()?;
+    /// for placed in executive.layout() {
+    ///     println!("{} at {:?}", placed.name, placed.phase);
+    /// }
+    /// # Ok::<(), punctual::Error>(())
+    /// ```
+    #[must_use]
+    pub fn scheduled(mut self) -> Self {
+        self.is_scheduled = true;
+        self
+    }
+
     /// Sets how long before each unit no periodic task runs: what one turn of the loop and the
     /// start of a wait take [default: 2 µs].
     ///
@@ -700,10 +730,10 @@ impl<'env> Calendar<'env> {
 
     /// Puts its tasks before those of the lane's table; true where one may have to be cancelled.
     fn add_to(self, lane: &mut Lane<'env>, entries: &mut Vec<Entry>) -> Result<bool, Error> {
-        let Self { frame, units, bodies, gap } = self;
+        let Self { frame, units, bodies, gap, is_scheduled } = self;
         let terminates = units.iter().any(|unit| unit.terminates());
-        let plan =
-            units.into_iter().fold(CalendarBuilder::new(frame), CalendarBuilder::unit).build()?;
+        let given = units.into_iter().fold(CalendarBuilder::new(frame), CalendarBuilder::unit);
+        let plan = if is_scheduled { given.schedule()?.build()? } else { given.build()? };
         let combined = match gap {
             Some(gap) => Combination::with_gap(&plan, lane.plan(), gap),
             None => Combination::new(&plan, lane.plan()),

@@ -162,11 +162,11 @@ impl<'env> Lane<'env> {
     }
 
     /// The period of the task of this rank, and where its releases lie in it, ns; of a calendar's
-    /// task the frame and its first unit.
+    /// task its first unit.
     fn grid_of(&self, rank: usize) -> (Period, Option<u64>) {
         match &self.calendar {
             Some((calendar, _)) if rank < calendar.tasks() => {
-                (calendar.frame(), calendar.ready_ns(rank))
+                (calendar.period(rank), calendar.ready_ns(rank))
             }
             calendar => {
                 let units = calendar.as_ref().map_or(0, |(calendar, _)| calendar.tasks());

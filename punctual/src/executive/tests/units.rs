@@ -39,6 +39,34 @@ fn the_time_of_a_calendar_begins_with_its_first_place_wherever_that_is_in_a_fram
     }
 }
 
+#[test]
+fn units_that_were_scheduled_run_once_in_each_of_their_periods() {
+    let unit = |name: &str, us| Unit::new(name, Duration::from_micros(us));
+    let calendar = |frame: Calendar<'static>| {
+        frame
+            .unit(unit("read", 200).every(ms(2)).deadline(Duration::from_micros(600)), |_| ())
+            .unit(unit("control", 500).every(ms(2)).after("read", ms(0)), |_| ())
+            .unit(unit("log", 900).every(ms(5)), |_| ())
+    };
+    let (clock, frame) = at_a_second();
+    let all = Executive::builder().clock(clock).thread(ordinary(WaitPolicy::sleep()));
+    let (plan, _) = all.calendar(calendar(frame).scheduled()).build().expect("0.53 of the CPU");
+    let summary = plan.run_for(ms(30)).expect("it starts");
+    let ran = |name: &str| {
+        let task = summary.tasks.iter().find(|task| task.name == name).expect(name);
+        (task.counts.ran, task.counts.missed)
+    };
+    assert_eq!(["read", "control", "log"].map(ran), [(15, 0), (15, 0), (6, 0)], "{summary}");
+
+    let (_, frame) = at_a_second();
+    let refused = Executive::builder().calendar(calendar(frame)).build().expect_err("no places");
+    assert!(refused.to_string().contains("must be scheduled"), "{refused}");
+    let (_, frame) = at_a_second();
+    let crowded = calendar(frame).unit(unit("all", 4_000).every(ms(5)), |_| ()).scheduled();
+    let refused = Executive::builder().calendar(crowded).build().expect_err("4.3 of 4 ms");
+    assert!(refused.to_string().contains("of the frame"), "{refused}");
+}
+
 /// On the machine's clock: more than the duration has room for is too many however late it is.
 #[test]
 fn a_process_is_released_within_the_duration_from_the_first_frame_on() {

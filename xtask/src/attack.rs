@@ -9,10 +9,15 @@ use std::path::Path;
 use crate::{process, workspace};
 
 /// Every attack, in the order of the table.
-const ATTACKS: [Attack; 15] = [
+const ATTACKS: [Attack; 16] = [
     Attack { name: "kill", module: "faults", summary: "kill -9 at every call that changes a file" },
     Attack { name: "enospc", module: "faults", summary: "a full disk at every such call" },
     Attack { name: "edquot", module: "faults", summary: "a used-up quota at every such call" },
+    Attack {
+        name: "settings",
+        module: "faults",
+        summary: "kill -9 at such a call of 'tune' on files",
+    },
     Attack {
         name: "signals",
         module: "signals",
@@ -160,7 +165,7 @@ mod tests {
     fn arguments_are_read() {
         let order_of_all = Order { seconds: 120, seed: 1, attacks: (0..ATTACKS.len()).collect() };
         assert_eq!(order(&[]), Ok(order_of_all));
-        let some = Order { seconds: 3600, seed: 7, attacks: vec![6] };
+        let some = Order { seconds: 3600, seed: 7, attacks: vec![7] };
         assert_eq!(order(&["--seconds", "3600", "links", "--seed", "7"]), Ok(some));
         for wrong in [&["--seconds"][..], &["--seed", "x"], &["nothing"]] {
             assert!(order(wrong).is_err(), "{wrong:?}");

@@ -219,9 +219,12 @@ fn what_cannot_be_judged_is_refused_in_one_line() {
     refused(&run(["tune", "check", "--root", "/nonexistent"]), &["/nonexistent"]);
 }
 
+/// Files by their paths, with their bytes.
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
+
 /// The files of a directory with their bytes.
-fn files(under: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
+pub(crate) fn files(under: &Path) -> Files {
+    let mut found = Files::new();
     for entry in fs::read_dir(under).expect("a directory").flatten() {
         let path = entry.path();
         if path.is_dir() {
@@ -246,14 +249,14 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// A directory that stands for a machine of the fixtures, the laptop, and one for the journal.
-struct Laptop {
+pub(crate) struct Laptop {
     _dir: Dir,
-    root: String,
-    state: String,
+    pub(crate) root: String,
+    pub(crate) state: String,
 }
 
 impl Laptop {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         Self::of(name, "laptop-intel-pstate")
     }
 
@@ -266,7 +269,7 @@ impl Laptop {
         Self { _dir: dir, root: root.display().to_string(), state }
     }
 
-    fn tune(&self, command: &str) -> Output {
+    pub(crate) fn tune(&self, command: &str) -> Output {
         run(["tune", command, "--root", &self.root, "--state", &self.state])
     }
 

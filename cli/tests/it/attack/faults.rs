@@ -1,5 +1,6 @@
 //! Killed, or out of room, at every call that changes a file: the old file or the new one is there,
-//! and the next run cleans up.
+//! and the next run cleans up. Settings of a machine of files are old or new too, and a revert
+//! brings back each.
 //!
 //! Every call that the program makes is known here as one that changes files or one that does not:
 //! a new one fails until it has its place, and with it its faults.
@@ -10,10 +11,12 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use punctual_engine::named;
 use punctual_testkit::skip;
 
 use super::Attack;
-use crate::{Dir, Writes, commands, may_trace, names, result, stderr, text, traced};
+use crate::tune::{Files, Laptop, files};
+use crate::{Dir, Writes, commands, may_trace, names, result, run, stderr, stdout, text, traced};
 
 /// Calls that make, change, name or remove files, as far as the program can come to make them.
 pub(super) const CHANGING: [&str; 22] = [
@@ -56,6 +59,15 @@ const HARMLESS: &str = "\
 
 /// Where a fault hits: which command, which call, which one of them.
 type Point = (usize, &'static str, u32);
+
+/// A call of a run that may change a file.
+struct ChangingCall {
+    name: &'static str,
+    /// Which one of this name it is, from 1.
+    nth: u32,
+    /// It opens what is there, to read it or to find names in it.
+    only_reads: bool,
+}
 
 /// A command and what is to be found after it.
 struct Target {
@@ -124,25 +136,31 @@ fn until_written(args: &[String], log: &Path, written: impl Fn() -> bool) {
     panic!("{args:?}: ten runs, and not all of its files");
 }
 
-/// Runs a command to its end; how often it makes which changing call.
-fn whole(args: &[String], log: &Path) -> BTreeMap<&'static str, u32> {
+/// Runs a command to its end; the changing calls that it makes.
+fn whole(args: &[String], log: &Path) -> Vec<ChangingCall> {
     let out = traced(args, log, "all", &[]);
     assert_eq!(out.status.code(), Some(0), "{args:?}: {}", stderr(&out));
     let harmless: BTreeSet<&str> = HARMLESS.split_whitespace().collect();
-    let mut calls = BTreeMap::new();
+    let mut counts: BTreeMap<&'static str, u32> = BTreeMap::new();
+    let mut calls = Vec::new();
     for line in fs::read_to_string(log).expect("a log").lines() {
         // `PID call(…`; a line that goes on (`<... call resumed>`) or tells an end was counted.
         let Some((call, _)) = line.split_whitespace().nth(1).and_then(|call| call.split_once('('))
         else {
             continue;
         };
-        match CHANGING.iter().find(|known| **known == call) {
-            Some(known) => *calls.entry(*known).or_default() += 1,
-            None => assert!(
+        let Some(name) = CHANGING.into_iter().find(|known| *known == call) else {
+            assert!(
                 harmless.contains(call),
                 "{args:?} makes the call {call}: list it in CHANGING, for faults, or in HARMLESS"
-            ),
-        }
+            );
+            continue;
+        };
+        let count = counts.entry(name).or_default();
+        *count += 1;
+        let writes = ["O_WRONLY", "O_RDWR", "O_CREAT"].iter().any(|flag| line.contains(flag));
+        let only_reads = name.starts_with("openat") && !writes;
+        calls.push(ChangingCall { name, nth: *count, only_reads });
     }
     calls
 }
@@ -181,9 +199,7 @@ fn at_every_call(name: &'static str, described: &str, check: impl Fn(&Output, bo
     let targets = targets(&dir, &log);
     let mut points: Vec<Point> = Vec::new();
     for (at, target) in targets.iter().enumerate() {
-        for (call, count) in whole(&target.args, &log) {
-            points.extend((1..=count).map(|nth| (at, call, nth)));
-        }
+        points.extend(whole(&target.args, &log).iter().map(|call| (at, call.name, call.nth)));
     }
     attack.random.shuffle(&mut points);
     let always = |point: &&Point| point.0 < ALWAYS;
@@ -258,4 +274,156 @@ fn edquot() {
 fn refused_or_done(out: &Output, is_new: bool) {
     assert!(is_new || out.status.code() != Some(0), "{}", stderr(out));
     assert!(out.status.code() != Some(1), "no limit failed: {}", stderr(out));
+}
+
+/// Settings that a plan for the laptop changes: a number, and one word of several.
+const SETTINGS: [&str; 2] = ["vm.swappiness", "transparent_hugepage"];
+
+/// A machine of files whose settings are changed and put back.
+struct TunedTree {
+    laptop: Laptop,
+    log: PathBuf,
+    /// Its files while nothing is applied.
+    before: Files,
+    /// And after a whole `tune apply`.
+    after: Files,
+}
+
+/// A command that changes its settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Apply,
+    Revert,
+}
+
+impl TunedTree {
+    /// One to which nothing is applied.
+    fn new(dir: &Dir) -> Self {
+        let laptop = Laptop::new("attack-settings-machine");
+        let before = files(Path::new(&laptop.root));
+        let mut tree = Self { laptop, log: dir.path("log"), before, after: Files::new() };
+        tree.to_end(Change::Apply, "a whole apply");
+        tree.after = files(Path::new(&tree.laptop.root));
+        let changed = tree.before.iter().filter(|(path, old)| tree.after[*path] != **old);
+        assert_eq!(changed.count(), SETTINGS.len());
+        tree.to_end(Change::Revert, "a whole revert");
+        tree.is_as_before("a whole revert");
+        tree
+    }
+
+    fn args(&self, change: Change) -> Vec<String> {
+        let Laptop { root, state, .. } = &self.laptop;
+        let mut args = match change {
+            Change::Apply => vec!["tune", "apply"],
+            Change::Revert => vec!["tune", "revert"],
+        };
+        if change == Change::Apply {
+            args.extend(SETTINGS.iter().flat_map(|&setting| ["--only", setting]));
+        }
+        args.extend(["--root", root, "--state", state]);
+        args.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Runs a command whole, after what `trial` names.
+    fn to_end(&self, change: Change, trial: &str) {
+        let out = run(self.args(change));
+        let words = stdout(&out) + &stderr(&out);
+        assert_eq!(out.status.code(), Some(0), "{trial}, then {change:?}: {words}");
+    }
+
+    /// Where a whole run of a command changes files.
+    fn points(&self, change: Change) -> Vec<(Change, &'static str, u32)> {
+        if change == Change::Revert {
+            self.to_end(Change::Apply, "nothing");
+        }
+        let calls = whole(&self.args(change), &self.log);
+        if change == Change::Apply {
+            self.to_end(Change::Revert, "an apply");
+        }
+        let changing = calls.iter().filter(|call| !call.only_reads);
+        changing.map(|call| (change, call.name, call.nth)).collect()
+    }
+
+    /// Kills a command at a call; whether it was reached.
+    fn kill(&self, (change, call, nth): (Change, &'static str, u32)) -> bool {
+        let faults = [(call, format!("signal=KILL:when={nth}"))];
+        traced(&self.args(change), &self.log, call, &faults).status.signal().is_some()
+    }
+
+    /// Every setting is the old one or the new one, whole, and `tune status` can tell which.
+    fn is_whole(&self, trial: &str) {
+        let now = files(Path::new(&self.laptop.root));
+        for (path, old) in &self.before {
+            let text = now.get(path).unwrap_or_else(|| panic!("{trial}: {path} is missing"));
+            let is_whole = text == old || *text == self.after[path];
+            assert!(is_whole, "{trial}: {path}: {:?}", String::from_utf8_lossy(text));
+        }
+        let unknown = |path: &&String| !self.before.contains_key(*path) && !is_unfinished(path);
+        assert_eq!(now.keys().find(unknown), None, "{trial}: a file that nobody knows");
+        let status = self.laptop.tune("status");
+        let words = stdout(&status) + &stderr(&status);
+        assert_eq!(status.status.code(), Some(0), "{trial}: {words}");
+        assert!(!words.contains("changed since"), "{trial}: taken for another's: {words}");
+    }
+
+    /// After a revert: every byte is as before, and no journal has anything to put back.
+    fn is_as_before(&self, trial: &str) {
+        let mut now = files(Path::new(&self.laptop.root));
+        // What a killed command was writing: the next one that writes there removes it.
+        now.retain(|path, _| !is_unfinished(path));
+        let changed = now.iter().find(|(path, text)| self.before.get(*path) != Some(text));
+        assert_eq!((changed, now.len()), (None, self.before.len()), "{trial}");
+        let again = stdout(&self.laptop.tune("revert"));
+        assert!(again.contains("nothing is applied"), "{trial}: {again}");
+    }
+}
+
+fn is_unfinished(path: &str) -> bool {
+    let name = Path::new(path).file_name().expect("a file");
+    named::is_temporary(name.as_encoded_bytes())
+}
+
+#[test]
+fn settings() {
+    let dir = Dir::new("attack-settings");
+    if !skip::need_program("strace") || !may_trace(&dir) {
+        return;
+    }
+    let mut attack = Attack::begin("settings");
+    let tree = TunedTree::new(&dir);
+    let mut points = tree.points(Change::Apply);
+    points.extend(tree.points(Change::Revert));
+    attack.random.shuffle(&mut points);
+    assert!(points.len() > 40, "{} calls only", points.len());
+    for &point in &points {
+        if point.0 == Change::Revert {
+            tree.to_end(Change::Apply, "nothing");
+        }
+        let trial = format!("killed at {point:?}");
+        assert!(tree.kill(point), "{trial}: a call that no fault reached");
+        tree.is_whole(&trial);
+        tree.to_end(Change::Revert, &trial);
+        tree.is_as_before(&trial);
+        attack.note(match point.0 {
+            Change::Apply => "apply killed, all as before",
+            Change::Revert => "revert killed, all as before",
+        });
+    }
+    // Two kills, with whatever is applied by then.
+    while attack.goes_on() {
+        let killed = [(); 2].map(|()| *attack.random.one_of(&points));
+        let trial = format!("killed at {killed:?}");
+        for point in killed {
+            tree.kill(point);
+            tree.is_whole(&trial);
+        }
+        tree.to_end(Change::Revert, &trial);
+        tree.is_as_before(&trial);
+        attack.note("two killed, all as before");
+    }
+    // Whatever was left behind, a run that comes to its end removes.
+    tree.to_end(Change::Apply, "after all");
+    tree.to_end(Change::Revert, "after all");
+    assert_eq!(files(Path::new(&tree.laptop.root)), tree.before);
+    attack.end();
 }

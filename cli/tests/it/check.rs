@@ -1,8 +1,15 @@
 //! `punctual check`, for real, in a few seconds.
 
 use std::fs;
+use std::path::PathBuf;
+use std::process::Stdio;
 
-use crate::{Dir, fits, json, json_file, refused, run, stderr, stdout};
+use punctual_testkit::skip;
+
+use crate::{
+    Dir, KernelSetting, fits, json, json_file, names, punctual, refused, run,
+    settings_of_this_machine, stderr, stdout, text, until,
+};
 
 #[test]
 fn writes_a_result_and_samples_that_tell_the_same() {
@@ -132,4 +139,52 @@ fn a_use_sets_its_periods_its_deadline_and_its_words() {
     }
     refused(&run(["check", "--for", "cnc"]), &["cnc", "linuxcnc", "1kHz"]);
     refused(&run(["check", "--for", "audio", "--period", "1ms"]), &["--for", "--period"]);
+}
+
+#[test]
+fn a_setting_that_somebody_else_changes_meanwhile_is_named_with_both_values() {
+    const PATH: &str = "/proc/sys/vm/stat_interval";
+    if !skip::need("root", skip::is_root()) {
+        return;
+    }
+    let may_write = fs::OpenOptions::new().write(true).open(PATH).is_ok();
+    if !skip::need_device("a writable /proc/sys", may_write) {
+        return;
+    }
+    let _turn = settings_of_this_machine();
+    let dir = Dir::new("setting-changed");
+    let (results, samples) = (dir.path("results"), dir.path("samples"));
+    let json = dir.path("result.json");
+    // Where `check` keeps them is named after the time.
+    let kept = || -> Option<PathBuf> {
+        let made = results.is_dir().then(|| names(&results).pop()).flatten()?;
+        Some(results.join(made).join("samples.punctual"))
+    };
+    let check = ["check", "--duration", "3s", "--results", text(&results)];
+    let measure = ["measure", "periodic", "--duration", "3s", "--samples", text(&samples)];
+    for args in [&check[..], &measure] {
+        let setting = KernelSetting::of(PATH);
+        let was = setting.before.trim_end().to_owned();
+        let other = if was == "77" { "78" } else { "77" };
+        let mut command = punctual();
+        command.args(args).arg("--json").arg(&json).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().expect("it starts");
+        until("samples", || {
+            let file = if args == check { kept() } else { Some(samples.clone()) };
+            file.is_some_and(|file| fs::metadata(file).is_ok_and(|meta| meta.len() > 0))
+        });
+        setting.set(other);
+        let out = child.wait_with_output().expect("it ends");
+        drop(setting);
+        assert_eq!(out.status.code(), Some(0), "{args:?}: {}", stderr(&out));
+        let warnings = json_file(&json)["warnings"].clone();
+        let page = stdout(&out).split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in ["settings changed while it measured", "so the figures are of both"] {
+            assert!(page.contains(words), "{args:?}: {words:?} in {page}");
+            assert!(warnings.to_string().contains(words), "{args:?}: {words:?} in {warnings}");
+        }
+        let change = format!("vm.stat_interval was {was} and is {other}");
+        assert!(page.contains(&change), "{args:?}: {change:?} in {page}");
+        assert!(warnings.to_string().contains(&change), "{args:?}: {change:?} in {warnings}");
+    }
 }

@@ -167,6 +167,35 @@ fn settings_of_this_machine() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A setting of this machine that a test changes as somebody else would, in its turn with them;
+/// once this is dropped it is as before.
+struct KernelSetting {
+    path: &'static str,
+    before: String,
+}
+
+impl KernelSetting {
+    fn of(path: &'static str) -> Self {
+        Self { path, before: fs::read_to_string(path).expect("readable") }
+    }
+
+    /// What it shows now.
+    fn text(&self) -> String {
+        fs::read_to_string(self.path).expect("readable")
+    }
+
+    fn set(&self, text: &str) {
+        fs::write(self.path, text).expect("writable");
+    }
+}
+
+impl Drop for KernelSetting {
+    fn drop(&mut self) {
+        // The test that fails here asserts it elsewhere: two panics would end all tests.
+        let _refused = fs::write(self.path, &self.before);
+    }
+}
+
 /// Waits, at most 60 s, until `ready`.
 fn until(awaited: &str, mut ready: impl FnMut() -> bool) {
     let begun = Instant::now();

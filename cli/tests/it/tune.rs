@@ -25,7 +25,8 @@ use punctual_testkit::skip;
 use serde_json::Value;
 
 use crate::{
-    Dir, json, punctual, refused, run, settings_of_this_machine, signal, stderr, stdout, until,
+    Dir, KernelSetting, json, punctual, refused, run, settings_of_this_machine, signal, stderr,
+    stdout, until,
 };
 
 fn machine(name: &str) -> String {
@@ -675,19 +676,18 @@ fn a_setting_is_tried_and_all_is_as_before() {
 fn a_setting_that_somebody_else_changes_meanwhile_is_void_and_left() {
     let _turn = settings_of_this_machine();
     let Some((knob, path)) = harmless() else { return };
-    let text = || fs::read_to_string(path).expect("readable");
-    let before = text();
+    let setting = KernelSetting::of(path);
     let dir = Dir::new("tune-experiment-changed");
     let state = dir.path("state");
     let mut command = punctual();
     command.args(["tune", "experiment", "--only", knob, "--duration", "9s", "--json", "-"]);
     command.arg("--state").arg(&state).stdout(Stdio::piped());
     let child = command.spawn().expect("it starts");
-    until("the setting", || text() != before);
-    fs::write(path, "7\n").expect("writable");
+    until("the setting", || setting.text() != setting.before);
+    setting.set("7\n");
     let out = child.wait_with_output().expect("ours");
-    let after = text();
-    fs::write(path, &before).expect("writable");
+    let after = setting.text();
+    drop(setting);
     assert_eq!(after, "7\n", "what somebody else set is left");
     assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
     let result = json(&out);

@@ -141,6 +141,7 @@ mod tests {
                 memory_locked: true,
                 idle_states_held: true,
                 refused: Vec::new(),
+                restless: Vec::new(),
             }),
             warnings: vec![Warning::Guest],
             ..Envelope::of(PROGRAM, "measure timer")

@@ -13,6 +13,7 @@ use punctual_os::scheduler::SchedPolicy;
 
 use crate::clocks::{MachineClock, StampCost};
 use crate::error::{Error, Kind};
+use crate::wait_policy::rest_share;
 
 pub use crate::error::NoCpuLeft;
 
@@ -21,7 +22,8 @@ pub use crate::error::NoCpuLeft;
 const RESTLESS: Span = Span::from_us(50);
 /// A real-time thread that takes more of its CPU may keep others from it for long.
 const SHARE_RESTLESS: f64 = 0.5;
-/// How near to the throttling share a thread counts as hit: throttling acts in whole ticks.
+/// How near to the throttling share a thread counts as hit: throttling acts in whole ticks. And how
+/// much less than it must a restless loop leaves: one that spins is at the limit.
 const NEAR: f64 = 0.02;
 /// So many of the clock's stamps must fit into a period: one at the wake, the others for the work.
 pub const STAMPS_IN_A_PERIOD: f64 = 4.0;
@@ -59,6 +61,19 @@ pub struct Caution {
     pub share: f64,
     /// The machine's throttling.
     pub throttling: Throttling,
+}
+
+/// What real-time threads took of one CPU, once they have ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CpuTaken {
+    /// The CPU.
+    pub cpu: u32,
+    /// Their CPU time over wall time.
+    pub share: f64,
+    /// The shortest of their periods; `None` where they have none.
+    pub period: Option<Period>,
+    /// What limits them; `None` where nothing does, or nothing is known of it.
+    pub throttling: Option<Throttling>,
 }
 
 /// The CPUs and the throttling of a machine, which decide whether threads can take it away.
@@ -101,6 +116,24 @@ impl Throttling {
     /// # Real-time: setup only
     pub fn is_met_by(&self, share: f64) -> bool {
         share > self.share - NEAR.min(0.1 * self.share)
+    }
+}
+
+impl CpuTaken {
+    /// A caution where they took all that throttling leaves them: it made gaps.
+    ///
+    /// # Real-time: setup only
+    pub fn throttled(&self) -> Option<Caution> {
+        let Self { cpu, share, .. } = *self;
+        let throttling = self.throttling.filter(|throttling| throttling.is_met_by(share))?;
+        Some(Caution { cpu, share, throttling })
+    }
+
+    /// Whether they left the CPU to others for less of its time than a loop that spins must.
+    ///
+    /// # Real-time: setup only
+    pub fn is_restless(&self) -> bool {
+        self.period.is_some_and(|period| self.share > 1.0 - rest_share(period) + NEAR)
     }
 }
 
@@ -259,6 +292,35 @@ mod tests {
         let two = [demand(Some(0), 1_000_000, 0.5), demand(Some(0), 1_000_000, 0.5)];
         let met = judge(&two, &on).expect("throttling ends them");
         assert!(met.len() == 1 && met[0].throttling.gap == Span::from_ms(50), "{met:?}");
+    }
+
+    #[test]
+    fn a_loop_that_took_all_that_it_may_met_throttling() {
+        let throttling = Throttling::of(950_000, 1_000_000);
+        let period = Period::from_ns(1_000_000);
+        let took = |share| CpuTaken { cpu: 1, share, period, throttling }.throttled();
+        assert_eq!(took(0.9), None);
+        let met = took(0.95).expect("all of it");
+        assert_eq!((met.cpu, Some(met.throttling)), (1, throttling));
+        assert!((met.share - 0.95).abs() < 1e-9);
+        let off = CpuTaken { cpu: 1, share: 1.0, period, throttling: None };
+        assert_eq!(off.throttled(), None);
+    }
+
+    #[test]
+    fn a_loop_is_restless_that_leaves_less_than_one_that_spins() {
+        let is_restless = |period_us: u64, share| {
+            let period = Period::from_ns(period_us * 1_000);
+            CpuTaken { cpu: 1, share, period, throttling: None }.is_restless()
+        };
+        // Those that spin leave a tenth, and 20 µs at least; shorter periods than 40 µs they
+        // cannot have.
+        for (period_us, spins) in [(1_000, 0.9), (100, 0.8), (40, 0.5), (10, 0.5), (1, 0.5)] {
+            let [near, beyond] = [0.01, 0.03].map(|more| is_restless(period_us, spins + more));
+            assert!(!near && beyond, "{period_us} µs");
+        }
+        let none = CpuTaken { cpu: 1, share: 1.0, period: None, throttling: None };
+        assert!(!none.is_restless(), "without a period");
     }
 
     #[test]

@@ -48,6 +48,13 @@ const SPIN_REST_MIN: Span = Span::from_us(20);
 /// The shortest period that a spinning loop can have: half of it rest.
 pub const SPIN_PERIOD_MIN: Span = Span::from_us(40);
 
+/// The share of its CPU that a spinning loop of this period leaves to others, from 0.1 to 0.5; of a
+/// shorter period than one can have, that of the shortest.
+pub(crate) fn rest_share(period: Period) -> f64 {
+    let period = period.as_span().max(SPIN_PERIOD_MIN);
+    rest_of_spin(period).as_ns() as f64 / period.as_ns() as f64
+}
+
 impl WaitKind {
     /// Whether it spins before a release.
     ///
@@ -247,9 +254,13 @@ impl From<WaitKind> for WaitPolicy {
 
 /// For a spinning loop, how long before each release its sleep ends.
 fn margin_of_spin(period: Period) -> Span {
-    let period_ns = period.as_span().as_ns();
-    let rest_ns = ((period_ns as f64 * SPIN_REST) as i64).max(SPIN_REST_MIN.as_ns());
-    Span::from_ns(period_ns.saturating_sub(rest_ns).max(0))
+    let period = period.as_span();
+    Span::from_ns(period.as_ns().saturating_sub(rest_of_spin(period).as_ns()).max(0))
+}
+
+/// How long a spinning loop sleeps in each period.
+fn rest_of_spin(period: Span) -> Span {
+    Span::from_ns((period.as_ns() as f64 * SPIN_REST) as i64).max(SPIN_REST_MIN)
 }
 
 /// The longest that a wait learns before the first cycle; one that takes longer learns in the loop.

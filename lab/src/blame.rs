@@ -222,7 +222,8 @@ impl BlameExperiment {
                 matches!(ended.policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_));
             let share = ended.cpu_share.filter(|_| real_time);
             let cpu = cpu_of(thread);
-            let taken = share.map(|share| Taken { cpu, condition: 0, share }).into_iter().collect();
+            let took = |share| Taken { cpu, condition: 0, share, period: Some(period) };
+            let taken = share.map(took).into_iter().collect();
             let (refused, end) = (ended.refused, ended.end);
             let result = match recorded {
                 WatchedLoop::Events(recorded) => recorded.result(Some(price)),

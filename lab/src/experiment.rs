@@ -32,7 +32,7 @@ use punctual_os::{Errno, signal};
 
 use crate::load::{DEATHS_MAX, Launcher, LoadBounds, LoadReport, LoadSpec, READY, RunningLoads};
 
-pub use safety::{Caution, Demand, Risk, Taken, Throttling, judge, throttling};
+pub use safety::{Caution, CpuTaken, Demand, Risk, Taken, Throttling, judge, throttling};
 pub use standing::{RunSoFar, Standing, Standings, StandingsWriter};
 
 /// An experiment with all its choices made.
@@ -116,8 +116,8 @@ pub struct FinishedExperiment<T> {
     pub loads: Vec<Vec<LoadReport>>,
     /// What it risked, by its plan.
     pub planned: Vec<Caution>,
-    /// What throttling did to it.
-    pub throttled: Vec<Caution>,
+    /// What its real-time threads took of each of their CPUs.
+    pub taken: Vec<CpuTaken>,
 }
 
 /// Why an experiment is over.
@@ -199,7 +199,7 @@ pub fn run<E: Experiment>(
         disturbances: measured.disturbances,
         loads,
         planned,
-        throttled: safety::throttled(&measured.taken, here),
+        taken: safety::cpus_taken(&measured.taken, here),
     })
 }
 

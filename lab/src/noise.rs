@@ -117,7 +117,8 @@ impl Experiment for NoiseExperiment {
         let taken = |(&cpu, spun): (&u32, &Measurement)| {
             let real_time =
                 matches!(spun.ended.policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_));
-            real_time.then_some(Taken { cpu, condition: 0, share: spun.ended.cpu_share })
+            let share = spun.ended.cpu_share;
+            real_time.then_some(Taken { cpu, condition: 0, share, period: None })
         };
         Ok(Measured {
             end: forced.unwrap_or(stopped),

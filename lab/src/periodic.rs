@@ -402,8 +402,9 @@ fn taken(plan: &PeriodicPlan, runs: &[RunOutcome]) -> Vec<Taken> {
     let share = |(number, run): (usize, &RunOutcome)| {
         let (stream, condition) = (number / plan.conditions.len(), number % plan.conditions.len());
         let real_time = matches!(run.policy, SchedPolicy::Fifo(_) | SchedPolicy::RoundRobin(_));
-        let cpu = plan.streams[stream].thread.pinned_to().filter(|_| real_time)?;
-        Some(Taken { cpu, condition, share: run.cpu_load })
+        let stream = &plan.streams[stream];
+        let cpu = stream.thread.pinned_to().filter(|_| real_time)?;
+        Some(Taken { cpu, condition, share: run.cpu_load, period: Some(stream.period) })
     };
     runs.iter().enumerate().filter_map(share).collect()
 }

@@ -257,7 +257,7 @@ mod tests {
     }
 
     fn session(idle_states_held: bool) -> Session {
-        Session { memory_locked: true, idle_states_held, refused: Vec::new() }
+        Session { memory_locked: true, idle_states_held, refused: Vec::new(), restless: Vec::new() }
     }
 
     fn text(found: Option<Advice>) -> String {

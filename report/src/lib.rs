@@ -29,6 +29,7 @@ pub mod trials;
 mod verdict;
 mod words;
 
+use punctual_engine::safety::CpuTaken;
 use punctual_host::explain::Explanation;
 use punctual_host::facts::MachineFacts;
 use punctual_os::scheduler::SchedPolicy;
@@ -291,6 +292,30 @@ pub struct Session {
     pub idle_states_held: bool,
     /// Refused requests, each with the reason and the consequence.
     pub refused: Vec<Refused>,
+    /// CPUs of which real-time loops left little to others; not there where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restless: Vec<RestlessCpu>,
+}
+
+/// A CPU that real-time loops left to others for less of its time than a loop that spins must.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RestlessCpu {
+    /// The CPU.
+    pub cpu: u32,
+    /// The CPU time of the loops over wall time, in [0, 1].
+    pub share: f64,
+    /// The share that real-time tasks may use of it before throttling stops them; null where
+    /// nothing is known that limits them.
+    pub real_time_share: Option<f64>,
+}
+
+impl RestlessCpu {
+    /// That of which real-time loops took so much; `None` where they left enough.
+    pub fn of(taken: &CpuTaken) -> Option<Self> {
+        let CpuTaken { cpu, share, throttling, .. } = *taken;
+        let real_time_share = throttling.map(|throttling| throttling.share);
+        taken.is_restless().then_some(Self { cpu, share, real_time_share })
+    }
 }
 
 impl Session {
@@ -382,6 +407,9 @@ impl EndedBy {
 
 #[cfg(test)]
 mod tests {
+    use punctual_core::time::Period;
+    use punctual_engine::safety::Throttling;
+
     use super::*;
 
     #[test]
@@ -394,5 +422,27 @@ mod tests {
             let words = EndedBy::words(cause);
             assert!(words.starts_with("incomplete: ") && !words.contains("interrupt"), "{words}");
         }
+    }
+
+    #[test]
+    fn a_cpu_of_which_little_was_left_is_data_and_one_that_was_left_enough_is_not_there() {
+        let throttling = Throttling::of(950_000, 1_000_000);
+        let took = CpuTaken { cpu: 1, share: 0.84, period: Period::from_ns(10_000), throttling };
+        let restless =
+            |taken: CpuTaken| -> Vec<RestlessCpu> { RestlessCpu::of(&taken).into_iter().collect() };
+        let session = |restless| {
+            let (memory_locked, idle_states_held, refused) = (true, true, Vec::new());
+            let session = Session { memory_locked, idle_states_held, refused, restless };
+            serde_json::to_value(session).expect("plain data")
+        };
+        let json = session(restless(took));
+        let expected = serde_json::json!({ "cpu": 1, "share": 0.84, "real_time_share": 0.95 });
+        assert_eq!(json["restless"][0], expected);
+        let unlimited = session(restless(CpuTaken { throttling: None, ..took }));
+        assert!(unlimited["restless"][0]["real_time_share"].is_null(), "{unlimited}");
+        let json = session(restless(CpuTaken { share: 0.4, ..took }));
+        assert_eq!(json.get("restless"), None);
+        let read: Session = serde_json::from_value(json).expect("as in results of before");
+        assert_eq!(read.restless, []);
     }
 }

@@ -10,6 +10,8 @@ use punctual_os::scheduler::SchedPolicy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::RestlessCpu;
+
 /// Tasks that ran as processes under one supervisor.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Supervised {
@@ -37,6 +39,13 @@ pub struct ExecutiveRow {
     /// How its watchdog ended it: "demoted", "not_demoted", "starved", "blocked", or "stuck" where
     /// nothing shows why it made no progress; null where it did not.
     pub forced: Option<String>,
+    /// CPU time of its thread over wall time, in [0, 1]; null where it was not real-time, and in
+    /// results of before.
+    #[serde(default)]
+    pub cpu_load: Option<f64>,
+    /// Its CPU, where it left little of that to others; not there where it left enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restless: Option<RestlessCpu>,
     /// Releases that it posted.
     pub cycles: u64,
     /// Releases that it missed.
@@ -138,6 +147,8 @@ pub fn of(finished: &Finished, wait: &str, phase_ns: u64) -> Supervised {
             wait: wait.to_owned(),
             phase_ns,
             forced,
+            cpu_load: finished.taken.map(|taken| taken.share),
+            restless: finished.taken.as_ref().and_then(RestlessCpu::of),
             cycles: finished.releases.counts.ran,
             missed: finished.releases.counts.missed,
             censored: finished.releases.counts.censored,

@@ -94,7 +94,7 @@ impl Execute for RunArgs {
         drop(hold);
         warnings.extend(registered.warnings());
         warnings.extend(refused.warnings(&finished));
-        warnings.extend(finished.throttled.as_ref().map(words::throttled));
+        warnings.extend(finished.taken.as_ref().and_then(words::taken));
         warnings.extend(left_out(printer.end()));
         let supervised = supervised::of(&finished, waits.name(), phase_ns);
         let mut report = Report::new(PROGRAM, "run", RunBody { supervised });

@@ -11,9 +11,10 @@ use punctual_host::explain::{self, explain};
 use punctual_host::facts::MachineFacts;
 use punctual_host::settings::ChangedSetting;
 use punctual_lab::experiment::{
-    Caution, ExperimentEnd, ExperimentError, FinishedExperiment, Risk, Throttling, throttling,
+    Caution, CpuTaken, ExperimentEnd, ExperimentError, FinishedExperiment, Risk, Throttling,
+    throttling,
 };
-use punctual_report::{self as report, Refused, Session, Warning, policy_words};
+use punctual_report::{self as report, Refused, RestlessCpu, Session, Warning, policy_words};
 
 use crate::format;
 
@@ -23,6 +24,7 @@ pub(crate) fn session<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) 
         memory_locked: finished.memory_locked,
         idle_states_held: finished.idle_states_held,
         refused: finished.refused.iter().map(|refusal| refused(refusal, here)).collect(),
+        restless: finished.taken.iter().filter_map(RestlessCpu::of).collect(),
     }
 }
 
@@ -63,7 +65,7 @@ fn attempt(attempt: Attempt) -> explain::RefusedCall {
 pub(crate) fn warnings<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) -> Vec<Warning> {
     let planned = finished.planned.iter().map(planned);
     let mut warnings: Vec<Warning> = planned.map(Warning::from).collect();
-    warnings.extend(finished.throttled.iter().map(throttled).map(Warning::from));
+    warnings.extend(finished.taken.iter().filter_map(taken).map(Warning::from));
     warnings.extend(watchdog(&finished.end).map(str::to_owned).map(Warning::from));
     let deaths = finished.loads.iter().flat_map(|loads| report::deaths(loads));
     warnings.extend(deaths.map(Warning::from));
@@ -156,8 +158,32 @@ pub(crate) fn planned(caution: &Caution) -> String {
     )
 }
 
-/// The sentence about throttling that hit a real-time loop.
-pub(crate) fn throttled(caution: &Caution) -> String {
+/// The sentence about what real-time loops took of a CPU: that throttling hit them, or that they
+/// left little to others; `None` where they left enough.
+pub(crate) fn taken(taken: &CpuTaken) -> Option<String> {
+    let restless = || taken.is_restless().then(|| restless(taken));
+    taken.throttled().as_ref().map(throttled).or_else(restless)
+}
+
+fn restless(taken: &CpuTaken) -> String {
+    let limit = match &taken.throttling {
+        Some(throttling) => format!(
+            "{}, and beyond it throttling stops them for up to {} at a time",
+            allowed(throttling),
+            throttling.gap
+        ),
+        None => "no throttling is known that limits them".to_owned(),
+    };
+    format!(
+        "the loops used {} of CPU {}, so other threads there, the kernel's too, got only {}; \
+         {limit}: choose a longer period, another wait or an isolated CPU",
+        format::share(taken.share),
+        taken.cpu,
+        format::share((1.0 - taken.share).max(0.0)),
+    )
+}
+
+fn throttled(caution: &Caution) -> String {
     let Caution { cpu, share, throttling } = caution;
     format!(
         "the loops used {} of CPU {cpu}, but {}: throttling stopped them for up to {} at a time",
@@ -239,5 +265,30 @@ mod tests {
             why.to_string(),
             "--wait spin: a period of 5 µs leaves no time to rest; it must be at least 40.0 µs"
         );
+    }
+
+    #[test]
+    fn loops_that_left_little_to_others_are_told_how_much_and_what_to_do() {
+        let throttling = Throttling::of(950_000, 1_000_000);
+        let period = Period::from_ns(10_000);
+        let took = CpuTaken { cpu: 1, share: 0.84, period, throttling };
+        let plain = |text: String| text.replace(['\u{a0}', '\u{202f}'], " ");
+        assert_eq!(
+            taken(&took).map(plain).as_deref(),
+            Some(
+                "the loops used 84 % of CPU 1, so other threads there, the kernel's too, got only \
+                 16 %; real-time tasks may use only 95 %, and beyond it throttling stops them for \
+                 up to 50.0 ms at a time: choose a longer period, another wait or an isolated CPU"
+            )
+        );
+        let off = taken(&CpuTaken { throttling: None, ..took }).expect("restless");
+        assert!(off.contains("; no throttling is known that limits them: choose"), "{off}");
+        // One sentence of a CPU: where throttling stopped them, that one.
+        let stopped = taken(&CpuTaken { share: 0.97, ..took }).expect("throttled");
+        assert!(stopped.contains("throttling stopped them"), "{stopped}");
+        assert!(!stopped.contains("got only"), "{stopped}");
+        // As much as a loop of this period takes that spins.
+        let period = Period::from_ns(1_000_000);
+        assert_eq!(taken(&CpuTaken { share: 0.9, period, ..took }), None);
     }
 }

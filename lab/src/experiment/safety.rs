@@ -5,7 +5,7 @@
 
 use punctual_core::time::{Period, Span};
 use punctual_engine::safety::{self, Machine, NoCpuLeft};
-pub use punctual_engine::safety::{Caution, Demand, Throttling};
+pub use punctual_engine::safety::{Caution, CpuTaken, Demand, Throttling};
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::{MachineFacts, RtBudget};
 
@@ -18,6 +18,8 @@ pub struct Taken {
     pub condition: usize,
     /// Its CPU time over wall time, in [0, 1].
     pub share: f64,
+    /// The time between two of its releases; `None` where it has none.
+    pub period: Option<Period>,
 }
 
 /// Why an experiment is refused.
@@ -67,19 +69,20 @@ pub fn judge(demands: &[Demand], facts: &MachineFacts) -> Result<Vec<Caution>, R
     safety::judge(demands, &machine(facts)).map_err(|NoCpuLeft| Risk::NoCpuLeft)
 }
 
-/// Where real-time threads took all that they may have: there throttling made gaps.
-pub(super) fn throttled(taken: &[Taken], facts: &MachineFacts) -> Vec<Caution> {
-    let Some(throttling) = machine(facts).throttling else { return Vec::new() };
+/// What real-time threads took of each CPU, under the condition in which they took most of it.
+pub(super) fn cpus_taken(taken: &[Taken], facts: &MachineFacts) -> Vec<CpuTaken> {
+    let throttling = machine(facts).throttling;
     let cpus: CpuList = taken.iter().map(|taken| taken.cpu).collect();
-    let most = |cpu: u32| -> f64 {
+    let most = |cpu: u32| {
         let on_cpu = || taken.iter().filter(move |taken| taken.cpu == cpu);
         let under = |condition: usize| -> f64 {
             on_cpu().filter(|taken| taken.condition == condition).map(|taken| taken.share).sum()
         };
-        on_cpu().map(|taken| under(taken.condition)).fold(0.0, f64::max)
+        let share = on_cpu().map(|taken| under(taken.condition)).fold(0.0, f64::max);
+        let period = on_cpu().filter_map(|taken| taken.period).min();
+        CpuTaken { cpu, share, period, throttling }
     };
-    let cautions = cpus.iter().map(|cpu| Caution { cpu, share: most(cpu), throttling });
-    cautions.filter(|caution| throttling.is_met_by(caution.share)).collect()
+    cpus.iter().map(most).collect()
 }
 
 #[cfg(test)]
@@ -140,9 +143,12 @@ mod tests {
         let named = judge(&spin, &facts).expect("named");
         let group = Throttling { share: 0.1, gap: Span::from_ms(900), of_cgroup: true };
         assert_eq!(named[0].throttling, group);
-        let taken = |share| [Taken { cpu: 1, condition: 0, share }];
-        assert_eq!(throttled(&taken(0.1), &facts)[0].throttling, group);
-        assert_eq!(throttled(&taken(0.08), &facts), []);
+        let throttled = |share| {
+            let taken = cpus_taken(&[Taken { cpu: 1, condition: 0, share, period: None }], &facts);
+            taken[0].throttled()
+        };
+        assert_eq!(throttled(0.1).expect("all of it").throttling, group);
+        assert_eq!(throttled(0.08), None);
         let sleep = demands(&[(1, 1_000_000, WaitKind::Sleep)]);
         assert_eq!(judge(&sleep, &facts), Ok(vec![]), "it takes less than a tenth");
     }
@@ -158,11 +164,35 @@ mod tests {
 
     #[test]
     fn throttling_hits_the_condition_that_took_most() {
-        let taken = |condition, share| Taken { cpu: 1, condition, share };
-        assert!(throttled(&[taken(0, 0.5), taken(1, 0.4)], &guest(950_000)).is_empty());
-        let hit = throttled(&[taken(0, 0.5), taken(1, 0.5), taken(1, 0.45)], &guest(950_000));
-        assert_eq!(hit.len(), 1);
-        assert!((hit[0].share - 0.95).abs() < 1e-9, "{hit:?}");
-        assert!(throttled(&[taken(0, 1.0)], &guest(-1)).is_empty());
+        let taken = |condition, share| Taken { cpu: 1, condition, share, period: None };
+        let throttled = |taken: &[Taken], runtime_us| {
+            let taken = cpus_taken(taken, &guest(runtime_us));
+            assert_eq!(taken.len(), 1);
+            taken[0].throttled()
+        };
+        assert_eq!(throttled(&[taken(0, 0.5), taken(1, 0.4)], 950_000), None);
+        let hit = throttled(&[taken(0, 0.5), taken(1, 0.5), taken(1, 0.45)], 950_000);
+        assert!((hit.expect("hit").share - 0.95).abs() < 1e-9, "{hit:?}");
+        assert_eq!(throttled(&[taken(0, 1.0)], -1), None);
+    }
+
+    #[test]
+    fn loops_of_one_cpu_are_restless_together_by_the_shortest_period() {
+        let taken = |cpu, condition, share, period_us: u64| Taken {
+            cpu,
+            condition,
+            share,
+            period: Period::from_ns(period_us * 1_000),
+        };
+        let restless = |taken: &[Taken]| -> Vec<u32> {
+            let taken = cpus_taken(taken, &guest(950_000));
+            taken.iter().filter(|taken| taken.is_restless()).map(|taken| taken.cpu).collect()
+        };
+        let alone = [taken(0, 0, 0.4, 10), taken(1, 0, 0.4, 1_000)];
+        assert_eq!(restless(&alone), [0; 0]);
+        let together = [taken(1, 0, 0.4, 10), taken(1, 0, 0.4, 1_000)];
+        assert_eq!(restless(&together), [1]);
+        let in_turn = [taken(1, 0, 0.4, 10), taken(1, 1, 0.4, 1_000)];
+        assert_eq!(restless(&in_turn), [0; 0], "one condition after the other");
     }
 }

@@ -31,7 +31,7 @@ use crate::monitor::{Monitor, RunawayRule, Watched, WatchedProgress, above, asid
 use crate::periodic::Plan;
 use crate::remote::RemoteTasks;
 use crate::rt_thread::RtThread;
-use crate::safety::{self, Caution, Machine, Throttling};
+use crate::safety::{self, CpuTaken, Machine};
 use crate::session::{Refusal, ThreadSession};
 use crate::spawn;
 
@@ -177,12 +177,12 @@ impl Ready {
             supervision.wind_down();
             executed.close(monotonic_now());
             let over = ready.over(&executed, gone);
-            Ok::<_, std::io::Error>((over, executed.policy, executed.refused, executed.throttled))
+            Ok::<_, std::io::Error>((over, executed.policy, executed.refused, executed.taken))
         });
         if let Some(before) = before {
             let _restored = affinity::set(0, &before);
         }
-        let (over, policy, refused, throttled) = executed.map_err(Kind::Thread)?;
+        let (over, policy, refused, taken) = executed.map_err(Kind::Thread)?;
         let tasks = processes
             .iter()
             .enumerate()
@@ -190,7 +190,7 @@ impl Ready {
             .collect();
         let releases = Figures::read(ready.page.words());
         let forced = setup.watched.ended();
-        Ok(Finished { over, policy, refused, forced, throttled, releases, tasks })
+        Ok(Finished { over, policy, refused, forced, taken, releases, tasks })
     }
 
     /// Why it ended; `gone`: because nobody was left.
@@ -258,7 +258,7 @@ impl RunSetup<'_> {
                 ended,
                 policy,
                 refused,
-                throttled: None,
+                taken: None,
                 remotes: tasks,
                 over,
                 unreleased,
@@ -284,12 +284,16 @@ impl RunSetup<'_> {
         self.watched.disarm();
         let (policy, refused) = (session.policy(), session.refused().to_vec());
         let cpu = ready.thread.pinned_to().unwrap_or_else(affinity::current_cpu);
-        let throttling = Machine::here().throttling.filter(|_| safety::is_real_time(policy));
-        let throttled = throttling.and_then(|limit| throttled(cpu, limit, begin_ns, times_ns()));
+        let taken = safety::is_real_time(policy).then(|| CpuTaken {
+            cpu,
+            share: share(begin_ns, times_ns()),
+            period: ready.shortest(),
+            throttling: Machine::here().throttling,
+        });
         drop(session);
         many.tasks.end();
         let (remotes, unreleased) = (many.tasks, many.observe.unreleased);
-        Executed { ended, policy, refused, throttled, remotes, over, unreleased }
+        Executed { ended, policy, refused, taken, remotes, over, unreleased }
     }
 }
 
@@ -329,8 +333,8 @@ struct Executed<'s> {
     ended: Ended,
     policy: SchedPolicy,
     refused: Vec<Refusal>,
-    /// That it met throttling, and how much of its CPU it took.
-    throttled: Option<Caution>,
+    /// What it took of its CPU, where it was real-time.
+    taken: Option<CpuTaken>,
     remotes: RemoteTasks<'s, Page<'s>>,
     /// When it was over.
     over: Instant,
@@ -371,17 +375,11 @@ impl Observe for Releases<'_, '_> {
     }
 }
 
-/// A caution where a real-time loop took all that throttling leaves it. Its begin and its end are
-/// each a time on CLOCK_MONOTONIC and the CPU time of its thread, ns.
-fn throttled(
-    cpu: u32,
-    throttling: Throttling,
-    (begin_ns, cpu_begin_ns): (u64, u64),
-    (end_ns, cpu_end_ns): (u64, u64),
-) -> Option<Caution> {
+/// The share of its CPU that a thread took. Its begin and its end are each a time on
+/// CLOCK_MONOTONIC and the CPU time of the thread, ns.
+fn share((begin_ns, cpu_begin_ns): (u64, u64), (end_ns, cpu_end_ns): (u64, u64)) -> f64 {
     let used_ns = cpu_end_ns.saturating_sub(cpu_begin_ns);
-    let share = used_ns as f64 / end_ns.saturating_sub(begin_ns).max(1) as f64;
-    throttling.is_met_by(share).then_some(Caution { cpu, share, throttling })
+    used_ns as f64 / end_ns.saturating_sub(begin_ns).max(1) as f64
 }
 
 /// The longest time in which the executive may release nothing before its watchdog ends it: two of
@@ -458,7 +456,7 @@ mod tests {
             ended,
             policy: SchedPolicy::Other,
             refused: Vec::new(),
-            throttled: None,
+            taken: None,
             remotes: many.tasks.0,
             over: ms(11),
             unreleased: many.observe.unreleased,
@@ -475,13 +473,8 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_that_took_all_that_it_may_met_throttling() {
-        let throttling = Throttling::of(950_000, 1_000_000).expect("a limit");
-        let after = |used_ns: u64| throttled(1, throttling, (1_000, 500), (2_000, 500 + used_ns));
-        assert_eq!(after(900), None);
-        let met = after(950).expect("all of it");
-        assert_eq!((met.cpu, met.throttling), (1, throttling));
-        assert!((met.share - 0.95).abs() < 1e-9);
-        assert_eq!(throttled(1, throttling, (1_000, 500), (1_000, 500)), None, "no time at all");
+    fn a_share_is_cpu_time_over_wall_time() {
+        assert!((share((1_000, 500), (2_000, 1_450)) - 0.95).abs() < 1e-9);
+        assert_eq!(share((1_000, 500), (1_000, 500)), 0.0, "no time at all");
     }
 }

@@ -11,7 +11,7 @@ use punctual_os::Errno;
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::process::lifecycle::{Cause, ProcessEnd};
-use crate::safety::Caution;
+use crate::safety::CpuTaken;
 use crate::session::{Attempt, Refusal};
 
 /// Why a supervisor ended.
@@ -38,8 +38,8 @@ pub struct Finished {
     pub refused: Vec<Refusal>,
     /// How the executive itself was ended by force, if it was.
     pub forced: Option<crate::monitor::Force>,
-    /// That its executive took all that real-time threads may have: there throttling made gaps.
-    pub throttled: Option<Caution>,
+    /// What its executive took of its CPU, where it was real-time.
+    pub taken: Option<CpuTaken>,
     /// How late the executive's own releases were.
     pub releases: Figures,
     /// What became of each task, by rank.

@@ -127,6 +127,20 @@ pub fn catch_stop() -> Result<(), Errno> {
     handle(libc::SIGHUP, on_stop)
 }
 
+/// As [`catch_stop`], but each of the three that is ignored stays ignored: for a process that
+/// passes them on to a command, which starts with what it would have without. A shell's background
+/// job has SIGINT ignored.
+///
+/// # Real-time: setup only
+pub fn catch_stop_unless_ignored() -> Result<(), Errno> {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        if !is_ignored(signal)? {
+            handle(signal, on_stop)?;
+        }
+    }
+    Ok(())
+}
+
 /// True where a signal is ignored.
 fn is_ignored(signal: libc::c_int) -> Result<bool, Errno> {
     // SAFETY: all-zero is a valid sigaction.

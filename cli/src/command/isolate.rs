@@ -52,7 +52,8 @@ const LOOK_NS: u64 = 50_000_000;
 
 impl Execute for IsolateArgs {
     fn execute(&self) -> Result<Exit> {
-        signal::catch_stop().map_err(|errno| std::io::Error::from_raw_os_error(errno.0))?;
+        signal::catch_stop_unless_ignored()
+            .map_err(|errno| std::io::Error::from_raw_os_error(errno.0))?;
         // Whatever is requested, what was changed is put back.
         let _hold = signal::Hold::begin();
         let owner = SettingsOwner::of(&Root::live())?;

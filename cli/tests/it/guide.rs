@@ -19,7 +19,7 @@ fn runs(name: &str) {
 }
 
 /// A page of this tree.
-fn text(path: &str) -> String {
+pub(crate) fn text(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)).expect("a page")
 }
 

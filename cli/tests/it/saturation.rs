@@ -1,14 +1,18 @@
 //! `measure saturation`, for real: what must add up, whatever the machine does.
 
 use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use punctual_os::affinity;
 use punctual_os::process::EndSignal;
+use punctual_testkit::skip;
 use serde_json::Value;
 
+use crate::tune::{may_mount, run_with};
 use crate::{
-    Dir, catches_interrupt, fits, json_file, plugged_line, punctual, refused, run, signal, stderr,
-    stdout,
+    Dir, as_user, catches_interrupt, fits, guide, json, json_file, plugged_line, punctual, refused,
+    run, settings_of_this_machine, signal, stderr, stdout, text,
 };
 
 /// Whether this machine has the two CPUs that it needs.
@@ -87,7 +91,7 @@ fn an_interrupt_keeps_what_there_is() {
     let file = dir.path("result.json");
     let mut command = punctual();
     command.args(["measure", "saturation", "--duration", "1h", "--json"]).arg(&file);
-    let mut child = command.stdout(std::process::Stdio::null()).spawn().expect("it starts");
+    let mut child = command.stdout(Stdio::null()).spawn().expect("it starts");
     while !catches_interrupt(&child) {
         std::thread::yield_now();
     }
@@ -133,5 +137,80 @@ fn bad_input_is_refused_with_the_reason() {
         let out = run(words);
         assert_eq!((out.status.code(), stderr(&out)), (Some(2), String::new()), "{words:?}");
         assert!(!stdout(&out).contains("off") && !stdout(&out).is_empty(), "{words:?}");
+    }
+}
+
+const NO_THROTTLE: [&str; 5] =
+    ["measure", "saturation", "--duration=1s", "--unsafe-no-throttle", "--state"];
+
+#[test]
+fn no_throttle_says_where_it_was_tested_and_that_it_does_not_check() {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let help = words(&stdout(&run(["measure", "saturation", "--help"])));
+    let said = "Tested in virtual machines only; that this is one is not checked";
+    assert!(help.contains(said), "{help}");
+    let page = words(&guide::text("docs/experiments.md"));
+    for said in [
+        "tested in virtual machines only; the option does not check that it runs in one",
+        "(it needs `/sys/kernel/debug` mounted)",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
+}
+
+#[test]
+fn no_throttle_is_refused_without_rights_and_changes_nothing() {
+    if !two_cpus()
+        || !skip::need("root", skip::is_root())
+        || !skip::need_program("setpriv")
+        || !skip::need_program("prlimit")
+    {
+        return;
+    }
+    let _turn = settings_of_this_machine();
+    let throttling = || fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us").ok();
+    let (dir, before) = (Dir::new("no-throttle-user"), throttling());
+    let user = as_user(&dir);
+    let mut command = Command::new("prlimit");
+    command.arg("--rtprio=0").arg(user.get_program()).args(user.get_args());
+    let out = command.args(NO_THROTTLE).arg(dir.path("state")).output().expect("it starts");
+    refused(&out, &["cannot switch throttling off", "SCHED_FIFO 99, which is not permitted"]);
+    assert_eq!(throttling(), before);
+}
+
+/// Debugfs, and the setting itself, are hidden meanwhile: nothing could be switched off by mistake.
+#[test]
+fn no_throttle_asks_for_debugfs_and_not_for_a_virtual_machine() {
+    let dir = Dir::new("no-throttle-debugfs");
+    let debugfs = Path::new("/sys/kernel/debug");
+    if !two_cpus()
+        || !skip::need_fifo()
+        || !may_mount(&dir)
+        || !skip::need_device("/sys/kernel/debug", debugfs.is_dir())
+    {
+        return;
+    }
+    let _turn = settings_of_this_machine();
+    let (empty, limit, metal) = (dir.path("empty"), dir.path("limit"), dir.path("cpuinfo"));
+    fs::create_dir(&empty).expect("writable");
+    fs::write(&limit, "950000\n").expect("writable");
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").expect("readable");
+    fs::write(&metal, cpuinfo.replace(" hypervisor", "")).expect("writable");
+    let hidden = [
+        (empty.as_path(), "/sys/kernel/debug"),
+        (limit.as_path(), "/proc/sys/kernel/sched_rt_runtime_us"),
+        (metal.as_path(), "/proc/cpuinfo"),
+    ];
+    let state = dir.path("state");
+    let facts = json(&run_with(&hidden, &["facts", "--json", "-"]));
+    // Elsewhere than on x86 a flag of the processor does not decide that.
+    let is_metal = facts["virtualization"]["value"] == "none";
+    for hidden in [&hidden[..2], &hidden].into_iter().take(1 + usize::from(is_metal)) {
+        let out = run_with(hidden, &[&NO_THROTTLE[..], &[text(&state)]].concat());
+        refused(&out, &["cannot switch throttling off", "mount -t debugfs debugfs"]);
+        assert!(!stderr(&out).contains("virtual"), "{}", stderr(&out));
+        assert_eq!(fs::read_to_string(&limit).expect("readable"), "950000\n");
+        let status = run(["tune", "status", "--state", text(&state)]);
+        assert!(stdout(&status).contains("nothing is applied"), "{}", stdout(&status));
     }
 }

@@ -482,8 +482,8 @@ fn where_no_boot_loader_is_known_it_says_what_to_add() {
     assert_eq!(machine.tune("revert").status.code(), Some(0), "what could be applied is put back");
 }
 
-/// Runs the program where these directories stand in the place of the machine's.
-fn run_with(mounts: &[(&Path, &str)], args: &[&str]) -> Output {
+/// Runs the program where these files and directories stand in the place of the machine's.
+pub(crate) fn run_with(mounts: &[(&Path, &str)], args: &[&str]) -> Output {
     let mount = |(from, to): &(&Path, &str)| format!("mount --bind {} {to} && ", from.display());
     let script: String = mounts.iter().map(mount).collect();
     let mut command = Command::new("unshare");
@@ -493,7 +493,7 @@ fn run_with(mounts: &[(&Path, &str)], args: &[&str]) -> Output {
 }
 
 /// Whether file systems can be mounted, in a namespace of its own.
-fn may_mount(dir: &Dir) -> bool {
+pub(crate) fn may_mount(dir: &Dir) -> bool {
     let able = skip::is_root() && {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private", "mount", "--bind"]);

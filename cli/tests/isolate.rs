@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use punctual_os::process::{EndSignal, end};
-use punctual_testkit::limits::PidsGroup;
+use punctual_testkit::control_group::ControlGroup;
 use punctual_testkit::skip;
 
 /// One at a time.
@@ -212,14 +212,14 @@ fn after_a_kill_the_command_is_ended_and_both_ways_put_all_back() {
 #[test]
 fn where_no_thread_can_be_started_all_is_put_back() {
     let Some(place) = Place::new("threads") else { return };
-    let group = PidsGroup::new("isolate");
+    let group = ControlGroup::with("pids.max", "isolate");
     if !skip::need_device("control groups with pids.max that can be made", group.is_some()) {
         return;
     }
     let Some(group) = group else { return };
     // Itself alone; and with the command, which has a status of its own.
     for (most, code) in [(1, 2), (2, 7), (3, 7), (4, 7)] {
-        group.limit(most);
+        group.write("pids.max", most).expect("a limit");
         let mut limited = group.command(env!("CARGO_BIN_EXE_punctual"));
         limited.args(["isolate", "--cpus", "1", "--state"]).arg(&place.state);
         let out = limited.args(["--", "sh", "-c", "exit 7"]).output().expect("runs");

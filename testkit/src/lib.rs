@@ -1,13 +1,13 @@
 //! What the tests of punctual share. Never part of a program.
 //!
 //! [`browser`]: a headless Chromium for pages. [`sim`]: simulated clocks. [`random`]: numbers that
-//! a seed decides. [`parsers`]: bodies of the fuzz targets. [`limits`]: few threads. [`skip`]:
-//! tests that lack a part say so. [`python`]: the interpreter that has their packages. Depends on
-//! the crates under test, never the other way round but as a dev-dependency.
+//! a seed decides. [`parsers`]: bodies of the fuzz targets. [`control_group`]: a group of a test's
+//! own. [`skip`]: tests that lack a part say so. [`python`]: the interpreter that has their
+//! packages. Depends on the crates under test, never the other way round but as a dev-dependency.
 #![forbid(unsafe_code)]
 
 pub mod browser;
-pub mod limits;
+pub mod control_group;
 pub mod parsers;
 pub mod python;
 pub mod random;

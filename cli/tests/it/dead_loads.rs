@@ -4,12 +4,10 @@
 //! Finds the processes of loads in /proc, as children of the program, and kills or stops them.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use punctual_os::process::{EndSignal, end};
+use punctual_testkit::control_group::ControlGroup;
 use punctual_testkit::skip;
 
 use crate::{Dir, children, json_file, punctual, settings_of_this_machine, stderr, stdout, until};
@@ -47,49 +45,17 @@ fn loads_that_are_stopped_stand_still_and_no_limit_holds() {
 fn loads_that_are_frozen_stand_still_and_no_limit_holds() {
     // Others compare which groups there are.
     let _turn = settings_of_this_machine();
-    let group = FreezerGroup::new("frozen-loads");
+    let group = ControlGroup::with("cgroup.freeze", "frozen-loads");
     if !skip::need_device("control groups with cgroup.freeze that can be made", group.is_some()) {
         return;
     }
     let Some(group) = group else { return };
     loads_stand_still("frozen-loads", |loads| {
         for pid in loads {
-            fs::write(group.0.join("cgroup.procs"), pid.to_string()).expect("writable");
+            group.write("cgroup.procs", pid).expect("writable");
         }
-        fs::write(group.0.join("cgroup.freeze"), "1").expect("writable");
+        group.write("cgroup.freeze", 1).expect("writable");
     });
-}
-
-/// A control group of version 2 whose processes can be frozen.
-struct FreezerGroup(PathBuf);
-
-impl FreezerGroup {
-    /// `None` where none can be made.
-    fn new(name: &str) -> Option<Self> {
-        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-        let mount = mounts.lines().find_map(|line| {
-            let mut fields = line.split(' ').skip(1);
-            let place = fields.next()?;
-            (fields.next()? == "cgroup2").then_some(place)
-        })?;
-        let group = Self(Path::new(mount).join(format!("{name}-{}", std::process::id())));
-        fs::create_dir(&group.0).ok()?;
-        group.0.join("cgroup.freeze").exists().then_some(group)
-    }
-}
-
-impl Drop for FreezerGroup {
-    fn drop(&mut self) {
-        // After a failed assertion its processes are still there, and frozen.
-        for (file, text) in [("cgroup.kill", "1"), ("cgroup.freeze", "0")] {
-            let _older_kernel = fs::write(self.0.join(file), text);
-        }
-        // A process that was killed leaves its group a moment later.
-        let begun = Instant::now();
-        while fs::remove_dir(&self.0).is_err() && begun.elapsed() < Duration::from_secs(10) {
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
 }
 
 /// Measures under two loads that `stop` stops, and asserts what is said of it.

@@ -15,7 +15,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use punctual_testkit::limits::PidsGroup;
+use punctual_testkit::control_group::ControlGroup;
 use punctual_testkit::skip;
 
 use crate::{Dir, copy_program, json, json_file, punctual, refused, stderr, stdout, until};
@@ -88,53 +88,24 @@ fn settings_that_only_root_may_change_are_refused_with_the_way_out() {
     assert!(!stderr(&out).contains("sudo"), "{}", stderr(&out));
 }
 
-/// A group whose real-time tasks may use a tenth of each CPU.
-struct Group(PathBuf);
-
-impl Group {
-    fn make() -> Option<Self> {
-        let name = format!("punctual-budget-{}", std::process::id());
-        let group = Self(PathBuf::from("/sys/fs/cgroup/cpu").join(name));
-        fs::create_dir(&group.0).ok()?;
-        fs::write(group.0.join("cpu.rt_runtime_us"), "100000").ok()?;
-        Some(group)
-    }
-
-    /// The program in this group.
-    fn run(&self, args: &[&str]) -> Output {
-        let mut shell = Command::new("sh");
-        shell.args(["-c", r#"echo $$ > "$0"; exec "$@""#]).arg(self.0.join("cgroup.procs"));
-        shell.arg(punctual().get_program()).args(args).output().expect("a shell")
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let _not_made = fs::remove_dir(&self.0);
-    }
-}
-
 #[test]
 fn a_small_budget_of_the_control_group_is_said_before_and_after() {
-    let group = Group::make();
+    // Its real-time tasks may use a tenth of each CPU.
+    let group = ControlGroup::with("cpu.rt_runtime_us", "budget");
+    let group = group.filter(|group| group.write("cpu.rt_runtime_us", 100_000).is_ok());
     if !skip::need_device("a control group with a real-time budget", group.is_some()) {
         return;
     }
-    let group = group.expect("made");
+    let Some(group) = group else { return };
+    let run = |args: &[&str]| {
+        group.command(punctual().get_program()).args(args).output().expect("a shell")
+    };
     let dir = Dir::new("cgroup-budget");
     let (json, tasks) = (dir.path("result.json"), dir.path("tasks.toml"));
     let json_arg = json.to_str().expect("UTF-8");
     let text = "of this control group may use only 10";
-    let out = group.run(&[
-        "measure",
-        "periodic",
-        "--wait",
-        "spin",
-        "--duration",
-        "1s",
-        "--json",
-        json_arg,
-    ]);
+    let out =
+        run(&["measure", "periodic", "--wait", "spin", "--duration", "1s", "--json", json_arg]);
     let errors = stderr(&out);
     assert!(errors.contains(text) && errors.contains("will stop them for up to 900"), "{errors}");
     let warnings = json_file(&json)["warnings"].to_string();
@@ -142,7 +113,7 @@ fn a_small_budget_of_the_control_group_is_said_before_and_after() {
     // What the tasks of a file will take is not known.
     fs::write(&tasks, "[[task]]\nname = \"a\"\nperiod = \"5ms\"\n").expect("writable");
     let tasks = tasks.to_str().expect("UTF-8");
-    let out = group.run(&["run", tasks, "--duration", "100ms", "--json", json_arg]);
+    let out = run(&["run", tasks, "--duration", "100ms", "--json", json_arg]);
     for errors in [stderr(&out), json_file(&json)["warnings"].to_string()] {
         assert!(errors.contains(text) && errors.contains("up to 900"), "{errors}");
     }
@@ -258,13 +229,13 @@ fn with_a_small_stack_a_command_runs_in_a_thread_or_says_what_it_needs() {
 
 #[test]
 fn a_control_group_without_threads_left_is_named() {
-    let group = PidsGroup::new("threads");
+    let group = ControlGroup::with("pids.max", "threads");
     if !skip::need_device("control groups with pids.max that can be made", group.is_some()) {
         return;
     }
     let (Some(group), (dir, program)) = (group, place("pids", 0o755)) else { return };
     for most in [2, 3, 5] {
-        group.limit(most);
+        group.write("pids.max", most).expect("a limit");
         for command in COMMANDS {
             let shown = format!("pids.max {most}: {command:?}");
             let mut limited = group.command(&program);

@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use punctual_testkit::control_group::ControlGroup;
 use punctual_testkit::skip;
 
 use super::{Attack, COMMANDS, Place, Settings, ended};
@@ -13,35 +14,6 @@ use crate::{Dir, copy_program};
 
 /// A user without any other process, for whom the limit of a user counts one command alone.
 const USER: u32 = 54_323;
-
-/// Where a control group that limits threads can be made: versions 1 and 2.
-const ABOVE: [&str; 2] = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
-
-/// A control group that limits how many threads there are in it; removed at the end.
-struct PidsGroup(PathBuf);
-
-impl PidsGroup {
-    fn make() -> Option<Self> {
-        let name = format!("attack-{}", std::process::id());
-        let groups = ABOVE.iter().map(|above| Self(Path::new(above).join(&name)));
-        groups
-            .into_iter()
-            .find(|group| fs::create_dir(&group.0).is_ok() && group.0.join("pids.max").exists())
-    }
-
-    /// Gives it its limit; the commands with which a shell joins it.
-    fn limit(&self, threads: usize) -> String {
-        fs::write(self.0.join("pids.max"), threads.to_string()).expect("ours");
-        format!("echo $$ >{}/cgroup.procs &&", self.0.display())
-    }
-}
-
-impl Drop for PidsGroup {
-    fn drop(&mut self) {
-        // Not made, or kept busy by what a failed trial left.
-        let _none = fs::remove_dir(&self.0);
-    }
-}
 
 /// Commands beside those of [`Place::command`]; `OUT` is a directory, `PROGRAM` the program.
 const MORE: [&str; 7] = [
@@ -101,7 +73,7 @@ fn threads() {
     let mut attack = Attack::begin("threads");
     let dir = Dir::new("attack-threads");
     let program = for_everybody(&dir);
-    let group = PidsGroup::make();
+    let group = ControlGroup::with("pids.max", "attack");
     let _none = skip::need_device("a control group of pids that may be made", group.is_some());
     let which = COMMANDS + MORE.len() - usize::from(!attack.is_alone());
     let mut trials: Vec<(usize, usize, bool)> = (0..which)
@@ -119,7 +91,10 @@ fn threads() {
         }
         let place = Place::within_turn(&format!("threads-{number}"));
         let limits = match &group {
-            Some(group) if !of_user => group.limit(threads),
+            Some(group) if !of_user => {
+                group.write("pids.max", threads).expect("a limit");
+                format!("{} &&", group.join())
+            }
             _ => user_limit(&place, threads, &program),
         };
         let command = command(&place, which, &limits, &program);

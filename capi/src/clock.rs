@@ -4,42 +4,27 @@
 //! other program's.
 
 use std::ffi::c_int;
-use std::sync::atomic::AtomicBool;
 
-use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Span};
-use punctual_core::wait::{Spin, Wait};
-use punctual_engine::clocks::Vdso;
-use punctual_os::clock::sleep_until_ns;
+use punctual_engine::clocks::{monotonic_now, wait_until};
 
 use crate::failure::Failure;
 use crate::ffi;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Nobody stops a wait for one instant.
-static NEVER: AtomicBool = AtomicBool::new(false);
-
 /// Now, ns on CLOCK_MONOTONIC.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn punctual_now_ns() -> u64 {
-    ffi::value(0, || Vdso.now().as_ns())
+    ffi::value(0, || monotonic_now().as_ns())
 }
 
 /// Sleeps until `margin_ns` before `at_ns`, then spins until it.
 #[unsafe(no_mangle)]
 extern "C" fn punctual_wait_until_ns(at_ns: u64, margin_ns: u64) -> c_int {
     ffi::enter(|| {
-        let sleep_return_ns = at_ns.saturating_sub(margin_ns);
-        if Vdso.now().as_ns() < sleep_return_ns {
-            sleep_until_ns(sleep_return_ns).map_err(|errno| Failure::bare(errno.0))?;
-        }
-        if margin_ns > 0 {
-            // The sleep is over, so that this spins.
-            let margin = Span::from_ns(i64::try_from(margin_ns).unwrap_or(i64::MAX));
-            let _wake = Spin::new(margin).until(&mut Vdso, Instant::from_ns(at_ns), &NEVER);
-        }
-        Ok(())
+        let margin = Span::from_ns(i64::try_from(margin_ns).unwrap_or(i64::MAX));
+        wait_until(Instant::from_ns(at_ns), margin).map_err(|errno| Failure::bare(errno.0))
     })
 }
 

@@ -6,10 +6,13 @@ mod anchored;
 mod cost;
 mod slew;
 
+use std::sync::atomic::AtomicBool;
 use std::{fmt, fs};
 
 use punctual_core::clock::Clock;
-use punctual_core::time::Instant;
+use punctual_core::time::{Instant, Span};
+use punctual_core::wait::{Spin, Wait as _};
+use punctual_os::Errno;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::timed_pause::TimedPause;
 
@@ -24,6 +27,26 @@ pub use slew::{Reading, Slew};
 #[inline]
 pub fn monotonic_now() -> Instant {
     Instant::from_ns(now_ns(ClockId::Monotonic))
+}
+
+/// Waits for one instant on CLOCK_MONOTONIC: sleeps until `margin` before it, then spins. Without
+/// a margin it only sleeps; with one that reaches back to now or beyond it only spins. An instant
+/// that has passed is no error.
+///
+/// # Errors
+/// `EINTR`: a signal was handled during the sleep, and the instant has not come.
+///
+/// # Real-time: in loop, waits
+pub fn wait_until(at: Instant, margin: Span) -> Result<(), Errno> {
+    let sleep_end_ns = at.as_ns().saturating_sub(margin.as_ns().max(0).unsigned_abs());
+    if monotonic_now().as_ns() < sleep_end_ns {
+        sleep_until_ns(sleep_end_ns)?;
+    }
+    if margin > Span::ZERO {
+        // The sleep is over, so that this spins.
+        let _wake = Spin::new(margin).until(&mut Vdso, at, &AtomicBool::new(false));
+    }
+    Ok(())
 }
 
 /// CLOCK_MONOTONIC by clock_gettime: what is used where the counter is not trusted.

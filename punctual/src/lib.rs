@@ -10,6 +10,7 @@
 //! | a device that says when | [`ExecutiveBuilder::triggered`] by a [`Trigger`] | `threads.rs` |
 //! | work for what time is left | [`ExecutiveBuilder::idle`] | `threads.rs` |
 //! | work at fixed places of a frame | [`Calendar`] and its [`Unit`]s | `calendar.rs` |
+//! | one instant to wait for | [`wait_until`], and [`now`] | |
 //! | tasks that come and go | [`Handle::add`], [`Handle::remove`] | `changing.rs` |
 //! | releases on TAI, PTP or a bus | [`follow`], [`ExecutiveBuilder::clock`] | `follow.rs` |
 //! | tasks in other programs | [`Process`], and [`Registration`] on their side | `processes.rs` |
@@ -87,6 +88,7 @@ pub use punctual_core::table::OnOverrun;
 pub use punctual_core::time::{Instant, Period, Span};
 pub use punctual_core::wait::{Learned, Stalls, WaitStatus};
 pub use punctual_engine::calendar::Unit;
+pub use punctual_engine::clocks::monotonic_now as now;
 pub use punctual_engine::error::{Error, ErrorKind};
 pub use punctual_engine::follow;
 pub use punctual_engine::monitor::Force;
@@ -103,3 +105,23 @@ pub use summary::Summary;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// Waits for one instant on CLOCK_MONOTONIC ([`now`]), as Maruti's `mdelay`: sleeps until `margin`
+/// before it, then spins. Without a margin it only sleeps, and is as late as the kernel wakes it;
+/// with one that reaches back to now or beyond it only spins. Returns at once when the instant has
+/// passed, and never before it, also where signals are handled. It learns nothing and nobody stops
+/// it: for a period a [`Loop`] is better.
+///
+/// # Real-time: in loop, waits
+///
+/// ```
+/// use punctual::{Span, now, wait_until};
+///
+/// let at = now() + Span::from_us(500);
+/// wait_until(at, Span::from_us(50));
+/// assert!(now() >= at);
+/// ```
+pub fn wait_until(at: Instant, margin: Span) {
+    // EINTR is all that ends it early.
+    while punctual_engine::clocks::wait_until(at, margin).is_err() {}
+}

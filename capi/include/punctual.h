@@ -579,6 +579,11 @@ typedef struct punctual_layout {
     uint32_t rank;     /* its place in the order of urgency in its thread, 0 the first; UINT32_MAX
                           for one that is alone in its thread */
     int32_t cpu;       /* the CPU that it is pinned to; -1: any */
+    uint64_t response_ns; /* from its release to its finish at the longest, if all tasks of its thread
+                             keep their budgets (what the machine adds comes on top); UINT64_MAX:
+                             it has no bound; 0: not known, because one has no budget, beside a
+                             calendar, or in a thread of its own */
+    uint64_t deadline_ns; /* its deadline, or its period; 0: none, as of a unit's task */
 } punctual_layout;
 
 /*

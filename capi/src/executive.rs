@@ -17,8 +17,8 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use punctual::{
-    Calendar, End, ErrorKind, ExecutiveBuilder, Flow, Handle, Period, Placed, StopHandle, Summary,
-    TaskId, Trigger, WaitPolicy,
+    Calendar, End, ErrorKind, ExecutiveBuilder, Flow, Handle, Period, Placed, Response, StopHandle,
+    Summary, TaskId, Trigger, WaitPolicy,
 };
 use punctual_core::clock::Clock;
 use punctual_core::cycle::Cycle;
@@ -434,16 +434,25 @@ struct Layout {
     phase_ns: u64,
     rank: u32,
     cpu: i32,
+    response_ns: u64,
+    deadline_ns: u64,
 }
 
-const _: () = assert!(size_of::<Layout>() == 24);
+const _: () = assert!(size_of::<Layout>() == 40);
 
-// SAFETY: `repr(C)`; two words and two halves of one make 24 bytes, so that there is no padding.
+// SAFETY: `repr(C)`; four words and two halves of one make 40 bytes, so that there is no padding.
 unsafe impl Record for Layout {
     const LEAST: usize = 24;
 
     fn blank() -> Self {
-        Self { size: size_of::<Self>(), phase_ns: u64::MAX, rank: u32::MAX, cpu: -1 }
+        Self {
+            size: size_of::<Self>(),
+            phase_ns: u64::MAX,
+            rank: u32::MAX,
+            cpu: -1,
+            response_ns: 0,
+            deadline_ns: 0,
+        }
     }
 }
 
@@ -455,6 +464,12 @@ impl Layout {
             phase_ns: placed.phase.and_then(ns).unwrap_or(u64::MAX),
             rank: placed.rank.and_then(|rank| u32::try_from(rank).ok()).unwrap_or(u32::MAX),
             cpu: placed.cpu.and_then(|cpu| i32::try_from(cpu).ok()).unwrap_or(-1),
+            response_ns: match placed.response {
+                Response::AtMost(longest) => ns(longest).unwrap_or(u64::MAX),
+                Response::Unbounded => u64::MAX,
+                Response::Unknown => 0,
+            },
+            deadline_ns: placed.deadline.and_then(ns).unwrap_or(0),
             ..Self::blank()
         }
     }

@@ -24,6 +24,7 @@
 
 pub(crate) mod balance;
 mod plan;
+mod response;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -37,6 +38,7 @@ pub use crate::task::{Offset, Task};
 pub use plan::{Plan, PlanStorage};
 pub use punctual_core::table::OnOverrun;
 pub use punctual_core::time::Period;
+pub use response::Response;
 
 /// Collects tasks; [`Periodic::build`] checks them and lays them out.
 #[derive(Clone, Debug, Default)]

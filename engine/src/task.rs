@@ -83,6 +83,7 @@ pub struct Task {
     name: String,
     period: Period,
     phase: Offset,
+    is_remote: bool,
     priority: Option<u8>,
     budget_ns: Option<u64>,
     deadline_ns: Option<u64>,
@@ -108,6 +109,7 @@ impl Task {
             name: name.into(),
             period: period.into(),
             phase: Offset::Balanced,
+            is_remote: false,
             priority: None,
             budget_ns: None,
             deadline_ns: None,
@@ -218,7 +220,8 @@ impl Task {
     pub fn remote(&self, phase_ns: u64) -> Self {
         let task = self.clone().on_overrun(OnOverrun::Skip);
         let phase = Offset::At(phase_ns);
-        Self { phase, budget_ns: None, deadline_ns: None, start_ns: None, ..task }
+        let (budget_ns, deadline_ns, start_ns) = (None, None, None);
+        Self { phase, budget_ns, deadline_ns, start_ns, is_remote: true, ..task }
     }
 
     /// Its name.
@@ -261,6 +264,13 @@ impl Task {
     /// # Real-time: setup only
     pub fn placement(&self) -> &Placement {
         &self.placement
+    }
+
+    /// Whether its body runs elsewhere: see [`Task::remote`].
+    ///
+    /// # Real-time: setup only
+    pub fn is_remote(&self) -> bool {
+        self.is_remote
     }
 
     /// Its longest execution, ns; `None` where none was set.

@@ -93,6 +93,7 @@ pub use punctual_engine::error::{Error, ErrorKind};
 pub use punctual_engine::follow;
 pub use punctual_engine::monitor::Force;
 pub use punctual_engine::outcome::{End, Samples, Stats};
+pub use punctual_engine::periodic::Response;
 pub use punctual_engine::process::{ProcessEnd, Registration, Restart, TaskOutcome, Watch};
 pub use punctual_engine::quiet::Quiet;
 pub use punctual_engine::rt_thread::RtThread;

@@ -169,6 +169,7 @@ static void bad_tasks(void)
     CHECK(punctual_executive_task_layout(executive, 0, &layout) == -EINVAL);
     CHECK(punctual_executive_build(executive, &options) == 0);
     CHECK(punctual_executive_task_layout(executive, 0, &layout) == 0 && layout.rank == 0);
+    CHECK(layout.response_ns == 0 && layout.deadline_ns == 1000000);
     CHECK(punctual_executive_task_layout(executive, 1, &layout) == -ENOENT);
     options.period_num_ns = 1000000;
     CHECK(punctual_executive_run(executive, &options, 1) == -EINVAL);

@@ -16,7 +16,7 @@ int main(void)
 
     CHECK(sizeof options == 136 && sizeof task == 136 && sizeof cycle == 64);
     CHECK(sizeof stats == 136 && sizeof info == 104 && sizeof unit == 112);
-    CHECK(sizeof layout == 24 && sizeof follow == 96);
+    CHECK(sizeof layout == 40 && sizeof follow == 96);
     memset(&options, 0x55, sizeof options);
     memset(&task, 0x55, sizeof task);
     memset(&cycle, 0x55, sizeof cycle);
@@ -64,6 +64,7 @@ int main(void)
     CHECK(punctual_layout_init(&layout, sizeof layout) == 0);
     CHECK(layout.size == sizeof layout && layout.phase_ns == UINT64_MAX);
     CHECK(layout.rank == UINT32_MAX && layout.cpu == -1);
+    CHECK(layout.response_ns == 0 && layout.deadline_ns == 0);
     CHECK(punctual_follow_info_init(&follow, sizeof follow) == 0);
     CHECK(follow.size == sizeof follow && follow.drift_ppb == 0.0 && follow.late == 0);
 

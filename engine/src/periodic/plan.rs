@@ -20,6 +20,8 @@ pub struct Plan {
     groups: Vec<PhaseGroup>,
     masks: Vec<Mask>,
     slots: Vec<TaskSlot>,
+    /// By rank, whether the body runs elsewhere.
+    remote: Vec<bool>,
     peak: Peak,
 }
 
@@ -72,6 +74,7 @@ impl Plan {
             groups: Vec::new(),
             masks: Vec::new(),
             slots: ranks.iter().map(|&index| slot(&tasks[index])).collect(),
+            remote: ranks.iter().map(|&index| tasks[index].is_remote()).collect(),
             peak,
         };
         let mut before: Option<usize> = None;
@@ -169,6 +172,20 @@ impl Plan {
     /// # Real-time: setup only
     pub fn budget_ns(&self, rank: usize) -> Option<u64> {
         Some(self.slots[rank].budget_ns).filter(|&ns| ns != u64::MAX)
+    }
+
+    /// The deadline of the task of this rank after its release, ns: its period where it has none.
+    ///
+    /// # Real-time: setup only
+    pub fn deadline_ns(&self, rank: usize) -> u64 {
+        self.slots[rank].deadline_ns
+    }
+
+    /// Whether the body of the task of this rank runs elsewhere: its loop only releases it.
+    ///
+    /// # Real-time: setup only
+    pub fn is_remote(&self, rank: usize) -> bool {
+        self.remote[rank]
     }
 
     /// The share of the CPU that all budgets take.

@@ -12,6 +12,7 @@ use punctual_core::time::Span;
 use punctual_engine::error::Error;
 use punctual_engine::monitor::Force;
 use punctual_engine::outcome::Stats;
+use punctual_engine::periodic::Response;
 use punctual_engine::task::Task;
 
 use super::lane::boxed;
@@ -180,4 +181,20 @@ pub struct Placed {
     pub phase: Option<Duration>,
     /// Its place in the order of urgency among the tasks of its loop, 0 the first.
     pub rank: Option<usize>,
+    /// From its release to its finish at the longest, by the budgets of the tasks of its loop;
+    /// not known beside a calendar, and in a thread or a process of its own.
+    pub response: Response,
+    /// From its release to the latest finish that is in time: its period where it has none of its
+    /// own; `None` for a unit's task and for one that a device triggers.
+    pub deadline: Option<Duration>,
+}
+
+impl Placed {
+    /// Whether it meets its deadline whatever comes together, if every task keeps its budget;
+    /// `None` where that is not known. What the machine adds comes on top.
+    ///
+    /// # Real-time: setup only
+    pub fn is_guaranteed(&self) -> Option<bool> {
+        self.response.is_within(self.deadline?)
+    }
 }

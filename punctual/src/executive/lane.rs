@@ -19,7 +19,7 @@ use punctual_engine::counting::{ByRank, CycleCounting, Keep, Unreleased, Words};
 use punctual_engine::file_facts::RunFacts;
 use punctual_engine::handover::{Exchange, LoopRun, RunningPlan, RunningUnits};
 use punctual_engine::monitor::Watched;
-use punctual_engine::periodic::Plan;
+use punctual_engine::periodic::{Plan, Response};
 use punctual_engine::quiet::Quiet;
 use punctual_engine::remote::{RemoteOverrun, RemoteTask};
 use punctual_engine::rt_thread::RtThread;
@@ -177,13 +177,20 @@ impl<'env> Lane<'env> {
 
     /// Where its tasks are; one that it releases is where its thread is, one of `threads`.
     pub(super) fn placed(&self, threads: &[&ThreadTask]) -> Vec<Placed> {
+        let units = self.calendar.as_ref().map_or(0, |(calendar, _)| calendar.tasks());
+        // Units of a calendar keep tasks waiting too.
+        let responses = if units == 0 { self.plan.responses() } else { Vec::new() };
         let placed = |(rank, task): (usize, &LaneRank<'_>)| {
             let thread = threads.iter().find(|thread| thread.name() == task.name);
+            let in_table = rank.checked_sub(units).filter(|&rank| !self.plan.is_remote(rank));
+            let deadline_ns = in_table.map(|rank| self.plan.deadline_ns(rank));
             Placed {
                 name: task.name.clone(),
                 cpu: thread.map_or(self.cpu(), |thread| thread.cpu()),
                 phase: self.grid_of(rank).1.map(Duration::from_nanos),
                 rank: Some(rank),
+                response: responses.get(rank).copied().unwrap_or(Response::Unknown),
+                deadline: deadline_ns.map(Duration::from_nanos),
             }
         };
         self.ranks.iter().enumerate().map(placed).collect()

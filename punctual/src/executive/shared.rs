@@ -29,7 +29,7 @@ use punctual_engine::handover::{Change, Handover};
 use punctual_engine::monitor::{Force, Watched};
 use punctual_engine::outcome::{self, End, Stats};
 use punctual_engine::pack::place;
-use punctual_engine::periodic::{Periodic, Plan, Successor};
+use punctual_engine::periodic::{Periodic, Plan, Response, Successor};
 use punctual_engine::process::SharedMemory;
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::{Demand, check_demands};
@@ -351,20 +351,30 @@ impl<'env> Shared<'env> {
         let tasks = self.tasks();
         if let Some(added) = tasks.added.iter().find(|added| added.entry == id.at) {
             let phase = Some(Duration::from_nanos(added.phase_ns));
-            return Ok(Some(Placed { name, cpu: added.cpu, phase, rank: None }));
+            return Ok(Some(Placed {
+                name,
+                cpu: added.cpu,
+                phase,
+                rank: None,
+                response: Response::Unknown,
+                deadline: None,
+            }));
         }
         let units = self.rules.units();
         let lanes = tasks.lanes.iter().zip(&self.lanes).filter(|_| !removed);
         let mut found = lanes.filter_map(|(LaneTasks { plan, .. }, lane)| {
             let rank = (0..plan.tasks()).find(|&rank| plan.name(rank) == name)?;
-            Some((units + rank, plan.phase_ns(rank), lane.cpu))
+            let response = if units == 0 { plan.responses()[rank] } else { Response::Unknown };
+            Some(Placed {
+                name: name.clone(),
+                cpu: lane.cpu,
+                phase: Some(Duration::from_nanos(plan.phase_ns(rank))),
+                rank: Some(units + rank),
+                response,
+                deadline: Some(Duration::from_nanos(plan.deadline_ns(rank))),
+            })
         });
-        Ok(found.next().map(|(rank, phase_ns, cpu)| Placed {
-            name: name.clone(),
-            cpu,
-            phase: Some(Duration::from_nanos(phase_ns)),
-            rank: Some(rank),
-        }))
+        Ok(found.next())
     }
 
     /// Adds a task while it runs, see [`Handle::add`](super::Handle::add).

@@ -25,6 +25,7 @@ use crate::loops::Phase;
 use crate::summary::Summary;
 use punctual_core::table::OnOverrun;
 use punctual_engine::outcome::{End, Stats};
+use punctual_engine::periodic::Response;
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::task::{Placement, Task};
 use punctual_engine::wait_policy::WaitPolicy;
@@ -88,6 +89,38 @@ fn tasks_run_on_the_cpu_they_were_packed_to() {
     assert!(!summary.refused.iter().any(|refusal| {
         matches!(refusal.attempt, punctual_engine::session::Attempt::Affinity(_))
     }));
+}
+
+#[test]
+fn a_layout_says_which_deadlines_are_guaranteed() {
+    let us = Duration::from_micros;
+    let fast = task("fast", 1_000).budget(us(200)).deadline(us(400));
+    let slow = task("slow", 4_000).budget(us(300));
+    let apart = task("apart", 2_000).placed(Placement::thread(RtThread::any()));
+    let built = quick().task(fast.clone(), |_| ()).task(slow, |_| ()).task(apart, |_| ()).build();
+    let (plan, ids) = built.expect("fine");
+    let guaranteed = |layout: &[Placed], name: &str| {
+        let placed = layout.iter().find(|placed| placed.name == name).expect(name);
+        (placed.response, placed.deadline, placed.is_guaranteed())
+    };
+    let layout = plan.layout();
+    // 300 µs behind the slow one that has begun, and its own.
+    let late = (Response::AtMost(us(500)), Some(us(400)), Some(false));
+    assert_eq!(guaranteed(&layout, "fast"), late);
+    let fits = (Response::AtMost(us(500)), Some(us(4_000)), Some(true));
+    assert_eq!(guaranteed(&layout, "slow"), fits);
+    assert_eq!(guaranteed(&layout, "apart"), (Response::Unknown, None, None));
+    let run = plan.run_with(ms(50), |handle| {
+        let placed = handle.placed(ids[0]).expect("it runs").expect("it is there");
+        assert_eq!((placed.response, placed.deadline, placed.is_guaranteed()), late);
+    });
+    let ((), summary) = run.expect("it starts");
+    assert_eq!(summary.end, End::Finished, "{summary}");
+    // Beside one without a budget nothing is known.
+    let open = quick().task(fast, |_| ()).task(task("open", 9_000), |_| ()).build();
+    let open = open.expect("fine").0.layout();
+    let unknown = (Response::Unknown, Some(us(400)), None);
+    assert_eq!(guaranteed(&open, "fast"), unknown);
 }
 
 #[test]

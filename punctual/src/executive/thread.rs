@@ -28,7 +28,7 @@ use punctual_engine::error::{Error, ExecutiveError, Kind};
 use punctual_engine::file_facts::RunFacts;
 use punctual_engine::handover::LOOK;
 use punctual_engine::monitor::{Demotable, RunawayRule, Watched, hang_bound};
-use punctual_engine::periodic::Plan;
+use punctual_engine::periodic::{Plan, Response};
 use punctual_engine::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::{self, Demand};
@@ -167,7 +167,14 @@ impl ThreadTask {
             return None;
         }
         let phase = self.grid().map(|(_, phase_ns)| Duration::from_nanos(phase_ns));
-        Some(Placed { name: self.name().to_owned(), cpu: self.cpu, phase, rank: None })
+        Some(Placed {
+            name: self.name().to_owned(),
+            cpu: self.cpu,
+            phase,
+            rank: None,
+            response: Response::Unknown,
+            deadline: None,
+        })
     }
 
     /// What a sample file says of it; `None` where it has no releases, and no samples.

@@ -119,6 +119,15 @@ impl Blame {
         self.config.smi_count = Some(count);
     }
 
+    /// Beyond which lateness wakes of a thread are late, ns, in place of what the configuration
+    /// says, as the end of a bucket: at most 6.3 % later. Also for those that came in already:
+    /// causes of all wakes are summed up. One that is not followed is left out.
+    pub fn set_threshold(&mut self, tid: Tid, threshold_ns: u64) {
+        if let Some(place) = self.place(tid) {
+            self.threads[place].set_threshold(threshold_ns);
+        }
+    }
+
     /// A companion spins on a CPU from now on, or has since then: what is rare is measured from
     /// there.
     pub fn watch_companion(&mut self, cpu: u32, since_ns: u64) {

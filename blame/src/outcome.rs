@@ -212,6 +212,9 @@ fn threshold(thread: &Thread, config: &BlameConfig) -> (Selection, u64) {
         return (Selection::beyond(0).0, recalled.threshold_ns);
     }
     let margin_ns = thread.margin_ns();
+    if let Some(threshold_ns) = thread.threshold_ns() {
+        return Selection::beyond(threshold_ns.saturating_add(margin_ns));
+    }
     match config.late {
         LateThreshold::Above(threshold_ns) if margin_ns == 0 => (Selection::Over, threshold_ns),
         LateThreshold::Above(threshold_ns) => {

@@ -207,6 +207,8 @@ pub(crate) struct Thread {
     has_ended: bool,
     /// Up to which lateness a wake is on time, ns; worked out anew now and then.
     on_time_ns: u64,
+    /// Beyond which it is late in the end, ns, where that is told for this thread alone.
+    threshold_ns: Option<u64>,
     /// How often a timer released it.
     timer_releases: u64,
 }
@@ -237,6 +239,7 @@ impl Thread {
             ready_wait_ns: 0,
             has_ended: false,
             on_time_ns: 0,
+            threshold_ns: None,
             timer_releases: 0,
         }
     }
@@ -488,6 +491,16 @@ impl Thread {
             }
             LateThreshold::Quantile(_) => least_ns > self.on_time_ns,
         }
+    }
+
+    /// Beyond which lateness a wake is late in the end, ns, where that was told for it alone.
+    pub(crate) const fn threshold_ns(&self) -> Option<u64> {
+        self.threshold_ns
+    }
+
+    /// Tells that.
+    pub(crate) const fn set_threshold(&mut self, threshold_ns: u64) {
+        self.threshold_ns = Some(threshold_ns);
     }
 
     /// Whether too little is known of it to judge, and not for long yet.

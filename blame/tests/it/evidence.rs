@@ -2,14 +2,15 @@
 
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::CauseKind;
-use punctual_blame::config::{BlameConfig, Platform};
+use punctual_blame::config::{BlameConfig, LateThreshold, Platform};
 use punctual_blame::outcome::BlameOutcome;
 use punctual_blame::rules::RuleId;
 use punctual_blame::stall::CompanionGap;
 use punctual_trace::event::TraceKind;
 
 use crate::scenario::{
-    APIC, MS, Scenario, TICK, TIMER, US, WAKEUP, assert_exact, cat, config, only_cause, servo, task,
+    APIC, MS, Scenario, TICK, TIMER, US, WAKEUP, assert_exact, cat, config, equal, hog, only_cause,
+    servo, task,
 };
 
 /// What CPU 1 does while CPU 0 stands still.
@@ -150,6 +151,41 @@ fn a_count_of_smis_may_come_at_the_end() {
     scenario.sorted().iter().for_each(|event| blame.push(event));
     blame.set_smi_count(3);
     assert!((blame.finish().table.rows[0].confidence - 0.9).abs() < 1e-9);
+}
+
+#[test]
+fn what_is_late_may_be_told_at_the_end() {
+    let mut scenario = Scenario::new();
+    scenario.normals(40);
+    for _ in 0..12 {
+        for (above, late) in [(hog(), 300 * US), (equal(), 100 * US)] {
+            let release = scenario.sleep(above);
+            scenario.fire(release + 5 * US).timer_exit(release + 10 * US, 0);
+            scenario.switch(release + late, 0, 1, servo());
+            scenario.normal();
+        }
+    }
+    let late = LateThreshold::Quantile(0.99);
+    let told = |threshold_ns: u64| {
+        let mut blame = Blame::new(BlameConfig { late, ..config() });
+        scenario.sorted().iter().for_each(|event| blame.push(event));
+        blame.set_threshold(servo().tid, threshold_ns);
+        // Nobody's.
+        blame.set_threshold(cat().tid, 0);
+        let outcome = blame.finish();
+        assert_exact(&outcome);
+        outcome
+    };
+    let outcome = told(200 * US);
+    let told_ns = outcome.table.threshold_ns.expect("one thread");
+    assert!((200 * US..=213 * US).contains(&told_ns), "{told_ns}");
+    assert_eq!(only_cause(&outcome, CauseKind::HigherPriority).wakes, 12);
+    let outcome = told(50 * US);
+    let causes = &outcome.table.rows;
+    assert_eq!((outcome.table.late, outcome.table.wakes), (24, 88));
+    assert_eq!(causes.iter().filter(|row| row.wakes == 12).count(), 2, "{causes:?}");
+    assert!(outcome.worst.iter().all(|wake| wake.least_ns() > 50 * US));
+    assert_eq!(told(MS).table.late, 0);
 }
 
 #[test]

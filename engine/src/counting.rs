@@ -47,7 +47,8 @@ pub fn ring_of(period: Period) -> Words {
 /// had no room for and what was missed; it has no page.
 #[derive(Debug)]
 pub struct SampleRecorder<'a> {
-    ring: Ring<'a>,
+    /// None once segments do not count.
+    ring: Option<Ring<'a>>,
     beginning: Beginning,
 }
 
@@ -56,7 +57,7 @@ impl<'a> SampleRecorder<'a> {
     ///
     /// # Real-time: setup only
     pub fn new(ring: Ring<'a>, cold: u32) -> Self {
-        Self { ring, beginning: Beginning::new(cold) }
+        Self { ring: Some(ring), beginning: Beginning::new(cold) }
     }
 
     /// Begins another segment.
@@ -65,18 +66,28 @@ impl<'a> SampleRecorder<'a> {
     pub fn begin(&mut self, cold: u32) {
         self.beginning = Beginning::new(cold);
     }
+
+    /// Begins a segment that does not count, as none does after it: neither its cycles nor what is
+    /// missed reach the ring, whose counters stay as they are.
+    ///
+    /// # Real-time: setup only
+    pub fn begin_uncounted(&mut self) {
+        self.ring = None;
+    }
 }
 
 impl Observe for SampleRecorder<'_> {
     #[inline]
     fn ran(&mut self, job: &Job, start: Instant, _: Instant, _: Overruns) {
-        record(&mut self.ring, &mut self.beginning, job.missed, |flags| {
-            Sample::of(job, start, flags)
-        });
+        if let Some(ring) = &mut self.ring {
+            record(ring, &mut self.beginning, job.missed, |flags| Sample::of(job, start, flags));
+        }
     }
 
     fn never_ran(&mut self, _: usize, missed: Missed, _: Instant) {
-        self.ring.miss(missed.count);
+        if let Some(ring) = &mut self.ring {
+            ring.miss(missed.count);
+        }
     }
 }
 

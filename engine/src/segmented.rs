@@ -241,4 +241,37 @@ mod tests {
         assert!(samples.iter().all(|sample| sample.lateness == Span::ZERO));
         assert_eq!(vitals.watched().beats(), 5 + 3, "one a wait");
     }
+
+    #[test]
+    fn a_segment_that_does_not_count_runs_as_the_others_and_leaves_no_trace() {
+        let period = Period::from_ns(100).expect("in range");
+        let grid = Releases::new(Instant::from_ns(1_000), period);
+        let memory = ring_of(period);
+        let (ring, mut drain, view) = ring::split(&memory).expect("large enough");
+        let (now, stop, vitals) = (Cell::new(900), AtomicBool::new(false), Vitals::default());
+        let (wait, observe) = (Strategy::Sleep(Sleep), SampleRecorder::new(ring, 1));
+        let mut segments = SegmentedLoop::new(HeldClock(&now), wait, observe, grid);
+        // Bodies of 150: every second release passes in one.
+        let mut numbers = Vec::new();
+        let mut segment = |first, counts: bool| {
+            if !counts {
+                segments.observer().begin_uncounted();
+            }
+            segments.begin_on(grid, first);
+            segments.end_at(grid.release(first + 6));
+            while let Ok(cycle) = segments.wait(&stop, &vitals) {
+                numbers.push(cycle.n);
+                now.set(now.get() + 150);
+            }
+        };
+        segment(0, true);
+        let missed = view.missed();
+        assert!(missed > 0);
+        segment(20, false);
+        segment(40, false);
+        assert_eq!(numbers, [0, 2, 4, 20, 22, 24, 40, 42, 44]);
+        let samples: Vec<_> = from_fn(|| drain.pop()).map(|sample| sample.cycle).collect();
+        assert_eq!((samples, view.count()), (vec![0, 2, 4], 3));
+        assert_eq!((view.missed(), view.unrecorded()), (missed, 0));
+    }
 }

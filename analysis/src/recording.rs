@@ -18,6 +18,7 @@ use crate::gridfit::{Grid, GridFit, Line};
 use crate::histogram::{Histogram, HistogramView};
 use crate::imported::{Imported, ImportedQuantity};
 use crate::jitters::Jitters;
+use crate::quantile::Probability;
 use crate::release::{Lateness, ReleaseGap, Walk};
 use crate::summary::{Distribution, SummaryStats};
 
@@ -231,6 +232,11 @@ impl Recording {
     pub fn lateness_so_far(&self) -> SummaryStats {
         let placement = self.walk.placement(self.walk.gaps(), 0);
         self.lateness.clone().finish(&placement, 0).known().stats()
+    }
+
+    /// The quantile of the lateness of wakes alone so far, ns; `None` where too few show it.
+    pub fn wakes_so_far(&self, p: Probability) -> Option<i64> {
+        self.lateness.wakes().histogram().quantile(p)
     }
 
     /// Takes in a block of samples.

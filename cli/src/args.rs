@@ -11,7 +11,6 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::limit::MetricLimit;
-use punctual_core::time::Span;
 use punctual_host::root::Root;
 use punctual_lab::periodic::BlameWhen;
 use punctual_lab::waits::{WAITS, WaitRow};
@@ -97,9 +96,9 @@ pub(crate) struct LearnArgs {
 /// Whether the kernel's events are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BlameWord {
-    /// Where the kernel allows it and it costs little
+    /// Where the kernel allows it; behind the measurement unless it costs little
     Auto,
-    /// Where the kernel allows it
+    /// Where the kernel allows it, while it measures
     On,
     /// Not at all
     Off,
@@ -109,31 +108,22 @@ pub(crate) enum BlameWord {
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct CausesArgs {
     /// Record the kernel's events meanwhile, and name what made releases late. Needs root or
-    /// CAP_PERFMON, and makes each release some 1.5 us later, which is measured first and said;
-    /// 'auto' does without where it is more than 2 us and 10 % of the median, in runs of less than
-    /// 10 s, and beside a baseline
+    /// CAP_PERFMON, and makes each release some 1.5 us later, which is measured first and said.
+    /// 'auto' records behind the measurement instead, in a tenth of its time, where it is more than
+    /// 2 us and 10 % of the median, and beside a baseline; and not in runs of less than 10 s
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, default_missing_value = "on")]
     blame: Option<BlameWord>,
 }
 
-/// From this length on the causes are recorded without being asked for: a tenth of it shows what
-/// that costs, and a hundredth of its wakes are enough to tell shares.
-const UNASKED_FROM: Span = Span::from_ms(10_000);
-
 impl CausesArgs {
-    /// Whether to record, in a run of this length, which may be compared with others; `usual` is
-    /// what holds without the option.
-    pub(crate) fn when(
-        self,
-        usual: BlameWord,
-        duration: Span,
-        is_compared: bool,
-    ) -> Option<BlameWhen> {
+    /// Whether and when to record, in a run that may be compared with others; `usual` is what holds
+    /// without the option.
+    pub(crate) fn when(self, usual: BlameWord, is_compared: bool) -> Option<BlameWhen> {
         match self.blame.unwrap_or(usual) {
             BlameWord::Off => None,
-            BlameWord::On => Some(BlameWhen::Allowed),
-            BlameWord::Auto if is_compared || duration < UNASKED_FROM => None,
-            BlameWord::Auto => Some(BlameWhen::Cheap),
+            BlameWord::On => Some(BlameWhen::Asked),
+            BlameWord::Auto if is_compared => Some(BlameWhen::UnaskedBehind),
+            BlameWord::Auto => Some(BlameWhen::Unasked),
         }
     }
 }
@@ -271,17 +261,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_is_recorded_and_else_only_what_is_worth_it() {
-        let (short, long) = (Span::from_ms(9_999), Span::from_ms(10_000));
-        let when = |blame, duration, is_compared| {
-            CausesArgs { blame }.when(BlameWord::Auto, duration, is_compared)
-        };
-        assert_eq!(when(None, long, false), Some(BlameWhen::Cheap));
-        assert_eq!(when(None, short, false), None);
-        assert_eq!(when(None, long, true), None);
-        assert_eq!(when(Some(BlameWord::On), short, true), Some(BlameWhen::Allowed));
-        assert_eq!(when(Some(BlameWord::Off), long, false), None);
-        let off = CausesArgs::default().when(BlameWord::Off, long, false);
+    fn what_is_asked_for_is_recorded_within_and_what_is_compared_only_behind() {
+        let when = |blame, is_compared| CausesArgs { blame }.when(BlameWord::Auto, is_compared);
+        assert_eq!(when(None, false), Some(BlameWhen::Unasked));
+        assert_eq!(when(Some(BlameWord::Auto), true), Some(BlameWhen::UnaskedBehind));
+        assert_eq!(when(Some(BlameWord::On), true), Some(BlameWhen::Asked));
+        assert_eq!(when(Some(BlameWord::Off), false), None);
+        let off = CausesArgs::default().when(BlameWord::Off, false);
         assert_eq!(off, None, "where it is not usual");
     }
 }

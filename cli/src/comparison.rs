@@ -20,7 +20,8 @@ use punctual_host::baseline::{MACHINE, SETUP, changed};
 use punctual_host::facts::MachineFacts;
 use punctual_import::samples::{FileEnding, FileInfo, RUNS_MAX, RunInfo, SampleFileReader};
 use punctual_report::{
-    ComparedResult, ComparedSide, Comparison, Difference, Pair, Report, Run, Session, Setup,
+    BlameRecording, ComparedResult, ComparedSide, Comparison, Difference, Pair, Report, Run,
+    Session, Setup,
 };
 use serde::{Deserialize, Serialize};
 
@@ -503,7 +504,7 @@ impl Recorded {
             events_recorded: report
                 .body
                 .loops()
-                .map(|loops| loops.blame.as_ref().is_some_and(|recording| recording.is_recorded)),
+                .map(|loops| loops.blame.as_ref().is_some_and(BlameRecording::is_in_figures)),
             stamps: report.envelope.clock.as_ref().map(|clock| clock.source.clone()),
             runs: Vec::new(),
         }
@@ -730,17 +731,19 @@ fn of_report(report: &Report, from: String) -> Result<Recorded> {
 
 #[cfg(test)]
 mod tests {
-    use punctual_report::{BlameRecording, CheckBody, LoopsBody};
+    use punctual_lab::periodic::RecordedWhere;
+    use punctual_report::{CheckBody, LoopsBody};
 
     use super::*;
     use crate::program::PROGRAM;
 
     /// A result of `check`, while which events were recorded or not.
-    fn result(is_recorded: Option<bool>) -> Recorded {
-        let blame = is_recorded.map(|is_recorded| BlameRecording {
+    fn result(recorded: Option<(bool, RecordedWhere)>) -> Recorded {
+        let blame = recorded.map(|(is_recorded, place)| BlameRecording {
             is_recorded,
             why_not: None,
             is_asked: true,
+            place,
             price: None,
             evidence: None,
         });
@@ -752,9 +755,12 @@ mod tests {
     #[test]
     fn recording_events_is_a_difference() {
         let differ = |a: &Recorded, b: &Recorded| differences(a, b, &[]);
-        let (none, refused, done) = (result(None), result(Some(false)), result(Some(true)));
+        let (none, refused) = (result(None), result(Some((false, RecordedWhere::Within))));
+        let done = result(Some((true, RecordedWhere::Within)));
+        let behind = result(Some((true, RecordedWhere::Behind)));
         let unknown = Recorded { events_recorded: None, ..none.clone() };
-        for alike in [(&none, &refused), (&done, &done), (&none, &unknown)] {
+        let alike = [(&none, &refused), (&done, &done), (&none, &unknown), (&none, &behind)];
+        for alike in alike {
             assert_eq!(differ(alike.0, alike.1), []);
         }
         let difference = |b: &str| Difference {
@@ -763,6 +769,7 @@ mod tests {
             b: b.to_owned(),
         };
         assert_eq!(differ(&done, &none), [difference("not recorded")]);
+        assert_eq!(differ(&done, &behind), [difference("not recorded")]);
         assert_eq!(differ(&done, &unknown), [difference("unknown")]);
     }
 }

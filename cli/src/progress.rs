@@ -88,8 +88,11 @@ impl Line {
 impl Observer for Line {
     fn event(&mut self, event: &ExperimentEvent<'_>) {
         match *event {
-            ExperimentEvent::Progress { progress, condition, loops } => {
+            ExperimentEvent::Progress { progress, condition, is_measured: false, loops } => {
                 self.show(progress, condition, loops);
+            }
+            ExperimentEvent::Progress { progress, condition, is_measured: true, loops } => {
+                self.show(progress, &format!("measured · causes of {condition}"), loops);
             }
             ExperimentEvent::Ended => self.clear(),
         }

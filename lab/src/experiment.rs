@@ -31,6 +31,7 @@ use punctual_os::threads::{self, Usage};
 use punctual_os::{Errno, signal};
 
 use crate::load::{DEATHS_MAX, Launcher, LoadBounds, LoadReport, LoadSpec, READY, RunningLoads};
+use crate::periodic::ConditionBlock;
 
 pub use safety::{Caution, CpuTaken, Demand, Risk, Taken, Throttling, judge, throttling};
 pub use standing::{RunSoFar, Standing, Standings, StandingsWriter};
@@ -248,6 +249,8 @@ pub enum ExperimentEvent<'a> {
         progress: &'a ExperimentProgress,
         /// The name of the condition that runs.
         condition: &'a str,
+        /// Whether the measurement is over, and what runs does not count.
+        is_measured: bool,
         /// Each loop so far; none in an experiment without loops.
         loops: &'a [LoopSoFar],
     },
@@ -284,6 +287,12 @@ pub trait BackgroundLoads {
 
     /// Ends it.
     fn end(&mut self, condition: usize);
+
+    /// Called once, when all blocks have run to their end: the measurement is over. What it returns
+    /// runs behind it as blocks that do not count; the loops wait meanwhile.
+    fn measured(&mut self) -> Vec<ConditionBlock> {
+        Vec::new()
+    }
 
     /// Called about ten times a second with how far the experiment is.
     fn progress(&mut self, _: &ExperimentProgress) {}
@@ -324,6 +333,8 @@ pub struct Loading<'l> {
     bounds: LoadBounds,
     launcher: &'l dyn Launcher,
     running: Option<RunningLoads>,
+    /// Whether the measurement is over: what loads do behind it is not counted.
+    is_measured: bool,
     observer: &'l mut dyn Observer,
 }
 
@@ -337,14 +348,15 @@ impl<'l> Loading<'l> {
     ) -> Self {
         let condition = |(name, specs)| Condition { name, specs, done: Vec::new() };
         let conditions = conditions.into_iter().map(condition).collect();
-        Self { conditions, bounds, launcher, running: None, observer }
+        Self { conditions, bounds, launcher, running: None, is_measured: false, observer }
     }
 
     /// Reports to the observer how far the experiment and each of its loops is.
     pub fn report(&mut self, progress: &ExperimentProgress, loops: &[LoopSoFar]) {
         let condition =
             self.conditions.get(progress.condition).map_or("", |condition| condition.name.as_str());
-        self.observer.event(&ExperimentEvent::Progress { progress, condition, loops });
+        let is_measured = self.is_measured;
+        self.observer.event(&ExperimentEvent::Progress { progress, condition, is_measured, loops });
     }
 
     /// What the loads of each condition did: the mean rate over the blocks that gave one.
@@ -373,8 +385,12 @@ impl BackgroundLoads for Loading<'_> {
 
     fn end(&mut self, condition: usize) {
         let Some(running) = self.running.take() else { return };
+        let reports = running.stop();
+        if self.is_measured {
+            return;
+        }
         let tallies = &mut self.conditions[condition].done;
-        for report in running.stop() {
+        for report in reports {
             let rate = report.rate;
             let at = tallies
                 .iter()
@@ -393,6 +409,11 @@ impl BackgroundLoads for Loading<'_> {
                 tally.blocks += 1;
             }
         }
+    }
+
+    fn measured(&mut self) -> Vec<ConditionBlock> {
+        self.is_measured = true;
+        Vec::new()
     }
 
     fn progress(&mut self, progress: &ExperimentProgress) {

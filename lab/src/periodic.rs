@@ -16,6 +16,7 @@ use punctual::follow::{Follow, Follower, Reference, ServoStatus, Settings};
 use punctual::{RtThread, WaitPolicy};
 use punctual_analysis::claim::ask::Ask;
 use punctual_analysis::compare::series::Builder;
+use punctual_analysis::quantile::Probability;
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants};
 use punctual_core::releases::Releases;
 use punctual_core::sample::Sample;
@@ -41,7 +42,9 @@ use crate::experiment::{
     StandingsWriter, Taken,
 };
 use crate::load::LoadSpec;
-pub use causes::{BlameWhen, BlamedCycle, LoopBlamePlan, LoopCauses, NotRecorded, first_waiting};
+pub use causes::{
+    BlameWhen, BlamedCycle, LoopBlamePlan, LoopCauses, NotRecorded, RecordedWhere, first_waiting,
+};
 pub use claims::{RunClaim, plans};
 pub use prepared::Prepared;
 pub use punctual_engine::wait_policy::{SPIN_PERIOD_MIN, WaitKind};
@@ -288,6 +291,17 @@ pub trait Destination {
         granted: &[SchedPolicy],
     ) -> Result<Begun<Self::Sink, Self::File>, Box<dyn Error + Send + Sync>>;
 
+    /// How late a stream's wakes were under a condition, or under all that count as one with it,
+    /// ns: the quantile of this share. `None` where too few show it, or it is not known.
+    fn lateness_ns(
+        _sink: &Self::Sink,
+        _stream: usize,
+        _condition: usize,
+        _share: f64,
+    ) -> Option<u64> {
+        None
+    }
+
     /// The figures of each stream under a condition, as far as there are any. While it runs.
     fn so_far(&self, _condition: usize) -> Vec<Option<RunSoFar>> {
         Vec::new()
@@ -379,7 +393,11 @@ impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
             stop: context.stop,
         };
         let outcome = prepared.run(begun.sink, begun.file, &mut background, context.stop)?;
-        let causes = recorder.map(LoopRecorder::finish);
+        let causes = recorder.map(|recorder| {
+            recorder.finish(|stream, condition, share| {
+                D::lateness_ns(&outcome.sink, stream, condition, share)
+            })
+        });
         let LoopsOutcome { sink, runs, refused, clock, followed, disturbances, file_error, end } =
             outcome;
         let taken = taken(&plan, &runs);
@@ -425,7 +443,7 @@ impl<D: Destination> BackgroundLoads for WithFigures<'_, '_, '_, D> {
         let left = plan.length();
         let condition = plan.blocks.first().map_or(0, |block| block.condition);
         let progress = ExperimentProgress { left, condition, worst: None, count: 0 };
-        recorder.begin(&ReadyLoops { plan, tids, stop }, &mut || loading.progress(&progress));
+        recorder.begin(tids, &ReadyLoops { plan, stop }, &mut || loading.progress(&progress));
     }
 
     fn begin(&mut self, condition: usize, length: Span) -> Result<(), String> {
@@ -445,6 +463,21 @@ impl<D: Destination> BackgroundLoads for WithFigures<'_, '_, '_, D> {
         if let Some(changes) = &mut self.changes {
             changes.end();
         }
+    }
+
+    fn measured(&mut self) -> Vec<ConditionBlock> {
+        self.loading.measured();
+        let Self { recorder: Some(recorder), loading, plan, stop, .. } = self else {
+            return Vec::new();
+        };
+        let blocks = recorder.blocks_behind(plan);
+        let Some(first) = blocks.first() else { return blocks };
+        let left = Span::from_ns(blocks.iter().map(|block| block.length.as_ns()).sum());
+        let progress =
+            ExperimentProgress { left, condition: first.condition, worst: None, count: 0 };
+        let is_recorded =
+            recorder.begin_behind(&ReadyLoops { plan, stop }, &mut || loading.progress(&progress));
+        if is_recorded { blocks } else { Vec::new() }
     }
 
     fn progress(&mut self, progress: &ExperimentProgress) {
@@ -594,6 +627,15 @@ impl Recordings {
             standings: standings.writer(),
         }
     }
+
+    /// How late a stream's wakes were under a condition, or under all that count as one with it,
+    /// ns: the quantile of this share; an early wake is not late. `None` where too few show it.
+    pub fn lateness_ns(&self, stream: usize, condition: usize, share: f64) -> Option<u64> {
+        let merged = self.merged.get(stream).filter(|_| self.as_one.get(condition) == Some(&true));
+        let recording = merged.or_else(|| self.runs.get(stream * self.as_one.len() + condition))?;
+        let quantile_ns = recording.wakes_so_far(Probability::from_share(share)?)?;
+        Some(quantile_ns.max(0).unsigned_abs())
+    }
 }
 
 impl Sink for Recordings {
@@ -702,6 +744,48 @@ mod tests {
         assert_eq!(visits(0), 8);
         assert!((1..=8).all(|load| visits(load) == 2));
         assert!(blocks.windows(2).all(|pair| pair[0].condition != pair[1].condition));
+    }
+
+    #[test]
+    fn the_quantile_of_wakes_is_that_of_all_conditions_that_count_as_one() {
+        let (us, period) = (1_000, Period::from_ns(1_000_000).expect("positive"));
+        let thread = RtThread::cpu(1).fifo(90).wait(WaitKind::Sleep);
+        let condition = |name: &str| Condition {
+            name: name.to_owned(),
+            wait: None,
+            library: None,
+            loads: Vec::new(),
+        };
+        let plan = PeriodicPlan {
+            streams: vec![Stream { thread, period, phase_ns: 0 }; 2],
+            conditions: ["idle", "cpu", "memory"].map(condition).into(),
+            blocks: Vec::new(),
+            housekeeping: Vec::new(),
+            cold: 0,
+        };
+        let grids = vec![Releases::new(Instant::from_ns(0), period); plan.runs()];
+        let quantile = |merge, run: usize, late_us: &[i64], asked: (usize, usize)| {
+            let watch = EvaluationConfig { merge, keep_cold: true, ..EvaluationConfig::default() };
+            let standings = Standings::new(&[], plan.runs());
+            let mut recordings = Recordings::new(&grids, &plan, &watch, &standings);
+            for (at, &late_us) in late_us.iter().enumerate() {
+                // Of two conditions in turn, where those are one.
+                let run = if merge { run + at % 2 } else { run };
+                let (cycle, lateness) = (at as u64, Span::from_ns(late_us * us));
+                let flags = punctual_core::sample::Flags::NONE;
+                recordings.take(run, &[Sample { cycle, lateness, flags }]);
+            }
+            recordings.lateness_ns(asked.0, asked.1, 0.9)
+        };
+        let late: Vec<i64> = (1..=100).collect();
+        let near = |ns: Option<u64>| ns.is_some_and(|ns| (90_000..93_000).contains(&ns));
+        assert!(near(quantile(false, plan.run(1, 2), &late, (1, 2))));
+        assert_eq!(quantile(false, plan.run(1, 2), &late, (1, 1)), None, "nothing ran there");
+        assert!(near(quantile(true, plan.run(1, 1), &late, (1, 1))), "both loads");
+        assert!(near(quantile(true, plan.run(1, 1), &late, (1, 2))), "both loads");
+        assert_eq!(quantile(false, 0, &late[..5], (0, 0)), None, "too few");
+        assert_eq!(quantile(false, 0, &[-3; 20], (0, 0)), Some(0), "none is late");
+        assert_eq!(quantile(false, 0, &late, (9, 9)), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use punctual_engine::disturbance::Disturbance;
 use punctual_engine::drain::Sink;
 use punctual_lab::experiment::{BackgroundLoads, ExperimentEnd};
 use punctual_lab::periodic::{
-    Condition, LoopsOutcome, PeriodicPlan, Prepared, Stream, WaitKind, interleave,
+    Condition, ConditionBlock, LoopsOutcome, PeriodicPlan, Prepared, Stream, WaitKind, interleave,
 };
 use punctual_os::affinity;
 use punctual_os::scheduler::SchedPolicy;
@@ -37,6 +37,119 @@ impl BackgroundLoads for Asked {
     fn end(&mut self, condition: usize) {
         self.0.push((condition, false));
     }
+}
+
+/// Has blocks run behind the measurement, and says what became of them.
+struct Behind<'a> {
+    blocks: Vec<ConditionBlock>,
+    /// Set when the last of so many of them begins.
+    stop: Option<(usize, &'a AtomicBool)>,
+    tids: Vec<i32>,
+    is_measured: bool,
+    /// Conditions that began behind it, and how often the first loop slept in each that ended.
+    begun: Vec<usize>,
+    slept: Vec<u64>,
+    slept_before: u64,
+}
+
+impl<'a> Behind<'a> {
+    fn new(blocks: &[usize], stop: Option<(usize, &'a AtomicBool)>) -> Self {
+        let length = Span::from_ms(200);
+        let blocks = blocks.iter().map(|&condition| ConditionBlock { condition, length }).collect();
+        let (tids, begun, slept) = (Vec::new(), Vec::new(), Vec::new());
+        Self { blocks, stop, tids, is_measured: false, begun, slept, slept_before: 0 }
+    }
+
+    /// How often the first loop has slept.
+    fn sleeps(&self) -> u64 {
+        let path = format!("/proc/self/task/{}/status", self.tids[0]);
+        let status = std::fs::read_to_string(path).expect("it lives");
+        let mut lines = status.lines();
+        let count = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        count.expect("procfs").trim().parse().expect("a number")
+    }
+}
+
+impl BackgroundLoads for Behind<'_> {
+    fn ready(&mut self, tids: &[i32]) {
+        self.tids = tids.to_vec();
+    }
+
+    fn begin(&mut self, condition: usize, _: Span) -> Result<(), String> {
+        if self.is_measured {
+            self.begun.push(condition);
+            self.slept_before = self.sleeps();
+            if let Some((last, stop)) = self.stop {
+                stop.store(self.begun.len() == last, Ordering::Relaxed);
+            }
+        }
+        if condition == 9 { Err("no such load".into()) } else { Ok(()) }
+    }
+
+    fn end(&mut self, _: usize) {
+        if self.is_measured {
+            self.slept.push(self.sleeps() - self.slept_before);
+        }
+    }
+
+    fn measured(&mut self) -> Vec<ConditionBlock> {
+        assert!(!self.is_measured, "once");
+        self.is_measured = true;
+        self.blocks.clone()
+    }
+}
+
+/// Runs idle and a load for 200 ms each, and what is behind that.
+fn run_before(behind: &mut Behind<'_>, stop: &AtomicBool) -> LoopsOutcome<Kept> {
+    let streams = vec![stream(1_000_000, WaitKind::Sleep, SchedPolicy::Fifo(20))];
+    let mut plan = plan(streams, 9, Span::from_ms(400));
+    plan.blocks =
+        [0, 1].map(|condition| ConditionBlock { condition, length: Span::from_ms(200) }).into();
+    let none = None::<punctual_engine::drain::SampleFile<Vec<u8>>>;
+    Prepared::new(plan).run(Kept::default(), none, behind, stop).expect("threads")
+}
+
+#[test]
+fn blocks_behind_the_measurement_run_and_count_for_nothing() {
+    let stop = AtomicBool::new(false);
+    let mut behind = Behind::new(&[1, 2, 0], None);
+    let outcome = run_before(&mut behind, &stop);
+    assert_eq!(outcome.end, ExperimentEnd::Finished);
+    assert_eq!(behind.begun, [1, 2, 0]);
+    assert_eq!(behind.slept.len(), 3);
+    assert!(behind.slept.iter().all(|&sleeps| sleeps > 0), "{:?}", behind.slept);
+    for (number, run) in outcome.runs.iter().enumerate() {
+        let samples = outcome.sink.0.iter().filter(|(of, _)| *of == number);
+        let cycles: Vec<u64> = samples.map(|(_, sample)| sample.cycle).collect();
+        assert_eq!(cycles.len() as u64 + run.unrecorded, run.cycles, "run {number}");
+        assert_eq!(run.cycles > 0, number < 2, "run {number}");
+        // One block of 200 releases, not two.
+        assert!(run.cycles + run.missed <= 201, "run {number}: {run:?}");
+        assert_eq!(run.wall_ns > 0, number < 2, "run {number}");
+    }
+}
+
+#[test]
+fn what_ends_behind_the_measurement_leaves_it_whole() {
+    let stop = AtomicBool::new(false);
+    let mut behind = Behind::new(&[0, 1, 2], Some((2, &stop)));
+    let outcome = run_before(&mut behind, &stop);
+    assert!(stop.load(Ordering::Relaxed));
+    assert_eq!((outcome.end, behind.begun), (ExperimentEnd::Finished, vec![0, 1]));
+    assert!(outcome.runs[..2].iter().all(|run| run.cycles > 0));
+    // A load that does not start ends it too.
+    let stop = AtomicBool::new(false);
+    let mut behind = Behind::new(&[0, 9, 1], None);
+    let outcome = run_before(&mut behind, &stop);
+    assert_eq!((outcome.end, behind.begun), (ExperimentEnd::Finished, vec![0, 9]));
+}
+
+#[test]
+fn nothing_runs_behind_a_measurement_that_did_not_come_to_its_end() {
+    let stop = AtomicBool::new(true);
+    let mut behind = Behind::new(&[0], None);
+    let outcome = run_before(&mut behind, &stop);
+    assert_eq!((outcome.end, behind.is_measured), (ExperimentEnd::Stopped, false));
 }
 
 fn stream(period_ns: u64, wait: WaitKind, policy: SchedPolicy) -> Stream {

@@ -326,6 +326,7 @@ mod tests {
         };
         let blame = RunBlame {
             sentence: Some(format!("50 % of the {late} wakes later than 40 µs: {}.", causes[0].0)),
+            behind_ns: None,
             wakes: 1_000,
             threshold_ns: Some(40_000),
             late,

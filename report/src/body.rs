@@ -10,6 +10,7 @@ use punctual_analysis::impact::{Application, stepper};
 use punctual_host::CpuList;
 use punctual_host::rules::KnobVerdict;
 use punctual_lab::blame::{CaptureEvidence, RecordingPrice};
+use punctual_lab::periodic::RecordedWhere;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -89,15 +90,26 @@ pub struct LoopsBody {
 pub struct BlameRecording {
     /// Whether it was done.
     pub is_recorded: bool,
-    /// Why it was not: what forbids it, or that it costs too much; null where it was.
+    /// Why it was not, such as what forbids it; null where it was.
     pub why_not: Option<String>,
-    /// Whether it was asked for; else it is done where it is allowed and costs little.
+    /// Whether it was asked for; else it is done where it is allowed.
     pub is_asked: bool,
+    /// Where: "within" the blocks that were measured, whose figures contain the price, or "behind"
+    /// them, in blocks of their own that no figure contains. In results of before, within.
+    #[serde(default)]
+    pub place: RecordedWhere,
     /// What it cost a loop like the first one, which slept and was recorded and not in turns before
-    /// the run; null where that was not measured.
+    /// the blocks that are recorded; null where that was not measured.
     pub price: Option<RecordingPrice>,
     /// What the kernel gave; null where nothing was recorded.
     pub evidence: Option<CaptureEvidence>,
+}
+
+impl BlameRecording {
+    /// Whether the figures of the runs contain its price.
+    pub fn is_in_figures(&self) -> bool {
+        self.is_recorded && self.place == RecordedWhere::Within
+    }
 }
 
 /// Of `check`.

@@ -51,7 +51,8 @@ pub use judge::{
 };
 pub use punctual_analysis::verdict::Stands;
 pub use run::{
-    Approach, Load, LoadDeath, LoadRow, Run, RunBlame, RunEvidence, Setup, WorstWake, deaths, loads,
+    Approach, Load, LoadDeath, LoadRow, RecordedBehind, Run, RunBlame, RunEvidence, Setup,
+    WorstWake, deaths, loads,
 };
 pub use verdict::{Answer, Question, Verdict};
 pub use words::{Request, Warning};

@@ -67,6 +67,11 @@ pub struct RunBlame {
     /// What made them late, in a sentence; null for a wait that spins, which wakes before its
     /// releases: then `worst` alone tells.
     pub sentence: Option<String>,
+    /// How long was recorded behind the measurement, where it was not within it: then no cycle of
+    /// the run was, `cycles` and `worst` are empty, and late is what is later than 99 of 100 wakes
+    /// of the run and the price together. Not there where it was recorded within.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind_ns: Option<u64>,
     /// Wakes with a release.
     pub wakes: u64,
     /// From where on one is late; null where nothing was.
@@ -105,6 +110,29 @@ pub struct RunEvidence {
     pub tells: bool,
     /// Its late cycles.
     pub cycles: Vec<BlamedCycle>,
+    /// Where they were recorded behind the measurement.
+    pub behind: Option<RecordedBehind>,
+}
+
+/// A recording behind the measurement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RecordedBehind {
+    /// How long, ns.
+    pub length_ns: u64,
+    /// How much later it made the median wake, ns, where that is known.
+    pub price_ns: Option<f64>,
+}
+
+impl RecordedBehind {
+    /// The sentence of its causes, with where they were seen before it.
+    fn told(self, sentence: &str) -> String {
+        let length = format::ns(Some(self.length_ns as f64));
+        let price = match self.price_ns.filter(|&ns| ns >= 0.0) {
+            Some(ns) => format!("where each wake costs {} more", format::ns(Some(ns))),
+            None => "at a price that is not known".to_owned(),
+        };
+        format!("recorded in {length} behind the measurement, {price}: {sentence}")
+    }
 }
 
 impl Run {
@@ -136,7 +164,11 @@ impl Run {
         evidence: RunEvidence,
         wake_at: impl Fn(&WorstRelease) -> Option<WorstWake>,
     ) -> Self {
-        let RunEvidence { blamed, tells, cycles } = evidence;
+        let RunEvidence { blamed, tells, cycles, behind } = evidence;
+        let sentence = match behind {
+            Some(behind) => behind.told(&blamed.sentence),
+            None => blamed.sentence,
+        };
         let mut worst: Vec<WorstWake> = Vec::new();
         for release in &mut self.outcome.worst {
             let Some(late) = wake_at(release) else { continue };
@@ -146,7 +178,8 @@ impl Run {
             }
         }
         self.blame = Some(RunBlame {
-            sentence: tells.then_some(blamed.sentence),
+            sentence: tells.then_some(sentence),
+            behind_ns: behind.map(|behind| behind.length_ns),
             wakes: blamed.wakes,
             threshold_ns: blamed.threshold_ns.filter(|_| tells),
             late: if tells { blamed.late } else { 0 },

@@ -141,7 +141,7 @@ impl Execute for CheckArgs {
             choice,
             args: &self.report,
             learn: self.learn,
-            blame: self.causes.when(BlameWord::Auto, duration, gate.is_used()),
+            blame: self.causes.when(BlameWord::Auto, gate.is_used()),
             plans,
             samples: Some(samples),
             follow: None,

@@ -15,6 +15,7 @@ use punctual_engine::drain::{GrowingFile, SampleFile};
 use punctual_engine::file_facts::{ExperimentFacts, FileFacts, RunFacts};
 use punctual_host::facts::MachineFacts;
 use punctual_import::samples::RUNS_MAX;
+use punctual_lab::blame::RecordingPrice;
 use punctual_lab::experiment::{
     ConditionChanges, ExperimentEnd, ExperimentError, FinishedExperiment, RunSoFar, Standings,
 };
@@ -26,7 +27,8 @@ use punctual_lab::periodic::{
 use punctual_os::scheduler::SchedPolicy;
 use punctual_report::{
     self as report, Approach, BlameRecording, Choice, EndedBy, Envelope, Follow, Judged, LoadRow,
-    LoopsBody, PlannedRun, Question, Run, RunEvidence, Setup, WorstWake, loads, policy_words,
+    LoopsBody, PlannedRun, Question, RecordedBehind, Run, RunEvidence, Setup, WorstWake, loads,
+    policy_words,
 };
 
 use super::follow::FollowedClock;
@@ -152,7 +154,7 @@ impl LoopExperiment<'_> {
         let mut envelope = envelope(name, machine, choice, started, &finished);
         envelope.warn_first(notes);
         let mut measured = made(envelope, finished, followed, plans, (args, merge, question));
-        let is_asked = blame == Some(BlameWhen::Allowed);
+        let is_asked = blame == Some(BlameWhen::Asked);
         measured.loops.blame.iter_mut().for_each(|recording| recording.is_asked = is_asked);
         // After the limits were judged: the figures are those of the whole run.
         if let Some(why) = &trouble {
@@ -181,6 +183,7 @@ fn blame_recording(causes: &LoopCauses) -> BlameRecording {
         is_recorded: causes.lacks().is_none(),
         why_not: causes.lacks().map(ToString::to_string),
         is_asked: false,
+        place: causes.place(),
         price: causes.price().cloned(),
         evidence: causes.evidence().cloned(),
     }
@@ -360,6 +363,10 @@ impl Destination for Samples<'_> {
     type Sink = Recordings;
     type File = GrowingFile;
 
+    fn lateness_ns(sink: &Recordings, stream: usize, condition: usize, share: f64) -> Option<u64> {
+        sink.lateness_ns(stream, condition, share)
+    }
+
     fn begin(
         &mut self,
         prepared: &Prepared,
@@ -512,7 +519,11 @@ impl Maker<'_> {
         let is_placed = self.follows.is_none();
         let cycles = causes.late_cycles(number, first, &grid);
         let cycles = if is_placed { cycles } else { Vec::new() };
-        run.blamed(RunEvidence { blamed, tells, cycles }, |release| {
+        let behind = causes.behind_ns(first).map(|length_ns| RecordedBehind {
+            length_ns,
+            price_ns: causes.price().and_then(RecordingPrice::median_ns),
+        });
+        run.blamed(RunEvidence { blamed, tells, cycles, behind }, |release| {
             let times = (grid.release(release.cycle).as_ns(), release.at_ns);
             let wake = causes.wake_at(number, first, times).filter(|_| is_placed)?;
             let cycle = first_waiting(wake.release_ns, &grid).min(release.cycle);

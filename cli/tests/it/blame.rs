@@ -8,7 +8,7 @@ use std::thread;
 
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
-use punctual_os::process;
+use punctual_os::process::{self, EndSignal};
 use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_testkit::skip;
 use serde_json::Value;
@@ -101,7 +101,7 @@ fn a_thread_that_takes_the_cpu_is_named() {
 /// Whether this is the hog's row or words.
 fn is_hog(name: &Value, tid: i32) -> bool {
     let name = name.as_str().unwrap_or_default();
-    name.starts_with("check-hog (priority 97") && name.contains(&tid.to_string())
+    name.contains("-hog (priority 97") && name.contains(&tid.to_string())
 }
 
 /// The only result in a directory of results.
@@ -178,7 +178,13 @@ fn without_being_asked_short_runs_are_not_recorded() {
     let args = ["check", "-d", "1s", "--json", "-", "--results", results.to_str().expect("UTF-8")];
     for more in [&[][..], &["--blame", "off"], &["--blame", "auto"]] {
         let result = json(&run(args.iter().chain(more).copied()));
-        assert_eq!(result["blame"], Value::Null, "{more:?}");
+        if more.contains(&"off") {
+            assert_eq!(result["blame"], Value::Null, "{more:?}");
+        } else {
+            let why = result["blame"]["why_not"].as_str().expect("a reason");
+            assert!(why.contains("less than 10 s") && why.contains("--blame on"), "{why}");
+            assert_eq!(result["blame"]["is_recorded"], false, "{more:?}");
+        }
         for run in result["runs"].as_array().expect("runs") {
             assert_eq!((&run["causes"], &run["blame"]), (&Value::Null, &Value::Null), "{more:?}");
             let worst = run["worst"].as_array().expect("releases");
@@ -186,6 +192,95 @@ fn without_being_asked_short_runs_are_not_recorded() {
         }
     }
     crate::refused(&run(["check", "--blame", "maybe"]), &["maybe", "auto"]);
+}
+
+/// Arguments of a run whose figures are kept as a baseline, so that causes are recorded behind it.
+fn kept<'a>(cpu: &'a str, baselines: &'a str, samples: &'a str) -> Vec<&'a str> {
+    let run = ["measure", "periodic", "--blame", "auto", "-d", "10s", "--cpu", cpu, "--json", "-"];
+    let kept = ["--baseline", "here", "--baselines", baselines, "--samples", samples];
+    run.into_iter().chain(kept).collect()
+}
+
+/// The measurement is whole, and nothing of what was recorded behind it is in it.
+fn is_undisturbed(result: &Value) {
+    assert_eq!(result["incomplete"], false, "{result}");
+    assert_eq!(result["blame"]["is_asked"], false);
+    let run = &result["runs"][0];
+    // Releases of 10 s, and none of what came after.
+    let releases = run["cycles"].as_u64().expect("a count") + run["missed"].as_u64().expect("one");
+    assert!((9_900..=10_001).contains(&releases), "{releases}");
+    let worst = run["worst"].as_array().expect("releases");
+    assert!(!worst.is_empty() && worst.iter().all(|late| late["cause"] == Value::Null), "{run}");
+}
+
+#[test]
+fn figures_that_are_compared_are_recorded_behind_the_measurement() {
+    if !may_record() {
+        return;
+    }
+    let dir = crate::Dir::new("blame-behind");
+    let [baselines, samples] = ["baselines", "run.punctual"].map(|name| dir.path(name));
+    let [baselines, samples] = [&baselines, &samples].map(|path| crate::text(path));
+    let cpu = affinity::get(0).expect("known").iter().next().expect("one");
+    let (ends, on) = (AtomicBool::new(false), cpu.to_string());
+    let (out, tid) = thread::scope(|scope| {
+        let hogs = thread::Builder::new().name("behind-hog".to_owned());
+        let hogs = hogs.spawn_scoped(scope, || hog(cpu, &ends)).expect("a thread");
+        let out = run(kept(&on, baselines, samples));
+        ends.store(true, Ordering::Relaxed);
+        (out, hogs.join().expect("no panic"))
+    });
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let result = json(&out);
+    is_undisturbed(&result);
+    let recording = &result["blame"];
+    assert_eq!((&recording["is_recorded"], &recording["place"]), (&true.into(), &"behind".into()));
+    assert!(recording["price"]["recorded"].as_u64().is_some_and(|wakes| wakes > 50));
+    let causes = &result["runs"][0]["causes"];
+    let told = &result["runs"][0]["blame"];
+    assert!(told["behind_ns"].as_u64().is_some_and(|ns| ns > 0), "{told}");
+    assert_eq!((&told["cycles"], &told["worst"]), (&Value::Array(vec![]), &Value::Array(vec![])));
+    // It takes 2 ms of each 50: more than a hundredth of the wakes, so that the line of the
+    // measurement is in the midst of them.
+    let mut causes = causes.as_array().expect("causes").iter();
+    assert!(causes.any(|cause| is_hog(&cause["name"], tid)), "{told}");
+    let sentence = told["sentence"].as_str().expect("one");
+    assert!(sentence.starts_with("recorded in ") && sentence.contains("behind-hog"), "{sentence}");
+    let first = result["headline"]["advice"][0]["text"].as_str();
+    assert!(first.is_none_or(|text| text.contains("behind the measurement")), "{first:?}");
+    let page = run(["analyse", samples]);
+    assert_eq!(page.status.code(), Some(0), "the samples are whole: {}", stderr(&page));
+}
+
+#[test]
+fn a_stop_behind_the_measurement_leaves_it_whole() {
+    if !may_record() {
+        return;
+    }
+    let dir = crate::Dir::new("blame-behind-stop");
+    let [baselines, samples] = ["baselines", "run.punctual"].map(|name| dir.path(name));
+    let [baselines, samples] = [&baselines, &samples].map(|path| crate::text(path));
+    let cpu = affinity::get(0).expect("known").iter().next().expect("one").to_string();
+    let mut command = punctual();
+    command.args(kept(&cpu, baselines, samples));
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let child = command.spawn().expect("it starts");
+    // The reader of events has a thread only behind it.
+    crate::until("events to be read", || {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).expect("it lives");
+        let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm"));
+        tasks.flatten().any(|task| name(task).is_ok_and(|name| name.trim() == "punctual-trace"))
+    });
+    crate::signal(&child, EndSignal::Interrupt);
+    let out = child.wait_with_output().expect("it ends");
+    // What was interrupted says so, as everywhere; its result says that it is whole.
+    assert_eq!(out.status.code(), Some(130), "{}", stderr(&out));
+    let result = json(&out);
+    is_undisturbed(&result);
+    assert_eq!(result["blame"]["place"], "behind", "{}", result["blame"]);
+    assert_eq!(run(["analyse", samples]).status.code(), Some(0), "the samples are whole");
+    let kept = run(["baseline", "show", "here", "--baselines", baselines]);
+    assert_eq!(kept.status.code(), Some(0), "it is kept: {}", stderr(&kept));
 }
 
 #[test]

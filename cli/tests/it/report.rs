@@ -396,7 +396,17 @@ fn before_and_after_and_without_scripts() {
 
 /// Every string of a result, hostile.
 fn poison(value: &mut Value, key: &str, hostile: &str) {
-    let kept = ["kind", "tool", "level", "answer", "stands", "verdict", "experiment", "started_at"];
+    let kept = [
+        "kind",
+        "tool",
+        "level",
+        "answer",
+        "stands",
+        "verdict",
+        "experiment",
+        "started_at",
+        "place",
+    ];
     match value {
         Value::String(text) if !kept.contains(&key) => text.push_str(hostile),
         Value::Array(all) => all.iter_mut().for_each(|first| poison(first, key, hostile)),

@@ -32,7 +32,10 @@ use punctual_os::scheduler::SchedPolicy;
 use punctual_os::threads::{self, Usage};
 use punctual_os::{process, signal};
 
-use super::{FollowedFigures, KnownWait, LoopsOutcome, Moment, PeriodicPlan, RunOutcome, Stream};
+use super::{
+    ConditionBlock, FollowedFigures, KnownWait, LoopsOutcome, Moment, PeriodicPlan, RunOutcome,
+    Stream,
+};
 use crate::experiment::{
     BackgroundLoads, ClockFacts, ExperimentEnd, ExperimentProgress, Lookout, StealTicks, keep_to,
     usage_since, watchdog,
@@ -154,7 +157,7 @@ impl Prepared {
             stop,
             pinned: &pinned,
         };
-        let (tallies, drained) = thread::scope(|scope| -> io::Result<_> {
+        let measured = thread::scope(|scope| -> io::Result<_> {
             // Whatever happens in here, the watchdog ends and no loop goes on.
             let _over = ThreadStopper { over: &over, stop };
             let drainage = Drainage::new(drains, sink, file);
@@ -165,21 +168,41 @@ impl Prepared {
             let tallies = threads.run_blocks(&context, &handle, background);
             over.early.store(tallies.end != ExperimentEnd::Finished, Ordering::Release);
             drop(handle);
-            Ok((tallies, drain.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))))
+            let drained = drain.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            // From here on nothing counts: not how it ends either.
+            let force = vitals.iter().find_map(|vitals| vitals.watched().ended());
+            let measured = MeasuredLoops {
+                followed: followed.map(|(follower, began)| FollowedFigures::of(follower, began)),
+                end: force.map_or(tallies.end.clone(), ExperimentEnd::Watchdog),
+                tallies,
+                drained,
+            };
+            if measured.end == ExperimentEnd::Finished && !stop.load(Ordering::Relaxed) {
+                threads.run_uncounted(&context, background, &measured.tallies.tids);
+            }
+            Ok(measured)
         })?;
         clock.discipline();
-        let force = vitals.iter().find_map(|vitals| vitals.watched().ended());
+        let MeasuredLoops { tallies, drained, followed, end } = measured;
         Ok(LoopsOutcome {
             sink: drained.sink,
             runs: outcomes(&plan, &views, &tallies.runs, &tallies.policies),
             refused: tallies.refused,
             clock: ClockFacts::of(&clock, cost, begun.until(&Reading::take())),
-            followed: followed.map(|(follower, began)| FollowedFigures::of(follower, began)),
+            followed,
             disturbances: drained.disturbances,
             file_error: drained.file_error,
-            end: force.map_or(tallies.end, ExperimentEnd::Watchdog),
+            end,
         })
     }
+}
+
+/// What is there when the last block that counts is over.
+struct MeasuredLoops<S> {
+    tallies: Tallies,
+    drained: Drained<S>,
+    followed: Option<FollowedFigures>,
+    end: ExperimentEnd,
 }
 
 /// The grid of each run, from `now` on.
@@ -278,6 +301,19 @@ struct StreamThreads {
     answers: Receiver<Answer>,
 }
 
+/// Blocks that run one after the other.
+struct Sequence<'a> {
+    blocks: &'a [ConditionBlock],
+    /// Whether their cycles count.
+    counts: bool,
+}
+
+impl Sequence<'_> {
+    fn length(&self) -> Span {
+        Span::from_ns(self.blocks.iter().map(|block| block.length.as_ns()).sum())
+    }
+}
+
 /// What the streams answered, added up.
 struct Tallies {
     runs: Vec<SegmentTally>,
@@ -325,21 +361,15 @@ impl StreamThreads {
         Ok(Self { orders, answers })
     }
 
-    /// Waits for all streams to be ready, then runs the blocks.
+    /// Waits for all streams to be ready, then runs the blocks of the plan.
     fn run_blocks(
-        self,
+        &self,
         context: &RunContext<'_>,
         drain: &DrainHandle<'_>,
         background: &mut dyn BackgroundLoads,
     ) -> Tallies {
         let streams = context.plan.streams.len();
-        let mut tallies = Tallies {
-            runs: vec![SegmentTally::default(); context.plan.runs()],
-            policies: vec![SchedPolicy::Other; streams],
-            refused: Vec::new(),
-            tids: vec![0; streams],
-            end: ExperimentEnd::Finished,
-        };
+        let mut tallies = Tallies::new(context.plan, vec![0; streams]);
         for _ in 0..streams {
             match self.answers.recv() {
                 Ok(Answer::Gone) | Err(_) => {
@@ -352,9 +382,42 @@ impl StreamThreads {
         if let Ok(mut pinned) = context.pinned.lock() {
             *pinned = tallies.pinned(context.plan);
         }
-        let mut left = context.plan.length();
+        let sequence = Sequence { blocks: &context.plan.blocks, counts: true };
+        self.run_sequence(context, &sequence, background, &mut tallies, &|| drain.flush());
+        // Threads may lose their CPUs from here on.
+        if let Ok(mut pinned) = context.pinned.lock() {
+            pinned.clear();
+        }
+        drain.flush();
+        tallies
+    }
+
+    /// Runs what is to run behind the measurement. What comes of it is nobody's.
+    fn run_uncounted(
+        &self,
+        context: &RunContext<'_>,
+        background: &mut dyn BackgroundLoads,
+        tids: &[i32],
+    ) {
+        let blocks = background.measured();
+        let mut tallies = Tallies::new(context.plan, tids.to_vec());
+        let sequence = Sequence { blocks: &blocks, counts: false };
+        self.run_sequence(context, &sequence, background, &mut tallies, &|| ());
+    }
+
+    /// Runs blocks one after the other, until a load does not start or all is stopped; `flush` is
+    /// called behind each.
+    fn run_sequence(
+        &self,
+        context: &RunContext<'_>,
+        sequence: &Sequence<'_>,
+        background: &mut dyn BackgroundLoads,
+        tallies: &mut Tallies,
+        flush: &dyn Fn(),
+    ) {
+        let mut left = sequence.length();
         let root = Root::live();
-        for block in &context.plan.blocks {
+        for block in sequence.blocks {
             if let Err(why) = background.begin(block.condition, block.length) {
                 tallies.end = ExperimentEnd::Load(why);
                 break;
@@ -364,28 +427,23 @@ impl StreamThreads {
             let end = begun + left;
             left = Span::from_ns(left.as_ns() - block.length.as_ns());
             let before = StealTicks::read(&root);
-            let order = Order { condition: block.condition, end: begun + block.length };
+            let (condition, counts) = (block.condition, sequence.counts);
+            let order = Order { condition, end: begun + block.length, counts };
             for orders in &self.orders {
                 // A stream that is gone has panicked; the scope hands that on.
                 let _gone = orders.send(order);
             }
-            let ended = self.await_block(context, &mut tallies, || {
+            let ended = self.await_block(context, tallies, || {
                 background.progress(&progress(block.condition, end));
             });
             tallies.steal(context.plan, block.condition, &StealTicks::read(&root), &before);
             background.end(block.condition);
-            drain.flush();
+            flush();
             if ended == Ended::Stopped {
                 tallies.end = ExperimentEnd::Stopped;
                 break;
             }
         }
-        // From here on the threads end, and lose their CPUs as they should.
-        if let Ok(mut pinned) = context.pinned.lock() {
-            pinned.clear();
-        }
-        drain.flush();
-        tallies
     }
 
     fn await_block(
@@ -421,6 +479,17 @@ impl StreamThreads {
 }
 
 impl Tallies {
+    /// Nothing yet, of these threads.
+    fn new(plan: &PeriodicPlan, tids: Vec<i32>) -> Self {
+        Self {
+            runs: vec![SegmentTally::default(); plan.runs()],
+            policies: vec![SchedPolicy::Other; plan.streams.len()],
+            refused: Vec::new(),
+            tids,
+            end: ExperimentEnd::Finished,
+        }
+    }
+
     /// The threads that are bound to a CPU, and to which.
     fn pinned(&self, plan: &PeriodicPlan) -> Vec<(i32, u32)> {
         let cpus = plan.streams.iter().map(|stream| stream.thread.pinned_to());
@@ -541,6 +610,8 @@ struct Order {
     condition: usize,
     /// Until when, on CLOCK_MONOTONIC.
     end: Instant,
+    /// Whether its cycles count.
+    counts: bool,
 }
 
 /// What a stream answers.
@@ -649,7 +720,10 @@ impl Worker<'_> {
             clock.discipline();
             let now = clock.now();
             let end = clock.at(order.end);
-            segments.observer().begin(self.plan.cold);
+            match order.counts {
+                true => segments.observer().begin(self.plan.cold),
+                false => segments.observer().begin_uncounted(),
+            }
             segments.begin_on(grid, grid.at_or_after(now + BLOCK_LEAD));
             segments.end_at(end);
             let before = (now_ns(ClockId::ThreadCpu), threads::usage().unwrap_or_default());

@@ -157,7 +157,7 @@ impl Execute for Args {
             choice,
             args: &self.report,
             learn: self.learn,
-            blame: self.causes.when(BlameWord::Off, self.duration.0, gate.is_used()),
+            blame: self.causes.when(BlameWord::Off, gate.is_used()),
             plans,
             samples,
             follow,

@@ -6,6 +6,7 @@ use punctual_lab::blame::{
     Blamed, BlamedCause, BlamedRun, BlamedStop, BlamedWake, CaptureEvidence, KeptCounts,
     RecordingPrice, WakeStretch,
 };
+use punctual_lab::periodic::RecordedWhere;
 use punctual_report::measured::BlameBody;
 use punctual_report::{BlameRecording, Report, Run, RunBlame, WorstWake};
 
@@ -68,10 +69,10 @@ pub(crate) fn thread(run: &BlamedRun) -> Vec<Block> {
 /// not asked for and nobody misses it.
 pub(super) fn recorded(report: &Report) -> Option<String> {
     let recording = report.body.loops()?.blame.as_ref()?;
-    let BlameRecording { why_not, price, is_asked, .. } = recording;
+    let BlameRecording { why_not, price, is_asked, place, .. } = recording;
     if let Some(why) = why_not {
-        // What costs too much can be had all the same.
-        let could = price.is_some() && !is_asked;
+        // In results of before: what costs too much can be had all the same.
+        let could = price.is_some() && !is_asked && *place == RecordedWhere::Within;
         let way_out = if could { "; --blame on records them all the same" } else { "" };
         return Some(format!("causes of late releases were not recorded: {why}{way_out}"));
     }
@@ -85,7 +86,15 @@ pub(super) fn recorded(report: &Report) -> Option<String> {
         ))
     });
     let cost = cost.unwrap_or_else(|| "what that cost is not known".to_owned());
-    Some(format!("the kernel's events were recorded: {cost}"))
+    let recorded = "the kernel's events were recorded";
+    Some(match place {
+        RecordedWhere::Within => format!("{recorded}: {cost}"),
+        RecordedWhere::Behind => format!(
+            "{recorded} behind the measurement, whose figures do not contain what that costs: \
+             {cost}. So its worst releases have no cause; --blame on records the measurement \
+             itself"
+        ),
+    })
 }
 
 /// The causes of each of these runs, and the latest releases as they passed; nothing where they

@@ -302,6 +302,31 @@ fn loops_that_spin_have_no_causes_of_their_own() {
 }
 
 #[test]
+fn ways_to_wait_are_compared_without_the_price_and_the_one_that_sleeps_has_causes() {
+    if !may_record() {
+        return;
+    }
+    let dir = crate::Dir::new("wait-blame");
+    let file = dir.path("page.md");
+    let args = ["measure", "wait", "--blame", "auto", "-d", "10s", "--json", "-", "--markdown"];
+    let out = run(args.into_iter().chain([crate::text(&file)]));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let result = json(&out);
+    assert_eq!(result["blame"]["place"], "behind", "{}", result["blame"]);
+    let runs = result["runs"].as_array().expect("runs");
+    assert!(runs.len() >= 4, "{runs:?}");
+    for run in runs {
+        let sleeps = run["name"] == "sleep";
+        assert_eq!(run["blame"]["sentence"].is_string(), sleeps, "{run}");
+        assert_eq!(run["blame"]["behind_ns"].is_u64(), sleeps, "{run}");
+    }
+    let page = std::fs::read_to_string(&file).expect("written");
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains("sleep: recorded in "), "{page}");
+    assert!(page.contains("were recorded behind the measurement"), "{page}");
+}
+
+#[test]
 fn check_without_rights_says_the_setting_and_measures() {
     if !skip::need("root", skip::is_root()) || !skip::need_program("setpriv") {
         return;

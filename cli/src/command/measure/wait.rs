@@ -18,7 +18,9 @@ use punctual_report::strategies::{
 };
 use punctual_report::{LoopsBody, Report, WaitBody};
 
-use crate::args::{Detail, LearnArgs, PRIORITY, PlanArgs, ReportArgs, RootArgs};
+use crate::args::{
+    BlameWord, CausesArgs, Detail, LearnArgs, PRIORITY, PlanArgs, ReportArgs, RootArgs,
+};
 use crate::comparison::RecordedRun;
 use crate::experiment::loops::{LoopExperiment, MeasuredLoops};
 use crate::experiment::{self, COLD_CYCLES, Machine};
@@ -77,6 +79,8 @@ pub(super) struct Args {
     plan: PlanArgs,
     #[command(flatten)]
     learn: LearnArgs,
+    #[command(flatten)]
+    causes: CausesArgs,
     #[command(flatten)]
     root: RootArgs,
 }
@@ -138,7 +142,8 @@ impl Execute for Args {
             choice,
             args: &self.report,
             learn: self.learn,
-            blame: None,
+            // The ways are held against each other.
+            blame: self.causes.when(BlameWord::Off, true),
             plans,
             samples: None,
             follow: None,

@@ -97,6 +97,15 @@ pub(super) fn recorded(report: &Report) -> Option<String> {
     })
 }
 
+/// What made each of these runs late, in a sentence each, and whether that was recorded.
+pub(super) fn told(report: &Report) -> impl Iterator<Item = String> + '_ {
+    let told = |run: &Run| {
+        let sentence = run.blame.as_ref()?.sentence.as_ref()?;
+        Some(format!("{}: {sentence}", run.name))
+    };
+    report.body.runs().iter().filter_map(told).chain(recorded(report))
+}
+
 /// The causes of each of these runs, and the latest releases as they passed; nothing where they
 /// were not recorded.
 pub(crate) fn of_runs(runs: &[Named<'_>]) -> Vec<Block> {

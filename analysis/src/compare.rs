@@ -134,19 +134,48 @@ pub fn compare(runs: &[Runs<'_>]) -> (Vec<RunComparison>, Family) {
 /// holds it: one test a pair, all of them one family (Holm). `None` for a pair of which a side has
 /// nothing.
 pub fn exceedances(pairs: &[[&LatenessSeries; 2]], threshold_ns: i64) -> Vec<Option<RateRatio>> {
-    let alpha = 1.0 - CONFIDENCE;
     let cell = cell_of(threshold_ns);
     let counts = pairs.iter().map(|sides| {
         let [a, b] = sides.map(|series| [Part { result: 0, series }]);
         let full = sides.iter().all(|series| series.releases() > 0);
         full.then(|| Counts::of([&a, &b], cell))
     });
-    let counts: Vec<Option<Counts>> = counts.collect();
+    rates(&counts.collect::<Vec<_>>())
+}
+
+/// The ratios of counts, which are one family.
+fn rates(counts: &[Option<Counts>]) -> Vec<Option<RateRatio>> {
+    let alpha = 1.0 - CONFIDENCE;
     let p_values: Vec<f64> = counts.iter().flatten().map(Counts::p_value).collect();
     let mut tested = holm(&p_values, alpha).into_iter();
     let least = alpha / p_values.len().max(1) as f64;
     let mut ratio = |counts: &Counts| rate(counts, tested.next(), alpha, least);
     counts.iter().map(|counts| counts.as_ref().map(&mut ratio)).collect()
+}
+
+/// Releases of two sides that took turns, and how many of them are of one kind, such as late by one
+/// cause.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KindCounts {
+    /// Of that kind, in A and in B.
+    pub of_kind: [u64; 2],
+    /// All.
+    pub releases: [u64; 2],
+    /// By how much counts scatter more than those of independent releases, as far as is known; at
+    /// least 1.
+    pub dispersion: f64,
+}
+
+/// How often releases of B later than `threshold_ns` are of a kind, compared with A: one test for
+/// each of `kinds`, all of them one family (Holm). `None` where a side has nothing.
+pub fn kinds(kinds: &[KindCounts], threshold_ns: i64) -> Vec<Option<RateRatio>> {
+    let counts = kinds.iter().map(|kind| {
+        let dispersion = Dispersion { factor: kind.dispersion.max(1.0), ..INDEPENDENT };
+        let (exceedances, releases) = (kind.of_kind, kind.releases);
+        let is_full = releases.iter().all(|&count| count > 0);
+        is_full.then(|| Counts { cell: cell_of(threshold_ns), exceedances, releases, dispersion })
+    });
+    rates(&counts.collect::<Vec<_>>())
 }
 
 fn rate(counts: &Counts, test: Option<Tested>, alpha: f64, least: f64) -> RateRatio {
@@ -655,6 +684,33 @@ mod tests {
         let whys: Vec<_> =
             short.quantiles.iter().filter_map(|quantile| quantile.untested.as_deref()).collect();
         assert_eq!(whys, ["3 of 300 releases lie beyond it; 20 are needed on each side"]);
+    }
+
+    #[test]
+    fn kinds_are_compared_as_exceedances_are_and_scatter_widens_them() {
+        let side = |late: u64| {
+            LatenessSeries::of_buckets(
+                &[(0, 1_000, 10_000 - late), (50_000, 51_000, late)],
+                0,
+                None,
+            )
+        };
+        let (few, many) = (side(20), side(80));
+        let kind = |of_kind, dispersion| KindCounts { of_kind, releases: [10_000; 2], dispersion };
+        let pairs = [[&few, &many], [&many, &few], [&few, &few]];
+        let wanted = exceedances(&pairs, 10_000);
+        let counted = [kind([20, 80], 1.0), kind([80, 20], 1.0), kind([20, 20], 0.0)];
+        assert_eq!(kinds(&counted, 10_000), wanted);
+        let verdicts = |kinds: Vec<Option<RateRatio>>| -> Vec<Option<Verdict>> {
+            kinds.into_iter().map(|rate| rate.map(|rate| rate.verdict)).collect()
+        };
+        let (worse, better) = (Some(Verdict::Worse), Some(Verdict::Better));
+        let undecided = Some(Verdict::Undecided);
+        assert_eq!(verdicts(wanted), [worse, better, undecided]);
+        // Bursts of twenty are no such counts.
+        assert_eq!(verdicts(kinds(&[kind([20, 80], 20.0)], 10_000)), [undecided]);
+        let none = KindCounts { releases: [0, 5], ..kind([0, 1], 1.0) };
+        assert_eq!(verdicts(kinds(&[none, kind([0, 80], 1.0)], 10_000)), [None, worse]);
     }
 
     #[test]

@@ -2,10 +2,13 @@
 //!
 //! Plain data.
 
-use punctual_analysis::compare::{RateRatio, Verdict};
+use punctual_analysis::compare::{KindCounts, RateRatio, Verdict, kinds};
 use punctual_lab::tuning::SettingTrial;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::body::BlameRecording;
+use crate::run::Run;
 
 /// Of `tune experiment`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -35,6 +38,13 @@ pub struct TrialsBody {
     /// The directory of the journals; empty in results of earlier versions.
     #[serde(default)]
     pub state: String,
+    /// Whether causes were recorded in the last part that was, and what that cost; not there where
+    /// it was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blame: Option<BlameRecording>,
+    /// What made late wakes late without any setting, in a sentence, where that was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sentence: Option<String>,
 }
 
 /// One setting.
@@ -52,6 +62,120 @@ pub struct TriedSetting {
     pub again: Option<RateRatio>,
     /// What that says.
     pub verdict: TrialVerdict,
+    /// Causes of late wakes without it (A) and with it (B), the most frequent first; not there
+    /// where they were not recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<MovedCause>,
+}
+
+/// A cause of late wakes, without a setting and with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MovedCause {
+    /// Its kind, in a word.
+    pub cause: String,
+    /// Who or what; threads without their numbers.
+    pub name: String,
+    /// Wakes that were late mainly by it, of those that were recorded without the setting (A) and
+    /// with it (B): `exceedances_a` of `n_a`. Causes and settings of a result are one family.
+    pub rate: RateRatio,
+}
+
+impl MovedCause {
+    /// In a sentence, where the setting moved it: "half as often".
+    pub fn told(&self) -> Option<String> {
+        let way = match self.rate.verdict {
+            Verdict::Better => "rarer",
+            Verdict::Worse => "more frequent",
+            Verdict::Mixed | Verdict::Undecided => return None,
+        };
+        let RateRatio { exceedances_a, exceedances_b, n_a, n_b, .. } = self.rate;
+        Some(format!(
+            "{way}: {} ({exceedances_a} of {n_a} wakes → {exceedances_b} of {n_b})",
+            self.name
+        ))
+    }
+}
+
+/// Late wakes with a setting, and without any in the same blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct CausesPair<'a> {
+    /// Without.
+    pub without: &'a Run,
+    /// With it.
+    pub with: &'a Run,
+    /// By how much counts of late releases scatter more than those of independent ones.
+    pub dispersion: f64,
+}
+
+/// Causes of each setting that are compared, at most: those of most wakes on both sides together,
+/// which says nothing of their ratio.
+const CAUSES_MAX: usize = 5;
+/// Wakes on both sides together that a cause needs to be compared.
+const WAKES_MIN: u64 = 5;
+
+/// What moved with each setting: how often each cause makes a wake later than `threshold_ns`.
+pub fn moved(pairs: &[CausesPair<'_>], threshold_ns: i64) -> Vec<Vec<MovedCause>> {
+    let named: Vec<Vec<(CauseName, KindCounts)>> = pairs.iter().map(CausesPair::counts).collect();
+    let counts: Vec<KindCounts> = named.iter().flatten().map(|(_, counts)| *counts).collect();
+    let mut rates = kinds(&counts, threshold_ns).into_iter();
+    let of_pair = |named: Vec<(CauseName, KindCounts)>| {
+        let rated = named.into_iter().filter_map(|(name, _)| Some((name, rates.next()??)));
+        rated.map(|(CauseName { cause, name }, rate)| MovedCause { cause, name, rate }).collect()
+    };
+    named.into_iter().map(of_pair).collect()
+}
+
+/// What makes a cause the same on both sides.
+#[derive(Clone, Debug, PartialEq)]
+struct CauseName {
+    cause: String,
+    name: String,
+}
+
+impl CausesPair<'_> {
+    /// Causes with what they count on both sides, the most frequent first.
+    fn counts(&self) -> Vec<(CauseName, KindCounts)> {
+        let wakes = |run: &Run| run.blame.as_ref().map_or(0, |blame| blame.wakes);
+        let releases = [self.without, self.with].map(wakes);
+        let mut found: Vec<(CauseName, [u64; 2])> = Vec::new();
+        for (side, run) in [self.without, self.with].into_iter().enumerate() {
+            for cause in run.causes.iter().filter(|cause| cause.is_named()) {
+                let name =
+                    CauseName { cause: cause.cause.clone(), name: without_numbers(&cause.name) };
+                match found.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, counts)) => counts[side] += cause.wakes,
+                    None => {
+                        let mut counts = [0; 2];
+                        counts[side] = cause.wakes;
+                        found.push((name, counts));
+                    }
+                }
+            }
+        }
+        found.retain(|(_, counts)| counts.iter().sum::<u64>() >= WAKES_MIN);
+        found.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.iter().sum::<u64>()));
+        found.truncate(CAUSES_MAX);
+        let dispersion = self.dispersion;
+        let counted = |(name, of_kind)| (name, KindCounts { of_kind, releases, dispersion });
+        found.into_iter().map(counted).collect()
+    }
+}
+
+/// A name whose threads have no numbers: "rustc (nice 5, 301) ran" and others of that name are one.
+fn without_numbers(name: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = name;
+    while let Some((before, after)) = rest.split_once(", ") {
+        let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        kept += before;
+        if digits > 0 && after[digits..].starts_with(')') {
+            rest = &after[digits..];
+        } else {
+            kept += ", ";
+            rest = after;
+        }
+    }
+    kept + rest
 }
 
 /// What became of a setting.
@@ -119,8 +243,11 @@ impl TrialVerdict {
 mod tests {
     use punctual_analysis::compare::exceedances;
     use punctual_analysis::compare::series::LatenessSeries;
+    use punctual_analysis::recording::{Recording, RecordingConfig};
+    use punctual_lab::blame::BlamedCause;
 
     use super::*;
+    use crate::run::{RunBlame, Setup};
 
     /// `late` of 100 000 releases above 10 µs without the setting and with it.
     fn found(late: [u64; 2], n: u64) -> TrialVerdict {
@@ -129,6 +256,87 @@ mod tests {
         });
         let first = exceedances(&[[&series[0], &series[1]]], 10_000).remove(0);
         TrialVerdict::of(&SettingTrial { first, again: None })
+    }
+
+    fn run(wakes: u64, causes: &[(&str, &str, u64)]) -> Run {
+        let blamed = |(cause, name, wakes): &(&str, &str, u64)| BlamedCause {
+            cause: (*cause).to_owned(),
+            name: (*name).to_owned(),
+            cpu: None,
+            wakes: *wakes,
+            share_of_late: 0.0,
+            share_between: (0.0, 1.0),
+            share_of_time: 0.0,
+            worst_ns: 0,
+            confidence: 0.99,
+            rule: String::new(),
+            evidence: String::new(),
+            advice: String::new(),
+            tune_rule: None,
+        };
+        let blame = RunBlame {
+            sentence: None,
+            behind_ns: None,
+            wakes,
+            threshold_ns: Some(50_000),
+            late: causes.iter().map(|(.., wakes)| wakes).sum(),
+            censored: 0,
+            broken: 0,
+            wanted: None,
+            cycles: Vec::new(),
+            worst: Vec::new(),
+        };
+        let figures = Recording::new(RecordingConfig::default()).finish(0);
+        let plain = Run::recorded("none".to_owned(), Setup::default(), figures);
+        Run { causes: causes.iter().map(blamed).collect(), blame: Some(blame), ..plain }
+    }
+
+    #[test]
+    fn what_a_setting_moved_is_told_by_cause_whatever_the_numbers_of_its_threads() {
+        let without = run(
+            10_000,
+            &[
+                ("softirq", "RCU softirq", 80),
+                ("not-preempted", "rustc (nice 5, 301) was not preempted in write()", 20),
+                ("not-preempted", "rustc (nice 5, 302) was not preempted in write()", 20),
+                ("host", "host took the CPU", 3),
+                ("normal-path", "normal path of this machine", 500),
+            ],
+        );
+        let with = run(
+            5_000,
+            &[
+                ("not-preempted", "rustc (nice 5, 977) was not preempted in write()", 25),
+                ("softirq", "RCU softirq", 4),
+                ("host", "host took the CPU", 1),
+            ],
+        );
+        let pair = |dispersion| CausesPair { without: &without, with: &with, dispersion };
+        let found = moved(&[pair(1.0), pair(40.0)], 50_000);
+        let names: Vec<&str> = found[0].iter().map(|cause| cause.name.as_str()).collect();
+        assert_eq!(names, ["RCU softirq", "rustc (nice 5) was not preempted in write()"]);
+        let told: Vec<Option<String>> = found[0].iter().map(MovedCause::told).collect();
+        let rarer = "rarer: RCU softirq (80 of 10000 wakes → 4 of 5000)";
+        assert_eq!(told, [Some(rarer.to_owned()), None]);
+        assert_eq!(found[1].len(), 2);
+        assert!(found[1].iter().all(|cause| cause.told().is_none()), "they come in bursts");
+        let turned = CausesPair { without: &with, with: &without, dispersion: 1.0 };
+        let more = moved(&[turned], 50_000).remove(0).remove(0).told().expect("told");
+        assert!(more.starts_with("more frequent: RCU softirq (4 of"), "{more}");
+        let nothing = CausesPair { without: &without, with: &run(0, &[]), dispersion: 1.0 };
+        assert_eq!(moved(&[nothing], 50_000), [[]], "a side without wakes");
+    }
+
+    #[test]
+    fn names_lose_numbers_of_threads_alone() {
+        let same = ["RCU softirq", "hog (priority 97), twice", "a, b (nice 0, x)", "tail, "];
+        for name in same {
+            assert_eq!(without_numbers(name), name);
+        }
+        assert_eq!(
+            without_numbers("a (nice 0, 12) and b (nice 5, 7)"),
+            "a (nice 0) and b (nice 5)"
+        );
     }
 
     #[test]

@@ -28,7 +28,7 @@ use crate::args::{
     BlameWord, CausesArgs, Detail, LearnArgs, PRIORITY, PlanArgs, PolicyName, ReportArgs, RootArgs,
 };
 use crate::comparison::baseline::{BaselineArgs, BaselineUse};
-use crate::experiment::loops::{LoopExperiment, MeasuredLoops};
+use crate::experiment::loops::{LATE, LoopExperiment, MeasuredLoops};
 use crate::experiment::{self, COLD_CYCLES, Machine};
 use crate::output::{self, Dir, Outputs};
 use crate::parse::{self, Duration, Phase};
@@ -142,6 +142,7 @@ impl Execute for CheckArgs {
             args: &self.report,
             learn: self.learn,
             blame: self.causes.when(BlameWord::Auto, gate.is_used()),
+            late: LATE,
             plans,
             samples: Some(samples),
             follow: None,

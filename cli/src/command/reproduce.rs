@@ -23,7 +23,7 @@ use punctual_papers::row::PaperRow;
 use crate::args::{LearnArgs, PRIORITY, PolicyName, ReportArgs, StateArgs};
 use crate::command::measure::{LoopChoices, blocks};
 use crate::command::tune::PlannedSettings;
-use crate::experiment::loops::LoopExperiment;
+use crate::experiment::loops::{LATE, LoopExperiment};
 use crate::experiment::{self, Machine, words};
 use crate::output::OutputArgs;
 use crate::parse::{self, Phase};
@@ -231,6 +231,7 @@ impl bench::Bench for Bench<'_> {
             merge: false,
             learn: LearnArgs { relearn: true },
             blame: None,
+            late: LATE,
             machine: self.machine,
             choice: self.choice.clone(),
             args: &args,

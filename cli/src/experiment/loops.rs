@@ -58,6 +58,8 @@ pub(crate) struct LoopExperiment<'a> {
     pub(crate) learn: LearnArgs,
     /// Whether the causes of late wakes are recorded; `None` for not at all.
     pub(crate) blame: Option<BlameWhen>,
+    /// What is late where they are.
+    pub(crate) late: LateThreshold,
     /// The cycles and the time that its claims take.
     pub(crate) plans: Vec<PlannedRun>,
     /// Where the samples go, opened.
@@ -102,6 +104,7 @@ impl LoopExperiment<'_> {
             args,
             learn,
             blame,
+            late,
             plans,
             samples,
             follow,
@@ -123,7 +126,7 @@ impl LoopExperiment<'_> {
         let store = LearnedStore::of(&plan, &machine.here, learn.relearn);
         let blame_plan = blame.map(|when| LoopBlamePlan {
             when,
-            late: LATE,
+            late,
             platform: machine.platform(),
             kernel: machine.kernel(),
             groups: groups(&plan, merge),
@@ -165,9 +168,9 @@ impl LoopExperiment<'_> {
     }
 }
 
-/// What counts as late where causes are told: the latest hundredth of the wakes of a run, as for
-/// `blame`.
-const LATE: LateThreshold = LateThreshold::Quantile(0.99);
+/// What usually counts as late where causes are told: the latest hundredth of the wakes of a run,
+/// as for `blame`.
+pub(crate) const LATE: LateThreshold = LateThreshold::Quantile(0.99);
 
 /// By condition: which are one run, so that their late wakes count together.
 fn groups(plan: &PeriodicPlan, merge: bool) -> Vec<usize> {

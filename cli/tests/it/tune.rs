@@ -673,6 +673,35 @@ fn a_setting_is_tried_and_all_is_as_before() {
 }
 
 #[test]
+fn causes_of_late_wakes_are_told_with_and_without_a_setting() {
+    let _turn = settings_of_this_machine();
+    let Some((knob, path)) = harmless() else { return };
+    if !crate::blame::may_record() {
+        return;
+    }
+    let before = fs::read_to_string(path).expect("readable");
+    let dir = Dir::new("tune-experiment-blame");
+    let state = dir.path("state");
+    for (when, duration, place) in [("on", "9s", "within"), ("auto", "24s", "behind")] {
+        let args = ["tune", "experiment", "--only", knob, "--duration", duration, "--json", "-"];
+        let mut command = punctual();
+        command.args(args).args(["--dry-run", "--blame", when, "--state"]).arg(&state);
+        let out = command.output().expect("it starts");
+        let result = json(&out);
+        assert_eq!(out.status.code(), Some(0), "{} {}", result["changed"], stderr(&out));
+        let recording = &result["blame"];
+        assert_eq!((&recording["is_recorded"], &recording["place"]), (&true.into(), &place.into()));
+        let sentence = result["sentence"].as_str().expect("without any");
+        assert_eq!(sentence.starts_with("recorded in "), place == "behind", "{sentence}");
+        for cause in result["settings"][0]["causes"].as_array().into_iter().flatten() {
+            let rate = &cause["rate"];
+            assert!(rate["n_a"].as_u64() > Some(0) && rate["n_b"].as_u64() > Some(0), "{cause}");
+        }
+        assert_eq!(fs::read_to_string(path).expect("readable"), before, "{when}");
+    }
+}
+
+#[test]
 fn a_setting_that_somebody_else_changes_meanwhile_is_void_and_left() {
     let _turn = settings_of_this_machine();
     let Some((knob, path)) = harmless() else { return };

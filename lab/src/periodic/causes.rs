@@ -373,17 +373,18 @@ impl LoopRecorder {
             Ok((accounts, evidence)) => (accounts.groups, Some(evidence), None),
             Err(why) => (Vec::new(), None, Some(why)),
         };
-        if let (RecordedWhere::Behind, LateThreshold::Quantile(share)) = (place, plan.late) {
-            let more_ns = price.as_ref().and_then(RecordingPrice::median_ns).unwrap_or(0.0);
-            for (group, blame) in accounts.iter_mut().enumerate() {
-                let Some(condition) = plan.groups.iter().position(|&of| of == group) else {
-                    continue;
+        // Each recorded wake is later by the price.
+        let more_ns = price.as_ref().and_then(RecordingPrice::median_ns).unwrap_or(0.0).max(0.0);
+        let accounts_behind = accounts.iter_mut().filter(|_| place == RecordedWhere::Behind);
+        for (group, blame) in accounts_behind.enumerate() {
+            let Some(condition) = plan.groups.iter().position(|&of| of == group) else { continue };
+            for (stream, &tid) in tids.iter().enumerate() {
+                let late_ns = match plan.late {
+                    LateThreshold::Above(late_ns) => Some(late_ns),
+                    LateThreshold::Quantile(share) => measured(stream, condition, share),
                 };
-                for (stream, &tid) in tids.iter().enumerate() {
-                    if let Some(late_ns) = measured(stream, condition, share) {
-                        // Each recorded wake is later by the price.
-                        blame.set_threshold(tid, late_ns.saturating_add(more_ns.max(0.0) as u64));
-                    }
+                if let Some(late_ns) = late_ns {
+                    blame.set_threshold(tid, late_ns.saturating_add(more_ns as u64));
                 }
             }
         }

@@ -40,6 +40,8 @@ pub struct SettingSets {
     pub rounds: i64,
     /// How long all take together.
     pub length: Span,
+    /// Releases that are later than this count, ns; `None` where that is to be found out.
+    pub threshold_ns: Option<i64>,
 }
 
 /// Who changes settings and measures.
@@ -122,7 +124,7 @@ pub fn try_settings<M: Measure>(
     trials.threshold_ns = match tail {
         CountedTail::Above(ns) => ns,
         CountedTail::Quantile(p) => {
-            let Some(found) = bench.measure(&sets(Vec::new(), share(0)))? else {
+            let Some(found) = bench.measure(&sets(Vec::new(), share(0), None))? else {
                 return Ok(trials);
             };
             found.first().and_then(|series| series.quantile_ns(p)).unwrap_or_default()
@@ -130,7 +132,7 @@ pub fn try_settings<M: Measure>(
     };
     let threshold_ns = trials.threshold_ns;
     let mut compared = |combinations: Vec<Vec<usize>>, length: Span| {
-        let found = bench.measure(&sets(combinations, length))?;
+        let found = bench.measure(&sets(combinations, length, Some(threshold_ns)))?;
         Ok(found.map(|found| {
             let pairs: Vec<[&LatenessSeries; 2]> = match found.split_first() {
                 Some((reference, tried)) => {
@@ -166,12 +168,12 @@ pub fn try_settings<M: Measure>(
 }
 
 /// The reference and these sets, in blocks of about [`BLOCK`].
-fn sets(combinations: Vec<Vec<usize>>, length: Span) -> SettingSets {
+fn sets(combinations: Vec<Vec<usize>>, length: Span, threshold_ns: Option<i64>) -> SettingSets {
     let mut sets = vec![Vec::new()];
     sets.extend(combinations);
     let count = i64::try_from(sets.len()).unwrap_or(i64::MAX);
     let rounds = length.as_ns() / BLOCK.as_ns().saturating_mul(count);
-    SettingSets { sets, rounds: rounds.clamp(ROUNDS_MIN, ROUNDS_MAX), length }
+    SettingSets { sets, rounds: rounds.clamp(ROUNDS_MIN, ROUNDS_MAX), length, threshold_ns }
 }
 
 #[cfg(test)]
@@ -257,6 +259,7 @@ mod tests {
         assert!(together.ratio.is_some_and(|ratio| ratio < 0.3), "{together:?}");
         let lengths = measured.iter().map(|sets| sets.length.as_ns());
         assert_eq!(lengths.sum::<i64>(), 90_000_000_000, "without the part for the threshold");
+        assert!(measured.iter().all(|sets| sets.threshold_ns == Some(trials.threshold_ns)));
         assert_eq!(measured[1].sets, [vec![], vec![0], vec![3]]);
         assert_eq!(measured[2].sets, [vec![], vec![0, 3]]);
     }
@@ -306,12 +309,15 @@ mod tests {
         assert!(trials.stopped && trials.kept().is_empty());
         assert!(trials.settings[0].first.is_some() && trials.settings[0].again.is_none());
         assert!((30_000..31_000).contains(&trials.threshold_ns), "{}", trials.threshold_ns);
+        let told: Vec<bool> =
+            bench.measured.iter().map(|sets| sets.threshold_ns.is_some()).collect();
+        assert!(!told[0] && told[1..].iter().all(|told| *told), "the first finds it: {told:?}");
     }
 
     #[test]
     fn the_least_time_has_room_for_a_block_of_each_set_in_each_round() {
         assert_eq!(least(4), Span::from_ms(20_000));
-        let sets = sets(vec![vec![0]], Span::from_ms(20_000));
+        let sets = sets(vec![vec![0]], Span::from_ms(20_000), None);
         assert_eq!((sets.sets.len(), sets.rounds), (2, 5));
     }
 }

@@ -21,7 +21,7 @@ use crate::args::{
 };
 use crate::comparison::baseline::{BaselineArgs, BaselineUse};
 use crate::experiment::follow::FollowedClock;
-use crate::experiment::loops::LoopExperiment;
+use crate::experiment::loops::{LATE, LoopExperiment};
 use crate::experiment::{self, COLD_CYCLES, Machine};
 use crate::measuring::condition_name;
 use crate::output::Opened;
@@ -158,6 +158,7 @@ impl Execute for Args {
             args: &self.report,
             learn: self.learn,
             blame: self.causes.when(BlameWord::Off, gate.is_used()),
+            late: LATE,
             plans,
             samples,
             follow,

@@ -22,7 +22,7 @@ use crate::args::{
     BlameWord, CausesArgs, Detail, LearnArgs, PRIORITY, PlanArgs, ReportArgs, RootArgs,
 };
 use crate::comparison::RecordedRun;
-use crate::experiment::loops::{LoopExperiment, MeasuredLoops};
+use crate::experiment::loops::{LATE, LoopExperiment, MeasuredLoops};
 use crate::experiment::{self, COLD_CYCLES, Machine};
 use crate::format;
 use crate::parse::{self, Phase};
@@ -144,6 +144,7 @@ impl Execute for Args {
             learn: self.learn,
             // The ways are held against each other.
             blame: self.causes.when(BlameWord::Off, true),
+            late: LATE,
             plans,
             samples: None,
             follow: None,

@@ -6,24 +6,25 @@
 use anyhow::{Context, Error, Result, bail};
 use punctual_analysis::compare::series::LatenessSeries;
 use punctual_analysis::rng::Rng;
+use punctual_blame::config::LateThreshold;
 use punctual_core::time::Span;
 use punctual_engine::wait_policy::WaitKind;
 use punctual_host::plan::TuningPlan;
 use punctual_lab::experiment::ConditionChanges;
 use punctual_lab::load::{LoadSpec, Loads};
-use punctual_lab::periodic::{Condition, PeriodicPlan, split};
+use punctual_lab::periodic::{BlameWhen, Condition, PeriodicPlan, split};
 use punctual_lab::tuning::{
     self, CountedTail, KnobFiles as _, MachineFiles, Measure, SettingSets, StepOutcome,
     TuningJournal, TuningTrials, WantedValue, active,
 };
 use punctual_os::signal;
-use punctual_report::trials::{TrialVerdict, TrialsBody, TriedSetting};
-use punctual_report::{Body, Choice, Envelope, Report};
+use punctual_report::trials::{CausesPair, TrialVerdict, TrialsBody, TriedSetting, moved};
+use punctual_report::{BlameRecording, Body, Choice, Envelope, Report, Run};
 
-use crate::args::{LearnArgs, PRIORITY, PolicyName, ReportArgs, StateArgs};
+use crate::args::{BlameWord, CausesArgs, LearnArgs, PRIORITY, PolicyName, ReportArgs, StateArgs};
 use crate::command::measure::{LoopChoices, PlannedLoops};
 use crate::experiment;
-use crate::experiment::loops::LoopExperiment;
+use crate::experiment::loops::{LATE, LoopExperiment};
 use crate::format;
 use crate::output::{JournalFile, JournalName, OutputArgs, SettingsLock, SettingsOwner};
 use crate::parse::{self, Phase};
@@ -57,6 +58,8 @@ pub(super) struct TuneExperimentArgs {
     /// Put all settings back at the end, also those that help
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    causes: CausesArgs,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -108,8 +111,10 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
     let here = experiment::Machine::of(None)?;
     let loads: Vec<LoadSpec> = args.load.turns().into_iter().flatten().collect();
     let PlannedLoops { plan, choice } = planned(args, &machine, &here)?;
+    let blame = args.causes.when(BlameWord::Off, true);
     let mut bench = Bench {
         here: &here,
+        blame,
         plan,
         choice,
         loads,
@@ -121,10 +126,12 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
         rng: Rng::new(SEED),
         envelope: None,
         trouble: None,
+        parts: Vec::new(),
+        recording: None,
     };
-    let wanted = (args.tail, args.duration.0);
+    let wanted = (args.tail, measured(args.duration.0, blame));
     let trials = tuning::try_settings(tried.len(), wanted, &mut bench);
-    let Bench { envelope, trouble, mut watched, .. } = bench;
+    let Bench { envelope, trouble, mut watched, parts, recording, .. } = bench;
     // Whatever became of it, nothing stays that was only tried.
     let mut trouble = revert(&mut journal, &boot).err().or(trouble);
     watched.look();
@@ -133,10 +140,14 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
         Err(why) => return Err(trouble.unwrap_or(why)),
     };
     let mut body = body(args, &machine, (&settings, &tried), &trials);
+    body.blame = recording;
+    told(&mut body, &tried, &trials, &parts);
     void(&mut body, &settings, &watched);
     // As of an interrupted run, nothing is kept where somebody else had a hand in it, or where
     // something is not as before.
-    let is_clean = body.changed.is_empty() && trouble.is_none();
+    // A stop may have come behind the last part, which was whole then.
+    let is_stopped = signal::stop_signal().is_some();
+    let is_clean = body.changed.is_empty() && trouble.is_none() && !is_stopped;
     if let Some(journal) = keeping.as_mut().filter(|_| is_clean) {
         let helpful = trials.kept().into_iter().map(|at| &settings[tried[at]]);
         (body.kept, trouble) = keep(helpful, args, journal, &boot);
@@ -144,6 +155,36 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
     let report = report(envelope, body);
     subcommand::write(&report, outputs)?;
     Exit::after(&report, trouble)
+}
+
+/// The time that is measured of all that it may take: blocks behind each part have a tenth of it.
+fn measured(duration: Span, blame: Option<BlameWhen>) -> Span {
+    match blame {
+        None | Some(BlameWhen::Asked) => duration,
+        Some(BlameWhen::Unasked | BlameWhen::UnaskedBehind) => {
+            Span::from_ns(duration.as_ns() / 11 * 10)
+        }
+    }
+}
+
+/// With what each setting moved, as its last part recorded it.
+fn told(body: &mut TrialsBody, tried: &[usize], trials: &TuningTrials, parts: &[RecordedPart]) {
+    let mut pairs: Vec<(usize, CausesPair<'_>)> = Vec::new();
+    for (number, (&setting, trial)) in tried.iter().zip(&trials.settings).enumerate() {
+        let found = parts.iter().rev().find_map(|part| {
+            Some((part.run(&[])?, part.run(&[number]).filter(|run| run.blame.is_some())?))
+        });
+        let rate = trial.again.as_ref().or(trial.first.as_ref());
+        if let (Some((without, with)), Some(rate)) = (found, rate) {
+            pairs.push((setting, CausesPair { without, with, dispersion: rate.dispersion }));
+        }
+    }
+    let compared: Vec<CausesPair<'_>> = pairs.iter().map(|(_, pair)| *pair).collect();
+    for ((setting, _), causes) in pairs.iter().zip(moved(&compared, body.threshold_ns)) {
+        body.settings[*setting].causes = causes;
+    }
+    let without = parts.iter().find_map(|part| part.run(&[])?.blame.as_ref());
+    body.sentence = without.and_then(|blame| blame.sentence.clone());
 }
 
 fn report(envelope: Option<Envelope>, body: TrialsBody) -> Report {
@@ -319,6 +360,7 @@ fn body(
             first: trial.and_then(|trial| trial.first.clone()),
             again: trial.and_then(|trial| trial.again.clone()),
             verdict,
+            causes: Vec::new(),
         }
     };
     TrialsBody {
@@ -336,6 +378,21 @@ fn body(
         kept: Vec::new(),
         changed: Vec::new(),
         state: args.state.state.display().to_string(),
+        blame: None,
+        sentence: None,
+    }
+}
+
+/// A part of the experiment in which causes were recorded: sets of settings, and the run of each.
+struct RecordedPart {
+    sets: Vec<Vec<usize>>,
+    runs: Vec<Run>,
+}
+
+impl RecordedPart {
+    /// The run of a set.
+    fn run(&self, set: &[usize]) -> Option<&Run> {
+        self.sets.iter().zip(&self.runs).find(|(known, _)| *known == set).map(|(_, run)| run)
     }
 }
 
@@ -356,6 +413,23 @@ struct Bench<'a> {
     envelope: Option<Envelope>,
     /// The error that ended a measurement: what was found before it counts.
     trouble: Option<Error>,
+    /// Whether and when causes are recorded.
+    blame: Option<BlameWhen>,
+    /// The parts in which they were, in their order.
+    parts: Vec<RecordedPart>,
+    /// What became of that in the last of them.
+    recording: Option<BlameRecording>,
+}
+
+impl Bench<'_> {
+    /// Whether causes are recorded in a part, and what is late then. The part that finds out what
+    /// counts has no others to be held against; but where recording makes loops later, it must be
+    /// later by the same.
+    fn causes(&self, sets: &SettingSets) -> (Option<BlameWhen>, LateThreshold) {
+        let over = sets.threshold_ns.map(|ns| LateThreshold::Above(ns.max(0).unsigned_abs()));
+        let when = self.blame.filter(|when| over.is_some() || *when == BlameWhen::Asked);
+        (when, over.unwrap_or(LATE))
+    }
 }
 
 impl Measure for Bench<'_> {
@@ -384,6 +458,7 @@ impl Measure for Bench<'_> {
             set.iter().flat_map(writes).collect()
         };
         let writes = sets.sets.iter().map(writes).collect();
+        let (blame, late) = self.causes(sets);
         let journal = (&mut *self.journal, self.boot);
         let mut changes = Changes::new(writes, journal, &mut self.watched);
         let loops = LoopExperiment {
@@ -391,7 +466,8 @@ impl Measure for Bench<'_> {
             plan,
             merge: false,
             learn: LearnArgs { relearn: true },
-            blame: None,
+            blame,
+            late,
             machine: self.here,
             choice: self.choice.clone(),
             args: &ReportArgs::default(),
@@ -414,6 +490,11 @@ impl Measure for Bench<'_> {
         }
         if incomplete {
             return Ok(None);
+        }
+        if let Some(recording) = measured.loops.blame.filter(|_| sets.threshold_ns.is_some()) {
+            self.recording = Some(recording);
+            let (sets, runs) = (sets.sets.clone(), measured.loops.judged.runs);
+            self.parts.push(RecordedPart { sets, runs });
         }
         let mut recorded = measured.recorded.iter();
         let series = |_: &String| {

@@ -68,13 +68,17 @@ pub(crate) fn thread(run: &BlamedRun) -> Vec<Block> {
 /// Whether causes were recorded beside loops, and what that cost, in a line; `None` where it was
 /// not asked for and nobody misses it.
 pub(super) fn recorded(report: &Report) -> Option<String> {
-    let recording = report.body.loops()?.blame.as_ref()?;
+    Some(recording(report.body.loops()?.blame.as_ref()?, "its worst releases have no cause"))
+}
+
+/// The same of any recording; `lacks` says what one behind the measurement lacks.
+pub(super) fn recording(recording: &BlameRecording, lacks: &str) -> String {
     let BlameRecording { why_not, price, is_asked, place, .. } = recording;
     if let Some(why) = why_not {
         // In results of before: what costs too much can be had all the same.
         let could = price.is_some() && !is_asked && *place == RecordedWhere::Within;
         let way_out = if could { "; --blame on records them all the same" } else { "" };
-        return Some(format!("causes of late releases were not recorded: {why}{way_out}"));
+        return format!("causes of late releases were not recorded: {why}{way_out}");
     }
     let cost = price.as_ref().and_then(|price| {
         let (more_ns, before_ns) = (price.median_ns()?, price.unrecorded_ns.p50?);
@@ -87,14 +91,13 @@ pub(super) fn recorded(report: &Report) -> Option<String> {
     });
     let cost = cost.unwrap_or_else(|| "what that cost is not known".to_owned());
     let recorded = "the kernel's events were recorded";
-    Some(match place {
+    match place {
         RecordedWhere::Within => format!("{recorded}: {cost}"),
         RecordedWhere::Behind => format!(
             "{recorded} behind the measurement, whose figures do not contain what that costs: \
-             {cost}. So its worst releases have no cause; --blame on records the measurement \
-             itself"
+             {cost}. So {lacks}; --blame on records the measurement itself"
         ),
-    })
+    }
 }
 
 /// What made each of these runs late, in a sentence each, and whether that was recorded.

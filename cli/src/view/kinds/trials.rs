@@ -4,7 +4,10 @@ use std::path::Path;
 
 use punctual_analysis::compare::RateRatio;
 use punctual_document::{Block, Section, Table, numbers, words};
-use punctual_report::trials::{MATTERS, TrialVerdict, TrialsBody, TriedSetting};
+use punctual_lab::periodic::RecordedWhere;
+use punctual_report::trials::{MATTERS, MovedCause, TrialVerdict, TrialsBody, TriedSetting};
+
+use super::blame;
 
 use crate::format;
 use crate::stored::STATE;
@@ -30,6 +33,7 @@ pub(super) fn shown(body: &TrialsBody) -> Section {
         parts.push(Block::words(format!("those that help, all together: {}", ratio(together))));
     }
     parts.extend(verdicts(body).map(Block::words));
+    parts.extend(causes(body).into_iter().map(Block::words));
     parts.push(Block::words(
         "how settings act on each other is not seen: each was tried alone".to_owned(),
     ));
@@ -62,6 +66,38 @@ fn verdicts(body: &TrialsBody) -> impl Iterator<Item = String> {
         }
     });
     none.into_iter().chain(undecided)
+}
+
+/// What made wakes late, and which cause each setting moved.
+fn causes(body: &TrialsBody) -> Vec<String> {
+    let Some(recording) = &body.blame else { return Vec::new() };
+    let mut told: Vec<String> =
+        body.sentence.iter().map(|sentence| format!("without any setting: {sentence}")).collect();
+    let moved = body.settings.iter().flat_map(|setting| {
+        let sentences = setting.causes.iter().filter_map(MovedCause::told);
+        sentences.map(move |sentence| format!("with {}: {sentence}", setting.knob))
+    });
+    told.extend(moved);
+    let open = |setting: &&TriedSetting| {
+        let is_moved = setting.causes.iter().any(|cause| cause.told().is_some());
+        recording.is_recorded && setting.first.is_some() && !is_moved
+    };
+    let open: Vec<&str> =
+        body.settings.iter().filter(open).map(|setting| setting.knob.as_str()).collect();
+    if !open.is_empty() {
+        let more = match recording.place {
+            RecordedWhere::Within => "",
+            RecordedWhere::Behind => ", or --blame on",
+        };
+        told.push(format!(
+            "which cause is moved by {} is undecided: too few late wakes were recorded; use a \
+             longer --duration{more}",
+            open.join(", ")
+        ));
+    }
+    let lacks = "its causes are those of a tenth of the time";
+    told.push(blame::recording(recording, lacks));
+    told
 }
 
 fn setup(body: &TrialsBody) -> String {

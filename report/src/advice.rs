@@ -335,6 +335,7 @@ mod tests {
             wanted: None,
             cycles: Vec::new(),
             worst: Vec::new(),
+            latest: Vec::new(),
         };
         let causes = causes.iter().map(cause).collect();
         Run { causes, blame: Some(blame), ..run }

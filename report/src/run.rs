@@ -89,6 +89,10 @@ pub struct RunBlame {
     /// Those of the worst releases whose cause is known, with all their parts, the latest release
     /// first. One that several releases waited for stands there once.
     pub worst: Vec<WorstWake>,
+    /// The latest wakes that were recorded behind the measurement, with all their parts, the latest
+    /// first; at most 5. Not there where it was recorded within.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latest: Vec<BlamedWake>,
 }
 
 /// The wake that a release waited for.
@@ -115,8 +119,10 @@ pub struct RunEvidence {
 }
 
 /// A recording behind the measurement.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RecordedBehind {
+    /// The latest wakes in it, the latest first.
+    pub latest: Vec<BlamedWake>,
     /// How long, ns.
     pub length_ns: u64,
     /// How much later it made the median wake, ns, where that is known.
@@ -125,7 +131,7 @@ pub struct RecordedBehind {
 
 impl RecordedBehind {
     /// The sentence of its causes, with where they were seen before it.
-    fn told(self, sentence: &str) -> String {
+    fn told(&self, sentence: &str) -> String {
         let length = format::ns(Some(self.length_ns as f64));
         let price = match self.price_ns.filter(|&ns| ns >= 0.0) {
             Some(ns) => format!("where each wake costs {} more", format::ns(Some(ns))),
@@ -165,7 +171,7 @@ impl Run {
         wake_at: impl Fn(&WorstRelease) -> Option<WorstWake>,
     ) -> Self {
         let RunEvidence { blamed, tells, cycles, behind } = evidence;
-        let sentence = match behind {
+        let sentence = match &behind {
             Some(behind) => behind.told(&blamed.sentence),
             None => blamed.sentence,
         };
@@ -179,7 +185,7 @@ impl Run {
         }
         self.blame = Some(RunBlame {
             sentence: tells.then_some(sentence),
-            behind_ns: behind.map(|behind| behind.length_ns),
+            behind_ns: behind.as_ref().map(|behind| behind.length_ns),
             wakes: blamed.wakes,
             threshold_ns: blamed.threshold_ns.filter(|_| tells),
             late: if tells { blamed.late } else { 0 },
@@ -188,6 +194,7 @@ impl Run {
             wanted: blamed.wanted.filter(|_| tells),
             cycles,
             worst,
+            latest: behind.filter(|_| tells).map_or_else(Vec::new, |behind| behind.latest),
         });
         self.causes = if tells { blamed.causes } else { Vec::new() };
         self

@@ -285,6 +285,7 @@ mod tests {
             wanted: None,
             cycles: Vec::new(),
             worst: Vec::new(),
+            latest: Vec::new(),
         };
         let figures = Recording::new(RecordingConfig::default()).finish(0);
         let plain = Run::recorded("none".to_owned(), Setup::default(), figures);

@@ -172,6 +172,9 @@ impl LoopExperiment<'_> {
 /// as for `blame`.
 pub(crate) const LATE: LateThreshold = LateThreshold::Quantile(0.99);
 
+/// The latest wakes of a run that was recorded behind the measurement that are told.
+const LATEST: usize = 5;
+
 /// By condition: which are one run, so that their late wakes count together.
 fn groups(plan: &PeriodicPlan, merge: bool) -> Vec<usize> {
     let conditions = 0..plan.conditions.len();
@@ -523,6 +526,7 @@ impl Maker<'_> {
         let cycles = causes.late_cycles(number, first, &grid);
         let cycles = if is_placed { cycles } else { Vec::new() };
         let behind = causes.behind_ns(first).map(|length_ns| RecordedBehind {
+            latest: causes.latest_behind(number, first, LATEST),
             length_ns,
             price_ns: causes.price().and_then(RecordingPrice::median_ns),
         });

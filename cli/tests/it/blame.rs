@@ -244,6 +244,10 @@ fn figures_that_are_compared_are_recorded_behind_the_measurement() {
     // measurement is in the midst of them.
     let mut causes = causes.as_array().expect("causes").iter();
     assert!(causes.any(|cause| is_hog(&cause["name"], tid)), "{told}");
+    // The latest of those wakes are told as they passed.
+    let latest = told["latest"].as_array().expect("wakes");
+    add_up(&serde_json::json!({ "worst": latest }));
+    assert!(latest.iter().any(|wake| is_hog(&wake["cause"], tid)), "{told}");
     let sentence = told["sentence"].as_str().expect("one");
     assert!(sentence.starts_with("recorded in ") && sentence.contains("behind-hog"), "{sentence}");
     let first = result["headline"]["advice"][0]["text"].as_str();

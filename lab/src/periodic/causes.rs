@@ -603,6 +603,19 @@ impl LoopCauses {
         self.thread(stream, condition).map(|(_, thread)| BlamedRun::of(thread))
     }
 
+    /// The latest wakes of a stream behind the measurement, the latest first, at most so many; none
+    /// where it was recorded within.
+    pub fn latest_behind(&self, stream: usize, condition: usize, most: usize) -> Vec<BlamedWake> {
+        let thread = self.thread(stream, condition);
+        let Some((outcome, thread)) = thread.filter(|_| self.place == RecordedWhere::Behind) else {
+            return Vec::new();
+        };
+        let tid = thread.figures.task.tid;
+        let wakes = outcome.worst.iter().filter(|wake| wake.task.tid == tid).take(most);
+        let name = &mut |cause: &LateCause| name(cause, outcome, thread);
+        wakes.map(|wake| BlamedWake::of(wake, outcome, name)).collect()
+    }
+
     /// The latest wakes of a stream as cycles of its grid, the latest first; at most 200. Behind
     /// the measurement none is one of its cycles.
     pub fn late_cycles(

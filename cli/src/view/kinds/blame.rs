@@ -140,6 +140,15 @@ fn of_run(name: &str, run: &Run, blame: &RunBlame) -> Vec<Block> {
         Block::Folded(summary, timeline(&worst.wake))
     };
     blocks.extend(blame.worst.iter().map(passed));
+    let passed = |wake: &BlamedWake| {
+        let late = ns(wake.lateness_ns);
+        let summary = format!(
+            "a wake of {name} behind the measurement, as it passed: {late}, {}",
+            wake.cause
+        );
+        Block::Folded(summary, timeline(wake))
+    };
+    blocks.extend(blame.latest.iter().map(passed));
     if blame.censored as f64 > CENSORED * blame.wakes as f64 {
         blocks.push(Block::words(format!(
             "the kernel does not show when {} of the {} wakes ran: their lateness is a lower bound \

@@ -215,7 +215,7 @@ fn is_undisturbed(result: &Value) {
 
 #[test]
 fn figures_that_are_compared_are_recorded_behind_the_measurement() {
-    if !may_record() {
+    if !skip::need_tracing() {
         return;
     }
     let dir = crate::Dir::new("blame-behind");
@@ -258,7 +258,7 @@ fn figures_that_are_compared_are_recorded_behind_the_measurement() {
 
 #[test]
 fn a_stop_behind_the_measurement_leaves_it_whole() {
-    if !may_record() {
+    if !skip::need_tracing() {
         return;
     }
     let dir = crate::Dir::new("blame-behind-stop");
@@ -307,7 +307,7 @@ fn loops_that_spin_have_no_causes_of_their_own() {
 
 #[test]
 fn ways_to_wait_are_compared_without_the_price_and_the_one_that_sleeps_has_causes() {
-    if !may_record() {
+    if !skip::need_tracing() {
         return;
     }
     let dir = crate::Dir::new("wait-blame");

@@ -676,7 +676,7 @@ fn a_setting_is_tried_and_all_is_as_before() {
 fn causes_of_late_wakes_are_told_with_and_without_a_setting() {
     let _turn = settings_of_this_machine();
     let Some((knob, path)) = harmless() else { return };
-    if !crate::blame::may_record() {
+    if !skip::need_tracing() {
         return;
     }
     let before = fs::read_to_string(path).expect("readable");

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::histogram::Histogram;
 use crate::plain::grouped;
 use crate::quantile::Probability;
-use bound::{CONFIDENCE, independent_for, p_upper, quantile_ranks, shown_theta};
+use bound::{CONFIDENCE, independent_for, p_upper, quantile_ranks_at, shown_theta};
 use dependence::Tails;
 
 pub use bound::rounded_up;
@@ -214,17 +214,47 @@ fn probability(
     }
 }
 
-/// The interval of one quantile, in rounded-out buckets; `None` where n does not support the
-/// quantile or not even a lower end. Cycles that went unrecorded may lie on either side of it: they
-/// count as the earliest at its lower end, and as the latest at its upper end. Releases that are
-/// censored lie above it.
+/// A quantile, rounded up within its bucket, and the interval that encloses it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct QuantileInterval {
+    /// The quantile.
+    pub(crate) value: i64,
+    /// `None` where n is too small for one.
+    pub(crate) lower: Option<i64>,
+    /// `None` where n is too small for one.
+    pub(crate) upper: Option<i64>,
+    /// The extremal index that it is adjusted by.
+    theta: f64,
+}
+
+impl QuantileInterval {
+    /// In rounded-out buckets; `None` where n does not support the quantile. Cycles that went
+    /// unrecorded may lie on either side of it: they count as the earliest at its lower end, and as
+    /// the latest at its upper end. Releases that are censored lie above it.
+    pub(crate) fn of(
+        tails: &Tails,
+        lateness: &Histogram,
+        p: Probability,
+        confidence: f64,
+    ) -> Option<Self> {
+        let value = lateness.quantile_below(p, tails.unknown())?;
+        let theta = tails.theta_at(value);
+        let n = lateness.count().saturating_add(tails.unknown());
+        let (lower, upper) = quantile_ranks_at(p, (n, theta), confidence);
+        let lower = lower.and_then(|rank| rank.checked_sub(tails.unrecorded));
+        let lower = lower.and_then(|rank| lateness.order_statistic_floor(rank));
+        let upper = upper.and_then(|rank| lateness.order_statistic(rank));
+        Some(Self { value, lower, upper, theta })
+    }
+}
+
+/// The interval of one quantile; `None` where n does not support the quantile or not even a lower
+/// end.
 fn quantile(tails: &Tails, lateness: &Histogram, p: Probability) -> Option<Claim> {
     let n = lateness.count();
-    let value = lateness.quantile_below(p, tails.unknown())?;
-    let theta = tails.theta_at(value);
-    let (lower, upper) = quantile_ranks(p, n.saturating_add(tails.unknown()), theta);
-    let lower = lateness.order_statistic_floor(lower?.checked_sub(tails.unrecorded)?)?;
-    let upper = upper.and_then(|rank| lateness.order_statistic(rank));
+    let QuantileInterval { lower, upper, theta, .. } =
+        QuantileInterval::of(tails, lateness, p, CONFIDENCE)?;
+    let lower = lower?;
     let lost = match tails.unrecorded {
         0 => lost_count(tails),
         lost => format!("; {lost} cycles went unrecorded and may lie on either side of it"),

@@ -9,6 +9,7 @@
 //! | [`release`] | how late a release was, ran or missed: the one definition |
 //! | [`recording`] | one run: [`recording::Recording`] → [`recording::RunFigures`] |
 //! | [`summary`], [`quantile`], [`histogram`] | one distribution: moments, ranks, modes |
+//! | [`interval`], [`scatter`] | a value between its ends; how far values lie apart, less stalls |
 //! | [`gridfit`] | least squares over (k, wake), exact peak-to-peak, robust line; counting k |
 //! | [`jitters`] | every measure that goes by the name "jitter", each under its own |
 //! | [`claim`] | levels L0–L2, adjusted for dependence; requested claims: planned, judged |
@@ -31,6 +32,7 @@ pub mod gridfit;
 pub mod histogram;
 pub mod impact;
 pub mod imported;
+pub mod interval;
 pub mod jitters;
 pub mod limit;
 pub mod plain;
@@ -40,6 +42,7 @@ pub mod quantity;
 pub mod recording;
 pub mod release;
 pub mod rng;
+pub mod scatter;
 mod special;
 pub mod summary;
 pub mod verdict;

@@ -50,6 +50,18 @@ pub fn grouped(count: u64) -> String {
     shown
 }
 
+/// A number with three figures: `3.60`, `1234`, `0.0980`, `2.3e-6`.
+pub fn significant(value: f64) -> String {
+    match value.abs() {
+        // -0.4 would be shown as -0.
+        size if size >= 99.95 => format!("{:.0}", value.round() + 0.0),
+        size if size >= 9.995 => format!("{value:.1}"),
+        size if size >= 0.9995 || size == 0.0 => format!("{value:.2}"),
+        size if size >= 0.000_5 => format!("{value:.4}"),
+        _ => format!("{value:.1e}"),
+    }
+}
+
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -78,6 +90,12 @@ pub fn plain_json(json: &str) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn numbers_have_three_figures_and_small_ones_are_not_zero() {
+        let shown = [0.0, 0.098, 3.6, 50.0, 1_234.4, -0.004, 2.3e-6].map(significant);
+        assert_eq!(shown, ["0.00", "0.0980", "3.60", "50.0", "1234", "-0.0040", "2.3e-6"]);
+    }
 
     #[test]
     fn what_steers_is_shown_and_words_stay() {

@@ -93,19 +93,29 @@ pub fn independent_share(theta: f64) -> f64 {
 ///
 /// The binomial test is done for an effective number of cycles, and its ranks are scaled to n.
 pub fn quantile_ranks(p: Probability, n: u64, theta: f64) -> (Option<u64>, Option<u64>) {
+    quantile_ranks_at(p, (n, theta), CONFIDENCE)
+}
+
+/// [`quantile_ranks`] at any confidence, each side half of what is left of it; `n` with its
+/// extremal index.
+pub fn quantile_ranks_at(
+    p: Probability,
+    (n, theta): (u64, f64),
+    confidence: f64,
+) -> (Option<u64>, Option<u64>) {
     let effective = (n as f64 * independent_share(theta)).floor().min(RANKED_CYCLES_MAX);
     if effective < 1.0 {
         return (None, None);
     }
-    let each = (1.0 - CONFIDENCE) / 2.0;
+    let each = (1.0 - confidence) / 2.0;
     let effective_n = effective as u64;
-    // P(X₍ᵣ₎ > Q) = P(fewer than r of n are ≤ Q) = P(Bin(n, p) ≤ r − 1) must be ≤ 2.5 %.
+    // P(X₍ᵣ₎ > Q) = P(fewer than r of n are ≤ Q) = P(Bin(n, p) ≤ r − 1) must be ≤ `each`.
     let lower = first_above(effective_n, each, |r| binomial_at_most(r, effective, p.share()));
-    // P(X₍ᵣ₎ < Q) ≤ P(at least r of n are < Q) ≤ 1 − P(Bin(n, p) ≤ r − 1) must be ≤ 2.5 %.
+    // P(X₍ᵣ₎ < Q) ≤ P(at least r of n are < Q) ≤ 1 − P(Bin(n, p) ≤ r − 1) must be ≤ `each`.
     let upper = first_above(effective_n, 1.0 - each, |r| binomial_at_most(r, effective, p.share()));
     let scale = n as f64 / effective;
     let lower = (lower > 0).then(|| ((lower as f64 * scale).floor() as u64).clamp(1, n));
-    // `upper` is the first x with P(Bin ≤ x) > 97.5 %, so that r = x + 1.
+    // `upper` is the first x with P(Bin ≤ x) > 1 − `each`, so that r = x + 1.
     let upper =
         (upper < effective_n).then(|| (((upper + 1) as f64 * scale).ceil() as u64).clamp(1, n));
     (lower, upper)

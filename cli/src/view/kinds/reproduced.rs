@@ -1,5 +1,6 @@
 //! What `reproduce` gives: each figure of a paper beside today's.
 
+use punctual_analysis::plain::significant;
 use punctual_document::{Block, Section, Table, numbers, words};
 use punctual_report::reproduced::{ReproduceBody, ReproducedRow};
 
@@ -46,17 +47,6 @@ fn cells(row: &ReproducedRow) -> Vec<String> {
     ]
 }
 
-/// Three figures.
-fn significant(value: f64) -> String {
-    match value.abs() {
-        size if size >= 99.95 => format::whole(value),
-        size if size >= 9.995 => format!("{value:.1}"),
-        size if size >= 0.9995 || size == 0.0 => format!("{value:.2}"),
-        size if size >= 0.000_5 => format!("{value:.4}"),
-        _ => format!("{value:.1e}"),
-    }
-}
-
 /// Places of rows to show first: as many of each paper, spread over those that are both published
 /// and measured.
 fn telling(body: &ReproduceBody) -> Vec<usize> {
@@ -87,15 +77,4 @@ fn counts(body: &ReproduceBody) -> String {
         count(&|row| row.measured.is_none()),
         if body.quick { "; shortened by --quick" } else { "" },
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_three_figures_and_small_ones_are_not_zero() {
-        let shown = [0.0, 0.098, 3.6, 50.0, 1_234.4, -0.004, 2.3e-6].map(significant);
-        assert_eq!(shown, ["0.00", "0.0980", "3.60", "50.0", "1234", "-0.0040", "2.3e-6"]);
-    }
 }

@@ -93,6 +93,7 @@ mod tests {
                 n: 1_234_567,
                 missed: 12_345,
                 lateness_ns: SummaryStats { min, p50, p99, max, ..SummaryStats::default() },
+                scatter: None,
                 cpu_share: Some(0.5),
             }
         };

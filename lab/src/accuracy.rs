@@ -9,7 +9,9 @@ use std::f64::consts::TAU;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::RtThread;
+use punctual_analysis::interval::Interval;
 use punctual_analysis::rng::Rng;
+use punctual_analysis::scatter::Scatter;
 use punctual_core::clock::Clock;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_engine::clocks::{MachineClock, StampCost, Vdso};
@@ -160,10 +162,22 @@ pub struct AccuracyRow {
     /// From one poll to the next, in ticks: the mean of the wait where that is smallest, which no
     /// interrupt made longer; null where polls are not counted.
     pub poll_ticks: Option<f64>,
-    /// The period of the errors over the offset; null where none stands out.
+    /// How far the errors lie apart, in ticks; null in results of before.
+    #[serde(default)]
+    pub scatter: Option<Scatter>,
+    /// The period of the errors over the offset, in single sweeps: their median over all sweeps is
+    /// flat where loops were entered at many phases. Null where none stands out.
     pub period: Option<LoopPeriod>,
+    /// That period as single sweeps have it, in ticks; null where fewer than half of them have one,
+    /// and in results of before.
+    #[serde(default)]
+    pub period_ticks: Option<Interval>,
     /// The median error at each offset, in ticks; null where there is none.
     pub curve: Vec<Option<f64>>,
+    /// The errors of one sweep, in ticks; null where something interrupted; empty in results of
+    /// before.
+    #[serde(default)]
+    pub single: Vec<Option<f64>>,
 }
 
 /// The period with which errors repeat over the offset.
@@ -171,8 +185,8 @@ pub struct AccuracyRow {
 pub struct LoopPeriod {
     /// In ticks.
     pub ticks: f64,
-    /// The share of the variance over the offset that a sine of this period explains, in [0, 1]; a
-    /// perfect sawtooth reaches 0.61.
+    /// The share of the variance over the offset that a sine of this period explains, in [0, 1]:
+    /// the mean of single sweeps; a perfect sawtooth reaches 0.61.
     pub share: f64,
 }
 
@@ -336,6 +350,7 @@ impl Cell {
     fn row(&self, tick_ns: f64) -> Option<AccuracyRow> {
         let spread = self.sweep.spread()?;
         let curve = self.sweep.curve();
+        let found = self.sweep.period();
         let (exit, code) = self.names();
         let known = |error: &f64| error.is_finite().then_some(*error);
         Some(AccuracyRow {
@@ -360,8 +375,11 @@ impl Cell {
             p95_ticks: spread.p95,
             max_ticks: spread.max,
             poll_ticks: self.poll_ticks,
-            period: period(&curve).map(|(ticks, share)| LoopPeriod { ticks, share }),
+            scatter: self.sweep.scatter(),
+            period: found.map(|(period, _)| period),
+            period_ticks: found.and_then(|(_, ticks)| ticks),
             curve: curve.iter().map(known).collect(),
+            single: self.sweep.single().iter().map(known).collect(),
         })
     }
 
@@ -412,6 +430,10 @@ pub fn error_ns<C: Clock>(clock: &mut C, ns: f64, exit: impl FnOnce(&mut C, Inst
 
 /// Frequencies that are tried for each that the sweep resolves.
 const OVERSAMPLE: usize = 8;
+/// Sweeps that are searched for a period: a few milliseconds each.
+const SEARCHED: usize = 32;
+/// A period of one sweep that differs from that of all by less than this factor is the same one.
+const NEAR: f64 = 1.2;
 /// The shortest period that is looked for, in offsets.
 const SHORTEST: f64 = 3.0;
 /// A sine that explains less of the variance than this is no period: among noise alone one of 512
@@ -514,6 +536,37 @@ impl Sweep {
         Some(Spread { min: self.min, p5: at(0.05), p50: at(0.5), p95: at(0.95), max: self.max })
     }
 
+    /// How far the errors lie apart; `None` where there are none.
+    fn scatter(&self) -> Option<Scatter> {
+        let known = self.errors.iter().copied().filter(|error| error.is_finite());
+        let parts = known.map(|error| (error * FINE as f64).round() as i64);
+        Some(Scatter::of_series(parts)?.times(1.0 / FINE as f64))
+    }
+
+    /// The last sweep that is kept whole.
+    fn single(&self) -> &[f64] {
+        self.errors.chunks_exact(self.offsets).next_back().unwrap_or_default()
+    }
+
+    /// The period of the errors in single sweeps, and what those have it as; `None` where none
+    /// stands out.
+    fn period(&self) -> Option<(LoopPeriod, Option<Interval>)> {
+        let sweeps = self.errors.chunks_exact(self.offsets);
+        let step = sweeps.len().div_ceil(SEARCHED).max(1);
+        let found: Vec<Spectrum> = sweeps.step_by(step).filter_map(Spectrum::of).collect();
+        let period = Spectrum::mean(&found)?.period(SHARE_MIN)?;
+        // What one sweep has by chance lies anywhere: that of all is looked for near it.
+        let near = |own: &LoopPeriod| (own.ticks / period.ticks).ln().abs() < NEAR.ln();
+        let own = found.iter().filter_map(|spectrum| spectrum.period(SHARE_MIN)).filter(near);
+        let own: Vec<f64> = own.map(|own| own.ticks).collect();
+        let enough = own.len() * 2 >= found.len();
+        // No finer than the frequencies that are tried.
+        let half = period.ticks.powi(2) / (2 * OVERSAMPLE * self.offsets) as f64;
+        let within = Interval::between(-half, 0.0, half);
+        let ticks = Interval::median(&own).filter(|_| enough).map(|ticks| ticks.plus(within));
+        Some((period, ticks))
+    }
+
     /// The median error at each offset, from the first on; NaN where there is none.
     fn curve(&self) -> Vec<f64> {
         let middle = |offset: usize| {
@@ -526,37 +579,69 @@ impl Sweep {
     }
 }
 
-/// The period of a curve in its steps, and the share of the variance that a sine of that period
-/// explains; `None` where no period stands out.
-fn period(curve: &[f64]) -> Option<(f64, f64)> {
-    let known: Vec<(f64, f64)> = curve
-        .iter()
-        .enumerate()
-        .filter(|(_, error)| error.is_finite())
-        .map(|(at, &error)| (at as f64, error))
-        .collect();
-    let n = known.len() as f64;
-    let mean = known.iter().map(|(_, error)| error).sum::<f64>() / n;
-    let power = known.iter().map(|(_, error)| (error - mean).powi(2)).sum::<f64>();
-    if curve.len() < 16 || known.len() * 2 < curve.len() || power <= 0.0 {
-        return None;
-    }
-    let share = |period: f64| {
-        let (mut cosine, mut sine) = (0.0, 0.0);
-        for (at, error) in &known {
-            let angle = TAU * at / period;
-            cosine += (error - mean) * angle.cos();
-            sine += (error - mean) * angle.sin();
+/// The share of the variance of a curve that a sine of each period explains, of those tried.
+struct Spectrum {
+    /// Steps of the curve.
+    steps: usize,
+    shares: Vec<f64>,
+}
+
+impl Spectrum {
+    /// Of a curve with NaN where it is not known; `None` where it is too short, mostly unknown or
+    /// flat.
+    fn of(curve: &[f64]) -> Option<Self> {
+        let steps = curve.len();
+        let known = || curve.iter().copied().filter(|error| error.is_finite());
+        let count = known().count();
+        let mean = known().sum::<f64>() / count as f64;
+        let power = known().map(|error| (error - mean).powi(2)).sum::<f64>();
+        if steps < 16 || count * 2 < steps || power <= 0.0 {
+            return None;
         }
-        2.0 * (cosine * cosine + sine * sine) / (n * power)
-    };
-    let length = curve.len() as f64;
-    // From four periods in the sweep on.
-    let steps = 4 * OVERSAMPLE..=(length / SHORTEST) as usize * OVERSAMPLE;
-    let tried = steps.map(|step| length * OVERSAMPLE as f64 / step as f64);
-    let (period, share) =
-        tried.map(|period| (period, share(period))).max_by(|a, b| a.1.total_cmp(&b.1))?;
-    (share >= SHARE_MIN).then_some((period, share.min(1.0)))
+        let whole = count as f64 * power;
+        let share = |number: usize| {
+            // A turn of the phase a step: no sine of each.
+            let (turn_sine, turn_cosine) =
+                (TAU * number as f64 / (OVERSAMPLE * steps) as f64).sin_cos();
+            let (mut cosine, mut sine) = (1.0f64, 0.0f64);
+            let (mut real, mut imaginary) = (0.0, 0.0);
+            for error in curve {
+                if error.is_finite() {
+                    real += (error - mean) * cosine;
+                    imaginary += (error - mean) * sine;
+                }
+                (cosine, sine) = (
+                    cosine * turn_cosine - sine * turn_sine,
+                    sine * turn_cosine + cosine * turn_sine,
+                );
+            }
+            2.0 * (real * real + imaginary * imaginary) / whole
+        };
+        Some(Self { steps, shares: Self::tried(steps).map(share).collect() })
+    }
+
+    /// The numbers of the frequencies that are tried, from four periods in the curve on.
+    fn tried(steps: usize) -> std::ops::RangeInclusive<usize> {
+        4 * OVERSAMPLE..=(steps as f64 / SHORTEST) as usize * OVERSAMPLE
+    }
+
+    /// The mean of several of the same length; `None` without any.
+    fn mean(found: &[Self]) -> Option<Self> {
+        let steps = found.first()?.steps;
+        let count = found.first()?.shares.len();
+        let mean = |at: usize| {
+            found.iter().map(|spectrum| spectrum.shares[at]).sum::<f64>() / found.len() as f64
+        };
+        Some(Self { steps, shares: (0..count).map(mean).collect() })
+    }
+
+    /// The period that explains most, in steps; `None` where that is less than `least`.
+    fn period(&self, least: f64) -> Option<LoopPeriod> {
+        let tried = Self::tried(self.steps).zip(&self.shares);
+        let (number, &share) = tried.max_by(|a, b| a.1.total_cmp(b.1))?;
+        let ticks = (OVERSAMPLE * self.steps) as f64 / number as f64;
+        (share >= least).then(|| LoopPeriod { ticks, share: share.min(1.0) })
+    }
 }
 
 #[cfg(test)]
@@ -573,12 +658,37 @@ mod tests {
         (0..512u32).map(|offset| poll - f64::from(offset) % poll + noise * random()).collect()
     }
 
+    fn period(curve: &[f64]) -> Option<LoopPeriod> {
+        Spectrum::of(curve)?.period(SHARE_MIN)
+    }
+
+    #[test]
+    fn the_period_is_that_of_single_sweeps_whose_phases_differ() {
+        let mut sweep = Sweep::new(512, 40);
+        for number in 0..40usize {
+            sweep.begin();
+            let errors = sawtooth(32.0, 4.0);
+            // Entered at another phase each time: the median over sweeps is flat.
+            (0..512).for_each(|at| sweep.push(errors[(at + number * 13) % 512]));
+        }
+        assert!(period(&sweep.curve()).is_none_or(|found| found.share < 0.3));
+        let (found, ticks) = sweep.period().expect("a period");
+        assert!((found.ticks - 32.0).abs() < 0.3 && found.share > 0.3, "{found:?}");
+        let ticks = ticks.expect("in every sweep");
+        let (low, high) = (ticks.low.expect("an end"), ticks.high.expect("an end"));
+        assert!(low <= 32.0 && 32.0 <= high && high - low < 1.0, "{ticks}");
+        assert_eq!(sweep.single().len(), 512);
+        let scatter = sweep.scatter().expect("errors");
+        assert!(scatter.middle().is_some_and(|middle| (26.0..34.0).contains(&middle.value)));
+        assert_eq!(scatter.n, 512 * 40);
+    }
+
     #[test]
     fn the_period_of_a_polling_loop_is_found_in_its_errors() {
         for poll in [9.5, 31.0, 32.0, 36.7, 100.0] {
-            let (found, share) = period(&sawtooth(poll, 4.0)).expect("a period");
+            let LoopPeriod { ticks, share } = period(&sawtooth(poll, 4.0)).expect("a period");
             // Within a step of the frequencies that are tried.
-            assert!((found - poll).abs() <= poll * poll / 512.0 / 4.0, "{found} for {poll}");
+            assert!((ticks - poll).abs() <= poll * poll / 512.0 / 4.0, "{ticks} for {poll}");
             assert!((0.3..=1.0).contains(&share), "{share}");
         }
     }

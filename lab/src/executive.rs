@@ -11,6 +11,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::RtThread;
+use punctual_analysis::interval::Interval;
 use punctual_core::time::{Period, Span};
 use punctual_engine::clocks::{MachineClock, StampCost};
 use punctual_engine::session::{Refusal, ThreadSession};
@@ -165,6 +166,15 @@ pub struct ExecutiveRow {
     pub cycle_ns: f64,
     /// Two timestamps with no work between them.
     pub floor_ns: f64,
+    /// `release_ns` with the interval of the median of blocks; null in results of before.
+    #[serde(default)]
+    pub release_interval_ns: Option<Interval>,
+    /// `wait_ns` likewise.
+    #[serde(default)]
+    pub wait_interval_ns: Option<Interval>,
+    /// `cycle_ns` likewise.
+    #[serde(default)]
+    pub cycle_interval_ns: Option<Interval>,
 }
 
 impl Cell {
@@ -217,6 +227,7 @@ impl Cell {
 
     fn row(self, design: DesignName, costs: &Costs, stamps: &Stamps) -> ExecutiveRow {
         let in_ns = |cost: &Cost| stamps.ns(cost.ticks());
+        let between = |cost: &Cost| Some(cost.median()?.rising(|ticks| stamps.ns(ticks)));
         ExecutiveRow {
             design,
             n: self.n,
@@ -227,6 +238,9 @@ impl Cell {
             wait_ns: in_ns(&costs.wait),
             cycle_ns: in_ns(&costs.cycle),
             floor_ns: in_ns(&costs.floor),
+            release_interval_ns: between(&costs.release),
+            wait_interval_ns: between(&costs.wait),
+            cycle_interval_ns: between(&costs.cycle),
         }
     }
 }
@@ -258,9 +272,12 @@ impl Cost {
 
     /// The median of all blocks.
     fn ticks(&self) -> f64 {
-        let mut blocks = self.blocks.clone();
-        blocks.sort_by(f64::total_cmp);
-        blocks.get(blocks.len() / 2).copied().unwrap_or(f64::NAN)
+        self.median().map_or(f64::NAN, |median| median.value)
+    }
+
+    /// The same with its interval; `None` without a block.
+    fn median(&self) -> Option<Interval> {
+        Interval::median(&self.blocks)
     }
 }
 
@@ -590,7 +607,27 @@ mod tests {
             wait_ns: ns,
             cycle_ns: ns,
             floor_ns: 20.0,
+            release_interval_ns: None,
+            wait_interval_ns: None,
+            cycle_interval_ns: None,
         }
+    }
+
+    #[test]
+    fn a_cost_has_the_interval_of_its_blocks_and_one_slow_block_moves_no_end_of_it() {
+        let mut cost = Cost::default();
+        for ticks in 100..140 {
+            [1, ticks, ticks, 9_000].into_iter().for_each(|ticks| cost.push(ticks));
+            cost.end_block();
+        }
+        let calm = cost.median().expect("blocks");
+        assert_eq!(cost.ticks(), calm.value);
+        assert!(calm.low.is_some_and(|low| (105.0..119.0).contains(&low)), "{calm}");
+        cost.blocks[7] = 1e9;
+        let stalled = cost.median().expect("blocks");
+        let near =
+            |a: Option<f64>, b: Option<f64>| (a.expect("an end") - b.expect("an end")).abs() <= 1.0;
+        assert!(near(stalled.low, calm.low) && near(stalled.high, calm.high), "{stalled}");
     }
 
     #[test]

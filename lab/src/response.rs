@@ -14,6 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
+use punctual_analysis::scatter::Scatter;
 use punctual_analysis::summary::{Distribution, SummaryStats};
 use punctual_core::time::{Period, Span};
 use punctual_engine::clocks::{MachineClock, Reading, StampCost};
@@ -339,6 +340,9 @@ pub struct StageRow {
     pub complete_ns: SummaryStats,
     /// The largest start minus the smallest; null where none was answered.
     pub response_range_ns: Option<f64>,
+    /// How far the starts lie apart, ns; null where none was answered, and in results of before.
+    #[serde(default)]
+    pub scatter: Option<Scatter>,
     /// What an oscilloscope would show; null where none was answered.
     #[serde(default)]
     pub trace: Option<StageTrace>,
@@ -406,6 +410,7 @@ fn stages(times: &[Times], period_ns: u64, policies: [(String, Option<u8>); 2]) 
             response_range_ns: start_ns.max.zip(start_ns.min).map(|(max, min)| max - min),
             start_ns,
             complete_ns,
+            scatter: Scatter::of_series(starts_ns.iter().copied()),
             trace: trace(starts_ns),
         }
     };

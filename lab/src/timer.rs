@@ -9,6 +9,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual::RtThread;
+use punctual_analysis::claim::dependence::Exceedances;
+use punctual_analysis::scatter::Scatter;
 use punctual_analysis::summary::{Distribution, SummaryStats};
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
@@ -181,6 +183,9 @@ pub struct TimerRow {
     pub missed: u64,
     /// From the expiry to the stamp.
     pub lateness_ns: SummaryStats,
+    /// How far these lie apart, ns; null in results of before.
+    #[serde(default)]
+    pub scatter: Option<Scatter>,
     /// CPU time of the waiting thread over wall time, in [0, 1].
     pub cpu_share: Option<f64>,
 }
@@ -343,6 +348,7 @@ struct Cell {
     background: Background,
     store: StampStore,
     lateness: Distribution,
+    exceedances: Exceedances,
     n: u64,
     missed: u64,
     used_ns: u64,
@@ -377,6 +383,7 @@ impl Cell {
             background,
             store,
             lateness: Distribution::default(),
+            exceedances: Exceedances::new(0, &[]),
             n: 0,
             missed: 0,
             used_ns: 0,
@@ -417,7 +424,10 @@ impl Cell {
         } else {
             &mut stores.hot.iter().copied().take(stored)
         };
-        kept.for_each(|ns| self.lateness.push(ns));
+        kept.for_each(|ns| {
+            self.lateness.push(ns);
+            self.exceedances.push(ns, 0, 0);
+        });
         if large {
             stores.at = (begun + stored) % ARRAY;
         }
@@ -436,6 +446,7 @@ impl Cell {
             n: self.n,
             missed: self.missed,
             lateness_ns: self.lateness.stats(),
+            scatter: Scatter::of(self.lateness.histogram(), &self.exceedances.clone().finish(0)),
             cpu_share: (self.wall_ns > 0)
                 .then(|| (self.used_ns as f64 / self.wall_ns as f64).min(1.0)),
         })

@@ -369,8 +369,11 @@ mod tests {
             p95_ticks: 51.0,
             max_ticks: 99.0,
             poll_ticks: Some(31.0),
+            scatter: None,
             period: None,
+            period_ticks: None,
             curve,
+            single: Vec::new(),
         };
         AccuracyOutcome { tick_ns: 0.5, interrupted_from_ns: 1_000, rows: vec![row] }
     }

@@ -512,6 +512,7 @@ mod tests {
             n: 40,
             missed: 0,
             lateness_ns: lateness_ns.clone(),
+            scatter: None,
             cpu_share: None,
         };
         let rows =

@@ -62,6 +62,15 @@ pub fn significant(value: f64) -> String {
     }
 }
 
+/// A number that somebody chose: with three figures, without zeros that say nothing.
+pub fn concise(value: f64) -> String {
+    let text = significant(value);
+    match text.contains('.') && !text.contains('e') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -95,6 +104,8 @@ mod tests {
     fn numbers_have_three_figures_and_small_ones_are_not_zero() {
         let shown = [0.0, 0.098, 3.6, 50.0, 1_234.4, -0.004, 2.3e-6].map(significant);
         assert_eq!(shown, ["0.00", "0.0980", "3.60", "50.0", "1234", "-0.0040", "2.3e-6"]);
+        let shown = [0.0, 0.8, 36.73, 20.0, 100.0, 2.0e-6].map(concise);
+        assert_eq!(shown, ["0", "0.8", "36.7", "20", "100", "2.0e-6"]);
     }
 
     #[test]

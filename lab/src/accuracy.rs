@@ -122,6 +122,24 @@ pub struct AccuracyOutcome {
     pub rows: Vec<AccuracyRow>,
 }
 
+/// Two periods are one within this, relative; two lengths of a poll differ beyond it.
+const ALIKE: f64 = 0.05;
+const APART: f64 = 0.2;
+
+impl AccuracyOutcome {
+    /// The step in which the counter advances, in ticks, where it is coarser than a poll: the
+    /// errors of all loops then repeat with one period, though their polls differ.
+    pub fn counter_step(&self) -> Option<f64> {
+        let of_code = |row: &&AccuracyRow| row.code.is_some() && row.lead_ticks > 0.0;
+        let known = |row: &AccuracyRow| Some((row.period?.ticks, row.poll_ticks?));
+        let rows: Vec<(f64, f64)> = self.rows.iter().filter(of_code).filter_map(known).collect();
+        let &(period, poll) = rows.first()?;
+        let alike = rows.iter().all(|(ticks, _)| (ticks / period - 1.0).abs() < ALIKE);
+        let apart = rows.iter().any(|(_, ticks)| (ticks / poll - 1.0).abs() > APART);
+        (alike && apart).then_some(period)
+    }
+}
+
 /// One way to wait for a target, with targets that sweep all offsets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AccuracyRow {
@@ -165,6 +183,10 @@ pub struct AccuracyRow {
     /// How far the errors lie apart, in ticks; null in results of before.
     #[serde(default)]
     pub scatter: Option<Scatter>,
+    /// From one poll to the next in most sweeps, in ticks: the median of their medians; null where
+    /// polls are not counted, and in results of before.
+    #[serde(default)]
+    pub poll_interval_ticks: Option<Interval>,
     /// The period of the errors over the offset, in single sweeps: their median over all sweeps is
     /// flat where loops were entered at many phases. Null where none stands out.
     pub period: Option<LoopPeriod>,
@@ -233,6 +255,9 @@ struct Cell {
     offset: Box<Line>,
     last: Option<PolledExit>,
     poll_ticks: Option<f64>,
+    /// The polls of each wait of a sweep, and the median of each sweep's, in ticks.
+    polls: Vec<f64>,
+    sweep_polls: Vec<f64>,
     interrupted: u64,
     interrupted_worst_ticks: f64,
 }
@@ -289,6 +314,8 @@ impl Cell {
             offset: Box::default(),
             last: None,
             poll_ticks: None,
+            polls: Vec::with_capacity(OFFSETS),
+            sweep_polls: Vec::with_capacity(SWEEPS),
             interrupted: 0,
             interrupted_worst_ticks: 0.0,
         }
@@ -312,6 +339,13 @@ impl Cell {
             };
             self.take(error, INTERRUPTED_NS / tick_ns);
         }
+        self.polls.sort_unstable_by(f64::total_cmp);
+        if let Some(&median) = self.polls.get(self.polls.len() / 2)
+            && self.sweep_polls.len() < SWEEPS
+        {
+            self.sweep_polls.push(median);
+        }
+        self.polls.clear();
     }
 
     /// Waits so many ticks by a loop of known code; the error in ticks.
@@ -330,6 +364,7 @@ impl Cell {
             let poll_ticks = exit.polled.wrapping_sub(from) as f64 / exit.polls as f64;
             self.poll_ticks =
                 Some(self.poll_ticks.map_or(poll_ticks, |least| least.min(poll_ticks)));
+            self.polls.push(poll_ticks);
         }
         exit.stamp.wrapping_sub(from.wrapping_add(ticks as u64)).cast_signed() as f64
     }
@@ -376,6 +411,7 @@ impl Cell {
             max_ticks: spread.max,
             poll_ticks: self.poll_ticks,
             scatter: self.sweep.scatter(),
+            poll_interval_ticks: Interval::median(&self.sweep_polls),
             period: found.map(|(period, _)| period),
             period_ticks: found.and_then(|(_, ticks)| ticks),
             curve: curve.iter().map(known).collect(),

@@ -340,7 +340,8 @@ pub struct StageRow {
     pub complete_ns: SummaryStats,
     /// The largest start minus the smallest; null where none was answered.
     pub response_range_ns: Option<f64>,
-    /// How far the starts lie apart, ns; null where none was answered, and in results of before.
+    /// How far the starts lie apart, ns, of all stimuli: one that was found together with a later
+    /// one waited until that one's answer. Null where none was answered, and in results of before.
     #[serde(default)]
     pub scatter: Option<Scatter>,
     /// What an oscilloscope would show; null where none was answered.
@@ -378,6 +379,22 @@ fn between(times: &[Times], within: Option<Span>) -> Result<Option<Span>, String
     }
 }
 
+/// How long each stimulus waited for the start of its answer, or of the first one after it that was
+/// answered, ns; those that none followed are left out.
+fn waited(raised: &[&Times], stage: usize) -> Vec<i64> {
+    let mut answered_ns = None;
+    let mut waited: Vec<i64> = Vec::with_capacity(raised.len());
+    for stimulus in raised.iter().rev() {
+        if stimulus.complete_ns[stage] > 0 {
+            answered_ns = Some(stimulus.start_ns[stage]);
+        }
+        waited
+            .extend(answered_ns.map(|ns: u64| ns.cast_signed() - stimulus.raised_ns.cast_signed()));
+    }
+    waited.reverse();
+    waited
+}
+
 /// The rows of both stages from the times of all stimuli that were raised.
 fn stages(times: &[Times], period_ns: u64, policies: [(String, Option<u8>); 2]) -> Vec<StageRow> {
     let raised: Vec<&Times> = times.iter().filter(|times| times.raised_ns > 0).collect();
@@ -410,7 +427,7 @@ fn stages(times: &[Times], period_ns: u64, policies: [(String, Option<u8>); 2]) 
             response_range_ns: start_ns.max.zip(start_ns.min).map(|(max, min)| max - min),
             start_ns,
             complete_ns,
-            scatter: Scatter::of_series(starts_ns.iter().copied()),
+            scatter: Scatter::of_series(waited(&raised, stage)),
             trace: trace(starts_ns),
         }
     };
@@ -1053,6 +1070,29 @@ mod tests {
         assert_eq!(rows[1].complete_ns.max, Some(1_502.0));
         assert_eq!(rows[0].response_range_ns, Some(20.0));
         assert_eq!(stages(&[], 1_000, [fifo(), fifo()])[1].response_range_ns, None);
+    }
+
+    #[test]
+    fn a_stimulus_that_was_found_with_a_later_one_waited_for_that_ones_answer() {
+        let answered = |raised_ns: u64, start_ns: u64| Times {
+            raised_ns,
+            start_ns: [start_ns; 2],
+            complete_ns: [start_ns + 1; 2],
+            ..Times::default()
+        };
+        let lost = |raised_ns| Times { raised_ns, ..Times::default() };
+        let times =
+            [answered(1_000, 1_010), lost(2_000), lost(3_000), answered(4_000, 4_500), lost(5_000)];
+        let raised: Vec<&Times> = times.iter().collect();
+        assert_eq!(waited(&raised, 1), [10, 2_500, 1_500, 500]);
+        assert!(waited(&raised[4..], 0).is_empty());
+        // A stage that is given up for most of the time is not as quick as its answers.
+        let fifo = || ("SCHED_FIFO".to_owned(), Some(90));
+        let rows = stages(&times, 1_000, [fifo(), fifo()]);
+        assert_eq!(
+            (rows[0].answered, rows[0].scatter.map(|scatter| scatter.largest)),
+            (2, Some(2_500.0))
+        );
     }
 
     #[test]

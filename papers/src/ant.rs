@@ -1,6 +1,7 @@
 //! *Sophisticated periodic execution control* (AnT, against ART-Linux).
 
 mod art_linux;
+mod claims;
 mod registration;
 mod six_tables;
 
@@ -11,9 +12,11 @@ use punctual_lab::executive::{
     DesignName, ExecutiveExperiment, ExecutiveOutcome, ExecutiveRow, Rival,
 };
 
-use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopSet, MeasuredLoop};
+use crate::Reproduction;
+use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopPhase, LoopSet, MeasuredLoop};
 use crate::figure::Drawing;
 use crate::row::PaperRow;
+use claims::Evidence;
 
 pub use art_linux::ArtLinux;
 pub use registration::{RegistrationExperiment, RegistrationRow};
@@ -33,11 +36,11 @@ const RANDOM_MOST: f64 = 4.3;
 /// The designs of the paper, for `measure executive`.
 pub const RIVALS: [Rival; 2] = [ArtLinux::RIVAL, Ant::RIVAL];
 
-/// Its rows.
+/// Its rows and claims.
 ///
 /// # Errors
 /// Why it cannot be measured.
-pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
+pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     // 100 releases and what is left out before them.
     let length = Span::from_ms(i64::from(100 + COLD_CYCLES));
     let process = one_loop(bench, "process", 1, length)?;
@@ -66,7 +69,14 @@ pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
     bench.draw([distribution(process.as_ref().map(|run| &run.figures.histogram))]);
     bench.draw(drawn(errors.collect(), executive.as_ref(), &registration));
     rows.extend(table3(&registration));
-    Ok(rows)
+    let claims = Evidence {
+        process: process.as_ref(),
+        intervals: &intervals,
+        executive: executive.as_ref(),
+        registration: &registration,
+    }
+    .claims();
+    Ok(Reproduction { rows, claims })
 }
 
 /// A loop that sleeps; `None` where it was not measured.
@@ -81,6 +91,7 @@ fn one_loop<B: Bench>(
         conditions: &[LoopCondition::idle(name, WaitKind::Sleep)],
         length,
         cold: COLD_CYCLES,
+        phase: LoopPhase::Zero,
     })?;
     Ok(runs.into_iter().next())
 }

@@ -2,7 +2,9 @@
 //! the machine, the time and the result.
 
 use punctual::RtThread;
+use punctual_analysis::interval::Interval;
 use punctual_analysis::recording::RunFigures;
+use punctual_analysis::scatter::Scatter;
 use punctual_core::time::Span;
 use punctual_engine::wait_policy::WaitKind;
 use punctual_host::facts::MachineFacts;
@@ -77,6 +79,18 @@ pub struct LoopSet<'a> {
     pub length: Span,
     /// Cycles at the start of each block that are left out.
     pub cold: u32,
+    /// Where their releases lie.
+    pub phase: LoopPhase,
+}
+
+/// Where releases lie on CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoopPhase {
+    /// At multiples of the period, where the kernel's tick may meet them.
+    Zero,
+    /// Away from the kernel's tick, as far as that is found: a loop in user space cannot keep
+    /// interrupts off, but out of their way.
+    Quiet,
 }
 
 /// A loop under one condition.
@@ -108,8 +122,49 @@ pub struct MeasuredLoop {
     pub figures: RunFigures,
     /// CPU time of the loop's thread over wall time, in [0, 1].
     pub cpu_load: Option<f64>,
+    /// The part of `cpu_load` that may have been others': what the host took, and the longest gap
+    /// in a spin. 0 where none was seen.
+    pub stolen: f64,
     /// The interval of early wakes, of a wait that hops to its release.
     pub hop_ns: Option<u64>,
     /// What its loads noted of themselves.
     pub load_notes: Vec<String>,
+}
+
+impl MeasuredLoop {
+    /// How far the lateness of its releases lies apart, µs.
+    pub fn scatter_us(&self) -> Option<Scatter> {
+        Some(Scatter::of_run(&self.figures)?.times(1e-3))
+    }
+
+    /// A loop of 1 ms with these latenesses, for tests.
+    #[cfg(test)]
+    pub(crate) fn of_latenesses(latenesses_ns: &[i64], cpu_load: f64, hop_ns: u64) -> Self {
+        use punctual_analysis::recording::{Recording, RecordingConfig};
+        use punctual_core::sample::Sample;
+        use punctual_core::time::Period;
+
+        let period = Period::from_ns(1_000_000);
+        let mut recording =
+            Recording::new(RecordingConfig { period, ..RecordingConfig::default() });
+        for (cycle, &ns) in (0..).zip(latenesses_ns) {
+            let lateness = Span::from_ns(ns);
+            recording.push(&Sample { cycle, lateness, ..Sample::default() });
+        }
+        Self {
+            name: "rearm".to_owned(),
+            figures: recording.finish(0),
+            cpu_load: Some(cpu_load),
+            stolen: 0.0,
+            hop_ns: Some(hop_ns),
+            load_notes: Vec::new(),
+        }
+    }
+
+    /// Its share of the CPU, %: less what may have been others' at its lower end.
+    pub fn cpu_percent(&self) -> Option<Interval> {
+        let share = self.cpu_load?;
+        let own = (share - self.stolen).max(0.0);
+        Some(Interval::between(own, share, share).times(100.0))
+    }
 }

@@ -11,6 +11,7 @@
 
 pub mod ant;
 pub mod bench;
+pub mod claim;
 pub mod figure;
 pub mod linuxcnc;
 pub mod maruti;
@@ -19,7 +20,17 @@ pub mod row;
 pub mod wince;
 
 use bench::Bench;
+use claim::PaperClaim;
 use row::PaperRow;
+
+/// What measuring a paper again gives.
+#[derive(Clone, Debug, Default)]
+pub struct Reproduction {
+    /// A row for each number that it prints.
+    pub rows: Vec<PaperRow>,
+    /// What it claims, each with its verdict.
+    pub claims: Vec<PaperClaim>,
+}
 
 /// A paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,17 +78,17 @@ impl Paper {
         }
     }
 
-    /// Its rows, measured.
+    /// Its rows and its claims, measured.
     ///
     /// # Errors
     /// Why it cannot be measured.
-    pub fn rows<B: Bench>(self, bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
+    pub fn reproduce<B: Bench>(self, bench: &mut B) -> Result<Reproduction, B::Error> {
         match self {
-            Self::Nist => nist::rows(bench),
-            Self::Linuxcnc => linuxcnc::rows(bench),
-            Self::Wince => wince::rows(bench),
-            Self::Ant => ant::rows(bench),
-            Self::Maruti => maruti::rows(bench),
+            Self::Nist => nist::reproduce(bench),
+            Self::Linuxcnc => linuxcnc::reproduce(bench),
+            Self::Wince => wince::reproduce(bench),
+            Self::Ant => ant::reproduce(bench),
+            Self::Maruti => maruti::reproduce(bench),
         }
     }
 }

@@ -1,20 +1,23 @@
 //! *Tuning the kernel for LinuxCNC*.
 
+mod claims;
+
 use punctual_engine::wait_policy::WaitKind;
 use punctual_host::facts::MachineFacts;
 
-use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopSet, MeasuredLoop};
+use crate::Reproduction;
+use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopPhase, LoopSet, MeasuredLoop};
 use crate::figure::Drawing;
 use crate::row::PaperRow;
 
 /// How long the paper's runs are.
 const RUN_S: f64 = 1_500.0;
 
-/// Its rows.
+/// Its rows and claims.
 ///
 /// # Errors
 /// Why it cannot be measured.
-pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
+pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     let loaded =
         LoopCondition { load: "linuxcnc", ..LoopCondition::idle("linuxcnc", WaitKind::Sleep) };
     let conditions = [
@@ -26,8 +29,8 @@ pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
     let tuned = bench.tuned().map(|paths| paths.join(", "));
     let conditions = &conditions[..if tuned.is_some() { 4 } else { 2 }];
     let length = bench.share(0.9);
-    let runs =
-        bench.loops(&LoopSet { period_ns: 1_000_000, conditions, length, cold: COLD_CYCLES })?;
+    let (cold, phase) = (COLD_CYCLES, LoopPhase::Zero);
+    let runs = bench.loops(&LoopSet { period_ns: 1_000_000, conditions, length, cold, phase })?;
     bench.draw([histograms(&runs)]);
     let each_s = length.as_ns() as f64 / 1e9 / conditions.len() as f64;
     let mut rows = Vec::new();
@@ -54,7 +57,8 @@ pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
         ));
     }
     rows.extend(recipe(bench.machine()));
-    Ok(rows)
+    let claims = claims::claims(&runs, &claims::missing(bench.machine(), bench.cpu()));
+    Ok(Reproduction { rows, claims })
 }
 
 /// The paper's figure: before and after tuning, where --tune was given.

@@ -1,5 +1,6 @@
 //! *Temporal accuracy on the Pentium Pro* (Maruti).
 
+mod claims;
 pub mod spin_exit;
 
 use punctual_core::time::Period;
@@ -10,9 +11,11 @@ use punctual_lab::timer::{
     Background, StampStore, TimerExperiment, TimerOutcome, TimerPath, TimerRow,
 };
 
+use crate::Reproduction;
 use crate::bench::Bench;
 use crate::figure::{Drawing, quantiles};
 use crate::row::PaperRow;
+use claims::Evidence;
 
 /// The reads of the counter: the plain one, and a fenced one.
 const COUNTERS: [&str; 2] = match cfg!(target_arch = "aarch64") {
@@ -23,11 +26,11 @@ const COUNTERS: [&str; 2] = match cfg!(target_arch = "aarch64") {
 /// The exits of the paper, for `measure accuracy`.
 pub const RIVALS: [Calibrate; 1] = [spin_exit::corrected];
 
-/// Its rows.
+/// Its rows and claims.
 ///
 /// # Errors
 /// Why it cannot be measured.
-pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
+pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     let accuracy = bench.measure(AccuracyExperiment {
         thread: bench.thread(),
         duration: bench.share(0.5),
@@ -56,8 +59,13 @@ pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
             .measured(goal)
             .note("\"less than 100 nanoseconds\" is what the paper expects; measured: the exit"),
     );
-    Ok(rows)
+    let claims = Evidence { accuracy, timer: timer.as_ref() }.claims();
+    Ok(Reproduction { rows, claims })
 }
+
+/// Why no way to read the counter is measured.
+const NO_COUNTER: &str =
+    "not measured: the processor's counter is not trusted here, which the warnings explain";
 
 /// A way to wait as one of the figures has it.
 #[derive(Clone, Copy)]
@@ -98,7 +106,7 @@ fn spread(row: &AccuracyRow) -> f64 {
     row.p95_ticks - row.p5_ticks
 }
 
-/// Why there is no period of these errors.
+/// Why there is no period of these errors, in single sweeps.
 fn no_period(row: &AccuracyRow) -> String {
     let known: Vec<f64> = row.curve.iter().flatten().copied().collect();
     let offsets = row.curve.len();
@@ -113,7 +121,7 @@ fn no_period(row: &AccuracyRow) -> String {
     }
     format!(
         "not measured: no period stands out of {} offsets, the best explains less than {:.0} % of \
-         the variance of their median errors",
+         the variance of single sweeps",
         known.len(),
         SHARE_MIN * 100.0
     )
@@ -123,10 +131,7 @@ fn no_period(row: &AccuracyRow) -> String {
 fn waits(accuracy: Option<&AccuracyOutcome>) -> Vec<PaperRow> {
     let row = |kind: ExitKind| accuracy.and_then(|accuracy| kind.row(accuracy));
     let aligned = row(ExitKind::LOOP);
-    // Without a counter that is trusted, no way to read it is measured.
-    let no_counter = "not measured: the processor's counter is not trusted here, which the \
-                      warnings explain";
-    let no_period = aligned.map_or_else(|| no_counter.to_owned(), no_period);
+    let no_period = aligned.map_or_else(|| NO_COUNTER.to_owned(), no_period);
     // Where nothing was measured at all, that is no fault of the counter.
     let or = |row: PaperRow, value: Option<f64>, why: &str| match accuracy {
         Some(_) => row.measured_or(value, why),
@@ -151,29 +156,29 @@ fn waits(accuracy: Option<&AccuracyOutcome>) -> Vec<PaperRow> {
         or(
             new("fig3.poll", "from poll to poll", "31 to 33"),
             aligned.and_then(|row| row.poll_ticks),
-            no_counter,
+            NO_COUNTER,
         ),
         or(
             new("fig3.spread", "range of the errors, 5 to 95 %", "32"),
             aligned.map(spread),
-            no_counter,
+            NO_COUNTER,
         ),
         or(
             new("fig4", "the same with the cache disabled", "256"),
             row(ExitKind::COLD).map(spread),
-            no_counter,
+            NO_COUNTER,
         )
         .note("the loop's lines are flushed before each wait: user space disables no cache"),
         or(
             new("fig5", "from poll to poll with the slower read", ""),
             row(ExitKind::FENCED).and_then(|row| row.poll_ticks),
-            no_counter,
+            NO_COUNTER,
         )
         .note("RDMSR needs the kernel: a fenced read stands in; a plot without numbers there"),
         or(
             new("fig6", "range of the errors, code not aligned", ""),
             row(ExitKind::SPLIT).map(spread),
-            no_counter,
+            NO_COUNTER,
         )
         .note("larger than fig3.spread there; a plot without numbers"),
     ]
@@ -370,6 +375,7 @@ mod tests {
             max_ticks: 99.0,
             poll_ticks: Some(31.0),
             scatter: None,
+            poll_interval_ticks: None,
             period: None,
             period_ticks: None,
             curve,

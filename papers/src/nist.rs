@@ -1,5 +1,7 @@
 //! NIST, *Timing jitter of real-time Linux and its effect on motor control*.
 
+mod claims;
+
 use punctual_analysis::impact::stepper::torque_lost_ratio;
 use punctual_analysis::quantile::Probability;
 use punctual_core::time::{Period, Span};
@@ -9,9 +11,11 @@ use punctual_lab::timer::{
     Background, StampStore, TimerExperiment, TimerOutcome, TimerPath, TimerRow,
 };
 
-use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopSet, MeasuredLoop};
+use crate::Reproduction;
+use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopPhase, LoopSet, MeasuredLoop};
 use crate::figure::{Drawing, quantiles};
 use crate::row::PaperRow;
+use claims::Evidence;
 
 /// T and S of figure 5, µs.
 const T: f64 = 500.0;
@@ -98,25 +102,48 @@ fn grid_pp_us(run: Option<&MeasuredLoop>) -> Option<f64> {
     run?.figures.jitters.grid_pp_ns.map(|ns| ns / 1e3)
 }
 
-/// Its rows.
+/// The loop without compensation and with it, under one condition.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pair<'r> {
+    plain: Option<&'r MeasuredLoop>,
+    compensated: Option<&'r MeasuredLoop>,
+}
+
+impl<'r> Pair<'r> {
+    /// The runs with these names.
+    fn of(runs: &'r [MeasuredLoop], [plain, compensated]: [&str; 2]) -> Self {
+        let run = |name: &str| runs.iter().find(|run| run.name == name);
+        Self { plain: run(plain), compensated: run(compensated) }
+    }
+}
+
+/// The names of the loops: without compensation and with it, at a quiet phase and at phase zero.
+const QUIET: [&str; 2] = ["idle", "rearm"];
+const ZERO: [&str; 2] = ["idle at the tick", "rearm at the tick"];
+
+/// Its rows and claims.
 ///
 /// # Errors
 /// Why it cannot be measured.
-pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
+pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     // 100 releases and a little, none left out.
     let first = bench.loops(&LoopSet {
         period_ns: PERIOD_NS,
         conditions: &[LoopCondition::idle("100 samples", WaitKind::Sleep)],
         length: Span::from_ms(51),
         cold: 0,
+        phase: LoopPhase::Quiet,
     })?;
-    let conditions = [
-        LoopCondition::idle("idle", WaitKind::Sleep),
-        LoopCondition::idle("rearm", WaitKind::Rearm(None)),
-    ];
-    let runs = loops(bench, &conditions, 0.3)?;
-    let run = |name: &str| runs.iter().find(|run| run.name == name);
-    let mut rows = jitters(first.first(), run);
+    let both = |[plain, compensated]: [&'static str; 2]| {
+        [
+            LoopCondition::idle(plain, WaitKind::Sleep),
+            LoopCondition::idle(compensated, WaitKind::Rearm(None)),
+        ]
+    };
+    let quiet_runs = loops(bench, &both(QUIET), LoopPhase::Quiet, 0.2)?;
+    let zero_runs = loops(bench, &both(ZERO), LoopPhase::Zero, 0.15)?;
+    let (quiet, zero) = (Pair::of(&quiet_runs, QUIET), Pair::of(&zero_runs, ZERO));
+    let mut rows = jitters(first.first(), quiet.plain);
     let mut timers = Vec::new();
     for loading in &LOADINGS {
         timers.push(timer(bench, loading.load)?);
@@ -127,13 +154,13 @@ pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
     rows.push(schematic());
     let sweep = INTERVALS
         .map(|(name, us)| LoopCondition::idle(name, WaitKind::Rearm(Period::from_ns(us * 1_000))));
-    let sweep = loops(bench, &sweep, 0.15)?;
+    let sweep = loops(bench, &sweep, LoopPhase::Quiet, 0.15)?;
     let cost: Vec<[f64; 2]> = INTERVALS
         .iter()
         .zip(&sweep)
         .filter_map(|((_, us), run)| Some([*us as f64, run.cpu_load? * 100.0]))
         .collect();
-    rows.extend(loading(run("rearm"), &cost));
+    rows.extend(loading(quiet.compensated, &cost));
     rows.extend(INTERVALS.iter().map(|(_, us)| {
         let share = load_at(&cost, *us as f64);
         let title = format!("load at an interval of {us} µs");
@@ -143,20 +170,22 @@ pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
             .note("a plot without numbers there; here the CPU time of the loop's thread")
     }));
     bench.draw([load_figure(cost)]);
-    let pp_us = [grid_pp_us(run("idle")), grid_pp_us(run("rearm"))];
-    rows.extend(compensation(run("idle"), run("rearm")));
-    rows.extend(table1(pp_us));
-    Ok(rows)
+    rows.extend(compensation(quiet));
+    rows.extend(ticks(quiet, zero));
+    rows.extend(table1([quiet.plain, quiet.compensated].map(|run| spread_us(run?, 0.0, 0.99))));
+    let claims = Evidence { quiet, zero, timers: &timers }.claims();
+    Ok(Reproduction { rows, claims })
 }
 
 /// Loops of the paper's period under these conditions, for a share of the time.
 fn loops<B: Bench>(
     bench: &mut B,
     conditions: &[LoopCondition],
+    phase: LoopPhase,
     share: f64,
 ) -> Result<Vec<MeasuredLoop>, B::Error> {
-    let length = bench.share(share);
-    bench.loops(&LoopSet { period_ns: PERIOD_NS, conditions, length, cold: COLD_CYCLES })
+    let (length, cold) = (bench.share(share), COLD_CYCLES);
+    bench.loops(&LoopSet { period_ns: PERIOD_NS, conditions, length, cold, phase })
 }
 
 /// How late timers of the paper's period are beside a load.
@@ -165,40 +194,35 @@ fn timer<B: Bench>(bench: &mut B, load: &str) -> Result<Option<TimerOutcome>, B:
         thread: bench.thread(),
         periods: Period::from_ns(PERIOD_NS).into_iter().collect(),
         backgrounds: vec![Background::None],
-        duration: bench.share(0.17),
+        duration: bench.share(0.15),
         loads: LoadSpec::parse_list(load)?,
     };
     Ok(bench.measure(experiment)?.map(|(timer, _)| timer))
 }
 
 /// Figures 1 and 2.
-fn jitters<'r>(
-    first: Option<&'r MeasuredLoop>,
-    run: impl Fn(&str) -> Option<&'r MeasuredLoop>,
-) -> Vec<PaperRow> {
+fn jitters(first: Option<&MeasuredLoop>, run: Option<&MeasuredLoop>) -> Vec<PaperRow> {
     let new = |id: &str, title: &str, published: &str| {
         PaperRow::new(format!("nist.{id}"), title, "µs", published)
     };
-    let cycles = run("idle").map_or(0, |run| run.figures.cycles);
+    let cycles = run.map_or(0, |run| run.figures.cycles);
     vec![
         new("fig1", "peak-to-peak about the grid, 100 samples, T = 500 µs", "3.60")
             .measured(grid_pp_us(first))
             .note("single-user mode there; here all services run"),
-        new("fig2", "the same, 10,000 samples", "3.5").measured(grid_pp_us(run("idle"))).note(
-            &format!(
-                "{cycles} samples here; the figure's maximum of 10 000 supports only p ≤ 3·10⁻⁴ \
+        new("fig2", "the same, 10,000 samples", "3.5").measured(grid_pp_us(run)).note(&format!(
+            "{cycles} samples here; the figure's maximum of 10 000 supports only p ≤ 3·10⁻⁴ \
                  for a larger one"
-            ),
-        ),
+        )),
     ]
 }
 
 /// Figure 6, uncompensated and compensated: the range about the grid, which one stall makes, and
 /// beside it the spreads that it does not.
-fn compensation(idle: Option<&MeasuredLoop>, rearm: Option<&MeasuredLoop>) -> Vec<PaperRow> {
+fn compensation(quiet: Pair<'_>) -> Vec<PaperRow> {
     let sides = [
-        ("uncompensated", "uncompensated", "3.60", idle),
-        ("compensated", "compensated by early wakes and polling", "0.098", rearm),
+        ("uncompensated", "uncompensated", "3.60", quiet.plain),
+        ("compensated", "compensated by early wakes and polling", "0.098", quiet.compensated),
     ];
     let new = |id: &str, title: String, published: &str| {
         PaperRow::new(format!("nist.fig6.{id}"), &title, "µs", published)
@@ -210,9 +234,10 @@ fn compensation(idle: Option<&MeasuredLoop>, rearm: Option<&MeasuredLoop>) -> Ve
             .measured(grid_pp_us(run))
             .note(&format!("of {n} cycles, about the grid: one stall is all of it"));
         rows.push(match id {
-            "compensated" => {
-                range.note("the paper polls with interrupts disabled, which user space cannot")
-            }
+            "compensated" => range.note(
+                "the paper polls with interrupts disabled, which user space cannot: here \
+                     releases lie away from the kernel's tick",
+            ),
             _ => range,
         });
         let spreads = [("p99", "99 % less the least", 0.0, 0.99), ("p90", "5 to 95 %", 0.05, 0.95)];
@@ -222,7 +247,8 @@ fn compensation(idle: Option<&MeasuredLoop>, rearm: Option<&MeasuredLoop>) -> Ve
                 .note(&format!("lateness of {n} cycles; a plot without numbers there"))
         }));
     }
-    let p99 = [idle, rearm].map(|run| run.and_then(|run| spread_us(run, 0.0, 0.99)));
+    let sides = [quiet.plain, quiet.compensated];
+    let p99 = sides.map(|run| run.and_then(|run| spread_us(run, 0.0, 0.99)));
     let factor = p99[0].zip(p99[1]).filter(|(_, with)| *with > 0.0);
     let factor = factor.map(|(without, with)| without / with);
     rows.push(
@@ -232,6 +258,29 @@ fn compensation(idle: Option<&MeasuredLoop>, rearm: Option<&MeasuredLoop>) -> Ve
             .note("\"about 40 times\" is 36.7 times; measured: by the spreads of 99 %"),
     );
     rows
+}
+
+/// What the kernel's tick costs where it meets releases.
+fn ticks(quiet: Pair<'_>, zero: Pair<'_>) -> [PaperRow; 2] {
+    let sides = [
+        ("uncompensated", quiet.plain, zero.plain),
+        ("compensated", quiet.compensated, zero.compensated),
+    ];
+    sides.map(|(side, quiet, zero)| {
+        let us = |run: Option<&MeasuredLoop>| spread_us(run?, 0.0, 0.99);
+        let (away, met) = (us(quiet), us(zero));
+        let title = format!("{side}: what the tick costs, 99 % less the least");
+        let row = PaperRow::new(format!("nist.tick.{side}"), &title, "µs", "")
+            .measured(met.zip(away).map(|(met, away)| met - away));
+        let row = match met.zip(away) {
+            Some((met, away)) => row.note(&format!(
+                "{met:.3} µs where releases are multiples of the period, {away:.3} µs away from \
+                 the tick"
+            )),
+            None => row,
+        };
+        row.note("not in the paper, which disables interrupts")
+    })
 }
 
 /// From one quantile of a run's lateness to another, µs; a share of 0 is the least.
@@ -377,15 +426,21 @@ const MOTORS: [Motor; 3] = [
     },
 ];
 
+impl Motor {
+    /// The share of its holding torque that an error of so many µs takes.
+    fn lost(&self, us: f64) -> f64 {
+        torque_lost_ratio(self.step_hz * us * 1e-6).0
+    }
+}
+
 /// The table, with the errors of today, uncompensated and compensated, µs.
-fn table1(pp_us: [Option<f64>; 2]) -> Vec<PaperRow> {
-    MOTORS.iter().flat_map(|motor| torques(motor, pp_us)).collect()
+fn table1(errors_us: [Option<f64>; 2]) -> Vec<PaperRow> {
+    MOTORS.iter().flat_map(|motor| torques(motor, errors_us)).collect()
 }
 
 /// A row of table 1: four cells.
-fn torques(motor: &Motor, pp_us: [Option<f64>; 2]) -> Vec<PaperRow> {
+fn torques(motor: &Motor, errors_us: [Option<f64>; 2]) -> Vec<PaperRow> {
     let small = |us: f64| std::f64::consts::FRAC_PI_2 * motor.step_hz * us * 1e-6;
-    let exact = |us: f64| torque_lost_ratio(motor.step_hz * us * 1e-6).0;
     let published_us = [UNCOMPENSATED, COMPENSATED];
     let kinds = ["Tu", "Tc"];
     let mut rows = Vec::new();
@@ -397,7 +452,8 @@ fn torques(motor: &Motor, pp_us: [Option<f64>; 2]) -> Vec<PaperRow> {
             let id = format!("nist.table1.{}.{}{suffix}", motor.id, kinds[at]);
             let row = PaperRow::new(id, &title, unit, motor.cells[2 * at + cell])
                 .formula(small(published_us[at]) * times)
-                .measured(pp_us[at].map(|us| exact(us) * times));
+                .measured(errors_us[at].map(|us| motor.lost(us) * times))
+                .note("here the error that 1 step in 100 exceeds: one stall is all of the range");
             rows.push(match at {
                 0 => row.note(
                     "the printed value is 5.6 to 12.8 % above equation 7 at 3.6 µs, and no single \
@@ -415,9 +471,7 @@ fn torques(motor: &Motor, pp_us: [Option<f64>; 2]) -> Vec<PaperRow> {
 
 #[cfg(test)]
 mod tests {
-    use punctual_analysis::recording::{Recording, RecordingConfig};
     use punctual_analysis::summary::SummaryStats;
-    use punctual_core::sample::Sample;
 
     use super::*;
 
@@ -438,25 +492,9 @@ mod tests {
         }
     }
 
-    /// A run of these latenesses.
-    fn run(latenesses_ns: &[i64], cpu_load: f64, hop_ns: u64) -> MeasuredLoop {
-        let mut recording = Recording::new(RecordingConfig::default());
-        for (cycle, &ns) in (0..).zip(latenesses_ns) {
-            let lateness = Span::from_ns(ns);
-            recording.push(&Sample { cycle, lateness, ..Sample::default() });
-        }
-        MeasuredLoop {
-            name: "rearm".to_owned(),
-            figures: recording.finish(0),
-            cpu_load: Some(cpu_load),
-            hop_ns: Some(hop_ns),
-            load_notes: Vec::new(),
-        }
-    }
-
     #[test]
     fn a_load_stands_beside_the_interval_that_it_was_measured_at() {
-        let rearm = run(&[5, 6, 7], 0.267, 86_800);
+        let rearm = MeasuredLoop::of_latenesses(&[5, 6, 7], 0.267, 86_800);
         let rows = loading(Some(&rearm), &[[25.0, 44.0], [50.0, 34.4], [75.0, 28.0]]);
         let row = |id: &str| rows.iter().find(|row| row.id == id).expect("a row");
         assert_eq!(row("nist.eq1").measured, Some(34.4));
@@ -473,7 +511,11 @@ mod tests {
         let idle: Vec<i64> = (0..2_000).map(|at| 20_000 + at % 1_000 * 10).collect();
         let mut rearm: Vec<i64> = (0..2_000).map(|at| 5 + at % 100).collect();
         rearm[1_234] = 400_000;
-        let rows = compensation(Some(&run(&idle, 0.1, 1)), Some(&run(&rearm, 0.1, 1)));
+        let runs = [
+            MeasuredLoop::of_latenesses(&idle, 0.1, 1),
+            MeasuredLoop::of_latenesses(&rearm, 0.1, 1),
+        ];
+        let rows = compensation(Pair { plain: Some(&runs[0]), compensated: Some(&runs[1]) });
         let us = |id: &str| {
             let row = rows.iter().find(|row| row.id == format!("nist.fig6.{id}")).expect("a row");
             row.measured.unwrap_or_else(|| panic!("{row:?}"))
@@ -484,6 +526,24 @@ mod tests {
             assert!(plain > 8.0 && with < 0.11, "{key}: {plain} {with}");
         }
         assert!(us("factor") > 80.0);
+    }
+
+    #[test]
+    fn what_the_tick_costs_is_the_difference_of_both_phases() {
+        let calm: Vec<i64> = (0..2_000).map(|at| 5 + at % 100).collect();
+        // One release in eight meets the tick.
+        let met: Vec<i64> =
+            calm.iter().map(|ns| ns + if ns % 8 == 0 { 17_000 } else { 0 }).collect();
+        let runs =
+            [MeasuredLoop::of_latenesses(&calm, 0.1, 1), MeasuredLoop::of_latenesses(&met, 0.1, 1)];
+        let [quiet, zero] = [0, 1].map(|at| Pair { plain: None, compensated: Some(&runs[at]) });
+        let [plain, compensated] = ticks(quiet, zero);
+        assert_eq!(plain.measured, None);
+        assert!(
+            compensated.measured.is_some_and(|us| (16.5..17.5).contains(&us)),
+            "{compensated:?}"
+        );
+        assert!(compensated.note.contains("away from the tick"), "{}", compensated.note);
     }
 
     #[test]

@@ -22,9 +22,9 @@ pub struct PaperRow {
 }
 
 /// Why nothing was measured, where nobody knows better.
-const NO_DATA: &str = "not measured: too few data for it";
+pub(crate) const NO_DATA: &str = "not measured: too few data for it";
 /// Why nothing was measured, where the run was over before.
-const ENDED_EARLY: &str = "not measured: the run ended early";
+pub(crate) const ENDED_EARLY: &str = "not measured: the run ended early";
 
 impl PaperRow {
     /// A row of which only the paper is known.

@@ -1,5 +1,7 @@
 //! Tacke and Ricci, *Benchmarking Real-time Determinism in Windows CE*.
 
+mod claims;
+
 use punctual_core::time::Period;
 use punctual_lab::load::LoadSpec;
 use punctual_lab::response::{
@@ -8,6 +10,7 @@ use punctual_lab::response::{
 use punctual_lab::saturation::{SaturationExperiment, SaturationOutcome, TrialRow};
 use punctual_os::scheduler::SchedPolicy;
 
+use crate::Reproduction;
 use crate::bench::{Bench, PRIORITY, WithLoads};
 use crate::figure::{Drawing, averaged};
 use crate::row::PaperRow;
@@ -96,11 +99,11 @@ struct Measured {
     polygons: Option<f64>,
 }
 
-/// Its rows.
+/// Its rows and claims.
 ///
 /// # Errors
 /// Why it cannot be measured.
-pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
+pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     let fifo = SchedPolicy::Fifo(APP_PRIORITY);
     let plain = response(bench, Some(LOAD), fifo, false)?;
     let equal = response(bench, None, SchedPolicy::RoundRobin(APP_PRIORITY), true)?;
@@ -118,7 +121,8 @@ pub fn rows<B: Bench>(bench: &mut B) -> Result<Vec<PaperRow>, B::Error> {
     rows.extend(frequencies(saturation.as_ref(), bench.other_cpu().is_none()));
     rows.extend(latencies(&measured));
     bench.draw(drawn(&measured, &rows));
-    Ok(rows)
+    let claims = claims::claims(&measured, saturation.as_ref());
+    Ok(Reproduction { rows, claims })
 }
 
 /// How fast an eventfd is answered, idle and under `load`, with stage 2 of this policy, and a

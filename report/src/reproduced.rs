@@ -1,7 +1,11 @@
-//! What `reproduce` gives: a row for each figure that a paper prints.
+//! What `reproduce` gives: a verdict for each claim that a paper makes, and a row for each figure
+//! that it prints.
 //!
 //! Plain data.
 
+use punctual_analysis::claim::judge::Holds;
+use punctual_analysis::interval::Interval;
+use punctual_analysis::plain::concise;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +18,10 @@ pub struct ReproduceBody {
     pub papers: Vec<String>,
     /// Whether the measurements were shortened by --quick.
     pub quick: bool,
+    /// One for each claim that a paper makes, in the order of the papers; none in results of
+    /// before.
+    #[serde(default)]
+    pub claims: Vec<ReproducedClaim>,
     /// One for each figure that a paper prints.
     pub rows: Vec<ReproducedRow>,
     /// The loops that were measured for them, named by paper and condition; none in results of
@@ -23,6 +31,83 @@ pub struct ReproduceBody {
     /// Figures of the papers, drawn from what was measured; none in results of before.
     #[serde(default)]
     pub figures: Vec<PaperFigure>,
+}
+
+/// A claim of a paper, and whether it holds here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReproducedClaim {
+    /// Paper and claim: "nist.claim.factor".
+    pub id: String,
+    /// What the paper says, as a sentence without its full stop.
+    pub claim: String,
+    /// "yes" where every test of it is clear, "no" where one clearly fails, "undecided" otherwise.
+    pub holds: Holds,
+    /// What decided that; for "undecided" why nothing did, and what it would take.
+    pub because: String,
+    /// What it rests on: the tests, and how far the values lie apart beside them.
+    pub figures: Vec<ClaimFigure>,
+}
+
+impl ReproducedClaim {
+    /// Its verdict in a few words.
+    pub fn word(&self) -> &'static str {
+        match self.holds {
+            Holds::Yes | Holds::IfAlone => "holds here",
+            Holds::No => "does not",
+            Holds::Undecided => "cannot be told",
+        }
+    }
+
+    /// What decided it, in as few words as there are: one figure and what is claimed of it, or the
+    /// beginning of why nothing did.
+    pub fn in_short(&self) -> String {
+        let decided = |figure: &&ClaimFigure| figure.holds == Some(self.holds);
+        match self.figures.iter().find(decided) {
+            Some(figure) => figure.in_short(),
+            None => self.because.split([':', ';']).next().unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// The short name of its paper.
+    pub fn paper(&self) -> &str {
+        self.id.split('.').next().unwrap_or_default()
+    }
+}
+
+/// A number that a claim rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClaimFigure {
+    /// What it is.
+    pub what: String,
+    /// The unit of value, ends and bound.
+    pub unit: String,
+    /// Its value and the ends of its interval, each at 98.75 %, so that four hold together at
+    /// 95 %; a range, which one stall makes, has its value as both.
+    #[serde(flatten)]
+    pub value: Interval,
+    /// Samples.
+    pub n: Option<u64>,
+    /// The claim says that it is this much or more; null where it says something else or nothing.
+    pub at_least: Option<f64>,
+    /// The claim says that it is this much or less; null likewise.
+    pub at_most: Option<f64>,
+    /// Whether that is so; null where it stands beside the tests.
+    pub holds: Option<Holds>,
+}
+
+impl ClaimFigure {
+    /// The claim's bound of it: "≥ 36.7"; empty where it stands beside the tests.
+    pub fn bound(&self) -> String {
+        match (self.at_least, self.at_most) {
+            (Some(least), _) => format!("≥ {}", concise(least)),
+            (None, Some(most)) => format!("≤ {}", concise(most)),
+            (None, None) => String::new(),
+        }
+    }
+
+    fn in_short(&self) -> String {
+        format!("{} {}, claimed {}", self.value, self.unit, self.bound())
+    }
 }
 
 /// A figure of a paper: its axes, what the paper has, what its formula gives, what was measured.
@@ -87,4 +172,40 @@ pub struct ReproducedRow {
     pub measured: Option<f64>,
     /// Where the paper errs, what differs here, or why there is no measured value; may be empty.
     pub note: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(holds: Holds, at_least: Option<f64>, at_most: Option<f64>) -> ClaimFigure {
+        ClaimFigure {
+            what: "gain".to_owned(),
+            unit: "times".to_owned(),
+            value: Interval::between(30.0, 38.0, 60.0),
+            n: Some(400),
+            at_least,
+            at_most,
+            holds: Some(holds),
+        }
+    }
+
+    #[test]
+    fn a_claim_in_short_is_the_figure_that_decided_it_or_why_none_did() {
+        let figures =
+            vec![figure(Holds::Yes, Some(20.0), None), figure(Holds::Undecided, None, Some(36.7))];
+        let claim = |holds, figures| ReproducedClaim {
+            id: "nist.claim.factor".to_owned(),
+            claim: "It gains".to_owned(),
+            holds,
+            because: "it takes a cable; and a second machine".to_owned(),
+            figures,
+        };
+        let open = claim(Holds::Undecided, figures.clone());
+        assert_eq!(open.in_short(), "38.0 [30.0, 60.0] times, claimed ≤ 36.7");
+        assert_eq!((open.word(), open.paper()), ("cannot be told", "nist"));
+        let yes = claim(Holds::Yes, figures);
+        assert_eq!(yes.in_short(), "38.0 [30.0, 60.0] times, claimed ≥ 20");
+        assert_eq!(claim(Holds::Undecided, Vec::new()).in_short(), "it takes a cable");
+    }
 }

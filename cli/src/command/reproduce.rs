@@ -6,21 +6,22 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use punctual_core::time::Span;
+use punctual_core::time::{Period, Span};
 use punctual_engine::wait_policy::WaitKind;
 use punctual_host::choose::helper_cpu;
 use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::{ConditionChanges, Experiment};
 use punctual_lab::load::{LoadSpec, Loads};
-use punctual_lab::periodic::Condition;
+use punctual_lab::periodic::{Condition, Stream};
 use punctual_os::signal;
 use punctual_papers::Paper;
-use punctual_papers::bench::{self, LoopSet, MeasuredLoop, WithLoads};
+use punctual_papers::bench::{self, LoopPhase, LoopSet, MeasuredLoop, WithLoads};
+use punctual_papers::claim::PaperClaim;
 use punctual_papers::figure::Drawing;
 use punctual_papers::row::PaperRow;
 
-use crate::args::{LearnArgs, PRIORITY, PolicyName, ReportArgs, StateArgs};
+use crate::args::{Detail, LearnArgs, PRIORITY, PolicyName, ReportArgs, StateArgs};
 use crate::command::measure::{LoopChoices, blocks};
 use crate::command::tune::PlannedSettings;
 use crate::experiment::loops::{LATE, LoopExperiment};
@@ -81,10 +82,12 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
     if args.tune {
         bench.tune(PlannedSettings::of(cpu, WorkloadName::StepGeneration, &args.state)?);
     }
-    let mut rows = Vec::new();
+    let (mut rows, mut claims) = (Vec::new(), Vec::new());
     for &paper in &papers {
         bench.begin(paper.name());
-        rows.extend(paper.rows(&mut bench)?);
+        let reproduction = paper.reproduce(&mut bench)?;
+        rows.extend(reproduction.rows);
+        claims.extend(reproduction.claims);
     }
     if rows.is_empty() {
         bail!("no paper was measured");
@@ -93,10 +96,12 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
     let (envelope, runs, figures) = bench.finish();
     if envelope.incomplete {
         rows = rows.into_iter().map(PaperRow::ended_early).collect();
+        claims = claims.into_iter().map(PaperClaim::ended_early).collect();
     }
     let rows = rows.into_iter().map(papers::row).collect();
-    let body = ReproduceBody { papers, quick: args.quick, rows, runs, figures };
-    subcommand::write(&Report { envelope, body: body.into() }, outputs)?;
+    let claims = claims.into_iter().map(papers::claim).collect();
+    let body = ReproduceBody { papers, quick: args.quick, claims, rows, runs, figures };
+    subcommand::write_in(&Report { envelope, body: body.into() }, outputs, Detail::Short)?;
     Ok(Exit::Fine)
 }
 
@@ -121,12 +126,24 @@ struct Bench<'a> {
     envelope: Option<Envelope>,
     /// What conditions that are tuned have; none without --tune.
     settings: Option<PlannedSettings>,
+    /// The quiet phases that were found, ns.
+    quiet: Vec<(Period, u64)>,
 }
 
 impl<'a> Bench<'a> {
     fn new(machine: &'a Machine, (cpu, choice): (u32, Choice), quick: bool) -> Self {
-        let (runs, figures, envelope, settings) = (Vec::new(), Vec::new(), None, None);
-        Self { machine, cpu, choice, quick, paper: "", runs, figures, envelope, settings }
+        Self {
+            machine,
+            cpu,
+            choice,
+            quick,
+            paper: "",
+            runs: Vec::new(),
+            figures: Vec::new(),
+            envelope: None,
+            settings: None,
+            quiet: Vec::new(),
+        }
     }
 
     /// Measures with these settings too, where a paper tunes.
@@ -155,6 +172,23 @@ impl<'a> Bench<'a> {
             Some(envelope) => envelope.take_in(next),
             None => self.envelope = Some(next),
         }
+    }
+
+    /// Puts loops where the paper has them: at the quiet phase that was found for the first of this
+    /// period. What there is to say of it, once.
+    fn settle(&mut self, streams: &mut [Stream], phase: LoopPhase) -> Result<Vec<String>> {
+        if phase == LoopPhase::Zero {
+            return Ok(Vec::new());
+        }
+        let [stream] = streams else { return experiment::settle(streams, Phase::Quiet) };
+        let known = self.quiet.iter().find(|(period, _)| *period == stream.period);
+        if let Some((_, phase_ns)) = known {
+            stream.phase_ns = *phase_ns;
+            return Ok(Vec::new());
+        }
+        let notes = experiment::settle(std::slice::from_mut(stream), Phase::Quiet)?;
+        self.quiet.push((stream.period, stream.phase_ns));
+        Ok(notes)
     }
 
     /// Keeps loops with their paper and period in their names.
@@ -192,7 +226,7 @@ impl bench::Bench for Bench<'_> {
     }
 
     fn loops(&mut self, loops: &LoopSet<'_>) -> Result<Vec<MeasuredLoop>> {
-        let LoopSet { period_ns, conditions, length, cold } = *loops;
+        let LoopSet { period_ns, conditions, length, cold, phase } = *loops;
         if stopped() {
             return Ok(Vec::new());
         }
@@ -210,6 +244,7 @@ impl bench::Bench for Bench<'_> {
             load: &none,
         };
         let mut plan = choices.plan(&self.machine.here)?.plan;
+        let notes = self.settle(&mut plan.streams, phase)?;
         plan.conditions.clear();
         for condition in conditions {
             plan.conditions.push(Condition {
@@ -240,14 +275,14 @@ impl bench::Bench for Bench<'_> {
             follow: None,
             changes: changes.as_mut().map(|changes| changes as &mut dyn ConditionChanges),
             question: None,
-            notes: Vec::new(),
+            notes,
         };
         let measured = loops.run()?;
         changes.and_then(|changes| changes.failed).map_or(Ok(()), Err)?;
         self.keep(measured.envelope);
         let runs = measured.loops.judged.runs;
         self.name(&runs, &format::period(period_ns));
-        Ok(runs.into_iter().map(loop_run).collect())
+        Ok(runs.into_iter().map(|run| loop_run(run, period_ns)).collect())
     }
 
     fn measure<E: Experiment>(&mut self, measured: E) -> Result<Option<WithLoads<E::Outcome>>> {
@@ -268,9 +303,12 @@ impl bench::Bench for Bench<'_> {
     }
 }
 
-/// What a paper sees of a run.
-fn loop_run(run: Run) -> MeasuredLoop {
+/// What a paper sees of a run of this period.
+fn loop_run(run: Run, period_ns: u64) -> MeasuredLoop {
+    let stolen_ns = (run.steal_ns.unwrap_or(0) as f64).max(run.stall_max_ns.unwrap_or(0.0));
+    let ran_ns = run.outcome.releases() as f64 * period_ns as f64;
     MeasuredLoop {
+        stolen: if ran_ns > 0.0 { (stolen_ns / ran_ns).min(1.0) } else { 0.0 },
         name: run.name,
         figures: run.outcome,
         cpu_load: run.cpu_load,
@@ -278,6 +316,7 @@ fn loop_run(run: Run) -> MeasuredLoop {
         load_notes: run.loads.into_iter().filter_map(|load| load.note).collect(),
     }
 }
+
 /// Whether an end was requested.
 fn stopped() -> bool {
     signal::stop_flag().load(Ordering::Relaxed)

@@ -14,7 +14,7 @@ pub(crate) mod impact;
 mod judged;
 pub(crate) mod loops;
 mod outside;
-mod reproduced;
+pub(crate) mod reproduced;
 mod response;
 mod saturation;
 mod supervised;
@@ -57,7 +57,8 @@ pub(crate) fn document(report: &Report, results: Option<&str>, detail: Detail) -
             blocks
         }
         Body::Periodic(_) | Body::Wait(_) | Body::Recorded(_) => loops::measured(report),
-        Body::Measured(_) | Body::Reproduce(_) | Body::Tune(_) => without_runs(report),
+        Body::Reproduce(body) => reproduced::document(report, body, is_short),
+        Body::Measured(_) | Body::Tune(_) => without_runs(report),
     }
 }
 
@@ -107,9 +108,12 @@ pub(crate) fn section(body: &Body) -> Option<Section> {
     }
 }
 
-/// What only a page shows of a result with runs: a terminal is too small for it.
+/// What only a page shows of a result: a terminal is too small for it.
 pub(crate) fn on_page_alone(body: &Body) -> Option<Section> {
-    tune::found(body.headline()?)
+    match body {
+        Body::Reproduce(body) => reproduced::behind(body),
+        _ => tune::found(body.headline()?),
+    }
 }
 
 /// Answers to stimuli as traces, to be drawn.

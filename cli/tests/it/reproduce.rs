@@ -27,6 +27,47 @@ fn hold(result: &Value, paper: &str) {
     }
 }
 
+/// What holds of all claims, and that terminal and page begin with them.
+fn judged(result: &Value, paper: &str, text: &str, page: &str) {
+    let claims = result["claims"].as_array().expect("claims");
+    assert!(claims.len() >= 4, "{claims:?}");
+    let mut ids = HashSet::new();
+    for claim in claims {
+        let id = claim["id"].as_str().expect("an id");
+        assert!(id.starts_with(&format!("{paper}.claim.")) && ids.insert(id), "{id}");
+        assert!(claim["because"].as_str().is_some_and(|because| !because.is_empty()), "{claim}");
+        let figures = claim["figures"].as_array().expect("figures");
+        let tests = figures.iter().filter(|figure| !figure["holds"].is_null());
+        let answers: HashSet<&str> = tests.filter_map(|figure| figure["holds"].as_str()).collect();
+        match claim["holds"].as_str() {
+            Some("yes") => assert_eq!(answers, HashSet::from(["yes"]), "{claim}"),
+            Some("no") => assert!(answers.contains("no"), "{claim}"),
+            Some("undecided") => assert!(!answers.contains("no"), "{claim}"),
+            other => panic!("{other:?}"),
+        }
+        for figure in figures
+            .iter()
+            .filter(|figure| figure["what"].as_str().is_some_and(|what| what.contains("one stall")))
+        {
+            assert!(
+                figure["holds"].is_null() && figure["n"].is_u64(),
+                "no range decides: {figure}"
+            );
+        }
+    }
+    let heading = format!("{} claims: ", claims.len());
+    let begins = |shown: &str, rows: &str| {
+        let [claims, rows] = [&heading, rows]
+            .map(|part| shown.find(part).unwrap_or_else(|| panic!("{part}: {shown}")));
+        assert!(claims < rows, "{shown}");
+    };
+    begins(text, "Published, by the paper's own formula");
+    begins(page, "Published, by the paper&#39;s own formula");
+    let badges = page.matches("<span class=\"badge ").count();
+    assert!(badges >= claims.len(), "{badges} of {}", claims.len());
+    assert!(!page.contains("so there is no verdict"), "a reproduction has verdicts");
+}
+
 /// Some figures keep the CPU for themselves at SCHED_FIFO, by design: beside them the watchdog ends
 /// the loops of another paper.
 static ONE_PAPER: Mutex<()> = Mutex::new(());
@@ -45,7 +86,9 @@ fn reproduced(paper: &str) -> (Value, String) {
     hold(&stored, paper);
     let out = run(["report", &result.display().to_string(), "-o", &page.display().to_string()]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    (stored, fs::read_to_string(page).expect("written"))
+    let page = fs::read_to_string(page).expect("written");
+    judged(&stored, paper, &text, &page);
+    (stored, page)
 }
 
 /// That these figures are in the result and drawn on the page.
@@ -102,6 +145,20 @@ fn nist_has_both_schedulers_by_one_definition_and_its_figures() {
         assert_eq!(what(fifo).replace("FIFO", "DEADLINE"), what(deadline));
     }
     assert!(row(&result, "nist.fig4")["measured"].is_null());
+    for side in ["uncompensated", "compensated"] {
+        let tick = row(&result, &format!("nist.tick.{side}"));
+        assert!(tick["measured"].is_f64(), "{tick}");
+    }
+    // The loops of both phases lie where they should, or a warning says that there is no tick.
+    let runs = result["runs"].as_array().expect("runs");
+    let phase = |name: &str| {
+        let run = runs.iter().find(|run| run["name"] == format!("nist 500 µs {name}"));
+        run.unwrap_or_else(|| panic!("{name}"))["setup"]["phase_ns"].as_u64().expect("a phase")
+    };
+    let is_found = result["warnings"].to_string().contains("quiet phase: the tick");
+    assert_eq!(phase("idle at the tick"), 0);
+    assert_eq!(phase("idle"), phase("rearm"));
+    assert_eq!(phase("idle") > 0, is_found);
     drawn(&result, &page, &["nist.fig3", "nist.fig5"]);
 }
 
@@ -162,6 +219,11 @@ fn an_interrupt_keeps_the_rows_and_says_which_were_not_measured() {
     assert_eq!(result["incomplete"], true);
     let nothing = row(&result, "ant.table3.ant.max");
     assert!(nothing["measured"].is_null() && nothing["note"] != "", "{nothing}");
+    // What did not run is not told, and not told apart from what failed.
+    let claims = result["claims"].as_array().expect("claims");
+    let claim = claims.iter().find(|claim| claim["id"] == "ant.claim.wait").expect("a claim");
+    assert_eq!(claim["holds"], "undecided");
+    assert!(claim["because"].as_str().is_some_and(|why| why.contains("ended early")), "{claim}");
     for id in ["nist.fig1", "linuxcnc.duration", "wince.fig8.ce30.mf-isr", "maruti.goal"] {
         assert!(row(&result, id)["published"].is_string());
     }

@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::RtThread;
+use punctual_analysis::scatter::Scatter;
 use punctual_core::time::Period;
 use punctual_engine::clocks::{MachineClock, StampCost};
 use punctual_engine::session::ThreadSession;
@@ -47,6 +48,8 @@ pub struct RegistrationRow {
     pub released_fewest: f64,
     /// The shortest, mean and longest release of all ticks, ns, stamps included.
     pub release_ns: [f64; 3],
+    /// How far they lie apart, ns.
+    pub release_scatter: Option<Scatter>,
     /// Ticks measured.
     pub ticks: u64,
     /// Tasks released at each tick of a period, in the last repetition.
@@ -63,6 +66,8 @@ struct Sums {
     total: u64,
     ticks: u64,
     released: Vec<u64>,
+    /// What each release took, in the order of time.
+    each: Vec<u64>,
 }
 
 impl Experiment for RegistrationExperiment {
@@ -135,6 +140,7 @@ fn turns<D: Design>(design: &mut D, stamps: &Stamps, sums: &mut Sums) {
     // Room for a period, so that nothing is allocated between two ticks.
     sums.released.clear();
     sums.released.reserve(TASKS as usize);
+    sums.each.reserve(TICKS as usize);
     for tick in 0..COLD + TICKS {
         let before = stamps.now();
         design.release();
@@ -162,6 +168,7 @@ impl Sums {
         self.longest = self.longest.max(took);
         self.total += took;
         self.ticks += 1;
+        self.each.push(took);
     }
 
     fn row(&self, design: DesignName, stamps: &Stamps) -> Option<RegistrationRow> {
@@ -173,6 +180,8 @@ impl Sums {
             released_fewest: self.fewest as f64 / repeats,
             release_ns: [self.shortest? as f64, mean, self.longest as f64]
                 .map(|ticks| stamps.ns(ticks)),
+            release_scatter: Scatter::of_series(self.each.iter().map(|took| took.cast_signed()))
+                .map(|scatter| scatter.times(stamps.ns(1.0))),
             ticks: self.ticks,
             released: self.released.clone(),
         })
@@ -198,6 +207,8 @@ mod tests {
             let [least, mean, most] = row.release_ns;
             assert!(least <= mean && mean <= most, "{row:?}");
             assert_eq!(row.ticks, REPEATS * u64::from(TICKS));
+            let scatter = row.release_scatter.expect("measured");
+            assert_eq!((scatter.n, scatter.least, scatter.largest), (row.ticks, least, most));
         }
         assert!(measure(&stamps, &AtomicBool::new(true)).is_empty());
     }

@@ -6,10 +6,6 @@ use punctual_report::measured::AccuracyBody;
 
 use crate::format;
 
-/// Two periods are one within this, relative; two lengths of a poll differ beyond it.
-const ALIKE: f64 = 0.05;
-const APART: f64 = 0.2;
-
 /// The errors of each exit, and how they were measured.
 pub(super) fn shown(body: &AccuracyBody) -> Section {
     let outcome = &body.accuracy;
@@ -61,15 +57,9 @@ fn errors(outcome: &AccuracyOutcome) -> Block {
 
 /// Where errors repeat with one period though polls take longer, that is the counter's.
 fn own_step(outcome: &AccuracyOutcome) -> Option<String> {
-    let of_code = |row: &&AccuracyRow| row.code.is_some() && row.lead_ticks > 0.0;
-    let known = |row: &AccuracyRow| Some((row.period?.ticks, row.poll_ticks?));
-    let rows: Vec<(f64, f64)> = outcome.rows.iter().filter(of_code).filter_map(known).collect();
-    let &(period, poll) = rows.first()?;
-    let alike = rows.iter().all(|(ticks, _)| (ticks / period - 1.0).abs() < ALIKE);
-    let apart = rows.iter().any(|(_, ticks)| (ticks / poll - 1.0).abs() > APART);
-    (alike && apart).then(|| {
+    outcome.counter_step().map(|ticks| {
         format!(
-            "errors repeat every {period:.1} ticks whatever a poll takes: that is the step in \
+            "errors repeat every {ticks:.1} ticks whatever a poll takes: that is the step in \
              which this counter advances, and hides the loop's own period"
         )
     })

@@ -1,16 +1,128 @@
-//! What `reproduce` gives: each figure of a paper beside today's.
+//! What `reproduce` gives: whether each claim of a paper holds here, and each of its figures beside
+//! today's.
 
+use punctual_analysis::claim::judge::Holds;
 use punctual_analysis::plain::significant;
-use punctual_document::{Block, Section, Table, numbers, words};
-use punctual_report::reproduced::{ReproduceBody, ReproducedRow};
+use punctual_document::{Block, Item, Items, ItemsKind, Section, Table, Tone, numbers, words};
+use punctual_report::Report;
+use punctual_report::reproduced::{ClaimFigure, ReproduceBody, ReproducedClaim, ReproducedRow};
 
-use crate::format;
+use super::{head, judged};
+use crate::format::{self, Paint};
 
-/// Rows on a terminal, and columns: those without sentences.
-const ROWS: usize = 26;
+/// Rows on a terminal less the two lines that each claim takes, at least so many of each paper; and
+/// columns: those without sentences.
+const ROWS: usize = 22;
+const ROWS_MIN: usize = 2;
 const COLUMNS: usize = 5;
 /// Published words that are longer stand on the page alone.
 const PUBLISHED: usize = 16;
+
+/// The claims, then the figures; a short one has of each claim what decided it alone.
+pub(super) fn document(report: &Report, body: &ReproduceBody, is_short: bool) -> Vec<Block> {
+    let mut blocks = head::brief(report);
+    blocks.push(Block::Break);
+    blocks.extend(claims(body, is_short));
+    blocks.extend(shown(body).blocks);
+    if !is_short {
+        blocks.extend(evidence(body));
+    }
+    blocks.extend(judged::warnings(report));
+    blocks
+}
+
+/// Whether each claim holds here, with what decided that.
+pub(crate) fn claims(body: &ReproduceBody, is_short: bool) -> Vec<Block> {
+    if body.claims.is_empty() {
+        return vec![Block::muted(
+            "This result judges no claims: the version that made it did not. 'punctual reproduce' \
+             does it now.",
+        )];
+    }
+    let mut blocks = vec![Block::words(verdicts(body))];
+    for paper in &body.papers {
+        let own = body.claims.iter().filter(|claim| claim.paper() == paper);
+        let items: Vec<Item> = own.map(|claim| item(claim, is_short)).collect();
+        if items.is_empty() {
+            continue;
+        }
+        if body.papers.len() > 1 {
+            blocks.push(Block::Heading(paper.clone()));
+        }
+        blocks.push(Items::new(ItemsKind::Answers, items).spaced(0, 2).at(1).into());
+    }
+    blocks
+}
+
+/// How many claims there are of each verdict.
+fn verdicts(body: &ReproduceBody) -> String {
+    let count = |wanted: Holds| body.claims.iter().filter(|claim| claim.holds == wanted).count();
+    let (yes, no, open) = (count(Holds::Yes), count(Holds::No), count(Holds::Undecided));
+    format!("{} claims: {yes} hold here, {no} do not, {open} cannot be told", body.claims.len())
+}
+
+fn item(claim: &ReproducedClaim, is_short: bool) -> Item {
+    let word = claim.word();
+    let (tone, paint) = match claim.holds {
+        Holds::Yes | Holds::IfAlone => (Tone::Good, Paint::Good),
+        Holds::No => (Tone::Bad, Paint::Bad),
+        Holds::Undecided => (Tone::Plain, Paint::Open),
+    };
+    let because = match is_short {
+        true => claim.in_short(),
+        false => claim.because.clone(),
+    };
+    let text = format!("{}: {because}", claim.claim);
+    Item { tone, paint: Some((word.to_owned(), paint)), ..Item::new(word, text) }
+}
+
+/// What the claims rest on: each figure, with what is claimed of it.
+fn evidence(body: &ReproduceBody) -> Option<Block> {
+    let heads = [
+        words("claim"),
+        words("figure"),
+        numbers("value"),
+        numbers("from"),
+        numbers("to"),
+        words("unit"),
+        numbers("n"),
+        words("claimed"),
+        words("holds"),
+    ];
+    let end = |end: Option<f64>| end.map_or_else(|| "-".to_owned(), significant);
+    let cells = |(claim, figure): (&ReproducedClaim, &ClaimFigure)| {
+        let holds = figure.holds.map_or("", |holds| match holds {
+            Holds::Yes | Holds::IfAlone => "yes",
+            Holds::No => "no",
+            Holds::Undecided => "open",
+        });
+        vec![
+            claim.id.clone(),
+            figure.what.clone(),
+            significant(figure.value.value),
+            end(figure.value.low),
+            end(figure.value.high),
+            figure.unit.clone(),
+            format::count_or_dash(figure.n),
+            figure.bound(),
+            holds.to_owned(),
+        ]
+    };
+    let pairs = body.claims.iter();
+    let pairs = pairs.flat_map(|claim| claim.figures.iter().map(move |figure| (claim, figure)));
+    let rows: Vec<Vec<String>> = pairs.map(cells).collect();
+    let caption = "What the claims rest on: each value between the ends of its interval, all four \
+                   of a scatter at 95 % together; a range is an observation";
+    (!rows.is_empty()).then(|| Table::new(caption, heads, rows).into())
+}
+
+/// What only a page has of the claims: the figures that they rest on.
+pub(super) fn behind(body: &ReproduceBody) -> Option<Section> {
+    let table = evidence(body)?;
+    let count = body.claims.iter().map(|claim| claim.figures.len()).sum::<usize>();
+    let blocks = vec![Block::Folded(format!("{count} figures"), vec![table])];
+    Some(Section { id: "claims-rest", heading: "What the claims rest on", blocks })
+}
 
 /// Each figure of a paper beside that of today; a terminal has some rows of each paper.
 pub(super) fn shown(body: &ReproduceBody) -> Section {
@@ -50,7 +162,8 @@ fn cells(row: &ReproducedRow) -> Vec<String> {
 /// Places of rows to show first: as many of each paper, spread over those that are both published
 /// and measured.
 fn telling(body: &ReproduceBody) -> Vec<usize> {
-    let each = ROWS / body.papers.len().max(1);
+    let left = ROWS.saturating_sub(2 * body.claims.len());
+    let each = (left / body.papers.len().max(1)).max(ROWS_MIN);
     let is_shown = |row: &ReproducedRow| {
         let published = row.published.chars().count();
         (1..=PUBLISHED).contains(&published) && row.measured.is_some()
@@ -77,4 +190,87 @@ fn counts(body: &ReproduceBody) -> String {
         count(&|row| row.measured.is_none()),
         if body.quick { "; shortened by --quick" } else { "" },
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_report::Body;
+
+    fn stored() -> Report {
+        let text = include_str!("../../../tests/results/kinds/reproduce.json");
+        Report::parse(text).expect("a result")
+    }
+
+    fn body(report: &mut Report) -> &mut ReproduceBody {
+        let Body::Reproduce(body) = &mut report.body else { panic!("of a reproduction") };
+        body
+    }
+
+    /// The labels and sentences of all answers.
+    fn answers(blocks: &[Block]) -> Vec<(String, String)> {
+        let items = blocks.iter().filter_map(|block| match block {
+            Block::Items(items) if items.kind == ItemsKind::Answers => Some(&items.items),
+            _ => None,
+        });
+        items.flatten().map(|item| (item.label.clone(), item.text.clone())).collect()
+    }
+
+    #[test]
+    fn claims_come_first_each_with_its_verdict_and_what_decided_it() {
+        let mut report = stored();
+        let claims = body(&mut report).claims.clone();
+        for is_short in [true, false] {
+            let blocks = document(&report, body(&mut report.clone()), is_short);
+            let first = |wanted: &dyn Fn(&Block) -> bool| blocks.iter().position(wanted);
+            let answered = first(&|block| matches!(block, Block::Items(_))).expect("answers");
+            let table = first(&|block| matches!(block, Block::Table(_))).expect("a table");
+            assert!(answered < table);
+            let answers = answers(&blocks);
+            assert_eq!(answers.len(), claims.len());
+            for ((label, text), claim) in answers.iter().zip(&claims) {
+                assert_eq!(label, claim.word());
+                let because = if is_short { &claim.in_short() } else { &claim.because };
+                assert_eq!(*text, format!("{}: {because}", claim.claim));
+            }
+            let tables = blocks.iter().filter(|block| matches!(block, Block::Table(_))).count();
+            assert_eq!(tables, if is_short { 1 } else { 2 }, "figures are for who wants all");
+        }
+        assert!(
+            ["holds here", "does not", "cannot be told"]
+                .iter()
+                .all(|word| { claims.iter().any(|claim| claim.word() == *word) })
+        );
+    }
+
+    #[test]
+    fn several_papers_have_their_claims_under_their_names() {
+        let mut report = stored();
+        let body = body(&mut report);
+        let mut other = body.claims[0].clone();
+        other.id = "ant.claim.wait".to_owned();
+        body.claims.insert(0, other);
+        body.papers.insert(0, "ant".to_owned());
+        body.papers.push("wince".to_owned());
+        let blocks = claims(body, true);
+        let headings: Vec<&String> = blocks
+            .iter()
+            .filter_map(|block| match block {
+                Block::Heading(heading) => Some(heading),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(headings, ["ant", "maruti"], "none without a claim");
+        assert_eq!(answers(&blocks).len(), body.claims.len());
+    }
+
+    #[test]
+    fn a_result_of_before_says_that_it_judges_nothing() {
+        let mut report = stored();
+        let body = body(&mut report);
+        body.claims.clear();
+        let blocks = claims(body, false);
+        assert!(matches!(&blocks[..], [Block::Words(words)] if words.text.contains("no claims")));
+        assert!(behind(body).is_none());
+    }
 }

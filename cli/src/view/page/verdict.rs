@@ -9,7 +9,7 @@ use punctual_report::{Answer, Body, EndedBy, Report, Stands, Verdict};
 use super::source::{Source, some};
 use crate::format;
 use crate::pages::{Page, Shown};
-use crate::view::kinds::loops;
+use crate::view::kinds::{loops, reproduced};
 
 /// The most notes of a page.
 const NOTES: usize = 200;
@@ -137,6 +137,7 @@ fn body_sentences(report: &Report) -> Vec<Block> {
         Body::Measured(Measured::Blame(body)) => {
             blocks.push(Block::words(body.blame.sentence.clone()));
         }
+        Body::Reproduce(body) => blocks.extend(reproduced::claims(body, false)),
         body if body.verdicts().is_empty() => {
             let runs = report.body.runs();
             let lateness = runs.iter().any(|run| run.outcome.lateness_ns.max.is_some());

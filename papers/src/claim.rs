@@ -1,0 +1,312 @@
+//! A claim that a paper makes, and whether it holds here: judged by tests of what was measured, of
+//! which every one must be clear for a yes and one is enough for a no.
+//!
+//! Plain data without a serialised form: results have a counterpart.
+
+use punctual_analysis::claim::judge::Holds;
+use punctual_analysis::interval::Interval;
+use punctual_analysis::plain::concise;
+use punctual_analysis::scatter::Scatter;
+
+use crate::row::{ENDED_EARLY, NO_DATA};
+
+/// A claim of a paper, and its verdict.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PaperClaim {
+    /// Paper and claim: "nist.claim.factor".
+    pub id: String,
+    /// What the paper says, as a sentence without its full stop.
+    pub claim: String,
+    /// Whether it holds here.
+    pub holds: Holds,
+    /// What decided that; where nothing did, what it would take.
+    pub because: String,
+    /// What it rests on.
+    pub figures: Vec<ClaimFigure>,
+    /// Why a part of it was not tested, and what would do that.
+    untested: Vec<String>,
+}
+
+/// A number that a claim rests on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClaimFigure {
+    /// What it is.
+    pub title: String,
+    /// The unit of its value and its bound.
+    pub unit: String,
+    /// Its value, between the ends that its samples leave.
+    pub value: Interval,
+    /// Samples.
+    pub n: Option<u64>,
+    /// What the claim says of it, and whether that is so; `None` where it stands beside.
+    pub test: Option<(ClaimedBound, Holds)>,
+}
+
+/// What a claim says of a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ClaimedBound {
+    /// It is this much or more.
+    AtLeast(f64),
+    /// It is this much or less.
+    AtMost(f64),
+}
+
+/// A number that a claim is tested by.
+#[derive(Clone, Copy, Debug)]
+pub struct ClaimTest<'t> {
+    /// What it is.
+    pub title: &'t str,
+    /// The unit of value and bound.
+    pub unit: &'t str,
+    /// What was measured; `None` where nothing was.
+    pub value: Option<Interval>,
+    /// Samples.
+    pub n: Option<u64>,
+    /// What the claim says of it.
+    pub bound: ClaimedBound,
+}
+
+impl ClaimedBound {
+    /// Whether it is shown.
+    pub fn judge(self, value: Interval) -> Holds {
+        match self {
+            Self::AtLeast(bound) => value.at_least(bound),
+            Self::AtMost(bound) => value.at_most(bound),
+        }
+    }
+
+    /// The number.
+    fn number(self) -> f64 {
+        match self {
+            Self::AtLeast(bound) | Self::AtMost(bound) => bound,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::AtLeast(_) => "at least",
+            Self::AtMost(_) => "at most",
+        }
+    }
+}
+
+/// More samples than this many times are no advice.
+const MORE_MOST: f64 = 200.0;
+
+impl ClaimFigure {
+    /// A number beside the tests.
+    fn beside(title: String, unit: &str, value: Interval, n: u64) -> Self {
+        Self { title, unit: unit.to_owned(), value, n: Some(n), test: None }
+    }
+
+    /// The test in words: what was measured, and what is claimed.
+    fn words(&self) -> String {
+        let Self { title, unit, value, .. } = self;
+        let space = if unit.is_empty() { "" } else { " " };
+        match self.test {
+            Some((bound, _)) => {
+                let number = concise(bound.number());
+                format!("{title}: {value}{space}{unit}, claimed {} {number}", bound.words())
+            }
+            None => format!("{title}: {value}{space}{unit}"),
+        }
+    }
+
+    /// What would decide a test that did not.
+    fn takes(&self) -> String {
+        let Some((bound, _)) = self.test else { return String::new() };
+        match self.value.more(bound.number()) {
+            Some(more) if more <= MORE_MOST => {
+                // Rounded up: an estimate that is kept is better than one that is not.
+                let more = more.ceil().max(2.0);
+                format!("about {more:.0} times as many samples would tell")
+            }
+            Some(_) => "it is too near to the bound for more samples to tell: it takes another \
+                        machine or load"
+                .to_owned(),
+            None if self.value.low.is_none() || self.value.high.is_none() => {
+                "too few samples for an interval: a longer run would tell".to_owned()
+            }
+            None => "it is the bound itself: it takes another machine or load".to_owned(),
+        }
+    }
+}
+
+impl PaperClaim {
+    /// One that is not judged yet: nothing decides it.
+    pub fn new(id: &str, claim: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            claim: claim.to_owned(),
+            holds: Holds::Undecided,
+            because: String::new(),
+            figures: Vec::new(),
+            untested: Vec::new(),
+        }
+    }
+
+    /// With a test.
+    pub fn test(mut self, test: ClaimTest<'_>) -> Self {
+        let ClaimTest { title, unit, value, n, bound } = test;
+        match value.filter(|value| value.value.is_finite()) {
+            Some(value) => {
+                let (title, unit) = (title.to_owned(), unit.to_owned());
+                let test = Some((bound, bound.judge(value)));
+                self.figures.push(ClaimFigure { title, unit, value, n, test });
+                self
+            }
+            None => self.untested(&format!("{title}: {NO_DATA}")),
+        }
+    }
+
+    /// With a part that is not tested here, why, and what it would take.
+    pub fn untested(mut self, why: &str) -> Self {
+        self.untested.push(why.to_owned());
+        self
+    }
+
+    /// With how far values lie apart beside the tests: as spreads, and as the range that one stall
+    /// makes.
+    pub fn beside(mut self, name: &str, unit: &str, scatter: Option<&Scatter>) -> Self {
+        let Some(scatter) = scatter else { return self };
+        let parts = [
+            ("5 to 95 %", scatter.middle()),
+            ("99 % less the least", scatter.to_p99()),
+            (
+                "largest less the least, which one stall makes",
+                Some(Interval::exact(scatter.range())),
+            ),
+        ];
+        for (part, value) in parts {
+            let title = format!("{name}: {part}");
+            self.figures
+                .extend(value.map(|value| ClaimFigure::beside(title, unit, value, scatter.n)));
+        }
+        self
+    }
+
+    /// With a number beside the tests.
+    pub fn figure(mut self, title: &str, unit: &str, value: Option<Interval>, n: u64) -> Self {
+        let figure = value.map(|value| ClaimFigure::beside(title.to_owned(), unit, value, n));
+        self.figures.extend(figure);
+        self
+    }
+
+    /// Judged: one clear failure is a no, all tests clear a yes, all else is open.
+    pub fn judged(mut self) -> Self {
+        let tests = || self.figures.iter().filter_map(|figure| Some((figure, figure.test?.1)));
+        let words = |wanted: Holds| -> Vec<String> {
+            let found = tests().filter(|(_, holds)| *holds == wanted);
+            found.map(|(figure, _)| figure.words()).collect()
+        };
+        let failed = words(Holds::No);
+        let open = tests().filter(|(_, holds)| *holds == Holds::Undecided);
+        let open: Vec<String> =
+            open.map(|(figure, _)| format!("{}; {}", figure.words(), figure.takes())).collect();
+        let (holds, because) = if !failed.is_empty() {
+            (Holds::No, failed)
+        } else if open.is_empty() && self.untested.is_empty() && tests().count() > 0 {
+            (Holds::Yes, words(Holds::Yes))
+        } else {
+            let why: Vec<String> = self.untested.iter().cloned().chain(open).collect();
+            (Holds::Undecided, if why.is_empty() { vec![NO_DATA.to_owned()] } else { why })
+        };
+        self.holds = holds;
+        self.because = because.join("; ");
+        self
+    }
+
+    /// Of a run that ended early: that is the reason where no better one is known.
+    pub fn ended_early(self) -> Self {
+        Self { because: self.because.replace(NO_DATA, ENDED_EARLY), ..self }
+    }
+}
+
+/// Values that lie evenly over so many from `from` on, in the order of chance; one of them a
+/// stall, where that is wanted. For tests.
+#[cfg(test)]
+pub(crate) fn evenly(from: i64, over: i64, n: usize, stall: bool) -> Vec<i64> {
+    let mut random = punctual_analysis::rng::Rng::new(11);
+    let mut values: Vec<i64> =
+        (0..n).map(|_| from + random.below(10_001) as i64 * over / 10_000).collect();
+    if stall {
+        values[n / 3] = 80_000_000;
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn test(value: Interval, bound: ClaimedBound) -> ClaimTest<'static> {
+        ClaimTest { title: "the gain", unit: "times", value: Some(value), n: Some(100), bound }
+    }
+
+    fn judged(tests: &[ClaimTest<'static>]) -> PaperClaim {
+        let claim = PaperClaim::new("p.claim.gain", "It gains");
+        tests.iter().fold(claim, |claim, test| claim.test(*test)).judged()
+    }
+
+    const CLEAR: Interval = Interval { value: 50.0, low: Some(45.0), high: Some(60.0) };
+    const OPEN: Interval = Interval { value: 38.0, low: Some(30.0), high: Some(60.0) };
+    const LESS: Interval = Interval { value: 3.0, low: Some(2.0), high: Some(4.0) };
+
+    #[test]
+    fn all_clear_is_a_yes_one_failure_a_no_and_the_rest_says_what_it_takes() {
+        let bound = ClaimedBound::AtLeast(40.0);
+        let yes = judged(&[test(CLEAR, bound), test(LESS, ClaimedBound::AtMost(4.0))]);
+        assert_eq!(yes.holds, Holds::Yes);
+        assert_eq!(
+            yes.because,
+            "the gain: 50.0 [45.0, 60.0] times, claimed at least 40; the gain: 3.00 [2.00, 4.00] \
+             times, claimed at most 4"
+        );
+        let no = judged(&[test(OPEN, bound), test(LESS, bound)]);
+        assert_eq!(no.holds, Holds::No);
+        assert_eq!(no.because, "the gain: 3.00 [2.00, 4.00] times, claimed at least 40");
+        let open = judged(&[test(CLEAR, bound), test(OPEN, bound)]);
+        assert_eq!(open.holds, Holds::Undecided);
+        assert_eq!(
+            open.because,
+            "the gain: 38.0 [30.0, 60.0] times, claimed at least 40; about 121 times as many \
+             samples would tell"
+        );
+    }
+
+    #[test]
+    fn without_a_test_or_with_a_part_untested_nothing_holds_but_a_failure_stays_one() {
+        let bound = ClaimedBound::AtLeast(40.0);
+        assert_eq!(judged(&[]).holds, Holds::Undecided);
+        let none = ClaimTest { value: None, ..test(CLEAR, bound) };
+        let part = judged(&[test(CLEAR, bound), none]);
+        assert_eq!((part.holds, part.figures.len()), (Holds::Undecided, 1));
+        assert_eq!(part.because, "the gain: not measured: too few data for it");
+        assert!(part.ended_early().because.ends_with("not measured: the run ended early"));
+        let claim = PaperClaim::new("p.claim.gain", "It gains").untested("it takes a cable");
+        assert_eq!(claim.clone().judged().because, "it takes a cable");
+        assert_eq!(claim.test(test(LESS, bound)).judged().holds, Holds::No);
+    }
+
+    #[test]
+    fn what_it_takes_depends_on_why_it_is_open() {
+        let takes = |value, low, high| {
+            let value = Interval { value, low, high };
+            judged(&[test(value, ClaimedBound::AtLeast(40.0))]).because
+        };
+        assert!(takes(50.0, None, Some(60.0)).ends_with("a longer run would tell"));
+        assert!(takes(40.01, Some(30.0), Some(60.0)).contains("too near to the bound"));
+        assert!(takes(40.0, Some(30.0), Some(60.0)).contains("it is the bound itself"));
+    }
+
+    #[test]
+    fn beside_a_scatter_stands_its_range_with_n_and_never_alone() {
+        let scatter = Scatter::of_series((0..1_000).map(|at| at % 100));
+        let claim = PaperClaim::new("p.claim.a", "A").beside("alone", "µs", scatter.as_ref());
+        let titles: Vec<&str> = claim.figures.iter().map(|figure| &*figure.title).collect();
+        assert_eq!(titles.len(), 3, "{titles:?}");
+        assert!(titles[2].contains("one stall"), "{titles:?}");
+        assert!(claim.figures.iter().all(|figure| figure.n == Some(1_000)));
+        assert_eq!(claim.judged().holds, Holds::Undecided, "beside is no test");
+    }
+}

@@ -1,0 +1,471 @@
+//! What Maruti's paper claims, judged by today's exits and timers.
+
+use punctual_analysis::interval::Interval;
+use punctual_analysis::scatter::Scatter;
+use punctual_lab::accuracy::{AccuracyOutcome, AccuracyRow};
+use punctual_lab::timer::{Background, StampStore, TimerOutcome, TimerPath, TimerRow};
+
+use super::{ExitKind, NO_COUNTER, no_period};
+use crate::claim::{ClaimTest, ClaimedBound, PaperClaim};
+
+/// Two lengths that differ by no more than this factor are the same.
+const SAME: f64 = 1.1;
+/// The best case of the table of delays, cycles: figure 8.
+const TABLE: f64 = 2.0;
+/// The accuracy that a dispatch is to have, µs, and its latency: "at most a few microseconds".
+const GOAL: f64 = 0.1;
+const FEW: f64 = 5.0;
+/// The period of timers that are compared, ns.
+const PERIOD_NS: u64 = 100_000;
+
+/// What its claims rest on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Evidence<'r> {
+    /// Exits of spins.
+    pub(super) accuracy: Option<&'r AccuracyOutcome>,
+    /// Wakes by timers.
+    pub(super) timer: Option<&'r TimerOutcome>,
+}
+
+fn middle(scatter: Option<Scatter>) -> Option<Interval> {
+    scatter?.middle()
+}
+
+fn at_99(scatter: Option<Scatter>) -> Option<Interval> {
+    scatter?.to_p99()
+}
+
+fn n(scatter: Option<Scatter>) -> Option<u64> {
+    scatter.map(|scatter| scatter.n)
+}
+
+fn over(a: Option<Interval>, b: Option<Interval>) -> Option<Interval> {
+    a?.over(b?)
+}
+
+impl<'r> Evidence<'r> {
+    /// All of them.
+    pub(super) fn claims(self) -> Vec<PaperClaim> {
+        vec![
+            self.period(),
+            self.spread(),
+            self.slower_read(),
+            self.alignment(),
+            self.cache(),
+            self.table(),
+            self.store(),
+            self.background(),
+            self.goal(),
+            self.dispatch(),
+        ]
+    }
+
+    fn exit(self, kind: ExitKind) -> Option<&'r AccuracyRow> {
+        kind.row(self.accuracy?)
+    }
+
+    /// The errors of an exit, ticks.
+    fn errors(self, kind: ExitKind) -> Option<Scatter> {
+        self.exit(kind)?.scatter
+    }
+
+    /// The step of a counter that is coarser than a poll, ticks.
+    fn step(self) -> Option<f64> {
+        self.accuracy?.counter_step()
+    }
+
+    fn poll(self, kind: ExitKind) -> Option<Interval> {
+        self.exit(kind)?.poll_interval_ticks
+    }
+
+    /// Wakes by a path each 100 µs, µs.
+    fn wakes(self, path: TimerPath, behind: Background, store: StampStore) -> Option<Scatter> {
+        Some(self.timer_row(path, behind, store)?.scatter?.times(1e-3))
+    }
+
+    fn timer_row(
+        self,
+        path: TimerPath,
+        behind: Background,
+        store: StampStore,
+    ) -> Option<&'r TimerRow> {
+        self.timer?.rows.iter().find(|row| {
+            row.path == path
+                && row.background == behind
+                && row.store == store
+                && row.period_ns == PERIOD_NS
+        })
+    }
+
+    /// §4, figure 3.
+    fn period(self) -> PaperClaim {
+        let claim = "Errors repeat with the period of a poll, 31 to 33 cycles";
+        let judged = PaperClaim::new("maruti.claim.period", claim);
+        let row = self.exit(ExitKind::LOOP);
+        let (period, poll) = (row.and_then(|row| row.period_ticks), self.poll(ExitKind::LOOP));
+        let judged = match row {
+            None if self.accuracy.is_some() => judged.untested(NO_COUNTER),
+            Some(row) if period.is_none() => judged.untested(&format!(
+                "{}: it takes a quieter machine, or a counter of finer steps",
+                no_period(row)
+            )),
+            _ if self.step().is_some() => judged.untested(
+                "the counter's own steps hide it, with which errors repeat: it \
+                 takes a processor whose counter has finer ones",
+            ),
+            _ => {
+                let test = |bound| ClaimTest {
+                    title: "period of the errors in single sweeps over the time of a poll",
+                    unit: "times",
+                    value: over(period, poll),
+                    n: row.map(|row| row.sweeps),
+                    bound,
+                };
+                judged
+                    .test(test(ClaimedBound::AtLeast(1.0 / SAME)))
+                    .test(test(ClaimedBound::AtMost(SAME)))
+            }
+        };
+        let sweeps = row.map_or(0, |row| row.sweeps);
+        judged
+            .figure("period", "ticks", period, sweeps)
+            .figure("from poll to poll", "ticks", poll, sweeps)
+            .judged()
+    }
+
+    /// §4, figure 3.
+    fn spread(self) -> PaperClaim {
+        let errors = self.errors(ExitKind::LOOP);
+        // A stamp may be late by a step of the counter, where that is coarse.
+        let (title, most) = match self.step() {
+            Some(step) => (
+                "5 to 95 % of the errors over the time of a poll and a step of the counter",
+                self.poll(ExitKind::LOOP).map(|poll| poll.plus(Interval::exact(step))),
+            ),
+            None => ("5 to 95 % of the errors over the time of a poll", self.poll(ExitKind::LOOP)),
+        };
+        let claim = "Errors vary by no more than a poll";
+        PaperClaim::new("maruti.claim.spread", claim)
+            .test(ClaimTest {
+                title,
+                unit: "times",
+                value: over(middle(errors), most),
+                n: n(errors),
+                bound: ClaimedBound::AtMost(SAME),
+            })
+            .beside("plain read, aligned", "ticks", errors.as_ref())
+            .judged()
+    }
+
+    /// §4, figure 5.
+    fn slower_read(self) -> PaperClaim {
+        let claim = "A slower read of the counter lengthens polls";
+        let row = self.exit(ExitKind::FENCED);
+        PaperClaim::new("maruti.claim.slower-read", claim)
+            .test(ClaimTest {
+                title: "time of a poll, fenced read over plain read",
+                unit: "times",
+                value: over(self.poll(ExitKind::FENCED), self.poll(ExitKind::LOOP)),
+                n: row.map(|row| row.n),
+                bound: ClaimedBound::AtLeast(1.0),
+            })
+            .beside("fenced read, aligned", "ticks", self.errors(ExitKind::FENCED).as_ref())
+            .judged()
+    }
+
+    /// §4, figure 6.
+    fn alignment(self) -> PaperClaim {
+        let (aligned, split) = (self.errors(ExitKind::LOOP), self.errors(ExitKind::SPLIT));
+        let claim = "Code that is not aligned makes errors vary more";
+        PaperClaim::new("maruti.claim.alignment", claim)
+            .test(ClaimTest {
+                title: "5 to 95 % of the errors, code over two cache lines over aligned code",
+                unit: "times",
+                value: over(middle(split), middle(aligned)),
+                n: n(split),
+                bound: ClaimedBound::AtLeast(1.0),
+            })
+            .beside("aligned", "ticks", aligned.as_ref())
+            .beside("not aligned", "ticks", split.as_ref())
+            .judged()
+    }
+
+    /// §4, figure 4, and §5, figures 11 and 12.
+    fn cache(self) -> PaperClaim {
+        let claim = "Without caches errors vary by 256 cycles instead of 32";
+        PaperClaim::new("maruti.claim.cache", claim)
+            .untested(
+                "user space disables no cache: it takes a kernel module that sets CR0.CD; beside \
+                 stands the loop whose own lines were flushed before each wait",
+            )
+            .beside("loop flushed", "ticks", self.errors(ExitKind::COLD).as_ref())
+            .beside("loop warm", "ticks", self.errors(ExitKind::LOOP).as_ref())
+            .judged()
+    }
+
+    /// §4, figures 7 and 8.
+    fn table(self) -> PaperClaim {
+        let (plain, corrected) = (self.errors(ExitKind::PLAIN), self.errors(ExitKind::CORRECTED));
+        let claim = "A table of delays brings errors to 2 cycles at best";
+        let judged = PaperClaim::new("maruti.claim.table", claim);
+        let judged = match (self.accuracy, corrected) {
+            (Some(_), None) => judged.untested(
+                "no delay could be calibrated, polls of one length were too rare: it takes a \
+                 quieter machine",
+            ),
+            _ => judged.test(ClaimTest {
+                title: "5 to 95 % of the errors with a computed delay",
+                unit: "ticks",
+                value: middle(corrected),
+                n: n(corrected),
+                bound: ClaimedBound::AtMost(TABLE),
+            }),
+        };
+        judged
+            .beside("with a computed delay", "ticks", corrected.as_ref())
+            .beside("without", "ticks", plain.as_ref())
+            .judged()
+    }
+
+    /// §5, figure 10: spikes.
+    fn store(self) -> PaperClaim {
+        let wakes = |store| self.wakes(TimerPath::Sleep, Background::Nop, store);
+        let (array, hot) = (wakes(StampStore::Array), wakes(StampStore::Hot));
+        let claim = "Stamps that miss the cache make interrupts vary more";
+        PaperClaim::new("maruti.claim.store", claim)
+            .test(ClaimTest {
+                title: "99 % less the least, stamps in a large array over stamps in the cache",
+                unit: "times",
+                value: over(at_99(array), at_99(hot)),
+                n: n(array),
+                bound: ClaimedBound::AtLeast(1.0),
+            })
+            .beside("large array", "µs", array.as_ref())
+            .beside("in the cache", "µs", hot.as_ref())
+            .judged()
+    }
+
+    /// §5, figures 9 and 10.
+    fn background(self) -> PaperClaim {
+        let wakes = |behind| self.wakes(TimerPath::Sleep, behind, StampStore::Array);
+        let (heavy, light) = (wakes(Background::Cpuid), wakes(Background::Nop));
+        let claim = "CPUID behind makes interrupts vary more than NOPs";
+        PaperClaim::new("maruti.claim.background", claim)
+            .test(ClaimTest {
+                title: "99 % less the least, CPUID behind over NOPs behind",
+                unit: "times",
+                value: over(at_99(heavy), at_99(light)),
+                n: n(heavy),
+                bound: ClaimedBound::AtLeast(1.0),
+            })
+            .beside("CPUID behind", "µs", heavy.as_ref())
+            .beside("NOPs behind", "µs", light.as_ref())
+            .judged()
+    }
+
+    fn dispatched(self, path: TimerPath) -> Option<Scatter> {
+        self.wakes(path, Background::Nop, StampStore::Array)
+    }
+
+    /// §6.1.
+    fn goal(self) -> PaperClaim {
+        let polled = self.dispatched(TimerPath::Mdelay);
+        let claim = "A dispatch is accurate to 100 ns, at a few µs of latency";
+        PaperClaim::new("maruti.claim.goal", claim)
+            .test(ClaimTest {
+                title: "5 to 95 % of dispatches by mdelay",
+                unit: "µs",
+                value: middle(polled),
+                n: n(polled),
+                bound: ClaimedBound::AtMost(GOAL),
+            })
+            .test(ClaimTest {
+                title: "lateness that 1 in 100 of them exceeds",
+                unit: "µs",
+                value: polled.and_then(|polled| polled.p99),
+                n: n(polled),
+                bound: ClaimedBound::AtMost(FEW),
+            })
+            .beside("mdelay, each 100 µs", "µs", polled.as_ref())
+            .judged()
+    }
+
+    /// §6.1, the question that it leaves open.
+    fn dispatch(self) -> PaperClaim {
+        let [timer, polled] =
+            [TimerPath::Sleep, TimerPath::Mdelay].map(|path| self.dispatched(path));
+        let claim = "A timer may dispatch more accurately than mdelay";
+        let mut judged = PaperClaim::new("maruti.claim.dispatch", claim)
+            .test(ClaimTest {
+                title: "99 % less the least, dispatch by timer over mdelay",
+                unit: "times",
+                value: over(at_99(timer), at_99(polled)),
+                n: n(timer),
+                bound: ClaimedBound::AtMost(1.0),
+            })
+            .beside("by timer, each 100 µs", "µs", timer.as_ref())
+            .beside("by mdelay, each 100 µs", "µs", polled.as_ref());
+        for (title, path) in
+            [("CPU, by timer", TimerPath::Sleep), ("CPU, by mdelay", TimerPath::Mdelay)]
+        {
+            let row = self.timer_row(path, Background::Nop, StampStore::Array);
+            let share = row.and_then(|row| row.cpu_share);
+            let share = share.map(|share| Interval::exact(share * 100.0));
+            judged = judged.figure(title, "%", share, row.map_or(0, |row| row.n));
+        }
+        judged.judged()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_analysis::claim::judge::Holds;
+    use punctual_analysis::summary::SummaryStats;
+    use punctual_lab::accuracy::LoopPeriod;
+
+    use super::*;
+    use crate::claim::evenly;
+
+    /// What a machine has: errors in hundredths of a tick (loop, split, corrected), the period
+    /// over the poll, the fenced poll over the plain one; wakes in ns (sleep with NOPs, with CPUID,
+    /// with stamps in the cache, mdelay).
+    struct Machine {
+        errors: [i64; 3],
+        period: Interval,
+        fenced: f64,
+        step: Option<f64>,
+        wakes_ns: [i64; 4],
+        n: usize,
+        stall: bool,
+    }
+
+    const GOOD: Machine = Machine {
+        errors: [3_100, 5_000, 150],
+        period: Interval { value: 31.0, low: Some(30.5), high: Some(31.5) },
+        fenced: 45.0,
+        step: None,
+        wakes_ns: [50, 4_000, 20, 80],
+        n: 4_001,
+        stall: false,
+    };
+
+    impl Machine {
+        fn judged(&self) -> Vec<PaperClaim> {
+            let exit = |kind: ExitKind, over: i64, poll: f64| AccuracyRow {
+                exit: kind.exit.to_owned(),
+                code: kind.code.map(str::to_owned),
+                cache: kind.cache.to_owned(),
+                lead_ticks: 1_000.0,
+                offsets: 512,
+                sweeps: 40,
+                n: self.n as u64,
+                interrupted: 0,
+                interrupted_worst_ns: None,
+                min_ticks: 0.0,
+                p5_ticks: 0.0,
+                p50_ticks: 0.0,
+                p95_ticks: 0.0,
+                max_ticks: 0.0,
+                poll_ticks: Some(poll),
+                scatter: Scatter::of_series(evenly(1_000, over, self.n, self.stall))
+                    .map(|scatter| scatter.times(0.01)),
+                poll_interval_ticks: Some(Interval::between(poll - 0.1, poll, poll + 0.1)),
+                period: Some(LoopPeriod { ticks: self.step.unwrap_or(poll), share: 0.5 }),
+                period_ticks: Some(self.period),
+                curve: Vec::new(),
+                single: Vec::new(),
+            };
+            let [plain, split, corrected] = self.errors;
+            let rows = vec![
+                exit(ExitKind::LOOP, plain, 31.0),
+                exit(ExitKind::FENCED, plain, self.fenced),
+                exit(ExitKind::SPLIT, split, 31.0),
+                exit(ExitKind::CORRECTED, corrected, 31.0),
+            ];
+            let accuracy = AccuracyOutcome { tick_ns: 0.5, interrupted_from_ns: 1_000, rows };
+            let wake = |path, background, store, over_ns| TimerRow {
+                path,
+                store,
+                period_ns: PERIOD_NS,
+                background,
+                n: self.n as u64,
+                missed: 0,
+                lateness_ns: SummaryStats::default(),
+                scatter: Scatter::of_series(evenly(1_000, over_ns, self.n, self.stall)),
+                cpu_share: Some(0.5),
+            };
+            let (array, [nop, cpuid, hot, polled]) = (StampStore::Array, self.wakes_ns);
+            let rows = vec![
+                wake(TimerPath::Sleep, Background::Nop, array, nop),
+                wake(TimerPath::Sleep, Background::Cpuid, array, cpuid),
+                wake(TimerPath::Sleep, Background::Nop, StampStore::Hot, hot),
+                wake(TimerPath::Mdelay, Background::Nop, array, polled),
+            ];
+            let (policy, priority) = ("SCHED_FIFO".to_owned(), Some(90));
+            let timer = TimerOutcome { cpu: 1, policy, priority, rows, deadline_refused: None };
+            Evidence { accuracy: Some(&accuracy), timer: Some(&timer) }.claims()
+        }
+
+        fn holds(&self, id: &str) -> Holds {
+            let claims = self.judged();
+            let id = format!("maruti.claim.{id}");
+            claims.iter().find(|claim| claim.id == id).expect("a claim").holds
+        }
+    }
+
+    const IDS: [&str; 8] =
+        ["period", "spread", "alignment", "table", "store", "background", "goal", "dispatch"];
+
+    #[test]
+    fn each_claim_has_all_three_verdicts_and_no_stall_reverses_one() {
+        for stall in [false, true] {
+            let good = Machine { stall, ..GOOD };
+            let bad = Machine {
+                errors: [5_000, 3_000, 2_000],
+                period: Interval { value: 9.0, low: Some(8.5), high: Some(9.5) },
+                fenced: 20.0,
+                wakes_ns: [9_000, 4_000, 20_000, 700],
+                stall,
+                ..GOOD
+            };
+            let few = Machine {
+                period: Interval { value: 31.0, low: Some(20.0), high: None },
+                n: 23,
+                stall,
+                ..GOOD
+            };
+            for id in IDS.into_iter().chain(["slower-read"]) {
+                assert_eq!(good.holds(id), Holds::Yes, "{id} {stall}");
+                assert_eq!(bad.holds(id), Holds::No, "{id} {stall}");
+            }
+            for id in IDS.into_iter().chain(["cache"]) {
+                assert_eq!(few.holds(id), Holds::Undecided, "{id} {stall}");
+            }
+        }
+        let none = Evidence { accuracy: None, timer: None }.claims();
+        assert!(none.iter().all(|claim| claim.holds == Holds::Undecided), "{none:?}");
+    }
+
+    #[test]
+    fn a_counter_of_coarse_steps_hides_the_period_and_widens_what_a_poll_allows() {
+        let coarse = Machine { step: Some(26.0), errors: [5_000, 6_000, 150], ..GOOD };
+        assert_eq!(coarse.holds("period"), Holds::Undecided);
+        // 45 of 31 ticks a poll and 26 a step.
+        assert_eq!(coarse.holds("spread"), Holds::Yes);
+        assert_eq!(Machine { step: None, ..coarse }.holds("spread"), Holds::No);
+    }
+
+    #[test]
+    fn what_a_machine_does_not_have_is_named() {
+        let accuracy =
+            AccuracyOutcome { tick_ns: 1.0, interrupted_from_ns: 1_000, rows: Vec::new() };
+        let claims = Evidence { accuracy: Some(&accuracy), timer: None }.claims();
+        let because = |id: &str| {
+            let id = format!("maruti.claim.{id}");
+            claims.iter().find(|claim| claim.id == id).expect("a claim").because.clone()
+        };
+        assert!(because("period").contains("counter is not trusted"), "{}", because("period"));
+        assert!(because("table").contains("no delay could be calibrated"));
+        assert!(because("cache").contains("CR0.CD"));
+    }
+}

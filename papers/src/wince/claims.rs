@@ -1,0 +1,313 @@
+//! What the paper on Windows CE claims, judged by today's answers and trials. It compares three
+//! systems; here one stands for each.
+
+use punctual_analysis::interval::Interval;
+use punctual_analysis::scatter::Scatter;
+use punctual_lab::response::ResponseRow;
+use punctual_lab::saturation::{SaturationOutcome, SaturationRow, TrialRow};
+
+use super::Measured;
+use crate::claim::{ClaimTest, ClaimedBound, PaperClaim};
+
+/// "95% or more of the jitter" unloaded, µs: figure 6.
+const UNLOADED: f64 = 2.5;
+/// How much later and how much wider the interrupt's stage starts at most under load: CE.NET's
+/// latency and jitter in figure 11.
+const LATER: f64 = 6.3 / 3.0;
+const WIDER: f64 = 9.4 / 3.0;
+/// The window in which the application's stage starts under load, µs: figures 6 and 11.
+const WALL: f64 = 133.0;
+/// The share of stimuli lost that a highest frequency may have: none at all is decided by stalls.
+const GOAL: f64 = 0.01;
+/// Less of a frequency than this share is a change.
+const UNCHANGED: f64 = 0.9;
+/// The share of the background that a trial takes, from what shows above its noise to what its
+/// cost explains.
+const TAKEN: std::ops::RangeInclusive<f64> = 0.1..=0.6;
+
+/// The starts of a stage (0: the interrupt's), µs.
+fn starts(row: Option<&ResponseRow>, stage: usize) -> Option<Scatter> {
+    Some(row?.stages.get(stage)?.scatter?.times(1e-3))
+}
+
+fn at_99(scatter: Option<Scatter>) -> Option<Interval> {
+    scatter?.to_p99()
+}
+
+fn median(scatter: Option<Scatter>) -> Option<Interval> {
+    scatter?.p50
+}
+
+/// All claims.
+pub(super) fn claims(
+    measured: &Measured,
+    saturation: Option<&SaturationOutcome>,
+) -> Vec<PaperClaim> {
+    let (idle, equal) = (measured.idle.as_ref(), measured.equal.as_ref());
+    let mut claims = answers(idle, equal);
+    claims.extend(frequencies(saturation));
+    claims
+}
+
+/// Those on when stages start.
+fn answers(idle: Option<&ResponseRow>, equal: Option<&ResponseRow>) -> Vec<PaperClaim> {
+    let [isr, app] = [0, 1].map(|stage| starts(idle, stage));
+    let [isr_loaded, app_loaded] = [0, 1].map(|stage| starts(equal, stage));
+    let n = |scatter: Option<Scatter>| scatter.map(|scatter| scatter.n);
+    let over = |loaded: Option<Interval>, idle: Option<Interval>| loaded?.over(idle?);
+    let unloaded = |title, scatter: Option<Scatter>| ClaimTest {
+        title,
+        unit: "µs",
+        value: scatter.and_then(|scatter| scatter.to_p95()),
+        n: n(scatter),
+        bound: ClaimedBound::AtMost(UNLOADED),
+    };
+    let determinism = PaperClaim::new(
+        "wince.claim.determinism",
+        "Unloaded, 95 % of both stages' answers start within 2.5 µs",
+    )
+    .test(unloaded("interrupt's stage, 95 % less the least", isr))
+    .test(unloaded("application's stage, 95 % less the least", app))
+    .beside("interrupt's stage, unloaded", "µs", isr.as_ref())
+    .beside("application's stage, unloaded", "µs", app.as_ref());
+    let interrupt = PaperClaim::new(
+        "wince.claim.interrupt-loaded",
+        "Load does not change when the interrupt's stage starts",
+    )
+    .test(ClaimTest {
+        title: "median start of the interrupt's stage, loaded over unloaded",
+        unit: "times",
+        value: over(median(isr_loaded), median(isr)),
+        n: n(isr_loaded),
+        bound: ClaimedBound::AtMost(LATER),
+    })
+    .test(ClaimTest {
+        title: "its 99 % less the least, loaded over unloaded",
+        unit: "times",
+        value: over(at_99(isr_loaded), at_99(isr)),
+        n: n(isr_loaded),
+        bound: ClaimedBound::AtMost(WIDER),
+    })
+    .beside("interrupt's stage, loaded", "µs", isr_loaded.as_ref());
+    let wall = PaperClaim::new(
+        "wince.claim.application-loaded",
+        "Beside an equal the application's stage starts within 133 µs",
+    )
+    .test(ClaimTest {
+        title: "start of the application's stage that 1 in 100 exceeds, loaded",
+        unit: "µs",
+        value: app_loaded.and_then(|scatter| scatter.p99),
+        n: n(app_loaded),
+        bound: ClaimedBound::AtMost(WALL),
+    })
+    .beside("application's stage, loaded", "µs", app_loaded.as_ref());
+    let more = PaperClaim::new(
+        "wince.claim.more-deterministic",
+        "Load makes the application's stage steadier (CE.NET)",
+    )
+    .test(ClaimTest {
+        title: "its 99 % less the least, loaded over unloaded",
+        unit: "times",
+        value: over(at_99(app_loaded), at_99(app)),
+        n: n(app_loaded),
+        bound: ClaimedBound::AtMost(1.0),
+    })
+    .beside("application's stage, unloaded", "µs", app.as_ref())
+    .beside("application's stage, loaded", "µs", app_loaded.as_ref());
+    [determinism, interrupt, wall, more].map(PaperClaim::judged).into()
+}
+
+/// The highest frequency of a stage, kHz: between the one that passes and the one that fails.
+fn highest(
+    saturation: Option<&SaturationOutcome>,
+    condition: &str,
+    stage: u32,
+) -> Option<Interval> {
+    let is_own =
+        |row: &&SaturationRow| row.condition == condition && row.stage == stage && row.goal == GOAL;
+    let row = saturation?.rows.iter().find(is_own)?;
+    let value = row.pass_hz.or(row.fail_hz)?;
+    let interval = Interval { value, low: Some(row.pass_hz.unwrap_or(0.0)), high: row.fail_hz };
+    Some(interval.times(1e-3))
+}
+
+/// The frequency that leaves a background nothing, by what stimuli cost it in each trial, kHz, and
+/// the number of trials.
+fn saturating(saturation: Option<&SaturationOutcome>) -> (Option<Interval>, u64) {
+    let trials = saturation.map_or(&[][..], |saturation| &saturation.trials);
+    let dies = |trial: &TrialRow| {
+        let taken = 1.0 - trial.background_share?;
+        (TAKEN.contains(&taken) && !trial.generator_limited).then(|| trial.hz / taken / 1e3)
+    };
+    let found: Vec<f64> = trials.iter().filter_map(dies).collect();
+    (Interval::median(&found), found.len() as u64)
+}
+
+/// Those on the frequencies of figure 8.
+fn frequencies(saturation: Option<&SaturationOutcome>) -> Vec<PaperClaim> {
+    let mf = |condition, stage| highest(saturation, condition, stage);
+    let n = saturation.map(|saturation| saturation.trials.len() as u64);
+    let over = |a: Option<Interval>, b: Option<Interval>| a?.over(b?);
+    let beside = |claim: PaperClaim, conditions: [(&'static str, &'static str, u32); 2]| {
+        conditions.into_iter().fold(claim, |claim, (title, condition, stage)| {
+            claim.figure(title, "kHz", mf(condition, stage), n.unwrap_or(0))
+        })
+    };
+    let order = PaperClaim::new(
+        "wince.claim.mf",
+        "The interrupt's stage serves higher frequencies than the application's",
+    )
+    .test(ClaimTest {
+        title: "MF-ISR over MF-APP, unloaded, at a loss of 1 %",
+        unit: "times",
+        value: over(mf("unloaded", 1), mf("unloaded", 2)),
+        n,
+        bound: ClaimedBound::AtLeast(1.0),
+    });
+    let order =
+        beside(order, [("MF-ISR, unloaded", "unloaded", 1), ("MF-APP, unloaded", "unloaded", 2)]);
+    let isr =
+        PaperClaim::new("wince.claim.mf-loaded", "Load has no effect on MF-ISR").test(ClaimTest {
+            title: "MF-ISR, loaded over unloaded, at a loss of 1 %",
+            unit: "times",
+            value: over(mf("loaded", 1), mf("unloaded", 1)),
+            n,
+            bound: ClaimedBound::AtLeast(UNCHANGED),
+        });
+    let isr = beside(isr, [("MF-ISR, unloaded", "unloaded", 1), ("MF-ISR, loaded", "loaded", 1)]);
+    let halved = PaperClaim::new(
+        "wince.claim.mf-halved",
+        "A load of equal priority halves MF-APP, 28 to 15 kHz",
+    )
+    .untested(
+        "the trials have a background below both stages: it takes trials beside a competitor of \
+         the application's own priority, which 'punctual measure saturation' does not have",
+    );
+    let halved = beside(
+        halved,
+        [("MF-APP, unloaded", "unloaded", 2), ("MF-APP beside a background", "loaded", 2)],
+    );
+    let (sf, trials) = saturating(saturation);
+    let sf_claim = PaperClaim::new(
+        "wince.claim.sf",
+        "Other programs run on beyond MF-APP and stop below MF-ISR",
+    )
+    .test(ClaimTest {
+        title: "frequency that leaves them nothing, by what stimuli cost them, over MF-APP, loaded",
+        unit: "times",
+        value: over(sf, mf("loaded", 2)),
+        n: Some(trials),
+        bound: ClaimedBound::AtLeast(1.0),
+    })
+    .test(ClaimTest {
+        title: "MF-ISR, loaded, over that frequency",
+        unit: "times",
+        value: over(mf("loaded", 1), sf),
+        n: Some(trials),
+        bound: ClaimedBound::AtLeast(1.0),
+    })
+    .figure("frequency that leaves other programs nothing", "kHz", sf, trials);
+    [order, isr, halved, sf_claim].map(PaperClaim::judged).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_analysis::claim::judge::Holds;
+    use punctual_lab::response::StageRow;
+    use punctual_lab::saturation::SearchEnd;
+
+    use super::*;
+    use crate::claim::evenly;
+
+    /// Answers of which each stage starts from its first value on, scattered over the second, ns.
+    fn answers_of(stages: [[i64; 2]; 2], n: usize, stall: bool) -> ResponseRow {
+        let stage = |[from, over]: [i64; 2]| {
+            let starts = evenly(from, over, n, stall);
+            StageRow { scatter: Scatter::of_series(starts), ..StageRow::default() }
+        };
+        ResponseRow { stages: stages.map(stage).into(), ..ResponseRow::default() }
+    }
+
+    fn holds(claims: &[PaperClaim], id: &str) -> Holds {
+        let id = format!("wince.claim.{id}");
+        claims.iter().find(|claim| claim.id == id).expect("a claim").holds
+    }
+
+    #[test]
+    fn starts_have_all_three_verdicts_and_no_stall_reverses_one() {
+        let ids = ["determinism", "interrupt-loaded", "application-loaded", "more-deterministic"];
+        for stall in [false, true] {
+            let judged = |idle, equal, n| {
+                let [idle, equal] = [idle, equal].map(|stages| answers_of(stages, n, stall));
+                answers(Some(&idle), Some(&equal))
+            };
+            let idle = [[2_000, 1_000], [9_000, 2_000]];
+            let good = judged(idle, [[2_500, 1_500], [9_000, 1_500]], 4_001);
+            let bad =
+                judged([[2_000, 9_000], idle[1]], [[20_000, 40_000], [9_000, 9_000_000]], 4_001);
+            let few = judged(idle, [[2_500, 1_500], [9_000, 1_500]], 23);
+            for id in ids {
+                assert_eq!(holds(&good, id), Holds::Yes, "{id} {stall}");
+                assert_eq!(holds(&bad, id), Holds::No, "{id} {stall}");
+                assert_eq!(holds(&few, id), Holds::Undecided, "{id} {stall}");
+            }
+        }
+        assert!(answers(None, None).iter().all(|claim| claim.holds == Holds::Undecided));
+    }
+
+    /// Pass and fail of ISR and APP, unloaded and loaded, kHz; what is left of the background at
+    /// 10 kHz.
+    fn saturation(khz: [[f64; 2]; 4], share: f64) -> SaturationOutcome {
+        let row = |(at, [pass, fail]): (usize, [f64; 2])| SaturationRow {
+            condition: if at < 2 { "unloaded" } else { "loaded" }.to_owned(),
+            stage: at as u32 % 2 + 1,
+            goal: GOAL,
+            pass_hz: Some(pass * 1e3),
+            fail_hz: Some(fail * 1e3),
+            first_loss_hz: Some(250.0),
+            stimuli: 1_000,
+            end: SearchEnd::Found,
+        };
+        let trial = |at: u32| TrialRow {
+            condition: "loaded".to_owned(),
+            hz: 10_000.0,
+            background_share: Some(share + f64::from(at) * 1e-3),
+            ..TrialRow::default()
+        };
+        SaturationOutcome {
+            source: "eventfd".to_owned(),
+            cpu: 1,
+            stimulus_cpu: 0,
+            trial_ns: 400_000_000,
+            unthrottled: false,
+            highest_hz: 5e4,
+            rows: khz.into_iter().enumerate().map(row).collect(),
+            trials: (0..12).map(trial).collect(),
+            background: None,
+            lost: None,
+        }
+    }
+
+    #[test]
+    fn frequencies_have_all_three_verdicts_and_the_halved_one_is_open() {
+        // The paper's own, nearly.
+        let good = saturation([[40.0, 41.0], [10.0, 10.3], [39.0, 40.0], [9.0, 9.3]], 0.5);
+        let bad = saturation([[10.0, 10.2], [20.0, 21.0], [5.0, 5.2], [30.0, 31.0]], 0.5);
+        let open = saturation([[5.0, 60.0], [4.0, 50.0], [5.0, 60.0], [4.0, 50.0]], 0.5);
+        for id in ["mf", "mf-loaded", "sf"] {
+            assert_eq!(holds(&frequencies(Some(&good)), id), Holds::Yes, "{id}");
+            assert_eq!(holds(&frequencies(Some(&bad)), id), Holds::No, "{id}");
+            assert_eq!(holds(&frequencies(Some(&open)), id), Holds::Undecided, "{id}");
+        }
+        for measured in [None, Some(&good), Some(&bad)] {
+            assert_eq!(holds(&frequencies(measured), "mf-halved"), Holds::Undecided);
+        }
+        // The first loss of any trial, which a stall makes, decides nothing.
+        let mut stalled = good.clone();
+        stalled.rows.iter_mut().for_each(|row| row.first_loss_hz = Some(1.0));
+        assert_eq!(frequencies(Some(&stalled)), frequencies(Some(&good)));
+        // A stall in one trial of the background moves no median.
+        stalled.trials[3].background_share = Some(0.89);
+        assert_eq!(holds(&frequencies(Some(&stalled)), "sf"), Holds::Yes);
+    }
+}

@@ -152,6 +152,7 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     rows.extend(LOADINGS.iter().zip(&timers).flat_map(|(loading, timer)| ranges(loading, *timer)));
     bench.draw([loadings_figure(&timers)]);
     rows.push(schematic());
+    rows.push(uncached());
     let sweep = INTERVALS
         .map(|(name, us)| LoopCondition::idle(name, WaitKind::Rearm(Period::from_ns(us * 1_000))));
     let sweep = loops(bench, &sweep, LoopPhase::Quiet, 0.15)?;
@@ -169,7 +170,7 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
             .measured(share)
             .note("a plot without numbers there; here the CPU time of the loop's thread")
     }));
-    bench.draw([load_figure(cost)]);
+    bench.draw([load_figure(cost, own_optimum(quiet.compensated))]);
     rows.extend(compensation(quiet));
     rows.extend(ticks(quiet, zero));
     rows.extend(table1([quiet.plain, quiet.compensated].map(|run| spread_us(run?, 0.0, 0.99))));
@@ -341,6 +342,15 @@ fn schematic() -> PaperRow {
     )
 }
 
+/// §1: a processor without its cache.
+fn uncached() -> PaperRow {
+    let title = "speed with the cache disabled, of the BYTE benchmark";
+    PaperRow::new("nist.cache", title, "", "twenty-fold decrease").note(
+        "not measured: user space disables no cache; measure executive and measure accuracy flush \
+         the lines of what they measure",
+    )
+}
+
 /// Equation 1: the load of waking each `a` µs where a wake takes `s` µs, in %.
 fn load(a: f64, s: f64) -> f64 {
     ((T / a - 1.0) * s + a) / T * 100.0
@@ -351,11 +361,49 @@ fn load_at(loads: &[[f64; 2]], a: f64) -> Option<f64> {
     loads.iter().find(|at| at[0] == a).map(|at| at[1])
 }
 
-/// Figure 5.
-fn load_figure(loads: Vec<[f64; 2]>) -> Drawing {
-    let curve = (5..=60).map(|step| f64::from(step) * 5.0).map(|a| [a, load(a, S)]).collect();
-    Drawing::new("nist.fig5", "load over the interval of waking", "interval, µs", "load, %")
-        .line("formula: equation 1, T = 500 µs, S = 5 µs", curve)
+/// What the loop computes for itself.
+#[derive(Clone, Copy, Debug)]
+struct Optimum {
+    /// Its interval of least load, A, µs.
+    a: f64,
+    /// What a wake takes, S, µs.
+    s: f64,
+    /// Its load, %.
+    load: Option<f64>,
+}
+
+/// The interval that a compensated loop chose, from what a wake takes on this machine.
+fn own_optimum(compensated: Option<&MeasuredLoop>) -> Option<Optimum> {
+    let run = compensated?;
+    let a = run.hop_ns? as f64 / 1e3;
+    Some(Optimum { a, s: a * a / T, load: run.cpu_load.map(|share| share * 100.0) })
+}
+
+/// Figure 5; `own`: with the S of this machine.
+fn load_figure(loads: Vec<[f64; 2]>, own: Option<Optimum>) -> Drawing {
+    let curve = |value: &dyn Fn(f64) -> f64| -> Vec<[f64; 2]> {
+        (5..=60).map(|step| f64::from(step) * 5.0).map(|a| [a, value(a)]).collect()
+    };
+    let figure =
+        Drawing::new("nist.fig5", "load over the interval of waking", "interval, µs", "load, %")
+            .line("formula: equation 1, T = 500 µs, S = 5 µs", curve(&|a| load(a, S)));
+    let figure = match own {
+        Some(Optimum { a, s, load: own_load }) => {
+            let chosen = own_load.map(|percent| ([a, percent], "chosen"));
+            figure
+                .line(
+                    &format!("formula: with the S of this machine, {s:.1} µs"),
+                    curve(&|a| load(a, s)),
+                )
+                .line(
+                    "formula: that with the mean poll, A/2",
+                    curve(&|a| load(a, s) - a / T * 50.0),
+                )
+                .points("here: the interval that the loop chose", chosen)
+        }
+        None => figure,
+    };
+    figure
         .points("published: the least load", [([50.0, 19.0], "19 %")])
         .points("here: CPU time of the loop", loads.into_iter().map(|at| (at, "")))
 }
@@ -366,9 +414,8 @@ fn loading(rearm: Option<&MeasuredLoop>, loads: &[[f64; 2]]) -> Vec<PaperRow> {
     let worst_case = "the last poll is taken to last a whole A; with its mean, A/2, the optimum is \
                       √(2TS) = 70.7 µs at 13.1 %; A must also exceed the scatter of wakes";
     let own = rearm.and_then(|run| run.cpu_load).map(|share| share * 100.0);
-    // The wait computes its interval from what a wake takes here.
-    let own_a = rearm.and_then(|run| run.hop_ns).map(|ns| ns as f64 / 1e3);
-    let own_s = own_a.map(|a| a * a / T);
+    let optimum = own_optimum(rearm);
+    let (own_a, own_s) = (optimum.map(|own| own.a), optimum.map(|own| own.s));
     let at_own = match (own_a, own_s) {
         (Some(a), Some(s)) => format!("load at the A of this machine, {a:.1} µs for S = {s:.1} µs"),
         _ => "load at the A of this machine".to_owned(),
@@ -384,6 +431,13 @@ fn loading(rearm: Option<&MeasuredLoop>, loads: &[[f64; 2]]) -> Vec<PaperRow> {
             Some((a, s)) => at_own.formula(load(a, s)),
             None => at_own,
         },
+        PaperRow::new("nist.s", "service time S: what a wake takes", "µs", "5")
+            .measured(own_s)
+            .note(
+                "assumed for figure 5 there; here the CPU time of a short sleep, from which the \
+                 loop computes its interval, where the paper means the time from the timer's \
+                 interrupt to the task's output",
+            ),
         PaperRow::new("nist.eq2", "the interval of least load", "µs", "50")
             .formula(best)
             .measured(own_a)
@@ -503,6 +557,7 @@ mod tests {
         assert!(own.measured.is_some_and(|share| (share - 26.7).abs() < 1e-9), "{own:?}");
         assert!(own.formula.is_some_and(|share| (share - 31.7).abs() < 0.05), "{own:?}");
         assert_eq!(row("nist.eq2").measured, Some(86.8));
+        assert!(row("nist.s").measured.is_some_and(|us| (us - 15.07).abs() < 0.01));
         assert_eq!(loading(Some(&rearm), &[])[0].measured, None);
     }
 
@@ -548,9 +603,20 @@ mod tests {
 
     #[test]
     fn figure_5_has_the_curve_its_minimum_and_what_was_measured() {
-        let figure = load_figure(vec![[50.0, 31.0]]);
+        let figure = load_figure(vec![[50.0, 31.0]], None);
         let points: Vec<usize> = figure.series.iter().map(|series| series.points.len()).collect();
         assert_eq!(points, [56, 1, 1]);
+        // With the S of this machine the curve has its least where the loop is.
+        let own = Optimum { a: 86.8, s: 15.07, load: Some(26.7) };
+        let beside = load_figure(vec![[50.0, 31.0]], Some(own));
+        let points: Vec<usize> = beside.series.iter().map(|series| series.points.len()).collect();
+        assert_eq!(points, [56, 56, 56, 1, 1, 1]);
+        let least = |at: usize| {
+            let points = beside.series[at].points.iter();
+            points.min_by(|a, b| a[1].total_cmp(&b[1])).expect("a curve")[0]
+        };
+        // √(TS), and √(2TS) where the last poll takes A/2.
+        assert_eq!((least(0), least(1), least(2)), (50.0, 85.0, 125.0));
         let least = figure.series[0].points.iter().min_by(|a, b| a[1].total_cmp(&b[1]));
         let [at, share] = *least.expect("a curve");
         assert!((at - 50.0).abs() < 1e-9 && (share - 19.0).abs() < 1e-9, "{at} {share}");

@@ -95,6 +95,7 @@ mod tests {
                 lateness_ns: SummaryStats { min, p50, p99, max, ..SummaryStats::default() },
                 scatter: None,
                 cpu_share: Some(0.5),
+                lateness: Default::default(),
             }
         };
         let mut rows = Vec::new();

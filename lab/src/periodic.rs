@@ -578,6 +578,8 @@ pub struct EvaluationConfig {
     pub thresholds_ns: Vec<i64>,
     /// The claims that they are to show.
     pub claims: Vec<Ask>,
+    /// How many samples of each run are kept as they came, from the first one on.
+    pub first: usize,
 }
 
 /// All recordings of an experiment.
@@ -591,6 +593,9 @@ pub struct Recordings {
     pub merged: Vec<Recording>,
     /// By run, as `runs`: what a comparison needs.
     pub series: Vec<Builder>,
+    /// By run, as `runs`: the first samples, as many as were requested.
+    pub first: Vec<Vec<Sample>>,
+    first_most: usize,
     /// By condition: whether it counts as one with others.
     as_one: Vec<bool>,
     /// How the claims stand, by run; those of a merged run stand at each of its conditions.
@@ -623,6 +628,8 @@ impl Recordings {
             runs: run_grids.iter().map(recording).collect(),
             merged: if watch.merge { of_streams().collect() } else { Vec::new() },
             series: run_grids.iter().map(series).collect(),
+            first: run_grids.iter().map(|_| Vec::with_capacity(watch.first)).collect(),
+            first_most: watch.first,
             as_one,
             standings: standings.writer(),
         }
@@ -642,6 +649,9 @@ impl Sink for Recordings {
     fn take(&mut self, run: usize, samples: &[Sample]) {
         self.runs[run].extend(samples);
         samples.iter().for_each(|sample| self.series[run].push(sample));
+        let first = &mut self.first[run];
+        let room = self.first_most - first.len();
+        first.extend(samples.iter().take(room).copied());
         let (stream, condition) = (run / self.as_one.len(), run % self.as_one.len());
         if self.as_one[condition]
             && let Some(merged) = self.merged.get_mut(stream)

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual::RtThread;
 use punctual_analysis::claim::dependence::Exceedances;
+use punctual_analysis::histogram::Histogram;
 use punctual_analysis::scatter::Scatter;
 use punctual_analysis::summary::{Distribution, SummaryStats};
 use punctual_core::releases::Releases;
@@ -188,6 +189,9 @@ pub struct TimerRow {
     pub scatter: Option<Scatter>,
     /// CPU time of the waiting thread over wall time, in [0, 1].
     pub cpu_share: Option<f64>,
+    /// The same latenesses in full resolution; not in results.
+    #[serde(skip)]
+    pub lateness: Histogram,
 }
 
 /// How a thread learns of the time.
@@ -449,6 +453,7 @@ impl Cell {
             scatter: Scatter::of(self.lateness.histogram(), &self.exceedances.clone().finish(0)),
             cpu_share: (self.wall_ns > 0)
                 .then(|| (self.used_ns as f64 / self.wall_ns as f64).min(1.0)),
+            lateness: self.lateness.histogram().clone(),
         })
     }
 }

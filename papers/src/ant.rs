@@ -92,6 +92,7 @@ fn one_loop<B: Bench>(
         length,
         cold: COLD_CYCLES,
         phase: LoopPhase::Zero,
+        keep: 0,
     })?;
     Ok(runs.into_iter().next())
 }

@@ -5,6 +5,7 @@ use punctual::RtThread;
 use punctual_analysis::interval::Interval;
 use punctual_analysis::recording::RunFigures;
 use punctual_analysis::scatter::Scatter;
+use punctual_core::sample::Sample;
 use punctual_core::time::Span;
 use punctual_engine::wait_policy::WaitKind;
 use punctual_host::facts::MachineFacts;
@@ -81,6 +82,8 @@ pub struct LoopSet<'a> {
     pub cold: u32,
     /// Where their releases lie.
     pub phase: LoopPhase,
+    /// How many samples of each are kept as they came, from the first one on.
+    pub keep: usize,
 }
 
 /// Where releases lie on CLOCK_MONOTONIC.
@@ -127,6 +130,8 @@ pub struct MeasuredLoop {
     pub stolen: f64,
     /// The interval of early wakes, of a wait that hops to its release.
     pub hop_ns: Option<u64>,
+    /// Its first samples as they came, as many as were to be kept; fewer where it had fewer.
+    pub first: Vec<Sample>,
     /// What its loads noted of themselves.
     pub load_notes: Vec<String>,
 }
@@ -141,22 +146,25 @@ impl MeasuredLoop {
     #[cfg(test)]
     pub(crate) fn of_latenesses(latenesses_ns: &[i64], cpu_load: f64, hop_ns: u64) -> Self {
         use punctual_analysis::recording::{Recording, RecordingConfig};
-        use punctual_core::sample::Sample;
         use punctual_core::time::Period;
 
         let period = Period::from_ns(1_000_000);
         let mut recording =
             Recording::new(RecordingConfig { period, ..RecordingConfig::default() });
-        for (cycle, &ns) in (0..).zip(latenesses_ns) {
-            let lateness = Span::from_ns(ns);
-            recording.push(&Sample { cycle, lateness, ..Sample::default() });
-        }
+        let sample = |(cycle, &ns): (u64, &i64)| Sample {
+            cycle,
+            lateness: Span::from_ns(ns),
+            ..Sample::default()
+        };
+        let first: Vec<Sample> = (0..).zip(latenesses_ns).map(sample).collect();
+        recording.extend(&first);
         Self {
             name: "rearm".to_owned(),
             figures: recording.finish(0),
             cpu_load: Some(cpu_load),
             stolen: 0.0,
             hop_ns: Some(hop_ns),
+            first,
             load_notes: Vec::new(),
         }
     }

@@ -30,7 +30,8 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     let conditions = &conditions[..if tuned.is_some() { 4 } else { 2 }];
     let length = bench.share(0.9);
     let (cold, phase) = (COLD_CYCLES, LoopPhase::Zero);
-    let runs = bench.loops(&LoopSet { period_ns: 1_000_000, conditions, length, cold, phase })?;
+    let runs =
+        bench.loops(&LoopSet { period_ns: 1_000_000, conditions, length, cold, phase, keep: 0 })?;
     bench.draw([histograms(&runs)]);
     let each_s = length.as_ns() as f64 / 1e9 / conditions.len() as f64;
     let mut rows = Vec::new();

@@ -1,7 +1,9 @@
 //! NIST, *Timing jitter of real-time Linux and its effect on motor control*.
 
 mod claims;
+mod samples;
 
+use punctual_analysis::histogram::HistogramView;
 use punctual_analysis::impact::stepper::torque_lost_ratio;
 use punctual_analysis::quantile::Probability;
 use punctual_core::time::{Period, Span};
@@ -16,6 +18,7 @@ use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopPhase, LoopSet, Measur
 use crate::figure::{Drawing, quantiles};
 use crate::row::PaperRow;
 use claims::Evidence;
+use samples::{FEW, MANY, Samples};
 
 /// T and S of figure 5, µs.
 const T: f64 = 500.0;
@@ -126,14 +129,18 @@ const ZERO: [&str; 2] = ["idle at the tick", "rearm at the tick"];
 /// # Errors
 /// Why it cannot be measured.
 pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
-    // 100 releases and a little, none left out.
-    let first = bench.loops(&LoopSet {
-        period_ns: PERIOD_NS,
-        conditions: &[LoopCondition::idle("100 samples", WaitKind::Sleep)],
-        length: Span::from_ms(51),
-        cold: 0,
-        phase: LoopPhase::Quiet,
-    })?;
+    // 100 releases of each and a little, then 10 000, none left out.
+    let few = consecutive(
+        bench,
+        &[
+            LoopCondition::idle("100 samples", WaitKind::Sleep),
+            LoopCondition::idle("100 compensated", WaitKind::Rearm(None)),
+        ],
+        FEW,
+    )?;
+    let many = consecutive(bench, &[LoopCondition::idle("10 000 samples", WaitKind::Sleep)], MANY)?;
+    let few = [0, 1].map(|at| Samples::of(few.get(at), FEW));
+    let many = Samples::of(many.first(), MANY);
     let both = |[plain, compensated]: [&'static str; 2]| {
         [
             LoopCondition::idle(plain, WaitKind::Sleep),
@@ -143,7 +150,10 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     let quiet_runs = loops(bench, &both(QUIET), LoopPhase::Quiet, 0.2)?;
     let zero_runs = loops(bench, &both(ZERO), LoopPhase::Zero, 0.15)?;
     let (quiet, zero) = (Pair::of(&quiet_runs, QUIET), Pair::of(&zero_runs, ZERO));
-    let mut rows = jitters(first.first(), quiet.plain);
+    let [plain, compensated] = &few;
+    let mut rows = jitters(plain.as_ref(), many.as_ref());
+    bench.draw(plain.iter().flat_map(samples::few));
+    bench.draw(many.iter().map(samples::many));
     let mut timers = Vec::new();
     for loading in &LOADINGS {
         timers.push(timer(bench, loading.load)?);
@@ -151,6 +161,7 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     let timers: Vec<Option<&TimerOutcome>> = timers.iter().map(Option::as_ref).collect();
     rows.extend(LOADINGS.iter().zip(&timers).flat_map(|(loading, timer)| ranges(loading, *timer)));
     bench.draw([loadings_figure(&timers)]);
+    bench.draw(loading_histograms(&timers));
     rows.push(schematic());
     rows.push(uncached());
     let sweep = INTERVALS
@@ -171,11 +182,31 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
             .note("a plot without numbers there; here the CPU time of the loop's thread")
     }));
     bench.draw([load_figure(cost, own_optimum(quiet.compensated))]);
+    let both = plain.as_ref().zip(compensated.as_ref());
+    bench.draw(both.map(|(plain, compensated)| samples::overlaid(plain, compensated)));
     rows.extend(compensation(quiet));
     rows.extend(ticks(quiet, zero));
     rows.extend(table1([quiet.plain, quiet.compensated].map(|run| spread_us(run?, 0.0, 0.99))));
     let claims = Evidence { quiet, zero, timers: &timers }.claims();
     Ok(Reproduction { rows, claims })
+}
+
+/// Loops of the paper's period, so many samples of each and a little.
+fn consecutive<B: Bench>(
+    bench: &mut B,
+    conditions: &[LoopCondition],
+    count: usize,
+) -> Result<Vec<MeasuredLoop>, B::Error> {
+    // A release that was missed has no sample: 5 % more of them.
+    let releases = (count * conditions.len()) as i64 * 105 / 100;
+    bench.loops(&LoopSet {
+        period_ns: PERIOD_NS,
+        conditions,
+        length: Span::from_ns(releases * PERIOD_NS.cast_signed()),
+        cold: 0,
+        phase: LoopPhase::Quiet,
+        keep: count,
+    })
 }
 
 /// Loops of the paper's period under these conditions, for a share of the time.
@@ -186,7 +217,7 @@ fn loops<B: Bench>(
     share: f64,
 ) -> Result<Vec<MeasuredLoop>, B::Error> {
     let (length, cold) = (bench.share(share), COLD_CYCLES);
-    bench.loops(&LoopSet { period_ns: PERIOD_NS, conditions, length, cold, phase })
+    bench.loops(&LoopSet { period_ns: PERIOD_NS, conditions, length, cold, phase, keep: 0 })
 }
 
 /// How late timers of the paper's period are beside a load.
@@ -202,19 +233,35 @@ fn timer<B: Bench>(bench: &mut B, load: &str) -> Result<Option<TimerOutcome>, B:
 }
 
 /// Figures 1 and 2.
-fn jitters(first: Option<&MeasuredLoop>, run: Option<&MeasuredLoop>) -> Vec<PaperRow> {
+fn jitters(few: Option<&Samples>, many: Option<&Samples>) -> Vec<PaperRow> {
     let new = |id: &str, title: &str, published: &str| {
         PaperRow::new(format!("nist.{id}"), title, "µs", published)
     };
-    let cycles = run.map_or(0, |run| run.figures.cycles);
+    let range = |samples: Option<&Samples>| samples.map(Samples::range_us);
+    let at_99 = |samples: Option<&Samples>| samples.and_then(Samples::at_99_us);
+    let beside = "without the stall that may be all of the range";
+    let fewer = "not measured: fewer than 10 000 samples, for releases were missed";
+    let of_many = |row: PaperRow, value: Option<f64>| match few {
+        // Where nothing at all was measured, none was missed.
+        Some(_) => row.measured_or(value, fewer),
+        None => row.measured(value),
+    };
     vec![
         new("fig1", "peak-to-peak about the grid, 100 samples, T = 500 µs", "3.60")
-            .measured(grid_pp_us(first))
+            .measured(range(few))
             .note("single-user mode there; here all services run"),
-        new("fig2", "the same, 10,000 samples", "3.5").measured(grid_pp_us(run)).note(&format!(
-            "{cycles} samples here; the figure's maximum of 10 000 supports only p ≤ 3·10⁻⁴ \
-                 for a larger one"
-        )),
+        new("fig1.p99", "99 % of the 100 samples less the least", "")
+            .measured(at_99(few))
+            .note(beside),
+        new("fig1.first", "the first sample less the median", "")
+            .measured(few.and_then(Samples::first_us))
+            .note("code that is in no cache yet; a plot without numbers there"),
+        of_many(new("fig2", "the same, 10,000 samples", "3.5"), range(many)).note(
+            "10 000 consecutive samples, 5 s, as there; the figure's maximum supports only \
+             p ≤ 3·10⁻⁴ for a larger one",
+        ),
+        of_many(new("fig2.p99", "99 % of the 10 000 samples less the least", ""), at_99(many))
+            .note(beside),
     ]
 }
 
@@ -331,6 +378,37 @@ fn loadings_figure(timers: &[Option<&TimerOutcome>]) -> Drawing {
     curves.fold(figure.log([true; 2]), |figure, (name, row)| {
         figure.line(&name, row.map(quantiles).unwrap_or_default())
     })
+}
+
+/// Figure 3 as the paper has it: histograms by loading for each scheduler, and both under the disk.
+fn loading_histograms(timers: &[Option<&TimerOutcome>]) -> Vec<Drawing> {
+    let view = |loading: usize, path: TimerPath| {
+        let row = wakes(timers.get(loading).copied().flatten(), path)?;
+        Some(HistogramView::of(&row.lateness))
+    };
+    let panel = |id: &str, title: &str, shown: Vec<(String, Option<HistogramView>)>| {
+        let views = shown.iter().filter_map(|(name, view)| Some((name.as_str(), view.as_ref()?)));
+        let views: Vec<(&str, &HistogramView)> = views.collect();
+        Drawing::new(id, title, "lateness, µs (log)", "wakes (log)")
+            .log([true; 2])
+            .histograms(&views)
+    };
+    let by_loading = |path: TimerPath| {
+        let loadings = LOADINGS.iter().enumerate();
+        loadings.map(|(at, loading)| (loading.name.to_owned(), view(at, path))).collect()
+    };
+    let [first, second] = &SCHEDULERS;
+    let both =
+        [first, second].map(|scheduler| (scheduler.name.to_owned(), view(1, scheduler.path)));
+    vec![
+        panel("nist.fig3a", "wakes by loading, SCHED_FIFO (RTL there)", by_loading(first.path)),
+        panel(
+            "nist.fig3b",
+            "wakes by loading, SCHED_DEADLINE (RTAI there)",
+            by_loading(second.path),
+        ),
+        panel("nist.fig3c", "wakes under disk loading, both schedulers", both.into()),
+    ]
 }
 
 /// Figure 4.
@@ -640,6 +718,7 @@ mod tests {
             lateness_ns: lateness_ns.clone(),
             scatter: None,
             cpu_share: None,
+            lateness: Default::default(),
         };
         let rows =
             [StampStore::Array, StampStore::Hot].map(|store| row(TimerPath::Sleep, store)).to_vec();

@@ -149,12 +149,13 @@ impl Execute for CheckArgs {
             changes: None,
             question: Some(question),
             notes: machine.foreign.iter().cloned().chain(left_out).chain(placed).collect(),
+            first: 0,
         };
         let measured = loops.run().inspect_err(|_| {
             // Nothing was measured: an empty directory would only be in the way.
             let _left = results.clone().remove_empty();
         })?;
-        let MeasuredLoops { envelope, loops, rows, recorded, trouble } = measured;
+        let MeasuredLoops { envelope, loops, rows, recorded, trouble, first: _ } = measured;
         let mut report = Report { envelope, body: CheckBody { loops, rows, compare: None }.into() };
         let uncompared = gate.judge(&mut report, &recorded);
         write(&report, &results, outputs, self.report.detail(Detail::Short))?;

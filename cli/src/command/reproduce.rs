@@ -226,7 +226,7 @@ impl bench::Bench for Bench<'_> {
     }
 
     fn loops(&mut self, loops: &LoopSet<'_>) -> Result<Vec<MeasuredLoop>> {
-        let LoopSet { period_ns, conditions, length, cold, phase } = *loops;
+        let LoopSet { period_ns, conditions, length, cold, phase, keep } = *loops;
         if stopped() {
             return Ok(Vec::new());
         }
@@ -276,13 +276,16 @@ impl bench::Bench for Bench<'_> {
             changes: changes.as_mut().map(|changes| changes as &mut dyn ConditionChanges),
             question: None,
             notes,
+            first: keep,
         };
         let measured = loops.run()?;
         changes.and_then(|changes| changes.failed).map_or(Ok(()), Err)?;
         self.keep(measured.envelope);
         let runs = measured.loops.judged.runs;
         self.name(&runs, &format::period(period_ns));
-        Ok(runs.into_iter().map(|run| loop_run(run, period_ns)).collect())
+        let first = measured.first.into_iter().chain(std::iter::repeat(Vec::new()));
+        let made = |(run, first)| MeasuredLoop { first, ..loop_run(run, period_ns) };
+        Ok(runs.into_iter().zip(first).map(made).collect())
     }
 
     fn measure<E: Experiment>(&mut self, measured: E) -> Result<Option<WithLoads<E::Outcome>>> {
@@ -313,6 +316,7 @@ fn loop_run(run: Run, period_ns: u64) -> MeasuredLoop {
         figures: run.outcome,
         cpu_load: run.cpu_load,
         hop_ns: run.approach.and_then(|approach| approach.hop_ns),
+        first: Vec::new(),
         load_notes: run.loads.into_iter().filter_map(|load| load.note).collect(),
     }
 }

@@ -10,6 +10,7 @@ use anyhow::{Error, Result, anyhow, bail};
 use punctual_analysis::compare::series::Builder;
 use punctual_analysis::recording::{Recording, RunFigures};
 use punctual_blame::config::LateThreshold;
+use punctual_core::sample::Sample;
 use punctual_core::time::Span;
 use punctual_engine::drain::{GrowingFile, SampleFile};
 use punctual_engine::file_facts::{ExperimentFacts, FileFacts, RunFacts};
@@ -72,6 +73,8 @@ pub(crate) struct LoopExperiment<'a> {
     pub(crate) question: Option<Question<'a>>,
     /// Warnings that are known already.
     pub(crate) notes: Vec<String>,
+    /// How many samples of each run are kept as they came.
+    pub(crate) first: usize,
 }
 
 /// Loops that were measured.
@@ -84,6 +87,8 @@ pub(crate) struct MeasuredLoops {
     pub(crate) rows: Vec<LoadRow>,
     /// The runs as comparisons see them, recorded on the way.
     pub(crate) recorded: Vec<RecordedRun>,
+    /// The first samples of each run, as many as were requested.
+    pub(crate) first: Vec<Vec<Sample>>,
     /// An error on the way that left the result worth having: a sample file that ends early,
     /// a load that did not start again.
     pub(crate) trouble: Option<Error>,
@@ -111,13 +116,14 @@ impl LoopExperiment<'_> {
             changes,
             question,
             mut notes,
+            first,
         } = self;
         let started = jiff::Timestamp::now();
         notes.extend(follow.as_ref().and_then(FollowedClock::warning));
         let followed =
             follow.as_ref().map(|target| Follow::of(&target.name, target.read.as_deref()));
         let clock = follow.as_ref().map(|target| target.name.clone());
-        let mut watch = watch(args, merge);
+        let mut watch = EvaluationConfig { first, ..watch(args, merge) };
         for requirement in question.iter().map(|question| question.requirement) {
             let deadline_ns = |stream: &Stream| requirement.deadline_ns(stream.period.as_ns());
             watch.thresholds_ns.extend(plan.streams.iter().map(deadline_ns));
@@ -202,6 +208,7 @@ pub(crate) fn watch(args: &ReportArgs, merge: bool) -> EvaluationConfig {
         keep_cold: args.keep_cold,
         thresholds_ns: report::thresholds(&args.limits, &args.claims),
         claims: args.claims.clone(),
+        first: 0,
     }
 }
 
@@ -228,6 +235,7 @@ fn made(
     let FinishedExperiment { outcome, loads, clock, .. } = finished;
     let (mut sink, measured) = outcome.without_sink();
     let series = std::mem::take(&mut sink.series);
+    let first = std::mem::take(&mut sink.first);
     let cold = if args.keep_cold { 0 } else { measured.plan.cold };
     let interrupted = envelope.is_interrupted();
     let all_cold = |run: &RunOutcome| run.cycles > 0 && run.cycles <= u64::from(cold);
@@ -263,7 +271,7 @@ fn made(
         .map(|cost| report::measured::Recording { hot_ns: cost.hot_ns, cold_ns: cost.cold_ns });
     let blame = measured.causes.as_ref().map(blame_recording);
     let loops = LoopsBody { judged, follow, recording, plans, blame };
-    MeasuredLoops { envelope, loops, rows, recorded, trouble: None }
+    MeasuredLoops { envelope, loops, rows, recorded, first, trouble: None }
 }
 
 /// Runs without a cycle that counts: no lateness is no good one. After an interruption there is

@@ -159,7 +159,19 @@ fn nist_has_both_schedulers_by_one_definition_and_its_figures() {
     assert_eq!(phase("idle at the tick"), 0);
     assert_eq!(phase("idle"), phase("rearm"));
     assert_eq!(phase("idle") > 0, is_found);
-    drawn(&result, &page, &["nist.fig3", "nist.fig5"]);
+    let figures = ["1a", "1b", "3", "3a", "3c", "5", "6"].map(|number| format!("nist.fig{number}"));
+    drawn(&result, &page, &figures.each_ref().map(String::as_str));
+    // Exactly as many samples as the paper has, in the order of time.
+    let figures = result["figures"].as_array().expect("figures");
+    for id in ["nist.fig1a", "nist.fig6"] {
+        let figure = figures.iter().find(|figure| figure["id"] == id).expect("drawn");
+        let points = figure["series"][0]["points"].as_array().expect("points");
+        assert_eq!(points.len(), 100, "{id}");
+        assert!((1..).zip(points).all(|(at, point)| point[0] == f64::from(at)), "{points:?}");
+    }
+    let many = row(&result, "nist.fig2");
+    let missed = many["note"].as_str().is_some_and(|note| note.contains("releases were missed"));
+    assert!(many["measured"].is_f64() || missed, "{many}");
 }
 
 #[test]

@@ -393,6 +393,7 @@ mod tests {
                 lateness_ns: SummaryStats::default(),
                 scatter: Scatter::of_series(evenly(1_000, over_ns, self.n, self.stall)),
                 cpu_share: Some(0.5),
+                lateness: Default::default(),
             };
             let (array, [nop, cpuid, hot, polled]) = (StampStore::Array, self.wakes_ns);
             let rows = vec![

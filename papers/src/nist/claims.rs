@@ -197,6 +197,7 @@ mod tests {
             lateness_ns: SummaryStats::default(),
             scatter,
             cpu_share: None,
+            lateness: Default::default(),
         };
         let (policy, rows) = ("SCHED_FIFO".to_owned(), vec![row]);
         TimerOutcome { cpu: 1, policy, priority: Some(90), rows, deadline_refused: Some(1) }
@@ -209,6 +210,8 @@ mod tests {
         timers_ns: [i64; 3],
         n: usize,
         stall: bool,
+        /// Releases that one long stall makes late, one after the other.
+        missed: usize,
         cpu: f64,
     }
 
@@ -218,12 +221,16 @@ mod tests {
             timers_ns: [3_000, 9_000, 12_000],
             n: 4_001,
             stall: false,
+            missed: 0,
             cpu: 0.15,
         };
 
         fn judged(&self) -> Vec<PaperClaim> {
             let loops = self.scatter_ns.map(|over_ns| {
-                let values = evenly(1_000, over_ns, self.n, self.stall);
+                let mut values = evenly(1_000, over_ns, self.n, self.stall);
+                for (at, value) in (1..=self.missed).rev().zip(&mut values[self.n / 2..]) {
+                    *value = at as i64 * 500_000;
+                }
                 MeasuredLoop::of_latenesses(&values, self.cpu, 50_000)
             });
             let timers = self.timers_ns.map(|over_ns| timer(over_ns, self.n));
@@ -270,6 +277,11 @@ mod tests {
         let stalled = Machine { stall: true, ..Machine::GOOD };
         for id in IDS {
             assert_eq!(stalled.holds(id), Holds::Yes, "{id}");
+        }
+        // One that makes more than 1 in 100 late leaves open what it was shown by, and no more.
+        let long = Machine { missed: 60, ..Machine::GOOD };
+        for id in IDS {
+            assert_ne!(long.holds(id), Holds::No, "{id}");
         }
         // The range is there, beside what it does not decide.
         let claims = stalled.judged();

@@ -168,6 +168,7 @@ impl Execute for Args {
                 ..Question::default()
             }),
             notes: machine.foreign.iter().cloned().chain(placed).collect(),
+            first: 0,
         };
         let measured = loops.run()?;
         let body = PeriodicBody { loops: measured.loops, compare: None };

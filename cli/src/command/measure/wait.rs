@@ -151,6 +151,7 @@ impl Execute for Args {
             changes: None,
             question: None,
             notes: machine.foreign.iter().cloned().chain(placed).collect(),
+            first: 0,
         };
         let turns_each = turns.rounds(&loops.plan);
         let MeasuredLoops { envelope, loops, recorded, trouble, .. } = loops.run()?;

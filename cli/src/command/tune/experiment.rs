@@ -477,6 +477,7 @@ impl Measure for Bench<'_> {
             changes: Some(&mut changes),
             question: None,
             notes: Vec::new(),
+            first: 0,
         };
         let measured = loops.run()?;
         let trouble = changes.failed.or(measured.trouble);

@@ -215,6 +215,11 @@ impl PaperClaim {
         self
     }
 
+    /// With a sentence behind what decided it.
+    pub fn saying(self, sentence: &str) -> Self {
+        Self { because: format!("{}; {sentence}", self.because), ..self }
+    }
+
     /// Of a run that ended early: that is the reason where no better one is known.
     pub fn ended_early(self) -> Self {
         Self { because: self.because.replace(NO_DATA, ENDED_EARLY), ..self }

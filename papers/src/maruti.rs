@@ -1,9 +1,11 @@
 //! *Temporal accuracy on the Pentium Pro* (Maruti).
 
 mod claims;
+mod dispatch;
 pub mod spin_exit;
 
 use punctual_core::time::Period;
+use punctual_engine::wait_policy::WaitKind;
 use punctual_lab::accuracy::{
     AccuracyExperiment, AccuracyOutcome, AccuracyRow, Calibrate, SHARE_MIN,
 };
@@ -12,16 +14,20 @@ use punctual_lab::timer::{
 };
 
 use crate::Reproduction;
-use crate::bench::Bench;
+use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopPhase, LoopSet};
 use crate::figure::{Drawing, quantiles};
 use crate::row::PaperRow;
 use claims::Evidence;
+use dispatch::Dispatch;
 
 /// The reads of the counter: the plain one, and a fenced one.
 const COUNTERS: [&str; 2] = match cfg!(target_arch = "aarch64") {
     true => ["cntvct", "isb+cntvct"],
     false => ["rdtsc", "lfence+rdtsc"],
 };
+
+/// What the wait that learns may take of the CPU.
+const BUDGET: f64 = 0.5;
 
 /// The exits of the paper, for `measure accuracy`.
 pub const RIVALS: [Calibrate; 1] = [spin_exit::corrected];
@@ -33,7 +39,7 @@ pub const RIVALS: [Calibrate; 1] = [spin_exit::corrected];
 pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     let accuracy = bench.measure(AccuracyExperiment {
         thread: bench.thread(),
-        duration: bench.share(0.5),
+        duration: bench.share(0.45),
         rivals: RIVALS.to_vec(),
     })?;
     let accuracy = accuracy.map(|(accuracy, _)| accuracy);
@@ -44,12 +50,22 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
         thread: bench.thread(),
         periods: PERIODS.iter().filter_map(|(_, ns)| Period::from_ns(*ns)).collect(),
         backgrounds: vec![Background::Nop, Background::Cpuid],
-        duration: bench.share(0.4),
+        duration: bench.share(0.35),
         loads: Vec::new(),
     })?;
     let timer = timer.map(|(timer, _)| timer);
     rows.extend(timers(timer.as_ref(), accuracy.map(|accuracy| accuracy.tick_ns)));
-    rows.extend(dispatch(timer.as_ref()));
+    let length = bench.share(0.1);
+    let learned = bench.loops(&LoopSet {
+        period_ns: dispatch::PERIOD_NS,
+        conditions: &[LoopCondition::idle("learned", WaitKind::Adaptive(BUDGET))],
+        length,
+        cold: COLD_CYCLES,
+        phase: LoopPhase::Quiet,
+        keep: 0,
+    })?;
+    let ways = Dispatch::ways(timer.as_ref(), learned.first());
+    rows.extend(ways.iter().flat_map(Dispatch::rows));
     bench.draw(accuracy.map(wait_figures).unwrap_or_default());
     bench.draw(timer.as_ref().map(timer_figures).unwrap_or_default());
     let goal = accuracy
@@ -59,7 +75,7 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
             .measured(goal)
             .note("\"less than 100 nanoseconds\" is what the paper expects; measured: the exit"),
     );
-    let claims = Evidence { accuracy, timer: timer.as_ref() }.claims();
+    let claims = Evidence { accuracy, timer: timer.as_ref(), ways: &ways }.claims();
     Ok(Reproduction { rows, claims })
 }
 
@@ -285,30 +301,6 @@ fn timers(timer: Option<&TimerOutcome>, tick_ns: Option<f64>) -> Vec<PaperRow> {
     rows
 }
 
-/// The question that the paper leaves open: dispatch by `mdelay`, or by a timer?
-fn dispatch(timer: Option<&TimerOutcome>) -> Vec<PaperRow> {
-    let mut rows = Vec::new();
-    for path in [TimerPath::Mdelay, TimerPath::Sleep] {
-        let found = timer.and_then(|timer| timer_row(timer, path, Background::Nop, 100_000));
-        let path = path.name();
-        let new = |key: &str, title: &str, unit: &str| {
-            let title = format!("dispatch by {path} each 100 µs: {title}");
-            PaperRow::new(format!("maruti.dispatch.{path}.{key}"), &title, unit, "")
-                .note("an open question there: which is better?")
-        };
-        rows.push(
-            new("median", "median lateness", "ns")
-                .measured(found.and_then(|row| row.lateness_ns.p50)),
-        );
-        rows.push(new("p99", "1 in 100", "ns").measured(found.and_then(|row| row.lateness_ns.p99)));
-        rows.push(
-            new("cost", "share of the CPU", "%")
-                .measured(found.and_then(|row| row.cpu_share).map(|share| share * 100.0)),
-        );
-    }
-    rows
-}
-
 /// Figures 3 to 8: the error over the offset of the target.
 fn wait_figures(accuracy: &AccuracyOutcome) -> Vec<Drawing> {
     let figures = [
@@ -320,19 +312,24 @@ fn wait_figures(accuracy: &AccuracyOutcome) -> Vec<Drawing> {
         ("maruti.fig8", "error with a computed delay", ExitKind::CORRECTED),
     ];
     let figure = |(id, title, kind): (&str, &str, ExitKind)| {
-        let points = kind.row(accuracy).map(curve).unwrap_or_default();
+        let row = kind.row(accuracy);
+        let points = |errors: fn(&AccuracyRow) -> &[Option<f64>]| {
+            row.map(|row| over_offset(row, errors(row))).unwrap_or_default()
+        };
+        let one = points(|row| &row.single).into_iter().map(|at| (at, ""));
         Drawing::new(id, title, "offset of the target, ticks", "error, ticks")
-            .line("here: median at each offset", points)
+            .line("here: median at each offset", points(|row| &row.curve))
+            .points("here: one sweep", one)
     };
     figures.into_iter().map(figure).collect()
 }
 
-/// The median error at each offset that has one, in ticks.
-fn curve(row: &AccuracyRow) -> Vec<[f64; 2]> {
+/// The error at each offset that has one, in ticks.
+fn over_offset(row: &AccuracyRow, errors: &[Option<f64>]) -> Vec<[f64; 2]> {
     let at = |(offset, error): (usize, &Option<f64>)| {
         error.map(|error| [row.lead_ticks + offset as f64, error])
     };
-    row.curve.iter().enumerate().filter_map(at).collect()
+    errors.iter().enumerate().filter_map(at).collect()
 }
 
 /// Figures 9 and 10: how late timers are, as a curve of quantiles.

@@ -7,7 +7,9 @@ use punctual_lab::load::LoadSpec;
 use punctual_lab::response::{
     ResponseExperiment, ResponseOutcome, ResponseRow, SourceName, StageRow,
 };
-use punctual_lab::saturation::{SaturationExperiment, SaturationOutcome, TrialRow};
+use punctual_lab::saturation::{
+    SaturationExperiment, SaturationOutcome, SaturationRow, SearchEnd, TrialRow,
+};
 use punctual_os::scheduler::SchedPolicy;
 
 use crate::Reproduction;
@@ -332,7 +334,11 @@ fn not_reached(
     };
     let tried = trials.iter().filter(counts);
     let highest = tried.max_by(|a, b| a.hz.total_cmp(&b.hz))?;
-    let up_to = format!("not measured: not reached up to {:.3} kHz", highest.hz / 1e3);
+    let rows = saturation.map_or(&[][..], |saturation| &saturation.rows);
+    let is_cut =
+        |row: &SaturationRow| row.condition == condition && row.end == SearchEnd::Unfinished;
+    let cut = if rows.iter().any(is_cut) { ", where the time was over" } else { "" };
+    let up_to = format!("not measured: not reached up to {:.3} kHz{cut}", highest.hz / 1e3);
     Some(match highest.background_share.filter(|_| beside_background) {
         Some(left) => format!("{up_to}, which left {:.0} %", left * 100.0),
         None => up_to,
@@ -590,6 +596,22 @@ mod tests {
         // Not what the generator could not raise.
         says("wince.fig8.cenet.mf-isr", "not reached up to 20.000 kHz");
         says("wince.fig8.cenet-loaded.mf-app", "not reached up to 30.000 kHz");
+        // A search that its time ended says so.
+        let row = SaturationRow {
+            condition: "unloaded".to_owned(),
+            stage: 1,
+            goal: 0.0,
+            pass_hz: Some(2e4),
+            fail_hz: None,
+            first_loss_hz: None,
+            stimuli: 100,
+            end: SearchEnd::Unfinished,
+        };
+        let cut = SaturationOutcome { rows: vec![row], ..saturation };
+        let rows = frequencies(Some(&cut), false);
+        let note = |id: &str| &rows.iter().find(|row| row.id == id).expect("a row").note;
+        assert!(note("wince.fig8.cenet.mf-isr").contains("20.000 kHz, where the time was over"));
+        assert!(!note("wince.fig8.cenet-loaded.mf-app").contains("the time was over"));
         let alone = frequencies(None, true);
         assert!(alone.iter().all(|row| row.note.contains("it takes a second CPU")), "{alone:?}");
     }

@@ -212,6 +212,14 @@ fn maruti_has_its_figures() {
             .as_f64()
             .is_some_and(|value| value > 0.0)
     );
+    // The open question is answered where all three ways were measured.
+    let claims = result["claims"].as_array().expect("claims");
+    let claim = claims.iter().find(|claim| claim["id"] == "maruti.claim.dispatch").expect("one");
+    let costs = ["mdelay", "sleep", "adaptive"]
+        .map(|way| row(&result, &format!("maruti.dispatch.{way}.cost"))["measured"].is_f64());
+    let because = claim["because"].as_str().expect("words");
+    assert!(costs == [true; 3], "{costs:?}");
+    assert!(because.contains("of those as good as the best"), "{because}");
     let figures = [3, 4, 5, 6, 7, 8, 9, 10].map(|number| format!("maruti.fig{number}"));
     drawn(&result, &page, &figures.each_ref().map(String::as_str));
     assert!(page.contains("maruti.fig8") && page.contains("512 samples"));

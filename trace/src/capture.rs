@@ -97,8 +97,15 @@ impl CaptureClock {
             "mono" => Self::Monotonic,
             "mono_raw" => Self::MonotonicRaw,
             "" | "unknown" => Self::Unknown,
-            other_name => Self::Named(Box::from(other_name)),
+            other_name => Self::named(other_name),
         }
+    }
+
+    /// By a name that a file has for it: as it is shown, in one line and of 64 characters at most.
+    fn named(name: &str) -> Self {
+        const MOST: usize = 64;
+        let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+        Self::Named(name.chars().take(MOST).map(plain).collect::<String>().into_boxed_str())
     }
 }
 
@@ -463,6 +470,10 @@ mod tests {
         assert_eq!(missing(&facts, "local_timer_entry"), 0);
         assert_eq!(missing(&facts, "sched_waking"), 0);
         assert!(facts.untold().contains(&Untold::Clock(CaptureClock::Unknown)));
+        let hostile = CaptureClock::of_ftrace(&format!("global\n\u{1b}[2J{}", "x".repeat(999)));
+        let shown = hostile.to_string();
+        assert!(shown.starts_with("global\u{fffd}\u{fffd}[2Jxx"), "{shown:?}");
+        assert_eq!(shown.chars().count(), 64);
         facts.set_clock(CaptureClock::of_ftrace("mono"));
         facts.see_time_step(1000);
         assert_eq!(facts.untold()[0].to_string(), "times are in steps of 1000 ns");

@@ -67,7 +67,7 @@ impl<R: BufRead> NdjsonReader<R> {
             Some("monotonic") => CaptureClock::Monotonic,
             Some("monotonic_raw") => CaptureClock::MonotonicRaw,
             Some("unknown") | None => CaptureClock::Unknown,
-            Some(name) => CaptureClock::Named(Box::from(name)),
+            Some(name) => CaptureClock::named(name),
         });
         Ok(Self { lines, last_ns: 0, facts })
     }

@@ -10,6 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use punctual_core::time::Span;
+use punctual_engine::clocks::{MachineClock, StampCost};
+use punctual_host::facts::MachineFacts;
+use punctual_host::root::Root;
+use punctual_lab::experiment::{
+    self, BackgroundLoads as _, ClockFacts, Context, Demand, Experiment, ExperimentError, Measured,
+    Setting, on_one_thread,
+};
 use punctual_lab::load::{
     LoadBounds, LoadError, LoadReport, LoadSpec, Reexec, RunningLoads, run_child,
 };
@@ -290,6 +298,59 @@ fn a_load_that_was_killed_is_seen() {
     assert!(note.as_deref().is_some_and(|note| note.contains("signal: 9")), "{note:?}");
 }
 
+fn what_a_load_does_behind_the_measurement_is_not_counted() {
+    for (is_behind, deaths) in [(false, 1), (true, 0)] {
+        let finished = experiment::run(
+            Killing { is_behind },
+            Setting {
+                here: &MachineFacts::collect(&Root::live()),
+                launcher: &launcher(),
+                observer: &mut (),
+            },
+        );
+        let loads = finished.expect("it runs").loads;
+        let [load] = &loads[0][..] else { panic!("one load: {loads:?}") };
+        assert_eq!(load.deaths.len(), deaths, "{is_behind}: {load:?}");
+    }
+}
+
+/// Runs a load twice, and kills its process in the second block, which is behind the measurement or
+/// not.
+struct Killing {
+    is_behind: bool,
+}
+
+impl Experiment for Killing {
+    type Outcome = ();
+
+    fn demands(&self) -> Vec<Demand> {
+        Vec::new()
+    }
+
+    fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
+        vec![("cpu".to_owned(), specs("cpu"))]
+    }
+
+    fn run(self, context: Context<'_, '_>) -> Result<Measured<()>, ExperimentError> {
+        let Context { loading, stop } = context;
+        loading.begin(0, Span::from_ms(10_000)).map_err(ExperimentError::Load)?;
+        loading.end(0);
+        if self.is_behind {
+            assert_eq!(loading.measured(), []);
+        }
+        loading.begin(0, Span::from_ms(10_000)).map_err(ExperimentError::Load)?;
+        let begun = descendants(std::process::id());
+        begun.keys().for_each(|&pid| kill(pid));
+        // That was seen where another has begun.
+        let again = || descendants(std::process::id()).keys().any(|pid| !begun.contains_key(pid));
+        assert!(wait_until(again), "not started again");
+        loading.end(0);
+        let mut clock = MachineClock::best();
+        let cost = StampCost::measure(&mut clock);
+        on_one_thread(stop, || ((), ClockFacts::of(&clock, cost, None), Vec::new()))
+    }
+}
+
 fn a_load_that_dies_is_started_again_once() {
     let running = RunningLoads::start(&specs("cpu"), &launcher(), &bounds()).expect("it starts");
     let first = running.pids()[0];
@@ -537,6 +598,7 @@ const TESTS: &[(&str, fn())] = tests![
     the_limit_ends_it,
     a_load_that_was_killed_is_seen,
     a_load_that_dies_is_started_again_once,
+    what_a_load_does_behind_the_measurement_is_not_counted,
     a_load_does_not_run_where_it_cannot,
     a_child_of_nobody_refuses,
     a_child_ends_with_its_standard_input,

@@ -394,7 +394,7 @@ impl<D: Destination> Experiment for PeriodicExperiment<'_, D> {
         };
         let outcome = prepared.run(begun.sink, begun.file, &mut background, context.stop)?;
         let causes = recorder.map(|recorder| {
-            recorder.finish(|stream, condition, share| {
+            recorder.finish(context.stop, |stream, condition, share| {
                 D::lateness_ns(&outcome.sink, stream, condition, share)
             })
         });

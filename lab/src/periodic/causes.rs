@@ -196,11 +196,14 @@ struct Recorded {
 }
 
 impl Recorded {
-    /// Ends it, and waits until the events are closed: that disturbs all CPUs.
-    fn end(self) -> Option<(TurnAccounts, CaptureEvidence)> {
+    /// Ends it, and waits until the events are closed, which disturbs all CPUs: unless all has been
+    /// stopped, and nothing more is measured.
+    fn end(self, stop: &AtomicBool) -> Option<(TurnAccounts, CaptureEvidence)> {
         let ended = self.capture.end()?;
         let evidence = CaptureEvidence::of(&ended.facts, self.missing, self.begun_ns);
-        ended.closing.wait();
+        if !stop.load(Ordering::Relaxed) {
+            ended.closing.wait();
+        }
         Some((ended.consumer, evidence))
     }
 }
@@ -255,7 +258,7 @@ impl LoopRecorder {
                 self.place = RecordedWhere::Behind;
                 let opened = std::mem::replace(&mut self.recorded, Err(NotRecorded::Stopped));
                 // Closing them disturbs all CPUs.
-                let _nothing = opened.ok().and_then(Recorded::end);
+                let _nothing = opened.ok().and_then(|recorded| recorded.end(loops.stop));
             }
         }
     }
@@ -363,12 +366,16 @@ impl LoopRecorder {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What came of it. `measured` gives how late a stream was under a condition when it was
-    /// measured, ns: the quantile of this share. What is late behind a measurement is later than
-    /// that.
-    pub(super) fn finish(self, measured: impl Fn(usize, usize, f64) -> Option<u64>) -> LoopCauses {
+    /// What came of it; `stop` says whether nothing more is measured. `measured` gives how late a
+    /// stream was under a condition when it was measured, ns: the quantile of this share. What is
+    /// late behind a measurement is later than that.
+    pub(super) fn finish(
+        self,
+        stop: &AtomicBool,
+        measured: impl Fn(usize, usize, f64) -> Option<u64>,
+    ) -> LoopCauses {
         let Self { plan, turns, tids, price, place, recorded } = self;
-        let ended = recorded.and_then(|recorded| recorded.end().ok_or(NotRecorded::Failed));
+        let ended = recorded.and_then(|recorded| recorded.end(stop).ok_or(NotRecorded::Failed));
         let (mut accounts, evidence, lacks) = match ended {
             Ok((accounts, evidence)) => (accounts.groups, Some(evidence), None),
             Err(why) => (Vec::new(), None, Some(why)),
@@ -967,7 +974,7 @@ mod tests {
         let outcome = prepared.run(Kept::default(), no_file, &mut disturbed, &stop);
         let samples = outcome.expect("threads").sink.0;
         let log = disturbed.running.take().expect("it began").wait().expect("granted");
-        let causes = disturbed.recorder.finish(|_, _, _| None);
+        let causes = disturbed.recorder.finish(&stop, |_, _, _| None);
         assert_eq!(causes.lacks(), None);
         let price = causes.price().expect("measured");
         assert!(price.recorded > 50 && price.unrecorded > 50, "{price:?}");

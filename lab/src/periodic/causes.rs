@@ -133,12 +133,12 @@ impl fmt::Display for NotRecorded {
                 f.write_str("a run of less than 10 s is too short for it; --blame on records it")
             }
             Self::Spins => f.write_str(
-                "it costs too much while loops are measured, and shows nothing of loops that spin \
-                 behind that; --blame on records them while they are measured",
+                "figures are to be without its price, and behind the measurement it shows nothing \
+                 of loops that spin; --blame on records them while they are measured",
             ),
             Self::TooSlow => f.write_str(
-                "it costs too much while loops are measured, and behind that enough cycles would \
-                 take more than 20 s; --blame on records them while they are measured",
+                "figures are to be without its price, and behind the measurement enough cycles \
+                 would take more than 20 s; --blame on records them while they are measured",
             ),
             Self::Stopped => f.write_str("it ended before"),
             Self::Failed => f.write_str("the thread that reads the events failed"),

@@ -798,6 +798,9 @@ fn what_could_not_be_kept_in_the_end_is_refused_at_the_beginning() {
     refused(&experiment(), &["tune.journal", "it is about files of ", &laptop.root]);
     assert_eq!(laptop.tune("revert").status.code(), Some(0));
     refused(&experiment(), &["1 setting takes at least 8.0 s"]);
+    // Blocks behind the measurement take a tenth of it.
+    let behind = args.iter().copied().chain([laptop.state.as_str(), "--blame", "auto"]);
+    refused(&run(behind), &["1 setting takes at least 8.8 s"]);
     assert_eq!(fs::read_to_string(path).expect("readable"), before);
 }
 

@@ -111,10 +111,9 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
     let here = experiment::Machine::of(None)?;
     let loads: Vec<LoadSpec> = args.load.turns().into_iter().flatten().collect();
     let PlannedLoops { plan, choice } = planned(args, &machine, &here)?;
-    let blame = args.causes.when(BlameWord::Off, true);
     let mut bench = Bench {
         here: &here,
-        blame,
+        blame: blame(args),
         plan,
         choice,
         loads,
@@ -129,7 +128,8 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
         parts: Vec::new(),
         recording: None,
     };
-    let wanted = (args.tail, measured(args.duration.0, blame));
+    let (measured, parts) = measured_parts(args);
+    let wanted = (args.tail, Span::from_ns(args.duration.0.as_ns() / parts * measured));
     let trials = tuning::try_settings(tried.len(), wanted, &mut bench);
     let Bench { envelope, trouble, mut watched, parts, recording, .. } = bench;
     // Whatever became of it, nothing stays that was only tried.
@@ -157,13 +157,18 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
     Exit::after(&report, trouble)
 }
 
-/// The time that is measured of all that it may take: blocks behind each part have a tenth of it.
-fn measured(duration: Span, blame: Option<BlameWhen>) -> Span {
-    match blame {
-        None | Some(BlameWhen::Asked) => duration,
-        Some(BlameWhen::Unasked | BlameWhen::UnaskedBehind) => {
-            Span::from_ns(duration.as_ns() / 11 * 10)
-        }
+/// Whether causes are recorded, and when.
+fn blame(args: &TuneExperimentArgs) -> Option<BlameWhen> {
+    // Settings are held against each other.
+    args.causes.when(BlameWord::Off, true)
+}
+
+/// The parts of the time that are measured, of all parts: what is recorded behind them has the
+/// rest.
+fn measured_parts(args: &TuneExperimentArgs) -> (i64, i64) {
+    match blame(args) {
+        None | Some(BlameWhen::Asked) => (1, 1),
+        Some(BlameWhen::Unasked | BlameWhen::UnaskedBehind) => (10, 11),
     }
 }
 
@@ -222,7 +227,8 @@ fn probe(
     if tried.is_empty() {
         bail!("the plan has no runtime setting that the kernel takes: punctual tune plan");
     }
-    let least = tuning::least(tried.len());
+    let (measured, parts) = measured_parts(args);
+    let least = Span::from_ns(tuning::least(tried.len()).as_ns() / measured * parts);
     if args.duration.0 < least {
         bail!(
             "--duration {}: {} {} at least {}; try fewer with --only",

@@ -60,12 +60,22 @@ impl WakeTimes {
     }
 }
 
-/// Whether it is ready, and the interrupt by which another thread's waking reaches its CPU comes
-/// right behind this stretch.
+/// The interrupt by which another thread's waking reaches the CPU of a thread that is ready: the
+/// first one behind the waking that may be it, where it is as short as such a one is.
+pub(crate) fn own_ipi(window: &Window, anchor: ReleaseAnchor) -> Option<usize> {
+    let is_first =
+        |piece: &Piece| piece.phase == WakePhase::Ready && piece.activity.is_from_other_cpu();
+    let index = window.pieces.iter().position(is_first)?;
+    let piece = &window.pieces[index];
+    (anchor.may_bring(&piece.activity) && piece.length_ns() < IPI_GAP_NS).then_some(index)
+}
+
+/// Whether it is ready, and that interrupt comes right behind this stretch.
 pub(crate) fn awaits_own_ipi(window: &Window, anchor: ReleaseAnchor, index: usize) -> bool {
     let piece = &window.pieces[index];
-    let next = window.pieces.get(index + 1).filter(|next| next.cpu == piece.cpu);
-    piece.phase == WakePhase::Ready && next.is_some_and(|next| anchor.is_own_ipi(&next.activity))
+    piece.phase == WakePhase::Ready
+        && own_ipi(window, anchor) == Some(index + 1)
+        && window.pieces[index + 1].cpu == piece.cpu
 }
 
 /// Whether an interrupt from another CPU lies right before or behind a short stretch.

@@ -7,7 +7,7 @@ use punctual_trace::event::TaskName;
 use serde::{Deserialize, Serialize};
 
 use crate::cause::{CauseKind, LateCause, Unexplained};
-use crate::normal::{WakeTimes, awaits_own_ipi, ipi_beside, is_beside_ipi};
+use crate::normal::{WakeTimes, awaits_own_ipi, ipi_beside, is_beside_ipi, own_ipi as own_ipi_of};
 use crate::past::{Piece, WakePhase};
 use crate::symbols::{Interrupted, KernelPlace, SymbolMap};
 use crate::timeline::{Activity, TaskMode};
@@ -327,7 +327,8 @@ fn slack(scene: &Scene<'_>) -> Option<LateCause> {
 }
 
 fn own_ipi(scene: &Scene<'_>) -> Option<LateCause> {
-    scene.wake.anchor.is_own_ipi(&scene.part.activity).then_some(LateCause::NormalPath)
+    let own = own_ipi_of(&scene.wake.window, scene.wake.anchor);
+    (own == Some(scene.index)).then_some(LateCause::NormalPath)
 }
 
 fn interrupt(scene: &Scene<'_>) -> Option<LateCause> {
@@ -413,8 +414,11 @@ fn ipi_gap(scene: &Scene<'_>) -> Option<LateCause> {
     if !is_due || !is_beside_ipi(&scene.wake.window, scene.index) {
         return None;
     }
-    let beside = ipi_beside(&scene.wake.window, scene.index)?;
-    if scene.wake.anchor.is_own_ipi(beside) { None } else { named_interrupt(beside) }
+    let own = own_ipi_of(&scene.wake.window, scene.wake.anchor);
+    if own.is_some_and(|own| own.abs_diff(scene.index) == 1) {
+        return None;
+    }
+    named_interrupt(ipi_beside(&scene.wake.window, scene.index)?)
 }
 
 fn idle_exit(scene: &Scene<'_>) -> Option<LateCause> {

@@ -1,6 +1,6 @@
 //! A finished wait of a followed thread, cut out and ready to be judged.
 
-use punctual_trace::event::{CodeAddress, TaskName, Tid};
+use punctual_trace::event::{CodeAddress, TaskName, Tid, Vector};
 
 use crate::past::Window;
 use crate::stall::StallEvidence;
@@ -32,12 +32,14 @@ impl ReleaseAnchor {
         matches!(self, Self::Interrupt | Self::Thread { .. })
     }
 
-    /// Whether this is the interrupt by which another thread's waking reaches its CPU. Who sends is
-    /// not recorded by every kernel.
-    pub(crate) fn is_own_ipi(self, activity: &Activity) -> bool {
+    /// Whether this may be the interrupt by which another thread's waking reaches its CPU: of those
+    /// that ask one CPU. Who sends is not recorded by every kernel.
+    pub(crate) fn may_bring(self, activity: &Activity) -> bool {
         let Self::Thread { waker } = self else { return false };
         match activity {
-            Activity::Ipi { sender, .. } => sender.is_none_or(|sender| sender.tid == waker),
+            Activity::Ipi { vector: Vector::Reschedule | Vector::CallFunctionSingle, sender } => {
+                sender.is_none_or(|sender| sender.tid == waker)
+            }
             _ => false,
         }
     }

@@ -73,6 +73,7 @@ impl CalendarBuilder {
             }
         }
         self.check_policies()?;
+        self.check_turns(&order)?;
         Ok(CalendarPlan::of(self.frame, &self.units, &order))
     }
 
@@ -93,6 +94,9 @@ impl CalendarBuilder {
     /// # Real-time: setup only
     pub fn schedule(&self) -> Result<Self, CalendarError> {
         let names = self.check()?;
+        if let Some(unit) = self.units.iter().find(|unit| unit.turn.count > 1) {
+            return Err(CalendarError::Scheduled(unit.name.clone()));
+        }
         let runs = self.runs(&names)?;
         let jobs: Vec<Job> = runs.iter().map(|run| run.job.clone()).collect();
         let excluded = self.excluded(&runs)?;
@@ -133,7 +137,7 @@ impl CalendarBuilder {
             return Err(CalendarError::TooMany(count));
         }
         let mut tasks: HashMap<&str, (usize, &Unit)> = HashMap::new();
-        let mut runs = Vec::with_capacity(count);
+        let mut runs: Vec<UnitRun> = Vec::with_capacity(count);
         for unit in &self.units {
             let period_ns = unit.period_ns.unwrap_or(frame_ns);
             let (offset_ns, before) = match &unit.place {
@@ -190,6 +194,11 @@ impl CalendarBuilder {
                 });
             }
         }
+        let mut taken = HashSet::with_capacity(count);
+        if let Some(run) = runs.iter().find(|run| !taken.insert(run.name.as_str())) {
+            return Err(CalendarError::RunName(run.name.clone()));
+        }
+        drop(taken);
         // Units of a task in the same period are parts of one run of it.
         let mut parts: HashMap<(usize, u32), usize> = HashMap::new();
         for run in &mut runs {
@@ -200,24 +209,39 @@ impl CalendarBuilder {
         Ok(runs)
     }
 
-    /// Pairs of runs of tasks of which one excludes the other.
+    /// Pairs of runs of tasks of which one excludes the other, where they can meet: a run lies
+    /// within its period, and only one of several parts can be left half done.
     fn excluded(&self, runs: &[UnitRun]) -> Result<Vec<(usize, usize)>, CalendarError> {
-        let mut parts: HashMap<&str, HashSet<usize>> = HashMap::new();
+        let frame_ns = self.frame.as_ns();
+        let mut paces: HashMap<&str, TaskPace> = HashMap::new();
         for run in runs {
-            parts.entry(self.units[run.unit].task()).or_default().insert(run.job.part_of);
+            let pace = paces.entry(self.units[run.unit].task()).or_insert_with(|| TaskPace {
+                period_ns: frame_ns / u64::from(run.turn.count),
+                units: 0,
+                runs: Vec::new(),
+            });
+            pace.units += usize::from(run.turn.number == 0);
+            // Those of each unit come in the order of their periods.
+            if pace.runs.len() == run.turn.number as usize {
+                pace.runs.push(run.job.part_of);
+            }
         }
         let mut pairs = HashSet::new();
         for unit in &self.units {
+            let own = &paces[unit.task()];
             for other in &unit.excludes {
                 let unknown = || CalendarError::Excluded(unit.name.clone(), other.clone());
-                let others = parts.get(other.as_str()).ok_or_else(unknown)?;
-                for &one in &parts[unit.task()] {
-                    pairs.extend(
-                        others
-                            .iter()
-                            .filter(|&&two| two != one)
-                            .map(|&two| (one.min(two), one.max(two))),
-                    );
+                let others = paces.get(other.as_str()).ok_or_else(unknown)?;
+                if other == unit.task() || own.units.max(others.units) < 2 {
+                    continue;
+                }
+                for (number, &one) in (0..).zip(&own.runs) {
+                    let [from_ns, to_ns] = [number, number + 1].map(|at: u64| at * own.period_ns);
+                    let first = usize::try_from(from_ns / others.period_ns).unwrap_or(usize::MAX);
+                    let end = usize::try_from(to_ns.div_ceil(others.period_ns));
+                    let met = others.runs.get(first..end.unwrap_or(usize::MAX));
+                    pairs
+                        .extend(met.into_iter().flatten().map(|&two| (one.min(two), one.max(two))));
                 }
             }
         }
@@ -237,6 +261,7 @@ impl CalendarBuilder {
             },
             deadline_ns: runs[late.job].job.deadline_ns,
             behind: late.behind.map(|job| runs[job].name.clone()),
+            is_kept_out: late.is_kept_out,
         };
         match why {
             NoPlaces::Circle(job) => CalendarError::Circle(self.units[runs[job].unit].name.clone()),
@@ -283,6 +308,20 @@ impl CalendarBuilder {
         Ok(names)
     }
 
+    /// All units of a task are of its cycles in their order: one that is added to a scheduled
+    /// calendar is not.
+    fn check_turns(&self, order: &[(u64, usize)]) -> Result<(), CalendarError> {
+        let mut last: HashMap<&str, &Unit> = HashMap::new();
+        for &(_, index) in order {
+            let unit = &self.units[index];
+            let Some(before) = last.insert(unit.task(), unit) else { continue };
+            if before.turn.count != unit.turn.count || before.turn.number > unit.turn.number {
+                return Err(CalendarError::Scheduled(unit.name.clone()));
+            }
+        }
+        Ok(())
+    }
+
     /// What a time-out does is one thing for all units of a task.
     fn check_policies(&self) -> Result<(), CalendarError> {
         let mut by_task: HashMap<&str, &Unit> = HashMap::new();
@@ -308,6 +347,13 @@ enum Place {
     At(u64),
     /// This many nanoseconds after the end of the named unit's place.
     After(String, u64),
+}
+
+/// How often a task comes in a frame, of how many units, and the numbers of its runs.
+struct TaskPace {
+    period_ns: u64,
+    units: usize,
+    runs: Vec<usize>,
 }
 
 /// A unit in one of its periods.
@@ -366,8 +412,9 @@ impl Unit {
 
     /// Sets how often it comes, of which the frame is a whole multiple [default: once a frame]. Its
     /// places are made by [`CalendarBuilder::schedule`]: [`Unit::at`] is then its earliest start in
-    /// its period, [`Unit::after`] what comes before it there, and the deadline counts from its
-    /// earliest start, or is the end of its period.
+    /// its period, [`Unit::after`] what comes before it there, and the deadline counts from that
+    /// earliest start, of a unit that comes after another from the start of the period; without one
+    /// it is the end of the period.
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -417,7 +464,8 @@ impl Unit {
     }
 
     /// Sets the time from when it is ready to its latest finish: at least the budget, at most the
-    /// frame. A unit that could not start by then is missed.
+    /// frame. A unit that could not start by then is missed. Where places are made for it, see
+    /// [`Unit::every`].
     ///
     /// # Real-time: setup only
     #[must_use]
@@ -960,8 +1008,48 @@ mod tests {
              unit \"fast 2\", behind \"slow\", ends at 140 µs and is due at 130 µs; split the \
              longest units, or give a later deadline"
         );
+        let endless = [named("a", 10), named("b", 10).after("a", Duration::MAX)];
+        assert!(why(1_000, endless.to_vec()).contains("one after the other take 9"), "saturated");
+        let alone = why(1_000, vec![named("a", 300).every(us(200))]);
+        assert_eq!(alone, "unit \"a\" takes 300 µs, and has 200 µs");
+        let same = [named("a", 1).every(us(500)), named("a 2", 1)];
+        assert!(why(1_000, same.to_vec()).starts_with("two units would be named \"a 2\": so a"));
+        let apart = [
+            named("a 1", 10).of("a").excludes("c"),
+            named("a 2", 10).after("c", us(0)).of("a"),
+            named("c", 10).after("a 1", us(0)),
+        ];
+        assert!(
+            why(1_000, apart.to_vec()).contains("unit \"c\" comes between \"a 1\" and the rest"),
+        );
+        // Once scheduled it is not scheduled again, and nothing is added to its tasks.
+        let twice = frame_of(1_000, [named("a", 1).every(us(500))]).schedule().expect("little");
+        let again = twice.schedule().expect_err("scheduled").to_string();
+        assert!(again.starts_with("unit \"a\": its calendar was scheduled already"), "{again}");
+        let added = twice.clone().unit(named("b", 1).at(us(900)).of("a")).build();
+        assert_eq!(
+            added.expect_err("no cycle of its").to_string(),
+            again.replace("\"a\"", "\"b\"")
+        );
+        assert!(twice.build().is_ok());
         let many = named("a", 1).every(Duration::from_nanos(1_000));
         assert!(why(66_000_000, vec![many]).contains("at most 65536 units"));
+    }
+
+    #[test]
+    fn tasks_that_exclude_each_other_meet_within_their_periods_alone() {
+        let part = |name: &str, task: &str| named(name, 1).of(task);
+        let fast = [part("a 1", "a").every(us(10)).excludes("b"), part("a 2", "a").every(us(10))];
+        let builder = frame_of(80_000, fast.into_iter().chain([part("b", "b").every(us(20))]));
+        let names = builder.check().expect("fine");
+        let runs = builder.runs(&names).expect("fine");
+        let pairs = builder.excluded(&runs).expect("both are there");
+        assert_eq!((runs.len(), pairs.len()), (20_000, 8_000));
+        // Of one unit each nothing is left half done.
+        let single = [named("a", 1).every(us(10)).excludes("b"), named("b", 1)];
+        let builder = frame_of(80, single);
+        let runs = builder.runs(&builder.check().expect("fine")).expect("fine");
+        assert_eq!(builder.excluded(&runs), Ok(Vec::new()));
     }
 
     #[test]

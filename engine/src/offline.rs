@@ -78,8 +78,10 @@ pub(crate) struct LateJob {
     pub(crate) job: usize,
     /// When it ends then, ns.
     pub(crate) end_ns: u64,
-    /// The job that ran when it became ready, or before it.
+    /// The job before it.
     pub(crate) behind: Option<usize>,
+    /// Whether it is not late, but kept out by an open run whose next part waits for it.
+    pub(crate) is_kept_out: bool,
 }
 
 /// Jobs with what their neighbours leave them.
@@ -213,17 +215,18 @@ impl<'j> Offline<'j> {
             let after = self.jobs[pair[1]].after.iter();
             after.filter(|(before, _)| *before == pair[0]).map(|(_, gap_ns)| *gap_ns).max()
         };
-        let budgets_ns: u64 = chain.iter().map(|&job| self.jobs[job].budget_ns).sum();
-        let gaps_ns: u64 = chain.windows(2).filter_map(gap_ns).sum();
+        let budgets = chain.iter().map(|&job| self.jobs[job].budget_ns);
+        let needs_ns =
+            budgets.chain(chain.windows(2).filter_map(gap_ns)).fold(0, u64::saturating_add);
         let from_ns = self.jobs[first].ready_ns;
         let has_ns = self.jobs[last].deadline_ns.saturating_sub(from_ns);
-        Err(NoPlaces::Chain { jobs: chain, needs_ns: budgets_ns + gaps_ns, has_ns })
+        Err(NoPlaces::Chain { jobs: chain, needs_ns, has_ns })
     }
 
     /// Jobs that are late even where they may be interrupted.
     fn check_demand(&self) -> Result<(), NoPlaces> {
-        let all: Vec<usize> = (0..self.jobs.len()).collect();
-        let Some((late, at_ns)) = self.preempted(&all, |job| self.head_ns[job]) else {
+        let every_job: Vec<usize> = (0..self.jobs.len()).collect();
+        let Some((late, at_ns)) = self.preempted(&every_job, |job| self.head_ns[job]) else {
             return Ok(());
         };
         let to_ns = self.tail_ns[late];
@@ -235,17 +238,18 @@ impl<'j> Offline<'j> {
         let mut starts: Vec<(u64, u64)> =
             within(0).map(|job| (self.head_ns[job], self.jobs[job].budget_ns)).collect();
         starts.sort_unstable_by_key(|&start| Reverse(start));
-        let (mut needs_ns, mut shown) = (0_u64, (0, at_ns));
+        let (mut sum_ns, mut shown) = (0_u64, at_ns);
         for (from_ns, budget_ns) in starts {
-            needs_ns = needs_ns.saturating_add(budget_ns);
-            shown = (from_ns, needs_ns);
-            if from_ns.saturating_add(needs_ns) > to_ns {
+            sum_ns = sum_ns.saturating_add(budget_ns);
+            shown = from_ns;
+            if from_ns.saturating_add(sum_ns) > to_ns {
                 break;
             }
         }
-        let (from_ns, needs_ns) = shown;
+        let from_ns = shown;
         let mut jobs: Vec<usize> = within(from_ns).collect();
         jobs.sort_by_key(|&job| self.tail_ns[job]);
+        let needs_ns = jobs.iter().map(|&job| self.jobs[job].budget_ns).sum();
         Err(NoPlaces::Demand { jobs, from_ns, to_ns, needs_ns })
     }
 
@@ -309,7 +313,9 @@ impl<'j> Offline<'j> {
                     Some(&Reverse((at_ns, _))) => now_ns = at_ns,
                     None => {
                         let job = kept_out.first().copied().unwrap_or(0);
-                        return Err(LateJob { job, end_ns: now_ns, behind: previous });
+                        let end_ns = now_ns.saturating_add(self.jobs[job].budget_ns);
+                        let behind = previous;
+                        return Err(LateJob { job, end_ns, behind, is_kept_out: true });
                     }
                 }
                 continue;
@@ -321,7 +327,7 @@ impl<'j> Offline<'j> {
             starts[job] = now_ns;
             let end_ns = now_ns.saturating_add(self.jobs[job].budget_ns);
             if end_ns > due_ns {
-                return Err(LateJob { job, end_ns, behind: previous });
+                return Err(LateJob { job, end_ns, behind: previous, is_kept_out: false });
             }
             (now_ns, previous) = (end_ns, Some(job));
             placed += 1;
@@ -694,6 +700,11 @@ mod tests {
         let why = places(&jobs, &[]).expect_err("31 in 30");
         let wanted = NoPlaces::Demand { jobs: vec![1, 2], from_ns: 20, to_ns: 50, needs_ns: 31 };
         assert_eq!(why, wanted);
+        // Of jobs that are ready together each is counted.
+        let jobs = alone(vec![job(0, 100, 60), job(0, 100, 60), job(0, 100, 60)]);
+        let wanted =
+            NoPlaces::Demand { jobs: vec![0, 1, 2], from_ns: 0, to_ns: 100, needs_ns: 180 };
+        assert_eq!(places(&jobs, &[]), Err(wanted));
     }
 
     #[test]
@@ -704,7 +715,7 @@ mod tests {
         assert_eq!(starts, [20, 10]);
         // Where both orders fail, that is known, and what stands in the way.
         let jobs = alone(vec![job(0, 65, 50), job(10, 20, 10)]);
-        let late = LateJob { job: 1, end_ns: 60, behind: Some(0) };
+        let late = LateJob { job: 1, end_ns: 60, behind: Some(0), is_kept_out: false };
         assert_eq!(places(&jobs, &[]), Err(NoPlaces::NoOrder(late)));
     }
 

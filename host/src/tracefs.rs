@@ -29,12 +29,18 @@ pub struct Tracefs {
 /// Why there is none to read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TracefsRefused {
-    /// It is not mounted, and this process may not attach one of its own.
+    /// It is not mounted, and this user may not attach one of its own.
     #[error(
-        "tracefs is not mounted, so that the kernel's events are unknown: mount -t tracefs nodev \
-         /sys/kernel/tracing"
+        "tracefs is not mounted, so that the kernel's events are unknown: run as root, or mount -t \
+         tracefs nodev /sys/kernel/tracing"
     )]
     NotMounted,
+    /// It is not mounted, and the kernel attached none, for this reason.
+    #[error("tracefs is not mounted, and the kernel attaches none: {why}")]
+    NotAttached {
+        /// The kernel's words: "No such device" is a kernel that does not trace.
+        why: String,
+    },
     /// It is mounted, and this user may not list its events.
     #[error("{path}: {why}: run as root, or let this user read it")]
     Unreadable {
@@ -64,7 +70,10 @@ impl Tracefs {
         }
         match refused {
             Some(refused) => Err(refused),
-            None if root.is_live() => Self::attached().map_err(|_| TracefsRefused::NotMounted),
+            None if root.is_live() => Self::attached().map_err(|why| match why.kind() {
+                io::ErrorKind::PermissionDenied => TracefsRefused::NotMounted,
+                _ => TracefsRefused::NotAttached { why: why.to_string() },
+            }),
             None => Err(TracefsRefused::NotMounted),
         }
     }

@@ -778,6 +778,30 @@ fn the_interrupt_by_which_a_waking_reaches_its_cpu_is_nobodys_fault() {
 }
 
 #[test]
+fn what_a_waker_interrupts_for_beside_its_waking_is_an_interrupt_of_its() {
+    let mut scenario = Scenario::new();
+    for cycle in 0..52_u64 {
+        let at = scenario.release;
+        scenario.release += MS;
+        scenario.switch(at - 500 * US, 0, 1, idle());
+        scenario.switch(at - 10 * US, 1, 0, sender());
+        scenario.wake(at, 1, servo(), 0);
+        let targets = Box::new([1]);
+        scenario.event(at + US, 1, TraceKind::IpiSend { targets, callback: 0 });
+        scenario.switch(at + 2 * US, 1, 1, idle());
+        scenario.event(at + 3 * US, 0, TraceKind::VectorEntry(Vector::Reschedule));
+        scenario.event(at + 4 * US, 0, TraceKind::VectorExit(Vector::Reschedule));
+        let length = if cycle < 40 { US } else { 300 * US };
+        scenario.event(at + 5 * US, 0, TraceKind::VectorEntry(Vector::CallFunction));
+        scenario.event(at + 5 * US + length, 0, TraceKind::VectorExit(Vector::CallFunction));
+        scenario.switch(at + 7 * US + length, 0, 0, servo());
+    }
+    let outcome = scenario.run(config());
+    assert_eq!(outcome.table.wakes, 52);
+    assert_eq!(only_cause(&outcome, CauseKind::Ipi).cause.culprit(), Some(sender()));
+}
+
+#[test]
 fn who_has_a_timer_is_not_released_by_the_end_of_a_lock() {
     let mut scenario = Scenario::new();
     for _ in 0..40 {

@@ -52,6 +52,10 @@ pub enum CalendarError {
     Overload(f64),
     /// A unit has a period or excludes a task, and its places were not made.
     Unscheduled(String),
+    /// The places of a unit were made already, or it is not of the cycles of its task.
+    Scheduled(String),
+    /// The name of a further run of a unit is that of another unit.
+    RunName(String),
     /// A unit's period, ns, does not divide the frame, ns.
     Period(String, u64, u64),
     /// A unit's earliest start, ns after the start of its period, is not within the period, ns.
@@ -155,6 +159,16 @@ impl fmt::Display for CalendarError {
                 f,
                 "unit {name:?} has a period or excludes a task: its calendar must be scheduled"
             ),
+            Self::Scheduled(name) => write!(
+                f,
+                "unit {name:?}: its calendar was scheduled already; add all units, then schedule it \
+                 once"
+            ),
+            Self::RunName(name) => write!(
+                f,
+                "two units would be named {name:?}: so a further run of a unit is called, its \
+                 number behind its name"
+            ),
             Self::Period(name, period, frame) => write!(
                 f,
                 "unit {name:?}: its period must divide the frame of {frame} ns (got {period} ns)"
@@ -172,13 +186,15 @@ impl fmt::Display for CalendarError {
             Self::Excluded(name, task) => {
                 write!(f, "unit {name:?} excludes task {task:?}, and no unit is of that task")
             }
+            Self::Chain { units, needs_ns, has_ns } if units.len() == 1 => {
+                let [needs, has] = [*needs_ns, *has_ns].map(span);
+                write!(f, "{} takes {needs}, and has {has}", Units(units))
+            }
             Self::Chain { units, needs_ns, has_ns } => write!(
                 f,
-                "{} one after the other {} {}, and {} {}",
+                "{} one after the other take {}, and have {}",
                 Units(units),
-                if units.len() == 1 { "takes" } else { "take" },
                 span(*needs_ns),
-                if units.len() == 1 { "has" } else { "have" },
                 span(*has_ns)
             ),
             Self::Demand { units, from_ns, to_ns, needs_ns } => write!(
@@ -197,7 +213,7 @@ impl fmt::Display for CalendarError {
             ),
             Self::OrderUnknown { tried, late } => write!(
                 f,
-                "it is not known whether the units have places: {tried} choices were tried, and \
+                "it is not known whether the units have places ({tried} choices were tried): \
                  {late}; split the longest units, or give a later deadline"
             ),
         }
@@ -239,12 +255,21 @@ pub struct LateUnit {
     pub deadline_ns: u64,
     /// What comes before it.
     pub behind: Option<String>,
+    /// Whether it is not late, but kept out for ever by a task that excludes its own.
+    pub is_kept_out: bool,
 }
 
 impl fmt::Display for LateUnit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, deadline_ns, behind } = self;
+        let Self { place, deadline_ns, behind, is_kept_out } = self;
         write!(f, "by their deadlines unit {:?}", place.name)?;
+        if *is_kept_out {
+            let task = behind.as_deref().unwrap_or("another");
+            return write!(
+                f,
+                " comes between {task:?} and the rest of a task that excludes its own"
+            );
+        }
         if let Some(behind) = behind {
             write!(f, ", behind {behind:?},")?;
         }

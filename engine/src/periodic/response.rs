@@ -81,42 +81,75 @@ impl Plan {
     ///
     /// # Real-time: setup only
     pub fn responses(&self) -> Vec<Response> {
-        let budgets: Vec<Option<Option<u64>>> = (0..self.tasks())
-            .map(|rank| (!self.is_remote(rank)).then(|| self.budget_ns(rank)))
-            .collect();
-        // From the least urgent up: the longest of those below each; unknown where one has none.
+        // From the least urgent up: the longest of those below each.
         let mut blocked = vec![Some(0); self.tasks()];
         let mut longest = Some(0);
         for rank in (0..self.tasks()).rev() {
             blocked[rank] = longest;
-            if let Some(budget_ns) = budgets[rank] {
-                longest = longest.zip(budget_ns).map(|(longest, budget_ns)| budget_ns.max(longest));
-            }
+            longest = self.longer_ns(longest, rank);
         }
-        let mut above: Vec<Demand> = Vec::new();
-        let mut is_known = true;
-        let mut responses = Vec::with_capacity(self.tasks());
-        for (rank, budget) in budgets.into_iter().enumerate() {
-            let Some(budget) = budget else {
-                responses.push(Response::Unknown);
-                continue;
-            };
-            let known = budget.zip(blocked[rank]).filter(|_| is_known);
-            responses.push(known.map_or(Response::Unknown, |(budget_ns, blocked_ns)| {
-                response(&above, self.period(rank), budget_ns.into(), blocked_ns.into())
-            }));
-            match budget {
-                None => is_known = false,
-                Some(budget_ns) => {
-                    let period = self.period(rank);
-                    match above.iter_mut().find(|demand| demand.period == period) {
-                        Some(demand) => demand.budgets_ns += u128::from(budget_ns),
-                        None => above.push(Demand { period, budgets_ns: budget_ns.into() }),
-                    }
-                }
-            }
+        let mut above = Above::default();
+        let response = |(rank, blocked_ns)| {
+            let response = above.response(self, rank, blocked_ns);
+            above.add(self, rank);
+            response
+        };
+        blocked.into_iter().enumerate().map(response).collect()
+    }
+
+    /// The response of the task of this rank.
+    ///
+    /// # Real-time: setup only
+    pub fn response(&self, rank: usize) -> Response {
+        let mut above = Above::default();
+        (0..rank).for_each(|rank| above.add(self, rank));
+        above.response(self, rank, self.blocked_ns(rank))
+    }
+
+    /// The longest budget of those below this one, ns; `None` where one has none.
+    fn blocked_ns(&self, rank: usize) -> Option<u64> {
+        (rank + 1..self.tasks()).fold(Some(0), |longest, rank| self.longer_ns(longest, rank))
+    }
+
+    fn longer_ns(&self, longest: Option<u64>, rank: usize) -> Option<u64> {
+        if self.is_remote(rank) {
+            return longest;
         }
-        responses
+        Some(longest?.max(self.budget_ns(rank)?))
+    }
+}
+
+/// What the tasks above another ask for.
+#[derive(Default)]
+struct Above {
+    demands: Vec<Demand>,
+    /// Whether one of them has no budget.
+    is_open: bool,
+}
+
+impl Above {
+    fn add(&mut self, plan: &Plan, rank: usize) {
+        if plan.is_remote(rank) {
+            return;
+        }
+        let (period, Some(budget_ns)) = (plan.period(rank), plan.budget_ns(rank)) else {
+            self.is_open = true;
+            return;
+        };
+        match self.demands.iter_mut().find(|demand| demand.period == period) {
+            Some(demand) => demand.budgets_ns += u128::from(budget_ns),
+            None => self.demands.push(Demand { period, budgets_ns: budget_ns.into() }),
+        }
+    }
+
+    /// The response of the task of this rank below them.
+    fn response(&self, plan: &Plan, rank: usize, blocked_ns: Option<u64>) -> Response {
+        match (plan.budget_ns(rank), blocked_ns) {
+            (Some(budget_ns), Some(blocked_ns)) if !self.is_open && !plan.is_remote(rank) => {
+                response(&self.demands, plan.period(rank), budget_ns.into(), blocked_ns.into())
+            }
+            _ => Response::Unknown,
+        }
     }
 }
 
@@ -247,6 +280,8 @@ mod tests {
             let all = tasks.fold(Periodic::new().allow_overload(), Periodic::task);
             let plan = all.build().expect("a plan");
             let bounds = plan.responses();
+            let each: Vec<Response> = (0..plan.tasks()).map(|rank| plan.response(rank)).collect();
+            prop_assert_eq!(&each, &bounds);
             for (rank, longest) in simulated(&plan).into_iter().enumerate() {
                 if let Response::AtMost(bound) = bounds[rank] {
                     let holds = u128::from(longest) <= bound.as_nanos();

@@ -364,7 +364,7 @@ impl<'env> Shared<'env> {
         let lanes = tasks.lanes.iter().zip(&self.lanes).filter(|_| !removed);
         let mut found = lanes.filter_map(|(LaneTasks { plan, .. }, lane)| {
             let rank = (0..plan.tasks()).find(|&rank| plan.name(rank) == name)?;
-            let response = if units == 0 { plan.responses()[rank] } else { Response::Unknown };
+            let response = if units == 0 { plan.response(rank) } else { Response::Unknown };
             Some(Placed {
                 name: name.clone(),
                 cpu: lane.cpu,

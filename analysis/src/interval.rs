@@ -102,17 +102,21 @@ impl Interval {
         }
     }
 
-    /// The ratio of two that are not negative; `None` where the other one is not above 0. An end
-    /// of the other one that is 0 leaves the upper end of the ratio open.
+    /// The ratio to one that is above 0; `None` where it is not. An end of the other one that is 0
+    /// or below leaves an end of the ratio open.
     pub fn over(self, other: Self) -> Option<Self> {
         if other.value <= 0.0 {
             return None;
         }
-        let most = other.low.filter(|low| *low > 0.0);
+        // Away from zero the ratio to the least is the farthest, towards it that to the most.
+        let farthest = |end: f64| Some(end / other.low.filter(|low| *low > 0.0)?);
+        let nearest = |end: f64| other.high.map_or(0.0, |high| end / high);
+        let (low, high) = (self.low, self.high);
         Some(Self {
             value: self.value / other.value,
-            low: self.low.map(|low| other.high.map_or(0.0, |high| low.max(0.0) / high)),
-            high: self.high.zip(most).map(|(high, low)| high / low),
+            low: low.and_then(|low| if low < 0.0 { farthest(low) } else { Some(nearest(low)) }),
+            high: high
+                .and_then(|high| if high < 0.0 { Some(nearest(high)) } else { farthest(high) }),
         })
     }
 
@@ -188,6 +192,11 @@ mod tests {
         assert_eq!(b.times(-2.0), Interval::between(-8.0, -4.0, -2.0));
         assert_eq!(b.rising(|value| value * value), Interval::between(1.0, 4.0, 16.0));
         assert_eq!(a.over(Interval::exact(0.0)), None);
+        // Around zero and below it the ends are where they should be.
+        let around = Interval::between(-2.0, -1.0, 4.0);
+        assert_eq!(around.over(b), Some(Interval::between(-2.0, -0.5, 4.0)));
+        let below = Interval::between(-8.0, -4.0, -2.0);
+        assert_eq!(below.over(b), Some(Interval::between(-8.0, -2.0, -0.5)));
         assert_eq!(a.over(open(2.0, Some(0.0), None)), Some(open(5.0, Some(0.0), None)));
         assert_eq!(open(1.0, None, Some(2.0)).minus(b), open(-1.0, None, Some(1.0)));
     }

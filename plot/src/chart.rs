@@ -77,6 +77,10 @@ const SMALL: f64 = 11.5;
 const MEDIUM: f64 = 12.0;
 /// The height of letters of a title.
 const LARGE: f64 = 15.0;
+/// How much wider than the font of PNG files a reader's own may be, in which a page is shown.
+const WIDER: f64 = 1.15;
+/// More points than this are drawn as small as samples.
+const MANY: usize = 200;
 /// A line of the legend.
 const ROW: f64 = 18.0;
 
@@ -155,13 +159,19 @@ fn legend(chart: &Chart, left: f64, top: f64, items: &mut Vec<Item>) -> f64 {
     }
     let (mut x, mut y) = (left, top);
     for series in &chart.series {
-        let needs = 34.0 + font::width(&series.name, SMALL) + 18.0;
+        let needs = 34.0 + font::width(&series.name, SMALL) * WIDER + 18.0;
         if x > left && x + needs > chart.size.0 {
             (x, y) = (left, y + ROW);
         }
         let (ink, middle) = (Ink::Series(series.ink), y + 8.0);
-        let strokes = vec![vec![(x, middle), (x + 28.0, middle)]];
-        items.push(Item::Line { strokes, ink, width: 2.5, dash: DASHES[series.ink % SERIES] });
+        let is_dots = series.marks.iter().all(|mark| matches!(mark, Mark::Points(_)));
+        items.push(match is_dots {
+            true => Item::Dots { at: vec![(x + 14.0, middle)], radius: 3.2, ink },
+            false => {
+                let strokes = vec![vec![(x, middle), (x + 28.0, middle)]];
+                Item::Line { strokes, ink, width: 2.5, dash: DASHES[series.ink % SERIES] }
+            }
+        });
         items.push(text((x + 34.0, y + 12.0), &series.name, SMALL, Anchor::Start, Ink::Text));
         x += needs;
     }
@@ -323,7 +333,8 @@ fn points(frame: &Frame<'_>, ink: Ink, named: &[(f64, f64, String)], items: &mut
             items.push(text((x, base), name, SMALL, Anchor::Middle, Ink::Muted));
         }
     }
-    items.push(Item::Dots { at, radius: 3.2, ink });
+    let radius = if at.len() > MANY { 1.7 } else { 3.2 };
+    items.push(Item::Dots { at, radius, ink });
 }
 
 type BandPoint = (f64, f64, f64, f64);
@@ -345,4 +356,68 @@ fn band(frame: &Frame<'_>, ink: Ink, points: &[Option<BandPoint>], items: &mut V
     let strokes =
         stretches.iter().map(|s| s.iter().map(|p| frame.point((p.0, p.2))).collect()).collect();
     items.push(Item::Line { strokes, ink, width: 1.6, dash: &[] });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A chart of a line and of so many points.
+    fn chart(points: usize) -> Chart {
+        let words = |at: f64| format!("{at:.0}");
+        let series =
+            |name: &str, ink, mark| ChartSeries { name: name.to_owned(), ink, marks: vec![mark] };
+        let dots = (0..points).map(|at| (at as f64, 1.0, String::new())).collect();
+        Chart {
+            title: "a chart".to_owned(),
+            titled: false,
+            description: "a line and points".to_owned(),
+            size: (600.0, 300.0),
+            x: Axis::even("x", 0.0, 10.0, 5, words),
+            y: Axis::even("y", 0.0, 2.0, 5, words),
+            series: vec![
+                series("a line with a long name", 0, Mark::Line(vec![(0.0, 0.0), (9.0, 2.0)])),
+                series("points", 1, Mark::Points(dots)),
+            ],
+        }
+    }
+
+    #[test]
+    fn the_legend_shows_points_as_points_and_leaves_room_for_wider_letters() {
+        let scene = chart(3).scene();
+        let words = |wanted: &str| {
+            scene.items.iter().find_map(|item| match item {
+                Item::Text { at, text, .. } if text == wanted => Some(*at),
+                _ => None,
+            })
+        };
+        let (line, points) = (words("a line with a long name"), words("points"));
+        let (line, points) = (line.expect("named"), points.expect("named"));
+        assert_eq!(line.1, points.1, "both fit in a row");
+        let end = line.0 + font::width("a line with a long name", SMALL) * WIDER;
+        let dots: Vec<&Vec<ScenePoint>> = scene
+            .items
+            .iter()
+            .filter_map(|item| match item {
+                Item::Dots { at, .. } => Some(at),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(dots.iter().map(|at| at.len()).collect::<Vec<_>>(), [1, 3]);
+        let key = dots[0][0];
+        assert!(end < key.0 && key.0 < points.0, "{end} {key:?} {points:?}");
+    }
+
+    #[test]
+    fn many_points_are_small() {
+        let radius = |points| {
+            let scene = chart(points).scene();
+            let mut dots = scene.items.iter().filter_map(|item| match item {
+                Item::Dots { at, radius, .. } if at.len() == points => Some(*radius),
+                _ => None,
+            });
+            dots.next().expect("drawn")
+        };
+        assert!(radius(MANY + 1) < radius(MANY));
+    }
 }

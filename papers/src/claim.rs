@@ -113,20 +113,40 @@ impl ClaimFigure {
     }
 
     /// What would decide a test that did not.
-    fn takes(&self) -> String {
-        let Some((bound, _)) = self.test else { return String::new() };
-        if self.value.low.is_none() || self.value.high.is_none() {
-            return "too few samples for an interval: a longer run would tell".to_owned();
+    fn takes(&self) -> Takes {
+        let bound = self.test.map(|(bound, _)| bound.number());
+        match (self.value.low, self.value.high, bound.and_then(|bound| self.value.more(bound))) {
+            (None, ..) | (_, None, _) => Takes::Longer,
+            (.., Some(more)) if more <= MORE_MOST => Takes::More(more),
+            _ => Takes::Quieter,
         }
-        match self.value.more(bound.number()) {
-            Some(more) if more <= MORE_MOST => {
-                // Rounded up: an estimate that is kept is better than one that is not.
-                let more = more.ceil().max(2.0);
-                format!("about {more:.0} times as many samples would tell")
+    }
+}
+
+/// What would decide tests that did not, of several the one that takes most.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+enum Takes {
+    /// So many times as many samples.
+    More(f64),
+    /// More samples: they are too few to say how many.
+    Longer,
+    /// Values that scatter less, or lie elsewhere.
+    Quieter,
+}
+
+impl Takes {
+    fn words(self) -> String {
+        match self {
+            // Rounded up: an estimate that is kept is better than one that is not.
+            Self::More(more) => {
+                format!("about {:.0} times as many samples would tell", more.ceil().max(2.0))
             }
-            _ => "so near to the bound, for its scatter, it takes a quieter machine or another \
-                  load to tell"
-                .to_owned(),
+            Self::Longer => "too few samples for an interval: a longer run would tell".to_owned(),
+            Self::Quieter => {
+                "so near to the bound, for its scatter, it takes a quieter machine or \
+                              another load to tell"
+                    .to_owned()
+            }
         }
     }
 }
@@ -199,9 +219,10 @@ impl PaperClaim {
             found.map(|(figure, _)| figure.words()).collect()
         };
         let failed = words(Holds::No);
-        let open = tests().filter(|(_, holds)| *holds == Holds::Undecided);
-        let open: Vec<String> =
-            open.map(|(figure, _)| format!("{}; {}", figure.words(), figure.takes())).collect();
+        let open = || tests().filter(|(_, holds)| *holds == Holds::Undecided);
+        let takes = open().map(|(figure, _)| figure.takes());
+        let takes = takes.reduce(|a, b| if a < b { b } else { a }).map(Takes::words);
+        let open: Vec<String> = words(Holds::Undecided).into_iter().chain(takes).collect();
         let (holds, because) = if !failed.is_empty() {
             (Holds::No, failed)
         } else if open.is_empty() && self.untested.is_empty() && tests().count() > 0 {
@@ -302,6 +323,18 @@ mod tests {
         assert!(takes(40.0, Some(30.0), None).ends_with("a longer run would tell"));
         assert!(takes(40.01, Some(30.0), Some(60.0)).contains("takes a quieter machine"));
         assert!(takes(40.0, Some(30.0), Some(60.0)).contains("takes a quieter machine"));
+    }
+
+    #[test]
+    fn several_open_tests_say_once_what_takes_most() {
+        let bound = ClaimedBound::AtLeast(40.0);
+        let near = Interval { value: 42.0, low: Some(39.0), high: Some(44.0) };
+        let because = judged(&[test(near, bound), test(OPEN, bound), test(near, bound)]).because;
+        assert_eq!(because.matches("would tell").count(), 1, "{because}");
+        assert!(because.ends_with("about 121 times as many samples would tell"), "{because}");
+        let few = Interval { low: None, ..near };
+        let because = judged(&[test(OPEN, bound), test(few, bound)]).because;
+        assert!(because.ends_with("a longer run would tell"), "{because}");
     }
 
     #[test]

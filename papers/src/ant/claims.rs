@@ -319,8 +319,11 @@ mod tests {
         let queue = [[18.0, 25.0, 90.0], [950.0, 900.0, 70_000.0]];
         for stall in [false, true] {
             let registration = |apart: [f64; 2], over_ns: [i64; 2]| {
-                [(DesignName::Ant, 0), (DesignName::ArtLinux, 1)]
-                    .map(|(design, at)| registered(design, apart[at], over_ns[at], stall))
+                [(DesignName::Ant, 0), (DesignName::ArtLinux, 1)].map(|(design, at)| {
+                    // On the side where it would reverse the verdict.
+                    let stall = stall && over_ns[at] < over_ns[1 - at];
+                    registered(design, apart[at], over_ns[at], stall)
+                })
             };
             let good = (
                 executive(paper, queue, 1.0),

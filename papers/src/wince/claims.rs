@@ -309,5 +309,10 @@ mod tests {
         // A stall in one trial of the background moves no median.
         stalled.trials[3].background_share = Some(0.89);
         assert_eq!(holds(&frequencies(Some(&stalled)), "sf"), Holds::Yes);
+        // Nor do trials that take less of it than its own rate varies.
+        let idle =
+            TrialRow { hz: 500.0, background_share: Some(0.999), ..stalled.trials[0].clone() };
+        stalled.trials.extend(std::iter::repeat_n(idle, 40));
+        assert_eq!(holds(&frequencies(Some(&stalled)), "sf"), Holds::Yes);
     }
 }

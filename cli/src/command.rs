@@ -107,7 +107,7 @@ enum Command {
                        \x20 sudo punctual top --name jackd --stop-over 500us\n\
                        \x20 sudo punctual top --once 3 > tables.txt")]
     Top(top::TopArgs),
-    /// Repeat published measurements on this machine, and compare the results
+    /// Measure again what papers measured: which of their claims hold on this machine
     #[command(after_long_help = "Examples:\n\
                        \x20 punctual reproduce maruti\n\
                        \x20 punctual reproduce --all --quick --json papers.json")]

@@ -16,7 +16,7 @@ use crate::output::{self, Dir, Opened};
 use crate::pages::{Page, RESULTS_MAX};
 use crate::stored::{self, RESULT, Stored};
 use crate::subcommand::{Execute, Exit};
-use crate::view::plots::{self, Axes, Kind};
+use crate::view::plots::{self, Axes, Kind, paper};
 use crate::{format, view};
 
 /// `punctual report`.
@@ -170,7 +170,7 @@ fn write_plots(page: &Page, dir: &Dir) -> Result<Vec<PathBuf>> {
     let fronts = page.results.iter().enumerate().filter_map(|(at, shown)| {
         Some((format!("front-{}", at + 1), plots::front(&shown.report)?))
     });
-    for (id, mut chart) in kinds.chain(fronts) {
+    for (id, mut chart) in kinds.chain(fronts).chain(paper::drawn(&page.results)) {
         chart.titled = true;
         let scene = chart.scene();
         let png = png::file(&scene).with_context(|| id.clone())?;

@@ -12,7 +12,6 @@ mod verdict;
 use punctual_document::{
     Block, Figure, Item, Items, ItemsKind, Section, Table, html, numbers, words,
 };
-use punctual_report::measured::Measured;
 use punctual_report::strategies::FrontComparison;
 use punctual_report::{Body, Campaign, Comparison, Pair, Report, Run};
 use serde_json::Value;
@@ -254,22 +253,8 @@ fn joined(source: &Source<'_>, section: fn(&Body) -> Option<Section>) -> Option<
 
 /// Figures of papers, and traces of answers, drawn from what was measured.
 fn drawn(source: &Source<'_>) -> Option<Section> {
-    let mut blocks = Vec::new();
-    for (at, shown) in source.few().iter().enumerate() {
-        let traces;
-        let figures = match &shown.report.body {
-            Body::Reproduce(body) => &body.figures,
-            Body::Measured(Measured::Response(body)) => {
-                traces = kinds::traces(body);
-                &traces
-            }
-            _ => continue,
-        };
-        for figure in figures {
-            let id = format!("{}-{}", figure.id.replace('.', "-"), at + 1);
-            blocks.extend(paper::chart(figure).map(|chart| Figure::still(id, chart)));
-        }
-    }
+    let drawn = paper::drawn(source.few());
+    let blocks = drawn.into_iter().map(|(id, chart)| Figure::still(id, chart)).collect();
     some("figures-drawn", "Drawn from the data", blocks)
 }
 

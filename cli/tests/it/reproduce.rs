@@ -84,9 +84,20 @@ fn reproduced(paper: &str) -> (Value, String) {
     let stored = json_file(&result);
     assert_eq!(stored["papers"][0], paper);
     hold(&stored, paper);
-    let out = run(["report", &result.display().to_string(), "-o", &page.display().to_string()]);
+    let plots = dir.path("plots");
+    let args =
+        ["report", crate::text(&result), "-o", crate::text(&page), "--plots", crate::text(&plots)];
+    let out = run(args);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let page = fs::read_to_string(page).expect("written");
+    // What the page draws of the paper is a file, too.
+    for figure in stored["figures"].as_array().expect("figures") {
+        let name = figure["id"].as_str().expect("an id").replace('.', "-") + "-1";
+        assert!(page.contains(&format!("id=\"{name}-title\"")), "{name}");
+        for ending in ["svg", "png"] {
+            assert!(plots.join(format!("{name}.{ending}")).is_file(), "{name}.{ending}");
+        }
+    }
     judged(&stored, paper, &text, &page);
     (stored, page)
 }

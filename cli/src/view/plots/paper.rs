@@ -4,11 +4,45 @@
 
 use punctual_plot::axis::Axis;
 use punctual_plot::chart::{Chart, ChartSeries, Mark};
+use punctual_report::Body;
+use punctual_report::measured::Measured;
 use punctual_report::reproduced::{Drawn, FigureSeries, PaperFigure};
 
 use super::ALONE;
 use crate::format;
+use crate::pages::Shown;
+use crate::view::kinds;
 
+/// The figures of papers, and the traces of answers, of these results, each with a name for files
+/// and pages: a result may call its figures anything.
+pub(crate) fn drawn(results: &[Shown]) -> Vec<(String, Chart)> {
+    let mut drawn = Vec::new();
+    for (at, shown) in results.iter().enumerate() {
+        let traces;
+        let figures = match &shown.report.body {
+            Body::Reproduce(body) => &body.figures,
+            Body::Measured(Measured::Response(body)) => {
+                traces = kinds::traces(body);
+                &traces
+            }
+            _ => continue,
+        };
+        for figure in figures {
+            drawn.extend(chart(figure).map(|chart| (name(&figure.id, at), chart)));
+        }
+    }
+    drawn
+}
+
+/// A name of letters, figures and dashes, whatever the result calls it; `at`: which result.
+fn name(id: &str, at: usize) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let id: String = id.chars().take(ID_MOST).map(safe).collect();
+    format!("{id}-{}", at + 1)
+}
+
+/// The most characters of a figure's name.
+const ID_MOST: usize = 40;
 /// The least room between the outermost points and the frame, of the range.
 const ROOM: f64 = 0.06;
 
@@ -119,6 +153,13 @@ mod tests {
         let (edges, values) = (vec![1.0, 10.0, 100.0, 1e3], vec![7.0, 0.0, 2.0]);
         assert_eq!(drawn.series[0].marks, [Mark::Steps { edges, values }]);
         assert!(drawn.x.low <= 1.0 && drawn.x.high >= 1e3, "the last column has room");
+    }
+
+    #[test]
+    fn no_result_chooses_where_a_file_of_its_figure_goes() {
+        assert_eq!(name("nist.fig1a", 0), "nist-fig1a-1");
+        assert_eq!(name("../../etc/x\u{0}\"", 1), "------etc-x---2");
+        assert!(name(&"a".repeat(5_000), 0).len() < 50);
     }
 
     #[test]

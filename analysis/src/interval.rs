@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::claim::bound::{independent_share, p_lower_at, p_upper_at, quantile_ranks_at};
+use crate::claim::bound::{independent_share, quantile_ranks_at};
 use crate::claim::judge::Holds;
 use crate::plain::significant;
 use crate::quantile::Probability;
@@ -35,15 +35,6 @@ impl Interval {
     /// A value between two ends.
     pub fn between(low: f64, value: f64, high: f64) -> Self {
         Self { value, low: Some(low), high: Some(high) }
-    }
-
-    /// A share of which `count` of n were seen, with the extremal index of those seen; `None`
-    /// without any.
-    pub fn share(count: u64, n: u64, theta: f64) -> Option<Self> {
-        let each = 1.0 - (1.0 - EACH) / 2.0;
-        let (some, all) = (count as f64, n as f64);
-        let ends = [p_lower_at(some, all, theta, each), p_upper_at(some, all, theta, each)];
-        (n > 0).then(|| Self::between(ends[0], some / all, ends[1]))
     }
 
     /// The median of values that are independent of each other, by order statistics; `None` without
@@ -202,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn medians_and_shares_have_the_interval_of_their_number() {
+    fn medians_have_the_interval_of_their_number() {
         let values: Vec<f64> = (1..=101).map(f64::from).collect();
         let median = Interval::median(&values).expect("values");
         assert_eq!(median.value, 51.0);
@@ -215,12 +206,6 @@ mod tests {
         let few = Interval::median(&values[..4]).expect("values");
         assert_eq!((few.value, few.low, few.high), (2.0, None, None));
         assert_eq!(Interval::median(&[]), None);
-        let none = Interval::share(0, 1_000, 1.0).expect("n");
-        assert_eq!((none.value, none.low), (0.0, Some(0.0)));
-        assert!(none.high.is_some_and(|high| (0.004..0.006).contains(&high)), "{none:?}");
-        let clustered = Interval::share(0, 1_000, 0.1).expect("n");
-        assert!(clustered.high > none.high.map(|high| high * 9.0), "{clustered:?}");
-        assert_eq!(Interval::share(0, 0, 1.0), None);
     }
 
     #[test]

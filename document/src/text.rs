@@ -14,6 +14,9 @@ const GAP: usize = 2;
 /// first.
 const STEP: usize = 2;
 
+/// Fewer characters of words than this are no use.
+const WORDS_MIN: usize = 20;
+
 /// Lines of a page that is read at once, and rows that a table keeps however long the rest is.
 const LINES: usize = 40;
 const ROWS_MIN: usize = 6;
@@ -120,9 +123,23 @@ fn briefly(table: &Table, most: usize) -> String {
 fn fitted(table: &Table, brief: &Brief, order: &[usize], most: usize) -> String {
     let mut shown: Vec<usize> = order.iter().take(most).copied().collect();
     shown.sort_unstable();
-    let rows: Vec<&[String]> = shown.iter().map(|&at| brief.rows[at].as_slice()).collect();
-    let columns =
-        pieces(&widths(&brief.columns, &rows, true)).first().map_or(1, |piece| 1 + piece.len());
+    let mut rows: Vec<Vec<String>> = shown.iter().map(|&at| brief.rows[at].clone()).collect();
+    let widths = widths(&brief.columns, &rows, true);
+    let ends = widths.iter().scan(STEP, |end, width| {
+        *end += width + GAP;
+        Some(*end)
+    });
+    let mut columns = ends.clone().take_while(|end| end - GAP <= terminal::width()).count().max(1);
+    // Words that have no room for all of them are cut rather than left out.
+    let used = ends.clone().nth(columns - 1).unwrap_or(0);
+    let room = terminal::width().saturating_sub(used);
+    let next = brief.columns.get(columns);
+    if room >= WORDS_MIN && next.is_some_and(|next| matches!(next.cells, Cells::Words)) {
+        for cell in rows.iter_mut().filter_map(|row| row.get_mut(columns)) {
+            *cell = cut(cell, room);
+        }
+        columns += 1;
+    }
     let rows: Vec<&[String]> = rows.iter().map(|row| &row[..columns.min(row.len())]).collect();
     let text = captioned(&table.caption, &brief.columns[..columns], &rows);
     let (more, narrowed) = (table.rows.len() - rows.len(), columns < table.columns.len());
@@ -139,6 +156,14 @@ fn fitted(table: &Table, brief: &Brief, order: &[usize], most: usize) -> String 
         (_, true) => format!("{rows}, and the other columns, are"),
     };
     text + &line_of(1, &format!("{left_out} in the JSON and its page"))
+}
+
+/// A cell in so many characters, with an ellipsis where that is not all of it.
+fn cut(cell: &str, room: usize) -> String {
+    if cell.chars().count() <= room {
+        return cell.to_owned();
+    }
+    cell.chars().take(room - 1).chain(['…']).collect()
 }
 
 /// A table under its caption.
@@ -237,5 +262,19 @@ mod tests {
         assert_eq!(text.matches("count").count(), 3, "{text}");
         let cells = text.matches("000 000 000").count();
         assert_eq!(cells, 18, "{text}");
+    }
+
+    #[test]
+    fn long_words_are_cut_rather_than_left_out() {
+        let columns = [numbers("after"), words("what"), numbers("CPU")];
+        let row = |what: String| vec!["23.3 µs".to_owned(), what, "1".to_owned()];
+        let rows = vec![row("short".to_owned()), row("long ".repeat(30))];
+        let order = vec![0, 1];
+        let table = Table::new("A wake", columns.clone(), rows.clone());
+        let table = table.brief(Frame::Fitted(order), columns, rows);
+        let text = rendered(&[table.into()]).to_string();
+        assert!(text.contains("short\n") && text.contains("long lon…\n"), "{text}");
+        assert!(text.contains("the other columns are"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= terminal::width()), "{text}");
     }
 }

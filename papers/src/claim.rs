@@ -241,6 +241,17 @@ impl PaperClaim {
         Self { because: format!("{}; {sentence}", self.because), ..self }
     }
 
+    /// Of loops and timers that had no real-time policy: what was measured is another thing than
+    /// what the paper claims, whichever way it came out.
+    pub fn without_policy(mut self, policy: &str) -> Self {
+        if self.figures.iter().any(|figure| figure.test.is_some()) {
+            let why = format!("the kernel refused {policy}, under which the paper measured");
+            self.because = format!("{why}: run as root");
+            self.holds = Holds::Undecided;
+        }
+        self
+    }
+
     /// Of a run that ended early: that is the reason where no better one is known.
     pub fn ended_early(self) -> Self {
         Self { because: self.because.replace(NO_DATA, ENDED_EARLY), ..self }
@@ -311,6 +322,21 @@ mod tests {
         let claim = PaperClaim::new("p.claim.gain", "It gains").untested("it takes a cable");
         assert_eq!(claim.clone().judged().because, "it takes a cable");
         assert_eq!(claim.test(test(LESS, bound)).judged().holds, Holds::No);
+    }
+
+    #[test]
+    fn without_its_policy_nothing_that_was_measured_decides() {
+        let bound = ClaimedBound::AtLeast(40.0);
+        for value in [CLEAR, LESS] {
+            let without = judged(&[test(value, bound)]).without_policy("SCHED_FIFO 90");
+            assert_eq!((without.holds, without.figures.len()), (Holds::Undecided, 1));
+            let why =
+                "the kernel refused SCHED_FIFO 90, under which the paper measured: run as root";
+            assert_eq!(without.because, why);
+        }
+        let untested = PaperClaim::new("p.claim.gain", "It gains").untested("it takes a cable");
+        let without = untested.judged().without_policy("SCHED_FIFO 90");
+        assert_eq!(without.because, "it takes a cable");
     }
 
     #[test]

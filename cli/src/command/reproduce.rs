@@ -34,7 +34,7 @@ use crate::settings::WorkloadName;
 use crate::subcommand::{self, Exit};
 use crate::{format, papers};
 use punctual_report::reproduced::{PaperFigure, ReproduceBody};
-use punctual_report::{Choice, EndedBy, Envelope, Report, Run};
+use punctual_report::{Choice, EndedBy, Envelope, Report, Request, Run};
 
 /// `punctual reproduce`.
 #[derive(Debug, clap::Args)]
@@ -97,6 +97,14 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
     if envelope.incomplete {
         rows = rows.into_iter().map(PaperRow::ended_early).collect();
         claims = claims.into_iter().map(PaperClaim::ended_early).collect();
+    }
+    let refused = envelope.session.iter().flat_map(|session| &session.refused);
+    let policy = refused.map(|refused| &refused.attempt).find_map(|attempt| match attempt {
+        Request::Policy(policy) => Some(policy.clone()),
+        Request::Other(_) => None,
+    });
+    if let Some(policy) = policy {
+        claims = claims.into_iter().map(|claim| claim.without_policy(&policy)).collect();
     }
     let rows = rows.into_iter().map(papers::row).collect();
     let claims = claims.into_iter().map(papers::claim).collect();

@@ -161,8 +161,8 @@ impl fmt::Display for CalendarError {
             ),
             Self::Scheduled(name) => write!(
                 f,
-                "unit {name:?}: its calendar was scheduled already; add all units, then schedule it \
-                 once"
+                "unit {name:?}: its calendar was scheduled already; add all units, then schedule \
+                 it once"
             ),
             Self::RunName(name) => write!(
                 f,

@@ -86,7 +86,7 @@ impl Plan {
         let mut longest = Some(0);
         for rank in (0..self.tasks()).rev() {
             blocked[rank] = longest;
-            longest = self.longer_ns(longest, rank);
+            longest = longest.and_then(|longest_ns| self.longer_ns(longest_ns, rank));
         }
         let mut above = Above::default();
         let response = |(rank, blocked_ns)| {
@@ -108,14 +108,15 @@ impl Plan {
 
     /// The longest budget of those below this one, ns; `None` where one has none.
     fn blocked_ns(&self, rank: usize) -> Option<u64> {
-        (rank + 1..self.tasks()).fold(Some(0), |longest, rank| self.longer_ns(longest, rank))
+        (rank + 1..self.tasks()).try_fold(0, |longest, rank| self.longer_ns(longest, rank))
     }
 
-    fn longer_ns(&self, longest: Option<u64>, rank: usize) -> Option<u64> {
+    /// This or the budget of the task of this rank, ns; `None` where that has none.
+    fn longer_ns(&self, longest_ns: u64, rank: usize) -> Option<u64> {
         if self.is_remote(rank) {
-            return longest;
+            return Some(longest_ns);
         }
-        Some(longest?.max(self.budget_ns(rank)?))
+        Some(longest_ns.max(self.budget_ns(rank)?))
     }
 }
 

@@ -140,7 +140,7 @@ impl fmt::Display for NotRecorded {
                 "figures are to be without its price, and behind the measurement enough cycles \
                  would take more than 20 s; --blame on records them while they are measured",
             ),
-            Self::Stopped => f.write_str("it ended before"),
+            Self::Stopped => f.write_str("the run ended before that"),
             Self::Failed => f.write_str("the thread that reads the events failed"),
         }
     }

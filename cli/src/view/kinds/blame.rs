@@ -34,15 +34,19 @@ pub(super) fn shown(body: &BlameBody) -> Section {
     }
     if blame.runs.len() > 1 {
         let late = blame.runs.iter().filter(|run| run.late > 0 && !run.causes.is_empty());
-        blocks
-            .extend(late.map(|run| Block::Folded(run.sentence.clone(), vec![causes(&run.causes)])));
+        blocks.extend(late.map(|run| {
+            let sentence = format!("{}: {}", run.name, run.sentence);
+            Block::Folded(sentence, vec![causes(&run.causes)])
+        }));
     }
     if !blame.worst.is_empty() {
         blocks.push(worst(&blame.worst));
         let (first, others) = blame.worst.split_at(1);
         blocks.extend(first.iter().flat_map(timeline));
-        let others = others.iter().take(TIMELINES - 1).flat_map(timeline).collect();
-        blocks.push(Block::Folded("The next latest".to_owned(), others));
+        let others: Vec<Block> = others.iter().take(TIMELINES - 1).flat_map(timeline).collect();
+        if !others.is_empty() {
+            blocks.push(Block::Folded("The next latest".to_owned(), others));
+        }
     }
     if !blame.senders.is_empty() {
         blocks.push(senders(blame));
@@ -90,12 +94,11 @@ pub(super) fn recording(recording: &BlameRecording, lacks: &str) -> String {
         ))
     });
     let cost = cost.unwrap_or_else(|| "what that cost is not known".to_owned());
-    let recorded = "the kernel's events were recorded";
     match place {
-        RecordedWhere::Within => format!("{recorded}: {cost}"),
+        RecordedWhere::Within => format!("the kernel's events were recorded: {cost}"),
         RecordedWhere::Behind => format!(
-            "{recorded} behind the measurement, whose figures do not contain what that costs: \
-             {cost}. So {lacks}; --blame on records the measurement itself"
+            "causes were recorded behind the measurement, so that no figure contains the price: \
+             {cost}. So {lacks}; --blame on records while it measures"
         ),
     }
 }

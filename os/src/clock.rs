@@ -41,7 +41,19 @@ pub fn now_ns(id: ClockId) -> u64 {
 /// # Real-time: reader side
 pub fn thread_cpu_ns(tid: i32) -> Option<u64> {
     // include/linux/posix-timers_types.h: inverted id, CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED.
-    let id = (!tid << 3) | 6;
+    cpu_ns((!tid << 3) | 6)
+}
+
+/// `clock_gettime(CPU clock of process pid, &ts)`: CPU time of all threads of any process, in ns;
+/// `None` when it is gone.
+///
+/// # Real-time: reader side
+pub fn process_cpu_ns(pid: i32) -> Option<u64> {
+    // include/linux/posix-timers_types.h: inverted id, CPUCLOCK_SCHED.
+    cpu_ns((!pid << 3) | 2)
+}
+
+fn cpu_ns(id: libc::clockid_t) -> Option<u64> {
     let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `ts` is a valid timespec for the call to fill.
     let result = unsafe { libc::clock_gettime(id, &raw mut ts) };
@@ -96,6 +108,21 @@ mod tests {
         }
         assert!(thread_cpu_ns(own).expect("alive") >= before + 1_000_000);
         assert_eq!(thread_cpu_ns(i32::MAX - 1), None);
+    }
+
+    #[test]
+    fn the_cpu_time_of_another_process_is_read() {
+        let mut child = std::process::Command::new("sh");
+        child.args(["-c", "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done; echo; read x"]);
+        let piped = std::process::Stdio::piped;
+        let mut child = child.stdin(piped()).stdout(piped()).spawn().expect("a shell");
+        let pid = child.id().cast_signed();
+        let out = child.stdout.as_mut().expect("piped");
+        std::io::Read::read_exact(out, &mut [0]).expect("it says that it has worked");
+        assert!(process_cpu_ns(pid).expect("alive") > 1_000_000);
+        drop(child.stdin.take());
+        child.wait().expect("ours");
+        assert_eq!(process_cpu_ns(pid), None);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use punctual_engine::spawn;
-use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::clock::{ClockId, now_ns, process_cpu_ns};
 use punctual_os::process::{self, EndSignal};
 use punctual_os::scheduler::{self, SchedPolicy};
 
@@ -28,6 +28,8 @@ use super::{LoadDeath, LoadReport, LoadSpec, rate_per_s};
 
 /// A load has so long to be ready: a machine that others use may take seconds for it.
 pub const READY: Duration = Duration::from_secs(30);
+/// One that has CPU time has at most so long to end: as long as to be ready.
+const END: Duration = READY;
 /// Between two looks at the processes.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -104,6 +106,8 @@ struct Process {
     ready: Receiver<()>,
     ended: Receiver<Ended>,
     reader: JoinHandle<()>,
+    /// Its CPU time when that was last looked at.
+    cpu_ns: Option<u64>,
 }
 
 /// When a process ended.
@@ -180,7 +184,9 @@ impl Load {
 
     /// Requests the end of its process.
     fn request_end(&mut self) {
-        if let Some(pipe) = self.process.as_mut().and_then(|process| process.child.stdin.as_mut()) {
+        let Some(process) = &mut self.process else { return };
+        process.has_run();
+        if let Some(pipe) = &mut process.child.stdin {
             // A process that has ended reads nothing any more.
             let _ = writeln!(pipe, "{STOP}");
         }
@@ -188,11 +194,20 @@ impl Load {
 
     /// Waits for the end of its process, forces it when the grace since `requested` is over, and
     /// reaps it. One that had ended before has died.
+    ///
+    /// A grace in which it had CPU time is followed by another, up to [`END`]: on a busy machine
+    /// its end takes longer. One that is stopped or frozen has none.
     fn end(mut self, requested: (Instant, u64)) {
         let Some(mut process) = self.process.take() else { return };
         let (at, at_ns) = requested;
         let left = (at + self.launch.grace).saturating_duration_since(Instant::now());
-        let ended = process.ended.recv_timeout(left);
+        let mut ended = process.wait(left);
+        while matches!(ended, Err(RecvTimeoutError::Timeout))
+            && at.elapsed() < END
+            && process.has_run()
+        {
+            ended = process.wait(self.launch.grace);
+        }
         let killed = matches!(ended, Err(RecvTimeoutError::Timeout));
         let mut worked_ns = None;
         if killed {
@@ -247,13 +262,33 @@ impl Process {
             let _ = to_ended.send(Ended { at_ns, worked_ns });
         });
         match reader {
-            Ok(reader) => Ok(Self { child, ready, ended, reader }),
+            Ok(reader) => Ok(Self { child, ready, ended, reader, cpu_ns: None }),
             Err(why) => {
                 let _ = process::end_group(group, EndSignal::Kill);
                 let _ = child.wait();
                 Err(why.to_string())
             }
         }
+    }
+
+    /// Waits for its end so long, in looks: a machine that stood still as a whole meanwhile, a
+    /// guest for instance, costs it one of them.
+    fn wait(&self, time: Duration) -> Result<Ended, RecvTimeoutError> {
+        let looks = time.as_nanos().div_ceil(LOOK.as_nanos());
+        for _ in 1..looks {
+            let ended = self.ended.recv_timeout(LOOK);
+            if !matches!(ended, Err(RecvTimeoutError::Timeout)) {
+                return ended;
+            }
+        }
+        self.ended.recv_timeout(LOOK.min(time))
+    }
+
+    /// Whether it had CPU time since the last call.
+    fn has_run(&mut self) -> bool {
+        let before = self.cpu_ns;
+        self.cpu_ns = process_cpu_ns(self.child.id().cast_signed());
+        self.cpu_ns != before
     }
 
     fn kill(&mut self) {
@@ -632,6 +667,42 @@ mod tests {
         supervise(vec![launch], &started, &stopped);
         let result = result.recv().expect("a result");
         assert!(matches!(result, Err(LoadError::Start { name, .. }) if name == "x"));
+    }
+
+    /// What is noted of a process of a shell that ends by `at_stop` when it is requested to, and
+    /// has a grace of half a second.
+    fn notes_of(at_stop: &str, meanwhile: impl FnOnce()) -> Vec<String> {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("echo ready; echo count 1 1 a; read stop; {at_stop}")]);
+        let observed = Shared::default();
+        let launch = Launch {
+            name: "x".to_owned(),
+            command,
+            observed: Arc::clone(&observed),
+            reports: true,
+            grace: Duration::from_millis(500),
+        };
+        let (started, result) = channel();
+        let (stop, stopped) = channel();
+        let supervisor = std::thread::spawn(move || supervise(vec![launch], &started, &stopped));
+        result.recv().expect("a result").expect("it starts");
+        drop(stop);
+        meanwhile();
+        supervisor.join().expect("no panic");
+        std::mem::take(&mut lock(&observed).notes)
+    }
+
+    #[test]
+    fn one_that_is_slow_to_end_is_killed_only_where_it_does_nothing() {
+        assert_eq!(notes_of("sleep 600", || ()), ["it had to be killed"]);
+        let end = std::env::temp_dir().join(format!("punctual-end-{}", std::process::id()));
+        let works = format!("while [ ! -e {} ]; do :; done", end.display());
+        let notes = notes_of(&works, || {
+            std::thread::sleep(Duration::from_millis(1800));
+            std::fs::write(&end, "").expect("a file");
+        });
+        std::fs::remove_file(&end).expect("just written");
+        assert!(notes.is_empty(), "{notes:?}");
     }
 
     #[test]

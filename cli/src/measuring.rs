@@ -11,9 +11,12 @@ use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_lab::experiment::Experiment;
 use punctual_lab::load::{LoadReport, LoadSpec, Loads};
+use punctual_lab::response::Competitor;
+use punctual_os::scheduler::SchedPolicy;
 use punctual_report::measured::Measured;
 use punctual_report::{self as report, Body, Choice, Load, Report};
 
+use crate::args::PolicyName;
 use crate::experiment::{self, Machine, words};
 use crate::output::{OutputArgs, Outputs};
 use crate::progress::Line;
@@ -57,6 +60,65 @@ pub(crate) trait Measuring {
 
     /// The part of the result that only this experiment has, and what is said with it.
     fn shown(&self, measured: Outcome<'_, Self::Experiment>) -> Shown;
+}
+
+/// The policies of the two stages that answer, and a competitor of the second.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StageArgs {
+    /// The priority of stage 1, SCHED_FIFO, and of the thread that raises stimuli
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
+    priority: u8,
+    /// The scheduling policy of stage 2
+    #[arg(long, value_enum, value_name = "POLICY", default_value = "fifo")]
+    stage2: PolicyName,
+    /// The priority of stage 2
+    #[arg(
+        long,
+        value_name = "PRIORITY",
+        default_value_t = 70,
+        value_parser = clap::value_parser!(u8).range(1..=98)
+    )]
+    stage2_priority: u8,
+    /// Let a thread with the policy and priority of stage 2 run on its CPU for seven tenths of the
+    /// time: the paper's load of equal priority
+    #[arg(
+        long,
+        value_enum,
+        value_name = "KIND",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "computes"
+    )]
+    competitor: Option<CompetitorName>,
+}
+
+impl StageArgs {
+    /// The policy of stage 1.
+    pub(crate) fn first(&self) -> SchedPolicy {
+        PolicyName::Fifo.with(self.priority)
+    }
+
+    /// The policy of stage 2.
+    pub(crate) fn second(&self) -> SchedPolicy {
+        self.stage2.with(self.stage2_priority)
+    }
+
+    /// What a thread of the same policy does; `None`: there is none.
+    pub(crate) fn competitor(&self) -> Option<Competitor> {
+        self.competitor.map(|name| match name {
+            CompetitorName::Computes => Competitor::Computes,
+            CompetitorName::Polygons => Competitor::Polygons,
+        })
+    }
+}
+
+/// What a competitor does, on the command line.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum CompetitorName {
+    /// Computes 14 ms at a stretch
+    Computes,
+    /// Draws polygons, and gives way to threads of its priority after each
+    Polygons,
 }
 
 /// An experiment that is chosen.

@@ -33,7 +33,7 @@ use crate::experiment::{
     BackgroundLoads, ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError,
     ExperimentProgress, Loading, Measured, policy_words,
 };
-use crate::load::LoadSpec;
+use crate::load::{LoadSpec, Polygons};
 use source::{Source, Stimulus};
 
 pub use source::{SOURCES, SourceName, SourceRow};
@@ -60,8 +60,8 @@ pub struct ResponseExperiment {
     pub first: SchedPolicy,
     /// The policy of stage 2.
     pub second: SchedPolicy,
-    /// Whether a thread of stage 2's policy computes on its CPU for seven tenths of the time.
-    pub competitor: bool,
+    /// What a thread of stage 2's policy does on its CPU; `None`: there is none.
+    pub competitor: Option<Competitor>,
     /// The conditions: their names and loads.
     pub conditions: Vec<(String, Vec<LoadSpec>)>,
 }
@@ -169,7 +169,7 @@ impl Experiment for ResponseExperiment {
             share,
         };
         let mut demands = vec![demand(self.cpu, self.first, share)];
-        if self.competitor {
+        if self.competitor.is_some() {
             demands.push(demand(self.cpu, self.second, COMPETES));
         }
         if !self.source.row().by_kernel {
@@ -455,8 +455,8 @@ struct Condition<'a> {
     stimulus_cpu: u32,
     /// Of stage 1, stage 2 and the thread that raises stimuli.
     policies: [SchedPolicy; 3],
-    /// Whether a thread of stage 2's policy computes beside it.
-    competitor: bool,
+    /// What a thread of stage 2's policy does beside it.
+    competitor: Option<Competitor>,
     /// Whether stimuli are raised by polling the clock: for short periods.
     polls: bool,
     /// A count that others keep: how it grows from the first stimulus to the last.
@@ -541,10 +541,10 @@ impl Condition<'_> {
             let answer = move || shared.first(self.cpu, first_policy, took);
             let first = spawn::scoped(scope, "punctual-first", answer)?;
             let mut threads = 2;
-            if self.competitor {
+            if let Some(competitor) = self.competitor {
                 let go = up();
                 spawn::scoped(scope, "punctual-other", move || {
-                    shared.compete(self.cpu, second_policy, go);
+                    shared.compete(competitor, (self.cpu, second_policy), go);
                 })?;
                 threads += 1;
             }
@@ -968,16 +968,38 @@ const RESTS_NS: u64 = 6_000_000;
 /// The share of the time that it computes.
 const COMPETES: f64 = 0.7;
 
+/// What a thread of stage 2's policy and priority does on its CPU, for seven tenths of the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Competitor {
+    /// Computes for 14 ms and rests for 6.
+    Computes,
+    /// Draws polygons for 14 ms and rests for 6; after each polygon it gives way to threads of its
+    /// priority (sched_yield(2)), as a program does that a system call makes wait.
+    Polygons,
+}
+
 impl Shared<'_> {
-    /// Computes beside the stages with the policy of the second, until all is over.
-    fn compete(&self, cpu: u32, policy: SchedPolicy, ready: impl FnOnce()) {
+    /// Works beside the stages with the policy of the second, until all is over.
+    fn compete(
+        &self,
+        competitor: Competitor,
+        (cpu, policy): (u32, SchedPolicy),
+        ready: impl FnOnce(),
+    ) {
         let _session = ThreadSession::enter(Some(cpu), policy);
+        let (mut work, mut polygons) = (1u64, Polygons::new(0));
         ready();
-        let mut work = 1u64;
         while !self.over.load(Ordering::Acquire) {
             let until_ns = now_ns(ClockId::Monotonic) + COMPUTES_NS;
             while now_ns(ClockId::Monotonic) < until_ns && !self.over.load(Ordering::Relaxed) {
-                work = black_box(work.wrapping_mul(work) | 1);
+                match competitor {
+                    Competitor::Computes => work = black_box(work.wrapping_mul(work) | 1),
+                    Competitor::Polygons => {
+                        polygons.draw();
+                        thread::yield_now();
+                    }
+                }
             }
             let _interrupted = sleep_until_ns(now_ns(ClockId::Monotonic) + RESTS_NS);
         }
@@ -999,7 +1021,7 @@ mod tests {
             duration: Span::from_ms(1),
             first: ordinary,
             second: ordinary,
-            competitor: false,
+            competitor: None,
             conditions: Vec::new(),
         };
         let stage =

@@ -2,9 +2,9 @@
 //! MF and SF of the Windows CE benchmark (Tacke and Ricci, after Dupré and Barcos).
 //!
 //! For `measure saturation`. Trials of [`crate::response`]'s loop at one frequency after another,
-//! chosen by MLRsearch's semantics (RFC 9971); alone, and with polygons of a thread without
-//! privilege on the same CPU, whose rate shows what the stimuli take. Throttling stays as the
-//! caller has it.
+//! chosen by MLRsearch's semantics (RFC 9971); alone, with polygons of a thread without privilege
+//! on the same CPU, whose rate shows what the stimuli take, and beside a competitor of stage 2's
+//! priority. Throttling stays as the caller has it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -20,9 +20,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{
     ClockFacts, Context, Demand, Experiment, ExperimentEnd, ExperimentError, Loading, Measured,
+    policy_words,
 };
 use crate::load::{LoadSpec, Polygons};
-use crate::response::{Ran, ResponseExperiment, SourceName, Times};
+use crate::response::{Competitor, Ran, ResponseExperiment, SourceName, Times};
 
 /// The highest frequencies that are served.
 #[derive(Clone, Debug)]
@@ -37,7 +38,10 @@ pub struct SaturationExperiment {
     pub first: SchedPolicy,
     /// The policy of stage 2.
     pub second: SchedPolicy,
-    /// How long at most, in all: half unloaded, half loaded.
+    /// What a thread of stage 2's policy does on its CPU in a condition of its own, "equal";
+    /// `None`: there is none.
+    pub competitor: Option<Competitor>,
+    /// How long at most, in all: as long for each condition.
     pub duration: Span,
     /// Whether nothing limits real-time threads meanwhile, which is the caller's to see to: what is
     /// left for the background is then measured in longer trials.
@@ -74,7 +78,8 @@ impl Experiment for SaturationExperiment {
     }
 
     fn conditions(&self) -> Vec<(String, Vec<LoadSpec>)> {
-        vec![("unloaded".to_owned(), Vec::new()), ("loaded".to_owned(), Vec::new())]
+        let conditions = self.searches().iter();
+        conditions.map(|condition| ((*condition).to_owned(), Vec::new())).collect()
     }
 
     fn run(self, context: Context<'_, '_>) -> Result<Measured<SaturationOutcome>, ExperimentError> {
@@ -82,13 +87,18 @@ impl Experiment for SaturationExperiment {
         let mut clock = MachineClock::best();
         let cost = StampCost::measure(&mut clock);
         let (mut trials, mut refused) = (Vec::new(), Vec::new());
-        let mut alone = Search::new(&self, "unloaded", (&mut *loading, stop));
+        let mut alone = Search::new(&self, UNLOADED, (&mut *loading, stop));
         let mut rows = alone.run((&mut trials, &mut refused))?;
         let (mut lost, mut rate) = (alone.lost.take(), 0.0);
         if lost.is_none() {
             let loaded = self.loaded((&mut *loading, stop), (&mut trials, &mut refused))?;
             rows.extend(loaded.rows);
             (rate, lost) = (loaded.rate, loaded.lost);
+        }
+        if lost.is_none() && self.competitor.is_some() {
+            let mut equal = Search::new(&self, EQUAL, (&mut *loading, stop));
+            rows.extend(equal.run((&mut trials, &mut refused))?);
+            lost = equal.lost.take();
         }
         clock.discipline();
         let end = if lost.is_some() { ExperimentEnd::Lost } else { ExperimentEnd::by(stop) };
@@ -99,6 +109,8 @@ impl Experiment for SaturationExperiment {
             trial_ns: TRIAL_NS,
             unthrottled: self.unthrottled,
             highest_hz: HIGHEST,
+            stage_2: Some(Stage2::of(self.second, self.competitor)),
+            generator_hz: generator_hz(&trials),
             background: Some(background_row(&trials, rate)).filter(|_| rate > 0.0),
             rows,
             trials,
@@ -111,6 +123,11 @@ impl Experiment for SaturationExperiment {
 }
 
 impl SaturationExperiment {
+    /// The conditions, each of which is searched in.
+    fn searches(&self) -> &'static [&'static str] {
+        if self.competitor.is_some() { &CONDITIONS } else { &CONDITIONS[..=LOADED] }
+    }
+
     /// The search beside the background.
     fn loaded(
         &self,
@@ -121,7 +138,7 @@ impl SaturationExperiment {
         std::thread::scope(|scope| {
             let drawing = spawn::scoped(scope, "punctual-load", || behind.draw(self.cpu))?;
             let rate = rate(&behind, stop);
-            let mut search = Search::new(self, "loaded", (loading, stop));
+            let mut search = Search::new(self, LOADED, (loading, stop));
             search.background = Some((&behind, rate));
             let found = search.run_and_rise(kept);
             behind.end();
@@ -169,6 +186,13 @@ pub struct SaturationOutcome {
     pub unthrottled: bool,
     /// The highest frequency that the search may try.
     pub highest_hz: f64,
+    /// Stage 2's policy, and what else ran with it; null in results of before.
+    #[serde(default)]
+    pub stage_2: Option<Stage2>,
+    /// The most stimuli a second that were raised in a trial whose frequency the generator did not
+    /// keep: what it can at most, with the stages waiting. Null where it kept every frequency.
+    #[serde(default)]
+    pub generator_hz: Option<f64>,
     /// One for each condition, stage and goal.
     pub rows: Vec<SaturationRow>,
     /// Every trial, in the order of time.
@@ -179,10 +203,30 @@ pub struct SaturationOutcome {
     pub lost: Option<String>,
 }
 
+/// Stage 2's policy, and what ran with the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Stage2 {
+    /// The policy that was requested: "SCHED_FIFO".
+    pub policy: String,
+    /// Its priority, as the kernel counts; null for SCHED_OTHER.
+    pub priority: Option<u8>,
+    /// What the thread of the same policy and priority did in the condition "equal"; null where
+    /// that was not measured.
+    pub competitor: Option<Competitor>,
+}
+
+impl Stage2 {
+    fn of(policy: SchedPolicy, competitor: Option<Competitor>) -> Self {
+        let (policy, priority) = policy_words(policy);
+        Self { policy, priority, competitor }
+    }
+}
+
 /// The highest frequency of one stage whose loss stays within a goal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SaturationRow {
-    /// "unloaded", or "loaded": with the background.
+    /// "unloaded"; "loaded": with the background; "equal": with a competitor of stage 2's policy
+    /// and priority.
     pub condition: String,
     /// The stage: 1 or 2.
     pub stage: u32,
@@ -220,7 +264,7 @@ pub enum SearchEnd {
 /// One trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRow {
-    /// "unloaded" or "loaded".
+    /// "unloaded", "loaded" or "equal".
     pub condition: String,
     /// The frequency.
     pub hz: f64,
@@ -260,22 +304,29 @@ pub struct BackgroundRow {
     /// What a stimulus costs: the slope of the share taken over the frequency, through zero, in
     /// trials that left half or more.
     pub cost_ns: Option<f64>,
-    /// The frequency at which nothing would be left by that cost.
+    /// The frequency at which nothing would be left by that cost: SF where none that was tried
+    /// shows it.
     pub predicted_hz: Option<f64>,
+    /// The highest frequency that was tried beside it; null in results of before.
+    #[serde(default)]
+    pub tried_hz: Option<f64>,
 }
 
-/// The lowest and the highest frequency, Hz.
+/// The conditions, by their places.
+const CONDITIONS: [&str; 3] = ["unloaded", "loaded", "equal"];
+const UNLOADED: usize = 0;
+const LOADED: usize = 1;
+const EQUAL: usize = 2;
+/// The lowest and the highest frequency, Hz: three times the paper's highest; a thread that raises
+/// stimuli by a system call each does not keep a higher one.
 const LOWEST: f64 = 200.0;
-const HIGHEST: f64 = 50_000.0;
+const HIGHEST: f64 = 400_000.0;
 /// How long a trial is, and the rest after it: together below what throttling allows.
 const TRIAL_NS: u64 = 400_000_000;
 const REST_NS: u64 = 80_000_000;
 /// A trial that shows whether the background dies: longer than the period of throttling and of the
 /// fair server, 1 s, and short enough for a machine that is dead meanwhile.
 const DEATH_NS: u64 = 2_500_000_000;
-/// The highest frequency of such a trial, Hz: nothing is left where stimuli come faster than they
-/// are answered.
-const DEATH_HIGHEST: f64 = 400_000.0;
 /// More stimuli not raised than this share: the generator does not keep the frequency.
 const NOT_RAISED: f64 = 0.05;
 
@@ -285,15 +336,16 @@ const NOT_RAISED: f64 = 0.05;
 /// with its time, a stop, or its source.
 struct Search<'a, 'l> {
     experiment: &'a SaturationExperiment,
-    name: &'static str,
+    /// The place of its condition.
+    condition: usize,
     background: Option<(&'a Background, f64)>,
     loading: &'a mut Loading<'l>,
     stop: &'a AtomicBool,
     until_ns: u64,
     highest: Load,
     trials: Vec<Trial>,
-    /// The last load that the generator did not keep.
-    limited: Option<Load>,
+    /// The last load that the generator did not keep, and how many stimuli a second it raised.
+    limited: Option<(Load, f64)>,
     /// Why there is no source any more.
     lost: Option<String>,
 }
@@ -302,20 +354,21 @@ struct Search<'a, 'l> {
 type Kept<'k> = (&'k mut Vec<TrialRow>, &'k mut Vec<Refusal>);
 
 impl<'a, 'l> Search<'a, 'l> {
-    /// With half of the time, from now on.
+    /// With its part of the time, from now on.
     fn new(
         experiment: &'a SaturationExperiment,
-        name: &'static str,
+        condition: usize,
         (loading, stop): (&'a mut Loading<'l>, &'a AtomicBool),
     ) -> Self {
-        let half_ns = experiment.duration.as_ns().max(0).unsigned_abs() / 2;
+        let all_ns = experiment.duration.as_ns().max(0).unsigned_abs();
+        let part_ns = all_ns / experiment.searches().len() as u64;
         Self {
             experiment,
-            name,
+            condition,
             background: None,
             loading,
             stop,
-            until_ns: now_ns(ClockId::Monotonic) + half_ns,
+            until_ns: now_ns(ClockId::Monotonic) + part_ns,
             highest: Load::at_most(HIGHEST),
             trials: Vec::new(),
             limited: None,
@@ -355,7 +408,7 @@ impl<'a, 'l> Search<'a, 'l> {
     fn rise(&mut self, kept: Kept<'_>) -> Result<(), ExperimentError> {
         let mut load = Load::at_most(LOWEST);
         let (ns, highest) = match self.experiment.unthrottled {
-            true => (DEATH_NS, Load::at_most(DEATH_HIGHEST)),
+            true => (DEATH_NS, Load::at_most(HIGHEST)),
             false => (TRIAL_NS, self.highest),
         };
         while load < highest && !self.is_over() {
@@ -380,7 +433,7 @@ impl<'a, 'l> Search<'a, 'l> {
         let loss = [0, 1].map(|stage| loss(&times, stage, period_ns));
         let limited = ran.not_raised() as f64 > NOT_RAISED * (raised + ran.not_raised()) as f64;
         rows.push(TrialRow {
-            condition: self.name.to_owned(),
+            condition: CONDITIONS[self.condition].to_owned(),
             hz: load.hz(),
             stimuli: raised,
             not_raised: ran.not_raised(),
@@ -389,11 +442,15 @@ impl<'a, 'l> Search<'a, 'l> {
             ns,
             background_share: share,
         });
-        if limited && self.limited == Some(load) {
-            // Twice, so no single stall: nothing at or above this can be raised.
-            self.highest = self.highest.min(load.below());
+        let raised_hz = raised as f64 / (ns as f64 / 1e9);
+        let before = self.limited.filter(|(before, _)| *before == load);
+        if let Some((_, before_hz)) = before.filter(|_| limited) {
+            // Twice, so no single stall: nothing at or above this can be raised, and nothing much
+            // above what was raised.
+            let raised = Load::at_most(raised_hz.max(before_hz));
+            self.highest = self.highest.min(load.below()).min(raised);
         } else if limited {
-            self.limited = Some(load);
+            self.limited = Some((load, raised_hz));
         } else if raised > 0 && !self.stop.load(Ordering::Relaxed) {
             self.trials.push(Trial { load, loss, stimuli: raised });
         }
@@ -424,12 +481,11 @@ impl<'a, 'l> Search<'a, 'l> {
             duration: Span::from_ns(ns.cast_signed()),
             first: self.experiment.first,
             second: self.experiment.second,
-            competitor: false,
+            competitor: self.experiment.competitor.filter(|_| self.condition == EQUAL),
             conditions: Vec::new(),
         };
-        let number = usize::from(self.background.is_some());
         let counted = self.background.map(|(behind, _)| behind.drawn());
-        let ran = trial.trial((number, &source), counted, self.loading, self.stop)?;
+        let ran = trial.trial((self.condition, &source), counted, self.loading, self.stop)?;
         self.lost = ran.lost().map(ToString::to_string);
         let share = self
             .background
@@ -443,7 +499,7 @@ impl<'a, 'l> Search<'a, 'l> {
         let found = found(&self.trials, goal);
         let lossy = self.trials.iter().filter(|trial| trial.loss[goal.stage] > 0.0);
         SaturationRow {
-            condition: self.name.to_owned(),
+            condition: CONDITIONS[self.condition].to_owned(),
             stage: goal.stage as u32 + 1,
             goal: goal.loss,
             pass_hz: found.pass.map(Load::hz),
@@ -504,6 +560,13 @@ impl Background {
     }
 }
 
+/// The most that was raised where the generator did not keep the frequency, in Hz.
+fn generator_hz(trials: &[TrialRow]) -> Option<f64> {
+    let limited = trials.iter().filter(|trial| trial.generator_limited && trial.ns > 0);
+    let raised_hz = limited.map(|trial| trial.stimuli as f64 / (trial.ns as f64 / 1e9));
+    raised_hz.max_by(f64::total_cmp)
+}
+
 /// What the trials beside the background show; `rate` is its own without stimuli.
 fn background_row(trials: &[TrialRow], rate: f64) -> BackgroundRow {
     let known: Vec<(f64, f64)> =
@@ -524,6 +587,7 @@ fn background_row(trials: &[TrialRow], rate: f64) -> BackgroundRow {
         least_share: known.iter().map(|(_, left)| *left).min_by(f64::total_cmp),
         cost_ns: cost_s.map(|cost| cost * 1e9),
         predicted_hz: cost_s.map(|cost| 1.0 / cost),
+        tried_hz: known.iter().map(|(hz, _)| *hz).max_by(f64::total_cmp),
     }
 }
 
@@ -721,6 +785,7 @@ mod tests {
         assert!(row.predicted_hz.is_some_and(|hz| (hz - 50_000.0).abs() < 5.0), "{row:?}");
         assert_eq!((row.sf50_hz, row.sf10_hz), (Some(26_000.0), Some(46_000.0)));
         assert_eq!((row.least_share, row.rate, row.dead_hz), (Some(0.05), 7.0, None));
+        assert_eq!(row.tried_hz, Some(60_000.0));
     }
 
     #[test]
@@ -731,9 +796,45 @@ mod tests {
     }
 
     #[test]
+    fn what_the_generator_can_is_the_most_that_it_raised_where_it_did_not_keep_the_frequency() {
+        let trial = |stimuli, generator_limited| TrialRow {
+            stimuli,
+            generator_limited,
+            ns: TRIAL_NS,
+            ..TrialRow::default()
+        };
+        assert_eq!(generator_hz(&[trial(160_000, false)]), None);
+        let trials = [trial(160_000, false), trial(100_000, true), trial(104_000, true)];
+        assert_eq!(generator_hz(&trials), Some(260_000.0));
+    }
+
+    #[test]
+    fn a_competitor_is_a_third_condition_and_takes_a_third_of_the_time() {
+        let experiment = |competitor| SaturationExperiment {
+            source: SourceName::default(),
+            cpu: 0,
+            stimulus_cpu: 1,
+            first: SchedPolicy::Fifo(90),
+            second: SchedPolicy::RoundRobin(70),
+            competitor,
+            duration: Span::from_ms(900),
+            unthrottled: false,
+        };
+        let names = |competitor| {
+            let conditions = experiment(competitor).conditions().into_iter();
+            conditions.map(|(name, _)| name).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(names(None), "unloaded loaded");
+        assert_eq!(names(Some(Competitor::Polygons)), "unloaded loaded equal");
+        let stage = Stage2::of(SchedPolicy::RoundRobin(70), Some(Competitor::Polygons));
+        assert_eq!((stage.policy.as_str(), stage.priority), ("SCHED_RR", Some(70)));
+    }
+
+    #[test]
     fn without_trials_nothing_is_known() {
         let row = background_row(&[trial(1_000.0, None)], 7.0);
         assert_eq!((row.cost_ns, row.sf50_hz, row.least_share), (None, None, None));
+        assert_eq!(row.tried_hz, None);
     }
 
     fn range(lowest_hz: f64, highest_hz: f64) -> Range {

@@ -5,7 +5,7 @@ mod claims;
 use punctual_core::time::Period;
 use punctual_lab::load::LoadSpec;
 use punctual_lab::response::{
-    ResponseExperiment, ResponseOutcome, ResponseRow, SourceName, StageRow,
+    Competitor, ResponseExperiment, ResponseOutcome, ResponseRow, SourceName, StageRow,
 };
 use punctual_lab::saturation::{
     SaturationExperiment, SaturationOutcome, SaturationRow, SearchEnd, TrialRow,
@@ -148,7 +148,7 @@ fn response<B: Bench>(
         duration: bench.share(0.2),
         first: SchedPolicy::Fifo(PRIORITY),
         second,
-        competitor,
+        competitor: competitor.then_some(Competitor::Computes),
         conditions,
     })
 }
@@ -162,6 +162,7 @@ fn saturation<B: Bench>(bench: &mut B) -> Result<Option<SaturationOutcome>, B::E
         stimulus_cpu,
         first: SchedPolicy::Fifo(PRIORITY),
         second: SchedPolicy::Fifo(APP_PRIORITY),
+        competitor: None,
         duration: bench.share(0.35),
         unthrottled: false,
     })?;
@@ -575,6 +576,8 @@ mod tests {
             trial_ns: 1_000_000_000,
             unthrottled: false,
             highest_hz: 5e4,
+            stage_2: None,
+            generator_hz: None,
             rows: Vec::new(),
             trials: vec![
                 trial("unloaded", 2e4, false, None),

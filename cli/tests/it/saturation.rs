@@ -42,7 +42,7 @@ fn adds_up(object: &Value) {
     }
     for trial in trials {
         let share = &trial["background_share"];
-        assert_eq!(share.is_null(), trial["condition"] == "unloaded", "{trial}");
+        assert_eq!(share.is_null(), trial["condition"] != "loaded", "{trial}");
         let loss: Vec<f64> =
             trial["loss"].as_array().expect("two").iter().filter_map(Value::as_f64).collect();
         assert!(
@@ -80,6 +80,31 @@ fn bounds_trials_and_background_add_up() {
     let out = run(["report", &result.display().to_string(), "-o", &page.display().to_string()]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     assert!(fs::read_to_string(page).expect("written").contains("Highest frequencies"));
+}
+
+#[test]
+fn a_competitor_of_equal_priority_is_searched_beside_the_others() {
+    if !two_cpus() {
+        return;
+    }
+    let args = ["measure", "saturation", "--duration", "6s", "--stage2", "rr"];
+    let out = run(args.into_iter().chain(["--competitor=polygons", "--json", "-"]));
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let saturation = &json(&out)["saturation"];
+    let stage = &saturation["stage_2"];
+    assert_eq!((&stage["policy"], &stage["priority"]), (&"SCHED_RR".into(), &70.into()));
+    assert_eq!(stage["competitor"], "polygons");
+    assert_eq!(saturation["highest_hz"], 400_000.0);
+    let conditions = |key: &str| {
+        let rows = saturation[key].as_array().expect("rows").iter();
+        let mut names: Vec<&str> = rows.filter_map(|row| row["condition"].as_str()).collect();
+        names.dedup();
+        names.join(" ")
+    };
+    // Each has its part of the time, so that each has trials.
+    assert_eq!(conditions("rows"), "unloaded loaded equal");
+    assert_eq!(conditions("trials"), "unloaded loaded equal");
+    adds_up(saturation);
 }
 
 #[test]
@@ -132,6 +157,7 @@ fn bad_input_is_refused_with_the_reason() {
     refused(&with(&["--cpu", "0", "--stimulus-cpu", "0"]), &["two CPUs"]);
     refused(&with(&["--duration", "0s"]), &["--duration"]);
     refused(&with(&["--stage2-priority", "99"]), &["--stage2-priority", "98"]);
+    refused(&with(&["--competitor=draws"]), &["--competitor", "draws", "polygons"]);
     // The process of --unsafe-no-throttle, which changes nothing without all of its words.
     for words in [&["__unthrottle"][..], &["__unthrottle", "/tmp", "cpu", "1"]] {
         let out = run(words);

@@ -9,9 +9,11 @@ use punctual_lab::load::Loads;
 use punctual_lab::response::{ResponseExperiment, ResponseRow, SOURCES, STIMULI_MAX, SourceName};
 use punctual_report::measured::ResponseBody;
 
-use crate::args::{PolicyName, RootArgs};
+use crate::args::RootArgs;
 use crate::experiment::{self, Machine};
-use crate::measuring::{Measuring, Outcome, Planned, Shown, lost_source, stimulus_cpu, with_idle};
+use crate::measuring::{
+    Measuring, Outcome, Planned, Shown, StageArgs, lost_source, stimulus_cpu, with_idle,
+};
 use crate::output::OutputArgs;
 use crate::{format, parse};
 
@@ -47,24 +49,8 @@ pub(super) struct Args {
         value_parser = parse::duration
     )]
     duration: parse::Duration,
-    /// The priority of stage 1, SCHED_FIFO, and of the thread that raises stimuli
-    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
-    priority: u8,
-    /// The scheduling policy of stage 2
-    #[arg(long, value_enum, value_name = "POLICY", default_value = "fifo")]
-    stage2: PolicyName,
-    /// The priority of stage 2
-    #[arg(
-        long,
-        value_name = "PRIORITY",
-        default_value_t = 70,
-        value_parser = clap::value_parser!(u8).range(1..=98)
-    )]
-    stage2_priority: u8,
-    /// Let a thread with the policy and priority of stage 2 compute on its CPU for seven tenths of
-    /// the time; with --stage2 rr this is the paper's load of equal priority
-    #[arg(long)]
-    competitor: bool,
+    #[command(flatten)]
+    stages: StageArgs,
     /// Loads to run after the idle measurement, as for 'measure periodic'
     #[arg(long, default_value = "none", value_parser = parse::loads)]
     load: Loads,
@@ -114,9 +100,9 @@ impl Measuring for Args {
             stimulus_cpu,
             period,
             duration: self.duration.0,
-            first: PolicyName::Fifo.with(self.priority),
-            second: self.stage2.with(self.stage2_priority),
-            competitor: self.competitor,
+            first: self.stages.first(),
+            second: self.stages.second(),
+            competitor: self.stages.competitor(),
             conditions: with_idle(&self.load),
         };
         if experiment.stimuli() > STIMULI_MAX {

@@ -8,9 +8,9 @@ use punctual_lab::response::SourceName;
 use punctual_lab::saturation::SaturationExperiment;
 use punctual_report::measured::SaturationBody;
 
-use crate::args::{PolicyName, RootArgs};
+use crate::args::RootArgs;
 use crate::experiment::{self, Machine};
-use crate::measuring::{Measuring, Outcome, Planned, Shown, lost_source, stimulus_cpu};
+use crate::measuring::{Measuring, Outcome, Planned, Shown, StageArgs, lost_source, stimulus_cpu};
 use crate::output::OutputArgs;
 use crate::parse;
 use crate::stored::STATE;
@@ -29,7 +29,8 @@ pub(super) struct Args {
     /// The CPU that raises stimuli, by polling the clock: another one [default: another core]
     #[arg(long, value_name = "CPU")]
     stimulus_cpu: Option<String>,
-    /// How long to search at most: half of it unloaded, half with polygons on the same CPU
+    /// How long to search at most: half of it unloaded, half with polygons on the same CPU; thirds
+    /// with --competitor, whose search is one more
     #[arg(
         long,
         short,
@@ -38,17 +39,8 @@ pub(super) struct Args {
         value_parser = parse::duration
     )]
     duration: parse::Duration,
-    /// The priority of stage 1, SCHED_FIFO, and of the thread that raises stimuli
-    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=98))]
-    priority: u8,
-    /// The priority of stage 2, SCHED_FIFO
-    #[arg(
-        long,
-        value_name = "PRIORITY",
-        default_value_t = 70,
-        value_parser = clap::value_parser!(u8).range(1..=98)
-    )]
-    stage2_priority: u8,
+    #[command(flatten)]
+    stages: StageArgs,
     /// Switch real-time throttling, and the fair server of --cpu, off meanwhile, to find the
     /// frequency that leaves nothing for others. Dangerous: in trials of 2.5 s two CPUs run nothing
     /// else, and a machine with two hangs that long. Root; a process of its own puts the settings
@@ -98,8 +90,9 @@ impl Measuring for Args {
             source: self.source.clone(),
             cpu,
             stimulus_cpu,
-            first: PolicyName::Fifo.with(self.priority),
-            second: PolicyName::Fifo.with(self.stage2_priority),
+            first: self.stages.first(),
+            second: self.stages.second(),
+            competitor: self.stages.competitor(),
             duration: self.duration.0,
             unthrottled: self.unsafe_no_throttle,
         };

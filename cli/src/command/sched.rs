@@ -38,7 +38,8 @@ enum SchedCommand {
     /// another user, the environment stays as it is. The exit status is that of the command.
     #[command(after_long_help = "Examples:\n\
                        \x20 sudo punctual sched run --fifo 80 --cpu 3 --user $USER -- ./servo\n\
-                       \x20 sudo punctual sched run --deadline 200us:1ms:1ms -- ./loop")]
+                       \x20 sudo punctual sched run --deadline 200us:1ms:1ms -- ./loop\n\
+                       \x20 punctual sched run --idle -- make -j8")]
     Run(SchedRunArgs),
     /// Change the policy and the CPUs of threads that run
     #[command(after_long_help = "Examples:\n\
@@ -65,6 +66,35 @@ struct PolicyArgs {
     /// SCHED_OTHER, the usual one
     #[arg(long)]
     other: bool,
+    /// SCHED_BATCH: as OTHER, but a thread that it wakes does not take the CPU from the one that
+    /// runs
+    #[arg(long)]
+    batch: bool,
+    /// SCHED_IDLE: runs where nothing else wants the CPU, or next to nothing. What leaves it again
+    /// needs root, or a limit of the nice value (RLIMIT_NICE) of 20 and more
+    #[arg(long)]
+    idle: bool,
+}
+
+impl PolicyArgs {
+    /// Those of the policy, without a nice value; `None` where none is given.
+    fn attributes(&self) -> Option<SchedAttributes> {
+        if let Some(deadline) = self.deadline {
+            return Some(SchedAttributes {
+                runtime_ns: deadline.runtime_ns,
+                deadline_ns: deadline.deadline_ns,
+                period_ns: deadline.period_ns,
+                ..SchedAttributes::of(scheduler::DEADLINE)
+            });
+        }
+        let ordinary = |is_given: bool, policy| is_given.then(|| SchedAttributes::of(policy));
+        self.fifo
+            .map(|priority| real_time(scheduler::FIFO, priority))
+            .or_else(|| self.rr.map(|priority| real_time(scheduler::ROUND_ROBIN, priority)))
+            .or_else(|| ordinary(self.other, scheduler::OTHER))
+            .or_else(|| ordinary(self.batch, scheduler::BATCH))
+            .or_else(|| ordinary(self.idle, scheduler::IDLE))
+    }
 }
 
 /// The three times of SCHED_DEADLINE, in ns.
@@ -96,17 +126,17 @@ fn deadline(text: &str) -> Result<DeadlineArg, String> {
 struct AttributeArgs {
     #[command(flatten)]
     policy: PolicyArgs,
-    /// The nice value of SCHED_OTHER, -20 to 19; the lower, the larger its share
+    /// The nice value of SCHED_OTHER and SCHED_BATCH, -20 to 19; the lower, the larger its share
+    /// [default: 0]
     #[arg(
         long,
         value_name = "NICE",
-        requires = "other",
-        default_value = "0",
         allow_hyphen_values = true,
         value_parser = clap::value_parser!(i8).range(-20..=19)
     )]
-    nice: i8,
-    /// What it starts begins as SCHED_OTHER
+    nice: Option<i8>,
+    /// What it starts begins as SCHED_OTHER; not for --batch and --idle, which the kernel hands on
+    /// all the same
     #[arg(long)]
     reset_on_fork: bool,
     /// Run on these CPUs only, as the kernel lists them: 3, 0-1
@@ -182,28 +212,27 @@ impl Request {
             parse_cpus(text, &facts).with_context(|| format!("--cpu {}", text.escape_debug()))
         });
         let cpus = cpus.transpose()?;
-        let policy = &args.policy;
-        let attributes = match (policy.fifo, policy.rr, policy.deadline, policy.other) {
-            (Some(priority), ..) => Some(real_time(scheduler::FIFO, priority)),
-            (_, Some(priority), ..) => Some(real_time(scheduler::ROUND_ROBIN, priority)),
-            (_, _, Some(deadline), _) => Some(SchedAttributes {
-                runtime_ns: deadline.runtime_ns,
-                deadline_ns: deadline.deadline_ns,
-                period_ns: deadline.period_ns,
-                ..SchedAttributes::of(scheduler::DEADLINE)
-            }),
-            (.., true) => Some(SchedAttributes {
-                nice: args.nice.into(),
-                ..SchedAttributes::of(scheduler::OTHER)
-            }),
-            _ => None,
-        };
-        if attributes.is_none() && cpus.is_none() {
-            bail!("nothing to set: give a policy (--fifo, --rr, --deadline, --other) or --cpu");
+        let attributes = args.policy.attributes();
+        let number = attributes.map(|attributes| attributes.policy);
+        if number.is_none() && cpus.is_none() {
+            bail!("nothing to set: give a policy ({POLICIES}) or --cpu");
         }
-        if attributes.is_none() && args.reset_on_fork {
-            bail!("--reset-on-fork needs a policy: --fifo, --rr, --deadline or --other");
+        if number.is_none() && args.reset_on_fork {
+            bail!("--reset-on-fork needs a policy: {POLICIES}");
         }
+        if args.reset_on_fork && matches!(number, Some(scheduler::BATCH | scheduler::IDLE)) {
+            bail!(
+                "--reset-on-fork: the kernel resets real-time policies only, what a thread of \
+                 SCHED_BATCH or SCHED_IDLE starts has its policy; leave the option out"
+            );
+        }
+        if let Some(nice) = args.nice
+            && !matches!(number, Some(scheduler::OTHER | scheduler::BATCH))
+        {
+            bail!("--nice {nice}: only SCHED_OTHER and SCHED_BATCH go by it: --other or --batch");
+        }
+        let nice = args.nice.unwrap_or(0).into();
+        let attributes = attributes.map(|attributes| SchedAttributes { nice, ..attributes });
         Ok(Self { attributes, reset_on_fork: args.reset_on_fork, cpus, facts })
     }
 
@@ -226,16 +255,26 @@ impl Request {
             scheduler::DEADLINE => RefusedCall::SetDeadline,
             _ => RefusedCall::SetScheduler { priority: attributes.priority },
         };
-        SchedAttributes { flags, ..attributes }
-            .give(tid)
-            .map_err(|errno| self.refused(&policy_words(&attributes), &call, errno))
+        // Whether rights are missing to leave it is seen before.
+        let was_idle = SchedAttributes::get(tid).is_ok_and(|now| now.policy == scheduler::IDLE);
+        SchedAttributes { flags, ..attributes }.give(tid).map_err(|errno| {
+            let request = policy_words(&attributes);
+            if was_idle && attributes.priority == 0 && errno == Errno::PERM {
+                let limit = NICE_LIMIT - attributes.nice;
+                return anyhow!(
+                    "{request} refused: to leave SCHED_IDLE it needs CAP_SYS_NICE, or a limit of \
+                     the nice value (RLIMIT_NICE) of {limit} or more: 'prlimit --nice={limit}'"
+                );
+            }
+            self.refused(&request, &call, errno)
+        })
     }
 
     fn refused(&self, request: &str, call: &RefusedCall, errno: Errno) -> Error {
         if errno == Errno(NO_SUCH_THREAD) {
             return anyhow!("{request} refused: there is no such thread any more");
         }
-        // Only SCHED_OTHER and SCHED_DEADLINE have no priority: a nice value below the own one.
+        // SCHED_DEADLINE is another call: a nice value below the own one.
         if matches!(call, RefusedCall::SetScheduler { priority: 0 }) {
             return anyhow!("{request} refused: it needs CAP_SYS_NICE, or the rights of its user");
         }
@@ -244,6 +283,10 @@ impl Request {
     }
 }
 
+/// The options of [`PolicyArgs`], as messages name them.
+const POLICIES: &str = "--fifo, --rr, --deadline, --other, --batch or --idle";
+/// RLIMIT_NICE counts downwards from here (getrlimit(2)): 20 allows a nice value of 0.
+const NICE_LIMIT: i32 = 20;
 /// ESRCH of errno(3).
 const NO_SUCH_THREAD: i32 = 3;
 
@@ -257,6 +300,7 @@ fn policy_words(attributes: &SchedAttributes) -> String {
     match attributes.policy {
         scheduler::OTHER if attributes.nice == 0 => "SCHED_OTHER".to_owned(),
         scheduler::OTHER => format!("SCHED_OTHER, nice {}", attributes.nice),
+        scheduler::BATCH if attributes.nice == 0 => "SCHED_BATCH".to_owned(),
         scheduler::FIFO => format!("SCHED_FIFO {}", attributes.priority),
         scheduler::ROUND_ROBIN => format!("SCHED_RR {}", attributes.priority),
         scheduler::BATCH => format!("SCHED_BATCH, nice {}", attributes.nice),

@@ -142,7 +142,47 @@ fn threads_and_children_of_a_process_are_changed_and_shown() {
 }
 
 #[test]
+fn batch_and_idle_are_given_handed_on_and_shown() {
+    // The policy is field 41 of proc_pid_stat(5): what the shell started has it too. SCHED_IDLE
+    // leaves the nice value as it is.
+    let script = "cut -d' ' -f41 /proc/self/stat; cut -d' ' -f19 /proc/self/stat";
+    for (args, policy) in [(&["--batch", "--nice", "19"][..], "3\n19\n"), (&["--idle"], "5\n")] {
+        let command = ["--", "sh", "-c", script];
+        let out = run(["sched", "run"].iter().chain(args).chain(&command));
+        assert_eq!(out.status.code(), Some(0), "{args:?} {}", stderr(&out));
+        assert!(stdout(&out).starts_with(policy), "{args:?} {}", stdout(&out));
+    }
+    let mut sleeper = Sleeper::new("echo ready; read line");
+    sleeper.ready();
+    let pid = sleeper.pid();
+    for (args, shown) in [
+        (&["--batch", "--nice", "18"][..], "SCHED_BATCH, nice 18"),
+        (&["--idle"][..], "SCHED_IDLE"),
+    ] {
+        let out = run(["sched", "set"].iter().chain(args).chain(&[pid.as_str()]));
+        assert_eq!(stdout(&out), "1 of 1 threads changed\n", "{args:?} {}", stderr(&out));
+        let page = stdout(&run(["sched", "show", &pid]));
+        assert!(page.contains(shown), "{page}");
+    }
+}
+
+#[test]
+fn what_may_not_leave_idle_is_told_the_limit() {
+    if !skip::need("root", skip::is_root()) {
+        return;
+    }
+    let inner = format!("exec {PROGRAM} sched run --other -- true");
+    let args = ["sched", "run", "--user", "nobody", "--idle", "--", "sh", "-c", inner.as_str()];
+    refused(&run(args), &["SCHED_OTHER refused", "leave SCHED_IDLE", "RLIMIT_NICE", "=20"]);
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
+    let with = |args: &[&str]| run(["sched", "run"].iter().chain(args).chain(&["--", "true"]));
+    refused(&with(&["--batch", "--idle"]), &["--idle"]);
+    refused(&with(&["--idle", "--nice", "3"]), &["--nice 3", "--batch"]);
+    refused(&with(&["--fifo", "3", "--nice", "3"]), &["--nice 3", "--other"]);
+    refused(&with(&["--batch", "--reset-on-fork"]), &["SCHED_BATCH", "leave the option out"]);
     refused(&run(["sched", "run", "--", "true"]), &["nothing to set", "--fifo"]);
     refused(&run(["sched", "run", "--fifo", "100", "--", "true"]), &["100", "1..=99"]);
     refused(&run(["sched", "run", "--fifo", "1", "--rr", "2", "--", "true"]), &["--rr"]);

@@ -32,6 +32,7 @@ pub use limits::{
     Capabilities, FairServer, LimitPair, ProcessLimits, ResourceLimit, RtBudget, RtThrottling,
 };
 pub use power::{Power, PowerSource};
+pub(crate) use power::{counts_smi, smi_since};
 pub use preemption::{Preemption, PreemptionMode, PreemptionModel};
 pub use virtualization::Virtualization;
 

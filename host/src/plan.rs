@@ -58,7 +58,7 @@ pub struct TuningPlan {
 }
 
 /// Rules whose changes nobody gets who did not name the setting.
-const DANGEROUS: [&str; 1] = ["watchdogs.machine_check"];
+const DANGEROUS: [&str; 2] = ["watchdogs.machine_check", "frequency.boost"];
 
 /// Rules whose settings keep interrupts, work, timers of others and deep idle states away from
 /// CPUs, and cost the other CPUs nothing else.
@@ -126,7 +126,8 @@ impl TuningPlan {
         self.by_hand.clear();
     }
 
-    /// Leaves out what takes diagnostics of the hardware away: such a change has to be named.
+    /// Leaves out what takes diagnostics of the hardware away, or speed: such a change has to be
+    /// named.
     pub fn leave_dangerous(&mut self) {
         let (left, runtime) =
             self.runtime.drain(..).partition(|step| DANGEROUS.contains(&step.id.as_str()));
@@ -245,7 +246,7 @@ fn typed(settings: &KernelSettings, name: &str) -> Option<String> {
 
 /// Files of the settings that a plan may change while the machine runs, `*` for a number: what
 /// stands here is planned, and is put back from a journal; nothing else is either.
-const FILES: [&str; 28] = [
+const FILES: [&str; 30] = [
     "/proc/irq/*/smp_affinity_list",
     "/proc/irq/default_smp_affinity",
     "/proc/sys/kernel/nmi_watchdog",
@@ -263,6 +264,8 @@ const FILES: [&str; 28] = [
     "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
     "/sys/devices/system/cpu/cpu*/online",
     "/sys/devices/system/cpu/cpu*/power/pm_qos_resume_latency_us",
+    "/sys/devices/system/cpu/cpufreq/boost",
+    "/sys/devices/system/cpu/intel_pstate/no_turbo",
     "/sys/devices/system/machinecheck/machinecheck0/ignore_ce",
     "/sys/devices/virtual/workqueue/cpumask",
     "/sys/devices/virtual/workqueue/writeback/cpumask",

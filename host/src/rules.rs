@@ -817,6 +817,81 @@ mod tests {
     }
 
     #[test]
+    fn an_iommu_is_judged_by_what_it_does_and_its_parameters_by_whether_they_do_it() {
+        let on = |machine: &str, words: &str, name: &str| verdict_on(machine, words, name).0;
+        let (smt, industrial) = ("smt-desktop-8cpu", "industrial-rt-4cpu");
+        let (verdict, why) = verdict_on(smt, "quiet", "iommu");
+        assert_eq!(verdict, RuleVerdict::NeedsReboot);
+        assert!(why.contains("Measure what 'iommu=pt' gains"), "{why}");
+        assert_eq!(on(smt, "iommu=pt", "iommu"), RuleVerdict::NoEffect);
+        assert_eq!(on(industrial, "iommu=pt", "iommu"), RuleVerdict::Good);
+        assert_eq!(on(industrial, "intel_iommu=on,sm_on", "intel_iommu"), RuleVerdict::Good);
+        assert_eq!(on(industrial, "intel_iommu=off", "intel_iommu"), RuleVerdict::NoEffect);
+        // No device of this one has an IOMMU.
+        let guest = "firecracker-guest-2cpu";
+        assert_eq!(on(guest, "intel_iommu=on", "intel_iommu"), RuleVerdict::NoEffect);
+        assert_eq!(on(guest, "amd_iommu=off", "amd_iommu"), RuleVerdict::Good);
+        assert_eq!(on(guest, "iommu=off", "iommu"), RuleVerdict::Good);
+        assert_eq!(on(guest, "iommu=pt", "iommu"), RuleVerdict::NoEffect);
+        // Linux 5.10 does not show it.
+        assert_eq!(on("legacy-4cpu", "intel_iommu=on", "intel_iommu"), RuleVerdict::Unknown);
+        assert_eq!(on("container-unprivileged", "quiet", "iommu"), RuleVerdict::Unknown);
+    }
+
+    #[test]
+    fn management_interrupts_are_judged_by_the_watch_and_by_uptime() {
+        let (_, mut facts, _) =
+            machines().into_iter().find(|(name, ..)| name == "industrial-rt-4cpu").unwrap();
+        let after = |uptime: &str| {
+            let tree = crate::testing::Tree::of(&[("/proc/uptime", uptime)]);
+            KernelSettings::collect(&tree.root())
+        };
+        let mut judged = |count: u64, watched: Option<u64>, uptime: &str| {
+            facts.power.smi_count = Fact::known(count, "msr");
+            let mut settings = after(uptime);
+            settings.smi_watched = watched;
+            typed((&facts, &settings), "quiet", "SMI").unwrap().verdict
+        };
+        let day = "86400.5 1.0";
+        assert_eq!(judged(0, None, "60.0 1.0"), RuleVerdict::Good);
+        assert_eq!(judged(100, Some(0), day), RuleVerdict::Good);
+        assert_eq!(judged(100, Some(1), day), RuleVerdict::NeedsReboot);
+        assert_eq!(judged(1_440 * 2, Some(0), day), RuleVerdict::NeedsReboot);
+        // Just started: those of the firmware's own start are among them.
+        assert_eq!(judged(1_000, Some(0), "60.0 1.0"), RuleVerdict::Good);
+        assert_eq!(judged(1_000, None, "60.0 1.0"), RuleVerdict::Unknown);
+        facts.power.smi_count = Fact::absent("msr");
+        let verdict =
+            |facts: &MachineFacts| typed((facts, &after(day)), "quiet", "SMI").unwrap().verdict;
+        assert_eq!(verdict(&facts), RuleVerdict::Unknown, "the module msr is missing");
+        let (_, amd, _) =
+            machines().into_iter().find(|(name, ..)| name == "amd-smt-32cpu").unwrap();
+        assert_eq!(verdict(&amd), RuleVerdict::NotApplicable);
+    }
+
+    #[test]
+    fn turbo_is_named_and_never_planned_unasked() {
+        let on = |machine: &str| verdict_on(machine, "quiet", "boost").0;
+        assert_eq!(on("smt-desktop-8cpu"), RuleVerdict::Improve);
+        assert_eq!(on("industrial-rt-4cpu"), RuleVerdict::Good);
+        assert_eq!(on("container-unprivileged"), RuleVerdict::Unknown);
+        let at = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/machines/smt-desktop-8cpu");
+        let root = Root::captured(at).unwrap();
+        let (facts, settings) = (MachineFacts::collect(&root), KernelSettings::collect(&root));
+        let cpus = CpuScope::of(None, &facts).cpus;
+        let inputs = Inputs { facts: &facts, settings: &settings, cpus: &cpus, workload: None };
+        let mut plan = crate::plan::TuningPlan::of(&inputs, &judge(&inputs), &root);
+        let mut named = plan.clone();
+        named.keep(&["boost".to_owned()]);
+        let changes: Vec<_> = named.runtime.iter().map(|step| step.change.clone()).collect();
+        let path = "/sys/devices/system/cpu/intel_pstate/no_turbo".to_owned();
+        assert_eq!(changes, [KnobChange::Write { path, value: "1".to_owned() }]);
+        plan.leave_dangerous();
+        assert!(plan.runtime.iter().all(|step| step.knob != "boost"));
+        assert!(plan.by_hand.iter().any(|step| step.knob == "boost"));
+    }
+
+    #[test]
     fn what_switches_the_detector_of_soft_lockups_off_is_told_from_what_does_not() {
         let on = |machine: &str, words: &str| verdict_on(machine, words, "nosoftlockup");
         let (verdict, why) = on("amd-smt-32cpu", "nosoftlockup nowatchdog");

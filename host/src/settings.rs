@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use crate::cmdline::CommandLine;
 use crate::fact::Fact;
-use crate::facts::{CPUS, Source};
+use crate::facts::{CPUS, MachineFacts, Source, smi_since};
 use crate::root::{Listing, Read, Root};
 
 pub use interrupts::{IrqLine, IrqPlace, IrqTable};
@@ -53,6 +53,9 @@ pub struct KernelSettings {
     pub per_cpu: PerCpu,
     /// The files that the next boot's command line is made of.
     pub boot: Vec<BootFile>,
+    /// System management interrupts while interrupts were watched; `None` where they were not, or
+    /// are not counted.
+    pub smi_watched: Option<u64>,
     /// Kernel, major and minor.
     pub release: Option<(u32, u32)>,
     values: BTreeMap<&'static str, Fact<String>>,
@@ -76,6 +79,7 @@ impl KernelSettings {
             per_cpu: PerCpu::read(&source),
             boot: boot_files(&source),
             release,
+            smi_watched: None,
             values: single_values(&source),
             nothing: Fact::absent(""),
             command_line: source.command_line,
@@ -92,8 +96,10 @@ impl KernelSettings {
         Some(self.options.value()?.get(option).is_some_and(|value| value == "y"))
     }
 
-    /// Reads interrupts again: what has risen since is known from then on, and where they go now.
-    pub fn watch(&mut self, root: &Root) {
+    /// Reads interrupts again: what has risen since is known from then on, and where they go now;
+    /// and counts system management interrupts since `facts` were read.
+    pub fn watch(&mut self, root: &Root, facts: &MachineFacts) {
+        self.smi_watched = smi_since(facts, root);
         let source = Source::new(root);
         let later = interrupts::counts(&source);
         if let (Fact::Known { value: interrupts, .. }, Fact::Known { value: later, .. }) =
@@ -124,6 +130,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("cpu_dma_latency", "/dev/cpu_dma_latency"),
     ("default_smp_affinity", "/proc/irq/default_smp_affinity"),
     ("intel_pstate/status", "/sys/devices/system/cpu/intel_pstate/status"),
+    ("iommu_groups/type", "/sys/kernel/iommu_groups/0/type"),
     ("ksm/run", "/sys/kernel/mm/ksm/run"),
     ("machinecheck/ignore_ce", "/sys/devices/system/machinecheck/machinecheck0/ignore_ce"),
     ("cpuidle.off", "/sys/module/cpuidle/parameters/off"),
@@ -139,6 +146,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("realtime", "/sys/kernel/realtime"),
     ("sched/features", "/sys/kernel/debug/sched/features"),
     ("smt/control", "/sys/devices/system/cpu/smt/control"),
+    ("uptime", "/proc/uptime"),
     ("vulnerabilities/spectre_v2", "/sys/devices/system/cpu/vulnerabilities/spectre_v2"),
     ("workqueue/cpumask", "/sys/devices/virtual/workqueue/cpumask"),
     ("workqueue/writeback/cpumask", "/sys/devices/virtual/workqueue/writeback/cpumask"),
@@ -550,9 +558,27 @@ mod tests {
             "/proc/interrupts",
             "           CPU0       CPU2\n 24:  1  9  IO-APIC 5-edge  eth0\n",
         );
-        settings.watch(&tree.root());
+        settings.watch(&tree.root(), &MachineFacts::collect(&tree.root()));
         assert_eq!(first(&settings).risen, CpuList::single(2));
         assert!(settings.interrupts.value().unwrap().watched);
+    }
+
+    #[test]
+    fn management_interrupts_are_counted_while_it_is_watched() {
+        let info = ("/proc/cpuinfo", "vendor_id\t: GenuineIntel\nflags\t: fpu\n");
+        let watched = |before: &str, now: &str| {
+            let tree = Tree::of(&[info, ("/dev/cpu/0/msr-0x34", before)]);
+            let facts = MachineFacts::collect(&tree.root());
+            let mut settings = KernelSettings::collect(&tree.root());
+            assert_eq!(settings.smi_watched, None);
+            tree.write("/dev/cpu/0/msr-0x34", now);
+            settings.watch(&tree.root(), &facts);
+            settings.smi_watched
+        };
+        assert_eq!(watched("71", "74"), Some(3));
+        assert_eq!(watched("71", "71"), Some(0));
+        assert_eq!(watched("4294967295", "1"), Some(2), "it goes on from 0");
+        assert_eq!(watched("71", "x"), None);
     }
 
     #[test]

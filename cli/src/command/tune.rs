@@ -193,7 +193,7 @@ fn check(args: &TuneCheckArgs) -> Result<Exit> {
         envelope.started_at = Some(jiff::Timestamp::now().to_string());
         // Counts of interrupts are compared over a while; how long it really was does not matter.
         std::thread::sleep(WATCH);
-        machine.settings.watch(&machine.root);
+        machine.settings.watch(&machine.root, &machine.facts);
     }
     let verdicts = rules::judge(&machine.inputs());
     let wrong = |verdict| matches!(verdict, RuleVerdict::Conflict | RuleVerdict::NoEffect);
@@ -367,7 +367,7 @@ fn verify(args: &TuneVerifyArgs) -> Result<Exit> {
     if machine.root.is_live() {
         // As for check: how long it really was does not matter.
         std::thread::sleep(WATCH);
-        machine.settings.watch(&machine.root);
+        machine.settings.watch(&machine.root, &machine.facts);
     }
     let verdicts = rules::judge(&machine.inputs());
     let files = files_of(&args.scope.root);

@@ -6,13 +6,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Source;
 use super::virtualization::Virtualization;
+use super::{MachineFacts, Source};
+use crate::cpulist::CpuList;
 use crate::fact::Fact;
-use crate::root::{Listing, Read};
+use crate::root::{Listing, Read, Root};
 
 const SUPPLIES: &str = "/sys/class/power_supply";
 const SMI_COUNT: u32 = 0x34;
+/// Why they are not counted.
+const NOT_INTEL: &str = "/proc/cpuinfo (vendor_id, flags)";
 
 /// Power, and time that this kernel did not have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -86,14 +89,19 @@ fn supply(source: &Source<'_>) -> Fact<PowerSource> {
 
 fn smi_count(source: &Source<'_>, virtualization: &Virtualization) -> Fact<u64> {
     let cpu = source.online.first().unwrap_or(0);
-    let origin = format!("/dev/cpu/{cpu}/msr ({SMI_COUNT:#x})");
     let info = source.cpuinfo.value();
     let intel = info.and_then(|info| info.field("vendor_id")) == Some("GenuineIntel");
     // A guest's register, where there is one, does not count the host's interrupts.
     if !intel || virtualization.is_guest() {
-        return Fact::absent(origin);
+        return Fact::absent(NOT_INTEL);
     }
-    match source.root.read_msr(cpu, SMI_COUNT) {
+    read_smi(source.root, cpu)
+}
+
+/// The counter of a CPU of Intel.
+fn read_smi(root: &Root, cpu: u32) -> Fact<u64> {
+    let origin = format!("/dev/cpu/{cpu}/msr ({SMI_COUNT:#x})");
+    match root.read_msr(cpu, SMI_COUNT) {
         Read::Text(text) => match text.trim().parse::<u64>() {
             // The counter has 32 bits; the upper half is reserved.
             Ok(value) => Fact::known(value & 0xffff_ffff, origin),
@@ -102,6 +110,20 @@ fn smi_count(source: &Source<'_>, virtualization: &Virtualization) -> Fact<u64> 
         Read::Absent => Fact::absent(origin),
         Read::Unreadable { why } => Fact::unreadable(origin, why),
     }
+}
+
+/// Whether the processor counts system management interrupts: Intel's own hardware.
+pub(crate) fn counts_smi(facts: &MachineFacts) -> bool {
+    facts.power.smi_count.origin() != NOT_INTEL
+}
+
+/// How many system management interrupts there were since these facts were read; `None` where
+/// they are not counted.
+pub(crate) fn smi_since(facts: &MachineFacts, root: &Root) -> Option<u64> {
+    let before = *facts.power.smi_count.value()?;
+    let cpu = facts.cpu.online_cpus.value().and_then(CpuList::first).unwrap_or(0);
+    // It has 32 bits, and goes on from 0.
+    read_smi(root, cpu).value().map(|now| now.wrapping_sub(before) & 0xffff_ffff)
 }
 
 #[cfg(test)]

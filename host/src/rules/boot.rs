@@ -224,6 +224,7 @@ pub(crate) const NEVER: &[(&str, &str)] = &[
 /// counted, and looked at for contradictions.
 pub(crate) const TUNING: &[&str] = &[
     "amd_idle.max_cstate",
+    "amd_iommu",
     "amd_pstate",
     "audit",
     "clocksource",
@@ -232,7 +233,9 @@ pub(crate) const TUNING: &[&str] = &[
     "highres",
     "idle",
     "intel_idle.max_cstate",
+    "intel_iommu",
     "intel_pstate",
+    "iommu",
     "irqaffinity",
     "irqpoll",
     "isolcpus",

@@ -43,6 +43,15 @@ pub(super) const RULES: &[Rule] = &[
         ..rule("frequency.cpufreq_off", "cpufreq.off", 3, Judge::One(cpufreq_off))
     },
     Rule {
+        why: "Above its nominal frequency a CPU is as fast as heat and the other CPUs let it be: \
+              the time that work takes varies, while most of it gets shorter. Measure it: \
+              'punctual measure work' with and without.",
+        cost: "Speed.",
+        verified: "intel_pstate/no_turbo, else cpufreq/boost",
+        source: "Linux, admin-guide/pm/cpufreq (frequency boost support)",
+        ..rule("frequency.boost", "boost", 2, Judge::One(boost))
+    },
+    Rule {
         why: "On a battery, firmware and services save power by slowing CPUs down.",
         verified: "/sys/class/power_supply",
         source: "Linux, ABI/testing/sysfs-class-power",
@@ -159,6 +168,17 @@ fn amd_pstate(inputs: &Inputs<'_>) -> Finding {
 
 fn cpufreq_off(inputs: &Inputs<'_>) -> Finding {
     switched_off(inputs, "cpufreq.off")
+}
+
+fn boost(inputs: &Inputs<'_>) -> Finding {
+    let judged = read(&inputs.facts.frequency.boost).map(|(permitted, origin)| match permitted {
+        false => Finding::good("off", origin),
+        true => {
+            let off = if origin.ends_with("no_turbo") { "1" } else { "0" };
+            Finding::improve("on", origin).write(origin, off)
+        }
+    });
+    settled(judged)
 }
 
 fn battery(inputs: &Inputs<'_>) -> Finding {

@@ -1,11 +1,21 @@
 //! Rules about memory: paging, huge pages, what moves or samples pages.
 
-use super::{Finding, Inputs, Judge, Rule, Typed, read, rule, settled};
+use super::{CMDLINE, Finding, Inputs, Judge, Rule, RuleVerdict, Typed, read, rule, settled};
+use crate::cmdline::Param;
 use crate::settings::path_of;
 
 const VM: &str = "Linux, admin-guide/sysctl/vm";
 
 pub(super) const RULES: &[Rule] = &[
+    Rule {
+        why: "An IOMMU translates the addresses of devices: each of their transfers is mapped and \
+              unmapped by the CPU that starts it, and with 'DMA' its cache is flushed each time. \
+              Loops without devices do not see it.",
+        cost: "Security: with iommu=pt a device can reach all memory.",
+        verified: "/sys/kernel/iommu_groups/0/type, from Linux 5.11 on",
+        source: "Linux, ABI/testing/sysfs-kernel-iommu_groups; admin-guide/kernel-parameters",
+        ..rule("memory.iommu", "iommu", 1, Judge::Each(iommu))
+    },
     Rule {
         why: "A page that was paged out takes milliseconds to come back. What is locked \
               (mlockall) stays; other processes and the kernel's own waits do not.",
@@ -69,6 +79,66 @@ pub(super) const RULES: &[Rule] = &[
         ..rule("memory.stat_interval", "vm.stat_interval", 1, Judge::One(stat_interval))
     },
 ];
+
+/// What an IOMMU does with the addresses of devices, and what was typed about it.
+fn iommu(inputs: &Inputs<'_>) -> Vec<Finding> {
+    let kind = inputs.value("iommu_groups/type");
+    let is_old = inputs.kernel_from((5, 11)) == Some(false);
+    let mut found = vec![match (&kind, inputs.typed("iommu")) {
+        (Err(missing), Typed::Yes(param)) if is_off(param) && !is_unknown(missing) => {
+            Finding::good(param.to_string(), CMDLINE)
+        }
+        (Err(missing), _) if is_old && !is_unknown(missing) => {
+            Finding::unknown("before Linux 5.11 the kernel does not show it", &*missing.origin)
+        }
+        (Err(missing), _) => missing.clone(),
+        (Ok((kind @ ("DMA" | "DMA-FQ"), origin)), Typed::Yes(param)) if has(param, "pt") => {
+            Finding::no_effect(format!("{param}; {kind}"), *origin)
+                .note("The kernel translates all the same, for these devices at least.")
+        }
+        (Ok(("identity", origin)), _) => Finding::good("identity: no translation", *origin),
+        (Ok(("DMA-FQ", origin)), _) => Finding::needs_reboot("DMA-FQ: translated", *origin)
+            .note("Flushed in bundles. Measure what 'iommu=pt' gains."),
+        (Ok((kind, origin)), _) => Finding::needs_reboot(format!("{kind}: translated"), *origin)
+            .note("Measure what 'iommu=pt' gains, or 'iommu.strict=0', which flushes in bundles."),
+    }];
+    for name in ["intel_iommu", "amd_iommu"] {
+        let Typed::Yes(param) = inputs.typed(name) else { continue };
+        let finding = match &kind {
+            Err(missing) if is_unknown(missing) || is_old => {
+                Finding::unknown(format!("{param}; {}", missing.found), &*missing.origin)
+            }
+            Err(missing) if !is_off(param) => {
+                Finding::no_effect(format!("{param}; no device has an IOMMU"), &*missing.origin)
+                    .note("It is off in the firmware (VT-d, AMD-Vi), or there is none.")
+                    .remove(name)
+            }
+            Ok((kind, origin)) if is_off(param) => {
+                Finding::no_effect(format!("{param}; {kind}"), *origin)
+                    .note("An IOMMU of another kind is in use.")
+                    .remove(name)
+            }
+            Err(_) => Finding::good(param.to_string(), CMDLINE),
+            Ok((kind, origin)) => Finding::good(format!("{param}; {kind}"), *origin),
+        };
+        found.push(finding.knob(name));
+    }
+    found
+}
+
+fn is_unknown(missing: &Finding) -> bool {
+    missing.verdict == RuleVerdict::Unknown
+}
+
+/// Whether a parameter of an IOMMU switches it off.
+fn is_off(param: &Param) -> bool {
+    has(param, "off")
+}
+
+/// Whether a word is among those of a parameter.
+fn has(param: &Param, word: &str) -> bool {
+    param.value.as_deref().unwrap_or_default().split(',').any(|part| part == word)
+}
 
 fn swap(inputs: &Inputs<'_>) -> Finding {
     let judged = read(&inputs.facts.memory.swap_bytes).map(|(bytes, origin)| match bytes {

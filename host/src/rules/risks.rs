@@ -1,6 +1,7 @@
 //! Rules about what is dangerous, and about what is no setting: the kernel's build, tools.
 
-use super::{CMDLINE, Finding, Inputs, Judge, Rule, rule, settled};
+use super::{CMDLINE, Finding, Inputs, Judge, Rule, RuleVerdict, read, rule, settled};
+use crate::facts::counts_smi;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -27,6 +28,16 @@ pub(super) const RULES: &[Rule] = &[
         verified: "CONFIG_PROVE_LOCKING, KASAN, DEBUG_OBJECTS, DEBUG_ATOMIC_SLEEP",
         source: "Linux, core-api/real-time",
         ..rule("risks.debug_kernel", "CONFIG_PROVE_LOCKING", 8, Judge::One(debug_kernel))
+    },
+    Rule {
+        why: "A system management interrupt takes a CPU, often all of them, to the firmware for \
+              tens of microseconds to milliseconds, and no setting of the kernel prevents it. \
+              'punctual measure noise' shows how long they last.",
+        cost: "What the firmware does by them: legacy USB, fans, watching over memory errors.",
+        verified: "MSR_SMI_COUNT (0x34) of processors of Intel, twice, a second apart, and \
+                   /proc/uptime",
+        source: "Intel SDM volume 4; Linux, trace/hwlat_detector",
+        ..rule("risks.smi", "SMI", 7, Judge::One(smi))
     },
     Rule {
         why: "In a virtual machine the tracers hwlat and osnoise report time that the host took as \
@@ -96,6 +107,56 @@ fn debug_kernel(inputs: &Inputs<'_>) -> Finding {
         true => Finding::good("none is built in", origin),
         false => Finding::needs_reboot(format!("built in: {}", on.join(", ")), origin)
             .note("Use a kernel without them."),
+    }
+}
+
+/// From so many a minute on they are no rare event.
+const SMI_A_MINUTE: f64 = 1.0;
+/// In an uptime shorter than this, those of the start would count for many, in s.
+const SMI_UPTIME_S: f64 = 3_600.0;
+
+fn smi(inputs: &Inputs<'_>) -> Finding {
+    let fact = &inputs.facts.power.smi_count;
+    let judged = match read(fact) {
+        Err(missing) if missing.verdict == RuleVerdict::NotApplicable => {
+            if counts_smi(inputs.facts) {
+                Finding::unknown("no such file", fact.origin())
+                    .note("Type: sudo modprobe msr, and judge again as root.")
+            } else {
+                Finding::not_applicable(
+                    "not counted: no processor of Intel, or a guest",
+                    missing.origin,
+                )
+            }
+        }
+        Err(missing) => missing,
+        Ok((count, origin)) => smi_of(inputs, *count, origin),
+    };
+    settled(Ok(judged))
+}
+
+fn smi_of(inputs: &Inputs<'_>, count: u64, origin: &str) -> Finding {
+    let why = "Switch legacy USB, fan control and the like off in the firmware, or ask its maker.";
+    let uptime_s = inputs.settings.value("uptime").value();
+    let uptime_s = uptime_s.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
+    let rate = uptime_s.filter(|s| *s >= SMI_UPTIME_S).map(|s| count as f64 * 60.0 / s);
+    match (inputs.settings.smi_watched, rate) {
+        _ if count == 0 => Finding::good("none since the processor was reset", origin),
+        (Some(watched @ 1..), _) => {
+            let found = format!("{watched} while it was watched, {count} since the reset");
+            Finding::needs_reboot(found, origin).note(why)
+        }
+        (_, Some(rate)) if rate >= SMI_A_MINUTE => {
+            let found = format!("{count} since the reset, {rate:.0} a minute of uptime");
+            Finding::needs_reboot(found, origin).note(why)
+        }
+        (_, Some(rate)) => {
+            let found = format!("{count} since the reset, {:.1} an hour at most", rate * 60.0);
+            Finding::good(found, origin)
+        }
+        (Some(_), None) => Finding::good(format!("{count} since the reset, none watched"), origin),
+        (None, None) => Finding::unknown(format!("{count} since the reset"), origin)
+            .note("Over how long is not known: the machine runs for less than an hour."),
     }
 }
 

@@ -14,7 +14,7 @@ use super::{Attack, Place, Random, Settings, ended};
 use crate::text;
 
 /// Parts that may be missing; `self` is the command.
-const PARTS: [&str; 54] = [
+const PARTS: [&str; 55] = [
     "/proc",
     "/proc/sys",
     "/proc/sys/kernel",
@@ -66,6 +66,7 @@ const PARTS: [&str; 54] = [
     "/sys/fs/cgroup/cpuset",
     "/sys/fs/cgroup/cpuset/cpuset.cpus",
     "/sys/kernel",
+    "/sys/kernel/iommu_groups",
     "/sys/kernel/mm",
     "/sys/module",
     "/etc/machine-id",

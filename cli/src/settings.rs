@@ -10,7 +10,7 @@ use punctual_host::facts::MachineFacts;
 use punctual_host::plan::TuningPlan;
 use punctual_host::rules::{self, CpuScope, Inputs, Workload};
 use punctual_host::settings::KernelSettings;
-use punctual_host::{Root, parse_cpus};
+use punctual_host::{LoopCores, Root, parse_cpus};
 use punctual_lab::tuning::{
     self, AppliedStep, JournalEntry, MachineFiles, RevertOutcome, StepOutcome, WantedValue, active,
 };
@@ -22,10 +22,19 @@ use crate::output::{self, JournalFile};
 /// Which CPUs are tuned, for what, on which machine.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TuneScopeArgs {
-    /// The CPUs of the loop, as the kernel lists them: 3, 2-3,7 [default: the isolated ones, else
-    /// the one that check would measure]
+    /// The CPUs of the loop, as the kernel lists them: 3, 2-3,7; or 'half': the last half of the
+    /// cores, whole ones, without that of CPU 0 [default: the isolated ones, else the one that
+    /// check would measure]
     #[arg(long, value_name = "LIST")]
     cpus: Option<String>,
+    /// A whole core for each of so many loops, the last ones, without that of CPU 0
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "cpus",
+        value_parser = clap::value_parser!(u32).range(1..=8192)
+    )]
+    loops: Option<u32>,
     /// What runs on them
     #[arg(long = "for", value_name = "WORKLOAD")]
     workload: Option<WorkloadName>,
@@ -36,9 +45,33 @@ pub(crate) struct TuneScopeArgs {
 impl TuneScopeArgs {
     /// These CPUs of this machine, for this workload, or whatever runs on them.
     pub(crate) fn of_cpus(list: &str, workload: Option<WorkloadName>) -> Self {
-        Self { cpus: Some(list.to_owned()), workload, root: RootArgs::default() }
+        Self { cpus: Some(list.to_owned()), loops: None, workload, root: RootArgs::default() }
     }
 }
+
+impl TuneScopeArgs {
+    /// The CPUs of this machine.
+    ///
+    /// # Errors
+    /// They are none of it, or too many.
+    fn of_machine(&self, facts: &MachineFacts) -> Result<CpuScope> {
+        let cores = match (self.cpus.as_deref(), self.loops) {
+            (Some(HALF), _) => Some((LoopCores::Half, "--cpus half".to_owned())),
+            (_, Some(loops)) => Some((LoopCores::Each(loops), format!("--loops {loops}"))),
+            _ => None,
+        };
+        if let Some((cores, option)) = cores {
+            return CpuScope::of_cores(cores, facts).context(option);
+        }
+        let requested = self.cpus.as_deref().map(|text| {
+            parse_cpus(text, facts).with_context(|| format!("--cpus {}", text.escape_debug()))
+        });
+        Ok(CpuScope::of(requested.transpose()?, facts))
+    }
+}
+
+/// What `--cpus` takes for half of the cores.
+const HALF: &str = "half";
 
 /// The workload of the CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -84,10 +117,7 @@ impl TunedMachine {
     pub(crate) fn read(args: &TuneScopeArgs) -> Result<Self> {
         let root = args.root.open()?;
         let facts = MachineFacts::collect(&root);
-        let requested = args.cpus.as_deref().map(|text| {
-            parse_cpus(text, &facts).with_context(|| format!("--cpus {}", text.escape_debug()))
-        });
-        let scope = CpuScope::of(requested.transpose()?, &facts);
+        let scope = args.of_machine(&facts)?;
         let settings = KernelSettings::collect(&root);
         Ok(Self { root, facts, settings, scope, workload: args.workload.map(Into::into) })
     }

@@ -46,6 +46,20 @@ pub enum CpuError {
         /// Those that are not.
         online: CpuList,
     },
+    /// More whole cores than others can do without.
+    #[error(
+        "{wanted} whole {}: CPU {cpus} has {most} that can be spared, for the core of CPU 0 is \
+         left to other tasks; single CPUs can be named in a list",
+        if *wanted == 1 { "core" } else { "cores" }
+    )]
+    TooFewCores {
+        /// Cores that are wanted.
+        wanted: u32,
+        /// The CPUs that can be chosen.
+        cpus: CpuList,
+        /// Their cores, without that of CPU 0.
+        most: u32,
+    },
     /// CPUs that the control group does not give.
     #[error("CPU {cpus} is outside this process's cpuset, which has {reachable}")]
     OutsideCpuset {
@@ -160,6 +174,46 @@ pub fn check_cpus(cpus: &CpuList, facts: &MachineFacts) -> Result<(), CpuError> 
         return Err(CpuError::OutsideCpuset { cpus, reachable });
     }
     Ok(())
+}
+
+/// How many cores are for loops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoopCores {
+    /// Half of them, rounded down, at least one.
+    Half,
+    /// One for each of so many loops.
+    Each(u32),
+}
+
+impl LoopCores {
+    /// Whole cores for loops, the last ones: threads of a core go together, since one slows the
+    /// other. The core of CPU 0 is for other tasks: the kernel has work there that does not move.
+    /// Where it is not known which CPUs share a core, each is taken for one.
+    ///
+    /// # Errors
+    /// [`CpuError::TooFewCores`].
+    pub fn choose(self, facts: &MachineFacts) -> Result<CpuList, CpuError> {
+        let known = Known::of(facts);
+        let reachable = known.allowed.union(&known.quiet);
+        let mut cores: Vec<CpuList> = match facts.cpu.topology.value() {
+            Some(topology) => topology.core_cpus.clone(),
+            None => known.online.iter().map(CpuList::single).collect(),
+        };
+        cores.iter_mut().for_each(|core| *core = core.intersection(&known.online));
+        cores.retain(|core| !core.is_empty() && core.difference(&reachable).is_empty());
+        cores.sort_by_key(CpuList::first);
+        let count = cores.len() as u32;
+        cores.retain(|core| !core.contains(0));
+        let (wanted, most) = match self {
+            Self::Half => ((count / 2).max(1), cores.len() as u32),
+            Self::Each(loops) => (loops, cores.len() as u32),
+        };
+        if wanted > most {
+            return Err(CpuError::TooFewCores { wanted, cpus: reachable, most });
+        }
+        let last = cores.iter().rev().take(wanted as usize);
+        Ok(last.fold(CpuList::new(), |cpus, core| cpus.union(core)))
+    }
 }
 
 /// Reads and checks a list of CPUs as a person writes it (`3`, `2-3`, `all`, `N`).
@@ -279,6 +333,36 @@ mod tests {
         assert_eq!(helper_cpu(&list("0-3"), &facts), None);
         let isolated = machine(4, 1, "0-3", "1-3", None);
         assert_eq!(helper_cpu(&list("0"), &isolated), Some(1));
+    }
+
+    #[test]
+    fn loops_get_whole_cores_and_never_that_of_cpu_0() {
+        let smt = machine(8, 2, "0-7", "", None);
+        let chosen = |cores: LoopCores, facts: &MachineFacts| {
+            cores.choose(facts).map(|cpus| cpus.to_string()).map_err(|why| why.to_string())
+        };
+        assert_eq!(chosen(LoopCores::Half, &smt).as_deref(), Ok("2-3,6-7"));
+        assert_eq!(chosen(LoopCores::Each(1), &smt).as_deref(), Ok("3,7"));
+        assert_eq!(chosen(LoopCores::Each(3), &smt).as_deref(), Ok("1-3,5-7"));
+        let why = chosen(LoopCores::Each(4), &smt).expect_err("that of CPU 0");
+        assert!(why.starts_with("4 whole cores: CPU 0-7 has 3 that can be spared"), "{why}");
+        let two = machine(2, 1, "0-1", "", None);
+        assert_eq!(chosen(LoopCores::Half, &two).as_deref(), Ok("1"));
+        assert!(chosen(LoopCores::Each(2), &two).is_err());
+        // Two threads of one core, and one CPU: nothing can be spared.
+        for facts in [machine(2, 2, "0-1", "", None), machine(1, 1, "0", "", None)] {
+            let why = chosen(LoopCores::Half, &facts).expect_err("one core");
+            assert!(why.starts_with("1 whole core: CPU 0") && why.contains("has 0"), "{why}");
+        }
+        // Of a core that is out of reach in part, none of its threads.
+        let narrow = machine(8, 2, "0-6", "", Some("0-6"));
+        assert_eq!(chosen(LoopCores::Each(1), &narrow).as_deref(), Ok("2,6"));
+        // Those that are isolated already are not in the affinity, and yet can be had.
+        let isolated = machine(8, 2, "0-2,4-6", "3,7", Some("0-7"));
+        assert_eq!(chosen(LoopCores::Each(1), &isolated).as_deref(), Ok("3,7"));
+        let mut unknown = machine(4, 1, "0-3", "", None);
+        unknown.cpu.topology = Fact::absent("test");
+        assert_eq!(chosen(LoopCores::Half, &unknown).as_deref(), Ok("2-3"));
     }
 
     #[test]

@@ -13,7 +13,7 @@
 //! | [`fact`] | a value with its origin, or the reason why there is none |
 //! | [`facts`] | everything that is known about the machine, one file a group |
 //! | [`cpulist`], [`cmdline`] | the kernel's own grammars |
-//! | [`mod@choose`] | which CPU to measure on, which one helps |
+//! | [`mod@choose`] | which CPU to measure on, which one helps, which cores loops get |
 //! | [`mod@explain`] | a refused attempt plus the facts: why, and what to do |
 //! | [`mod@baseline`] | which facts a baseline is about, their digest, what changed |
 //! | [`settings`], [`rules`] | what can be tuned as it is, and what rules make of it |
@@ -40,7 +40,7 @@ pub mod settings;
 mod testing;
 pub mod tracefs;
 
-pub use choose::{Choice, CpuError, check_cpus, choose, helper_cpu, parse_cpus};
+pub use choose::{Choice, CpuError, LoopCores, check_cpus, choose, helper_cpu, parse_cpus};
 pub use cpulist::{CpuFormat, CpuList};
 pub use explain::{Explanation, RefusedCall, explain};
 pub use fact::Fact;

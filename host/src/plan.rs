@@ -338,6 +338,7 @@ impl Preset {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::choose::LoopCores;
     use crate::cmdline::{CommandLine, Isolcpus};
     use crate::cpulist::CpuFormat;
     use crate::cpulist::CpuList;
@@ -420,6 +421,30 @@ mod tests {
         let line = line(&plan, &settings);
         assert!(line.contains("nohz_full=7") && line.contains("rcu_nocb_poll"), "{line}");
         assert!(!line.contains("preempt=none"), "{line}");
+    }
+
+    #[test]
+    fn a_plan_for_whole_cores_isolates_the_threads_of_each() {
+        let line_of = |machine: &str, cores: LoopCores| {
+            let path = format!("{}/../fixtures/machines/{machine}", env!("CARGO_MANIFEST_DIR"));
+            let facts = MachineFacts::collect(&Root::captured(path).unwrap());
+            let scope = CpuScope::of_cores(cores, &facts).unwrap();
+            let (plan, settings) = plan(machine, &scope.cpus.to_string(), Workload::Servo);
+            (scope.why, line(&plan, &settings))
+        };
+        for (machine, cores, isolated) in [
+            // Cores 0-1 and 2-3 have two threads, 4 to 7 one.
+            ("laptop-intel-pstate", LoopCores::Half, "5-7"),
+            ("laptop-intel-pstate", LoopCores::Each(5), "2-7"),
+            ("smt-desktop-8cpu", LoopCores::Half, "2-3,6-7"),
+            ("smt-desktop-8cpu", LoopCores::Each(1), "3,7"),
+            ("debian-rt-guest-2cpu", LoopCores::Half, "1"),
+        ] {
+            let (why, line) = line_of(machine, cores);
+            let wanted = format!("isolcpus=domain,managed_irq,{isolated}");
+            assert!(line.split(' ').any(|word| word == wanted), "{machine} {cores:?}: {line}");
+            assert!(why.ends_with("the last ones"), "{why}");
+        }
     }
 
     const IGNORE_CE: &str = "machinecheck/ignore_ce";

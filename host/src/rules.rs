@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::choose::choose;
+use crate::choose::{CpuError, LoopCores, choose};
 use crate::cmdline::Param;
 use crate::cpulist::CpuList;
 use crate::fact::Fact;
@@ -470,6 +470,24 @@ pub struct CpuScope {
 }
 
 impl CpuScope {
+    /// Whole cores for loops.
+    ///
+    /// # Errors
+    /// The machine has too few.
+    pub fn of_cores(cores: LoopCores, facts: &MachineFacts) -> Result<Self, CpuError> {
+        let cpus = cores.choose(facts)?;
+        let count = match cores {
+            LoopCores::Half => "half of the cores".to_owned(),
+            LoopCores::Each(1) => "a core for one loop".to_owned(),
+            LoopCores::Each(loops) => format!("a core for each of {loops} loops"),
+        };
+        let apart = match facts.cpu.topology.value() {
+            Some(_) => "",
+            None => "; which CPUs share a core is not known",
+        };
+        Ok(Self { cpus, why: format!("{count}, the last ones{apart}") })
+    }
+
     /// Those that were requested; else those that are isolated; else the one to measure on.
     pub fn of(requested: Option<CpuList>, facts: &MachineFacts) -> Self {
         if let Some(cpus) = requested {

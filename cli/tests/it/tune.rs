@@ -208,6 +208,37 @@ fn plans_are_written_for_other_tools() {
 }
 
 #[test]
+fn whole_cores_are_chosen_for_loops() {
+    let plan = |name: &str, args: &[&str]| {
+        let root = machine(name);
+        let words = ["tune", "plan", "--for", "servo", "--as", "cmdline", "--root", &root];
+        let out = run(words.iter().chain(args));
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        stdout(&out)
+    };
+    for (name, args, isolated) in [
+        ("laptop-intel-pstate", &["--cpus", "half"][..], "5-7"),
+        ("laptop-intel-pstate", &["--loops", "5"], "2-7"),
+        ("smt-desktop-8cpu", &["--cpus", "half"], "2-3,6-7"),
+        ("smt-desktop-8cpu", &["--loops", "1"], "3,7"),
+        ("debian-rt-guest-2cpu", &["--cpus", "half"], "1"),
+    ] {
+        let line = plan(name, args);
+        let wanted = format!("isolcpus=domain,managed_irq,{isolated}");
+        assert!(line.split_whitespace().any(|word| word == wanted), "{name} {args:?}: {line}");
+    }
+    let check = |args: &[&str]| {
+        let root = machine("debian-rt-guest-2cpu");
+        run(["tune", "check", "--root", &root].iter().chain(args))
+    };
+    let shown = stdout(&check(&["--cpus", "half"]));
+    assert!(shown.contains("half of the cores, the last ones"), "{shown}");
+    refused(&check(&["--loops", "2"]), &["--loops 2", "2 whole cores", "1 that can be spared"]);
+    refused(&check(&["--loops", "0"]), &["--loops", "1..="]);
+    refused(&check(&["--loops", "1", "--cpus", "1"]), &["--cpus", "--loops"]);
+}
+
+#[test]
 fn what_cannot_be_judged_is_refused_in_one_line() {
     let root = machine("legacy-4cpu");
     refused(&run(["tune", "check", "--cpus", "9", "--root", &root]), &["--cpus 9", "no CPU 9"]);

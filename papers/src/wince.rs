@@ -162,7 +162,7 @@ fn saturation<B: Bench>(bench: &mut B) -> Result<Option<SaturationOutcome>, B::E
         stimulus_cpu,
         first: SchedPolicy::Fifo(PRIORITY),
         second: SchedPolicy::Fifo(APP_PRIORITY),
-        competitor: None,
+        competitor: Some(Competitor::Polygons),
         duration: bench.share(0.35),
         unthrottled: false,
     })?;

@@ -53,6 +53,8 @@ pub struct KernelSettings {
     pub per_cpu: PerCpu,
     /// The files that the next boot's command line is made of.
     pub boot: Vec<BootFile>,
+    /// `/proc/uptime`: seconds since the start, and seconds that CPUs idled. No setting.
+    pub uptime: Fact<String>,
     /// System management interrupts while interrupts were watched; `None` where they were not, or
     /// are not counted.
     pub smi_watched: Option<u64>,
@@ -79,6 +81,7 @@ impl KernelSettings {
             per_cpu: PerCpu::read(&source),
             boot: boot_files(&source),
             release,
+            uptime: source.word("/proc/uptime"),
             smi_watched: None,
             values: single_values(&source),
             nothing: Fact::absent(""),
@@ -146,7 +149,6 @@ const SETTINGS: &[(&str, &str)] = &[
     ("realtime", "/sys/kernel/realtime"),
     ("sched/features", "/sys/kernel/debug/sched/features"),
     ("smt/control", "/sys/devices/system/cpu/smt/control"),
-    ("uptime", "/proc/uptime"),
     ("vulnerabilities/spectre_v2", "/sys/devices/system/cpu/vulnerabilities/spectre_v2"),
     ("workqueue/cpumask", "/sys/devices/virtual/workqueue/cpumask"),
     ("workqueue/writeback/cpumask", "/sys/devices/virtual/workqueue/writeback/cpumask"),
@@ -655,5 +657,15 @@ mod tests {
         assert_eq!(names, [moved.as_str(), "vm.stat_interval"]);
         assert_eq!((Some(&changed[1].from), changed[1].to.as_str()), (was.as_ref(), "77"));
         assert!(!before.0.contains_key(OWN));
+    }
+
+    #[test]
+    fn a_machine_that_runs_on_has_changed_no_setting() {
+        let tree = Tree::of(&[("/proc/uptime", "60.0 1.0\n"), ("/proc/sys/vm/swappiness", "60\n")]);
+        let before = WatchedSettings::read(&tree.root());
+        tree.write("/proc/uptime", "61.0 1.5\n");
+        assert_eq!(before.changed(&WatchedSettings::read(&tree.root())), []);
+        tree.write("/proc/sys/vm/swappiness", "10\n");
+        assert_eq!(before.changed(&WatchedSettings::read(&tree.root())).len(), 1);
     }
 }

@@ -809,7 +809,7 @@ mod tests {
     }
 
     #[test]
-    fn a_competitor_is_a_third_condition_and_takes_a_third_of_the_time() {
+    fn a_competitor_is_a_third_condition() {
         let experiment = |competitor| SaturationExperiment {
             source: SourceName::default(),
             cpu: 0,

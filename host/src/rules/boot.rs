@@ -268,7 +268,8 @@ pub(crate) const TUNING: &[&str] = &[
 ];
 
 /// Parameters with a dot that are no parameter of a module.
-const BUILT_IN: &[&str] = &["workqueue.unbound_cpus", "lsm.debug"];
+const BUILT_IN: &[&str] =
+    &["iommu.forcedac", "iommu.passthrough", "iommu.strict", "lsm.debug", "workqueue.unbound_cpus"];
 
 /// Modules that show each of their parameters.
 const SHOW_ALL: &[&str] = &[

@@ -137,7 +137,7 @@ fn smi(inputs: &Inputs<'_>) -> Finding {
 
 fn smi_of(inputs: &Inputs<'_>, count: u64, origin: &str) -> Finding {
     let why = "Switch legacy USB, fan control and the like off in the firmware, or ask its maker.";
-    let uptime_s = inputs.settings.value("uptime").value();
+    let uptime_s = inputs.settings.uptime.value();
     let uptime_s = uptime_s.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
     let rate = uptime_s.filter(|s| *s >= SMI_UPTIME_S).map(|s| count as f64 * 60.0 / s);
     match (inputs.settings.smi_watched, rate) {

@@ -242,18 +242,23 @@ fn figures_that_are_compared_are_recorded_behind_the_measurement() {
     assert_eq!((&told["cycles"], &told["worst"]), (&Value::Array(vec![]), &Value::Array(vec![])));
     // It takes 2 ms of each 50: more than a hundredth of the wakes, so that the line of the
     // measurement is in the midst of them.
-    let mut causes = causes.as_array().expect("causes").iter();
-    assert!(causes.any(|cause| is_hog(&cause["name"], tid)), "{told}");
+    let sentence = told["sentence"].as_str().expect("one");
+    assert!(sentence.starts_with("recorded in "), "{sentence}");
+    let page = run(["analyse", samples]);
+    assert_eq!(page.status.code(), Some(0), "the samples are whole: {}", stderr(&page));
+    let Some(causes) = causes.as_array() else {
+        // On a busy machine that line may lie beyond all of a second behind it.
+        assert!(sentence.contains("one of the "), "{told}");
+        return;
+    };
+    assert!(causes.iter().any(|cause| is_hog(&cause["name"], tid)), "{told}");
     // The latest of those wakes are told as they passed.
     let latest = told["latest"].as_array().expect("wakes");
     add_up(&serde_json::json!({ "worst": latest }));
     assert!(latest.iter().any(|wake| is_hog(&wake["cause"], tid)), "{told}");
-    let sentence = told["sentence"].as_str().expect("one");
-    assert!(sentence.starts_with("recorded in ") && sentence.contains("behind-hog"), "{sentence}");
+    assert!(sentence.contains("behind-hog"), "{sentence}");
     let first = result["headline"]["advice"][0]["text"].as_str();
     assert!(first.is_none_or(|text| text.contains("behind the measurement")), "{first:?}");
-    let page = run(["analyse", samples]);
-    assert_eq!(page.status.code(), Some(0), "the samples are whole: {}", stderr(&page));
 }
 
 #[test]

@@ -76,9 +76,14 @@ fn the_deadlines_of_a_loop_are_seen_as_its_timers_expiries() {
     pages.touch();
     let EndedCapture { consumer: kept, facts, closing } = capture.end().expect("it goes on");
     closing.wait();
-    assert_eq!((facts.lost, facts.damaged), (0, 0), "{facts:?}");
+    assert_eq!(facts.damaged, 0, "{facts:?}");
     assert!(facts.events as usize >= kept.events.len() && facts.began_ns < begin_ns);
     assert_eq!(kept.record_bytes, facts.bytes);
+    if facts.lost > 0 {
+        // A machine so busy that nothing read the rings for a second: what is missing is said.
+        assert!(facts.holes > 0 && facts.fullest_bytes * 2 > facts.ring_bytes as u64, "{facts:?}");
+        return;
+    }
     assert_eq!(kept.clocks.last(), Some(&facts.clocks));
     assert!(kept.threads.first().is_some_and(|threads| threads.contains(&own)));
     let own = own.cast_unsigned();

@@ -146,8 +146,8 @@ fn about(outcome: &SaturationOutcome) -> String {
     });
     format!(
         "{second}stimuli by {} from CPU {} to CPU {}, trials of {}, up to {}{generator}; served: \
-         the answer is complete before the next stimulus is due; a frequency passes or fails by \
-         the majority of three trials (RFC 9971); none lost among n supports a share of 3/n",
+         answered before the next is due; a frequency passes by the majority of three trials (RFC \
+         9971); none lost of n supports a share of 3/n",
         outcome.source,
         outcome.stimulus_cpu,
         outcome.cpu,

@@ -304,7 +304,8 @@ fn loops_that_spin_have_no_causes_of_their_own() {
         let result = json(&out);
         assert_eq!(result["blame"]["is_recorded"], true, "{}", result["blame"]);
         let run = &result["runs"][0];
-        assert_eq!(run["causes"].as_array().is_some(), tells, "{wait}: {run}");
+        // Of a loop that sleeps there are causes where one wake at least was late.
+        assert!(tells || run["causes"].is_null(), "{wait}: {run}");
         assert_eq!(run["blame"]["sentence"].is_string(), tells, "{wait}: {run}");
         add_up(&run["blame"]);
     }

@@ -170,8 +170,16 @@ fn nist_has_both_schedulers_by_one_definition_and_its_figures() {
     assert_eq!(phase("idle at the tick"), 0);
     assert_eq!(phase("idle"), phase("rearm"));
     assert_eq!(phase("idle") > 0, is_found);
-    let figures = ["1a", "1b", "3", "3a", "3c", "5", "6"].map(|number| format!("nist.fig{number}"));
+    let figures = ["3", "3a", "3c", "5"].map(|number| format!("nist.fig{number}"));
     drawn(&result, &page, &figures.each_ref().map(String::as_str));
+    // What a busy machine left too few samples for is not drawn.
+    let cycles = |run: &Value| run["cycles"].as_u64().expect("a count");
+    let own = ["nist 500 µs idle", "nist 500 µs rearm"];
+    let mut loops = runs.iter().filter(|run| own.contains(&run["name"].as_str().expect("a name")));
+    if loops.any(|run| cycles(run) < 100) {
+        return;
+    }
+    drawn(&result, &page, &["nist.fig1a", "nist.fig1b", "nist.fig6"]);
     // Exactly as many samples as the paper has, in the order of time.
     let figures = result["figures"].as_array().expect("figures");
     for id in ["nist.fig1a", "nist.fig6"] {

@@ -253,8 +253,8 @@ mod tests {
         }
     }
 
-    /// Three tenths of a second of a loop with late wakes enough, so that the windows of all fit also
-    /// where the machine is busy; `None` where that may not be recorded.
+    /// Three tenths of a second of a loop with late wakes enough, so that the windows of all of
+    /// them fit also where the machine is busy; `None` where that may not be recorded.
     fn recorded() -> Option<KeptCapture> {
         if !skip::need_tracing() {
             return None;

@@ -172,21 +172,23 @@ fn nist_has_both_schedulers_by_one_definition_and_its_figures() {
     assert_eq!(phase("idle") > 0, is_found);
     let figures = ["3", "3a", "3c", "5"].map(|number| format!("nist.fig{number}"));
     drawn(&result, &page, &figures.each_ref().map(String::as_str));
-    // What a busy machine left too few samples for is not drawn.
-    let cycles = |run: &Value| run["cycles"].as_u64().expect("a count");
+    // Exactly as many samples as the paper has, in the order of time. Where releases were missed
+    // there may be too few.
     let own = ["nist 500 µs idle", "nist 500 µs rearm"];
-    let mut loops = runs.iter().filter(|run| own.contains(&run["name"].as_str().expect("a name")));
-    if loops.any(|run| cycles(run) < 100) {
-        return;
-    }
-    drawn(&result, &page, &["nist.fig1a", "nist.fig1b", "nist.fig6"]);
-    // Exactly as many samples as the paper has, in the order of time.
+    let is_own = |run: &&Value| own.contains(&run["name"].as_str().expect("a name"));
+    let is_whole = runs.iter().filter(is_own).all(|run| run["missed"] == 0);
     let figures = result["figures"].as_array().expect("figures");
-    for id in ["nist.fig1a", "nist.fig6"] {
-        let figure = figures.iter().find(|figure| figure["id"] == id).expect("drawn");
-        let points = figure["series"][0]["points"].as_array().expect("points");
-        assert_eq!(points.len(), 100, "{id}");
-        assert!((1..).zip(points).all(|(at, point)| point[0] == f64::from(at)), "{points:?}");
+    for id in ["nist.fig1a", "nist.fig1b", "nist.fig6"] {
+        let Some(figure) = figures.iter().find(|figure| figure["id"] == id) else {
+            assert!(!is_whole, "{id}");
+            continue;
+        };
+        drawn(&result, &page, &[id]);
+        if id != "nist.fig1b" {
+            let points = figure["series"][0]["points"].as_array().expect("points");
+            assert_eq!(points.len(), 100, "{id}");
+            assert!((1..).zip(points).all(|(at, point)| point[0] == f64::from(at)), "{points:?}");
+        }
     }
     let many = row(&result, "nist.fig2");
     let missed = many["note"].as_str().is_some_and(|note| note.contains("releases were missed"));

@@ -63,6 +63,10 @@ impl WakeTimes {
 /// The interrupt by which another thread's waking reaches the CPU of a thread that is ready: the
 /// first one behind the waking that may be it, where it is as short as such a one is.
 pub(crate) fn own_ipi(window: &Window, anchor: ReleaseAnchor) -> Option<usize> {
+    // Most wakes are a timer's, and this is looked at for each piece of each.
+    if !matches!(anchor, ReleaseAnchor::Thread { .. }) {
+        return None;
+    }
     let is_first =
         |piece: &Piece| piece.phase == WakePhase::Ready && piece.activity.is_from_other_cpu();
     let index = window.pieces.iter().position(is_first)?;

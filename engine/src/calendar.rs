@@ -85,7 +85,7 @@ impl CalendarBuilder {
     /// behind "read", of further cycles of the same task, whose units all have one period.
     ///
     /// Of few units it finds places wherever there are some; of many it may have to give up, and
-    /// says so. It takes as long as it takes, seconds at most.
+    /// says that it does not know. It takes seconds at most.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl CalendarBuilder {
         let jobs: Vec<Job> = runs.iter().map(|run| run.job.clone()).collect();
         let excluded = self.excluded(&runs)?;
         let starts = Offline::new(&jobs, &excluded).and_then(|offline| offline.places());
-        let starts = starts.map_err(|why| self.said(&runs, why))?;
+        let starts = starts.map_err(|why| self.explained(&runs, why))?;
         let mut scheduled = Self::new(self.frame);
         for (run, start_ns) in runs.into_iter().zip(starts) {
             let deadline_ns = run.job.deadline_ns - start_ns;
@@ -251,7 +251,7 @@ impl CalendarBuilder {
     }
 
     /// Why there are no places, with names.
-    fn said(&self, runs: &[UnitRun], why: NoPlaces) -> CalendarError {
+    fn explained(&self, runs: &[UnitRun], why: NoPlaces) -> CalendarError {
         let named = |jobs: Vec<usize>| jobs.into_iter().map(|job| runs[job].name.clone()).collect();
         let late = |late: LateJob| LateUnit {
             place: UnitPlace {

@@ -326,16 +326,10 @@ mod tests {
         };
         let blame = RunBlame {
             sentence: Some(format!("50 % of the {late} wakes later than 40 µs: {}.", causes[0].0)),
-            behind_ns: None,
             wakes: 1_000,
             threshold_ns: Some(40_000),
             late,
-            censored: 0,
-            broken: 0,
-            wanted: None,
-            cycles: Vec::new(),
-            worst: Vec::new(),
-            latest: Vec::new(),
+            ..RunBlame::default()
         };
         let causes = causes.iter().map(cause).collect();
         Run { causes, blame: Some(blame), ..run }

@@ -62,7 +62,7 @@ pub struct Run {
 }
 
 /// The late wakes of a run, as the kernel recorded them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunBlame {
     /// What made them late, in a sentence; null for a wait that spins, which wakes before its
     /// releases: then `worst` alone tells.
@@ -131,13 +131,13 @@ pub struct RecordedBehind {
 
 impl RecordedBehind {
     /// The sentence of its causes, with where they were seen before it.
-    fn told(&self, sentence: &str) -> String {
+    fn sentence(&self, causes: &str) -> String {
         let length = format::ns(Some(self.length_ns as f64));
         let price = match self.price_ns.filter(|&ns| ns >= 0.0) {
             Some(ns) => format!("where each wake costs {} more", format::ns(Some(ns))),
             None => "at a price that is not known".to_owned(),
         };
-        format!("recorded in {length} behind the measurement, {price}: {sentence}")
+        format!("recorded in {length} behind the measurement, {price}: {causes}")
     }
 }
 
@@ -172,7 +172,7 @@ impl Run {
     ) -> Self {
         let RunEvidence { blamed, tells, cycles, behind } = evidence;
         let sentence = match &behind {
-            Some(behind) => behind.told(&blamed.sentence),
+            Some(behind) => behind.sentence(&blamed.sentence),
             None => blamed.sentence,
         };
         let mut worst: Vec<WorstWake> = Vec::new();

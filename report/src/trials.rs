@@ -82,7 +82,7 @@ pub struct MovedCause {
 
 impl MovedCause {
     /// In a sentence, where the setting moved it: "half as often".
-    pub fn told(&self) -> Option<String> {
+    pub fn sentence(&self) -> Option<String> {
         let way = match self.rate.verdict {
             Verdict::Better => "rarer",
             Verdict::Worse => "more frequent",
@@ -274,19 +274,8 @@ mod tests {
             advice: String::new(),
             tune_rule: None,
         };
-        let blame = RunBlame {
-            sentence: None,
-            behind_ns: None,
-            wakes,
-            threshold_ns: Some(50_000),
-            late: causes.iter().map(|(.., wakes)| wakes).sum(),
-            censored: 0,
-            broken: 0,
-            wanted: None,
-            cycles: Vec::new(),
-            worst: Vec::new(),
-            latest: Vec::new(),
-        };
+        let late = causes.iter().map(|(.., wakes)| wakes).sum();
+        let blame = RunBlame { wakes, threshold_ns: Some(50_000), late, ..RunBlame::default() };
         let figures = Recording::new(RecordingConfig::default()).finish(0);
         let plain = Run::recorded("none".to_owned(), Setup::default(), figures);
         Run { causes: causes.iter().map(blamed).collect(), blame: Some(blame), ..plain }
@@ -316,13 +305,13 @@ mod tests {
         let found = moved(&[pair(1.0), pair(40.0)], 50_000);
         let names: Vec<&str> = found[0].iter().map(|cause| cause.name.as_str()).collect();
         assert_eq!(names, ["RCU softirq", "rustc (nice 5) was not preempted in write()"]);
-        let told: Vec<Option<String>> = found[0].iter().map(MovedCause::told).collect();
+        let sentences: Vec<Option<String>> = found[0].iter().map(MovedCause::sentence).collect();
         let rarer = "rarer: RCU softirq (80 of 10000 wakes → 4 of 5000)";
-        assert_eq!(told, [Some(rarer.to_owned()), None]);
+        assert_eq!(sentences, [Some(rarer.to_owned()), None]);
         assert_eq!(found[1].len(), 2);
-        assert!(found[1].iter().all(|cause| cause.told().is_none()), "they come in bursts");
+        assert!(found[1].iter().all(|cause| cause.sentence().is_none()), "they come in bursts");
         let turned = CausesPair { without: &with, with: &without, dispersion: 1.0 };
-        let more = moved(&[turned], 50_000).remove(0).remove(0).told().expect("told");
+        let more = moved(&[turned], 50_000).remove(0).remove(0).sentence().expect("moved");
         assert!(more.starts_with("more frequent: RCU softirq (4 of"), "{more}");
         let nothing = CausesPair { without: &without, with: &run(0, &[]), dispersion: 1.0 };
         assert_eq!(moved(&[nothing], 50_000), [[]], "a side without wakes");

@@ -210,8 +210,8 @@ mod tests {
     }
 
     fn responses(tasks: impl IntoIterator<Item = Task>) -> Vec<Response> {
-        let all = tasks.into_iter().fold(Periodic::new().allow_overload(), Periodic::task);
-        all.build().expect("a plan").responses()
+        let table = tasks.into_iter().fold(Periodic::new().allow_overload(), Periodic::task);
+        table.build().expect("a plan").responses()
     }
 
     const fn at_most(ns: u64) -> Response {
@@ -278,8 +278,8 @@ mod tests {
                 let plain = task(&number.to_string(), period_ns, budget.min(period_ns));
                 plain.at(Duration::from_nanos(phase % period_ns))
             });
-            let all = tasks.fold(Periodic::new().allow_overload(), Periodic::task);
-            let plan = all.build().expect("a plan");
+            let table = tasks.fold(Periodic::new().allow_overload(), Periodic::task);
+            let plan = table.build().expect("a plan");
             let bounds = plan.responses();
             let each: Vec<Response> = (0..plan.tasks()).map(|rank| plan.response(rank)).collect();
             prop_assert_eq!(&each, &bounds);

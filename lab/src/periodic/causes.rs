@@ -384,7 +384,9 @@ impl LoopRecorder {
         let more_ns = price.as_ref().and_then(RecordingPrice::median_ns).unwrap_or(0.0).max(0.0);
         let accounts_behind = accounts.iter_mut().filter(|_| place == RecordedWhere::Behind);
         for (group, blame) in accounts_behind.enumerate() {
-            let Some(condition) = plan.groups.iter().position(|&of| of == group) else { continue };
+            let Some(condition) = plan.groups.iter().position(|&own| own == group) else {
+                continue;
+            };
             for (stream, &tid) in tids.iter().enumerate() {
                 let late_ns = match plan.late {
                     LateThreshold::Above(late_ns) => Some(late_ns),

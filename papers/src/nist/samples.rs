@@ -202,15 +202,19 @@ mod tests {
     #[test]
     fn figure_2_has_all_of_them_in_three_lines_and_figure_6_has_both_loops() {
         let values = evenly(2_000, 3_000, MANY, false);
-        let all = samples(&values, MANY).expect("enough");
-        let figure = many(&all);
+        let consecutive = samples(&values, MANY).expect("enough");
+        let figure = many(&consecutive);
         let lengths: Vec<usize> = figure.series.iter().map(|series| series.points.len()).collect();
         assert_eq!(lengths, [MANY / JOINED; 3]);
         for at in 0..MANY / JOINED {
             let y = |line: usize| figure.series[line].points[at][1];
             assert!(y(2) <= y(1) && y(1) <= y(0));
         }
-        assert!(all.at_99_us().is_some_and(|us| us < all.range_us()), "{:?}", all.at_99_us());
+        assert!(
+            consecutive.at_99_us().is_some_and(|us| us < consecutive.range_us()),
+            "{:?}",
+            consecutive.at_99_us()
+        );
         let (a, b) = (samples(&values, FEW), samples(&values[200..], FEW));
         let both = overlaid(&a.expect("a hundred"), &b.expect("a hundred"));
         assert_eq!(both.series.len(), 2);

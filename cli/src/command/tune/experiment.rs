@@ -141,7 +141,7 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
     };
     let mut body = body(args, &machine, (&settings, &tried), &trials);
     body.blame = recording;
-    told(&mut body, &tried, &trials, &parts);
+    add_causes(&mut body, &tried, &trials, &parts);
     void(&mut body, &settings, &watched);
     // As of an interrupted run, nothing is kept where somebody else had a hand in it, or where
     // something is not as before.
@@ -172,8 +172,13 @@ fn measured_parts(args: &TuneExperimentArgs) -> (i64, i64) {
     }
 }
 
-/// With what each setting moved, as its last part recorded it.
-fn told(body: &mut TrialsBody, tried: &[usize], trials: &TuningTrials, parts: &[RecordedPart]) {
+/// Adds the causes that each setting moved, as its last part recorded them.
+fn add_causes(
+    body: &mut TrialsBody,
+    tried: &[usize],
+    trials: &TuningTrials,
+    parts: &[RecordedPart],
+) {
     let mut pairs: Vec<(usize, CausesPair<'_>)> = Vec::new();
     for (number, (&setting, trial)) in tried.iter().zip(&trials.settings).enumerate() {
         let found = parts.iter().rev().find_map(|part| {

@@ -104,12 +104,12 @@ pub(super) fn recording(recording: &BlameRecording, lacks: &str) -> String {
 }
 
 /// What made each of these runs late, in a sentence each, and whether that was recorded.
-pub(super) fn told(report: &Report) -> impl Iterator<Item = String> + '_ {
-    let told = |run: &Run| {
+pub(super) fn sentences(report: &Report) -> impl Iterator<Item = String> + '_ {
+    let sentence = |run: &Run| {
         let sentence = run.blame.as_ref()?.sentence.as_ref()?;
         Some(format!("{}: {sentence}", run.name))
     };
-    report.body.runs().iter().filter_map(told).chain(recorded(report))
+    report.body.runs().iter().filter_map(sentence).chain(recorded(report))
 }
 
 /// The causes of each of these runs, and the latest releases as they passed; nothing where they

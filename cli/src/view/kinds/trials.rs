@@ -71,15 +71,15 @@ fn verdicts(body: &TrialsBody) -> impl Iterator<Item = String> {
 /// What made wakes late, and which cause each setting moved.
 fn causes(body: &TrialsBody) -> Vec<String> {
     let Some(recording) = &body.blame else { return Vec::new() };
-    let mut told: Vec<String> =
+    let mut lines: Vec<String> =
         body.sentence.iter().map(|sentence| format!("without any setting: {sentence}")).collect();
     let moved = body.settings.iter().flat_map(|setting| {
-        let sentences = setting.causes.iter().filter_map(MovedCause::told);
+        let sentences = setting.causes.iter().filter_map(MovedCause::sentence);
         sentences.map(move |sentence| format!("with {}: {sentence}", setting.knob))
     });
-    told.extend(moved);
+    lines.extend(moved);
     let open = |setting: &&TriedSetting| {
-        let is_moved = setting.causes.iter().any(|cause| cause.told().is_some());
+        let is_moved = setting.causes.iter().any(|cause| cause.sentence().is_some());
         recording.is_recorded && setting.first.is_some() && !is_moved
     };
     let open: Vec<&str> =
@@ -89,15 +89,15 @@ fn causes(body: &TrialsBody) -> Vec<String> {
             RecordedWhere::Within => "",
             RecordedWhere::Behind => ", or --blame on",
         };
-        told.push(format!(
+        lines.push(format!(
             "which cause is moved by {} is undecided: too few late wakes were recorded; use a \
              longer --duration{more}",
             open.join(", ")
         ));
     }
     let lacks = "its causes are those of a tenth of the time";
-    told.push(blame::recording(recording, lacks));
-    told
+    lines.push(blame::recording(recording, lacks));
+    lines
 }
 
 fn setup(body: &TrialsBody) -> String {

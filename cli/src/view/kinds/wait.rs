@@ -58,7 +58,7 @@ pub(super) fn document(report: &Report, body: &WaitBody) -> Vec<Block> {
     let shares: Vec<f64> = plans.filter_map(|plan| plan.paused_share).collect();
     let pauses = pauses(report.envelope.clock.as_ref(), &shares);
     blocks.extend(pauses.map(|text| Block::words_at(1, text)));
-    blocks.extend(blame::told(report).map(|text| Block::words_at(1, text)));
+    blocks.extend(blame::sentences(report).map(|text| Block::words_at(1, text)));
     blocks.extend(judged::warnings(report));
     blocks.extend(judged::limits(report));
     blocks.extend(judged::claims(report));

@@ -49,8 +49,8 @@ fn units_that_were_scheduled_run_once_in_each_of_their_periods() {
             .unit(unit("log", 900).every(ms(5)), |_| ())
     };
     let (clock, frame) = at_a_second();
-    let all = Executive::builder().clock(clock).thread(ordinary(WaitPolicy::sleep()));
-    let (plan, _) = all.calendar(calendar(frame).scheduled()).build().expect("0.53 of the CPU");
+    let builder = Executive::builder().clock(clock).thread(ordinary(WaitPolicy::sleep()));
+    let (plan, _) = builder.calendar(calendar(frame).scheduled()).build().expect("0.53 of the CPU");
     let summary = plan.run_for(ms(30)).expect("it starts");
     let ran = |name: &str| {
         let task = summary.tasks.iter().find(|task| task.name == name).expect(name);

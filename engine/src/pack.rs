@@ -8,8 +8,47 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::time::Duration;
 
-use crate::periodic::{Offset, Period, Task};
+use crate::periodic::{Offset, Period, Response, Task};
+
+/// Where a task of an executive is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Its name.
+    pub name: String,
+    /// The CPU that it is pinned to.
+    pub cpu: Option<u32>,
+    /// From the epoch to its release 0; `None` for one that a device triggers.
+    pub phase: Option<Duration>,
+    /// Its place in the order of urgency among the tasks of its loop, 0 the first.
+    pub rank: Option<usize>,
+    /// From its release to its finish at the longest, by the budgets of the tasks of its loop;
+    /// not known beside a calendar, and in a thread or a process of its own.
+    pub response: Response,
+    /// From its release to the latest finish that is in time: its period where it has none of its
+    /// own; `None` for a unit's task and for one that a device triggers.
+    pub deadline: Option<Duration>,
+}
+
+impl Placed {
+    /// A task beside all loops, of which no more is known than its CPU and its phase, ns.
+    ///
+    /// # Real-time: setup only
+    pub fn alone(name: &str, cpu: Option<u32>, phase_ns: Option<u64>) -> Self {
+        let phase = phase_ns.map(Duration::from_nanos);
+        let (name, response) = (name.to_owned(), Response::Unknown);
+        Self { name, cpu, phase, rank: None, response, deadline: None }
+    }
+
+    /// Whether it meets its deadline whatever comes together, if every task keeps its budget;
+    /// `None` where that is not known. What the machine adds comes on top.
+    ///
+    /// # Real-time: setup only
+    pub fn is_guaranteed(&self) -> Option<bool> {
+        self.response.is_within(self.deadline?)
+    }
+}
 
 /// What a set of tasks takes of a CPU: the share that its budgets ask for, then releases a second,
 /// which tell tasks without budgets apart.

@@ -6,41 +6,43 @@
 //! allocated in a loop, and nothing called but the clock, the bodies and, where a task runs
 //! elsewhere, futex.
 
+mod bodies;
 mod builder;
+mod ending;
 mod handle;
+mod idle;
 mod lane;
 mod process;
 mod run;
 mod shared;
+mod startup;
+mod team;
 mod thread;
+mod work;
 
 use std::fmt;
 use std::ops::Deref;
 use std::panic::resume_unwind;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use punctual_core::clock::Clock;
 use punctual_engine::clocks::MachineClock;
 use punctual_engine::error::{Error, ExecutiveError, Kind};
-use punctual_engine::process::Supervisor;
-use punctual_engine::safety::Caution;
 use punctual_engine::spawn::{self, OwnThread};
 
-use crate::loops::Phase;
 use crate::summary::Summary;
-use builder::Work;
-use lane::Lane;
-use run::Clocking;
-use shared::{Closing, RunState, Shared};
+use shared::RunState;
+use team::Assembly;
 use thread::ThreadTask;
 
 pub use builder::{Calendar, ExecutiveBuilder};
-pub use handle::{Handle, Placed};
+pub use ending::StopHandle;
+pub use handle::Handle;
 pub use process::Process;
-pub use shared::{StopHandle, TaskId};
-pub use thread::Trigger;
+pub use punctual_engine::pack::Placed;
+pub use shared::TaskId;
+pub use work::Trigger;
 
 /// Many periodic tasks, ready to run once.
 ///
@@ -67,17 +69,8 @@ pub use thread::Trigger;
 /// ```
 #[must_use = "it does nothing until it runs"]
 pub struct Executive<'env, C = MachineClock> {
-    shared: Arc<Shared<'env>>,
-    closing: Closing<'env>,
-    lanes: Vec<Lane<'env>>,
-    threads: Vec<(ThreadTask, Work<'env>)>,
-    supervisor: Option<(Supervisor, Vec<usize>)>,
-    clocking: Clocking<'env, C>,
-    phase: Phase,
-    samples: Option<PathBuf>,
+    assembly: Assembly<'env, C>,
     peak: u64,
-    /// What throttling will do, by budgets and waits.
-    cautions: Vec<Caution>,
 }
 
 impl<C> fmt::Debug for Executive<'_, C> {
@@ -101,23 +94,24 @@ impl<'env, C> Executive<'env, C> {
     ///
     /// # Real-time: setup only
     pub fn handle(&self) -> Handle<'env> {
-        Handle { shared: Arc::clone(&self.shared) }
+        Handle { shared: Arc::clone(&self.assembly.shared) }
     }
 
     /// What stops it, and needs no more than a signal handler has.
     ///
     /// # Real-time: setup only
     pub fn stop_handle(&self) -> StopHandle {
-        StopHandle(Arc::clone(&self.shared.ending))
+        StopHandle(Arc::clone(&self.assembly.shared.ending))
     }
 
     /// Where each task is that a loop or a thread of the executive runs.
     ///
     /// # Real-time: setup only
     pub fn layout(&self) -> Vec<Placed> {
-        let threads: Vec<&ThreadTask> = self.threads.iter().map(|(task, _)| task).collect();
-        let of_lanes = self.lanes.iter().flat_map(|lane| lane.placed(&threads));
-        of_lanes.chain(threads.iter().filter_map(|task| task.placed())).collect()
+        let Assembly { lanes, threads, .. } = &self.assembly;
+        let threads: Vec<&ThreadTask> = threads.iter().map(|(task, _)| task).collect();
+        let in_lanes = lanes.iter().flat_map(|lane| lane.placed(&threads));
+        in_lanes.chain(threads.iter().filter_map(|task| task.placed())).collect()
     }
 
     /// The most releases of its main loop that fall on one instant; an upper bound of it where the
@@ -158,7 +152,7 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
     ///
     /// # Real-time: setup only
     pub fn run(self) -> Result<Summary, Error> {
-        run::drive(self, None, None::<Nothing<'env>>).map(|(summary, _)| summary)
+        self.assembly.drive(None, None::<Nothing<'env>>).map(|(summary, _)| summary)
     }
 
     /// Runs it in the calling thread as [`Executive::run`] does, for `duration` from its first
@@ -169,7 +163,7 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
     ///
     /// # Real-time: setup only
     pub fn run_for(self, duration: Duration) -> Result<Summary, Error> {
-        run::drive(self, Some(duration), None::<Nothing<'env>>).map(|(summary, _)| summary)
+        self.assembly.drive(Some(duration), None::<Nothing<'env>>).map(|(summary, _)| summary)
     }
 
     /// Runs it for `duration` in threads of its own, with `beside` in the calling one, which may
@@ -188,7 +182,7 @@ impl<'env, C: Clock + Clone + Send + 'env> Executive<'env, C> {
         duration: Duration,
         beside: impl FnOnce(&Handle<'env>) -> R,
     ) -> Result<(R, Summary), Error> {
-        let (summary, returned) = run::drive(self, Some(duration), Some(beside))?;
+        let (summary, returned) = self.assembly.drive(Some(duration), Some(beside))?;
         let returned = returned.expect("what runs beside it has returned");
         Ok((returned, summary))
     }
@@ -261,9 +255,9 @@ impl<C: Clock + Clone + Send + 'static> Executive<'static, C> {
     ///
     /// # Real-time: setup only
     pub fn start(self) -> Result<Running, Error> {
-        self.shared.ending.check_process()?;
+        self.assembly.shared.ending.check_process()?;
         let handle = self.handle();
-        self.shared.enter(RunState::Starting);
+        self.assembly.shared.enter(RunState::Starting);
         let thread = spawn::plain("punctual-loop", move || self.run()).map_err(|why| {
             handle.shared.enter(RunState::Over);
             Kind::Thread(why)

@@ -27,12 +27,14 @@ use punctual_engine::task::{Offset, Place, Task};
 use punctual_os::scheduler::SchedPolicy;
 
 use super::Executive;
-use super::lane::{Body, Idle, Lane, Ranked, boxed};
-use super::process::Process;
-use super::process::supervised;
-use super::run::Clocking;
+use super::bodies::Ranked;
+use super::idle::Idle;
+use super::lane::Lane;
+use super::process::{Process, supervised};
 use super::shared::{Closing, Entry, IDLE, LaneShared, LaneTasks, Rules, Shared, TaskId};
-use super::thread::{ReleasedBy, ThreadTask, Trigger};
+use super::team::{Assembly, Clocking};
+use super::thread::{ReleasedBy, ThreadTask};
+use super::work::{Body, Trigger, Work, boxed};
 use crate::loops::Phase;
 
 /// Collects what an executive is to be.
@@ -261,13 +263,6 @@ struct Given<'env> {
     work: Work<'env>,
 }
 
-/// Who does the work of a task.
-pub(super) enum Work<'env> {
-    Body(Body<'env>),
-    Triggered(Trigger<'env>, Body<'env>),
-    Process(Box<Process>),
-}
-
 /// A task of a loop, its number and its body.
 type Own<'env> = (usize, Task, Body<'env>);
 /// A task in a thread of its own, its number and its work.
@@ -329,7 +324,7 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
         let shared = Arc::new(shared);
         let ids = shared.ids();
         let (closing, peak) = (Closing(Arc::clone(&shared)), main.joint.peak());
-        let plan = Executive {
+        let assembly = Assembly {
             shared,
             closing,
             lanes,
@@ -338,10 +333,9 @@ impl<'env, C> ExecutiveBuilder<'env, C> {
             clocking,
             phase,
             samples,
-            peak,
             cautions,
         };
-        Ok((plan, ids))
+        Ok((Executive { assembly, peak }, ids))
     }
 }
 
@@ -357,7 +351,7 @@ impl Main {
         let released = released.map(|(_, task, _)| task);
         let tasks: Vec<Task> =
             own.iter().map(|(_, task, _)| task).chain(released).cloned().collect();
-        check_load(&rules.thread, tasks.iter(), rules.overload)?;
+        rules.check_load(tasks.iter())?;
         let joint = rules.periodic(tasks).allow_overload().build()?;
         Ok(Self { joint, thread: rules.thread.clone() })
     }
@@ -508,7 +502,7 @@ fn sort<'env>(
                 return Err(ExecutiveError::NoPeriod(task.name().to_owned()).into());
             }
             (Work::Body(body), Place::Thread(thread)) => {
-                check_thread(&task, thread, main)?;
+                ThreadTask::check(&task, thread, main)?;
                 sorted.threads.push((at, task, Work::Body(body)));
             }
             (Work::Body(body), _) => sorted.bodies.push((at, task, body)),
@@ -516,20 +510,6 @@ fn sort<'env>(
     }
     check_names(&sorted)?;
     Ok(sorted)
-}
-
-/// Checks that a task's thread can run so beside a main loop of this policy.
-pub(super) fn check_thread(task: &Task, thread: &RtThread, main: SchedPolicy) -> Result<(), Error> {
-    let fifo = |policy| match policy {
-        SchedPolicy::Fifo(n) | SchedPolicy::RoundRobin(n) => n,
-        _ => 0,
-    };
-    thread.check(task.period())?;
-    let own = thread.named_policy().map_or(1, fifo);
-    if fifo(main) > 0 && own >= fifo(main) {
-        return Err(ExecutiveError::NotBelow(task.name().to_owned(), own, fifo(main)).into());
-    }
-    Ok(())
 }
 
 /// What a task without releases cannot have.
@@ -556,26 +536,6 @@ fn check_names(sorted: &Sorted<'_>) -> Result<(), Error> {
     let processes = sorted.processes.iter().map(|(_, task, _)| task);
     let all = bodies.chain(threads).chain(processes).cloned();
     Ok(all.fold(Periodic::new(), Periodic::task).allow_overload().check().map(drop)?)
-}
-
-/// The budgets of what runs on the main loop's CPU fit there.
-pub(super) fn check_load<'t>(
-    main: &RtThread,
-    tasks: impl Iterator<Item = &'t Task>,
-    overload: bool,
-) -> Result<(), Error> {
-    let elsewhere = |task: &&Task| match task.placement().place() {
-        Place::Thread(thread) => {
-            thread.pinned_to().is_some() && thread.pinned_to() != main.pinned_to()
-        }
-        _ => false,
-    };
-    let load: f64 = tasks.filter(|task| !elsewhere(task)).map(Task::load).sum();
-    // A sum of quotients may be off by a few parts in 10¹⁶.
-    if load > 1.0 + 1e-9 && !overload {
-        return Err(BuildError::Overload(load).into());
-    }
-    Ok(())
 }
 
 /// The CPU of each loop, the main one's first; none for any.

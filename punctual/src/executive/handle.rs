@@ -4,7 +4,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use punctual_core::cycle::{Cycle, Flow};
 use punctual_core::stats::Counts;
@@ -12,11 +11,11 @@ use punctual_core::time::Span;
 use punctual_engine::error::Error;
 use punctual_engine::monitor::Force;
 use punctual_engine::outcome::Stats;
-use punctual_engine::periodic::Response;
+use punctual_engine::pack::Placed;
 use punctual_engine::task::Task;
 
-use super::lane::boxed;
 use super::shared::{RunState, Shared, TaskId};
+use super::work::boxed;
 
 /// A handle of an executive, for any thread that the bodies' borrows reach (a scoped one, say);
 /// outlives it. What stops it from anywhere is [`StopHandle`](crate::StopHandle).
@@ -167,34 +166,5 @@ impl<'env> Handle<'env> {
     /// # Real-time: setup only
     pub fn remove(&self, id: TaskId) -> Result<Stats, Error> {
         self.shared.remove(id)
-    }
-}
-
-/// Where a task of an executive is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
-    /// Its name.
-    pub name: String,
-    /// The CPU that it is pinned to.
-    pub cpu: Option<u32>,
-    /// From the epoch to its release 0; `None` for one that a device triggers.
-    pub phase: Option<Duration>,
-    /// Its place in the order of urgency among the tasks of its loop, 0 the first.
-    pub rank: Option<usize>,
-    /// From its release to its finish at the longest, by the budgets of the tasks of its loop;
-    /// not known beside a calendar, and in a thread or a process of its own.
-    pub response: Response,
-    /// From its release to the latest finish that is in time: its period where it has none of its
-    /// own; `None` for a unit's task and for one that a device triggers.
-    pub deadline: Option<Duration>,
-}
-
-impl Placed {
-    /// Whether it meets its deadline whatever comes together, if every task keeps its budget;
-    /// `None` where that is not known. What the machine adds comes on top.
-    ///
-    /// # Real-time: setup only
-    pub fn is_guaranteed(&self) -> Option<bool> {
-        self.response.is_within(self.deadline?)
     }
 }

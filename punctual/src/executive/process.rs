@@ -5,19 +5,12 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use punctual_core::clock::Clock;
-use punctual_core::time::Period;
-use punctual_engine::clocks::MachineClock;
 use punctual_engine::duration::span;
 use punctual_engine::error::{Error, ExecutiveError};
-use punctual_engine::process::{Over, Restart, Spec, Stop, Supervisor, Surroundings, TaskOutcome};
+use punctual_engine::process::{Restart, Spec, Supervisor, Surroundings};
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::task::Task;
-use punctual_engine::wait_policy::ready as ready_wait;
 use punctual_os::scheduler::SchedPolicy;
-
-use super::run::Run;
-use super::shared::IDLE;
 
 /// A process that does the work of a task: started by the executive, or one that joins it.
 #[derive(Clone, Debug)]
@@ -150,42 +143,4 @@ pub(super) fn supervised(
     }
     supervisor.check()?;
     Ok(Some((supervisor, entries)))
-}
-
-/// Runs the supervisor until the executive ends; what became of its tasks.
-pub(super) fn supervise<C: Clock + Clone + Send>(
-    run: &Run<'_, '_, C>,
-    supervisor: Supervisor,
-    entries: &[usize],
-) -> Option<Vec<TaskOutcome>> {
-    let (_, epoch) = run.await_settled()?;
-    let ready = match supervisor.epoch(epoch).build() {
-        Ok(ready) => ready,
-        Err(why) => {
-            run.fail(why);
-            return None;
-        }
-    };
-    for (name, page) in ready.pages() {
-        run.shared.put_page(entries, name, page);
-    }
-    let shortest: Period = ready.shortest().unwrap_or(IDLE);
-    let thread = &run.shared.rules.thread;
-    let mut clock = MachineClock::best();
-    let at = (shortest, epoch.as_ns() % shortest.as_ns());
-    let (wait, warnings) =
-        ready_wait(thread.wait_policy(), at, &mut clock, MachineClock::discipline);
-    run.warn(warnings);
-    run.ready();
-    let times = run.await_go(false, || epoch)?;
-    // Its own stop: that no process is left is no reason for the other tasks to stop.
-    let stop = Stop::dated(&run.shared.ending.processes);
-    let times = (times.from, times.end);
-    let finished = ready.run_between((clock, wait), times, stop, &mut |_| ());
-    let finished = finished.map_err(|why: Error| run.fail(why)).ok()?;
-    if let Over::Overran(task) = &finished.over {
-        run.shared.ending.overran(task);
-    }
-    run.refuse(&finished.refused);
-    Some(finished.tasks)
 }

@@ -10,38 +10,35 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Index, IndexMut};
 #[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
 use std::sync::Mutex;
-#[expect(clippy::disallowed_types, reason = "set once, when all ends")]
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use punctual_core::cycle::CancelToken;
 use punctual_core::stats::{Counts, PageKind, View};
-use punctual_core::stop::{StopFlag, StopRequest};
 use punctual_core::table::OnOverrun;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_engine::calendar::{CalendarPlan, Combination};
 use punctual_engine::counting::{CycleCounting, StatsPage, Words, blank};
 use punctual_engine::duration::ns;
-use punctual_engine::error::{Error, ExecutiveError, Kind};
+use punctual_engine::error::{BuildError, Error, ExecutiveError, Kind};
 use punctual_engine::handover::{Change, Handover};
 use punctual_engine::monitor::{Force, Watched};
-use punctual_engine::outcome::{self, End, Stats};
-use punctual_engine::pack::place;
+use punctual_engine::outcome::{self, Stats};
+use punctual_engine::pack::{Placed, place};
 use punctual_engine::periodic::{Periodic, Plan, Response, Successor};
 use punctual_engine::process::SharedMemory;
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::{Demand, check_demands};
 use punctual_engine::task::{Place, Task};
-use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
-use punctual_os::fork::Origin;
 use punctual_os::process;
 
-use super::builder::{check_load, check_thread};
-use super::handle::Placed;
-use super::lane::{Body, IdleCounts, Parts};
+use super::bodies::Parts;
+use super::ending::Ending;
+use super::idle::IdleCounts;
+use super::startup::pause;
 use super::thread::{ReleasedBy, Starter, ThreadSlot, ThreadTask};
+use super::work::Body;
 
 /// The most tasks with threads of their own that were added while it ran, at one time.
 pub(super) const ADDED_MAX: usize = 32;
@@ -51,15 +48,6 @@ pub(super) const IDLE: Period = match Period::from_ns(100_000_000) {
     Some(period) => period,
     None => panic!(),
 };
-
-/// How often a thread that is no loop looks at what it waits for, ns.
-const LOOK_NS: u64 = 500_000;
-
-/// Sleeps from one look to the next.
-pub(super) fn pause() {
-    // A signal that cuts this short costs an extra look.
-    let _interrupted = sleep_until_ns(now_ns(ClockId::Monotonic) + LOOK_NS);
-}
 
 /// How many executives were built so far.
 static EXECUTIVES: AtomicU64 = AtomicU64::new(0);
@@ -148,6 +136,25 @@ impl Rules {
             None => periodic,
         };
         if self.overload { periodic.allow_overload() } else { periodic }
+    }
+
+    /// The budgets of what runs on the main loop's CPU fit there.
+    pub(super) fn check_load<'t>(
+        &self,
+        tasks: impl Iterator<Item = &'t Task>,
+    ) -> Result<(), Error> {
+        let elsewhere = |task: &&Task| match task.placement().place() {
+            Place::Thread(thread) => {
+                thread.pinned_to().is_some() && thread.pinned_to() != self.thread.pinned_to()
+            }
+            _ => false,
+        };
+        let load: f64 = tasks.filter(|task| !elsewhere(task)).map(Task::load).sum();
+        // A sum of quotients may be off by a few parts in 10¹⁶.
+        if load > 1.0 + 1e-9 && !self.overload {
+            return Err(BuildError::Overload(load).into());
+        }
+        Ok(())
     }
 
     /// How many tasks the calendar has.
@@ -350,15 +357,7 @@ impl<'env> Shared<'env> {
         let Entry { name, removed, .. } = self.entry(id)?;
         let tasks = self.tasks();
         if let Some(added) = tasks.added.iter().find(|added| added.entry == id.at) {
-            let phase = Some(Duration::from_nanos(added.phase_ns));
-            return Ok(Some(Placed {
-                name,
-                cpu: added.cpu,
-                phase,
-                rank: None,
-                response: Response::Unknown,
-                deadline: None,
-            }));
+            return Ok(Some(Placed::alone(&name, added.cpu, Some(added.phase_ns))));
         }
         let units = self.rules.units();
         let lanes = tasks.lanes.iter().zip(&self.lanes).filter(|_| !removed);
@@ -501,13 +500,13 @@ impl<'env> Shared<'env> {
     /// Adds a task with a thread of its own; one change at a time.
     fn add_thread(&self, task: Task, body: Body<'env>, own: &RtThread) -> Result<TaskId, Error> {
         let rules = &self.rules;
-        check_thread(&task, own, rules.thread.policy())?;
+        ThreadTask::check(&task, own, rules.thread.policy())?;
         let (lanes, added) = {
             let tasks = self.tasks();
             (tasks.lanes.clone(), tasks.added.clone())
         };
         let main = lanes[0].tasks.iter().chain(added.iter().map(|added| &added.task));
-        check_load(&rules.thread, main.chain([&task]), rules.overload)?;
+        rules.check_load(main.chain([&task]))?;
         let at = self.threads.iter().position(ThreadSlot::is_free).ok_or_else(|| {
             Error::from(ExecutiveError::AddedThreads(task.name().to_owned(), ADDED_MAX))
         })?;
@@ -688,105 +687,6 @@ impl IndexMut<usize> for Entries {
     }
 }
 
-/// Stops an executive from any thread, and from a signal handler; outlives it.
-#[derive(Clone, Debug)]
-pub struct StopHandle(pub(super) Arc<Ending>);
-
-impl StopHandle {
-    /// Ends the executive: at once where it spins, at its next wake where it sleeps, and where a
-    /// task runs when that returns. Stays so. Releases from now on are none of its run:
-    /// what was due before and never ran is missed.
-    ///
-    /// # Real-time: in loop
-    pub fn stop(&self) {
-        self.0.stop();
-    }
-
-    /// Whether it is to stop, or has ended, or was dropped.
-    ///
-    /// # Real-time: in loop
-    pub fn stopped(&self) -> bool {
-        self.0.stopped()
-    }
-}
-
-/// How an executive is stopped, and why it ended.
-#[derive(Debug, Default)]
-#[expect(clippy::disallowed_types, reason = "set once, when all ends")]
-pub(super) struct Ending {
-    /// The process that it runs in: a child has none of its threads.
-    origin: Origin,
-    /// What all loops look at.
-    pub(super) stop: StopFlag,
-    /// What the supervisor of its processes looks at, which may end before the others do.
-    pub(super) processes: StopFlag,
-    why: OnceLock<End>,
-}
-
-impl Ending {
-    /// Stops all, for no other reason than that somebody wants it.
-    pub(super) fn stop(&self) {
-        self.request(Instant::from_ns(now_ns(ClockId::Monotonic)));
-    }
-
-    /// Whether all are to stop.
-    pub(super) fn stopped(&self) -> bool {
-        self.stop.flag().load(Ordering::Relaxed) || !self.origin.is_here()
-    }
-
-    /// Whether this is the process that made the executive.
-    pub(super) fn check_process(&self) -> Result<(), Error> {
-        if self.origin.is_here() { Ok(()) } else { Err(Kind::Forked.into()) }
-    }
-
-    /// Runs a function of the caller's. A child that fork(2) made in it and that comes back from
-    /// it, by a panic too, is ended: the threads that its copy of the executive would wait for are
-    /// its parent's.
-    #[inline]
-    pub(super) fn callback<R>(&self, run: impl FnOnce() -> R) -> R {
-        self.origin.callback(run)
-    }
-
-    /// Everything ends because of this; what was said first stays.
-    pub(super) fn because(&self, end: End) {
-        let _first = self.why.set(end);
-        self.stop();
-    }
-
-    /// A task's body panicked.
-    #[cold]
-    pub(super) fn panicked(&self, task: &str, text: &str) {
-        self.because(End::Panicked { task: task.to_owned(), text: text.to_owned() });
-    }
-
-    /// A task overran that is to stop everything then.
-    #[cold]
-    pub(super) fn overran(&self, task: &str) {
-        self.because(End::Overran(task.to_owned()));
-    }
-
-    /// Why it is over, if anybody said so.
-    pub(super) fn why(&self) -> Option<End> {
-        self.why.get().cloned()
-    }
-}
-
-impl StopRequest for Ending {
-    #[inline]
-    fn flag(&self) -> &AtomicBool {
-        self.stop.flag()
-    }
-
-    fn requested(&self) -> Option<Instant> {
-        self.stop.requested()
-    }
-
-    fn request(&self, at: Instant) {
-        self.processes.request(at);
-        self.stop.request(at);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -806,18 +706,5 @@ mod tests {
         let never = entries.push(Entry::new("never ran".to_owned()));
         entries.withdraw(never);
         assert!(entries.get(never).is_none());
-    }
-
-    #[test]
-    fn processes_stop_with_all_others_at_the_same_instant_and_may_stop_alone() {
-        let (ending, alone) = (Ending::default(), Ending::default());
-        for at in [50, 30] {
-            ending.request(Instant::from_ns(at));
-        }
-        ending.stop();
-        assert_eq!(ending.stop.requested(), Some(Instant::from_ns(30)));
-        assert_eq!(ending.processes.requested(), ending.stop.requested());
-        alone.processes.request(Instant::from_ns(30));
-        assert!(!alone.stopped(), "the others go on");
     }
 }

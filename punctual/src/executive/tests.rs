@@ -169,8 +169,8 @@ fn one_that_panics_ends_all_and_what_did_not_run_is_counted() {
     let (task, text) = ("broken".to_owned(), "on purpose".to_owned());
     assert_eq!(summary.end, End::Panicked { task, text });
     assert_eq!(stats(&summary, "broken").counts.ran, 1, "its cycle began");
-    let said = summary.ok().expect_err("a bad end").to_string();
-    assert!(said.contains("broken") && said.contains("on purpose"), "{said}");
+    let message = summary.ok().expect_err("a bad end").to_string();
+    assert!(message.contains("broken") && message.contains("on purpose"), "{message}");
 }
 
 /// As long as it takes a watchdog of 300 ms to see it.
@@ -217,8 +217,8 @@ fn a_body_that_blocks_is_the_reason_and_no_lack_of_a_cpu() {
             .expect("fine");
         let summary = plan.run_for(ms(60_000)).expect("it starts");
         assert_eq!(summary.end, End::Blocked, "{summary}");
-        let said = summary.ok().expect_err("a bad end").to_string();
-        assert!(said.contains("a body blocked"), "{said}");
+        let message = summary.ok().expect_err("a bad end").to_string();
+        assert!(message.contains("a body blocked"), "{message}");
     }
 }
 

@@ -1,18 +1,14 @@
-//! The tasks of an executive that have threads of their own, the slots by which others see them,
-//! and what triggers a task.
+//! The tasks of an executive that have threads of their own, and the slots by which others see them.
 //!
 //! In their loops no system call is made but futex, by one that the executive releases; sleep, by
 //! one that waits for itself; and what its device takes, by one that a device triggers.
 
 use std::fmt;
-use std::os::fd::{AsFd, AsRawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 #[expect(clippy::disallowed_types, reason = "setup and readers; no loop waits for it")]
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{MutexGuard, PoisonError};
-use std::thread::{self, ScopedJoinHandle};
-use std::time::Duration;
 
 use punctual_core::block::{Admission, ClientStep, TaskClient, TaskServer, Terms, words};
 use punctual_core::clock::Clock;
@@ -28,24 +24,21 @@ use punctual_engine::error::{Error, ExecutiveError, Kind};
 use punctual_engine::file_facts::RunFacts;
 use punctual_engine::handover::LOOK;
 use punctual_engine::monitor::{Demotable, RunawayRule, Watched, hang_bound};
-use punctual_engine::periodic::{Plan, Response};
+use punctual_engine::pack::Placed;
+use punctual_engine::periodic::Plan;
 use punctual_engine::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
 use punctual_engine::rt_thread::RtThread;
 use punctual_engine::safety::{self, Demand};
 use punctual_engine::session::ThreadSession;
 use punctual_engine::task::{Place, Task};
 use punctual_engine::wait_policy::{WaitPolicy, ready};
-use punctual_os::clock::{ClockId, now_ns};
-use punctual_os::events::{Interest, wait_until};
 use punctual_os::futex::{self, Scope};
+use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
-use punctual_os::{Errno, process};
 
-use super::builder::Work;
-use super::handle::Placed;
-use super::lane::{Body, guarded};
-use super::run::{Run, Times};
-use super::shared::{Ending, Shared, pause};
+use super::ending::Ending;
+use super::startup::{Startup, Times, pause};
+use super::work::{Body, Trigger, Work, guarded};
 
 /// A task in a thread of its own, but for its work.
 #[derive(Debug)]
@@ -118,6 +111,20 @@ impl ThreadTask {
         Self { entry, task, cpu, policy, wait, released_by }
     }
 
+    /// Checks that a task's thread can run so beside a main loop of this policy.
+    pub(super) fn check(task: &Task, thread: &RtThread, main: SchedPolicy) -> Result<(), Error> {
+        let fifo = |policy| match policy {
+            SchedPolicy::Fifo(n) | SchedPolicy::RoundRobin(n) => n,
+            _ => 0,
+        };
+        thread.check(task.period())?;
+        let own = thread.named_policy().map_or(1, fifo);
+        if fifo(main) > 0 && own >= fifo(main) {
+            return Err(ExecutiveError::NotBelow(task.name().to_owned(), own, fifo(main)).into());
+        }
+        Ok(())
+    }
+
     /// Its number among all tasks.
     pub(super) fn entry(&self) -> usize {
         self.entry
@@ -166,15 +173,7 @@ impl ThreadTask {
         if let ReleasedBy::Executive { .. } = self.released_by {
             return None;
         }
-        let phase = self.grid().map(|(_, phase_ns)| Duration::from_nanos(phase_ns));
-        Some(Placed {
-            name: self.name().to_owned(),
-            cpu: self.cpu,
-            phase,
-            rank: None,
-            response: Response::Unknown,
-            deadline: None,
-        })
+        Some(Placed::alone(self.name(), self.cpu, self.grid().map(|(_, phase_ns)| phase_ns)))
     }
 
     /// What a sample file says of it; `None` where it has no releases, and no samples.
@@ -196,34 +195,34 @@ impl ThreadTask {
         })
     }
 
-    /// Runs the task in slot `at` to its end, on the calling thread, also where its trigger panics.
+    /// Runs the task in its slot to its end, on the calling thread, also where its trigger panics;
+    /// `counting` makes the observer of its cycles, once the epoch is known.
     pub(super) fn work<C: Clock + Clone + Send>(
         &self,
-        at: usize,
         work: &mut Work<'_>,
-        run: &Run<'_, '_, C>,
-        block: &ThreadBlock,
+        startup: &Startup<C>,
+        (block, slot): (&ThreadBlock, &ThreadSlot<'_>),
+        counting: impl FnOnce(Instant) -> Option<CycleCounting>,
     ) {
-        let slot = &run.shared.threads[at];
-        let ran = catch_unwind(AssertUnwindSafe(|| self.run(work, run, block, slot)));
-        if ran.is_err() {
-            run.shared.ending.panicked(self.name(), "while it waited for its trigger");
+        let run = || self.run(work, startup, (block, slot), counting);
+        if catch_unwind(AssertUnwindSafe(run)).is_err() {
+            startup.ending().panicked(self.name(), "while it waited for its trigger");
         }
     }
 
     fn run<C: Clock + Clone + Send>(
         &self,
         work: &mut Work<'_>,
-        run: &Run<'_, '_, C>,
-        block: &ThreadBlock,
-        slot: &ThreadSlot<'_>,
+        startup: &Startup<C>,
+        (block, slot): (&ThreadBlock, &ThreadSlot<'_>),
+        counting: impl FnOnce(Instant) -> Option<CycleCounting>,
     ) {
         let session = ThreadSession::enter(self.cpu, self.policy);
-        if slot.added && run.strict && !session.refused().is_empty() {
+        if slot.added && startup.is_strict() && !session.refused().is_empty() {
             return slot.refuse(Kind::Refused(session.refused().to_vec()).into());
         }
-        run.refuse(session.refused());
-        let Some((mut clock, epoch)) = run.await_settled() else { return };
+        startup.refuse(session.refused());
+        let Some((mut clock, epoch)) = startup.await_settled() else { return };
         if let SchedPolicy::Fifo(_) = session.policy() {
             block.demotable.arm(process::tid());
         }
@@ -231,14 +230,14 @@ impl ThreadTask {
         if let ReleasedBy::Itself(_) = self.released_by {
             let period = self.period();
             let at = (period, epoch.as_ns() % period.as_ns());
-            let (own, warnings) = ready(&self.wait, at, &mut clock, run.discipline);
-            run.warn(warnings);
+            let (own, warnings) = ready(&self.wait, at, &mut clock, startup.discipline());
+            startup.warn(warnings);
             wait = Some(own);
         }
-        run.ready();
-        let Some(times) = run.await_go(false, || Instant::from_ns(0)) else { return };
+        startup.ready();
+        let Some(times) = startup.await_go(false, || Instant::from_ns(0)) else { return };
         slot.runs();
-        let ending = &run.shared.ending;
+        let ending = startup.ending();
         let (body, trigger) = match work {
             Work::Body(body) => (body, None),
             Work::Triggered(trigger, body) => (body, Some(trigger)),
@@ -247,7 +246,7 @@ impl ThreadTask {
         let is_watched = !matches!(self.released_by, ReleasedBy::Executive { .. });
         let watched = is_watched.then_some(&slot.watched);
         let only = OnlyTask { body, name: self.name(), watched, tid: process::tid(), ending };
-        let counting = run.counting(self.entry, epoch);
+        let counting = counting(epoch);
         match (&self.released_by, wait, trigger, counting) {
             (ReleasedBy::Itself(plan), Some(wait), _, Some(counting)) => {
                 let tasks = Cancelling { tasks: only, token: &slot.token };
@@ -271,7 +270,7 @@ impl ThreadTask {
     /// Runs the cycles that a device triggers.
     fn run_triggered(
         &self,
-        Trigger(wait): &mut Trigger<'_>,
+        trigger: &mut Trigger<'_>,
         clock: impl Clock,
         only: OnlyTask<'_, '_>,
         counting: &CycleCounting,
@@ -281,7 +280,7 @@ impl ThreadTask {
         let (ending, period) = (only.ending, self.period());
         let mut paced = Paced {
             clock,
-            pacer: || ending.callback(|| wait(ending.stop.flag())),
+            pacer: || ending.callback(|| trigger.next(ending.stop.flag())),
             tasks: only,
             observe: Distances::new(page),
             period,
@@ -550,8 +549,13 @@ impl<'env> ThreadSlot<'env> {
         *self.state() = SlotState::Refused(why);
     }
 
+    /// Its task has no thread, because of this.
+    pub(super) fn fail(&self, why: Error) {
+        *self.state() = SlotState::Failed(why);
+    }
+
     /// Its thread has ended, and gives the body back.
-    fn over(&self, body: Body<'env>) {
+    pub(super) fn over(&self, body: Body<'env>) {
         let mut state = self.state();
         *state = match std::mem::replace(&mut *state, SlotState::Free) {
             SlotState::Runs => SlotState::Over(body),
@@ -561,7 +565,7 @@ impl<'env> ThreadSlot<'env> {
     }
 
     /// The task that waits in it to be started.
-    fn take(&self) -> Option<Box<(ThreadTask, Body<'env>)>> {
+    pub(super) fn take(&self) -> Option<Box<(ThreadTask, Body<'env>)>> {
         let mut state = self.state();
         if !matches!(*state, SlotState::Wanted(_)) {
             return None;
@@ -586,7 +590,8 @@ impl Starter {
         let _woken = futex::wake(&self.bell, u32::MAX, Scope::Process);
     }
 
-    fn is_closed(&self) -> bool {
+    /// True where nothing is started any more.
+    pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
@@ -596,87 +601,15 @@ impl Starter {
         self.ring();
     }
 
-    /// Starts the tasks that are added, until it is closed; returns when all of them have ended.
-    pub(super) fn run<'scope, 'env, C: Clock + Clone + Send>(
-        run: &'scope Run<'scope, 'env, C>,
-        scope: &'scope thread::Scope<'scope, '_>,
-    ) {
-        let Shared { starter, threads, .. } = run.shared;
-        let mut running = Vec::new();
-        while !starter.is_closed() {
-            let seen = starter.bell.load(Ordering::Acquire);
-            for (at, slot) in threads.iter().enumerate() {
-                let Some(wanted) = slot.take() else { continue };
-                let thread = run.try_start_thread(scope, "punctual-task", move || {
-                    let (task, body) = *wanted;
-                    let mut work = Work::Body(body);
-                    task.work(at, &mut work, run, &ThreadBlock::default());
-                    if let Work::Body(body) = work {
-                        run.shared.threads[at].over(body);
-                    }
-                });
-                match thread {
-                    Ok(thread) => running.push(thread),
-                    Err(why) => *slot.state() = SlotState::Failed(why),
-                }
-            }
-            // One that is not joined keeps its stack.
-            let (ended, still): (Vec<_>, Vec<_>) =
-                running.into_iter().partition(ScopedJoinHandle::is_finished);
-            ended.into_iter().for_each(|thread| drop(thread.join()));
-            running = still;
-            if !starter.is_closed() {
-                futex::wait(&starter.bell, seen as u32, Scope::Process);
-            }
+    /// How often it was rung: what [`wait`](Self::wait) is given.
+    pub(super) fn rung(&self) -> u64 {
+        self.bell.load(Ordering::Acquire)
+    }
+
+    /// Waits until it is rung once more, or was since `seen`; returns at once when it is closed.
+    pub(super) fn wait(&self, seen: u64) {
+        if !self.is_closed() {
+            futex::wait(&self.bell, seen as u32, Scope::Process);
         }
-        // What panicked there was caught there.
-        running.into_iter().for_each(|thread| drop(thread.join()));
-    }
-}
-
-/// How often a wait for a descriptor looks whether it is to stop.
-const FD_LOOK: Span = Span::from_ms(100);
-
-/// Blocks until the next cycle; false for none any more.
-type Waits<'env> = Box<dyn FnMut(&AtomicBool) -> bool + Send + 'env>;
-
-/// The wait by which a device triggers a task: for [`ExecutiveBuilder::triggered`].
-///
-/// [`ExecutiveBuilder::triggered`]: crate::ExecutiveBuilder::triggered
-pub struct Trigger<'env>(Waits<'env>);
-
-impl fmt::Debug for Trigger<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Trigger").finish_non_exhaustive()
-    }
-}
-
-impl<'env> Trigger<'env> {
-    /// A cycle each time that this descriptor is readable, until it is closed at its other end. The
-    /// body reads what is there: as long as it does not, the next cycle follows at once.
-    ///
-    /// # Real-time: setup only
-    pub fn fd(descriptor: impl AsFd + Send + 'env) -> Self {
-        Self(Box::new(move |stop| {
-            let mut interest = [Interest::new(descriptor.as_fd().as_raw_fd())];
-            while !stop.load(Ordering::Relaxed) {
-                let until_ns = now_ns(ClockId::Monotonic) + FD_LOOK.as_ns().unsigned_abs();
-                match wait_until(&mut interest, until_ns) {
-                    Ok(0) => {}
-                    Ok(_) => return interest[0].is_readable(),
-                    Err(Errno::INTR) => {}
-                    Err(_) => return false,
-                }
-            }
-            false
-        }))
-    }
-
-    /// A cycle each time that `wait` returns true; it blocks until then. False ends the task: at
-    /// the latest when the executive is to stop, which `wait` finds out by itself.
-    ///
-    /// # Real-time: setup only
-    pub fn wait(mut wait: impl FnMut() -> bool + Send + 'env) -> Self {
-        Self(Box::new(move |_| wait()))
     }
 }

@@ -85,14 +85,14 @@ fn there_may_be_so_many_and_what_cannot_be_is_refused() {
             let all: Vec<_> = (0..ADDED_MAX)
                 .map(|n| handle.add(own(&format!("task {n}"), 100_000), |_| ()).expect("it fits"))
                 .collect();
-            let said = handle.add(own("one more", 1_000), |_| ()).expect_err("full");
-            assert_eq!(said.kind(), crate::ErrorKind::TooMany);
-            assert!(said.to_string().contains("\"one more\" cannot be added"), "{said}");
+            let message = handle.add(own("one more", 1_000), |_| ()).expect_err("full");
+            assert_eq!(message.kind(), crate::ErrorKind::TooMany);
+            assert!(message.to_string().contains("\"one more\" cannot be added"), "{message}");
             assert!(handle.remove(all[7]).is_ok());
             let above = RtThread::any().fifo(90).wait(WaitPolicy::sleep());
             let above = task("above", 1_000).placed(Placement::thread(above));
-            let said = handle.add(above, |_| ()).expect_err("above the main loop").to_string();
-            assert!(said.contains("must be below the executive's 80 (got 90)"), "{said}");
+            let message = handle.add(above, |_| ()).expect_err("above the main loop").to_string();
+            assert!(message.contains("must be below the executive's 80 (got 90)"), "{message}");
             let nowhere = Placement::thread(RtThread::cpu(100_000));
             assert!(handle.add(task("nowhere", 1_000).placed(nowhere), |_| ()).is_err());
             let whole = own("whole", 1_000).budget(Duration::from_micros(1_000));
@@ -155,10 +155,10 @@ fn one_that_does_not_return_is_forced_and_so_the_end_of_all() {
 
 #[test]
 fn one_ends_with_the_executive_and_its_own_body_cannot_remove_it() {
-    let said = Arc::new(OnceLock::new());
+    let message = Arc::new(OnceLock::new());
     let (plan, _) = Executive::builder().thread(sleeping()).build().expect("fine");
     let running = plan.start().expect("a thread");
-    let (handle, say) = (running.handle(), Arc::clone(&said));
+    let (handle, say) = (running.handle(), Arc::clone(&message));
     let id = Arc::new(OnceLock::new());
     let own_id = Arc::clone(&id);
     let added = running.add(own("late", 1_000), move |_| {
@@ -167,8 +167,8 @@ fn one_ends_with_the_executive_and_its_own_body_cannot_remove_it() {
         }
     });
     assert!(id.set(added.expect("it fits")).is_ok());
-    until(|| said.get().is_some());
-    assert!(said.get().is_some_and(|said| said.contains("another thread")), "{said:?}");
+    until(|| message.get().is_some());
+    assert!(message.get().is_some_and(|message| message.contains("another thread")), "{message:?}");
     let handle = running.handle();
     let summary = running.finish().expect("it ran");
     assert_eq!(summary.end, End::Stopped);

@@ -119,8 +119,8 @@ fn tasks_come_and_go_between_the_units_of_a_calendar() {
         .run_with(ms(60_000), |handle| {
             let guest = || task("guest", 8_000).budget(us(100));
             let too_long = handle.add(task("long", 8_000).budget(us(3_000)), |_| ());
-            let said = too_long.expect_err("no gap is as long").to_string();
-            assert!(handle.started() && said.contains("\"long\""), "{said}");
+            let message = too_long.expect_err("no gap is as long").to_string();
+            assert!(handle.started() && message.contains("\"long\""), "{message}");
             assert!(handle.add(task("no budget", 8_000), |_| ()).is_err());
             assert!(handle.add(task("read", 8_000).budget(us(100)), |_| ()).is_err(), "a name");
             for turn in 0..5 {
@@ -138,8 +138,8 @@ fn tasks_come_and_go_between_the_units_of_a_calendar() {
                 assert!(handle.remove(id).expect("there").counts.ran > 0);
                 assert_eq!(handle.peak(), 0);
             }
-            let said = handle.remove(ids[0]).expect_err("a unit").to_string();
-            assert!(said.contains("belongs to the calendar"), "{said}");
+            let message = handle.remove(ids[0]).expect_err("a unit").to_string();
+            assert!(message.contains("belongs to the calendar"), "{message}");
             handle.stop();
         })
         .expect("it starts");
@@ -156,8 +156,8 @@ fn a_task_of_another_executive_is_none_of_this_one() {
     assert!(one.handle().task(ids[0]).is_ok() && other.handle().task(ids[0]).is_err());
     let ((), summary) = other
         .run_with(ms(20), |handle| {
-            let said = handle.remove(ids[0]).expect_err("refused").to_string();
-            assert_eq!(said, "the executive has no such task");
+            let message = handle.remove(ids[0]).expect_err("refused").to_string();
+            assert_eq!(message, "the executive has no such task");
         })
         .expect("it starts");
     assert_eq!(summary.tasks.len(), 1);
@@ -174,9 +174,9 @@ fn a_panic_beside_the_executive_ends_it() {
 
 #[test]
 fn a_body_cannot_change_the_executive_that_runs_it() {
-    let said = Arc::new(OnceLock::new());
+    let message = Arc::new(OnceLock::new());
     let own = Arc::new(OnceLock::<Handle<'static>>::new());
-    let (handle, say) = (Arc::clone(&own), Arc::clone(&said));
+    let (handle, say) = (Arc::clone(&own), Arc::clone(&message));
     let (plan, ids) = quick()
         .task(task("a", 1_000), move |_| {
             let Some(handle) = handle.get() else { return Flow::Continue };
@@ -189,7 +189,7 @@ fn a_body_cannot_change_the_executive_that_runs_it() {
     assert!(own.set(plan.handle()).is_ok() && ids.len() == 1);
     let summary = plan.run().expect("it starts");
     assert_eq!(summary.end, End::Stopped);
-    assert!(said.get().is_some_and(|said| said.contains("another thread")), "{said:?}");
+    assert!(message.get().is_some_and(|message| message.contains("another thread")), "{message:?}");
 }
 
 #[test]

@@ -17,9 +17,9 @@ fn us(us: u64) -> Duration {
 #[test]
 fn units_keep_their_order_and_their_bodies_and_tasks_fit_between() {
     let order = std::sync::Mutex::new(Vec::new());
-    let note = |what: &'static str| {
+    let note = |event: &'static str| {
         let order = &order;
-        move || order.lock().expect("no panic").push(what)
+        move || order.lock().expect("no panic").push(event)
     };
     let [read, write, task_ran] = [note("read"), note("write"), note("task")];
     let (parts, [cycles, turns]) = (AtomicU64::new(0), [const { AtomicU64::new(0) }; 2]);
@@ -47,7 +47,7 @@ fn units_keep_their_order_and_their_bodies_and_tasks_fit_between() {
     let names: Vec<&str> = summary.units.iter().map(|unit| unit.name.as_str()).collect();
     assert_eq!(names, ["read", "filter 1", "write", "filter 2"]);
     let ran = |unit: &str| {
-        let unit = summary.units.iter().find(|of| of.name == unit).expect("there");
+        let unit = summary.units.iter().find(|unit_stats| unit_stats.name == unit).expect("there");
         unit.counts.ran
     };
     assert_eq!(ran("filter 1") + ran("filter 2"), turns.load(Ordering::Relaxed));
@@ -55,8 +55,8 @@ fn units_keep_their_order_and_their_bodies_and_tasks_fit_between() {
     assert!(ran("filter 2") > 0 && ran("read") == stats(&summary, "read").counts.ran);
     assert!(summary.to_string().contains("unit filter 2: "), "{summary}");
     let order: Vec<_> = order.into_inner().expect("no panic");
-    let units: Vec<_> = order.iter().filter(|what| **what != "task").collect();
-    let reads = units.iter().filter(|what| ***what == "read").count() as u64;
+    let units: Vec<_> = order.iter().filter(|event| **event != "task").collect();
+    let reads = units.iter().filter(|event| ***event == "read").count() as u64;
     assert_eq!(reads, stats(&summary, "read").counts.ran);
 }
 
@@ -80,8 +80,8 @@ fn a_calendar_needs_one_body_for_each_task() {
     let no_budget = quick()
         .calendar(Calendar::frame(frame).unit(Unit::new("a", us(10)), |_| ()))
         .task(task("t", 5_000), |_| ());
-    let said = no_budget.build().expect_err("refused").to_string();
-    assert!(said.contains("\"t\" has no budget"), "{said}");
+    let message = no_budget.build().expect_err("refused").to_string();
+    assert!(message.contains("\"t\" has no budget"), "{message}");
 }
 
 #[test]

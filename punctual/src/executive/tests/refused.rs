@@ -17,21 +17,24 @@ fn what_cannot_be_is_refused() {
     assert!(refused(quick().task(big("a"), go).task(big("b"), go)).contains("1.800"));
     if let [one, two] = cpus[..] {
         let fits = quick().cpus([one, two]).task(big("a"), go).task(big("b"), go).build();
-        let of: Vec<_> = fits.expect("one each").0.layout().iter().map(|at| at.cpu).collect();
-        assert_eq!(of, [Some(one), Some(two)]);
+        let cpus: Vec<_> = fits.expect("one each").0.layout().iter().map(|at| at.cpu).collect();
+        assert_eq!(cpus, [Some(one), Some(two)]);
         let same = quick().cpus([one, two]).task(big("a"), go).task(big("a"), go);
         assert!(refused(same).contains("\"a\""));
     }
     let one = || quick().task(task("a", 1_000), go);
     for priority in [0, 99, 255] {
-        let said = refused(one().thread(sleeping().fifo(priority)));
-        assert!(said.contains("from 1 to 98") && said.contains(&priority.to_string()), "{said}");
+        let message = refused(one().thread(sleeping().fifo(priority)));
+        assert!(
+            message.contains("from 1 to 98") && message.contains(&priority.to_string()),
+            "{message}"
+        );
     }
     assert!(one().thread(sleeping().fifo(1)).build().is_ok());
     assert!(one().thread(sleeping().fifo(98)).build().is_ok());
     for share in [0.0, -0.5, 1.01, f64::NAN] {
-        let said = refused(one().fill(share));
-        assert!(said.contains(&share.to_string()), "{said}");
+        let message = refused(one().fill(share));
+        assert!(message.contains(&share.to_string()), "{message}");
     }
     let twice = quick().cpus([cpus[0], cpus[0]]).task(task("a", 1_000), go);
     assert!(refused(twice).contains(&format!("CPU {}", cpus[0])));
@@ -44,14 +47,14 @@ fn a_cpu_that_is_not_there_is_refused_everywhere() {
     let named = format!("cannot run on CPU {nowhere}");
     let thread = sleeping().pinned(Some(nowhere));
     let own = || task("a", 1_000).placed(Placement::thread(RtThread::cpu(nowhere)));
-    let said = [
+    let message = [
         refused(quick().thread(thread.clone()).task(task("a", 1_000), go)),
         refused(quick().cpus([nowhere]).task(task("a", 1_000), go)),
         refused(quick().task(task("a", 1_000).placed(Placement::cpu(nowhere)), go)),
         refused(quick().task(own(), go)),
     ];
-    for said in said {
-        assert!(said.contains(&named), "{said}");
+    for message in message {
+        assert!(message.contains(&named), "{message}");
     }
     let looped = crate::Loop::builder(task("a", 1_000).period()).thread(thread);
     assert!(looped.check().expect_err("refused").to_string().contains(&named));
@@ -68,8 +71,8 @@ fn what_has_no_releases_is_late_for_none() {
         (task("a", 1).at(Duration::ZERO), "no phase"),
         (task("a", 1).deadline(Duration::from_nanos(5)), "late"),
     ] {
-        let said = refused(task);
-        assert!(said.contains(why) && said.contains("\"a\""), "{why:?} in {said:?}");
+        let message = refused(task);
+        assert!(message.contains(why) && message.contains("\"a\""), "{why:?} in {message:?}");
     }
     assert!(refused(Task::named("")).contains("name"));
 }
@@ -80,11 +83,11 @@ fn names_and_periods_are_looked_at_wherever_a_task_runs() {
     let twice = quick().task(task("a", 1).placed(own()), go);
     let twice = twice.triggered(Trigger::wait(|| false), Task::named("a"), go);
     assert!(refused(twice).contains("two tasks"));
-    let said = refused(quick().task(Task::named("a"), go));
-    assert!(said.contains("\"a\" has no period"), "{said}");
+    let message = refused(quick().task(Task::named("a"), go));
+    assert!(message.contains("\"a\" has no period"), "{message}");
     let above = RtThread::any().fifo(80);
-    let said = refused(quick().task(task("a", 1_000).placed(Placement::thread(above)), go));
-    assert!(said.contains("below the executive's 80 (got 80)"), "{said}");
+    let message = refused(quick().task(task("a", 1_000).placed(Placement::thread(above)), go));
+    assert!(message.contains("below the executive's 80 (got 80)"), "{message}");
     let low = quick().thread(sleeping().fifo(1)).task(task("a", 1_000).placed(own()), go);
     assert!(refused(low).contains("below the executive's 1"));
     let half = |name: &str| task(name, 1_000).budget(Duration::from_micros(600)).placed(own());

@@ -23,7 +23,7 @@ fn each_thread_runs_its_cycles_and_none_is_lost_from_the_count() {
         .task(own("fast", 1_000), |cycle| count(&fast, cycle))
         .build()
         .expect("fine");
-    let facts = plan.threads.iter().filter_map(|(task, _)| task.facts());
+    let facts = plan.assembly.threads.iter().filter_map(|(task, _)| task.facts());
     let policies: Vec<_> = facts.map(|facts| (facts.name, facts.policy)).collect();
     let [slower, faster] = [SchedPolicy::Fifo(78), SchedPolicy::Fifo(79)];
     assert_eq!(policies, [("slow".to_owned(), slower), ("fast".to_owned(), faster)]);
@@ -117,7 +117,7 @@ fn delay_keeps_a_phase_of_its_own_and_a_device_triggers_what_has_none() {
         .triggered(trigger, task("device", 1_000), |_| ())
         .build()
         .expect("fine");
-    let kinds: Vec<_> = plan.threads.iter().map(|(of, _)| of.kind()).collect();
+    let kinds: Vec<_> = plan.assembly.threads.iter().map(|(task, _)| task.kind()).collect();
     assert_eq!(kinds, [PageKind::Lateness, PageKind::Distance]);
     let summary = plan.run_for(ms(100)).expect("it starts");
     assert_eq!(summary.end, End::Finished);

@@ -1,0 +1,132 @@
+//! How an executive is stopped, from any thread and from signal handlers, and why it ended.
+//!
+//! Atomics alone where loops look.
+
+use std::sync::Arc;
+#[expect(clippy::disallowed_types, reason = "set once, when all ends")]
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use punctual_core::stop::{StopFlag, StopRequest};
+use punctual_core::time::Instant;
+use punctual_engine::error::{Error, Kind};
+use punctual_engine::outcome::End;
+use punctual_os::clock::{ClockId, now_ns};
+use punctual_os::fork::Origin;
+
+/// Stops an executive from any thread, and from a signal handler; outlives it.
+#[derive(Clone, Debug)]
+pub struct StopHandle(pub(super) Arc<Ending>);
+
+impl StopHandle {
+    /// Ends the executive: at once where it spins, at its next wake where it sleeps, and where a
+    /// task runs when that returns. Stays so. Releases from now on are none of its run:
+    /// what was due before and never ran is missed.
+    ///
+    /// # Real-time: in loop
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+
+    /// Whether it is to stop, or has ended, or was dropped.
+    ///
+    /// # Real-time: in loop
+    pub fn stopped(&self) -> bool {
+        self.0.stopped()
+    }
+}
+
+/// How an executive is stopped, and why it ended.
+#[derive(Debug, Default)]
+#[expect(clippy::disallowed_types, reason = "set once, when all ends")]
+pub(super) struct Ending {
+    /// The process that it runs in: a child has none of its threads.
+    origin: Origin,
+    /// What all loops look at.
+    pub(super) stop: StopFlag,
+    /// What the supervisor of its processes looks at, which may end before the others do.
+    pub(super) processes: StopFlag,
+    why: OnceLock<End>,
+}
+
+impl Ending {
+    /// Stops all, for no other reason than that somebody wants it.
+    pub(super) fn stop(&self) {
+        self.request(Instant::from_ns(now_ns(ClockId::Monotonic)));
+    }
+
+    /// Whether all are to stop.
+    pub(super) fn stopped(&self) -> bool {
+        self.stop.flag().load(Ordering::Relaxed) || !self.origin.is_here()
+    }
+
+    /// Whether this is the process that made the executive.
+    pub(super) fn check_process(&self) -> Result<(), Error> {
+        if self.origin.is_here() { Ok(()) } else { Err(Kind::Forked.into()) }
+    }
+
+    /// Runs a function of the caller's. A child that fork(2) made in it and that comes back from
+    /// it, by a panic too, is ended: the threads that its copy of the executive would wait for are
+    /// its parent's.
+    #[inline]
+    pub(super) fn callback<R>(&self, run: impl FnOnce() -> R) -> R {
+        self.origin.callback(run)
+    }
+
+    /// Everything ends because of this; what was said first stays.
+    pub(super) fn because(&self, end: End) {
+        let _first = self.why.set(end);
+        self.stop();
+    }
+
+    /// A task's body panicked.
+    #[cold]
+    pub(super) fn panicked(&self, task: &str, text: &str) {
+        self.because(End::Panicked { task: task.to_owned(), text: text.to_owned() });
+    }
+
+    /// A task overran that is to stop everything then.
+    #[cold]
+    pub(super) fn overran(&self, task: &str) {
+        self.because(End::Overran(task.to_owned()));
+    }
+
+    /// Why it is over, if anybody said so.
+    pub(super) fn why(&self) -> Option<End> {
+        self.why.get().cloned()
+    }
+}
+
+impl StopRequest for Ending {
+    #[inline]
+    fn flag(&self) -> &AtomicBool {
+        self.stop.flag()
+    }
+
+    fn requested(&self) -> Option<Instant> {
+        self.stop.requested()
+    }
+
+    fn request(&self, at: Instant) {
+        self.processes.request(at);
+        self.stop.request(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_stop_with_all_others_at_the_same_instant_and_may_stop_alone() {
+        let (ending, alone) = (Ending::default(), Ending::default());
+        for at in [50, 30] {
+            ending.request(Instant::from_ns(at));
+        }
+        ending.stop();
+        assert_eq!(ending.stop.requested(), Some(Instant::from_ns(30)));
+        assert_eq!(ending.processes.requested(), ending.stop.requested());
+        alone.processes.request(Instant::from_ns(30));
+        assert!(!alone.stopped(), "the others go on");
+    }
+}

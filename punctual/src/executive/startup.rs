@@ -1,0 +1,262 @@
+//! The start of all threads of one run: each is set up, all begin together; where one cannot be
+//! started nothing runs.
+
+#[expect(clippy::disallowed_types, reason = "setup; no loop waits for it")]
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::thread::{Scope, ScopedJoinHandle};
+
+use punctual_core::clock::Clock;
+use punctual_core::releases::Releases;
+use punctual_core::time::{Instant, Period, Span};
+use punctual_engine::counting::Words;
+use punctual_engine::error::{Error, ErrorKind, Kind};
+use punctual_engine::session::Refusal;
+use punctual_engine::spawn;
+use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
+
+use super::ending::Ending;
+
+/// How often a thread that is no loop looks at what it waits for, ns.
+const LOOK_NS: u64 = 500_000;
+
+/// Sleeps from one look to the next.
+pub(super) fn pause() {
+    // A signal that cuts this short costs an extra look.
+    let _interrupted = sleep_until_ns(now_ns(ClockId::Monotonic) + LOOK_NS);
+}
+
+/// From the end of setup to the first release, at least.
+const LEAD: Span = Span::from_ms(1);
+
+/// When the first release is due at the earliest, and from when on none runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    pub(super) from: Instant,
+    pub(super) end: Instant,
+}
+
+/// How far the setup of all threads is.
+struct Setup<C> {
+    /// The clock and the epoch, once the main loop has found them.
+    settled: Option<(C, Instant)>,
+    /// When all begin.
+    times: Option<Times>,
+    /// Nothing will run, and why.
+    failed: Option<Error>,
+    refused: Vec<Refusal>,
+    warnings: Vec<String>,
+    /// The rings of recorded tasks, each with the task's number.
+    rings: Vec<(usize, Words)>,
+}
+
+/// How long a run is, and all that has releases in it.
+#[derive(Debug)]
+pub(super) struct Timing {
+    pub(super) duration: Option<Span>,
+    /// The calendar's frame, where there is one.
+    pub(super) frame: Option<Period>,
+    /// Period and phase of all that has releases, ns.
+    pub(super) grids: Vec<(Period, u64)>,
+}
+
+impl Timing {
+    /// When all begin, at `from` at the earliest, and when they end.
+    fn times(&self, epoch: Instant, from: Instant) -> Times {
+        let next = |(period, phase_ns): (Period, u64), from| {
+            let first = Instant::from_ns(epoch.as_ns().saturating_add(phase_ns));
+            let releases = Releases::new(first, period);
+            releases.release(releases.at_or_after(from))
+        };
+        // No frame is begun in its middle, and nothing else runs before the first one: of each task
+        // as many releases are within the duration as it has room for.
+        let from = self.frame.map_or(from, |frame| next((frame, 0), from));
+        let first = self.grids.iter().map(|grid| next(*grid, from)).min().unwrap_or(from);
+        let end = self.duration.map_or(Instant::from_ns(u64::MAX), |span| first + span);
+        Times { from, end }
+    }
+}
+
+/// The start of all threads of one run, on a clock that the main loop finds for all.
+#[expect(clippy::disallowed_types, reason = "setup; no loop waits for it")]
+pub(super) struct Startup<C> {
+    ending: Arc<Ending>,
+    timing: Timing,
+    /// How many threads must be ready.
+    threads: usize,
+    /// Takes in what was learned of the clock's rate.
+    discipline: fn(&mut C),
+    /// True where nothing runs once the kernel has refused something.
+    strict: bool,
+    ready: AtomicUsize,
+    aborted: AtomicBool,
+    setup: Mutex<Setup<C>>,
+}
+
+impl<C> Setup<C> {
+    /// Nothing is set up yet.
+    #[expect(clippy::disallowed_types, reason = "setup; no loop waits for it")]
+    fn shared() -> Mutex<Self> {
+        Mutex::new(Self {
+            settled: None,
+            times: None,
+            failed: None,
+            refused: Vec::new(),
+            warnings: Vec::new(),
+            rings: Vec::new(),
+        })
+    }
+}
+
+impl<C: Clock + Clone + Send> Startup<C> {
+    /// Of so many threads, none of which is ready.
+    pub(super) fn new(
+        ending: Arc<Ending>,
+        timing: Timing,
+        threads: usize,
+        discipline: fn(&mut C),
+        strict: bool,
+    ) -> Self {
+        let (ready, aborted) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let setup = Setup::shared();
+        Self { ending, timing, threads, discipline, strict, ready, aborted, setup }
+    }
+
+    /// What stops the run.
+    pub(super) fn ending(&self) -> &Ending {
+        &self.ending
+    }
+
+    /// What takes in what was learned of the clock's rate.
+    pub(super) fn discipline(&self) -> fn(&mut C) {
+        self.discipline
+    }
+
+    /// True where nothing runs once the kernel has refused something.
+    pub(super) fn is_strict(&self) -> bool {
+        self.strict
+    }
+
+    fn with<R>(&self, read: impl FnOnce(&mut Setup<C>) -> R) -> R {
+        read(&mut self.setup.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Nothing will run, because of this.
+    pub(super) fn fail(&self, why: Error) {
+        self.with(|setup| setup.failed.get_or_insert(why).kind() == ErrorKind::Thread);
+        self.aborted.store(true, Ordering::Release);
+        self.ending.stop();
+    }
+
+    /// The error that nothing ran for, the refusals and the warnings.
+    pub(super) fn outcome(self) -> (Option<Error>, Vec<Refusal>, Vec<String>) {
+        let Setup { failed, refused, warnings, .. } =
+            self.setup.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (failed, refused, warnings)
+    }
+
+    /// Takes note of what the kernel refused; each once.
+    pub(super) fn refuse(&self, refused: &[Refusal]) {
+        self.with(|setup| {
+            for refusal in refused {
+                if !setup.refused.contains(refusal) {
+                    setup.refused.push(*refusal);
+                }
+            }
+        });
+    }
+
+    /// Takes note of warnings.
+    pub(super) fn warn(&self, warnings: impl IntoIterator<Item = String>) {
+        self.with(|setup| setup.warnings.extend(warnings));
+    }
+
+    /// Tasks are recorded in these rings, each with the task's number.
+    pub(super) fn record(&self, rings: Vec<(usize, Words)>) {
+        self.with(|setup| setup.rings = rings);
+    }
+
+    /// The ring of the task of this number, where it is recorded.
+    pub(super) fn ring(&self, entry: usize) -> Option<Words> {
+        self.with(|setup| {
+            let mut rings = setup.rings.iter();
+            rings.find(|(number, _)| *number == entry).map(|(_, ring)| ring.clone())
+        })
+    }
+
+    /// The main loop has found its clock and its epoch.
+    pub(super) fn settle(&self, clock: C, epoch: Instant) {
+        self.with(|setup| setup.settled = Some((clock, epoch)));
+    }
+
+    /// The clock and the epoch, once they are found; `None` where nothing will run.
+    pub(super) fn await_settled(&self) -> Option<(C, Instant)> {
+        loop {
+            if self.aborted.load(Ordering::Acquire) {
+                return None;
+            }
+            if let Some(settled) = self.with(|setup| setup.settled.clone()) {
+                return Some(settled);
+            }
+            pause();
+        }
+    }
+
+    /// One more thread is ready.
+    pub(super) fn ready(&self) {
+        self.ready.fetch_add(1, Ordering::Release);
+    }
+
+    /// Waits until all begin, and says when; `None` where nothing will run. The main loop decides.
+    pub(super) fn await_go(&self, is_main: bool, now: impl FnOnce() -> Instant) -> Option<Times> {
+        if is_main {
+            while self.ready.load(Ordering::Acquire) < self.threads {
+                if self.aborted.load(Ordering::Acquire) {
+                    return None;
+                }
+                pause();
+            }
+            if self.strict {
+                let refused = self.with(|setup| setup.refused.clone());
+                if !refused.is_empty() {
+                    self.fail(Kind::Refused(refused).into());
+                    return None;
+                }
+            }
+            let from = now() + LEAD;
+            self.with(|setup| {
+                let epoch = setup.settled.as_ref().map_or(from, |settled| settled.1);
+                setup.times = Some(self.timing.times(epoch, from));
+            });
+        }
+        loop {
+            if self.aborted.load(Ordering::Acquire) {
+                return None;
+            }
+            if let Some(times) = self.with(|setup| setup.times) {
+                return Some(times);
+            }
+            pause();
+        }
+    }
+
+    /// Starts a thread; where there is none nothing will run.
+    pub(super) fn start_thread<'scope, R: Send + 'scope>(
+        &self,
+        scope: &'scope Scope<'scope, '_>,
+        name: &str,
+        run: impl FnOnce() -> R + Send + 'scope,
+    ) -> Option<ScopedJoinHandle<'scope, R>> {
+        try_start_thread(scope, name, run).map_err(|why| self.fail(why)).ok()
+    }
+}
+
+/// Starts a thread while all run.
+pub(super) fn try_start_thread<'scope, R: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    run: impl FnOnce() -> R + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, R>, Error> {
+    spawn::scoped(scope, name, run).map_err(|why| Kind::Thread(why).into())
+}

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         rest => (false, rest),
     };
     if install {
-        crate::test::install_one("mmdebstrap")?;
+        crate::packages::install_one("mmdebstrap")?;
     }
     if let Some(missing) = missing() {
         return Err(missing);

@@ -12,6 +12,7 @@ mod install;
 mod licences;
 mod msrv;
 mod package;
+mod packages;
 mod process;
 mod test;
 mod tidy;

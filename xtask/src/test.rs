@@ -4,8 +4,6 @@
 //! were skipped with what they lacked, and as its last line `N passed, N failed, N skipped`.
 //! Without `--install` it installs nothing. With `CI=true` in the environment a skip is a failure.
 
-mod packages;
-
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::fs::File;
@@ -15,9 +13,9 @@ use std::process::{Child, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::{attack, generated, licences, msrv, package, process, tidy, versus, vm, workspace};
-
-pub(crate) use packages::install_one;
+use crate::{
+    attack, generated, licences, msrv, package, packages, process, tidy, versus, vm, workspace,
+};
 
 /// A step that counts no tests.
 type Step = fn(&Path) -> Result<(), String>;

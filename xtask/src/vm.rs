@@ -67,7 +67,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     };
     let scenarios = named(names)?;
     if install {
-        crate::test::install_one("mmdebstrap")?;
+        crate::packages::install_one("mmdebstrap")?;
     }
     if let Some(lack) = lacking() {
         return Err(format!("needs {lack} (`cargo xtask vm --install` gets mmdebstrap)"));

@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::follow::Follow;
-use crate::headline::Headline;
+use crate::headline::{Headline, Judged};
 use crate::judge::PlannedRun;
 use crate::measured::{Measured, Recording};
 use crate::reproduced::ReproduceBody;
@@ -50,19 +50,6 @@ pub enum Body {
     Impact(ImpactBody),
     /// Of `analyse`: recorded data.
     Recorded(Judged),
-}
-
-/// Runs, and verdicts for applications.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Judged {
-    /// One for each loop and condition.
-    pub runs: Vec<Run>,
-    /// Verdicts: which applications it is good enough for.
-    pub verdicts: Vec<Verdict>,
-    /// The first lines: what was measured, in counts; null in results of before, and where the runs
-    /// are not judged.
-    #[serde(default)]
-    pub headline: Option<Headline>,
 }
 
 /// Loops that were measured.

@@ -1,5 +1,5 @@
-//! The first lines of a result: each measured period in counts, its worst release, what is asked of
-//! it, and why it came out so.
+//! Runs that were judged: their verdicts, and the first lines of a result: each measured period in
+//! counts, its worst release, what is asked of it, and why it came out so.
 //!
 //! Plain data with its words, the same in text, JSON and the page.
 
@@ -10,10 +10,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::Envelope;
 use crate::advice::{self, Advice, Findings};
-use crate::body::Judged;
 use crate::format;
 use crate::run::{LoadRow, Run};
-use crate::verdict::{self, Question};
+use crate::verdict::{self, Question, Verdict};
+
+/// Runs, and verdicts for applications.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Judged {
+    /// One for each loop and condition.
+    pub runs: Vec<Run>,
+    /// Verdicts: which applications it is good enough for.
+    pub verdicts: Vec<Verdict>,
+    /// The first lines: what was measured, in counts; null in results of before, and where the runs
+    /// are not judged.
+    #[serde(default)]
+    pub headline: Option<Headline>,
+}
 
 /// The first lines of a result.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -40,11 +40,11 @@ use thiserror::Error;
 pub use advice::{Advice, Findings};
 pub use body::{
     BlameRecording, Body, Campaign, CheckBody, CompareBody, ComparedResult, ComparedSide,
-    Comparison, Difference, Impact, ImpactBody, Judged, Kept, Late, LoopsBody, Maxima, Pair,
-    PeriodicBody, RunBody, SoakBody, TuneBody, WaitBody,
+    Comparison, Difference, Impact, ImpactBody, Kept, Late, LoopsBody, Maxima, Pair, PeriodicBody,
+    RunBody, SoakBody, TuneBody, WaitBody,
 };
 pub use follow::{Both, Follow, PhaseError};
-pub use headline::{Headline, LoopLine, judged, of_first_wait};
+pub use headline::{Headline, Judged, LoopLine, judged, of_first_wait};
 pub use judge::{
     ENDED_EARLY, JudgedClaim, JudgedLimit, Overall, PlannedRun, judge, open_where_loads_died,
     thresholds,

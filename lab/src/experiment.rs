@@ -5,6 +5,7 @@
 //! an [`Observer`]. A stop (SIGINT, SIGTERM) ends any of them early with what there is. Never
 //! prints; gives facts, no sentences.
 
+mod blocks;
 mod safety;
 mod standing;
 
@@ -31,8 +32,8 @@ use punctual_os::threads::{self, Usage};
 use punctual_os::{Errno, signal};
 
 use crate::load::{DEATHS_MAX, Launcher, LoadBounds, LoadReport, LoadSpec, READY, RunningLoads};
-use crate::periodic::ConditionBlock;
 
+pub use blocks::{ConditionBlock, interleave, round, split};
 pub use safety::{Caution, CpuTaken, Demand, Risk, Taken, Throttling, judge, throttling};
 pub use standing::{RunSoFar, Standing, Standings, StandingsWriter};
 

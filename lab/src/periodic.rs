@@ -41,6 +41,7 @@ use crate::experiment::{
     ExperimentError, ExperimentProgress, Loading, LoopSoFar, Measured, Risk, RunSoFar, Standings,
     StandingsWriter, Taken,
 };
+pub use crate::experiment::{ConditionBlock, interleave, round, split};
 use crate::load::LoadSpec;
 pub use causes::{
     BlameWhen, BlamedCycle, LoopBlamePlan, LoopCauses, NotRecorded, RecordedWhere, first_waiting,
@@ -112,15 +113,6 @@ impl KnownWait {
 /// What is known for a stream that waits like this.
 fn known(waits: &[KnownWait], stream: &Stream, wait: WaitKind) -> Option<Learned> {
     waits.iter().find(|known| known.is_of(stream, wait)).map(|known| known.learned)
-}
-
-/// A part of the experiment under one condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConditionBlock {
-    /// Index of the condition.
-    pub condition: usize,
-    /// How long its loops run, once its loads are up.
-    pub length: Span,
 }
 
 /// A whole experiment.
@@ -221,35 +213,6 @@ impl PeriodicPlan {
     pub fn length(&self) -> Span {
         Span::from_ns(self.blocks.iter().map(|block| block.length.as_ns()).sum())
     }
-}
-
-/// Blocks that visit conditions 0 (idle) and 1 to `loads` in turn, so that a drift of the machine
-/// hits all alike: in each of `rounds` rounds, one block of idle before every second load.
-pub fn interleave(loads: usize, rounds: u32, total: Span) -> Vec<ConditionBlock> {
-    let rounds = usize::try_from(rounds).unwrap_or(1);
-    split(&round(loads).repeat(rounds), total)
-}
-
-/// One round of [`interleave`].
-pub fn round(loads: usize) -> Vec<usize> {
-    let visits = |load: usize| load.is_multiple_of(2).then_some(0).into_iter().chain([load + 1]);
-    if loads == 0 { vec![0] } else { (0..loads).flat_map(visits).collect() }
-}
-
-/// Blocks of equal length that visit `order`; they add up to `total` exactly.
-pub fn split(order: &[usize], total: Span) -> Vec<ConditionBlock> {
-    let count = order.len() as i64;
-    let edge = |block: i64| {
-        i64::try_from(i128::from(total.as_ns()) * i128::from(block) / i128::from(count.max(1)))
-            .unwrap_or(i64::MAX)
-    };
-    (0..)
-        .zip(order)
-        .map(|(at, &condition)| ConditionBlock {
-            condition,
-            length: Span::from_ns(edge(at + 1) - edge(at)),
-        })
-        .collect()
 }
 
 /// Pushes that the cold cost of recording is measured over: 0.2 s before the run.
@@ -745,18 +708,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_add_up_and_each_condition_has_its_share() {
-        let total = Span::from_ns(60_000_000_001);
-        let blocks = interleave(8, 2, total);
-        assert_eq!(blocks.len(), 24);
-        assert_eq!(blocks.iter().map(|block| block.length.as_ns()).sum::<i64>(), total.as_ns());
-        let visits = |condition| blocks.iter().filter(|b| b.condition == condition).count();
-        assert_eq!(visits(0), 8);
-        assert!((1..=8).all(|load| visits(load) == 2));
-        assert!(blocks.windows(2).all(|pair| pair[0].condition != pair[1].condition));
-    }
-
-    #[test]
     fn the_quantile_of_wakes_is_that_of_all_conditions_that_count_as_one() {
         let (us, period) = (1_000, Period::from_ns(1_000_000).expect("positive"));
         let thread = RtThread::cpu(1).fifo(90).wait(WaitKind::Sleep);
@@ -814,13 +765,6 @@ mod tests {
         let refused = plan(5_000).check().expect_err("refused");
         assert!(matches!(refused, Risk::NoRest { period, .. } if period.as_ns() == 5_000));
         assert_eq!(plan(40_000).check(), Ok(()));
-    }
-
-    #[test]
-    fn without_loads_there_is_idle_alone() {
-        let blocks = interleave(0, 1, Span::from_ms(5));
-        assert_eq!(blocks, [ConditionBlock { condition: 0, length: Span::from_ms(5) }]);
-        assert_eq!(split(&[], Span::from_ms(5)), []);
     }
 
     #[test]

@@ -85,8 +85,9 @@ fn advice(topic: &str, text: impl Into<String>, command: Option<&str>) -> Option
 /// `None` where that was not recorded.
 pub(crate) fn cause(runs: &[Run], rows: &[LoadRow]) -> Option<Advice> {
     let worst = |run: &&Run| run.outcome.lateness_ns.max.unwrap_or(0.0);
-    let told = runs.iter().filter(|run| run.blame.as_ref().is_some_and(|blame| blame.late > 0));
-    let run = told.max_by(|a, b| worst(a).total_cmp(&worst(b)))?;
+    let with_causes =
+        runs.iter().filter(|run| run.blame.as_ref().is_some_and(|blame| blame.late > 0));
+    let run = with_causes.max_by(|a, b| worst(a).total_cmp(&worst(b)))?;
     let sentence = run.blame.as_ref()?.sentence.as_ref()?;
     let named = run.first_cause();
     let remedy = named.map(|cause| format!(" {}", cause.advice.trim())).unwrap_or_default();

@@ -111,7 +111,7 @@ pub struct RunEvidence {
     /// Its wakes and their causes.
     pub blamed: BlamedRun,
     /// Whether its wakes are those of its cycles, so that these are told.
-    pub tells: bool,
+    pub are_cycles: bool,
     /// Its late cycles.
     pub cycles: Vec<BlamedCycle>,
     /// Where they were recorded behind the measurement.
@@ -170,7 +170,7 @@ impl Run {
         evidence: RunEvidence,
         wake_at: impl Fn(&WorstRelease) -> Option<WorstWake>,
     ) -> Self {
-        let RunEvidence { blamed, tells, cycles, behind } = evidence;
+        let RunEvidence { blamed, are_cycles, cycles, behind } = evidence;
         let sentence = match &behind {
             Some(behind) => behind.sentence(&blamed.sentence),
             None => blamed.sentence,
@@ -184,19 +184,19 @@ impl Run {
             }
         }
         self.blame = Some(RunBlame {
-            sentence: tells.then_some(sentence),
+            sentence: are_cycles.then_some(sentence),
             behind_ns: behind.as_ref().map(|behind| behind.length_ns),
             wakes: blamed.wakes,
-            threshold_ns: blamed.threshold_ns.filter(|_| tells),
-            late: if tells { blamed.late } else { 0 },
+            threshold_ns: blamed.threshold_ns.filter(|_| are_cycles),
+            late: if are_cycles { blamed.late } else { 0 },
             censored: blamed.censored,
             broken: blamed.broken,
-            wanted: blamed.wanted.filter(|_| tells),
+            wanted: blamed.wanted.filter(|_| are_cycles),
             cycles,
             worst,
-            latest: behind.filter(|_| tells).map_or_else(Vec::new, |behind| behind.latest),
+            latest: behind.filter(|_| are_cycles).map_or_else(Vec::new, |behind| behind.latest),
         });
-        self.causes = if tells { blamed.causes } else { Vec::new() };
+        self.causes = if are_cycles { blamed.causes } else { Vec::new() };
         self
     }
 

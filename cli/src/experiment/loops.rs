@@ -274,15 +274,18 @@ fn made(
     MeasuredLoops { envelope, loops, rows, recorded, first, trouble: None }
 }
 
-/// Runs without a cycle that counts: no lateness is no good one. After an interruption there is
-/// nothing else to say of them.
-fn unmeasured(runs: &[Run], interrupted: bool) -> Vec<String> {
+/// That runs have no cycle that counts, in one sentence: no lateness is no good one. After an
+/// interruption there is nothing else to say of them.
+fn unmeasured(runs: &[Run], interrupted: bool) -> Option<String> {
     let empty = runs.iter().filter(|run| run.outcome.lateness.count() == 0 && !interrupted);
-    let warnings = empty.map(|run| {
-        let why = "its blocks were over before the loop ran";
-        format!("\"{}\" has no cycles: {why}; use a longer --duration", run.name)
-    });
-    warnings.collect()
+    let names: Vec<String> = empty.map(|run| format!("\"{}\"", run.name)).collect();
+    let (named, their, loops) = match &names[..] {
+        [] => return None,
+        [only] => (format!("{only} has"), "its", "loop"),
+        [first @ .., last] => (format!("{} and {last} have", first.join(", ")), "their", "loops"),
+    };
+    let why = format!("{their} blocks were over before the {loops} ran");
+    Some(format!("{named} no cycles: {why}; use a longer --duration"))
 }
 
 /// The destination of samples.
@@ -527,7 +530,7 @@ impl Maker<'_> {
         };
         let Some(blamed) = causes.run(number, first) else { return run };
         let stream = &plan.streams[number];
-        let tells = conditions.iter().all(|&c| LoopCauses::tells(plan.wait(stream, c)));
+        let are_cycles = conditions.iter().all(|&c| LoopCauses::are_cycles(plan.wait(stream, c)));
         let grid = self.outcome.run_grids[plan.run(number, first)];
         // The kernel's events are not on the clock that a grid follows.
         let is_placed = self.follows.is_none();
@@ -538,7 +541,7 @@ impl Maker<'_> {
             length_ns,
             price_ns: causes.price().and_then(RecordingPrice::median_ns),
         });
-        run.blamed(RunEvidence { blamed, tells, cycles, behind }, |release| {
+        run.blamed(RunEvidence { blamed, are_cycles, cycles, behind }, |release| {
             let times = (grid.release(release.cycle).as_ns(), release.at_ns);
             let wake = causes.wake_at(number, first, times).filter(|_| is_placed)?;
             let cycle = first_waiting(wake.release_ns, &grid).min(release.cycle);
@@ -707,15 +710,17 @@ mod tests {
     fn a_run_without_cycles_is_not_taken_for_a_good_one() {
         let mut some = Recording::new(RecordingConfig::default());
         some.push(&Sample::default());
-        let none = Recording::new(RecordingConfig::default());
         let run = |name: &str, recording: Recording| {
             Run::recorded(name.to_owned(), Setup::default(), recording.finish(0))
         };
-        let runs = [run("idle", some), run("under load", none)];
-        assert!(unmeasured(&runs, true).is_empty(), "it was interrupted");
-        let warnings = unmeasured(&runs, false);
-        assert_eq!(warnings.len(), 1);
-        assert!(warnings[0].starts_with("\"under load\" has no cycle"), "{warnings:?}");
+        let empty = |name| run(name, Recording::new(RecordingConfig::default()));
+        let runs = [run("idle", some), empty("under load"), empty("under cpu"), empty("quiet")];
+        assert_eq!(unmeasured(&runs, true), None, "it was interrupted");
+        assert_eq!(unmeasured(&runs[..1], false), None);
+        let warning = |n: usize| unmeasured(&runs[..n], false).expect("one is empty");
+        assert!(warning(2).starts_with("\"under load\" has no cycles: its"), "{}", warning(2));
+        let names = "\"under load\", \"under cpu\" and \"quiet\" have no cycles: their blocks";
+        assert!(warning(4).starts_with(names), "{}", warning(4));
     }
 
     /// The row of `check` about the library's own loop, which it has from 20 s on: here for as long

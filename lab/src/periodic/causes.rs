@@ -433,11 +433,11 @@ fn blocks_behind(
     plan: &PeriodicPlan,
     group_of: &[usize],
 ) -> Result<Vec<ConditionBlock>, NotRecorded> {
-    let tells = |&condition: &usize| {
-        plan.streams.iter().any(|stream| LoopCauses::tells(plan.wait(stream, condition)))
+    let are_cycles = |&condition: &usize| {
+        plan.streams.iter().any(|stream| LoopCauses::are_cycles(plan.wait(stream, condition)))
     };
     let conditions: Vec<usize> =
-        (0..plan.conditions.len().min(group_of.len())).filter(tells).collect();
+        (0..plan.conditions.len().min(group_of.len())).filter(are_cycles).collect();
     let size = |group: usize| {
         let members = conditions.iter().filter(|&&condition| group_of[condition] == group);
         members.count() as i64
@@ -586,7 +586,7 @@ impl LoopCauses {
 
     /// Whether the wakes of a wait are those of its cycles: then what makes them late is told.
     /// Others wake several times a cycle, and before their release.
-    pub fn tells(wait: WaitKind) -> bool {
+    pub fn are_cycles(wait: WaitKind) -> bool {
         wait == WaitKind::Sleep
     }
 
@@ -607,7 +607,7 @@ impl LoopCauses {
     }
 
     /// The causes of a stream's wakes, under all conditions of the group of this one; not of a wait
-    /// that [`Self::tells`] leaves out.
+    /// that [`Self::are_cycles`] leaves out.
     pub fn run(&self, stream: usize, condition: usize) -> Option<BlamedRun> {
         self.thread(stream, condition).map(|(_, thread)| BlamedRun::of(thread))
     }

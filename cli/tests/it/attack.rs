@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 
 use punctual_os::process::EndSignal;
 
-use crate::{Dir, json, json_file, names, punctual, run, settings_of_this_machine, signal, until};
+use crate::{Dir, PROGRAM, json, json_file, names, run, settings_of_this_machine, signal, until};
 
 /// One attack while it runs.
 struct Attack {
@@ -281,7 +281,7 @@ impl Place {
     fn shell(&self, limits: &str) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("{limits} exec \"$0\" \"$@\"")]);
-        command.arg(punctual().get_program());
+        command.arg(PROGRAM);
         command.env("TMPDIR", self.dir.path("tmp"));
         command.env("PUNCTUAL_RUNTIME_DIR", self.dir.path("run"));
         command

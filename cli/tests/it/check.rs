@@ -97,8 +97,8 @@ fn says_first_what_was_measured_and_never_more() {
     let result = json_file(&made.join("result.json"));
     let loops = result["headline"]["loops"].as_array().expect("lines");
     assert_eq!(loops.len(), 2, "one a period: {loops:?}");
-    for of in loops {
-        let counts = of["counts"].as_str().expect("a sentence");
+    for line in loops {
+        let counts = line["counts"].as_str().expect("a sentence");
         let joined = page.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(joined.contains(counts), "{counts} in {page}");
     }

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use punctual_os::process::EndSignal;
 
 use crate::{
-    Dir, at_once, catches_interrupt, json, json_file, punctual, run, signal, stderr, stdout, until,
+    Dir, PROGRAM, at_once, catches_interrupt, json, json_file, punctual, run, signal, stderr,
+    stdout, until,
 };
 
 fn start(samples: &Path, load: &str) -> Child {
@@ -201,9 +202,8 @@ fn a_disk_that_is_full_is_said_in_the_result_and_all_else_is_written() {
     // A limit on the length of files stands for the disk; in blocks of 512 bytes.
     let limited = "ulimit -f 128 && exec \"$0\" measure periodic --period 100us --duration 2s \
                    --samples \"$1\" --json \"$2\"";
-    let program = punctual().get_program().to_owned();
     let mut shell = Command::new("sh");
-    let out = shell.args(["-c", limited]).arg(program).arg(&file).arg(&result).output();
+    let out = shell.args(["-c", limited]).arg(PROGRAM).arg(&file).arg(&result).output();
     let out = out.expect("sh starts");
     assert_eq!(out.status.code(), Some(2), "{}", stderr(&out));
     assert!(stderr(&out).contains("ends early"), "{}", stderr(&out));

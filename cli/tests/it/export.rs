@@ -13,7 +13,8 @@ use punctual_testkit::{python, skip};
 use serde_json::{Value, json};
 
 use crate::{
-    Dir, EPOCH_NS, N, PERIOD_NS, json_file, punctual, recording_of, refused, run, stderr, stdout,
+    Dir, EPOCH_NS, N, PERIOD_NS, PROGRAM, json_file, punctual, recording_of, refused, run, stderr,
+    stdout,
 };
 
 const NAMES: [&str; 3] = ["idle", "cpu:under load", "timer:under load"];
@@ -27,8 +28,8 @@ fn expected(runs: &[u64], conditions: &[&str]) -> Value {
     let wakes: i64 = all.iter().map(|s| wake(s.cycle, s.lateness.as_ns())).sum();
     // Between two wakes of a run lie so many periods and the sum of its intervals.
     let interval = |run: &u64| {
-        let of = samples(*run);
-        let (first, last) = (of.first().expect("some"), of.last().expect("some"));
+        let run_samples = samples(*run);
+        let (first, last) = (run_samples.first().expect("some"), run_samples.last().expect("some"));
         let apart =
             wake(last.cycle, last.lateness.as_ns()) - wake(first.cycle, first.lateness.as_ns());
         apart - ((N - 1) * PERIOD_NS).cast_signed()
@@ -78,8 +79,8 @@ fn duckdb_reads_the_samples_of_a_parquet() {
     let runs: Value = serde_json::from_str(runs).expect("JSON");
     assert_eq!(runs[1]["policy"], "SCHED_FIFO");
     for (at, run) in ["idle", "under load"].into_iter().enumerate() {
-        let of = &both()[run];
-        let row = json!([run, of["n"], of["min"], of["max"], of["wakes"].to_string()]);
+        let row = &both()[run];
+        let row = json!([run, row["n"], row["min"], row["max"], row["wakes"].to_string()]);
         assert_eq!(read["duckdb"][at], row);
     }
 }
@@ -307,7 +308,7 @@ fn an_output_is_replaced_when_it_is_whole_and_the_input_never() {
     // The disk is full in the middle of the work: what was there stays, and nothing else.
     let out = text(&dir.path("exported"));
     let mut full = Command::new("sh");
-    full.args(["-c", "ulimit -f 8; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_punctual")]);
+    full.args(["-c", "ulimit -f 8; exec \"$@\"", "sh", PROGRAM]);
     let full = full.args(["export", "--csv", &file, "-o", &out]).output().expect("it starts");
     refused(&full, &["cannot write", &out]);
     assert_eq!(fs::read(&out).expect("kept"), before);

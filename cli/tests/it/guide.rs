@@ -9,7 +9,7 @@ use std::process::Command;
 
 use punctual_testkit::skip;
 
-use crate::{Dir, punctual};
+use crate::{Dir, PROGRAM};
 
 /// Runs a guide's commands one after the other in a directory of their own.
 fn runs(name: &str) {
@@ -26,12 +26,11 @@ pub(crate) fn text(path: &str) -> String {
 /// Runs the commands of a text; with `of_readers`, some read files that only a reader has.
 fn commands_run(name: &str, text: &str, of_readers: bool) {
     let dir = Dir::new(&format!("guide-{name}"));
-    let program = punctual().get_program().to_string_lossy().into_owned();
     let commands: Vec<String> = text.lines().filter_map(command).collect();
     assert!(commands.len() >= 2, "{name}: {commands:?}");
     for line in commands {
         let out = Command::new("sh")
-            .args(["-c", &format!("{program}{line}")])
+            .args(["-c", &format!("{PROGRAM}{line}")])
             .current_dir(&dir.0)
             .env("XDG_STATE_HOME", &dir.0)
             .output()

@@ -106,7 +106,7 @@ fn machine(to: &Path) -> String {
             }
             let bytes = fs::read(entry.path()).expect("readable");
             let words = ["osrelease", "version", "current_clocksource", "cmdline", "name", "arch"];
-            let word = words.iter().any(|name| path.file_name().is_some_and(|of| of == *name));
+            let word = words.iter().any(|name| path.file_name().is_some_and(|stem| stem == *name));
             // In lines of "name: value" each value; elsewhere the whole.
             let one_line = HOSTILE.replace('\n', " ");
             let hostile = match String::from_utf8(bytes) {

@@ -182,19 +182,19 @@ fn compared(dir: &Dir, path: &str, result: &Value, known: &[i64]) {
     assert!(page.contains(&p99), "{p99}");
     let out = run(["compare", path, path, "--anyway", "--threshold", "3ms", "--json", "-"]);
     let compared = json(&out);
-    let of = &compared["compare"]["pairs"][0]["runs"][0];
+    let pair = &compared["compare"]["pairs"][0]["runs"][0];
     let n = result["runs"][0]["cycles"].as_u64().expect("cycles")
         + result["runs"][0]["missed"].as_u64().expect("missed");
-    assert_eq!((&of["n_a"], &of["n_b"]), (&n.into(), &n.into()));
+    assert_eq!((&pair["n_a"], &pair["n_b"]), (&n.into(), &n.into()));
     // The threshold stands at the end of its bucket, at most 1/128 above.
-    let rates = of["rates"].as_array().expect("rates");
+    let rates = pair["rates"].as_array().expect("rates");
     let near =
         |rate: &&Value| (3e6..3.03e6).contains(&rate["threshold_ns"].as_f64().unwrap_or(0.0));
-    let quantiles = of["quantiles"].as_array().expect("quantiles");
-    for (key, of) in ["p50", "p90", "p99", "p99_9"].into_iter().zip(quantiles) {
+    let quantiles = pair["quantiles"].as_array().expect("quantiles");
+    for (key, quantile) in ["p50", "p90", "p99", "p99_9"].into_iter().zip(quantiles) {
         let right = result["runs"][0]["lateness_ns"][key].as_f64().expect("known");
         for side in ["a_ns", "b_ns"] {
-            assert_eq!(of[side].as_f64(), Some(right), "{key}");
+            assert_eq!(quantile[side].as_f64(), Some(right), "{key}");
         }
     }
     let rate = rates.iter().find(near).expect("the threshold");

@@ -18,7 +18,7 @@ use std::process::{Command, Output};
 use punctual_testkit::control_group::ControlGroup;
 use punctual_testkit::skip;
 
-use crate::{Dir, copy_program, json, json_file, punctual, refused, stderr, stdout, until};
+use crate::{Dir, PROGRAM, copy_program, json, json_file, refused, stderr, stdout, until};
 
 #[test]
 fn works_as_sched_other_and_says_so() {
@@ -97,9 +97,7 @@ fn a_small_budget_of_the_control_group_is_said_before_and_after() {
         return;
     }
     let Some(group) = group else { return };
-    let run = |args: &[&str]| {
-        group.command(punctual().get_program()).args(args).output().expect("a shell")
-    };
+    let run = |args: &[&str]| group.command(PROGRAM).args(args).output().expect("a shell");
     let dir = Dir::new("cgroup-budget");
     let (json, tasks) = (dir.path("result.json"), dir.path("tasks.toml"));
     let json_arg = json.to_str().expect("UTF-8");

@@ -62,12 +62,14 @@ use punctual_os::process::{EndSignal, end};
 use punctual_testkit::skip;
 use serde_json::Value;
 
+/// The program under test, for what starts it by another program; else [`punctual`].
+const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
+
 /// The program under test.
 fn punctual() -> Command {
-    let program = env!("CARGO_BIN_EXE_punctual");
-    let mut command = Command::new(if hang_up_is_ignored() { "env" } else { program });
+    let mut command = Command::new(if hang_up_is_ignored() { "env" } else { PROGRAM });
     if hang_up_is_ignored() {
-        command.args(["--default-signal=HUP", program]);
+        command.args(["--default-signal=HUP", PROGRAM]);
     }
     // What a run keeps for the next one belongs to the tests, not to the machine.
     command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
@@ -314,7 +316,7 @@ fn catches_interrupt(child: &Child) -> bool {
 /// for writing, a child of another test has too until it becomes its program, and such a file
 /// cannot be run.
 fn copy_program(to: &Path) {
-    let status = Command::new("cp").arg(env!("CARGO_BIN_EXE_punctual")).arg(to).status();
+    let status = Command::new("cp").arg(PROGRAM).arg(to).status();
     assert!(status.expect("cp starts").success(), "copied");
 }
 
@@ -397,7 +399,7 @@ fn traced(args: &[String], log: &Path, calls: &str, faults: &[(&str, String)]) -
     for (call, what) in faults {
         strace.args(["-e", &format!("inject={call}:{what}")]);
     }
-    strace.arg(punctual().get_program()).args(args);
+    strace.arg(PROGRAM).args(args);
     // What cargo's path for libraries has the loader look for is no call of the program's.
     strace.env_remove("LD_LIBRARY_PATH");
     strace.stdin(Stdio::null()).output().expect("strace starts")

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use punctual_testkit::skip;
 
-use crate::{Dir, json, json_file, punctual, refused, run, stderr, stdout};
+use crate::{Dir, PROGRAM, json, json_file, punctual, refused, run, stderr, stdout};
 
 #[test]
 fn the_result_has_the_keys_of_the_schema_and_its_numbers_add_up() {
@@ -142,7 +142,7 @@ fn a_file_beyond_its_limit_loses_neither_numbers_nor_what_was_written() {
     let script = "ulimit -f 200; exec \"$0\" \"$@\"";
     let out = Command::new("sh")
         .args(["-c", script])
-        .arg(punctual().get_program())
+        .arg(PROGRAM)
         .args(["measure", "periodic", "--period", "200us", "--duration", "10s", "--samples"])
         .arg(&file)
         .output()
@@ -166,7 +166,7 @@ fn samples_of_which_not_even_the_first_fit_leave_the_older_file() {
     let script = "ulimit -f 20; exec \"$0\" \"$@\"";
     let out = Command::new("sh")
         .args(["-c", script])
-        .arg(punctual().get_program())
+        .arg(PROGRAM)
         .args(["measure", "periodic", "--period", "20us", "--duration", "1s", "--samples"])
         .arg(&file)
         .output()
@@ -228,7 +228,7 @@ fn a_sleeping_loop_makes_no_system_call_but_its_sleep() {
         let traced = Command::new("strace")
             .args(["-f", "-qq", "-e", "signal=none", "-o"])
             .arg(&log)
-            .arg(punctual().get_program())
+            .arg(PROGRAM)
             .args(["measure", "periodic", "--period", "2ms", "--duration", duration])
             .output()
             .expect("strace starts");

@@ -22,8 +22,8 @@ use punctual_os::process::EndSignal;
 use punctual_testkit::skip;
 
 use crate::{
-    Dir, as_user, commands, may_trace, names, punctual, refused, result, run, signal, stderr,
-    stdout, text, traced, until,
+    Dir, PROGRAM, as_user, commands, may_trace, names, punctual, refused, result, run, signal,
+    stderr, stdout, text, traced, until,
 };
 
 #[test]
@@ -91,7 +91,7 @@ fn a_limit_on_the_size_of_files_leaves_the_old_json() {
     for command in [analyse, report] {
         fs::write(&command.file, "the old one").expect("writable");
         let mut limited = Command::new("sh");
-        limited.args(["-c", r#"ulimit -f 1; exec "$0" "$@""#, env!("CARGO_BIN_EXE_punctual")]);
+        limited.args(["-c", r#"ulimit -f 1; exec "$0" "$@""#, PROGRAM]);
         refused(&limited.args(&command.args).output().expect("a shell"), &["cannot write"]);
         assert_eq!(fs::read_to_string(&command.file).expect("there"), "the old one");
         let at = command.file.parent().expect("a directory");
@@ -620,7 +620,7 @@ fn what_it_makes_is_no_other_users_to_change_whatever_the_umask() {
     let named = ["facts", "--json", text(&made.join("facts.json"))].map(str::to_owned).to_vec();
     for args in chosen.clone().filter(|args| args[0] != "baseline").chain(again).chain([named]) {
         let mut command = Command::new("sh");
-        command.args(["-c", "umask 000; exec \"$@\"", "sh"]).arg(punctual().get_program());
+        command.args(["-c", "umask 000; exec \"$@\"", "sh"]).arg(PROGRAM);
         command.args(with_own(&args, &own)).env("XDG_STATE_HOME", &state);
         let out = command.output().expect("it starts");
         assert_eq!(out.status.code(), Some(0), "{args:?}: {}", stderr(&out));

@@ -79,12 +79,15 @@ fn a_responder_answers_over_loopback_whatever_else_arrives() {
     assert!(text.contains("loopback") && text.contains("duplicates"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let stored = json_file(&own);
-    let of = &stored["stimulate"];
-    adds_up(of);
-    assert!(of["answered"].as_u64() > Some(0) && of["ended"].is_null(), "{of}");
+    let stimulated = &stored["stimulate"];
+    adds_up(stimulated);
+    assert!(
+        stimulated["answered"].as_u64() > Some(0) && stimulated["ended"].is_null(),
+        "{stimulated}"
+    );
     let responded = interrupted(child, &other);
     assert_eq!(responded["sessions"], 1, "{responded}");
-    assert!(responded["answered"].as_u64() >= of["answered"].as_u64(), "{responded}");
+    assert!(responded["answered"].as_u64() >= stimulated["answered"].as_u64(), "{responded}");
     assert_eq!(responded["others"]["wrong_version"], 1, "{responded}");
     assert_eq!(responded["others"]["foreign"], 4, "{responded}");
     for result in [&own, &other] {
@@ -137,14 +140,20 @@ fn a_responder_answers_over_a_serial_line_until_that_is_gone() {
         (out.expect("it ends"), ended.expect("it ends"))
     });
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    let of = &json_file(&own)["stimulate"];
-    adds_up(of);
-    assert!(of["answered"].as_u64() > Some(0) && of["others"]["foreign"] == 1, "{of}");
+    let stimulated = &json_file(&own)["stimulate"];
+    adds_up(stimulated);
+    assert!(
+        stimulated["answered"].as_u64() > Some(0) && stimulated["others"]["foreign"] == 1,
+        "{stimulated}"
+    );
     let mut rest = String::new();
     errors.read_to_string(&mut rest).expect("text");
     assert_eq!(ended.code(), Some(130), "{rest}");
-    let of = &json_file(&other)["respond"];
-    assert!(of["answered"].as_u64() > Some(0) && of["others"]["foreign"] == 1, "{of}");
+    let responded = &json_file(&other)["respond"];
+    assert!(
+        responded["answered"].as_u64() > Some(0) && responded["others"]["foreign"] == 1,
+        "{responded}"
+    );
 }
 
 #[test]
@@ -158,8 +167,8 @@ fn a_line_that_is_lost_ends_the_responder_with_what_it_has() {
     let mut rest = String::new();
     errors.read_to_string(&mut rest).expect("text");
     assert!(rest.contains("the link was lost") && rest.contains("carrier"), "{rest}");
-    let of = &json_file(&second)["respond"];
-    assert!(of["ended"].is_string() && of["answered"] == 0, "{of}");
+    let responded = &json_file(&second)["respond"];
+    assert!(responded["ended"].is_string() && responded["answered"] == 0, "{responded}");
 }
 
 #[test]
@@ -175,10 +184,11 @@ fn an_interrupt_keeps_what_there_is() {
     assert_eq!(stimulate.wait().expect("it ends").code(), Some(130));
     let result = json_file(&own);
     assert_eq!(result["incomplete"], true);
-    let of = &result["stimulate"];
+    let stimulated = &result["stimulate"];
     assert_eq!(
-        of["stimuli"].as_u64().expect("a count"),
-        of["answered"].as_u64().expect("a count") + of["lost"].as_u64().expect("a count")
+        stimulated["stimuli"].as_u64().expect("a count"),
+        stimulated["answered"].as_u64().expect("a count")
+            + stimulated["lost"].as_u64().expect("a count")
     );
     interrupted(child, &other);
 }

@@ -18,7 +18,7 @@ use punctual_os::process::{EndSignal, alarm_s};
 use punctual_testkit::skip;
 use serde_json::Value;
 
-use crate::{Dir, json, json_file, punctual, refused, run, signal, stderr, stdout, until};
+use crate::{Dir, PROGRAM, json, json_file, punctual, refused, run, signal, stderr, stdout, until};
 
 /// Writes a file and runs it.
 fn run_file(dir: &Dir, text: &str, more: &[&str]) -> std::process::Output {
@@ -134,7 +134,7 @@ fn too_few_descriptors_are_said_in_words() {
     for most in [5, 6] {
         let limited = format!("ulimit -n {most}; exec \"$0\" run \"$1\" --duration 1s");
         let mut shell = std::process::Command::new("sh");
-        shell.args(["-c", &limited]).arg(punctual().get_program()).arg(&file);
+        shell.args(["-c", &limited]).arg(PROGRAM).arg(&file);
         let out = shell.output().expect("sh starts");
         assert_ne!(out.status.code(), Some(0), "{most}");
         let words = ["cannot", "could not"].iter().any(|words| stderr(&out).contains(words));
@@ -203,7 +203,7 @@ fn a_task_runs_as_the_user_and_in_what_its_file_says() {
     // With a descriptor and a variable that are no task's business.
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", r#"exec 9</etc/passwd; exec "$0" run "$1""#]);
-    shell.arg(punctual().get_program()).arg(&file).env("SECRET", "x");
+    shell.arg(PROGRAM).arg(&file).env("SECRET", "x");
     let output = shell.output().expect("a shell");
     assert_eq!(output.status.code(), Some(1), "it never registers: {}", stderr(&output));
     let words = fs::read_to_string(&written).expect("it ran");

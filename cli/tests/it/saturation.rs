@@ -68,15 +68,15 @@ fn bounds_trials_and_background_add_up() {
     fits(&text);
     let stored = json_file(&result);
     assert_eq!(stored["experiment"], "measure saturation");
-    let of = &stored["saturation"];
+    let body = &stored["saturation"];
     assert_eq!(
-        of["rows"].as_array().map(Vec::len),
+        body["rows"].as_array().map(Vec::len),
         Some(12),
         "two conditions, stages, three goals"
     );
-    assert!(of["trials"].as_array().is_some_and(|trials| !trials.is_empty()));
-    assert!(of["background"]["rate"].as_f64().is_some_and(|rate| rate > 0.0), "{of}");
-    adds_up(of);
+    assert!(body["trials"].as_array().is_some_and(|trials| !trials.is_empty()));
+    assert!(body["background"]["rate"].as_f64().is_some_and(|rate| rate > 0.0), "{body}");
+    adds_up(body);
     let out = run(["report", &result.display().to_string(), "-o", &page.display().to_string()]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     assert!(fs::read_to_string(page).expect("written").contains("Highest frequencies"));
@@ -143,10 +143,10 @@ fn a_plug_that_is_pulled_ends_it_with_what_there_is() {
     assert!(stderr(&out).contains("the source was lost"), "{}", stderr(&out));
     let result = json_file(&file);
     assert_eq!((&result["incomplete"], &result["ended_by"]), (&true.into(), &"link".into()));
-    let of = &result["saturation"];
-    assert!(of["lost"].as_str().is_some_and(|why| why.contains("closed")), "{of}");
-    assert_eq!(of["source"], source.as_str());
-    adds_up(of);
+    let body = &result["saturation"];
+    assert!(body["lost"].as_str().is_some_and(|why| why.contains("closed")), "{body}");
+    assert_eq!(body["source"], source.as_str());
+    adds_up(body);
 }
 
 #[test]

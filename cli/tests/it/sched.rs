@@ -4,9 +4,7 @@ use std::process::{Child, Command, Stdio};
 
 use punctual_testkit::skip;
 
-use crate::{Dir, refused, run, stderr, stdout};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
+use crate::{Dir, PROGRAM, refused, run, stderr, stdout};
 
 /// A process that ends when the test does.
 struct Sleeper(Child);

@@ -9,7 +9,7 @@ use punctual_os::process::EndSignal;
 use punctual_testkit::skip::need_program;
 use serde_json::Value;
 
-use crate::{Dir, json, json_file, punctual, refused, run, signal, stderr, stdout, until};
+use crate::{Dir, PROGRAM, json, json_file, punctual, refused, run, signal, stderr, stdout, until};
 
 /// A short campaign's options; the directory comes first.
 fn soak(dir: &Path, more: &[&str]) -> Output {
@@ -274,7 +274,7 @@ fn a_full_disk_is_said_and_measuring_goes_on() {
     // Files of 4 KiB at most: the first state fits, and that of a batch does not.
     let limited = r#"ulimit -f 8; exec "$0" "$@""#;
     let out = Command::new("sh")
-        .args(["-c", limited, env!("CARGO_BIN_EXE_punctual"), "soak", "--campaign"])
+        .args(["-c", limited, PROGRAM, "soak", "--campaign"])
         .arg(&campaign)
         .args(SHORT)
         .output()
@@ -318,8 +318,7 @@ fn the_unit_is_one_that_systemd_takes() {
     let text = fs::read_to_string(unit).expect("there");
     let dir = Dir::new("soak-unit");
     let copy = dir.path("punctual-soak@night.service");
-    fs::write(&copy, text.replace("@BINDIR@/punctual", env!("CARGO_BIN_EXE_punctual")))
-        .expect("writable");
+    fs::write(&copy, text.replace("@BINDIR@/punctual", PROGRAM)).expect("writable");
     if !need_program("systemd-analyze") {
         return;
     }

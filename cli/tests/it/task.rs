@@ -10,7 +10,7 @@ use std::process::Output;
 use punctual_testkit::skip::need_program;
 use serde_json::Value;
 
-use crate::{Dir, json, punctual, refused, run, stderr};
+use crate::{Dir, PROGRAM, json, punctual, refused, run, stderr};
 
 /// Runs a file of tasks in its directory for a second, with the program on the path.
 fn run_tasks(dir: &Dir, tasks: &str) -> Output {
@@ -19,7 +19,7 @@ fn run_tasks(dir: &Dir, tasks: &str) -> Output {
 
 fn run_tasks_for(dir: &Dir, tasks: &str, duration: &str) -> Output {
     fs::write(dir.path("tasks.toml"), tasks).expect("writable");
-    let built = Path::new(env!("CARGO_BIN_EXE_punctual")).parent().expect("a directory");
+    let built = Path::new(PROGRAM).parent().expect("a directory");
     let path = format!("{}:{}", built.display(), std::env::var("PATH").unwrap_or_default());
     let args = ["run", "tasks.toml", "--duration", duration, "--json", "-"];
     let mut command = punctual();

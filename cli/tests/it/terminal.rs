@@ -5,7 +5,7 @@
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use crate::{Dir, punctual};
+use crate::{Dir, PROGRAM};
 use punctual_testkit::skip;
 
 /// A tmux server of this test's own, which goes away with it.
@@ -52,8 +52,7 @@ fn shows_what_is_left_and_ends_on_ctrl_c_with_what_there_is() {
     let shell = ["new-session", "-d", "-x", "90", "-y", "50", "env", "PS1=ready$ ", "sh"];
     assert!(terminal.tmux(&shell).status.success());
     terminal.until("ready$");
-    let program = punctual().get_program().to_string_lossy().into_owned();
-    let line = format!("{program} measure periodic --duration 1h; echo status $?");
+    let line = format!("{PROGRAM} measure periodic --duration 1h; echo status $?");
     terminal.tmux(&["send-keys", "-l", &line]);
     terminal.tmux(&["send-keys", "Enter"]);
     let screen = terminal.until("s left · idle · min");
@@ -74,9 +73,8 @@ fn a_claim_stands_in_the_line_and_does_not_wrap_it() {
     let shell = ["new-session", "-d", "-x", "110", "-y", "50", "env", "PS1=ready$ ", "sh"];
     assert!(terminal.tmux(&shell).status.success());
     terminal.until("ready$");
-    let program = punctual().get_program().to_string_lossy().into_owned();
     let line = format!(
-        "clear; {program} measure periodic --duration 1h --claim 'p(missed)<1e-2'; echo status $?"
+        "clear; {PROGRAM} measure periodic --duration 1h --claim 'p(missed)<1e-2'; echo status $?"
     );
     terminal.tmux(&["send-keys", "-l", &line]);
     terminal.tmux(&["send-keys", "Enter"]);
@@ -100,10 +98,9 @@ fn the_answer_of_check_fits_sixty_columns() {
     let shell = ["new-session", "-d", "-x", "60", "-y", "50", "env", "PS1=ready$ ", "sh"];
     assert!(terminal.tmux(&shell).status.success());
     terminal.until("ready$");
-    let program = punctual().get_program().to_string_lossy().into_owned();
     let results = dir.path("results").to_string_lossy().into_owned();
     let line =
-        format!("clear; {program} check -d 1s --for linuxcnc --results {results}; echo status $?");
+        format!("clear; {PROGRAM} check -d 1s --for linuxcnc --results {results}; echo status $?");
     terminal.tmux(&["send-keys", "-l", &line]);
     terminal.tmux(&["send-keys", "Enter"]);
     terminal.until("status 0");
@@ -115,7 +112,7 @@ fn the_answer_of_check_fits_sixty_columns() {
     assert!(answer.len() > 15, "{screen}");
     for line in answer {
         // Paths are as long as they are.
-        let has_path = line.contains(&program) || line.contains(&results);
+        let has_path = line.contains(PROGRAM) || line.contains(&results);
         assert!(has_path || line.trim_end().chars().count() <= 60, "{line:?} in:\n{screen}");
     }
 }

@@ -49,11 +49,11 @@ fn each_path_has_a_row_for_each_background_and_none_is_early() {
     assert!(reserved == 4 || result["timer"]["deadline_refused"].is_i64(), "{result}");
     assert_eq!(rows.len(), 20 + reserved);
     for row in rows {
-        let of = &row["lateness_ns"];
-        assert!(number(row, "n") > 0.0 && number(of, "min") >= 0.0, "{row}");
-        assert!(number(of, "max") >= number(of, "min"), "{row}");
+        let lateness = &row["lateness_ns"];
+        assert!(number(row, "n") > 0.0 && number(lateness, "min") >= 0.0, "{row}");
+        assert!(number(lateness, "max") >= number(lateness, "min"), "{row}");
         // Late by a period or more: some passed unseen, but for the last of a block.
-        let late = number(of, "max") >= 3.0 * number(row, "period_ns");
+        let late = number(lateness, "max") >= 3.0 * number(row, "period_ns");
         assert!(!late || number(row, "missed") > 0.0 || number(row, "n") < 1_000.0, "{row}");
         assert!((0.0..=1.0).contains(&number(row, "cpu_share")), "{row}");
     }

@@ -12,7 +12,7 @@ use punctual_os::process;
 use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_testkit::skip;
 
-use crate::{Dir, punctual, run, stderr, stdout};
+use crate::{Dir, PROGRAM, punctual, run, stderr, stdout};
 
 /// The period of the loop, ns.
 const PERIOD_NS: u64 = 5_000_000;
@@ -185,13 +185,12 @@ fn whatever_ends_it_the_terminal_is_as_before() {
     let dir = Dir::new("top-terminal");
     let terminal = Terminal::new(&dir);
     let _looped = Looped::new("top-shown");
-    let program = punctual().get_program().to_string_lossy().into_owned();
     for (end, status) in [("q", 0), ("C-c", 0), ("TERM", 143), ("HUP", 129), ("INT", 130)] {
         let [pid, before, after] = ["pid", "before", "after"].map(|name| dir.path(name));
         terminal.line(&format!("clear; stty -g > {}", before.display()));
         // The shell tells the number of what it starts.
         terminal.line(&format!(
-            "clear; sh -c 'echo $$ > {}; exec {program} top --interval 200ms'; \
+            "clear; sh -c 'echo $$ > {}; exec {PROGRAM} top --interval 200ms'; \
              echo status $?; stty -g > {}",
             pid.display(),
             after.display()

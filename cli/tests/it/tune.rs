@@ -25,8 +25,8 @@ use punctual_testkit::skip;
 use serde_json::Value;
 
 use crate::{
-    Dir, KernelSetting, json, punctual, refused, run, settings_of_this_machine, signal, stderr,
-    stdout, until,
+    Dir, KernelSetting, PROGRAM, json, punctual, refused, run, settings_of_this_machine, signal,
+    stderr, stdout, until,
 };
 
 fn machine(name: &str) -> String {
@@ -72,12 +72,14 @@ fn parameters_that_do_nothing_are_named_with_the_reason() {
         ("preempt", "conflict"),
         ("smt", "improve"),
     ] {
-        let of = verdict(&result, knob);
-        assert_eq!(of["verdict"], wanted, "{of}");
+        let row = verdict(&result, knob);
+        assert_eq!(row["verdict"], wanted, "{row}");
         for key in ["id", "found", "origin", "why", "source"] {
-            assert!(of[key].as_str().is_some_and(|text| !text.is_empty()), "{key}: {of}");
+            assert!(row[key].as_str().is_some_and(|text| !text.is_empty()), "{key}: {row}");
         }
-        assert!(of.get("since").is_some() && of.get("until").is_some() && of.get("cost").is_some());
+        assert!(
+            row.get("since").is_some() && row.get("until").is_some() && row.get("cost").is_some()
+        );
     }
     assert!(verdict(&result, "isolcpus")["why"].as_str().expect("text").contains("'domain'"));
     assert_eq!(result["experiment"], "tune check");
@@ -519,7 +521,7 @@ pub(crate) fn run_with(mounts: &[(&Path, &str)], args: &[&str]) -> Output {
     let script: String = mounts.iter().map(mount).collect();
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "sh", "-c"]);
-    command.arg(script + "exec \"$@\"").arg("sh").arg(env!("CARGO_BIN_EXE_punctual"));
+    command.arg(script + "exec \"$@\"").arg("sh").arg(PROGRAM);
     command.args(args).output().expect("it starts")
 }
 
@@ -920,7 +922,7 @@ fn all_refuse(laptop: &Laptop, words: &[&str]) {
 #[test]
 fn a_journal_is_its_owners_alone_whatever_the_umask() {
     let laptop = Laptop::new("tune-journal-umask");
-    let shell = format!("umask 0; exec {} \"$@\"", env!("CARGO_BIN_EXE_punctual"));
+    let shell = format!("umask 0; exec {PROGRAM} \"$@\"");
     let mut command = Command::new("sh");
     command.args(["-c", &shell, "sh", "tune", "apply", "--root", &laptop.root, "--state"]);
     let out = command.arg(&laptop.state).output().expect("it starts");
@@ -1174,8 +1176,8 @@ fn a_journal_of_an_earlier_boot_may_name_what_this_one_has_not() {
 #[test]
 fn a_directory_whose_journals_are_refused_keeps_no_other_out() {
     let laptop = Laptop::new("tune-refused-state");
-    let foreign = |of: &str| {
-        line(&["punctual tuning journal 1", &format!("{of} {}", laptop.root)])
+    let foreign = |owner: &str| {
+        line(&["punctual tuning journal 1", &format!("{owner} {}", laptop.root)])
             + &line(&["old", "/proc/sys/kernel/core_pattern", "evil", "precious"])
     };
     let second = format!("{}-second", laptop.state);
@@ -1184,8 +1186,8 @@ fn a_directory_whose_journals_are_refused_keeps_no_other_out() {
     set_mode(Path::new(&laptop.state), 0o755);
     for name in ["tune", "isolate", "experiment", "throttling", "boot"] {
         let at = Path::new(&laptop.state).join(format!("{name}.journal"));
-        let of = if name == "boot" { "files of the boot loader of" } else { "files of" };
-        for text in ["other\n", &foreign(of)] {
+        let owner = if name == "boot" { "files of the boot loader of" } else { "files of" };
+        for text in ["other\n", &foreign(owner)] {
             fs::write(&at, text).expect("writable");
             set_mode(&at, 0o600);
             refused(&laptop.tune("apply"), &[]);

@@ -15,7 +15,7 @@ use punctual_testkit::skip;
 
 use super::faults::CHANGING;
 use super::{Attack, Random};
-use crate::{Dir, may_trace, names, punctual, settings_of_this_machine, stderr, stdout, text};
+use crate::{Dir, PROGRAM, may_trace, names, settings_of_this_machine, stderr, stdout, text};
 
 /// Directories of a machine that a trial has its own of.
 const OWN: [(&str, &str); 3] =
@@ -23,7 +23,7 @@ const OWN: [(&str, &str); 3] =
 
 /// A boot loader's program and the file that it makes of all others, as the real ones do; what
 /// /boot/fault says befalls it before or after that.
-const PROGRAM: &str = "#!/bin/sh\n\
+const UPDATE_SCRIPT: &str = "#!/bin/sh\n\
     fault=$(cat /boot/fault 2>/dev/null)\n\
     case $fault in\n\
     fails) echo no device >&2; exit 3;;\n\
@@ -75,7 +75,7 @@ impl Loader {
         fs::write(path("default/grub"), "GRUB_CMDLINE_LINUX_DEFAULT=quiet\n").expect("writable");
         fs::create_dir(path("default/grub.d")).expect("writable");
         let name = if with_drop_ins { "sbin/update-grub" } else { "sbin/grub2-mkconfig" };
-        fs::write(path(name), PROGRAM).expect("writable");
+        fs::write(path(name), UPDATE_SCRIPT).expect("writable");
         fs::set_permissions(path(name), fs::Permissions::from_mode(0o755)).expect("ours");
         let made = loader.shell(&format!("/usr/{name}")).output().expect("unshare starts");
         assert!(made.status.success() && path("boot/grub.cfg").exists(), "{}", stderr(&made));
@@ -97,7 +97,7 @@ impl Loader {
     /// The program with `args` here, after `tracer` and its arguments.
     fn run(&self, args: &[&str], tracer: &[String]) -> Output {
         let mut command = self.shell("exec \"$0\" \"$@\"");
-        command.args(tracer).arg(punctual().get_program()).args(args);
+        command.args(tracer).arg(PROGRAM).args(args);
         command.arg("--state").arg(self.dir.path("state"));
         command.env_remove("LD_LIBRARY_PATH").output().expect("unshare starts")
     }

@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 use punctual_testkit::skip;
 
 use super::{Attack, PANICKED, Random, Settings};
-use crate::{Dir, names, punctual, run, stderr, stdout, text};
+use crate::{Dir, PROGRAM, names, punctual, run, stderr, stdout, text};
 
 /// A user and a group that are not root's.
 const STRANGER: u32 = 54_321;
@@ -237,7 +237,7 @@ fn mask(attack: &mut Attack) {
             fs::set_permissions(&state, fs::Permissions::from_mode(0o755)).expect("ours");
         }
         let mut shell = Command::new("sh");
-        shell.args(["-c", "umask 0; exec \"$0\" \"$@\""]).arg(punctual().get_program());
+        shell.args(["-c", "umask 0; exec \"$0\" \"$@\""]).arg(PROGRAM);
         shell.args(["tune", "apply", "--only", "vm.swappiness", "--root"]).arg(&machine);
         let out = shell.arg("--state").arg(&state).output().expect("a shell");
         let mode = |path: &Path| fs::metadata(path).map(|meta| meta.permissions().mode() & 0o7777);

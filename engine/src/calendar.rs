@@ -529,9 +529,9 @@ fn ready_instants(
                 Place::After(..) if chain.len() > units.len() => {
                     return Err(CalendarError::Circle(units[first].name.clone()));
                 }
-                Place::After(of, _) => {
-                    let unknown = || CalendarError::Unknown(units[at].name.clone(), of.clone());
-                    at = *names.get(of.as_str()).ok_or_else(unknown)?;
+                Place::After(before, _) => {
+                    let unknown = || CalendarError::Unknown(units[at].name.clone(), before.clone());
+                    at = *names.get(before.as_str()).ok_or_else(unknown)?;
                 }
             }
         };

@@ -127,8 +127,8 @@ impl UnitPages {
     fn ran(&self, job: &Job, start: Instant, finish: Instant, overruns: Overruns) {
         let since = (job.release - self.epoch).as_ns().max(0).unsigned_abs();
         let ready_ns = since % self.frame.as_ns();
-        let of = self.pages.binary_search_by_key(&ready_ns, |(ready_ns, _)| *ready_ns);
-        if let Ok(unit) = of
+        let found = self.pages.binary_search_by_key(&ready_ns, |(ready_ns, _)| *ready_ns);
+        if let Ok(unit) = found
             && let Some(mut page) = Page::resume(&self.pages[unit].1)
         {
             page.ran(&Job { missed: 0, part: 0, ..*job }, start, finish, overruns);

@@ -234,8 +234,8 @@ impl fmt::Display for Error {
                 f,
                 "the watchdog's bound must be at least two periods of {period} (got {bound})"
             ),
-            Kind::Phase(got, of) => {
-                write!(f, "phase must be below the period of {of} (got {got} ns)")
+            Kind::Phase(got, period) => {
+                write!(f, "phase must be below the period of {period} (got {got} ns)")
             }
             Kind::Margin(got, period) => {
                 write!(f, "margin must be from 0 to below the period of {period} (got {got})")

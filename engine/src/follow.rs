@@ -424,7 +424,7 @@ mod tests {
         assert_eq!(every(2_000_000, -1), format!("{lead} (got -1 ns)"));
         assert_eq!(every(2_000_000, 2_000_000), format!("{lead} (got 2.00 ms)"));
         let usual = Settings::default();
-        for (settings, said) in [
+        for (settings, expected) in [
             (Settings { limit_ppb: -1, ..usual }, "parts in 10^9 (got -1)"),
             (Settings { limit_ppb: 100_000_001, ..usual }, "parts in 10^9 (got 100000001)"),
             (
@@ -434,7 +434,7 @@ mod tests {
             (Settings { period_ns: Some(0), ..usual }, "period must be greater than 0"),
         ] {
             let is = refused(unread().settings(settings));
-            assert!(is.contains(said), "{is}");
+            assert!(is.contains(expected), "{is}");
         }
     }
 

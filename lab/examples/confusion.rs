@@ -216,9 +216,9 @@ fn disturb(kind: Injection, has_company: bool) -> Result<Round, String> {
     let mut command = Command::new(std::env::current_exe().map_err(text)?);
     command.args(["loop", kind.name()]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut looped = Looped(command.spawn().map_err(text)?);
-    let mut said = BufReader::new(looped.0.stdout.take().ok_or("it is piped")?);
+    let mut output = BufReader::new(looped.0.stdout.take().ok_or("it is piped")?);
     let mut line = String::new();
-    said.read_line(&mut line).map_err(text)?;
+    output.read_line(&mut line).map_err(text)?;
     let victim = victim(looped.0.id().cast_signed())?;
     let config = config(victim.tid, kind);
     let symbols = config.symbols.clone();
@@ -240,7 +240,7 @@ fn disturb(kind: Injection, has_company: bool) -> Result<Round, String> {
         }
     };
     let mut rest = String::new();
-    said.read_to_string(&mut rest).map_err(text)?;
+    output.read_to_string(&mut rest).map_err(text)?;
     let log = match running {
         Some(running) => running.end().map_err(|why| why.to_string())?,
         None => own_log(kind, victim, &rest),

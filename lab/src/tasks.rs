@@ -300,8 +300,10 @@ impl Entry {
         match (&self.after, at) {
             (None, None) => Ok(task),
             (None, Some(ns)) => Ok(task.at(Duration::from_nanos(ns))),
-            (Some(of), Some(ns)) => Ok(task.after(of.get_ref(), Duration::from_nanos(ns))),
-            (Some(of), None) => Err(text.at(of, "after requires the distance as phase = \"…\"")),
+            (Some(before), Some(ns)) => Ok(task.after(before.get_ref(), Duration::from_nanos(ns))),
+            (Some(before), None) => {
+                Err(text.at(before, "after requires the distance as phase = \"…\""))
+            }
         }
     }
 

@@ -119,7 +119,7 @@ fn blocks_behind_the_measurement_run_and_count_for_nothing() {
     assert_eq!(behind.slept.len(), 3);
     assert!(behind.slept.iter().all(|&sleeps| sleeps > 0), "{:?}", behind.slept);
     for (number, run) in outcome.runs.iter().enumerate() {
-        let samples = outcome.sink.0.iter().filter(|(of, _)| *of == number);
+        let samples = outcome.sink.0.iter().filter(|(group, _)| *group == number);
         let cycles: Vec<u64> = samples.map(|(_, sample)| sample.cycle).collect();
         assert_eq!(cycles.len() as u64 + run.unrecorded, run.cycles, "run {number}");
         assert_eq!(run.cycles > 0, number < 2, "run {number}");
@@ -194,7 +194,7 @@ fn every_release_of_every_block_is_a_cycle_or_missed() {
     assert_eq!(outcome.runs.len(), 6);
     for (number, run) in outcome.runs.iter().enumerate() {
         let samples: Vec<_> =
-            outcome.sink.0.iter().filter(|(of, _)| *of == number).map(|(_, s)| s).collect();
+            outcome.sink.0.iter().filter(|(group, _)| *group == number).map(|(_, s)| s).collect();
         assert_eq!(samples.len() as u64 + run.unrecorded, run.cycles, "run {number}");
         // Each release of the one block, from its first cycle on, ran or was missed: those between
         // samples exactly, those after the last one up to the block's end.

@@ -53,7 +53,7 @@ impl Score {
 
     /// Each quantile of its middle block; of an even number, the lower one of the two.
     fn median_block(&self) -> Quantiles {
-        let of = |quantile: fn(&Quantiles) -> Option<i64>| {
+        let quantile_of = |quantile: fn(&Quantiles) -> Option<i64>| {
             let mut all: Vec<i64> = self.quantiles.iter().filter_map(quantile).collect();
             all.sort_unstable();
             // A block that is too short to tell leaves nothing to take the middle of.
@@ -61,9 +61,9 @@ impl Score {
             all.get(all.len().saturating_sub(1) / 2).copied().filter(|_| known)
         };
         Quantiles {
-            p50_ns: of(|block| block.p50_ns),
-            p99_ns: of(|block| block.p99_ns),
-            p99_9_ns: of(|block| block.p99_9_ns),
+            p50_ns: quantile_of(|block| block.p50_ns),
+            p99_ns: quantile_of(|block| block.p99_ns),
+            p99_9_ns: quantile_of(|block| block.p99_9_ns),
         }
     }
 
@@ -91,11 +91,11 @@ impl Score {
 }
 
 fn quantiles(lateness_ns: &Histogram) -> Quantiles {
-    let of = |p| lateness_ns.quantile(p);
+    let quantile_ns = |p| lateness_ns.quantile(p);
     Quantiles {
-        p50_ns: of(Probability::P50),
-        p99_ns: of(Probability::P99),
-        p99_9_ns: of(Probability::P99_9),
+        p50_ns: quantile_ns(Probability::P50),
+        p99_ns: quantile_ns(Probability::P99),
+        p99_9_ns: quantile_ns(Probability::P99_9),
     }
 }
 

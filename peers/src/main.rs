@@ -116,8 +116,8 @@ fn run(options: &Options) -> Result<Report, String> {
 }
 
 fn play(options: &Options, contest: &Contest<'_>, tables: &mut Vec<Table>) -> Result<(), String> {
-    let (number, of) = (tables.len() + 1, options.tables());
-    tables.push(contest.run(&mut |what| eprintln!("peers: table {number} of {of}, {what}"))?);
+    let (number, tables_wanted) = (tables.len() + 1, options.tables());
+    tables.push(contest.run(&mut |what| eprintln!("peers: table {number} of {tables_wanted}, {what}"))?);
     Ok(())
 }
 

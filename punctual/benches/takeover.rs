@@ -55,13 +55,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         })?;
         killer.join().map_err(|_| "it panicked")?.map_err(Box::<dyn Error>::from)
     })?;
-    let show = |what: &str, of: &dyn Fn(&(f64, f64)) -> f64| {
-        let mut all: Vec<f64> = turned.iter().map(of).collect();
-        all.sort_by(f64::total_cmp);
-        let at = |share: f64| all[((all.len() - 1) as f64 * share) as usize];
+    let show = |label: &str, column: &dyn Fn(&(f64, f64)) -> f64| {
+        let mut times: Vec<f64> = turned.iter().map(column).collect();
+        times.sort_by(f64::total_cmp);
+        let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
         let (half, nine, worst) = (at(0.5), at(0.9), at(1.0));
-        let n = all.len();
-        println!("{what}: half within {half:.3} ms, 9 of 10 within {nine:.3}, all {n} {worst:.3}");
+        let n = times.len();
+        println!("{label}: half within {half:.3} ms, 9 of 10 within {nine:.3}, all {n} {worst:.3}");
     };
     show("from the kill to the end of the process", &|turn| turn.0);
     show("from the kill to the safe value", &|turn| turn.1);

@@ -31,7 +31,7 @@ fn every_example_runs_to_its_end_and_says_what_it_did() {
         return;
     }
     let base = std::env::temp_dir().join(format!("punctual-examples-{}", std::process::id()));
-    let started = EXAMPLES.map(|(name, said)| {
+    let started = EXAMPLES.map(|(name, expected)| {
         let dir = base.join(name);
         std::fs::create_dir_all(&dir).expect("writable");
         let child = Command::new(program(name))
@@ -40,14 +40,14 @@ fn every_example_runs_to_its_end_and_says_what_it_did() {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
-        (name, said, child.unwrap_or_else(|why| panic!("{name}: {why}")))
+        (name, expected, child.unwrap_or_else(|why| panic!("{name}: {why}")))
     });
-    for (name, said, child) in started {
+    for (name, expected, child) in started {
         let Output { status, stdout, stderr } = child.wait_with_output().expect("it ends");
         let [stdout, stderr] =
             [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
         assert!(status.success(), "{name}: {status}\n{stdout}{stderr}");
-        for text in said {
+        for text in expected {
             assert!(stdout.contains(text), "{name}: {text:?} in\n{stdout}");
         }
     }

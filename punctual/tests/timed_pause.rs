@@ -94,11 +94,14 @@ fn a_timed_pause_never_moves_the_end_of_a_spin() {
         play(late);
         clock.try_pauses([pause].into_iter());
         let off = clock.pauses();
-        assert!(matches!(off, PauseTrial::Off(of, PauseFault::Late(_)) if of == pause), "{off:?}");
+        assert!(
+            matches!(off, PauseTrial::Off(tried, PauseFault::Late(_)) if tried == pause),
+            "{off:?}"
+        );
         assert_eq!(waits(&mut clock, EXACT).0, 0, "one that is off is not executed");
 
         play(Played { intercepted: true, ..EXACT });
         clock.try_pauses([pause].into_iter());
-        assert!(matches!(clock.pauses(), PauseTrial::Off(of, _) if of == pause));
+        assert!(matches!(clock.pauses(), PauseTrial::Off(tried, _) if tried == pause));
     }
 }

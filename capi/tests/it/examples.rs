@@ -47,8 +47,8 @@ fn the_loop_in_c_runs_a_second_and_tells() {
     }
     let built = build("each_ms.c", &program("gcc"));
     let folder = built.parent().expect("a folder of its own");
-    let said = output(Command::new(&built).arg("1").current_dir(folder));
-    assert!(said.contains("1000 cycles") && said.contains("in a share of 0.99"), "{said}");
+    let printed = output(Command::new(&built).arg("1").current_dir(folder));
+    assert!(printed.contains("1000 cycles") && printed.contains("in a share of 0.99"), "{printed}");
     let samples = fs::metadata(folder.join("each_ms.punctual")).expect("written");
     assert!(samples.len() > 4_000, "{samples:?}");
 }
@@ -58,8 +58,8 @@ fn the_loop_in_cpp_runs_a_second_beside_its_watcher() {
     if !need(&["pkg-config", &program("g++")]) || !skip::need_native("real timing") {
         return;
     }
-    let said = output(Command::new(build("each_ms.cpp", &program("g++"))).arg("1"));
-    assert!(said.contains("s of loop, late by at most"), "{said}");
+    let printed = output(Command::new(build("each_ms.cpp", &program("g++"))).arg("1"));
+    assert!(printed.contains("s of loop, late by at most"), "{printed}");
 }
 
 #[test]
@@ -68,9 +68,9 @@ fn the_executive_runs_its_three_tasks() {
         return;
     }
     for (name, compiler) in [("tasks.c", "gcc"), ("tasks.cpp", "g++")] {
-        let said = output(Command::new(build(name, &program(compiler))).arg("1"));
+        let printed = output(Command::new(build(name, &program(compiler))).arg("1"));
         for task in ["servo: ", "plan: ", "display: ", "finished"] {
-            assert!(said.contains(task), "{said}");
+            assert!(printed.contains(task), "{printed}");
         }
     }
 }
@@ -80,9 +80,9 @@ fn the_calendar_runs_its_units_and_what_fits_between() {
     if !need(&["pkg-config"]) || !skip::need_native("real timing") {
         return;
     }
-    let said = output(Command::new(build("calendar.c", &program("gcc"))).arg("1"));
+    let printed = output(Command::new(build("calendar.c", &program("gcc"))).arg("1"));
     for task in ["read: ", "control: ", "filter: ", "write: ", "log: ", "write begins 300000 ns"] {
-        assert!(said.contains(task), "{said}");
+        assert!(printed.contains(task), "{printed}");
     }
 }
 
@@ -91,9 +91,9 @@ fn the_threads_run_and_what_never_ends_is_told() {
     if !need(&["pkg-config"]) || !skip::need_native("real timing") {
         return;
     }
-    let said = output(Command::new(build("threads.c", &program("gcc"))).arg("1"));
+    let printed = output(Command::new(build("threads.c", &program("gcc"))).arg("1"));
     for task in ["servo: ", "planner: ", "search: ", "sensor: ", "background: "] {
-        assert!(said.contains(task), "{said}");
+        assert!(printed.contains(task), "{printed}");
     }
 }
 
@@ -102,9 +102,9 @@ fn tasks_come_and_go_and_the_servo_loses_no_release() {
     if !need(&["pkg-config"]) || !skip::need_native("real timing") {
         return;
     }
-    let said = output(&mut Command::new(build("changing.c", &program("gcc"))));
-    assert_eq!(said.matches("removed after").count(), 3, "{said}");
-    assert!(said.contains(" 0 releases of the servo lost"), "{said}");
+    let printed = output(&mut Command::new(build("changing.c", &program("gcc"))));
+    assert_eq!(printed.matches("removed after").count(), 3, "{printed}");
+    assert!(printed.contains(" 0 releases of the servo lost"), "{printed}");
 }
 
 #[test]
@@ -112,9 +112,9 @@ fn the_followed_loop_keeps_to_whole_milliseconds_of_tai() {
     if !need(&["pkg-config"]) || !skip::need_native("real timing") {
         return;
     }
-    let said = output(Command::new(build("follow.c", &program("gcc"))).arg("1"));
-    assert!(said.contains("0 of 1000 releases off a whole millisecond"), "{said}");
-    assert!(said.contains("drift "), "{said}");
+    let printed = output(Command::new(build("follow.c", &program("gcc"))).arg("1"));
+    assert!(printed.contains("0 of 1000 releases off a whole millisecond"), "{printed}");
+    assert!(printed.contains("drift "), "{printed}");
 }
 
 #[test]
@@ -124,8 +124,8 @@ fn the_task_of_a_supervisor_says_when_it_has_none() {
     }
     let built = build("task.c", &program("gcc"));
     let alone = Command::new(built).output().expect("it starts");
-    let said = String::from_utf8_lossy(&alone.stderr).into_owned();
-    assert!(!alone.status.success() && said.contains("no supervisor started"), "{said}");
+    let printed = String::from_utf8_lossy(&alone.stderr).into_owned();
+    assert!(!alone.status.success() && printed.contains("no supervisor started"), "{printed}");
 }
 
 #[test]

@@ -197,8 +197,8 @@ fn a_child_that_comes_back_from_a_callback_is_ended_before_anything_else_runs() 
     let run = executive.run_with(Duration::from_millis(20), |_| beside.fork());
     let ((), summary) = run.expect("threads");
     assert_eq!(summary.end, End::Finished);
-    for (of, child) in [("body", &body), ("idle", &idle), ("trigger", &trigger)] {
-        assert_eq!(child.status(), 70, "{of}");
+    for (callback, child) in [("body", &body), ("idle", &idle), ("trigger", &trigger)] {
+        assert_eq!(child.status(), 70, "{callback}");
     }
     assert_eq!((beside.status(), panics.status()), (70, 70));
 }

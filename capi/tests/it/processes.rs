@@ -56,8 +56,8 @@ fn a_task_is_watched_from_another_process() {
         watching.join().expect("no panic")
     });
     for seen in [c, cpp] {
-        let said = String::from_utf8_lossy(&seen.stderr).into_owned();
-        assert!(seen.status.success(), "{said}");
+        let printed = String::from_utf8_lossy(&seen.stderr).into_owned();
+        assert!(seen.status.success(), "{printed}");
     }
 }
 

@@ -125,8 +125,8 @@ impl fmt::Display for CalendarError {
                 "unit {name:?}: deadline must be from its budget of {budget} ns to {frame} ns, the \
                  end of its frame or period (got {deadline} ns)"
             ),
-            Self::Unknown(name, of) => {
-                write!(f, "unit {name:?} is after {of:?}, and no unit has that name")
+            Self::Unknown(name, before) => {
+                write!(f, "unit {name:?} is after {before:?}, and no unit has that name")
             }
             Self::Circle(name) => write!(f, "unit {name:?} is after itself"),
             Self::OnOverrun(name, policy) => write!(

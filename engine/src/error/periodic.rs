@@ -94,12 +94,12 @@ impl fmt::Display for BuildError {
                     "task {name:?}: phase must be below its period of {period} (got {phase} ns)"
                 )
             }
-            Self::Unknown(name, of) => {
-                write!(f, "task {name:?} is after {of:?}, and no task has that name")
+            Self::Unknown(name, before) => {
+                write!(f, "task {name:?} is after {before:?}, and no task has that name")
             }
-            Self::After(name, of) => write!(
+            Self::After(name, before) => write!(
                 f,
-                "task {name:?} cannot be after {of:?}: both need one period and phases that stay, \
+                "task {name:?} cannot be after {before:?}: both need one period and phases that stay, \
                  and no task is after itself"
             ),
             Self::SomePriorities(with, without) => write!(

@@ -296,9 +296,12 @@ mod tests {
     #[test]
     fn the_best_way_that_works_is_taken() {
         let refuse = |errors: [Option<i32>; 3]| {
-            best(move |how| match errors[How::ALL.iter().position(|&of| of == how).expect("one")] {
-                Some(errno) => Err(Errno(errno)),
-                None => Ok(SAMPLE),
+            best(move |how| {
+                match errors[How::ALL.iter().position(|&candidate| candidate == how).expect("one")]
+                {
+                    Some(errno) => Err(Errno(errno)),
+                    None => Ok(SAMPLE),
+                }
             })
             .map(|(how, _)| how)
         };

@@ -363,8 +363,8 @@ mod tests {
         let load = |at: u64| {
             let released = classes.iter().zip(phases).flat_map(|(class, phases)| {
                 class.groups.iter().zip(phases).flat_map(move |(group, phase)| {
-                    let due = move |of: &u64| {
-                        (at + class.period - (phase + of) % class.period)
+                    let due = move |offset: &u64| {
+                        (at + class.period - (phase + offset) % class.period)
                             .is_multiple_of(class.period)
                     };
                     group.members.iter().filter(move |m| due(&m.0)).map(|m| m.1)

@@ -462,7 +462,7 @@ mod tests {
         let admin = ("proc/self/status", "CapEff:\t000001ffffffffff\n");
         let locked = ("sys/kernel/security/lockdown", "none integrity [confidentiality]\n");
         let open = ("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
-        let of = |name: &str, files: &[(&str, &str)], why| {
+        let reason = |name: &str, files: &[(&str, &str)], why| {
             let (tree, root) = tree(name, files);
             let refused = refusal(&root, why);
             std::fs::remove_dir_all(tree).expect("it was made here");
@@ -470,18 +470,18 @@ mod tests {
             assert!(!text.contains('\n') && text.len() > 20, "{text}");
             refused
         };
-        let user = of("user", &[paranoid, user, open], Errno::ACCES);
+        let user = reason("user", &[paranoid, user, open], Errno::ACCES);
         assert_eq!(user, CaptureRefused::Paranoid { level: Some(2) });
         assert!(user.is_of_rights() && user.to_string().contains("perf_event_paranoid is 2"));
         let mode = "confidentiality".to_owned();
-        let lockdown = of("locked", &[paranoid, admin, locked], Errno::PERM);
+        let lockdown = reason("locked", &[paranoid, admin, locked], Errno::PERM);
         assert_eq!(lockdown, CaptureRefused::Lockdown { mode });
-        let sandbox = of("sandbox", &[paranoid, admin], Errno::PERM);
+        let sandbox = reason("sandbox", &[paranoid, admin], Errno::PERM);
         assert_eq!(sandbox, CaptureRefused::Sandbox { why: Errno::PERM });
-        assert_eq!(of("built", &[admin], Errno::NOSYS), CaptureRefused::NotBuilt);
-        let many = of("many", &[admin], Errno::MFILE);
+        assert_eq!(reason("built", &[admin], Errno::NOSYS), CaptureRefused::NotBuilt);
+        let many = reason("many", &[admin], Errno::MFILE);
         assert!(matches!(many, CaptureRefused::Descriptors { .. }) && !many.is_of_rights());
-        let odd = of("odd", &[admin], Errno::BUSY);
+        let odd = reason("odd", &[admin], Errno::BUSY);
         assert_eq!(odd, CaptureRefused::Kernel { part: "perf_event_open", why: Errno::BUSY });
     }
 }

@@ -450,16 +450,16 @@ mod tests {
             store.open(&finished(at_ns, at_ns, at_ns + ms));
         }
         store.see(&tick(5_000 * MS, 0));
-        let of = |ms: u64| (7, ms * 10 * MS);
+        let window = |ms: u64| (7, ms * 10 * MS);
         let all = store.bytes;
-        store.make_room_below(all, (50..100).map(of));
+        store.make_room_below(all, (50..100).map(window));
         assert_eq!((store.windows.len(), store.dropped), (50, 0));
         assert_eq!(store.bytes, all / 2);
-        store.make_room_below(all / 4, (50..100).map(of));
+        store.make_room_below(all / 4, (50..100).map(window));
         assert_eq!((store.windows.len(), store.dropped), (25, 25));
-        let kept = store.finish((50..100).map(of));
+        let kept = store.finish((50..100).map(window));
         assert_eq!((kept.wakes(), kept.missing()), (25, 25));
-        assert!(kept.has(of(99)) && !kept.has(of(50)));
+        assert!(kept.has(window(99)) && !kept.has(window(50)));
     }
 
     #[test]

@@ -142,10 +142,10 @@ fn the_watchdog_ends_a_loop_that_gets_nowhere_and_the_end_says_so() {
 #[test]
 fn what_cannot_be_is_refused_with_the_value_and_what_is_accepted() {
     let ms = Period::hz(1_000).expect("in range");
-    let said = |builder: LoopBuilder| builder.check().expect_err("refused").to_string();
-    let wait = |wait: WaitPolicy| said(Loop::builder(ms).thread(RtThread::any().wait(wait)));
+    let refusal = |builder: LoopBuilder| builder.check().expect_err("refused").to_string();
+    let wait = |wait: WaitPolicy| refusal(Loop::builder(ms).thread(RtThread::any().wait(wait)));
     let kind = |kind: WaitKind| wait(WaitPolicy::from(kind));
-    assert!(said(Loop::builder(ms).phase(Phase::At(1_000_000))).contains("got 1000000 ns"));
+    assert!(refusal(Loop::builder(ms).phase(Phase::At(1_000_000))).contains("got 1000000 ns"));
     assert!(kind(WaitKind::Fixed(Span::from_ms(1))).contains("margin must be from 0"));
     assert!(kind(WaitKind::Fixed(Span::from_ns(-1))).contains("got -1 ns"));
     let rearm = wait(WaitPolicy::rearm(Period::from_ns(2_000_000)));
@@ -154,12 +154,12 @@ fn what_cannot_be_is_refused_with_the_value_and_what_is_accepted() {
     assert!(budget(0.0).contains("budget") && budget(1.1).contains("got 1.1"));
     assert!(budget(f64::NAN).contains("NaN"));
     assert!(wait(WaitPolicy::adaptive().late_share(1.0)).contains("late wakes"));
-    let thread = |thread: RtThread| said(Loop::builder(ms).thread(thread));
+    let thread = |thread: RtThread| refusal(Loop::builder(ms).thread(thread));
     assert!(thread(RtThread::any().fifo(0)).contains("from 1 to 98 (got 0)"));
     let short = Duration::from_micros(1_999);
     assert!(thread(RtThread::any().watchdog(short)).contains("two periods"));
     let quick = Loop::builder(Period::from_ns(10_000).expect("in range"));
-    assert!(said(quick.thread(RtThread::any().wait(WaitPolicy::spin()))).contains("40.0 µs"));
+    assert!(refusal(quick.thread(RtThread::any().wait(WaitPolicy::spin()))).contains("40.0 µs"));
     assert!(Loop::builder(ms).check().is_ok());
     let missing = sleeping(1_000).record("/nonexistent/directory/run.punctual").start();
     assert!(missing.expect_err("no such place").to_string().contains("run.punctual"));
@@ -313,10 +313,13 @@ fn a_sample_file_that_is_removed_or_cut_off_is_an_error_at_the_end() {
         damage(&path);
         let summary = looped.finish();
         let why = summary.samples.as_ref().and_then(|samples| samples.failed.clone());
-        let said = summary.ok().expect_err("the samples are lost").to_string();
+        let message = summary.ok().expect_err("the samples are lost").to_string();
         let _removed = std::fs::remove_file(&path);
-        assert!(said.contains("run") && why.is_some_and(|why| said.contains(&why)), "{said}");
-        said
+        assert!(
+            message.contains("run") && why.is_some_and(|why| message.contains(&why)),
+            "{message}"
+        );
+        message
     };
     let removed = damaged(|path| std::fs::remove_file(path).expect("there"));
     assert!(removed.contains("removed or replaced"), "{removed}");

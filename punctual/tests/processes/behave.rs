@@ -261,6 +261,10 @@ pub(crate) fn run(
     (finished.expect("threads"), events.into_inner())
 }
 
-pub(crate) fn count(events: &[Event], task: &str, what: impl Fn(&EventKind) -> bool) -> usize {
-    events.iter().filter(|event| event.task == task && what(&event.kind)).count()
+pub(crate) fn count(
+    events: &[Event],
+    task: &str,
+    is_counted: impl Fn(&EventKind) -> bool,
+) -> usize {
+    events.iter().filter(|event| event.task == task && is_counted(&event.kind)).count()
 }

@@ -54,14 +54,14 @@ fn supervise(task: &str, called: Option<&str>) -> Child {
 }
 
 /// Waits, a minute at most, until there is something.
-fn until<T>(what: &str, mut there: impl FnMut() -> Option<T>) -> T {
+fn until<T>(awaited: &str, mut there: impl FnMut() -> Option<T>) -> T {
     for _ in 0..6_000 {
         if let Some(found) = there() {
             return found;
         }
         pause_ms(10);
     }
-    panic!("waited for {what}");
+    panic!("waited for {awaited}");
 }
 
 /// The processes that a task named.
@@ -142,7 +142,11 @@ fn threads_that_take_a_priority_and_never_wait_lose_it() {
         matches!(event.kind, EventKind::ThreadsDemoted(_))
     });
     let [pid] = noted(std::process::id(), task)[..] else { panic!("one") };
-    assert_eq!(count(&events, task, |what| *what == EventKind::ThreadsDemoted(1)), 1, "{events:?}");
+    assert_eq!(
+        count(&events, task, |event| *event == EventKind::ThreadsDemoted(1)),
+        1,
+        "{events:?}"
+    );
     let row = &finished.tasks[0];
     // The registered thread, and the one that waits, kept theirs.
     assert_eq!((row.threads_demoted, row.failed), (1, false), "{events:?}");

@@ -81,13 +81,13 @@ fn an_overrun_is_terminated_started_again_and_given_up() {
     assert!(task.failed && task.restarts == 2 && task.starts == 3, "{task:?} {events:?}");
     // A machine that stood still may have ended one before it hung.
     assert!(task.terminated >= 1 && task.overran >= 1, "{task:?}");
-    assert_eq!(count(&events, "hangs", |what| matches!(what, EventKind::StartsAgain(_))), 2);
-    assert_eq!(count(&events, "hangs", |what| *what == EventKind::GivenUp), 1);
+    assert_eq!(count(&events, "hangs", |event| matches!(event, EventKind::StartsAgain(_))), 2);
+    assert_eq!(count(&events, "hangs", |event| *event == EventKind::GivenUp), 1);
 }
 
 #[test]
 fn who_takes_no_releases_is_ended_or_ends_all_where_that_is_its_policy() {
-    let deaf = |of| policy(spec("deaf"), of);
+    let deaf = |overruns| policy(spec("deaf"), overruns);
     let (finished, events) = run(Supervisor::new().task(deaf(OnOverrun::Terminate)), |_, _| false);
     assert_eq!(finished.over, Over::AllGone);
     assert_eq!(count(&events, "deaf", |w| *w == EventKind::Killed(Cause::Silent)), 1, "{events:?}");
@@ -112,7 +112,7 @@ fn who_leaves_in_good_order_has_not_failed_and_who_never_comes_has() {
     let task = |name: &str| finished.tasks.iter().find(|task| task.name == name).expect("one");
     assert!(!task("leaves").failed && task("leaves").figures.counts.ran == 5, "{events:?}");
     // Its end may be seen together with its leave.
-    assert!(count(&events, "leaves", |what| *what == EventKind::Unregistered) <= 1);
+    assert!(count(&events, "leaves", |event| *event == EventKind::Unregistered) <= 1);
     assert_eq!(count(&events, "silent", |w| *w == EventKind::Killed(Cause::NeverRegistered)), 1);
     assert!(task("silent").failed && task("silent").figures.counts.ran == 0);
 }
@@ -140,8 +140,8 @@ pub(crate) fn ended_by(waited: Result<Cycle<'_>, Error>, why: Errno) -> bool {
 }
 
 /// A supervisor's name that no other test has.
-fn name(of: &str) -> String {
-    format!("test-{of}-{}", std::process::id())
+fn name(role: &str) -> String {
+    format!("test-{role}-{}", std::process::id())
 }
 
 #[test]
@@ -158,8 +158,8 @@ fn others_join_by_name_and_read_what_is_given_out() {
         let guest = scope.spawn(move || {
             let refused =
                 |task: &str| Registration::join(supervisor, task).err().map(|w| w.to_string());
-            let said = refused("nobody").expect("no such task");
-            assert!(said.contains("no task of this name"), "{said}");
+            let message = refused("nobody").expect("no such task");
+            assert!(message.contains("no task of this name"), "{message}");
             assert!(refused("good").expect("a program").contains("program of its own"));
             let watch = Watch::open(supervisor, "open").expect("it runs");
             let mut bytes = [0; 8];
@@ -259,8 +259,11 @@ fn what_cannot_be_is_refused() {
         assert!(refused(with(high())).contains("[1, 79]"));
     }
     for priority in [0, 1, 99] {
-        let said = refused(with(spec("a")).thread(RtThread::any().fifo(priority)));
-        assert_eq!(said, format!("an executive's priority must be from 2 to 98 (got {priority})"));
+        let message = refused(with(spec("a")).thread(RtThread::any().fifo(priority)));
+        assert_eq!(
+            message,
+            format!("an executive's priority must be from 2 to 98 (got {priority})")
+        );
     }
     assert!(refused(with(Spec { safe: vec![0; 12], ..spec("a") })).contains("multiple of 8"));
     let never = Spec { register_within: Span::ZERO, ..spec("a") };
@@ -306,11 +309,11 @@ fn in_its_loop_a_task_says_futex_and_nothing_else() {
     }
     let (task, waited) = counts.into_iter().max_by_key(|(_, n)| *n).expect("one");
     assert!(waited >= WORKS / 2, "{waited} of {WORKS}");
-    let said: Vec<&str> = text.lines().filter(|line| thread(line) == task).collect();
-    let at = |n: usize| said.iter().enumerate().filter(|(_, line)| waits(line)).nth(n);
+    let waiting: Vec<&str> = text.lines().filter(|line| thread(line) == task).collect();
+    let at = |n: usize| waiting.iter().enumerate().filter(|(_, line)| waits(line)).nth(n);
     let (first, _) = at(2).expect("many");
     let (last, _) = at(usize::try_from(waited).expect("few") - 1).expect("the last");
-    for line in &said[first..last] {
+    for line in &waiting[first..last] {
         assert!(line.contains("futex"), "{line}");
     }
 }

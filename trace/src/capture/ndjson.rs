@@ -257,8 +257,8 @@ mod tests {
         ] {
             let (events, facts) = read(&format!("{head}{line}\n\n"));
             assert!(events.is_empty());
-            let said = facts.first_problem().unwrap();
-            assert!(said.starts_with(problem), "{said}");
+            let problem_found = facts.first_problem().unwrap();
+            assert!(problem_found.starts_with(problem), "{problem_found}");
         }
         let refused = |text: &str| NdjsonReader::open(text.as_bytes()).unwrap_err().to_string();
         assert!(refused("").contains("no NDJSON of this program"));

@@ -9,8 +9,6 @@ use punctual_analysis::impact::step_generation::StepGeneration;
 use punctual_analysis::impact::{Application, stepper};
 use punctual_host::CpuList;
 use punctual_host::rules::KnobVerdict;
-use punctual_lab::blame::{CaptureEvidence, RecordingPrice};
-use punctual_lab::periodic::RecordedWhere;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +17,7 @@ use crate::headline::{Headline, Judged};
 use crate::judge::PlannedRun;
 use crate::measured::{Measured, Recording};
 use crate::reproduced::ReproduceBody;
-use crate::run::{LoadRow, Run};
+use crate::run::{BlameRecording, LoadRow, Run};
 use crate::strategies::{FrontComparison, StrategyRow};
 use crate::supervised::Supervised;
 use crate::verdict::Verdict;
@@ -70,33 +68,6 @@ pub struct LoopsBody {
     /// not there where it was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<BlameRecording>,
-}
-
-/// Recording of the kernel's events while loops ran.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct BlameRecording {
-    /// Whether it was done.
-    pub is_recorded: bool,
-    /// Why it was not, such as what forbids it; null where it was.
-    pub why_not: Option<String>,
-    /// Whether it was asked for; else it is done where it is allowed.
-    pub is_asked: bool,
-    /// Where: "within" the blocks that were measured, whose figures contain the price, or "behind"
-    /// them, in blocks of their own that no figure contains. In results of before, within.
-    #[serde(default)]
-    pub place: RecordedWhere,
-    /// What it cost a loop like the first one, which slept and was recorded and not in turns before
-    /// the blocks that are recorded; null where that was not measured.
-    pub price: Option<RecordingPrice>,
-    /// What the kernel gave; null where nothing was recorded.
-    pub evidence: Option<CaptureEvidence>,
-}
-
-impl BlameRecording {
-    /// Whether the figures of the runs contain its price.
-    pub fn is_in_figures(&self) -> bool {
-        self.is_recorded && self.place == RecordedWhere::Within
-    }
 }
 
 /// Of `check`.

@@ -39,9 +39,9 @@ use thiserror::Error;
 
 pub use advice::{Advice, Findings};
 pub use body::{
-    BlameRecording, Body, Campaign, CheckBody, CompareBody, ComparedResult, ComparedSide,
-    Comparison, Difference, Impact, ImpactBody, Kept, Late, LoopsBody, Maxima, Pair, PeriodicBody,
-    RunBody, SoakBody, TuneBody, WaitBody,
+    Body, Campaign, CheckBody, CompareBody, ComparedResult, ComparedSide, Comparison, Difference,
+    Impact, ImpactBody, Kept, Late, LoopsBody, Maxima, Pair, PeriodicBody, RunBody, SoakBody,
+    TuneBody, WaitBody,
 };
 pub use follow::{Both, Follow, PhaseError};
 pub use headline::{Headline, Judged, LoopLine, judged, of_first_wait};
@@ -51,8 +51,8 @@ pub use judge::{
 };
 pub use punctual_analysis::verdict::Stands;
 pub use run::{
-    Approach, Load, LoadDeath, LoadRow, RecordedBehind, Run, RunBlame, RunEvidence, Setup,
-    WorstWake, deaths, loads,
+    Approach, BlameRecording, Load, LoadDeath, LoadRow, RecordedBehind, Run, RunBlame, RunEvidence,
+    Setup, WorstWake, deaths, loads,
 };
 pub use verdict::{Answer, Question, Verdict};
 pub use words::{Request, Warning};

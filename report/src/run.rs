@@ -4,9 +4,9 @@
 
 use punctual_analysis::recording::{RunFigures, WorstRelease};
 use punctual_analysis::summary::SummaryStats;
-use punctual_lab::blame::{BlamedCause, BlamedRun, BlamedWake};
+use punctual_lab::blame::{BlamedCause, BlamedRun, BlamedWake, CaptureEvidence, RecordingPrice};
 use punctual_lab::load::{LIMIT, LoadReport};
-use punctual_lab::periodic::{BlamedCycle, RunOutcome};
+use punctual_lab::periodic::{BlamedCycle, RecordedWhere, RunOutcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +59,33 @@ pub struct Run {
     /// The wakes that `causes` are of; not there where nothing was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<RunBlame>,
+}
+
+/// Recording of the kernel's events while loops ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BlameRecording {
+    /// Whether it was done.
+    pub is_recorded: bool,
+    /// Why it was not, such as what forbids it; null where it was.
+    pub why_not: Option<String>,
+    /// Whether it was asked for; else it is done where it is allowed.
+    pub is_asked: bool,
+    /// Where: "within" the blocks that were measured, whose figures contain the price, or "behind"
+    /// them, in blocks of their own that no figure contains. In results of before, within.
+    #[serde(default)]
+    pub place: RecordedWhere,
+    /// What it cost a loop like the first one, which slept and was recorded and not in turns before
+    /// the blocks that are recorded; null where that was not measured.
+    pub price: Option<RecordingPrice>,
+    /// What the kernel gave; null where nothing was recorded.
+    pub evidence: Option<CaptureEvidence>,
+}
+
+impl BlameRecording {
+    /// Whether the figures of the runs contain its price.
+    pub fn is_in_figures(&self) -> bool {
+        self.is_recorded && self.place == RecordedWhere::Within
+    }
 }
 
 /// The late wakes of a run, as the kernel recorded them.

@@ -7,8 +7,7 @@ use punctual_lab::tuning::SettingTrial;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::body::BlameRecording;
-use crate::run::Run;
+use crate::run::{BlameRecording, Run};
 
 /// Of `tune experiment`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -15,7 +15,7 @@
 //! |---|---|---|
 //! | 0, 1, 2 | [`MAGIC`], [`VERSION`], the size of all | server, before the task starts |
 //! | 3, 4, 5 | the instant of cycle 0, ns; numerator and denominator of the period, ns | |
-//! | 6, 7 | the longest burst, 0 for none; words of one output | |
+//! | 6, 7, 8 | the longest burst, 0 for none; words of one output; places in a frame, or 0 | |
 //! | 16 | cycles posted: the last one's number + 1; all ones for the end; *futex word* | server |
 //! | 17 | the cycle to be cancelled, + 1; all ones for whichever runs | |
 //! | 18, 19 | the first cycle that was posted; results taken | |
@@ -23,9 +23,11 @@
 //! | 35, 36, 37 | results left; results that did not fit; the thread's number | |
 //! | 48 | which output is committed: see [`Outputs`] | task, then server |
 //! | 64 … | 32 results: cycle, start, finish | task |
-//! | 160 … | two outputs | task, then server |
+//! | 160 … | the places, ns after the first of them | server, before the task starts |
+//! | 224 … | two outputs | task, then server |
 
 mod client;
+mod places;
 mod server;
 
 use core::fmt;
@@ -35,18 +37,20 @@ use crate::releases::Releases;
 use crate::time::Instant;
 
 pub use client::{ClientStep, TaskClient};
+pub use places::{PLACES_MAX, Places};
 pub use server::{Admission, Done, Entered, Posted, TaskServer};
 
 /// The first word of a task block: "punctsea".
 pub const MAGIC: u64 = u64::from_le_bytes(*b"punctsea");
 /// The layout above.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 const FIRST_NS: usize = 3;
 const NUM_NS: usize = 4;
 const DEN: usize = 5;
 const BURST: usize = 6;
 const OUTPUT_WORDS: usize = 7;
+const PLACE_COUNT: usize = 8;
 
 const POSTED: usize = 16;
 const CANCEL: usize = 17;
@@ -66,7 +70,8 @@ const RING: usize = 64;
 /// Results that a task block holds: more than a task can finish from one release to the next,
 /// unless its burst is longer.
 const RESULTS: usize = 32;
-const OUTPUT: usize = RING + 3 * RESULTS;
+const PLACES: usize = RING + 3 * RESULTS;
+const OUTPUT: usize = PLACES + PLACES_MAX;
 
 /// The word of [`POSTED`] that ends the task's loop.
 const END: u64 = u64::MAX;
@@ -74,13 +79,42 @@ const END: u64 = u64::MAX;
 /// The terms on which a task is released, fixed before it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// When which cycle is.
+    /// When which cycle is, where they come evenly; otherwise the even releases of as many cycles
+    /// that begin with the first place of frame 0 ([`Terms::release`]).
     pub releases: Releases,
+    /// Where the releases lie in a frame; [`Places::EVEN`] where they come evenly.
+    pub places: Places,
     /// The most releases that run one after the other when the task fell behind; 0: those that
     /// passed are missed.
     pub burst: u32,
     /// Words of its output, at most [`OUTPUT_WORDS_MAX`].
     pub output_words: usize,
+}
+
+impl Terms {
+    /// When cycle `k` is due.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn release(&self, k: u64) -> Instant {
+        self.places.release(&self.releases, k)
+    }
+
+    /// The count of releases up to `now`, one at `now` included.
+    ///
+    /// # Real-time: in loop
+    #[inline]
+    pub fn released(&self, now: Instant) -> u64 {
+        self.places.released(&self.releases, now)
+    }
+
+    /// The cycle to run after `k`, which was still running at `now`: the next one, or, when that
+    /// one's release has passed too, the first whose release is still to come.
+    #[inline]
+    fn next(&self, k: u64, now: Instant) -> u64 {
+        let following = k.saturating_add(1);
+        if now < self.release(following) { following } else { self.released(now).max(following) }
+    }
 }
 
 /// The words that a task block with this output needs.
@@ -118,6 +152,10 @@ pub fn restate(whole: &[AtomicU64], terms: &Terms) {
     put(DEN, terms.releases.period().den());
     put(BURST, u64::from(terms.burst));
     put(OUTPUT_WORDS, terms.output_words as u64);
+    put(PLACE_COUNT, terms.places.offsets_ns().len() as u64);
+    for (at, offset_ns) in (PLACES..).zip(terms.places.offsets_ns()) {
+        put(at, *offset_ns);
+    }
     block.fixed[0].store(MAGIC, Ordering::Release);
 }
 
@@ -132,6 +170,8 @@ pub enum TaskBlockError {
     Size(u64),
     /// A period out of range.
     Period,
+    /// So many places of a frame, or places in no order.
+    Places(u64),
 }
 
 impl fmt::Display for TaskBlockError {
@@ -145,6 +185,11 @@ impl fmt::Display for TaskBlockError {
                 write!(f, "the size of the task block is wrong: it states {words} words")
             }
             Self::Period => f.write_str("the period in the task block is out of range"),
+            Self::Places(count) => write!(
+                f,
+                "the places in the task block are out of order, or more than {PLACES_MAX} (it has \
+                 {count})"
+            ),
         }
     }
 }

@@ -609,6 +609,32 @@ impl CalendarPlan {
         plan
     }
 
+    /// The same places for tasks that run in processes of their own, which the loop only releases:
+    /// each place is a cycle of its task, whose policy the loop leaves to whoever watches it.
+    ///
+    /// # Errors
+    ///
+    /// More places of a task than there are numbers for them.
+    pub(crate) fn released(&self) -> Result<Self, CalendarError> {
+        let mut counts: Vec<u32> = vec![0; self.names.len()];
+        let mut plan = self.clone();
+        plan.policies.fill(OnOverrun::Skip);
+        for place in &mut plan.places {
+            let count = &mut counts[place.task as usize];
+            place.turn = *count;
+            *count += 1;
+        }
+        for place in &mut plan.places {
+            let task = place.task as usize;
+            place.turns = counts[task];
+            let period = Period::ratio(plan.frame.as_ns(), u64::from(place.turns));
+            let too_many =
+                || CalendarError::Places(self.names[task].clone(), counts[task] as usize);
+            place.period = period.ok_or_else(too_many)?;
+        }
+        Ok(plan)
+    }
+
     /// The calendar whose frame 0 starts at `epoch`; at the zero of CLOCK_MONOTONIC, separate
     /// processes agree on all places without talking.
     ///
@@ -678,8 +704,15 @@ impl CalendarPlan {
     ///
     /// # Real-time: setup only
     pub fn load(&self) -> f64 {
-        let budgets = self.places.iter().map(|place| place.budget_ns as f64);
-        budgets.sum::<f64>() / self.frame.as_ns() as f64
+        (0..self.names.len()).map(|task| self.share(task)).sum()
+    }
+
+    /// The share of the CPU that the budgets of this task's units take.
+    ///
+    /// # Real-time: setup only
+    pub fn share(&self, task: usize) -> f64 {
+        let own = self.places.iter().filter(|place| place.task as usize == task);
+        own.map(|place| place.budget_ns as f64).sum::<f64>() / self.frame.as_ns() as f64
     }
 
     /// The longest time between two units, ns: that from the last one to the first one of the next

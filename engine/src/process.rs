@@ -38,7 +38,8 @@ pub use request::{DIR_VARIABLE, LINE_MAX, Request, answer, answered, directory, 
 pub use shared_memory::SharedMemory;
 pub use spec::{Spec, Surroundings};
 pub use supervisor::{
-    Event, EventKind, Figures, Finished, Over, Ready, Stop, Supervisor, TaskOutcome, program,
+    Event, EventKind, Figures, Finished, Over, PlacedTask, Ready, Stop, Supervisor, TaskOutcome,
+    program,
 };
 pub use watch::Watch;
 

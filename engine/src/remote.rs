@@ -87,7 +87,7 @@ impl RemoteOverrun {
 pub struct RemoteCounts {
     /// Releases that were posted.
     posted: AtomicU64,
-    /// Releases that found the task still running an earlier cycle.
+    /// Releases, its own and those of other units, that found the task still running.
     overran: AtomicU64,
     /// Releases at which no task was registered.
     unattended: AtomicU64,
@@ -105,7 +105,8 @@ impl RemoteCounts {
         self.posted.load(Ordering::Relaxed)
     }
 
-    /// Releases that found the task still running an earlier cycle.
+    /// Releases that found the task still running an earlier cycle: its own, and of a unit of a
+    /// calendar those of the other units too.
     ///
     /// # Real-time: reader side
     pub fn overran(&self) -> u64 {
@@ -131,6 +132,11 @@ impl RemoteCounts {
     /// # Real-time: reader side
     pub fn is_attended(&self) -> bool {
         self.posted() > 0 && self.after_end() == 0
+    }
+
+    /// A place of another unit at which it was still running an earlier cycle.
+    pub(crate) fn note_overrun(&self) {
+        bump(&self.overran);
     }
 
     /// A release at which no task was registered.
@@ -161,8 +167,9 @@ pub struct RemoteTask<'a, K> {
     pub admission: &'a Admission,
     /// What others hear.
     pub counts: &'a RemoteCounts,
-    /// What counts as wrong.
-    pub limits: Limits,
+    /// What counts as wrong, by place of its frame ([`Places`](punctual_core::block::Places)): of
+    /// a task whose releases come evenly there is one.
+    pub limits: Vec<Limits>,
     /// What an overrun does.
     pub on_overrun: RemoteOverrun,
     /// Where the task sleeps.
@@ -234,9 +241,11 @@ impl<K: Keep> RemoteTask<'_, K> {
 }
 
 #[inline]
-fn keep(kept: &mut impl Keep, limits: &Limits, done: &Done) {
+fn keep(kept: &mut impl Keep, limits: &[Limits], done: &Done) {
     let at = At { release: done.release, cycle: done.cycle };
-    kept.keep(at, done.start - done.release, done.missed, limits.judge(done));
+    let limits = limits.get(done.place);
+    let overruns = limits.map_or_else(Overruns::default, |limits| limits.judge(done));
+    kept.keep(at, done.start - done.release, done.missed, overruns);
 }
 
 /// All tasks elsewhere of one executive, by rank.

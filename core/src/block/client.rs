@@ -8,8 +8,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
     BURST, CANCEL, DEN, DROPPED, END, FIRST, FIRST_NS, HEAD, MAGIC, NUM_NS, OUTPUT_WORDS,
-    OUTPUT_WORDS_MAX, Outputs, POSTED, RESULTS, RING, START, STATE, TAIL, TAKEN, THREAD,
-    TaskBlockError, TaskState, Terms, VERSION, Words, words,
+    OUTPUT_WORDS_MAX, Outputs, PLACE_COUNT, PLACES, PLACES_MAX, POSTED, Places, RESULTS, RING,
+    START, STATE, TAIL, TAKEN, THREAD, TaskBlockError, TaskState, Terms, VERSION, Words, words,
 };
 use crate::cycle::{Cancel, Cycle, Job};
 use crate::releases::Releases;
@@ -74,7 +74,15 @@ impl<'a> TaskClient<'a> {
         let period = Period::ratio(get(NUM_NS), get(DEN)).ok_or(TaskBlockError::Period)?;
         let releases = Releases::new(first, period);
         let burst = u32::try_from(get(BURST)).unwrap_or(u32::MAX);
-        let terms = Terms { releases, burst, output_words };
+        let mut offsets_ns = [0; PLACES_MAX];
+        for (at, offset_ns) in (PLACES..).zip(&mut offsets_ns) {
+            *offset_ns = get(at);
+        }
+        let count = get(PLACE_COUNT);
+        let given = usize::try_from(count).ok().and_then(|count| offsets_ns.get(..count));
+        let places = given.and_then(|given| Places::new(&releases, given));
+        let places = places.ok_or(TaskBlockError::Places(count))?;
+        let terms = Terms { releases, places, burst, output_words };
         Ok(Self {
             block,
             whole,
@@ -180,25 +188,25 @@ impl<'a> TaskClient<'a> {
     /// # Real-time: in loop
     #[inline]
     pub fn begin(&mut self, start: Instant) -> Cycle<'a> {
-        let (cycle, releases) = (self.cycle, &self.terms.releases);
+        let (cycle, terms) = (self.cycle, &self.terms);
         self.start = start;
         self.put(TAKEN, cycle.wrapping_add(1));
         self.put(START, start.as_ns());
         self.block.fixed[STATE].store(TaskState::Running.code(), Ordering::Release);
-        if self.terms.burst == 0 && start >= releases.release(self.following) {
+        if terms.burst == 0 && start >= terms.release(self.following) {
             // Those that passed before it could start are missed.
-            let released = releases.released(start).max(self.following);
+            let released = terms.released(start).max(self.following);
             self.uncounted = released - self.following;
             self.following = released;
         }
-        let release = releases.release(cycle);
+        let release = terms.release(cycle);
         let dt = match self.last.map(|last| last.min(cycle)).or(cycle.checked_sub(1)) {
-            Some(last) => release - releases.release(last),
-            None => releases.period().as_span(),
+            Some(last) => release - terms.release(last),
+            None => terms.releases.period().as_span(),
         };
         let cancel = self.cancel();
-        let next = releases.release(self.following);
-        let (missed, passed, period) = (self.missed, self.uncounted, releases.period());
+        let next = terms.release(self.following);
+        let (missed, passed, period) = (self.missed, self.uncounted, terms.releases.period());
         let job = Job { rank: 0, cycle, part: 0, release, next, missed, passed, period };
         Cycle::new(&job, start, dt).with_cancel(cancel)
     }
@@ -224,8 +232,8 @@ impl<'a> TaskClient<'a> {
     #[inline]
     pub fn done(&mut self, finish: Instant) {
         let mut next = self.following;
-        if self.terms.burst == 0 && finish >= self.terms.releases.release(next) {
-            let released = self.terms.releases.released(finish).max(next);
+        if self.terms.burst == 0 && finish >= self.terms.release(next) {
+            let released = self.terms.released(finish).max(next);
             self.uncounted = self.uncounted.saturating_add(released - next);
             next = released;
         }

@@ -71,6 +71,8 @@ pub struct Posted {
 pub struct Done {
     /// Its cycle.
     pub cycle: u64,
+    /// Which place of its frame that is ([`Places`](super::Places)); 0 where releases come evenly.
+    pub place: usize,
     /// When that was due.
     pub release: Instant,
     /// When it started.
@@ -250,18 +252,19 @@ impl<'a> TaskServer<'a> {
         if cycle < self.next || cycle >= self.posted {
             return None;
         }
-        let release = self.terms.releases.release(cycle);
+        let release = self.terms.release(cycle);
         let possible =
             start >= release - CLOCKS_APART && finish >= start && finish <= now + CLOCKS_APART;
         let releases = self.terms.releases;
         let following = match self.terms.burst {
-            0 => releases.next(cycle, start),
+            0 => self.terms.next(cycle, start),
             _ => cycle + 1,
         };
         let (first, count) = (self.next, cycle - self.next);
         let missed = if count == 0 { None } else { Some(Missed { releases, first, count }) };
-        let next = releases.release(following);
-        possible.then_some(Done { cycle, release, start, finish, next, missed })
+        let next = self.terms.release(following);
+        let place = self.terms.places.place(cycle);
+        possible.then_some(Done { cycle, place, release, start, finish, next, missed })
     }
 
     /// Releases that were posted and have no result, but for the one that runs: no task takes

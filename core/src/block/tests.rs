@@ -16,7 +16,7 @@ fn at(ns: u64) -> Instant {
 
 fn terms(burst: u32) -> Terms {
     let releases = Releases::new(at(5_000), Period::from_ns(PERIOD_NS).expect("in range"));
-    Terms { releases, burst, output_words: 2 }
+    Terms { releases, places: Places::EVEN, burst, output_words: 2 }
 }
 
 fn memory(words: usize) -> Vec<AtomicU64> {
@@ -296,6 +296,9 @@ fn what_is_no_block_is_refused() {
     assert_eq!(with(2, 9), Some(TaskBlockError::Size(9)));
     assert_eq!(with(NUM_NS, 0), Some(TaskBlockError::Period));
     assert_eq!(with(DEN, 0), Some(TaskBlockError::Period));
+    assert_eq!(with(PLACE_COUNT, 65), Some(TaskBlockError::Places(65)));
+    assert_eq!(with(PLACE_COUNT, u64::MAX), Some(TaskBlockError::Places(u64::MAX)));
+    assert_eq!(with(PLACE_COUNT, 2), Some(TaskBlockError::Places(2)), "both at one instant");
     assert!(matches!(with(OUTPUT_WORDS, u64::MAX), Some(TaskBlockError::Size(_))));
     assert_eq!(open(&memory), None);
 }
@@ -507,4 +510,46 @@ fn a_last_result_after_the_stamp_keeps_its_child_until_the_next_look() {
         Entered::Left(None)
     );
     assert_eq!((admission.is_left(1), done, server.invalid()), (true, vec![0], 0));
+}
+
+#[test]
+fn a_task_at_places_of_a_frame_is_released_there_and_misses_what_it_ran_over() {
+    // Frames of 9 µs from 5 µs on, with places at 0, 1 and 7 µs.
+    let even = Releases::new(at(5_000), Period::from_ns(3_000).expect("in range"));
+    let places = Places::new(&even, &[0, 1_000, 7_000]).expect("in order");
+    let terms = Terms { releases: even, places, burst: 0, output_words: 0 };
+    let memory = memory(words(0));
+    let mut server = TaskServer::new(&memory, terms).expect("large enough");
+    let mut client = TaskClient::open(&memory).expect("a task block");
+    client.ask(7);
+    let due_ns = [5_000, 6_000, 12_000, 14_000, 15_000, 21_000];
+    let (mut ran, mut done) = (Vec::new(), Vec::new());
+    // The second one runs for 8.5 µs: over two places.
+    let lengths_ns = [200, 8_500, 0, 0, 300, 100];
+    let mut free = at(0);
+    for (k, due_ns) in (0..).zip(due_ns) {
+        server.harvest(at(due_ns), |result| done.push(result));
+        server.post(k, false);
+        if at(due_ns) < free {
+            continue;
+        }
+        assert_eq!(client.turn(), ClientStep::Run);
+        let cycle = client.begin(at(due_ns + 10));
+        ran.push((cycle.n, cycle.release.as_ns(), cycle.missed, cycle.next.as_ns()));
+        free = at(due_ns + 10 + lengths_ns[k as usize]);
+        client.done(free);
+    }
+    server.harvest(at(30_000), |result| done.push(result));
+    let expected = [
+        (0, 5_000, 0, 6_000),
+        (1, 6_000, 0, 12_000),
+        (4, 15_000, 2, 21_000),
+        (5, 21_000, 0, 23_000),
+    ];
+    assert_eq!(ran, expected);
+    let results: Vec<_> = done.iter().map(|done| (done.cycle, done.release.as_ns())).collect();
+    assert_eq!(results, [(0, 5_000), (1, 6_000), (4, 15_000), (5, 21_000)]);
+    assert_eq!(done.iter().map(missed_of).collect::<Vec<_>>(), [0, 0, 2, 0]);
+    assert_eq!(done[1].next, at(12_000), "the next one when it started");
+    assert_eq!(server.invalid(), 0);
 }

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use punctual_core::block::PLACES_MAX;
 use punctual_core::calendar::UNITS_MAX;
 use punctual_core::table::OnOverrun;
 use punctual_core::time::{Period, Span};
@@ -64,6 +65,12 @@ pub enum CalendarError {
     Rates(String, String),
     /// A unit excludes a task that is not there.
     Excluded(String, String),
+    /// A task that is a process has so many places in a frame, more than its block has room for.
+    Places(String, usize),
+    /// A task of the calendar has no process to be released at its places.
+    NoProcess(String),
+    /// A process is to be released at the places of a task, at another period than these have.
+    ProcessPeriod(String, Period, Period),
     /// These units, one after the other, take longer than they have.
     Chain {
         /// In their order.
@@ -93,6 +100,48 @@ pub enum CalendarError {
         /// What stands in the way.
         late: LateUnit,
     },
+}
+
+impl CalendarError {
+    /// The unit or the task that it is about, of several the first; `None` for all together. A
+    /// further run of a unit has its number behind its name.
+    ///
+    /// # Real-time: setup only
+    pub fn unit(&self) -> Option<&str> {
+        match self {
+            Self::Empty
+            | Self::TooMany(_)
+            | Self::Frame(_)
+            | Self::NoName
+            | Self::Gap(_)
+            | Self::Overload(_) => None,
+            Self::SameName(name)
+            | Self::Budget(name)
+            | Self::Deadline(name, ..)
+            | Self::Unknown(name, _)
+            | Self::Circle(name)
+            | Self::OnOverrun(name, _)
+            | Self::NoBudget(name)
+            | Self::NoGap(name, ..)
+            | Self::Shared(name)
+            | Self::Unscheduled(name)
+            | Self::Scheduled(name)
+            | Self::RunName(name)
+            | Self::Period(name, ..)
+            | Self::Offset(name, ..)
+            | Self::Rates(name, _)
+            | Self::Excluded(name, _)
+            | Self::Places(name, _)
+            | Self::NoProcess(name)
+            | Self::ProcessPeriod(name, ..)
+            | Self::Policies(_, _, name) => Some(name),
+            Self::Outside(place, _) | Self::Overlap(_, place) => Some(&place.name),
+            Self::Chain { units, .. } | Self::Demand { units, .. } => {
+                units.first().map(String::as_str)
+            }
+            Self::NoOrder(late) | Self::OrderUnknown { late, .. } => Some(&late.place.name),
+        }
+    }
 }
 
 fn span(ns: u64) -> Span {
@@ -186,6 +235,19 @@ impl fmt::Display for CalendarError {
             Self::Excluded(name, task) => {
                 write!(f, "unit {name:?} excludes task {task:?}, and no unit is of that task")
             }
+            Self::Places(task, count) => write!(
+                f,
+                "task {task:?}: its units have {count} places in the frame; the process of a task \
+                 has at most {PLACES_MAX}: give it a longer period or a shorter frame"
+            ),
+            Self::NoProcess(task) => {
+                write!(f, "task {task:?} of the calendar has no process: give it one of its name")
+            }
+            Self::ProcessPeriod(task, got, due) => write!(
+                f,
+                "task {task:?}: the period of its process must be {due}, the frame over its places \
+                 (got {got})"
+            ),
             Self::Chain { units, needs_ns, has_ns } if units.len() == 1 => {
                 let [needs, has] = [*needs_ns, *has_ns].map(span);
                 write!(f, "{} takes {needs}, and has {has}", Units(units))

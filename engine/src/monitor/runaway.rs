@@ -7,8 +7,7 @@
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-use punctual_core::block::{TaskState, look};
-use punctual_core::releases::Releases;
+use punctual_core::block::{TaskState, Terms, look};
 use punctual_core::time::{Instant, Span};
 use punctual_os::scheduler::{self, SchedPolicy};
 
@@ -49,6 +48,20 @@ impl Demotable {
         self.thread.load(Ordering::Acquire)
     }
 
+    /// Gives `thread` a policy; whether the kernel did. With `is_new` it counts.
+    pub(crate) fn set(&self, thread: i32, policy: SchedPolicy, is_new: bool) -> bool {
+        let counter = match policy {
+            SchedPolicy::Other => &self.demotions,
+            _ => &self.restored,
+        };
+        // One that is gone needs neither.
+        let is_set = scheduler::set(thread, policy).is_ok();
+        if is_set && is_new {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+        is_set
+    }
+
     /// How often the task was made SCHED_OTHER.
     ///
     /// # Real-time: reader side
@@ -79,7 +92,7 @@ pub enum Act {
 #[derive(Debug)]
 pub struct RunawayRule<'a> {
     words: &'a [AtomicU64],
-    releases: Releases,
+    terms: Terms,
     /// How long beyond its next release it may run.
     grace: Span,
     policy: SchedPolicy,
@@ -91,17 +104,17 @@ pub struct RunawayRule<'a> {
 }
 
 impl<'a> RunawayRule<'a> {
-    /// The task whose block is in `words`, which has `policy`.
+    /// The task whose block is in `words`, on these terms, which has `policy`.
     ///
     /// # Real-time: setup only
     pub fn new(
         words: &'a [AtomicU64],
-        releases: Releases,
+        terms: Terms,
         grace: Span,
         policy: SchedPolicy,
         demotable: &'a Demotable,
     ) -> Self {
-        Self { words, releases, grace, policy, demotable, over: None, demoted: None }
+        Self { words, terms, grace, policy, demotable, over: None, demoted: None }
     }
 
     /// What is to be done at `now`, `elapsed` after the look before.
@@ -117,7 +130,7 @@ impl<'a> RunawayRule<'a> {
             self.demoted = None;
             return Act::Restore;
         }
-        let late = |cycle: &u64| now >= self.releases.release(cycle.saturating_add(1));
+        let late = |cycle: &u64| now >= self.terms.release(cycle.saturating_add(1));
         let Some(cycle) = running.filter(late) else {
             self.over = None;
             return Act::Nothing;
@@ -141,21 +154,19 @@ impl<'a> RunawayRule<'a> {
             self.demoted = None;
             return;
         }
-        let (to, counter) = match act {
+        let policy = match act {
             Act::Nothing => return,
-            Act::Demote => (SchedPolicy::Other, &self.demotable.demotions),
-            Act::Restore => (self.policy, &self.demotable.restored),
+            Act::Demote => SchedPolicy::Other,
+            Act::Restore => self.policy,
         };
-        // One that is gone needs neither.
-        if scheduler::set(thread, to).is_ok() {
-            counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        }
+        self.demotable.set(thread, policy, true);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use punctual_core::block::{ClientStep, TaskClient, TaskServer, Terms, words};
+    use punctual_core::block::{ClientStep, Places, TaskClient, TaskServer, words};
+    use punctual_core::releases::Releases;
     use punctual_core::time::Period;
 
     use super::*;
@@ -168,12 +179,12 @@ mod tests {
     fn a_runaway_is_demoted_after_its_grace_and_restored_when_it_is_back() {
         let memory: Vec<AtomicU64> = (0..words(0)).map(|_| AtomicU64::new(0)).collect();
         let releases = Releases::new(at(0), Period::from_ns(10_000_000).expect("in range"));
-        let terms = Terms { releases, burst: 0, output_words: 0 };
+        let terms = Terms { releases, places: Places::EVEN, burst: 0, output_words: 0 };
         let mut server = TaskServer::new(&memory, terms).expect("large enough");
         let mut client = TaskClient::open(&memory).expect("a task block");
         let demotable = Demotable::default();
         let policy = SchedPolicy::Fifo(5);
-        let mut rule = RunawayRule::new(&memory, releases, Span::from_ms(3), policy, &demotable);
+        let mut rule = RunawayRule::new(&memory, terms, Span::from_ms(3), policy, &demotable);
         client.ask(1);
         server.post(0, false);
         assert_eq!(client.turn(), ClientStep::Run);
@@ -192,12 +203,12 @@ mod tests {
     fn time_in_which_the_monitor_slept_too_is_no_fault() {
         let memory: Vec<AtomicU64> = (0..words(0)).map(|_| AtomicU64::new(0)).collect();
         let releases = Releases::new(at(0), Period::from_ns(10_000_000).expect("in range"));
-        let mut server =
-            TaskServer::new(&memory, Terms { releases, burst: 0, output_words: 0 }).expect("fits");
+        let terms = Terms { releases, places: Places::EVEN, burst: 0, output_words: 0 };
+        let mut server = TaskServer::new(&memory, terms).expect("fits");
         let mut client = TaskClient::open(&memory).expect("a task block");
         let demotable = Demotable::default();
         let bound = hang_bound(10_000_000);
-        let mut rule = RunawayRule::new(&memory, releases, bound, SchedPolicy::Fifo(5), &demotable);
+        let mut rule = RunawayRule::new(&memory, terms, bound, SchedPolicy::Fifo(5), &demotable);
         client.ask(1);
         server.post(0, false);
         assert_eq!(client.turn(), ClientStep::Run);

@@ -12,13 +12,15 @@ use punctual_os::Errno;
 
 use super::BLOCK_VARIABLE;
 use super::name::invalid_name;
-use crate::error::{BuildError, ErrorKind};
+use crate::error::{BuildError, CalendarError, ErrorKind};
 
 /// Why a supervisor cannot be set up.
 #[derive(Debug)]
 pub enum SetupError {
     /// The tasks do not fit together.
     Build(BuildError),
+    /// The tasks do not go with their calendar.
+    Calendar(CalendarError),
     /// An invalid name of a task or a supervisor.
     Name(String),
     /// A task's priority is not below its supervisor's.
@@ -40,6 +42,7 @@ impl SetupError {
     pub fn task(&self) -> Option<&str> {
         match self {
             Self::Build(why) => why.task(),
+            Self::Calendar(why) => why.unit(),
             Self::Priority(task, ..) | Self::Memory(task, _) | Self::Surroundings(task, _) => {
                 Some(task)
             }
@@ -52,6 +55,7 @@ impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Build(why) => why.fmt(f),
+            Self::Calendar(why) => why.fmt(f),
             Self::Name(name) => f.write_str(&invalid_name(name)),
             Self::Priority(name, fifo, supervisor) => write!(
                 f,
@@ -70,6 +74,12 @@ impl fmt::Display for SetupError {
 }
 
 impl std::error::Error for SetupError {}
+
+impl From<CalendarError> for SetupError {
+    fn from(why: CalendarError) -> Self {
+        Self::Calendar(why)
+    }
+}
 
 impl From<BuildError> for SetupError {
     fn from(why: BuildError) -> Self {

@@ -7,9 +7,11 @@
 
 mod child;
 mod ready;
+mod release_plan;
 mod report;
 mod supervisor_loop;
 mod threads;
+mod time_out;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,14 +30,17 @@ use super::listener::Listener;
 use super::name::is_name;
 use super::shared_memory::SharedMemory;
 use super::spec::{Resolved, Spec};
+use crate::calendar::CalendarPlan;
 use crate::clocks::monotonic_now;
-use crate::error::{BuildError, Error};
+use crate::error::{BuildError, CalendarError, Error};
 use crate::monitor::{Demotable, RunawayRule, hang_bound};
-use crate::periodic::{Periodic, Plan, Task};
+use crate::periodic::{OnOverrun, Periodic, Plan, Task};
 use crate::remote::{Limits, RemoteCounts, RemoteOverrun, RemoteTask};
 use crate::rt_thread::RtThread;
 use crate::safety::{Demand, check_demands, check_period_here};
+use release_plan::{POST, ReleasePlan};
 use threads::{Others, Watch};
+use time_out::UnitGuard;
 
 pub use child::program;
 pub use ready::Ready;
@@ -59,6 +64,7 @@ fn realtime_us(period_ns: u64, burst: u32) -> u64 {
 pub struct Supervisor {
     name: Option<String>,
     specs: Vec<Spec>,
+    calendar: Option<CalendarPlan>,
     thread: RtThread,
     epoch: Instant,
     overload: bool,
@@ -81,6 +87,7 @@ impl Supervisor {
         Self {
             name: None,
             specs: Vec::new(),
+            calendar: None,
             thread: RtThread::any().fifo(Self::PRIORITY),
             epoch: Instant::from_ns(0),
             overload: false,
@@ -102,6 +109,21 @@ impl Supervisor {
     #[must_use]
     pub fn task(mut self, spec: Spec) -> Self {
         self.specs.push(spec);
+        self
+    }
+
+    /// Releases the tasks of a calendar at the places of their units: each of its tasks is a
+    /// process ([`Supervisor::task`]) of its name, whose period is the frame over the number of its
+    /// places, and which is released once at each of them. Its budgets, deadlines and late starts
+    /// are the calendar's; its policy is that of its [`Task`]. A unit that still runs where the
+    /// place of another begins is timed out: it counts as an overrun, and its thread is SCHED_OTHER
+    /// until its next release. Without a priority the processes of units all have the one below the
+    /// supervisor's, and periodic tasks come below them.
+    ///
+    /// # Real-time: setup only
+    #[must_use]
+    pub fn calendar(mut self, plan: CalendarPlan) -> Self {
+        self.calendar = Some(plan);
         self
     }
 
@@ -143,7 +165,7 @@ impl Supervisor {
     ///
     /// # Real-time: setup only
     pub fn build(self) -> Result<Ready, Error> {
-        let plan = self.check()?;
+        let plan = self.release_plan()?;
         let cautions = check_demands(&self.demands())?;
         if let Some(shortest) = self.shortest() {
             self.thread.wait_policy().check(shortest)?;
@@ -151,11 +173,11 @@ impl Supervisor {
         }
         let listener = self.name.as_deref().map(Listener::open).transpose()?;
         let mut blocks = Vec::new();
-        for rank in 0..plan.tasks() {
+        for rank in 0..plan.ranks() {
             let spec = self.specs.iter().find(|spec| spec.task.name() == plan.name(rank));
             // The plan has the names of these tasks.
             let spec = spec.ok_or(BuildError::NoName)?.clone();
-            blocks.push(self.block(spec, rank, plan.phase_ns(rank))?);
+            blocks.push(self.block(spec, rank, &plan)?);
         }
         let page = SharedMemory::page("releases", stats::WORDS)
             .map_err(|why| SetupError::Memory("releases".to_owned(), why))?;
@@ -169,11 +191,11 @@ impl Supervisor {
         self.specs.iter().map(|spec| spec.task.period()).min()
     }
 
-    /// The periods and the phases of its tasks, ns; none where they cannot be.
+    /// The periods and the phases of its periodic tasks, ns; none where they cannot be.
     ///
     /// # Real-time: setup only
     pub fn grids(&self) -> Vec<(Period, u64)> {
-        let plan = self.plan().ok();
+        let plan = self.periodic_plan().ok();
         let grid = |plan: &Plan, rank| (plan.period(rank), plan.phase_ns(rank));
         plan.iter().flat_map(|plan| (0..plan.tasks()).map(|rank| grid(plan, rank))).collect()
     }
@@ -183,13 +205,25 @@ impl Supervisor {
     /// # Real-time: setup only
     pub fn demands(&self) -> Vec<Demand> {
         let demand = |spec: &Spec| Demand {
-            cpu: spec.thread.pinned_to().or(self.thread.pinned_to()),
+            cpu: self.cpu(spec),
             real_time: true,
             period: spec.task.period(),
-            share: spec.task.load(),
+            share: self.share(spec),
         };
         let own = self.shortest().map(|period| self.thread.demand(period));
         self.specs.iter().map(demand).chain(own).collect()
+    }
+
+    /// The task of the calendar that this process is, if it is one.
+    fn unit(&self, spec: &Spec) -> Option<(&CalendarPlan, usize)> {
+        let plan = self.calendar.as_ref()?;
+        let task = (0..plan.tasks()).find(|&task| plan.name(task) == spec.task.name())?;
+        Some((plan, task))
+    }
+
+    /// The share of a CPU that the budgets of a task take.
+    fn share(&self, spec: &Spec) -> f64 {
+        self.unit(spec).map_or_else(|| spec.task.load(), |(plan, task)| plan.share(task))
     }
 
     /// The executive's priority; 0 for another policy than SCHED_FIFO.
@@ -197,10 +231,19 @@ impl Supervisor {
         self.thread.named_fifo().unwrap_or(0)
     }
 
-    /// The plan, where all settings and tasks can be; makes nothing.
+    /// Whether all settings and tasks can be; makes nothing.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that cannot be.
     ///
     /// # Real-time: setup only
-    pub fn check(&self) -> Result<Plan, SetupError> {
+    pub fn check(&self) -> Result<(), SetupError> {
+        self.release_plan().map(drop)
+    }
+
+    /// The plan, where all settings and tasks can be.
+    fn release_plan(&self) -> Result<ReleasePlan, SetupError> {
         if let Some(name) = self.name.as_ref().filter(|name| !is_name(name)) {
             return Err(SetupError::Name(name.clone()));
         }
@@ -211,43 +254,121 @@ impl Supervisor {
             return Err(SetupError::Build(BuildError::Priority(self.priority(), 2, 98)));
         }
         self.specs.iter().try_for_each(|spec| spec.check(self.priority()))?;
-        Ok(self.plan()?)
+        let tasks = self.periodic_plan()?;
+        let plan = ReleasePlan::new(self.calendar.as_ref(), tasks)?;
+        self.check_units(&plan)?;
+        let load = self.specs.iter().map(|spec| self.share(spec)).sum::<f64>();
+        // A sum of quotients may be off by a few parts in 10¹⁶.
+        if plan.units() > 0 && load > 1.0 + 1e-9 && !self.overload {
+            return Err(CalendarError::Overload(load).into());
+        }
+        Ok(plan)
     }
 
-    /// All tasks as the executive runs them: it posts a release and is done at once; what a task
-    /// does wrong is judged by its block.
-    fn plan(&self) -> Result<Plan, BuildError> {
-        let checked = self.specs.iter().map(|spec| spec.task.clone());
-        let periodic = checked.fold(Periodic::new(), Periodic::task);
-        let joint = if self.overload { periodic.allow_overload() } else { periodic }.build()?;
+    /// Each task of the calendar has one process, of the period of its places.
+    fn check_units(&self, plan: &ReleasePlan) -> Result<(), SetupError> {
+        for rank in 0..plan.units() {
+            let name = || plan.name(rank).to_owned();
+            let mut specs = self.specs.iter().filter(|spec| spec.task.name() == plan.name(rank));
+            let spec = specs.next().ok_or_else(|| CalendarError::NoProcess(name()))?;
+            if specs.next().is_some() {
+                return Err(CalendarError::SameName(name()).into());
+            }
+            let (got, due) = (spec.task.period(), plan.period(rank));
+            if got != due {
+                return Err(CalendarError::ProcessPeriod(name(), got, due).into());
+            }
+            let policy = spec.task.overrun_policy();
+            if matches!(policy, OnOverrun::Burst(_)) {
+                return Err(CalendarError::OnOverrun(name(), policy).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The periodic tasks as the executive runs them: it posts a release and is done at once; what
+    /// a task does wrong is judged by its block.
+    fn periodic_plan(&self) -> Result<Plan, BuildError> {
+        let periodic: Vec<&Spec> =
+            self.specs.iter().filter(|spec| self.unit(spec).is_none()).collect();
+        let joint = periodic.iter().map(|spec| spec.task.clone());
+        let joint = joint.fold(Periodic::new(), Periodic::task);
+        let joint = if self.overload { joint.allow_overload() } else { joint }.build()?;
         let phase_ns = |task: &Task| {
             let rank = (0..joint.tasks()).find(|&rank| joint.name(rank) == task.name());
             rank.map_or(0, |rank| joint.phase_ns(rank))
         };
-        let remote = |spec: &Spec| spec.task.remote(phase_ns(&spec.task));
-        self.specs.iter().map(remote).fold(Periodic::new(), Periodic::task).build()
+        let remote = |spec: &&Spec| {
+            let task = spec.task.remote(phase_ns(&spec.task));
+            match self.calendar {
+                // It is posted where that ends before the next unit.
+                Some(_) => task.budget(POST),
+                None => task,
+            }
+        };
+        let remote = periodic.iter().map(remote).fold(Periodic::new(), Periodic::task);
+        remote.allow_overload().build()
     }
 
-    fn block(&self, spec: Spec, rank: usize, phase_ns: u64) -> Result<TaskBlock, SetupError> {
+    /// The SCHED_FIFO priority of a process: its own, or by its rank.
+    fn fifo(&self, spec: &Spec, rank: usize, plan: &ReleasePlan) -> u8 {
+        // All units share one: whichever runs over loses it.
+        let first = usize::from(plan.units() > 0);
+        let below = first + (rank + 1).saturating_sub(plan.units()).max(1 - first);
+        let below = u8::try_from(below).unwrap_or(u8::MAX);
+        spec.thread.named_fifo().unwrap_or(self.priority().saturating_sub(below).max(1))
+    }
+
+    /// The CPU of a process; `None` for any.
+    fn cpu(&self, spec: &Spec) -> Option<u32> {
+        spec.thread.pinned_to().or(self.thread.pinned_to())
+    }
+
+    /// What its loop would release when, those of the calendar first, then the periodic ones by
+    /// rank; makes nothing.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that cannot be.
+    ///
+    /// # Real-time: setup only
+    pub fn layout(&self) -> Result<Vec<PlacedTask>, SetupError> {
+        let plan = self.release_plan()?;
+        let placed = |rank| {
+            let spec = self.specs.iter().find(|spec| spec.task.name() == plan.name(rank))?;
+            Some(PlacedTask {
+                name: plan.name(rank).to_owned(),
+                period: plan.period(rank),
+                phase_ns: plan.phase_ns(rank),
+                is_unit: rank < plan.units(),
+                priority: self.fifo(spec, rank, &plan),
+                cpu: self.cpu(spec),
+            })
+        };
+        Ok((0..plan.ranks()).filter_map(placed).collect())
+    }
+
+    fn block(&self, spec: Spec, rank: usize, plan: &ReleasePlan) -> Result<TaskBlock, SetupError> {
         let (burst, on_overrun) = RemoteOverrun::of(spec.task.overrun_policy());
         let safe = spec.safe_words();
         debug_assert!(safe.len() <= OUTPUT_WORDS_MAX, "checked");
-        let releases = spec.task.releases(self.epoch, phase_ns);
-        let terms = Terms { releases, burst, output_words: safe.len() };
+        let (releases, places) = plan.releases(rank, self.epoch);
+        let terms = Terms { releases, places, burst, output_words: safe.len() };
         let failed = |why| SetupError::Memory(spec.task.name().to_owned(), why);
         let memory = SharedMemory::block(spec.task.name(), words(safe.len())).map_err(failed)?;
         let page = SharedMemory::page(spec.task.name(), stats::WORDS).map_err(failed)?;
         // Whoever reads before the loop begins finds an empty block, a page and the safe value.
         let _block = TaskServer::new(memory.words(), terms);
         let resolved = spec.surroundings.resolve(spec.task.name())?;
-        let below = u8::try_from(rank.saturating_add(1)).unwrap_or(u8::MAX);
         let period_ns = spec.task.period().as_ns();
         let patience_ns = hang_bound(period_ns).as_ns().unsigned_abs();
-        let by_rank = self.priority().saturating_sub(below).max(1);
         Ok(TaskBlock {
-            fifo: spec.thread.named_fifo().unwrap_or(by_rank),
-            cpu: spec.thread.pinned_to().or(self.thread.pinned_to()),
-            limits: Limits::of(&spec.task),
+            fifo: self.fifo(&spec, rank, plan),
+            cpu: self.cpu(&spec),
+            limits: match plan.limits(rank) {
+                limits if limits.is_empty() => vec![Limits::of(&spec.task)],
+                limits => limits,
+            },
             realtime_us: realtime_us(period_ns, burst),
             silent_after: patience_ns.div_ceil(period_ns),
             grace: match on_overrun {
@@ -270,13 +391,31 @@ impl Supervisor {
     }
 }
 
+/// A task of a supervisor, as its loop would release it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedTask {
+    /// Its name.
+    pub name: String,
+    /// Its period; of a task of the calendar the frame over the number of its places.
+    pub period: Period,
+    /// Its phase, or its first place in the frame, ns after the epoch.
+    pub phase_ns: u64,
+    /// Whether it is released at the places of units.
+    pub is_unit: bool,
+    /// The SCHED_FIFO priority that its thread is given.
+    pub priority: u8,
+    /// The CPU that its thread is pinned to; `None` for any.
+    pub cpu: Option<u32>,
+}
+
 /// One block of a supervisor: what its loop, its monitor and its supervising thread share. Only
 /// atomics change here; the supervising thread alone knows which process has the block.
 #[derive(Debug)]
 struct TaskBlock {
     spec: Spec,
     terms: Terms,
-    limits: Limits,
+    /// By place of its frame.
+    limits: Vec<Limits>,
     on_overrun: RemoteOverrun,
     fifo: u8,
     cpu: Option<u32>,
@@ -304,7 +443,7 @@ impl TaskBlock {
             kept: Page::new(self.page.words(), PageKind::Lateness)?,
             admission: &self.admission,
             counts: &self.counts,
-            limits: self.limits,
+            limits: self.limits.clone(),
             on_overrun: self.on_overrun,
             scope: Scope::Machine,
         })
@@ -313,8 +452,17 @@ impl TaskBlock {
     /// The rule by which the monitor demotes its registered thread.
     fn rule(&self) -> RunawayRule<'_> {
         let words = self.memory.words();
-        let policy = SchedPolicy::Fifo(self.fifo);
-        RunawayRule::new(words, self.terms.releases, self.grace, policy, &self.demotable)
+        RunawayRule::new(words, self.terms, self.grace, self.policy(), &self.demotable)
+    }
+
+    /// The policy that its registered thread is given.
+    fn policy(&self) -> SchedPolicy {
+        SchedPolicy::Fifo(self.fifo)
+    }
+
+    /// The guard by which the loop times it out, where it is a task of the calendar.
+    fn guard(&self) -> UnitGuard<'_> {
+        UnitGuard::new(self.memory.words(), &self.demotable, self.policy())
     }
 
     /// The watch that the monitor keeps over the other threads of its process.

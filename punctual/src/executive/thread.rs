@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{MutexGuard, PoisonError};
 
-use punctual_core::block::{Admission, ClientStep, TaskClient, TaskServer, Terms, words};
+use punctual_core::block::{Admission, ClientStep, Places, TaskClient, TaskServer, Terms, words};
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{CancelToken, Cycle, Ended, Flow};
 use punctual_core::dispatch::TableState;
@@ -393,13 +393,14 @@ impl ThreadBlock {
         else {
             return None;
         };
-        let terms = Terms { releases: task.task.releases(epoch, phase_ns), burst, output_words: 0 };
+        let releases = task.task.releases(epoch, phase_ns);
+        let terms = Terms { releases, places: Places::EVEN, burst, output_words: 0 };
         Some(RemoteTask {
             server: TaskServer::new(&self.memory, terms)?,
             kept,
             admission: &self.admission,
             counts: &self.counts,
-            limits,
+            limits: vec![limits],
             on_overrun,
             scope: Scope::Process,
         })
@@ -407,9 +408,12 @@ impl ThreadBlock {
 
     /// The rule by which the monitor demotes it; `None` where the main loop does not release it.
     pub(super) fn rule(&self, task: &ThreadTask, epoch: Instant) -> Option<RunawayRule<'_>> {
-        let ReleasedBy::Executive { phase_ns, grace, .. } = task.released_by else { return None };
+        let ReleasedBy::Executive { phase_ns, burst, grace, .. } = task.released_by else {
+            return None;
+        };
         let releases = task.task.releases(epoch, phase_ns);
-        Some(RunawayRule::new(&self.memory, releases, grace, task.policy, &self.demotable))
+        let terms = Terms { releases, places: Places::EVEN, burst, output_words: 0 };
+        Some(RunawayRule::new(&self.memory, terms, grace, task.policy, &self.demotable))
     }
 
     /// Has it released from now on.

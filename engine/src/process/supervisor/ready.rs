@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::clock::Clock;
 use punctual_core::cycle::{Ended, Job, Missed, Observe, Overruns};
-use punctual_core::dispatch::TableState;
 use punctual_core::executive::Many;
 use punctual_core::stats::{Aggregate, Page, PageKind};
 use punctual_core::time::{Instant, Period, Span};
@@ -21,8 +20,10 @@ use punctual_os::{process, signal};
 
 use super::super::listener::Listener;
 use super::super::shared_memory::SharedMemory;
+use super::release_plan::ReleasePlan;
 use super::supervisor_loop::{SupervisorLoop, TaskProcess};
 use super::threads::Rounds;
+use super::time_out::TimeOuts;
 use super::{Event, Figures, Finished, Over, Stop, TaskBlock};
 use crate::clocks::{MachineClock, monotonic_now};
 use crate::counting::Unreleased;
@@ -47,7 +48,7 @@ const LOOK: Span = Span::from_ms(2);
 /// A supervisor that can begin: it has its name, and the tasks their memory.
 #[derive(Debug)]
 pub struct Ready {
-    pub(super) plan: Plan,
+    pub(super) plan: ReleasePlan,
     /// By rank.
     pub(super) blocks: Vec<TaskBlock>,
     pub(super) listener: Option<Listener>,
@@ -58,11 +59,11 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Which task is released when.
+    /// Which periodic task is released when.
     ///
     /// # Real-time: setup only
     pub fn plan(&self) -> &Plan {
-        &self.plan
+        self.plan.tasks()
     }
 
     /// The SCHED_FIFO priority of each task, by rank.
@@ -90,7 +91,7 @@ impl Ready {
     ///
     /// # Real-time: setup only
     pub fn shortest(&self) -> Option<Period> {
-        (0..self.plan.tasks()).map(|rank| self.plan.period(rank)).min()
+        self.plan.shortest()
     }
 
     /// Starts all tasks and stays with them for `duration`, or until `stop` is set, a task that may
@@ -247,7 +248,7 @@ impl RunSetup<'_> {
     fn execute<'p>(
         &self,
         ready: &'p Ready,
-        tasks: RemoteTasks<'p, Page<'p>>,
+        tasks: TimeOuts<'p, Page<'p>>,
         wait: Strategy,
         clock: MachineClock,
     ) -> Executed<'p> {
@@ -259,16 +260,15 @@ impl RunSetup<'_> {
                 policy,
                 refused,
                 taken: None,
-                remotes: tasks,
+                remotes: tasks.into_tasks(),
                 over,
                 unreleased,
             };
         };
-        let mut starts = vec![None; ready.plan.tasks()];
-        let unreleased = Vec::with_capacity(ready.plan.tasks());
+        let mut starts = vec![None; ready.plan.ranks()];
+        let unreleased = Vec::with_capacity(ready.plan.ranks());
         let observe = Releases { aggregate: Aggregate::new(page, &mut starts), unreleased };
         let mut many = Many { clock, wait, tasks, observe };
-        let table = ready.plan.table(ready.epoch);
         let mut storage = ready.plan.storage();
         ready.blocks.iter().for_each(TaskBlock::touch);
         let session = ThreadSession::enter(ready.thread.pinned_to(), ready.thread.policy());
@@ -276,10 +276,9 @@ impl RunSetup<'_> {
         let begin_ns = times_ns();
         let (from, end) = self.extent.at(many.clock.now());
         self.rest_until(from - NEAR, &mut many.clock);
-        let state = TableState::begin(&table, storage.lend(), from);
         self.watched.arm(process::tid());
-        let ended =
-            state.map_or(Ended::Stopped, |mut state| many.run(&table, &mut state, end, &self.stop));
+        let times = (ready.epoch, from, end);
+        let ended = ready.plan.run(&mut many, &mut storage, times, &self.stop);
         let over = many.clock.now();
         self.watched.disarm();
         let (policy, refused) = (session.policy(), session.refused().to_vec());
@@ -291,8 +290,8 @@ impl RunSetup<'_> {
             throttling: Machine::here().throttling,
         });
         drop(session);
-        many.tasks.end();
-        let (remotes, unreleased) = (many.tasks, many.observe.unreleased);
+        let (remotes, unreleased) = (many.tasks.into_tasks(), many.observe.unreleased);
+        remotes.end();
         Executed { ended, policy, refused, taken, remotes, over, unreleased }
     }
 }
@@ -385,16 +384,17 @@ fn share((begin_ns, cpu_begin_ns): (u64, u64), (end_ns, cpu_end_ns): (u64, u64))
 /// The longest time in which the executive may release nothing before its watchdog ends it: two of
 /// the shortest periods and a second.
 fn bound(ready: &Ready) -> Span {
-    let shortest_ns = (0..ready.plan.tasks()).map(|rank| ready.plan.period_ns(rank)).min();
-    let ns = shortest_ns.unwrap_or(0).saturating_mul(2).saturating_add(1_000_000_000);
+    let shortest_ns = ready.plan.shortest().map_or(0, Period::as_ns);
+    let ns = shortest_ns.saturating_mul(2).saturating_add(1_000_000_000);
     Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
 /// All remotes, by rank; outputs begin as the safe values.
-fn remotes<'r>(ready: &'r Ready, beats: &'r AtomicU64) -> RemoteTasks<'r, Page<'r>> {
+pub(super) fn remotes<'r>(ready: &'r Ready, beats: &'r AtomicU64) -> TimeOuts<'r, Page<'r>> {
     let remotes = ready.blocks.iter().filter_map(TaskBlock::remote).collect();
     ready.blocks.iter().for_each(TaskBlock::take_over);
-    RemoteTasks { tasks: remotes, beats, stopped_by: None }
+    let units = ready.blocks[..ready.plan.units()].iter().map(TaskBlock::guard).collect();
+    TimeOuts::new(RemoteTasks { tasks: remotes, beats, stopped_by: None }, units)
 }
 
 #[cfg(test)]
@@ -440,17 +440,16 @@ mod tests {
         let remotes = ready.blocks.iter().filter_map(TaskBlock::remote).collect();
         let remotes = RemoteTasks { tasks: remotes, beats: &beats, stopped_by: None };
         let page = Page::new(ready.page.words(), PageKind::Lateness).expect("a page");
-        let mut starts = vec![None; ready.plan.tasks()];
+        let mut starts = vec![None; ready.plan.ranks()];
         let observe =
             Releases { aggregate: Aggregate::new(page, &mut starts), unreleased: Vec::new() };
         // All three are released once, then the first one again.
         let tasks = StopsAfter(remotes, 4);
         let clock = SimClock::new(ms(10), std::iter::empty());
         let mut many = Many { clock, wait: Sleep, tasks, observe };
-        let table = ready.plan.table(ready.epoch);
         let mut storage = ready.plan.storage();
-        let mut state = TableState::begin(&table, storage.lend(), ms(10)).expect("room");
-        let ended = many.run(&table, &mut state, ms(20), &AtomicBool::new(false));
+        let times = (ready.epoch, ms(10), ms(20));
+        let ended = ready.plan.run(&mut many, &mut storage, times, &AtomicBool::new(false));
         assert_eq!((ended, many.clock.now), (Ended::Stopped, ms(11)));
         let mut executed = Executed {
             ended,

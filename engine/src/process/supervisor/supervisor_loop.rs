@@ -433,7 +433,7 @@ impl TaskProcess {
         let block = &ready.blocks[rank];
         TaskOutcome {
             name: block.spec.task.name().to_owned(),
-            period_ns: ready.plan.period_ns(rank),
+            period_ns: ready.plan.period(rank).as_ns(),
             phase_ns: ready.plan.phase_ns(rank),
             figures: Figures::read(block.page.words()),
             policy: self.policy,

@@ -1,9 +1,13 @@
 //! The file that names the tasks of a supervisor: TOML in, what the process module of the engine
 //! takes out.
 //!
-//! For `punctual run`. Pure: opens nothing, starts nothing. Every key is known or refused, every
-//! duration has its unit, and what is refused says where it stands.
+//! For `punctual run`; what a file says of a calendar is in `calendar`. Pure: opens nothing, starts
+//! nothing. Every key is known or refused, every duration has its unit, and what is refused says
+//! where it stands.
 
+mod calendar;
+
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
@@ -19,6 +23,9 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use crate::waits::WAITS;
+use calendar::UnitEntry;
+
+pub use calendar::FileCalendar;
 
 /// The most tasks of one supervisor: each takes two descriptors and a thread's worth of memory.
 pub const TASKS_MAX: usize = 256;
@@ -35,7 +42,9 @@ pub struct TaskFile {
     pub phase: GridPhase,
     /// Whether budgets may ask for more than a CPU.
     pub overload: bool,
-    /// The tasks, in the order of the file.
+    /// The frame and its units, whose processes are among the tasks.
+    pub calendar: Option<FileCalendar>,
+    /// The tasks, in the order of the file, those of the calendar last.
     pub all: Vec<FileTask>,
 }
 
@@ -53,8 +62,9 @@ impl TaskFile {
         let text = Text::of(bytes)?;
         let mut file = Keys::of(&text)?;
         let mut head = file.table("supervisor")?;
-        let tasks = file.tables("task")?;
-        file.end("a file has [supervisor] and [[task]]")?;
+        let calendar = file.some_table("calendar")?;
+        let (tasks, units) = (file.tables("task")?, file.tables("unit")?);
+        file.end("a file has [supervisor], [calendar], [[task]] and [[unit]]")?;
         let name = head.word("name")?;
         if let Some(name) = name.as_ref().filter(|name| !is_name(name.get_ref())) {
             return Err(text.at(name, NAME));
@@ -66,34 +76,42 @@ impl TaskFile {
         let phase = grid_phase(&text, head.word("phase")?.as_ref())?;
         let overload = head.flag("overload")?;
         head.end(HEAD)?;
-        let Some(_) = tasks.first() else {
-            return Err(TaskFileError::new(None, "there is no [[task]]"));
-        };
-        if tasks.len() > TASKS_MAX {
-            return Err(TaskFileError::new(
-                None,
-                &format!("at most {TASKS_MAX} tasks are accepted"),
-            ));
+        if tasks.is_empty() && units.is_empty() && calendar.is_none() {
+            let why = "there is no [[task]], and no [calendar] with a [[unit]]";
+            return Err(TaskFileError::new(None, why));
         }
         let supervisor = priority.unwrap_or(Supervisor::PRIORITY);
         let tasks: Vec<Entry> = tasks
             .into_iter()
             .map(|keys| Entry::of(&text, keys, supervisor))
             .collect::<Result<_, _>>()?;
-        let named: Vec<FileTask> =
+        let mut named: Vec<FileTask> =
             tasks.iter().map(|task| task.named(&text)).collect::<Result<_, _>>()?;
-        for (index, task) in tasks.iter().enumerate() {
-            let has_name = |earlier: &Entry| earlier.name.get_ref() == task.name.get_ref();
-            if tasks[..index].iter().any(has_name) {
-                return Err(text.at(&task.name, "another task has this name"));
+        let (calendar, units) = FileCalendar::of(&text, calendar, units, supervisor)?.unzip();
+        let units: Vec<UnitEntry> = units.unwrap_or_default();
+        let processes = tasks.len() + units.iter().filter(|unit| unit.has_process()).count();
+        if processes > TASKS_MAX {
+            let why = format!(
+                "at most {TASKS_MAX} tasks and units with a process are accepted (got {processes})"
+            );
+            return Err(TaskFileError::new(None, &why));
+        }
+        let mut names = HashSet::new();
+        for name in tasks.iter().map(|task| &task.name).chain(units.iter().map(UnitEntry::name)) {
+            if !names.insert(name.get_ref()) {
+                return Err(text.at(name, "another task or unit has this name"));
             }
+        }
+        if let Some(calendar) = &calendar {
+            named.extend(FileCalendar::processes(calendar, &text, &units)?);
         }
         let name = name.map(Spanned::into_inner);
         let thread = RtThread::any().pinned(cpu).fifo(supervisor).wait(wait);
-        Ok(Self { name, thread, phase, overload, all: named })
+        Ok(Self { name, thread, phase, overload, calendar, all: named })
     }
 
-    /// The supervisor that the file describes, its grid at `phase_ns`; not yet checked as a whole.
+    /// The supervisor that the file describes, its grid at `phase_ns`, without its calendar
+    /// ([`FileCalendar::plan`]); not yet checked as a whole.
     pub fn supervisor(&self, phase_ns: u64) -> Supervisor {
         let mut supervisor =
             Supervisor::new().epoch(Instant::from_ns(phase_ns)).thread(self.thread.clone());
@@ -161,21 +179,104 @@ pub struct FileTask {
     pub program_line: usize,
 }
 
-/// A task as it is written.
+/// A periodic task as it is written.
 #[derive(Debug)]
 struct Entry {
     name: Word,
-    command: Option<Spanned<Vec<String>>>,
     period: Option<Word>,
     hertz: Option<u64>,
     phase: Option<Word>,
     after: Option<Word>,
-    priority: Option<u8>,
-    cpu: Option<u32>,
     budget: Option<Word>,
     deadline: Option<Word>,
     start_within: Option<Word>,
     overrun: Option<Word>,
+    process: ProcessKeys,
+}
+
+impl Entry {
+    /// A task under a supervisor of this priority.
+    fn of(text: &Text<'_>, mut keys: Keys<'_, '_>, supervisor: u8) -> Result<Self, TaskFileError> {
+        let nameless = text.within(keys.place(), "the task has no name");
+        let process = ProcessKeys::of(text, &mut keys, supervisor)?;
+        let entry = Self {
+            name: keys.word("name")?.ok_or(nameless)?,
+            period: keys.word("period")?,
+            hertz: keys.number("hertz", 1..=1_000_000_000)?,
+            phase: keys.word("phase")?,
+            after: keys.word("after")?,
+            budget: keys.word("budget")?,
+            deadline: keys.word("deadline")?,
+            start_within: keys.word("start_within")?,
+            overrun: keys.word("overrun")?,
+            process,
+        };
+        keys.end(ALL)?;
+        Ok(entry)
+    }
+
+    /// The task.
+    fn named(&self, text: &Text<'_>) -> Result<FileTask, TaskFileError> {
+        check_name(text, &self.name)?;
+        self.process.named(text, &self.name, self.task(text)?)
+    }
+
+    fn period_of(&self, text: &Text<'_>) -> Result<Period, TaskFileError> {
+        match (&self.period, self.hertz) {
+            (Some(word), None) => period(text, word),
+            // Which periods there are was asked of the key.
+            (None, Some(hertz)) => {
+                Period::hz(hertz).ok_or_else(|| text.at(&self.name, "hertz is out of range"))
+            }
+            (Some(period), Some(_)) => {
+                Err(text.at(period, "give either period or hertz, not both"))
+            }
+            (None, None) => Err(text.at(&self.name, "the task has neither period nor hertz")),
+        }
+    }
+
+    fn task(&self, text: &Text<'_>) -> Result<Task, TaskFileError> {
+        let mut task = Task::every(self.name.get_ref().clone(), self.period_of(text)?);
+        if let Some(priority) = self.process.priority {
+            task = task.priority(priority);
+        }
+        if let Some(budget) = &self.budget {
+            task = task.budget(Duration::from_nanos(ns(text, budget)?));
+        }
+        if let Some(deadline) = &self.deadline {
+            task = task.deadline(Duration::from_nanos(ns(text, deadline)?));
+        }
+        if let Some(start) = &self.start_within {
+            task = task.start_within(Duration::from_nanos(ns(text, start)?));
+        }
+        if let Some(word) = &self.overrun {
+            task = task.on_overrun(overrun(text, word)?);
+        }
+        self.at_phase(text, task)
+    }
+
+    fn at_phase(&self, text: &Text<'_>, task: Task) -> Result<Task, TaskFileError> {
+        let at = self.phase.as_ref().map(|phase| phase_ns(text, phase)).transpose()?;
+        match (&self.after, at) {
+            (None, None) => Ok(task),
+            (None, Some(ns)) => Ok(task.at(Duration::from_nanos(ns))),
+            (Some(of), Some(ns)) => Ok(task.after(of.get_ref(), Duration::from_nanos(ns))),
+            (Some(of), None) => Err(text.at(of, "after requires the distance as phase = \"…\"")),
+        }
+    }
+}
+
+/// Refuses what is no name of a task.
+fn check_name(text: &Text<'_>, name: &Word) -> Result<(), TaskFileError> {
+    if is_name(name.get_ref()) { Ok(()) } else { Err(text.at(name, NAME)) }
+}
+
+/// The keys of a process, of a task or of a unit.
+#[derive(Debug)]
+struct ProcessKeys {
+    command: Option<Spanned<Vec<String>>>,
+    priority: Option<u8>,
+    cpu: Option<u32>,
     register_within: Option<Word>,
     restart: Option<Word>,
     restarts: Option<u32>,
@@ -184,29 +285,42 @@ struct Entry {
     surroundings: Surroundings,
     /// The first of the keys of `surroundings`.
     surrounded: Option<Range<usize>>,
+    /// The first of all these keys, and its place.
+    first: Option<(&'static str, Range<usize>)>,
 }
 
-impl Entry {
-    /// A task under a supervisor of this priority.
-    fn of(text: &Text<'_>, mut keys: Keys<'_, '_>, supervisor: u8) -> Result<Self, TaskFileError> {
-        let nameless = text.within(keys.place(), "the task has no name");
+impl ProcessKeys {
+    /// The keys.
+    const ALL: [&str; 14] = [
+        "command",
+        "priority",
+        "cpu",
+        "register_within",
+        "restart",
+        "restarts",
+        "pause",
+        "safe",
+        "user",
+        "group",
+        "env",
+        "capabilities",
+        "directory",
+        "umask",
+    ];
+
+    /// Of a process under a supervisor of this priority.
+    fn of(text: &Text<'_>, keys: &mut Keys<'_, '_>, supervisor: u8) -> Result<Self, TaskFileError> {
         let below = 1..=u64::from(supervisor.saturating_sub(1));
-        let (surroundings, surrounded) = surroundings(text, &mut keys)?;
-        let entry = Self {
+        let places = Self::ALL.iter().filter_map(|key| Some((*key, keys.place_of(key)?)));
+        let first = places.min_by_key(|(_, place)| place.start);
+        let (surroundings, surrounded) = surroundings(text, keys)?;
+        Ok(Self {
             surroundings,
             surrounded,
-            name: keys.word("name")?.ok_or(nameless)?,
+            first,
             command: keys.words("command")?,
-            period: keys.word("period")?,
-            hertz: keys.number("hertz", 1..=1_000_000_000)?,
-            phase: keys.word("phase")?,
-            after: keys.word("after")?,
             priority: keys.number("priority", below)?.and_then(|number| number.try_into().ok()),
-            cpu: cpu(&mut keys)?,
-            budget: keys.word("budget")?,
-            deadline: keys.word("deadline")?,
-            start_within: keys.word("start_within")?,
-            overrun: keys.word("overrun")?,
+            cpu: cpu(keys)?,
             register_within: keys.word("register_within")?,
             restart: keys.word("restart")?,
             restarts: keys
@@ -214,22 +328,15 @@ impl Entry {
                 .and_then(|number| number.try_into().ok()),
             pause: keys.word("pause")?,
             safe: keys.word("safe")?,
-        };
-        keys.end(ALL)?;
-        Ok(entry)
+        })
     }
-}
 
-impl Entry {
-    /// The task.
-    fn named(&self, text: &Text<'_>) -> Result<FileTask, TaskFileError> {
-        if !is_name(self.name.get_ref()) {
-            return Err(text.at(&self.name, NAME));
-        }
+    /// The process of this task.
+    fn named(&self, text: &Text<'_>, name: &Word, task: Task) -> Result<FileTask, TaskFileError> {
         let command = self.command(text)?;
-        let line = text.line(&self.name);
+        let line = text.line(name);
         let program_line = self.command.as_ref().map_or(line, |command| text.line(command));
-        let mut spec = Spec::new(self.task(text)?, command);
+        let mut spec = Spec::new(task, command);
         spec.thread = RtThread::any().pinned(self.cpu);
         if let Some(priority) = self.priority {
             spec.thread = spec.thread.fifo(priority);
@@ -259,52 +366,6 @@ impl Entry {
             return Err(text.at(command, "command contains a zero byte"));
         }
         Ok(words.iter().map(Into::into).collect())
-    }
-
-    fn period_of(&self, text: &Text<'_>) -> Result<Period, TaskFileError> {
-        match (&self.period, self.hertz) {
-            (Some(word), None) => period(text, word),
-            // Which periods there are was asked of the key.
-            (None, Some(hertz)) => {
-                Period::hz(hertz).ok_or_else(|| text.at(&self.name, "hertz is out of range"))
-            }
-            (Some(period), Some(_)) => {
-                Err(text.at(period, "give either period or hertz, not both"))
-            }
-            (None, None) => Err(text.at(&self.name, "the task has neither period nor hertz")),
-        }
-    }
-
-    fn task(&self, text: &Text<'_>) -> Result<Task, TaskFileError> {
-        let mut task = Task::every(self.name.get_ref().clone(), self.period_of(text)?);
-        if let Some(priority) = &self.priority {
-            task = task.priority(*priority);
-        }
-        if let Some(budget) = &self.budget {
-            task = task.budget(Duration::from_nanos(ns(text, budget)?));
-        }
-        if let Some(deadline) = &self.deadline {
-            task = task.deadline(Duration::from_nanos(ns(text, deadline)?));
-        }
-        if let Some(start) = &self.start_within {
-            task = task.start_within(Duration::from_nanos(ns(text, start)?));
-        }
-        if let Some(word) = &self.overrun {
-            task = task.on_overrun(overrun(text, word)?);
-        }
-        self.at_phase(text, task)
-    }
-
-    fn at_phase(&self, text: &Text<'_>, task: Task) -> Result<Task, TaskFileError> {
-        let at = self.phase.as_ref().map(|phase| phase_ns(text, phase)).transpose()?;
-        match (&self.after, at) {
-            (None, None) => Ok(task),
-            (None, Some(ns)) => Ok(task.at(Duration::from_nanos(ns))),
-            (Some(before), Some(ns)) => Ok(task.after(before.get_ref(), Duration::from_nanos(ns))),
-            (Some(before), None) => {
-                Err(text.at(before, "after requires the distance as phase = \"…\""))
-            }
-        }
     }
 
     fn restart(&self, text: &Text<'_>) -> Result<Restart, TaskFileError> {
@@ -606,6 +667,19 @@ impl<'t, 'f> Keys<'t, 'f> {
         table.iter().map(variable).collect::<Result<_, _>>().map(Some)
     }
 
+    /// Where the value of a key stands; `None` where it is not there.
+    fn place_of(&self, key: &str) -> Option<Range<usize>> {
+        self.left.get(key).map(Spanned::span)
+    }
+
+    /// A table, written `[key]`; `None` where there is none.
+    fn some_table(&mut self, key: &str) -> Result<Option<Self>, TaskFileError> {
+        if self.place_of(key).is_none() {
+            return Ok(None);
+        }
+        self.table(key).map(Some)
+    }
+
     /// A table, written `[key]`; empty where there is none.
     fn table(&mut self, key: &str) -> Result<Self, TaskFileError> {
         let text = self.text;
@@ -699,6 +773,11 @@ impl<'t> Text<'t> {
 
     fn as_str(&self) -> &'t str {
         self.0
+    }
+
+    /// The line and the column of a value, from 1.
+    fn place<T>(&self, value: &Spanned<T>) -> (usize, usize) {
+        place(self.0, value.span().start)
     }
 
     /// The line of a value, from 1.
@@ -831,7 +910,7 @@ mod tests {
         let with = |line: &str| format!("[[task]]\nname = \"a\"\nperiod = \"1ms\"\n{line}\n");
         let head = |line: &str| format!("[supervisor]\n{line}\n{}", with(""));
         for (file, place, words) in [
-            (String::new(), "", "no [[task]]"),
+            (String::new(), "", "no [[task]], and no [calendar]"),
             ("[[task]]\nname = ".to_owned(), "line 2", ""),
             ("[[task]]\nperiod = \"1ms\"".to_owned(), "line 1", "name"),
             ("[[task]]\nname = \"a\"".to_owned(), "line 2", "neither"),
@@ -867,7 +946,7 @@ mod tests {
             (with("overrun = \"delay\""), "line 4", "phase"),
             (with("overrun = \"burst 17\""), "line 4", "16"),
             (with("pause = \"-1ms\""), "line 4", ""),
-            (with("[[task]]\nname = \"a\"\nperiod = \"1ms\""), "line 5", "another task"),
+            (with("[[task]]\nname = \"a\"\nperiod = \"1ms\""), "line 5", "another task or unit"),
             (head("name = \"../x\""), "line 2", "invalid name"),
             (head("priority = 99"), "line 2, column 12", "[2, 98] (got 99)"),
             (head("priority = 1"), "line 2", "[2, 98]"),
@@ -918,7 +997,7 @@ mod tests {
         }
         let refused = |file: &str| TaskFile::parse(file.as_bytes()).expect_err(file).to_string();
         let why = refused("[tasks]");
-        let known = "a file has [supervisor] and [[task]]";
+        let known = "a file has [supervisor], [calendar], [[task]] and [[unit]]";
         assert_eq!(why, format!("line 1, column 2: unknown key \"tasks\": {known}"));
         // Of two keys that nobody knows the first in the file, and nothing that a terminal obeys.
         let why = refused(&with("z = 1\n\"b\\u001b[2J\" = 1"));
@@ -936,7 +1015,7 @@ mod tests {
         assert_eq!(TaskFile::parse(many(TASKS_MAX).as_bytes()).expect("fits").all.len(), TASKS_MAX);
         let why =
             TaskFile::parse(many(TASKS_MAX + 1).as_bytes()).expect_err("too many").to_string();
-        assert_eq!(why, "at most 256 tasks are accepted");
+        assert_eq!(why, "at most 256 tasks and units with a process are accepted (got 257)");
         let period = |ns: u64| format!("[[task]]\nname = \"a\"\nperiod = \"{ns}ns\"\n");
         assert!(TaskFile::parse(period(1 << 62).as_bytes()).is_ok());
         let why =

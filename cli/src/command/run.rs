@@ -5,6 +5,7 @@
 //! to standard error and a report at the end. Exit 1 when a task was given up, or stopped all.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io;
 use std::io::Read;
@@ -15,11 +16,13 @@ use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, anyhow, bail};
 use punctual_core::time::Period;
+use punctual_engine::calendar::CalendarPlan;
 use punctual_engine::clocks::{MachineClock, wake_cost};
 use punctual_engine::monitor::Force;
 use punctual_engine::process::{
-    self, Cause, Event, EventKind, Finished, Over, ProcessEnd, Spec, Stop,
+    self, Cause, Event, EventKind, Finished, Over, ProcessEnd, Spec, Stop, Supervisor,
 };
+use punctual_engine::safety::check_demands;
 use punctual_engine::session::{Attempt, Refusal};
 use punctual_engine::spawn;
 use punctual_host::choose::check_cpus;
@@ -27,7 +30,7 @@ use punctual_host::cpulist::CpuList;
 use punctual_host::facts::MachineFacts;
 use punctual_host::root::Root;
 use punctual_lab::quiet;
-use punctual_lab::tasks::{FILE_MAX, GridPhase, TaskFile};
+use punctual_lab::tasks::{FILE_MAX, FileCalendar, GridPhase, TaskFile};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::SchedPolicy;
 use punctual_os::{Errno, signal};
@@ -37,6 +40,7 @@ use crate::experiment::words;
 use crate::output::{self, OutputArgs};
 use crate::program::PROGRAM;
 use crate::subcommand::{self, Execute, Exit};
+use crate::view::kinds::schedule::{self, Schedule};
 use crate::{format, parse};
 
 /// `punctual run`.
@@ -44,6 +48,9 @@ use crate::{format, parse};
 pub(super) struct RunArgs {
     /// The file that names the tasks (TOML, docs/running.md)
     file: PathBuf,
+    /// Start nothing: show when each unit and task would be released, or what cannot be met
+    #[arg(long, conflicts_with_all = ["duration", "json", "markdown"])]
+    check: bool,
     /// How long to run [default: until Ctrl-C, or until no task is left]
     #[arg(long, allow_hyphen_values = true, value_parser = parse::duration)]
     duration: Option<parse::Duration>,
@@ -59,6 +66,11 @@ impl Execute for RunArgs {
         programs_exist(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
         cpus_exist(&tasks).map_err(|why| anyhow!("{shown}: {why}"))?;
         let Some(shortest) = tasks.shortest() else { bail!("{shown}: no tasks") };
+        let plan = tasks.calendar.as_ref().map(FileCalendar::plan).transpose();
+        let plan = plan.map_err(|why| anyhow!("{shown}: {why}"))?;
+        if self.check {
+            return self.show_schedule(&tasks, plan);
+        }
         let outputs = self.output.open()?;
         let (phase_ns, unquiet) = phase(&tasks, shortest)?;
         // From the socket's first moment until no task has a priority any more and all outputs are
@@ -67,11 +79,8 @@ impl Execute for RunArgs {
         signal::catch_stop().context("cannot catch SIGINT")?;
         // So that a loop which sleeps sees it at once.
         signal::catch_interrupt().context("cannot catch SIGURG")?;
-        let ready = tasks.supervisor(phase_ns).build().map_err(|why| {
-            let line = why.task().and_then(|task| tasks.line(task));
-            let place = line.map_or(String::new(), |line| format!("line {line}: "));
-            anyhow!("{shown}: {place}{why}")
-        })?;
+        let supervisor = supervisor(&tasks, phase_ns, plan);
+        let ready = supervisor.build().map_err(|why| self.refused(&tasks, why.task(), &why))?;
         let mut warnings = ready.warnings().to_vec();
         warnings.extend(unquiet);
         warnings.extend(group_budget());
@@ -106,6 +115,41 @@ impl Execute for RunArgs {
         report.envelope.verdict.ok = report.envelope.verdict.reasons.is_empty();
         subcommand::write(&report, outputs)?;
         Ok(Exit::of(&report))
+    }
+}
+
+impl RunArgs {
+    /// Shows what would be released when, and starts nothing.
+    fn show_schedule(&self, tasks: &TaskFile, plan: Option<CalendarPlan>) -> Result<Exit> {
+        let phase_ns = match tasks.phase {
+            GridPhase::At(ns) => Some(ns),
+            GridPhase::Quiet => None,
+        };
+        let supervisor = supervisor(tasks, phase_ns.unwrap_or(0), plan.clone());
+        let layout = supervisor.layout().map_err(|why| self.refused(tasks, why.task(), &why))?;
+        let cautions = check_demands(&supervisor.demands())
+            .map_err(|why| self.refused(tasks, why.task(), &why))?;
+        let is_made = tasks.calendar.as_ref().is_some_and(FileCalendar::is_scheduled);
+        let schedule = Schedule { phase_ns, calendar: plan.as_ref(), is_made, tasks: &layout };
+        let blocks = schedule::document(&schedule, &cautions);
+        output::page(punctual_document::text::rendered(&blocks))?;
+        Ok(Exit::Fine)
+    }
+
+    /// A refusal of the supervisor, with the line of the task that it is about.
+    fn refused(&self, tasks: &TaskFile, task: Option<&str>, why: &dyn Display) -> anyhow::Error {
+        let line = task.and_then(|task| tasks.line(task));
+        let place = line.map_or(String::new(), |line| format!("line {line}: "));
+        anyhow!("{}: {place}{why}", self.file.display())
+    }
+}
+
+/// The supervisor that a file describes, with its calendar.
+fn supervisor(tasks: &TaskFile, phase_ns: u64, plan: Option<CalendarPlan>) -> Supervisor {
+    let supervisor = tasks.supervisor(phase_ns);
+    match plan {
+        Some(plan) => supervisor.calendar(plan),
+        None => supervisor,
     }
 }
 

@@ -17,6 +17,7 @@ mod outside;
 pub(crate) mod reproduced;
 mod response;
 mod saturation;
+pub(crate) mod schedule;
 mod supervised;
 mod timer;
 mod trials;

@@ -52,7 +52,8 @@ fn what_is_wrong_with_a_file_is_one_line_with_its_place() {
         (task("command = \"x\""), &["line 4, column 11", "command must be an array of strings"]),
         (task("priority = 5") + "[[task]]\nname = \"b\"\nperiod = \"1ms\"", &["\"a\"", "\"b\""]),
         ("[[task]]\nname = \"a\"\nperiod = \"0s\"".to_owned(), &["line 3"]),
-        (String::new(), &["no [[task]]"]),
+        (String::new(), &["no [[task]], and no [calendar]"]),
+        ("[[unit]]\nname = \"a\"".to_owned(), &["line 1", "requires a [calendar]"]),
     ] {
         refused(&run_file(&dir, &text, &[]), words);
     }
@@ -231,6 +232,151 @@ fn a_user_that_is_not_there_is_refused_before_anything_starts() {
         let text = task(&format!("command = [\"true\"]\n{key}"));
         refused(&run_file(&dir, &text, &[]), words);
     }
+}
+
+/// The calendar of docs/running.md, with this program in the place of the one that is installed.
+fn documented_calendar() -> String {
+    let page = include_str!("../../../docs/running.md");
+    let from = page.find("[calendar]\nframe").expect("it is there");
+    let text = page[from..].split("```").next().expect("a block");
+    let own = format!("{:?}", punctual().get_program());
+    text.replace("\"punctual\"", &own)
+}
+
+#[test]
+fn a_check_shows_the_places_of_the_calendar_in_the_documentation_and_starts_nothing() {
+    let dir = Dir::new("run-check");
+    let text = documented_calendar()
+        + "[[task]]\nname = \"slow\"\nperiod = \"20ms\"\nphase = \"1ms\"\ncpu = 0\n";
+    let output = run_file(&dir, &text, &["--check"]);
+    let page = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{page} {}", stderr(&output));
+    assert!(page.starts_with("frame of 4 ms: 10 places, made to meet all deadlines"), "{page}");
+    let rows = |name: &str| -> Vec<Vec<String>> {
+        let lines = page.lines().filter(|line| line.trim_start().starts_with(name));
+        lines.map(|line| line.split_whitespace().map(ToOwned::to_owned).collect()).collect()
+    };
+    // Four places, then its task.
+    assert_eq!(rows("read ").len(), 5, "{page}");
+    assert_eq!(rows("flush").len(), 1, "{page}");
+    let slow = rows("slow").pop().expect("a row");
+    assert_eq!(slow[..], ["slow", "evenly", "20", "ms", "1", "ms", "78", "0"], "{page}");
+    assert!(rows("control").pop().expect("its task").contains(&"79".to_owned()), "{page}");
+    assert_eq!(stderr(&output), "", "nothing was started");
+    let by_hand = "[calendar]\nframe = \"2ms\"\n[[unit]]\nname = \"a\"\nbudget = \"300us\"\n\
+                   at = \"500us\"\ndeadline = \"1ms\"\n";
+    let page = stdout(&run_file(&dir, by_hand, &["--check"]));
+    let row = page.lines().find(|line| line.contains("500 µs")).expect("its place").to_owned();
+    let cells: Vec<&str> = row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+    let expected = ["a", "a", "500 µs", "800 µs", "1500 µs", "700 µs", "1700 µs"];
+    assert_eq!(cells, expected, "{page}");
+}
+
+#[test]
+fn what_no_calendar_meets_is_refused_by_a_check_and_by_a_run() {
+    let dir = Dir::new("run-unmet");
+    let head = "[calendar]\nframe = \"4ms\"\nscheduled = true\n";
+    let unit = |name: &str, more: &str| format!("[[unit]]\nname = \"{name}\"\n{more}\n");
+    for (file, words) in [
+        (
+            head.to_owned() + &unit("a", "budget = \"3ms\"") + &unit("b", "budget = \"2ms\""),
+            &["tasks.toml: line 5", "take 5.00 ms", "which is 4.00 ms", "later deadlines"][..],
+        ),
+        (
+            head.to_owned() + &unit("a", "budget = \"1ms\"\nevery = \"3ms\""),
+            &["line 5", "must divide the frame of 4000000 ns (got 3000000 ns)"],
+        ),
+        (
+            head.to_owned() + &unit("a", "budget = \"10us\"\nevery = \"50us\""),
+            &["line 5", "80 places in the frame", "at most 64", "a longer period"],
+        ),
+        (
+            head.to_owned()
+                + &unit("a", "budget = \"3ms\"")
+                + "[[task]]\nname = \"b\"\nperiod = \"1ms\"\nbudget = \"500us\"\n",
+            &["units and tasks add up to 1.250 of the CPU"],
+        ),
+        (unit("a", "budget = \"1ms\""), &["line 1", "requires a [calendar]"]),
+    ] {
+        refused(&run_file(&dir, &file, &["--check"]), words);
+        refused(&run_file(&dir, &file, &["--duration", "1s"]), words);
+    }
+    let file = head.to_owned() + &unit("a", "budget = \"1ms\"");
+    for option in [["--duration", "1s"], ["--json", "-"], ["--markdown", "-"]] {
+        let words = ["--check", option[0], "cannot be used with"];
+        refused(&run_file(&dir, &file, &[&["--check"], &option[..]].concat()), &words);
+    }
+}
+
+/// A unit of a calendar: one that is called "hog" runs on in its third release.
+#[test]
+fn a_unit() {
+    if std::env::var_os(TASK_VARIABLE).is_none() {
+        return;
+    }
+    alarm_s(100);
+    let mut task = Registration::from_env(None).expect("a supervisor started it");
+    let mut left = if task.task() == "hog" { 3 } else { u64::MAX };
+    while task.wait().is_ok() {
+        left -= 1;
+        if left == 0 {
+            loop {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_unit_that_runs_over_is_ended_and_its_neighbour_keeps_its_places() {
+    let dir = Dir::new("run-calendar");
+    let own = std::env::current_exe().expect("this program");
+    let unit = |name: &str, more: &str| {
+        format!(
+            "[[unit]]\nname = {name:?}\nbudget = \"2ms\"\nregister_within = \"60s\"\n\
+             command = [{own:?}, \"--exact\", \"run::a_unit\", \"--nocapture\"]\n{more}\n"
+        )
+    };
+    let text = "[calendar]\nframe = \"40ms\"\n".to_owned()
+        + &unit(
+            "hog",
+            "overrun = \"terminate\"\nrestart = \"on-failure\"\nrestarts = 1\n\
+                       pause = \"1ms\"",
+        )
+        + &unit("good", "at = \"5ms\"\ndeadline = \"20ms\"")
+        + "[[unit]]\nname = \"again\"\ntask = \"good\"\nbudget = \"2ms\"\nat = \"30ms\"\n";
+    let [file, events, report] = ["tasks.toml", "events", "report.json"].map(|name| dir.path(name));
+    fs::write(&file, text).expect("writable");
+    let mut supervisor = punctual()
+        .arg("run")
+        .args([&file, &PathBuf::from("--json"), &report])
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(&events).expect("writable"))
+        .spawn()
+        .expect("built");
+    let told = || fs::read_to_string(&events).expect("it is written");
+    until("the hog to be given up", || told().contains("hog: will not be restarted"));
+    signal(&supervisor, EndSignal::Interrupt);
+    assert_eq!(supervisor.wait().expect("ours").code(), Some(1), "the hog failed: {}", told());
+    let report = json_file(&report);
+    let rows = report["supervised"]["tasks"].as_array().expect("rows").clone();
+    let row = |name: &str| rows.iter().find(|row| row["name"] == name).expect("one").clone();
+    let (hog, good) = (row("hog"), row("good"));
+    assert_eq!(
+        (&hog["terminated"], &hog["starts"], &hog["failed"]),
+        (&2.into(), &2.into(), &true.into())
+    );
+    assert!(hog["overran"].as_u64() >= Some(2), "{hog}");
+    assert!(told().contains("hog: ended by SIGKILL: it was still running"), "{}", told());
+    assert_eq!((&good["terminated"], &good["failed"]), (&0.into(), &false.into()));
+    // Two places in a frame; however late it is woken, none of its releases is lost uncounted.
+    assert_eq!((&good["period_ns"], &good["phase_ns"]), (&20_000_000.into(), &5_000_000.into()));
+    let [cycles, missed, vacant] =
+        ["cycles", "missed", "vacant"].map(|key| good[key].as_u64().expect("a count"));
+    assert!(cycles > 0, "{good}");
+    let posted = report["supervised"]["executive"]["cycles"].as_u64().expect("a count");
+    assert!(cycles + missed + vacant <= posted, "{good} {posted}");
+    assert_eq!(good["rubbish"], 0);
 }
 
 /// Hangs after a few cycles. Ends at the latest by its alarm, so that a test that fails leaves

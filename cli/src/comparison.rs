@@ -4,6 +4,7 @@
 //! here is what is read, matched by name, and noted about setups that differ.
 
 pub(crate) mod baseline;
+pub(crate) mod grid;
 
 use std::fs::{self, File};
 use std::io::Seek;
@@ -95,7 +96,7 @@ pub(crate) fn compare_sides(
             runs,
         });
     }
-    Ok(Comparison { family, sides: sides.iter().map(side).collect(), pairs })
+    Ok(Comparison { family, sides: sides.iter().map(side).collect(), pairs, grid: None })
 }
 
 /// The sides, all of them by wakes alone where one knows nothing else.

@@ -144,8 +144,26 @@ impl Page {
     }
 }
 
+/// The most results that stand side by side on one grid.
+pub(crate) const GRID_MAX: usize = 8;
+
+/// Different measurements on one grid, where they are of a kind that has one; `None` where they are
+/// not all of it.
+fn on_a_grid(results: &[Shown], paths: &[PathBuf]) -> Option<Comparison> {
+    let is_twice = paths.iter().enumerate().any(|(at, path)| paths[..at].contains(path));
+    if !(2..=GRID_MAX).contains(&results.len()) || is_twice {
+        return None;
+    }
+    let sides: Vec<(&str, &Report)> =
+        results.iter().map(|shown| (shown.label.as_str(), &shown.report)).collect();
+    comparison::grid::of(&sides).ok()?
+}
+
 /// Two different measurements compared, the first as the reference; why not is noted.
 fn compared(results: &mut [Shown], paths: &[PathBuf]) -> Option<Comparison> {
+    if let Some(compared) = on_a_grid(results, paths) {
+        return Some(compared);
+    }
     if !layout::paired(results) || paths[0] == paths[1] {
         return None;
     }

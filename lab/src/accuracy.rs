@@ -202,6 +202,20 @@ pub struct AccuracyRow {
     pub single: Vec<Option<f64>>,
 }
 
+impl AccuracyRow {
+    /// The way to wait and how it was entered, in short: `rdtsc`, `rdtsc split`, `rdtsc cold code`.
+    pub fn name(&self) -> String {
+        let mut parts = vec![self.exit.as_str()];
+        parts.extend(self.code.as_deref().filter(|&code| code != "aligned"));
+        match self.cache.as_str() {
+            "warm" if self.lead_ticks == 0.0 => parts.push("at once"),
+            "warm" => {}
+            cold => parts.push(cold),
+        }
+        parts.join(" ")
+    }
+}
+
 /// The period with which errors repeat over the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoopPeriod {

@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::follow::Follow;
+use crate::grid::FigureGrid;
 use crate::headline::{Headline, Judged};
 use crate::judge::PlannedRun;
 use crate::measured::{Measured, Recording};
@@ -235,6 +236,7 @@ impl Body {
             Self::Check(check) => check.compare.as_ref(),
             Self::Periodic(measured) => measured.compare.as_ref(),
             Self::Compare(compared) => Some(&compared.compare),
+            Self::Reproduce(papers) => papers.beside.as_ref(),
             _ => None,
         }
     }
@@ -244,6 +246,7 @@ impl Body {
         match self {
             Self::Check(check) => check.compare = Some(comparison),
             Self::Periodic(measured) => measured.compare = Some(comparison),
+            Self::Reproduce(papers) => papers.beside = Some(comparison),
             _ => {}
         }
     }
@@ -350,6 +353,10 @@ pub struct Comparison {
     pub sides: Vec<ComparedSide>,
     /// One for each side after the first.
     pub pairs: Vec<Pair>,
+    /// Their figures side by side, where they are of a kind that is compared by these; not there
+    /// for other kinds, whose runs are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid: Option<FigureGrid>,
 }
 
 impl Comparison {
@@ -358,6 +365,7 @@ impl Comparison {
         self.pairs
             .iter()
             .any(|pair| matches!(pair.verdict, compare::Verdict::Worse | compare::Verdict::Mixed))
+            || self.grid.as_ref().is_some_and(FigureGrid::is_worse)
     }
 }
 

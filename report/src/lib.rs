@@ -18,6 +18,7 @@ mod advice;
 mod body;
 mod follow;
 pub mod format;
+pub mod grid;
 mod headline;
 mod judge;
 pub mod measured;

@@ -9,6 +9,7 @@ use punctual_analysis::plain::concise;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::body::Comparison;
 use crate::run::Run;
 
 /// Of `reproduce`.
@@ -31,6 +32,9 @@ pub struct ReproduceBody {
     /// Figures of the papers, drawn from what was measured; none in results of before.
     #[serde(default)]
     pub figures: Vec<PaperFigure>,
+    /// The same of another machine beside it; not there unless requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Comparison>,
 }
 
 /// A claim of a paper, and whether it holds here.
@@ -51,7 +55,12 @@ pub struct ReproducedClaim {
 impl ReproducedClaim {
     /// Its verdict in a few words.
     pub fn word(&self) -> &'static str {
-        match self.holds {
+        Self::word_of(self.holds)
+    }
+
+    /// A verdict in a few words.
+    pub fn word_of(holds: Holds) -> &'static str {
+        match holds {
             Holds::Yes | Holds::IfAlone => "holds here",
             Holds::No => "does not",
             Holds::Undecided => "cannot be told",
@@ -127,6 +136,19 @@ pub struct PaperFigure {
     pub series: Vec<FigureSeries>,
 }
 
+impl PaperFigure {
+    /// Lays the series of another result's figure over these, under this name for the other result.
+    /// What both have alike, as the paper has it, is there once.
+    pub fn overlay(&mut self, other: &Self, name: &str) {
+        let own = self.series.clone();
+        let others = other.series.iter().filter(|series| !own.contains(series));
+        self.series.extend(others.map(|series| FigureSeries {
+            name: format!("{name}: {}", series.name),
+            ..series.clone()
+        }));
+    }
+}
+
 /// A series of a paper's figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FigureSeries {
@@ -188,6 +210,32 @@ mod tests {
             at_most,
             holds: Some(holds),
         }
+    }
+
+    #[test]
+    fn a_figure_laid_over_another_keeps_what_both_have_once() {
+        let series = |name: &str, y: f64| FigureSeries {
+            name: name.to_owned(),
+            drawn: Drawn::Points,
+            points: vec![[1.0, y]],
+            labels: Vec::new(),
+        };
+        let figure = |here: f64, formula: f64| PaperFigure {
+            series: vec![
+                series("published", 4.0),
+                series("formula", formula),
+                series("here", here),
+            ],
+            ..PaperFigure::default()
+        };
+        let mut laid = figure(5.0, 1.0);
+        laid.overlay(&figure(7.0, 1.0), "other");
+        let names: Vec<&str> = laid.series.iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(names, ["published", "formula", "here", "other: here"]);
+        // A formula that takes something of the machine is another one there.
+        laid.overlay(&figure(9.0, 2.0), "third");
+        assert_eq!(laid.series.len(), 6);
+        assert_eq!(laid.series[4].name, "third: formula");
     }
 
     #[test]

@@ -8,14 +8,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use punctual_report::{CompareBody, Report};
+use punctual_report::{CompareBody, Comparison, Report};
 
-use crate::comparison::{Recorded, Side, compare_sides, read};
+use crate::comparison::{Recorded, Side, compare_sides, grid, read};
 use crate::output::OutputArgs;
-use crate::parse;
+use crate::pages::GRID_MAX;
 use crate::program::PROGRAM;
 use crate::stored::{RESULT, SAMPLES};
 use crate::subcommand::{self, Execute, Exit};
+use crate::{format, parse};
 
 /// `punctual compare`.
 #[derive(Debug, clap::Args)]
@@ -25,7 +26,9 @@ use crate::subcommand::{self, Execute, Exit};
 )]
 pub(super) struct CompareArgs {
     /// Results to compare, two or more: directories of 'punctual check', result.json files, sample
-    /// files. The first is the reference
+    /// files. The first is the reference. Results of 'measure response', 'measure saturation',
+    /// 'measure accuracy', 'measure executive' and 'reproduce' are compared figure by figure, those
+    /// of one kind on one grid
     #[arg(value_name = "RESULT", num_args = 1.., required_unless_present = "a")]
     results: Vec<PathBuf>,
     /// Several results of the reference, separated by commas; best measured in turn with those of
@@ -72,13 +75,23 @@ impl Execute for CompareArgs {
         if !self.anyway {
             refuse_twice(&paths)?;
         }
-        let sides = sides(self)?;
-        if !self.anyway {
-            refuse_copies(&sides)?;
-        }
-        let thresholds: Vec<i64> = self.thresholds.iter().map(|time| time.0.as_ns()).collect();
-        let outputs = self.output.open()?;
-        let comparison = compare_sides(&sides, &thresholds, self.anyway)?;
+        let on_grid = grid::read(&paths.iter().map(|path| path.as_path()).collect::<Vec<_>>())?;
+        let (outputs, comparison) = match on_grid {
+            Some(comparison) => {
+                self.refuse_for_grid(&comparison)?;
+                (self.output.open()?, comparison)
+            }
+            None => {
+                let sides = sides(self)?;
+                if !self.anyway {
+                    refuse_copies(&sides)?;
+                }
+                let thresholds: Vec<i64> =
+                    self.thresholds.iter().map(|time| time.0.as_ns()).collect();
+                let outputs = self.output.open()?;
+                (outputs, compare_sides(&sides, &thresholds, self.anyway)?)
+            }
+        };
         let worse = self.fail_if_worse && comparison.is_worse();
         let mut report = Report::new(PROGRAM, "compare", CompareBody { compare: comparison });
         if worse {
@@ -87,6 +100,42 @@ impl Execute for CompareArgs {
         }
         subcommand::write(&report, outputs)?;
         Ok(if worse { Exit::Failed } else { Exit::Fine })
+    }
+}
+
+impl CompareArgs {
+    /// Refuses what results that are compared figure by figure cannot be asked for.
+    fn refuse_for_grid(&self, comparison: &Comparison) -> Result<()> {
+        let kind = comparison.grid.as_ref().map_or("", |grid| grid.experiment.as_str());
+        if !self.a.is_empty() {
+            bail!(
+                "--a and --b: results of '{kind}' have no cycles to be taken together; give each \
+                 result by itself: punctual compare A B…"
+            );
+        }
+        if let Some(threshold) = self.thresholds.first() {
+            let time = format::period_argument(threshold.0.as_ns().unsigned_abs());
+            bail!(
+                "--threshold {time}: results of '{kind}' have no cycles to be counted, and are \
+                 compared figure by figure; leave it out"
+            );
+        }
+        if comparison.sides.len() > GRID_MAX {
+            bail!(
+                "{} results: at most {GRID_MAX} of '{kind}' stand side by side",
+                comparison.sides.len()
+            );
+        }
+        let starts = comparison.sides.iter().flat_map(|side| &side.results);
+        let starts: Vec<_> = starts.filter_map(|result| result.started_at.as_ref()).collect();
+        let twice = starts.iter().enumerate().find(|(at, start)| starts[..*at].contains(start));
+        match twice {
+            Some((_, start)) if !self.anyway => bail!(
+                "two results began at {start}: they are one measurement; use --anyway to compare \
+                 them"
+            ),
+            _ => Ok(()),
+        }
     }
 }
 

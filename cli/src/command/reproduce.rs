@@ -2,9 +2,10 @@
 //!
 //! What a paper prints and measures is in `papers`; here is what measures for it, and the result.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use punctual_core::time::{Period, Span};
 use punctual_engine::wait_policy::WaitKind;
@@ -24,6 +25,7 @@ use punctual_papers::row::PaperRow;
 use crate::args::{Detail, LearnArgs, PRIORITY, PolicyName, ReportArgs, StateArgs};
 use crate::command::measure::{LoopChoices, blocks};
 use crate::command::tune::PlannedSettings;
+use crate::comparison::grid;
 use crate::experiment::loops::{LATE, LoopExperiment};
 use crate::experiment::{self, Machine, words};
 use crate::output::OutputArgs;
@@ -31,10 +33,11 @@ use crate::parse::{self, Phase};
 use crate::program::PROGRAM;
 use crate::progress::Line;
 use crate::settings::WorkloadName;
+use crate::stored;
 use crate::subcommand::{self, Exit};
 use crate::{format, papers};
 use punctual_report::reproduced::{PaperFigure, ReproduceBody};
-use punctual_report::{Choice, EndedBy, Envelope, Report, Request, Run};
+use punctual_report::{Body, Choice, Comparison, EndedBy, Envelope, Report, Request, Run};
 
 /// `punctual reproduce`.
 #[derive(Debug, clap::Args)]
@@ -52,6 +55,11 @@ pub(crate) struct ReproduceArgs {
     /// written before each of their blocks and put back after it
     #[arg(long)]
     tune: bool,
+    /// Show another machine's result of the same paper beside this one: each row here, there and
+    /// in the paper, the claims of both, and its figures laid over these. FILE is what --json wrote
+    /// there
+    #[arg(long, value_name = "FILE")]
+    beside: Option<PathBuf>,
     #[command(flatten)]
     state: StateArgs,
     /// The CPU to measure on [default: an isolated one, else the last that is allowed]
@@ -77,6 +85,8 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
         Some(paper) => vec![paper],
         None => Paper::ALL.to_vec(),
     };
+    let beside = args.beside.as_deref().map(|path| Beside::read(path, &papers)).transpose()?;
+    args.output.spare(args.beside.as_deref())?;
     let outputs = args.output.open()?;
     let mut bench = Bench::new(&machine, (cpu, choice), args.quick);
     if args.tune {
@@ -93,7 +103,8 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
         bail!("no paper was measured");
     }
     let papers = papers.into_iter().map(|paper| paper.name().to_owned()).collect();
-    let (envelope, runs, figures) = bench.finish();
+    let (envelope, runs, mut figures) = bench.finish();
+    beside.iter().for_each(|beside| beside.lay_over(&mut figures));
     if envelope.incomplete {
         rows = rows.into_iter().map(PaperRow::ended_early).collect();
         claims = claims.into_iter().map(PaperClaim::ended_early).collect();
@@ -108,9 +119,71 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
     }
     let rows = rows.into_iter().map(papers::row).collect();
     let claims = claims.into_iter().map(papers::claim).collect();
-    let body = ReproduceBody { papers, quick: args.quick, claims, rows, runs, figures };
-    subcommand::write_in(&Report { envelope, body: body.into() }, outputs, Detail::Short)?;
+    let quick = args.quick;
+    let body = ReproduceBody { papers, quick, claims, rows, runs, figures, beside: None };
+    let mut report = Report { envelope, body: body.into() };
+    if let Some(beside) = &beside
+        && let Some(comparison) = beside.compare(&report)?
+    {
+        report.body.set_compare(comparison);
+    }
+    subcommand::write_in(&report, outputs, Detail::Short)?;
     Ok(Exit::Fine)
+}
+
+/// Another machine's result of the same papers.
+struct Beside {
+    report: Report,
+    /// What its columns and series are called.
+    label: String,
+}
+
+impl Beside {
+    /// This machine, beside another one.
+    const HERE: &str = "here";
+
+    /// Reads it before anything is measured.
+    ///
+    /// # Errors
+    /// It is no result, of another schema or kind, or of none of these papers.
+    fn read(path: &Path, papers: &[Paper]) -> Result<Self> {
+        let stored = stored::read(path).context("--beside")?;
+        let (report, shown) = (stored.report, stored.path.display());
+        let Body::Reproduce(body) = &report.body else {
+            bail!(
+                "--beside {shown}: a result of '{}'; give one of 'punctual reproduce', as --json \
+                 writes it",
+                report.envelope.experiment
+            );
+        };
+        if !papers.iter().any(|paper| body.papers.iter().any(|name| name == paper.name())) {
+            let wanted: Vec<&str> = papers.iter().map(|paper| paper.name()).collect();
+            bail!(
+                "--beside {shown}: it reproduces {}, not {}; measure that there too, or give \
+                 another result",
+                body.papers.join(", "),
+                wanted.join(", ")
+            );
+        }
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let label = stem.filter(|stem| !matches!(stem.as_str(), Self::HERE | "result"));
+        Ok(Self { label: format::plain(&label.unwrap_or_else(|| "beside".to_owned())), report })
+    }
+
+    /// Its figures over those that were drawn here.
+    fn lay_over(&self, figures: &mut [PaperFigure]) {
+        let Body::Reproduce(body) = &self.report.body else { return };
+        for figure in figures {
+            if let Some(other) = body.figures.iter().find(|other| other.id == figure.id) {
+                figure.overlay(other, &self.label);
+            }
+        }
+    }
+
+    /// Both on one grid.
+    fn compare(&self, here: &Report) -> Result<Option<Comparison>> {
+        grid::of(&[(Self::HERE, here), (&self.label, &self.report)])
+    }
 }
 
 /// The subcommand's name.

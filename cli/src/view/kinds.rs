@@ -8,6 +8,7 @@ pub(crate) mod blame;
 pub(crate) mod campaign;
 mod compare;
 mod executive;
+pub(crate) mod grid;
 pub(crate) mod head;
 mod histogram;
 pub(crate) mod impact;

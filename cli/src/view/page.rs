@@ -129,6 +129,10 @@ fn compared(source: &Source<'_>) -> Option<Section> {
 
 fn comparison(comparison: &Comparison) -> Vec<Block> {
     let mut blocks: Vec<Block> = comparison.pairs.iter().flat_map(pair).collect();
+    if let Some(grid) = &comparison.grid {
+        blocks.extend(kinds::grid::blocks(comparison, grid));
+        return blocks;
+    }
     blocks.push(Block::muted(format!(
         "{} tests: verdicts hold together with a confidence of {} (Holm). A missed release counts \
          with its full lateness. punctual compare gives the intervals.",

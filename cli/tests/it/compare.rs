@@ -392,3 +392,99 @@ fn a_baseline_of_another_machine_or_of_nothing_is_refused() {
         refused(&measure(&baselines, &[&option]), &["--against", "letters, digits"]);
     }
 }
+
+/// A stored result of a kind, as if it had been measured at another time.
+fn of_kind(dir: &Dir, kind: &str, name: &str, started_at: &str) -> String {
+    let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/results/kinds/{kind}"));
+    let mut result = json_file(&stored.with_extension("json"));
+    result["started_at"] = started_at.into();
+    let path = dir.path(name);
+    fs::write(&path, result.to_string()).expect("writable");
+    path.display().to_string()
+}
+
+#[test]
+fn results_without_runs_stand_side_by_side_on_one_grid() {
+    let dir = Dir::new("compare-grid");
+    for kind in ["response", "saturation", "accuracy", "executive", "reproduce"] {
+        let [a, b, c] = [EARLIER, LATER, "2026-11-21T20:03:00Z"]
+            .map(|at| of_kind(&dir, kind, &format!("{kind}-{}.json", &at[14..16]), at));
+        let out = run(["compare", &a, &b, &c, "--json", "-", "--fail-if-worse"]);
+        assert_eq!(out.status.code(), Some(0), "{kind}: {}", stderr(&out));
+        let compared = json(&out)["compare"].clone();
+        let rows = compared["grid"]["rows"].as_array().expect("rows").clone();
+        assert!(!rows.is_empty(), "{kind}");
+        for row in &rows {
+            assert_eq!(row["cells"].as_array().map(Vec::len), Some(3), "{row}");
+            assert_eq!(
+                row["relations"],
+                json!(["undecided", "undecided"]),
+                "they are alike: {row}"
+            );
+        }
+        assert_eq!(compared["pairs"].as_array().map(Vec::len), Some(2), "{kind}");
+        let page = stdout(&run(["compare", &a, &b]));
+        assert!(page.contains("undecided") && page.contains("verdict"), "{kind}: {page}");
+        assert_eq!(page.contains("claims: "), kind == "reproduce", "{kind}: {page}");
+        let html = dir.path(&format!("{kind}.html"));
+        let out = run(["report", &a, &b, &c, "-o", crate::text(&html)]);
+        assert_eq!(out.status.code(), Some(0), "{kind}: {}", stderr(&out));
+        let html = fs::read_to_string(html).expect("written");
+        assert!(html.contains("Figures side by side"), "{kind}");
+    }
+}
+
+#[test]
+fn a_machine_whose_intervals_lie_above_is_worse() {
+    let dir = Dir::new("compare-grid-worse");
+    let a = of_kind(&dir, "accuracy", "a.json", EARLIER);
+    let b = of_kind(&dir, "accuracy", "b.json", LATER);
+    for (file, ticks) in [(&a, 40.0), (&b, 50.0)] {
+        let mut result = json_file(Path::new(file));
+        let interval =
+            |value: f64| json!({"value": value, "low": value - 2.0, "high": value + 2.0});
+        result["accuracy"]["rows"][0]["scatter"] = json!({
+            "n": 9_000, "independent": 9_000, "least": 1.0, "largest": 900.0,
+            "p5": interval(20.0), "p50": interval(ticks), "p95": interval(80.0), "p99": null
+        });
+        fs::write(file, result.to_string()).expect("writable");
+    }
+    let out = run(["compare", &a, &b, "--fail-if-worse"]);
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    assert!(stdout(&out).contains("worse"), "{}", stdout(&out));
+    let out = run(["compare", &b, &a, "--fail-if-worse"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert!(stdout(&out).contains("better"), "{}", stdout(&out));
+}
+
+#[test]
+fn what_has_no_place_on_a_grid_is_refused_with_the_way_out() {
+    let dir = Dir::new("compare-grid-refused");
+    let a = of_kind(&dir, "response", "a.json", EARLIER);
+    let b = of_kind(&dir, "response", "b.json", LATER);
+    let other = of_kind(&dir, "accuracy", "other.json", LATER);
+    let words = ["a.json is a result of 'measure response'", "'measure accuracy'", "by itself"];
+    refused(&run(["compare", &a, &other]), &words);
+    refused(&run(["compare", &a, &a]), &["given twice"]);
+    let copy = dir.path("copy.json");
+    fs::copy(&a, &copy).expect("writable");
+    refused(&run(["compare", &a, crate::text(&copy)]), &["one measurement", "--anyway"]);
+    assert_eq!(run(["compare", &a, crate::text(&copy), "--anyway"]).status.code(), Some(0));
+    let args = ["compare", &a, &b, "--threshold", "50us"];
+    refused(&run(args), &["--threshold 50us", "figure by figure", "leave it out"]);
+    refused(&run(["compare", "--a", &a, "--b", &b]), &["--a and --b", "punctual compare A B"]);
+    let older = dir.path("older.json");
+    fs::write(&older, r#"{"tool":"punctual","schema":1}"#).expect("writable");
+    refused(&run(["compare", &a, crate::text(&older)]), &["older.json", "schema 1"]);
+    fs::write(&older, "nonsense").expect("writable");
+    refused(&run(["compare", &a, crate::text(&older)]), &["older.json", "not a result"]);
+    let recorded = samples(&dir.path("c.punctual"), EARLIER, &[Made::new("idle", 2_000, 500)]);
+    refused(&run(["compare", &a, &recorded]), &["c.punctual", "samples, not a result"]);
+    let mut papers = json_file(Path::new(&of_kind(&dir, "reproduce", "p.json", EARLIER)));
+    papers["papers"] = json!(["ant"]);
+    papers["started_at"] = LATER.into();
+    let q = dir.path("q.json");
+    fs::write(&q, papers.to_string()).expect("writable");
+    let args = ["compare", crate::text(&dir.path("p.json")), crate::text(&q)].map(str::to_owned);
+    refused(&run(args), &["q.json reproduces ant", "no paper in common"]);
+}

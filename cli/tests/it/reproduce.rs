@@ -278,3 +278,72 @@ fn bad_input_is_refused_with_the_reason() {
     refused(&run(["reproduce", "nist", "--all"]), &["--all"]);
     refused(&run(["reproduce", "nist", "--cpu", "0-1"]), &["--cpu", "one CPU"]);
 }
+
+/// The stored result of another machine, of these papers.
+fn other(dir: &Dir, papers: &[&str]) -> String {
+    let kinds = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results/kinds");
+    let mut result = json_file(&kinds.join("reproduce.json"));
+    if !papers.is_empty() {
+        result["papers"] = papers.into();
+    }
+    let path = dir.path("bench.json");
+    fs::write(&path, result.to_string()).expect("writable");
+    path.display().to_string()
+}
+
+#[test]
+fn another_machine_stands_beside_this_one_and_the_paper() {
+    let _alone = ONE_PAPER.lock().unwrap_or_else(PoisonError::into_inner);
+    let dir = Dir::new("reproduce-beside");
+    let (beside, result) = (other(&dir, &[]), dir.path("result.json"));
+    let stored = json_file(std::path::Path::new(&beside));
+    let paper = stored["papers"][0].as_str().expect("a paper").to_owned();
+    let out =
+        run(["reproduce", &paper, "--quick", "--beside", &beside, "--json", crate::text(&result)]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let made = json_file(&result);
+    let sides = made["beside"]["sides"].as_array().expect("sides");
+    assert_eq!((&sides[0]["label"], &sides[1]["label"]), (&"here".into(), &"bench".into()));
+    let rows = made["beside"]["grid"]["rows"].as_array().expect("rows");
+    let both = rows.iter().filter(|row| {
+        row["cells"].as_array().is_some_and(|cells| cells.iter().all(|cell| !cell.is_null()))
+    });
+    assert!(both.count() > 0, "{rows:?}");
+    assert!(rows.iter().any(|row| row["published"].as_str().is_some_and(|text| !text.is_empty())));
+    let claims = made["beside"]["grid"]["claims"].as_array().expect("claims");
+    assert!(!claims.is_empty() && claims.iter().all(|claim| claim["holds"].is_array()));
+    let text = stdout(&out);
+    assert!(text.contains("bench compared with here"), "{text}");
+    // Its figures lie over these where both have them.
+    let ids = |result: &Value| -> HashSet<String> {
+        let figures = result["figures"].as_array().expect("figures");
+        figures.iter().filter_map(|figure| Some(figure["id"].as_str()?.to_owned())).collect()
+    };
+    let laid = made["figures"]
+        .as_array()
+        .expect("figures")
+        .iter()
+        .filter(|figure| figure["series"].to_string().contains("\"bench: "));
+    let laid = laid.count();
+    assert_eq!(laid > 0, !ids(&made).is_disjoint(&ids(&stored)), "{laid}");
+}
+
+#[test]
+fn what_cannot_stand_beside_is_refused_before_anything_is_measured() {
+    let dir = Dir::new("reproduce-beside-refused");
+    let beside = |file: &str| run(["reproduce", "nist", "--beside", file]);
+    refused(&beside("/no/such/file"), &["--beside", "/no/such/file"]);
+    refused(&beside(&other(&dir, &["ant"])), &["bench.json", "it reproduces ant, not nist"]);
+    let kinds = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results/kinds");
+    let check = kinds.join("check.json");
+    refused(&beside(crate::text(&check)), &["a result of 'check'", "give one of 'punctual reprod"]);
+    let file = dir.path("file.json");
+    for (text, words) in [
+        ("nonsense", "not a result of punctual"),
+        (r#"{"tool":"punctual","schema":1}"#, "schema 1"),
+        (r#"{"tool":"punctual","schema":9}"#, "schema 9"),
+    ] {
+        fs::write(&file, text).expect("writable");
+        refused(&beside(crate::text(&file)), &["--beside", "file.json", words]);
+    }
+}

@@ -15,18 +15,6 @@ pub(super) fn shown(body: &AccuracyBody) -> Section {
     Section { id: "accuracy", heading: "How exactly a wait ends", blocks: parts }
 }
 
-/// `rdtsc`, `rdtsc split`, `rdtsc cold code`.
-fn name(row: &AccuracyRow) -> String {
-    let mut parts = vec![row.exit.as_str()];
-    parts.extend(row.code.as_deref().filter(|&code| code != "aligned"));
-    match row.cache.as_str() {
-        "warm" if row.lead_ticks == 0.0 => parts.push("at once"),
-        "warm" => {}
-        cold => parts.push(cold),
-    }
-    parts.join(" ")
-}
-
 fn errors(outcome: &AccuracyOutcome) -> Block {
     let heads = [
         words("exit"),
@@ -41,7 +29,7 @@ fn errors(outcome: &AccuracyOutcome) -> Block {
     ];
     let tenths = |value: f64| format!("{value:.1}");
     let row = |row: &AccuracyRow| {
-        let mut cells = vec![name(row)];
+        let mut cells = vec![row.name()];
         cells.extend([row.min_ticks, row.p50_ticks, row.p95_ticks].map(format::whole));
         cells.push(row.period.map_or_else(|| "-".to_owned(), |period| tenths(period.ticks)));
         cells.push(row.poll_ticks.map_or_else(|| "-".to_owned(), tenths));

@@ -4,6 +4,7 @@ use punctual_analysis::compare::{QuantileDifference, RateRatio, RunComparison, V
 use punctual_document::{Block, Column, Item, Items, ItemsKind, Table, numbers, words};
 use punctual_report::{ComparedSide, Comparison, Pair, Report};
 
+use super::grid;
 use crate::format;
 
 /// Of `compare`: its sides, then each pair with a table a run.
@@ -13,7 +14,7 @@ pub(super) fn document(report: &Report, comparison: &Comparison) -> Vec<Block> {
     blocks
 }
 
-/// What another document says of its run against a baseline.
+/// What another document says of its run against a baseline, or beside another machine.
 pub(super) fn against(report: &Report) -> Vec<Block> {
     let Some(comparison) = report.body.compare() else { return Vec::new() };
     let mut blocks = vec![Block::Break];
@@ -26,6 +27,10 @@ fn compared(comparison: &Comparison) -> Vec<Block> {
     let sides = Items::new(ItemsKind::Notes, sides).spaced(1, 2);
     let mut blocks = vec![sides.into()];
     comparison.pairs.iter().for_each(|pair| blocks.extend(of_pair(pair)));
+    if let Some(grid) = &comparison.grid {
+        blocks.extend(grid::blocks(comparison, grid));
+        return blocks;
+    }
     let family = &comparison.family;
     let text = format!(
         "{} tests: verdicts and intervals hold together with a confidence of {} (Holm). A missed \

@@ -7,7 +7,7 @@ use punctual_document::{Block, Item, Items, ItemsKind, Section, Table, Tone, num
 use punctual_report::Report;
 use punctual_report::reproduced::{ClaimFigure, ReproduceBody, ReproducedClaim, ReproducedRow};
 
-use super::{head, judged};
+use super::{compare, head, judged};
 use crate::format::{self, Paint};
 
 /// Rows on a terminal less the two lines that each claim takes, at least so many of each paper; and
@@ -27,6 +27,7 @@ pub(super) fn document(report: &Report, body: &ReproduceBody, is_short: bool) ->
     if !is_short {
         blocks.extend(evidence(body));
     }
+    blocks.extend(compare::against(report));
     blocks.extend(judged::warnings(report));
     blocks
 }

@@ -16,22 +16,24 @@ use crate::view::kinds;
 /// The figures of papers, and the traces of answers, of these results, each with a name for files
 /// and pages: a result may call its figures anything.
 pub(crate) fn drawn(results: &[Shown]) -> Vec<(String, Chart)> {
-    let mut drawn = Vec::new();
+    let mut laid: Vec<(usize, PaperFigure)> = Vec::new();
     for (at, shown) in results.iter().enumerate() {
-        let traces;
         let figures = match &shown.report.body {
-            Body::Reproduce(body) => &body.figures,
-            Body::Measured(Measured::Response(body)) => {
-                traces = kinds::traces(body);
-                &traces
-            }
+            Body::Reproduce(body) => body.figures.clone(),
+            Body::Measured(Measured::Response(body)) => kinds::traces(body),
             _ => continue,
         };
+        let is_paper = matches!(shown.report.body, Body::Reproduce(_));
         for figure in figures {
-            drawn.extend(chart(figure).map(|chart| (name(&figure.id, at), chart)));
+            // One that an earlier result has is laid over it.
+            match laid.iter_mut().find(|(_, earlier)| is_paper && earlier.id == figure.id) {
+                Some((_, earlier)) => earlier.overlay(&figure, &shown.label),
+                None => laid.push((at, figure)),
+            }
         }
     }
-    drawn
+    let chart = |(at, figure): &(usize, PaperFigure)| Some((name(&figure.id, *at), chart(figure)?));
+    laid.iter().filter_map(chart).collect()
 }
 
 /// A name of letters, figures and dashes, whatever the result calls it; `at`: which result.

@@ -1,0 +1,176 @@
+//! What results of one kind are on one grid: a row a figure, a column a result, and how sure a
+//! difference is.
+
+use punctual_analysis::interval::Interval;
+use punctual_analysis::plain::significant;
+use punctual_document::{Block, Column, Frame, Item, Items, ItemsKind, Table, numbers, words};
+use punctual_report::grid::{FigureGrid, GridCell, GridClaim, GridRow};
+use punctual_report::reproduced::ReproducedClaim;
+use punctual_report::{ComparedSide, Comparison};
+
+use crate::format;
+
+/// The longest name of a figure and of a paper's value in a terminal.
+const NAME: usize = 34;
+const PUBLISHED: usize = 14;
+
+/// The claims, then all figures, then how sure that is.
+pub(crate) fn blocks(comparison: &Comparison, grid: &FigureGrid) -> Vec<Block> {
+    let mut blocks = claims(&comparison.sides, grid);
+    blocks.push(Block::Break);
+    blocks.push(figures(&comparison.sides, grid));
+    blocks.extend([Block::Break, Block::words(how_sure(comparison, grid))]);
+    blocks
+}
+
+/// Each claim, with what every result says of it.
+fn claims(sides: &[ComparedSide], grid: &FigureGrid) -> Vec<Block> {
+    if grid.claims.is_empty() {
+        return Vec::new();
+    }
+    let count = |word: &str| grid.claims.iter().filter(|claim| claim.word() == word).count();
+    let summary = format!(
+        "{} claims: {} agree, {} differ, {} undecided",
+        grid.claims.len(),
+        count("agree"),
+        count("differ"),
+        count("undecided")
+    );
+    let item = |claim: &GridClaim| {
+        let answers = sides.iter().zip(claim.holds.iter().zip(&claim.because));
+        let answer = |(side, (holds, because)): (&ComparedSide, (&Option<_>, &String))| match holds
+            .map(ReproducedClaim::word_of)
+        {
+            Some(word) if because.is_empty() => format!("{}: {word}", side.label),
+            Some(word) => format!("{}: {word} ({because})", side.label),
+            None => format!("{}: not judged", side.label),
+        };
+        let answers: Vec<String> = answers.map(answer).collect();
+        Item::new(claim.word(), format!("{}. {}", claim.claim, answers.join("; ")))
+    };
+    let items = grid.claims.iter().map(item).collect();
+    vec![
+        Block::Break,
+        Block::words(summary),
+        Items::new(ItemsKind::Answers, items).spaced(0, 2).at(1).into(),
+    ]
+}
+
+/// All figures: with their intervals on a page, without in a terminal.
+fn figures(sides: &[ComparedSide], grid: &FigureGrid) -> Block {
+    let has_paper = grid.rows.iter().any(|row| !row.published.is_empty());
+    let others = |columns: &mut Vec<Column>, head: &dyn Fn(&str) -> Column| {
+        columns.extend(sides.iter().skip(1).map(|side| head(&side.label)));
+    };
+    let mut heads = vec![words("what"), words("figure"), words("unit")];
+    let mut brief = vec![words("figure").at_least(NAME)];
+    if has_paper {
+        heads.push(words("paper"));
+        brief.push(words("paper"));
+    }
+    for side in sides {
+        heads.push(numbers(&side.label));
+        brief.push(numbers(&side.label).at_least(7));
+    }
+    let against = |label: &str| words(&format!("{label} against {}", sides[0].label));
+    others(&mut heads, &against);
+    others(&mut brief, &|label| if sides.len() == 2 { words("verdict") } else { against(label) });
+    let cells = |row: &GridRow| {
+        let mut cells = vec![row.name.clone(), row.figure.clone(), row.unit.clone()];
+        cells.extend(has_paper.then(|| row.published.clone()));
+        cells.extend(row.cells.iter().map(whole));
+        cells.extend(verdicts(row));
+        cells
+    };
+    let brief_cells = |row: &GridRow| {
+        let name = format!("{}: {}, {}", row.name, row.figure, row.unit);
+        let mut cells = vec![shortened(&name, 2 * NAME)];
+        cells.extend(has_paper.then(|| shortened(&row.published, PUBLISHED)));
+        cells.extend(row.cells.iter().map(value));
+        cells.extend(verdicts(row));
+        cells
+    };
+    let rows = grid.rows.iter().map(cells).collect();
+    let caption = "Figures side by side; in brackets the interval of each";
+    let brief_rows = grid.rows.iter().map(brief_cells).collect();
+    Table::new(caption, heads, rows).brief(Frame::Bare, brief, brief_rows).into()
+}
+
+fn verdicts(row: &GridRow) -> impl Iterator<Item = String> {
+    (0..row.relations.len()).map(|at| row.word(at).to_owned())
+}
+
+/// A value with its interval, where it has one.
+fn whole(cell: &Option<GridCell>) -> String {
+    match cell {
+        None => "-".to_owned(),
+        Some(GridCell { value: Interval { value, low: None, high: None }, .. }) => {
+            significant(*value)
+        }
+        Some(cell) => cell.value.to_string(),
+    }
+}
+
+fn value(cell: &Option<GridCell>) -> String {
+    cell.map_or_else(|| "-".to_owned(), |cell| significant(cell.value.value))
+}
+
+/// Words of at most so many characters.
+fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}…", text[..at].trim_end()),
+    }
+}
+
+/// What a verdict rests on, and how many chance alone would make.
+fn how_sure(comparison: &Comparison, grid: &FigureGrid) -> String {
+    let tests = comparison.family.tests;
+    let rows = grid.rows.iter().map(|row| row.relations.len()).sum::<usize>() as u64;
+    if tests == 0 {
+        return "No figure has an interval on both sides, so no difference is decided: measure \
+                again with a version that gives intervals."
+            .to_owned();
+    }
+    let chance = format::rate(tests as f64 * EACH_WRONG);
+    format!(
+        "{} of {} differences could be tested: intervals that do not meet, each at 98.75 %; of so \
+         many, chance alone may decide up to {chance}. The interval of a highest frequency is from \
+         what passed to what failed. Maxima, ranges and single figures have none and stay \
+         undecided.",
+        format::count(tests),
+        format::count(rows),
+    )
+}
+
+/// The probability that two intervals that do not meet are of equal values.
+const EACH_WRONG: f64 = 0.025;
+
+#[cfg(test)]
+mod tests {
+    use punctual_document::{markdown, text};
+    use punctual_report::Report;
+
+    use super::*;
+    use crate::comparison::grid;
+
+    #[test]
+    fn three_results_have_a_column_each_and_every_difference_its_verdict() {
+        let report = include_str!("../../../tests/results/kinds/response.json");
+        let report = Report::parse(report).expect("a result");
+        let compared = grid::of(&[("A", &report), ("B", &report), ("C", &report)]);
+        let compared = compared.expect("one kind").expect("a grid");
+        let drawn = blocks(&compared, compared.grid.as_ref().expect("a grid"));
+        let page = markdown::rendered(&drawn);
+        assert!(page.contains("B against A") && page.contains("C against A"), "{page}");
+        assert!(page.contains("undecided"), "{page}");
+        let shown = text::rendered(&drawn).to_string();
+        assert!(shown.contains("stage 1: start, median, ns"), "{shown}");
+    }
+
+    #[test]
+    fn words_of_a_paper_are_cut_for_a_terminal_at_whole_characters() {
+        assert_eq!(shortened("µµµµ", 2), "µµ…");
+        assert_eq!(shortened("µµ", 2), "µµ");
+    }
+}

@@ -1,0 +1,518 @@
+//! Results of one kind side by side on one grid: a row a figure, a cell a result.
+//!
+//! For kinds whose figures are no runs of cycles: answers to stimuli, saturation, how exactly waits
+//! end, what an executive costs, papers. Plain data, and which figures a kind has. A difference is
+//! told by intervals that do not meet; where one is missing, nothing is.
+
+use std::collections::HashMap;
+
+use punctual_analysis::claim::judge::Holds;
+use punctual_analysis::interval::Interval;
+use punctual_lab::accuracy::AccuracyOutcome;
+use punctual_lab::response::{ResponseOutcome, ResponseRow, StageRow};
+use punctual_lab::saturation::{SaturationOutcome, SaturationRow, SearchEnd};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::body::Body;
+use crate::measured::{ExecutiveBody, Measured};
+use crate::reproduced::{ClaimFigure, ReproduceBody, ReproducedRow};
+
+/// Figures of several results, beside each other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FigureGrid {
+    /// The subcommand that measured all of them: "measure response".
+    pub experiment: String,
+    /// One for each figure, in the order of the first result that has it.
+    pub rows: Vec<GridRow>,
+    /// One for each claim of a paper; none of other kinds.
+    pub claims: Vec<GridClaim>,
+}
+
+/// A figure of several results.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GridRow {
+    /// What has it: "idle, stage 1", "wince.fig11.ce30-loaded.app.max".
+    pub name: String,
+    /// What it is: "start, median".
+    pub figure: String,
+    /// The unit of all cells.
+    pub unit: String,
+    /// As a paper prints it or claims it; empty where none does.
+    pub published: String,
+    /// Which of two values is better; null where that is not said.
+    pub better: Option<Relation>,
+    /// By side; null where a result does not have it.
+    pub cells: Vec<Option<GridCell>>,
+    /// How each side after the first stands to the first.
+    pub relations: Vec<Relation>,
+}
+
+/// A figure of one result.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GridCell {
+    /// Its value and the ends of its interval at 98.75 %; of a highest frequency the highest that
+    /// passed and the lowest that failed. Both are null where it has none.
+    #[serde(flatten)]
+    pub value: Interval,
+    /// Samples; null where they are not counted.
+    pub n: Option<u64>,
+}
+
+/// How a value stands to another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Relation {
+    /// Its whole interval lies below the other's.
+    Lower,
+    /// Its whole interval lies above the other's.
+    Higher,
+    /// The intervals meet, or one of them is not known.
+    Undecided,
+}
+
+impl Relation {
+    /// How `other` stands to `first`.
+    fn of(first: Option<&GridCell>, other: Option<&GridCell>) -> Self {
+        let (Some(first), Some(other)) = (first, other) else { return Self::Undecided };
+        let is_below = |low: &Interval, high: &Interval| {
+            low.high.zip(high.low).is_some_and(|(end, beginning)| end < beginning)
+        };
+        match () {
+            () if is_below(&other.value, &first.value) => Self::Lower,
+            () if is_below(&first.value, &other.value) => Self::Higher,
+            () => Self::Undecided,
+        }
+    }
+}
+
+impl GridRow {
+    /// How the side after the first that has this number stands to the first, in a word.
+    pub fn word(&self, side: usize) -> &'static str {
+        let relation = self.relations.get(side).copied().unwrap_or(Relation::Undecided);
+        match (relation, self.better) {
+            (Relation::Undecided, _) => "undecided",
+            (relation, Some(better)) if relation == better => "better",
+            (_, Some(_)) => "worse",
+            (Relation::Lower, None) => "lower",
+            (Relation::Higher, None) => "higher",
+        }
+    }
+
+    /// Whether the side after the first that has this number is worse.
+    pub fn is_worse(&self, side: usize) -> bool {
+        self.word(side) == "worse"
+    }
+}
+
+/// A claim of a paper, as several results have it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GridClaim {
+    /// Paper and claim: "nist.claim.factor".
+    pub id: String,
+    /// What the paper says, as a sentence without its full stop.
+    pub claim: String,
+    /// Whether it holds, by side; null where a result does not judge it.
+    pub holds: Vec<Option<Holds>>,
+    /// What decided that, in short, by side; empty where a result does not judge it.
+    pub because: Vec<String>,
+}
+
+impl GridClaim {
+    /// Whether all results say the same of it, in a word: they "agree" where all are decided and
+    /// alike, and "differ" where two that are decided are not.
+    pub fn word(&self) -> &'static str {
+        let decided = |holds: &Option<Holds>| match holds {
+            Some(Holds::Yes | Holds::IfAlone) => Some(true),
+            Some(Holds::No) => Some(false),
+            Some(Holds::Undecided) | None => None,
+        };
+        let answers: Vec<Option<bool>> = self.holds.iter().map(decided).collect();
+        match (answers.contains(&Some(true)), answers.contains(&Some(false))) {
+            (true, true) => "differ",
+            _ if answers.contains(&None) => "undecided",
+            _ => "agree",
+        }
+    }
+}
+
+impl FigureGrid {
+    /// Whether results of this kind have a grid.
+    pub fn takes(body: &Body) -> bool {
+        figures(body).is_some()
+    }
+
+    /// The grid of results of this experiment, the first of which is what others are held against;
+    /// `None` where one of them has no figures for it.
+    pub fn of(experiment: &str, bodies: &[&Body]) -> Option<Self> {
+        let sides: Vec<Vec<Figure>> =
+            bodies.iter().map(|body| figures(body)).collect::<Option<_>>()?;
+        let mut places: HashMap<(String, String), usize> = HashMap::new();
+        let mut rows: Vec<GridRow> = Vec::new();
+        for (side, figures) in sides.into_iter().enumerate() {
+            for figure in figures {
+                let key = (figure.name.clone(), figure.figure.clone());
+                let place = *places.entry(key).or_insert_with(|| {
+                    rows.push(figure.row(bodies.len()));
+                    rows.len() - 1
+                });
+                rows[place].cells[side] = Some(GridCell { value: figure.value, n: figure.n });
+            }
+        }
+        for row in &mut rows {
+            let first = row.cells.first().and_then(Option::as_ref);
+            let others = row.cells.iter().skip(1);
+            row.relations = others.map(|other| Relation::of(first, other.as_ref())).collect();
+        }
+        Some(Self { experiment: experiment.to_owned(), rows, claims: claims(bodies) })
+    }
+
+    /// Whether a side after the first is worse in any row.
+    pub fn is_worse(&self) -> bool {
+        let sides = |row: &GridRow| 0..row.relations.len();
+        self.rows.iter().any(|row| sides(row).any(|side| row.is_worse(side)))
+    }
+}
+
+/// The claims that results judge.
+fn claims(bodies: &[&Body]) -> Vec<GridClaim> {
+    let mut claims: Vec<GridClaim> = Vec::new();
+    for (side, body) in bodies.iter().enumerate() {
+        let Body::Reproduce(reproduced) = body else { continue };
+        for judged in &reproduced.claims {
+            let known = claims.iter().position(|claim| claim.id == judged.id);
+            let place = known.unwrap_or_else(|| {
+                claims.push(GridClaim {
+                    id: judged.id.clone(),
+                    claim: judged.claim.clone(),
+                    holds: vec![None; bodies.len()],
+                    because: vec![String::new(); bodies.len()],
+                });
+                claims.len() - 1
+            });
+            claims[place].holds[side] = Some(judged.holds);
+            claims[place].because[side] = judged.in_short();
+        }
+    }
+    claims
+}
+
+/// A figure of a result, as its kind puts it on a grid.
+struct Figure {
+    name: String,
+    figure: String,
+    unit: String,
+    published: String,
+    better: Option<Relation>,
+    value: Interval,
+    n: Option<u64>,
+}
+
+impl Figure {
+    /// Of which less is better.
+    fn new(name: &str, figure: &str, unit: &str, value: Interval) -> Self {
+        Self {
+            name: name.to_owned(),
+            figure: figure.to_owned(),
+            unit: unit.to_owned(),
+            published: String::new(),
+            better: Some(Relation::Lower),
+            value,
+            n: None,
+        }
+    }
+
+    fn of_n(self, n: u64) -> Self {
+        Self { n: Some(n), ..self }
+    }
+
+    /// Of which more is better, or which is neither better nor worse.
+    fn better(self, better: Option<Relation>) -> Self {
+        Self { better, ..self }
+    }
+
+    fn row(&self, sides: usize) -> GridRow {
+        GridRow {
+            name: self.name.clone(),
+            figure: self.figure.clone(),
+            unit: self.unit.clone(),
+            published: self.published.clone(),
+            better: self.better,
+            cells: vec![None; sides],
+            relations: Vec::new(),
+        }
+    }
+}
+
+/// A value whose interval is not known.
+fn bare(value: f64) -> Interval {
+    Interval { value, low: None, high: None }
+}
+
+/// What a result of a kind that has a grid puts there; `None` of the other kinds.
+fn figures(body: &Body) -> Option<Vec<Figure>> {
+    Some(match body {
+        Body::Measured(Measured::Response(body)) => of_response(&body.response),
+        Body::Measured(Measured::Saturation(body)) => of_saturation(&body.saturation),
+        Body::Measured(Measured::Accuracy(body)) => of_accuracy(&body.accuracy),
+        Body::Measured(Measured::Executive(body)) => of_executive(body),
+        Body::Reproduce(body) => of_papers(body),
+        _ => return None,
+    })
+}
+
+fn of_response(outcome: &ResponseOutcome) -> Vec<Figure> {
+    let mut figures: Vec<Figure> = outcome.rows.iter().flat_map(of_condition).collect();
+    if let Some(floor) = &outcome.floor
+        && let Some(median) = floor.half_round_trip_ns.p50
+    {
+        let floor_row = Figure::new("floor", "half a round trip, median", "ns", bare(median));
+        figures.push(floor_row.of_n(floor.n).better(None));
+    }
+    figures
+}
+
+fn of_condition(row: &ResponseRow) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    if let Some(median) = row.kernel_ns.as_ref().and_then(|ns| ns.p50) {
+        let name = format!("{}, stage 0", row.condition);
+        figures.push(Figure::new(&name, "kernel's own stamp, median", "ns", bare(median)));
+    }
+    for stage in &row.stages {
+        figures.extend(of_stage(&format!("{}, stage {}", row.condition, stage.stage), row, stage));
+    }
+    figures
+}
+
+fn of_stage(name: &str, row: &ResponseRow, stage: &StageRow) -> Vec<Figure> {
+    let scatter = stage.scatter;
+    let (start, complete) = (&stage.start_ns, &stage.complete_ns);
+    let unserved = row.stimuli.saturating_sub(stage.served) as f64 / row.stimuli.max(1) as f64;
+    let all = scatter.map_or(stage.answered, |scatter| scatter.n);
+    let rows = [
+        ("start, median", scatter.and_then(|scatter| scatter.p50).or(start.p50.map(bare)), all),
+        ("start, 99 %", scatter.and_then(|scatter| scatter.p99).or(start.p99.map(bare)), all),
+        ("start, 1 in 1000", start.p99_9.map(bare), stage.answered),
+        ("start, worst", start.max.map(bare), stage.answered),
+        ("start, range", stage.response_range_ns.map(bare), stage.answered),
+        ("complete, median", complete.p50.map(bare), stage.answered),
+        ("complete, worst", complete.max.map(bare), stage.answered),
+    ];
+    let row_of = |(figure, value, n): (&str, Option<Interval>, u64)| {
+        Some(Figure::new(name, figure, "ns", value?).of_n(n))
+    };
+    let unserved = Figure::new(name, "not served in time", "%", bare(unserved * 100.0));
+    let counted = (row.stimuli > 0).then(|| unserved.of_n(row.stimuli));
+    rows.into_iter().filter_map(row_of).chain(counted).collect()
+}
+
+fn of_saturation(outcome: &SaturationOutcome) -> Vec<Figure> {
+    let highest = |row: &SaturationRow| {
+        let goal = row.goal * 100.0;
+        let name = format!("{}, stage {}", row.condition, row.stage);
+        let figure = format!("highest frequency, {goal} % lost");
+        let value = match row.end {
+            SearchEnd::BelowLowest => Interval { low: None, ..bare(row.fail_hz?) },
+            SearchEnd::Found | SearchEnd::GeneratorLimited | SearchEnd::Unfinished => {
+                Interval { low: row.pass_hz, ..bare(row.pass_hz.or(row.fail_hz)?) }
+            }
+        };
+        let value = Interval { high: row.fail_hz, ..value };
+        Some(Figure::new(&name, &figure, "Hz", value).of_n(row.stimuli))
+    };
+    let background = outcome.background.iter().flat_map(|row| {
+        let rows = [
+            ("SF50", row.sf50_hz),
+            ("SF10", row.sf10_hz),
+            ("SF", row.dead_hz),
+            ("SF, by cost", row.predicted_hz),
+        ];
+        rows.map(|(figure, hz)| Some(Figure::new("background", figure, "Hz", bare(hz?))))
+    });
+    let frequencies = outcome.rows.iter().map(highest).chain(background).flatten();
+    let mut figures: Vec<Figure> =
+        frequencies.map(|figure| figure.better(Some(Relation::Higher))).collect();
+    let cost = |ns| Figure::new("background", "cost of a stimulus", "ns", bare(ns));
+    figures.extend(outcome.background.as_ref().and_then(|row| row.cost_ns).map(cost));
+    figures
+}
+
+fn of_accuracy(outcome: &AccuracyOutcome) -> Vec<Figure> {
+    let tick_ns = outcome.tick_ns;
+    let mut figures = Vec::new();
+    for row in &outcome.rows {
+        let name = row.name();
+        let scatter = row.scatter;
+        let median = scatter.and_then(|scatter| scatter.p50).unwrap_or(bare(row.p50_ticks));
+        let p95 = scatter.and_then(|scatter| scatter.p95).unwrap_or(bare(row.p95_ticks));
+        let p5 = scatter.and_then(|scatter| scatter.p5).unwrap_or(bare(row.p5_ticks));
+        let poll = row.poll_interval_ticks.or(row.poll_ticks.map(bare));
+        let rows = [
+            ("error, median", Some(median)),
+            ("error, 95 %", Some(p95)),
+            ("error, 5 to 95 %", Some(p95.minus(p5))),
+            ("poll to poll", poll),
+        ];
+        let in_ns = |(figure, ticks): (&str, Option<Interval>)| {
+            Some(Figure::new(&name, figure, "ns", ticks?.times(tick_ns)).of_n(row.n))
+        };
+        figures.extend(rows.into_iter().filter_map(in_ns));
+    }
+    figures
+}
+
+fn of_executive(body: &ExecutiveBody) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for row in &body.rows {
+        let tasks = if row.n == 1 { "task" } else { "tasks" };
+        let caches = if row.cold { "cold" } else { "warm" };
+        let name = format!("{}, {} {tasks}, {caches}", row.design, row.n);
+        let rows = [
+            ("release", row.release_interval_ns.unwrap_or(bare(row.release_ns))),
+            ("dispatch", bare(row.dispatch_ns)),
+            ("wait", row.wait_interval_ns.unwrap_or(bare(row.wait_ns))),
+            ("cycle", row.cycle_interval_ns.unwrap_or(bare(row.cycle_ns))),
+        ];
+        let n = row.cycles as u64;
+        figures.extend(rows.map(|(figure, ns)| Figure::new(&name, figure, "ns", ns).of_n(n)));
+    }
+    let turn = body.turn.iter().map(|turn| {
+        let value = Figure::new("loop of one task", "adds to the wait", "ns", bare(turn.adds_ns));
+        value.of_n(turn.cycles as u64)
+    });
+    figures.extend(turn);
+    figures
+}
+
+fn of_papers(body: &ReproduceBody) -> Vec<Figure> {
+    let row = |row: &ReproducedRow| {
+        let formula = row.formula.filter(|_| row.published.is_empty());
+        let formula = formula.map(|value| format!("{value:.4} by its formula"));
+        Some(Figure {
+            published: formula.unwrap_or_else(|| row.published.clone()),
+            ..Figure::new(&row.id, &row.what, &row.unit, bare(row.measured?)).better(None)
+        })
+    };
+    // A range, which one stall makes, stands beside the tests with its value as both ends.
+    let of_claim = |figure: &ClaimFigure| match figure.value {
+        Interval { value, low, high } if figure.holds.is_none() && low == high => bare(value),
+        interval => interval,
+    };
+    let claimed = |(id, figure): (&String, &ClaimFigure)| Figure {
+        published: figure.bound(),
+        n: figure.n,
+        ..Figure::new(id, &figure.what, &figure.unit, of_claim(figure)).better(None)
+    };
+    let figures = body.claims.iter();
+    let figures = figures.flat_map(|claim| claim.figures.iter().map(move |own| (&claim.id, own)));
+    body.rows.iter().filter_map(row).chain(figures.map(claimed)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_lab::saturation::SaturationRow;
+
+    use super::*;
+    use crate::measured::{AccuracyBody, SaturationBody};
+
+    fn cell(low: f64, value: f64, high: f64) -> GridCell {
+        GridCell { value: Interval::between(low, value, high), n: None }
+    }
+
+    #[test]
+    fn intervals_that_do_not_meet_decide_and_all_else_is_undecided() {
+        let (low, high) = (cell(1.0, 2.0, 3.0), cell(3.5, 4.0, 5.0));
+        assert_eq!(Relation::of(Some(&low), Some(&high)), Relation::Higher);
+        assert_eq!(Relation::of(Some(&high), Some(&low)), Relation::Lower);
+        let meets = cell(3.0, 3.2, 3.6);
+        assert_eq!(Relation::of(Some(&low), Some(&meets)), Relation::Undecided);
+        let open = GridCell { value: Interval { low: None, ..high.value }, n: None };
+        assert_eq!(Relation::of(Some(&low), Some(&open)), Relation::Undecided);
+        assert_eq!(Relation::of(None, Some(&high)), Relation::Undecided);
+        let mut row = Figure::new("a", "b", "ns", bare(0.0)).row(2);
+        row.relations = vec![Relation::Higher];
+        assert_eq!((row.word(0), row.is_worse(0)), ("worse", true));
+        row.better = Some(Relation::Higher);
+        assert_eq!((row.word(0), row.is_worse(0)), ("better", false));
+        row.better = None;
+        assert_eq!((row.word(0), row.word(7)), ("higher", "undecided"));
+    }
+
+    fn saturation(pass: Option<f64>, fail: Option<f64>, end: SearchEnd) -> Body {
+        let row = SaturationRow {
+            condition: "unloaded".to_owned(),
+            stage: 1,
+            goal: 0.01,
+            pass_hz: pass,
+            fail_hz: fail,
+            first_loss_hz: None,
+            stimuli: 300,
+            end,
+        };
+        with_rows(vec![row])
+    }
+
+    fn with_rows(rows: Vec<SaturationRow>) -> Body {
+        let saturation = SaturationOutcome {
+            source: "eventfd".to_owned(),
+            cpu: 1,
+            stimulus_cpu: 0,
+            trial_ns: 1_000_000,
+            unthrottled: false,
+            highest_hz: 2_000.0,
+            stage_2: None,
+            generator_hz: None,
+            rows,
+            trials: Vec::new(),
+            background: None,
+            lost: None,
+        };
+        Body::Measured(SaturationBody { saturation }.into())
+    }
+
+    #[test]
+    fn a_highest_frequency_lies_between_what_passed_and_what_failed() {
+        let slow = saturation(Some(1_000.0), Some(1_025.0), SearchEnd::Found);
+        let fast = saturation(Some(2_000.0), None, SearchEnd::GeneratorLimited);
+        let none = saturation(None, Some(900.0), SearchEnd::BelowLowest);
+        let grid = FigureGrid::of("measure saturation", &[&slow, &fast, &none]).expect("its kind");
+        let [row] = &grid.rows[..] else { panic!("one: {grid:?}") };
+        assert_eq!(
+            (row.name.as_str(), row.figure.as_str()),
+            ("unloaded, stage 1", "highest frequency, 1 % lost")
+        );
+        assert_eq!((row.word(0), row.word(1)), ("better", "worse"));
+        assert!(grid.is_worse() && grid.claims.is_empty());
+        let row =
+            FigureGrid::of("measure saturation", &[&fast, &slow]).expect("its kind").rows.remove(0);
+        assert_eq!(row.word(0), "worse", "what the first one can is at least what it passed");
+    }
+
+    #[test]
+    fn a_row_that_one_result_lacks_has_no_cell_there() {
+        let full = saturation(Some(1_000.0), Some(1_025.0), SearchEnd::Found);
+        let empty = with_rows(Vec::new());
+        let grid = FigureGrid::of("measure saturation", &[&empty, &full]).expect("its kind");
+        assert_eq!(grid.rows[0].cells[0], None);
+        assert_eq!(grid.rows[0].word(0), "undecided");
+        let accuracy = AccuracyOutcome { tick_ns: 1.0, interrupted_from_ns: 1, rows: Vec::new() };
+        let other = Body::Measured(AccuracyBody { accuracy }.into());
+        assert!(FigureGrid::takes(&other) && !FigureGrid::takes(&Body::Check(Default::default())));
+    }
+
+    #[test]
+    fn claims_agree_differ_or_are_undecided() {
+        let word = |holds: &[Option<Holds>]| {
+            let because = vec![String::new(); holds.len()];
+            let (id, claim) = (String::new(), String::new());
+            GridClaim { id, claim, holds: holds.to_vec(), because }.word()
+        };
+        let (yes, no, open) = (Some(Holds::Yes), Some(Holds::No), Some(Holds::Undecided));
+        assert_eq!(word(&[yes, yes]), "agree");
+        assert_eq!(word(&[no, no]), "agree");
+        assert_eq!(word(&[yes, no]), "differ");
+        assert_eq!(word(&[yes, open, no]), "differ");
+        assert_eq!(word(&[yes, open]), "undecided");
+        assert_eq!(word(&[None, no]), "undecided");
+    }
+}

@@ -37,6 +37,7 @@ const AFTER: &[(&str, Step)] = &[
     ("doc", doc),
     ("package", |_| package::run(&[])),
     ("peers", versus::check_peers),
+    ("stimulator", stimulator),
     ("vm", |_| vm::run(&[])),
 ];
 
@@ -101,10 +102,19 @@ fn step_of_tests(report: &mut Report, root: &Path, ci: bool) {
 
 fn format(root: &Path) -> Result<(), String> {
     process::run(&mut process::cargo(root, &["fmt", "--all", "--check"]))?;
-    for manifest in ["fuzz/Cargo.toml", "peers/Cargo.toml"] {
-        process::run(&mut process::cargo(root, &["fmt", "--manifest-path", manifest, "--check"]))?;
+    for manifest in ["fuzz/Cargo.toml", "peers/Cargo.toml", STIMULATOR] {
+        let args = ["fmt", "--all", "--manifest-path", manifest, "--check"];
+        process::run(&mut process::cargo(root, &args))?;
     }
     Ok(())
+}
+
+/// The workspace of a board's firmware.
+const STIMULATOR: &str = "stimulator/Cargo.toml";
+
+/// Tests what the firmware of a board decides, on this machine.
+fn stimulator(root: &Path) -> Result<(), String> {
+    process::run(&mut process::cargo(root, &["test", "--locked", "--manifest-path", STIMULATOR]))
 }
 
 fn clippy(root: &Path) -> Result<(), String> {

@@ -132,6 +132,47 @@ fn width(&(lower, upper, _): &(i64, i64, u64)) -> f64 {
     if (lower as f64) < SMALL_NS { 0.0 } else { (upper as f64 / lower as f64).log10() }
 }
 
+/// Which part of an axis values take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AxisExtent {
+    /// The least of them.
+    pub low: f64,
+    /// The largest that is shown.
+    pub high: f64,
+    /// Values that lie above that.
+    pub beyond: usize,
+}
+
+/// Of so many values one may lie beyond the axis: it ends at their quantile 0.999. Of fewer, one of
+/// each fifty, and two at most.
+const ONE_BEYOND_OF: usize = 1_000;
+const FEW_BEYOND_OF: usize = 50;
+const FEW_BEYOND: usize = 2;
+/// An axis ends before the largest values where they would take more than so many times what all
+/// others take.
+const STRETCHED: f64 = 1.5;
+
+/// The part of an axis that these values take, on a log scale or an even one: all of them, or all
+/// but the few largest that would leave nothing to be seen of the others. `None` without a value
+/// that the scale has a place for.
+pub fn extent(values: impl IntoIterator<Item = f64>, is_log: bool) -> Option<AxisExtent> {
+    let has_place = |value: &f64| value.is_finite() && (!is_log || *value > 0.0);
+    let mut sorted: Vec<f64> = values.into_iter().filter(has_place).collect();
+    sorted.sort_by(f64::total_cmp);
+    let (low, largest) = (*sorted.first()?, *sorted.last()?);
+    let place = |value: f64| if is_log { value.ln() } else { value };
+    let count = sorted.len();
+    let most = (count / ONE_BEYOND_OF).max((count / FEW_BEYOND_OF).min(FEW_BEYOND));
+    let usual = place(sorted[count - 1 - most]) - place(low);
+    let fits = |value: f64| place(value) - place(low) <= STRETCHED * usual;
+    // Where all others are alike, there is no length to compare with.
+    if usual <= 0.0 || fits(largest) {
+        return Some(AxisExtent { low, high: largest, beyond: 0 });
+    }
+    let shown = sorted.partition_point(|value| fits(*value));
+    Some(AxisExtent { low, high: sorted[shown - 1], beyond: count - shown })
+}
+
 /// Points to a decade of x, at most.
 const CURVE_POINTS_TO_A_DECADE: f64 = 50.0;
 
@@ -489,6 +530,29 @@ mod tests {
             prop_assert!(drawn.counts[0].len() <= BINS_MAX);
             prop_assert!(drawn.edges_ns.windows(2).all(|pair| pair[0] < pair[1]));
         }
+    }
+
+    #[test]
+    fn a_stall_leaves_the_axis_to_the_others_and_is_counted() {
+        let evenly = |count: u32| (0..count).map(|at| 10.0 + f64::from(at % 90));
+        let stalled =
+            |count: u32, stalls: usize| evenly(count).chain(std::iter::repeat_n(217_000.0, stalls));
+        for (count, stalls) in [(127, 1), (126, 2), (5_000, 5)] {
+            let found = extent(stalled(count, stalls), false).expect("values");
+            assert_eq!((found.low, found.high, found.beyond), (10.0, 99.0, stalls), "{count}");
+        }
+        // Neither a few of few, nor many of many, nor what is not far away.
+        for (count, stalls) in [(8, 1), (900, 9)] {
+            assert_eq!(extent(stalled(count, stalls), false).map(|found| found.beyond), Some(0));
+        }
+        let near = extent(evenly(200).chain([140.0]), false).expect("values");
+        assert_eq!((near.high, near.beyond), (140.0, 0));
+        // On a log scale the same stall takes little more than its share.
+        let log = extent((1..=200).map(f64::from).chain([2_000.0]), true).expect("values");
+        assert_eq!((log.high, log.beyond), (2_000.0, 0));
+        assert_eq!(extent([0.0, -1.0, f64::NAN], true), None);
+        let alike = extent([5.0; 100].into_iter().chain([7.0]), false).expect("values");
+        assert_eq!((alike.low, alike.high, alike.beyond), (5.0, 7.0, 0));
     }
 
     #[test]

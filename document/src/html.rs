@@ -217,7 +217,7 @@ fn table(table: &Table) -> String {
 
 /// A plot: its picture, and what a reader opens behind it.
 fn figure(figure: &Figure) -> String {
-    let Figure { id, title, chart, data, behind } = figure;
+    let Figure { id, title, chart, data, behind, .. } = figure;
     let begin = match data {
         Some(kind) => format!("<figure id=\"{id}\" class=\"plot\" data-kind=\"{kind}\">"),
         None => "<figure class=\"plot\">".to_owned(),

@@ -204,6 +204,8 @@ pub struct Figure {
     pub title: String,
     /// The picture; its description is a part of it.
     pub chart: Chart,
+    /// What stands in its place where there are no pictures; empty where tables say it all.
+    pub brief: String,
     /// The kind of the data that a page's script draws it from again; `None` for one that stays.
     pub data: Option<&'static str>,
     /// The numbers behind it, for whoever opens them.
@@ -330,8 +332,14 @@ impl Table {
 impl Figure {
     /// A plot that stays as it is.
     pub fn still(id: String, chart: Chart) -> Block {
+        Self::told(id, chart, String::new())
+    }
+
+    /// A plot that stays as it is, and what is told of it where there are no pictures.
+    pub fn told(id: String, chart: Chart, brief: String) -> Block {
         let title = chart.title.clone();
-        Block::Figure(Box::new(Self { id, title, chart, data: None, behind: Vec::new() }))
+        let (data, behind) = (None, Vec::new());
+        Block::Figure(Box::new(Self { id, title, chart, brief, data, behind }))
     }
 }
 
@@ -362,6 +370,37 @@ impl Block {
     /// Sentences so deep below what they belong to.
     pub fn words_at(level: usize, text: impl Into<String>) -> Self {
         Words::new(text).at(level).into()
+    }
+
+    /// Whether nothing of it is left where there are no pictures.
+    pub fn is_picture_alone(&self) -> bool {
+        match self {
+            Self::Figure(figure) => figure.brief.is_empty(),
+            Self::Row(_, groups) => groups.iter().flatten().all(Self::is_picture_alone),
+            _ => false,
+        }
+    }
+
+    /// Every plot in it, in their order.
+    pub fn figures(&self) -> Vec<&Figure> {
+        match self {
+            Self::Figure(figure) => vec![figure],
+            Self::Row(_, groups) => groups.iter().flatten().flat_map(Self::figures).collect(),
+            Self::Folded(_, blocks) => blocks.iter().flat_map(Self::figures).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Every plot in it, to be changed.
+    pub fn figures_mut(&mut self) -> Vec<&mut Figure> {
+        match self {
+            Self::Figure(figure) => vec![figure],
+            Self::Row(_, groups) => {
+                groups.iter_mut().flatten().flat_map(Self::figures_mut).collect()
+            }
+            Self::Folded(_, blocks) => blocks.iter_mut().flat_map(Self::figures_mut).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// An explanation.

@@ -16,7 +16,7 @@ pub fn headed(heading: &str, blocks: &[Block]) -> String {
 pub fn rendered(blocks: &[Block]) -> String {
     let mut page = String::new();
     let mut in_list = false;
-    for block in blocks {
+    for block in blocks.iter().filter(|block| !block.is_picture_alone()) {
         let is_item = match block {
             Block::Words(words) => words.level > 0,
             Block::Items(list) => !list.items.is_empty(),
@@ -35,9 +35,7 @@ pub fn rendered(blocks: &[Block]) -> String {
             Block::Table(table) => page += &self::table(table),
             Block::Drawing(lines) => page += &drawing(lines),
             Block::Break => {}
-            Block::Figure(figure) => {
-                page += &format!("{}\n", escaped(&figure.chart.description));
-            }
+            Block::Figure(figure) => page += &format!("{}\n", escaped(&figure.brief)),
             Block::Row(_, groups) => page.extend(groups.iter().map(|blocks| rendered(blocks))),
             Block::Folded(summary, blocks) => {
                 page += &format!("### {}\n{}", escaped(summary), rendered(blocks));

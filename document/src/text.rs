@@ -45,7 +45,7 @@ fn order(brief: &Brief) -> Option<&[usize]> {
 fn sequence(blocks: &[Block], rows: usize) -> Styled {
     let mut page = Styled::default();
     let mut after_table = false;
-    for block in blocks {
+    for block in blocks.iter().filter(|block| !block.is_picture_alone()) {
         let is_table = matches!(block, Block::Table(table) if is_captioned(table));
         if after_table && !is_table && !matches!(block, Block::Break | Block::Heading(_)) {
             page.push("\n");
@@ -58,7 +58,7 @@ fn sequence(blocks: &[Block], rows: usize) -> Styled {
             Block::Table(table) => page.push(&briefly(table, rows)),
             Block::Drawing(lines) => page.push(lines),
             Block::Break => page.push("\n"),
-            Block::Figure(figure) => page.push(&line_of(1, &figure.chart.description)),
+            Block::Figure(figure) => page.push(&line_of(1, &figure.brief)),
             Block::Row(_, groups) => {
                 groups.iter().for_each(|group| page.append(sequence(group, rows)));
             }

@@ -11,24 +11,36 @@ pub struct Tick {
     pub label: Option<String>,
 }
 
+/// How values lie on an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Equal steps add the same.
+    Even,
+    /// Equal steps multiply by the same.
+    Log,
+    /// Names beside each other, the first at 0, the next at 1 and so on; on a vertical axis from
+    /// top to bottom.
+    Names,
+}
+
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// Its label: the quantity, with its unit.
+    /// Its label: the quantity, with its unit; empty where its ticks say all.
     pub label: String,
     /// Its lower end; positive for a log scale.
     pub low: f64,
     /// Its upper end, above the lower.
     pub high: f64,
-    /// True for a log scale.
-    pub log: bool,
-    /// Its marks.
+    /// How values lie between them.
+    pub scale: Scale,
+    /// Its marks, rising.
     pub ticks: Vec<Tick>,
 }
 
 impl Axis {
     /// A log scale from `low` to `high` (made positive and apart), a mark at each power of ten,
-    /// small ones between.
+    /// small ones between. A mark for which there are no words is a small one.
     pub fn log(label: &str, low: f64, high: f64, words: impl Fn(f64) -> String) -> Self {
         let low = if low.is_finite() { low.max(1e-9) } else { 1.0 };
         let high = if high.is_finite() { high.max(low * 1.01) } else { low * 10.0 };
@@ -45,13 +57,25 @@ impl Axis {
                 }
                 let named = (times == 1 && (power - first) % every == 0)
                     || (narrow && (times == 2 || times == 5));
-                let label = named.then(|| words(at));
+                let label = named.then(|| words(at)).filter(|label| !label.is_empty());
                 if label.is_some() || every == 1 {
                     ticks.push(Tick { at, label });
                 }
             }
         }
-        Self { label: label.to_owned(), low, high, log: true, ticks }
+        if ticks.iter().filter(|tick| tick.label.is_some()).count() < 2 {
+            // Too short for any of these: round steps, as on an even scale.
+            ticks = Self::even(label, low, high, 4, words).ticks;
+        }
+        Self { label: label.to_owned(), low, high, scale: Scale::Log, ticks }
+    }
+
+    /// Names beside each other, each with as much room as the next.
+    pub fn names(label: &str, names: impl IntoIterator<Item = String>) -> Self {
+        let tick = |(at, name)| Tick { at: at as f64, label: Some(name) };
+        let ticks: Vec<Tick> = names.into_iter().enumerate().map(tick).collect();
+        let high = ticks.len().max(1) as f64 - 0.5;
+        Self { label: label.to_owned(), low: -0.5, high, scale: Scale::Names, ticks }
     }
 
     /// An even scale, marked at about `marks` round places.
@@ -65,19 +89,40 @@ impl Axis {
         let low = if low.is_finite() { low } else { 0.0 };
         let high = if high.is_finite() && high > low { high } else { low + 1.0 };
         let step = round_step((high - low) / f64::from(marks.max(1)));
-        let first = (low / step).ceil() as i64;
-        let count = (((high - low) / step).floor() as i64).clamp(0, 100);
-        let ticks = (0..=count + 1)
-            .map(|k| (first + k) as f64 * step)
-            .filter(|at| *at <= high + step * 1e-6)
-            .map(|at| Tick { at, label: Some(words(at)) })
+        let first = (low / step).ceil();
+        let count = ((high - low) / step).floor().clamp(0.0, 100.0) as u32;
+        let mut ticks: Vec<Tick> = (0..=count + 1)
+            .map(|k| (first + f64::from(k)) * step)
+            .filter(|at| (low - step * 1e-6..=high + step * 1e-6).contains(at))
+            .map(|at| (at, words(at)))
+            .map(|(at, label)| (at.clamp(low, high), Some(label).filter(|label| !label.is_empty())))
+            .map(|(at, label)| Tick { at, label })
             .collect();
-        Self { label: label.to_owned(), low, high, log: false, ticks }
+        ticks.dedup_by_key(|tick| tick.at);
+        Self { label: label.to_owned(), low, high, scale: Scale::Even, ticks }.told_apart()
+    }
+
+    /// Without the words of ticks that are those of the tick before: where steps are finer than
+    /// the words tell.
+    fn told_apart(mut self) -> Self {
+        let mut last: Option<String> = None;
+        for tick in &mut self.ticks {
+            match tick.label == last {
+                true => tick.label = None,
+                false => last.clone_from(&tick.label),
+            }
+        }
+        self
+    }
+
+    /// Whether values lie on it, its ends included.
+    pub fn holds(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
     }
 
     /// Where a value lies: 0 at the lower end, 1 at the upper; beyond an end, at the end.
     pub fn place(&self, value: f64) -> f64 {
-        let place = if self.log {
+        let place = if self.scale == Scale::Log {
             (value.max(self.low) / self.low).ln() / (self.high / self.low).ln()
         } else {
             (value - self.low) / (self.high - self.low)
@@ -96,6 +141,7 @@ fn round_step(step: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn labels(axis: &Axis) -> Vec<&str> {
         axis.ticks.iter().filter_map(|tick| tick.label.as_deref()).collect()
@@ -108,6 +154,8 @@ mod tests {
         assert_eq!((axis.place(500.0), axis.place(2e6)), (0.0, 1.0));
         assert_eq!((axis.place(-5.0), axis.place(f64::INFINITY)), (0.0, 1.0));
         assert_eq!(labels(&Axis::log("x", 15.0, 90.0, |at| at.to_string())), ["20", "50"]);
+        let short = Axis::log("x", 15.0, 18.0, |at| at.to_string());
+        assert_eq!(labels(&short), ["15", "16", "17", "18"]);
     }
 
     #[test]
@@ -115,6 +163,23 @@ mod tests {
         let axis = Axis::even("x", 0.0, 59.8, 6, |at| format!("{at:.0}"));
         assert_eq!(labels(&axis), ["0", "10", "20", "30", "40", "50"]);
         assert_eq!(axis.place(29.9), 0.5);
+    }
+
+    #[test]
+    fn names_have_equal_room_and_their_numbers_are_their_places() {
+        let axis = Axis::names("path", ["sleep", "timerfd", "posix"].map(str::to_owned));
+        assert_eq!(labels(&axis), ["sleep", "timerfd", "posix"]);
+        let places: Vec<f64> = axis.ticks.iter().map(|tick| axis.place(tick.at)).collect();
+        assert!((places[1] - 0.5).abs() < 1e-9 && (places[0] - 1.0 / 6.0).abs() < 1e-9);
+        let none = Axis::names("", Vec::new());
+        assert!(none.ticks.is_empty() && none.high > none.low);
+    }
+
+    #[test]
+    fn words_that_tell_no_difference_stand_once() {
+        let axis = Axis::even("x", 1_000.0, 1_000.4, 5, |at| format!("{at:.0}"));
+        assert!(axis.ticks.len() > 3);
+        assert_eq!(labels(&axis), ["1000"]);
     }
 
     #[test]
@@ -126,6 +191,31 @@ mod tests {
             for axis in [log, even(0), even(7)] {
                 assert!(axis.high > axis.low && axis.ticks.len() < 400, "{axis:?}");
                 assert!((0.0..=1.0).contains(&axis.place(f64::NAN)));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn ticks_rise_within_the_range_and_some_have_words(
+            low in -1e12f64..1e12,
+            length in 1e-6f64..1e12,
+            marks in 1u32..12,
+        ) {
+            let words = |at: f64| format!("{at:e}");
+            let even = Axis::even("", low, low + length, marks, words);
+            let log = Axis::log("", low.abs().max(1e-6), low.abs().max(1e-6) + length, words);
+            for axis in [even, log] {
+                let (low, high) = (axis.low * 0.999_999_99, axis.high * 1.000_000_01);
+                let room = (axis.high - axis.low) * 1e-6;
+                for pair in axis.ticks.windows(2) {
+                    prop_assert!(pair[0].at < pair[1].at, "{:?}", axis);
+                }
+                for tick in &axis.ticks {
+                    prop_assert!(tick.at >= low.min(axis.low) - room, "{:?}", axis);
+                    prop_assert!(tick.at <= high.max(axis.high) + room, "{:?}", axis);
+                }
+                prop_assert!(axis.ticks.len() < 400);
             }
         }
     }

@@ -8,6 +8,7 @@
 pub mod axis;
 pub mod chart;
 mod font;
+mod labels;
 pub mod png;
 pub mod scene;
 pub mod svg;

@@ -170,6 +170,7 @@ mod tests {
                 series(7, Mark::Dots(vec![(f64::NAN, 5.0)])),
                 series(7, Mark::Rug(vec![5.0])),
             ],
+            notes: vec![name.to_owned()],
         }
     }
 

@@ -261,6 +261,7 @@ fn histogram_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart
         x: axes.bins.clone(),
         y: axes.count.clone(),
         series: panel.lines.iter().map(series).collect(),
+        notes: Vec::new(),
     }
 }
 
@@ -322,6 +323,7 @@ fn curve_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
         x: axes.one_in.clone(),
         y: axes.quantile.clone(),
         series: panel.lines.iter().map(series).collect(),
+        notes: Vec::new(),
     }
 }
 
@@ -359,6 +361,7 @@ fn time_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
         x: axes.time.clone(),
         y: axes.lateness.clone(),
         series: panel.lines.iter().map(series).collect(),
+        notes: Vec::new(),
     }
 }
 
@@ -440,6 +443,7 @@ pub(crate) fn front(report: &Report) -> Option<Chart> {
             series("1 in 100 later (p99)", 0, Mark::Points(p99)),
             series("1 in 1000 later (p99.9)", 1, Mark::Dots(unnamed(p99_9))),
         ],
+        notes: Vec::new(),
     })
 }
 

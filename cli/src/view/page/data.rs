@@ -2,7 +2,7 @@
 //! where that helps a zoom.
 
 use punctual_analysis::plot::curve;
-use punctual_plot::axis::Axis;
+use punctual_plot::axis::{Axis, Scale};
 use serde_json::{Value, json};
 
 use super::source::Source;
@@ -48,7 +48,8 @@ fn chart(page: &Page, plot: &Plot<'_>) -> Value {
 }
 
 fn axis(axis: &Axis) -> Value {
-    json!({ "label": axis.label, "low": axis.low, "high": axis.high, "log": axis.log })
+    let is_log = axis.scale == Scale::Log;
+    json!({ "label": axis.label, "low": axis.low, "high": axis.high, "log": is_log })
 }
 
 fn points(page: &Page, line: &Line) -> Value {

@@ -56,7 +56,8 @@ fn figure(page: &Page, plot: Plot<'_>) -> Block {
         Kind::Time => lines.filter_map(|line| Some(time_bins(page, line)?.into())).collect(),
     };
     let (id, title, chart) = (plot.id, plot.panel.title.clone(), plot.chart);
-    Block::Figure(Box::new(Figure { id, title, chart, data: Some(plot.kind.id()), behind }))
+    let (brief, data) = (String::new(), Some(plot.kind.id()));
+    Block::Figure(Box::new(Figure { id, title, chart, brief, data, behind }))
 }
 
 fn bins(page: &Page, plot: &Plot<'_>) -> Table {

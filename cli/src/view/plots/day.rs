@@ -67,6 +67,7 @@ fn chart(campaign: &Campaign, run: (usize, usize)) -> Option<Chart> {
             dots("worst of a batch", 1, &worst),
             dots("latest wakes", 2, &latest),
         ],
+        notes: Vec::new(),
     })
 }
 

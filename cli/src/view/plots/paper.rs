@@ -80,6 +80,7 @@ pub(crate) fn chart(figure: &PaperFigure) -> Option<Chart> {
         x: axis(&figure.x, range(0)?, figure.log[0]),
         y: axis(&figure.y, range(1)?, figure.log[1]),
         series: all_series(figure, &shown),
+        notes: Vec::new(),
     })
 }
 
@@ -127,6 +128,7 @@ fn words(at: f64) -> String {
 #[cfg(test)]
 mod tests {
     use punctual_papers::figure::Drawing;
+    use punctual_plot::axis::Scale;
 
     use super::*;
 
@@ -144,7 +146,7 @@ mod tests {
         assert_eq!(drawn.series.len(), 2);
         assert_eq!(drawn.series[0].marks, [Mark::Line(vec![(1.0, 2.0)])]);
         assert_eq!(drawn.series[1].marks, [Mark::Points(vec![(10.0, 20.0, "b".to_owned())])]);
-        assert!(drawn.x.log && drawn.y.high >= 20.0);
+        assert!(drawn.x.scale == Scale::Log && drawn.y.high >= 20.0);
         let line = Drawing::new("a.fig2", "edges", "x", "y").line("a", vec![[1.0, 2.0]]);
         let drawn = chart(&line.rug("single", vec![[3.0, 2.0]])).expect("points");
         assert_eq!(drawn.series.len(), 1);

@@ -41,17 +41,22 @@ fn claim_figure(figure: claim::ClaimFigure) -> ClaimFigure {
 
 /// A figure of a result.
 pub(crate) fn figure(figure: Drawing) -> PaperFigure {
-    let Drawing { id, title: what, x, y, log, series } = figure;
-    PaperFigure { id, what, x, y, log, series: series.into_iter().map(drawn).collect() }
+    let Drawing { id, title: what, x, y, log, names, channels, beside, series } = figure;
+    let series = series.into_iter().map(drawn).collect();
+    PaperFigure { id, what, x, y, log, names, channels, beside, series }
 }
 
 fn drawn(series: Series) -> FigureSeries {
-    let Series { name, style, points, labels } = series;
+    let Series { name, style, points, labels, channel } = series;
     let drawn = match style {
         Style::Line => Drawn::Line,
         Style::Points => Drawn::Points,
         Style::Rug => Drawn::Rug,
         Style::Steps => Drawn::Steps,
+        Style::Bars => Drawn::Bars,
+        Style::Range => Drawn::Range,
+        Style::Band => Drawn::Band,
+        Style::Density => Drawn::Density,
     };
-    FigureSeries { name, drawn, points, labels }
+    FigureSeries { name, drawn, points, labels, channel }
 }

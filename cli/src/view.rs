@@ -12,6 +12,7 @@ use anyhow::Result;
 use punctual_analysis::plain::{plain_json, plain_spaces};
 use punctual_document::terminal::Styled;
 use punctual_document::{html, markdown, text};
+use punctual_plot::chart::Chart;
 use punctual_report::Report;
 use schemars::schema_for;
 use serde::Serialize;
@@ -38,6 +39,11 @@ pub(crate) fn markdown(report: &Report) -> String {
 /// The page of one, two or many results.
 pub(crate) fn html(page: &Page) -> String {
     html::rendered(&page::of(page))
+}
+
+/// The plots of a page, each with its name for a file.
+pub(crate) fn figures(page: &Page) -> Vec<(String, Chart)> {
+    page::figures(page).into_iter().map(|figure| (figure.id, figure.chart)).collect()
 }
 
 /// Any report as JSON text, with a line end and plain spaces; what steers a reader of the text is
@@ -67,6 +73,9 @@ mod tests {
     use punctual_host::facts::MachineFacts;
     use punctual_host::root::Root;
     use punctual_lab::timer::{Background, StampStore, TimerOutcome, TimerPath, TimerRow};
+    use punctual_plot::axis::{Axis, Scale};
+    use punctual_plot::chart::Mark;
+    use punctual_plot::scene::Item;
     use punctual_report::measured::{Measured, TimerBody};
     use punctual_report::{Body, Choice, Clock, Envelope, Session, Warning};
     use serde_json::Value;
@@ -96,6 +105,7 @@ mod tests {
                 scatter: None,
                 cpu_share: Some(0.5),
                 lateness: Default::default(),
+                series: Vec::new(),
             }
         };
         let mut rows = Vec::new();
@@ -300,5 +310,112 @@ mod tests {
             others.split(',').chain(Measured::NAMES.iter().copied()).collect();
         known.sort_unstable();
         assert_eq!(experiments, known, "each kind has a result in {kinds}");
+    }
+
+    /// The plots of a stored result of this kind.
+    fn plots(kind: &str) -> Vec<Chart> {
+        let kinds = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/results/kinds");
+        let file = format!("{kinds}/{kind}.json");
+        let text = std::fs::read_to_string(&file).unwrap_or_else(|why| panic!("{file}: {why}"));
+        let report = Report::parse(&text).unwrap_or_else(|why| panic!("{file}: {why:?}"));
+        let section = kinds::section(&report.body).expect("a section");
+        let figures = section.blocks.iter().flat_map(Block::figures);
+        figures.map(|figure| figure.chart.clone()).collect()
+    }
+
+    /// The names of the series of a chart.
+    fn series(chart: &Chart) -> Vec<&str> {
+        chart.series.iter().map(|series| series.name.as_str()).collect()
+    }
+
+    /// The words at the ticks of an axis.
+    fn ticks(axis: &Axis) -> Vec<&str> {
+        axis.ticks.iter().filter_map(|tick| tick.label.as_deref()).collect()
+    }
+
+    #[test]
+    fn every_measurement_has_its_chart_with_words_on_both_axes_and_what_it_shows() {
+        // Answers to stimuli are drawn with the figures of papers, whose form their traces have.
+        let names = Measured::NAMES.iter().filter_map(|name| name.strip_prefix("measure "));
+        for kind in names.filter(|name| *name != "response") {
+            let plots = plots(kind);
+            assert!(!plots.is_empty(), "{kind}");
+            for chart in &plots {
+                assert!(!chart.title.is_empty() && !chart.series.is_empty(), "{kind}: {chart:?}");
+                assert!(chart.description.contains(|c: char| c.is_ascii_digit()), "{chart:?}");
+                for axis in [&chart.x, &chart.y] {
+                    let has_words = !axis.label.is_empty() || axis.scale == Scale::Names;
+                    assert!(has_words && !ticks(axis).is_empty(), "{kind}: {axis:?}");
+                }
+                for series in &chart.series {
+                    assert!(!series.name.is_empty() && !series.marks.is_empty(), "{chart:?}");
+                }
+                let scene = chart.scene();
+                let shown = |wanted: &str| {
+                    let begin: String = wanted.chars().take(8).collect();
+                    scene.items.iter().any(|item| match item {
+                        Item::Text { text, .. } => text.starts_with(&begin),
+                        _ => false,
+                    })
+                };
+                let names = [&chart.x, &chart.y].into_iter();
+                let names = names.filter(|axis| axis.scale == Scale::Names).flat_map(ticks);
+                let legend = series(chart).into_iter().filter(|_| chart.series.len() > 1);
+                for wanted in names.chain(legend) {
+                    assert!(shown(wanted), "{kind}: {wanted} is not in the picture");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn paths_conditions_and_exits_stand_by_name_with_a_box_each() {
+        let boxes = |chart: &Chart| -> usize {
+            let count = |mark: &Mark| match mark {
+                Mark::Boxes(boxes) => boxes.len(),
+                _ => 0,
+            };
+            chart.series.iter().flat_map(|series| &series.marks).map(count).sum()
+        };
+        let timers = &plots("timer")[0];
+        let names = ticks(&timers.y);
+        assert_eq!(names, ["sleep"]);
+        assert!(series(timers).iter().all(|name| name.ends_with(" behind")));
+        assert!(boxes(timers) >= names.len() && timers.x.scale == Scale::Log);
+        let work = &plots("work")[0];
+        assert_eq!(boxes(work), 2 * ticks(&work.y).len());
+        assert!(series(work).contains(&"the period"));
+        let exits = plots("accuracy");
+        assert_eq!(boxes(&exits[0]), ticks(&exits[0].y).len());
+        // The error over the offset in a band, all exits on one scale.
+        let bands: Vec<&Chart> = exits[1..].iter().collect();
+        assert!(!bands.is_empty());
+        for chart in bands {
+            assert!(matches!(chart.series[0].marks[..], [Mark::Band(_)]), "{chart:?}");
+            assert_eq!(chart.y, exits[1].y);
+        }
+    }
+
+    #[test]
+    fn frequencies_have_their_losses_and_limits_and_designs_their_costs_over_tasks() {
+        let saturation = plots("saturation");
+        for chart in saturation.iter().filter(|chart| chart.title.starts_with("Loss")) {
+            let wanted = ["stage 1", "stage 2", "MF of stage 1", "MF of stage 2"];
+            assert_eq!(series(chart), wanted);
+            assert_eq!(ticks(&chart.y)[0], "none");
+            assert_eq!(chart.x, saturation[0].x, "one scale");
+        }
+        let costs = plots("executive");
+        assert!(
+            ["release", "wait", "cycle"]
+                .iter()
+                .all(|part| { costs.iter().any(|chart| chart.title.contains(part)) })
+        );
+        for chart in &costs {
+            assert!(series(chart).contains(&"punctual") && series(chart).contains(&"ant"));
+            assert_eq!(chart.y, costs[0].y, "one scale");
+        }
+        let noise = &plots("noise")[0];
+        assert!(series(noise)[0].starts_with("CPU "), "{noise:?}");
     }
 }

@@ -196,6 +196,13 @@ pub struct AccuracyRow {
     pub period_ticks: Option<Interval>,
     /// The median error at each offset, in ticks; null where there is none.
     pub curve: Vec<Option<f64>>,
+    /// The quantile 0.05 of the errors at each offset, in ticks, likewise; of few sweeps it is the
+    /// smallest. Empty in results of before.
+    #[serde(default)]
+    pub p5_curve: Vec<Option<f64>>,
+    /// The quantile 0.95 likewise; of few sweeps it is the largest.
+    #[serde(default)]
+    pub p95_curve: Vec<Option<f64>>,
     /// The errors of one sweep, in ticks; null where something interrupted; empty in results of
     /// before.
     #[serde(default)]
@@ -398,10 +405,10 @@ impl Cell {
     /// What was measured; `None` where nothing was.
     fn row(&self, tick_ns: f64) -> Option<AccuracyRow> {
         let spread = self.sweep.spread()?;
-        let curve = self.sweep.curve();
         let found = self.sweep.period();
         let (exit, code) = self.names();
         let known = |error: &f64| error.is_finite().then_some(*error);
+        let at_offsets = |share| self.sweep.at_offsets(share).iter().map(known).collect();
         Some(AccuracyRow {
             exit: exit.to_owned(),
             code: code.map(str::to_owned),
@@ -428,7 +435,9 @@ impl Cell {
             poll_interval_ticks: Interval::median(&self.sweep_polls),
             period: found.map(|(period, _)| period),
             period_ticks: found.and_then(|(_, ticks)| ticks),
-            curve: curve.iter().map(known).collect(),
+            curve: at_offsets(0.5),
+            p5_curve: at_offsets(0.05),
+            p95_curve: at_offsets(0.95),
             single: self.sweep.single().iter().map(known).collect(),
         })
     }
@@ -617,15 +626,17 @@ impl Sweep {
         Some((period, ticks))
     }
 
-    /// The median error at each offset, from the first on; NaN where there is none.
-    fn curve(&self) -> Vec<f64> {
-        let middle = |offset: usize| {
+    /// The error at each offset that this share of the sweeps is below, from the first offset on;
+    /// NaN where there is none.
+    fn at_offsets(&self, share: f64) -> Vec<f64> {
+        let quantile = |offset: usize| {
             let at = self.errors.iter().skip(offset).step_by(self.offsets).copied();
             let mut errors: Vec<f64> = at.filter(|error| error.is_finite()).collect();
             errors.sort_by(f64::total_cmp);
-            errors.get(errors.len() / 2).copied().unwrap_or(f64::NAN)
+            let rank = (share * errors.len() as f64) as usize;
+            errors.get(rank.min(errors.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
         };
-        (0..self.offsets).map(middle).collect()
+        (0..self.offsets).map(quantile).collect()
     }
 }
 
@@ -721,7 +732,7 @@ mod tests {
             // Entered at another phase each time: the median over sweeps is flat.
             (0..512).for_each(|at| sweep.push(errors[(at + number * 13) % 512]));
         }
-        assert!(period(&sweep.curve()).is_none_or(|found| found.share < 0.3));
+        assert!(period(&sweep.at_offsets(0.5)).is_none_or(|found| found.share < 0.3));
         let (found, ticks) = sweep.period().expect("a period");
         assert!((found.ticks - 32.0).abs() < 0.3 && found.share > 0.3, "{found:?}");
         let ticks = ticks.expect("in every sweep");
@@ -761,7 +772,8 @@ mod tests {
         }
         let spread = sweep.spread().expect("five errors");
         assert_eq!((spread.min, spread.p50, spread.max), (1.0, 10.0, 14.0));
-        assert_eq!(sweep.curve(), [3.0, 12.0]);
+        let at_offsets = [0.05, 0.5, 0.95].map(|share| sweep.at_offsets(share));
+        assert_eq!(at_offsets, [[1.0, 10.0], [3.0, 12.0], [3.0, 14.0]]);
         assert_eq!((sweep.swept(), sweep.count()), (3, 5));
     }
 

@@ -8,6 +8,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use punctual_analysis::summary::Distribution;
 use punctual_core::time::{Period, Span};
 use punctual_engine::clocks::{MachineClock, StampCost};
 use punctual_engine::safety::is_real_time;
@@ -275,6 +276,10 @@ pub struct TrialRow {
     /// The share that each stage did not serve: its answer was not complete when the next stimulus
     /// was due, or there was none.
     pub loss: Vec<f64>,
+    /// From the stimulus to the complete answer of each stage, its quantile 0.99; null where fewer
+    /// than 100 were answered. Empty in results of before.
+    #[serde(default)]
+    pub p99_ns: Vec<Option<f64>>,
     /// Whether the generator did not keep the frequency: such a trial decides nothing.
     pub generator_limited: bool,
     /// How long it was; 0 in results of before, where it was `trial_ns`.
@@ -438,6 +443,7 @@ impl<'a, 'l> Search<'a, 'l> {
             stimuli: raised,
             not_raised: ran.not_raised(),
             loss: loss.to_vec(),
+            p99_ns: [0, 1].map(|stage| p99_ns(&times, stage)).to_vec(),
             generator_limited: limited,
             ns,
             background_share: share,
@@ -526,6 +532,19 @@ fn loss(times: &[Times], stage: usize, period_ns: u64) -> f64 {
     };
     let count = raised().count();
     if count == 0 { 0.0 } else { 1.0 - raised().filter(served).count() as f64 / count as f64 }
+}
+
+/// From the stimulus to the complete answer of a stage, its quantile 0.99; `None` where n does not
+/// support it.
+fn p99_ns(times: &[Times], stage: usize) -> Option<f64> {
+    let mut answers = Distribution::default();
+    for stimulus in times.iter().filter(|times| times.raised_ns > 0) {
+        let complete_ns = stimulus.complete_ns[stage];
+        if complete_ns > 0 {
+            answers.push(complete_ns.cast_signed() - stimulus.raised_ns.cast_signed());
+        }
+    }
+    answers.stats().p99
 }
 
 /// Trials with a smaller share of the background left do not say what a stimulus costs: the floor
@@ -769,6 +788,10 @@ mod tests {
         let stimuli = [times(1_000, 10), times(2_000, 999), times(3_000, 1_000), Times::default()];
         assert!((loss(&stimuli, 0, 1_000) - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!((loss(&stimuli, 1, 1_000), loss(&[], 0, 1_000)), (1.0, 0.0));
+        // Three are too few for 1 in 100, and a stage that never answered has none.
+        assert_eq!((p99_ns(&stimuli, 0), p99_ns(&stimuli, 1)), (None, None));
+        let many: Vec<Times> = (1..=200).map(|at| times(at * 1_000, at)).collect();
+        assert_eq!(p99_ns(&many, 0), Some(198.0));
     }
 
     fn trial(hz: f64, share: Option<f64>) -> TrialRow {

@@ -6,6 +6,7 @@
 //! instructions on the same CPU meanwhile; what each costs stands beside it. Runs two threads,
 //! never prints.
 
+use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual::RtThread;
@@ -102,9 +103,10 @@ impl TimerExperiment {
                 let backgrounds = self.backgrounds.iter();
                 cells.extend(backgrounds.map(|&behind| cell(path, behind, StampStore::Array)));
             }
-            let backgrounds = self.backgrounds.iter();
-            cells
-                .extend(backgrounds.map(|&behind| cell(TimerPath::Sleep, behind, StampStore::Hot)));
+            for store in [StampStore::Hot, StampStore::Cold] {
+                let backgrounds = self.backgrounds.iter();
+                cells.extend(backgrounds.map(|&behind| cell(TimerPath::Sleep, behind, store)));
+            }
         }
         cells
     }
@@ -192,6 +194,10 @@ pub struct TimerRow {
     /// The same latenesses in full resolution; not in results.
     #[serde(skip)]
     pub lateness: Histogram,
+    /// The first 4 096 of them as they came, ns, a list for each block; not in results. Between two
+    /// blocks others had their turn.
+    #[serde(skip)]
+    pub series: Vec<Vec<i64>>,
 }
 
 /// How a thread learns of the time.
@@ -235,6 +241,10 @@ pub enum StampStore {
     Array,
     /// 4 KiB that stay in the cache.
     Hot,
+    /// The 8 MiB, and before each wait 2 MiB are read, so that nothing of the way to the thread is
+    /// in the first and second cache: user space disables none. Expiries that pass meanwhile are
+    /// left out, and not counted as missed.
+    Cold,
 }
 
 impl StampStore {
@@ -243,6 +253,7 @@ impl StampStore {
         match self {
             Self::Array => "array",
             Self::Hot => "hot",
+            Self::Cold => "cold",
         }
     }
 }
@@ -319,9 +330,15 @@ impl Order {
 const BLOCK_NS: u64 = 20_000_000;
 /// From the beginning of a block to its first expiry.
 const LEAD_NS: u64 = 200_000;
+/// Latenesses of a cell that are kept as they came: eight pages of stamps.
+const SERIES: usize = 4_096;
 /// Stamps in the large array, and in the one that stays in the cache.
 const ARRAY: usize = 1 << 20;
 const HOT: usize = 512;
+/// Words that are read to make caches cold: 2 MiB, no less than a second cache has.
+const READ: usize = 1 << 18;
+/// Words of a cache line.
+const LINE: usize = 8;
 
 /// A [`TimerPath`] with what it needs.
 #[derive(Debug)]
@@ -340,11 +357,13 @@ struct Stores {
     array: Vec<i64>,
     at: usize,
     hot: Vec<i64>,
+    /// What is read to make caches cold.
+    read: Vec<i64>,
 }
 
 /// A combination, and what it has seen.
 ///
-/// Allocates nothing in a block, and a block is bounded in time, whatever its period.
+/// Allocates nothing while it waits, and a block is bounded in time, whatever its period.
 #[derive(Debug)]
 struct Cell {
     path: TimerPath,
@@ -353,6 +372,9 @@ struct Cell {
     store: StampStore,
     lateness: Distribution,
     exceedances: Exceedances,
+    /// The first ones as they came, by block, and how many more there is room for.
+    series: Vec<Vec<i64>>,
+    series_room: usize,
     n: u64,
     missed: u64,
     used_ns: u64,
@@ -375,7 +397,8 @@ fn paths(cpus: CpuMask) -> [Option<Path>; 5] {
 
 impl Stores {
     fn new() -> Self {
-        Self { array: vec![0; ARRAY], at: 0, hot: vec![0; HOT] }
+        // Not of zeros, which would all be one page.
+        Self { array: vec![0; ARRAY], at: 0, hot: vec![0; HOT], read: vec![1; READ] }
     }
 }
 
@@ -388,6 +411,8 @@ impl Cell {
             store,
             lateness: Distribution::default(),
             exceedances: Exceedances::new(0, &[]),
+            series: Vec::new(),
+            series_room: SERIES,
             n: 0,
             missed: 0,
             used_ns: 0,
@@ -403,7 +428,8 @@ impl Cell {
         let end_ns = first_ns + BLOCK_NS;
         let begun = stores.at;
         let mut stored = 0;
-        let large = self.store == StampStore::Array;
+        let large = self.store != StampStore::Hot;
+        let evicts = (self.store == StampStore::Cold).then_some(&*stores.read);
         let store = |ns: i64| {
             if large {
                 stores.array[(begun + stored) % ARRAY] = ns;
@@ -413,7 +439,7 @@ impl Cell {
             stored += 1;
             large || stored < HOT
         };
-        let limits = Limits { first_ns, end_ns, period_ns: self.period_ns, stop };
+        let limits = Limits { first_ns, end_ns, period_ns: self.period_ns, evicts, stop };
         match path {
             Path::Deadline(cpus) => {
                 match under_deadline(cpus, self.period_ns, || limits.run(path, store)) {
@@ -428,10 +454,18 @@ impl Cell {
         } else {
             &mut stores.hot.iter().copied().take(stored)
         };
+        let mut series = Vec::with_capacity(stored.min(self.series_room));
         kept.for_each(|ns| {
             self.lateness.push(ns);
             self.exceedances.push(ns, 0, 0);
+            if series.len() < self.series_room {
+                series.push(ns);
+            }
         });
+        self.series_room -= series.len();
+        if !series.is_empty() {
+            self.series.push(series);
+        }
         if large {
             stores.at = (begun + stored) % ARRAY;
         }
@@ -454,6 +488,7 @@ impl Cell {
             cpu_share: (self.wall_ns > 0)
                 .then(|| (self.used_ns as f64 / self.wall_ns as f64).min(1.0)),
             lateness: self.lateness.histogram().clone(),
+            series: self.series.clone(),
         })
     }
 }
@@ -463,6 +498,8 @@ struct Limits<'a> {
     first_ns: u64,
     end_ns: u64,
     period_ns: u64,
+    /// What is read after each expiry, to make caches cold.
+    evicts: Option<&'a [i64]>,
     stop: &'a AtomicBool,
 }
 
@@ -512,8 +549,13 @@ impl Limits<'_> {
             if !store((now - due).as_ns()) {
                 break;
             }
-            let next = releases.next(number, now);
+            let mut next = releases.next(number, now);
             missed += next - number - 1;
+            if let Some(read) = self.evicts {
+                black_box(read.iter().step_by(LINE).fold(0, |sum, word| sum ^ word));
+                let now = Instant::from_ns(now_ns(ClockId::Monotonic));
+                next = next.max(releases.next(number, now));
+            }
             number = next;
         }
         missed
@@ -596,7 +638,10 @@ mod tests {
         let cpus = affinity::get(0).expect("own");
         for (name, path) in TimerPath::ALL.into_iter().zip(&paths(cpus)) {
             let path = path.as_ref().expect("every kernel has it");
-            for store in [StampStore::Array, StampStore::Hot] {
+            for store in [StampStore::Array, StampStore::Hot, StampStore::Cold] {
+                if store == StampStore::Cold && name != TimerPath::Sleep {
+                    continue;
+                }
                 let mut cell = Cell::new(name, 1_000_000, Background::None, store);
                 assert_eq!(cell.row(), None);
                 cell.block(path, &mut stores, &stop);
@@ -617,6 +662,15 @@ mod tests {
         let mut cell = Cell::new(TimerPath::Mdelay, 1_000, Background::None, StampStore::Hot);
         cell.block(&Path::Delay, &mut stores, &AtomicBool::new(false));
         assert!((1..=HOT as u64).contains(&cell.n), "{cell:?}");
+        assert_eq!(cell.row().expect("measured").series[0].len() as u64, cell.n);
+        // The series is bounded, whatever is measured, and what is in it came first.
+        while cell.series_room > 0 {
+            cell.block(&Path::Delay, &mut stores, &AtomicBool::new(false));
+        }
+        let before = cell.series.clone();
+        cell.block(&Path::Delay, &mut stores, &AtomicBool::new(false));
+        assert_eq!(before.iter().map(Vec::len).sum::<usize>(), SERIES);
+        assert_eq!(cell.series, before);
         let mut cell = Cell::new(TimerPath::Sleep, 1_000, Background::None, StampStore::Array);
         cell.block(&Path::Sleep, &mut stores, &AtomicBool::new(true));
         assert_eq!(cell.n, 0);

@@ -20,6 +20,12 @@ pub struct Drawing {
     pub y: String,
     /// Whether each axis is a log scale, x and y.
     pub log: [bool; 2],
+    /// What stands at 0, 1, 2 and so on of the horizontal axis; empty where it has numbers.
+    pub names: Vec<String>,
+    /// Traces below each other, as an oscilloscope shows them: their names, from top to bottom.
+    pub channels: Vec<String>,
+    /// Whether it stands beside the figure before it, on the same scales.
+    pub beside: bool,
     /// The series, in the order of the legend.
     pub series: Vec<Series>,
 }
@@ -35,6 +41,8 @@ pub struct Series {
     pub points: Vec<[f64; 2]>,
     /// A name for each point; empty where they have none.
     pub labels: Vec<String>,
+    /// The number of its channel, where there are channels.
+    pub channel: usize,
 }
 
 /// How a series is drawn.
@@ -49,7 +57,19 @@ pub enum Style {
     /// The columns of a histogram: the y of each point holds from its x to that of the next point;
     /// the last point only ends the last column.
     Steps,
+    /// Columns up from the horizontal axis.
+    Bars,
+    /// A box for each three points of one x: its lowest, middle and highest.
+    Range,
+    /// A band with a line through it, by three points of each x: lowest, middle and highest.
+    Band,
+    /// A trace that was seen many times, in its channel: y is the share of them that are up from
+    /// its x to that of the next point.
+    Density,
 }
+
+/// The lowest, middle and highest at one x.
+pub type RangeAt = (f64, [f64; 3]);
 
 impl Drawing {
     /// One without series.
@@ -61,6 +81,50 @@ impl Drawing {
     /// On log scales, x and y.
     pub fn log(self, log: [bool; 2]) -> Self {
         Self { log, ..self }
+    }
+
+    /// With names along the horizontal axis: the first is at 0.
+    pub fn named(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { names: names.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// With traces in channels, from top to bottom.
+    pub fn channels(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { channels: names.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Beside the figure before it, on the same scales.
+    pub fn beside(self) -> Self {
+        Self { beside: true, ..self }
+    }
+
+    /// With the series that was added last in this channel.
+    pub fn in_channel(mut self, channel: usize) -> Self {
+        if let Some(series) = self.series.last_mut() {
+            series.channel = channel;
+        }
+        self
+    }
+
+    /// With columns, each with what stands above it.
+    pub fn bars(self, name: &str, bars: impl IntoIterator<Item = ([f64; 2], String)>) -> Self {
+        let (points, labels) = bars.into_iter().unzip();
+        self.with(name, Style::Bars, points, labels)
+    }
+
+    /// With a box for each of these.
+    pub fn ranges(self, name: &str, ranges: impl IntoIterator<Item = RangeAt>) -> Self {
+        self.with(name, Style::Range, in_threes(ranges), Vec::new())
+    }
+
+    /// With a band.
+    pub fn band(self, name: &str, band: impl IntoIterator<Item = RangeAt>) -> Self {
+        self.with(name, Style::Band, in_threes(band), Vec::new())
+    }
+
+    /// With traces that were seen many times: the share that is up from each x on.
+    pub fn density(self, name: &str, shares: Vec<[f64; 2]>) -> Self {
+        self.with(name, Style::Density, shares, Vec::new())
     }
 
     /// With a line; none where there is no point.
@@ -92,12 +156,8 @@ impl Drawing {
 
     /// With histograms of lateness in the same bins, each with its name: x in µs.
     pub fn histograms(self, named: &[(&str, &HistogramView)]) -> Self {
-        let views: Vec<&HistogramView> = named.iter().map(|(_, view)| *view).collect();
-        let bins = bins(&views, &[]);
-        let edges_us: Vec<f64> = bins.edges_ns.iter().map(|ns| ns / 1e3).collect();
-        named.iter().zip(&bins.counts).fold(self, |figure, ((name, _), counts)| {
-            figure.steps(&format!("here: {name}"), &edges_us, counts)
-        })
+        let named = named.iter().map(|(name, view)| ((*name).to_owned(), *view)).collect();
+        beside_each_other(vec![(self, named)]).remove(0)
     }
 
     fn with(
@@ -108,10 +168,33 @@ impl Drawing {
         labels: Vec<String>,
     ) -> Self {
         if !points.is_empty() {
-            self.series.push(Series { name: name.to_owned(), style, points, labels });
+            self.series.push(Series { name: name.to_owned(), style, points, labels, channel: 0 });
         }
         self
     }
+}
+
+/// Three points for each.
+fn in_threes(ends: impl IntoIterator<Item = RangeAt>) -> Vec<[f64; 2]> {
+    ends.into_iter().flat_map(|(x, ends)| ends.map(|y| [x, y])).collect()
+}
+
+/// Histograms of lateness in figures beside each other, all in the same bins: x in µs. Each figure
+/// comes with its own, and their names.
+pub fn beside_each_other(figures: Vec<(Drawing, Vec<(String, &HistogramView)>)>) -> Vec<Drawing> {
+    let views: Vec<&HistogramView> =
+        figures.iter().flat_map(|(_, named)| named).map(|(_, view)| *view).collect();
+    let bins = bins(&views, &[]);
+    let edges_us: Vec<f64> = bins.edges_ns.iter().map(|ns| ns / 1e3).collect();
+    let mut counts = bins.counts.iter();
+    let figure = |(at, (figure, named)): (usize, (Drawing, Vec<(String, _)>))| {
+        let drawn =
+            named.into_iter().zip(&mut counts).fold(figure, |figure, ((name, _), counts)| {
+                figure.steps(&format!("here: {name}"), &edges_us, counts)
+            });
+        Drawing { beside: at > 0, ..drawn }
+    };
+    figures.into_iter().enumerate().map(figure).collect()
 }
 
 /// The averaged edges of these stages, each with its name.

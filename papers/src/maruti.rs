@@ -376,6 +376,8 @@ mod tests {
             period: None,
             period_ticks: None,
             curve,
+            p5_curve: Vec::new(),
+            p95_curve: Vec::new(),
             single: Vec::new(),
         };
         AccuracyOutcome { tick_ns: 0.5, interrupted_from_ns: 1_000, rows: vec![row] }

@@ -719,6 +719,7 @@ mod tests {
             scatter: None,
             cpu_share: None,
             lateness: Default::default(),
+            series: Vec::new(),
         };
         let rows =
             [StampStore::Array, StampStore::Hot].map(|store| row(TimerPath::Sleep, store)).to_vec();

@@ -132,6 +132,16 @@ pub struct PaperFigure {
     pub y: String,
     /// Whether each axis is a log scale, x and y.
     pub log: [bool; 2],
+    /// What stands at 0, 1, 2 and so on of the horizontal axis; empty where it has numbers.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// Traces below each other, as an oscilloscope shows them: their names, from top to bottom.
+    /// Empty where the vertical axis has numbers.
+    #[serde(default)]
+    pub channels: Vec<String>,
+    /// Whether it stands beside the figure before it, on the same scales.
+    #[serde(default)]
+    pub beside: bool,
     /// The series, in the order of the legend.
     pub series: Vec<FigureSeries>,
 }
@@ -160,6 +170,10 @@ pub struct FigureSeries {
     pub points: Vec<[f64; 2]>,
     /// A name for each point; empty where they have none.
     pub labels: Vec<String>,
+    /// The number of its channel, where there are channels: y is 0 at the lower end of its trace
+    /// then, and 1 at the upper one.
+    #[serde(default)]
+    pub channel: usize,
 }
 
 /// How a series is drawn.
@@ -175,6 +189,15 @@ pub enum Drawn {
     /// The columns of a histogram: the y of each point holds from its x to that of the next point;
     /// the last point only ends the last column.
     Steps,
+    /// Columns up from the horizontal axis.
+    Bars,
+    /// A box for each three points of one x: its lowest, middle and highest.
+    Range,
+    /// A band with a line through it, by three points of each x: lowest, middle and highest.
+    Band,
+    /// A trace that was seen many times, in its channel: y is the share of them that are up from
+    /// its x to that of the next point.
+    Density,
 }
 
 /// A figure of a paper, and what it is today.

@@ -16,7 +16,6 @@ use crate::output::{self, Dir, Opened};
 use crate::pages::{Page, RESULTS_MAX};
 use crate::stored::{self, RESULT, Stored};
 use crate::subcommand::{Execute, Exit};
-use crate::view::plots::{self, Axes, Kind, paper};
 use crate::{format, view};
 
 /// `punctual report`.
@@ -163,14 +162,8 @@ fn encoded(part: &str) -> String {
 
 /// Writes the plots of a page; the files that there are now.
 fn write_plots(page: &Page, dir: &Dir) -> Result<Vec<PathBuf>> {
-    let axes = Axes::of(page);
     let mut files = Vec::new();
-    let of_kind = |kind| plots::of(page, &axes, kind).into_iter().flatten();
-    let kinds = Kind::ALL.into_iter().flat_map(of_kind).map(|plot| (plot.id, plot.chart));
-    let fronts = page.results.iter().enumerate().filter_map(|(at, shown)| {
-        Some((format!("front-{}", at + 1), plots::front(&shown.report)?))
-    });
-    for (id, mut chart) in kinds.chain(fronts).chain(paper::drawn(&page.results)) {
+    for (id, mut chart) in view::figures(page) {
         chart.titled = true;
         let scene = chart.scene();
         let png = png::file(&scene).with_context(|| id.clone())?;

@@ -80,7 +80,8 @@ pub(crate) fn complete(report: &Report) -> Vec<Block> {
 fn without_runs(report: &Report) -> Vec<Block> {
     let mut blocks = head::brief(report);
     let mut is_new = true;
-    for mut block in section(&report.body).into_iter().flat_map(|section| section.blocks) {
+    let shown = section(&report.body).into_iter().flat_map(|section| section.blocks);
+    for mut block in shown.filter(|block| !block.is_picture_alone()) {
         if let Block::Words(words) = &mut block {
             words.level = 1;
         }

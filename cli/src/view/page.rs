@@ -51,7 +51,7 @@ const SECTIONS: &[fn(&Source<'_>) -> Option<Section>] = &[
 
 /// The page of results.
 pub(super) fn of(page: &Page) -> html::Page {
-    let source = Source { page, axes: Axes::of(page) };
+    let source = Source { page, axes: Axes::of(page), is_for_files: false };
     let several = page.results.len() > 1;
     let few = source.few().iter();
     html::Page {
@@ -62,6 +62,19 @@ pub(super) fn of(page: &Page) -> html::Page {
         data: data::json(&source),
         version: PROGRAM.version,
     }
+}
+
+/// The sections that have plots: all that are written as files.
+const DRAWN: &[fn(&Source<'_>) -> Option<Section>] =
+    &[plots::histograms, plots::curves, plots::times, waits, without_runs, campaigns, drawn];
+
+/// The plots of a page, each with its name for a file: those of every result, however many there
+/// are.
+pub(super) fn figures(page: &Page) -> Vec<Figure> {
+    let source = Source { page, axes: Axes::of(page), is_for_files: true };
+    let sections = DRAWN.iter().filter_map(|section| section(&source));
+    let blocks: Vec<Block> = sections.flat_map(|section| section.blocks).collect();
+    blocks.iter().flat_map(Block::figures).cloned().collect()
 }
 
 /// Many results in one table: the first thing on a page of more than two.
@@ -237,10 +250,15 @@ fn behind(source: &Source<'_>) -> Option<Section> {
 /// One section of all results that have such a one.
 fn joined(source: &Source<'_>, section: fn(&Body) -> Option<Section>) -> Option<Section> {
     let mut whole: Option<Section> = None;
-    for shown in source.few() {
+    for (at, shown) in source.few().iter().enumerate() {
         let Some(mut section) = section(&shown.report.body) else { continue };
         let prefix = source.prefix(shown);
         for block in &mut section.blocks {
+            for figure in block.figures_mut() {
+                figure.id = source.figure_id(&figure.id, at);
+                figure.title.insert_str(0, &prefix);
+                figure.chart.title.insert_str(0, &prefix);
+            }
             match block {
                 Block::Table(table) => table.caption.insert_str(0, &prefix),
                 Block::Words(words) => words.text.insert_str(0, &prefix),
@@ -257,9 +275,7 @@ fn joined(source: &Source<'_>, section: fn(&Body) -> Option<Section>) -> Option<
 
 /// Figures of papers, and traces of answers, drawn from what was measured.
 fn drawn(source: &Source<'_>) -> Option<Section> {
-    let drawn = paper::drawn(source.few());
-    let blocks = drawn.into_iter().map(|(id, chart)| Figure::still(id, chart)).collect();
-    some("figures-drawn", "Drawn from the data", blocks)
+    some("figures-drawn", "Drawn from the data", paper::drawn(source.few()))
 }
 
 /// The ways to wait that were compared: the front as a picture, their table, and the learned wait

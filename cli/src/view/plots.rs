@@ -2,22 +2,24 @@
 //!
 //! For the page and for files of their own. The numbers come from `punctual_analysis::plot`.
 
+pub(crate) mod boxes;
 pub(crate) mod day;
 pub(crate) mod paper;
 
 use punctual_analysis::plot::{Envelope, EnvelopeBin, Thinned, curve};
 use punctual_analysis::recording::RunFigures;
+use punctual_document::{Block, Figure, Row};
 use punctual_plot::axis::Axis;
 use punctual_plot::chart::{Chart, ChartSeries, Mark};
 use punctual_report::Report;
 use punctual_report::strategies::StrategyRow;
 
 use crate::format;
-use crate::pages::{Line, Loaded, Page, Panel, Row};
+use crate::pages::{self, Line, Loaded, Page, Panel};
 
 /// Width and height of a plot that stands alone, and of one of two side by side, pixels.
-const ALONE: Size = (880.0, 340.0);
-const ONE_OF_TWO: Size = (560.0, 320.0);
+pub(crate) const ALONE: Size = (880.0, 340.0);
+pub(crate) const ONE_OF_TWO: Size = (560.0, 320.0);
 
 /// A kind of plot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +55,7 @@ impl Kind {
     }
 
     /// The page's rows of this kind.
-    fn rows(self, page: &Page) -> &[Row] {
+    fn rows(self, page: &Page) -> &[pages::Row] {
         match self {
             Self::Histogram => &page.histograms,
             Self::Curve => &page.curves,
@@ -93,6 +95,20 @@ pub(crate) fn of<'a>(page: &'a Page, axes: &Axes, kind: Kind) -> Vec<Vec<Plot<'a
             .collect()
     })
     .collect()
+}
+
+/// Charts that stand beside each other, each with its id; one alone has all the width.
+pub(crate) fn beside(mut charts: Vec<(String, Chart)>) -> Option<Block> {
+    match charts.len() {
+        0 => None,
+        1 => charts
+            .pop()
+            .map(|(id, chart)| Figure::still(id, Chart { size: (ALONE.0, chart.size.1), ..chart })),
+        _ => {
+            let figures = charts.into_iter().map(|(id, chart)| vec![Figure::still(id, chart)]);
+            Some(Block::Row(Row::Plots, figures.collect()))
+        }
+    }
 }
 
 /// Width and height of a drawing, pixels.
@@ -153,7 +169,7 @@ fn one_in(page: &Page, line: &Line) -> f64 {
 }
 
 /// A round time: `10 µs`, `500 ns`.
-fn ns(at: f64) -> String {
+pub(crate) fn ns(at: f64) -> String {
     let unit = [(1e9, "s"), (1e6, "ms"), (1e3, "µs")];
     let (unit_ns, unit) = unit.into_iter().find(|(ns, _)| at >= ns * 0.999).unwrap_or((1.0, "ns"));
     // Ticks are round: three figures are all there are.
@@ -161,7 +177,7 @@ fn ns(at: f64) -> String {
     format!("{figures} {unit}")
 }
 
-fn count(at: f64) -> String {
+pub(crate) fn count(at: f64) -> String {
     if at < 1.0 { format!("{at:.1}") } else { format::count(at.round() as u64) }
 }
 

@@ -33,6 +33,7 @@ fn each_path_has_a_row_for_each_background_and_none_is_early() {
                 ("posix", "array"),
                 ("mdelay", "array"),
                 ("sleep", "hot"),
+                ("sleep", "cold"),
             ] {
                 let is = |row: &&Value| {
                     row["path"] == path
@@ -47,7 +48,7 @@ fn each_path_has_a_row_for_each_background_and_none_is_early() {
     // The kernel may refuse SCHED_DEADLINE, and does without rights.
     let reserved = rows.iter().filter(|row| row["path"] == "deadline").count();
     assert!(reserved == 4 || result["timer"]["deadline_refused"].is_i64(), "{result}");
-    assert_eq!(rows.len(), 20 + reserved);
+    assert_eq!(rows.len(), 24 + reserved);
     for row in rows {
         let lateness = &row["lateness_ns"];
         assert!(number(row, "n") > 0.0 && number(lateness, "min") >= 0.0, "{row}");
@@ -71,7 +72,9 @@ fn the_page_fits_and_a_report_has_the_table() {
     fits(&text);
     let out = run(["report", &result.display().to_string(), "-o", &page.display().to_string()]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    assert!(fs::read_to_string(page).expect("written").contains("Lateness of timers"));
+    let page = fs::read_to_string(page).expect("written");
+    assert!(page.contains("Lateness of timers"));
+    assert!(page.contains("Lateness of each path, every 15 µs") && page.contains("<svg"));
 }
 
 #[test]

@@ -378,6 +378,8 @@ mod tests {
                 period: Some(LoopPeriod { ticks: self.step.unwrap_or(poll), share: 0.5 }),
                 period_ticks: Some(self.period),
                 curve: Vec::new(),
+                p5_curve: Vec::new(),
+                p95_curve: Vec::new(),
                 single: Vec::new(),
             };
             let [plain, split, corrected] = self.errors;
@@ -399,6 +401,7 @@ mod tests {
                 scatter: Scatter::of_series(evenly(1_000, over_ns, self.n, self.stall)),
                 cpu_share: Some(0.5),
                 lateness: Default::default(),
+                series: Vec::new(),
             };
             let (array, [nop, cpuid, hot, polled]) = (StampStore::Array, self.wakes_ns);
             let rows = vec![

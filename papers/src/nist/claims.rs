@@ -198,6 +198,7 @@ mod tests {
             scatter,
             cpu_share: None,
             lateness: Default::default(),
+            series: Vec::new(),
         };
         let (policy, rows) = ("SCHED_FIFO".to_owned(), vec![row]);
         TimerOutcome { cpu: 1, policy, priority: Some(90), rows, deadline_refused: Some(1) }

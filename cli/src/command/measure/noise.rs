@@ -20,8 +20,12 @@ use crate::experiment::{self, Machine};
 use crate::measuring::{Measuring, Outcome, Planned, Shown, condition_name};
 use crate::output::OutputArgs;
 use crate::view::kinds::head::rate_line;
+use crate::view::plots;
 use crate::{format, parse};
-use punctual_document::{Block, Section, Table, numbers, words};
+use punctual_analysis::plot::bins;
+use punctual_document::{Block, Figure, Section, Table, numbers, words};
+use punctual_plot::axis::Axis;
+use punctual_plot::chart::{Chart, ChartSeries, Mark};
 use punctual_report::Choice;
 use punctual_report::measured::NoiseBody;
 
@@ -119,7 +123,9 @@ fn pick(requested: Option<&str>, here: &MachineFacts) -> Result<(CpuList, Choice
 pub(crate) fn shown(body: &NoiseBody) -> Section {
     let noise = &body.noise;
     let threshold = format::period(noise.threshold_ns);
-    let mut parts = vec![gaps(noise, &threshold)];
+    let chart = drawn(noise).map(|chart| Figure::still("noise-1".to_owned(), chart));
+    let mut parts: Vec<Block> = chart.into_iter().collect();
+    parts.push(gaps(noise, &threshold));
     if !noise.lengths.is_empty() {
         parts.push(lengths(noise));
     }
@@ -135,6 +141,50 @@ pub(crate) fn shown(body: &NoiseBody) -> Section {
     parts.extend(body.loads.iter().map(|load| Block::words(rate_line(load))));
     parts.push(Block::words(windows(noise)));
     Section { id: "noise", heading: "Gaps in a spin", blocks: parts }
+}
+
+/// The most CPUs that are drawn: more cannot be told apart.
+const DRAWN: usize = 6;
+
+/// How often gaps of which length were, by CPU: those that lost most, all in the same bins.
+fn drawn(noise: &NoiseOutcome) -> Option<Chart> {
+    let mut cpus: Vec<&CpuNoise> = noise.cpus.iter().filter(|cpu| cpu.gaps > 0).collect();
+    cpus.sort_by_key(|cpu| (std::cmp::Reverse(cpu.lost_ns), cpu.cpu));
+    let left_out = cpus.len().saturating_sub(DRAWN);
+    cpus.truncate(DRAWN);
+    cpus.sort_by_key(|cpu| cpu.cpu);
+    let views: Vec<_> = cpus.iter().map(|cpu| &cpu.histogram).collect();
+    let shared = bins(&views, &[]);
+    let (first, last) = (*shared.edges_ns.first()?, *shared.edges_ns.last()?);
+    let series = cpus.iter().zip(&shared.counts).enumerate().map(|(ink, (cpu, counts))| {
+        let values = counts.iter().map(|&count| count as f64).collect();
+        let marks = vec![Mark::Steps { edges: shared.edges_ns.clone(), values }];
+        ChartSeries { name: format!("CPU {}", cpu.cpu), ink, marks }
+    });
+    let told = |cpu: &&CpuNoise| {
+        format!(
+            "CPU {}: {} gaps, half of them at most {}, the longest {}",
+            cpu.cpu,
+            format::count(cpu.gaps),
+            format::ns(cpu.gap_ns.p50),
+            worst(cpu.worst)
+        )
+    };
+    let told: Vec<String> = cpus.iter().map(told).collect();
+    let mut notes = Vec::new();
+    if left_out > 0 {
+        notes.push(format!("the {DRAWN} CPUs that lost most; {left_out} more are in the table"));
+    }
+    Some(Chart {
+        title: "Lengths of the gaps".to_owned(),
+        titled: false,
+        description: format!("{}.", told.join("; ")),
+        size: plots::ALONE,
+        x: Axis::log("length of a gap (log)", first, last, plots::ns),
+        y: Axis::log("gaps in a bin (log)", 0.7, shared.most as f64 * 1.4, plots::count),
+        series: series.collect(),
+        notes,
+    })
 }
 
 fn gaps(noise: &NoiseOutcome, threshold: &str) -> Block {

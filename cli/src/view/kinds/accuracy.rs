@@ -1,18 +1,111 @@
 //! What `measure accuracy` gives: the errors of each exit in ticks and in ns, the loop's period.
 
-use punctual_document::{Block, Section, Table, numbers, words};
+use punctual_analysis::plot::extent;
+use punctual_document::{Block, Figure, Section, Table, numbers, words};
 use punctual_lab::accuracy::{AccuracyOutcome, AccuracyRow};
+use punctual_plot::axis::Axis;
+use punctual_plot::chart::{Chart, ChartSeries, Mark, QuantileBox};
 use punctual_report::measured::AccuracyBody;
 
 use crate::format;
+use crate::view::plots::boxes::{BoxSeries, Boxes};
+use crate::view::plots::{ONE_OF_TWO, beside};
 
 /// The errors of each exit, and how they were measured.
 pub(super) fn shown(body: &AccuracyBody) -> Section {
     let outcome = &body.accuracy;
-    let mut parts = vec![errors(outcome)];
+    let chart = compared(outcome).map(|chart| Figure::still("accuracy-1".to_owned(), chart));
+    let mut parts: Vec<Block> = chart.into_iter().collect();
+    parts.extend(over_offset(outcome));
+    parts.push(errors(outcome));
     parts.extend(own_step(outcome).map(Block::words));
     parts.push(Block::words(about(outcome)));
     Section { id: "accuracy", heading: "How exactly a wait ends", blocks: parts }
+}
+
+/// How boxes of errors are to be read.
+const ERRORS: &str = "box: 5 to 95 %, thick line: median, thin line: from the least, dot: the \
+                      largest of those that nothing interrupted";
+
+/// The errors of all exits below each other.
+fn compared(outcome: &AccuracyOutcome) -> Option<Chart> {
+    let own = |row: &AccuracyRow| QuantileBox {
+        place: 0.0,
+        half: 0.0,
+        line: (row.min_ticks, row.p95_ticks),
+        body: (row.p5_ticks, row.p95_ticks),
+        middle: row.p50_ticks,
+        far: (row.max_ticks > row.p95_ticks).then_some(row.max_ticks),
+    };
+    let boxes = outcome.rows.iter().map(own).enumerate().collect();
+    let sentences = |row: &AccuracyRow| {
+        let [low, middle, high] = [row.p5_ticks, row.p50_ticks, row.p95_ticks].map(format::whole);
+        format!("{}: {} exits, {low} to {high}, median {middle}", row.name(), format::count(row.n))
+    };
+    let sentences: Vec<String> = outcome.rows.iter().map(sentences).collect();
+    Boxes {
+        title: "Error of each exit".to_owned(),
+        description: format!("Ticks after the target, 5 to 95 %. {}.", sentences.join("; ")),
+        reading: ERRORS,
+        quantity: "error, ticks of the counter",
+        is_log: false,
+        words: format::whole,
+        names: outcome.rows.iter().map(AccuracyRow::name).collect(),
+        series: vec![BoxSeries { name: "error".to_owned(), boxes }],
+        bound: None,
+    }
+    .chart()
+}
+
+/// Exits whose loop is warm and begins a cache line, or is where the compiler places it: the error
+/// over the offset, all on one scale.
+fn over_offset(outcome: &AccuracyOutcome) -> Option<Block> {
+    let is_drawn = |row: &&AccuracyRow| {
+        row.cache == "warm" && row.lead_ticks > 0.0 && row.code.as_deref() != Some("split")
+    };
+    let rows: Vec<&AccuracyRow> = outcome.rows.iter().filter(is_drawn).collect();
+    let errors = rows.iter().flat_map(|row| [&row.curve, &row.p5_curve, &row.p95_curve]);
+    let errors = errors.flatten().flatten().copied();
+    let shared = extent(errors, false)?;
+    let figure = |(at, row): (usize, &&AccuracyRow)| {
+        let chart = offsets(row, (shared.low, shared.high));
+        (format!("accuracy-{}", at + 2), chart)
+    };
+    beside(rows.iter().enumerate().map(figure).collect())
+}
+
+/// The error of an exit at each offset: the median of all sweeps in a band of 5 to 95 %.
+fn offsets(row: &AccuracyRow, (low, high): (f64, f64)) -> Chart {
+    let at = |errors: &[Option<f64>], offset: usize| errors.get(offset).copied().flatten();
+    let band = (0..row.curve.len()).map(|offset| {
+        let middle = at(&row.curve, offset)?;
+        let ends = [at(&row.p5_curve, offset), at(&row.p95_curve, offset)];
+        let [low, high] = ends.map(|end| end.unwrap_or(middle));
+        Some((row.lead_ticks + offset as f64, low, middle, high))
+    });
+    let last = row.lead_ticks + row.curve.len().saturating_sub(1) as f64;
+    let repeats = row.period.map_or_else(
+        || "no period stands out".to_owned(),
+        |period| format!("repeats every {:.1} ticks", period.ticks),
+    );
+    let name = row.name();
+    Chart {
+        title: format!("Error over the offset: {name}"),
+        titled: false,
+        description: format!(
+            "{name}: median error of {} sweeps at each of {} offsets, in a band of 5 to 95 %; all \
+             of them from {} to {} ticks; {repeats}.",
+            format::count(row.sweeps),
+            row.curve.len(),
+            format::whole(row.p5_ticks),
+            format::whole(row.p95_ticks),
+        ),
+        size: ONE_OF_TWO,
+        x: Axis::even("offset of the target, ticks", row.lead_ticks, last, 5, format::whole),
+        y: Axis::even("error, ticks", low, high, 6, format::whole),
+        series: vec![ChartSeries { name, ink: 0, marks: vec![Mark::Band(band.collect())] }],
+        notes: vec!["line: median at the offset, band: 5 to 95 %".to_owned()],
+    }
 }
 
 fn errors(outcome: &AccuracyOutcome) -> Block {

@@ -1,19 +1,119 @@
 //! What `measure executive` gives: what each design costs, how they stand to each other, a turn.
 
+use punctual_analysis::interval::Interval;
 use punctual_document::{Block, Column, Frame, Section, Table, numbers, words};
 use punctual_lab::executive::{DesignName, ExecutiveRow, LoopOverhead, Ratio};
+use punctual_plot::axis::Axis;
+use punctual_plot::chart::{Chart, ChartSeries, Mark};
 use punctual_report::measured::ExecutiveBody;
 
 use crate::format;
+use crate::view::plots::{self, ONE_OF_TWO};
 
 /// For a page: what each design costs, how they compare, and what a turn of the loop costs.
 pub(super) fn shown(body: &ExecutiveBody) -> Section {
-    let mut blocks = vec![costs(body).into()];
+    let mut blocks = charts(body);
+    blocks.push(costs(body).into());
     if !body.ratios.is_empty() {
         blocks.push(compared(body).into());
     }
     blocks.extend(body.turn.as_ref().map(|turn| Block::words(overhead(turn))));
     Section { id: "executive", heading: "What an executive costs", blocks }
+}
+
+/// A part of a cycle that is drawn over the number of tasks.
+struct Part {
+    title: &'static str,
+    cost: fn(&ExecutiveRow) -> f64,
+    interval: fn(&ExecutiveRow) -> Option<Interval>,
+}
+
+const PARTS: [Part; 3] = [
+    Part {
+        title: "release of all tasks",
+        cost: |row| row.release_ns,
+        interval: |row| row.release_interval_ns,
+    },
+    Part {
+        title: "wait of the last task",
+        cost: |row| row.wait_ns,
+        interval: |row| row.wait_interval_ns,
+    },
+    Part { title: "whole cycle", cost: |row| row.cycle_ns, interval: |row| row.cycle_interval_ns },
+];
+
+/// What each part costs over the number of tasks, warm beside cold, all on one scale.
+fn charts(body: &ExecutiveBody) -> Vec<Block> {
+    let costs = body.rows.iter().flat_map(|row| PARTS.iter().map(|part| (part.cost)(row)));
+    let costs: Vec<f64> = costs.filter(|ns| ns.is_finite() && *ns > 0.0).collect();
+    let Some(low) = costs.iter().copied().reduce(f64::min) else { return Vec::new() };
+    let high = costs.into_iter().fold(low, f64::max);
+    let row = |(at, part): (usize, &Part)| {
+        let sides = [false, true].into_iter().enumerate();
+        let figures = sides.filter_map(|(column, cold)| {
+            let chart = part.chart(body, cold, (low, high))?;
+            Some((format!("executive-{}-{}", at + 1, column + 1), chart))
+        });
+        plots::beside(figures.collect())
+    };
+    PARTS.iter().enumerate().filter_map(row).collect()
+}
+
+/// There is no half a task.
+fn whole(tasks: f64) -> String {
+    if tasks < 1.0 || tasks.fract() > 0.0 { String::new() } else { plots::count(tasks) }
+}
+
+impl Part {
+    /// Its cost in one state of the caches, a line for each design; `None` where there is none.
+    fn chart(&self, body: &ExecutiveBody, cold: bool, (low, high): (f64, f64)) -> Option<Chart> {
+        let rows: Vec<&ExecutiveRow> = body.rows.iter().filter(|row| row.cold == cold).collect();
+        let sizes = || rows.iter().map(|row| row.n as f64);
+        let (least, most) = (sizes().reduce(f64::min)?, sizes().reduce(f64::max)?);
+        let mut designs: Vec<DesignName> = Vec::new();
+        for row in &rows {
+            if !designs.contains(&row.design) {
+                designs.push(row.design);
+            }
+        }
+        let series = |(ink, design): (usize, &DesignName)| {
+            let mut own: Vec<&&ExecutiveRow> =
+                rows.iter().filter(|row| row.design == *design).collect();
+            own.sort_by_key(|row| row.n);
+            let band = |row: &&&ExecutiveRow| {
+                let cost = (self.cost)(row);
+                let interval = (self.interval)(row);
+                let (low, high) = interval.map_or((cost, cost), |ends| {
+                    (ends.low.unwrap_or(cost), ends.high.unwrap_or(cost))
+                });
+                Some((row.n as f64, low, cost, high))
+            };
+            let points = own.iter().map(|row| (row.n as f64, (self.cost)(row), String::new()));
+            let marks =
+                vec![Mark::Band(own.iter().map(band).collect()), Mark::Points(points.collect())];
+            ChartSeries { name: design.to_string(), ink, marks }
+        };
+        let largest = rows.iter().filter(|row| row.n as f64 == most);
+        let told: Vec<String> = largest
+            .map(|row| format!("{} {}", row.design, format::ns(Some((self.cost)(row)))))
+            .collect();
+        let caches = if cold { "cold caches" } else { "warm caches" };
+        Some(Chart {
+            title: format!("Cost of the {}, {caches}", self.title),
+            titled: false,
+            description: format!(
+                "Median with {} task{}, two stamps included: {}.",
+                format::count(most as u64),
+                if most == 1.0 { "" } else { "s" },
+                told.join(", ")
+            ),
+            size: ONE_OF_TWO,
+            x: Axis::log("tasks, all due at once (log)", least * 0.8, most * 1.25, whole),
+            y: Axis::log("cost (log)", low * 0.7, high * 1.4, plots::ns),
+            series: designs.iter().enumerate().map(series).collect(),
+            notes: vec!["line: median, band: its interval over blocks".to_owned()],
+        })
+    }
 }
 
 /// For a terminal, which has a table for each number of tasks, warm and cold.

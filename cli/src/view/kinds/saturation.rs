@@ -1,18 +1,23 @@
 //! What `measure saturation` gives: the highest frequencies served, and what is left for others.
 
+use punctual_analysis::plain::concise;
 use punctual_document::{Block, Section, Table, numbers, words};
 use punctual_lab::response::Competitor;
 use punctual_lab::saturation::{
     BackgroundRow, SaturationOutcome, SaturationRow, SearchEnd, Stage2, TrialRow,
 };
+use punctual_plot::axis::{Axis, Tick};
+use punctual_plot::chart::{Chart, ChartSeries, Mark};
 use punctual_report::measured::SaturationBody;
 
 use crate::format;
+use crate::view::plots::{self, ONE_OF_TWO};
 
 /// The highest frequencies, what is left for others, and the trials.
 pub(super) fn shown(body: &SaturationBody) -> Section {
     let outcome = &body.saturation;
-    let mut parts = vec![frequencies(outcome)];
+    let mut parts = charts(outcome);
+    parts.push(frequencies(outcome));
     parts.extend(outcome.background.as_ref().map(|row| Block::words(background(row))));
     parts.push(trials(outcome));
     let lost = |why: &String| format!("the source was lost: {}", format::plain(why));
@@ -28,6 +33,161 @@ fn hz(value: Option<f64>) -> String {
 /// As [`hz`], without its unit.
 fn khz(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |hz| format!("{:.2}", hz / 1e3))
+}
+
+/// What all charts of a result share: its frequencies, its losses and its latest answers.
+struct Scales {
+    hz: (f64, f64),
+    /// The least share that could be lost: one of the most stimuli of a trial.
+    least_loss: f64,
+    answer_ns: Option<(f64, f64)>,
+}
+
+impl Scales {
+    /// Of all trials whose frequency the generator kept; `None` where there is none.
+    fn of(outcome: &SaturationOutcome) -> Option<Self> {
+        let kept = || outcome.trials.iter().filter(|trial| !trial.generator_limited);
+        let most = kept().map(|trial| trial.stimuli).max().filter(|most| *most > 0)?;
+        let ends = |values: &mut dyn Iterator<Item = f64>| {
+            values.fold(None, |ends: Option<(f64, f64)>, value| {
+                Some(ends.map_or((value, value), |(low, high)| (low.min(value), high.max(value))))
+            })
+        };
+        Some(Self {
+            hz: ends(&mut kept().map(|trial| trial.hz))?,
+            least_loss: 1.0 / most as f64,
+            answer_ns: ends(&mut kept().flat_map(|trial| &trial.p99_ns).flatten().copied()),
+        })
+    }
+
+    fn frequency(&self) -> Axis {
+        let words = |hz: f64| match hz >= 1e3 {
+            true => format!("{} kHz", format::rate(hz / 1e3)),
+            false => format!("{hz:.0} Hz"),
+        };
+        Axis::log("frequency of stimuli (log)", self.hz.0 * 0.8, self.hz.1 * 1.25, words)
+    }
+
+    /// Where a share that was lost lies: nothing has a place of its own below the least.
+    fn loss(&self, share: f64) -> f64 {
+        if share > 0.0 { share.max(self.least_loss) } else { self.none() }
+    }
+
+    fn none(&self) -> f64 {
+        self.least_loss / 4.0
+    }
+
+    fn losses(&self) -> Axis {
+        let none = self.none();
+        let words = |share: f64| format!("{} %", concise(share * 100.0));
+        let mut axis = Axis::log("share lost (log)", none / 2.0, 1.5, words);
+        axis.ticks.retain(|tick| tick.at > none * 1.5);
+        axis.ticks.insert(0, Tick { at: none, label: Some("none".to_owned()) });
+        axis
+    }
+}
+
+/// For each condition what was lost over the frequency, with the limits that were found, and how
+/// late 1 in 100 answers were complete.
+fn charts(outcome: &SaturationOutcome) -> Vec<Block> {
+    let Some(scales) = Scales::of(outcome) else { return Vec::new() };
+    let mut conditions: Vec<&str> = Vec::new();
+    for trial in outcome.trials.iter().filter(|trial| !trial.generator_limited) {
+        if !conditions.contains(&trial.condition.as_str()) {
+            conditions.push(&trial.condition);
+        }
+    }
+    let row = |(at, condition): (usize, &&str)| {
+        let charts =
+            [Some(losses(outcome, condition, &scales)), answers(outcome, condition, &scales)];
+        let figures = charts.into_iter().flatten().enumerate();
+        let figures =
+            figures.map(|(column, chart)| (format!("saturation-{}-{}", at + 1, column + 1), chart));
+        plots::beside(figures.collect())
+    };
+    conditions.iter().enumerate().filter_map(row).collect()
+}
+
+/// The trials of a condition whose frequency the generator kept.
+fn kept<'o>(outcome: &'o SaturationOutcome, condition: &str) -> Vec<&'o TrialRow> {
+    let is_kept = |trial: &&TrialRow| trial.condition == condition && !trial.generator_limited;
+    outcome.trials.iter().filter(is_kept).collect()
+}
+
+/// What each stage lost in each trial, and the highest frequencies found.
+fn losses(outcome: &SaturationOutcome, condition: &str, scales: &Scales) -> Chart {
+    let trials = kept(outcome, condition);
+    let lost = |stage: usize| {
+        let point = |trial: &&TrialRow| Some((trial.hz, scales.loss(*trial.loss.get(stage)?)));
+        let marks = vec![Mark::Dots(trials.iter().filter_map(point).collect())];
+        ChartSeries { name: format!("stage {}", stage + 1), ink: stage, marks }
+    };
+    let found: Vec<&SaturationRow> =
+        outcome.rows.iter().filter(|row| row.condition == condition).collect();
+    let limit = |stage: usize| {
+        let own = found.iter().filter(|row| row.stage as usize == stage + 1);
+        let point = |row: &&SaturationRow| {
+            let pass_hz = row.pass_hz?;
+            Some((pass_hz, scales.loss(row.goal), khz(Some(pass_hz))))
+        };
+        let marks = vec![Mark::Points(own.filter_map(point).collect())];
+        ChartSeries { name: format!("MF of stage {}", stage + 1), ink: stage, marks }
+    };
+    let told = |row: &&SaturationRow| {
+        format!("stage {}, a share of {}: {}", row.stage, row.goal, hz(row.pass_hz))
+    };
+    let told: Vec<String> = found.iter().map(told).collect();
+    Chart {
+        title: format!("Loss over frequency: {}", format::plain(condition)),
+        titled: false,
+        description: format!(
+            "{}: {} trials. Highest frequencies (MF) by the share that may be lost: {}.",
+            format::plain(condition),
+            format::count(trials.len() as u64),
+            told.join("; ")
+        ),
+        size: ONE_OF_TWO,
+        x: scales.frequency(),
+        y: scales.losses(),
+        series: vec![lost(0), lost(1), limit(0), limit(1)],
+        notes: vec!["small dots: trials; large ones: MF at its loss limit, kHz".to_owned()],
+    }
+}
+
+/// How late 1 in 100 answers of each stage were complete in each trial; `None` where none tells.
+fn answers(outcome: &SaturationOutcome, condition: &str, scales: &Scales) -> Option<Chart> {
+    let trials = kept(outcome, condition);
+    let (low, high) = scales.answer_ns?;
+    let stage = |stage: usize| {
+        let point = |trial: &&TrialRow| {
+            Some((trial.hz, trial.p99_ns.get(stage).copied().flatten()?.max(1.0)))
+        };
+        let points: Vec<(f64, f64)> = trials.iter().filter_map(point).collect();
+        let marks = vec![Mark::Dots(points)];
+        ChartSeries { name: format!("stage {}", stage + 1), ink: stage, marks }
+    };
+    let due = [scales.hz.0, scales.hz.1].map(|hz| (hz, 1e9 / hz));
+    let due = ChartSeries {
+        name: "the next stimulus is due".to_owned(),
+        ink: 2,
+        marks: vec![Mark::Line(due.to_vec())],
+    };
+    let (low, high) = (low.min(1e9 / scales.hz.1), high.max(1e9 / scales.hz.0));
+    Some(Chart {
+        title: format!("1 in 100 complete answers: {}", format::plain(condition)),
+        titled: false,
+        description: format!(
+            "{}: from the stimulus to the complete answer, 1 in 100 of each of {} trials is later; \
+             answers above the line come after the next stimulus.",
+            format::plain(condition),
+            format::count(trials.len() as u64)
+        ),
+        size: ONE_OF_TWO,
+        x: scales.frequency(),
+        y: Axis::log("1 in 100 later (log)", low.max(1.0) * 0.7, high * 1.4, plots::ns),
+        series: vec![stage(0), stage(1), due],
+        notes: Vec::new(),
+    })
 }
 
 fn frequencies(outcome: &SaturationOutcome) -> Block {

@@ -1,10 +1,11 @@
 //! What `measure timer` gives: how late each path is, by what runs behind it, and what it costs.
 
-use punctual_document::{Block, Section, Table, numbers, words};
+use punctual_document::{Block, Figure, Section, Table, numbers, words};
 use punctual_lab::timer::{Background, StampStore, TimerOutcome, TimerPath, TimerRow};
 use punctual_report::measured::TimerBody;
 
 use crate::format;
+use crate::view::plots::boxes::{self, BoxSeries, Boxes};
 
 /// The columns that fit a terminal.
 const FITTED: usize = 9;
@@ -30,18 +31,84 @@ pub(super) fn shown(body: &TimerBody) -> Section {
     let caption = "From the expiry to the time stamp that the waiting thread takes";
     let rows = outcome.rows.iter().map(cells).collect();
     let table = Table::new(caption, heads, rows).fitted(FITTED, telling(outcome));
-    let parts = vec![table.into(), Block::words(about(outcome))];
+    let mut parts = charts(outcome);
+    parts.extend([table.into(), Block::words(about(outcome))]);
     Section { id: "timer", heading: "Lateness of timers", blocks: parts }
+}
+
+/// The latenesses of each period: the paths below each other, a box for each work behind.
+fn charts(outcome: &TimerOutcome) -> Vec<Block> {
+    let mut periods: Vec<u64> = outcome.rows.iter().map(|row| row.period_ns).collect();
+    periods.sort_unstable();
+    periods.dedup();
+    let chart = |period_ns: u64| {
+        let rows: Vec<&TimerRow> =
+            outcome.rows.iter().filter(|row| row.period_ns == period_ns).collect();
+        let mut names: Vec<String> = Vec::new();
+        for row in &rows {
+            if !names.contains(&path(row)) {
+                names.push(path(row));
+            }
+        }
+        let series = |behind: Background| {
+            let own = rows.iter().filter(|row| row.background == behind);
+            let place = |row: &TimerRow| names.iter().position(|name| *name == path(row));
+            let own = own.filter_map(|row| Some((place(row)?, boxes::of_times(&row.lateness_ns)?)));
+            BoxSeries { name: works(behind).to_owned(), boxes: own.collect() }
+        };
+        let series = Background::ALL.map(series).into_iter();
+        let series = series.filter(|series| !series.boxes.is_empty()).collect();
+        let title = format!("Lateness of each path, every {}", format::period(period_ns));
+        let description = described(&rows);
+        let times = Boxes::of_times(&title, "lateness (log)", names);
+        Boxes { description, series, ..times }.chart()
+    };
+    let charts = periods.into_iter().filter_map(chart).enumerate();
+    charts.map(|(at, chart)| Figure::still(format!("timer-{}", at + 1), chart)).collect()
+}
+
+/// The path that is the least late and the one that is the most, by 1 in 100.
+fn described(rows: &[&TimerRow]) -> String {
+    let known = || rows.iter().filter_map(|row| Some((row, row.lateness_ns.p99?)));
+    let n: u64 = rows.iter().map(|row| row.n).sum();
+    let told = |(row, ns): (&&TimerRow, f64)| {
+        format!("{} ({}, {})", format::ns(Some(ns)), path(row), works(row.background))
+    };
+    let least = known().min_by(|a, b| a.1.total_cmp(&b.1)).map(told);
+    let most = known().max_by(|a, b| a.1.total_cmp(&b.1)).map(told);
+    let (count, n) = (rows.len(), format::count(n));
+    match least.zip(most) {
+        Some((least, most)) => {
+            format!("{n} expiries in {count} boxes: 1 in 100 is later than {least} to {most}.")
+        }
+        None => format!("{n} expiries in {count} boxes, too few for 1 in 100."),
+    }
+}
+
+/// What runs behind, as words.
+fn works(background: Background) -> &'static str {
+    match background {
+        Background::None => "nothing behind",
+        Background::Nop => "NOP behind",
+        Background::Serialize => "SERIALIZE behind",
+        Background::Cpuid => "CPUID behind",
+    }
+}
+
+/// The path, and where its stamps went if that is not the large array.
+fn path(row: &TimerRow) -> String {
+    match row.store {
+        StampStore::Hot | StampStore::Cold => {
+            format!("{} {}", row.path.name(), row.store.name())
+        }
+        StampStore::Array => row.path.name().to_owned(),
+    }
 }
 
 fn cells(row: &TimerRow) -> Vec<String> {
     let ns = &row.lateness_ns;
-    let path = match row.store {
-        StampStore::Hot => format!("{} {}", row.path.name(), row.store.name()),
-        StampStore::Array => row.path.name().to_owned(),
-    };
     vec![
-        path,
+        path(row),
         row.background.name().to_owned(),
         format::period(row.period_ns),
         format::ns(ns.min),
@@ -91,7 +158,8 @@ fn about(outcome: &TimerOutcome) -> String {
     };
     format!(
         "{} expiries, {policy} on CPU {}; behind: SCHED_OTHER on the same CPU; stamps go into an \
-         array of 8 MiB, for \"hot\" into 4 KiB that stay in the cache; mdelay polls and uses no \
+         array of 8 MiB, for \"hot\" into 4 KiB that stay in the cache; before waits of \"cold\" \
+         2 MiB are read; mdelay polls and uses no \
          timer, so that nothing behind it runs{deadline}",
         format::count(n),
         outcome.cpu
@@ -111,7 +179,7 @@ mod tests {
         for background in Background::ALL {
             assert_eq!(json(serde_json::to_value(background)), background.name());
         }
-        for store in [StampStore::Array, StampStore::Hot] {
+        for store in [StampStore::Array, StampStore::Hot, StampStore::Cold] {
             assert_eq!(json(serde_json::to_value(store)), store.name());
         }
     }

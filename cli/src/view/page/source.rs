@@ -11,13 +11,20 @@ pub(super) struct Source<'a> {
     pub(super) page: &'a Page,
     /// The axes that the plots of a kind share.
     pub(super) axes: Axes,
+    /// Whether sections are made for the files of their plots.
+    pub(super) is_for_files: bool,
 }
 
 impl Source<'_> {
-    /// The results, where there are few enough for details of each: one or two.
+    /// The results, where there are few enough for details of each: one or two; for files all.
     pub(super) fn few(&self) -> &[Shown] {
         let results = &self.page.results;
-        if results.len() > 2 { &[] } else { results }
+        if results.len() > 2 && !self.is_for_files { &[] } else { results }
+    }
+
+    /// The id of a plot of the result at this place, unique in the page.
+    pub(super) fn figure_id(&self, id: &str, at: usize) -> String {
+        if self.page.results.len() > 1 { format!("{id}-of-{}", at + 1) } else { id.to_owned() }
     }
 
     /// What stands before the words of a result, where there are several: "before: ".

@@ -76,6 +76,10 @@ fn incomplete(report: &Report) -> Option<String> {
 /// What it is good for, and whether the limits hold.
 pub(super) fn verdicts(source: &Source<'_>) -> Option<Section> {
     let results = source.few();
+    let is_silent = |shown: &Shown| card(shown, false).is_empty();
+    if !results.is_empty() && results.iter().all(is_silent) {
+        return None;
+    }
     let cards = results.iter().map(|shown| card(shown, results.len() > 1)).collect();
     let blocks = vec![Block::Row(Row::Results, cards)];
     let section = Section { id: "verdict", heading: "Verdict", blocks };
@@ -138,6 +142,8 @@ fn body_sentences(report: &Report) -> Vec<Block> {
             blocks.push(Block::words(body.blame.sentence.clone()));
         }
         Body::Reproduce(body) => blocks.extend(reproduced::claims(body, false)),
+        // What it measures is no loop: its figures say it all.
+        Body::Measured(_) => {}
         body if body.verdicts().is_empty() => {
             let runs = report.body.runs();
             let lateness = runs.iter().any(|run| run.outcome.lateness_ns.max.is_some());

@@ -2,20 +2,23 @@
 //!
 //! For the page.
 
+use punctual_analysis::plain::concise;
+use punctual_analysis::plot::{AxisExtent, extent};
+use punctual_document::Block;
 use punctual_plot::axis::Axis;
-use punctual_plot::chart::{Chart, ChartSeries, Mark};
+use punctual_plot::chart::{Bar, Chart, ChartSeries, DensityCell, Mark, QuantileBox};
 use punctual_report::Body;
 use punctual_report::measured::Measured;
 use punctual_report::reproduced::{Drawn, FigureSeries, PaperFigure};
 
-use super::ALONE;
+use super::{ALONE, ONE_OF_TWO, beside};
 use crate::format;
 use crate::pages::Shown;
 use crate::view::kinds;
 
-/// The figures of papers, and the traces of answers, of these results, each with a name for files
-/// and pages: a result may call its figures anything.
-pub(crate) fn drawn(results: &[Shown]) -> Vec<(String, Chart)> {
+/// The figures of papers, and the traces of answers, of these results; those that stand beside each
+/// other in a row. Each has a name for files and pages: a result may call its figures anything.
+pub(crate) fn drawn(results: &[Shown]) -> Vec<Block> {
     let mut laid: Vec<(usize, PaperFigure)> = Vec::new();
     for (at, shown) in results.iter().enumerate() {
         let figures = match &shown.report.body {
@@ -32,8 +35,16 @@ pub(crate) fn drawn(results: &[Shown]) -> Vec<(String, Chart)> {
             }
         }
     }
-    let chart = |(at, figure): &(usize, PaperFigure)| Some((name(&figure.id, *at), chart(figure)?));
-    laid.iter().filter_map(chart).collect()
+    laid.chunk_by(|_, (_, next)| next.beside).filter_map(blocks).collect()
+}
+
+/// The figures of a row, each with which result it is of. `None` where nothing can be drawn.
+fn blocks(row: &[(usize, PaperFigure)]) -> Option<Block> {
+    let figures: Vec<PaperFigure> = row.iter().map(|(_, figure)| figure.clone()).collect();
+    let drawn = |((at, figure), chart): (&(usize, PaperFigure), Option<Chart>)| {
+        Some((name(&figure.id, *at), chart?))
+    };
+    beside(row.iter().zip(charts(&figures)).filter_map(drawn).collect())
 }
 
 /// A name of letters, figures and dashes, whatever the result calls it; `at`: which result.
@@ -47,75 +58,285 @@ fn name(id: &str, at: usize) -> String {
 const ID_MOST: usize = 40;
 /// The least room between the outermost points and the frame, of the range.
 const ROOM: f64 = 0.06;
+/// The most names and channels of a figure: more cannot be read.
+const NAMES_MOST: usize = 40;
+/// The height of a channel, and of all around the channels, pixels.
+const CHANNEL: f64 = 78.0;
+const AROUND: f64 = 110.0;
+/// From the middle of a channel to each end of its trace.
+const SWING: f64 = 0.36;
+/// The share of a channel that a line of a density takes, and the least that is seen of a rise.
+const LEVEL: f64 = 0.06;
+const RISE_MIN: f64 = 0.12;
+/// What all columns of a name together take of its room.
+const COLUMNS: f64 = 0.8;
+/// The most numbers and letters of a tick before a power of ten stands for them.
+const PLAIN_MOST: f64 = 1e6;
 
-/// The chart; `None` where nothing was measured and nothing published that can be drawn.
-pub(crate) fn chart(figure: &PaperFigure) -> Option<Chart> {
-    let points = || figure.series.iter().flat_map(|series| &series.points);
-    let shown = |at: &&[f64; 2]| {
-        at.iter().zip(figure.log).all(|(value, log)| value.is_finite() && (!log || *value > 0.0))
+/// The range of an axis, and what lies beyond it.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    low: f64,
+    high: f64,
+}
+
+impl Range {
+    fn joined(self, other: Self) -> Self {
+        Self { low: self.low.min(other.low), high: self.high.max(other.high) }
+    }
+}
+
+/// Which values of a series lie on an axis; a few that would stretch it are left beyond its end,
+/// where a series is of many.
+fn series_extent(series: &FigureSeries, axis: usize, is_log: bool) -> Option<AxisExtent> {
+    let values = || series.points.iter().map(|at| at[axis]);
+    let may_be_cut = match series.drawn {
+        Drawn::Points => true,
+        Drawn::Line | Drawn::Band => axis == 1,
+        Drawn::Rug | Drawn::Steps | Drawn::Bars | Drawn::Range | Drawn::Density => false,
     };
+    if may_be_cut {
+        return extent(values(), is_log);
+    }
+    let shown = || values().filter(|value| value.is_finite() && (!is_log || *value > 0.0));
+    Some(AxisExtent { low: shown().reduce(f64::min)?, high: shown().reduce(f64::max)?, beyond: 0 })
+}
+
+/// The ranges of x and y of a figure; `None` where it has nothing to be drawn.
+fn ranges(figure: &PaperFigure) -> Option<[Range; 2]> {
     let range = |axis: usize| {
-        let values = || points().filter(shown).map(move |at| at[axis]);
-        Some((values().reduce(f64::min)?, values().reduce(f64::max)?))
+        // A rug has no height.
+        let own = figure.series.iter().filter(|series| axis == 0 || series.drawn != Drawn::Rug);
+        let extents = own.filter_map(|series| series_extent(series, axis, figure.log[axis]));
+        extents.map(|own| Range { low: own.low, high: own.high }).reduce(Range::joined)
     };
-    let axis = |label: &str, (low, high): (f64, f64), log: bool| match log {
-        true => Axis::log(label, low * 0.7, high * 1.5, words),
-        false => {
-            let room = (high - low).max(f64::MIN_POSITIVE) * ROOM;
-            // A scale that begins near zero begins there.
-            let low = if low >= 0.0 && low < high * 0.5 { 0.0 } else { low - room };
-            Axis::even(label, low, high + room, 6, words)
-        }
+    Some([range(0)?, range(1).unwrap_or(Range { low: 0.0, high: 1.0 })])
+}
+
+/// The charts of figures that stand in one row, on the same scales; `None` for one of which nothing
+/// was measured and nothing published that can be drawn.
+pub(crate) fn charts(row: &[PaperFigure]) -> Vec<Option<Chart>> {
+    let own: Vec<Option<[Range; 2]>> = row.iter().map(ranges).collect();
+    let joined = own.iter().flatten().copied().reduce(|a, b| [0, 1].map(|at| a[at].joined(b[at])));
+    let width = if own.iter().flatten().count() > 1 { ONE_OF_TWO.0 } else { ALONE.0 };
+    let chart = |(figure, own): (&PaperFigure, &Option<[Range; 2]>)| {
+        own.as_ref()?;
+        Some(chart(figure, joined?, width))
+    };
+    row.iter().zip(&own).map(chart).collect()
+}
+
+fn chart(figure: &PaperFigure, [x_range, y_range]: [Range; 2], width: f64) -> Chart {
+    let has_bars = figure.series.iter().any(|series| series.drawn == Drawn::Bars);
+    let names = |names: &[String]| names.iter().take(NAMES_MOST).cloned().collect::<Vec<_>>();
+    let x = match figure.names.is_empty() {
+        true => axis(&figure.x, x_range, figure.log[0], false),
+        false => Axis::names(&figure.x, names(&figure.names)),
+    };
+    let y = match figure.channels.is_empty() {
+        true => axis(&figure.y, y_range, figure.log[1], has_bars),
+        false => Axis::names(&figure.y, names(&figure.channels)),
     };
     let is_rug = |series: &&FigureSeries| series.drawn == Drawn::Rug;
     let named = figure.series.iter().filter(|series| !is_rug(series));
-    let names: Vec<&str> = named.map(|series| series.name.as_str()).collect();
+    let mut legend: Vec<&str> = named.map(|series| series.name.as_str()).collect();
+    legend.dedup();
     let single = figure.series.iter().any(|series| is_rug(&series));
     let marks = if single { " Marks on the axis are the last single ones." } else { "" };
-    Some(Chart {
+    let notes = beyond(figure, &x, &y);
+    let told: String = notes.iter().map(|note| format!(" {}", format::sentence(note))).collect();
+    let (quantity, over) = (if figure.y.is_empty() { "Traces" } else { &figure.y }, &figure.x);
+    let height = match figure.channels.len().min(NAMES_MOST) {
+        0 => ALONE.1,
+        channels => AROUND + channels as f64 * CHANNEL,
+    };
+    Chart {
         title: format!("{}: {}", figure.id, figure.what),
         titled: false,
-        description: format!("{} over {}: {}.{marks}", figure.y, figure.x, names.join(", ")),
-        size: ALONE,
-        x: axis(&figure.x, range(0)?, figure.log[0]),
-        y: axis(&figure.y, range(1)?, figure.log[1]),
-        series: all_series(figure, &shown),
-        notes: Vec::new(),
+        description: format!("{quantity} over {over}: {}.{marks}{told}", legend.join(", ")),
+        size: (width, height),
+        series: all_series(figure, (&x, &y)),
+        x,
+        y,
+        notes,
+    }
+}
+
+/// An axis of numbers; `from_foot`: columns stand on it.
+fn axis(label: &str, Range { low, high }: Range, is_log: bool, from_foot: bool) -> Axis {
+    if is_log {
+        // Columns have room below the smallest, and above the largest for its name.
+        let (below, above) = if from_foot { (0.4, 2.5) } else { (0.7, 1.5) };
+        return Axis::log(label, low * below, high * above, words);
+    }
+    let length = (high - low).max(f64::MIN_POSITIVE);
+    // A scale that begins near zero begins there, and columns do.
+    let is_near = low >= 0.0 && (low < high * 0.5 || from_foot);
+    let low = if is_near { 0.0 } else { low - length * ROOM };
+    let high = high + (high - low).max(f64::MIN_POSITIVE) * ROOM;
+    let step = (high - low) / 6.0;
+    let digits = (-step.max(1e-9).log10().floor()).clamp(0.0, 9.0) as usize;
+    Axis::even(label, low, high, 6, |at| match at.abs() {
+        size if size >= PLAIN_MOST || digits > 4 => format!("{at:.1e}"),
+        _ => format!("{:.digits$}", if at == 0.0 { 0.0 } else { at }),
     })
 }
 
-/// The series; a rug is a mark of the one before it.
-fn all_series(figure: &PaperFigure, shown: &impl Fn(&&[f64; 2]) -> bool) -> Vec<ChartSeries> {
+/// What is left out because it would stretch an axis: how many points, of which series.
+fn beyond(figure: &PaperFigure, x: &Axis, y: &Axis) -> Vec<String> {
+    let channels = !figure.channels.is_empty();
+    let is_beyond = |series: &FigureSeries, at: &[f64; 2]| match series.drawn {
+        Drawn::Points => at[0] > x.high || (!channels && at[1] > y.high),
+        Drawn::Line => !channels && at[1] > y.high,
+        _ => false,
+    };
+    let note = |series: &FigureSeries| {
+        let places = || series.points.iter().filter(|at| at.iter().all(|value| value.is_finite()));
+        let count = places().filter(|at| is_beyond(series, at)).count();
+        let largest = places().map(|at| at[1]).fold(f64::MIN, f64::max);
+        let lie = if count == 1 { "lies" } else { "lie" };
+        let far = if largest > y.high && !channels {
+            format!(", the largest at {}", concise(largest))
+        } else {
+            String::new()
+        };
+        let name = &series.name;
+        let of_all = format::count(places().count() as u64);
+        (count > 0)
+            .then(|| format!("{name}: {count} of {of_all} points {lie} beyond the axis{far}"))
+    };
+    figure.series.iter().filter_map(note).collect()
+}
+
+/// The series; a rug is a mark of the one before it, and series of one name are one.
+fn all_series(figure: &PaperFigure, axes: (&Axis, &Axis)) -> Vec<ChartSeries> {
+    let crowd = crowd(figure);
     let mut drawn: Vec<ChartSeries> = Vec::new();
     for series in &figure.series {
-        let (ink, mark) = (drawn.len(), mark(series, shown));
-        match drawn.last_mut().filter(|_| series.drawn == Drawn::Rug) {
-            Some(line) => line.marks.push(mark),
-            None => drawn.push(ChartSeries { name: series.name.clone(), ink, marks: vec![mark] }),
+        let mark = mark(figure, series, axes, crowd);
+        let joins =
+            |last: &&mut ChartSeries| series.drawn == Drawn::Rug || last.name == series.name;
+        match drawn.last_mut().filter(joins) {
+            Some(last) => last.marks.push(mark),
+            None => {
+                let (name, ink) = (series.name.clone(), drawn.len());
+                drawn.push(ChartSeries { name, ink, marks: vec![mark] });
+            }
         }
     }
     drawn
 }
 
-fn mark(series: &FigureSeries, shown: &impl Fn(&&[f64; 2]) -> bool) -> Mark {
+/// How many columns or boxes stand at one name, at most.
+fn crowd(figure: &PaperFigure) -> usize {
+    let stands = |series: &&FigureSeries| matches!(series.drawn, Drawn::Bars | Drawn::Range);
+    let mut places: Vec<f64> = Vec::new();
+    for series in figure.series.iter().filter(stands) {
+        let each = if series.drawn == Drawn::Range { 3 } else { 1 };
+        let own = series.points.iter().step_by(each).map(|at| at[0]);
+        places.extend(own.filter(|x| x.is_finite() && !figure.names.is_empty()));
+    }
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let near = |name: &f64| places.iter().filter(|x| x.round() == name.round()).count();
+    places.iter().map(near).max().unwrap_or(1)
+}
+
+fn mark(figure: &PaperFigure, series: &FigureSeries, (x, y): (&Axis, &Axis), crowd: usize) -> Mark {
+    let has_place = |at: &[f64; 2]| {
+        at.iter().zip(figure.log).all(|(value, log)| value.is_finite() && (!log || *value > 0.0))
+    };
+    let channel = (!figure.channels.is_empty()).then_some(series.channel as f64);
+    // Up is towards the channel above, whose number is smaller.
+    let at_channel =
+        |level: f64| channel.map_or(level, |channel| channel + SWING * (1.0 - 2.0 * level));
+    let shown = || series.points.iter().filter(|at| has_place(at));
+    let half = COLUMNS / 2.0 / crowd as f64;
+    let labels = || series.labels.iter().map(String::as_str).chain(std::iter::repeat(""));
+    let in_threes = || series.points.chunks_exact(3).filter(|three| three.iter().all(has_place));
     match series.drawn {
-        Drawn::Rug => Mark::Rug(series.points.iter().filter(shown).map(|at| at[0]).collect()),
-        Drawn::Line => {
-            Mark::Line(series.points.iter().filter(shown).map(|at| (at[0], at[1])).collect())
-        }
+        Drawn::Rug => Mark::Rug(shown().map(|at| at[0]).collect()),
+        Drawn::Line => Mark::Line(shown().map(|at| (at[0], at_channel(at[1]))).collect()),
         Drawn::Steps => Mark::Steps {
             edges: series.points.iter().map(|at| at[0]).collect(),
             values: series.points.iter().rev().skip(1).rev().map(|at| at[1]).collect(),
         },
         Drawn::Points => {
-            let labels = series.labels.iter().map(String::as_str).chain(std::iter::repeat(""));
-            let points = series.points.iter().zip(labels).filter(|(at, _)| shown(at));
-            Mark::Points(points.map(|(at, label)| (at[0], at[1], label.to_owned())).collect())
+            let points = series.points.iter().zip(labels()).filter(|(at, _)| has_place(at));
+            let points = points.map(|(at, label)| (at[0], at_channel(at[1]), label.to_owned()));
+            Mark::Points(points.filter(|at| at.0 <= x.high && at.1 <= y.high).collect())
         }
+        Drawn::Bars => {
+            let bars = series.points.iter().zip(labels()).filter(|(at, _)| has_place(at));
+            Mark::Bars(
+                bars.map(|(&[place, value], name)| Bar {
+                    place,
+                    half: half * 0.85,
+                    value,
+                    name: name.to_owned(),
+                })
+                .collect(),
+            )
+        }
+        Drawn::Range => Mark::Boxes(
+            in_threes()
+                .map(|three| {
+                    let [low, middle, high] = [0, 1, 2].map(|at| three[at][1]);
+                    let ends = (low, high);
+                    QuantileBox {
+                        place: three[0][0],
+                        half: half * 0.85,
+                        line: ends,
+                        body: ends,
+                        middle,
+                        far: None,
+                    }
+                })
+                .collect(),
+        ),
+        Drawn::Band => Mark::Band(
+            in_threes()
+                .map(|three| {
+                    let [low, middle, high] = [0, 1, 2].map(|at| three[at][1]);
+                    Some((three[0][0], low, middle, high))
+                })
+                .collect(),
+        ),
+        Drawn::Density => Mark::Cells(density(shown(), at_channel)),
     }
 }
 
-/// A number at a tick.
+/// A trace that was seen many times: the darker, the more of them were at this level; between the
+/// levels the more of them rose there.
+fn density<'p>(
+    shares: impl Iterator<Item = &'p [f64; 2]>,
+    at_channel: impl Fn(f64) -> f64,
+) -> Vec<DensityCell> {
+    let shares: Vec<[f64; 2]> = shares.copied().collect();
+    let rise = |pair: &[[f64; 2]]| (pair[1][1] - pair[0][1]).max(0.0);
+    let steepest = shares.windows(2).map(rise).fold(0.0, f64::max);
+    let mut cells = Vec::new();
+    for pair in shares.windows(2) {
+        let ([x, up], [next, _]) = (pair[0], pair[1]);
+        let up = up.clamp(0.0, 1.0);
+        let cell = |from: f64, to: f64, share: f64| DensityCell {
+            from: (x, at_channel(from)),
+            to: (next, at_channel(to)),
+            share,
+        };
+        cells.push(cell(1.0, 1.0 - LEVEL, up));
+        cells.push(cell(LEVEL, 0.0, 1.0 - up));
+        let rise = rise(pair);
+        if rise > 0.0 {
+            // One of thousands is seen too.
+            let share = (rise / steepest).max(RISE_MIN);
+            cells.push(cell(1.0 - LEVEL, LEVEL, share));
+        }
+    }
+    cells
+}
+
+/// A number at a tick of a log scale.
 fn words(at: f64) -> String {
     match at.abs() {
         size if size >= 1e5 => format!("{at:.0e}"),
@@ -132,8 +353,17 @@ mod tests {
 
     use super::*;
 
+    fn charts(row: &[Drawing]) -> Vec<Option<Chart>> {
+        let row: Vec<PaperFigure> = row.iter().cloned().map(crate::papers::figure).collect();
+        super::charts(&row)
+    }
+
     fn chart(figure: &Drawing) -> Option<Chart> {
-        super::chart(&crate::papers::figure(figure.clone()))
+        charts(std::slice::from_ref(figure)).remove(0)
+    }
+
+    fn labels(axis: &Axis) -> Vec<&str> {
+        axis.ticks.iter().filter_map(|tick| tick.label.as_deref()).collect()
     }
 
     #[test]
@@ -160,6 +390,87 @@ mod tests {
     }
 
     #[test]
+    fn names_stand_at_their_places_and_columns_beside_each_other_within_them() {
+        let bar = |x: f64, y: f64| ([x, y], format!("{y}"));
+        let drawn = Drawing::new("a.fig8", "by system", "", "kHz (log)")
+            .log([false, true])
+            .named(["CE 2.12", "CE 3.0", "here"])
+            .bars("published", [bar(-0.2, 20.0), bar(0.8, 127e3)])
+            .bars("here", [bar(2.0, 9e3)])
+            .bars("second", [bar(0.2, 19.0)]);
+        let drawn = chart(&drawn).expect("columns");
+        assert_eq!(labels(&drawn.x), ["CE 2.12", "CE 3.0", "here"]);
+        let bars: Vec<&Bar> = drawn
+            .series
+            .iter()
+            .flat_map(|series| &series.marks)
+            .flat_map(|mark| match mark {
+                Mark::Bars(bars) => bars.iter(),
+                _ => panic!("columns"),
+            })
+            .collect();
+        assert_eq!(bars.len(), 4);
+        assert!(bars.iter().all(|bar| bar.half < 0.2 && drawn.y.holds(bar.value)), "{bars:?}");
+        assert_eq!(bars[1].name, "127000");
+    }
+
+    #[test]
+    fn one_stall_does_not_stretch_an_axis_and_is_counted() {
+        let usual = (0..127).map(|at| [f64::from(at), 20.0 + f64::from(at % 9)]);
+        let points: Vec<[f64; 2]> = usual.chain([[127.0, 217_000.0]]).collect();
+        let figure = Drawing::new("a.fig2", "stalls", "sample", "µs");
+        let named = points.iter().map(|at| (*at, ""));
+        for figure in [figure.clone().points("here", named), figure.line("here", points.clone())] {
+            let drawn = chart(&figure).expect("points");
+            assert!(drawn.y.high < 60.0, "{:?}", drawn.y);
+            assert_eq!(drawn.notes.len(), 1);
+            assert!(
+                drawn.notes[0].contains("1 of 128 points lies beyond the axis, the largest at 217"),
+                "{drawn:?}"
+            );
+            assert!(drawn.description.contains("beyond the axis"));
+        }
+        // What is published is never cut.
+        let published = Drawing::new("a.fig3", "published", "x", "y")
+            .points("published", [([1.0, 1.0], "a"), ([2.0, 1e6], "b")]);
+        assert!(chart(&published).expect("points").notes.is_empty());
+    }
+
+    #[test]
+    fn figures_beside_each_other_have_the_same_scales() {
+        let line = |id: &str, most: f64| {
+            Drawing::new(id, "released", "tick", "tasks")
+                .line("here", vec![[0.0, 0.0], [99.0, most]])
+        };
+        let row = charts(&[line("a.fig11", 1.0), line("a.fig12", 5.0).beside()]);
+        let [Some(left), Some(right)] = &row[..] else { panic!("both") };
+        assert_eq!((&left.x, &left.y), (&right.x, &right.y));
+        assert!(left.y.low == 0.0 && left.y.high >= 5.0);
+        let empty = Drawing::new("a.fig13", "none", "x", "y").beside();
+        assert!(matches!(&charts(&[line("a.fig11", 1.0), empty])[..], [Some(_), None]));
+    }
+
+    #[test]
+    fn channels_are_read_from_the_top_and_a_trace_goes_up_in_its_own() {
+        let figure = Drawing::new("a.fig5", "single shots", "µs", "")
+            .channels(["stage 2", "stage 1", "stimulus"])
+            .line("a shot", vec![[0.0, 0.0], [2.5, 0.0], [2.5, 1.0], [9.0, 1.0]])
+            .in_channel(1)
+            .density("all", vec![[0.0, 0.0], [1.0, 0.25], [2.0, 1.0]])
+            .in_channel(0);
+        let drawn = chart(&figure).expect("traces");
+        assert_eq!(labels(&drawn.y), ["stage 2", "stage 1", "stimulus"]);
+        let [Mark::Line(trace)] = &drawn.series[0].marks[..] else { panic!("a line") };
+        assert!(trace.iter().all(|at| (at.1 - 1.0).abs() < 0.5), "{trace:?}");
+        assert!(trace[3].1 < trace[0].1, "up is towards the channel above");
+        let [Mark::Cells(cells)] = &drawn.series[1].marks[..] else { panic!("cells") };
+        assert!(cells.iter().all(|cell| cell.from.1.abs() < 0.5 && cell.to.1.abs() < 0.5));
+        let shares: Vec<f64> = cells.iter().map(|cell| cell.share).collect();
+        assert_eq!(shares[..2], [0.0, 1.0], "none is up at first");
+        assert!(shares.contains(&(1.0 / 3.0)) && shares.contains(&0.75), "{shares:?}");
+    }
+
+    #[test]
     fn no_result_chooses_where_a_file_of_its_figure_goes() {
         assert_eq!(name("nist.fig1a", 0), "nist-fig1a-1");
         assert_eq!(name("../../etc/x\u{0}\"", 1), "------etc-x---2");
@@ -170,5 +481,11 @@ mod tests {
     fn a_tick_has_no_more_digits_than_it_needs() {
         let shown = [0.0, 0.2, 2.5, 19.0, 250_000.0, 0.0001].map(words);
         assert_eq!(shown, ["0", "0.2", "2.5", "19", "2e5", "1e-4"]);
+        let even = |low, high| axis("", Range { low, high }, false, false);
+        assert_eq!(labels(&even(0.0, 59.0)), ["0", "20", "40", "60"]);
+        let fine = even(1_000.0, 1_000.4);
+        let mut words = labels(&fine);
+        words.dedup();
+        assert!(words.len() > 2 && words.len() == labels(&fine).len(), "{words:?}");
     }
 }

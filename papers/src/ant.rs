@@ -6,6 +6,7 @@ mod registration;
 mod six_tables;
 
 use punctual_analysis::histogram::HistogramView;
+use punctual_analysis::interval::Interval;
 use punctual_core::time::Span;
 use punctual_engine::wait_policy::WaitKind;
 use punctual_lab::executive::{
@@ -14,18 +15,19 @@ use punctual_lab::executive::{
 
 use crate::Reproduction;
 use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopPhase, LoopSet, MeasuredLoop};
-use crate::figure::Drawing;
+use crate::figure::{Drawing, RangeAt};
 use crate::row::PaperRow;
 use claims::Evidence;
 
 pub use art_linux::ArtLinux;
-pub use registration::{RegistrationExperiment, RegistrationRow};
+pub use registration::{AtTick, RegistrationExperiment, RegistrationRow};
 pub use six_tables::Ant;
 
 /// The designs that are compared; the last is not in the paper.
 const DESIGNS: [DesignName; 3] = [DesignName::ArtLinux, DesignName::Ant, DesignName::Punctual];
-/// The numbers of tasks of figures 9 and 10 that are measured.
-const SIZES: [u32; 3] = [1, 50, 100];
+/// The numbers of tasks of figures 9 and 10 that are measured, and those that have rows.
+const SIZES: [u32; 12] = [1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 85, 100];
+const SIZES_IN_ROWS: [u32; 3] = [1, 50, 100];
 /// The periods of figure 3, ms.
 const PERIODS_MS: [u64; 5] = [1, 2, 4, 5, 10];
 /// The timer's period there, where 1 ms was meant.
@@ -170,7 +172,7 @@ fn designs(executive: Option<&ExecutiveOutcome>) -> Vec<PaperRow> {
         ("fig10", "processing time of wait", |row| row.wait_ns),
     ];
     for (figure, title, value) in figures {
-        for n in SIZES {
+        for n in SIZES_IN_ROWS {
             for design in DESIGNS {
                 let title = format!("{title}, N = {n}, {design}");
                 let row = PaperRow::new(format!("ant.{figure}.{design}.{n}"), &title, "µs", "");
@@ -256,11 +258,39 @@ fn table3(rows: &[RegistrationRow]) -> Vec<PaperRow> {
     table
 }
 
-/// A figure of costs: its name, what it shows, the cost in µs.
+/// A figure of costs: its name, what it shows, the cost in ns and the interval of its median.
 struct Costs {
     id: &'static str,
     title: &'static str,
     value: fn(&ExecutiveRow) -> f64,
+    interval: fn(&ExecutiveRow) -> Option<Interval>,
+}
+
+impl Costs {
+    /// Over the number of tasks: with cold caches, as the paper evicts them, and beside it warm.
+    fn figures(&self, rows: &[ExecutiveRow]) -> [Drawing; 2] {
+        [true, false].map(|cold| {
+            let (end, caches) = if cold { ("", "cold") } else { (".warm", "warm") };
+            let title = format!("{}, {caches} caches", self.title);
+            let figure = Drawing::new(format!("{}{end}", self.id), &title, "tasks", "µs");
+            let drawn = DESIGNS.iter().fold(figure, |figure, design| {
+                let own = rows.iter().filter(|row| row.design == *design && row.cold == cold);
+                let mut band: Vec<RangeAt> = own.map(|row| self.ends(row)).collect();
+                band.sort_by(|a, b| a.0.total_cmp(&b.0));
+                figure.band(&format!("here: {design}"), band)
+            });
+            if cold { drawn } else { drawn.beside() }
+        })
+    }
+
+    /// The median of a row in its interval, µs.
+    fn ends(&self, row: &ExecutiveRow) -> RangeAt {
+        let value = (self.value)(row);
+        let interval = (self.interval)(row);
+        let [low, high] = [interval.and_then(|ends| ends.low), interval.and_then(|ends| ends.high)];
+        let ends = [low.unwrap_or(value), value, high.unwrap_or(value)];
+        (row.n as f64, ends.map(|ns| ns / 1e3))
+    }
 }
 
 /// Figure 2, with what table 2 says of the same distribution.
@@ -290,35 +320,39 @@ fn drawn(
         Costs {
             id: "ant.fig9",
             title: "processing time of release",
-            value: |row| row.release_ns / 1e3,
+            value: |row| row.release_ns,
+            interval: |row| row.release_interval_ns,
         },
-        Costs { id: "ant.fig10", title: "processing time of wait", value: |row| row.wait_ns / 1e3 },
+        Costs {
+            id: "ant.fig10",
+            title: "processing time of wait",
+            value: |row| row.wait_ns,
+            interval: |row| row.wait_interval_ns,
+        },
     ];
     let rows = executive.map_or(&[][..], |executive| &executive.rows);
-    let cost = |Costs { id, title, value }: Costs| {
-        let figure = Drawing::new(id, title, "tasks", "µs");
-        DESIGNS.iter().fold(figure, |figure, design| {
-            let own = rows.iter().filter(|row| row.design == *design && !row.cold);
-            let mut points: Vec<[f64; 2]> = own.map(|row| [row.n as f64, value(row)]).collect();
-            points.sort_by(|a, b| a[0].total_cmp(&b[0]));
-            figure.line(&format!("here: {design}"), points)
-        })
-    };
-    let released = |(id, designs): (&str, &[DesignName])| {
-        let figure = Drawing::new(id, "tasks released at a tick", "tick of 100", "tasks");
+    let costs = costs.iter().flat_map(|costs| costs.figures(rows));
+    std::iter::once(fig3).chain(costs).chain(released_figures(registration)).collect()
+}
+
+/// Figures 11 and 12 on one scale: the mean of all repetitions at each tick, in a band from the
+/// fewest to the most.
+fn released_figures(registration: &[RegistrationRow]) -> [Drawing; 2] {
+    let released = |id: &str, designs: &[DesignName]| {
+        let title = "tasks released at a tick, of ten repetitions";
+        let figure = Drawing::new(id, title, "tick of 100", "tasks: fewest, mean, most");
         designs.iter().fold(figure, |figure, design| {
             let row = registration.iter().find(|row| row.design == *design);
-            let counts = row.map_or(&[][..], |row| &row.released);
-            let points = counts.iter().enumerate().map(|(at, count)| [at as f64, *count as f64]);
-            figure.line(&format!("here: {design}"), points.collect())
+            let ticks = row.map_or(&[][..], |row| &row.released).iter().enumerate();
+            let band = ticks
+                .map(|(at, tick)| (at as f64, [tick.fewest as f64, tick.mean, tick.most as f64]));
+            figure.band(&format!("here: {design}"), band)
         })
     };
-    let ticks: [(&str, &[DesignName]); 2] = [
-        ("ant.fig11", &[DesignName::Ant, DesignName::Punctual]),
-        ("ant.fig12", &[DesignName::ArtLinux]),
-    ];
-    let costs = costs.into_iter().map(cost);
-    std::iter::once(fig3).chain(costs).chain(ticks.into_iter().map(released)).collect()
+    [
+        released("ant.fig11", &[DesignName::Ant, DesignName::Punctual]),
+        released("ant.fig12", &[DesignName::ArtLinux]).beside(),
+    ]
 }
 
 #[cfg(test)]
@@ -326,6 +360,74 @@ mod tests {
     use punctual_analysis::histogram::Histogram;
 
     use super::*;
+
+    #[test]
+    fn costs_are_drawn_over_the_number_of_tasks_cold_beside_warm() {
+        let row = |design, n: usize, cold| ExecutiveRow {
+            design,
+            n,
+            cold,
+            cycles: 9,
+            release_ns: n as f64 * 100.0,
+            dispatch_ns: 1.0,
+            wait_ns: if cold { 900.0 } else { 90.0 },
+            cycle_ns: 1.0,
+            floor_ns: 1.0,
+            release_interval_ns: None,
+            wait_interval_ns: Some(Interval::between(80.0, 90.0, 99.0)).filter(|_| !cold),
+            cycle_interval_ns: None,
+        };
+        let rows: Vec<ExecutiveRow> = DESIGNS
+            .iter()
+            .flat_map(|design| [50, 1].map(|n| (*design, n)))
+            .flat_map(|(design, n)| [true, false].map(|cold| row(design, n, cold)))
+            .collect();
+        let ratios = Vec::new();
+        let drawn = drawn(Vec::new(), Some(&ExecutiveOutcome { rows, ratios, turn: None }), &[]);
+        let ids: Vec<(&str, bool)> =
+            drawn.iter().map(|figure| (figure.id.as_str(), figure.beside)).collect();
+        assert_eq!(
+            ids,
+            [
+                ("ant.fig3", false),
+                ("ant.fig9", false),
+                ("ant.fig9.warm", true),
+                ("ant.fig10", false),
+                ("ant.fig10.warm", true),
+                ("ant.fig11", false),
+                ("ant.fig12", true),
+            ]
+        );
+        for figure in &drawn[1..5] {
+            assert_eq!(figure.series.len(), DESIGNS.len(), "{figure:?}");
+        }
+        // Lowest, middle and highest at each number of tasks, which rise.
+        let warm = &drawn[4].series[0].points;
+        assert_eq!(warm[..3], [[1.0, 0.08], [1.0, 0.09], [1.0, 0.099]]);
+        assert_eq!((warm.len(), warm[3][0]), (6, 50.0));
+    }
+
+    #[test]
+    fn figures_11_and_12_have_all_repetitions() {
+        let tick = |fewest, mean, most| AtTick { fewest, mean, most };
+        let row = |design, released| RegistrationRow {
+            design,
+            released_most: 1.0,
+            released_fewest: 1.0,
+            release_ns: [1.0; 3],
+            release_scatter: None,
+            ticks: 1_000,
+            released,
+        };
+        let rows = [
+            row(DesignName::Ant, vec![tick(1, 1.0, 1); 2]),
+            row(DesignName::ArtLinux, vec![tick(0, 1.2, 4), tick(1, 0.8, 3)]),
+        ];
+        let [balanced, random] = released_figures(&rows);
+        assert_eq!(balanced.series.len(), 1);
+        assert_eq!(random.series[0].points[..3], [[0.0, 0.0], [0.0, 1.2], [0.0, 4.0]]);
+        assert!(random.beside && !balanced.beside);
+    }
 
     #[test]
     fn figure_2_has_the_published_ends_beside_what_was_measured() {

@@ -2,16 +2,34 @@
 
 mod claims;
 
+use punctual_analysis::histogram::HistogramView;
 use punctual_engine::wait_policy::WaitKind;
 use punctual_host::facts::MachineFacts;
 
 use crate::Reproduction;
 use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopPhase, LoopSet, MeasuredLoop};
-use crate::figure::Drawing;
+use crate::figure::{Drawing, beside_each_other};
 use crate::row::PaperRow;
 
 /// How long the paper's runs are.
 const RUN_S: f64 = 1_500.0;
+
+/// A thread of latency-histogram.
+struct Thread {
+    /// The end of ids of its figure, and what ids of its rows begin with.
+    key: &'static str,
+    prefix: &'static str,
+    name: &'static str,
+    period_ns: u64,
+    /// Its share of the time.
+    share: f64,
+}
+
+/// The base thread, which makes steps, and the servo thread.
+const THREADS: [Thread; 2] = [
+    Thread { key: "base", prefix: "base.", name: "25 µs base", period_ns: 25_000, share: 0.3 },
+    Thread { key: "servo", prefix: "", name: "1 ms servo", period_ns: 1_000_000, share: 0.6 },
+];
 
 /// Its rows and claims.
 ///
@@ -28,21 +46,37 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     ];
     let tuned = bench.tuned().map(|paths| paths.join(", "));
     let conditions = &conditions[..if tuned.is_some() { 4 } else { 2 }];
-    let length = bench.share(0.9);
     let (cold, phase) = (COLD_CYCLES, LoopPhase::Zero);
-    let runs =
-        bench.loops(&LoopSet { period_ns: 1_000_000, conditions, length, cold, phase, keep: 0 })?;
-    bench.draw([histograms(&runs)]);
-    let each_s = length.as_ns() as f64 / 1e9 / conditions.len() as f64;
+    let mut of_threads = Vec::new();
+    for thread in &THREADS {
+        let (period_ns, length) = (thread.period_ns, bench.share(thread.share));
+        of_threads.push(bench.loops(&LoopSet {
+            period_ns,
+            conditions,
+            length,
+            cold,
+            phase,
+            keep: 0,
+        })?);
+    }
+    bench.draw(histograms(&of_threads, tuned.is_some()));
     let mut rows = Vec::new();
-    for LoopCondition { name, tuned: is_tuned, .. } in conditions {
-        let published = if *name == "linuxcnc" { ["1000s", "100"] } else { ["", ""] };
-        let found = histogram(name, published, runs.iter().find(|run| run.name == *name));
-        match tuned.as_ref().filter(|_| *is_tuned) {
-            Some(paths) => rows.extend(found.map(|row| row.note(&format!("settings: {paths}")))),
-            None => rows.extend(found),
+    for (thread, runs) in THREADS.iter().zip(&of_threads) {
+        for LoopCondition { name, tuned: is_tuned, .. } in conditions {
+            let is_printed = *name == "linuxcnc" && thread.prefix.is_empty();
+            let published = if is_printed { ["1000s", "100"] } else { ["", ""] };
+            let run = runs.iter().find(|run| run.name == *name);
+            let found = histogram(thread, name, published, run);
+            match tuned.as_ref().filter(|_| *is_tuned) {
+                Some(paths) => {
+                    rows.extend(found.map(|row| row.note(&format!("settings: {paths}"))));
+                }
+                None => rows.extend(found),
+            }
         }
     }
+    let runs = of_threads.pop().unwrap_or_default();
+    let each_s = bench.share(THREADS[1].share).as_ns() as f64 / 1e9 / conditions.len() as f64;
     let scaled = format!("scaled: {each_s:.0} s a condition here, so rarer latencies are not seen");
     rows.push(
         PaperRow::new("linuxcnc.duration", "length of a run", "s", "1500")
@@ -62,21 +96,50 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     Ok(Reproduction { rows, claims })
 }
 
-/// The paper's figure: before and after tuning, where --tune was given.
-fn histograms(runs: &[MeasuredLoop]) -> Drawing {
-    let title = "histograms of a 1 ms thread, all conditions";
-    let figure = Drawing::new("linuxcnc.fig", title, "lateness, µs (log)", "wakes (log)");
-    let views: Vec<_> = runs.iter().map(|run| (&*run.name, &run.figures.histogram)).collect();
-    figure.log([true; 2]).histograms(&views)
+/// The paper's figure: both threads beside each other, and where --tune was given each before
+/// tuning and after it.
+fn histograms(of_threads: &[Vec<MeasuredLoop>], tuned: bool) -> Vec<Drawing> {
+    let side = |thread: &Thread, is_after: bool| {
+        let (end, when) = if is_after { (".tuned", ", tuned") } else { ("", "") };
+        let title = format!("histograms of the {} thread{when}", thread.name);
+        let id = format!("linuxcnc.fig.{}{end}", thread.key);
+        Drawing::new(id, &title, "lateness, µs (log)", "wakes (log)").log([true, true])
+    };
+    let threads = || THREADS.iter().zip(of_threads);
+    match tuned {
+        true => threads()
+            .flat_map(|(thread, runs)| {
+                let sides =
+                    [false, true].map(|is_after| (side(thread, is_after), views(runs, is_after)));
+                beside_each_other(sides.into())
+            })
+            .collect(),
+        false => beside_each_other(
+            threads().map(|(thread, runs)| (side(thread, false), views(runs, false))).collect(),
+        ),
+    }
+}
+
+/// The histograms of loops before tuning or after it, each with its name.
+fn views(runs: &[MeasuredLoop], is_after: bool) -> Vec<(String, &HistogramView)> {
+    let is_of = |run: &&MeasuredLoop| run.name.ends_with("tuned") == is_after;
+    let own = runs.iter().filter(is_of);
+    own.map(|run| (run.name.clone(), &run.figures.histogram)).collect()
 }
 
 /// Largest latency and deviation of the interval.
-fn histogram(name: &str, published: [&str; 2], run: Option<&MeasuredLoop>) -> [PaperRow; 2] {
+fn histogram(
+    thread: &Thread,
+    name: &str,
+    published: [&str; 2],
+    run: Option<&MeasuredLoop>,
+) -> [PaperRow; 2] {
     let note = run.map(|run| run.load_notes.join("; ")).unwrap_or_default();
     let jitters = run.map(|run| &run.figures.jitters);
     let new = |key: &str, title: &str, published: &str| {
-        let id = format!("linuxcnc.{}.{key}", name.replace(' ', "-"));
-        let row = PaperRow::new(id, title, "ns", published);
+        let id = format!("linuxcnc.{}{}.{key}", thread.prefix, name.replace(' ', "-"));
+        let title = format!("{title} of a {} thread", thread.name);
+        let row = PaperRow::new(id, &title, "ns", published);
         let row = if note.is_empty() { row } else { row.note(&note) };
         if published.is_empty() {
             row.note("a histogram without numbers there")
@@ -85,7 +148,7 @@ fn histogram(name: &str, published: [&str; 2], run: Option<&MeasuredLoop>) -> [P
         }
     };
     [
-        new("latency", "largest |interval| of a 1 ms thread", published[0])
+        new("latency", "largest |interval|", published[0])
             .measured(jitters.and_then(|jitters| jitters.interval_max_abs_ns)),
         new("deviation", "standard deviation of the interval", published[1])
             .measured(jitters.and_then(|jitters| jitters.interval_stddev_ns)),

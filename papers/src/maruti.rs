@@ -15,7 +15,7 @@ use punctual_lab::timer::{
 
 use crate::Reproduction;
 use crate::bench::{Bench, COLD_CYCLES, LoopCondition, LoopPhase, LoopSet};
-use crate::figure::{Drawing, quantiles};
+use crate::figure::Drawing;
 use crate::row::PaperRow;
 use claims::Evidence;
 use dispatch::Dispatch;
@@ -249,16 +249,28 @@ const FIGURES: [TimerFigure; 4] = [
 /// The periods of the timer: the ends of their ids, ns.
 const PERIODS: [(&str, u64); 2] = [("100us", 100_000), ("15us", 15_000)];
 
-/// The row of a path with this work behind and its stamps in the large array.
+impl TimerFigure {
+    /// Where its stamps go: beside a cache that is disabled there, it is cold here.
+    fn store(&self) -> StampStore {
+        if self.cached { StampStore::Array } else { StampStore::Cold }
+    }
+
+    /// Its row, of wakes by an absolute sleep.
+    fn row<'t>(&self, timer: &'t TimerOutcome, period_ns: u64) -> Option<&'t TimerRow> {
+        timer_row(timer, (TimerPath::Sleep, self.store()), self.behind, period_ns)
+    }
+}
+
+/// The row of a path with its stamps there and this work behind.
 fn timer_row(
     timer: &TimerOutcome,
-    path: TimerPath,
+    (path, store): (TimerPath, StampStore),
     behind: Background,
     period_ns: u64,
 ) -> Option<&TimerRow> {
     timer.rows.iter().find(|row| {
         row.path == path
-            && row.store == StampStore::Array
+            && row.store == store
             && row.background == behind
             && row.period_ns == period_ns
     })
@@ -266,20 +278,20 @@ fn timer_row(
 
 /// Figures 9 to 12: how far timer interrupts scatter.
 fn timers(timer: Option<&TimerOutcome>, tick_ns: Option<f64>) -> Vec<PaperRow> {
-    let spread = |behind: Background, period_ns: u64| {
-        let row = timer_row(timer?, TimerPath::Sleep, behind, period_ns)?;
+    let spread = |figure: &TimerFigure, period_ns: u64| {
+        let row = figure.row(timer?, period_ns)?;
         let ns = &row.lateness_ns;
         let range = ns.p99.zip(ns.min).zip(tick_ns).map(|((p99, min), tick)| (p99 - min) / tick);
         Some(range.ok_or(row.n))
     };
-    let measured = |row: PaperRow, behind: Background, period_ns| match spread(behind, period_ns) {
+    let measured = |row: PaperRow, figure, period_ns| match spread(figure, period_ns) {
         Some(Err(n)) => row.note(&format!("not measured: {n} wakes, too few for 1 in 100")),
         found => row.measured(found.and_then(Result::ok)),
     };
     let mut rows = Vec::new();
-    for figure in FIGURES {
+    for figure in &FIGURES {
         for (suffix, period_ns) in PERIODS {
-            let TimerFigure { id, behind, cached, published, note } = figure;
+            let &TimerFigure { id, behind, cached, published, note } = figure;
             let cache = if cached { "enabled" } else { "disabled" };
             let title =
                 format!("range of timer interrupts, {} behind, cache {cache}", behind.name());
@@ -289,12 +301,15 @@ fn timers(timer: Option<&TimerOutcome>, tick_ns: Option<f64>) -> Vec<PaperRow> {
             } else {
                 row.note(note)
             };
-            rows.push(if cached {
-                measured(row, behind, period_ns).note(
-                    "here the wake of a thread by an absolute sleep, quantile 0.99 less the least",
-                )
-            } else {
-                row.note("not measured: user space disables no cache")
+            let row = measured(row, figure, period_ns).note(
+                "here the wake of a thread by an absolute sleep, quantile 0.99 less the least",
+            );
+            rows.push(match cached {
+                true => row,
+                false => row.note(
+                    "user space disables no cache: here 2 MiB are read before each wait, and the \
+                     expiries that pass meanwhile left out",
+                ),
             });
         }
     }
@@ -332,21 +347,39 @@ fn over_offset(row: &AccuracyRow, errors: &[Option<f64>]) -> Vec<[f64; 2]> {
     errors.iter().enumerate().filter_map(at).collect()
 }
 
-/// Figures 9 and 10: how late timers are, as a curve of quantiles.
+/// Figures 9 to 12: how late consecutive wakes by a timer were, each period beside the other.
 fn timer_figures(timer: &TimerOutcome) -> Vec<Drawing> {
-    let figures = [
-        ("maruti.fig9", "timer interrupts, CPUID behind", Background::Cpuid),
-        ("maruti.fig10", "timer interrupts, NOPs behind", Background::Nop),
-    ];
-    let figure = |(id, title, behind): (&str, &str, Background)| {
-        let figure = Drawing::new(id, title, "1 in … is later (log)", "lateness, ns (log)");
-        let periods = [("here: each 100 µs", 100_000), ("here: each 15 µs", 15_000)];
-        periods.into_iter().fold(figure.log([true; 2]), |figure, (name, period_ns)| {
-            let row = timer_row(timer, TimerPath::Sleep, behind, period_ns);
-            figure.line(name, row.map(quantiles).unwrap_or_default())
-        })
+    let figure = |(number, (suffix, period_ns)): (usize, (&str, u64)), own: &TimerFigure| {
+        let cache = if own.cached { "" } else { ", caches cold" };
+        let behind = own.behind.name().to_uppercase();
+        let title = format!("wakes each {} µs, {behind} behind{cache}", period_ns / 1_000);
+        let id = format!("maruti.{}.{suffix}", own.id);
+        let (x, y) = ("consecutive sample", "later than the least, µs");
+        let figure = Drawing::new(id, &title, x, y);
+        let figure = match own.row(timer, period_ns) {
+            Some(row) => consecutive(figure, &row.series),
+            None => figure,
+        };
+        if number > 0 { figure.beside() } else { figure }
     };
-    figures.into_iter().map(figure).collect()
+    FIGURES
+        .iter()
+        .flat_map(|own| PERIODS.into_iter().enumerate().map(move |period| figure(period, own)))
+        .collect()
+}
+
+/// Samples in the order of time, and where a block of them began; the others had their turns
+/// between two blocks.
+fn consecutive(figure: Drawing, blocks: &[Vec<i64>]) -> Drawing {
+    let Some(least) = blocks.iter().flatten().min() else { return figure };
+    let points = blocks.iter().flatten().zip(1u32..);
+    let points = points.map(|(ns, at)| [f64::from(at), (ns - least) as f64 / 1e3]);
+    let ends = blocks.iter().scan(1.0, |begins, block| {
+        let begun = *begins;
+        *begins += block.len() as f64;
+        Some([begun, 0.0])
+    });
+    figure.line("here, block after block", points.collect()).rug("blocks", ends.collect())
 }
 
 #[cfg(test)]

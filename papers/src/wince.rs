@@ -2,10 +2,12 @@
 
 mod claims;
 
+use punctual_analysis::plain::concise;
+use punctual_analysis::plot::extent;
 use punctual_core::time::Period;
 use punctual_lab::load::LoadSpec;
 use punctual_lab::response::{
-    Competitor, ResponseExperiment, ResponseOutcome, ResponseRow, SourceName, StageRow,
+    Competitor, ResponseExperiment, ResponseOutcome, ResponseRow, SourceName, StageRow, StageTrace,
 };
 use punctual_lab::saturation::{
     SaturationExperiment, SaturationOutcome, SaturationRow, SearchEnd, TrialRow,
@@ -122,7 +124,7 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     let saturation = saturation(bench)?;
     rows.extend(frequencies(saturation.as_ref(), bench.other_cpu().is_none()));
     rows.extend(latencies(&measured));
-    bench.draw(drawn(&measured, &rows));
+    bench.draw(drawn(&measured, saturation.as_ref(), &rows));
     let claims = claims::claims(&measured, saturation.as_ref());
     Ok(Reproduction { rows, claims })
 }
@@ -376,10 +378,14 @@ fn latencies(measured: &Measured) -> Vec<PaperRow> {
     rows
 }
 
-/// What a figure of traces shows: single answers, or the average of all.
+/// What a figure of traces shows.
 #[derive(Clone, Copy)]
 enum Shown {
+    /// Single answers, as one sweep of an oscilloscope after the other.
     Single,
+    /// All answers laid over each other, as an oscilloscope that forgets nothing.
+    Persistent,
+    /// The average of all.
     Averaged,
     /// The average of all, with the earliest and the latest of this loaded system in figure 11.
     BesidePublished(Kernel),
@@ -395,8 +401,12 @@ struct Traces<'m> {
     row: &'m Option<ResponseRow>,
 }
 
-/// All figures; `rows` are those of figures 8 and 11.
-fn drawn(measured: &Measured, rows: &[PaperRow]) -> Vec<Drawing> {
+/// All figures; `rows` are those of figure 8.
+fn drawn(
+    measured: &Measured,
+    saturation: Option<&SaturationOutcome>,
+    rows: &[PaperRow],
+) -> Vec<Drawing> {
     let (idle, equal) = (&measured.idle, &measured.equal);
     let trace_of = |number, title, shown, row| trace(&Traces { number, title, shown, row });
     let beside = Shown::BesidePublished;
@@ -407,12 +417,13 @@ fn drawn(measured: &Measured, rows: &[PaperRow]) -> Vec<Drawing> {
         trace_of("6a", "averaged answers, unloaded", Shown::Averaged, idle),
         trace_of("6b", "single answers at equal priority", Shown::Single, equal),
         trace_of("6c", "averaged answers at equal priority", Shown::Averaged, equal),
-        trace_of("7", "averaged answers, loaded", Shown::Averaged, equal),
+        trace_of("7", "all answers laid over each other, loaded", Shown::Persistent, equal),
         trace_of("9a", "this system beside CE 2.12, loaded", beside(Kernel::Ce212), equal),
         trace_of("9b", "this system beside CE 3.0, loaded", beside(Kernel::Ce30), equal),
         trace_of("10", "this system beside CE.NET, loaded", beside(Kernel::CeNet), equal),
     ]);
     drawn.push(frequencies_figure(rows));
+    drawn.push(losses_figure(saturation));
     drawn.push(latencies_figure(measured));
     drawn
 }
@@ -423,7 +434,8 @@ fn trace(Traces { number, title, shown, row }: &Traces<'_>) -> Drawing {
     let stages = row.iter().flat_map(|row| row.stages.iter().take(2).enumerate());
     let stages = stages.map(|(at, stage)| (format!("stage {}", at + 1), stage));
     match shown {
-        Shown::Single => single(&id, title, stages),
+        Shown::Single => single(&id, title, stages.map(|(_, stage)| stage).collect()),
+        Shown::Persistent => persistent(&id, title, stages.map(|(_, stage)| stage).collect()),
         Shown::Averaged => averaged(&id, title, stages),
         Shown::BesidePublished(kernel) => {
             let figure = averaged(&id, title, stages);
@@ -446,78 +458,220 @@ fn trace(Traces { number, title, shown, row }: &Traces<'_>) -> Drawing {
     }
 }
 
-/// The last single answers, one above the other in the order of time.
-fn single<'s>(
-    id: &str,
-    title: &str,
-    stages: impl Iterator<Item = (String, &'s StageRow)>,
-) -> Drawing {
-    let (x, y) = ("µs after the stimulus (log)", "answer, of the last ones");
-    let figure = Drawing::new(id, title, x, y).log([true, false]);
-    stages.fold(figure, |figure, (name, stage)| {
-        let single = stage.trace.iter().flat_map(|trace| trace.single_ns.iter().enumerate());
-        figure.points(&name, single.map(|(at, ns)| ([*ns as f64 / 1e3, at as f64 + 1.0], "")))
+/// The traces of the oscilloscope, from top to bottom: its third, second and first channel.
+const CHANNELS: [&str; 3] = ["stage 2 (APP_TEST)", "stage 1 (ISR_TEST)", "stimulus"];
+/// The channel of a stage, of which the first has the number 0, and that of the stimulus.
+const STAGE_CHANNELS: [usize; 2] = [1, 0];
+const STIMULUS_CHANNEL: usize = 2;
+/// What is shown before the stimulus and after the last answer, of the time between them.
+const BEFORE: f64 = 0.05;
+const AFTER: f64 = 1.1;
+/// Where the last single answers are put together.
+const SINGLE_STEPS: usize = 200;
+
+/// A trace that goes up at `at_us`.
+fn edge(at_us: f64, end_us: f64) -> Vec<[f64; 2]> {
+    vec![[-BEFORE * end_us, 0.0], [at_us, 0.0], [at_us, 1.0], [end_us, 1.0]]
+}
+
+/// An empty screen with the stimulus.
+fn screen(id: &str, title: &str, end_us: f64) -> Drawing {
+    let figure = Drawing::new(id, title, "µs after the stimulus", "").channels(CHANNELS);
+    if end_us <= 0.0 {
+        return figure;
+    }
+    figure.line("stimulus", edge(0.0, end_us)).in_channel(STIMULUS_CHANNEL)
+}
+
+/// The answers of a stage on a screen.
+struct OnScreen<'n> {
+    /// The stage, from 0 on.
+    stage: usize,
+    /// The share of all of them that are up from each µs on.
+    shares: Vec<[f64; 2]>,
+    /// Which ones they are: "all".
+    which: &'n str,
+    /// When the last one began, µs.
+    last_us: Option<f64>,
+    /// Where the screen ends, µs.
+    end_us: f64,
+}
+
+impl OnScreen<'_> {
+    /// With them in the channel of their stage: all as shades, and the last one as the line that an
+    /// oscilloscope draws.
+    fn on(self, figure: Drawing) -> Drawing {
+        let Self { stage, shares, which, last_us, end_us } = self;
+        let (name, channel) = (format!("stage {}", stage + 1), STAGE_CHANNELS[stage]);
+        let mut whole = vec![[-BEFORE * end_us, 0.0]];
+        whole.extend(shares);
+        let figure = figure.density(&format!("{name}: {which}"), whole).in_channel(channel);
+        match last_us.filter(|us| *us <= end_us) {
+            Some(us) => {
+                figure.line(&format!("{name}: the last"), edge(us, end_us)).in_channel(channel)
+            }
+            None => figure,
+        }
+    }
+}
+
+/// The last single answers of both stages, each after its stimulus.
+fn single(id: &str, title: &str, stages: Vec<&StageRow>) -> Drawing {
+    let traces: Vec<_> = stages.iter().filter_map(|stage| stage.trace.as_ref()).collect();
+    let in_us = |ns: &i64| *ns as f64 / 1e3;
+    // A stall of one answer would leave nothing to be seen of the others.
+    let ends = traces.iter().filter_map(|trace| extent(trace.single_ns.iter().map(in_us), false));
+    let end_us = ends.map(|end| end.high).fold(0.0, f64::max) * AFTER;
+    let figure = screen(id, title, end_us);
+    traces.into_iter().enumerate().fold(figure, |figure, (stage, trace)| {
+        let mut single_us: Vec<f64> = trace.single_ns.iter().map(in_us).collect();
+        let last_us = single_us.last().copied();
+        single_us.sort_by(f64::total_cmp);
+        let shares = (0..=SINGLE_STEPS).map(|step| {
+            let us = end_us * step as f64 / SINGLE_STEPS as f64;
+            let up = single_us.partition_point(|single| *single <= us);
+            [us, up as f64 / single_us.len().max(1) as f64]
+        });
+        let (shares, which) = (shares.collect(), format!("the last {}", single_us.len()));
+        OnScreen { stage, shares, which: &which, last_us, end_us }.on(figure)
     })
+}
+
+/// All answers of both stages, and the last one.
+fn persistent(id: &str, title: &str, stages: Vec<&StageRow>) -> Drawing {
+    let traces: Vec<_> = stages.iter().filter_map(|stage| stage.trace.as_ref()).collect();
+    let length_us = |trace: &StageTrace| trace.step_ns * trace.started.len() as f64 / 1e3;
+    let end_us = traces.iter().map(|trace| length_us(trace)).fold(0.0, f64::max);
+    let figure = screen(id, title, end_us);
+    traces.into_iter().enumerate().fold(figure, |figure, (stage, trace)| {
+        let point = |(point, share): (usize, &f64)| [point as f64 * trace.step_ns / 1e3, *share];
+        let mut shares: Vec<[f64; 2]> = trace.started.iter().enumerate().map(point).collect();
+        // The one that ends before the other stays where it was.
+        shares.extend(trace.started.last().map(|share| [end_us, *share]));
+        let last_us = trace.single_ns.last().map(|ns| *ns as f64 / 1e3);
+        OnScreen { stage, shares, which: "all", last_us, end_us }.on(figure)
+    })
+}
+
+/// What stands above a column: as much of its value as there is room for.
+fn above(value: f64) -> String {
+    let digits = (1.0 - value.abs().max(1e-9).log10().floor()).clamp(0.0, 9.0) as usize;
+    concise(format!("{value:.digits$}").parse().unwrap_or(value))
 }
 
 /// Figure 3.
 fn polygons_figure(measured_here: Option<f64>) -> Drawing {
-    let published = POLYGONS
-        .iter()
-        .enumerate()
-        .filter_map(|(at, (key, _, text))| Some(([at as f64 + 1.0, text.parse().ok()?], *key)));
-    let x = "system, in the order of the figure";
-    Drawing::new("wince.fig3", "polygons per second", x, "polygons/s (log)")
+    let names = POLYGONS.iter().map(|(_, name, _)| *name).chain(["here"]);
+    let published = POLYGONS.iter().enumerate().filter_map(|(at, (_, _, text))| {
+        Some(([at as f64, text.parse().ok()?], (*text).to_owned()))
+    });
+    let here = measured_here.map(|rate| ([POLYGONS.len() as f64, rate], above(rate.round())));
+    Drawing::new("wince.fig3", "polygons per second", "", "polygons/s (log)")
         .log([false, true])
-        .points("published", published)
-        .points("here", measured_here.map(|rate| ([POLYGONS.len() as f64 + 1.0, rate], "here")))
+        .named(names)
+        .bars("published", published)
+        .bars("here", here)
 }
 
-/// Figure 8: published against measured, at equal x.
+/// The kinds of columns of figure 8: the ends of ids, and their names.
+const FREQUENCY_KINDS: [(&str, &str); 3] = [
+    ("mf-isr", "MF of the interrupt"),
+    ("mf-app", "MF of the application"),
+    ("sf", "polygons die"),
+];
+
+/// Figure 8: what is published of each system, and this one.
 fn frequencies_figure(rows: &[PaperRow]) -> Drawing {
-    let (mut published, mut measured_here) = (Vec::new(), Vec::new());
-    for (at, system) in FREQUENCIES.iter().enumerate() {
-        for (key, cell) in ["mf-isr", "mf-app", "sf"].iter().zip(&system.cells) {
-            let x = at as f64 + 1.0;
-            let label = format!("{} {key}", system.id);
-            published.extend(kilohertz(cell).map(|khz| ([x, khz], label)));
-            let id = format!("wince.fig8.{}.{key}", system.id);
-            let row = rows.iter().find(|row| row.id == id);
-            measured_here.extend(row.and_then(|row| row.measured).map(|khz| ([x + 0.3, khz], "")));
+    let title = "first frequency that loses, and where the background stops";
+    let names = FREQUENCIES.iter().map(|system| kernel_name(system.kernel, system.loaded));
+    let names: Vec<String> = names.chain(["here".to_owned(), "here, loaded".to_owned()]).collect();
+    let figure = Drawing::new("wince.fig8", title, "", "kHz (log)").log([false, true]).named(names);
+    let kinds = FREQUENCY_KINDS.iter().enumerate();
+    kinds.fold(figure, |figure, (at, (key, name))| {
+        let aside = (at as f64 - 1.0) * 0.27;
+        let published = FREQUENCIES.iter().enumerate().filter_map(|(place, system)| {
+            let cell = system.cells[at];
+            let khz = kilohertz(cell)?;
+            Some(([place as f64 + aside, khz], above(khz)))
+        });
+        // All rows of a condition have the same value: those of CE 3.0 stand for them.
+        let here =
+            [("ce30", 0.0), ("ce30-loaded", 1.0)].into_iter().filter_map(|(system, place)| {
+                let id = format!("wince.fig8.{system}.{key}");
+                let khz = rows.iter().find(|row| row.id == id)?.measured?;
+                let place = FREQUENCIES.len() as f64 + place;
+                Some(([place + aside, khz], above(khz)))
+            });
+        figure.bars(name, published.chain(here))
+    })
+}
+
+/// `CE 3.0, loaded`.
+fn kernel_name(kernel: Kernel, loaded: bool) -> String {
+    let name = match kernel {
+        Kernel::Ce212 => "CE 2.12",
+        Kernel::Ce30 => "CE 3.0",
+        Kernel::CeNet => "CE.NET",
+    };
+    if loaded { format!("{name}, loaded") } else { name.to_owned() }
+}
+
+/// The losses that a highest frequency is found for.
+const LOSSES: [(f64, &str); 3] =
+    [(0.0, "nothing lost"), (1e-4, "1 in 10 000 lost"), (1e-2, "1 in 100 lost")];
+
+/// Beside figure 8: the highest frequencies here by what may be lost, for each condition and stage.
+fn losses_figure(saturation: Option<&SaturationOutcome>) -> Drawing {
+    let rows = saturation.map_or(&[][..], |saturation| &saturation.rows);
+    let mut places: Vec<(&str, u32)> = Vec::new();
+    for row in rows {
+        if !places.contains(&(&*row.condition, row.stage)) {
+            places.push((&row.condition, row.stage));
         }
     }
-    let title = "first frequency that loses, and where the background stops";
-    Drawing::new("wince.fig8", title, "system, in the order of the figure", "kHz (log)")
-        .log([false, true])
-        .points("published", published.iter().map(|(at, label)| (*at, label.as_str())))
-        .points("here", measured_here)
+    let names = places.iter().map(|(condition, stage)| format!("{condition}, stage {stage}"));
+    let title = "highest frequencies here, by what may be lost";
+    let figure =
+        Drawing::new("wince.fig8.losses", title, "", "kHz (log)").log([false, true]).named(names);
+    LOSSES.into_iter().enumerate().fold(figure, |figure, (at, (loss, name))| {
+        let aside = (at as f64 - 1.0) * 0.27;
+        let bars = places.iter().enumerate().filter_map(|(place, (condition, stage))| {
+            let row = rows.iter().find(|row| {
+                (&*row.condition, row.stage) == (*condition, *stage) && row.goal == loss
+            });
+            let khz = row?.pass_hz? / 1e3;
+            Some(([place as f64 + aside, khz], above(khz)))
+        });
+        figure.bars(&format!("here: {name}"), bars)
+    })
 }
 
-/// Figure 11: from the earliest to the latest start, published and here.
+/// Figure 11: from the earliest to the latest start of both stages, published and here.
 fn latencies_figure(measured: &Measured) -> Drawing {
-    let title = "earliest, mean and latest start of the application";
-    let figure = Drawing::new("wince.fig11", title, "system", "µs (log)").log([false, true]);
-    let published = LATENCIES.iter().enumerate().flat_map(|(at, system)| {
-        let [latest, earliest, _, mean] = system.cells[1].map(|cell| cell.parse::<f64>().ok());
-        let x = at as f64 + 1.0;
-        let values = [(latest, system.id), (earliest, ""), (mean, "")];
-        values.into_iter().filter_map(move |(us, label)| Some(([x, us?], label)))
-    });
-    let measured_here = [(&measured.idle, "here, unloaded"), (&measured.equal, "here, loaded")];
-    let measured_here = measured_here.into_iter().enumerate().flat_map(|(at, (row, label))| {
-        let ns = row.as_ref().and_then(|row| row.stages.get(1)).map(|stage| &stage.start_ns);
-        let x = (LATENCIES.len() + 1 + at) as f64;
-        let values = ns.map(|ns| [(ns.max, label), (ns.min, ""), (ns.mean, "")]);
-        let point = move |(ns, label): (Option<f64>, _)| Some(([x, ns? / 1e3], label));
-        values.into_iter().flatten().filter_map(point)
-    });
-    figure.points("published", published).points("here", measured_here)
+    let title = "earliest, mean and latest start of both stages";
+    let names = LATENCIES.iter().map(|system| kernel_name(system.kernel, system.loaded));
+    let names: Vec<String> = names.chain(["here".to_owned(), "here, loaded".to_owned()]).collect();
+    let figure = Drawing::new("wince.fig11", title, "", "µs (log)").log([false, true]).named(names);
+    ["ISR", "APP"].into_iter().enumerate().fold(figure, |figure, (at, name)| {
+        let aside = (at as f64 - 0.5) * 0.4;
+        let published = LATENCIES.iter().enumerate().filter_map(|(place, system)| {
+            let [latest, earliest, _, mean] = system.cells[at].map(|cell| cell.parse().ok());
+            Some((place as f64 + aside, [earliest?, mean?, latest?]))
+        });
+        let here = [&measured.idle, &measured.equal].into_iter().enumerate();
+        let here = here.filter_map(|(condition, row)| {
+            let ns = &row.as_ref()?.stages.get(at)?.start_ns;
+            let place = (LATENCIES.len() + condition) as f64 + aside;
+            Some((place, [ns.min? / 1e3, ns.mean? / 1e3, ns.max? / 1e3]))
+        });
+        figure.ranges(&format!("{name}: earliest, mean, latest"), published.chain(here))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_lab::response::StageTrace;
+    use crate::figure::Style;
 
     #[test]
     fn every_row_has_an_id_of_its_own_and_a_reason_where_nothing_is_measured() {
@@ -632,16 +786,18 @@ mod tests {
     #[test]
     fn what_is_published_is_drawn_where_nothing_is_measured() {
         let none = Measured { idle: None, equal: None, polygons: None };
-        let drawn = drawn(&none, &[]);
+        let drawn = drawn(&none, None, &[]);
+        let figure = |id: &str| drawn.iter().find(|figure| figure.id == id).expect("drawn");
         let series = |id: &str| {
-            let figure = drawn.iter().find(|figure| figure.id == id).expect("drawn");
-            figure.series.iter().map(|series| series.points.len()).collect::<Vec<_>>()
+            figure(id).series.iter().map(|series| series.points.len()).collect::<Vec<_>>()
         };
         assert_eq!(series("wince.fig3"), [POLYGONS.len()]);
-        assert_eq!(series("wince.fig11"), [3 * LATENCIES.len()]);
-        // Three cells are empty, one is "N/A".
-        assert_eq!(series("wince.fig8"), [3 * FREQUENCIES.len() - 4]);
-        assert!(series("wince.fig5").is_empty());
+        assert_eq!(figure("wince.fig3").names.len(), POLYGONS.len() + 1);
+        assert_eq!(series("wince.fig11"), [3 * LATENCIES.len(), 3 * LATENCIES.len()]);
+        // Of those that die three cells are empty, one is "N/A".
+        let systems = FREQUENCIES.len();
+        assert_eq!(series("wince.fig8"), [systems, systems, systems - 4]);
+        assert!(series("wince.fig5").is_empty() && series("wince.fig8.losses").is_empty());
         for id in ["wince.fig9a", "wince.fig9b", "wince.fig10"] {
             assert_eq!(series(id), [4], "earliest and latest of both stages: {id}");
         }
@@ -662,23 +818,95 @@ mod tests {
             Some(ResponseRow { stages: vec![stage(ns), stage(ns + 100)], ..ResponseRow::default() })
         };
         let (idle, equal) = (row(1_000), row(3_000));
-        let drawn = drawn(&Measured { idle, equal, polygons: None }, &[]);
+        let drawn = drawn(&Measured { idle, equal, polygons: None }, None, &[]);
         let mut ids: Vec<&str> = drawn.iter().map(|figure| figure.id.as_str()).collect();
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), drawn.len());
-        let series = |id: &str, name: &str| {
+        let named = |id: &str, name: &str| {
             let figure = drawn.iter().find(|figure| figure.id == id).expect("drawn");
-            let series = figure.series.iter().filter(|series| series.name == name);
-            series.map(|series| series.points.clone()).next().expect("a series")
+            let series = figure.series.iter().find(|series| series.name == name);
+            series.cloned().unwrap_or_else(|| panic!("{id} has no {name}"))
         };
-        assert_eq!(series("wince.fig5", "stage 1"), [[1.0, 1.0], [1.5, 2.0]]);
-        assert_eq!(series("wince.fig6b", "stage 2"), [[3.1, 1.0], [3.6, 2.0]]);
+        let series = |id: &str, name: &str| named(id, name).points;
+        // The last answer of stage 2 under load goes up once, in the channel at the top.
+        for (id, name, us, channel) in [
+            ("wince.fig5", "stage 1: the last", 1.5, 1),
+            ("wince.fig6b", "stage 2: the last", 3.6, 0),
+            ("wince.fig7", "stage 2: the last", 3.6, 0),
+        ] {
+            let trace = named(id, name);
+            assert_eq!((trace.channel, trace.style), (channel, Style::Line), "{id}");
+            let [before, at, up, after] = trace.points[..] else { panic!("{trace:?}") };
+            assert_eq!((at, up), ([us, 0.0], [us, 1.0]), "{id}");
+            assert!(before[0] < 0.0 && after[0] > us && after[1] == 1.0, "{id}: {trace:?}");
+        }
+        // All single ones are up at the end, none before the first.
+        let shares = series("wince.fig5", "stage 1: the last 2");
+        assert_eq!((shares[0][1], shares[SINGLE_STEPS + 1][1]), (0.0, 1.0));
+        assert!(shares.windows(2).all(|pair| pair[0][1] <= pair[1][1]));
+        let all = named("wince.fig7", "stage 1: all");
+        assert_eq!((all.style, all.points[2]), (Style::Density, [5.0, 1.0]));
         let singles = |id: &str| series(id, "single ones")[0][0];
-        let first = ["6a", "6c", "7", "9a", "9b", "10"]
-            .map(|number| singles(&format!("wince.fig{number}")));
-        assert_eq!(first, [1.0, 3.0, 3.0, 3.0, 3.0, 3.0]);
+        let first =
+            ["6a", "6c", "9a", "9b", "10"].map(|number| singles(&format!("wince.fig{number}")));
+        assert_eq!(first, [1.0, 3.0, 3.0, 3.0, 3.0]);
         let published = series("wince.fig9a", "published in figure 11");
         assert_eq!(published, [[3.9, 0.0], [11.0, 1.0], [117.0, 0.0], [201.0, 1.0]]);
+    }
+
+    #[test]
+    fn a_stalled_answer_leaves_the_others_readable() {
+        let mut single_ns: Vec<i64> = (0..127).map(|at| 2_000 + at).collect();
+        single_ns.insert(60, 217_000_000);
+        let (step_ns, started, beyond) = (10.0, vec![0.0, 1.0], 1);
+        let trace = Some(StageTrace { step_ns, started, beyond, single_ns });
+        let stage = StageRow { trace, ..StageRow::default() };
+        let figure = single("wince.fig5", "single", vec![&stage, &stage]);
+        let ends = figure.series.iter().flat_map(|series| &series.points).map(|at| at[0]);
+        assert!(ends.fold(0.0, f64::max) < 3.0, "{figure:?}");
+        let shares = &figure.series.iter().find(|series| series.style == Style::Density);
+        let last = shares.expect("a density").points[SINGLE_STEPS + 1];
+        assert!((last[1] - 127.0 / 128.0).abs() < 1e-9, "it is not up yet: {last:?}");
+    }
+
+    #[test]
+    fn highest_frequencies_stand_by_condition_and_stage_for_each_loss() {
+        let row = |condition: &str, stage, goal, pass_hz| SaturationRow {
+            condition: condition.to_owned(),
+            stage,
+            goal,
+            pass_hz,
+            fail_hz: None,
+            first_loss_hz: None,
+            stimuli: 100,
+            end: SearchEnd::Found,
+        };
+        let saturation = SaturationOutcome {
+            source: "eventfd".to_owned(),
+            cpu: 1,
+            stimulus_cpu: 0,
+            trial_ns: 1,
+            unthrottled: false,
+            highest_hz: 5e4,
+            stage_2: None,
+            generator_hz: None,
+            rows: vec![
+                row("unloaded", 1, 0.0, Some(5e3)),
+                row("unloaded", 1, 1e-2, Some(2e4)),
+                row("equal", 2, 0.0, None),
+            ],
+            trials: Vec::new(),
+            background: None,
+            lost: None,
+        };
+        let figure = losses_figure(Some(&saturation));
+        assert_eq!(figure.names, ["unloaded, stage 1", "equal, stage 2"]);
+        let found: Vec<(&str, f64)> = figure
+            .series
+            .iter()
+            .flat_map(|series| series.points.iter().map(|at| (&*series.name, at[1])))
+            .collect();
+        assert_eq!(found, [("here: nothing lost", 5.0), ("here: 1 in 100 lost", 20.0)]);
     }
 }

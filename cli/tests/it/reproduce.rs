@@ -140,7 +140,16 @@ fn ant_has_its_tables_and_says_where_it_errs() {
     drawn(
         &result,
         &page,
-        &["ant.fig2", "ant.fig3", "ant.fig9", "ant.fig10", "ant.fig11", "ant.fig12"],
+        &[
+            "ant.fig2",
+            "ant.fig3",
+            "ant.fig9",
+            "ant.fig9.warm",
+            "ant.fig10",
+            "ant.fig10.warm",
+            "ant.fig11",
+            "ant.fig12",
+        ],
     );
     assert!(page.contains("id=\"plot-histogram\"") && page.contains("id=\"plot-percentiles\""));
 }
@@ -196,14 +205,22 @@ fn nist_has_both_schedulers_by_one_definition_and_its_figures() {
 }
 
 #[test]
-fn linuxcnc_has_its_histograms_in_one_figure() {
+fn linuxcnc_has_the_histograms_of_both_threads_side_by_side() {
     let (result, page) = reproduced("linuxcnc");
-    drawn(&result, &page, &["linuxcnc.fig"]);
+    drawn(&result, &page, &["linuxcnc.fig.base", "linuxcnc.fig.servo"]);
     let figures = result["figures"].as_array().expect("figures");
-    let series = figures[0]["series"].as_array().expect("series");
-    let names: Vec<&str> = series.iter().filter_map(|entry| entry["name"].as_str()).collect();
-    assert_eq!(names, ["here: idle", "here: linuxcnc"]);
-    assert!(series.iter().all(|entry| entry["drawn"] == "steps"), "{series:?}");
+    assert_eq!((&figures[0]["beside"], &figures[1]["beside"]), (&false.into(), &true.into()));
+    for figure in figures {
+        let series = figure["series"].as_array().expect("series");
+        let names: Vec<&str> = series.iter().filter_map(|entry| entry["name"].as_str()).collect();
+        assert_eq!(names, ["here: idle", "here: linuxcnc"]);
+        assert!(series.iter().all(|entry| entry["drawn"] == "steps"), "{series:?}");
+    }
+    let edges = |at: usize| {
+        let points = figures[at]["series"][0]["points"].as_array().expect("points");
+        points.iter().map(|point| point[0].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(edges(0), edges(1), "the same bins");
 }
 
 #[test]
@@ -227,7 +244,8 @@ fn maruti_has_its_figures() {
     assert_eq!(row(&result, "maruti.fig3.period")["published"], "32");
     assert!(row(&result, "maruti.fig7")["measured"].is_f64());
     assert!(row(&result, "maruti.fig10.100us")["measured"].is_f64());
-    assert!(row(&result, "maruti.fig12.15us")["measured"].is_null());
+    let cold = row(&result, "maruti.fig12.15us")["note"].as_str().expect("a note");
+    assert!(cold.contains("2 MiB are read before each wait"), "{cold}");
     assert!(
         row(&result, "maruti.dispatch.mdelay.cost")["measured"]
             .as_f64()
@@ -241,8 +259,21 @@ fn maruti_has_its_figures() {
     let because = claim["because"].as_str().expect("words");
     assert!(costs == [true; 3], "{costs:?}");
     assert!(because.contains("of those as good as the best"), "{because}");
-    let figures = [3, 4, 5, 6, 7, 8, 9, 10].map(|number| format!("maruti.fig{number}"));
+    let figures = [3, 4, 5, 6, 7, 8].map(|number| format!("maruti.fig{number}"));
     drawn(&result, &page, &figures.each_ref().map(String::as_str));
+    // Consecutive samples, each after the other, of each period and both states of the caches.
+    for number in [9, 10, 11, 12] {
+        let ids = ["100us", "15us"].map(|period| format!("maruti.fig{number}.{period}"));
+        drawn(&result, &page, &ids.each_ref().map(String::as_str));
+        for id in ids {
+            let figures = result["figures"].as_array().expect("figures");
+            let figure = figures.iter().find(|figure| figure["id"] == id.as_str());
+            let points = &figure.expect("drawn")["series"][0]["points"];
+            let points = points.as_array().expect("points");
+            assert!((1..=4_096).contains(&points.len()), "{id}: {}", points.len());
+            assert!((1..).zip(points).all(|(at, point)| point[0] == f64::from(at)), "{id}");
+        }
+    }
     assert!(page.contains("maruti.fig8") && page.contains("512 samples"));
 }
 

@@ -52,8 +52,19 @@ pub struct RegistrationRow {
     pub release_scatter: Option<Scatter>,
     /// Ticks measured.
     pub ticks: u64,
-    /// Tasks released at each tick of a period, in the last repetition.
-    pub released: Vec<u64>,
+    /// Tasks released at each tick of a period.
+    pub released: Vec<AtTick>,
+}
+
+/// Tasks released at a tick of a period: of the first period of each repetition.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct AtTick {
+    /// The fewest of all repetitions.
+    pub fewest: u64,
+    /// The mean.
+    pub mean: f64,
+    /// The most.
+    pub most: u64,
 }
 
 /// What is added up for a design.
@@ -65,7 +76,8 @@ struct Sums {
     longest: u64,
     total: u64,
     ticks: u64,
-    released: Vec<u64>,
+    /// Tasks released at each tick of the first period, a list for each repetition.
+    released: Vec<Vec<u64>>,
     /// What each release took, in the order of time.
     each: Vec<u64>,
 }
@@ -138,8 +150,7 @@ fn balanced() -> Option<punctual_engine::periodic::Plan> {
 fn turns<D: Design>(design: &mut D, stamps: &Stamps, sums: &mut Sums) {
     let (mut most, mut fewest) = (0, u64::MAX);
     // Room for a period, so that nothing is allocated between two ticks.
-    sums.released.clear();
-    sums.released.reserve(TASKS as usize);
+    let mut first_period = Vec::with_capacity(TASKS as usize);
     sums.each.reserve(TICKS as usize);
     for tick in 0..COLD + TICKS {
         let before = stamps.now();
@@ -152,12 +163,13 @@ fn turns<D: Design>(design: &mut D, stamps: &Stamps, sums: &mut Sums) {
         }
         if tick >= COLD {
             (most, fewest) = (released.max(most), released.min(fewest));
-            if sums.released.len() < TASKS as usize {
-                sums.released.push(released);
+            if first_period.len() < TASKS as usize {
+                first_period.push(released);
             }
             sums.take(took);
         }
     }
+    sums.released.push(first_period);
     sums.most += most;
     sums.fewest += fewest;
 }
@@ -183,8 +195,18 @@ impl Sums {
             release_scatter: Scatter::of_series(self.each.iter().map(|took| took.cast_signed()))
                 .map(|scatter| scatter.times(stamps.ns(1.0))),
             ticks: self.ticks,
-            released: self.released.clone(),
+            released: (0..TASKS as usize).map(|tick| self.at(tick)).collect(),
         })
+    }
+
+    /// What all repetitions released at a tick of a period.
+    fn at(&self, tick: usize) -> AtTick {
+        let own = || self.released.iter().filter_map(|period| period.get(tick).copied());
+        AtTick {
+            fewest: own().min().unwrap_or(0),
+            mean: own().sum::<u64>() as f64 / own().count().max(1) as f64,
+            most: own().max().unwrap_or(0),
+        }
     }
 }
 
@@ -201,9 +223,16 @@ mod tests {
             assert_eq!((row(design).released_most, row(design).released_fewest), (1.0, 1.0));
         }
         let queue = row(DesignName::ArtLinux);
+        // Repetitions differ where nothing balances.
+        assert!(queue.released.iter().any(|tick| tick.most > tick.fewest), "{queue:?}");
         assert!(queue.released_most >= 3.0 && queue.released_fewest < 1.0, "{queue:?}");
         for row in &rows {
-            assert_eq!(row.released.iter().sum::<u64>(), u64::from(TASKS), "each once a period");
+            assert_eq!(row.released.len(), TASKS as usize);
+            let each: f64 = row.released.iter().map(|tick| tick.mean).sum();
+            assert!((each - f64::from(TASKS)).abs() < 1e-6, "each once a period: {row:?}");
+            for tick in &row.released {
+                assert!(tick.fewest as f64 <= tick.mean && tick.mean <= tick.most as f64);
+            }
             let [least, mean, most] = row.release_ns;
             assert!(least <= mean && mean <= most, "{row:?}");
             assert_eq!(row.ticks, REPEATS * u64::from(TICKS));

@@ -32,8 +32,8 @@ pub(super) struct Dispatch {
 impl Dispatch {
     /// A path of the timers, with NOPs behind.
     fn by_path(timer: Option<&TimerOutcome>, path: TimerPath, name: &'static str) -> Self {
-        let row = timer.and_then(|timer| timer_row(timer, path, Background::Nop, PERIOD_NS));
-        let row = row.filter(|row| row.store == StampStore::Array);
+        let way = (path, StampStore::Array);
+        let row = timer.and_then(|timer| timer_row(timer, way, Background::Nop, PERIOD_NS));
         Self {
             key: path.name(),
             name,

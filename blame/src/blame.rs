@@ -25,6 +25,8 @@ const NEED_RESCHED: u8 = 0x04 | 0x02;
 const IN_INTERRUPT: u8 = 0x08 | 0x10;
 /// The timer that ends throttling expired at most so long before its thread runs, ns.
 const UNTHROTTLE_NS: u64 = 300_000;
+/// Another CPU's request to choose again arrives within this, ns.
+const REQUEST_NS: u64 = 60_000;
 /// A signal that stops reaches all threads of its process within this, ns.
 const STOP_NS: u64 = 10_000_000;
 /// A thread of an interrupt wakes others at most so long after that interrupt, ns.
@@ -366,6 +368,22 @@ impl Blame {
         self.pass_over(event.cpu, chosen, at_ns);
     }
 
+    /// What the timer's interrupt shows of the thread that it found, before it does anything: whose
+    /// time no other event tells, as that of one that only computes.
+    fn found_by_timer(&mut self, event: &TraceEvent, at_ns: u64) {
+        let is_asked = event.context.flags & NEED_RESCHED != 0;
+        let Some(cpu) = self.known_cpu(event.cpu) else { return };
+        let timeline = &cpu.timeline;
+        if is_asked || timeline.waiting == 0 || timeline.is_interrupted() {
+            return;
+        }
+        let Some(runner) = timeline.current() else { return };
+        // A request from another CPU may still be on its way.
+        if let Some(settled_ns) = at_ns.checked_sub(REQUEST_NS) {
+            self.pass_over(event.cpu, Chosen { runner, is_since_ready: true }, settled_ns);
+        }
+    }
+
     /// Marks threads that wait for a CPU, while one below them runs.
     fn pass_over(&mut self, number: u32, chosen: Chosen, at_ns: u64) {
         let Chosen { runner, is_since_ready } = chosen;
@@ -631,6 +649,9 @@ impl Blame {
             event.kind,
             TraceKind::VectorExit(Vector::LocalTimer) | TraceKind::TimerExpireExit { .. }
         );
+        if event.kind == TraceKind::VectorEntry(Vector::LocalTimer) {
+            self.found_by_timer(event, at_ns);
+        }
         let Some(cpu) = self.known_cpu_mut(event.cpu) else { return };
         let timeline = &mut cpu.timeline;
         match event.kind {

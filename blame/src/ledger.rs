@@ -10,7 +10,7 @@ use punctual_trace::event::Tid;
 use crate::account::{WakePart, main_cause, sums};
 use crate::cause::{LateCause, Unexplained};
 use crate::rules::RuleId;
-use crate::spread::{Spread, bucket, upper_ns};
+use crate::spread::{LatenessBounds, Spread, bucket, upper_ns};
 use crate::timeline::Activity;
 use crate::wake::Wake;
 
@@ -145,6 +145,7 @@ pub(crate) struct Ledger {
     cells: BTreeMap<(Cell, u16), CauseSum>,
     totals: BTreeMap<Cell, Total>,
     spread: Spread,
+    most: Spread,
     censored: u64,
     broken: u64,
     over: u64,
@@ -160,6 +161,16 @@ impl Ledger {
     /// How late wakes were, as far as is certain.
     pub(crate) const fn spread(&self) -> &Spread {
         &self.spread
+    }
+
+    /// How late this share of them is at most, between what is certain and what may be.
+    pub(crate) fn quantile(&self, share: f64) -> LatenessBounds {
+        LatenessBounds::new(self.spread.quantile_ns(share), self.most.quantile_ns(share))
+    }
+
+    /// How late the latest was.
+    pub(crate) const fn max(&self) -> LatenessBounds {
+        LatenessBounds::new(self.spread.max_ns(), self.most.max_ns())
     }
 
     /// Wakes whose begin is only bounded.
@@ -185,6 +196,7 @@ impl Ledger {
     /// Counts a wake at once; its causes may follow later.
     pub(crate) fn note(&mut self, wake: &Wake, threshold_ns: u64) {
         self.spread.add(wake.least_ns());
+        self.most.add(wake.lateness_ns());
         self.over += u64::from(wake.least_ns() > threshold_ns);
         self.censored += u64::from(wake.is_censored());
         self.broken += u64::from(!wake.is_whole);

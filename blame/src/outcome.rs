@@ -14,6 +14,7 @@ use crate::table::{CauseTable, TableInput, name, table};
 use crate::thread::Thread;
 use crate::timeline::TimelineCounts;
 
+pub use crate::spread::LatenessBounds;
 pub use crate::thread::ThreadSnapshot;
 
 /// What was not as it should be, counted.
@@ -163,7 +164,7 @@ pub(crate) fn outcome(
         let input = TableInput {
             threshold_ns: Some(threshold_ns),
             wakes: figures.wakes,
-            worst_ns: figures.max_ns,
+            worst: figures.max,
             late: thread.ledger.late(selection),
             duration_ns,
         };

@@ -41,6 +41,9 @@ pub(crate) struct RecalledThread {
     pub(crate) p50_ns: u64,
     pub(crate) p99_ns: u64,
     pub(crate) max_ns: u64,
+    /// What these three are at most; missing where that is not known to be more.
+    #[serde(default)]
+    pub(crate) most_ns: Option<[u64; 3]>,
 }
 
 /// Everything of a capture that was cut down to its late wakes.

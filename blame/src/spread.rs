@@ -1,4 +1,5 @@
-//! How durations are spread: a histogram of logarithmic buckets, in memory of fixed size.
+//! How durations are spread: a histogram of logarithmic buckets, in memory of fixed size; and what
+//! is known of a figure of durations that are only bounded.
 
 /// Buckets an octave, as a power of two: 64 of them, each 1.6 % wide at most.
 const FINE: u32 = 6;
@@ -71,10 +72,68 @@ impl Spread {
     }
 }
 
+/// A figure of lateness, ns, that lies between two bounds: of wakes whose begin is not recorded
+/// only these are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LatenessBounds {
+    least_ns: u64,
+    most_ns: u64,
+}
+
+impl LatenessBounds {
+    /// Between these; of bounds in the wrong order the lower one counts.
+    #[must_use]
+    pub const fn new(least_ns: u64, most_ns: u64) -> Self {
+        Self { least_ns, most_ns: if most_ns < least_ns { least_ns } else { most_ns } }
+    }
+
+    /// One that is known.
+    #[must_use]
+    pub const fn exact(ns: u64) -> Self {
+        Self { least_ns: ns, most_ns: ns }
+    }
+
+    /// What it is at least, ns. No measurement of it where [`Self::known_ns`] is `None`.
+    #[must_use]
+    pub const fn least_ns(self) -> u64 {
+        self.least_ns
+    }
+
+    /// What it is at most, ns.
+    #[must_use]
+    pub const fn most_ns(self) -> u64 {
+        self.most_ns
+    }
+
+    /// The figure, ns, where its bounds lie as close as two buckets of a spread do; else `None`.
+    #[must_use]
+    pub const fn known_ns(self) -> Option<u64> {
+        let is_known = self.most_ns - self.least_ns <= self.least_ns >> (FINE - 1);
+        if is_known { Some(self.least_ns) } else { None }
+    }
+
+    /// The larger one of two figures.
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self::new(self.least_ns.max(other.least_ns), self.most_ns.max(other.most_ns))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
+
+    #[test]
+    fn a_figure_is_known_where_its_bounds_meet() {
+        assert_eq!(LatenessBounds::exact(7).known_ns(), Some(7));
+        assert_eq!(LatenessBounds::default().known_ns(), Some(0));
+        assert_eq!(LatenessBounds::new(1_000, 1_016).known_ns(), Some(1_000));
+        assert_eq!(LatenessBounds::new(0, 250_000).known_ns(), None);
+        assert_eq!(LatenessBounds::new(1_000, 2_000).known_ns(), None);
+        assert_eq!(LatenessBounds::new(9, 3).known_ns(), Some(9));
+        let larger = LatenessBounds::new(1, 90).max(LatenessBounds::exact(40));
+        assert_eq!((larger.least_ns(), larger.most_ns()), (40, 90));
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]

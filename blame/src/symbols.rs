@@ -72,9 +72,8 @@ impl SymbolClass {
                 Self::SyscallRoot
             }
             "kthread" | "ret_from_fork" | "ret_from_fork_asm" => Self::ThreadRoot,
-            "hrtimer_wakeup" | "timerfd_tmrproc" | "posix_timer_fn" | "it_real_fn" => {
-                Self::WakingTimer
-            }
+            "hrtimer_wakeup" | "timerfd_tmrproc" | "posix_timer_fn" | "it_real_fn"
+            | "timerlat_irq" => Self::WakingTimer,
             "dl_task_timer" => Self::DeadlineTimer,
             "sched_rt_period_timer" => Self::ThrottleTimer,
             _ => Self::Plain,

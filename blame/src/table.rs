@@ -9,6 +9,7 @@ use crate::config::{BlameConfig, LateThreshold, Platform};
 use crate::ledger::{CauseDetail, CauseSum, LatePart};
 use crate::rules::{Certainty, RuleId};
 use crate::senders::SenderCount;
+use crate::spread::LatenessBounds;
 
 /// Shares of fewer late wakes than this are not shown as such.
 const NEEDED: u64 = 10;
@@ -75,8 +76,8 @@ pub struct CauseTable {
     pub late: u64,
     /// Their lateness together, ns.
     pub lateness_ns: u64,
-    /// The latest of all wakes, ns.
-    pub worst_ns: u64,
+    /// The latest of all wakes.
+    pub worst: LatenessBounds,
     /// Causes: those of most late wakes first, the normal path and what is unexplained last.
     pub rows: Vec<CauseRow>,
     /// Whether there are too few late wakes for shares.
@@ -90,7 +91,7 @@ pub struct CauseTable {
 pub(crate) struct TableInput {
     pub(crate) threshold_ns: Option<u64>,
     pub(crate) wakes: u64,
-    pub(crate) worst_ns: u64,
+    pub(crate) worst: LatenessBounds,
     pub(crate) late: LatePart,
     pub(crate) duration_ns: u64,
 }
@@ -100,7 +101,7 @@ impl TableInput {
     pub(crate) fn merge(&mut self, with: &Self) {
         self.threshold_ns = self.threshold_ns.filter(|_| self.threshold_ns == with.threshold_ns);
         self.wakes += with.wakes;
-        self.worst_ns = self.worst_ns.max(with.worst_ns);
+        self.worst = self.worst.max(with.worst);
         self.late.late += with.late.late;
         self.late.lateness_ns = self.late.lateness_ns.saturating_add(with.late.lateness_ns);
         self.late.no_single += with.late.no_single;
@@ -168,7 +169,7 @@ pub(crate) fn table(
         wakes: input.wakes,
         late,
         lateness_ns,
-        worst_ns: input.worst_ns,
+        worst: input.worst,
         rows,
         undecided,
         sentence: String::new(),
@@ -350,8 +351,7 @@ pub fn shown_duration(duration_ns: u64) -> String {
 }
 
 fn sentence(table: &CauseTable, config: &BlameConfig) -> String {
-    let CauseTable { wakes, late, worst_ns, .. } = *table;
-    let worst = shown_duration(worst_ns);
+    let CauseTable { wakes, late, worst, .. } = *table;
     if wakes == 0 {
         return "No wake was seen.".to_owned();
     }
@@ -363,6 +363,14 @@ fn sentence(table: &CauseTable, config: &BlameConfig) -> String {
         }
     };
     if late == 0 {
+        let worst = match worst.known_ns() {
+            Some(worst_ns) => shown_duration(worst_ns),
+            None => format!(
+                "between {} and {}, for its begin is not recorded",
+                shown_duration(worst.least_ns()),
+                shown_duration(worst.most_ns())
+            ),
+        };
         return format!("None of the {wakes} wakes was later than {bar}; the latest was {worst}.");
     }
     let named = named(table);

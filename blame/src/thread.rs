@@ -11,6 +11,7 @@ use crate::pace::Pace;
 use crate::past::{Past, WakePhase};
 use crate::recall::RecalledThread;
 use crate::rules::PreviousWake;
+use crate::spread::LatenessBounds;
 use crate::timeline::TaskMode;
 use crate::wake::{ReleaseAnchor, Wake};
 
@@ -133,12 +134,12 @@ pub struct ThreadSnapshot {
     pub margin_ns: u64,
     /// Wakes with a release.
     pub wakes: u64,
-    /// Half of them are at most so late, ns.
-    pub p50_ns: u64,
+    /// Half of them are at most so late.
+    pub p50: LatenessBounds,
     /// 99 of 100 are.
-    pub p99_ns: u64,
-    /// The latest, ns.
-    pub max_ns: u64,
+    pub p99: LatenessBounds,
+    /// The latest.
+    pub max: LatenessBounds,
     /// Wakes beyond the absolute threshold; 0 where there is none.
     pub late: u64,
     /// Of the time of late wakes, what passed before the interrupt, and what after it, waiting for
@@ -163,9 +164,10 @@ impl ThreadSnapshot {
             wakes: self.wakes,
             period_ns: self.period_ns,
             margin_ns: self.margin_ns,
-            p50_ns: self.p50_ns,
-            p99_ns: self.p99_ns,
-            max_ns: self.max_ns,
+            p50_ns: self.p50.least_ns(),
+            p99_ns: self.p99.least_ns(),
+            max_ns: self.max.least_ns(),
+            most_ns: Some([self.p50.most_ns(), self.p99.most_ns(), self.max.most_ns()]),
         }
     }
 
@@ -174,9 +176,14 @@ impl ThreadSnapshot {
         self.wakes = recalled.wakes;
         self.period_ns = recalled.period_ns;
         self.margin_ns = recalled.margin_ns;
-        self.p50_ns = recalled.p50_ns;
-        self.p99_ns = recalled.p99_ns;
-        self.max_ns = recalled.max_ns;
+        let least_ns = [recalled.p50_ns, recalled.p99_ns, recalled.max_ns];
+        let most_ns = match recalled.most_ns {
+            Some(most_ns) => most_ns,
+            None => least_ns,
+        };
+        self.p50 = LatenessBounds::new(least_ns[0], most_ns[0]);
+        self.p99 = LatenessBounds::new(least_ns[1], most_ns[1]);
+        self.max = LatenessBounds::new(least_ns[2], most_ns[2]);
     }
 }
 
@@ -568,7 +575,6 @@ impl Thread {
 
     /// Its figures up to now.
     pub(crate) fn snapshot(&self) -> ThreadSnapshot {
-        let spread = self.ledger.spread();
         let kernel_priority =
             self.last.map_or(self.task.kernel_priority, |last| last.kernel_priority);
         let first_cause = self.late_main.iter().max_by_key(|(_, count)| *count);
@@ -577,10 +583,10 @@ impl Thread {
             cpu: self.last_cpu,
             period_ns: self.pace.period_ns(),
             margin_ns: self.pace.margin_ns(),
-            wakes: spread.total(),
-            p50_ns: spread.quantile_ns(0.5),
-            p99_ns: spread.quantile_ns(0.99),
-            max_ns: spread.max_ns(),
+            wakes: self.ledger.spread().total(),
+            p50: self.ledger.quantile(0.5),
+            p99: self.ledger.quantile(0.99),
+            max: self.ledger.max(),
             late: self.ledger.over(),
             delivery_ns: self.delivery_ns,
             ready_ns: self.ready_wait_ns,

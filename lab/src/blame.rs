@@ -20,7 +20,7 @@ use punctual_blame::blame::Blame;
 use punctual_blame::cause::{CauseKind, LateCause};
 use punctual_blame::config::{BlameConfig, FollowedThreads, LateThreshold, Platform};
 use punctual_blame::keep::LateWake;
-use punctual_blame::outcome::{BlameOutcome, ThreadOutcome};
+use punctual_blame::outcome::{BlameOutcome, LatenessBounds, ThreadOutcome, ThreadSnapshot};
 use punctual_blame::symbols::SymbolMap;
 use punctual_blame::table::{CauseRow, CauseTable};
 use punctual_blame::wake::FinishedWake;
@@ -694,12 +694,16 @@ pub struct BlamedRun {
     pub margin_ns: u64,
     /// Wakes with a release.
     pub wakes: u64,
-    /// Half of them are at most so late.
-    pub p50_ns: u64,
-    /// 99 of 100 are at most so late.
-    pub p99_ns: u64,
-    /// The latest.
-    pub max_ns: u64,
+    /// Half of them are at most so late; null where that is only bounded, by `bounds`.
+    pub p50_ns: Option<u64>,
+    /// 99 of 100 are at most so late; null likewise.
+    pub p99_ns: Option<u64>,
+    /// The latest; null likewise.
+    pub max_ns: Option<u64>,
+    /// Between which instants these three lie, where the begin of wakes is not recorded; null where
+    /// all three are known.
+    #[serde(default)]
+    pub bounds: Option<FigureBounds>,
     /// From where on a wake is late; null where nothing was.
     pub threshold_ns: Option<u64>,
     /// Late wakes.
@@ -716,6 +720,27 @@ pub struct BlamedRun {
     pub wanted: Option<u64>,
     /// Its causes, the one with most late wakes first.
     pub causes: Vec<BlamedCause>,
+}
+
+/// What figures of lateness are at least and at most, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FigureBounds {
+    /// Of the median.
+    pub p50_ns: (u64, u64),
+    /// Of what 99 of 100 do not exceed.
+    pub p99_ns: (u64, u64),
+    /// Of the latest.
+    pub max_ns: (u64, u64),
+}
+
+impl FigureBounds {
+    /// Of these figures; nothing where all are known.
+    fn of(figures: &ThreadSnapshot) -> Option<Self> {
+        let ThreadSnapshot { p50, p99, max, .. } = *figures;
+        let is_open = [p50, p99, max].iter().any(|figure| figure.known_ns().is_none());
+        let between = |figure: LatenessBounds| (figure.least_ns(), figure.most_ns());
+        is_open.then(|| Self { p50_ns: between(p50), p99_ns: between(p99), max_ns: between(max) })
+    }
 }
 
 /// A cause of late wakes.
@@ -1083,9 +1108,10 @@ impl BlamedRun {
             period_ns: figures.period_ns,
             margin_ns: figures.margin_ns,
             wakes: figures.wakes,
-            p50_ns: figures.p50_ns,
-            p99_ns: figures.p99_ns,
-            max_ns: figures.max_ns,
+            p50_ns: figures.p50.known_ns(),
+            p99_ns: figures.p99.known_ns(),
+            max_ns: figures.max.known_ns(),
+            bounds: FigureBounds::of(figures),
             threshold_ns: table.threshold_ns,
             late: table.late,
             censored: thread.censored,
@@ -1149,5 +1175,35 @@ impl BlamedWake {
             chain: wake.chain.iter().filter_map(function).collect(),
             counters: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_stand_beside_figures_that_are_not_known() {
+        let exact = LatenessBounds::exact(7_000);
+        let figures = ThreadSnapshot {
+            task: TaskName::default(),
+            cpu: 0,
+            period_ns: None,
+            margin_ns: 0,
+            wakes: 90,
+            p50: LatenessBounds::new(0, 250_000),
+            p99: exact,
+            max: exact,
+            late: 0,
+            delivery_ns: 0,
+            ready_ns: 0,
+            first_cause: None,
+            ran_before: None,
+            has_ended: false,
+        };
+        let bounds = FigureBounds::of(&figures).expect("the median is open");
+        assert_eq!(bounds.p50_ns, (0, 250_000));
+        assert_eq!(bounds.max_ns, (7_000, 7_000));
+        assert_eq!(FigureBounds::of(&ThreadSnapshot { p50: exact, ..figures }), None);
     }
 }

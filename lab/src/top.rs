@@ -269,9 +269,10 @@ impl Watcher {
             return;
         }
         let snapshot = self.blame.snapshot();
-        let worst = snapshot.threads.iter().max_by_key(|thread| thread.max_ns);
-        let over = worst.filter(|worst| self.stop_over_ns.is_some_and(|ns| worst.max_ns > ns));
-        let stopped_by = over.map(|thread| (thread.task, thread.max_ns));
+        let worst = snapshot.threads.iter().max_by_key(|thread| thread.max.least_ns());
+        let over =
+            worst.filter(|worst| self.stop_over_ns.is_some_and(|ns| worst.max.least_ns() > ns));
+        let stopped_by = over.map(|thread| (thread.task, thread.max.least_ns()));
         if !is_due && stopped_by.is_none() {
             return;
         }
@@ -572,7 +573,7 @@ impl Mark {
 mod tests {
     use super::*;
     use punctual_blame::cause::Unexplained;
-    use punctual_blame::outcome::BlameCounts;
+    use punctual_blame::outcome::{BlameCounts, LatenessBounds};
     use punctual_trace::event::ShortName;
 
     fn task(tid: Tid, kernel_priority: i32) -> TaskName {
@@ -586,9 +587,9 @@ mod tests {
             period_ns: Some(1_000_000),
             margin_ns: 0,
             wakes,
-            p50_ns: 20_000,
-            p99_ns: 300_000,
-            max_ns: 400_000,
+            p50: LatenessBounds::exact(20_000),
+            p99: LatenessBounds::exact(300_000),
+            max: LatenessBounds::exact(400_000),
             late,
             delivery_ns: 1_000,
             ready_ns: 2_000,

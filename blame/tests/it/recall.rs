@@ -73,7 +73,7 @@ fn windows_of_late_wakes_give_the_same_answer_again() {
         assert_eq!(again.worst, outcome.worst);
         let (first, second) = (&outcome.threads[0], &again.threads[0]);
         assert_eq!(first.figures.wakes, second.figures.wakes);
-        assert_eq!(first.figures.p99_ns, second.figures.p99_ns);
+        assert_eq!(first.figures.p99, second.figures.p99);
         assert_eq!(first.table.threshold_ns, second.table.threshold_ns);
         assert_eq!(again.duration_ns, outcome.duration_ns);
     }

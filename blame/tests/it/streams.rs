@@ -32,6 +32,11 @@ fn a_switch_that_was_not_recorded_leaves_the_start_open() {
     // The last one shows itself no more.
     assert_eq!(outcome.threads[0].censored, 51);
     assert!(outcome.counts.timeline.holes >= 51);
+    // Half of the wakes begin somewhere behind their interrupt and before the next timer: not at 0.
+    let figures = &outcome.threads[0].figures;
+    assert_eq!(figures.p50.known_ns(), None, "{figures:?}");
+    assert!(figures.p50.least_ns() < 14 * US && figures.p50.most_ns() > 14 * US, "{figures:?}");
+    assert_eq!(figures.max.known_ns(), Some(300 * US));
     // The hog's wakes are whole: a hole elsewhere takes nothing from them.
     let row = only_cause(&outcome, CauseKind::HigherPriority);
     assert!((row.confidence - 0.99).abs() < 1e-9, "{row:?}");
@@ -114,7 +119,7 @@ fn a_pause_is_neither_a_loss_nor_silence() {
     again.events.iter().for_each(|event| blame.push(event));
     let outcome = blame.finish();
     assert_eq!((outcome.table.wakes, outcome.table.late), (52, 12), "{}", outcome.table.sentence);
-    assert_eq!(outcome.table.worst_ns, 300 * US);
+    assert_eq!(outcome.table.worst.least_ns(), 300 * US);
     let row = only_cause(&outcome, CauseKind::HigherPriority);
     assert_eq!((row.wakes, row.confidence), (12, 0.99));
     assert_eq!((outcome.counts.timeline.losses, outcome.counts.timeline.holes), (0, 0));
@@ -205,9 +210,9 @@ fn timers_on_another_clock_are_brought_to_the_events() {
     let events: Vec<TraceEvent> = scenario.sorted().into_iter().map(on_realtime).collect();
     let learnt = run(&events, config());
     // Learnt from interrupts that read their clock 300 ns before the event.
-    assert_eq!((learnt.table.wakes, learnt.table.worst_ns), (60, 14 * US - 300));
+    assert_eq!((learnt.table.wakes, learnt.table.worst.least_ns()), (60, 14 * US - 300));
     let given = BlameConfig { clock_offsets_ns: vec![37_000_000_000, ahead], ..config() };
-    assert_eq!(run(&events, given).table.worst_ns, 14 * US);
+    assert_eq!(run(&events, given).table.worst.least_ns(), 14 * US);
 }
 
 #[test]
@@ -299,10 +304,11 @@ fn the_three_filtered_events_of_top_are_enough_for_lateness() {
     events.iter().for_each(|event| blame.push(event));
     let snapshot = blame.snapshot();
     let thread = &snapshot.threads[0];
-    assert_eq!((thread.wakes, thread.late, thread.max_ns), (52, 12, 300 * US));
+    assert_eq!((thread.wakes, thread.late, thread.max.least_ns()), (52, 12, 300 * US));
     assert_eq!((thread.ran_before, thread.cpu), (Some(hog()), 0));
     assert_eq!(thread.first_cause.map(|cause| cause.kind()), Some(CauseKind::HigherPriority));
-    assert!(thread.p50_ns >= 14 * US && thread.p50_ns < 15 * US);
+    let p50_ns = thread.p50.known_ns().expect("each switch is recorded");
+    assert!((14 * US..15 * US).contains(&p50_ns));
     assert!(thread.ready_ns > thread.delivery_ns);
     assert_exact(&blame.finish());
 }
@@ -325,7 +331,7 @@ fn a_thread_of_an_unnamed_kernel_is_followed_by_addresses_alone() {
     let mut scenario = Scenario::new();
     scenario.normals(30);
     let outcome = scenario.run(BlameConfig { symbols: Default::default(), ..config() });
-    assert_eq!((outcome.table.wakes, outcome.table.worst_ns), (30, 14 * US));
+    assert_eq!((outcome.table.wakes, outcome.table.worst.least_ns()), (30, 14 * US));
 }
 
 #[test]

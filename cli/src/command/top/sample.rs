@@ -1,7 +1,7 @@
 //! Frames for the tests of `top`.
 
 use punctual_blame::cause::LateCause;
-use punctual_blame::outcome::ThreadSnapshot;
+use punctual_blame::outcome::{LatenessBounds, ThreadSnapshot};
 use punctual_core::time::Span;
 use punctual_lab::top::{TopCause, TopFrame, TopPriority, TopThread};
 use punctual_trace::event::{ShortName, TaskName};
@@ -17,9 +17,9 @@ pub(super) fn thread(tid: u32, name: &[u8]) -> TopThread {
             period_ns: Some(1_000_000),
             margin_ns: 0,
             wakes: 1_006,
-            p50_ns: 22_100,
-            p99_ns: 301_000,
-            max_ns: u64::from(tid) * 1_000,
+            p50: LatenessBounds::exact(22_100),
+            p99: LatenessBounds::exact(301_000),
+            max: LatenessBounds::exact(u64::from(tid) * 1_000),
             late: 35,
             delivery_ns: 480,
             ready_ns: 520,

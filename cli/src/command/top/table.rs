@@ -2,6 +2,7 @@
 //!
 //! Pure: from a frame, for the screen and for plain text. Names are made plain here.
 
+use punctual_blame::outcome::LatenessBounds;
 use punctual_lab::top::{TopFrame, TopThread};
 use punctual_trace::event::Tid;
 use ratatui::text::Span;
@@ -70,11 +71,11 @@ impl TopOrder {
             move |thread: &&TopThread| (std::cmp::Reverse(key(thread)), thread.figures.task.tid)
         };
         match self {
-            Self::Max => threads.sort_by_key(most_first(|thread| thread.figures.max_ns)),
+            Self::Max => threads.sort_by_key(most_first(|thread| thread.figures.max.least_ns())),
             Self::Late => threads.sort_by_key(most_first(|thread| thread.figures.late)),
             Self::NewLate => threads.sort_by_key(most_first(|thread| thread.new_late)),
-            Self::P99 => threads.sort_by_key(most_first(|thread| thread.figures.p99_ns)),
-            Self::P50 => threads.sort_by_key(most_first(|thread| thread.figures.p50_ns)),
+            Self::P99 => threads.sort_by_key(most_first(|thread| thread.figures.p99.least_ns())),
+            Self::P50 => threads.sort_by_key(most_first(|thread| thread.figures.p50.least_ns())),
             Self::Wakes => threads.sort_by_key(most_first(|thread| thread.figures.wakes)),
             Self::Priority => threads.sort_by_key(|thread| {
                 (thread.figures.task.kernel_priority, thread.figures.task.tid)
@@ -180,9 +181,9 @@ impl TopColumn {
             Self::Wakes => count(figures.wakes),
             Self::NewWakes => count(thread.new_wakes),
             Self::P50 | Self::P99 | Self::Max if figures.wakes == 0 => "-".to_owned(),
-            Self::P50 => micros(figures.p50_ns),
-            Self::P99 => micros(figures.p99_ns),
-            Self::Max => micros(figures.max_ns),
+            Self::P50 => lateness(figures.p50),
+            Self::P99 => lateness(figures.p99),
+            Self::Max => lateness(figures.max),
             Self::Late => count(figures.late),
             Self::NewLate => count(thread.new_late),
             Self::Cause => String::new(),
@@ -217,6 +218,15 @@ pub(super) fn cut(text: &str, room: usize) -> String {
         kept.push('…');
     }
     kept
+}
+
+/// A lateness as far as it is known: `22.1`, `≥22.1`; nothing where no more than 0 is certain.
+fn lateness(figure: LatenessBounds) -> String {
+    match (figure.known_ns(), figure.least_ns()) {
+        (Some(ns), _) => micros(ns),
+        (None, 0) => "-".to_owned(),
+        (None, least_ns) => format!("≥{}", micros(least_ns)),
+    }
 }
 
 /// A lateness in µs: `22.1`, `1234`, `98.7k`.
@@ -381,6 +391,16 @@ mod tests {
             order = order.next();
         }
         assert_eq!(order, TopOrder::default(), "round");
+    }
+
+    #[test]
+    fn a_figure_that_is_only_bounded_is_no_measurement() {
+        let mut blind = thread(300, b"servo");
+        blind.figures.p50 = LatenessBounds::new(0, 250_000);
+        blind.figures.p99 = LatenessBounds::new(12_000, 250_000);
+        let row = TopTable::new(&frame(vec![blind]), TopChoice::default(), 120).rows;
+        let cells: Vec<&str> = row[0].text.split_whitespace().collect();
+        assert!(cells.windows(3).any(|three| three == ["-", "≥12.0", "300.0"]), "{cells:?}");
     }
 
     #[test]

@@ -173,6 +173,17 @@ fn ns(ns: u64) -> String {
     format::ns(Some(ns as f64))
 }
 
+/// A lateness that is known, else the bound that says more: what it is at least, or at most where
+/// that is nothing.
+fn figure(known_ns: Option<u64>, bounds: Option<(u64, u64)>) -> String {
+    match (known_ns, bounds) {
+        (Some(known_ns), _) => ns(known_ns),
+        (None, None) => "-".to_owned(),
+        (None, Some((0, most_ns))) => format!("≤ {}", ns(most_ns)),
+        (None, Some((least_ns, _))) => format!("≥ {}", ns(least_ns)),
+    }
+}
+
 /// As a person asks for it: FIFO 90, nice 0.
 fn priority(kernel: i32) -> String {
     match kernel {
@@ -208,9 +219,9 @@ fn runs(blame: &Blamed) -> Block {
         vec![
             run.name.clone(),
             format::count(run.wakes),
-            ns(run.p50_ns),
-            ns(run.p99_ns),
-            ns(run.max_ns),
+            figure(run.p50_ns, run.bounds.map(|bounds| bounds.p50_ns)),
+            figure(run.p99_ns, run.bounds.map(|bounds| bounds.p99_ns)),
+            figure(run.max_ns, run.bounds.map(|bounds| bounds.max_ns)),
             format::count(run.late),
             run.threshold_ns.map_or_else(|| "-".to_owned(), ns),
             run.period_ns.map_or_else(|| "-".to_owned(), period),
@@ -412,4 +423,22 @@ fn gaps(blame: &Blamed) -> impl Iterator<Item = String> + '_ {
         )
     });
     [lost, unseen, more].into_iter().flatten().chain(blind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_that_is_only_bounded_is_shown_as_its_bound() {
+        for (known_ns, bounds, shown) in [
+            (Some(0), None, "0 ns"),
+            (Some(14_000), Some((14_000, 14_100)), "14.0 µs"),
+            (None, Some((0, 250_000)), "≤ 250 µs"),
+            (None, Some((12_000, 250_000)), "≥ 12.0 µs"),
+            (None, None, "-"),
+        ] {
+            assert_eq!(figure(known_ns, bounds), shown);
+        }
+    }
 }

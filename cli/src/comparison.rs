@@ -38,6 +38,14 @@ pub(crate) struct Side {
     pub(crate) results: Vec<Recorded>,
 }
 
+/// What the side of this number is called where it has no name: "A", "B", …
+pub(crate) fn label(at: usize) -> String {
+    match u8::try_from(at).ok().and_then(|at| b'A'.checked_add(at)) {
+        Some(letter) if letter.is_ascii_uppercase() => char::from(letter).to_string(),
+        _ => format!("#{}", at + 1),
+    }
+}
+
 /// A run that two sides have.
 struct Matched<'a> {
     name: &'a str,

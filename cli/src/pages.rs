@@ -13,6 +13,7 @@ use punctual_analysis::plot::{Bins, Thinned, bins};
 use punctual_analysis::recording::RunFigures;
 use punctual_report::{Comparison, Report, Run};
 
+use crate::comparison::grid::GridSide;
 use crate::comparison::{self, Side};
 use crate::output::Dir;
 use crate::stored::{SAMPLES, Stored};
@@ -154,8 +155,12 @@ fn on_a_grid(results: &[Shown], paths: &[PathBuf]) -> Option<Comparison> {
     if !(2..=GRID_MAX).contains(&results.len()) || is_twice {
         return None;
     }
-    let sides: Vec<(&str, &Report)> =
-        results.iter().map(|shown| (shown.label.as_str(), &shown.report)).collect();
+    let sides = results.iter().map(|shown| GridSide {
+        label: &shown.label,
+        from: &shown.place,
+        report: &shown.report,
+    });
+    let sides: Vec<GridSide<'_>> = sides.collect();
     comparison::grid::of(&sides).ok()?
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use punctual_report::{CompareBody, Comparison, Report};
 
-use crate::comparison::{Recorded, Side, compare_sides, grid, read};
+use crate::comparison::{Recorded, Side, compare_sides, grid, label, read};
 use crate::output::OutputArgs;
 use crate::pages::GRID_MAX;
 use crate::program::PROGRAM;
@@ -150,10 +150,6 @@ fn sides(args: &CompareArgs) -> Result<Vec<Side>> {
         };
         return Ok(vec![side("A", &args.a)?, side("B", &args.b)?]);
     }
-    let label = |at: usize| match u8::try_from(at).ok().and_then(|at| b'A'.checked_add(at)) {
-        Some(letter) if letter.is_ascii_uppercase() => char::from(letter).to_string(),
-        _ => format!("#{}", at + 1),
-    };
     let results = read_all(&args.results)?.into_iter().enumerate();
     Ok(results.map(|(at, result)| Side { label: label(at), results: vec![result] }).collect())
 }

@@ -25,7 +25,7 @@ use punctual_papers::row::PaperRow;
 use crate::args::{Detail, LearnArgs, PRIORITY, PolicyName, ReportArgs, StateArgs};
 use crate::command::measure::{LoopChoices, blocks};
 use crate::command::tune::PlannedSettings;
-use crate::comparison::grid;
+use crate::comparison::grid::{self, GridSide};
 use crate::experiment::loops::{LATE, LoopExperiment};
 use crate::experiment::{self, Machine, words};
 use crate::output::OutputArgs;
@@ -182,7 +182,9 @@ impl Beside {
 
     /// Both on one grid.
     fn compare(&self, here: &Report) -> Result<Option<Comparison>> {
-        grid::of(&[(Self::HERE, here), (&self.label, &self.report)])
+        let here = GridSide { label: Self::HERE, from: Self::HERE, report: here };
+        let there = GridSide { label: &self.label, from: &self.label, report: &self.report };
+        grid::of(&[here, there])
     }
 }
 

@@ -12,20 +12,29 @@ use punctual_analysis::interval::EACH;
 use punctual_report::grid::{FigureGrid, GridRow};
 use punctual_report::{Body, Comparison, Pair, Report};
 
-use super::{Recorded, Side, listed, notes, side};
+use super::{Recorded, Side, label, listed, notes, side};
 use crate::stored;
+
+/// A result, what its column is called, and where it is from.
+pub(crate) struct GridSide<'r> {
+    pub(crate) label: &'r str,
+    pub(crate) from: &'r str,
+    pub(crate) report: &'r Report,
+}
 
 /// Results of one kind on one grid, the first as the reference; `None` where the first one is of a
 /// kind whose runs are compared.
 ///
 /// # Errors
 /// Another one is of another kind, or reproduces no paper of the first.
-pub(crate) fn of(results: &[(&str, &Report)]) -> Result<Option<Comparison>> {
-    let Some(((from, first), others)) = results.split_first() else { return Ok(None) };
+pub(crate) fn of(results: &[GridSide<'_>]) -> Result<Option<Comparison>> {
+    let Some((reference, others)) = results.split_first() else { return Ok(None) };
+    let (from, first) = (reference.from, reference.report);
     if !FigureGrid::takes(&first.body) {
         return Ok(None);
     }
-    for (other_from, other) in others {
+    for side in others {
+        let (other_from, other) = (side.from, side.report);
         let (kind, other_kind) = (&first.envelope.experiment, &other.envelope.experiment);
         if kind != other_kind {
             bail!(
@@ -35,9 +44,9 @@ pub(crate) fn of(results: &[(&str, &Report)]) -> Result<Option<Comparison>> {
         }
         same_papers((from, first), (other_from, other))?;
     }
-    let bodies: Vec<&Body> = results.iter().map(|(_, report)| &report.body).collect();
+    let bodies: Vec<&Body> = results.iter().map(|side| &side.report.body).collect();
     let Some(grid) = FigureGrid::of(&first.envelope.experiment, &bodies) else { return Ok(None) };
-    let sides: Vec<Side> = results.iter().map(|(label, report)| of_report(label, report)).collect();
+    let sides: Vec<Side> = results.iter().map(of_report).collect();
     let pairs = (0..others.len()).map(|at| pair(&sides[0], &sides[at + 1], &grid, at)).collect();
     let tests = grid.rows.iter().map(tested).sum::<usize>() as u64;
     // Either interval leaves its value out in one case of eighty.
@@ -66,8 +75,13 @@ pub(crate) fn read(paths: &[&Path]) -> Result<Option<Comparison>> {
     }
     let stored = paths.iter().map(|path| stored::read(path)).collect::<Result<Vec<_>>>()?;
     let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    let results: Vec<(&str, &Report)> =
-        names.iter().map(String::as_str).zip(stored.iter().map(|stored| &stored.report)).collect();
+    let labels: Vec<String> = (0..paths.len()).map(label).collect();
+    let results = names.iter().zip(&labels).zip(&stored).map(|((from, label), stored)| GridSide {
+        label,
+        from,
+        report: &stored.report,
+    });
+    let results: Vec<GridSide<'_>> = results.collect();
     of(&results)
 }
 
@@ -87,9 +101,9 @@ fn same_papers((from, first): (&str, &Report), (other_from, other): (&str, &Repo
 }
 
 /// A side of one result, of which nothing but what all results have is compared besides.
-fn of_report(label: &str, report: &Report) -> Side {
-    let recorded = Recorded::head(report, label.to_owned());
-    Side { label: label.to_owned(), results: vec![recorded] }
+fn of_report(result: &GridSide<'_>) -> Side {
+    let recorded = Recorded::head(result.report, result.from.to_owned());
+    Side { label: result.label.to_owned(), results: vec![recorded] }
 }
 
 /// How many sides of a row are told from the first by intervals, or could have been.
@@ -143,6 +157,10 @@ mod tests {
         Report::parse(text).expect("a result")
     }
 
+    fn of_name<'r>(name: &'r str, report: &'r Report) -> GridSide<'r> {
+        GridSide { label: name, from: name, report }
+    }
+
     fn accuracy() -> Report {
         stored(include_str!("../../tests/results/kinds/accuracy.json"))
     }
@@ -158,7 +176,8 @@ mod tests {
         ] {
             let report = stored(text);
             let kind = report.envelope.experiment.clone();
-            let compared = of(&[("one", &report), ("same", &report), ("again", &report)]);
+            let compared =
+                of(&[of_name("A", &report), of_name("B", &report), of_name("C", &report)]);
             let compared = compared.expect("of one kind").expect("a grid");
             let grid = compared.grid.as_ref().expect("a grid");
             assert!(!grid.rows.is_empty(), "{kind}");
@@ -193,7 +212,8 @@ mod tests {
             report
         };
         let (fast, slow) = (with_interval(1.0), with_interval(50.0));
-        let compared = of(&[("fast", &fast), ("slow", &slow)]).expect("alike").expect("a grid");
+        let compared =
+            of(&[of_name("fast", &fast), of_name("slow", &slow)]).expect("alike").expect("a grid");
         let grid = compared.grid.as_ref().expect("a grid");
         let decided = grid.rows.iter().filter(|row| row.is_worse(0)).count();
         assert_eq!((decided, compared.is_worse()), (3, true), "{grid:?}");
@@ -206,7 +226,9 @@ mod tests {
     fn another_kind_and_another_paper_are_refused_with_both_names() {
         let (one, other) =
             (accuracy(), stored(include_str!("../../tests/results/kinds/executive.json")));
-        let why = of(&[("a.json", &one), ("b.json", &other)]).expect_err("refused").to_string();
+        let why = of(&[of_name("a.json", &one), of_name("b.json", &other)])
+            .expect_err("refused")
+            .to_string();
         for words in ["a.json is a result of 'measure accuracy'", "b.json one of 'measure exec"] {
             assert!(why.contains(words), "{why}");
         }
@@ -214,9 +236,13 @@ mod tests {
         let same = papers.clone();
         let Body::Reproduce(body) = &mut papers.body else { panic!("its kind") };
         body.papers = vec!["ant".to_owned()];
-        let why = of(&[("a.json", &same), ("b.json", &papers)]).expect_err("refused").to_string();
+        let why = of(&[of_name("a.json", &same), of_name("b.json", &papers)])
+            .expect_err("refused")
+            .to_string();
         assert!(why.contains("b.json reproduces ant: they have no paper in common"), "{why}");
         let check = stored(include_str!("../../tests/results/kinds/check.json"));
-        assert!(of(&[("a.json", &check), ("b.json", &one)]).expect("its runs").is_none());
+        assert!(
+            of(&[of_name("a.json", &check), of_name("b.json", &one)]).expect("its runs").is_none()
+        );
     }
 }

@@ -10,8 +10,9 @@ use punctual_report::{ComparedSide, Comparison};
 
 use crate::format;
 
-/// The longest name of a figure and of a paper's value in a terminal.
-const NAME: usize = 34;
+/// The longest name of a figure in a terminal, beside a paper's value and without; and that value.
+const NAME: usize = 30;
+const NAME_ALONE: usize = 44;
 const PUBLISHED: usize = 14;
 
 /// The claims, then all figures, then how sure that is.
@@ -84,7 +85,8 @@ fn figures(sides: &[ComparedSide], grid: &FigureGrid) -> Block {
     };
     let brief_cells = |row: &GridRow| {
         let name = format!("{}: {}, {}", row.name, row.figure, row.unit);
-        let mut cells = vec![shortened(&name, 2 * NAME)];
+        let most = if has_paper { NAME } else { NAME_ALONE };
+        let mut cells = vec![shortened(&name, most)];
         cells.extend(has_paper.then(|| shortened(&row.published, PUBLISHED)));
         cells.extend(row.cells.iter().map(value));
         cells.extend(verdicts(row));
@@ -152,13 +154,15 @@ mod tests {
     use punctual_report::Report;
 
     use super::*;
-    use crate::comparison::grid;
+    use crate::comparison::grid::{self, GridSide};
 
     #[test]
     fn three_results_have_a_column_each_and_every_difference_its_verdict() {
         let report = include_str!("../../../tests/results/kinds/response.json");
         let report = Report::parse(report).expect("a result");
-        let compared = grid::of(&[("A", &report), ("B", &report), ("C", &report)]);
+        let labels = ["A", "B", "C"];
+        let compared =
+            grid::of(&labels.map(|label| GridSide { label, from: label, report: &report }));
         let compared = compared.expect("one kind").expect("a grid");
         let drawn = blocks(&compared, compared.grid.as_ref().expect("a grid"));
         let page = markdown::rendered(&drawn);

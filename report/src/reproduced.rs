@@ -240,6 +240,7 @@ mod tests {
         let series = |name: &str, y: f64| FigureSeries {
             name: name.to_owned(),
             drawn: Drawn::Points,
+            channel: 0,
             points: vec![[1.0, y]],
             labels: Vec::new(),
         };

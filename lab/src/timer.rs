@@ -650,8 +650,12 @@ mod tests {
                     continue;
                 }
                 let row = cell.row().expect("measured");
-                assert!(row.n + row.missed >= BLOCK_NS / 1_000_000, "{row:?}");
-                assert!(row.lateness_ns.min.is_some_and(|ns| ns >= 0.0), "{row:?}");
+                // Releases that pass while memory is read are left out.
+                let least = if store == StampStore::Cold { 1 } else { BLOCK_NS / 1_000_000 };
+                let (n, missed) = (row.n, row.missed);
+                assert!(n + missed >= least, "{name:?}, {store:?}: {n} ran, {missed} missed");
+                let least_ns = row.lateness_ns.min;
+                assert!(least_ns.is_some_and(|ns| ns >= 0.0), "{name:?}, {store:?}: {least_ns:?}");
             }
         }
     }

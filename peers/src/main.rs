@@ -116,8 +116,9 @@ fn run(options: &Options) -> Result<Report, String> {
 }
 
 fn play(options: &Options, contest: &Contest<'_>, tables: &mut Vec<Table>) -> Result<(), String> {
-    let (number, tables_wanted) = (tables.len() + 1, options.tables());
-    tables.push(contest.run(&mut |what| eprintln!("peers: table {number} of {tables_wanted}, {what}"))?);
+    let (number, count) = (tables.len() + 1, options.tables());
+    let tell = &mut |step: &str| eprintln!("peers: table {number} of {count}, {step}");
+    tables.push(contest.run(tell)?);
     Ok(())
 }
 

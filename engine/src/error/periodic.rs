@@ -99,8 +99,8 @@ impl fmt::Display for BuildError {
             }
             Self::After(name, before) => write!(
                 f,
-                "task {name:?} cannot be after {before:?}: both need one period and phases that stay, \
-                 and no task is after itself"
+                "task {name:?} cannot be after {before:?}: both need one period and phases that \
+                 stay, and no task is after itself"
             ),
             Self::SomePriorities(with, without) => write!(
                 f,

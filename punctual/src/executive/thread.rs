@@ -1,4 +1,5 @@
-//! The tasks of an executive that have threads of their own, and the slots by which others see them.
+//! The tasks of an executive that have threads of their own, and the slots by which others see
+//! them.
 //!
 //! In their loops no system call is made but futex, by one that the executive releases; sleep, by
 //! one that waits for itself; and what its device takes, by one that a device triggers.

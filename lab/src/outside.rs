@@ -4,7 +4,8 @@
 //! are taken where the stimuli are sent. Frames carry version, session and number, so that what is
 //! lost, late, doubled, replayed or foreign is counted as that. Never prints.
 
-mod frame;
+mod decoder;
+pub mod frame;
 mod link;
 mod respond;
 mod stimulate;

@@ -1,22 +1,20 @@
 //! The frames between the one who stimulates and the one who responds: version, session, number.
 //!
-//! Pure. The first six bytes are the same in all versions: "PNCT", the version, the kind.
-
-use std::collections::VecDeque;
+//! Pure, and of core alone: the firmware in `stimulator/` compiles this file. The first six bytes
+//! are the same in all versions: "PNCT", the version, the kind.
 
 /// The version of this protocol.
 pub const VERSION: u8 = 1;
 /// Bytes of a frame.
-const BYTES: usize = 28;
-const MAGIC: [u8; 4] = *b"PNCT";
-/// The part that tells the version and the kind.
-const HEAD: usize = 6;
-/// What a line keeps at most of bytes that are no frame yet.
-const KEPT: usize = 4_096;
+pub const BYTES: usize = 28;
+/// The first bytes of a frame of any version.
+pub const MAGIC: [u8; 4] = *b"PNCT";
+/// The bytes that tell the version and the kind.
+pub const HEAD: usize = 6;
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum FrameKind {
     /// Opens a session.
     Hello = 1,
     /// The answer to that.
@@ -32,20 +30,25 @@ pub(super) enum Kind {
 
 /// One frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Frame {
-    pub(super) kind: Kind,
-    pub(super) session: u64,
+pub struct Frame {
+    /// What it is.
+    pub kind: FrameKind,
+    /// The session that it belongs to.
+    pub session: u64,
     /// From 1 on; 0 where it is no stimulus and no answer.
-    pub(super) number: u64,
+    pub number: u64,
 }
 
 /// What came over a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Received {
+pub enum LinkEvent {
+    /// A frame of this version.
     Frame(Frame),
-    /// One of another version, and whether it opens a session.
+    /// One of another version.
     WrongVersion {
+        /// The other version.
         version: u8,
+        /// Whether it opens a session.
         hello: bool,
     },
     /// No frame: bytes of something else, or damaged ones.
@@ -64,11 +67,12 @@ fn number(bytes: &[u8]) -> u64 {
 
 impl Frame {
     /// How many of its bytes are sent.
-    pub(super) fn length(self) -> usize {
-        if self.kind == Kind::Refusal { HEAD } else { BYTES }
+    pub fn length(self) -> usize {
+        if self.kind == FrameKind::Refusal { HEAD } else { BYTES }
     }
 
-    pub(super) fn to_bytes(self) -> [u8; BYTES] {
+    /// Its bytes; [`length`](Self::length) of them are sent.
+    pub fn to_bytes(self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         bytes[..4].copy_from_slice(&MAGIC);
         bytes[4] = VERSION;
@@ -82,137 +86,60 @@ impl Frame {
 }
 
 /// What one datagram is.
-pub(super) fn parse(bytes: &[u8]) -> Received {
-    let kinds = [Kind::Hello, Kind::Welcome, Kind::Stimulus, Kind::Answer, Kind::Refusal];
+pub fn parse(bytes: &[u8]) -> LinkEvent {
+    let kinds = [
+        FrameKind::Hello,
+        FrameKind::Welcome,
+        FrameKind::Stimulus,
+        FrameKind::Answer,
+        FrameKind::Refusal,
+    ];
     let kind = |byte: u8| kinds.into_iter().find(|kind| *kind as u8 == byte);
     if bytes.len() < HEAD || bytes[..4] != MAGIC {
-        return Received::Foreign;
+        return LinkEvent::Foreign;
     }
     if bytes[4] != VERSION {
-        let hello = bytes[5] == Kind::Hello as u8;
-        return Received::WrongVersion { version: bytes[4], hello };
+        let hello = bytes[5] == FrameKind::Hello as u8;
+        return LinkEvent::WrongVersion { version: bytes[4], hello };
     }
     if bytes.len() != BYTES || number(&bytes[24..]) != u64::from(check(&bytes[..24])) {
-        return Received::Foreign;
+        return LinkEvent::Foreign;
     }
-    kind(bytes[5]).map_or(Received::Foreign, |kind| {
+    kind(bytes[5]).map_or(LinkEvent::Foreign, |kind| {
         let (session, number) = (number(&bytes[8..16]), number(&bytes[16..24]));
-        Received::Frame(Frame { kind, session, number })
+        LinkEvent::Frame(Frame { kind, session, number })
     })
-}
-
-/// Frames from the bytes of a line, which begin and end anywhere.
-#[derive(Debug, Default)]
-pub(super) struct Decoder {
-    bytes: VecDeque<u8>,
-    /// Whether what comes now belongs to foreign bytes that were counted.
-    foreign: bool,
-}
-
-impl Decoder {
-    /// Takes in what was read; beyond a few thousand bytes the oldest are given up.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.bytes.extend(bytes);
-        let over = self.bytes.len().saturating_sub(KEPT);
-        self.bytes.drain(..over);
-    }
-
-    /// The next frame or run of foreign bytes; `None` until more is read.
-    pub(super) fn next(&mut self) -> Option<Received> {
-        loop {
-            let bytes = self.bytes.make_contiguous();
-            let begins = |rest: &[u8]| rest.iter().zip(&MAGIC).all(|(byte, magic)| byte == magic);
-            let skipped = (0..bytes.len()).find(|&at| begins(&bytes[at..])).unwrap_or(bytes.len());
-            self.bytes.drain(..skipped);
-            if skipped > 0 && !std::mem::replace(&mut self.foreign, true) {
-                return Some(Received::Foreign);
-            }
-            let bytes = self.bytes.make_contiguous();
-            if bytes.len() < HEAD || (bytes[4] == VERSION && bytes.len() < BYTES) {
-                return None;
-            }
-            let received = parse(&bytes[..bytes.len().min(BYTES)]);
-            let took = match received {
-                Received::Frame(_) => BYTES,
-                Received::WrongVersion { .. } => HEAD,
-                Received::Foreign => 1,
-            };
-            self.bytes.drain(..took);
-            let was_foreign = self.foreign;
-            self.foreign = !matches!(received, Received::Frame(_));
-            if received != Received::Foreign || !was_foreign {
-                return Some(received);
-            }
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const STIMULUS: Frame = Frame { kind: Kind::Stimulus, session: 0x1234_5678_9abc, number: 77 };
-
-    fn all(decoder: &mut Decoder) -> Vec<Received> {
-        std::iter::from_fn(|| decoder.next()).collect()
-    }
+    const STIMULUS: Frame =
+        Frame { kind: FrameKind::Stimulus, session: 0x1234_5678_9abc, number: 77 };
 
     #[test]
     fn a_frame_is_read_back_and_a_damaged_one_is_foreign() {
         let bytes = STIMULUS.to_bytes();
-        assert_eq!(parse(&bytes), Received::Frame(STIMULUS));
+        assert_eq!(parse(&bytes), LinkEvent::Frame(STIMULUS));
         for at in 0..BYTES {
             let mut damaged = bytes;
             damaged[at] ^= 0x10;
             match parse(&damaged) {
-                Received::WrongVersion { version, hello } => {
+                LinkEvent::WrongVersion { version, hello } => {
                     assert_eq!((at, version, hello), (4, 0x11, false));
                 }
-                other => assert_eq!(other, Received::Foreign, "byte {at}"),
+                other => assert_eq!(other, LinkEvent::Foreign, "byte {at}"),
             }
         }
         for cut in 0..BYTES {
-            assert_eq!(parse(&bytes[..cut]), Received::Foreign);
+            assert_eq!(parse(&bytes[..cut]), LinkEvent::Foreign);
         }
-        assert_eq!(parse(&[&bytes[..], &[0]].concat()), Received::Foreign);
-        let mut hello = Frame { kind: Kind::Hello, ..STIMULUS }.to_bytes();
+        let mut longer = [0; BYTES + 1];
+        longer[..BYTES].copy_from_slice(&bytes);
+        assert_eq!(parse(&longer), LinkEvent::Foreign);
+        let mut hello = Frame { kind: FrameKind::Hello, ..STIMULUS }.to_bytes();
         hello[4] = 9;
-        assert_eq!(parse(&hello[..HEAD]), Received::WrongVersion { version: 9, hello: true });
-    }
-
-    #[test]
-    fn a_line_finds_frames_among_foreign_bytes_wherever_they_are_cut() {
-        let frame = STIMULUS.to_bytes();
-        let mut changed = frame;
-        changed[4] = 2;
-        let stream = [&frame[..], b"login: PN", &frame, &frame[..20], &frame, &changed, &frame];
-        let stream = stream.concat();
-        let expected = [
-            Received::Frame(STIMULUS),
-            Received::Foreign,
-            Received::Frame(STIMULUS),
-            Received::Foreign,
-            Received::Frame(STIMULUS),
-            Received::WrongVersion { version: 2, hello: false },
-            Received::Frame(STIMULUS),
-        ];
-        for size in 1..stream.len() {
-            let mut decoder = Decoder::default();
-            let mut found = Vec::new();
-            for part in stream.chunks(size) {
-                decoder.push(part);
-                found.extend(all(&mut decoder));
-            }
-            assert_eq!(found, expected, "in parts of {size}");
-        }
-    }
-
-    #[test]
-    fn foreign_bytes_without_end_are_one_event_and_little_memory() {
-        let mut decoder = Decoder::default();
-        decoder.push(&vec![b'x'; 1 << 20]);
-        assert_eq!(all(&mut decoder), [Received::Foreign]);
-        decoder.push(b"yyyyPNC");
-        assert_eq!((all(&mut decoder), decoder.bytes.len()), (vec![], 3));
+        assert_eq!(parse(&hello[..HEAD]), LinkEvent::WrongVersion { version: 9, hello: true });
     }
 }

@@ -13,7 +13,8 @@ use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::events::{self, Interest};
 use punctual_os::serial::OnCarrierLoss;
 
-use super::frame::{Decoder, Frame, Received, parse};
+use super::decoder::Decoder;
+use super::frame::{Frame, LinkEvent, parse};
 use crate::serial_line::SerialLine;
 
 /// A link by name: `udp:HOST:PORT` or `serial:PATH`.
@@ -62,7 +63,7 @@ enum Open {
 /// What came, when it was read, and from where.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
-    pub(super) received: Received,
+    pub(super) received: LinkEvent,
     pub(super) at_ns: u64,
     pub(super) from: Option<SocketAddr>,
 }

@@ -15,7 +15,7 @@ use punctual_engine::clocks::{MachineClock, StampCost};
 use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_os::clock::{ClockId, now_ns};
 
-use super::frame::{Frame, Kind, Received};
+use super::frame::{Frame, FrameKind, LinkEvent};
 use super::link::{Arrival, Link, LinkName};
 use super::{Others, RespondOutcome};
 use crate::experiment::{
@@ -70,22 +70,24 @@ impl Responder {
     /// What to send for what arrived.
     fn take(&mut self, arrival: &Arrival) -> Option<Frame> {
         match arrival.received {
-            Received::Foreign => self.others.foreign += 1,
-            Received::WrongVersion { hello, .. } => {
+            LinkEvent::Foreign => self.others.foreign += 1,
+            LinkEvent::WrongVersion { hello, .. } => {
                 self.others.wrong_version += 1;
-                return hello.then_some(Frame { kind: Kind::Refusal, session: 0, number: 0 });
+                return hello.then_some(Frame { kind: FrameKind::Refusal, session: 0, number: 0 });
             }
-            Received::Frame(frame) => match frame.kind {
-                Kind::Hello => return self.open(frame, arrival),
-                Kind::Stimulus => return self.answer(frame, arrival),
-                Kind::Welcome | Kind::Answer | Kind::Refusal => self.others.foreign += 1,
+            LinkEvent::Frame(frame) => match frame.kind {
+                FrameKind::Hello => return self.open(frame, arrival),
+                FrameKind::Stimulus => return self.answer(frame, arrival),
+                FrameKind::Welcome | FrameKind::Answer | FrameKind::Refusal => {
+                    self.others.foreign += 1;
+                }
             },
         }
         None
     }
 
     fn open(&mut self, frame: Frame, arrival: &Arrival) -> Option<Frame> {
-        let welcome = Some(Frame { kind: Kind::Welcome, session: frame.session, number: 0 });
+        let welcome = Some(Frame { kind: FrameKind::Welcome, session: frame.session, number: 0 });
         if let Some(own) = &self.session {
             if own.id == frame.session && own.from == arrival.from && own.last == 0 {
                 return welcome;
@@ -121,7 +123,7 @@ impl Responder {
                 self.skipped = self.skipped.saturating_add(frame.number - own.last - 1);
                 (own.last, own.seen_ns) = (frame.number, arrival.at_ns);
                 self.answered += 1;
-                Some(Frame { kind: Kind::Answer, ..frame })
+                Some(Frame { kind: FrameKind::Answer, ..frame })
             }
             _ => {
                 let count =
@@ -184,7 +186,7 @@ impl RespondExperiment {
             };
             let Some(frame) = responder.take(&arrival) else { continue };
             match self.link.send(frame, arrival.from) {
-                Ok(()) if frame.kind == Kind::Answer => {
+                Ok(()) if frame.kind == FrameKind::Answer => {
                     let took_ns = now_ns(ClockId::Monotonic) - arrival.at_ns;
                     took.push(took_ns.cast_signed());
                 }
@@ -217,28 +219,34 @@ mod tests {
     use super::super::frame::{VERSION, parse};
     use super::*;
 
-    fn arrival(kind: Kind, session: u64, number: u64, at_ns: u64) -> Arrival {
-        Arrival { received: Received::Frame(Frame { kind, session, number }), at_ns, from: None }
+    fn arrival(kind: FrameKind, session: u64, number: u64, at_ns: u64) -> Arrival {
+        Arrival { received: LinkEvent::Frame(Frame { kind, session, number }), at_ns, from: None }
     }
 
-    fn kind(frame: Option<Frame>) -> Option<Kind> {
+    fn kind(frame: Option<Frame>) -> Option<FrameKind> {
         frame.map(|frame| frame.kind)
     }
 
     #[test]
     fn a_session_is_opened_once_and_each_stimulus_answered_once() {
         let mut responder = Responder::default();
-        assert_eq!(responder.take(&arrival(Kind::Stimulus, 7, 1, 0)), None, "no session yet");
+        assert_eq!(responder.take(&arrival(FrameKind::Stimulus, 7, 1, 0)), None, "no session yet");
         for _ in 0..2 {
-            assert_eq!(kind(responder.take(&arrival(Kind::Hello, 7, 0, 0))), Some(Kind::Welcome));
+            assert_eq!(
+                kind(responder.take(&arrival(FrameKind::Hello, 7, 0, 0))),
+                Some(FrameKind::Welcome)
+            );
         }
-        let answer = responder.take(&arrival(Kind::Stimulus, 7, 1, 1)).expect("an answer");
-        assert_eq!((answer.kind, answer.session, answer.number), (Kind::Answer, 7, 1));
-        assert_eq!(kind(responder.take(&arrival(Kind::Stimulus, 7, 5, 2))), Some(Kind::Answer));
+        let answer = responder.take(&arrival(FrameKind::Stimulus, 7, 1, 1)).expect("an answer");
+        assert_eq!((answer.kind, answer.session, answer.number), (FrameKind::Answer, 7, 1));
+        assert_eq!(
+            kind(responder.take(&arrival(FrameKind::Stimulus, 7, 5, 2))),
+            Some(FrameKind::Answer)
+        );
         for number in [5, 1, 0] {
-            assert_eq!(responder.take(&arrival(Kind::Stimulus, 7, number, 3)), None);
+            assert_eq!(responder.take(&arrival(FrameKind::Stimulus, 7, number, 3)), None);
         }
-        assert_eq!(responder.take(&arrival(Kind::Hello, 7, 0, 4)), None, "replayed");
+        assert_eq!(responder.take(&arrival(FrameKind::Hello, 7, 0, 4)), None, "replayed");
         assert_eq!((responder.sessions, responder.answered, responder.skipped), (1, 2, 3));
         assert_eq!((responder.others.replayed, responder.others.foreign), (4, 1));
     }
@@ -246,11 +254,14 @@ mod tests {
     #[test]
     fn another_session_waits_until_the_first_is_idle_and_what_is_over_does_not_come_back() {
         let mut responder = Responder::default();
-        responder.take(&arrival(Kind::Hello, 7, 0, 0));
-        assert_eq!(responder.take(&arrival(Kind::Hello, 8, 0, IDLE_NS - 1)), None);
-        assert_eq!(kind(responder.take(&arrival(Kind::Hello, 8, 0, IDLE_NS))), Some(Kind::Welcome));
-        assert_eq!(responder.take(&arrival(Kind::Stimulus, 7, 9, IDLE_NS)), None);
-        assert_eq!(responder.take(&arrival(Kind::Hello, 7, 0, 3 * IDLE_NS)), None);
+        responder.take(&arrival(FrameKind::Hello, 7, 0, 0));
+        assert_eq!(responder.take(&arrival(FrameKind::Hello, 8, 0, IDLE_NS - 1)), None);
+        assert_eq!(
+            kind(responder.take(&arrival(FrameKind::Hello, 8, 0, IDLE_NS))),
+            Some(FrameKind::Welcome)
+        );
+        assert_eq!(responder.take(&arrival(FrameKind::Stimulus, 7, 9, IDLE_NS)), None);
+        assert_eq!(responder.take(&arrival(FrameKind::Hello, 7, 0, 3 * IDLE_NS)), None);
         assert_eq!(
             (responder.sessions, responder.others.foreign, responder.others.replayed),
             (2, 1, 2)
@@ -262,9 +273,14 @@ mod tests {
         let mut responder = Responder::default();
         for session in [7, 8] {
             let at_ns = session * IDLE_NS;
-            assert!(responder.take(&arrival(Kind::Hello, session, 0, at_ns)).is_some());
-            assert!(responder.take(&arrival(Kind::Stimulus, session, u64::MAX, at_ns)).is_some());
-            assert_eq!(responder.take(&arrival(Kind::Stimulus, session, u64::MAX, at_ns)), None);
+            assert!(responder.take(&arrival(FrameKind::Hello, session, 0, at_ns)).is_some());
+            assert!(
+                responder.take(&arrival(FrameKind::Stimulus, session, u64::MAX, at_ns)).is_some()
+            );
+            assert_eq!(
+                responder.take(&arrival(FrameKind::Stimulus, session, u64::MAX, at_ns)),
+                None
+            );
         }
         assert_eq!(
             (responder.answered, responder.skipped, responder.others.replayed),
@@ -277,7 +293,7 @@ mod tests {
         let mut answered = Vec::new();
         for version in [0, VERSION, 2, 255] {
             for kind in 0..=255 {
-                let mut frame = Frame { kind: Kind::Hello, session: 7, number: 0 }.to_bytes();
+                let mut frame = Frame { kind: FrameKind::Hello, session: 7, number: 0 }.to_bytes();
                 (frame[4], frame[5]) = (version, kind);
                 let bytes = [&frame[..], &[0; 40]].concat();
                 for length in 0..bytes.len() {
@@ -295,15 +311,15 @@ mod tests {
     #[test]
     fn answers_and_refusals_are_never_answered() {
         let mut responder = Responder::default();
-        for received in [Kind::Welcome, Kind::Answer, Kind::Refusal] {
+        for received in [FrameKind::Welcome, FrameKind::Answer, FrameKind::Refusal] {
             assert_eq!(responder.take(&arrival(received, 7, 1, 0)), None);
         }
         let foreign = |hello| {
-            let received = Received::WrongVersion { version: 2, hello };
+            let received = LinkEvent::WrongVersion { version: 2, hello };
             Arrival { received, at_ns: 0, from: None }
         };
         assert_eq!(responder.take(&foreign(false)), None);
-        assert_eq!(kind(responder.take(&foreign(true))), Some(Kind::Refusal));
+        assert_eq!(kind(responder.take(&foreign(true))), Some(FrameKind::Refusal));
         assert_eq!((responder.others.wrong_version, responder.others.foreign), (2, 3));
     }
 }

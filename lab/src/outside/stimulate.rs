@@ -15,7 +15,7 @@ use punctual_engine::clocks::{MachineClock, StampCost};
 use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
-use super::frame::{Frame, Kind, Received, VERSION};
+use super::frame::{Frame, FrameKind, LinkEvent, VERSION};
 use super::link::{Arrival, Link, LinkName};
 use super::{Loopback, Others, StimulateOutcome};
 use crate::experiment::{
@@ -146,7 +146,7 @@ impl StimulateExperiment {
                 continue;
             }
             let number = answers.sent_ns.len() as u64 + 1;
-            let frame = Frame { kind: Kind::Stimulus, session: answers.session, number };
+            let frame = Frame { kind: FrameKind::Stimulus, session: answers.session, number };
             match self.link.send(frame, None) {
                 Ok(()) => {
                     sent.late.push((now - due_ns).cast_signed());
@@ -170,7 +170,7 @@ impl StimulateExperiment {
 
     /// Requests a session until it is welcome.
     fn greet(&mut self, answers: &mut Answers, stop: &AtomicBool) -> Result<(), String> {
-        let hello = Frame { kind: Kind::Hello, session: answers.session, number: 0 };
+        let hello = Frame { kind: FrameKind::Hello, session: answers.session, number: 0 };
         let nobody = |why: &str| format!("no responder at {}: {why}", self.name);
         let mut refused = None;
         for _ in 0..HELLOS {
@@ -215,11 +215,11 @@ fn loopback((near, mut far): (Link, Link), stop: &AtomicBool) -> io::Result<Loop
             break;
         }
         let begun_ns = now_ns(ClockId::Monotonic);
-        near.send(Frame { kind: Kind::Stimulus, session: 0, number }, None)?;
+        near.send(Frame { kind: FrameKind::Stimulus, session: 0, number }, None)?;
         let arrival = far.receive(begun_ns + LOOP_PATIENCE_NS)?;
         // One that a signal or a full machine kept away is not counted.
         if let Some(arrival) = arrival
-            && matches!(arrival.received, Received::Frame(frame) if frame.number == number)
+            && matches!(arrival.received, LinkEvent::Frame(frame) if frame.number == number)
         {
             times.push((arrival.at_ns - begun_ns).cast_signed());
             n += 1;
@@ -265,24 +265,24 @@ impl Answers {
     /// Takes in what arrived.
     fn take(&mut self, arrival: &Arrival) {
         let frame = match arrival.received {
-            Received::Foreign => {
+            LinkEvent::Foreign => {
                 self.others.foreign += 1;
                 return;
             }
-            Received::WrongVersion { version, .. } => {
+            LinkEvent::WrongVersion { version, .. } => {
                 self.others.wrong_version += 1;
                 self.refused = Some(version);
                 return;
             }
-            Received::Frame(frame) => frame,
+            LinkEvent::Frame(frame) => frame,
         };
         match frame.kind {
-            Kind::Welcome if frame.session == self.session => self.welcome = true,
+            FrameKind::Welcome if frame.session == self.session => self.welcome = true,
             // Ours is of another version than the one who responds wants.
-            Kind::Refusal => self.refused = Some(VERSION),
-            Kind::Answer if frame.session == self.session => self.answer(frame, arrival.at_ns),
-            Kind::Answer | Kind::Welcome => self.others.replayed += 1,
-            Kind::Hello | Kind::Stimulus => self.others.foreign += 1,
+            FrameKind::Refusal => self.refused = Some(VERSION),
+            FrameKind::Answer if frame.session == self.session => self.answer(frame, arrival.at_ns),
+            FrameKind::Answer | FrameKind::Welcome => self.others.replayed += 1,
+            FrameKind::Hello | FrameKind::Stimulus => self.others.foreign += 1,
         }
     }
 
@@ -325,22 +325,22 @@ mod tests {
         assert!(loopback.n > 0 && loopback.time_ns.min.is_some_and(|ns| ns > 0.0), "{loopback:?}");
     }
 
-    fn arrival(kind: Kind, session: u64, number: u64, at_ns: u64) -> Arrival {
-        Arrival { received: Received::Frame(Frame { kind, session, number }), at_ns, from: None }
+    fn arrival(kind: FrameKind, session: u64, number: u64, at_ns: u64) -> Arrival {
+        Arrival { received: LinkEvent::Frame(Frame { kind, session, number }), at_ns, from: None }
     }
 
     #[test]
     fn each_answer_is_counted_as_what_it_is() {
         let mut answers = Answers::new(7, 100, 4);
         answers.sent_ns.extend([1_000, 1_100, 1_200]);
-        answers.take(&arrival(Kind::Answer, 7, 1, 1_030));
-        answers.take(&arrival(Kind::Answer, 7, 2, 1_200));
-        answers.take(&arrival(Kind::Answer, 7, 1, 1_210));
+        answers.take(&arrival(FrameKind::Answer, 7, 1, 1_030));
+        answers.take(&arrival(FrameKind::Answer, 7, 2, 1_200));
+        answers.take(&arrival(FrameKind::Answer, 7, 1, 1_210));
         for number in [0, 4, u64::MAX] {
-            answers.take(&arrival(Kind::Answer, 7, number, 1_220));
+            answers.take(&arrival(FrameKind::Answer, 7, number, 1_220));
         }
-        answers.take(&arrival(Kind::Answer, 8, 3, 1_230));
-        answers.take(&arrival(Kind::Stimulus, 7, 3, 1_230));
+        answers.take(&arrival(FrameKind::Answer, 8, 3, 1_230));
+        answers.take(&arrival(FrameKind::Stimulus, 7, 3, 1_230));
         assert_eq!((answers.answered, answers.late), (2, 1));
         let latency = answers.latency.stats();
         assert_eq!((latency.min, latency.max), (Some(30.0), Some(100.0)));

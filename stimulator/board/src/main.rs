@@ -14,7 +14,7 @@ use core::panic::PanicInfo;
 use cortex_m_rt::entry;
 use hardware::{TICKS_PER_US, Ticks, Uart};
 use punctual_stimulator_protocol::command::{Command, Console, Path, refuse};
-use punctual_stimulator_protocol::frame::LineDecoder;
+use punctual_stimulator_protocol::line::LineDecoder;
 use punctual_stimulator_protocol::session::{Ending, Session, SessionAct};
 use registers::{UART0, UART1};
 

@@ -1,4 +1,4 @@
-//! SessionFigures of a session: counts, and latencies in buckets a thirty-second wide.
+//! The figures of a session: counts, and latencies in buckets a thirty-second wide.
 
 use core::fmt::{Result, Write};
 
@@ -63,14 +63,14 @@ impl Latencies {
         self.count
     }
 
-    /// The value of rank ⌈n·parts/of⌉, rounded up by a thirty-second at most; `None` where n is too
-    /// small for it: fewer than `of / (of − parts)`.
-    pub fn quantile(&self, parts: u32, of: u32) -> Option<u64> {
+    /// The value of rank ⌈n·parts/whole⌉, rounded up by a thirty-second at most; `None` where n is
+    /// too small for it: fewer than `whole / (whole − parts)`.
+    pub fn quantile(&self, parts: u32, whole: u32) -> Option<u64> {
         let n = u64::from(self.count);
-        if n * u64::from(of - parts) < u64::from(of) && n < u64::from(of) {
+        if n * u64::from(whole - parts) < u64::from(whole) && n < u64::from(whole) {
             return None;
         }
-        let rank = (n * u64::from(parts)).div_ceil(u64::from(of)).max(1);
+        let rank = (n * u64::from(parts)).div_ceil(u64::from(whole)).max(1);
         let mut seen = 0;
         for (bucket, count) in self.buckets.iter().enumerate() {
             seen += u64::from(*count);
@@ -176,9 +176,10 @@ mod tests {
         let mut latencies = Latencies::new();
         values.iter().for_each(|value| latencies.push(*value));
         values.sort_unstable();
-        for (parts, of) in [(1, 2), (99, 100), (999, 1_000)] {
-            let rank = (values.len() * parts as usize).div_ceil(of as usize);
-            let (exact, got) = (values[rank - 1], latencies.quantile(parts, of).expect("enough"));
+        for (parts, whole) in [(1, 2), (99, 100), (999, 1_000)] {
+            let rank = (values.len() * parts as usize).div_ceil(whole as usize);
+            let (exact, got) =
+                (values[rank - 1], latencies.quantile(parts, whole).expect("enough"));
             assert!((exact..=exact + exact / PARTS + 1).contains(&got), "{exact} {got}");
         }
         assert_eq!(latencies.ends(), Some((values[0], values[4_999])));

@@ -5,7 +5,7 @@
 
 use crate::command::{Command, Path};
 use crate::figures::SessionFigures;
-use crate::frame::{Frame, FrameKind, LineEvent, VERSION};
+use crate::frame::{Frame, FrameKind, LinkEvent, VERSION};
 
 /// Stimuli that wait for their answers at most: one that is older is lost.
 pub const WAITED: usize = 256;
@@ -153,11 +153,11 @@ impl Session {
     }
 
     /// Takes in what came over the line, and had come whole at this instant.
-    pub fn receive(&mut self, received: LineEvent, at: u64) {
+    pub fn receive(&mut self, received: LinkEvent, at: u64) {
         let frame = match received {
-            LineEvent::Frame(frame) => frame,
-            LineEvent::WrongVersion(version) => return self.refused(version),
-            LineEvent::Foreign => {
+            LinkEvent::Frame(frame) => frame,
+            LinkEvent::WrongVersion { version, .. } => return self.refused(version),
+            LinkEvent::Foreign => {
                 self.figures.foreign += 1;
                 return;
             }
@@ -234,11 +234,11 @@ mod tests {
     fn welcome(session: &mut Session, at: u64) {
         let hello = Frame { kind: FrameKind::Hello, session: 7, number: 0 };
         assert_eq!(session.poll(at), SessionAct::Send(hello));
-        session.receive(LineEvent::Frame(Frame { kind: FrameKind::Welcome, ..hello }), at);
+        session.receive(LinkEvent::Frame(Frame { kind: FrameKind::Welcome, ..hello }), at);
     }
 
-    fn answer(number: u64) -> LineEvent {
-        LineEvent::Frame(Frame { kind: FrameKind::Answer, session: 7, number })
+    fn answer(number: u64) -> LinkEvent {
+        LinkEvent::Frame(Frame { kind: FrameKind::Answer, session: 7, number })
     }
 
     #[test]
@@ -284,10 +284,10 @@ mod tests {
             session.receive(answer(number), us(3_120));
         }
         let other = Frame { kind: FrameKind::Answer, session: 8, number: 2 };
-        session.receive(LineEvent::Frame(other), us(3_130));
-        session.receive(LineEvent::Frame(Frame { kind: FrameKind::Stimulus, ..other }), us(3_140));
-        session.receive(LineEvent::Foreign, us(3_150));
-        session.receive(LineEvent::WrongVersion(9), us(3_150));
+        session.receive(LinkEvent::Frame(other), us(3_130));
+        session.receive(LinkEvent::Frame(Frame { kind: FrameKind::Stimulus, ..other }), us(3_140));
+        session.receive(LinkEvent::Foreign, us(3_150));
+        session.receive(LinkEvent::WrongVersion { version: 9, hello: false }, us(3_150));
         let figures = session.figures();
         assert_eq!((figures.latency.count(), figures.late, figures.duplicates), (1, 1, 1));
         assert_eq!((figures.replayed, figures.foreign), (4, 3));
@@ -313,8 +313,8 @@ mod tests {
         });
         assert_eq!((hellos, ending), (8, Some((4_000, Ending::NoResponder))));
         for (received, version) in [
-            (LineEvent::WrongVersion(3), 3),
-            (LineEvent::Frame(Frame { kind: FrameKind::Refusal, session: 0, number: 0 }), VERSION),
+            (LinkEvent::WrongVersion { version: 3, hello: false }, 3),
+            (LinkEvent::Frame(Frame { kind: FrameKind::Refusal, session: 0, number: 0 }), VERSION),
         ] {
             let mut session = Session::new(SERIAL, 7, 125, 0);
             session.poll(0);

@@ -332,11 +332,11 @@ impl Table {
 impl Figure {
     /// A plot that stays as it is.
     pub fn still(id: String, chart: Chart) -> Block {
-        Self::told(id, chart, String::new())
+        Self::described(id, chart, String::new())
     }
 
     /// A plot that stays as it is, and what is told of it where there are no pictures.
-    pub fn told(id: String, chart: Chart, brief: String) -> Block {
+    pub fn described(id: String, chart: Chart, brief: String) -> Block {
         let title = chart.title.clone();
         let (data, behind) = (None, Vec::new());
         Block::Figure(Box::new(Self { id, title, chart, brief, data, behind }))

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use punctual_analysis::claim::judge::Holds;
+use punctual_analysis::compare::Verdict;
 use punctual_analysis::interval::Interval;
 use punctual_lab::accuracy::AccuracyOutcome;
 use punctual_lab::response::{ResponseOutcome, ResponseRow, StageRow};
@@ -89,19 +90,49 @@ impl Relation {
 impl GridRow {
     /// How the side after the first that has this number stands to the first, in a word.
     pub fn word(&self, side: usize) -> &'static str {
-        let relation = self.relations.get(side).copied().unwrap_or(Relation::Undecided);
-        match (relation, self.better) {
-            (Relation::Undecided, _) => "undecided",
-            (relation, Some(better)) if relation == better => "better",
-            (_, Some(_)) => "worse",
-            (Relation::Lower, None) => "lower",
-            (Relation::Higher, None) => "higher",
+        match (self.verdict(side), self.relation(side)) {
+            (Verdict::Better, _) => "better",
+            (Verdict::Worse, _) => "worse",
+            (_, Relation::Lower) => "lower",
+            (_, Relation::Higher) => "higher",
+            (_, Relation::Undecided) => "undecided",
         }
     }
 
-    /// Whether the side after the first that has this number is worse.
-    pub fn is_worse(&self, side: usize) -> bool {
-        self.word(side) == "worse"
+    fn relation(&self, side: usize) -> Relation {
+        self.relations.get(side).copied().unwrap_or(Relation::Undecided)
+    }
+
+    /// Whether the side after the first that has this number is better or worse; undecided also
+    /// where it is not said which of two values is better.
+    pub fn verdict(&self, side: usize) -> Verdict {
+        match (self.relation(side), self.better) {
+            (Relation::Undecided, _) | (_, None) => Verdict::Undecided,
+            (relation, Some(better)) if relation == better => Verdict::Better,
+            _ => Verdict::Worse,
+        }
+    }
+}
+
+/// Whether results say the same of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agreement {
+    /// All are decided, and alike.
+    Agree,
+    /// Two that are decided are not alike.
+    Differ,
+    /// One is not decided, or does not judge it.
+    Undecided,
+}
+
+impl Agreement {
+    /// Its word: "agree".
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Agree => "agree",
+            Self::Differ => "differ",
+            Self::Undecided => "undecided",
+        }
     }
 }
 
@@ -119,9 +150,8 @@ pub struct GridClaim {
 }
 
 impl GridClaim {
-    /// Whether all results say the same of it, in a word: they "agree" where all are decided and
-    /// alike, and "differ" where two that are decided are not.
-    pub fn word(&self) -> &'static str {
+    /// Whether all results say the same of it.
+    pub fn agreement(&self) -> Agreement {
         let decided = |holds: &Option<Holds>| match holds {
             Some(Holds::Yes | Holds::IfAlone) => Some(true),
             Some(Holds::No) => Some(false),
@@ -129,9 +159,9 @@ impl GridClaim {
         };
         let answers: Vec<Option<bool>> = self.holds.iter().map(decided).collect();
         match (answers.contains(&Some(true)), answers.contains(&Some(false))) {
-            (true, true) => "differ",
-            _ if answers.contains(&None) => "undecided",
-            _ => "agree",
+            (true, true) => Agreement::Differ,
+            _ if answers.contains(&None) => Agreement::Undecided,
+            _ => Agreement::Agree,
         }
     }
 }
@@ -170,7 +200,7 @@ impl FigureGrid {
     /// Whether a side after the first is worse in any row.
     pub fn is_worse(&self) -> bool {
         let sides = |row: &GridRow| 0..row.relations.len();
-        self.rows.iter().any(|row| sides(row).any(|side| row.is_worse(side)))
+        self.rows.iter().any(|row| sides(row).any(|side| row.verdict(side) == Verdict::Worse))
     }
 }
 
@@ -431,9 +461,9 @@ mod tests {
         assert_eq!(Relation::of(None, Some(&high)), Relation::Undecided);
         let mut row = Figure::new("a", "b", "ns", bare(0.0)).row(2);
         row.relations = vec![Relation::Higher];
-        assert_eq!((row.word(0), row.is_worse(0)), ("worse", true));
+        assert_eq!((row.word(0), row.verdict(0)), ("worse", Verdict::Worse));
         row.better = Some(Relation::Higher);
-        assert_eq!((row.word(0), row.is_worse(0)), ("better", false));
+        assert_eq!((row.word(0), row.verdict(0)), ("better", Verdict::Better));
         row.better = None;
         assert_eq!((row.word(0), row.word(7)), ("higher", "undecided"));
     }
@@ -505,7 +535,7 @@ mod tests {
         let word = |holds: &[Option<Holds>]| {
             let because = vec![String::new(); holds.len()];
             let (id, claim) = (String::new(), String::new());
-            GridClaim { id, claim, holds: holds.to_vec(), because }.word()
+            GridClaim { id, claim, holds: holds.to_vec(), because }.agreement().word()
         };
         let (yes, no, open) = (Some(Holds::Yes), Some(Holds::No), Some(Holds::Undecided));
         assert_eq!(word(&[yes, yes]), "agree");

@@ -120,9 +120,8 @@ fn tested(row: &GridRow) -> usize {
 
 /// What is known besides of a side after the first, and the verdict over all its rows.
 fn pair(first: &Side, other: &Side, grid: &FigureGrid, at: usize) -> Pair {
-    let words = || grid.rows.iter().map(|row| row.word(at));
-    let verdict = match (words().any(|word| word == "better"), words().any(|word| word == "worse"))
-    {
+    let has = |verdict: Verdict| grid.rows.iter().any(|row| row.verdict(at) == verdict);
+    let verdict = match (has(Verdict::Better), has(Verdict::Worse)) {
         (true, true) => Verdict::Mixed,
         (true, false) => Verdict::Better,
         (false, true) => Verdict::Worse,
@@ -149,6 +148,7 @@ fn pair(first: &Side, other: &Side, grid: &FigureGrid, at: usize) -> Pair {
 mod tests {
     use punctual_analysis::interval::Interval;
     use punctual_analysis::scatter::Scatter;
+    use punctual_report::grid::Agreement;
     use punctual_report::measured::Measured;
 
     use super::*;
@@ -183,7 +183,10 @@ mod tests {
             assert!(!grid.rows.is_empty(), "{kind}");
             assert!(grid.rows.iter().all(|row| row.cells.len() == 3 && row.relations.len() == 2));
             assert!(grid.rows.iter().all(|row| (0..2).all(|at| row.word(at) == "undecided")));
-            assert!(grid.claims.iter().all(|claim| claim.word() != "differ"), "{kind}");
+            assert!(
+                grid.claims.iter().all(|claim| claim.agreement() != Agreement::Differ),
+                "{kind}"
+            );
             assert!(!compared.is_worse());
             assert_eq!(compared.pairs.len(), 2);
         }
@@ -215,7 +218,7 @@ mod tests {
         let compared =
             of(&[of_name("fast", &fast), of_name("slow", &slow)]).expect("alike").expect("a grid");
         let grid = compared.grid.as_ref().expect("a grid");
-        let decided = grid.rows.iter().filter(|row| row.is_worse(0)).count();
+        let decided = grid.rows.iter().filter(|row| row.verdict(0) == Verdict::Worse).count();
         assert_eq!((decided, compared.is_worse()), (3, true), "{grid:?}");
         assert_eq!(compared.pairs[0].verdict, Verdict::Worse);
         assert_eq!(compared.family.tests, 3);

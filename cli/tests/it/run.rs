@@ -354,10 +354,15 @@ fn a_unit_that_runs_over_is_ended_and_its_neighbour_keeps_its_places() {
         .stderr(fs::File::create(&events).expect("writable"))
         .spawn()
         .expect("built");
-    let told = || fs::read_to_string(&events).expect("it is written");
-    until("the hog to be given up", || told().contains("hog: will not be restarted"));
+    let events_written = || fs::read_to_string(&events).expect("it is written");
+    until("the hog to be given up", || events_written().contains("hog: will not be restarted"));
     signal(&supervisor, EndSignal::Interrupt);
-    assert_eq!(supervisor.wait().expect("ours").code(), Some(1), "the hog failed: {}", told());
+    assert_eq!(
+        supervisor.wait().expect("ours").code(),
+        Some(1),
+        "the hog failed: {}",
+        events_written()
+    );
     let report = json_file(&report);
     let rows = report["supervised"]["tasks"].as_array().expect("rows").clone();
     let row = |name: &str| rows.iter().find(|row| row["name"] == name).expect("one").clone();
@@ -367,7 +372,11 @@ fn a_unit_that_runs_over_is_ended_and_its_neighbour_keeps_its_places() {
         (&2.into(), &2.into(), &true.into())
     );
     assert!(hog["overran"].as_u64() >= Some(2), "{hog}");
-    assert!(told().contains("hog: ended by SIGKILL: it was still running"), "{}", told());
+    assert!(
+        events_written().contains("hog: ended by SIGKILL: it was still running"),
+        "{}",
+        events_written()
+    );
     assert_eq!((&good["terminated"], &good["failed"]), (&0.into(), &false.into()));
     // Two places in a frame; however late it is woken, none of its releases is lost uncounted.
     assert_eq!((&good["period_ns"], &good["phase_ns"]), (&20_000_000.into(), &5_000_000.into()));

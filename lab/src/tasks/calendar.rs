@@ -359,12 +359,12 @@ mod tests {
         assert_eq!(plan.units().len(), 4 + 4 + 3);
         let names: Vec<&str> = tasks.all.iter().map(|task| task.spec.task.name()).collect();
         assert_eq!(names, ["slow", "read", "control", "log", "plot"]);
-        let of = |name: &str| {
+        let spec = |name: &str| {
             let found = tasks.all.iter().find(|task| task.spec.task.name() == name);
             &found.expect("one of them").spec
         };
-        assert_eq!(of("read").task.overrun_policy(), OnOverrun::Terminate);
-        assert_eq!(of("log").task.period(), Period::from_ns(2_000_000).expect("in range"));
+        assert_eq!(spec("read").task.overrun_policy(), OnOverrun::Terminate);
+        assert_eq!(spec("log").task.period(), Period::from_ns(2_000_000).expect("in range"));
         let supervisor = tasks.supervisor(0).calendar(plan.clone());
         let layout = supervisor.layout().expect("they go together");
         let at = |name: &str| -> &PlacedTask {

@@ -94,7 +94,7 @@ impl Part {
             ChartSeries { name: design.to_string(), ink, marks }
         };
         let largest = rows.iter().filter(|row| row.n as f64 == most);
-        let told: Vec<String> = largest
+        let sentences: Vec<String> = largest
             .map(|row| format!("{} {}", row.design, format::ns(Some((self.cost)(row)))))
             .collect();
         let caches = if cold { "cold caches" } else { "warm caches" };
@@ -105,7 +105,7 @@ impl Part {
                 "Median with {} task{}, two stamps included: {}.",
                 format::count(most as u64),
                 if most == 1.0 { "" } else { "s" },
-                told.join(", ")
+                sentences.join(", ")
             ),
             size: ONE_OF_TWO,
             x: Axis::log("tasks, all due at once (log)", least * 0.8, most * 1.25, whole),

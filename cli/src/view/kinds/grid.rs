@@ -4,7 +4,7 @@
 use punctual_analysis::interval::Interval;
 use punctual_analysis::plain::significant;
 use punctual_document::{Block, Column, Frame, Item, Items, ItemsKind, Table, numbers, words};
-use punctual_report::grid::{FigureGrid, GridCell, GridClaim, GridRow};
+use punctual_report::grid::{Agreement, FigureGrid, GridCell, GridClaim, GridRow};
 use punctual_report::reproduced::ReproducedClaim;
 use punctual_report::{ComparedSide, Comparison};
 
@@ -29,13 +29,15 @@ fn claims(sides: &[ComparedSide], grid: &FigureGrid) -> Vec<Block> {
     if grid.claims.is_empty() {
         return Vec::new();
     }
-    let count = |word: &str| grid.claims.iter().filter(|claim| claim.word() == word).count();
+    let count = |agreement: Agreement| {
+        grid.claims.iter().filter(|claim| claim.agreement() == agreement).count()
+    };
     let summary = format!(
         "{} claims: {} agree, {} differ, {} undecided",
         grid.claims.len(),
-        count("agree"),
-        count("differ"),
-        count("undecided")
+        count(Agreement::Agree),
+        count(Agreement::Differ),
+        count(Agreement::Undecided)
     );
     let item = |claim: &GridClaim| {
         let answers = sides.iter().zip(claim.holds.iter().zip(&claim.because));
@@ -47,7 +49,7 @@ fn claims(sides: &[ComparedSide], grid: &FigureGrid) -> Vec<Block> {
             None => format!("{}: not judged", side.label),
         };
         let answers: Vec<String> = answers.map(answer).collect();
-        Item::new(claim.word(), format!("{}. {}", claim.claim, answers.join("; ")))
+        Item::new(claim.agreement().word(), format!("{}. {}", claim.claim, answers.join("; ")))
     };
     let items = grid.claims.iter().map(item).collect();
     vec![

@@ -133,10 +133,10 @@ fn losses(outcome: &SaturationOutcome, condition: &str, scales: &Scales) -> Char
         let marks = vec![Mark::Points(own.filter_map(point).collect())];
         ChartSeries { name: format!("MF of stage {}", stage + 1), ink: stage, marks }
     };
-    let told = |row: &&SaturationRow| {
+    let sentences = |row: &&SaturationRow| {
         format!("stage {}, a share of {}: {}", row.stage, row.goal, hz(row.pass_hz))
     };
-    let told: Vec<String> = found.iter().map(told).collect();
+    let sentences: Vec<String> = found.iter().map(sentences).collect();
     Chart {
         title: format!("Loss over frequency: {}", format::plain(condition)),
         titled: false,
@@ -144,7 +144,7 @@ fn losses(outcome: &SaturationOutcome, condition: &str, scales: &Scales) -> Char
             "{}: {} trials. Highest frequencies (MF) by the share that may be lost: {}.",
             format::plain(condition),
             format::count(trials.len() as u64),
-            told.join("; ")
+            sentences.join("; ")
         ),
         size: ONE_OF_TWO,
         x: scales.frequency(),

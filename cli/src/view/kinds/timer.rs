@@ -71,11 +71,11 @@ fn charts(outcome: &TimerOutcome) -> Vec<Block> {
 fn described(rows: &[&TimerRow]) -> String {
     let known = || rows.iter().filter_map(|row| Some((row, row.lateness_ns.p99?)));
     let n: u64 = rows.iter().map(|row| row.n).sum();
-    let told = |(row, ns): (&&TimerRow, f64)| {
+    let sentence = |(row, ns): (&&TimerRow, f64)| {
         format!("{} ({}, {})", format::ns(Some(ns)), path(row), works(row.background))
     };
-    let least = known().min_by(|a, b| a.1.total_cmp(&b.1)).map(told);
-    let most = known().max_by(|a, b| a.1.total_cmp(&b.1)).map(told);
+    let least = known().min_by(|a, b| a.1.total_cmp(&b.1)).map(sentence);
+    let most = known().max_by(|a, b| a.1.total_cmp(&b.1)).map(sentence);
     let (count, n) = (rows.len(), format::count(n));
     match least.zip(most) {
         Some((least, most)) => {

@@ -40,7 +40,7 @@ pub(crate) fn drawn(results: &[Shown]) -> Vec<Block> {
 
 /// The figures of a row, each with which result it is of. `None` where nothing can be drawn.
 fn blocks(row: &[(usize, PaperFigure)]) -> Option<Block> {
-    let figures: Vec<PaperFigure> = row.iter().map(|(_, figure)| figure.clone()).collect();
+    let figures: Vec<&PaperFigure> = row.iter().map(|(_, figure)| figure).collect();
     let drawn = |((at, figure), chart): (&(usize, PaperFigure), Option<Chart>)| {
         Some((name(&figure.id, *at), chart?))
     };
@@ -115,11 +115,11 @@ fn ranges(figure: &PaperFigure) -> Option<[Range; 2]> {
 
 /// The charts of figures that stand in one row, on the same scales; `None` for one of which nothing
 /// was measured and nothing published that can be drawn.
-pub(crate) fn charts(row: &[PaperFigure]) -> Vec<Option<Chart>> {
-    let own: Vec<Option<[Range; 2]>> = row.iter().map(ranges).collect();
+fn charts(row: &[&PaperFigure]) -> Vec<Option<Chart>> {
+    let own: Vec<Option<[Range; 2]>> = row.iter().map(|figure| ranges(figure)).collect();
     let joined = own.iter().flatten().copied().reduce(|a, b| [0, 1].map(|at| a[at].joined(b[at])));
     let width = if own.iter().flatten().count() > 1 { ONE_OF_TWO.0 } else { ALONE.0 };
-    let chart = |(figure, own): (&PaperFigure, &Option<[Range; 2]>)| {
+    let chart = |(figure, own): (&&PaperFigure, &Option<[Range; 2]>)| {
         own.as_ref()?;
         Some(chart(figure, joined?, width))
     };
@@ -144,7 +144,8 @@ fn chart(figure: &PaperFigure, [x_range, y_range]: [Range; 2], width: f64) -> Ch
     let single = figure.series.iter().any(|series| is_rug(&series));
     let marks = if single { " Marks on the axis are the last single ones." } else { "" };
     let notes = beyond(figure, &x, &y);
-    let told: String = notes.iter().map(|note| format!(" {}", format::sentence(note))).collect();
+    let note_sentences: String =
+        notes.iter().map(|note| format!(" {}", format::sentence(note))).collect();
     let (quantity, over) = (if figure.y.is_empty() { "Traces" } else { &figure.y }, &figure.x);
     let height = match figure.channels.len().min(NAMES_MOST) {
         0 => ALONE.1,
@@ -153,7 +154,10 @@ fn chart(figure: &PaperFigure, [x_range, y_range]: [Range; 2], width: f64) -> Ch
     Chart {
         title: format!("{}: {}", figure.id, figure.what),
         titled: false,
-        description: format!("{quantity} over {over}: {}.{marks}{told}", legend.join(", ")),
+        description: format!(
+            "{quantity} over {over}: {}.{marks}{note_sentences}",
+            legend.join(", ")
+        ),
         size: (width, height),
         series: all_series(figure, (&x, &y)),
         x,
@@ -355,7 +359,7 @@ mod tests {
 
     fn charts(row: &[Drawing]) -> Vec<Option<Chart>> {
         let row: Vec<PaperFigure> = row.iter().cloned().map(crate::papers::figure).collect();
-        super::charts(&row)
+        super::charts(&row.iter().collect::<Vec<_>>())
     }
 
     fn chart(figure: &Drawing) -> Option<Chart> {

@@ -182,9 +182,8 @@ fn hard_irq(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
         let text = "Thermal, error and other interrupts of the processor: look into dmesg.";
         return (text.to_owned(), None);
     }
-    let here = on_cpu(context);
-    let text =
-        format!("Move it off {here}: write other CPUs to /proc/irq/{irq}/smp_affinity_list.");
+    let cpu = on_cpu(context);
+    let text = format!("Move it off {cpu}: write other CPUs to /proc/irq/{irq}/smp_affinity_list.");
     (text, Some("interrupts.placement"))
 }
 
@@ -216,15 +215,16 @@ fn soft_irq(cause: &LateCause) -> Advised {
 }
 
 fn ipi(cause: &LateCause, context: AdviceContext<'_>) -> Advised {
-    let here = on_cpu(context);
+    let cpu = on_cpu(context);
     let text = match cause.culprit() {
         Some(sender) => format!(
-            "Isolate {here}, and let {} not share its memory with threads on it: munmap, mprotect \
+            "Isolate {cpu}, and let {} not share its memory with threads on it: munmap, mprotect \
              and membarrier interrupt every CPU that runs the same process.",
             Who(sender)
         ),
         None => format!(
-            "Isolate {here}. Who interrupts is recorded from Linux 6.4 on (ipi:ipi_send_cpu)."
+            "Isolate {cpu}. Who interrupts was not recorded: ipi:ipi_send_cpu names most senders \
+             (Linux 6.4 and later)."
         ),
     };
     (text, Some("isolation.isolcpus"))

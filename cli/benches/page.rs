@@ -26,8 +26,8 @@ impl Sink for Nowhere {
 
 fn main() {
     // cargo bench passes --bench along.
-    let asked = std::env::args().skip(1).find_map(|arg| arg.parse::<u64>().ok());
-    let n = asked.unwrap_or(1_000_000);
+    let n_arg = std::env::args().skip(1).find_map(|arg| arg.parse::<u64>().ok());
+    let n = n_arg.unwrap_or(1_000_000);
     let dir = std::env::temp_dir().join(format!("punctual-page-{}", std::process::id()));
     fs::create_dir_all(&dir).expect("writable");
     samples(&dir.join("samples.punctual"), n);

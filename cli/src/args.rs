@@ -175,13 +175,13 @@ pub(crate) struct WaitName(pub(crate) &'static WaitRow);
 impl ValueEnum for WaitName {
     fn value_variants<'a>() -> &'a [Self] {
         static ALL: [WaitName; WAITS.len()] = {
-            let mut all = [WaitName(&WAITS[0]); WAITS.len()];
+            let mut names = [WaitName(&WAITS[0]); WAITS.len()];
             let mut at = 0;
-            while at < all.len() {
-                all[at] = WaitName(&WAITS[at]);
+            while at < names.len() {
+                names[at] = WaitName(&WAITS[at]);
                 at += 1;
             }
-            all
+            names
         };
         &ALL
     }

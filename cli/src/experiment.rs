@@ -44,15 +44,15 @@ pub(crate) const COLD_CYCLES: u32 = 10;
 /// Why nothing was measured.
 pub(crate) fn run<E: Experiment>(
     experiment: E,
-    here: &MachineFacts,
+    facts: &MachineFacts,
     observer: &mut dyn Observer,
 ) -> Result<FinishedExperiment<E::Outcome>, ExperimentError> {
     // Before anything runs; a refused plan is an error below.
-    for caution in lab::judge(&experiment.demands(), here).unwrap_or_default() {
+    for caution in lab::judge(&experiment.demands(), facts).unwrap_or_default() {
         output::message(&words::planned(&caution));
     }
     let launcher = launcher();
-    lab::run(experiment, Setting { here, launcher: &launcher, observer })
+    lab::run(experiment, Setting { facts, launcher: &launcher, observer })
 }
 
 /// The part that every result of an experiment has.
@@ -80,9 +80,9 @@ pub(crate) fn envelope<T>(
         machine: Some(machine.facts.clone()),
         choice: Some(choice),
         clock: Some(clock(&finished.clock)),
-        session: Some(words::session(finished, &machine.here)),
+        session: Some(words::session(finished, &machine.measuring)),
         disturbances: finished.disturbances.iter().map(disturbance).collect(),
-        warnings: words::warnings(finished, &machine.here)
+        warnings: words::warnings(finished, &machine.measuring)
             .into_iter()
             .chain(machine.changed().map(Warning::from))
             .collect(),
@@ -114,15 +114,15 @@ pub(crate) fn clock(clock: &ClockFacts) -> Clock {
 }
 
 /// The CPUs that `--cpu` names; without it the one that the facts recommend.
-pub(crate) fn pick(requested: Option<&str>, here: &MachineFacts) -> Result<(CpuList, Choice)> {
+pub(crate) fn pick(requested: Option<&str>, facts: &MachineFacts) -> Result<(CpuList, Choice)> {
     let Some(text) = requested else {
-        let chosen = choose(here);
+        let chosen = choose(facts);
         let cpus = CpuList::single(chosen.cpu);
-        check_cpus(&cpus, here)?;
+        check_cpus(&cpus, facts)?;
         let choice = Choice { cpus: cpus.to_string(), why: chosen.why };
         return Ok((cpus, choice));
     };
-    let cpus = parse_cpus(text, here).context("--cpu")?;
+    let cpus = parse_cpus(text, facts).context("--cpu")?;
     let choice = Choice { cpus: cpus.to_string(), why: "as requested".to_owned() };
     Ok((cpus, choice))
 }
@@ -130,10 +130,10 @@ pub(crate) fn pick(requested: Option<&str>, here: &MachineFacts) -> Result<(CpuL
 /// The one CPU that `--cpu` names, for what is done on one alone; without it the recommended one.
 pub(crate) fn one_cpu(
     requested: Option<&str>,
-    here: &MachineFacts,
+    facts: &MachineFacts,
     measured: &str,
 ) -> Result<(u32, Choice)> {
-    let (cpus, choice) = pick(requested, here)?;
+    let (cpus, choice) = pick(requested, facts)?;
     match (cpus.first(), cpus.len()) {
         (Some(cpu), 1) => Ok((cpu, choice)),
         _ => bail!("--cpu {}: {measured} on one CPU", requested.unwrap_or_default()),
@@ -206,7 +206,7 @@ pub(crate) struct Machine {
     /// The facts of the machine that the result names.
     pub(crate) facts: MachineFacts,
     /// The facts of the machine that measures, by which CPUs are chosen.
-    pub(crate) here: MachineFacts,
+    pub(crate) measuring: MachineFacts,
     /// Its settings before anything is measured.
     settings: WatchedSettings,
     /// Says so where they are two.
@@ -221,20 +221,20 @@ impl Machine {
     pub(crate) fn of(captured: Option<&Path>) -> Result<Self> {
         let root = root(captured)?;
         let facts = MachineFacts::collect(&root);
-        let here =
+        let measuring =
             if captured.is_some() { MachineFacts::collect(&Root::live()) } else { facts.clone() };
         let foreign = captured.map(|dir| {
             format!("the facts come from {}, the measurements from this machine", dir.display())
         });
         let settings = WatchedSettings::read(&Root::live());
-        Ok(Self { root, facts, here, settings, foreign })
+        Ok(Self { root, facts, measuring, settings, foreign })
     }
 
     /// On what the kernel that measures runs.
     pub(crate) fn platform(&self) -> Platform {
-        match self.here.virtualization.virtualization.value() {
+        match self.measuring.virtualization.virtualization.value() {
             None => Platform::Unknown,
-            Some(_) if self.here.virtualization.is_guest() => Platform::VirtualMachine,
+            Some(_) if self.measuring.virtualization.is_guest() => Platform::VirtualMachine,
             Some(_) => Platform::Metal,
         }
     }

@@ -138,7 +138,7 @@ pub(crate) struct Outcome<'a, E: Experiment> {
     /// The time that it ran, with its setup.
     pub(crate) took: Duration,
     /// The facts of the machine that measured.
-    pub(crate) here: &'a MachineFacts,
+    pub(crate) facts: &'a MachineFacts,
 }
 
 impl<E: Experiment> Outcome<'_, E> {
@@ -186,22 +186,22 @@ pub(crate) struct FinishedMeasuring {
 /// Why nothing was measured.
 pub(crate) fn measured<M: Measuring>(args: &M) -> Result<FinishedMeasuring> {
     let machine = Machine::of(args.captured())?;
-    let here = &machine.here;
+    let facts = &machine.measuring;
     let Planned { experiment, choice } = args.plan(&machine)?;
     let outputs = args.output().open()?;
     let unthrottled = args.unthrottle(&experiment)?;
     let (started, begun) = (jiff::Timestamp::now(), Instant::now());
     let finished = if M::HAS_PROGRESS {
-        experiment::run(experiment, here, &mut Line::new())
+        experiment::run(experiment, facts, &mut Line::new())
     } else {
-        experiment::run(experiment, here, &mut ())
+        experiment::run(experiment, facts, &mut ())
     };
     let took = begun.elapsed();
     // Whatever came of it, the machine is as before.
     let as_before = unthrottled.map_or(Ok(()), Unthrottled::end);
     let finished = finished.map_err(words::error)?;
     let mut envelope = experiment::envelope(M::NAME, &machine, choice, started, &finished);
-    let outcome = Outcome { figures: finished.outcome, loads: finished.loads, took, here };
+    let outcome = Outcome { figures: finished.outcome, loads: finished.loads, took, facts };
     let Shown { body, warnings, trouble } = args.shown(outcome);
     envelope.warn_first(machine.foreign.clone());
     envelope.warn_of(warnings);
@@ -220,19 +220,19 @@ pub(crate) struct CpuArgs {
 impl CpuArgs {
     /// The CPU, and why that; `measured` says what is done on one CPU alone, for a refusal.
     pub(crate) fn choose(&self, machine: &Machine, measured: &str) -> Result<(u32, Choice)> {
-        experiment::one_cpu(self.cpu.as_deref(), &machine.here, measured)
+        experiment::one_cpu(self.cpu.as_deref(), &machine.measuring, measured)
     }
 }
 
 /// The CPU that raises stimuli: as requested, else another one than `cpu`, where there is one.
-pub(crate) fn stimulus_cpu(requested: Option<&str>, cpu: u32, here: &MachineFacts) -> Result<u32> {
+pub(crate) fn stimulus_cpu(requested: Option<&str>, cpu: u32, facts: &MachineFacts) -> Result<u32> {
     match requested {
-        Some(text) => match parse_cpus(text, here) {
+        Some(text) => match parse_cpus(text, facts) {
             Ok(cpus) if cpus.len() == 1 => Ok(cpus.first().unwrap_or(cpu)),
             Ok(_) => bail!("--stimulus-cpu {text}: stimuli are raised on one CPU"),
             Err(why) => bail!("--stimulus-cpu {text}: {why}"),
         },
-        None => Ok(helper_cpu(&CpuList::single(cpu), here).unwrap_or(cpu)),
+        None => Ok(helper_cpu(&CpuList::single(cpu), facts).unwrap_or(cpu)),
     }
 }
 

@@ -124,10 +124,10 @@ fn machine(above: &str) -> Vec<String> {
 }
 
 /// Waits, at most 60 s, until `ready`.
-fn until(what: &str, mut ready: impl FnMut() -> bool) {
+fn until(event: &str, mut ready: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !ready() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "waited for {what}");
+        assert!(begun.elapsed() < Duration::from_secs(60), "waited for {event}");
         // Polling a process from outside: there is nothing to wait on.
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -1093,9 +1093,9 @@ mod tests {
                 Unit::new(k.to_string(), Duration::from_nanos(1))
                     .after((k - 1).to_string(), Duration::ZERO)
             });
-            let mut all: Vec<Unit> = std::iter::once(first).chain(others).collect();
-            all.reverse();
-            of(all)
+            let mut units: Vec<Unit> = std::iter::once(first).chain(others).collect();
+            units.reverse();
+            of(units)
         };
         let plan = chain(1_000).build().expect("it fits exactly");
         assert!(plan.units().enumerate().all(|(k, (_, unit))| unit.ready_ns == k as u64));

@@ -210,8 +210,9 @@ impl BlameExperiment {
         let orders = Orders::default();
         let symbols = kernel_symbols();
         thread::scope(|scope| {
-            let asked = thread.clone();
-            let loop_thread = spawn::scoped(scope, LOOP_NAME, || run_loop(asked, period, &orders))?;
+            let requested = thread.clone();
+            let loop_thread =
+                spawn::scoped(scope, LOOP_NAME, || run_loop(requested, period, &orders))?;
             let recorded = self.record_loop(&orders, (stop, cpu_of(thread)), symbols, look);
             orders.stop.store(true, Ordering::Release);
             let ended = loop_thread.join().map_err(|_| ExperimentError::Panic)?;

@@ -74,7 +74,7 @@ pub struct Context<'a, 'l> {
 /// Where an experiment runs: the machine and what the caller lends.
 pub struct Setting<'a> {
     /// What is known of the machine that measures.
-    pub here: &'a MachineFacts,
+    pub facts: &'a MachineFacts,
     /// How a load's process is started.
     pub launcher: &'a dyn Launcher,
     /// Who learns how far it is.
@@ -181,12 +181,12 @@ pub fn run<E: Experiment>(
     experiment: E,
     setting: Setting<'_>,
 ) -> Result<FinishedExperiment<E::Outcome>, ExperimentError> {
-    let Setting { here, launcher, observer } = setting;
+    let Setting { facts, launcher, observer } = setting;
     experiment.check().map_err(ExperimentError::Refused)?;
-    let planned = judge(&experiment.demands(), here).map_err(ExperimentError::Refused)?;
+    let planned = judge(&experiment.demands(), facts).map_err(ExperimentError::Refused)?;
     signal::catch_stop().map_err(ExperimentError::Signal)?;
     let process = ProcessSession::enter();
-    let mut loading = Loading::new(experiment.conditions(), bounds(here), launcher, observer);
+    let mut loading = Loading::new(experiment.conditions(), bounds(facts), launcher, observer);
     let context = Context { loading: &mut loading, stop: signal::stop_flag() };
     let measured = experiment.run(context);
     let loads = loading.finish();
@@ -201,7 +201,7 @@ pub fn run<E: Experiment>(
         disturbances: measured.disturbances,
         loads,
         planned,
-        taken: safety::cpus_taken(&measured.taken, here),
+        taken: safety::cpus_taken(&measured.taken, facts),
     })
 }
 

@@ -725,7 +725,7 @@ mod tests {
             cold: 0,
         };
         let grids = vec![Releases::new(Instant::from_ns(0), period); plan.runs()];
-        let quantile = |merge, run: usize, late_us: &[i64], asked: (usize, usize)| {
+        let quantile = |merge, run: usize, late_us: &[i64], (judged, rank): (usize, usize)| {
             let watch = EvaluationConfig { merge, keep_cold: true, ..EvaluationConfig::default() };
             let standings = Standings::new(&[], plan.runs());
             let mut recordings = Recordings::new(&grids, &plan, &watch, &standings);
@@ -736,7 +736,7 @@ mod tests {
                 let flags = punctual_core::sample::Flags::NONE;
                 recordings.take(run, &[Sample { cycle, lateness, flags }]);
             }
-            recordings.lateness_ns(asked.0, asked.1, 0.9)
+            recordings.lateness_ns(judged, rank, 0.9)
         };
         let late: Vec<i64> = (1..=100).collect();
         let near = |ns: Option<u64>| ns.is_some_and(|ns| (90_000..93_000).contains(&ns));

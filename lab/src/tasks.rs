@@ -45,7 +45,7 @@ pub struct TaskFile {
     /// The frame and its units, whose processes are among the tasks.
     pub calendar: Option<FileCalendar>,
     /// The tasks, in the order of the file, those of the calendar last.
-    pub all: Vec<FileTask>,
+    pub tasks: Vec<FileTask>,
 }
 
 /// The keys of the table `[supervisor]`.
@@ -107,7 +107,7 @@ impl TaskFile {
         }
         let name = name.map(Spanned::into_inner);
         let thread = RtThread::any().pinned(cpu).fifo(supervisor).wait(wait);
-        Ok(Self { name, thread, phase, overload, calendar, all: named })
+        Ok(Self { name, thread, phase, overload, calendar, tasks: named })
     }
 
     /// The supervisor that the file describes, its grid at `phase_ns`, without its calendar
@@ -121,17 +121,17 @@ impl TaskFile {
         if self.overload {
             supervisor = supervisor.allow_overload();
         }
-        self.all.iter().fold(supervisor, |supervisor, task| supervisor.task(task.spec.clone()))
+        self.tasks.iter().fold(supervisor, |supervisor, task| supervisor.task(task.spec.clone()))
     }
 
     /// The line of the task of this name, from 1.
     pub fn line(&self, task: &str) -> Option<usize> {
-        self.all.iter().find(|named| named.spec.task.name() == task).map(|named| named.line)
+        self.tasks.iter().find(|named| named.spec.task.name() == task).map(|named| named.line)
     }
 
     /// The shortest period of all tasks.
     pub fn shortest(&self) -> Option<Period> {
-        self.all.iter().map(|task| task.spec.task.period()).min()
+        self.tasks.iter().map(|task| task.spec.task.period()).min()
     }
 }
 
@@ -863,7 +863,7 @@ mod tests {
         let thread = RtThread::cpu(1).fifo(70).wait(WaitKind::Adaptive(0.05));
         assert_eq!((tasks.name.as_deref(), &tasks.thread), (Some("cell"), &thread));
         assert_eq!(tasks.phase, GridPhase::At(50_000));
-        let [sense, act] = &tasks.all[..] else { panic!("two") };
+        let [sense, act] = &tasks.tasks[..] else { panic!("two") };
         assert_eq!((sense.line, sense.program_line), (11, 12));
         assert_eq!((act.line, act.program_line), (28, 28));
         assert_eq!(sense.spec.command, ["./sense", "--fast"]);
@@ -890,7 +890,7 @@ mod tests {
             (tasks.thread.wait_kind(), tasks.phase, tasks.name),
             (WaitKind::Sleep, GridPhase::At(0), None)
         );
-        assert_eq!(tasks.all[0].spec.task.period().den(), 3);
+        assert_eq!(tasks.tasks[0].spec.task.period().den(), 3);
     }
 
     #[test]
@@ -1012,7 +1012,10 @@ mod tests {
             let task = |at| format!("[[task]]\nname = \"t{at}\"\nperiod = \"1s\"\n");
             (0..n).map(task).collect()
         };
-        assert_eq!(TaskFile::parse(many(TASKS_MAX).as_bytes()).expect("fits").all.len(), TASKS_MAX);
+        assert_eq!(
+            TaskFile::parse(many(TASKS_MAX).as_bytes()).expect("fits").tasks.len(),
+            TASKS_MAX
+        );
         let why =
             TaskFile::parse(many(TASKS_MAX + 1).as_bytes()).expect_err("too many").to_string();
         assert_eq!(why, "at most 256 tasks and units with a process are accepted (got 257)");
@@ -1034,7 +1037,7 @@ mod tests {
              capabilities = [\"CAP_NET_RAW\"]\ndirectory = \"/tmp\"\n\
              env = { A = \"1\", B = \"\" }",
         );
-        let given = given.expect("fine").all[0].spec.surroundings.clone();
+        let given = given.expect("fine").tasks[0].spec.surroundings.clone();
         assert_eq!((given.user.as_deref(), given.group.as_deref()), (Some("nobody"), Some("7")));
         assert_eq!((given.umask, given.directory), (Some(0o27), Some("/tmp".into())));
         assert_eq!(given.capabilities, Some(vec!["CAP_NET_RAW".to_owned()]));

@@ -426,13 +426,13 @@ impl History {
             let (tid, kernel_priority) = (figures.task.tid, figures.task.kernel_priority);
             let counts = (figures.wakes, figures.late);
             let (wakes, late) = self.counts.insert(tid, counts).unwrap_or_default();
-            let asked = self.round_robin.entry(tid).or_insert((i32::MIN, false));
-            if asked.0 != kernel_priority {
-                *asked = (kernel_priority, has_round_robin(tid));
+            let seen = self.round_robin.entry(tid).or_insert((i32::MIN, false));
+            if seen.0 != kernel_priority {
+                *seen = (kernel_priority, has_round_robin(tid));
             }
             let cause = TopCause::of(&figures, names.set);
             TopThread {
-                priority: TopPriority::of(kernel_priority, asked.1),
+                priority: TopPriority::of(kernel_priority, seen.1),
                 new_wakes: figures.wakes.saturating_sub(wakes),
                 new_late: figures.late.saturating_sub(late),
                 why: cause.map(|cause| cause.words(names.symbols)).unwrap_or_default(),
@@ -631,14 +631,14 @@ mod tests {
     #[test]
     fn the_policy_is_asked_once_and_again_when_the_priority_changes() {
         let (mut history, symbols) = (History::default(), SymbolMap::default());
-        let asked = std::cell::Cell::new(0);
+        let questions = std::cell::Cell::new(0);
         let mut shown = |kernel_priority| {
             let thread = ThreadSnapshot { task: task(7, kernel_priority), ..figures(7, 1, 0) };
             let threads = history.threads(published(0, vec![thread]), names(&symbols), |_| {
-                asked.set(asked.get() + 1);
+                questions.set(questions.get() + 1);
                 true
             });
-            (threads[0].priority.to_string(), asked.get())
+            (threads[0].priority.to_string(), questions.get())
         };
         assert_eq!(shown(9), ("R90".to_owned(), 1));
         assert_eq!(shown(9), ("R90".to_owned(), 1));

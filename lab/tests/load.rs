@@ -303,7 +303,7 @@ fn what_a_load_does_behind_the_measurement_is_not_counted() {
         let finished = experiment::run(
             Killing { is_behind },
             Setting {
-                here: &MachineFacts::collect(&Root::live()),
+                facts: &MachineFacts::collect(&Root::live()),
                 launcher: &launcher(),
                 observer: &mut (),
             },

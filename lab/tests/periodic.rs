@@ -175,11 +175,11 @@ fn plan(streams: Vec<Stream>, loads: usize, total: Span) -> PeriodicPlan {
 }
 
 fn run(plan: PeriodicPlan, stop: &AtomicBool) -> (LoopsOutcome<Kept>, Asked) {
-    let mut asked = Asked::default();
+    let mut observer = Asked::default();
     let none = None::<punctual_engine::drain::SampleFile<Vec<u8>>>;
     let prepared = Prepared::new(plan);
-    let outcome = prepared.run(Kept::default(), none, &mut asked, stop).expect("threads");
-    (outcome, asked)
+    let outcome = prepared.run(Kept::default(), none, &mut observer, stop).expect("threads");
+    (outcome, observer)
 }
 
 #[test]
@@ -188,9 +188,9 @@ fn every_release_of_every_block_is_a_cycle_or_missed() {
         stream(1_000_000, WaitKind::Sleep, SchedPolicy::Fifo(20)),
         stream(5_000_000, WaitKind::Spin, SchedPolicy::Fifo(19)),
     ];
-    let (outcome, asked) = run(plan(streams, 2, Span::from_ms(600)), &AtomicBool::new(false));
+    let (outcome, observer) = run(plan(streams, 2, Span::from_ms(600)), &AtomicBool::new(false));
     assert_eq!(outcome.end, ExperimentEnd::Finished);
-    assert_eq!(asked.0, [(0, true), (0, false), (1, true), (1, false), (2, true), (2, false)]);
+    assert_eq!(observer.0, [(0, true), (0, false), (1, true), (1, false), (2, true), (2, false)]);
     assert_eq!(outcome.runs.len(), 6);
     for (number, run) in outcome.runs.iter().enumerate() {
         let samples: Vec<_> =

@@ -136,8 +136,8 @@ struct Delay {
 
 fn main() -> std::io::Result<()> {
     // cargo bench passes --bench along.
-    let asked = std::env::args().skip(1).find_map(|arg| arg.parse::<u32>().ok());
-    let rounds = asked.unwrap_or(40);
+    let rounds_arg = std::env::args().skip(1).find_map(|arg| arg.parse::<u32>().ok());
+    let rounds = rounds_arg.unwrap_or(40);
     let _process = session::ProcessSession::enter();
     let cpu = affinity::get(0).ok().and_then(|cpus| cpus.iter().last());
     let thread = session::ThreadSession::enter(cpu, SchedPolicy::Fifo(90));

@@ -565,12 +565,12 @@ fn polygons_figure(measured_here: Option<f64>) -> Drawing {
     let published = POLYGONS.iter().enumerate().filter_map(|(at, (_, _, text))| {
         Some(([at as f64, text.parse().ok()?], (*text).to_owned()))
     });
-    let here = measured_here.map(|rate| ([POLYGONS.len() as f64, rate], above(rate.round())));
+    let measured = measured_here.map(|rate| ([POLYGONS.len() as f64, rate], above(rate.round())));
     Drawing::new("wince.fig3", "polygons per second", "", "polygons/s (log)")
         .log([false, true])
         .named(names)
         .bars("published", published)
-        .bars("here", here)
+        .bars("here", measured)
 }
 
 /// The kinds of columns of figure 8: the ends of ids, and their names.
@@ -595,14 +595,14 @@ fn frequencies_figure(rows: &[PaperRow]) -> Drawing {
             Some(([place as f64 + aside, khz], above(khz)))
         });
         // All rows of a condition have the same value: those of CE 3.0 stand for them.
-        let here =
+        let measured =
             [("ce30", 0.0), ("ce30-loaded", 1.0)].into_iter().filter_map(|(system, place)| {
                 let id = format!("wince.fig8.{system}.{key}");
                 let khz = rows.iter().find(|row| row.id == id)?.measured?;
                 let place = FREQUENCIES.len() as f64 + place;
                 Some(([place + aside, khz], above(khz)))
             });
-        figure.bars(name, published.chain(here))
+        figure.bars(name, published.chain(measured))
     })
 }
 
@@ -658,13 +658,13 @@ fn latencies_figure(measured: &Measured) -> Drawing {
             let [latest, earliest, _, mean] = system.cells[at].map(|cell| cell.parse().ok());
             Some((place as f64 + aside, [earliest?, mean?, latest?]))
         });
-        let here = [&measured.idle, &measured.equal].into_iter().enumerate();
-        let here = here.filter_map(|(condition, row)| {
+        let ranges = [&measured.idle, &measured.equal].into_iter().enumerate();
+        let ranges = ranges.filter_map(|(condition, row)| {
             let ns = &row.as_ref()?.stages.get(at)?.start_ns;
             let place = (LATENCIES.len() + condition) as f64 + aside;
             Some((place, [ns.min? / 1e3, ns.mean? / 1e3, ns.max? / 1e3]))
         });
-        figure.ranges(&format!("{name}: earliest, mean, latest"), published.chain(here))
+        figure.ranges(&format!("{name}: earliest, mean, latest"), published.chain(ranges))
     })
 }
 
@@ -845,8 +845,8 @@ mod tests {
         let shares = series("wince.fig5", "stage 1: the last 2");
         assert_eq!((shares[0][1], shares[SINGLE_STEPS + 1][1]), (0.0, 1.0));
         assert!(shares.windows(2).all(|pair| pair[0][1] <= pair[1][1]));
-        let all = named("wince.fig7", "stage 1: all");
-        assert_eq!((all.style, all.points[2]), (Style::Density, [5.0, 1.0]));
+        let traces = named("wince.fig7", "stage 1: all");
+        assert_eq!((traces.style, traces.points[2]), (Style::Density, [5.0, 1.0]));
         let singles = |id: &str| series(id, "single ones")[0][0];
         let first =
             ["6a", "6c", "9a", "9b", "10"].map(|number| singles(&format!("wince.fig{number}")));

@@ -54,11 +54,11 @@ impl Score {
     /// Each quantile of its middle block; of an even number, the lower one of the two.
     fn median_block(&self) -> Quantiles {
         let quantile_of = |quantile: fn(&Quantiles) -> Option<i64>| {
-            let mut all: Vec<i64> = self.quantiles.iter().filter_map(quantile).collect();
-            all.sort_unstable();
+            let mut values: Vec<i64> = self.quantiles.iter().filter_map(quantile).collect();
+            values.sort_unstable();
             // A block that is too short to tell leaves nothing to take the middle of.
-            let known = all.len() == self.quantiles.len();
-            all.get(all.len().saturating_sub(1) / 2).copied().filter(|_| known)
+            let known = values.len() == self.quantiles.len();
+            values.get(values.len().saturating_sub(1) / 2).copied().filter(|_| known)
         };
         Quantiles {
             p50_ns: quantile_of(|block| block.p50_ns),

@@ -127,8 +127,11 @@ impl Options {
         let options = |place: usize, contender: &Contender| {
             place == 0 || self.only.is_empty() || self.only.iter().any(|n| n == contender.name())
         };
-        let all = Contender::all(self.budget).into_iter().enumerate();
-        all.filter(|(place, contender)| options(*place, contender)).map(|(_, one)| one).collect()
+        let contenders = Contender::all(self.budget).into_iter().enumerate();
+        contenders
+            .filter(|(place, contender)| options(*place, contender))
+            .map(|(_, one)| one)
+            .collect()
     }
 
     /// How many tables there will be.

@@ -40,17 +40,17 @@ fn main() {
         ("10, 33 … 1000", awkward, 100_000),
     ] {
         for budgets in [false, true] {
-            let all = tasks(periods, n, budgets);
+            let tasks_made = tasks(periods, n, budgets);
             let turns = if once { 1 } else { TURNS };
             let mut times: Vec<f64> = (0..turns)
                 .map(|_| {
                     let before_ns = now_ns(ClockId::Monotonic);
-                    std::hint::black_box(all.build().expect("a plan"));
+                    std::hint::black_box(tasks_made.build().expect("a plan"));
                     (now_ns(ClockId::Monotonic) - before_ns) as f64 / 1e6
                 })
                 .collect();
             times.sort_by(f64::total_cmp);
-            let plan = all.build().expect("a plan");
+            let plan = tasks_made.build().expect("a plan");
             let load = plan.peak_load_ns().map_or(String::new(), |ns| format!(", {ns} ns"));
             println!(
                 "{name:14} {n:6} tasks: {:9.3} ms, peak {}{load}, table {} bytes",

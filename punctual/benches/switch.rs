@@ -78,9 +78,9 @@ fn once(before: &Plan, next: &Successor) -> (u64, u64) {
     (without_ns, with_ns)
 }
 
-fn median(all: &mut [f64]) -> f64 {
-    all.sort_by(f64::total_cmp);
-    all[all.len() / 2]
+fn median(times: &mut [f64]) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
 }
 
 fn main() {

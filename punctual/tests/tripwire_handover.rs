@@ -35,7 +35,7 @@ struct Wire {
     calls: AtomicU64,
     faults: AtomicU64,
     allocations: AtomicU64,
-    told: AtomicBool,
+    is_reported: AtomicBool,
 }
 
 impl Wire {
@@ -44,10 +44,10 @@ impl Wire {
         if calls == 10 {
             self.faults.store(faults(), Ordering::Relaxed);
             ALLOCATOR.arm();
-        } else if self.done.load(Ordering::Acquire) && !self.told.load(Ordering::Relaxed) {
+        } else if self.done.load(Ordering::Acquire) && !self.is_reported.load(Ordering::Relaxed) {
             self.allocations.store(ALLOCATOR.disarm(), Ordering::Relaxed);
             self.faults.store(faults() - self.faults.load(Ordering::Relaxed), Ordering::Relaxed);
-            self.told.store(true, Ordering::Release);
+            self.is_reported.store(true, Ordering::Release);
         }
     }
 
@@ -104,7 +104,7 @@ fn tasks_come_and_go_and_the_loop_allocates_nothing() {
                 let _did = handle.remove(id).expect("it is there");
             }
             wire.done.store(true, Ordering::Release);
-            wait_until(|| wire.told.load(Ordering::Acquire));
+            wait_until(|| wire.is_reported.load(Ordering::Acquire));
             handle.stop();
         })
         .expect("it starts");

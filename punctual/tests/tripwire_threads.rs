@@ -60,8 +60,8 @@ fn neither_a_task_in_a_thread_nor_the_loop_that_releases_it_allocates_or_faults(
         .task(task("inline"), |_| {
             inline.pass();
             // Until both were watched long enough.
-            let all = turns.load(Ordering::Relaxed);
-            if all > LAST + FIRST && inline.calls > LAST { Flow::Stop } else { Flow::Continue }
+            let turn = turns.load(Ordering::Relaxed);
+            if turn > LAST + FIRST && inline.calls > LAST { Flow::Stop } else { Flow::Continue }
         })
         .build()
         .expect("fine");

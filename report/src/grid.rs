@@ -318,10 +318,10 @@ fn of_stage(name: &str, row: &ResponseRow, stage: &StageRow) -> Vec<Figure> {
     let scatter = stage.scatter;
     let (start, complete) = (&stage.start_ns, &stage.complete_ns);
     let unserved = row.stimuli.saturating_sub(stage.served) as f64 / row.stimuli.max(1) as f64;
-    let all = scatter.map_or(stage.answered, |scatter| scatter.n);
+    let n = scatter.map_or(stage.answered, |scatter| scatter.n);
     let rows = [
-        ("start, median", scatter.and_then(|scatter| scatter.p50).or(start.p50.map(bare)), all),
-        ("start, 99 %", scatter.and_then(|scatter| scatter.p99).or(start.p99.map(bare)), all),
+        ("start, median", scatter.and_then(|scatter| scatter.p50).or(start.p50.map(bare)), n),
+        ("start, 99 %", scatter.and_then(|scatter| scatter.p99).or(start.p99.map(bare)), n),
         ("start, 1 in 1000", start.p99_9.map(bare), stage.answered),
         ("start, worst", start.max.map(bare), stage.answered),
         ("start, range", stage.response_range_ns.map(bare), stage.answered),

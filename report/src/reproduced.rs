@@ -244,11 +244,11 @@ mod tests {
             points: vec![[1.0, y]],
             labels: Vec::new(),
         };
-        let figure = |here: f64, formula: f64| PaperFigure {
+        let figure = |measured: f64, formula: f64| PaperFigure {
             series: vec![
                 series("published", 4.0),
                 series("formula", formula),
-                series("here", here),
+                series("here", measured),
             ],
             ..PaperFigure::default()
         };

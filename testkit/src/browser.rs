@@ -153,14 +153,14 @@ impl Browser {
     /// Every address requested since the last call.
     pub fn requests(&self) -> Vec<String> {
         let lines = self.log("performance");
-        let told = lines.iter().filter_map(|line| -> Option<String> {
+        let urls = lines.iter().filter_map(|line| -> Option<String> {
             let entry: Value = serde_json::from_str(line["message"].as_str()?).ok()?;
             let message = &entry["message"];
             let sent = message["method"] == "Network.requestWillBeSent";
             let url = message["params"]["request"]["url"].as_str().filter(|_| sent)?;
             Some(url.to_owned())
         });
-        told.collect()
+        urls.collect()
     }
 
     fn log(&self, kind: &str) -> Vec<Value> {

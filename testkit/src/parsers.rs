@@ -252,16 +252,17 @@ fn trace_ring(data: &[u8]) {
 /// A file that was read names at least one task and not too many, each once.
 fn tasks_file(data: &[u8]) {
     match TaskFile::parse(data) {
-        Ok(tasks) => {
-            assert!((1..=TASKS_MAX).contains(&tasks.all.len()));
-            let mut names: Vec<&str> = tasks.all.iter().map(|task| task.spec.task.name()).collect();
+        Ok(file) => {
+            assert!((1..=TASKS_MAX).contains(&file.tasks.len()));
+            let mut names: Vec<&str> =
+                file.tasks.iter().map(|task| task.spec.task.name()).collect();
             assert!(names.iter().all(|name| is_name(name)), "{names:?}");
             names.sort_unstable();
             names.dedup();
-            assert_eq!(names.len(), tasks.all.len(), "a name stands twice");
-            assert!(tasks.shortest().is_some());
-            assert!(tasks.all.iter().all(|task| task.line > 0));
-            assert!(tasks.all.iter().all(|task| task.spec.safe.len() % 8 == 0));
+            assert_eq!(names.len(), file.tasks.len(), "a name stands twice");
+            assert!(file.shortest().is_some());
+            assert!(file.tasks.iter().all(|task| task.line > 0));
+            assert!(file.tasks.iter().all(|task| task.spec.safe.len() % 8 == 0));
         }
         Err(error) => one_line(&error),
     }

@@ -46,8 +46,8 @@ struct Script<'c> {
 
 impl Dispatch for Script<'_> {
     fn run(&mut self, rank: usize, cycle: &mut Cycle<'_>) -> Flow {
-        let told = (rank, cycle.n, cycle.lateness.as_ns(), cycle.missed, cycle.dt.as_ns());
-        self.seen.push(told);
+        let cycle_seen = (rank, cycle.n, cycle.lateness.as_ns(), cycle.missed, cycle.dt.as_ns());
+        self.seen.push(cycle_seen);
         let long = self.long.iter().find(|(at, _)| *at == (rank, cycle.n)).map_or(10, |l| l.1);
         self.now.set(self.now.get() + long);
         let late = cycle.overran(Instant::from_ns(self.now.get()));

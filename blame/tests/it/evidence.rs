@@ -166,7 +166,7 @@ fn what_is_late_may_be_told_at_the_end() {
         }
     }
     let late = LateThreshold::Quantile(0.99);
-    let told = |threshold_ns: u64| {
+    let outcome_over = |threshold_ns: u64| {
         let mut blame = Blame::new(BlameConfig { late, ..config() });
         scenario.sorted().iter().for_each(|event| blame.push(event));
         blame.set_threshold(servo().tid, threshold_ns);
@@ -176,16 +176,16 @@ fn what_is_late_may_be_told_at_the_end() {
         assert_exact(&outcome);
         outcome
     };
-    let outcome = told(200 * US);
+    let outcome = outcome_over(200 * US);
     let told_ns = outcome.table.threshold_ns.expect("one thread");
     assert!((200 * US..=213 * US).contains(&told_ns), "{told_ns}");
     assert_eq!(only_cause(&outcome, CauseKind::HigherPriority).wakes, 12);
-    let outcome = told(50 * US);
+    let outcome = outcome_over(50 * US);
     let causes = &outcome.table.rows;
     assert_eq!((outcome.table.late, outcome.table.wakes), (24, 88));
     assert_eq!(causes.iter().filter(|row| row.wakes == 12).count(), 2, "{causes:?}");
     assert!(outcome.worst.iter().all(|wake| wake.least_ns() > 50 * US));
-    assert_eq!(told(MS).table.late, 0);
+    assert_eq!(outcome_over(MS).table.late, 0);
 }
 
 #[test]

@@ -146,19 +146,19 @@ fn facts_that_cannot_be_do_no_harm() {
 #[test]
 fn a_finished_wake_is_told_once() {
     let mut blame = Blame::new(config());
-    let mut told = Vec::new();
+    let mut wakes = Vec::new();
     for event in &scenario().events {
         blame.push(event);
-        told.extend(std::iter::from_fn(|| blame.take_finished()));
+        wakes.extend(std::iter::from_fn(|| blame.take_finished()));
     }
     let kept: Vec<_> = blame.kept().collect();
     let outcome = blame.finish();
-    assert_eq!(told.len() as u64, outcome.threads[0].figures.wakes);
+    assert_eq!(wakes.len() as u64, outcome.threads[0].figures.wakes);
     let late: Vec<u64> =
-        told.iter().filter(|wake| wake.is_late).map(|wake| wake.release_ns).collect();
+        wakes.iter().filter(|wake| wake.is_late).map(|wake| wake.release_ns).collect();
     let mut worst: Vec<u64> = outcome.worst.iter().map(|wake| wake.release_ns).collect();
     worst.sort_unstable();
     assert_eq!(late, worst);
     assert!(late.iter().all(|&release_ns| kept.contains(&(servo().tid, release_ns))));
-    assert!(told.iter().all(|wake| wake.armed_ns.is_some() && wake.ran_ns > wake.release_ns));
+    assert!(wakes.iter().all(|wake| wake.armed_ns.is_some() && wake.ran_ns > wake.release_ns));
 }

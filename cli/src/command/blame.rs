@@ -299,7 +299,7 @@ impl BlameArgs {
             return Ok((BlameSubject::Threads(threads), choice));
         }
         if self.subject.all {
-            let cpus = machine.here.cpu.online_cpus.value().map(ToString::to_string);
+            let cpus = machine.measuring.cpu.online_cpus.value().map(ToString::to_string);
             let choice = Choice { cpus: cpus.unwrap_or_default(), why: "all of them".to_owned() };
             return Ok((BlameSubject::RealTime, choice));
         }

@@ -93,12 +93,12 @@ pub(super) struct CheckArgs {
 impl Execute for CheckArgs {
     fn execute(&self) -> Result<Exit> {
         let machine = Machine::of(self.root.path())?;
-        let (cpu, choice) = pick(self.cpu.as_deref(), &machine.here)?;
-        let (turns, left_out) = turns(self, &machine.here);
+        let (cpu, choice) = pick(self.cpu.as_deref(), &machine.measuring)?;
+        let (turns, left_out) = turns(self, &machine.measuring);
         let findings = machine.findings(cpu);
         let question = Question { findings: Some(&findings), ..question(self) };
         let library = LibraryLoop { phase_ns: 0 };
-        let mut plan = Plan { streams: Vec::new(), turns, here: &machine.here, library };
+        let mut plan = Plan { streams: Vec::new(), turns, facts: &machine.measuring, library };
         plan.streams = streams(self, cpu)?;
         let duration = self.duration.map_or_else(|| plan.budget(&question.requirement), |d| d.0);
         if plan.streams.iter().any(|stream| stream.period.as_ns() > duration.as_ns().unsigned_abs())
@@ -211,14 +211,14 @@ fn question(args: &CheckArgs) -> Question<'_> {
 }
 
 /// The loads that start on this machine, and notes about the others.
-fn turns(args: &CheckArgs, here: &MachineFacts) -> (Turns, Vec<String>) {
+fn turns(args: &CheckArgs, facts: &MachineFacts) -> (Turns, Vec<String>) {
     let own = args.purpose.as_ref().and_then(Purpose::of_use).and_then(|row| row.load);
     let requested = match own {
         // A row of the table, as its test says.
         Some(name) => LoadSpec::parse_list(name).unwrap_or_default(),
         None => LoadSpec::all(),
     };
-    let (loads, left_out) = startable(requested, &launcher(), &bounds(here));
+    let (loads, left_out) = startable(requested, &launcher(), &bounds(facts));
     let notes = left_out.iter().map(|why| format!("left out: {why}")).collect();
     (if own.is_some() { Turns::Together(loads) } else { Turns::Each(loads) }, notes)
 }
@@ -248,8 +248,8 @@ fn claims_take(args: &CheckArgs, plan: &Plan<'_>, duration: Span) -> Vec<Planned
 }
 
 /// The CPU to measure: as requested, else as the facts say.
-fn pick(requested: Option<&str>, here: &MachineFacts) -> Result<(u32, Choice)> {
-    let (cpus, choice) = experiment::pick(requested, here)?;
+fn pick(requested: Option<&str>, facts: &MachineFacts) -> Result<(u32, Choice)> {
+    let (cpus, choice) = experiment::pick(requested, facts)?;
     match (cpus.first(), cpus.len(), requested) {
         (Some(cpu), 1, _) => Ok((cpu, choice)),
         (_, _, text) => bail!(
@@ -288,7 +288,7 @@ struct Plan<'a> {
     /// The sets of loads that take turns.
     turns: Turns,
     /// The machine that runs it.
-    here: &'a MachineFacts,
+    facts: &'a MachineFacts,
     /// The loop of this library that has a turn where there is time for it.
     library: LibraryLoop,
 }
@@ -317,7 +317,7 @@ impl Plan<'_> {
         let blocks = split(&order.repeat(rounds), length);
         let cpus: CpuList =
             self.streams.iter().filter_map(|stream| stream.thread.pinned_to()).collect();
-        let housekeeping = helper_cpu(&cpus, self.here).into_iter().collect();
+        let housekeeping = helper_cpu(&cpus, self.facts).into_iter().collect();
         let streams = self.streams.clone();
         PeriodicPlan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES }
     }
@@ -584,7 +584,7 @@ mod tests {
 
     #[test]
     fn a_loop_of_this_library_has_a_turn_within_the_time_that_was_requested() {
-        let here = MachineFacts::collect(&punctual_host::root::Root::live());
+        let facts = MachineFacts::collect(&punctual_host::root::Root::live());
         let period = Period::from_ns(1_000_000).expect("positive");
         let stream = Stream {
             thread: punctual::RtThread::cpu(0).wait(WaitKind::Sleep),
@@ -593,7 +593,7 @@ mod tests {
         };
         let (streams, turns) = (vec![stream], Turns::Each(LoadSpec::all()));
         let library = LibraryLoop { phase_ns: 7 };
-        let mut plan = Plan { streams, turns, here: &here, library };
+        let mut plan = Plan { streams, turns, facts: &facts, library };
         let long = plan.of(Span::from_ms(60_000));
         let last = long.conditions.len() - 1;
         assert_eq!(long.conditions[last].library, Some(library));

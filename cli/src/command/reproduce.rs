@@ -80,7 +80,7 @@ fn paper_parser() -> impl TypedValueParser<Value = Paper> {
 pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
     let machine = Machine::of(None)?;
     let (cpu, choice) =
-        experiment::one_cpu(args.cpu.as_deref(), &machine.here, "papers are measured")?;
+        experiment::one_cpu(args.cpu.as_deref(), &machine.measuring, "papers are measured")?;
     let papers: Vec<Paper> = match args.paper {
         Some(paper) => vec![paper],
         None => Paper::ALL.to_vec(),
@@ -181,10 +181,10 @@ impl Beside {
     }
 
     /// Both on one grid.
-    fn compare(&self, here: &Report) -> Result<Option<Comparison>> {
-        let here = GridSide { label: Self::HERE, from: Self::HERE, report: here };
-        let there = GridSide { label: &self.label, from: &self.label, report: &self.report };
-        grid::of(&[here, there])
+    fn compare(&self, measured: &Report) -> Result<Option<Comparison>> {
+        let first = GridSide { label: Self::HERE, from: Self::HERE, report: measured };
+        let second = GridSide { label: &self.label, from: &self.label, report: &self.report };
+        grid::of(&[first, second])
     }
 }
 
@@ -292,11 +292,11 @@ impl bench::Bench for Bench<'_> {
     }
 
     fn other_cpu(&self) -> Option<u32> {
-        helper_cpu(&CpuList::single(self.cpu), &self.machine.here)
+        helper_cpu(&CpuList::single(self.cpu), &self.machine.measuring)
     }
 
     fn machine(&self) -> &MachineFacts {
-        &self.machine.here
+        &self.machine.measuring
     }
 
     fn share(&self, share: f64) -> Span {
@@ -326,7 +326,7 @@ impl bench::Bench for Bench<'_> {
             phase: Phase::At(0),
             load: &none,
         };
-        let mut plan = choices.plan(&self.machine.here)?.plan;
+        let mut plan = choices.plan(&self.machine.measuring)?.plan;
         let notes = self.settle(&mut plan.streams, phase)?;
         plan.conditions.clear();
         for condition in conditions {
@@ -376,7 +376,7 @@ impl bench::Bench for Bench<'_> {
             return Ok(None);
         }
         let started = jiff::Timestamp::now();
-        let finished = experiment::run(measured, &self.machine.here, &mut Line::new());
+        let finished = experiment::run(measured, &self.machine.measuring, &mut Line::new());
         let finished = finished.map_err(words::error)?;
         let choice = self.choice.clone();
         self.keep(experiment::envelope(NAME, self.machine, choice, started, &finished));

@@ -47,13 +47,13 @@ impl Execute for SoakArgs {
             bail!("--save-every must be at least 1 s");
         }
         let machine = Machine::of(self.root.path())?;
-        let (root, facts, here) = (&machine.root, &machine.facts, &machine.here);
+        let (root, facts, measuring) = (&machine.root, &machine.facts, &machine.measuring);
         // Everything that can be refused is, before a directory is made or written to.
         let mut planned = CampaignConfig::of(self, &BTreeMap::new())?;
         let existing =
             self.resume.as_ref().or(self.campaign.as_ref()).filter(|dir| is_campaign(dir));
         if existing.is_none() {
-            plan(&planned, here)?;
+            plan(&planned, measuring)?;
         }
         let given = self.resume.iter().chain(&self.campaign).map(PathBuf::as_path);
         self.output.spare(given)?;
@@ -72,8 +72,8 @@ impl Execute for SoakArgs {
             None => begin(self, &path, &planned, root, facts)?,
         };
         let config = planned;
-        let PlannedLoops { plan, choice } = plan(&config, here)?;
-        let warnings = judge(&plan, here)?;
+        let PlannedLoops { plan, choice } = plan(&config, measuring)?;
+        let warnings = judge(&plan, measuring)?;
         signal::catch_stop().context("cannot catch SIGINT")?;
         let cut_off = campaign.boots().listed().last().is_some_and(|boot| !boot.ended);
         for change in config.changes(&campaign.requested) {
@@ -103,17 +103,17 @@ impl Execute for SoakArgs {
 ///
 /// # Errors
 /// When they could take the machine away.
-fn judge(plan: &PeriodicPlan, here: &MachineFacts) -> Result<Vec<String>> {
+fn judge(plan: &PeriodicPlan, facts: &MachineFacts) -> Result<Vec<String>> {
     plan.check().map_err(|why| words::risk(&why))?;
-    let cautions = punctual_lab::experiment::judge(&plan.demands(), here);
+    let cautions = punctual_lab::experiment::judge(&plan.demands(), facts);
     let cautions = cautions.map_err(|why| words::risk(&why))?;
     Ok(cautions.iter().map(words::planned).collect())
 }
 
 /// The loops of a campaign, within what it can hold.
-fn plan(config: &CampaignConfig, here: &MachineFacts) -> Result<PlannedLoops> {
+fn plan(config: &CampaignConfig, facts: &MachineFacts) -> Result<PlannedLoops> {
     let shortest = config.duration.map_or(config.every, |duration| duration.min(config.every));
-    let planned = config.loops(shortest).plan(here)?;
+    let planned = config.loops(shortest).plan(facts)?;
     if planned.plan.runs() > RUNS_MAX {
         bail!(
             "--cpu, --period and --load give more than {RUNS_MAX} runs, the most that a \

@@ -69,7 +69,7 @@ impl Execute for StimulateArgs {
     fn execute(&self) -> Result<Exit> {
         let machine = Machine::of(None)?;
         let (cpu, choice) =
-            experiment::one_cpu(self.end.cpu.as_deref(), &machine.here, "stimuli are sent")?;
+            experiment::one_cpu(self.end.cpu.as_deref(), &machine.measuring, "stimuli are sent")?;
         let period = self.period.period()?;
         if period.as_ns() < PERIOD_MIN_NS {
             let (got, least) = (format::period(period.as_ns()), format::period(PERIOD_MIN_NS));
@@ -98,7 +98,8 @@ impl Execute for StimulateArgs {
             self.link,
             format::period(period.as_ns())
         ));
-        let finished = experiment::run(stimulate, &machine.here, &mut ()).map_err(words::error)?;
+        let finished =
+            experiment::run(stimulate, &machine.measuring, &mut ()).map_err(words::error)?;
         let envelope = experiment::envelope("stimulate", &machine, choice, started, &finished);
         let ended = finished.outcome.ended.clone();
         let body = StimulateBody { stimulate: finished.outcome };
@@ -123,8 +124,11 @@ pub(super) struct RespondArgs {
 impl Execute for RespondArgs {
     fn execute(&self) -> Result<Exit> {
         let machine = Machine::of(None)?;
-        let (cpu, choice) =
-            experiment::one_cpu(self.end.cpu.as_deref(), &machine.here, "stimuli are answered")?;
+        let (cpu, choice) = experiment::one_cpu(
+            self.end.cpu.as_deref(),
+            &machine.measuring,
+            "stimuli are answered",
+        )?;
         let (link, name) = Link::at(&self.link, self.end.baud).map_err(|why| anyhow!(why))?;
         let outputs = self.end.output.open()?;
         let started = jiff::Timestamp::now();
@@ -135,7 +139,8 @@ impl Execute for RespondArgs {
             thread: self.end.thread(cpu),
             duration: self.duration.map(|duration| duration.0),
         };
-        let finished = experiment::run(respond, &machine.here, &mut ()).map_err(words::error)?;
+        let finished =
+            experiment::run(respond, &machine.measuring, &mut ()).map_err(words::error)?;
         let envelope = experiment::envelope("respond", &machine, choice, started, &finished);
         let ended = finished.outcome.ended.clone();
         let body = RespondBody { respond: finished.outcome };

@@ -107,7 +107,7 @@ impl Execute for TopArgs {
         };
         signal::catch_stop().context("cannot catch SIGINT")?;
         let top = Top::start(&plan)?;
-        let cpus = machine.here.cpu.online_cpus.value().map_or(0, |cpus| cpus.iter().count());
+        let cpus = machine.measuring.cpu.online_cpus.value().map_or(0, |cpus| cpus.iter().count());
         match self.once {
             None if terminal::is_there() => on_screen(top, ns(self.over), cpus)?,
             once => as_text(top, once.unwrap_or(1), cpus)?,

@@ -280,8 +280,8 @@ impl Baseline {
         let Some(mine) = &self.recorded.machine else {
             bail!("baseline {} does not record its machine", self.name.as_str());
         };
-        if let (Some(kept), Some(here)) = (&self.machine_id, machine_id())
-            && *kept != here
+        if let (Some(kept), Some(own)) = (&self.machine_id, machine_id())
+            && *kept != own
         {
             bail!(
                 "baseline {} was recorded on another machine: its identifier \

@@ -127,9 +127,11 @@ fn pair(first: &Side, other: &Side, grid: &FigureGrid, at: usize) -> Pair {
         (false, true) => Verdict::Worse,
         (false, false) => Verdict::Undecided,
     };
-    let only = |here: usize, there: usize| {
-        let lacking =
-            grid.rows.iter().filter(|row| row.cells[here].is_some() && row.cells[there].is_none());
+    let only = |column: usize, other_column: usize| {
+        let lacking = grid
+            .rows
+            .iter()
+            .filter(|row| row.cells[column].is_some() && row.cells[other_column].is_none());
         lacking.map(|row| format!("{}: {}", row.name, row.figure)).collect()
     };
     Pair {

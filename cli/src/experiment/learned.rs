@@ -71,7 +71,7 @@ pub(super) struct LearnedStore {
 impl LearnedStore {
     /// The waits of `plan` that are known on this machine; with `relearn` none of it is gone on
     /// from.
-    pub(super) fn of(plan: &PeriodicPlan, here: &MachineFacts, relearn: bool) -> Self {
+    pub(super) fn of(plan: &PeriodicPlan, facts: &MachineFacts, relearn: bool) -> Self {
         let learns = plan.streams.iter().any(|stream| {
             let conditions = 0..plan.conditions.len();
             conditions.into_iter().any(|at| budget(plan.wait(stream, at)).is_some())
@@ -81,8 +81,8 @@ impl LearnedStore {
             tool: "punctual".to_owned(),
             layout: LAYOUT,
             machine_id: machine(&Root::live()).value().cloned(),
-            machine_digest: digest(MACHINE, here),
-            setup_digest: digest(SETUP, here),
+            machine_digest: digest(MACHINE, facts),
+            setup_digest: digest(SETUP, facts),
             waits: Vec::new(),
         };
         let read = read(&dir, &empty).unwrap_or_else(|why| {
@@ -176,9 +176,9 @@ fn directory() -> Option<PathBuf> {
     state_dir(machines).map(|dir| dir.join("punctual"))
 }
 
-/// The content of the file in `dir`, as far as it is of the machine and setup of `here`; `None`
+/// The content of the file in `dir`, as far as it is of the machine and setup that are `expected`; `None`
 /// where nothing is.
-fn read(dir: &Path, here: &Kept) -> Result<Option<Kept>> {
+fn read(dir: &Path, expected: &Kept) -> Result<Option<Kept>> {
     if !dir.is_dir() {
         return Ok(None);
     }
@@ -190,18 +190,19 @@ fn read(dir: &Path, here: &Kept) -> Result<Option<Kept>> {
     if text.len() as u64 > BYTES_MAX {
         bail!("not a file of learned waits: more than {} KiB", BYTES_MAX >> 10);
     }
-    parse(&text, here).map(Some)
+    parse(&text, expected).map(Some)
 }
 
-fn parse(text: &str, here: &Kept) -> Result<Kept> {
+fn parse(text: &str, expected: &Kept) -> Result<Kept> {
     let kept: Kept = serde_json::from_str(text).context("not a file of learned waits")?;
     if (kept.tool.as_str(), kept.layout) != ("punctual", LAYOUT) {
         bail!("layout {}: this version reads layout {LAYOUT}", kept.layout);
     }
-    if (&kept.machine_id, &kept.machine_digest) != (&here.machine_id, &here.machine_digest) {
+    if (&kept.machine_id, &kept.machine_digest) != (&expected.machine_id, &expected.machine_digest)
+    {
         bail!("learned on another machine");
     }
-    if kept.setup_digest != here.setup_digest {
+    if kept.setup_digest != expected.setup_digest {
         bail!("learned while this machine was set up differently");
     }
     if kept.waits.len() > WAITS_MAX {
@@ -252,8 +253,8 @@ mod tests {
         let kept_before = kept(vec![wait(1_000_000, 20_000)]);
         let text = serde_json::to_string(&kept_before).expect("plain data");
         assert_eq!(parse(&text, &kept_before).expect("its own").waits, kept_before.waits);
-        let refused = |here: &Kept, text: &str, word: &str| {
-            let why = format!("{:#}", parse(text, here).expect_err(word));
+        let refused = |expected: &Kept, text: &str, word: &str| {
+            let why = format!("{:#}", parse(text, expected).expect_err(word));
             assert!(why.contains(word) && !why.contains('\n'), "{why}");
         };
         refused(&Kept { machine_digest: "x".to_owned(), ..kept(vec![]) }, &text, "another machine");

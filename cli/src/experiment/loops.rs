@@ -129,7 +129,7 @@ impl LoopExperiment<'_> {
             watch.thresholds_ns.extend(plan.streams.iter().map(deadline_ns));
         }
         let mut destination = Samples::new(samples, watch, &machine.facts, clock.clone(), started);
-        let store = LearnedStore::of(&plan, &machine.here, learn.relearn);
+        let store = LearnedStore::of(&plan, &machine.measuring, learn.relearn);
         let blame_plan = blame.map(|when| LoopBlamePlan {
             when,
             late,
@@ -146,7 +146,7 @@ impl LoopExperiment<'_> {
             changes: changes.map(|changes| changes as &mut dyn ConditionChanges),
             destination: &mut destination,
         };
-        let finished = run(experiment, &machine.here, &mut Line::of(args.quiet));
+        let finished = run(experiment, &machine.measuring, &mut Line::of(args.quiet));
         let mut finished = finished.map_err(|why| match (why, &clock) {
             (ExperimentError::Follow(why), Some(clock)) => super::follow::refused(clock, &why),
             (why, _) => words::error(why),

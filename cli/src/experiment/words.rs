@@ -19,11 +19,11 @@ use punctual_report::{self as report, Refused, RestlessCpu, Session, Warning, po
 use crate::format;
 
 /// The rights that the kernel granted, and those that it refused with the reasons.
-pub(crate) fn session<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) -> Session {
+pub(crate) fn session<T>(finished: &FinishedExperiment<T>, facts: &MachineFacts) -> Session {
     Session {
         memory_locked: finished.memory_locked,
         idle_states_held: finished.idle_states_held,
-        refused: finished.refused.iter().map(|refusal| refused(refusal, here)).collect(),
+        refused: finished.refused.iter().map(|refusal| refused(refusal, facts)).collect(),
         restless: finished.taken.iter().filter_map(RestlessCpu::of).collect(),
     }
 }
@@ -62,7 +62,7 @@ fn attempt(attempt: Attempt) -> explain::RefusedCall {
 }
 
 /// The warnings for a reader, whatever was measured.
-pub(crate) fn warnings<T>(finished: &FinishedExperiment<T>, here: &MachineFacts) -> Vec<Warning> {
+pub(crate) fn warnings<T>(finished: &FinishedExperiment<T>, facts: &MachineFacts) -> Vec<Warning> {
     let planned = finished.planned.iter().map(planned);
     let mut warnings: Vec<Warning> = planned.map(Warning::from).collect();
     warnings.extend(finished.taken.iter().filter_map(taken).map(Warning::from));
@@ -77,7 +77,7 @@ pub(crate) fn warnings<T>(finished: &FinishedExperiment<T>, here: &MachineFacts)
     if finished.refused.iter().any(|refusal| matches!(refusal.attempt, Attempt::Scheduler(_))) {
         warnings.push(Warning::NotRealTime);
     }
-    if here.virtualization.virtualization.value().is_some_and(|name| name != "none") {
+    if facts.virtualization.virtualization.value().is_some_and(|name| name != "none") {
         warnings.push(Warning::Guest);
     }
     warnings
@@ -115,8 +115,8 @@ fn allowed(throttling: &Throttling) -> String {
 
 /// The effect of a control group's real-time budget on tasks whose demand is not known; `None`
 /// where it has none of its own.
-pub(crate) fn group_budget(here: &MachineFacts) -> Option<String> {
-    let throttling = throttling(here).filter(|throttling| throttling.of_cgroup)?;
+pub(crate) fn group_budget(facts: &MachineFacts) -> Option<String> {
+    let throttling = throttling(facts).filter(|throttling| throttling.of_cgroup)?;
     Some(format!(
         "{} of each CPU: throttling stops those that use more for up to {} at a time",
         allowed(&throttling),

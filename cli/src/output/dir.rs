@@ -404,13 +404,13 @@ impl<'t> Walk<'t> {
 
     /// Checks the directory that it is in now.
     fn look(&mut self) -> Result<()> {
-        let here = if self.shown.as_os_str().is_empty() { Path::new(".") } else { &self.shown };
-        let stat = self.named(fstat(&self.at), here)?;
+        let shown = if self.shown.as_os_str().is_empty() { Path::new(".") } else { &self.shown };
+        let stat = self.named(fstat(&self.at), shown)?;
         self.below_named |= self.trust.is_named(&stat);
         if self.below_named {
             self.distrusted = None;
         } else if self.distrusted.is_none() {
-            self.distrusted = self.trust.distrusted(&stat, here);
+            self.distrusted = self.trust.distrusted(&stat, shown);
         }
         Ok(())
     }
@@ -418,10 +418,10 @@ impl<'t> Walk<'t> {
     /// Refuses to write into the directory that it is in now, unless it is trusted.
     fn refuse_distrusted(&self) -> Result<()> {
         let Some(why) = &self.distrusted else { return Ok(()) };
-        let here = if self.shown.as_os_str().is_empty() { Path::new(".") } else { &self.shown };
+        let shown = if self.shown.as_os_str().is_empty() { Path::new(".") } else { &self.shown };
         bail!(
             "{why}: as root, punctual writes there only with --trust-directory {}",
-            here.display()
+            shown.display()
         )
     }
 
@@ -669,9 +669,9 @@ mod tests {
         symlink(dir.path("a"), dir.path("absolute")).expect("free");
         for way in ["a/b/c", "a/./b//c", "a/relative", "absolute/relative", "absolute/../a/b/c/"] {
             let at = walk(&dir.path(way), false, &trust_all).expect("there").at;
-            let (here, there) =
+            let (opened, named) =
                 (fstat(at).expect("open"), fs::metadata(dir.path(way)).expect("there"));
-            assert_eq!((here.st_dev, here.st_ino), (there.dev(), there.ino()), "{way}");
+            assert_eq!((opened.st_dev, opened.st_ino), (named.dev(), named.ino()), "{way}");
         }
         fs::write(dir.path("file"), "x").expect("writable");
         symlink("loop", dir.path("loop")).expect("free");

@@ -51,16 +51,16 @@ fn a_cut_or_damaged_file_is_read_up_to_there() {
         let cycles = result["runs"][0]["cycles"].as_u64().unwrap_or(0);
         (cycles, result["incomplete"].clone(), result["warnings"].to_string())
     };
-    let (all, incomplete, _) = read(&whole);
-    assert!(all > 0 && incomplete == false);
+    let (cycles, incomplete, _) = read(&whole);
+    assert!(cycles > 0 && incomplete == false);
     let (cut, incomplete, warnings) = read(&whole[..whole.len() * 2 / 3]);
-    assert!(cut > 0 && cut < all && incomplete == true, "{cut} of {all}");
+    assert!(cut > 0 && cut < cycles && incomplete == true, "{cut} of {cycles}");
     assert!(warnings.contains("cut off"), "{warnings}");
     let mut damaged = whole.clone();
     let at = whole.len() * 2 / 3;
     damaged[at] ^= 0x10;
     let (before, incomplete, warnings) = read(&damaged);
-    assert!(before > 0 && before < all && incomplete == true, "{before} of {all}");
+    assert!(before > 0 && before < cycles && incomplete == true, "{before} of {cycles}");
     assert!(warnings.contains("damaged at byte"), "{warnings}");
     let mut newer = whole;
     newer[8] = 2;

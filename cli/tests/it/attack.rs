@@ -93,7 +93,7 @@ struct Random(u64);
 impl Random {
     /// That of this seed, and of this name.
     fn new(seed: u64, name: &str) -> Self {
-        let mix = |all: u64, byte: u8| (all ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         Self(name.bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, mix))
     }
 
@@ -112,14 +112,14 @@ impl Random {
     }
 
     /// One of them.
-    fn one_of<'t, T>(&mut self, all: &'t [T]) -> &'t T {
-        &all[self.below(all.len())]
+    fn one_of<'t, T>(&mut self, choices: &'t [T]) -> &'t T {
+        &choices[self.below(choices.len())]
     }
 
     /// Another order.
-    fn shuffle<T>(&mut self, all: &mut [T]) {
-        for at in (1..all.len()).rev() {
-            all.swap(at, self.below(at + 1));
+    fn shuffle<T>(&mut self, order: &mut [T]) {
+        for at in (1..order.len()).rev() {
+            order.swap(at, self.below(at + 1));
         }
     }
 }

@@ -239,18 +239,18 @@ fn figures_that_are_compared_are_recorded_behind_the_measurement() {
     assert_eq!((&recording["is_recorded"], &recording["place"]), (&true.into(), &"behind".into()));
     assert!(recording["price"]["recorded"].as_u64().is_some_and(|wakes| wakes > 50));
     let causes = &result["runs"][0]["causes"];
-    let told = &result["runs"][0]["blame"];
-    assert!(told["behind_ns"].as_u64().is_some_and(|ns| ns > 0), "{told}");
-    assert_eq!((&told["cycles"], &told["worst"]), (&Value::Array(vec![]), &Value::Array(vec![])));
+    let blame = &result["runs"][0]["blame"];
+    assert!(blame["behind_ns"].as_u64().is_some_and(|ns| ns > 0), "{blame}");
+    assert_eq!((&blame["cycles"], &blame["worst"]), (&Value::Array(vec![]), &Value::Array(vec![])));
     // It takes 2 ms of each 50: more than a hundredth of the wakes, so that the line of the
     // measurement is in the midst of them.
-    let sentence = told["sentence"].as_str().expect("one");
+    let sentence = blame["sentence"].as_str().expect("one");
     assert!(sentence.starts_with("recorded in "), "{sentence}");
     let page = run(["analyse", samples]);
     assert_eq!(page.status.code(), Some(0), "the samples are whole: {}", stderr(&page));
     let Some(causes) = causes.as_array() else {
         // On a busy machine that line may lie beyond all of a second behind it.
-        assert!(sentence.contains("one of the "), "{told}");
+        assert!(sentence.contains("one of the "), "{blame}");
         return;
     };
     if !causes.iter().any(|cause| is_hog(&cause["name"], tid)) {
@@ -258,7 +258,7 @@ fn figures_that_are_compared_are_recorded_behind_the_measurement() {
         return;
     }
     // The latest of those wakes are told as they passed.
-    let latest = told["latest"].as_array().expect("wakes");
+    let latest = blame["latest"].as_array().expect("wakes");
     add_up(&serde_json::json!({ "worst": latest }));
     let first = result["headline"]["advice"][0]["text"].as_str();
     assert!(first.is_none_or(|text| text.contains("behind the measurement")), "{first:?}");

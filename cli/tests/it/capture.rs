@@ -26,13 +26,13 @@ fn a_captured_machine_has_the_same_facts_and_no_host_name() {
         assert_eq!(own[fact]["value"], there[fact]["value"], "{fact}");
     }
     let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("readable");
-    let mut all = Vec::new();
-    files(Path::new(out), &mut all);
-    assert!(all.len() > 5);
+    let mut captured = Vec::new();
+    files(Path::new(out), &mut captured);
+    assert!(captured.len() > 5);
     assert!(Path::new(out).join("proc/cmdline").is_file());
     // A short name such as `vm` is a word that may stand anywhere.
     if host.trim().len() > 4 {
-        for path in all {
+        for path in captured {
             let text = String::from_utf8_lossy(&fs::read(&path).expect("readable")).into_owned();
             assert!(!text.contains(host.trim()), "{}", path.display());
         }

@@ -49,8 +49,8 @@ fn seven() -> Vec<(u64, i64)> {
     late.into_iter().chain([(8_000, 50_000)]).collect()
 }
 
-fn claims(file: &str, asked: &[&str]) -> (Option<i32>, Value) {
-    let flags = asked.iter().flat_map(|claim| ["--claim", claim]);
+fn claims(file: &str, wanted: &[&str]) -> (Option<i32>, Value) {
+    let flags = wanted.iter().flat_map(|claim| ["--claim", claim]);
     let out = run(["analyse", file, "--json", "-"].into_iter().chain(flags));
     (out.status.code(), json(&out)["verdict"].clone())
 }
@@ -107,11 +107,11 @@ fn a_recording_that_ended_early_is_held_to_a_bound_for_any_time() {
     let path = dir.path("samples");
     let file = path.to_str().expect("UTF-8");
     // 3.2e-4 is above 3.0/n, and below 3.8/n.
-    let asked = ["p(lateness>50us)<3.2e-4"];
+    let wanted = ["p(lateness>50us)<3.2e-4"];
     record(&path, &[], false);
-    assert_eq!(claims(file, &asked).0, Some(0), "if late cycles come alone");
+    assert_eq!(claims(file, &wanted).0, Some(0), "if late cycles come alone");
     record(&path, &[], true);
-    let (code, verdict) = claims(file, &asked);
+    let (code, verdict) = claims(file, &wanted);
     assert_eq!((code, &verdict["claims"][0]["holds"]), (Some(1), &"undecided".into()));
     assert_eq!(verdict["claims"][0]["at_any_time"], true);
     assert_eq!(claims(file, &["p(lateness>50us)<1e-3"]).0, Some(0));
@@ -174,8 +174,8 @@ fn a_plan_says_what_it_takes_and_measures_nothing() {
 
 #[test]
 fn a_run_says_before_it_starts_what_a_claim_takes_and_judges_it_after() {
-    let asked = ["p(lateness>10s)<0.5", "p(lateness>10s)<1e-9", "p(lateness>1ns)<1e-2"];
-    let flags = asked.iter().flat_map(|claim| ["--claim", claim]);
+    let wanted = ["p(lateness>10s)<0.5", "p(lateness>10s)<1e-9", "p(lateness>1ns)<1e-2"];
+    let flags = wanted.iter().flat_map(|claim| ["--claim", claim]);
     let args = ["measure", "periodic", "--duration", "400ms", "--json", "-"];
     let out = run(args.into_iter().chain(flags));
     assert_eq!(out.status.code(), Some(1));
@@ -193,7 +193,7 @@ fn a_run_says_before_it_starts_what_a_claim_takes_and_judges_it_after() {
     assert_eq!((holds[0], holds[2]), (&"if-alone".into(), &"no".into()));
     assert!(holds[1] == "undecided" || holds[1] == tiny, "{result}");
     assert_eq!(result["plans"][1]["enough"], false);
-    let out = run(["measure", "periodic", "--duration", "400ms", "--claim", asked[0]]);
+    let out = run(["measure", "periodic", "--duration", "400ms", "--claim", wanted[0]]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     assert!(stdout(&out).contains("  if alone p(lateness>10s)<5e-1 for idle"));
 }

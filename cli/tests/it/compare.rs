@@ -84,11 +84,11 @@ fn a_ratio_of_five_is_told_with_its_interval_and_what_differs() {
         (&json!("worse"), &json!("A"), &json!("B"))
     );
     let rates = pair["runs"][0]["rates"].as_array().expect("rates");
-    let asked = rates.iter().find(|rate| {
+    let rate = rates.iter().find(|rate| {
         rate["threshold_ns"].as_f64().is_some_and(|ns| (50_000.0..50_500.0).contains(&ns))
     });
-    let asked = asked.expect("the threshold that was asked for");
-    let number = |key: &str| asked[key].as_f64().expect("a number");
+    let rate = rate.expect("the threshold that was asked for");
+    let number = |key: &str| rate[key].as_f64().expect("a number");
     let late = |every: u64| {
         let made = Made::new("idle", 20_000, every);
         made.latenesses.iter().filter(|&&ns| ns > 50_000).count() as f64

@@ -21,11 +21,11 @@ const NAMES: [&str; 3] = ["idle", "cpu:under load", "timer:under load"];
 
 /// What a table of samples must say of the runs of the file with these numbers.
 fn expected(runs: &[u64], conditions: &[&str]) -> Value {
-    let all: Vec<_> = runs.iter().flat_map(|&run| samples(run)).collect();
-    let mut late: Vec<i64> = all.iter().map(|sample| sample.lateness.as_ns()).collect();
+    let samples_of_runs: Vec<_> = runs.iter().flat_map(|&run| samples(run)).collect();
+    let mut late: Vec<i64> = samples_of_runs.iter().map(|sample| sample.lateness.as_ns()).collect();
     late.sort_unstable();
     let wake = |k: u64, ns: i64| (EPOCH_NS + k * PERIOD_NS).cast_signed() + ns;
-    let wakes: i64 = all.iter().map(|s| wake(s.cycle, s.lateness.as_ns())).sum();
+    let wakes: i64 = samples_of_runs.iter().map(|s| wake(s.cycle, s.lateness.as_ns())).sum();
     // Between two wakes of a run lie so many periods and the sum of its intervals.
     let interval = |run: &u64| {
         let run_samples = samples(*run);
@@ -41,9 +41,9 @@ fn expected(runs: &[u64], conditions: &[&str]) -> Value {
     missed.sort_unstable();
     json!({
         "missed": missed, "censored": 0,
-        "n": all.len(), "conditions": conditions, "cpu": runs[0],
+        "n": samples_of_runs.len(), "conditions": conditions, "cpu": runs[0],
         "min": late[0], "max": late[late.len() - 1], "quantiles": quantiles, "wakes": wakes,
-        "intervals": all.len() - runs.len(),
+        "intervals": samples_of_runs.len() - runs.len(),
         "interval_sum": runs.iter().map(interval).sum::<i64>(),
         "gaps": 2 * runs.len(), "cold": 10 * runs.len(),
     })
@@ -368,9 +368,9 @@ fn missed(run: u64) -> [i64; MISSED as usize] {
 
 /// Writes a sample file of runs with these names, each a part of the run after the colon, if any.
 fn recording(path: &Path, names: &[&str]) {
-    let all: Vec<(Vec<Sample>, u64)> =
+    let recorded: Vec<(Vec<Sample>, u64)> =
         (0..names.len()).map(|at| (samples(at as u64), MISSED)).collect();
-    recording_of(path, names, &all);
+    recording_of(path, names, &recorded);
 }
 
 /// A directory with a sample file of these runs.

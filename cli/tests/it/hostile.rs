@@ -24,9 +24,9 @@ fn plain(described: &str, text: &str) {
 /// Runs a command and checks both its outputs.
 fn shown(args: &[&str]) -> Output {
     let out = run(args);
-    let what = args.join(" ").escape_default().to_string();
+    let words = args.join(" ").escape_default().to_string();
     for stream in [&out.stdout, &out.stderr] {
-        plain(&what, std::str::from_utf8(stream).expect("UTF-8"));
+        plain(&words, std::str::from_utf8(stream).expect("UTF-8"));
     }
     out
 }

@@ -38,19 +38,19 @@ fn known(samples: &[Sample]) -> Vec<i64> {
     let due = |k: u64| (k * PERIOD_NS) as i64;
     let wakes: Vec<i64> =
         samples.iter().map(|sample| due(sample.cycle) + sample.lateness.as_ns()).collect();
-    let (mut all, mut at) = (Vec::new(), 0);
+    let (mut lateness_ns, mut at) = (Vec::new(), 0);
     for k in 0..=samples.last().expect("some").cycle {
         if let Ok(ran) = samples.binary_search_by_key(&k, |sample| sample.cycle) {
-            all.push(samples[ran].lateness.as_ns());
+            lateness_ns.push(samples[ran].lateness.as_ns());
             continue;
         }
         while wakes[at] < due(k) {
             at += 1;
         }
-        all.push((wakes[at] - due(k)).max(PERIOD_NS as i64));
+        lateness_ns.push((wakes[at] - due(k)).max(PERIOD_NS as i64));
     }
-    all.sort_unstable();
-    all
+    lateness_ns.sort_unstable();
+    lateness_ns
 }
 
 /// The value at rank ⌈p·n⌉ of n, those not known being the latest.
@@ -140,16 +140,16 @@ fn every_view_of_a_recording_has_the_same_lateness() {
 fn exported(path: &str, known: &[i64], missed: u64) {
     let csv = stdout(&run(["export", "--csv", path]));
     let rows = csv.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
-    let (mut all, mut kinds) = (Vec::new(), [0, 0, 0]);
+    let (mut lateness_ns, mut kinds) = (Vec::new(), [0, 0, 0]);
     for row in rows {
         let kind = ["ran", "missed", "censored"].iter().position(|kind| row[10] == *kind);
         kinds[kind.expect("a kind")] += 1;
         if row[10] != "censored" {
-            all.push(row[5].parse::<i64>().expect("ns"));
+            lateness_ns.push(row[5].parse::<i64>().expect("ns"));
         }
     }
-    all.sort_unstable();
-    assert_eq!((kinds, all), ([N, missed - CENSORED, CENSORED], known.to_vec()));
+    lateness_ns.sort_unstable();
+    assert_eq!((kinds, lateness_ns), ([N, missed - CENSORED, CENSORED], known.to_vec()));
     let csv = stdout(&run(["export", "--csv", "--histogram", "--keep-cold", path]));
     let counts: Vec<(&str, u64)> = csv
         .lines()

@@ -396,8 +396,8 @@ fn traced(args: &[String], log: &Path, calls: &str, faults: &[(&str, String)]) -
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-o"]).arg(log).args(["-e", &format!("trace={calls}")]);
     strace.args(["-e", "signal=none"]);
-    for (call, what) in faults {
-        strace.args(["-e", &format!("inject={call}:{what}")]);
+    for (call, fault) in faults {
+        strace.args(["-e", &format!("inject={call}:{fault}")]);
     }
     strace.arg(PROGRAM).args(args);
     // What cargo's path for libraries has the loader look for is no call of the program's.
@@ -431,7 +431,7 @@ impl Sink for Nowhere {
 }
 
 /// The same of these samples, with how many releases each run missed.
-fn recording_of(path: &Path, names: &[&str], all: &[(Vec<Sample>, u64)]) {
+fn recording_of(path: &Path, names: &[&str], recorded: &[(Vec<Sample>, u64)]) {
     let runs: Vec<Value> = names
         .iter()
         .enumerate()
@@ -457,7 +457,7 @@ fn recording_of(path: &Path, names: &[&str], all: &[(Vec<Sample>, u64)]) {
         drains.push((drain, view));
     }
     let mut drainage = Drainage::new(drains, Nowhere, Some(file));
-    for (recorder, (samples, missed)) in recorders.iter_mut().zip(all) {
+    for (recorder, (samples, missed)) in recorders.iter_mut().zip(recorded) {
         recorder.miss(*missed);
         for some in samples.chunks(1 << 12) {
             some.iter().for_each(|sample| recorder.push(*sample));

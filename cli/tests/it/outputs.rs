@@ -103,15 +103,15 @@ fn a_limit_on_the_size_of_files_leaves_the_old_json() {
 fn standard_output_by_its_name_is_added_to_and_not_replaced() {
     let dir = Dir::new("outputs-stdout");
     let [analyse, ..] = commands(&dir);
-    let all = dir.path("all");
+    let written = dir.path("all");
     for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
-        fs::write(&all, "before\n").expect("writable");
-        let appended = fs::OpenOptions::new().append(true).open(&all).expect("writable");
+        fs::write(&written, "before\n").expect("writable");
+        let appended = fs::OpenOptions::new().append(true).open(&written).expect("writable");
         let last = analyse.args.len() - 1;
         let mut command = punctual();
         command.args(&analyse.args[..last]).arg(name).stdout(appended);
         assert!(command.status().expect("it starts").success(), "{name}");
-        let text = fs::read_to_string(&all).expect("there");
+        let text = fs::read_to_string(&written).expect("there");
         let (json, page) = text.split_once("\n}\n").expect("JSON, then the page");
         assert!(json.starts_with("before\n{\n") && page.contains("lateness"), "{name}: {text}");
     }

@@ -109,8 +109,8 @@ fn pass_on(from: &Descriptor, to: &Descriptor) {
     let mut bytes = [0; 64];
     let mut noise = &b"login: "[..];
     while let Ok(count) = events::read(from, &mut bytes) {
-        let all = [std::mem::take(&mut noise), &bytes[..count]].concat();
-        if count == 0 || events::write(to, &all).is_err() {
+        let sent = [std::mem::take(&mut noise), &bytes[..count]].concat();
+        if count == 0 || events::write(to, &sent).is_err() {
             break;
         }
     }

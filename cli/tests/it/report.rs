@@ -217,8 +217,8 @@ fn keep(name: &str, bytes: &[u8]) {
 /// Nothing was loaded but the page itself, and nothing was complained of.
 fn quiet(browser: &Browser) {
     assert_eq!(browser.console(), Vec::<String>::new());
-    let asked = browser.requests();
-    assert!(asked.iter().all(|url| url.ends_with(".html")), "{asked:?}");
+    let requests = browser.requests();
+    assert!(requests.iter().all(|url| url.ends_with(".html")), "{requests:?}");
 }
 
 fn number(browser: &Browser, script: &str) -> f64 {

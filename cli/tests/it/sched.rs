@@ -135,8 +135,8 @@ fn threads_and_children_of_a_process_are_changed_and_shown() {
     assert_eq!(stdout(&out), "1 of 1 threads changed\n", "{}", stderr(&out));
     let shown = stdout(&run(["sched", "show", &pid]));
     assert!(shown.trim_end().ends_with(" 0"), "{shown}");
-    let all = run(["sched", "show"]);
-    assert_eq!(all.status.code(), Some(0), "{}", stderr(&all));
+    let out = run(["sched", "show"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
 }
 
 #[test]

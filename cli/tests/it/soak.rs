@@ -302,8 +302,8 @@ fn analyse_reads_a_campaign() {
     assert_eq!(run(held).status.code(), Some(1));
     // Intervals and missed releases are watched, whether the campaign was asked for them or not.
     let events = ["p(|interval|>10s)<0.9", "p(missed)<1e-9"].map(OsStr::new);
-    let asked = [&read[..], &["--claim".as_ref(), events[0], "--claim".as_ref(), events[1]]];
-    let out = run(asked.concat());
+    let args = [&read[..], &["--claim".as_ref(), events[0], "--claim".as_ref(), events[1]]];
+    let out = run(args.concat());
     assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
     let claims = &json(&out)["verdict"]["claims"];
     assert_eq!(claims[0]["holds"], "if-alone", "{claims}");

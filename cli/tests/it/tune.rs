@@ -42,8 +42,11 @@ fn check(name: &str, more: &[&str]) -> Value {
 }
 
 fn verdict<'a>(result: &'a Value, knob: &str) -> &'a Value {
-    let all = result["verdicts"].as_array().expect("verdicts");
-    all.iter().find(|entry| entry["knob"] == knob).unwrap_or_else(|| panic!("no verdict of {knob}"))
+    let verdicts = result["verdicts"].as_array().expect("verdicts");
+    verdicts
+        .iter()
+        .find(|entry| entry["knob"] == knob)
+        .unwrap_or_else(|| panic!("no verdict of {knob}"))
 }
 
 #[test]
@@ -107,10 +110,11 @@ fn a_guest_is_better_after_tuning_than_before() {
     let lookup = |name: &str| check(name, &["--cpus", "1"]);
     let (before, after) = (lookup("debian-rt-guest-2cpu"), lookup("debian-rt-guest-2cpu-tuned"));
     let open = |result: &Value| -> Vec<String> {
-        let all = result["verdicts"].as_array().expect("verdicts");
+        let verdicts = result["verdicts"].as_array().expect("verdicts");
         let open =
             |lookup: &&Value| lookup["verdict"] == "improve" || lookup["verdict"] == "needs-reboot";
-        all.iter()
+        verdicts
+            .iter()
             .filter(open)
             .map(|lookup| lookup["knob"].as_str().expect("a name").to_owned())
             .collect()
@@ -145,9 +149,9 @@ fn strict_fails_where_something_does_nothing() {
 fn this_machine_is_judged_and_a_capture_of_it_alike() {
     let dir = Dir::new("tune");
     let knobs = |result: &Value| -> Vec<(String, String)> {
-        let all = result["verdicts"].as_array().expect("verdicts");
+        let verdicts = result["verdicts"].as_array().expect("verdicts");
         // Which interrupts arrive changes from second to second.
-        let others = all.iter().filter(|entry| entry["knob"] != "smp_affinity_list");
+        let others = verdicts.iter().filter(|entry| entry["knob"] != "smp_affinity_list");
         let text = |entry: &Value, key: &str| entry[key].as_str().expect("text").to_owned();
         others.map(|entry| (text(entry, "knob"), text(entry, "verdict"))).collect()
     };
@@ -206,7 +210,7 @@ fn plans_are_written_for_other_tools() {
     assert!(tuned.contains("[sysctl]\n") && tuned.contains("cmdline_punctual="), "{tuned}");
     assert!(plan("ansible").contains("ansible.posix.sysctl:"));
     let steps = json(&run(["tune", "plan", "--root", &root, "--json", "-"]));
-    assert!(steps["runtime"].as_array().is_some_and(|all| !all.is_empty()), "{steps}");
+    assert!(steps["runtime"].as_array().is_some_and(|steps| !steps.is_empty()), "{steps}");
 }
 
 #[test]
@@ -570,9 +574,9 @@ impl Grub {
             (sbin.as_path(), "/usr/sbin"),
             (boot.as_path(), "/boot"),
         ];
-        let all: Vec<&str> =
+        let words: Vec<&str> =
             ["tune"].iter().chain(args).copied().chain(["--state", &self.state]).collect();
-        run_with(&mounts, &all)
+        run_with(&mounts, &words)
     }
 }
 

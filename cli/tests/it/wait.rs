@@ -8,8 +8,8 @@ use crate::{
 };
 
 fn periodic(args: &[&str]) -> serde_json::Value {
-    let all = ["measure", "periodic", "--duration", "500ms", "--json", "-"];
-    let out = run(all.iter().chain(args));
+    let always = ["measure", "periodic", "--duration", "500ms", "--json", "-"];
+    let out = run(always.iter().chain(args));
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     json(&out)["runs"][0].clone()
 }

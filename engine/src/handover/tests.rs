@@ -102,8 +102,9 @@ impl Life {
 
     /// What it must have seen if nothing ever was late: each release from the first one on.
     fn punctual(&self) -> Vec<Seen> {
-        let all = (self.first()..).map(|n| (n, self.release_ns(n)));
-        all.take_while(|at| at.1 <= self.until_ns)
+        let releases = (self.first()..).map(|n| (n, self.release_ns(n)));
+        releases
+            .take_while(|at| at.1 <= self.until_ns)
             .map(|(n, release_ns)| Seen { n, release_ns, missed: 0 })
             .collect()
     }
@@ -145,8 +146,8 @@ impl<'w> Exchange<World<'w>, ()> for Ids<'w> {
 }
 
 fn periodic(tasks: &[(usize, Task)]) -> Periodic {
-    let all = tasks.iter().map(|(_, task)| task.clone());
-    all.fold(Periodic::new(), Periodic::task)
+    let tasks_alone = tasks.iter().map(|(_, task)| task.clone());
+    tasks_alone.fold(Periodic::new(), Periodic::task)
 }
 
 fn ids(plan: &Plan) -> Vec<usize> {

@@ -21,8 +21,8 @@ fn ns(ns: u64) -> Duration {
 }
 
 fn many(periods_ms: &[u64], n: usize) -> Periodic {
-    (0..n).fold(Periodic::new(), |all, at| {
-        all.task(task(&format!("t{at}"), periods_ms[at % periods_ms.len()]))
+    (0..n).fold(Periodic::new(), |made, at| {
+        made.task(task(&format!("t{at}"), periods_ms[at % periods_ms.len()]))
     })
 }
 
@@ -86,15 +86,15 @@ fn automotive_periods_peak_at_the_bound_or_one_above() {
     // Shares of periods as in engine control (Kramer et al., WATERS 2015), 100 tasks.
     let shares =
         [(1, 4), (2, 2), (5, 2), (10, 29), (20, 29), (50, 3), (100, 24), (200, 1), (1000, 6)];
-    let mut all = Periodic::new();
+    let mut tasks = Periodic::new();
     let mut bound = 0.0;
     for (period, n) in shares {
         bound += f64::from(n) / period as f64;
         for at in 0..n {
-            all = all.task(task(&format!("{period}-{at}"), period));
+            tasks = tasks.task(task(&format!("{period}-{at}"), period));
         }
     }
-    let plan = all.build().expect("a plan");
+    let plan = tasks.build().expect("a plan");
     assert_eq!(plan.tasks(), 100);
     assert!(plan.peak() <= 11, "{} with a bound of {bound}", plan.peak());
     let most = releases(&plan, 2_000_000_000).iter().map(|(_, n)| *n as u64).max();
@@ -107,16 +107,16 @@ fn phases_are_balanced_by_budget_where_there_is_one() {
     let heavy = |at| task(&format!("heavy{at}"), 2).budget(Duration::from_micros(300));
     let light = |at| task(&format!("light{at}"), 2).budget(Duration::from_micros(50));
     let ticks = || Periodic::new().tick_ns(1_000_000);
-    let all = (0..2).map(heavy).chain((0..8).map(light));
-    let plan = all.fold(ticks(), Periodic::task).build().expect("a plan");
+    let tasks = (0..2).map(heavy).chain((0..8).map(light));
+    let plan = tasks.fold(ticks(), Periodic::task).build().expect("a plan");
     assert_eq!(plan.peak_load_ns(), Some(500_000));
     let phase = |name: &str| (0..10).find(|&r| plan.name(r) == name).map(|r| plan.phase_ns(r));
     assert_ne!(phase("heavy0"), phase("heavy1"));
     assert_eq!(plan.peak(), 5);
     // One so heavy that all others are better off together.
     let giant = task("giant", 2).budget(Duration::from_micros(1_500));
-    let all = (0..8).map(light).chain([giant]);
-    let plan = all.fold(ticks(), Periodic::task).build().expect("a plan");
+    let tasks = (0..8).map(light).chain([giant]);
+    let plan = tasks.fold(ticks(), Periodic::task).build().expect("a plan");
     assert_eq!((plan.peak(), plan.peak_load_ns()), (8, Some(1_500_000)));
     assert_eq!(many(&[10], 3).build().map(|plan| plan.peak_load_ns()), Ok(None));
 }
@@ -160,8 +160,8 @@ fn periods_without_a_common_measure_are_laid_out_all_the_same() {
 
 #[test]
 fn what_cannot_be_is_refused_with_the_names() {
-    let refused = |all: Periodic, words: &[&str]| {
-        let why = all.build().expect_err("refused").to_string();
+    let refused = |tasks: Periodic, words: &[&str]| {
+        let why = tasks.build().expect_err("refused").to_string();
         words.iter().for_each(|word| assert!(why.contains(word), "{word:?} in {why:?}"));
     };
     let with = |task: Task| Periodic::new().task(task);

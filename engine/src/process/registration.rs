@@ -72,8 +72,8 @@ impl Registration {
         else {
             return Err(TaskError::NotStarted.into());
         };
-        if let Some(asked) = task.filter(|asked| *asked != is) {
-            return Err(TaskError::OtherTask(asked.to_owned(), is).into());
+        if let Some(expected) = task.filter(|expected| *expected != is) {
+            return Err(TaskError::OtherTask(expected.to_owned(), is).into());
         }
         // A program with file capabilities has lost the tie that its supervisor made.
         process::end_with_parent().map_err(TaskError::Memory)?;

@@ -172,7 +172,7 @@ fn dynamic_mode(source: &Source<'_>) -> Fact<PreemptionMode> {
     if shown.is_known() {
         return shown;
     }
-    let asked = requested_mode(source);
+    let requested = requested_mode(source);
     let default = || {
         configured(&source.config, "default of CONFIG_PREEMPT_*", |config| {
             [
@@ -185,7 +185,7 @@ fn dynamic_mode(source: &Source<'_>) -> Fact<PreemptionMode> {
             .find_map(|(name, mode)| config.is_on(name).then_some(mode))
         })
     };
-    match asked.or_else(default) {
+    match requested.or_else(default) {
         Fact::Known { value, origin } => {
             Fact::known(value, format!("{origin}, as {DEBUG} is {}", state(&shown)))
         }
@@ -287,15 +287,15 @@ mod tests {
         let refused = (MANIFEST, NO_DEBUGFS);
         let old = (RELEASE, "6.1.0-32-amd64");
         let new = (RELEASE, "7.2.13");
-        let asked = (CMDLINE, "preempt=full preempt=none preempt=nonsense -- preempt=lazy");
+        let requested = (CMDLINE, "preempt=full preempt=none preempt=nonsense -- preempt=lazy");
 
-        let (words, origin) = preemption(&[dynamic, config, refused, old, asked]);
+        let (words, origin) = preemption(&[dynamic, config, refused, old, requested]);
         assert_eq!(words, "PREEMPT_DYNAMIC (none)", "the last valid one");
         assert!(
             origin.ends_with(&format!("(preempt=), as {DEBUG} is unreadable: permission denied"))
         );
 
-        let (words, _) = preemption(&[dynamic, config, refused, new, asked]);
+        let (words, _) = preemption(&[dynamic, config, refused, new, requested]);
         assert_eq!(words, "PREEMPT_DYNAMIC (full)", "7.0 took none away");
 
         let (words, origin) =

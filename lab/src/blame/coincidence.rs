@@ -352,7 +352,7 @@ impl CoincidenceBook {
 
     /// What coincided, by what did most often.
     fn causes(&self, found: &[(&Examined, Option<Coincidence>)], cpu: u32) -> Vec<BlamedCause> {
-        let all = found.len() as u64;
+        let late = found.len() as u64;
         let all_ns: u64 = found.iter().map(|(examined, _)| examined.wake.lateness_ns).sum();
         let mut groups: BTreeMap<Option<&Suspect>, Vec<(u64, f64)>> = BTreeMap::new();
         for (examined, coincidence) in found {
@@ -378,8 +378,8 @@ impl CoincidenceBook {
                 name: suspect.map_or_else(|| "nothing coincided".to_owned(), Suspect::name),
                 cpu: Some(cpu),
                 wakes: count,
-                share_of_late: count as f64 / all.max(1) as f64,
-                share_between: wilson(count, all),
+                share_of_late: count as f64 / late.max(1) as f64,
+                share_between: wilson(count, late),
                 share_of_time: time_ns as f64 / all_ns.max(1) as f64,
                 worst_ns: wakes.iter().map(|(lateness_ns, _)| *lateness_ns).max().unwrap_or(0),
                 confidence: suspect.map_or(0.0, |_| CONFIDENCE * (1.0 - chance)),

@@ -411,10 +411,10 @@ fn number(root: &Root, path: &str) -> Option<i64> {
 }
 
 /// Bytes of each of so many rings.
-fn ring_bytes(asked: usize, cpus: usize) -> usize {
+fn ring_bytes(wanted_bytes: usize, cpus: usize) -> usize {
     let most = previous_power(RINGS_BYTES_MAX / cpus.max(1)).max(RING_BYTES_MIN);
-    let asked = asked.checked_next_power_of_two().unwrap_or(most);
-    asked.clamp(RING_BYTES_MIN, most)
+    let wanted_bytes = wanted_bytes.checked_next_power_of_two().unwrap_or(most);
+    wanted_bytes.clamp(RING_BYTES_MIN, most)
 }
 
 /// The largest power of two that is not above `bytes`; 0 for 0.
@@ -434,11 +434,14 @@ mod tests {
         assert_eq!(ring_bytes(0, 2), RING_BYTES_MIN);
         assert_eq!(ring_bytes(usize::MAX, 1), RINGS_BYTES_MAX);
         for cpus in [0, 1, 3, 96, 8_192] {
-            for asked in [1, 1 << 18, 3 << 20, 1 << 40] {
-                let bytes = ring_bytes(asked, cpus);
+            for wanted_bytes in [1, 1 << 18, 3 << 20, 1 << 40] {
+                let bytes = ring_bytes(wanted_bytes, cpus);
                 assert!(bytes.is_power_of_two() && bytes >= RING_BYTES_MIN);
-                let all = bytes * cpus;
-                assert!(all <= RINGS_BYTES_MAX || bytes == RING_BYTES_MIN, "{cpus} {asked}");
+                let bytes_in_all = bytes * cpus;
+                assert!(
+                    bytes_in_all <= RINGS_BYTES_MAX || bytes == RING_BYTES_MIN,
+                    "{cpus} {wanted_bytes}"
+                );
             }
         }
     }

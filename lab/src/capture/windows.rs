@@ -451,11 +451,11 @@ mod tests {
         }
         store.see(&tick(5_000 * MS, 0));
         let window = |ms: u64| (7, ms * 10 * MS);
-        let all = store.bytes;
-        store.make_room_below(all, (50..100).map(window));
+        let stored = store.bytes;
+        store.make_room_below(stored, (50..100).map(window));
         assert_eq!((store.windows.len(), store.dropped), (50, 0));
-        assert_eq!(store.bytes, all / 2);
-        store.make_room_below(all / 4, (50..100).map(window));
+        assert_eq!(store.bytes, stored / 2);
+        store.make_room_below(stored / 4, (50..100).map(window));
         assert_eq!((store.windows.len(), store.dropped), (25, 25));
         let kept = store.finish((50..100).map(window));
         assert_eq!((kept.wakes(), kept.missing()), (25, 25));

@@ -357,10 +357,10 @@ mod tests {
     fn a_whole_calendar_is_what_it_says_and_goes_with_its_tasks() {
         let (tasks, plan) = planned(WHOLE).expect("fine");
         assert_eq!(plan.units().len(), 4 + 4 + 3);
-        let names: Vec<&str> = tasks.all.iter().map(|task| task.spec.task.name()).collect();
+        let names: Vec<&str> = tasks.tasks.iter().map(|task| task.spec.task.name()).collect();
         assert_eq!(names, ["slow", "read", "control", "log", "plot"]);
         let spec = |name: &str| {
-            let found = tasks.all.iter().find(|task| task.spec.task.name() == name);
+            let found = tasks.tasks.iter().find(|task| task.spec.task.name() == name);
             &found.expect("one of them").spec
         };
         assert_eq!(spec("read").task.overrun_policy(), OnOverrun::Terminate);

@@ -309,9 +309,12 @@ mod tests {
         assert!(trials.stopped && trials.kept().is_empty());
         assert!(trials.settings[0].first.is_some() && trials.settings[0].again.is_none());
         assert!((30_000..31_000).contains(&trials.threshold_ns), "{}", trials.threshold_ns);
-        let told: Vec<bool> =
+        let is_decided: Vec<bool> =
             bench.measured.iter().map(|sets| sets.threshold_ns.is_some()).collect();
-        assert!(!told[0] && told[1..].iter().all(|told| *told), "the first finds it: {told:?}");
+        assert!(
+            !is_decided[0] && is_decided[1..].iter().all(|decided| *decided),
+            "the first finds it: {is_decided:?}"
+        );
     }
 
     #[test]

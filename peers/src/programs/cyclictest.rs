@@ -61,22 +61,22 @@ fn histogram(thread: &Value) -> Result<Histogram, String> {
     let buckets = thread["histogram"].as_object().ok_or_else(|| lacking("histogram"))?;
     let cycles = thread["cycles"].as_u64().ok_or_else(|| lacking("cycles"))?;
     let max_ns = thread["max"].as_i64().ok_or_else(|| lacking("max"))?;
-    let mut all = Histogram::new();
+    let mut histogram = Histogram::new();
     for (ns, count) in buckets {
         let (Ok(ns), Some(count)) = (ns.parse(), count.as_u64()) else {
             return Err(lacking("sound histogram"));
         };
-        if count > cycles.saturating_sub(all.count()) {
+        if count > cycles.saturating_sub(histogram.count()) {
             return Err(lacking("histogram that adds up"));
         }
-        all.push_many(ns, count);
+        histogram.push_many(ns, count);
     }
-    let beyond = cycles - all.count();
+    let beyond = cycles - histogram.count();
     if let Some(others) = beyond.checked_sub(1) {
-        all.push(max_ns);
-        all.push_many(BEYOND_NS.min(max_ns), others);
+        histogram.push(max_ns);
+        histogram.push_many(BEYOND_NS.min(max_ns), others);
     }
-    Ok(all)
+    Ok(histogram)
 }
 
 /// Its version, as `cyclictest --help` says it.
@@ -103,9 +103,12 @@ mod tests {
         let thread = json!({
             "histogram": {"900": 1, "1000": 97}, "cycles": 100, "max": 7_000_000
         });
-        let all = histogram(&thread).expect("sound");
-        assert_eq!((all.count(), all.min(), all.max()), (100, Some(900), Some(7_000_000)));
-        let last_but_one = all.order_statistic(99).expect("within");
+        let histogram = histogram(&thread).expect("sound");
+        assert_eq!(
+            (histogram.count(), histogram.min(), histogram.max()),
+            (100, Some(900), Some(7_000_000))
+        );
+        let last_but_one = histogram.order_statistic(99).expect("within");
         assert!((BEYOND_NS..BEYOND_NS + BEYOND_NS / 1_000).contains(&last_but_one));
     }
 

@@ -160,8 +160,8 @@ impl Seen {
 
 /// The process of its threads, if one runs.
 fn running() -> Option<u32> {
-    let all = fs::read_dir("/proc").ok()?.flatten();
-    let mut pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let entries = fs::read_dir("/proc").ok()?.flatten();
+    let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.find(|pid| {
         let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}"));
         // One that has ended and is not buried yet has no command line any more.
@@ -191,9 +191,9 @@ fn lateness(output: &str, warm: usize) -> Option<Histogram> {
     }
     let values = values.get(warm..)?;
     let earliest = *values.iter().min()?;
-    let mut all = Histogram::new();
-    values.iter().for_each(|value| all.push(value - earliest));
-    Some(all)
+    let mut lateness_ns = Histogram::new();
+    values.iter().for_each(|value| lateness_ns.push(value - earliest));
+    Some(lateness_ns)
 }
 
 /// Its version, as `linuxcnc_var` says it.
@@ -211,8 +211,11 @@ mod tests {
     #[test]
     fn lateness_is_above_the_earliest_of_those_that_count() {
         let output = "Note: Using POSIX non-realtime\n0 -90000 \n1 7524 \n2 -3990 \n3 10 \n\n";
-        let all = lateness(output, 1).expect("samples");
-        assert_eq!((all.count(), all.min(), all.max()), (3, Some(0), Some(11_514)));
+        let histogram = lateness(output, 1).expect("samples");
+        assert_eq!(
+            (histogram.count(), histogram.min(), histogram.max()),
+            (3, Some(0), Some(11_514))
+        );
     }
 
     #[test]

@@ -534,8 +534,8 @@ fn check_names(sorted: &Sorted<'_>) -> Result<(), Error> {
     let bodies = sorted.bodies.iter().map(|(_, task, _)| task);
     let threads = sorted.threads.iter().map(|(_, task, _)| task);
     let processes = sorted.processes.iter().map(|(_, task, _)| task);
-    let all = bodies.chain(threads).chain(processes).cloned();
-    Ok(all.fold(Periodic::new(), Periodic::task).allow_overload().check().map(drop)?)
+    let tasks = bodies.chain(threads).chain(processes).cloned();
+    Ok(tasks.fold(Periodic::new(), Periodic::task).allow_overload().check().map(drop)?)
 }
 
 /// The CPU of each loop, the main one's first; none for any.

@@ -64,7 +64,7 @@ fn stats<'s>(summary: &'s Summary, name: &str) -> &'s Stats {
 fn tasks_run_on_the_cpu_they_were_packed_to() {
     let cpus = cpus();
     let seen: [AtomicU64; 3] = [const { AtomicU64::new(u64::MAX) }; 3];
-    let here = |at: usize| {
+    let stores_cpu = |at: usize| {
         let seen = &seen;
         move |_: &mut Cycle<'_>| {
             seen[at].store(u64::from(affinity::current_cpu()), Ordering::Relaxed);
@@ -72,9 +72,9 @@ fn tasks_run_on_the_cpu_they_were_packed_to() {
     };
     let (plan, ids) = quick()
         .cpus(cpus.iter().copied())
-        .task(task("a", 1_000), here(0))
-        .task(task("b", 2_000), here(1))
-        .task(task("c", 3_000), here(2))
+        .task(task("a", 1_000), stores_cpu(0))
+        .task(task("b", 2_000), stores_cpu(1))
+        .task(task("c", 3_000), stores_cpu(2))
         .build()
         .expect("fine");
     assert_eq!(ids.len(), 3);

@@ -89,8 +89,8 @@ fn what_ran_is_counted_when_the_loop_ends_however_it_ends() {
 fn a_stopped_loop_gives_nothing_more() {
     let fixed = WaitPolicy::fixed(Duration::from_micros(900));
     let adaptive = WaitPolicy::adaptive().cpu_budget(0.9).learn_first(false);
-    let all = [WaitPolicy::sleep(), fixed, WaitPolicy::spin(), WaitPolicy::rearm(None), adaptive];
-    for wait in all {
+    let waits = [WaitPolicy::sleep(), fixed, WaitPolicy::spin(), WaitPolicy::rearm(None), adaptive];
+    for wait in waits {
         let mut looped = quick(1_000, wait).start().expect("a loop");
         let handle = looped.handle();
         assert!(looped.wait().is_some());

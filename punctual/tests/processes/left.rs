@@ -100,14 +100,14 @@ fn after_kill_9_of_the_supervisor_no_task_is_left() {
 
 /// The processes that any thread of a process started.
 fn children(pid: u32) -> Vec<i32> {
-    let mut all = Vec::new();
+    let mut children = Vec::new();
     // One that is gone has none.
     let _gone = threads::of(pid.cast_signed(), |thread| {
         let path = format!("/proc/{pid}/task/{thread}/children");
         let text = fs::read_to_string(path).unwrap_or_default();
-        all.extend(text.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+        children.extend(text.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
     });
-    all
+    children
 }
 
 #[test]

@@ -29,7 +29,7 @@ use left::SUPERVISE;
 fn good_tasks_run_beside_broken_ones_and_hear_of_the_end() {
     let (broken, supervisor) = (["crashes", "exits", "rubbish"], name("broken"));
     let made = Supervisor::new().name(&supervisor).task(spec("good"));
-    let made = broken.iter().fold(made, |all, name| all.task(spec(name)));
+    let made = broken.iter().fold(made, |tasks, name| tasks.task(spec(name)));
     let made = made.build().expect("fine");
     let (stop, over) = (AtomicBool::new(false), AtomicU32::new(0));
     let mut events = Vec::new();
@@ -97,8 +97,8 @@ fn who_takes_no_releases_is_ended_or_ends_all_where_that_is_its_policy() {
     );
     let (finished, _) = run(Supervisor::new().task(deaf(OnOverrun::Stop)), |_, _| false);
     assert_eq!(finished.over, Over::Overran("deaf".to_owned()));
-    let told = |event: &Event, _: &[Event]| event.kind == EventKind::Silent;
-    let (finished, events) = run(Supervisor::new().task(deaf(OnOverrun::Skip)), told);
+    let is_silent = |event: &Event, _: &[Event]| event.kind == EventKind::Silent;
+    let (finished, events) = run(Supervisor::new().task(deaf(OnOverrun::Skip)), is_silent);
     assert_eq!((finished.over, finished.tasks[0].terminated), (Over::Stopped, 0), "{events:?}");
 }
 
@@ -238,7 +238,7 @@ fn the_safe_value_of_a_task_that_scribbled_is_read() {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let refused = |all: Supervisor| all.build().expect_err("refused").to_string();
+    let refused = |supervisor: Supervisor| supervisor.build().expect_err("refused").to_string();
     let with = |spec: Spec| Supervisor::new().task(spec);
     assert!(refused(Supervisor::new()).contains("no task"));
     assert!(refused(with(spec("a/b"))).contains("invalid name"));

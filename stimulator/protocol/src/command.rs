@@ -172,14 +172,14 @@ mod tests {
     #[test]
     fn lines_come_a_byte_at_a_time_and_none_is_too_long() {
         let mut console = Console::new();
-        let mut all = |bytes: &[u8]| -> Vec<Result<Command, Refused>> {
+        let mut commands_in = |bytes: &[u8]| -> Vec<Result<Command, Refused>> {
             bytes.iter().filter_map(|byte| console.push(*byte)).collect()
         };
-        assert_eq!(all(b"\r\n\nserial 1000 5\r\nedges 50").len(), 1);
-        assert_eq!(all(b" 7\n")[0].map(|command| command.stimuli), Ok(7));
+        assert_eq!(commands_in(b"\r\n\nserial 1000 5\r\nedges 50").len(), 1);
+        assert_eq!(commands_in(b" 7\n")[0].map(|command| command.stimuli), Ok(7));
         let long: String = "x".repeat(1_000) + "\n";
-        assert_eq!(all(long.as_bytes()), [Err(Refused::Length)]);
-        assert_eq!(all(b"\xff\n"), [Err(Refused::Word)]);
+        assert_eq!(commands_in(long.as_bytes()), [Err(Refused::Length)]);
+        assert_eq!(commands_in(b"\xff\n"), [Err(Refused::Word)]);
         let mut text = String::new();
         refuse(&mut text, Refused::Word).expect("memory");
         assert!(text.starts_with("error: write") && text.ends_with("\r\n"));

@@ -82,8 +82,8 @@ impl Measuring for Args {
     }
 
     fn plan(&self, machine: &Machine) -> Result<Planned<NoiseExperiment>> {
-        let here = &machine.here;
-        let (cpus, choice) = pick(self.cpu.as_deref(), here)?;
+        let facts = &machine.measuring;
+        let (cpus, choice) = pick(self.cpu.as_deref(), facts)?;
         let [loads] = &self.load.turns()[..] else {
             bail!("--load: measure noise takes one load or several at once, not in turn");
         };
@@ -94,9 +94,9 @@ impl Measuring for Args {
             duration: self.duration.0,
             duty: self.duty,
             loads: (condition_name(loads), loads.clone()),
-            housekeeping: helper_cpu(&cpus, here).into_iter().collect(),
-            tick_hz: here.kernel.tick_hz.value().copied(),
-            counts_smi: here.power.smi_count.value().is_some(),
+            housekeeping: helper_cpu(&cpus, facts).into_iter().collect(),
+            tick_hz: facts.kernel.tick_hz.value().copied(),
+            counts_smi: facts.power.smi_count.value().is_some(),
         };
         Ok(Planned { experiment, choice })
     }
@@ -109,13 +109,13 @@ impl Measuring for Args {
 
 /// The CPUs to measure: as requested, else all that this process may use and those that are
 /// isolated.
-fn pick(requested: Option<&str>, here: &MachineFacts) -> Result<(CpuList, Choice)> {
+fn pick(requested: Option<&str>, facts: &MachineFacts) -> Result<(CpuList, Choice)> {
     if requested.is_some() {
-        return experiment::pick(requested, here);
+        return experiment::pick(requested, facts);
     }
     let mine = affinity::get(0).map(|mask| mask.iter().collect()).unwrap_or_default();
-    let cpus: CpuList = here.isolation.isolated().iter().chain::<Vec<u32>>(mine).collect();
-    check_cpus(&cpus, here)?;
+    let cpus: CpuList = facts.isolation.isolated().iter().chain::<Vec<u32>>(mine).collect();
+    check_cpus(&cpus, facts)?;
     Ok((cpus.clone(), Choice { cpus: cpus.to_string(), why: "all that can be measured".into() }))
 }
 
@@ -161,7 +161,7 @@ fn drawn(noise: &NoiseOutcome) -> Option<Chart> {
         let marks = vec![Mark::Steps { edges: shared.edges_ns.clone(), values }];
         ChartSeries { name: format!("CPU {}", cpu.cpu), ink, marks }
     });
-    let told = |cpu: &&CpuNoise| {
+    let line = |cpu: &&CpuNoise| {
         format!(
             "CPU {}: {} gaps, half of them at most {}, the longest {}",
             cpu.cpu,
@@ -170,7 +170,7 @@ fn drawn(noise: &NoiseOutcome) -> Option<Chart> {
             worst(cpu.worst)
         )
     };
-    let told: Vec<String> = cpus.iter().map(told).collect();
+    let lines: Vec<String> = cpus.iter().map(line).collect();
     let mut notes = Vec::new();
     if left_out > 0 {
         notes.push(format!("the {DRAWN} CPUs that lost most; {left_out} more are in the table"));
@@ -178,7 +178,7 @@ fn drawn(noise: &NoiseOutcome) -> Option<Chart> {
     Some(Chart {
         title: "Lengths of the gaps".to_owned(),
         titled: false,
-        description: format!("{}.", told.join("; ")),
+        description: format!("{}.", lines.join("; ")),
         size: plots::ALONE,
         x: Axis::log("length of a gap (log)", first, last, plots::ns),
         y: Axis::log("gaps in a bin (log)", 0.7, shared.most as f64 * 1.4, plots::count),

@@ -122,7 +122,7 @@ impl Execute for Args {
             phase: self.phase,
             load: &self.load,
         };
-        let PlannedLoops { mut plan, choice } = choices.plan(&machine.here)?;
+        let PlannedLoops { mut plan, choice } = choices.plan(&machine.measuring)?;
         let follow =
             self.follow.as_ref().map(|clock| FollowedClock::open(clock, self.phase)).transpose()?;
         self.report.output.distinct(self.samples.as_deref())?;
@@ -214,11 +214,11 @@ impl LoopChoices<'_> {
     ///
     /// # Errors
     /// In one line, which option asks for what cannot be.
-    pub(crate) fn plan(&self, here: &MachineFacts) -> Result<PlannedLoops> {
-        let (cpus, choice) = experiment::pick(self.cpu, here)?;
+    pub(crate) fn plan(&self, facts: &MachineFacts) -> Result<PlannedLoops> {
+        let (cpus, choice) = experiment::pick(self.cpu, facts)?;
         let streams = self.streams(&cpus)?;
         let conditions = conditions(self.load);
-        let housekeeping = helper_cpu(&cpus, here).into_iter().collect();
+        let housekeeping = helper_cpu(&cpus, facts).into_iter().collect();
         let blocks = blocks(conditions.len(), self.duration);
         let plan = PeriodicPlan { streams, conditions, blocks, housekeeping, cold: COLD_CYCLES };
         Ok(PlannedLoops { plan, choice })

@@ -86,9 +86,9 @@ impl Measuring for Args {
     }
 
     fn plan(&self, machine: &Machine) -> Result<Planned<ResponseExperiment>> {
-        let here = &machine.here;
-        let (cpu, choice) = experiment::one_cpu(self.cpu.as_deref(), here, "both stages run")?;
-        let stimulus_cpu = stimulus_cpu(self.stimulus_cpu.as_deref(), cpu, here)?;
+        let facts = &machine.measuring;
+        let (cpu, choice) = experiment::one_cpu(self.cpu.as_deref(), facts, "both stages run")?;
+        let stimulus_cpu = stimulus_cpu(self.stimulus_cpu.as_deref(), cpu, facts)?;
         let period = self.period.period()?;
         if period.as_ns() < PERIOD_MIN_NS {
             let got = format::period(period.as_ns());

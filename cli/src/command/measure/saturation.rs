@@ -77,9 +77,9 @@ impl Measuring for Args {
     }
 
     fn plan(&self, machine: &Machine) -> Result<Planned<SaturationExperiment>> {
-        let here = &machine.here;
-        let (cpu, choice) = experiment::one_cpu(self.cpu.as_deref(), here, "both stages run")?;
-        let stimulus_cpu = stimulus_cpu(self.stimulus_cpu.as_deref(), cpu, here)?;
+        let facts = &machine.measuring;
+        let (cpu, choice) = experiment::one_cpu(self.cpu.as_deref(), facts, "both stages run")?;
+        let stimulus_cpu = stimulus_cpu(self.stimulus_cpu.as_deref(), cpu, facts)?;
         if stimulus_cpu == cpu {
             bail!("saturation needs two CPUs: one raises stimuli by polling, another answers them");
         }

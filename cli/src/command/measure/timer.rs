@@ -116,7 +116,7 @@ impl Measuring for Args {
     }
 
     fn shown(&self, outcome: Outcome<'_, TimerExperiment>) -> Shown {
-        let warnings = preempt_rt(outcome.here).map(str::to_owned).into_iter().collect();
+        let warnings = preempt_rt(outcome.facts).map(str::to_owned).into_iter().collect();
         Shown { warnings, ..Shown::body(TimerBody { timer: outcome.figures }) }
     }
 }
@@ -140,9 +140,9 @@ fn backgrounds(requested: &[BackgroundName]) -> Result<Vec<Background>> {
 }
 
 /// On PREEMPT_RT some timers expire in a thread of their own.
-fn preempt_rt(here: &MachineFacts) -> Option<&'static str> {
+fn preempt_rt(facts: &MachineFacts) -> Option<&'static str> {
     let real_time =
-        here.preemption.preemption.value().is_some_and(|name| name.contains("PREEMPT_RT"));
+        facts.preemption.preemption.value().is_some_and(|name| name.contains("PREEMPT_RT"));
     real_time.then_some(
         "PREEMPT_RT: timerfd and POSIX timers expire in a kernel thread of low priority \
          (ktimers), and wait for it; clock_nanosleep of a real-time thread does not",

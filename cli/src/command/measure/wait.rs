@@ -111,7 +111,7 @@ impl Execute for Args {
         let machine = Machine::of(self.root.path())?;
         let (cpu, choice) = experiment::one_cpu(
             self.cpu.as_deref(),
-            &machine.here,
+            &machine.measuring,
             "the ways to wait are compared",
         )?;
         let [loads] = &self.load.turns()[..] else {
@@ -122,7 +122,7 @@ impl Execute for Args {
         }
         let ways = ways(self.period.period()?, self.budget, self.front);
         let turns = Turns::of(&ways, self.front);
-        let mut plan = plan(self, (cpu, &machine.here), (&ways, &turns), loads)?;
+        let mut plan = plan(self, (cpu, &machine.measuring), (&ways, &turns), loads)?;
         let outputs = self.report.output.open()?;
         let plan_of = |duration| PeriodicPlan { blocks: turns.blocks(duration), ..plan.clone() };
         let plans =
@@ -177,7 +177,7 @@ impl Execute for Args {
 /// One loop that waits in each of the ways in turns.
 fn plan(
     args: &Args,
-    (cpu, here): (u32, &MachineFacts),
+    (cpu, facts): (u32, &MachineFacts),
     (ways, turns): (&[WaitKind], &Turns),
     loads: &[LoadSpec],
 ) -> Result<PeriodicPlan> {
@@ -198,7 +198,7 @@ fn plan(
         }],
         conditions: conditions.map(condition).collect(),
         blocks: turns.blocks(args.duration.0),
-        housekeeping: helper_cpu(&CpuList::single(cpu), here).into_iter().collect(),
+        housekeeping: helper_cpu(&CpuList::single(cpu), facts).into_iter().collect(),
         cold: COLD_CYCLES,
     })
 }

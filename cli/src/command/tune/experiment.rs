@@ -108,11 +108,11 @@ pub(super) fn run(args: &TuneExperimentArgs) -> Result<Exit> {
     let mut watched = Watched::of(settings.iter().flat_map(|setting| &setting.writes));
     let tried = probe(&mut settings, args, &mut journal, &boot)?;
     watched.look();
-    let here = experiment::Machine::of(None)?;
+    let live = experiment::Machine::of(None)?;
     let loads: Vec<LoadSpec> = args.load.turns().into_iter().flatten().collect();
-    let PlannedLoops { plan, choice } = planned(args, &machine, &here)?;
+    let PlannedLoops { plan, choice } = planned(args, &machine, &live)?;
     let mut bench = Bench {
-        here: &here,
+        live: &live,
         blame: blame(args),
         plan,
         choice,
@@ -293,7 +293,7 @@ fn settings(plan: &TuningPlan) -> Vec<Setting> {
 fn planned(
     args: &TuneExperimentArgs,
     machine: &TunedMachine,
-    here: &experiment::Machine,
+    live: &experiment::Machine,
 ) -> Result<PlannedLoops> {
     let cpu = machine.scope.cpus.iter().next().unwrap_or_default().to_string();
     let choices = LoopChoices {
@@ -306,7 +306,7 @@ fn planned(
         phase: Phase::At(0),
         load: &args.load,
     };
-    choices.plan(&here.here)
+    choices.plan(&live.measuring)
 }
 
 /// Puts back what is applied; an error where something is not as before.
@@ -409,7 +409,7 @@ impl RecordedPart {
 
 /// Measures sets of settings in blocks.
 struct Bench<'a> {
-    here: &'a experiment::Machine,
+    live: &'a experiment::Machine,
     plan: PeriodicPlan,
     choice: Choice,
     loads: Vec<LoadSpec>,
@@ -479,7 +479,7 @@ impl Measure for Bench<'_> {
             learn: LearnArgs { relearn: true },
             blame,
             late,
-            machine: self.here,
+            machine: self.live,
             choice: self.choice.clone(),
             args: &ReportArgs::default(),
             plans: Vec::new(),

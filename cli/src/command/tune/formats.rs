@@ -71,13 +71,13 @@ impl ValueEnum for FormatName {
     fn value_variants<'a>() -> &'a [Self] {
         static ALL: [FormatName; FORMATS.len()] = {
             static ROWS: [PlanFormat; FORMATS.len()] = FORMATS;
-            let mut all = [FormatName(&ROWS[0]); FORMATS.len()];
+            let mut names = [FormatName(&ROWS[0]); FORMATS.len()];
             let mut at = 0;
-            while at < all.len() {
-                all[at] = FormatName(&ROWS[at]);
+            while at < names.len() {
+                names[at] = FormatName(&ROWS[at]);
                 at += 1;
             }
-            all
+            names
         };
         &ALL
     }

@@ -72,9 +72,9 @@ impl Boxes {
         let shown = |at: &f64| at.is_finite() && (!self.is_log || *at > 0.0);
         let ends = boxes().flat_map(|own| [own.line.0, own.line.1]);
         let far = boxes().filter_map(|own| own.far).filter(|_| self.is_log);
-        let all: Vec<f64> = ends.chain(far).chain(bound).filter(shown).collect();
+        let marks: Vec<f64> = ends.chain(far).chain(bound).filter(shown).collect();
         let (low, high) =
-            (all.iter().copied().reduce(f64::min)?, all.iter().copied().reduce(f64::max)?);
+            (marks.iter().copied().reduce(f64::min)?, marks.iter().copied().reduce(f64::max)?);
         let room = (high - low).max(f64::MIN_POSITIVE) * 0.06;
         let x = match self.is_log {
             true => Axis::log(self.quantity, low * 0.8, high * 1.3, self.words),

@@ -189,8 +189,8 @@ fn trial(random: &mut Random, with_drop_ins: bool, calls: &Calls) -> &'static st
     let args = if is_revert { &REVERT[..] } else { &APPLY };
     let fault = fault(random, &calls[usize::from(is_revert)]);
     let out = match &fault {
-        Fault::AtCall(call, what) => {
-            loader.run(args, &loader.trace(call, Some(format!("inject={call}:{what}"))))
+        Fault::AtCall(call, fault) => {
+            loader.run(args, &loader.trace(call, Some(format!("inject={call}:{fault}"))))
         }
         Fault::InProgram(word) => {
             fs::write(loader.dir.path("boot/fault"), word).expect("writable");

@@ -245,8 +245,8 @@ fn at_every_call(name: &'static str, described: &str, check: impl Fn(&Output, bo
     }
     // Whatever was left behind, a run that comes to its end removes.
     for target in &targets {
-        let all = || target.renewed("after all") == target.files.len();
-        until_written(&target.args, &log, all);
+        let is_whole = || target.renewed("after all") == target.files.len();
+        until_written(&target.args, &log, is_whole);
         let found: Vec<Vec<String>> = target.files.iter().map(|file| names(folder(file))).collect();
         assert_eq!(found, target.usual);
     }

@@ -76,11 +76,11 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
 #[test]
 fn inputs() {
     let mut attack = Attack::begin("inputs");
-    let all: Vec<(String, Body, Vec<Vec<u8>>)> =
+    let parsers_seeded: Vec<(String, Body, Vec<Vec<u8>>)> =
         parsers::all().into_iter().map(|(name, body)| (name.clone(), body, seeds(&name))).collect();
     while attack.goes_on() {
         // Every parser in turn.
-        for (name, body, seeds) in &all {
+        for (name, body, seeds) in &parsers_seeded {
             let data = mutate(&mut attack.random, seeds);
             if catch_unwind(AssertUnwindSafe(|| body(&data))).is_err() {
                 let kept = std::env::temp_dir().join(format!("punctual-attack-{name}"));

@@ -79,22 +79,22 @@ fn neighbours() {
     until("its socket", || at.exists());
     let mut kept = Vec::new();
     while attack.goes_on() {
-        let what = annoy(&mut attack.random, &name, &at, &mut kept);
+        let deed = annoy(&mut attack.random, &name, &at, &mut kept);
         if kept.len() > 300 {
             kept.clear();
         }
-        assert!(supervisor.try_wait().expect("ours").is_none(), "{what}: it has ended");
+        assert!(supervisor.try_wait().expect("ours").is_none(), "{deed}: it has ended");
         // Silent connections may take the place of one that is slow to speak; it comes again.
         let mut watch = None;
-        until(&format!("a watcher to be served after {what}"), || {
+        until(&format!("a watcher to be served after {deed}"), || {
             watch = Watch::open(&name, "open").ok();
             watch.is_some()
         });
         let watch = watch.expect("just opened");
         let mut bytes = [0; 8];
         until("the safe value", || watch.output(&mut bytes) == Some(Source::Safe));
-        assert_eq!(bytes, [0xff; 8], "{what}");
-        attack.note(what);
+        assert_eq!(bytes, [0xff; 8], "{deed}");
+        attack.note(deed);
     }
     signal(&supervisor, EndSignal::Terminate);
     assert_eq!(supervisor.wait().expect("ours").code(), Some(143));

@@ -82,13 +82,13 @@ fn there_may_be_so_many_and_what_cannot_be_is_refused() {
     let (plan, _) = quick().task(task("main", 1_000), |_| ()).build().expect("fine");
     let ((), summary) = plan
         .run_with(ms(60_000), |handle| {
-            let all: Vec<_> = (0..ADDED_MAX)
+            let added: Vec<_> = (0..ADDED_MAX)
                 .map(|n| handle.add(own(&format!("task {n}"), 100_000), |_| ()).expect("it fits"))
                 .collect();
             let message = handle.add(own("one more", 1_000), |_| ()).expect_err("full");
             assert_eq!(message.kind(), crate::ErrorKind::TooMany);
             assert!(message.to_string().contains("\"one more\" cannot be added"), "{message}");
-            assert!(handle.remove(all[7]).is_ok());
+            assert!(handle.remove(added[7]).is_ok());
             let above = RtThread::any().fifo(90).wait(WaitPolicy::sleep());
             let above = task("above", 1_000).placed(Placement::thread(above));
             let message = handle.add(above, |_| ()).expect_err("above the main loop").to_string();

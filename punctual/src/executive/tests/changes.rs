@@ -54,8 +54,8 @@ fn tasks_come_and_go_while_the_others_run() {
                 let gone = handle.remove(guest).expect_err("gone").to_string();
                 assert_eq!(gone, "the executive has no such task");
             }
-            let all = steady.load(Ordering::Relaxed);
-            assert!(until(handle, || steady.load(Ordering::Relaxed) > all + 3));
+            let before = steady.load(Ordering::Relaxed);
+            assert!(until(handle, || steady.load(Ordering::Relaxed) > before + 3));
             assert!(handle.counts(ids[0]).expect("there").ran > 0);
             handle.stop();
             removed

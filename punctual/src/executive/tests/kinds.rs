@@ -87,16 +87,16 @@ fn a_calendar_needs_one_body_for_each_task() {
 #[test]
 fn background_work_runs_where_nothing_is_due() {
     let (slices, ran) = (AtomicU64::new(0), AtomicU64::new(0));
-    let all = quick()
+    let executive = quick()
         .task(task("a", 5_000), |_| {
             ran.fetch_add(1, Ordering::Relaxed);
         })
         .idle(us(50), || {
-            let all = slices.fetch_add(1, Ordering::Relaxed);
+            let n = slices.fetch_add(1, Ordering::Relaxed);
             // Three at a time.
-            if all % 3 == 2 { Flow::Break } else { Flow::Continue }
+            if n % 3 == 2 { Flow::Break } else { Flow::Continue }
         });
-    let summary = run(all, 100);
+    let summary = run(executive, 100);
     let (idle, over) = summary.idle_slices;
     assert!(idle > 0 && idle == slices.load(Ordering::Relaxed));
     assert!(over <= idle);
@@ -114,8 +114,8 @@ fn a_descriptor_triggers_a_cycle_for_what_is_readable() {
         .triggered(Trigger::fd(reader), Task::named("device"), |_| {
             let mut byte = [0];
             from.read_exact(&mut byte).expect("readable");
-            let all = read.fetch_add(1, Ordering::Relaxed) + 1;
-            if all == 5 { Flow::Stop } else { Flow::Continue }
+            let n = read.fetch_add(1, Ordering::Relaxed) + 1;
+            if n == 5 { Flow::Stop } else { Flow::Continue }
         })
         .build()
         .expect("fine");
@@ -136,9 +136,9 @@ fn a_triggered_task_can_end_itself_and_the_others_go_on() {
         3.. if ran.fetch_add(1, Ordering::Relaxed) == 9 => Flow::Stop,
         _ => Flow::Continue,
     };
-    let all = quick().task(task("a", 1_000), after);
-    let all = all.triggered(Trigger::wait(|| true), Task::named("device"), ending);
-    assert_eq!(run(all, 60_000).end, End::Stopped);
+    let executive = quick().task(task("a", 1_000), after);
+    let executive = executive.triggered(Trigger::wait(|| true), Task::named("device"), ending);
+    assert_eq!(run(executive, 60_000).end, End::Stopped);
     assert_eq!((cycles.into_inner(), ran.into_inner()), (3, 10));
 }
 
@@ -147,7 +147,7 @@ fn a_descriptor_that_is_closed_at_its_other_end_triggers_no_more() {
     let (mut writer, reader) = UnixStream::pair().expect("sockets");
     let mut from = reader.try_clone().expect("a descriptor");
     let (cycles, first_dt) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
-    let all = quick().task(task("a", 1_000), |_| ()).triggered(
+    let executive = quick().task(task("a", 1_000), |_| ()).triggered(
         Trigger::fd(reader),
         Task::named("device"),
         |cycle| {
@@ -159,7 +159,7 @@ fn a_descriptor_that_is_closed_at_its_other_end_triggers_no_more() {
     );
     writer.write_all(b"123").expect("open");
     drop(writer);
-    let summary = run(all, 100);
+    let summary = run(executive, 100);
     assert_eq!((&summary.end, cycles.load(Ordering::Relaxed)), (&End::Finished, 3));
     assert_eq!(first_dt.load(Ordering::Relaxed), 0, "of the first cycle nothing is known");
     assert_eq!(stats(&summary, "device").counts.ran, 2, "distances");
@@ -219,8 +219,8 @@ fn a_calendar_begins_with_a_whole_frame() {
 fn a_sample_file_has_a_run_for_each_task() {
     let path = std::env::temp_dir().join(format!("punctual-tasks-{}", std::process::id()));
     let own = task("own \"thread\"", 2_000).placed(Placement::thread(RtThread::any()));
-    let all = quick().task(task("inline", 1_000), |_| ()).task(own, |_| ()).record(&path);
-    let summary = run(all, 100);
+    let executive = quick().task(task("inline", 1_000), |_| ()).task(own, |_| ()).record(&path);
+    let summary = run(executive, 100);
     let samples = summary.samples.clone().expect("recorded");
     assert_eq!((samples.failed, samples.unrecorded), (None, 0));
     let ran: u64 = summary.tasks.iter().map(|task| task.counts.ran).sum();
@@ -265,13 +265,13 @@ fn releases_are_on_the_clock_that_is_given() {
     };
     let own = task("own", 1_000).placed(Placement::thread(RtThread::any()));
     let late = task("long", 10_000).on_overrun(OnOverrun::Terminate);
-    let all = Executive::builder()
+    let executive = Executive::builder()
         .thread(sleeping())
         .clock(Ahead(machine))
         .task(task("a", 1_000), note)
         .task(own, |_| ())
         .task(late, |cycle| assert!(!cycle.cancelled(), "by another clock"));
-    let (plan, _) = all.build().expect("fine");
+    let (plan, _) = executive.build().expect("fine");
     let summary = plan.run_for(ms(50)).expect("it starts");
     assert_eq!(summary.end, End::Finished);
     assert!(first.load(Ordering::Relaxed) >= earliest.as_ns());

@@ -6,8 +6,8 @@ use super::*;
 
 fn go(_: &mut Cycle<'_>) {}
 
-fn refused(all: ExecutiveBuilder<'_>) -> String {
-    all.build().expect_err("refused").to_string()
+fn refused(builder: ExecutiveBuilder<'_>) -> String {
+    builder.build().expect_err("refused").to_string()
 }
 
 #[test]
@@ -103,9 +103,9 @@ fn a_period_that_the_clock_fills_is_refused_before_anything_runs() {
     for placement in [Placement::inline(), Placement::thread(RtThread::any())] {
         let ran = AtomicBool::new(false);
         let short = Task::every("short", Period::from_ns(1).expect("in range")).placed(placement);
-        let all = quick().task(task("other", 1_000), |_| ran.store(true, Ordering::Relaxed));
+        let executive = quick().task(task("other", 1_000), |_| ran.store(true, Ordering::Relaxed));
         let (plan, _) =
-            all.task(short, |_| ran.store(true, Ordering::Relaxed)).build().expect("so far");
+            executive.task(short, |_| ran.store(true, Ordering::Relaxed)).build().expect("so far");
         let why = plan.run_for(ms(50)).expect_err("refused").to_string();
         assert!(why.contains("at least 4 of the clock's stamps") && why.contains("1 ns"), "{why}");
         assert!(!ran.into_inner());

@@ -166,8 +166,8 @@ fn what_a_task_elsewhere_was_due_for_is_missed_where_nobody_released_it() {
         Flow::Stop
     };
     let own = Placement::thread(RtThread::any());
-    let all = quick().task(task("hog", 10_000).placed(Placement::inline()), until);
-    let summary = run(all.task(task("own", 5_000).placed(own), |_| ()), 60_000);
+    let executive = quick().task(task("hog", 10_000).placed(Placement::inline()), until);
+    let summary = run(executive.task(task("own", 5_000).placed(own), |_| ()), 60_000);
     let Counts { ran, missed, .. } = stats(&summary, "own").counts;
     assert!(ran + missed >= 12, "{summary}");
     let Counts { ran, missed, .. } = stats(&summary, "hog").counts;
@@ -180,8 +180,8 @@ fn the_time_of_tasks_begins_with_the_first_of_their_releases() {
         let clock = Simulated::default();
         clock.now_ns.store(1_000_000_000 + start_us * 1_000, Ordering::Relaxed);
         let thread = ordinary(WaitPolicy::sleep());
-        let all = Executive::builder().clock(clock).thread(thread);
-        let (plan, _) = all.task(task("a", 10_000), |_| ()).build().expect("fine");
+        let executive = Executive::builder().clock(clock).thread(thread);
+        let (plan, _) = executive.task(task("a", 10_000), |_| ()).build().expect("fine");
         let summary = plan.run_for(ms(35)).expect("it starts");
         assert_eq!(stats(&summary, "a").counts.ran, 4, "{start_us} us into a period");
     }

@@ -15,8 +15,8 @@ fn own(name: &str, period_us: u64) -> Task {
 #[test]
 fn each_thread_runs_its_cycles_and_none_is_lost_from_the_count() {
     let (fast, slow) = (AtomicU64::new(0), AtomicU64::new(0));
-    let count = |all: &AtomicU64, cycle: &Cycle<'_>| {
-        all.fetch_add(cycle.missed + 1, Ordering::Relaxed);
+    let count = |counter: &AtomicU64, cycle: &Cycle<'_>| {
+        counter.fetch_add(cycle.missed + 1, Ordering::Relaxed);
     };
     let (plan, ids) = quick()
         .task(own("slow", 5_000), |cycle| count(&slow, cycle))
@@ -45,8 +45,8 @@ fn a_stop_of_one_ends_all_and_so_does_an_overrun_of_the_stop_policy() {
     let stops = |cycle: &mut Cycle<'_>| {
         if cycle.missed + cycle.n > 0 { Flow::Stop } else { Flow::Continue }
     };
-    let all = quick().task(own("a", 1_000), stops).task(own("b", 1_000), |_| ());
-    assert_eq!(run(all, 60_000).end, End::Stopped);
+    let executive = quick().task(own("a", 1_000), stops).task(own("b", 1_000), |_| ());
+    assert_eq!(run(executive, 60_000).end, End::Stopped);
     let stop = Arc::new(OnceLock::<StopHandle>::new());
     let stopped = Arc::clone(&stop);
     let (plan, _) = quick()
@@ -68,7 +68,7 @@ fn a_stop_of_one_ends_all_and_so_does_an_overrun_of_the_stop_policy() {
 fn a_runaway_alone_is_cancelled_demoted_and_put_back() {
     let (cancelled, others) = (AtomicU64::new(0), AtomicU64::new(0));
     let mut first = true;
-    let all = quick()
+    let executive = quick()
         .grace(ms(4))
         .task(own("runaway", 2_000).on_overrun(OnOverrun::Terminate), |cycle| {
             // Once: until it is cancelled, and then until another had its turns all the same.
@@ -86,7 +86,7 @@ fn a_runaway_alone_is_cancelled_demoted_and_put_back() {
         .task(own("other", 1_000), |_| {
             others.fetch_add(1, Ordering::Relaxed);
         });
-    let summary = run(all, 60_000);
+    let summary = run(executive, 60_000);
     let runaway = stats(&summary, "runaway");
     assert_eq!(summary.end, End::Stopped);
     assert_eq!(cancelled.load(Ordering::Relaxed), 1);
@@ -132,25 +132,25 @@ fn a_task_that_goes_on_until_it_is_told_is_told_of_the_end() {
     // Its next release is far away when all ends.
     let long = own("long", 500_000).on_overrun(OnOverrun::Terminate);
     let begun = AtomicBool::new(false);
-    let all = quick().task(long, |cycle| {
+    let executive = quick().task(long, |cycle| {
         begun.store(true, Ordering::Relaxed);
         while !cycle.cancelled() {
             std::hint::spin_loop();
         }
     });
-    let all = all.task(own("waits", 1_000), |_| match begun.load(Ordering::Relaxed) {
+    let executive = executive.task(own("waits", 1_000), |_| match begun.load(Ordering::Relaxed) {
         true => Flow::Stop,
         false => Flow::Continue,
     });
-    let summary = run(all, 50_000);
+    let summary = run(executive, 50_000);
     assert_eq!((&summary.end, stats(&summary, "long").counts.ran), (&End::Stopped, 1));
 }
 
 #[test]
 fn a_panic_in_a_thread_is_the_end_of_all_and_named() {
-    let all = quick()
+    let executive = quick()
         .task(own("broken", 1_000), |_| -> Flow { panic!("on purpose") })
         .task(own("other", 1_000), |_| ());
     let (task, text) = ("broken".to_owned(), "on purpose".to_owned());
-    assert_eq!(run(all, 60_000).end, End::Panicked { task, text });
+    assert_eq!(run(executive, 60_000).end, End::Panicked { task, text });
 }

@@ -15,12 +15,13 @@ fn run_units(start_ns: u64, duration: Duration, mixed: bool) -> Vec<(u64, u64)> 
     let frame = Calendar::frame(Period::from_ns(10_000_000).expect("in range"));
     let frame = frame.unit(unit("read", 1), |_| ()).unit(unit("write", 5), |_| ());
     let thread = ordinary(WaitPolicy::sleep());
-    let mut all = Executive::builder().clock(clock).thread(thread).calendar(frame);
+    let mut executive = Executive::builder().clock(clock).thread(thread).calendar(frame);
     if mixed {
         let plain = |name: &str, us| task(name, us).budget(Duration::from_micros(10));
-        all = all.task(plain("slow", 10_000), |_| ()).task(plain("fast", 5_000), |_| ());
+        executive =
+            executive.task(plain("slow", 10_000), |_| ()).task(plain("fast", 5_000), |_| ());
     }
-    let (plan, _) = all.build().expect("fine");
+    let (plan, _) = executive.build().expect("fine");
     let summary = plan.run_for(duration).expect("it starts");
     assert_eq!(summary.end, End::Finished);
     summary.tasks.iter().map(|task| (task.counts.ran, task.counts.missed)).collect()
@@ -73,8 +74,8 @@ fn a_process_is_released_within_the_duration_from_the_first_frame_on() {
     let frame = Calendar::frame(Period::from_ns(1_000_000_000).expect("in range"));
     let frame = frame.unit(Unit::new("unit", Duration::from_micros(500)).at(ms(0)), |_| ());
     // One that nobody joins: each of its releases finds nobody.
-    let all = quick().calendar(frame).external(task("process", 2_000), Process::joining());
-    let summary = run(all, 50);
+    let executive = quick().calendar(frame).external(task("process", 2_000), Process::joining());
+    let summary = run(executive, 50);
     let [process] = &summary.processes[..] else { panic!("one: {summary}") };
     assert!((1..=25).contains(&process.unattended), "{}: {summary}", process.unattended);
 }
@@ -109,8 +110,9 @@ fn a_cycle_of_several_units_is_one_cycle_in_counts_and_samples() {
     );
     let calendar = (1..4).fold(calendar, |calendar, n| calendar.part(part(n)));
     let thread = ordinary(WaitPolicy::sleep());
-    let all = Executive::builder().clock(clock).thread(thread).calendar(calendar).record(&path);
-    let summary = all.build().expect("fine").0.run_for(ms(50)).expect("it starts");
+    let executive =
+        Executive::builder().clock(clock).thread(thread).calendar(calendar).record(&path);
+    let summary = executive.build().expect("fine").0.run_for(ms(50)).expect("it starts");
     std::fs::remove_file(&path).expect("ours");
     let counts = stats(&summary, "long").counts;
     assert_eq!((counts.ran, counts.missed, counts.sum_ns), (5, 0, 0), "{summary}");
@@ -141,8 +143,8 @@ fn a_unit_that_runs_beyond_its_next_is_an_overrun_and_no_other_is() {
         .unit(Unit::new("b", ms(1)).at(ms(2)).deadline(ms(7)), after)
         .unit(Unit::new("c", ms(1)).at(ms(3)).deadline(ms(6)), |_| ());
     let thread = ordinary(WaitPolicy::sleep());
-    let all = Executive::builder().clock(clock).thread(thread).calendar(calendar);
-    let summary = all.build().expect("fine").0.run_for(ms(90)).expect("it starts");
+    let executive = Executive::builder().clock(clock).thread(thread).calendar(calendar);
+    let summary = executive.build().expect("fine").0.run_for(ms(90)).expect("it starts");
     let [a, b] = ["a", "b"].map(|name| stats(&summary, name).counts);
     assert_eq!((a.ran, a.over_release, a.over_budget), (9, 3, 3), "{summary}");
     assert_eq!(beyond.load(Ordering::Relaxed), 3);

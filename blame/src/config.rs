@@ -144,6 +144,7 @@ impl BlameConfig {
         Self {
             platform: recall.platform,
             kernel: recall.kernel,
+            smi_count: recall.smi_count,
             clock_offsets_ns: recall.clock_offsets_ns.clone(),
             recall: Some(recall),
             ..self

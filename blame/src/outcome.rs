@@ -129,6 +129,7 @@ impl BlameOutcome {
         let recall = Recall {
             platform: self.config.platform,
             kernel: self.config.kernel,
+            smi_count: self.config.smi_count,
             clock_offsets_ns: self.config.clock_offsets_ns.clone(),
             duration_ns: self.duration_ns,
             threads: threads.collect(),

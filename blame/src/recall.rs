@@ -52,6 +52,8 @@ pub(crate) struct RecalledThread {
 pub struct Recall {
     pub(crate) platform: Platform,
     pub(crate) kernel: Option<(u32, u32)>,
+    #[serde(default)]
+    pub(crate) smi_count: Option<u64>,
     pub(crate) clock_offsets_ns: Vec<i64>,
     pub(crate) duration_ns: u64,
     pub(crate) threads: Vec<RecalledThread>,

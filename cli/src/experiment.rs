@@ -18,10 +18,11 @@ use punctual_engine::clocks::PauseTrial;
 use punctual_engine::quiet::Quiet;
 use punctual_host::choose::{check_cpus, choose, parse_cpus};
 use punctual_host::cpulist::CpuList;
-use punctual_host::facts::MachineFacts;
+use punctual_host::facts::{MachineFacts, SmiCount};
 use punctual_host::root::Root;
 use punctual_host::rules::{self, Inputs};
 use punctual_host::settings::{KernelSettings, WatchedSettings};
+use punctual_lab::blame::RecordedMachine;
 use punctual_lab::experiment::{
     self as lab, ClockFacts, Experiment, ExperimentEnd, ExperimentError, FinishedExperiment,
     Observer, Setting,
@@ -230,18 +231,15 @@ impl Machine {
         Ok(Self { root, facts, measuring, settings, foreign })
     }
 
-    /// On what the kernel that measures runs.
-    pub(crate) fn platform(&self) -> Platform {
-        match self.measuring.virtualization.virtualization.value() {
+    /// What attribution must know of the machine that measures.
+    pub(crate) fn recorded(&self) -> RecordedMachine {
+        let platform = match self.measuring.virtualization.virtualization.value() {
             None => Platform::Unknown,
             Some(_) if self.measuring.virtualization.is_guest() => Platform::VirtualMachine,
             Some(_) => Platform::Metal,
-        }
-    }
-
-    /// Major and minor of the kernel's release, where known.
-    pub(crate) fn kernel(&self) -> Option<(u32, u32)> {
-        KernelSettings::collect(&self.root).release
+        };
+        let kernel = KernelSettings::collect(&Root::live()).release;
+        RecordedMachine { platform, kernel, smi_cpu: SmiCount::cpu(&self.measuring) }
     }
 
     /// The findings of the rules about tuning on a CPU.

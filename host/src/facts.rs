@@ -31,8 +31,8 @@ pub(crate) use kernel::{release, release_numbers};
 pub use limits::{
     Capabilities, FairServer, LimitPair, ProcessLimits, ResourceLimit, RtBudget, RtThrottling,
 };
-pub use power::{Power, PowerSource};
-pub(crate) use power::{counts_smi, smi_since};
+pub(crate) use power::counts_smi;
+pub use power::{Power, PowerSource, SmiCount};
 pub use preemption::{Preemption, PreemptionMode, PreemptionModel};
 pub use virtualization::Virtualization;
 

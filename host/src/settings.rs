@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use crate::cmdline::CommandLine;
 use crate::fact::Fact;
-use crate::facts::{CPUS, MachineFacts, Source, smi_since};
+use crate::facts::{CPUS, MachineFacts, SmiCount, Source};
 use crate::root::{Listing, Read, Root};
 
 pub use interrupts::{IrqLine, IrqPlace, IrqTable};
@@ -102,7 +102,7 @@ impl KernelSettings {
     /// Reads interrupts again: what has risen since is known from then on, and where they go now;
     /// and counts system management interrupts since `facts` were read.
     pub fn watch(&mut self, root: &Root, facts: &MachineFacts) {
-        self.smi_watched = smi_since(facts, root);
+        self.smi_watched = SmiCount::since_facts(facts, root);
         let source = Source::new(root);
         let later = interrupts::counts(&source);
         if let (Fact::Known { value: interrupts, .. }, Fact::Known { value: later, .. }) =

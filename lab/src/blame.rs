@@ -29,6 +29,8 @@ use punctual_engine::clocks::{MachineClock, StampCost};
 use punctual_engine::disturbance::Disturbance;
 use punctual_engine::session::Refusal;
 use punctual_engine::spawn;
+use punctual_host::facts::SmiCount;
+use punctual_host::root::Root;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::process;
 use punctual_os::scheduler::SchedPolicy;
@@ -88,6 +90,51 @@ pub enum BlameSubject {
     RealTime,
 }
 
+/// What attribution must know of the machine that is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedMachine {
+    /// On what the kernel runs.
+    pub platform: Platform,
+    /// Major and minor of the kernel's release, where known.
+    pub kernel: Option<(u32, u32)>,
+    /// The CPU that counts system management interrupts; `None` where none does.
+    pub smi_cpu: Option<u32>,
+}
+
+impl RecordedMachine {
+    /// What attribution takes of this machine as it is now: nobody is followed yet.
+    pub(crate) fn config(self) -> BlameConfig {
+        let Self { platform, kernel, smi_cpu: _ } = self;
+        let clock_offsets_ns = ClockOffsets::take().all_ns();
+        BlameConfig {
+            platform,
+            kernel,
+            clock_offsets_ns,
+            event_driven: true,
+            ..BlameConfig::default()
+        }
+    }
+
+    /// A capture by a reader that every loop is above. A loop that only wakes is not followed in
+    /// it: it has no system calls and faults but its sleep, and recording these costs more than all
+    /// other events.
+    pub(crate) fn capture_plan(self, set: EventSet) -> CapturePlan {
+        let in_guest = self.platform == Platform::VirtualMachine;
+        CapturePlan::new(set).in_guest(in_guest).read_by(SchedPolicy::Fifo(1))
+    }
+
+    /// The count of system management interrupts up to now, where there is one.
+    pub(crate) fn smi_count(self) -> Option<SmiCount> {
+        SmiCount::read(&Root::live(), self.smi_cpu?)
+    }
+
+    /// How many of them there were since `before`, where they are counted.
+    pub(crate) fn smis_since(self, before: Option<SmiCount>) -> Option<u64> {
+        let before = before?;
+        self.smi_count().map(|now| now.since(before))
+    }
+}
+
 /// Why wakes were late.
 #[derive(Clone, Debug)]
 pub struct BlameExperiment {
@@ -99,10 +146,8 @@ pub struct BlameExperiment {
     pub late: LateThreshold,
     /// The loads that run meanwhile, and how results name them.
     pub loads: (String, Vec<LoadSpec>),
-    /// On what the kernel runs.
-    pub platform: Platform,
-    /// Major and minor of the kernel's release, where known.
-    pub kernel: Option<(u32, u32)>,
+    /// The machine that is recorded.
+    pub machine: RecordedMachine,
     /// Ends at the first wake that is later than this, beyond the margin that its thread spins.
     pub stop_over: Option<Span>,
     /// Whether the events around late wakes are kept.
@@ -270,9 +315,10 @@ impl BlameExperiment {
             pause(LOOK);
         }
         orders.is_settling.store(true, Ordering::Release);
-        let plan = capture_plan(EventSet::Full, self.platform).away_from(&[cpu]);
+        let plan = self.machine.capture_plan(EventSet::Full).away_from(&[cpu]);
         let follow = FollowedThreads::Threads(vec![tid.unsigned_abs()]);
-        let recording = Recording::start(&plan, self.accountant(follow, &symbols), || {
+        let accountant = self.accountant(follow, &symbols);
+        let recording = Recording::start(self.machine, &plan, accountant, || {
             orders.is_recorded.store(true, Ordering::Release);
             orders.is_settling.store(false, Ordering::Release);
         });
@@ -345,8 +391,9 @@ impl BlameExperiment {
         look: &mut dyn FnMut(Span),
     ) -> Result<Recorded, ExperimentError> {
         let symbols = kernel_symbols();
-        let plan = capture_plan(EventSet::Full, self.platform).following(tids);
-        let recording = Recording::start(&plan, self.accountant(follow, &symbols), || {});
+        let plan = self.machine.capture_plan(EventSet::Full).following(tids);
+        let accountant = self.accountant(follow, &symbols);
+        let recording = Recording::start(self.machine, &plan, accountant, || {});
         let recording = recording.map_err(|why| ExperimentError::Evidence(why.to_string()))?;
         let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
         let have_ended = || !tids.is_empty() && tids.iter().all(|&tid| !is_alive(tid));
@@ -372,23 +419,8 @@ impl BlameExperiment {
     }
 
     fn config(&self, follow: FollowedThreads, symbols: &Symbols) -> BlameConfig {
-        let machine = machine_config(self.platform, self.kernel);
-        BlameConfig { follow, late: self.late, symbols: map(symbols), ..machine }
+        BlameConfig { follow, late: self.late, symbols: map(symbols), ..self.machine.config() }
     }
-}
-
-/// What attribution is told of this machine as it is now: nobody is followed yet.
-pub(crate) fn machine_config(platform: Platform, kernel: Option<(u32, u32)>) -> BlameConfig {
-    let clock_offsets_ns = ClockOffsets::take().all_ns();
-    BlameConfig { platform, kernel, clock_offsets_ns, event_driven: true, ..BlameConfig::default() }
-}
-
-/// A capture on this platform, by a reader that every loop is above. A loop that only wakes is not
-/// followed in it: it has no system calls and faults but its sleep, and recording these costs more
-/// than all other events.
-pub(crate) fn capture_plan(set: EventSet, platform: Platform) -> CapturePlan {
-    let in_guest = platform == Platform::VirtualMachine;
-    CapturePlan::new(set).in_guest(in_guest).read_by(SchedPolicy::Fifo(1))
 }
 
 /// Time left.
@@ -470,6 +502,9 @@ struct Recording {
     missing: Vec<MissingEvent>,
     has_stopped: Arc<AtomicBool>,
     begun_ns: u64,
+    machine: RecordedMachine,
+    /// System management interrupts when it began.
+    smi: Option<SmiCount>,
 }
 
 /// Takes events; those of the time in which events were opened do not count.
@@ -581,6 +616,7 @@ impl RecordingEnd {
 impl Recording {
     /// Opens all events, waits until what that did to the machine is over, and begins.
     fn start(
+        machine: RecordedMachine,
         plan: &CapturePlan,
         accountant: Accountant,
         begins: impl FnOnce(),
@@ -591,9 +627,10 @@ impl Recording {
         let missing = capture.missing().iter().map(MissingEvent::of).collect();
         let begun_ns = now_ns(ClockId::Monotonic) + SETTLE.as_ns().unsigned_abs();
         let _signal = sleep_until_ns(begun_ns);
+        let smi = machine.smi_count();
         from_ns.store(begun_ns, Ordering::Relaxed);
         begins();
-        Ok(Self { capture, missing, has_stopped, begun_ns })
+        Ok(Self { capture, missing, has_stopped, begun_ns, machine, smi })
     }
 
     /// Whether a wake was so late that nothing more counts.
@@ -603,10 +640,14 @@ impl Recording {
 
     /// What came of it. `symbols` are for what is kept.
     fn end(self, symbols: Symbols) -> Result<RecordingEnd, ExperimentError> {
-        let Self { capture, missing, begun_ns, .. } = self;
+        let Self { capture, missing, begun_ns, machine, smi, has_stopped: _ } = self;
+        let smis = machine.smis_since(smi);
         let recorded = capture.opened().iter().map(|event| event.name.clone()).collect();
         let ended = capture.end().ok_or(ExperimentError::Panic)?;
-        let Accountant { blame, windows, stopped_by, .. } = ended.consumer;
+        let Accountant { mut blame, windows, stopped_by, .. } = ended.consumer;
+        if let Some(count) = smis {
+            blame.set_smi_count(count);
+        }
         let outcome = blame.finish();
         let kept = windows.map(|windows| {
             let wakes = outcome.worst.iter().chain(&outcome.sample);

@@ -27,6 +27,7 @@ use punctual_engine::quiet::{Gap, Spun, spin};
 use punctual_engine::safety::is_real_time;
 use punctual_engine::session::{Refusal, ThreadSession};
 use punctual_engine::spawn;
+use punctual_host::facts::SmiCount;
 use punctual_host::root::{Read, Root};
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 use punctual_os::scheduler::{self, SchedPolicy};
@@ -64,8 +65,8 @@ pub struct NoiseExperiment {
     pub housekeeping: Vec<u32>,
     /// The kernel's ticks in a second, where that is known.
     pub tick_hz: Option<u32>,
-    /// Whether the machine counts interrupts of its firmware.
-    pub counts_smi: bool,
+    /// The CPU that counts system management interrupts; `None` where none does.
+    pub smi_cpu: Option<u32>,
 }
 
 impl Experiment for NoiseExperiment {
@@ -94,8 +95,7 @@ impl Experiment for NoiseExperiment {
         let windows = Windows::of(self.duration, self.duty);
         loading.begin(0, windows.length()).map_err(ExperimentError::Load)?;
         let root = Root::live();
-        let smi_cpu = self.cpus.first().copied().filter(|_| self.counts_smi);
-        let before = Accounts::read(&root, smi_cpu);
+        let before = Accounts::read(&root, self.smi_cpu);
         let hz = self.tick_hz.filter(|&hz| hz > 0);
         let threads = Threads {
             cpus: &self.cpus,
@@ -108,7 +108,7 @@ impl Experiment for NoiseExperiment {
             stop,
         };
         let spun = threads.run(loading);
-        let after = Accounts::read(&root, smi_cpu);
+        let after = Accounts::read(&root, self.smi_cpu);
         loading.end(0);
         let spun = spun?;
         clock.discipline();
@@ -842,8 +842,6 @@ impl Windows {
     }
 }
 
-/// MSR_SMI_COUNT (Intel SDM volume 4).
-const SMI_COUNT: u32 = 0x34;
 /// Kinds of interrupts that are named for a CPU, at most.
 const KINDS_MAX: usize = 5;
 
@@ -854,18 +852,17 @@ struct Accounts {
     steal: StealTicks,
     /// By kind and CPU.
     interrupts: Option<HashMap<String, HashMap<u32, u64>>>,
-    smi: Option<u64>,
+    smi: Option<SmiCount>,
 }
 
 impl Accounts {
     /// Reads them; the firmware's of `smi_cpu`, where the machine counts them.
     fn read(root: &Root, smi_cpu: Option<u32>) -> Self {
         let text = |read: Read| if let Read::Text(text) = read { Some(text) } else { None };
-        let smi = smi_cpu.and_then(|cpu| text(root.read_msr(cpu, SMI_COUNT)));
         Self {
             steal: StealTicks::read(root),
             interrupts: text(root.read("/proc/interrupts")).and_then(|text| interrupts(&text)),
-            smi: smi.and_then(|text| text.trim().parse().ok()),
+            smi: smi_cpu.and_then(|cpu| SmiCount::read(root, cpu)),
         }
     }
 
@@ -892,7 +889,7 @@ impl Accounts {
 
     /// The firmware's interrupts since `before`.
     fn smi(&self, before: &Self) -> Option<u64> {
-        Some(self.smi?.saturating_sub(before.smi?))
+        Some(self.smi?.since(before.smi?))
     }
 }
 
@@ -1052,7 +1049,7 @@ mod tests {
             loads: ("idle".to_owned(), Vec::new()),
             housekeeping: Vec::new(),
             tick_hz: None,
-            counts_smi: false,
+            smi_cpu: None,
         }
     }
 

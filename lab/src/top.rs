@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::{CauseKind, LateCause, Who};
-use punctual_blame::config::{BlameBounds, BlameConfig, FollowedThreads, LateThreshold, Platform};
+use punctual_blame::config::{BlameBounds, BlameConfig, FollowedThreads, LateThreshold};
 use punctual_blame::outcome::{ThreadSnapshot, TopSnapshot};
 use punctual_blame::symbols::SymbolMap;
 use punctual_core::time::Span;
@@ -22,7 +22,7 @@ use punctual_os::clock::{ClockId, now_ns};
 use punctual_os::scheduler::{ROUND_ROBIN, SchedAttributes};
 use punctual_trace::event::{TaskName, Tid};
 
-use crate::blame::{BlamedRun, SETTLE, capture_plan, machine_config, map};
+use crate::blame::{BlamedRun, RecordedMachine, SETTLE, map};
 use crate::capture::{
     Capture, CaptureConsumer, CaptureItem, CaptureRefused, CaptureSoFar, EventSet, FollowedThread,
     kernel_symbols,
@@ -46,10 +46,8 @@ pub struct TopPlan {
     pub stop_over_ns: Option<u64>,
     /// From one showing to the next; what is below 100 ms is 100 ms.
     pub interval: Span,
-    /// On what the kernel runs.
-    pub platform: Platform,
-    /// Major and minor of the kernel's release, where known.
-    pub kernel: Option<(u32, u32)>,
+    /// The machine that is watched.
+    pub machine: RecordedMachine,
 }
 
 impl TopPlan {
@@ -64,7 +62,7 @@ impl TopPlan {
             follow,
             late: LateThreshold::Above(self.late_over_ns),
             bounds: BlameBounds { threads: THREADS_MAX, pieces: PIECES, ..BlameBounds::default() },
-            ..machine_config(self.platform, self.kernel)
+            ..self.machine.config()
         }
     }
 
@@ -455,7 +453,7 @@ impl Top {
         orders.late_over_ns.store(plan.late_over_ns, Ordering::Relaxed);
         let set = plan.events();
         let tids: Vec<i32> = plan.threads.iter().flatten().map(|thread| thread.tid).collect();
-        let capture = capture_plan(set, plan.platform).following(&tids).with_symbols(&symbols);
+        let capture = plan.machine.capture_plan(set).following(&tids).with_symbols(&symbols);
         let symbols = if set == EventSet::Full { map(&symbols) } else { SymbolMap::default() };
         let config = BlameConfig { symbols: symbols.clone(), ..plan.config() };
         let interval_ns = plan.interval.as_ns().max(0).unsigned_abs();
@@ -487,7 +485,7 @@ impl Top {
     /// Why the kernel gives no events.
     pub fn examine(&mut self, tid: Tid) -> Result<(), CaptureRefused> {
         self.leave();
-        let capture = capture_plan(EventSet::Full, self.plan.platform);
+        let capture = self.plan.machine.capture_plan(EventSet::Full);
         let capture = capture.following(&[tid.cast_signed()]);
         let (to_view, found) = sync_channel(1);
         let config = BlameConfig {

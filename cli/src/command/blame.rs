@@ -355,8 +355,7 @@ impl Measuring for Blaming<'_> {
             duration: args.duration.0,
             late,
             loads: (condition_name(loads), loads.clone()),
-            platform: machine.platform(),
-            kernel: machine.kernel(),
+            machine: machine.recorded(),
             stop_over,
             keeps: args.files.are_some(),
         };

@@ -102,8 +102,7 @@ impl Execute for TopArgs {
             late_over_ns: ns(self.over),
             stop_over_ns: self.stop_over.map(ns),
             interval: self.interval.0,
-            platform: machine.platform(),
-            kernel: machine.kernel(),
+            machine: machine.recorded(),
         };
         signal::catch_stop().context("cannot catch SIGINT")?;
         let top = Top::start(&plan)?;

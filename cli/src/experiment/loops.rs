@@ -133,8 +133,7 @@ impl LoopExperiment<'_> {
         let blame_plan = blame.map(|when| LoopBlamePlan {
             when,
             late,
-            platform: machine.platform(),
-            kernel: machine.kernel(),
+            machine: machine.recorded(),
             groups: groups(&plan, merge),
         });
         let experiment = PeriodicExperiment {

@@ -14,6 +14,8 @@ use crate::root::{Listing, Read, Root};
 
 const SUPPLIES: &str = "/sys/class/power_supply";
 const SMI_COUNT: u32 = 0x34;
+/// The counter has 32 bits; the upper half of the register is reserved.
+const COUNT_MASK: u64 = 0xffff_ffff;
 /// Why they are not counted.
 const NOT_INTEL: &str = "/proc/cpuinfo (vendor_id, flags)";
 
@@ -103,8 +105,7 @@ fn read_smi(root: &Root, cpu: u32) -> Fact<u64> {
     let origin = format!("/dev/cpu/{cpu}/msr ({SMI_COUNT:#x})");
     match root.read_msr(cpu, SMI_COUNT) {
         Read::Text(text) => match text.trim().parse::<u64>() {
-            // The counter has 32 bits; the upper half is reserved.
-            Ok(value) => Fact::known(value & 0xffff_ffff, origin),
+            Ok(value) => Fact::known(value & COUNT_MASK, origin),
             Err(_) => Fact::unreadable(origin, "not a number"),
         },
         Read::Absent => Fact::absent(origin),
@@ -117,13 +118,39 @@ pub(crate) fn counts_smi(facts: &MachineFacts) -> bool {
     facts.power.smi_count.origin() != NOT_INTEL
 }
 
-/// How many system management interrupts there were since these facts were read; `None` where
-/// they are not counted.
-pub(crate) fn smi_since(facts: &MachineFacts, root: &Root) -> Option<u64> {
-    let before = *facts.power.smi_count.value()?;
-    let cpu = facts.cpu.online_cpus.value().and_then(CpuList::first).unwrap_or(0);
-    // It has 32 bits, and goes on from 0.
-    read_smi(root, cpu).value().map(|now| now.wrapping_sub(before) & 0xffff_ffff)
+/// How many system management interrupts a CPU of Intel counted at one moment (MSR 0x34 of the
+/// Software Developer's Manual, volume 4), for the difference to a later one.
+///
+/// Of 32 bits: wrong where 2^32 interrupts pass between two readings. Reading it needs the module
+/// msr and CAP_SYS_RAWIO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SmiCount {
+    count: u64,
+}
+
+impl SmiCount {
+    /// The CPU whose register counts them; `None` where `facts` found none that can be read.
+    pub fn cpu(facts: &MachineFacts) -> Option<u32> {
+        facts.power.smi_count.value()?;
+        Some(facts.cpu.online_cpus.value().and_then(CpuList::first).unwrap_or(0))
+    }
+
+    /// The count of now, of a CPU that [`Self::cpu`] gave.
+    pub fn read(root: &Root, cpu: u32) -> Option<Self> {
+        read_smi(root, cpu).value().map(|&count| Self { count })
+    }
+
+    /// How many there were since these facts were read; `None` where they are not counted.
+    pub(crate) fn since_facts(facts: &MachineFacts, root: &Root) -> Option<u64> {
+        let count = *facts.power.smi_count.value()?;
+        Some(Self::read(root, Self::cpu(facts)?)?.since(Self { count }))
+    }
+
+    /// How many there were from `before` to this one.
+    pub fn since(self, before: Self) -> u64 {
+        // It goes on from 0.
+        self.count.wrapping_sub(before.count) & COUNT_MASK
+    }
 }
 
 #[cfg(test)]
@@ -170,5 +197,20 @@ mod tests {
         assert_eq!(count("GenuineIntel", "fpu"), Some(5), "the upper half is reserved");
         assert_eq!(count("GenuineIntel", "fpu hypervisor"), None);
         assert_eq!(count("AuthenticAMD", "fpu"), None);
+    }
+
+    #[test]
+    fn smi_counts_go_on_from_zero() {
+        let count = |count| SmiCount { count };
+        assert_eq!(count(9).since(count(4)), 5);
+        assert_eq!(count(2).since(count(0xffff_fffe)), 4);
+        let info = "vendor_id\t: GenuineIntel\nflags\t: fpu\n";
+        let of = |number: &str| {
+            let tree = Tree::of(&[("/proc/cpuinfo", info), ("/dev/cpu/0/msr-0x34", number)]);
+            let root = tree.root();
+            (SmiCount::cpu(&MachineFacts::collect(&root)), SmiCount::read(&root, 0))
+        };
+        assert_eq!(of("7"), (Some(0), Some(count(7))));
+        assert_eq!(of("no number"), (None, None));
     }
 }

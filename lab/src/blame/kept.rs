@@ -242,7 +242,7 @@ mod tests {
     use punctual_os::affinity;
     use punctual_testkit::skip;
 
-    use super::super::{BlameExperiment, BlameSubject, ReadCapture};
+    use super::super::{BlameExperiment, BlameSubject, ReadCapture, RecordedMachine};
     use super::*;
 
     #[test]
@@ -267,8 +267,11 @@ mod tests {
             duration: Span::from_ms(300),
             late: LateThreshold::Above(5_000),
             loads: (String::new(), Vec::new()),
-            platform: Platform::VirtualMachine,
-            kernel: None,
+            machine: RecordedMachine {
+                platform: Platform::VirtualMachine,
+                kernel: None,
+                smi_cpu: None,
+            },
             stop_over: None,
             keeps: true,
         };

@@ -13,21 +13,22 @@ use std::thread;
 use punctual::RtThread;
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::LateCause;
-use punctual_blame::config::{BlameBounds, BlameConfig, FollowedThreads, LateThreshold, Platform};
+use punctual_blame::config::{BlameBounds, BlameConfig, FollowedThreads, LateThreshold};
 use punctual_blame::keep::LateWake;
 use punctual_blame::outcome::{BlameOutcome, ThreadOutcome};
 use punctual_core::releases::Releases;
 use punctual_core::time::{Instant, Period, Span};
 use punctual_engine::spawn;
 use punctual_engine::wait_policy::WaitKind;
+use punctual_host::facts::SmiCount;
 use punctual_os::clock::{ClockId, now_ns};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ConditionBlock, PeriodicPlan};
 use crate::blame::{
-    BlamedRun, BlamedWake, CaptureEvidence, LoopEnd, MissingEvent, Orders, RecordingPrice, SETTLE,
-    capture_plan, machine_config, map, pause, run_loop,
+    BlamedRun, BlamedWake, CaptureEvidence, LoopEnd, MissingEvent, Orders, RecordedMachine,
+    RecordingPrice, SETTLE, map, pause, run_loop,
 };
 use crate::capture::{
     Capture, CaptureConsumer, CaptureItem, CapturePlan, EventSet, kernel_symbols, must_share_cpu,
@@ -97,10 +98,8 @@ pub struct LoopBlamePlan {
     pub when: BlameWhen,
     /// What is late, of the wakes of each loop in each group of conditions.
     pub late: LateThreshold,
-    /// On what the kernel runs.
-    pub platform: Platform,
-    /// Major and minor of the kernel's release, where known.
-    pub kernel: Option<(u32, u32)>,
+    /// The machine that is recorded.
+    pub machine: RecordedMachine,
     /// By condition: its group. Wakes of one group are summed up together.
     pub groups: Vec<usize>,
 }
@@ -193,13 +192,20 @@ struct Recorded {
     capture: Capture<TurnAccounts>,
     missing: Vec<MissingEvent>,
     begun_ns: u64,
+    machine: RecordedMachine,
+    /// System management interrupts when it was opened.
+    smi: Option<SmiCount>,
 }
 
 impl Recorded {
     /// Ends it, and waits until the events are closed, which disturbs all CPUs: unless all has been
     /// stopped, and nothing more is measured.
     fn end(self, stop: &AtomicBool) -> Option<(TurnAccounts, CaptureEvidence)> {
-        let ended = self.capture.end()?;
+        let smis = self.machine.smis_since(self.smi);
+        let mut ended = self.capture.end()?;
+        if let Some(count) = smis {
+            ended.consumer.groups.iter_mut().for_each(|blame| blame.set_smi_count(count));
+        }
         let evidence = CaptureEvidence::of(&ended.facts, self.missing, self.begun_ns);
         if !stop.load(Ordering::Relaxed) {
             ended.closing.wait();
@@ -294,7 +300,7 @@ impl LoopRecorder {
         if self.plan.when != BlameWhen::Asked && must_share_cpu(&measured) {
             return Err(NotRecorded::SharesCpu);
         }
-        let capture = capture_plan(EventSet::Full, self.plan.platform).away_from(&measured);
+        let capture = self.plan.machine.capture_plan(EventSet::Full).away_from(&measured);
         if self.price.is_some() {
             let recorded = self.start(&capture)?;
             recorded.capture.resume();
@@ -323,7 +329,7 @@ impl LoopRecorder {
                 worst: bounds.worst.max(streams * KEPT_WAKES),
                 ..bounds
             },
-            ..machine_config(self.plan.platform, self.plan.kernel)
+            ..self.plan.machine.config()
         };
         let groups = self.plan.groups.iter().max().map_or(0, |last| last + 1);
         let accounts = TurnAccounts {
@@ -338,7 +344,8 @@ impl LoopRecorder {
         let begun_ns = now_ns(ClockId::Monotonic);
         capture.pause();
         pause(SETTLE);
-        Ok(Recorded { capture, missing, begun_ns })
+        let machine = self.plan.machine;
+        Ok(Recorded { capture, missing, begun_ns, machine, smi: machine.smi_count() })
     }
 
     /// A block of this condition begins: what passes from its first warm cycle on is looked at,
@@ -720,6 +727,7 @@ impl WakeSpan {
 mod tests {
     use std::time::Duration;
 
+    use punctual_blame::config::Platform;
     use punctual_core::sample::Sample;
     use punctual_engine::drain::{SampleFile, Sink};
     use punctual_os::{affinity, process};
@@ -949,8 +957,7 @@ mod tests {
         let blame = LoopBlamePlan {
             when: BlameWhen::Asked,
             late: LateThreshold::Above(500_000),
-            platform: Platform::Unknown,
-            kernel: None,
+            machine: RecordedMachine { platform: Platform::Unknown, kernel: None, smi_cpu: None },
             groups: vec![0],
         };
         let victim = Victim {

@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use punctual::RtThread;
 use punctual_host::choose::{check_cpus, helper_cpu};
 use punctual_host::cpulist::CpuList;
-use punctual_host::facts::MachineFacts;
+use punctual_host::facts::{MachineFacts, SmiCount};
 use punctual_lab::load::Loads;
 use punctual_lab::noise::{AtOnce, CpuNoise, NoiseExperiment, NoiseOutcome, Overlaps, WorstGap};
 use punctual_os::affinity;
@@ -96,7 +96,7 @@ impl Measuring for Args {
             loads: (condition_name(loads), loads.clone()),
             housekeeping: helper_cpu(&cpus, facts).into_iter().collect(),
             tick_hz: facts.kernel.tick_hz.value().copied(),
-            counts_smi: facts.power.smi_count.value().is_some(),
+            smi_cpu: SmiCount::cpu(facts),
         };
         Ok(Planned { experiment, choice })
     }

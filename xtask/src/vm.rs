@@ -724,7 +724,10 @@ impl Console {
     fn ok(&self, name: &str) -> Result<&str, String> {
         match self.step(name)? {
             (0, output) => Ok(output),
-            (code, _) => Err(format!("the step {name} exited with {code}")),
+            (code, output) => {
+                let last = output.lines().map(str::trim).rfind(|line| !line.is_empty());
+                Err(format!("the step {name} exited with {code}: {}", last.unwrap_or("no output")))
+            }
         }
     }
 
@@ -763,7 +766,9 @@ mod tests {
         assert_eq!(console.step("one"), Ok((0, "a\nb\n")));
         assert_eq!(console.ok("one"), Ok("a\nb\n"));
         assert_eq!(console.step("two"), Ok((3, "")));
-        assert!(console.ok("two").is_err());
+        assert_eq!(console.ok("two").expect_err("3"), "the step two exited with 3: no output");
+        let said = Console("step: one\na\npunctual: b\n\nended: one 2\n".to_owned());
+        assert!(said.ok("one").is_err_and(|why| why.ends_with("exited with 2: punctual: b")));
         assert!(console.step("three").is_err());
         let cut = Console("step: one\na\n".to_owned());
         assert!(cut.step("one").expect_err("cut").contains("did not end"));

@@ -56,7 +56,7 @@ pub(super) const ALL: &[Scenario] = &[
     UNTHROTTLED,
     Scenario {
         name: "hog",
-        summary: "a Debian where a thread takes CPU 1 for 5 ms: cyclictest, rtla, punctual see it",
+        summary: "a Debian where a thread takes CPU 1 for 5 ms: cyclictest, rtla, punctual see it, two say who",
         system: Root::Disk,
         append: "root=/dev/vda rw isolcpus=1",
         programs: &[Program::Command],
@@ -169,8 +169,8 @@ const HOG: &str = "cat >/tmp/hog <<'END'
 use Time::HiRes qw(time sleep);
 for (1 .. 400) { my $end = time + 0.005; 1 while time < $end; sleep 0.245; }
 END
-hog() { chrt -f 95 taskset -c 1 perl /tmp/hog & }
-rest() { kill $!; wait; }
+hog() { chrt -f 95 taskset -c 1 perl /tmp/hog & hog=$!; }
+rest() { kill $hog; wait $hog; }
 cd /root
 hog
 step punctual punctual measure periodic --cpu 1 --priority 80 --wait sleep --duration 4s --json -
@@ -180,8 +180,17 @@ rest; hog
 step timerlat timeout 60 rtla timerlat hist -c 1 -P f:80 -d 4s --no-irq
 rest; hog
 step osnoise timeout 60 rtla osnoise hist -c 1 -P f:80 -p 100000 -r 50000 -d 4s
+rest; hog
+timeout 60 rtla timerlat top -q -c 1 -P f:80 -a 4000 -d 30s >/tmp/rtla 2>&1 &
+rtla=$!
+step blamed punctual blame --cpu 1 --over 4ms --duration 12s
+wait $rtla
+step rtla cat /tmp/rtla
 rest
 ";
+
+/// The name of the thread that takes the CPU.
+const HOG_NAME: &str = "perl";
 
 /// What an instrument must have seen of the 5 ms: nearly all of it, and no time of the emulation is
 /// judged beyond that.
@@ -208,10 +217,18 @@ fn hogged(consoles: &[Console]) -> Result<(), String> {
     for (name, us) in seen {
         println!("  {name}: {us:.0} us");
     }
-    match seen.iter().find(|(_, us)| *us < SEEN_US) {
-        None => Ok(()),
-        Some((name, us)) => Err(format!("{name} saw {us} us of 5000")),
+    if let Some((name, us)) = seen.iter().find(|(_, us)| *us < SEEN_US) {
+        return Err(format!("{name} saw {us} us of 5000"));
     }
+    let blamed = console.ok("blamed")?;
+    let naming =
+        |output: &str| output.lines().find(|line| line.contains(HOG_NAME)).map(str::to_owned);
+    let line = naming(blamed).ok_or_else(|| format!("blame: no {HOG_NAME}: {blamed}"))?;
+    println!("  blame: {}", line.trim());
+    // It stops at the first wake of 4 ms and more, and that the emulation may have made.
+    let line = naming(console.ok("rtla")?);
+    println!("  rtla: {}", line.as_deref().unwrap_or("another cause, of one wake").trim());
+    Ok(())
 }
 
 /// The console of the first guest.

@@ -30,7 +30,7 @@ pub(super) fn shown(body: &BlameBody) -> Section {
     blocks.push(runs(blame));
     if !blame.causes.is_empty() {
         blocks.push(causes(&blame.causes));
-        blocks.extend(explained(&blame.causes).map(Block::words));
+        blocks.extend(explained(&blame.causes).into_iter().map(Block::words));
     }
     if blame.runs.len() > 1 {
         let late = blame.runs.iter().filter(|run| run.late > 0 && !run.causes.is_empty());
@@ -64,7 +64,7 @@ pub(crate) fn thread(run: &BlamedRun) -> Vec<Block> {
     let mut blocks = vec![Block::words(run.sentence.clone())];
     if !run.causes.is_empty() {
         blocks.push(causes(&run.causes));
-        blocks.extend(explained(&run.causes).map(Block::words));
+        blocks.extend(explained(&run.causes).into_iter().map(Block::words));
     }
     blocks
 }
@@ -133,7 +133,7 @@ fn of_run(name: &str, run: &Run, blame: &RunBlame) -> Vec<Block> {
     }
     if blame.late > 0 && !run.causes.is_empty() {
         blocks.push(causes(&run.causes));
-        blocks.extend(explained(&run.causes).map(Block::words));
+        blocks.extend(explained(&run.causes).into_iter().map(Block::words));
     }
     // The script of a page finds them by these words.
     let passed = |worst: &WorstWake| {
@@ -273,16 +273,22 @@ fn causes(causes: &[BlamedCause]) -> Block {
         .into()
 }
 
-/// What shows each cause that matters, and what to do about it.
-fn explained(causes: &[BlamedCause]) -> impl Iterator<Item = String> {
+/// What shows each cause that matters, and what to do about it: once where several need the same.
+fn explained(causes: &[BlamedCause]) -> Vec<String> {
     let matters =
         |cause: &&BlamedCause| cause.share_of_late >= EXPLAINED || cause.share_of_time >= EXPLAINED;
-    let sentence = |cause: &BlamedCause| {
+    let shown: Vec<&BlamedCause> = causes.iter().filter(matters).take(EXPLAINED_MAX).collect();
+    let sentence = |(place, cause): (usize, &&BlamedCause)| {
+        let (name, evidence, advice) = (&cause.name, cause.evidence.trim(), cause.advice.trim());
+        let before = shown[..place].iter().find(|before| before.advice.trim() == advice);
+        if let Some(before) = before.filter(|_| !advice.is_empty()) {
+            return format!("{name}: {evidence}. What helps is the same as for {}.", before.name);
+        }
         let rule = cause.tune_rule.as_ref();
         let rule = rule.map_or_else(String::new, |rule| format!(" (tune: {rule})"));
-        format!("{}: {}. {}{rule}", cause.name, cause.evidence.trim(), cause.advice.trim())
+        format!("{name}: {evidence}. {advice}{rule}")
     };
-    causes.iter().filter(matters).take(EXPLAINED_MAX).map(sentence)
+    shown.iter().enumerate().map(sentence).collect()
 }
 
 fn worst(wakes: &[BlamedWake]) -> Block {
@@ -440,5 +446,29 @@ mod tests {
         ] {
             assert_eq!(figure(known_ns, bounds), shown);
         }
+    }
+
+    #[test]
+    fn advice_that_several_causes_share_is_given_once() {
+        let cause = |name: &str, advice: &str| BlamedCause {
+            cause: "ipi".to_owned(),
+            name: name.to_owned(),
+            cpu: None,
+            wakes: 1,
+            share_of_late: 0.3,
+            share_between: (0.1, 0.5),
+            share_of_time: 0.3,
+            worst_ns: 1,
+            confidence: 1.0,
+            rule: "ipi".to_owned(),
+            evidence: "in 1 wake".to_owned(),
+            advice: advice.to_owned(),
+            tune_rule: Some("isolation.isolcpus".to_owned()),
+        };
+        let causes = [cause("a", "Isolate it."), cause("b", "Wait."), cause("c", "Isolate it.")];
+        let lines = explained(&causes);
+        assert_eq!(lines[0], "a: in 1 wake. Isolate it. (tune: isolation.isolcpus)");
+        assert_eq!(lines[1], "b: in 1 wake. Wait. (tune: isolation.isolcpus)");
+        assert_eq!(lines[2], "c: in 1 wake. What helps is the same as for a.");
     }
 }

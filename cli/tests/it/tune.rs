@@ -1097,7 +1097,9 @@ fn whoever_changes_settings_of_this_machine_does_so_alone() {
         "measure saturation --duration 1s --unsafe-no-throttle --state STATE",
         "reproduce linuxcnc --quick --tune --state STATE --json RESULT",
     ];
-    for command in commands {
+    // Throttling is put back by a process of the highest priority: without it all is refused.
+    let can_throttle = skip::need_fifo();
+    for command in commands.iter().filter(|command| can_throttle || !command.contains("throttle")) {
         let words = command.split(' ').map(|word| match word {
             "STATE" => state.as_str(),
             "RESULT" => result.as_str(),

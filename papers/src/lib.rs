@@ -32,6 +32,18 @@ pub struct Reproduction {
     pub claims: Vec<PaperClaim>,
 }
 
+/// How long a paper is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PaperLength {
+    /// A quarter of a minute.
+    Quick,
+    /// A minute and a half.
+    #[default]
+    Usual,
+    /// As long as the paper measured, where it says so.
+    Own,
+}
+
 /// A paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paper {
@@ -78,6 +90,17 @@ impl Paper {
         }
     }
 
+    /// About how long its measurements take together, s; where some are tuned, with these.
+    pub fn seconds(self, length: PaperLength, is_tuned: bool) -> f64 {
+        match (length, self) {
+            (PaperLength::Quick, _) => 16.0,
+            (PaperLength::Own, Self::Linuxcnc) => linuxcnc::own_seconds(is_tuned),
+            (PaperLength::Own, Self::Wince) => wince::OWN_S,
+            // The others say no length that is longer: 10 000 releases, 100 releases, sweeps.
+            (PaperLength::Usual | PaperLength::Own, _) => 100.0,
+        }
+    }
+
     /// Its rows and its claims, measured.
     ///
     /// # Errors
@@ -90,5 +113,27 @@ impl Paper {
             Self::Ant => ant::reproduce(bench),
             Self::Maruti => maruti::reproduce(bench),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paper_is_measured_as_long_as_it_says_and_never_shorter_than_usual() {
+        for paper in Paper::ALL {
+            for is_tuned in [false, true] {
+                let seconds = |length| paper.seconds(length, is_tuned);
+                assert!(seconds(PaperLength::Quick) < seconds(PaperLength::Usual));
+                assert!(seconds(PaperLength::Usual) <= seconds(PaperLength::Own));
+            }
+        }
+        let own = |paper: Paper, is_tuned| paper.seconds(PaperLength::Own, is_tuned);
+        // Two threads, each under two or four conditions for 1500 s.
+        assert!((6_000.0..7_000.0).contains(&own(Paper::Linuxcnc, false)));
+        assert!((12_000.0..14_000.0).contains(&own(Paper::Linuxcnc, true)));
+        // A million stimuli at 5 kHz, in a fifth of the time.
+        assert!((own(Paper::Wince, false) - 1_000.0).abs() < 1e-6);
     }
 }

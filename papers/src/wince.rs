@@ -21,6 +21,10 @@ use crate::row::PaperRow;
 
 /// 5 kHz.
 const PERIOD_NS: u64 = 200_000;
+/// The share of the time that each condition of the responses takes.
+const RESPONSES: f64 = 0.2;
+/// The time in which each of them has the iterations of APP_TEST there, a million, s.
+pub(crate) const OWN_S: f64 = 1e6 * PERIOD_NS as f64 / 1e9 / RESPONSES;
 /// The background load: integer polygons.
 const LOAD: &str = "cpu";
 
@@ -147,7 +151,7 @@ fn response<B: Bench>(
         cpu: bench.cpu(),
         stimulus_cpu: bench.other_cpu().unwrap_or(bench.cpu()),
         period,
-        duration: bench.share(0.2),
+        duration: bench.share(RESPONSES),
         first: SchedPolicy::Fifo(PRIORITY),
         second,
         competitor: competitor.then_some(Competitor::Computes),

@@ -16,11 +16,11 @@ use punctual_lab::experiment::{ConditionChanges, Experiment};
 use punctual_lab::load::{LoadSpec, Loads};
 use punctual_lab::periodic::{Condition, Stream};
 use punctual_os::signal;
-use punctual_papers::Paper;
 use punctual_papers::bench::{self, LoopPhase, LoopSet, MeasuredLoop, WithLoads};
 use punctual_papers::claim::PaperClaim;
 use punctual_papers::figure::Drawing;
 use punctual_papers::row::PaperRow;
+use punctual_papers::{Paper, PaperLength};
 
 use crate::args::{Detail, LearnArgs, PRIORITY, PolicyName, ReportArgs, StateArgs};
 use crate::command::measure::{LoopChoices, blocks};
@@ -36,21 +36,25 @@ use crate::settings::WorkloadName;
 use crate::stored;
 use crate::subcommand::{self, Exit};
 use crate::{format, papers};
-use punctual_report::reproduced::{PaperFigure, ReproduceBody};
+use punctual_report::reproduced::{PaperFigure, ReproduceBody, ReproducedLength};
 use punctual_report::{Body, Choice, Comparison, EndedBy, Envelope, Report, Request, Run};
 
 /// `punctual reproduce`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReproduceArgs {
     /// The paper
-    #[arg(value_parser = paper_parser(), required_unless_present = "all", conflicts_with = "all")]
+    #[arg(value_parser = paper_parser(), conflicts_with = "all")]
     paper: Option<Paper>,
-    /// All papers, one after the other: about ten minutes
+    /// All papers, one after the other: about ten minutes; with --full two and a half hours
     #[arg(long)]
     all: bool,
     /// Shorter measurements: less than two minutes for all papers, half a minute for one
     #[arg(long)]
     quick: bool,
+    /// As long as the paper measured, where it says so: linuxcnc's threads 1500 s under each
+    /// condition, wince's responses a million each. The others take the usual time
+    #[arg(long, conflicts_with = "quick")]
+    full: bool,
     /// linuxcnc: measure also with the runtime settings of 'tune plan --for step-generation',
     /// written before each of their blocks and put back after it
     #[arg(long)]
@@ -69,6 +73,16 @@ pub(crate) struct ReproduceArgs {
     output: OutputArgs,
 }
 
+impl ReproduceArgs {
+    fn length(&self) -> PaperLength {
+        match (self.quick, self.full) {
+            (true, _) => PaperLength::Quick,
+            (false, true) => PaperLength::Own,
+            (false, false) => PaperLength::Usual,
+        }
+    }
+}
+
 /// Reads the short name of a paper.
 fn paper_parser() -> impl TypedValueParser<Value = Paper> {
     let value = |paper: Paper| PossibleValue::new(paper.name()).help(paper.title());
@@ -83,18 +97,22 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
         experiment::one_cpu(args.cpu.as_deref(), &machine.measuring, "papers are measured")?;
     let papers: Vec<Paper> = match args.paper {
         Some(paper) => vec![paper],
-        None => Paper::ALL.to_vec(),
+        None if args.all => Paper::ALL.to_vec(),
+        None => {
+            let names = Paper::ALL.map(Paper::name).join(", ");
+            bail!("PAPER is missing: {names}; or --all");
+        }
     };
     let beside = args.beside.as_deref().map(|path| Beside::read(path, &papers)).transpose()?;
     args.output.spare(args.beside.as_deref())?;
     let outputs = args.output.open()?;
-    let mut bench = Bench::new(&machine, (cpu, choice), args.quick);
+    let mut bench = Bench::new(&machine, (cpu, choice), args.length());
     if args.tune {
         bench.tune(PlannedSettings::of(cpu, WorkloadName::StepGeneration, &args.state)?);
     }
     let (mut rows, mut claims) = (Vec::new(), Vec::new());
     for &paper in &papers {
-        bench.begin(paper.name());
+        bench.begin(paper);
         let reproduction = paper.reproduce(&mut bench)?;
         rows.extend(reproduction.rows);
         claims.extend(reproduction.claims);
@@ -119,8 +137,12 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
     }
     let rows = rows.into_iter().map(papers::row).collect();
     let claims = claims.into_iter().map(papers::claim).collect();
-    let quick = args.quick;
-    let body = ReproduceBody { papers, quick, claims, rows, runs, figures, beside: None };
+    let length = match args.length() {
+        PaperLength::Quick => ReproducedLength::Quick,
+        PaperLength::Usual => ReproducedLength::Usual,
+        PaperLength::Own => ReproducedLength::Full,
+    };
+    let body = ReproduceBody { papers, length, claims, rows, runs, figures, beside: None };
     let mut report = Report { envelope, body: body.into() };
     if let Some(beside) = &beside
         && let Some(comparison) = beside.compare(&report)?
@@ -190,18 +212,15 @@ impl Beside {
 
 /// The subcommand's name.
 const NAME: &str = "reproduce";
-/// What the measurements of one paper take together, about.
-const PAPER_S: i64 = 100;
-const QUICK_S: i64 = 16;
 
 /// What measures for all papers.
 struct Bench<'a> {
     machine: &'a Machine,
     cpu: u32,
     choice: Choice,
-    quick: bool,
+    length: PaperLength,
     /// The paper that is measured.
-    paper: &'static str,
+    paper: Paper,
     /// All loops, by paper, period and condition, and figures so far.
     runs: Vec<Run>,
     figures: Vec<PaperFigure>,
@@ -214,13 +233,13 @@ struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    fn new(machine: &'a Machine, (cpu, choice): (u32, Choice), quick: bool) -> Self {
+    fn new(machine: &'a Machine, (cpu, choice): (u32, Choice), length: PaperLength) -> Self {
         Self {
             machine,
             cpu,
             choice,
-            quick,
-            paper: "",
+            length,
+            paper: Paper::Nist,
             runs: Vec::new(),
             figures: Vec::new(),
             envelope: None,
@@ -235,7 +254,7 @@ impl<'a> Bench<'a> {
     }
 
     /// The paper that is measured from now on.
-    fn begin(&mut self, paper: &'static str) {
+    fn begin(&mut self, paper: Paper) {
         self.paper = paper;
     }
 
@@ -277,7 +296,7 @@ impl<'a> Bench<'a> {
     /// Keeps loops with their paper and period in their names.
     fn name(&mut self, runs: &[Run], period: &str) {
         let named = |run: &Run| Run {
-            name: format!("{} {period} {}", self.paper, run.name),
+            name: format!("{} {period} {}", self.paper.name(), run.name),
             ..run.clone()
         };
         self.runs.extend(runs.iter().map(named));
@@ -300,8 +319,8 @@ impl bench::Bench for Bench<'_> {
     }
 
     fn share(&self, share: f64) -> Span {
-        let seconds = if self.quick { QUICK_S } else { PAPER_S };
-        Span::from_ns((seconds as f64 * 1e9 * share) as i64)
+        let seconds = self.paper.seconds(self.length, self.settings.is_some());
+        Span::from_ns((seconds * 1e9 * share) as i64)
     }
 
     fn tuned(&self) -> Option<Vec<&str>> {

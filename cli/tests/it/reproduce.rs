@@ -309,8 +309,9 @@ fn an_interrupt_keeps_the_rows_and_says_which_were_not_measured() {
 
 #[test]
 fn bad_input_is_refused_with_the_reason() {
-    refused(&run(["reproduce"]), &["PAPER"]);
+    refused(&run(["reproduce"]), &["PAPER", "nist", "maruti", "--all"]);
     refused(&run(["reproduce", "--quick"]), &["PAPER"]);
+    refused(&run(["reproduce", "nist", "--quick", "--full"]), &["--quick", "--full"]);
     refused(&run(["reproduce", "vista"]), &["vista", "nist", "maruti"]);
     refused(&run(["reproduce", "nist", "--all"]), &["--all"]);
     refused(&run(["reproduce", "nist", "--cpu", "0-1"]), &["--cpu", "one CPU"]);

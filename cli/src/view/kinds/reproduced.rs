@@ -5,7 +5,9 @@ use punctual_analysis::claim::judge::Holds;
 use punctual_analysis::plain::significant;
 use punctual_document::{Block, Item, Items, ItemsKind, Section, Table, Tone, numbers, words};
 use punctual_report::Report;
-use punctual_report::reproduced::{ClaimFigure, ReproduceBody, ReproducedClaim, ReproducedRow};
+use punctual_report::reproduced::{
+    ClaimFigure, ReproduceBody, ReproducedClaim, ReproducedLength, ReproducedRow,
+};
 
 use super::{compare, head, judged};
 use crate::format::{self, Paint};
@@ -189,7 +191,11 @@ fn counts(body: &ReproduceBody) -> String {
         count(&|_| true),
         count(&|row| row.measured.is_some()),
         count(&|row| row.measured.is_none()),
-        if body.quick { "; shortened by --quick" } else { "" },
+        match body.length {
+            ReproducedLength::Quick => "; shortened by --quick",
+            ReproducedLength::Usual => "",
+            ReproducedLength::Full => "; as long as the papers, by --full",
+        },
     )
 }
 

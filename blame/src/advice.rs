@@ -203,8 +203,8 @@ fn soft_irq(cause: &LateCause) -> Advised {
             "Timers of the kernel or of threads expire here: isolate the CPU from them.",
             "isolation.nohz_full",
         ),
-        7 => ("The load is balanced: isolate the CPU.", "isolation.isolcpus"),
-        9 => ("Callbacks of RCU: let other CPUs run them with rcu_nocbs.", "rcu.nocbs"),
+        7 => ("It balances the load: isolate the CPU.", "isolation.isolcpus"),
+        9 => ("Let other CPUs run its callbacks with rcu_nocbs.", "rcu.nocbs"),
         _ => (
             "Drivers ask for it: keep their interrupts off this CPU by smp_affinity_list.",
             "interrupts.placement",

@@ -144,15 +144,29 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
+/// Units that stay on the line of their number, as the tool prints them.
+const UNITS: [&str; 12] = ["ns", "µs", "ms", "s", "min", "h", "%", "Hz", "kHz", "MHz", "MB", "KiB"];
+
+/// Whether a line may not break between these two words: a number and its unit.
+fn belong_together(before: &str, word: &str) -> bool {
+    let unit = word.trim_end_matches(|c: char| ".,;:)".contains(c));
+    before.ends_with(|c: char| c.is_ascii_digit()) && UNITS.contains(&unit)
+}
+
 /// `text`, made plain, in lines of at most [`width`] columns, each after the first behind `indent`
-/// spaces. Spaces at the start stay.
+/// spaces. Spaces at the start stay; a number and its unit stay together.
 pub fn wrap(text: &str, indent: usize) -> String {
     let text = plain(text);
     let words = text.trim_start_matches(' ');
     let mut column = text.len() - words.len();
     let mut lines = " ".repeat(column);
     let mut begun = false;
-    for word in words.split(' ') {
+    let mut split = words.split(' ').peekable();
+    while let Some(first) = split.next() {
+        let mut word = first.to_owned();
+        while let Some(unit) = split.next_if(|next| belong_together(&word, next)) {
+            word = word + " " + unit;
+        }
         let width = word.chars().count();
         if begun && column + 1 + width > self::width() {
             // A path can be as long as the line: it stands further left then.
@@ -163,7 +177,7 @@ pub fn wrap(text: &str, indent: usize) -> String {
             lines.push(' ');
             column += 1;
         }
-        lines.push_str(word);
+        lines.push_str(&word);
         column += width;
         begun = true;
     }
@@ -190,6 +204,10 @@ mod tests {
         assert!(wrapped.lines().skip(1).all(|line| line.starts_with("    word")));
         assert_eq!(wrapped.split_whitespace().count(), 60);
         assert_eq!(wrap("  two  inside", 0), "  two  inside");
+        for spaces in 60..90 {
+            let wrapped = wrap(&format!("{}at 1.65 µs, or 20 % later", "a ".repeat(spaces / 2)), 2);
+            assert!(wrapped.contains("1.65 µs,") && wrapped.contains("20 %"), "{wrapped}");
+        }
         assert_eq!(wrap("  a\nb\u{1b}[2J", 0), "  a\\nb\\u{1b}[2J", "only this breaks lines");
     }
 

@@ -55,7 +55,7 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
         LoopCondition { tuned: true, ..LoopCondition::idle("idle tuned", WaitKind::Sleep) },
         LoopCondition { name: "linuxcnc tuned", tuned: true, ..loaded },
     ];
-    let tuned = bench.tuned().map(|paths| paths.join(", "));
+    let tuned = bench.tuned().map(|paths| (paths.len(), paths.join(", ")));
     let conditions = &conditions[..conditions_of(tuned.is_some())];
     let (cold, phase) = (COLD_CYCLES, LoopPhase::Zero);
     let mut of_threads = Vec::new();
@@ -78,11 +78,9 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
             let published = if is_printed { ["1000s", "100"] } else { ["", ""] };
             let run = runs.iter().find(|run| run.name == *name);
             let found = histogram(thread, name, published, run);
-            match tuned.as_ref().filter(|_| *is_tuned) {
-                Some(paths) => {
-                    rows.extend(found.map(|row| row.note(&format!("settings: {paths}"))));
-                }
-                None => rows.extend(found),
+            match is_tuned {
+                true => rows.extend(found.map(|row| row.note("settings: row linuxcnc.tuned"))),
+                false => rows.extend(found),
             }
         }
     }
@@ -98,13 +96,14 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
             .measured((!runs.is_empty()).then_some(each_s))
             .note(&scaled),
     );
-    if tuned.is_none() {
-        let title = "the same after tuning at run time";
-        rows.push(PaperRow::new("linuxcnc.tuned", title, "ns", "").note(
+    let changed = PaperRow::new("linuxcnc.tuned", "settings changed at run time", "", "");
+    rows.push(match &tuned {
+        Some((count, paths)) => changed.measured(Some(*count as f64)).note(paths),
+        None => changed.note(
             "not measured: --tune writes settings of this machine for some blocks, and puts them \
              back; histograms without numbers there",
-        ));
-    }
+        ),
+    });
     rows.extend(recipe(bench.machine()));
     let claims = claims::claims(&runs, &claims::missing(bench.machine(), bench.cpu()));
     Ok(Reproduction { rows, claims })

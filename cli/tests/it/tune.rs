@@ -787,8 +787,10 @@ fn a_paper_is_measured_with_and_without_the_plan_and_all_is_as_before() {
     for name in ["idle", "idle-tuned", "linuxcnc", "linuxcnc-tuned"] {
         assert!(row(&format!("linuxcnc.{name}.latency"))["measured"].is_f64(), "{result}");
     }
-    let note = row("linuxcnc.idle-tuned.latency")["note"].as_str().expect("a note");
-    assert!(note.contains("settings: /"), "{note}");
+    let note = |id: &str| row(id)["note"].as_str().expect("a note");
+    assert!(note("linuxcnc.idle-tuned.latency").contains("row linuxcnc.tuned"), "{result}");
+    assert!(note("linuxcnc.tuned").starts_with("/"), "{result}");
+    assert!(row("linuxcnc.tuned")["measured"].as_f64().is_some_and(|count| count >= 1.0));
     assert_eq!(files(), before);
     assert!(fs::read(state.join("experiment.journal")).expect("it was locked").is_empty());
 }

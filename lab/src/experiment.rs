@@ -31,7 +31,9 @@ use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_os::threads::{self, Usage};
 use punctual_os::{Errno, signal};
 
-use crate::load::{DEATHS_MAX, Launcher, LoadBounds, LoadReport, LoadSpec, READY, RunningLoads};
+use crate::load::{
+    DEATHS_MAX, Launcher, LoadBounds, LoadReport, LoadSpec, READY_MAX, RunningLoads,
+};
 
 pub use blocks::{ConditionBlock, interleave, round, split};
 pub use safety::{Caution, CpuTaken, Demand, Risk, Taken, Throttling, judge, throttling};
@@ -271,8 +273,8 @@ impl Observer for () {
 }
 
 /// A load ends by itself this much after its block, whatever becomes of its parent: as long as the
-/// others of its block may take to be ready, and as much again for a machine that is behind.
-const GRACE: Duration = READY.saturating_mul(2);
+/// others of its block may take to be ready, and half a minute for a machine that is behind.
+const GRACE: Duration = READY_MAX.saturating_add(Duration::from_secs(30));
 
 /// What else the machine does: started before a block's loop, ended after it.
 pub trait BackgroundLoads {

@@ -39,7 +39,7 @@ pub use launcher::{Launcher, Reexec};
 pub use protocol::LIMIT;
 pub use row::LoadRow;
 pub use stress_args::StressArgs;
-pub use supervisor::{READY, RunningLoads};
+pub use supervisor::{READY_MAX, RunningLoads};
 
 /// The most loads that run at once.
 const LOADS_MAX: usize = 16;

@@ -26,12 +26,24 @@ use super::protocol::{LIMIT, Line, STOP, Setup};
 use super::row::{GRACE, Part, Start};
 use super::{LoadDeath, LoadReport, LoadSpec, rate_per_s};
 
-/// A load has so long to be ready: a machine that others use may take seconds for it.
-pub const READY: Duration = Duration::from_secs(30);
+/// How long a load may take to be ready: a machine that others use may take seconds for it, and a
+/// guest whose host has little time for it minutes.
+const READY: Patience = Patience { idle: Duration::from_secs(30), most: READY_MAX };
+/// The longest of that.
+pub const READY_MAX: Duration = Duration::from_secs(120);
 /// One that has CPU time has at most so long to end: as long as to be ready.
-const END: Duration = READY;
+const END: Duration = READY.idle;
 /// Between two looks at the processes.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// How long something may take.
+#[derive(Clone, Copy)]
+struct Patience {
+    /// While it has no CPU time.
+    idle: Duration,
+    /// In any case.
+    most: Duration,
+}
 
 /// A process to start.
 struct Launch {
@@ -69,9 +81,8 @@ fn start_all(launches: Vec<Launch>, loads: &mut Vec<Load>) -> Result<Vec<u32>, L
     for launch in launches {
         loads.push(Load::start(launch)?);
     }
-    let deadline = Instant::now() + READY;
-    for one in &*loads {
-        one.wait_ready(deadline)?;
+    for one in &mut *loads {
+        one.wait_ready(READY)?;
     }
     Ok(loads.iter().filter_map(|load| Some(load.process.as_ref()?.child.id())).collect())
 }
@@ -125,17 +136,34 @@ impl Load {
         Ok(Self { launch, process: Some(process), restarted: false })
     }
 
-    fn wait_ready(&self, deadline: Instant) -> Result<(), LoadError> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let why = match self.process.as_ref().map(|process| process.ready.recv_timeout(left)) {
-            Some(Ok(())) => return Ok(()),
-            Some(Err(RecvTimeoutError::Timeout)) => "it was not ready in time".to_owned(),
-            Some(Err(RecvTimeoutError::Disconnected)) | None => {
-                let failed = lock(&self.launch.observed).failed.take();
-                failed.unwrap_or_else(|| "its process ended before it was ready".to_owned())
+    /// Waits until it is ready: while it has CPU time as long as `patience` allows.
+    fn wait_ready(&mut self, patience: Patience) -> Result<(), LoadError> {
+        let begun = Instant::now();
+        let why = loop {
+            let Some(process) = &mut self.process else { break self.unready() };
+            process.has_run();
+            match process.ready.recv_timeout(patience.idle) {
+                Ok(()) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) if begun.elapsed() >= patience.most => {
+                    break format!("it was not ready in {} s", begun.elapsed().as_secs());
+                }
+                Err(RecvTimeoutError::Timeout) if process.has_run() => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    break format!(
+                        "it was not ready in {} s, and had no CPU time",
+                        begun.elapsed().as_secs()
+                    );
+                }
+                Err(RecvTimeoutError::Disconnected) => break self.unready(),
             }
         };
         Err(LoadError::Start { name: self.launch.name.clone(), why })
+    }
+
+    /// Why it ended before it was ready.
+    fn unready(&self) -> String {
+        let failed = lock(&self.launch.observed).failed.take();
+        failed.unwrap_or_else(|| "its process ended before it was ready".to_owned())
     }
 
     /// Takes in that its process has ended, and starts it again if that was the first; or that it
@@ -213,7 +241,7 @@ impl Load {
         if killed {
             lock(&self.launch.observed).progress.unanswered(at_ns);
             process.kill();
-            let worked = process.ended.recv_timeout(READY).ok().and_then(|ended| ended.worked_ns);
+            let worked = process.ended.recv_timeout(END).ok().and_then(|ended| ended.worked_ns);
             let overdue_ns = now_ns(ClockId::Monotonic).saturating_sub(at_ns);
             worked_ns = worked.map(|ns| ns.saturating_sub(overdue_ns));
         }
@@ -690,6 +718,35 @@ mod tests {
         meanwhile();
         supervisor.join().expect("no panic");
         std::mem::take(&mut lock(&observed).notes)
+    }
+
+    /// Why a process of a shell that does `work` before it is ready did not start, with a tenth of a
+    /// second of patience and so much in all.
+    fn refused(work: &str, most: Duration) -> Option<String> {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{work}; echo ready; read stop")]);
+        let launch = Launch {
+            name: "x".to_owned(),
+            command,
+            observed: Shared::default(),
+            reports: true,
+            grace: Duration::ZERO,
+        };
+        let mut load = super::Load::start(launch).expect("it starts");
+        let ready = load.wait_ready(Patience { idle: Duration::from_millis(100), most });
+        load.end((Instant::now(), now_ns(ClockId::Monotonic)));
+        ready.err().map(|why| why.to_string())
+    }
+
+    #[test]
+    fn one_that_works_has_longer_to_be_ready_than_one_that_does_nothing() {
+        let minute = Duration::from_secs(60);
+        let counts = "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done";
+        assert_eq!(refused(counts, minute), None);
+        let why = refused("sleep 60", minute).expect("it does nothing");
+        assert!(why.contains("had no CPU time"), "{why}");
+        let why = refused("while :; do :; done", Duration::from_millis(400)).expect("no end");
+        assert!(why.contains("not ready in") && !why.contains("CPU"), "{why}");
     }
 
     #[test]

@@ -27,6 +27,7 @@ const PACKAGES: &[Package] = &[
     },
     Package { name: "g++", programs: "g++", purpose: "the same in C++" },
     Package { name: "clang", programs: "clang, clang++", purpose: "the same by another compiler" },
+    Package { name: "bsdutils", programs: "script", purpose: "a terminal for a single test" },
     Package {
         name: "binutils",
         programs: "nm, readelf, strip",

@@ -176,8 +176,8 @@ fn directory() -> Option<PathBuf> {
     state_dir(machines).map(|dir| dir.join("punctual"))
 }
 
-/// The content of the file in `dir`, as far as it is of the machine and setup that are `expected`; `None`
-/// where nothing is.
+/// The content of the file in `dir`, as far as it is of the machine and setup that are
+/// `expected`; `None` where nothing is.
 fn read(dir: &Path, expected: &Kept) -> Result<Option<Kept>> {
     if !dir.is_dir() {
         return Ok(None);

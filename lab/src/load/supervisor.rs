@@ -720,8 +720,8 @@ mod tests {
         std::mem::take(&mut lock(&observed).notes)
     }
 
-    /// Why a process of a shell that does `work` before it is ready did not start, with a tenth of a
-    /// second of patience and so much in all.
+    /// Why a process of a shell that does `work` before it is ready did not start, with a tenth of
+    /// a second of patience and so much in all.
     fn refused(work: &str, most: Duration) -> Option<String> {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("{work}; echo ready; read stop")]);

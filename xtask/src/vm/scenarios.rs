@@ -56,7 +56,7 @@ pub(super) const ALL: &[Scenario] = &[
     UNTHROTTLED,
     Scenario {
         name: "hog",
-        summary: "a Debian where a thread takes CPU 1 for 5 ms: cyclictest, rtla, punctual see it, two say who",
+        summary: "a Debian where a thread takes CPU 1 for 5 ms: who sees it, who names it",
         system: Root::Disk,
         append: "root=/dev/vda rw isolcpus=1",
         programs: &[Program::Command],

@@ -177,6 +177,8 @@ fn sequence(code: &str) -> Option<TopKey> {
 
 #[cfg(test)]
 mod tests {
+    use punctual_testkit::skip;
+
     use super::*;
 
     #[test]
@@ -203,5 +205,43 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_panic_leaves_the_terminal_as_it_was_and_is_read_there() {
+        const CHILD: &str = "PUNCTUAL_TEST_PANICS";
+        if std::env::var_os(CHILD).is_some() {
+            let modes = || {
+                let termios = tcgetattr(stdin()).expect("a terminal");
+                (termios.input_modes, termios.output_modes, termios.local_modes)
+            };
+            let before = modes();
+            let ended = std::panic::catch_unwind(|| {
+                let _screen = Screen::enter().expect("a terminal");
+                assert_ne!(modes(), before, "raw");
+                panic!("on purpose");
+            });
+            assert!(ended.is_err());
+            assert_eq!(modes(), before, "as it was");
+            println!("restored");
+            return;
+        }
+        if !skip::need_program("script") {
+            return;
+        }
+        // With a terminal of its own (script(1)).
+        let test = "a_panic_leaves_the_terminal_as_it_was_and_is_read_there";
+        let program = std::env::current_exe().expect("this test");
+        let test = format!("command::top::terminal::tests::{test}");
+        let line = format!("'{}' --exact {test} --nocapture", program.display());
+        let mut child = std::process::Command::new("script");
+        child.args(["-q", "-e", "-c", &line, "/dev/null"]).env(CHILD, "1");
+        let out = child.stdin(std::process::Stdio::null()).output().expect("it starts");
+        let text = String::from_utf8_lossy(&out.stdout);
+        assert!(out.status.success(), "{text}");
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part:?}: {text:?}"));
+        assert!(at(ENTER) < at(LEAVE) && at(LEAVE) < at("on purpose"), "{text:?}");
+        assert!(at("on purpose") < at("restored"), "{text:?}");
+        assert_eq!(text.matches(LEAVE).count(), 1, "once: {text:?}");
     }
 }

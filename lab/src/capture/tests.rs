@@ -305,7 +305,10 @@ fn what_is_injected_is_seen() {
             Injection::Timers => 6 * 400,
             _ => 6,
         };
-        assert!(seen >= expected, "{}: {seen} of {expected}, {:?}", kind.name(), ended.facts);
+        // Where the machine is so busy that events are missing, the capture says so.
+        let is_whole = ended.facts.lost == 0 && ended.facts.holes == 0;
+        let least = if is_whole { expected } else { expected / 2 };
+        assert!(seen >= least, "{}: {seen} of {expected}, {:?}", kind.name(), ended.facts);
     }
     child.kill().expect("ours");
     child.wait().expect("ours");

@@ -17,9 +17,11 @@ use crate::run::Run;
 pub struct ReproduceBody {
     /// The papers, by their short names, in the order of the rows.
     pub papers: Vec<String>,
-    /// How long the measurements were; the usual length in results of before.
+    /// Whether the measurements were shortened by --quick.
+    pub quick: bool,
+    /// Whether they were as long as the papers', where these say so, by --full.
     #[serde(default)]
-    pub length: ReproducedLength,
+    pub full: bool,
     /// One for each claim that a paper makes, in the order of the papers; none in results of
     /// before.
     #[serde(default)]
@@ -36,19 +38,6 @@ pub struct ReproduceBody {
     /// The same of another machine beside it; not there unless requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<Comparison>,
-}
-
-/// How long a paper was measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ReproducedLength {
-    /// Shortened by --quick.
-    Quick,
-    /// A minute and a half.
-    #[default]
-    Usual,
-    /// As long as the paper measured, where it says so, by --full.
-    Full,
 }
 
 /// A claim of a paper, and whether it holds here.

@@ -36,7 +36,7 @@ use crate::settings::WorkloadName;
 use crate::stored;
 use crate::subcommand::{self, Exit};
 use crate::{format, papers};
-use punctual_report::reproduced::{PaperFigure, ReproduceBody, ReproducedLength};
+use punctual_report::reproduced::{PaperFigure, ReproduceBody};
 use punctual_report::{Body, Choice, Comparison, EndedBy, Envelope, Report, Request, Run};
 
 /// `punctual reproduce`.
@@ -137,12 +137,8 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
     }
     let rows = rows.into_iter().map(papers::row).collect();
     let claims = claims.into_iter().map(papers::claim).collect();
-    let length = match args.length() {
-        PaperLength::Quick => ReproducedLength::Quick,
-        PaperLength::Usual => ReproducedLength::Usual,
-        PaperLength::Own => ReproducedLength::Full,
-    };
-    let body = ReproduceBody { papers, length, claims, rows, runs, figures, beside: None };
+    let (quick, full) = (args.quick, args.full);
+    let body = ReproduceBody { papers, quick, full, claims, rows, runs, figures, beside: None };
     let mut report = Report { envelope, body: body.into() };
     if let Some(beside) = &beside
         && let Some(comparison) = beside.compare(&report)?

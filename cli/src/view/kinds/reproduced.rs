@@ -5,9 +5,7 @@ use punctual_analysis::claim::judge::Holds;
 use punctual_analysis::plain::significant;
 use punctual_document::{Block, Item, Items, ItemsKind, Section, Table, Tone, numbers, words};
 use punctual_report::Report;
-use punctual_report::reproduced::{
-    ClaimFigure, ReproduceBody, ReproducedClaim, ReproducedLength, ReproducedRow,
-};
+use punctual_report::reproduced::{ClaimFigure, ReproduceBody, ReproducedClaim, ReproducedRow};
 
 use super::{compare, head, judged};
 use crate::format::{self, Paint};
@@ -191,10 +189,10 @@ fn counts(body: &ReproduceBody) -> String {
         count(&|_| true),
         count(&|row| row.measured.is_some()),
         count(&|row| row.measured.is_none()),
-        match body.length {
-            ReproducedLength::Quick => "; shortened by --quick",
-            ReproducedLength::Usual => "",
-            ReproducedLength::Full => "; as long as the papers, by --full",
+        match (body.quick, body.full) {
+            (true, _) => "; shortened by --quick",
+            (false, true) => "; as long as the papers, by --full",
+            (false, false) => "",
         },
     )
 }

@@ -242,9 +242,14 @@ impl PaperClaim {
     }
 
     /// Of loops and timers that had no real-time policy: what was measured is another thing than
-    /// what the paper claims, whichever way it came out.
+    /// what the paper claims, whichever way it came out, and so of each of its figures.
     pub fn without_policy(mut self, policy: &str) -> Self {
-        if self.figures.iter().any(|figure| figure.test.is_some()) {
+        let mut is_tested = false;
+        for (_, holds) in self.figures.iter_mut().filter_map(|figure| figure.test.as_mut()) {
+            *holds = Holds::Undecided;
+            is_tested = true;
+        }
+        if is_tested {
             let why = format!("the kernel refused {policy}, under which the paper measured");
             self.because = format!("{why}: run as root");
             self.holds = Holds::Undecided;
@@ -330,6 +335,7 @@ mod tests {
         for value in [CLEAR, LESS] {
             let without = judged(&[test(value, bound)]).without_policy("SCHED_FIFO 90");
             assert_eq!((without.holds, without.figures.len()), (Holds::Undecided, 1));
+            assert!(without.figures[0].test.is_some_and(|(_, holds)| holds == Holds::Undecided));
             let why =
                 "the kernel refused SCHED_FIFO 90, under which the paper measured: run as root";
             assert_eq!(without.because, why);

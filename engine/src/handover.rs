@@ -61,11 +61,11 @@
 //!         handover.run(&mut many, &mut running, &run)
 //!     });
 //!     let next = one.clone().task(task("guest", 500)).build_after(&plan).expect("it fits");
-//!     let of = |name: &str| if name == "guest" { &guest } else { &steady };
-//!     let ranked = (0..next.plan.tasks()).map(|rank| of(next.plan.name(rank)));
+//!     let counter = |name: &str| if name == "guest" { &guest } else { &steady };
+//!     let ranked = (0..next.plan.tasks()).map(|rank| counter(next.plan.name(rank)));
 //!     let beside: Vec<&AtomicU64> = ranked.collect();
 //!     let mut before = handover.publish(Change::new(next, epoch, beside)).expect("taken");
-//!     println!("{} cycles before", before.before().counters(0).map_or(0, |all| all.ran));
+//!     println!("{} cycles before", before.before().counters(0).map_or(0, |page| page.ran));
 //!     while guest.load(Ordering::Relaxed) < 3 {
 //!         std::thread::yield_now();
 //!     }

@@ -205,12 +205,12 @@ mod tests {
         assert_eq!(count(9).since(count(4)), 5);
         assert_eq!(count(2).since(count(0xffff_fffe)), 4);
         let info = "vendor_id\t: GenuineIntel\nflags\t: fpu\n";
-        let of = |number: &str| {
+        let counted = |number: &str| {
             let tree = Tree::of(&[("/proc/cpuinfo", info), ("/dev/cpu/0/msr-0x34", number)]);
             let root = tree.root();
             (SmiCount::cpu(&MachineFacts::collect(&root)), SmiCount::read(&root, 0))
         };
-        assert_eq!(of("7"), (Some(0), Some(count(7))));
-        assert_eq!(of("no number"), (None, None));
+        assert_eq!(counted("7"), (Some(0), Some(count(7))));
+        assert_eq!(counted("no number"), (None, None));
     }
 }

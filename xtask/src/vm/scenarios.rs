@@ -538,14 +538,14 @@ mod tests {
             [("before", "950000"), ("after", "950000"), ("killed", killed), ("last", "950000")];
         let fine = ["off", "on", "off-again", "on-again"].map(|name| step(name, "", 0)).concat();
         let settings = settings.map(|(name, value)| step(name, value, 0)).concat();
-        let told = "the process that puts throttling back was killed; 0 settings";
+        let printed = "the process that puts throttling back was killed; 0 settings";
         Console(
             [
                 settings,
                 fine,
                 step("death", &result, 0),
                 step("status", "nothing is applied", 0),
-                step("told", told, 0),
+                step("told", printed, 0),
                 step("orphan", "", 2),
                 step("user", "SCHED_FIFO 99, which is not permitted", 2),
             ]

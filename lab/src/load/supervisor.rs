@@ -81,8 +81,9 @@ fn start_all(launches: Vec<Launch>, loads: &mut Vec<Load>) -> Result<Vec<u32>, L
     for launch in launches {
         loads.push(Load::start(launch)?);
     }
+    let begun = Instant::now();
     for one in &mut *loads {
-        one.wait_ready(READY)?;
+        one.wait_ready(READY, begun)?;
     }
     Ok(loads.iter().filter_map(|load| Some(load.process.as_ref()?.child.id())).collect())
 }
@@ -136,11 +137,11 @@ impl Load {
         Ok(Self { launch, process: Some(process), restarted: false })
     }
 
-    /// Waits until it is ready: while it has CPU time as long as `patience` allows.
-    fn wait_ready(&mut self, patience: Patience) -> Result<(), LoadError> {
-        let begun = Instant::now();
+    /// Waits until it is ready: while it has CPU time as long as `patience` allows since `begun`,
+    /// when all were started.
+    fn wait_ready(&mut self, patience: Patience, begun: Instant) -> Result<(), LoadError> {
         let why = loop {
-            let Some(process) = &mut self.process else { break self.unready() };
+            let Some(process) = &mut self.process else { break self.early_end() };
             process.has_run();
             match process.ready.recv_timeout(patience.idle) {
                 Ok(()) => return Ok(()),
@@ -154,14 +155,14 @@ impl Load {
                         begun.elapsed().as_secs()
                     );
                 }
-                Err(RecvTimeoutError::Disconnected) => break self.unready(),
+                Err(RecvTimeoutError::Disconnected) => break self.early_end(),
             }
         };
         Err(LoadError::Start { name: self.launch.name.clone(), why })
     }
 
     /// Why it ended before it was ready.
-    fn unready(&self) -> String {
+    fn early_end(&self) -> String {
         let failed = lock(&self.launch.observed).failed.take();
         failed.unwrap_or_else(|| "its process ended before it was ready".to_owned())
     }
@@ -733,7 +734,8 @@ mod tests {
             grace: Duration::ZERO,
         };
         let mut load = super::Load::start(launch).expect("it starts");
-        let ready = load.wait_ready(Patience { idle: Duration::from_millis(100), most });
+        let patience = Patience { idle: Duration::from_millis(100), most };
+        let ready = load.wait_ready(patience, Instant::now());
         load.end((Instant::now(), now_ns(ClockId::Monotonic)));
         ready.err().map(|why| why.to_string())
     }

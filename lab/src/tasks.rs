@@ -859,11 +859,11 @@ mod tests {
 
     #[test]
     fn a_whole_file_is_what_it_says() {
-        let tasks = TaskFile::parse(WHOLE.as_bytes()).expect("fine");
+        let file = TaskFile::parse(WHOLE.as_bytes()).expect("fine");
         let thread = RtThread::cpu(1).fifo(70).wait(WaitKind::Adaptive(0.05));
-        assert_eq!((tasks.name.as_deref(), &tasks.thread), (Some("cell"), &thread));
-        assert_eq!(tasks.phase, GridPhase::At(50_000));
-        let [sense, act] = &tasks.tasks[..] else { panic!("two") };
+        assert_eq!((file.name.as_deref(), &file.thread), (Some("cell"), &thread));
+        assert_eq!(file.phase, GridPhase::At(50_000));
+        let [sense, act] = &file.tasks[..] else { panic!("two") };
         assert_eq!((sense.line, sense.program_line), (11, 12));
         assert_eq!((act.line, act.program_line), (28, 28));
         assert_eq!(sense.spec.command, ["./sense", "--fast"]);
@@ -875,8 +875,8 @@ mod tests {
         assert_eq!(sense.spec.task.overrun_policy(), OnOverrun::Terminate);
         assert_eq!(act.spec.task.overrun_policy(), OnOverrun::Burst(2));
         assert!(act.spec.command.is_empty());
-        assert_eq!(tasks.shortest().map(Period::as_ns), Some(1_000_000));
-        let supervisor = TaskFile { name: None, ..tasks }.supervisor(50_000);
+        assert_eq!(file.shortest().map(Period::as_ns), Some(1_000_000));
+        let supervisor = TaskFile { name: None, ..file }.supervisor(50_000);
         let ready = supervisor.build().expect("fine");
         assert_eq!((ready.plan().name(0), ready.plan().phase_ns(0)), ("sense", 100_000));
         assert_eq!((ready.plan().name(1), ready.plan().phase_ns(1)), ("act", 400_000));
@@ -885,12 +885,12 @@ mod tests {
 
     #[test]
     fn the_least_that_is_needed_is_a_name_and_a_period() {
-        let tasks = TaskFile::parse(b"[[task]]\nname = \"a\"\nhertz = 3\n").expect("fine");
+        let file = TaskFile::parse(b"[[task]]\nname = \"a\"\nhertz = 3\n").expect("fine");
         assert_eq!(
-            (tasks.thread.wait_kind(), tasks.phase, tasks.name),
+            (file.thread.wait_kind(), file.phase, file.name),
             (WaitKind::Sleep, GridPhase::At(0), None)
         );
-        assert_eq!(tasks.tasks[0].spec.task.period().den(), 3);
+        assert_eq!(file.tasks[0].spec.task.period().den(), 3);
     }
 
     #[test]

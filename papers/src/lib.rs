@@ -41,7 +41,7 @@ pub enum PaperLength {
     #[default]
     Usual,
     /// As long as the paper measured, where it says so.
-    Own,
+    Full,
 }
 
 /// A paper.
@@ -94,10 +94,10 @@ impl Paper {
     pub fn seconds(self, length: PaperLength, is_tuned: bool) -> f64 {
         match (length, self) {
             (PaperLength::Quick, _) => 16.0,
-            (PaperLength::Own, Self::Linuxcnc) => linuxcnc::own_seconds(is_tuned),
-            (PaperLength::Own, Self::Wince) => wince::OWN_S,
+            (PaperLength::Full, Self::Linuxcnc) => linuxcnc::full_seconds(is_tuned),
+            (PaperLength::Full, Self::Wince) => wince::FULL_S,
             // The others say no length that is longer: 10 000 releases, 100 releases, sweeps.
-            (PaperLength::Usual | PaperLength::Own, _) => 100.0,
+            (PaperLength::Usual | PaperLength::Full, _) => 100.0,
         }
     }
 
@@ -126,14 +126,14 @@ mod tests {
             for is_tuned in [false, true] {
                 let seconds = |length| paper.seconds(length, is_tuned);
                 assert!(seconds(PaperLength::Quick) < seconds(PaperLength::Usual));
-                assert!(seconds(PaperLength::Usual) <= seconds(PaperLength::Own));
+                assert!(seconds(PaperLength::Usual) <= seconds(PaperLength::Full));
             }
         }
-        let own = |paper: Paper, is_tuned| paper.seconds(PaperLength::Own, is_tuned);
+        let full = |paper: Paper, is_tuned| paper.seconds(PaperLength::Full, is_tuned);
         // Two threads, each under two or four conditions for 1500 s.
-        assert!((6_000.0..7_000.0).contains(&own(Paper::Linuxcnc, false)));
-        assert!((12_000.0..14_000.0).contains(&own(Paper::Linuxcnc, true)));
+        assert!((6_000.0..7_000.0).contains(&full(Paper::Linuxcnc, false)));
+        assert!((12_000.0..14_000.0).contains(&full(Paper::Linuxcnc, true)));
         // A million stimuli at 5 kHz, in a fifth of the time.
-        assert!((own(Paper::Wince, false) - 1_000.0).abs() < 1e-6);
+        assert!((full(Paper::Wince, false) - 1_000.0).abs() < 1e-6);
     }
 }

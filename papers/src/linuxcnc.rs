@@ -33,7 +33,7 @@ const THREADS: [Thread; 2] = [
 ];
 
 /// The time in which each thread runs as long under each condition as there, s.
-pub(crate) fn own_seconds(is_tuned: bool) -> f64 {
+pub(crate) fn full_seconds(is_tuned: bool) -> f64 {
     RUN_S * conditions_of(is_tuned) as f64 / SHARE
 }
 

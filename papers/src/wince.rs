@@ -24,7 +24,7 @@ const PERIOD_NS: u64 = 200_000;
 /// The share of the time that each condition of the responses takes.
 const RESPONSES: f64 = 0.2;
 /// The time in which each of them has the iterations of APP_TEST there, a million, s.
-pub(crate) const OWN_S: f64 = 1e6 * PERIOD_NS as f64 / 1e9 / RESPONSES;
+pub(crate) const FULL_S: f64 = 1e6 * PERIOD_NS as f64 / 1e9 / RESPONSES;
 /// The background load: integer polygons.
 const LOAD: &str = "cpu";
 

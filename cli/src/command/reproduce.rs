@@ -77,7 +77,7 @@ impl ReproduceArgs {
     fn length(&self) -> PaperLength {
         match (self.quick, self.full) {
             (true, _) => PaperLength::Quick,
-            (false, true) => PaperLength::Own,
+            (false, true) => PaperLength::Full,
             (false, false) => PaperLength::Usual,
         }
     }
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit> {
         None if args.all => Paper::ALL.to_vec(),
         None => {
             let names = Paper::ALL.map(Paper::name).join(", ");
-            bail!("PAPER is missing: {names}; or --all");
+            bail!("PAPER is missing; accepted are {names}, or --all");
         }
     };
     let beside = args.beside.as_deref().map(|path| Beside::read(path, &papers)).transpose()?;

@@ -195,8 +195,8 @@ fn phase(tasks: &TaskFile, shortest: Period) -> Result<(u64, Vec<String>)> {
 }
 
 /// Refuses a task whose program cannot be found, with its line.
-fn programs_exist(tasks: &TaskFile) -> Result<(), String> {
-    tasks.tasks.iter().try_for_each(|named| {
+fn programs_exist(file: &TaskFile) -> Result<(), String> {
+    file.tasks.iter().try_for_each(|named| {
         of_task(&named.spec).map_err(|why| format!("line {}: {why}", named.program_line))
     })
 }
@@ -217,13 +217,11 @@ fn of_task(spec: &Spec) -> Result<(), String> {
 }
 
 /// Refuses the first CPU that cannot be used, with the place in the file that names it.
-fn cpus_exist(tasks: &TaskFile) -> Result<(), String> {
-    let named = tasks
-        .tasks
-        .iter()
-        .filter_map(|task| Some((task.spec.thread.pinned_to()?, Some(task.line))));
+fn cpus_exist(file: &TaskFile) -> Result<(), String> {
+    let named =
+        file.tasks.iter().filter_map(|task| Some((task.spec.thread.pinned_to()?, Some(task.line))));
     let cpus: Vec<(u32, Option<usize>)> =
-        tasks.thread.pinned_to().map(|cpu| (cpu, None)).into_iter().chain(named).collect();
+        file.thread.pinned_to().map(|cpu| (cpu, None)).into_iter().chain(named).collect();
     let refused = refused(cpus.iter().map(|(cpu, _)| *cpu)).map_err(|why| why.to_string())?;
     let Some((cpu, line)) = cpus.iter().find(|(cpu, _)| refused.contains_key(cpu)) else {
         return Ok(());

@@ -107,9 +107,9 @@ fn drawn(result: &Value, page: &str, ids: &[&str]) {
     let figures = result["figures"].as_array().expect("figures");
     for id in ids {
         let figure = figures.iter().find(|figure| figure["id"] == *id);
-        let titles =
+        let title =
             figure.and_then(|figure| figure["what"].as_str()).unwrap_or_else(|| panic!("{id}"));
-        assert!(page.contains(&format!("{id}: {titles}")), "{id}: {titles}");
+        assert!(page.contains(&format!("{id}: {title}")), "{id}: {title}");
         let svg = page.split(&format!("id=\"{}-1", id.replace('.', "-"))).count();
         assert!(svg > 1, "{id} is not drawn");
     }
@@ -161,8 +161,8 @@ fn nist_has_both_schedulers_by_one_definition_and_its_figures() {
         let fifo = row(&result, &format!("nist.fig3.{loading}"));
         let deadline = row(&result, &format!("nist.fig3.second.{loading}"));
         assert!(fifo["measured"].as_f64().is_some_and(|us| us > 0.0), "{fifo}");
-        let titles = |row: &Value| row["what"].as_str().expect("what").to_owned();
-        assert_eq!(titles(fifo).replace("FIFO", "DEADLINE"), titles(deadline));
+        let title = |row: &Value| row["what"].as_str().expect("what").to_owned();
+        assert_eq!(title(fifo).replace("FIFO", "DEADLINE"), title(deadline));
     }
     assert!(row(&result, "nist.fig4")["measured"].is_null());
     for side in ["uncompensated", "compensated"] {

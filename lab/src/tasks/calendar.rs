@@ -355,17 +355,17 @@ mod tests {
 
     #[test]
     fn a_whole_calendar_is_what_it_says_and_goes_with_its_tasks() {
-        let (tasks, plan) = planned(WHOLE).expect("fine");
+        let (file, plan) = planned(WHOLE).expect("fine");
         assert_eq!(plan.units().len(), 4 + 4 + 3);
-        let names: Vec<&str> = tasks.tasks.iter().map(|task| task.spec.task.name()).collect();
+        let names: Vec<&str> = file.tasks.iter().map(|task| task.spec.task.name()).collect();
         assert_eq!(names, ["slow", "read", "control", "log", "plot"]);
         let spec = |name: &str| {
-            let found = tasks.tasks.iter().find(|task| task.spec.task.name() == name);
+            let found = file.tasks.iter().find(|task| task.spec.task.name() == name);
             &found.expect("one of them").spec
         };
         assert_eq!(spec("read").task.overrun_policy(), OnOverrun::Terminate);
         assert_eq!(spec("log").task.period(), Period::from_ns(2_000_000).expect("in range"));
-        let supervisor = tasks.supervisor(0).calendar(plan.clone());
+        let supervisor = file.supervisor(0).calendar(plan.clone());
         let layout = supervisor.layout().expect("they go together");
         let at = |name: &str| -> &PlacedTask {
             layout.iter().find(|task| task.name == name).expect("placed")

@@ -402,7 +402,7 @@ fn exported(dir: &Dir, args: &[&str]) -> String {
 
 /// What the packages find in a file; none where they are not installed, which is counted.
 #[track_caller]
-fn read_back(format: &str, file: &str) -> Option<Value> {
+pub(crate) fn read_back(format: &str, file: &str) -> Option<Value> {
     let python = python::need()?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/export/read_back.py");
     let out = Command::new(python).arg(script).args([format, file]).output().expect("it starts");

@@ -115,6 +115,54 @@ def openmetrics(path):
     }
 
 
+def perfetto(path):
+    """A trace by Perfetto's own definitions; what they do not have is counted by its place."""
+    from collections import Counter
+
+    from google.protobuf.unknown_fields import UnknownFieldSet
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2
+
+    trace = perfetto_trace_pb2.Trace()
+    with open(path, "rb") as file:
+        trace.ParseFromString(file.read())
+    unknown = Counter()
+
+    def walk(message, place):
+        unknown.update(f"{place}: {field.field_number}" for field in UnknownFieldSet(message))
+        for field, value in message.ListFields():
+            if field.type == field.TYPE_MESSAGE:
+                parts = [value] if hasattr(value, "ListFields") else value
+                for part in parts:
+                    walk(part, f"{place}.{field.name}")
+
+    walk(trace, "")
+    events, tracks, slices, open_slices = Counter(), {}, [], {}
+    unordered = 0
+    for packet in trace.packet:
+        bundle = packet.ftrace_events.event
+        times = [event.timestamp for event in bundle]
+        unordered += sum(later < earlier for earlier, later in zip(times, times[1:]))
+        events.update(event.WhichOneof("event") for event in bundle)
+        if packet.HasField("track_descriptor"):
+            tracks[packet.track_descriptor.uuid] = packet.track_descriptor.name
+        if packet.HasField("track_event"):
+            event = packet.track_event
+            stack = open_slices.setdefault(event.track_uuid, [])
+            if event.type == event.TYPE_SLICE_BEGIN:
+                stack.append((event.name, packet.timestamp))
+            else:
+                name, start = stack.pop()
+                slices.append([tracks[event.track_uuid], name, packet.timestamp - start])
+    return {
+        "unknown": unknown,
+        "unordered": unordered,
+        "events": events,
+        "slices": slices,
+        "open": sum(len(stack) for stack in open_slices.values()),
+        "snapshots": sum(packet.HasField("clock_snapshot") for packet in trace.packet),
+    }
+
+
 if __name__ == "__main__":
     read = {
         "csv": csv,
@@ -123,5 +171,6 @@ if __name__ == "__main__":
         "histogram_csv": histogram_csv,
         "hdr": hdr,
         "openmetrics": openmetrics,
+        "perfetto": perfetto,
     }
     print(json.dumps(read[sys.argv[1]](sys.argv[2])))

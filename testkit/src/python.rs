@@ -16,7 +16,9 @@ pub const PYTHON: &str = "PUNCTUAL_PYTHON";
 #[must_use = "a test without the interpreter must return"]
 pub fn need() -> Option<PathBuf> {
     let python = std::env::var_os(PYTHON).map_or_else(made, PathBuf::from);
-    let runs = Command::new(&python).args(["-c", "import duckdb, hdrh, pandas, perfetto.protos.perfetto.trace"]).output();
+    let runs = Command::new(&python)
+        .args(["-c", "import duckdb, hdrh, pandas, perfetto.protos.perfetto.trace"])
+        .output();
     let there = runs.is_ok_and(|output| output.status.success());
     let part = "Python packages (`cargo xtask test --install` gets them)";
     crate::skip::need(part, there).then_some(python)

@@ -257,6 +257,16 @@ impl EnvelopeBin {
         let sum_ns = i128::from(lateness_ns);
         Self { first, n: 1, min_ns: lateness_ns, max_ns: lateness_ns, sum_ns, missed }
     }
+}
+
+impl TimeBin for EnvelopeBin {
+    fn first(&self) -> u64 {
+        self.first
+    }
+
+    fn begin_at(&mut self, first: u64) {
+        self.first = first;
+    }
 
     fn take(&mut self, next: &Self) {
         self.n += next.n;
@@ -267,36 +277,48 @@ impl EnvelopeBin {
     }
 }
 
-/// A time series in at most so many bins, all of one width, in rising order.
-///
-/// One pass, constant memory, for any number of cycles and any gaps between them: when there are
-/// too many bins, neighbours are merged and each is twice as wide. No value is lost: the extremes
-/// of the whole are the extremes of its bins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Envelope {
-    most: usize,
-    shift: u32,
-    bins: Vec<EnvelopeBin>,
+/// What [`TimeBins`] are of: neighbouring cycles, which can be put together.
+pub trait TimeBin: Clone {
+    /// The first cycle that would fall in it.
+    fn first(&self) -> u64;
+    /// Lets it begin at an earlier one.
+    fn begin_at(&mut self, first: u64);
+    /// Takes in the one after it.
+    fn take(&mut self, next: &Self);
 }
 
-impl Envelope {
-    /// An empty one of at most `most` (at least 2) bins.
+/// Neighbouring cycles in at most so many bins, all of one width, in rising order.
+///
+/// One pass, constant memory, for any number of cycles and any gaps between them: when there are
+/// too many bins, neighbours are merged and each is twice as wide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeBins<B> {
+    most: usize,
+    shift: u32,
+    bins: Vec<B>,
+}
+
+/// A time series. No value is lost: the extremes of the whole are the extremes of its bins.
+pub type Envelope = TimeBins<EnvelopeBin>;
+
+impl<B: TimeBin> TimeBins<B> {
+    /// Empty, of at most `most` (at least 2) bins.
     pub fn new(most: usize) -> Self {
         Self { most: most.max(2), shift: 0, bins: Vec::new() }
     }
 
-    /// Takes in a cycle; cycles must not decrease (a lower one counts with the last).
+    /// The last bin where it has `cycle` (a lower one counts with the last), and else where a bin
+    /// with that cycle begins.
     #[inline]
-    pub fn push(&mut self, cycle: u64, lateness_ns: i64, missed: u64) {
+    fn place(&mut self, cycle: u64) -> Result<&mut B, u64> {
         let first = cycle >> self.shift << self.shift;
-        let bin = EnvelopeBin::of(first, lateness_ns, missed);
         match self.bins.last_mut() {
-            Some(last) if first <= last.first => last.take(&bin),
-            _ => self.append(bin),
+            Some(last) if first <= last.first() => Ok(last),
+            _ => Err(first),
         }
     }
 
-    fn append(&mut self, bin: EnvelopeBin) {
+    fn append(&mut self, bin: B) {
         self.bins.push(bin);
         while self.bins.len() > self.most {
             self.widen();
@@ -308,10 +330,10 @@ impl Envelope {
         self.shift += 1;
         let shift = self.shift;
         for bin in &mut self.bins {
-            bin.first = bin.first >> shift << shift;
+            bin.begin_at(bin.first() >> shift << shift);
         }
         self.bins.dedup_by(|next, kept| {
-            let same = next.first == kept.first;
+            let same = next.first() == kept.first();
             if same {
                 kept.take(next);
             }
@@ -319,7 +341,7 @@ impl Envelope {
         });
     }
 
-    /// This envelope in at most `most` (at least 2) bins.
+    /// The same in at most `most` (at least 2) bins.
     #[must_use]
     pub fn thinned(&self, most: usize) -> Self {
         let mut thinner = self.clone();
@@ -336,8 +358,106 @@ impl Envelope {
     }
 
     /// The bins that hold something.
-    pub fn bins(&self) -> &[EnvelopeBin] {
+    pub fn bins(&self) -> &[B] {
         &self.bins
+    }
+}
+
+impl Envelope {
+    /// Takes in a cycle; cycles must not decrease (a lower one counts with the last).
+    #[inline]
+    pub fn push(&mut self, cycle: u64, lateness_ns: i64, missed: u64) {
+        match self.place(cycle) {
+            Ok(last) => last.take(&EnvelopeBin::of(cycle, lateness_ns, missed)),
+            Err(first) => self.append(EnvelopeBin::of(first, lateness_ns, missed)),
+        }
+    }
+}
+
+/// How many of neighbouring cycles had which lateness.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeatColumn {
+    /// The first cycle that would fall in it; the last one is `width − 1` later.
+    pub first: u64,
+    counts: Vec<u64>,
+}
+
+impl TimeBin for HeatColumn {
+    fn first(&self) -> u64 {
+        self.first
+    }
+
+    fn begin_at(&mut self, first: u64) {
+        self.first = first;
+    }
+
+    fn take(&mut self, next: &Self) {
+        for (count, more) in self.counts.iter_mut().zip(&next.counts) {
+            *count += more;
+        }
+    }
+}
+
+impl HeatColumn {
+    /// Rows for each doubling of the lateness.
+    const STEPS: u32 = 4;
+    /// All rows: from 4 ns, what is earlier in the first one, up to 2⁴⁰ ns (18 minutes), what is
+    /// later in the last one.
+    const ROWS: usize = (38 * Self::STEPS) as usize;
+
+    /// The row of a lateness.
+    #[inline]
+    fn row(lateness_ns: i64) -> usize {
+        let ns = lateness_ns.max(4).unsigned_abs();
+        let octave = ns.ilog2();
+        let step = (ns >> (octave - 2)) as u32 % Self::STEPS;
+        (((octave - 2) * Self::STEPS + step) as usize).min(Self::ROWS - 1)
+    }
+
+    /// The least lateness of a row, ns.
+    fn from_ns(row: usize) -> f64 {
+        let (octave, step) = (row as u32 / Self::STEPS + 2, row as u32 % Self::STEPS);
+        (1.0 + f64::from(step) / f64::from(Self::STEPS)) * f64::from(octave).exp2()
+    }
+
+    /// The rows that have cycles: from which lateness to below which, ns, and how many.
+    pub fn cells(&self) -> impl Iterator<Item = HeatCell> {
+        let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        counted.map(|(row, &count)| {
+            let [from_ns, to_ns] = [row, row + 1].map(Self::from_ns);
+            HeatCell { from_ns, to_ns, count }
+        })
+    }
+}
+
+/// Cycles of one stretch of time and of one range of lateness.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HeatCell {
+    /// From this lateness on, ns.
+    pub from_ns: f64,
+    /// Below this one, ns.
+    pub to_ns: f64,
+    /// How many, at least 1.
+    pub count: u64,
+}
+
+/// Lateness over time, by how often each is: what comes again and again is a line in it, what
+/// repeats in time a pattern.
+pub type HeatMap = TimeBins<HeatColumn>;
+
+impl HeatMap {
+    /// Takes in a cycle; cycles must not decrease (a lower one counts with the last).
+    #[inline]
+    pub fn push(&mut self, cycle: u64, lateness_ns: i64) {
+        let row = HeatColumn::row(lateness_ns);
+        match self.place(cycle) {
+            Ok(last) => last.counts[row] += 1,
+            Err(first) => {
+                let mut column = HeatColumn { first, counts: vec![0; HeatColumn::ROWS] };
+                column.counts[row] = 1;
+                self.append(column);
+            }
+        }
     }
 }
 
@@ -355,6 +475,8 @@ pub struct LateCycle {
 pub struct ThinnerConfig {
     /// The most bins of the envelope.
     pub bins: usize,
+    /// The most columns of the heat map.
+    pub heat_columns: usize,
     /// The most outliers.
     pub outliers: usize,
     /// A cycle later than this is an outlier; `None`: no cycle is.
@@ -370,6 +492,7 @@ pub struct ThinnerConfig {
 pub struct Thinner {
     bounds: ThinnerConfig,
     envelope: Envelope,
+    heat: HeatMap,
     latest: BinaryHeap<Reverse<LateCycle>>,
     beyond: u64,
     walk: Walk,
@@ -380,6 +503,8 @@ pub struct Thinner {
 pub struct Thinned {
     /// All cycles, in few bins.
     pub envelope: Envelope,
+    /// All cycles, by how late and when.
+    pub heat: HeatMap,
     /// The outliers in order of their cycle; the latest, where there were too many.
     pub outliers: Vec<LateCycle>,
     /// The number of outliers: more than are listed where the list was cut.
@@ -395,6 +520,7 @@ impl Thinner {
     pub fn new(bounds: ThinnerConfig) -> Self {
         Self {
             envelope: Envelope::new(bounds.bins),
+            heat: HeatMap::new(bounds.heat_columns),
             latest: BinaryHeap::new(),
             beyond: 0,
             walk: Walk::new(0, bounds.leave_out_cold),
@@ -418,6 +544,7 @@ impl Thinner {
         }
         let missed = step.gap.map_or(0, |gap| gap.missed());
         self.envelope.push(sample.cycle, lateness_ns, missed);
+        self.heat.push(sample.cycle, lateness_ns);
         if self.bounds.outlier_above_ns.is_some_and(|above| lateness_ns > above) {
             self.keep(LateCycle { lateness_ns, cycle: sample.cycle });
         }
@@ -438,6 +565,7 @@ impl Thinner {
         outliers.sort_unstable_by_key(|outlier| (outlier.cycle, outlier.lateness_ns));
         Thinned {
             envelope: self.envelope,
+            heat: self.heat,
             outliers,
             outliers_in_all: self.beyond,
             outlier_above_ns: self.bounds.outlier_above_ns,
@@ -666,8 +794,54 @@ mod tests {
         Sample { cycle, lateness: Span::from_ns(lateness_ns), flags }
     }
 
+    #[test]
+    fn rows_of_a_heat_map_hold_their_latenesses() {
+        for ns in [-5, 0, 3, 4, 5, 7, 8, 1_000, 1_023, 1_024, 999_999, 1 << 39, (1 << 40) - 1] {
+            let mut map = HeatMap::new(4);
+            map.push(0, ns);
+            let cells: Vec<HeatCell> = map.bins()[0].cells().collect();
+            let [HeatCell { from_ns, to_ns, count: 1 }] = cells[..] else { panic!("{cells:?}") };
+            let at = (ns as f64).max(4.0);
+            assert!(from_ns <= at && at < to_ns && to_ns <= 1.25 * from_ns, "{ns}: {cells:?}");
+        }
+        let mut map = HeatMap::new(2);
+        map.push(0, i64::MIN);
+        map.push(u64::MAX, i64::MAX);
+        let count = |column: &HeatColumn| column.cells().map(|cell| cell.count).sum::<u64>();
+        assert_eq!(map.bins().iter().map(count).collect::<Vec<_>>(), [1, 1], "none is lost");
+    }
+
+    proptest! {
+        #[test]
+        fn a_heat_map_counts_every_cycle_in_its_row_and_keeps_its_size(
+            most in 2_usize..40,
+            latenesses in prop::collection::vec(1_i64..10_000_000, 1..400),
+            gap in 1_u64..5_000,
+        ) {
+            let (mut map, mut rows) = (HeatMap::new(most), vec![0_u64; HeatColumn::ROWS]);
+            for (at, &ns) in latenesses.iter().enumerate() {
+                map.push(at as u64 * gap, ns);
+                rows[HeatColumn::row(ns)] += 1;
+            }
+            prop_assert!(map.bins().len() <= most);
+            let mut counted = vec![0; HeatColumn::ROWS];
+            for column in map.bins() {
+                prop_assert_eq!(column.first % map.width(), 0);
+                counted.iter_mut().zip(&column.counts).for_each(|(sum, more)| *sum += more);
+            }
+            prop_assert_eq!(counted, rows);
+            prop_assert!(map.bins().windows(2).all(|pair| pair[0].first < pair[1].first));
+        }
+    }
+
     fn bounds() -> ThinnerConfig {
-        ThinnerConfig { bins: 8, outliers: 3, outlier_above_ns: Some(50), leave_out_cold: true }
+        ThinnerConfig {
+            bins: 8,
+            heat_columns: 8,
+            outliers: 3,
+            outlier_above_ns: Some(50),
+            leave_out_cold: true,
+        }
     }
 
     #[test]

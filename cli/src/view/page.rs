@@ -39,6 +39,7 @@ const SECTIONS: &[fn(&Source<'_>) -> Option<Section>] = &[
     plots::histograms,
     plots::curves,
     plots::times,
+    plots::heat_maps,
     runs::worst,
     runs::causes,
     runs::loads,
@@ -65,8 +66,16 @@ pub(super) fn of(page: &Page) -> html::Page {
 }
 
 /// The sections that have plots: all that are written as files.
-const DRAWN: &[fn(&Source<'_>) -> Option<Section>] =
-    &[plots::histograms, plots::curves, plots::times, waits, without_runs, campaigns, drawn];
+const DRAWN: &[fn(&Source<'_>) -> Option<Section>] = &[
+    plots::histograms,
+    plots::curves,
+    plots::times,
+    plots::heat_maps,
+    waits,
+    without_runs,
+    campaigns,
+    drawn,
+];
 
 /// The plots of a page, each with its name for a file: those of every result, however many there
 /// are.

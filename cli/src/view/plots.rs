@@ -6,11 +6,13 @@ pub(crate) mod boxes;
 pub(crate) mod day;
 pub(crate) mod paper;
 
-use punctual_analysis::plot::{Envelope, EnvelopeBin, Thinned, curve};
+use std::collections::BTreeMap;
+
+use punctual_analysis::plot::{Envelope, EnvelopeBin, HeatColumn, Thinned, curve};
 use punctual_analysis::recording::RunFigures;
 use punctual_document::{Block, Figure, Row};
 use punctual_plot::axis::Axis;
-use punctual_plot::chart::{Chart, ChartSeries, Mark};
+use punctual_plot::chart::{Chart, ChartSeries, DensityCell, Mark};
 use punctual_report::Report;
 use punctual_report::strategies::StrategyRow;
 
@@ -30,11 +32,13 @@ pub(crate) enum Kind {
     Curve,
     /// Lateness over time.
     Time,
+    /// How often which lateness, over time.
+    Heat,
 }
 
 impl Kind {
     /// All kinds, in the order of the page.
-    pub(crate) const ALL: [Self; 3] = [Self::Histogram, Self::Curve, Self::Time];
+    pub(crate) const ALL: [Self; 4] = [Self::Histogram, Self::Curve, Self::Time, Self::Heat];
 
     /// In identifiers and names of files.
     pub(crate) fn id(self) -> &'static str {
@@ -42,7 +46,13 @@ impl Kind {
             Self::Histogram => "histogram",
             Self::Curve => "percentiles",
             Self::Time => "time",
+            Self::Heat => "heat",
         }
+    }
+
+    /// True where the page's script draws it anew.
+    pub(crate) fn is_live(self) -> bool {
+        self != Self::Heat
     }
 
     /// As a heading.
@@ -51,6 +61,7 @@ impl Kind {
             Self::Histogram => "Histogram of lateness",
             Self::Curve => "Percentile curve",
             Self::Time => "Lateness over time",
+            Self::Heat => "Heat map of lateness",
         }
     }
 
@@ -59,7 +70,7 @@ impl Kind {
         match self {
             Self::Histogram => &page.histograms,
             Self::Curve => &page.curves,
-            Self::Time => &page.times,
+            Self::Time | Self::Heat => &page.times,
         }
     }
 }
@@ -89,6 +100,7 @@ pub(crate) fn of<'a>(page: &'a Page, axes: &Axes, kind: Kind) -> Vec<Vec<Plot<'a
                     Kind::Histogram => histogram_chart(page, axes, panel, size),
                     Kind::Curve => curve_chart(page, axes, panel, size),
                     Kind::Time => time_chart(page, axes, panel, size),
+                    Kind::Heat => heat_chart(page, axes, panel, size),
                 };
                 Plot { id, kind, panel, chart }
             })
@@ -424,6 +436,76 @@ fn described_time(times: &Times<'_>) -> String {
     };
     format!("{width}{dots}; marks at the foot: {} releases.", times.gaps)
 }
+
+/// The chart of a panel, which has one line: two maps over each other show neither.
+fn heat_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
+    let mut time = time_chart(page, axes, panel, size);
+    time.title = format!("{}: {}", Kind::Heat.heading(), panel.title);
+    time.description = String::new();
+    for (line, series) in panel.lines.iter().zip(&mut time.series) {
+        let Some(times) = Times::of(page, line) else { continue };
+        let is_marked = |mark: &Mark| matches!(mark, Mark::Spans(_) | Mark::Rug(_));
+        series.marks.retain(is_marked);
+        series.marks.insert(0, Mark::Cells(heat_cells(&times, axes)));
+        let run = page.run(line);
+        let outliers = times.thinned.outliers.iter();
+        let explained: Vec<_> = outliers
+            .filter(|late| run.cause_of(late.cycle, late.lateness_ns).is_some())
+            .map(|late| (times.at_s(late.cycle), late.lateness_ns as f64))
+            .collect();
+        let dots = match explained.len() {
+            0 => "",
+            _ => " dots: late cycles whose cause is known;",
+        };
+        series.marks.push(Mark::Dots(explained));
+        time.description += &format!(
+            "Each column: {} cycles; the darker, the more of them are so late (log);{dots} marks \
+             at the foot: {} releases.",
+            format::count(times.thinned.heat.width()),
+            times.gaps
+        );
+    }
+    time
+}
+
+/// The cells of a heat map, those beside each other with the same shade as one.
+fn heat_cells(times: &Times<'_>, axes: &Axes) -> Vec<DensityCell> {
+    let heat = &times.thinned.heat;
+    let cells = |column: &HeatColumn| column.cells().collect::<Vec<_>>();
+    let counts = heat.bins().iter().flat_map(cells).map(|cell| cell.count);
+    let most = (counts.max().unwrap_or(1) as f64).ln_1p();
+    let width_s = heat.width() as f64 * times.period_s;
+    let mut open: BTreeMap<u64, DensityCell> = BTreeMap::new();
+    let mut drawn = Vec::new();
+    for column in heat.bins() {
+        let from_s = times.at_s(column.first);
+        let mut continued = BTreeMap::new();
+        for cell in cells(column) {
+            let low = cell.from_ns.max(axes.lateness.low).min(axes.lateness.high);
+            let high = cell.to_ns.min(axes.lateness.high).max(low);
+            // As many steps as there are shades: finer ones would be drawn as these.
+            let share = ((cell.count as f64).ln_1p() / most * HEAT_SHADES).ceil() / HEAT_SHADES;
+            let row = cell.from_ns.to_bits();
+            match open.remove(&row) {
+                Some(before) if before.share == share && before.to.0 >= from_s => {
+                    let to = (from_s + width_s, before.to.1);
+                    continued.insert(row, DensityCell { to, ..before });
+                }
+                before => {
+                    drawn.extend(before);
+                    let (from, to) = ((from_s, low), (from_s + width_s, high));
+                    continued.insert(row, DensityCell { from, to, share });
+                }
+            }
+        }
+        drawn.extend(std::mem::replace(&mut open, continued).into_values());
+    }
+    drawn.extend(open.into_values());
+    drawn
+}
+
+/// Shades of a heat map.
+const HEAT_SHADES: f64 = 10.0;
 
 /// The chart of a result of `measure wait`; `None` for others, and where nothing can be drawn.
 pub(crate) fn front(report: &Report) -> Option<Chart> {

@@ -5,10 +5,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use punctual_core::sample::{Flags, Sample};
+use punctual_core::time::Span;
 use punctual_testkit::browser::{Browser, RETURN, TAB};
 use serde_json::{Value, json};
 
-use crate::{Dir, json_file, refused, run, stderr, text};
+use crate::{Dir, N, json_file, recording_of, refused, run, stderr, text};
 
 /// The most bytes of a page.
 const PAGE_MAX: usize = 1_000_000;
@@ -113,8 +115,38 @@ fn two_are_set_side_by_side_and_plots_are_files() {
     let after = fs::read_to_string(plots.join("histogram-1-2.svg")).expect("the other");
     let ticks = |svg: &str| svg.split("<text").filter(|part| part.contains("middle")).count();
     assert_eq!(ticks(&svg), ticks(&after), "one scale");
-    let png = fs::read(plots.join("time-1-1.png")).expect("a picture");
-    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"));
+    for name in ["time-1-1.png", "heat-1-1.png"] {
+        let png = fs::read(plots.join(name)).expect("a picture");
+        assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"), "{name}");
+    }
+}
+
+#[test]
+fn what_repeats_in_time_is_seen_in_a_heat_map() {
+    let dir = Dir::new("report-heat");
+    // Each 300 ms ten releases are 0.9 ms late, of which the curve and the histogram know no time.
+    let late_ns = |cycle: u64| if cycle % 300 < 10 { 900_000 } else { 10_000 + cycle % 512 };
+    let sample = |cycle| Sample {
+        cycle,
+        lateness: Span::from_ns(late_ns(cycle).cast_signed()),
+        flags: if cycle == 0 { Flags::FIRST } else { Flags::NONE },
+    };
+    let samples = dir.path("samples.punctual");
+    recording_of(&samples, &["idle"], &[((0..N).map(sample).collect(), 0)]);
+    let result = dir.path("result.json");
+    let out = run(["analyse", text(&samples), "--json", text(&result)]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let plots = dir.path("plots");
+    let page = report(&[text(&result), "--plots", text(&plots)], &dir.path("night.html"));
+    assert!(page.contains("heat-1-1"), "{page}");
+    let svg = fs::read_to_string(plots.join("heat-1-1.svg")).expect("a plot");
+    // Shades are drawn as one shape each; a stretch of columns of one shade is one rectangle.
+    let shades = svg.split("<path").skip(1).filter(|path| path.contains("fill-opacity"));
+    let rectangles: Vec<usize> = shades.map(|path| path.matches('z').count()).collect();
+    assert!(
+        rectangles.len() > 1 && rectangles.iter().sum::<usize>() >= 11,
+        "{rectangles:?}: {svg}"
+    );
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::view::plots::{self, Kind, Plot, Times};
 /// All of them: the common edges of histograms, their open bin, and one entry a plot.
 pub(super) fn json(source: &Source<'_>) -> Value {
     let mut charts = Vec::new();
-    for kind in Kind::ALL {
+    for kind in Kind::ALL.into_iter().filter(|kind| kind.is_live()) {
         for row in plots::of(source.page, &source.axes, kind) {
             charts.extend(row.iter().map(|plot| chart(source.page, plot)));
         }
@@ -31,6 +31,7 @@ fn chart(page: &Page, plot: &Plot<'_>) -> Value {
                 Kind::Histogram => json!({ "counts": page.bins.counts[line.drawn] }),
                 Kind::Curve => points(page, line),
                 Kind::Time => times(page, line),
+                Kind::Heat => json!({}),
             };
             series["name"] = json!(line.name);
             series["ink"] = json!(line.ink);

@@ -29,6 +29,11 @@ pub(super) fn times(source: &Source<'_>) -> Option<Section> {
     section(source, Kind::Time, "plot-time")
 }
 
+/// Heat maps.
+pub(super) fn heat_maps(source: &Source<'_>) -> Option<Section> {
+    section(source, Kind::Heat, "plot-heat")
+}
+
 fn section(source: &Source<'_>, kind: Kind, id: &'static str) -> Option<Section> {
     let page = source.page;
     let rows = plots::of(page, &source.axes, kind);
@@ -54,9 +59,11 @@ fn figure(page: &Page, plot: Plot<'_>) -> Block {
         Kind::Histogram => vec![bins(page, &plot).into()],
         Kind::Curve => lines.map(|line| points(page, line).into()).collect(),
         Kind::Time => lines.filter_map(|line| Some(time_bins(page, line)?.into())).collect(),
+        // The numbers of the time series are its table.
+        Kind::Heat => Vec::new(),
     };
     let (id, title, chart) = (plot.id, plot.panel.title.clone(), plot.chart);
-    let (brief, data) = (String::new(), Some(plot.kind.id()));
+    let (brief, data) = (String::new(), plot.kind.is_live().then(|| plot.kind.id()));
     Block::Figure(Box::new(Figure { id, title, chart, brief, data, behind }))
 }
 

@@ -3,6 +3,7 @@
 use punctual_analysis::interval::Interval;
 use punctual_lab::executive::{DesignName, ExecutiveOutcome, ExecutiveRow};
 
+use super::process::{Behind, OverrunRow, Overrunning, ProcessRow};
 use super::{RegistrationRow, TICK_MS, drift_ns};
 use crate::bench::MeasuredLoop;
 use crate::claim::{ClaimTest, ClaimedBound, PaperClaim};
@@ -29,6 +30,10 @@ pub(super) struct Evidence<'r> {
     pub(super) executive: Option<&'r ExecutiveOutcome>,
     /// Tasks that registered at irregular times.
     pub(super) registration: &'r [RegistrationRow],
+    /// Designs behind the kernel's timer.
+    pub(super) behind_timer: &'r [ProcessRow],
+    /// A task beside one that overruns.
+    pub(super) overruns: &'r [OverrunRow],
 }
 
 /// A cost with its interval, ns.
@@ -45,15 +50,7 @@ impl Evidence<'_> {
             self.dispersion(),
             self.interval(),
             self.process(),
-            PaperClaim::new(
-                "ant.claim.overrun",
-                "Ending a task that overran keeps it from disturbing others",
-            )
-            .untested(
-                "not measured, nor in the paper: it takes the interval of one task beside another \
-                 that overruns, in each design",
-            )
-            .judged(),
+            self.overrun(),
         ]
     }
 
@@ -222,19 +219,68 @@ impl Evidence<'_> {
         judged.judged()
     }
 
-    /// §6.
+    /// §2.4, problem 4, and §6.
     fn process(self) -> PaperClaim {
-        let scatter = self.process.and_then(MeasuredLoop::scatter_us);
+        let scatter = |design: DesignName| {
+            let is_own =
+                |row: &&ProcessRow| (row.design, row.behind) == (design, Behind::Irregular);
+            self.behind_timer.iter().find(is_own)?.scatter().map(|scatter| scatter.times(1e-3))
+        };
+        let middle = |design| scatter(design)?.middle();
+        let (ant, art) = (middle(DesignName::Ant), middle(DesignName::ArtLinux));
+        let kernel = self.process.and_then(MeasuredLoop::scatter_us);
         PaperClaim::new(
             "ant.claim.process",
             "From interrupt to process AnT scatters less than ART-Linux",
         )
-        .untested(
-            "the paper measured ART-Linux alone: here neither design wakes by a timer, and it \
-             takes both behind one timer with many tasks; beside stands a wake of this kernel",
-        )
-        .beside("wake of a process by the kernel's timer", "µs", scatter.as_ref())
+        .test(ClaimTest {
+            title: "from 5 to 95 % of the time to the first task, AnT over ART-Linux",
+            unit: "times",
+            value: ant.zip(art).and_then(|(ant, art)| ant.over(art)),
+            n: scatter(DesignName::Ant).map(|scatter| scatter.n),
+            bound: ClaimedBound::AtMost(1.0),
+        })
+        .beside("AnT", "µs", scatter(DesignName::Ant).as_ref())
+        .beside("ART-Linux", "µs", scatter(DesignName::ArtLinux).as_ref())
+        .beside("punctual", "µs", scatter(DesignName::Punctual).as_ref())
+        .beside("a bare wake by the kernel's timer", "µs", kernel.as_ref())
         .judged()
+    }
+
+    /// §2.4, problem 3, and figure 4.
+    fn overrun(self) -> PaperClaim {
+        let scatter = |overrunning: Overrunning| {
+            let row = self.overruns.iter().find(|row| row.overrunning == overrunning)?;
+            row.scatter().map(|scatter| scatter.times(1e-3))
+        };
+        let over = |a: Overrunning, b: Overrunning| scatter(a)?.p95?.over(scatter(b)?.p95?);
+        let test = |title, value, bound| ClaimTest {
+            title,
+            unit: "times",
+            value,
+            n: scatter(Overrunning::Ended).map(|scatter| scatter.n),
+            bound,
+        };
+        let claim = PaperClaim::new(
+            "ant.claim.overrun",
+            "Ending a task that overran keeps it from disturbing others",
+        )
+        .test(test(
+            "95 % of the errors of A's interval, B ended over B that goes on",
+            over(Overrunning::Ended, Overrunning::GoesOn),
+            ClaimedBound::AtMost(1.0),
+        ))
+        .test(test(
+            "the same, B ended over B that never overruns",
+            over(Overrunning::Ended, Overrunning::None),
+            ClaimedBound::AtMost(EQUAL),
+        ));
+        Overrunning::ALL
+            .into_iter()
+            .fold(claim, |claim, overrunning| {
+                claim.beside(overrunning.title(), "µs", scatter(overrunning).as_ref())
+            })
+            .judged()
     }
 }
 
@@ -305,6 +351,15 @@ mod tests {
         vec![(1, Some(MeasuredLoop::of_latenesses(&values, 0.1, 1)))]
     }
 
+    const NONE: Evidence<'_> = Evidence {
+        process: None,
+        intervals: &[],
+        executive: None,
+        registration: &[],
+        behind_timer: &[],
+        overruns: &[],
+    };
+
     fn holds(evidence: Evidence<'_>, id: &str) -> Holds {
         let id = format!("ant.claim.{id}");
         let claims = evidence.claims();
@@ -343,7 +398,7 @@ mod tests {
             for id in ["wait", "release", "saved", "dispersion", "interval", "balanced"] {
                 let judged = |(executive, registration, intervals): &Measured| {
                     let executive = Some(executive);
-                    holds(Evidence { process: None, intervals, executive, registration }, id)
+                    holds(Evidence { intervals, executive, registration, ..NONE }, id)
                 };
                 assert_eq!(judged(&good), Holds::Yes, "{id} {stall}");
                 // Equal costs are equal whichever is which.
@@ -357,30 +412,48 @@ mod tests {
         }
         let slower = [[20.0, 30.0, 100.0], [2_000.0, 31.0, 9_000.0]];
         let slower = executive(slower, queue, 1.0);
-        let none = Evidence { process: None, intervals: &[], executive: None, registration: &[] };
-        assert_eq!(holds(Evidence { executive: Some(&slower), ..none }, "release"), Holds::No);
-        for claim in none.claims() {
+        assert_eq!(holds(Evidence { executive: Some(&slower), ..NONE }, "release"), Holds::No);
+        for claim in NONE.claims() {
             assert_eq!(claim.holds, Holds::Undecided, "{claim:?}");
         }
     }
 
     #[test]
-    fn what_neither_the_paper_nor_this_measures_is_open_and_says_what_it_takes() {
-        let wakes: Vec<i64> = (0..200).map(|at| 3_000 + at * 7).collect();
-        let process = MeasuredLoop::of_latenesses(&wakes, 0.1, 1);
-        let evidence = Evidence {
-            process: Some(&process),
-            intervals: &[],
-            executive: None,
-            registration: &[],
+    fn designs_behind_a_timer_are_judged_by_the_middle_of_what_they_took() {
+        let row = |design, over_ns, stall| ProcessRow {
+            design,
+            behind: Behind::Irregular,
+            late: evenly(30_000, over_ns, 4_001, stall),
         };
-        let claims = evidence.claims();
-        for id in ["process", "overrun"] {
-            let id = format!("ant.claim.{id}");
-            let claim = claims.iter().find(|claim| claim.id == id).expect("a claim");
-            assert_eq!(claim.holds, Holds::Undecided);
-            assert!(claim.because.contains("it takes"), "{claim:?}");
+        for stall in [false, true] {
+            let judged = |ant, art| {
+                let rows =
+                    [row(DesignName::Ant, ant, stall), row(DesignName::ArtLinux, art, false)];
+                holds(Evidence { behind_timer: &rows, ..NONE }, "process")
+            };
+            assert_eq!(judged(2_000, 8_000), Holds::Yes);
+            assert_eq!(judged(8_000, 2_000), Holds::No);
+            assert_eq!(judged(5_000, 5_000), Holds::Undecided);
         }
-        assert!(claims.iter().any(|claim| claim.figures.iter().any(|figure| figure.unit == "µs")));
+    }
+
+    #[test]
+    fn ending_a_task_helps_only_where_it_disturbs_no_more_than_one_that_never_overruns() {
+        let row = |overrunning, over_ns| OverrunRow {
+            overrunning,
+            errors: evenly(10_000, over_ns, 4_001, false),
+        };
+        let judged = |ended| {
+            let [none, goes_on, ended] = [
+                (Overrunning::None, 2_000),
+                (Overrunning::GoesOn, 2_000_000),
+                (Overrunning::Ended, ended),
+            ]
+            .map(|(overrunning, over_ns)| row(overrunning, over_ns));
+            holds(Evidence { overruns: &[none, goes_on, ended], ..NONE }, "overrun")
+        };
+        assert_eq!(judged(2_000), Holds::Yes);
+        assert_eq!(judged(1_000_000), Holds::No);
+        assert_eq!(judged(4_000_000), Holds::No);
     }
 }

@@ -129,7 +129,7 @@ fn measure(stamps: &Stamps, stop: &AtomicBool) -> Vec<RegistrationRow> {
 }
 
 /// Tasks that registered after a delay of 0 to 99 ticks each.
-fn registered(seed: u64) -> Vec<BaselineTask> {
+pub(super) fn registered(seed: u64) -> Vec<BaselineTask> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut delay = || {
         state =
@@ -141,7 +141,7 @@ fn registered(seed: u64) -> Vec<BaselineTask> {
 
 /// Those tasks as the executive takes them, one a tick: the builder balances instants, which need
 /// no ticks.
-fn balanced() -> Option<punctual_engine::periodic::Plan> {
+pub(super) fn balanced() -> Option<punctual_engine::periodic::Plan> {
     let task = |phase| BaselineTask { period: TASKS, phase, level: 0 };
     plan(&(0..TASKS).map(task).collect::<Vec<_>>()).ok()
 }

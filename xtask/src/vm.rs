@@ -35,6 +35,10 @@ struct Scenario {
     outside: &'static [(&'static str, &'static str)],
     /// Lines of a shell for each boot, most of them `step NAME COMMAND…`.
     steps: &'static [&'static str],
+    /// The step during which the whole machine stands still now and then.
+    standstills: Option<&'static str>,
+    /// True where only its name runs it: the suite has no time for it.
+    by_name_alone: bool,
     /// Whether the guest did what it should; given what each boot printed.
     judge: fn(&[Console]) -> Result<(), String>,
 }
@@ -124,10 +128,10 @@ pub(crate) fn lacking() -> Option<&'static str> {
         .find(|program| !process::on_path(program))
 }
 
-/// The scenarios of these names, all of them without one.
+/// The scenarios of these names; without one all that the suite runs.
 fn named(names: &[String]) -> Result<Vec<&'static Scenario>, String> {
     if names.is_empty() {
-        return Ok(scenarios::ALL.iter().collect());
+        return Ok(scenarios::ALL.iter().filter(|scenario| !scenario.by_name_alone).collect());
     }
     let scenario_named = |name: &String| {
         scenarios::ALL.iter().find(|scenario| scenario.name == name).ok_or_else(|| {
@@ -186,6 +190,7 @@ impl Place<'_> {
             disks: &[],
             devices,
             append: scenario.append,
+            standstills: scenario.standstills,
             patience: PATIENCE,
         }
         .run(log);
@@ -215,6 +220,7 @@ impl Place<'_> {
                 disks: &[&root, &carrier],
                 devices: &[],
                 append: &append,
+                standstills: scenario.standstills,
                 patience: PATIENCE,
             }
             .run(&log)?;
@@ -570,6 +576,8 @@ struct Guest<'a> {
     outside: Option<&'a Outside<'a>>,
     /// Parameters of the kernel, added to those of the console.
     append: &'a str,
+    /// The step during which it stands still now and then.
+    standstills: Option<&'a str>,
     /// A guest that takes longer is ended: one boots in 5 s where nothing else runs.
     patience: Duration,
 }
@@ -620,10 +628,12 @@ impl Guest<'_> {
         let mut child = qemu.spawn().map_err(|error| format!("qemu: {error}"))?;
         let end = Instant::now() + self.patience;
         let printed = self.outside.map(|outside| outside.run(&line, &mut child, end));
-        wait(child, end)?;
+        let mut standstills = Standstills { step: self.standstills, count: 0 };
+        wait(child, end, |guest| standstills.look(guest, &[log, &second]))?;
         let mut bytes = fs::read(log).map_err(failed)?;
         bytes.extend(fs::read(&second).map_err(failed)?);
         bytes.extend(printed.unwrap_or_default().into_bytes());
+        bytes.extend(standstills.printed().into_bytes());
         Ok(Console(String::from_utf8_lossy(&bytes).replace('\r', "")))
     }
 
@@ -687,11 +697,56 @@ impl Outside<'_> {
 /// How often a guest is looked at: nothing is timed by it.
 const LOOK: Duration = Duration::from_millis(200);
 
-fn wait(mut child: Child, end: Instant) -> Result<(), String> {
+/// All CPUs of a guest stand still, as in a host that stalls or firmware that took over.
+struct Standstills<'a> {
+    /// Only during this step.
+    step: Option<&'a str>,
+    count: u32,
+}
+
+impl Standstills<'_> {
+    /// How long each is.
+    const LENGTH: Duration = Duration::from_millis(25);
+    /// The step that says how many there were.
+    const STEP: &'static str = "standstills";
+
+    /// Once, where the step has begun and has not ended, by what the guest printed to its ports.
+    fn look(&mut self, guest: &Child, ports: &[&Path]) -> Result<(), String> {
+        let Some(step) = self.step else { return Ok(()) };
+        // The emulator makes the files once it runs.
+        let printed: Vec<u8> =
+            ports.iter().flat_map(|port| fs::read(port).unwrap_or_default()).collect();
+        let printed = String::from_utf8_lossy(&printed).replace('\r', "");
+        let has = |line: String| printed.contains(&line);
+        if has(format!("step: {step}\n")) && !has(format!("ended: {step} ")) {
+            let signal = |name: &str| {
+                process::run(Command::new("kill").args([name, &guest.id().to_string()]))
+            };
+            signal("-STOP")?;
+            std::thread::sleep(Self::LENGTH);
+            signal("-CONT")?;
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    /// How many there were, as a step.
+    fn printed(&self) -> String {
+        format!("step: {0}\n{1}\nended: {0} 0\n", Self::STEP, self.count)
+    }
+}
+
+/// Waits for the guest's end, and has `look` at it meanwhile.
+fn wait(
+    mut child: Child,
+    end: Instant,
+    mut look: impl FnMut(&Child) -> Result<(), String>,
+) -> Result<(), String> {
     while Instant::now() < end {
         if child.try_wait().map_err(|error| format!("qemu: {error}"))?.is_some() {
             return Ok(());
         }
+        look(&child)?;
         // A look now and then.
         std::thread::sleep(LOOK);
     }

@@ -16,6 +16,8 @@ pub(super) const ALL: &[Scenario] = &[
         programs: &[Program::Command],
         outside: &[],
         steps: &[CHECK],
+        standstills: None,
+        by_name_alone: false,
         judge: checked,
     },
     Scenario {
@@ -34,6 +36,8 @@ pub(super) const ALL: &[Scenario] = &[
         programs: &[Program::Command, Program::Library, Program::Commands],
         outside: &[],
         steps: &[FOLLOW],
+        standstills: None,
+        by_name_alone: false,
         judge: followed,
     },
     Scenario {
@@ -50,6 +54,8 @@ pub(super) const ALL: &[Scenario] = &[
             ("over-udp", "stimulate UDP --period 10ms --duration 5s --policy other"),
         ],
         steps: &[RESPOND],
+        standstills: None,
+        by_name_alone: false,
         judge: responded,
     },
     sources::SCENARIO,
@@ -62,7 +68,21 @@ pub(super) const ALL: &[Scenario] = &[
         programs: &[Program::Command],
         outside: &[],
         steps: &[HOG],
+        standstills: None,
+        by_name_alone: false,
         judge: hogged,
+    },
+    Scenario {
+        name: "causes",
+        summary: "why it was late where others starve, and where the whole machine stood still",
+        system: Root::Memory { guests: &[("6.1", &[]), ("6.12", &[])], drivers: &[] },
+        append: "",
+        programs: &[Program::Command],
+        outside: &[],
+        steps: &[CAUSES],
+        standstills: Some("stood"),
+        by_name_alone: true,
+        judge: explained,
     },
     Scenario {
         name: "tune",
@@ -72,6 +92,8 @@ pub(super) const ALL: &[Scenario] = &[
         programs: &[Program::Command],
         outside: &[],
         steps: &[TUNE, TUNED, POLLING, UNTUNED],
+        standstills: None,
+        by_name_alone: false,
         judge: tuned,
     },
 ];
@@ -230,6 +252,51 @@ fn hogged(consoles: &[Console]) -> Result<(), String> {
     println!("  rtla: {}", line.as_deref().unwrap_or("another cause, of one wake").trim());
     Ok(())
 }
+
+/// Two threads of CPU 1 never sleep, one of them above all ordinary ones: the kernel gives those
+/// their share, at the loop's cost. Then nothing runs, and the machine stands still now and then.
+/// The upper one takes turns with the kernel's own threads of its priority.
+const CAUSES: &str = "cd /root
+dmesg -n 1
+spin='while :; do :; done'
+punctual sched run --cpu 1 -- sh -c \"$spin\" & below=$!
+punctual sched run --cpu 1 --rr 1 -- sh -c \"$spin\" & above=$!
+blame() { punctual blame --cpu 1 --duration 15s --json - $* >/tmp/blame && grep -m1 sentence /tmp/blame; }
+step starved blame --over 30ms
+kill -9 $below $above
+step stood blame --over 15ms
+";
+
+/// That nearly all late wakes have the cause that was made, by `blame`'s sentence.
+fn explained(consoles: &[Console]) -> Result<(), String> {
+    let console = only(consoles)?;
+    let stood: u32 = console.ok("standstills")?.trim().parse().unwrap_or_default();
+    println!("  the machine stood still {stood} times");
+    if stood == 0 {
+        return Err("it never stood still".to_owned());
+    }
+    for (step, causes) in
+        [("starved", &["fair server ran sh", "real-time throttling"][..]), ("stood", &["host"])]
+    {
+        let sentence = console.ok(step)?.trim().trim_start_matches("\"sentence\": \"");
+        let sentence = sentence.trim_end_matches("\",");
+        println!("  {step}: {sentence}");
+        // "N % of the M wakes later than T: cause; N %: cause; …".
+        let share = |clause: &str| -> Option<u32> {
+            let is_right = causes.iter().any(|cause| clause.contains(cause));
+            clause.split(" %").next()?.trim().parse().ok().filter(|_| is_right)
+        };
+        let percent: u32 = sentence.split(';').filter_map(share).sum();
+        if percent < RIGHT_MIN_PERCENT {
+            return Err(format!("{step}: {percent} % of the late wakes by {causes:?}: {sentence}"));
+        }
+    }
+    Ok(())
+}
+
+/// The share of late wakes that must have the cause that was made: the emulation itself makes some
+/// late.
+const RIGHT_MIN_PERCENT: u32 = 80;
 
 /// The console of the first guest.
 pub(crate) fn only(consoles: &[Console]) -> Result<&Console, String> {
@@ -411,6 +478,8 @@ const UNTHROTTLED: Scenario = Scenario {
     programs: &[Program::Command],
     outside: &[],
     steps: &[STEPS],
+    standstills: None,
+    by_name_alone: false,
     judge,
 };
 

@@ -39,6 +39,8 @@ pub(super) const SCENARIO: Scenario = Scenario {
     programs: &[Program::Command],
     outside: &[],
     steps: &[STEPS],
+    standstills: None,
+    by_name_alone: false,
     judge,
 };
 

@@ -8,7 +8,7 @@ use punctual_analysis::impact::stepper::torque_lost_ratio;
 use punctual_analysis::quantile::Probability;
 use punctual_core::time::{Period, Span};
 use punctual_engine::wait_policy::WaitKind;
-use punctual_lab::load::LoadSpec;
+use punctual_lab::load::{LoadReport, LoadSpec};
 use punctual_lab::timer::{
     Background, StampStore, TimerExperiment, TimerOutcome, TimerPath, TimerRow,
 };
@@ -61,14 +61,14 @@ const LOADINGS: [Loading; 3] = [
     },
     Loading {
         key: "disk",
-        load: "disk",
+        load: "disk:heavy",
         name: "heavy disk loading",
         published: "ten microseconds",
         note: "\"on the order of\"",
     },
     Loading {
         key: "net",
-        load: "net",
+        load: "net:heavy",
         name: "heavy network loading",
         published: "ten microseconds",
         note: "\"on the order of\"; between network namespaces here",
@@ -158,8 +158,11 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     for loading in &LOADINGS {
         timers.push(timer(bench, loading.load)?);
     }
-    let timers: Vec<Option<&TimerOutcome>> = timers.iter().map(Option::as_ref).collect();
-    rows.extend(LOADINGS.iter().zip(&timers).flat_map(|(loading, timer)| ranges(loading, *timer)));
+    rows.extend(
+        LOADINGS.iter().zip(&timers).flat_map(|(loading, timer)| ranges(loading, timer.as_ref())),
+    );
+    let timers: Vec<Option<&TimerOutcome>> =
+        timers.iter().map(|timer| timer.as_ref().map(|(timer, _)| timer)).collect();
     bench.draw([loadings_figure(&timers)]);
     bench.draw(loading_histograms(&timers));
     rows.push(schematic());
@@ -221,7 +224,7 @@ fn loops<B: Bench>(
 }
 
 /// How late timers of the paper's period are beside a load.
-fn timer<B: Bench>(bench: &mut B, load: &str) -> Result<Option<TimerOutcome>, B::Error> {
+fn timer<B: Bench>(bench: &mut B, load: &str) -> Result<Option<Loaded>, B::Error> {
     let experiment = TimerExperiment {
         thread: bench.thread(),
         periods: Period::from_ns(PERIOD_NS).into_iter().collect(),
@@ -229,8 +232,12 @@ fn timer<B: Bench>(bench: &mut B, load: &str) -> Result<Option<TimerOutcome>, B:
         duration: bench.share(0.15),
         loads: LoadSpec::parse_list(load)?,
     };
-    Ok(bench.measure(experiment)?.map(|(timer, _)| timer))
+    let measured = bench.measure(experiment)?;
+    Ok(measured.map(|(timer, loads)| (timer, loads.into_iter().flatten().collect())))
 }
+
+/// What a timer's wakes were, and what the loads beside them did.
+type Loaded = (TimerOutcome, Vec<LoadReport>);
 
 /// Figures 1 and 2.
 fn jitters(few: Option<&Samples>, many: Option<&Samples>) -> Vec<PaperRow> {
@@ -345,7 +352,12 @@ fn wakes(timer: Option<&TimerOutcome>, path: TimerPath) -> Option<&TimerRow> {
 }
 
 /// Figure 3 under one loading: both schedulers, by one definition.
-fn ranges(loading: &Loading, timer: Option<&TimerOutcome>) -> [PaperRow; 2] {
+fn ranges(loading: &Loading, timer: Option<&Loaded>) -> [PaperRow; 2] {
+    let rate =
+        |load: &LoadReport| Some(format!("{:.0} {} of {}", load.rate?, load.unit, load.name));
+    let loads = timer.iter().flat_map(|timer| &timer.1);
+    let rates: Vec<String> = loads.filter_map(rate).collect();
+    let timer = timer.map(|(timer, _)| timer);
     SCHEDULERS.map(|Scheduler { id, path, name, note }| {
         let wakes = wakes(timer, path);
         let range = wakes.and_then(|row| Some((row.lateness_ns.max? - row.lateness_ns.min?) / 1e3));
@@ -357,7 +369,13 @@ fn ranges(loading: &Loading, timer: Option<&TimerOutcome>) -> [PaperRow; 2] {
             "{note}; {n} wakes, in turns with the other scheduler; figures 1 and 2 are about the \
              grid"
         ));
+        let least = |row: &TimerRow| Some((row.lateness_ns.p99? - row.lateness_ns.min?) / 1e3);
+        let row = match wakes.and_then(least) {
+            Some(us) => row.note(&format!("99 % less the least {us:.1} µs")),
+            None => row,
+        };
         let row = row.note(loading.note);
+        let row = if rates.is_empty() { row } else { row.note(&rates.join(", ")) };
         match timer.and_then(|timer| timer.deadline_refused).filter(|_| path == TimerPath::Deadline)
         {
             Some(errno) => row.note(&format!("the kernel refused SCHED_DEADLINE (errno {errno})")),
@@ -724,8 +742,16 @@ mod tests {
         let rows =
             [StampStore::Array, StampStore::Hot].map(|store| row(TimerPath::Sleep, store)).to_vec();
         let (cpu, policy) = (1, "SCHED_FIFO".to_owned());
-        let mut timer =
+        let timer =
             TimerOutcome { cpu, policy, priority: Some(90), rows, deadline_refused: Some(1) };
+        let load = LoadReport {
+            name: "disk:heavy".to_owned(),
+            rate: Some(812.4),
+            unit: "fsyncs/s".to_owned(),
+            note: None,
+            deaths: Vec::new(),
+        };
+        let mut timer = (timer, vec![load]);
         for loading in &LOADINGS {
             let [fifo, deadline] = ranges(loading, Some(&timer));
             assert_eq!((fifo.measured, deadline.measured), (Some(10.0), None));
@@ -733,11 +759,12 @@ mod tests {
             assert!(fifo.note.contains("40 wakes") && !fifo.note.contains("errno"), "{fifo:?}");
             assert!(deadline.note.contains("not measured: "), "{deadline:?}");
             assert!(deadline.note.contains("errno 1"), "{deadline:?}");
+            assert!(fifo.note.contains("812 fsyncs/s of disk:heavy"), "{fifo:?}");
         }
-        timer.rows.push(row(TimerPath::Deadline, StampStore::Array));
+        timer.0.rows.push(row(TimerPath::Deadline, StampStore::Array));
         let [fifo, deadline] = ranges(&LOADINGS[0], Some(&timer));
         assert_eq!(fifo.measured, deadline.measured);
-        let figure = loadings_figure(&[Some(&timer), None, None]);
+        let figure = loadings_figure(&[Some(&timer.0), None, None]);
         let names: Vec<&str> = figure.series.iter().map(|series| series.name.as_str()).collect();
         assert_eq!(names, ["here: SCHED_FIFO, normal", "here: SCHED_DEADLINE, normal"]);
         assert_eq!(figure.series[0].points, [[1.0, 2e3], [2.0, 5e3], [40.0, 12e3]]);

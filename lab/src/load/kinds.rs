@@ -19,7 +19,7 @@ use super::row::{LoadRow, Prepare, Start};
 pub(crate) use cpu::Polygons;
 
 /// Every load; those that need nothing installed first, in the order of `all`.
-pub static LOADS: [LoadRow; 10] = [
+pub static LOADS: [LoadRow; 12] = [
     cpu::ROW,
     cache::ROW,
     memory::ROW,
@@ -28,6 +28,8 @@ pub static LOADS: [LoadRow; 10] = [
     net::ROW,
     timer::ROW,
     syscall::ROW,
+    disk::HEAVY,
+    net::HEAVY,
     linuxcnc::ROW,
     stress_ng::ROW,
 ];
@@ -40,7 +42,7 @@ pub(super) fn find(name: &str) -> Option<&'static LoadRow> {
 /// The row of a load that is a process of ours, and how that sets it up.
 pub(super) fn own(name: &str) -> Option<(&'static LoadRow, Prepare)> {
     find(name).and_then(|row| match row.start {
-        Start::Own(prepare) => Some((row, prepare)),
+        Start::Own(prepare) | Start::Heavy(prepare) => Some((row, prepare)),
         Start::Parts(_) | Start::Program(_) => None,
     })
 }
@@ -76,7 +78,11 @@ mod tests {
     #[test]
     fn names_are_words_and_each_is_there_once() {
         for (at, row) in LOADS.iter().enumerate() {
-            assert!(row.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", row.name);
+            // One that is heavy is called as the one that has a limit.
+            let word = row.name.strip_suffix(":heavy").unwrap_or(row.name);
+            assert!(word.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", row.name);
+            assert_eq!(word != row.name, matches!(row.start, Start::Heavy(_)), "{}", row.name);
+            assert!(LOADS.iter().any(|row| row.name == word), "{word}");
             assert!(!["all", "none"].contains(&row.name));
             assert!(LOADS[..at].iter().all(|earlier| earlier.name != row.name), "{}", row.name);
             assert!(!row.help.is_empty() && !row.unit.is_empty() && !row.help.ends_with('.'));

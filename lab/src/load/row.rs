@@ -32,6 +32,8 @@ pub(super) enum Start {
     /// As a process of ours, which sets this up and works. Those need nothing installed, and are
     /// what `all` stands for.
     Own(Prepare),
+    /// As such a process too, but one without a limit of its own, which `all` leaves out.
+    Heavy(Prepare),
     /// As several processes.
     Parts(fn(&LoadBounds) -> Vec<Part>),
     /// As another program, with arguments.

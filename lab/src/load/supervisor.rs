@@ -454,7 +454,7 @@ impl Drop for RunningLoads {
 fn parts(spec: &LoadSpec, bounds: &LoadBounds) -> Result<Vec<Part>, LoadError> {
     let row = spec.row();
     Ok(match (&row.start, spec.args()) {
-        (Start::Own(_), _) => vec![Part {
+        (Start::Own(_) | Start::Heavy(_), _) => vec![Part {
             name: spec.to_string(),
             setup: Some(Setup::new(row.name, bounds)),
             unit: row.unit,

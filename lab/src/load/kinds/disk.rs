@@ -1,8 +1,8 @@
-//! Load `disk`: writes pieces of a file and syncs each to the device.
+//! Loads `disk` and `disk:heavy`: write pieces of a file and sync each to the device.
 //!
-//! The file is 16 MiB, loses its name before the first byte is written, so that nothing is left
-//! whatever ends the process, and lies in the directory that the caller gives. One worker, at most
-//! 1 000 syncs and 64 MB a second.
+//! The file loses its name before the first byte is written, so that nothing is left whatever ends
+//! the process, and lies in the directory that the caller gives. One worker: `disk` at most 1 000
+//! syncs and 64 MB a second in a file of 16 MiB, `disk:heavy` as fast as the device takes it.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -20,15 +20,31 @@ pub(super) const ROW: LoadRow = LoadRow {
     help: "writes and syncs an unlinked file of 16 MiB in the temporary directory, at a limited \
            rate",
     args: None,
-    start: Start::Own(prepare),
+    start: Start::Own(|setup| writer(setup, &LIMITED)),
 };
 
-/// The size of the file, in bytes.
-const FILE_BYTES: u64 = 16 << 20;
-/// Bytes between two syncs.
-const PIECE_BYTES: usize = 64 << 10;
-/// The least time between two syncs, in ns.
-const PERIOD_NS: u64 = 1_000_000;
+/// That of the one without a limit.
+pub(super) const HEAVY: LoadRow = LoadRow {
+    name: "disk:heavy",
+    unit: "fsyncs",
+    help: "writes and syncs an unlinked file of 64 MiB, 1 MiB a sync, as fast as the device takes \
+           it",
+    args: None,
+    start: Start::Heavy(|setup| writer(setup, &UNLIMITED)),
+};
+
+/// How a file is written.
+struct Writing {
+    /// The size of the file, in bytes.
+    file: u64,
+    /// Bytes between two syncs.
+    piece: usize,
+    /// The least time between two syncs, in ns; `None` without a limit.
+    period_ns: Option<u64>,
+}
+
+const LIMITED: Writing = Writing { file: 16 << 20, piece: 64 << 10, period_ns: Some(1_000_000) };
+const UNLIMITED: Writing = Writing { file: 64 << 20, piece: 1 << 20, period_ns: None };
 
 /// A file in `directory` that has no name any more.
 fn nameless(directory: &Path) -> Result<File, String> {
@@ -44,22 +60,24 @@ fn nameless(directory: &Path) -> Result<File, String> {
 ///
 /// # Errors
 /// When there can be no file.
-fn prepare(setup: &Setup) -> Result<Prepared, String> {
+fn writer(setup: &Setup, writing: &'static Writing) -> Result<Prepared, String> {
     let file = nameless(&setup.temp)?;
     let work: Work = Box::new(move |ticket| {
-        let mut piece = vec![0; PIECE_BYTES];
-        let mut releases = WorkerLoop::new(PERIOD_NS);
+        let mut piece = vec![0; writing.piece];
+        let mut releases = writing.period_ns.map(WorkerLoop::new);
         for turn in 0u64.. {
             if !ticket.going() {
                 break;
             }
             // Never the same twice: a device may spare itself what it already has.
             piece.fill(turn as u8 ^ (turn >> 8) as u8);
-            let at = turn * PIECE_BYTES as u64 % FILE_BYTES;
+            let at = turn * writing.piece as u64 % writing.file;
             file.write_all_at(&piece, at).map_err(|why| format!("write: {why}"))?;
             file.sync_all().map_err(|why| format!("fsync: {why}"))?;
             ticket.add(1);
-            releases.wait();
+            if let Some(releases) = &mut releases {
+                releases.wait();
+            }
         }
         Ok(())
     });
@@ -76,7 +94,7 @@ mod tests {
         std::fs::create_dir(&own).expect("a directory of our own");
         let file = nameless(&own).expect("a file");
         assert_eq!(std::fs::read_dir(&own).expect("readable").count(), 0);
-        file.write_all_at(b"x", FILE_BYTES - 1).expect("writable all the same");
+        file.write_all_at(b"x", LIMITED.file - 1).expect("writable all the same");
         std::fs::remove_dir(&own).expect("empty");
         assert!(nameless(&own).expect_err("gone").contains("punctual-disk-test"));
     }

@@ -1,5 +1,5 @@
-//! Load `net`: UDP datagrams of 64 to 1 400 bytes, from one socket to another, at most 50 000 a
-//! second.
+//! Loads `net` and `net:heavy`: UDP datagrams of 64 to 1 400 bytes, from one socket to another, at
+//! most 50 000 a second, or as many as the sender's CPU makes.
 //!
 //! As root between two network namespaces of its own, joined by a pair of virtual Ethernet devices,
 //! so that a whole network stack works twice; else over loopback, and the report says why. The
@@ -11,7 +11,6 @@ use std::io::ErrorKind;
 use super::cpu::Numbers;
 use super::timer::WorkerLoop;
 use crate::load::network::{self, SocketPair};
-use crate::load::protocol::Setup;
 use crate::load::row::{LoadRow, Start};
 use crate::load::worker::{Prepared, Work};
 
@@ -22,7 +21,16 @@ pub(super) const ROW: LoadRow = LoadRow {
     help: "sends UDP between two network namespaces (without root: over loopback), at a limited \
            rate",
     args: None,
-    start: Start::Own(prepare),
+    start: Start::Own(|_| pair(Some(BURST_PERIOD_NS))),
+};
+
+/// That of the one without a limit.
+pub(super) const HEAVY: LoadRow = LoadRow {
+    name: "net:heavy",
+    unit: "datagrams",
+    help: "as net, as many as the sender's CPU makes",
+    args: None,
+    start: Start::Heavy(|_| pair(None)),
 };
 
 /// Datagrams in one burst, and the time between two bursts.
@@ -32,23 +40,26 @@ const BURST_PERIOD_NS: u64 = 1_000_000;
 const BYTES_MIN: u32 = 64;
 const BYTES_MAX: u32 = 1_400;
 
-/// Sets it up: a sender and a receiver, which take turns and so count as one worker.
+/// Sets it up: a sender and a receiver, which take turns and so count as one worker. `period_ns` is
+/// the time between two bursts.
 ///
 /// # Errors
 /// When not even loopback works.
-fn prepare(_: &Setup) -> Result<Prepared, String> {
+fn pair(period_ns: Option<u64>) -> Result<Prepared, String> {
     let SocketPair { sender, receiver, note } = network::pair()?;
     let send: Work = Box::new(move |ticket| {
         let mut numbers = Numbers::new(0);
         let payload = [0x55; BYTES_MAX as usize];
-        let mut releases = WorkerLoop::new(BURST_PERIOD_NS);
+        let mut releases = period_ns.map(WorkerLoop::new);
         while ticket.going() {
             for _ in 0..BURST {
                 let bytes = BYTES_MIN + numbers.below(BYTES_MAX - BYTES_MIN + 1);
                 // What was not sent is not received, and only that is counted.
                 let _ = sender.send(&payload[..bytes as usize]);
             }
-            releases.wait();
+            if let Some(releases) = &mut releases {
+                releases.wait();
+            }
         }
         Ok(())
     });

@@ -169,8 +169,8 @@ fn overrun(rows: &[OverrunRow]) -> Vec<PaperRow> {
         PaperRow::new(id, &title, "µs", "")
             .measured(scatter.and_then(|scatter| Some(scatter.p95?.value / 1e3)))
             .note(
-                "drawn and not measured there; here two tasks of 5 ms, every fifth cycle of B takes \
-                 8 ms; a body is asked to end within 2 ms of its next release",
+                "drawn and not measured there; here two tasks of 5 ms, every fifth cycle of B \
+                 takes 8 ms; a body is asked to end within 2 ms of its next release",
             )
     };
     Overrunning::ALL.map(cell).into()

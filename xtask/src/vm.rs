@@ -723,6 +723,7 @@ impl Standstills<'_> {
                 process::run(Command::new("kill").args([name, &guest.id().to_string()]))
             };
             signal("-STOP")?;
+            // At least so long; how much longer does not matter.
             std::thread::sleep(Self::LENGTH);
             signal("-CONT")?;
             self.count += 1;

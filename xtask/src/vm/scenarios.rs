@@ -261,7 +261,9 @@ dmesg -n 1
 spin='while :; do :; done'
 punctual sched run --cpu 1 -- sh -c \"$spin\" & below=$!
 punctual sched run --cpu 1 --rr 1 -- sh -c \"$spin\" & above=$!
-blame() { punctual blame --cpu 1 --duration 15s --json - $* >/tmp/blame && grep -m1 sentence /tmp/blame; }
+blame() {
+  punctual blame --cpu 1 --duration 15s --json - $* >/tmp/blame && grep -m1 sentence /tmp/blame
+}
 step starved blame --over 30ms
 kill -9 $below $above
 step stood blame --over 15ms

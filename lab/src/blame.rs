@@ -317,7 +317,8 @@ impl BlameExperiment {
         orders.is_settling.store(true, Ordering::Release);
         let plan = self.machine.capture_plan(EventSet::Full).away_from(&[cpu]);
         let follow = FollowedThreads::Threads(vec![tid.unsigned_abs()]);
-        let accountant = self.accountant(follow, &symbols);
+        let left = Span::from_ns((self.duration.as_ns() - unrecorded).max(0));
+        let accountant = self.accountant(follow, &symbols, left);
         let recording = Recording::start(self.machine, &plan, accountant, || {
             orders.is_recorded.store(true, Ordering::Release);
             orders.is_settling.store(false, Ordering::Release);
@@ -326,15 +327,13 @@ impl BlameExperiment {
             Ok(recording) => recording,
             // Counters have no events that could be kept.
             Err(why) if why.is_of_rights() && !self.keeps => {
-                let left = Span::from_ns(self.duration.as_ns().saturating_sub(unrecorded));
                 return self.count_loop(orders, (stop, cpu), CounterFallback { why }, left, look);
             }
             Err(why) => return Err(ExperimentError::Evidence(why.to_string())),
         };
-        let left_ns = self.duration.as_ns().saturating_sub(unrecorded).max(0).unsigned_abs();
-        let end_ns = now_ns(ClockId::Monotonic) + left_ns;
+        let end_ns = now_ns(ClockId::Monotonic) + left.as_ns().unsigned_abs();
         while !is_over() && !until(end_ns) && !recording.has_stopped() {
-            look(left(end_ns));
+            look(time_left(end_ns));
             pause(LOOK);
         }
         // Closing the events disturbs every CPU.
@@ -367,7 +366,7 @@ impl BlameExperiment {
         let mut stopped_by = None;
         let is_over = || stop.load(Ordering::Relaxed) || orders.stop.load(Ordering::Acquire);
         while !is_over() && now_ns(ClockId::Monotonic) < end_ns && stopped_by.is_none() {
-            look(left(end_ns));
+            look(time_left(end_ns));
             pause(LOOK);
             let now_ns = now_ns(ClockId::Monotonic);
             book.look(&orders.late, |from_ns, to_ns| watch.around(from_ns, to_ns), now_ns);
@@ -392,14 +391,14 @@ impl BlameExperiment {
     ) -> Result<Recorded, ExperimentError> {
         let symbols = kernel_symbols();
         let plan = self.machine.capture_plan(EventSet::Full).following(tids);
-        let accountant = self.accountant(follow, &symbols);
+        let accountant = self.accountant(follow, &symbols, self.duration);
         let recording = Recording::start(self.machine, &plan, accountant, || {});
         let recording = recording.map_err(|why| ExperimentError::Evidence(why.to_string()))?;
         let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
         let have_ended = || !tids.is_empty() && tids.iter().all(|&tid| !is_alive(tid));
         let is_over = || stop.load(Ordering::Relaxed) || now_ns(ClockId::Monotonic) >= end_ns;
         while !is_over() && !have_ended() && !recording.has_stopped() {
-            look(left(end_ns));
+            look(time_left(end_ns));
             pause(LOOK);
         }
         let outcome = recording.end(symbols)?;
@@ -407,10 +406,11 @@ impl BlameExperiment {
         Ok(Recorded { result, refused: Vec::new(), taken: Vec::new(), end: None })
     }
 
-    fn accountant(&self, follow: FollowedThreads, symbols: &Symbols) -> Accountant {
+    fn accountant(&self, follow: FollowedThreads, symbols: &Symbols, length: Span) -> Accountant {
         Accountant {
             blame: Blame::new(self.config(follow, symbols)),
             from_ns: Arc::new(AtomicU64::new(u64::MAX)),
+            length_ns: length.as_ns().max(0).unsigned_abs(),
             stop_over_ns: self.stop_over.map(|over| over.as_ns().max(0).unsigned_abs()),
             has_stopped: Arc::new(AtomicBool::new(false)),
             stopped_by: None,
@@ -424,7 +424,7 @@ impl BlameExperiment {
 }
 
 /// Time left.
-fn left(end_ns: u64) -> Span {
+fn time_left(end_ns: u64) -> Span {
     let left_ns = end_ns.saturating_sub(now_ns(ClockId::Monotonic));
     Span::from_ns(i64::try_from(left_ns).unwrap_or(i64::MAX))
 }
@@ -511,6 +511,8 @@ struct Recording {
 struct Accountant {
     blame: Blame,
     from_ns: Arc<AtomicU64>,
+    /// How long it counts from then on: whoever ends it may come late on a busy machine, ns.
+    length_ns: u64,
     stop_over_ns: Option<u64>,
     has_stopped: Arc<AtomicBool>,
     /// The wake that ends the recording: nothing behind it counts.
@@ -546,9 +548,9 @@ impl Accountant {
 
 impl crate::capture::CaptureConsumer for Accountant {
     fn take(&mut self, item: CaptureItem<'_>) {
-        if let CaptureItem::Event(event) = item
-            && event.at_ns >= self.from_ns.load(Ordering::Relaxed)
-        {
+        let CaptureItem::Event(event) = item else { return };
+        let since_ns = event.at_ns.checked_sub(self.from_ns.load(Ordering::Relaxed));
+        if since_ns.is_some_and(|since_ns| since_ns < self.length_ns) {
             self.event(event);
         }
     }
@@ -1222,7 +1224,42 @@ impl BlamedWake {
 
 #[cfg(test)]
 mod tests {
+    use punctual_trace::event::{ContextFlags, TraceKind};
+
     use super::*;
+    use crate::capture::CaptureConsumer;
+
+    #[test]
+    fn what_comes_before_the_begin_or_after_the_end_does_not_count() {
+        let mut accountant = Accountant {
+            blame: Blame::new(BlameConfig::default()),
+            from_ns: Arc::new(AtomicU64::new(u64::MAX)),
+            length_ns: 100,
+            stop_over_ns: None,
+            has_stopped: Arc::new(AtomicBool::new(false)),
+            stopped_by: None,
+            windows: None,
+        };
+        let see = |accountant: &mut Accountant, at_ns| {
+            let event = TraceEvent {
+                at_ns,
+                cpu: 0,
+                tid: 1,
+                context: ContextFlags::default(),
+                kind: TraceKind::TimerCancel { timer: 1 },
+                chain: Box::default(),
+            };
+            accountant.take(CaptureItem::Event(&event));
+        };
+        // Until it begins nothing counts.
+        see(&mut accountant, 1_050);
+        accountant.from_ns.store(1_000, Ordering::Relaxed);
+        // Whoever ends it may come late.
+        for at_ns in [999, 1_000, 1_099, 1_100, 60_000] {
+            see(&mut accountant, at_ns);
+        }
+        assert_eq!(accountant.blame.finish().counts.events, 2);
+    }
 
     #[test]
     fn bounds_stand_beside_figures_that_are_not_known() {

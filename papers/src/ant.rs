@@ -147,12 +147,12 @@ fn behind_timer(rows: &[ProcessRow]) -> Vec<PaperRow> {
         let scatter = row.and_then(ProcessRow::scatter);
         let id = format!("ant.table2.{}.{design}", behind.id());
         let title = format!("timer to first task, {design}, {}, from 5 to 95 %", behind.title());
-        let of = scatter.map_or_else(String::new, |scatter| {
+        let range = scatter.map_or_else(String::new, |scatter| {
             format!("; range {:.1} µs, n {}", scatter.range() / 1e3, scatter.n)
         });
         PaperRow::new(id, &title, "µs", "")
             .measured(scatter.and_then(|scatter| Some(scatter.middle()?.value / 1e3)))
-            .note(&format!("not measured there; here behind the kernel's timer of 1 ms{of}"))
+            .note(&format!("not measured there; here behind the kernel's timer of 1 ms{range}"))
     };
     let cells = |behind| DESIGNS.map(|design| cell(behind, design));
     Behind::ALL.into_iter().flat_map(cells).collect()

@@ -134,7 +134,6 @@ const TURNS_MIN: usize = 3;
 impl ProcessExperiment {
     /// All designs in turns; what there was until `stop`.
     fn measure(&self, clock: &mut MachineClock, stop: &AtomicBool) -> Vec<ProcessRow> {
-        let mut rows = Vec::new();
         let tasks = Behind::ALL.map(|behind| (behind, behind.tasks()));
         // The library's builder balances what registers: no tick has two.
         let kept = |(behind, tasks): &(Behind, Vec<BaselineTask>)| match behind {
@@ -158,23 +157,16 @@ impl ProcessExperiment {
         }
         let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
         let mut turns = 0;
-        while turns < TURNS_MIN || now_ns(ClockId::Monotonic) < end_ns {
-            for (row, design) in &mut behind_timer {
-                if stop.load(Ordering::Relaxed) {
-                    break;
-                }
+        let is_stopped = || stop.load(Ordering::Relaxed);
+        while !is_stopped() && (turns < TURNS_MIN || now_ns(ClockId::Monotonic) < end_ns) {
+            for (row, design) in behind_timer.iter_mut().take_while(|_| !is_stopped()) {
                 row.late.reserve(TICKS);
                 design.turn(clock, &mut row.late);
             }
-            if stop.load(Ordering::Relaxed) {
-                break;
-            }
             turns += 1;
         }
-        rows.extend(
-            behind_timer.into_iter().map(|(row, _)| row).filter(|row| !row.late.is_empty()),
-        );
-        rows
+        let rows = behind_timer.into_iter().map(|(row, _)| row);
+        rows.filter(|row| !row.late.is_empty()).collect()
     }
 }
 
@@ -333,13 +325,9 @@ impl OverrunExperiment {
             _ => OnOverrun::Skip,
         };
         let placement = if is_below {
-            // One thread a task has a priority below the executive's.
-            Placement::thread(
-                self.thread
-                    .pinned_to()
-                    .map_or_else(RtThread::any, RtThread::cpu)
-                    .wait(WaitKind::Sleep),
-            )
+            // A thread of a task's own has a priority below the executive's.
+            let own = self.thread.pinned_to().map_or_else(RtThread::any, RtThread::cpu);
+            Placement::thread(own.wait(WaitKind::Sleep))
         } else {
             Placement::inline()
         };

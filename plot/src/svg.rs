@@ -112,9 +112,17 @@ fn items(scene: &Scene, svg: &mut String, steers: Steers) {
 fn path(strokes: &[Vec<ScenePoint>], end: &str) -> String {
     let mut path = String::new();
     for stroke in strokes {
-        for (at, (x, y)) in stroke.iter().enumerate() {
-            let letter = if at == 0 { 'M' } else { 'L' };
-            let _infallible = write!(path, "{letter}{} {}", short(*x), short(*y));
+        let mut before: Option<[String; 2]> = None;
+        for (x, y) in stroke {
+            let at = [short(*x), short(*y)];
+            // Along an axis one number is enough: most of a heat map is such lines.
+            let _infallible = match &before {
+                None => write!(path, "M{} {}", at[0], at[1]),
+                Some([_, y]) if *y == at[1] => write!(path, "H{}", at[0]),
+                Some([x, _]) if *x == at[0] => write!(path, "V{}", at[1]),
+                Some(_) => write!(path, "L{} {}", at[0], at[1]),
+            };
+            before = Some(at);
         }
         path += end;
     }

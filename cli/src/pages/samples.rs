@@ -17,8 +17,9 @@ use crate::stored;
 /// Bins of all envelopes of a page together, and the most of one.
 const BINS: usize = 10_240;
 const BINS_OF_ONE: usize = 4_096;
-/// Columns of a heat map: some four pixels each.
-const HEAT_COLUMNS: usize = 200;
+/// Columns of the heat maps of a page, and of one at most: some four pixels each.
+const HEAT_COLUMNS: usize = 400;
+const HEAT_COLUMNS_OF_ONE: usize = 200;
 
 /// Outliers of all runs of a page together, and the most of one.
 const OUTLIERS: usize = 4_000;
@@ -87,7 +88,7 @@ pub(super) fn thinned(
         file.info().runs.iter().map(|info| place(info, report.body.runs())).collect();
     let bounds = |run: &Run| ThinnerConfig {
         bins: (BINS / drawn).min(BINS_OF_ONE),
-        heat_columns: HEAT_COLUMNS,
+        heat_columns: (HEAT_COLUMNS / drawn).min(HEAT_COLUMNS_OF_ONE),
         outliers: (OUTLIERS / drawn).min(OUTLIERS_OF_ONE),
         outlier_above_ns: run.outcome.lateness_ns.p99_9.map(|ns| ns as i64),
         leave_out_cold: recorded(run) < run.outcome.cycles,

@@ -1,6 +1,8 @@
 //! The plots of a page: a drawing that needs no script, and behind each its numbers as a table.
 
-use punctual_analysis::plot::curve;
+use std::collections::BTreeMap;
+
+use punctual_analysis::plot::{HeatColumn, curve};
 use punctual_document::{Block, Figure, Row, Section, Table, numbers, words};
 
 use super::source::Source;
@@ -10,6 +12,12 @@ use crate::view::plots::{self, Kind, Plot, Times};
 
 /// Rows of the table behind a time series, at most.
 const TIME_ROWS: usize = 48;
+
+/// Stretches of time in the table behind a heat map, at most.
+const HEAT_STRETCHES: usize = 6;
+
+/// Where the rows of a heat map begin: 4 ns.
+const FIRST_OCTAVE: u32 = 2;
 
 /// Points of a curve in its table, at most one each so many.
 const CURVE_EACH: usize = 6;
@@ -59,8 +67,7 @@ fn figure(page: &Page, plot: Plot<'_>) -> Block {
         Kind::Histogram => vec![bins(page, &plot).into()],
         Kind::Curve => lines.map(|line| points(page, line).into()).collect(),
         Kind::Time => lines.filter_map(|line| Some(time_bins(page, line)?.into())).collect(),
-        // The numbers of the time series are its table.
-        Kind::Heat => Vec::new(),
+        Kind::Heat => lines.filter_map(|line| Some(heat_counts(page, line)?.into())).collect(),
     };
     let (id, title, chart) = (plot.id, plot.panel.title.clone(), plot.chart);
     let (brief, data) = (String::new(), plot.kind.is_live().then(|| plot.kind.id()));
@@ -100,6 +107,31 @@ fn points(page: &Page, line: &Line) -> Table {
         .collect();
     let columns = [words("all but one in … cycles"), numbers("at most this late")];
     Table::new(format!("Percentile curve, {}", line.name), columns, rows)
+}
+
+/// How many cycles of each stretch of time had which lateness, by octaves.
+fn heat_counts(page: &Page, line: &Line) -> Option<Table> {
+    let times = Times::of(page, line)?;
+    let heat = times.thinned.heat.thinned(HEAT_STRETCHES);
+    let mut octaves: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    for (at, column) in heat.bins().iter().enumerate() {
+        for cell in column.cells() {
+            let octave = cell.from_ns.log2().floor() as u32;
+            octaves.entry(octave).or_insert_with(|| vec![0; heat.bins().len()])[at] += cell.count;
+        }
+    }
+    let mut columns = vec![words("lateness from"), numbers("to below")];
+    let from = |column: &HeatColumn| numbers(&format!("from {:.3} s", times.at_s(column.first)));
+    columns.extend(heat.bins().iter().map(from));
+    let ns = |octave: u32| format::ns(Some(f64::from(octave).exp2()));
+    let row = |(octave, counts): (u32, Vec<u64>)| {
+        let counts = counts.into_iter().map(format::count);
+        // The first has all that is earlier.
+        let from = if octave > FIRST_OCTAVE { ns(octave) } else { "-".to_owned() };
+        [from, ns(octave + 1)].into_iter().chain(counts).collect()
+    };
+    let rows: Vec<Vec<String>> = octaves.into_iter().map(row).collect();
+    Some(Table::new(format!("Cycles by lateness and time, {}", line.name), columns, rows))
 }
 
 fn time_bins(page: &Page, line: &Line) -> Option<Table> {

@@ -135,6 +135,8 @@ impl Court {
             wake.lateness_ns(),
             "the parts of a wake are its lateness"
         );
+        // What is kept has its addresses still: how often each came is known in the end.
+        let judged = is_late.then(|| parts.clone());
         let counted = if is_late { self.addresses_of(&mut parts, threads) } else { Vec::new() };
         let threshold_ns = config.late.absolute_ns();
         let thread = &mut threads[number];
@@ -148,9 +150,9 @@ impl Court {
             }
         }
         thread.remember(&wake, main);
-        if is_late {
+        if let Some(judged) = judged {
             thread.count_late(&wake, &parts, main);
-            self.keep.offer(LateWake::new(&wake, parts, main, facts));
+            self.keep.offer(LateWake::new(&wake, judged, &parts, main, facts));
         }
     }
 

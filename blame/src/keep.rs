@@ -48,16 +48,18 @@ pub struct LateWake {
 }
 
 impl LateWake {
-    /// Of a wake and its account.
+    /// Of a wake and its account; `booked` is the same by what was known of addresses then, of which
+    /// `main` is.
     pub(crate) fn new(
         wake: &Wake,
         parts: Vec<WakePart>,
+        booked: &[WakePart],
         main: LateCause,
         facts: WakeFacts,
     ) -> Self {
         let is_main = |part: &&WakePart| part.cause.grouped() == main;
-        let main_ns = parts.iter().filter(is_main).map(WakePart::length_ns).sum();
-        let longest = parts.iter().filter(is_main).max_by_key(|part| part.length_ns());
+        let main_ns = booked.iter().filter(is_main).map(WakePart::length_ns).sum();
+        let longest = booked.iter().filter(is_main).max_by_key(|part| part.length_ns());
         let chain = longest.and_then(|part| {
             let tid = part.cause.culprit()?.tid;
             let index = wake.window.pieces.iter().position(|piece| piece.to_ns >= part.to_ns)?;

@@ -3,6 +3,8 @@
 use punctual_blame::blame::Blame;
 use punctual_blame::cause::{CauseKind, LateCause, Unexplained};
 use punctual_blame::config::{BlameBounds, BlameConfig, FollowedThreads};
+use punctual_blame::keep::LateWake;
+use punctual_blame::rules::{Certainty, RuleId};
 use punctual_trace::event::{TaskName, TraceEvent, TraceKind, Vector};
 
 use crate::scenario::{
@@ -433,8 +435,14 @@ fn stalls_at_random_addresses_neither_fill_the_table_nor_hide_a_repeated_one() {
     assert!((off.confidence - 0.9).abs() < 1e-9, "{off:?}");
     assert_eq!(off.time_ns, 10 * 85 * US);
     let kept = outcome.worst.iter().chain(&outcome.sample);
-    let of_kept = kept.filter(|wake| wake.main.kind() == CauseKind::InterruptsOff).count();
-    assert_eq!(of_kept, 10);
+    let of_kept: Vec<&LateWake> =
+        kept.filter(|wake| wake.main.kind() == CauseKind::InterruptsOff).collect();
+    assert_eq!(of_kept.len(), 10);
+    // The second as surely as the tenth: how often the address came is known in the end.
+    for part in of_kept.iter().flat_map(|wake| &wake.parts) {
+        let is_often = part.certainty == Certainty::Strong;
+        assert_eq!(is_often, part.rule == RuleId::RepeatedAddress, "{part:?}");
+    }
 }
 
 #[test]

@@ -401,14 +401,15 @@ impl TimeBin for HeatColumn {
 impl HeatColumn {
     /// Rows for each doubling of the lateness.
     const STEPS: u32 = 4;
-    /// All rows: from 4 ns, what is earlier in the first one, up to 2⁴⁰ ns (18 minutes), what is
-    /// later in the last one.
+    /// Where rows begin, ns; what is earlier is in the first.
+    pub const FROM_NS: u64 = 4;
+    /// All rows: from [`Self::FROM_NS`] up to 2⁴⁰ ns (18 minutes); what is later is in the last.
     const ROWS: usize = (38 * Self::STEPS) as usize;
 
     /// The row of a lateness.
     #[inline]
     fn row(lateness_ns: i64) -> usize {
-        let ns = lateness_ns.max(4).unsigned_abs();
+        let ns = lateness_ns.max(0).unsigned_abs().max(Self::FROM_NS);
         let octave = ns.ilog2();
         let step = (ns >> (octave - 2)) as u32 % Self::STEPS;
         (((octave - 2) * Self::STEPS + step) as usize).min(Self::ROWS - 1)

@@ -136,7 +136,8 @@ impl Court {
             "the parts of a wake are its lateness"
         );
         // What is kept has its addresses still: how often each came is known in the end.
-        let judged = is_late.then(|| parts.clone());
+        let has_address = is_late && parts.iter().any(|part| address(part).is_some());
+        let unsettled = has_address.then(|| parts.clone());
         let counted = if is_late { self.addresses_of(&mut parts, threads) } else { Vec::new() };
         let threshold_ns = config.late.absolute_ns();
         let thread = &mut threads[number];
@@ -150,9 +151,9 @@ impl Court {
             }
         }
         thread.remember(&wake, main);
-        if let Some(judged) = judged {
+        if is_late {
             thread.count_late(&wake, &parts, main);
-            self.keep.offer(LateWake::new(&wake, judged, &parts, main, facts));
+            self.keep.offer(LateWake::new(&wake, parts, unsettled, main, facts));
         }
     }
 

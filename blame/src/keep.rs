@@ -48,23 +48,24 @@ pub struct LateWake {
 }
 
 impl LateWake {
-    /// Of a wake and its account; `booked` is the same by what was known of addresses then, of which
-    /// `main` is.
+    /// Of a wake and its account, of which `main` is. `unsettled` is the account before addresses
+    /// that came again were taken for causes, where there are any: how often is known in the end.
     pub(crate) fn new(
         wake: &Wake,
         parts: Vec<WakePart>,
-        booked: &[WakePart],
+        unsettled: Option<Vec<WakePart>>,
         main: LateCause,
         facts: WakeFacts,
     ) -> Self {
         let is_main = |part: &&WakePart| part.cause.grouped() == main;
-        let main_ns = booked.iter().filter(is_main).map(WakePart::length_ns).sum();
-        let longest = booked.iter().filter(is_main).max_by_key(|part| part.length_ns());
+        let main_ns = parts.iter().filter(is_main).map(WakePart::length_ns).sum();
+        let longest = parts.iter().filter(is_main).max_by_key(|part| part.length_ns());
         let chain = longest.and_then(|part| {
             let tid = part.cause.culprit()?.tid;
             let index = wake.window.pieces.iter().position(|piece| piece.to_ns >= part.to_ns)?;
             wake.chain_near(index, tid, part.cpu)
         });
+        let parts = unsettled.unwrap_or(parts);
         let is_long = parts.len() > PARTS;
         Self {
             task: wake.task,

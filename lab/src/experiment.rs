@@ -22,7 +22,7 @@ use punctual_engine::clocks::{CounterRate, MachineClock, PauseTrial, Slew, Stamp
 use punctual_engine::disturbance::{Disturbance, Observation, compare};
 use punctual_engine::monitor::{Force, WatchedProgress, watch};
 use punctual_engine::safety::is_real_time;
-use punctual_engine::session::{ProcessSession, Refusal};
+use punctual_engine::session::{ProcessSession, Refusal, ThreadSession};
 use punctual_engine::spawn;
 use punctual_host::facts::MachineFacts;
 use punctual_host::root::{Read, Root};
@@ -480,6 +480,24 @@ pub fn on_one_thread<T: Send>(
     let end = ExperimentEnd::by(stop);
     let (disturbances, taken) = (Vec::new(), Vec::new());
     Ok(Measured { outcome, end, clock, refused, disturbances, taken })
+}
+
+/// As [`on_one_thread`], on the CPU and by the policy of `thread`, with the machine's best clock.
+///
+/// # Errors
+/// As there.
+pub fn on_measuring_thread<T: Send>(
+    thread: &RtThread,
+    stop: &AtomicBool,
+    measure: impl FnOnce(&mut MachineClock) -> T + Send,
+) -> Result<Measured<T>, ExperimentError> {
+    on_one_thread(stop, || {
+        let mut clock = MachineClock::best();
+        let session = ThreadSession::enter(thread.pinned_to(), thread.policy());
+        let cost = StampCost::measure(&mut clock);
+        let outcome = measure(&mut clock);
+        (outcome, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
+    })
 }
 
 /// Keeps the calling thread on these CPUs. Where that is refused it runs where it may.

@@ -23,7 +23,7 @@ use process::PAIR_MS;
 
 pub use art_linux::ArtLinux;
 pub use process::{
-    Behind, OverrunExperiment, OverrunRow, Overrunning, ProcessExperiment, ProcessRow,
+    OverrunExperiment, OverrunRow, Overrunning, ProcessExperiment, ProcessRow, TaskSet,
 };
 pub use registration::{AtTick, RegistrationExperiment, RegistrationRow};
 pub use six_tables::Ant;
@@ -65,14 +65,14 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
     let executive = executive.map(|(executive, _)| executive);
     let registration = bench.measure(RegistrationExperiment { thread: bench.thread() })?;
     let registration = registration.map(|(rows, _)| rows).unwrap_or_default();
-    let designs_behind =
+    let on_timer =
         bench.measure(ProcessExperiment { thread: bench.thread(), duration: bench.share(0.09) })?;
-    let designs_behind = designs_behind.map(|(rows, _)| rows).unwrap_or_default();
+    let on_timer = on_timer.map(|(rows, _)| rows).unwrap_or_default();
     let overruns =
         bench.measure(OverrunExperiment { thread: bench.thread(), duration: bench.share(0.12) })?;
     let overruns = overruns.map(|(rows, _)| rows).unwrap_or_default();
     let mut rows = table2(process.as_ref());
-    rows.extend(behind_timer(&designs_behind));
+    rows.extend(first_tasks(&on_timer));
     rows.extend(overrun(&overruns));
     rows.extend(intervals.iter().map(|(period_ms, run)| interval(*period_ms, run.as_ref())));
     rows.push(tick(intervals.first().and_then(|(_, run)| run.as_ref())));
@@ -82,7 +82,7 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
         .iter()
         .filter_map(|(ms, run)| Some([*ms as f64, drift_ns(run.as_ref()?, *ms)? / 1e3]));
     bench.draw([distribution(process.as_ref().map(|run| &run.figures.histogram))]);
-    bench.draw([distributions(&designs_behind), intervals_beside(&overruns)]);
+    bench.draw([distributions(&on_timer), intervals_beside(&overruns)]);
     bench.draw(drawn(errors.collect(), executive.as_ref(), &registration));
     rows.extend(table3(&registration));
     let claims = Evidence {
@@ -90,7 +90,7 @@ pub fn reproduce<B: Bench>(bench: &mut B) -> Result<Reproduction, B::Error> {
         intervals: &intervals,
         executive: executive.as_ref(),
         registration: &registration,
-        behind_timer: &designs_behind,
+        on_timer: &on_timer,
         overruns: &overruns,
     }
     .claims();
@@ -141,21 +141,21 @@ fn table2(run: Option<&MeasuredLoop>) -> Vec<PaperRow> {
 }
 
 /// Problem 4: from the timer to the first task in each design.
-fn behind_timer(rows: &[ProcessRow]) -> Vec<PaperRow> {
-    let cell = |behind: Behind, design: DesignName| {
-        let row = rows.iter().find(|row| (row.behind, row.design) == (behind, design));
+fn first_tasks(rows: &[ProcessRow]) -> Vec<PaperRow> {
+    let cell = |set: TaskSet, design: DesignName| {
+        let row = rows.iter().find(|row| (row.set, row.design) == (set, design));
         let scatter = row.and_then(ProcessRow::scatter);
-        let id = format!("ant.table2.{}.{design}", behind.id());
-        let title = format!("timer to first task, {design}, {}, from 5 to 95 %", behind.title());
+        let id = format!("ant.table2.{}.{design}", set.id());
+        let title = format!("timer to first task, {design}, {}, from 5 to 95 %", set.title());
         let range = scatter.map_or_else(String::new, |scatter| {
             format!("; range {:.1} µs, n {}", scatter.range() / 1e3, scatter.n)
         });
         PaperRow::new(id, &title, "µs", "")
             .measured(scatter.and_then(|scatter| Some(scatter.middle()?.value / 1e3)))
-            .note(&format!("not measured there; here behind the kernel's timer of 1 ms{range}"))
+            .note(&format!("not measured there; here on the kernel's timer of 1 ms{range}"))
     };
-    let cells = |behind| DESIGNS.map(|design| cell(behind, design));
-    Behind::ALL.into_iter().flat_map(cells).collect()
+    let cells = |set| DESIGNS.map(|design| cell(set, design));
+    TaskSet::ALL.into_iter().flat_map(cells).collect()
 }
 
 /// Problem 3 and figure 4: the interval of a task beside one that overruns.
@@ -170,7 +170,7 @@ fn overrun(rows: &[OverrunRow]) -> Vec<PaperRow> {
             .measured(scatter.and_then(|scatter| Some(scatter.p95?.value / 1e3)))
             .note(
                 "drawn and not measured there; here two tasks of 5 ms, every fifth cycle of B \
-                 takes 8 ms; a body is asked to end within 2 ms of its next release",
+                 takes 8 ms; a body is cancelled within 2 ms of its next release",
             )
     };
     Overrunning::ALL.map(cell).into()
@@ -359,17 +359,17 @@ fn distribution(histogram: Option<&HistogramView>) -> Drawing {
 fn distributions(rows: &[ProcessRow]) -> Drawing {
     let views: Vec<(String, HistogramView)> = rows
         .iter()
-        .filter(|row| row.behind == Behind::Irregular)
+        .filter(|row| row.set == TaskSet::Irregular)
         .map(|row| {
             let mut histogram = Histogram::new();
-            row.late.iter().for_each(|&ns| histogram.push(ns));
+            row.times_ns.iter().for_each(|&ns| histogram.push(ns));
             (format!("here: {}", row.design), HistogramView::of(&histogram))
         })
         .collect();
     let measured: Vec<(&str, &HistogramView)> =
         views.iter().map(|(name, view)| (name.as_str(), view)).collect();
     let (x, y) = ("from the timer's instant to the first task, µs (log)", "ticks");
-    let title = format!("timer to first task, {}", Behind::Irregular.title());
+    let title = format!("timer to first task, {}", TaskSet::Irregular.title());
     Drawing::new("ant.fig2.designs", &title, x, y).log([true, false]).histograms(&measured).beside()
 }
 

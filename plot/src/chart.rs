@@ -142,7 +142,7 @@ const NAMES_SHARE: f64 = 0.36;
 /// Below the frame: ticks, their words, the axis' own.
 const BELOW: f64 = 50.0;
 /// Steps in which cells are darker.
-const SHADES: usize = 10;
+pub const SHADES: usize = 10;
 
 /// The rectangle in which marks are drawn.
 struct Frame<'a> {

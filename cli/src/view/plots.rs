@@ -12,7 +12,7 @@ use punctual_analysis::plot::{Envelope, EnvelopeBin, HeatColumn, Thinned, curve}
 use punctual_analysis::recording::RunFigures;
 use punctual_document::{Block, Figure, Row};
 use punctual_plot::axis::Axis;
-use punctual_plot::chart::{Chart, ChartSeries, DensityCell, Mark};
+use punctual_plot::chart::{Chart, ChartSeries, DensityCell, Mark, SHADES};
 use punctual_report::Report;
 use punctual_report::strategies::StrategyRow;
 
@@ -484,7 +484,7 @@ fn heat_cells(times: &Times<'_>, axes: &Axes) -> Vec<DensityCell> {
             let low = cell.from_ns.max(axes.lateness.low).min(axes.lateness.high);
             let high = cell.to_ns.min(axes.lateness.high).max(low);
             // As many steps as there are shades: finer ones would be drawn as these.
-            let share = ((cell.count as f64).ln_1p() / most * HEAT_SHADES).ceil() / HEAT_SHADES;
+            let share = ((cell.count as f64).ln_1p() / most * SHADES as f64).ceil() / SHADES as f64;
             let row = cell.from_ns.to_bits();
             match open.remove(&row) {
                 Some(before) if before.share == share && before.to.0 >= from_s => {
@@ -503,9 +503,6 @@ fn heat_cells(times: &Times<'_>, axes: &Axes) -> Vec<DensityCell> {
     drawn.extend(open.into_values());
     drawn
 }
-
-/// Shades of a heat map.
-const HEAT_SHADES: f64 = 10.0;
 
 /// The chart of a result of `measure wait`; `None` for others, and where nothing can be drawn.
 pub(crate) fn front(report: &Report) -> Option<Chart> {

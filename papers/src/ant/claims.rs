@@ -3,7 +3,7 @@
 use punctual_analysis::interval::Interval;
 use punctual_lab::executive::{DesignName, ExecutiveOutcome, ExecutiveRow};
 
-use super::process::{Behind, OverrunRow, Overrunning, ProcessRow};
+use super::process::{OverrunRow, Overrunning, ProcessRow, TaskSet};
 use super::{RegistrationRow, TICK_MS, drift_ns};
 use crate::bench::MeasuredLoop;
 use crate::claim::{ClaimTest, ClaimedBound, PaperClaim};
@@ -30,8 +30,8 @@ pub(super) struct Evidence<'r> {
     pub(super) executive: Option<&'r ExecutiveOutcome>,
     /// Tasks that registered at irregular times.
     pub(super) registration: &'r [RegistrationRow],
-    /// Designs behind the kernel's timer.
-    pub(super) behind_timer: &'r [ProcessRow],
+    /// Designs on the kernel's timer.
+    pub(super) on_timer: &'r [ProcessRow],
     /// A task beside one that overruns.
     pub(super) overruns: &'r [OverrunRow],
 }
@@ -219,12 +219,11 @@ impl Evidence<'_> {
         judged.judged()
     }
 
-    /// §2.4, problem 4, and §6.
+    /// §2.3, problem 4, and §6.
     fn process(self) -> PaperClaim {
         let scatter = |design: DesignName| {
-            let is_own =
-                |row: &&ProcessRow| (row.design, row.behind) == (design, Behind::Irregular);
-            self.behind_timer.iter().find(is_own)?.scatter().map(|scatter| scatter.times(1e-3))
+            let is_own = |row: &&ProcessRow| (row.design, row.set) == (design, TaskSet::Irregular);
+            self.on_timer.iter().find(is_own)?.scatter().map(|scatter| scatter.times(1e-3))
         };
         let middle = |design| scatter(design)?.middle();
         let (ant, art) = (middle(DesignName::Ant), middle(DesignName::ArtLinux));
@@ -247,7 +246,7 @@ impl Evidence<'_> {
         .judged()
     }
 
-    /// §2.4, problem 3, and figure 4.
+    /// §2.3, problem 3, and figure 4.
     fn overrun(self) -> PaperClaim {
         let scatter = |overrunning: Overrunning| {
             let row = self.overruns.iter().find(|row| row.overrunning == overrunning)?;
@@ -356,7 +355,7 @@ mod tests {
         intervals: &[],
         executive: None,
         registration: &[],
-        behind_timer: &[],
+        on_timer: &[],
         overruns: &[],
     };
 
@@ -419,17 +418,17 @@ mod tests {
     }
 
     #[test]
-    fn designs_behind_a_timer_are_judged_by_the_middle_of_what_they_took() {
+    fn designs_on_a_timer_are_judged_by_the_middle_of_what_they_took() {
         let row = |design, over_ns, stall| ProcessRow {
             design,
-            behind: Behind::Irregular,
-            late: evenly(30_000, over_ns, 4_001, stall),
+            set: TaskSet::Irregular,
+            times_ns: evenly(30_000, over_ns, 4_001, stall),
         };
         for stall in [false, true] {
             let judged = |ant, art| {
                 let rows =
                     [row(DesignName::Ant, ant, stall), row(DesignName::ArtLinux, art, false)];
-                holds(Evidence { behind_timer: &rows, ..NONE }, "process")
+                holds(Evidence { on_timer: &rows, ..NONE }, "process")
             };
             assert_eq!(judged(2_000, 8_000), Holds::Yes);
             assert_eq!(judged(8_000, 2_000), Holds::No);

@@ -15,11 +15,11 @@ use punctual_analysis::scatter::Scatter;
 use punctual_core::clock::Clock;
 use punctual_core::time::{Period, Span};
 use punctual_engine::clocks::{MachineClock, StampCost};
-use punctual_engine::session::ThreadSession;
 use punctual_lab::baseline::{BaselineTask, Design, Punctual, plan};
 use punctual_lab::executive::DesignName;
 use punctual_lab::experiment::{
-    ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, demand, on_one_thread,
+    ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, demand,
+    on_measuring_thread, on_one_thread,
 };
 use punctual_lab::load::LoadSpec;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
@@ -35,9 +35,9 @@ const COLD: usize = 5;
 /// The share of the time that each loop may take, at most: for the judgement of what it risks.
 const BUSY: f64 = 0.5;
 
-/// Tasks behind a timer.
+/// Tasks that a timer releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Behind {
+pub enum TaskSet {
     /// One task, released at each tick, as in the paper.
     One,
     /// A hundred of a period of a hundred ticks, which registered at irregular times.
@@ -46,7 +46,7 @@ pub enum Behind {
     Together,
 }
 
-impl Behind {
+impl TaskSet {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::One, Self::Irregular, Self::Together];
 
@@ -78,7 +78,7 @@ impl Behind {
     }
 }
 
-/// Each design behind the kernel's timer.
+/// Each design on the kernel's timer.
 #[derive(Clone, Debug)]
 pub struct ProcessExperiment {
     /// The thread: its CPU, and the policy to request.
@@ -93,15 +93,15 @@ pub struct ProcessRow {
     /// ART-Linux's, AnT's or the library's own.
     pub design: DesignName,
     /// Its tasks.
-    pub behind: Behind,
+    pub set: TaskSet,
     /// From the instant of a tick until its first task runs, ns, in the order of time.
-    pub late: Vec<i64>,
+    pub times_ns: Vec<i64>,
 }
 
 impl ProcessRow {
     /// How far the times lie apart, ns.
     pub fn scatter(&self) -> Option<Scatter> {
-        Scatter::of_series(self.late.iter().copied())
+        Scatter::of_series(self.times_ns.iter().copied())
     }
 }
 
@@ -118,13 +118,7 @@ impl Experiment for ProcessExperiment {
 
     fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError> {
         let stop = context.stop;
-        on_one_thread(stop, || {
-            let mut clock = MachineClock::best();
-            let session = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
-            let cost = StampCost::measure(&mut clock);
-            let rows = self.measure(&mut clock, stop);
-            (rows, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
-        })
+        on_measuring_thread(&self.thread, stop, |clock| self.measure(clock, stop))
     }
 }
 
@@ -134,50 +128,50 @@ const TURNS_MIN: usize = 3;
 impl ProcessExperiment {
     /// All designs in turns; what there was until `stop`.
     fn measure(&self, clock: &mut MachineClock, stop: &AtomicBool) -> Vec<ProcessRow> {
-        let tasks = Behind::ALL.map(|behind| (behind, behind.tasks()));
+        let tasks = TaskSet::ALL.map(|set| (set, set.tasks()));
         // The library's builder balances what registers: no tick has two.
-        let kept = |(behind, tasks): &(Behind, Vec<BaselineTask>)| match behind {
-            Behind::Irregular => balanced(),
+        let kept = |(set, tasks): &(TaskSet, Vec<BaselineTask>)| match set {
+            TaskSet::Irregular => balanced(),
             _ => plan(tasks).ok(),
         };
         let plans: Vec<_> = tasks.iter().map(kept).collect();
         let mut storages: Vec<_> =
             plans.iter().map(|plan| plan.as_ref().map(|plan| plan.storage())).collect();
-        let mut behind_timer: Vec<(ProcessRow, Box<dyn BehindTimer + '_>)> = Vec::new();
-        for (((behind, tasks), plan), storage) in tasks.iter().zip(&plans).zip(&mut storages) {
-            let row = |design| ProcessRow { design, behind: *behind, late: Vec::new() };
-            behind_timer.push((row(DesignName::ArtLinux), Box::new(ArtLinux::new(tasks))));
+        let mut on_timer: Vec<(ProcessRow, Box<dyn OnTicks + '_>)> = Vec::new();
+        for (((set, tasks), plan), storage) in tasks.iter().zip(&plans).zip(&mut storages) {
+            let row = |design| ProcessRow { design, set: *set, times_ns: Vec::new() };
+            on_timer.push((row(DesignName::ArtLinux), Box::new(ArtLinux::new(tasks))));
             if let Some(kept) = Ant::new(tasks) {
-                behind_timer.push((row(DesignName::Ant), Box::new(kept)));
+                on_timer.push((row(DesignName::Ant), Box::new(kept)));
             }
             if let (Some(plan), Some(storage)) = (plan, storage) {
                 let kept = Box::new(Punctual::new(plan, storage));
-                behind_timer.push((row(DesignName::Punctual), kept));
+                on_timer.push((row(DesignName::Punctual), kept));
             }
         }
         let end_ns = now_ns(ClockId::Monotonic) + self.duration.as_ns().max(0).unsigned_abs();
         let mut turns = 0;
         let is_stopped = || stop.load(Ordering::Relaxed);
         while !is_stopped() && (turns < TURNS_MIN || now_ns(ClockId::Monotonic) < end_ns) {
-            for (row, design) in behind_timer.iter_mut().take_while(|_| !is_stopped()) {
-                row.late.reserve(TICKS);
-                design.turn(clock, &mut row.late);
+            for (row, design) in on_timer.iter_mut().take_while(|_| !is_stopped()) {
+                row.times_ns.reserve(TICKS);
+                design.turn(clock, &mut row.times_ns);
             }
             turns += 1;
         }
-        let rows = behind_timer.into_iter().map(|(row, _)| row);
-        rows.filter(|row| !row.late.is_empty()).collect()
+        let rows = on_timer.into_iter().map(|(row, _)| row);
+        rows.filter(|row| !row.times_ns.is_empty()).collect()
     }
 }
 
 /// A design whose tasks a timer releases.
-trait BehindTimer {
+trait OnTicks {
     /// Runs [`TICKS`] ticks, of which each first task's time counts but for the cold ones.
-    fn turn(&mut self, clock: &mut MachineClock, late: &mut Vec<i64>);
+    fn turn(&mut self, clock: &mut MachineClock, times_ns: &mut Vec<i64>);
 }
 
-impl<D: Design> BehindTimer for D {
-    fn turn(&mut self, clock: &mut MachineClock, late: &mut Vec<i64>) {
+impl<D: Design> OnTicks for D {
+    fn turn(&mut self, clock: &mut MachineClock, times_ns: &mut Vec<i64>) {
         let first = now_ns(ClockId::Monotonic) / TICK_NS + 2;
         for (at, tick) in (first..).take(TICKS).enumerate() {
             let release_ns = tick * TICK_NS;
@@ -186,7 +180,7 @@ impl<D: Design> BehindTimer for D {
             let Some(mut job) = self.dispatch() else { continue };
             let began = clock.now();
             if at >= COLD {
-                late.push((began - Instant::from_ns(release_ns)).as_ns());
+                times_ns.push((began - Instant::from_ns(release_ns)).as_ns());
             }
             loop {
                 self.wait(job);
@@ -371,17 +365,21 @@ mod tests {
             ProcessExperiment { thread: RtThread::any().other(), duration: Span::from_ns(0) };
         let mut clock = MachineClock::best();
         let rows = experiment.measure(&mut clock, &AtomicBool::new(false));
-        assert_eq!(rows.len(), 3 * Behind::ALL.len(), "{rows:?}");
+        assert_eq!(rows.len(), 3 * TaskSet::ALL.len(), "{rows:?}");
         for row in &rows {
             let most = TURNS_MIN * (TICKS - COLD);
-            match row.behind {
+            match row.set {
                 // Ticks without a task have no first one; balanced designs have none such.
-                Behind::Irregular if row.design == DesignName::ArtLinux => {
-                    assert!((most / 2..most).contains(&row.late.len()), "{}", row.late.len());
+                TaskSet::Irregular if row.design == DesignName::ArtLinux => {
+                    assert!(
+                        (most / 2..most).contains(&row.times_ns.len()),
+                        "{}",
+                        row.times_ns.len()
+                    );
                 }
-                _ => assert_eq!(row.late.len(), most, "{:?} {:?}", row.design, row.behind),
+                _ => assert_eq!(row.times_ns.len(), most, "{:?} {:?}", row.design, row.set),
             }
-            assert!(row.late.iter().all(|&ns| ns > 0), "no task runs before its tick: {row:?}");
+            assert!(row.times_ns.iter().all(|&ns| ns > 0), "no task runs before its tick: {row:?}");
         }
         assert!(experiment.measure(&mut clock, &AtomicBool::new(true)).is_empty());
     }

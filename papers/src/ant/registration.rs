@@ -9,12 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use punctual::RtThread;
 use punctual_analysis::scatter::Scatter;
 use punctual_core::time::Period;
-use punctual_engine::clocks::{MachineClock, StampCost};
-use punctual_engine::session::ThreadSession;
 use punctual_lab::baseline::{BaselineTask, Design, Punctual, plan};
 use punctual_lab::executive::{DesignName, Stamps};
 use punctual_lab::experiment::{
-    ClockFacts, Context, Demand, Experiment, ExperimentError, Measured, demand, on_one_thread,
+    Context, Demand, Experiment, ExperimentError, Measured, demand, on_measuring_thread,
 };
 use punctual_lab::load::LoadSpec;
 
@@ -97,13 +95,7 @@ impl Experiment for RegistrationExperiment {
 
     fn run(self, context: Context<'_, '_>) -> Result<Measured<Self::Outcome>, ExperimentError> {
         let stop = context.stop;
-        on_one_thread(stop, || {
-            let mut clock = MachineClock::best();
-            let session = ThreadSession::enter(self.thread.pinned_to(), self.thread.policy());
-            let cost = StampCost::measure(&mut clock);
-            let rows = measure(&Stamps::of(&clock), stop);
-            (rows, ClockFacts::of(&clock, cost, None), session.refused().to_vec())
-        })
+        on_measuring_thread(&self.thread, stop, |clock| measure(&Stamps::of(clock), stop))
     }
 }
 
@@ -212,6 +204,8 @@ impl Sums {
 
 #[cfg(test)]
 mod tests {
+    use punctual_engine::clocks::MachineClock;
+
     use super::*;
 
     #[test]

@@ -16,9 +16,6 @@ const TIME_ROWS: usize = 48;
 /// Stretches of time in the table behind a heat map, at most.
 const HEAT_STRETCHES: usize = 6;
 
-/// Where the rows of a heat map begin: 4 ns.
-const FIRST_OCTAVE: u32 = 2;
-
 /// Points of a curve in its table, at most one each so many.
 const CURVE_EACH: usize = 6;
 
@@ -127,7 +124,7 @@ fn heat_counts(page: &Page, line: &Line) -> Option<Table> {
     let row = |(octave, counts): (u32, Vec<u64>)| {
         let counts = counts.into_iter().map(format::count);
         // The first has all that is earlier.
-        let from = if octave > FIRST_OCTAVE { ns(octave) } else { "-".to_owned() };
+        let from = if octave > HeatColumn::FROM_NS.ilog2() { ns(octave) } else { "-".to_owned() };
         [from, ns(octave + 1)].into_iter().chain(counts).collect()
     };
     let rows: Vec<Vec<String>> = octaves.into_iter().map(row).collect();

@@ -15,7 +15,7 @@ use punctual_report::{Report, Run};
 use crate::stored;
 
 /// Bins of all envelopes of a page together, and the most of one.
-const BINS: usize = 10_240;
+const BINS: usize = 8_192;
 const BINS_OF_ONE: usize = 4_096;
 /// Columns of the heat maps of a page, and of one at most: some four pixels each.
 const HEAT_COLUMNS: usize = 400;

@@ -8,7 +8,7 @@ pub(crate) mod paper;
 
 use std::collections::BTreeMap;
 
-use punctual_analysis::plot::{Envelope, EnvelopeBin, HeatColumn, Thinned, curve};
+use punctual_analysis::plot::{Envelope, EnvelopeBin, HeatColumn, HeatMap, Thinned, curve};
 use punctual_analysis::recording::RunFigures;
 use punctual_document::{Block, Figure, Row};
 use punctual_plot::axis::Axis;
@@ -439,14 +439,16 @@ fn described_time(times: &Times<'_>) -> String {
 
 /// The chart of a panel, which has one line: two maps over each other show neither.
 fn heat_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
+    let maps = page.times.iter().map(|row| row.panels.len()).sum::<usize>().max(1);
     let mut time = time_chart(page, axes, panel, size);
     time.title = format!("{}: {}", Kind::Heat.heading(), panel.title);
     time.description = String::new();
     for (line, series) in panel.lines.iter().zip(&mut time.series) {
         let Some(times) = Times::of(page, line) else { continue };
+        let (heat, cells) = drawn_heat(&times, axes, HEAT_CELLS / maps);
         let is_marked = |mark: &Mark| matches!(mark, Mark::Spans(_) | Mark::Rug(_));
         series.marks.retain(is_marked);
-        series.marks.insert(0, Mark::Cells(heat_cells(&times, axes)));
+        series.marks.insert(0, Mark::Cells(cells));
         let run = page.run(line);
         let outliers = times.thinned.outliers.iter();
         let explained: Vec<_> = outliers
@@ -461,16 +463,30 @@ fn heat_chart(page: &Page, axes: &Axes, panel: &Panel, size: Size) -> Chart {
         time.description += &format!(
             "Each column: {} cycles; the darker, the more of them are so late (log);{dots} marks \
              at the foot: {} releases.",
-            format::count(times.thinned.heat.width()),
+            format::count(heat.width()),
             times.gaps
         );
     }
     time
 }
 
+/// Rectangles of all heat maps of a page together: some 30 bytes each.
+const HEAT_CELLS: usize = 5_000;
+
+/// A heat map with as many columns as `most` rectangles can show, and these.
+fn drawn_heat(times: &Times<'_>, axes: &Axes, most: usize) -> (HeatMap, Vec<DensityCell>) {
+    let mut heat = times.thinned.heat.clone();
+    loop {
+        let cells = heat_cells(times, &heat, axes);
+        if cells.len() <= most || heat.bins().len() <= 2 {
+            return (heat, cells);
+        }
+        heat = heat.thinned(heat.bins().len() - 1);
+    }
+}
+
 /// The cells of a heat map, those beside each other with the same shade as one.
-fn heat_cells(times: &Times<'_>, axes: &Axes) -> Vec<DensityCell> {
-    let heat = &times.thinned.heat;
+fn heat_cells(times: &Times<'_>, heat: &HeatMap, axes: &Axes) -> Vec<DensityCell> {
     let cells = |column: &HeatColumn| column.cells().collect::<Vec<_>>();
     let counts = heat.bins().iter().flat_map(cells).map(|cell| cell.count);
     let most = (counts.max().unwrap_or(1) as f64).ln_1p();

@@ -192,6 +192,34 @@ fn many_runs_are_one_small_page() {
 }
 
 #[test]
+fn a_page_of_runs_without_any_pattern_is_small_too() {
+    let dir = Dir::new("report-disorder");
+    // From 1 ns to 1 s, each octave as often as another, and two of three releases missed.
+    let mut state = 1_u64;
+    let mut random = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 33
+    };
+    let mut sample = |k: u64| Sample {
+        cycle: 3 * k + random() % 3,
+        lateness: Span::from_ns((1_i64 << (random() % 30)) + (random() % 30).cast_signed()),
+        flags: if k == 0 { Flags::FIRST } else { Flags::NONE },
+    };
+    let runs = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let recorded = runs.map(|_| ((0..21_800).map(&mut sample).collect(), 43_600));
+    let samples = dir.path("samples.punctual");
+    recording_of(&samples, &runs, &recorded);
+    let result = dir.path("result.json");
+    let out = run(["analyse", text(&samples), "--json", text(&result)]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let page = report(&[text(&result)], &dir.path("page.html"));
+    assert!(page.contains("time-8-1") && page.contains("heat-8-1"));
+    // What a run of this machine has besides: its facts, findings and notes.
+    assert!(page.len() + 120_000 < PAGE_MAX, "{} bytes", page.len());
+}
+
+#[test]
 fn a_hundred_results_are_one_small_page_with_links() {
     let dir = Dir::new("report-hundred");
     let made = checked(&dir, "one");

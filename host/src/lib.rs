@@ -38,6 +38,7 @@ pub mod scrub;
 pub mod settings;
 #[cfg(test)]
 mod testing;
+pub mod threads;
 pub mod tracefs;
 
 pub use choose::{Choice, CpuError, LoopCores, check_cpus, choose, helper_cpu, parse_cpus};

@@ -1,7 +1,6 @@
 //! `punctual sched`: policy, priority and CPUs of commands and threads, with what was refused
 //! explained.
 
-use std::collections::BTreeSet;
 use std::ffi::{CString, OsString};
 use std::fs::OpenOptions;
 use std::io::{Error as IoError, Write as _};
@@ -11,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Error, Result, anyhow, bail};
 use punctual_host::facts::MachineFacts;
-use punctual_host::root::{Listing, Read};
+use punctual_host::threads::{RunningThread, with_children};
 use punctual_host::{CpuList, RefusedCall, Root, explain, parse_cpus};
 use punctual_os::affinity::{self, CpuMask};
 use punctual_os::scheduler::{self, RESET_ON_FORK, SchedAttributes};
@@ -173,16 +172,16 @@ struct SchedSetArgs {
     #[arg(long)]
     children: bool,
     /// Processes or threads, by number
-    #[arg(required = true, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
-    pids: Vec<u32>,
+    #[arg(required = true, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    pids: Vec<i32>,
 }
 
 /// `punctual sched show`.
 #[derive(Debug, clap::Args)]
 struct SchedShowArgs {
     /// A process, by number
-    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
-    pid: Option<u32>,
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    pid: Option<i32>,
 }
 
 impl Execute for SchedArgs {
@@ -316,54 +315,6 @@ fn policy_words(attributes: &SchedAttributes) -> String {
     }
 }
 
-/// The numbers among the names of a directory.
-fn numbers(root: &Root, directory: &str) -> Vec<u32> {
-    match root.list(directory) {
-        Listing::Names(names) => names.iter().filter_map(|name| name.parse().ok()).collect(),
-        Listing::Absent | Listing::Unreadable { .. } => Vec::new(),
-    }
-}
-
-/// The threads of a process; none where it has ended.
-fn of_process(root: &Root, pid: u32) -> Vec<u32> {
-    numbers(root, &format!("/proc/{pid}/task"))
-}
-
-/// All processes.
-fn processes(root: &Root) -> Vec<u32> {
-    let mut pids = numbers(root, "/proc");
-    pids.sort_unstable();
-    pids
-}
-
-/// A process with all that it started, and those started in turn: children after their parents.
-fn with_children(root: &Root, pid: u32) -> Vec<u32> {
-    let parents: Vec<(u32, u32)> = processes(root)
-        .into_iter()
-        .filter_map(|child| Some((child, parent(root, child)?)))
-        .collect();
-    let (mut pids, mut known) = (vec![pid], BTreeSet::from([pid]));
-    let mut at = 0;
-    while let Some(&pid) = pids.get(at) {
-        let children = parents.iter().filter(|(_, parent)| *parent == pid).map(|(child, _)| *child);
-        pids.extend(children.filter(|child| known.insert(*child)));
-        at += 1;
-    }
-    pids
-}
-
-fn parent(root: &Root, pid: u32) -> Option<u32> {
-    status(root, &format!("/proc/{pid}/status"), "PPid")?.parse().ok()
-}
-
-/// A line of a status file (proc_pid_status(5)).
-fn status(root: &Root, path: &str, name: &str) -> Option<String> {
-    let Read::Text(text) = root.read(path) else { return None };
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    line.map(|value| value.trim().to_owned())
-}
-
-/// Runs the subcommand; returns only where the command could not be run.
 fn run_command(args: &SchedRunArgs) -> Result<Exit> {
     let (program, rest) = args.command.split_first().context("no command")?;
     let isolated = args.isolated.as_deref().map(Membership::of).transpose()?;
@@ -451,24 +402,25 @@ impl Account {
 fn set(args: &SchedSetArgs) -> Result<Exit> {
     let request = Request::of(&args.sched)?;
     let root = Root::live();
-    let processes: Vec<u32> = match args.children {
+    let processes: Vec<i32> = match args.children {
         true => args.pids.iter().flat_map(|pid| with_children(&root, *pid)).collect(),
         false => args.pids.clone(),
     };
-    let tids: Vec<u32> = match args.threads || args.children {
-        true => processes.iter().flat_map(|pid| of_process(&root, *pid)).collect(),
+    let of_process = |pid: &i32| RunningThread::of_process(&root, *pid);
+    let tids: Vec<i32> = match args.threads || args.children {
+        true => processes.iter().flat_map(of_process).map(|thread| thread.tid).collect(),
         false => processes,
     };
     if tids.is_empty() {
         bail!(
             "no process {} runs",
-            args.pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+            args.pids.iter().map(i32::to_string).collect::<Vec<_>>().join(", ")
         );
     }
     let mut refused = None;
     let mut changed = 0;
     for tid in &tids {
-        match request.give(tid.cast_signed()) {
+        match request.give(*tid) {
             Ok(()) => changed += 1,
             Err(why) => drop(refused.get_or_insert_with(|| anyhow!("thread {tid}: {why}"))),
         }
@@ -482,18 +434,16 @@ fn set(args: &SchedSetArgs) -> Result<Exit> {
 /// `punctual sched show`.
 fn show(args: &SchedShowArgs) -> Result<Exit> {
     let root = Root::live();
-    let processes = match args.pid {
-        Some(pid) => vec![pid],
-        None => processes(&root),
+    let threads = match args.pid {
+        Some(pid) => RunningThread::of_process(&root, pid),
+        None => RunningThread::all(&root),
     };
     let mut page = format!("{:>7} {:>7}  {:28} {:16} {}\n", "PID", "TID", "POLICY", "NAME", "CPUS");
     let head = page.len();
-    for pid in processes {
-        for tid in of_process(&root, pid) {
-            let Ok(attributes) = SchedAttributes::get(tid.cast_signed()) else { continue };
-            if args.pid.is_some() || is_real_time(&attributes) {
-                page += &line(&root, pid, tid, &attributes);
-            }
+    for thread in threads {
+        let Ok(attributes) = SchedAttributes::get(thread.tid) else { continue };
+        if args.pid.is_some() || is_real_time(&attributes) {
+            page += &line(&root, &thread, &attributes);
         }
     }
     match args.pid {
@@ -509,13 +459,12 @@ fn is_real_time(attributes: &SchedAttributes) -> bool {
     matches!(attributes.policy, scheduler::FIFO | scheduler::ROUND_ROBIN | scheduler::DEADLINE)
 }
 
-/// A thread that ends meanwhile has no name and no CPUs.
-fn line(root: &Root, pid: u32, tid: u32, attributes: &SchedAttributes) -> String {
-    let path = format!("/proc/{pid}/task/{tid}/status");
-    let field =
-        |name: &str| format::plain(&status(root, &path, name).unwrap_or_else(|| "-".to_owned()));
-    let (name, cpus) = (field("Name"), field("Cpus_allowed_list"));
+/// A thread that ends meanwhile has no CPUs.
+fn line(root: &Root, thread: &RunningThread, attributes: &SchedAttributes) -> String {
+    let cpus = thread.status(root, "Cpus_allowed_list").unwrap_or_else(|| "-".to_owned());
+    let (name, cpus) = (format::plain(&thread.name), format::plain(&cpus));
     let reset = if attributes.flags & RESET_ON_FORK == 0 { "" } else { ", reset" };
     let policy = policy_words(attributes) + reset;
+    let RunningThread { pid, tid, .. } = thread;
     format!("{pid:>7} {tid:>7}  {policy:28} {name:16} {cpus}\n")
 }

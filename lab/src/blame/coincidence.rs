@@ -525,7 +525,9 @@ impl BlamedCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capture::counters::{CounterRise, ThreadRise, ThreadTimes};
+    use punctual_host::threads::ThreadTimes;
+
+    use crate::capture::counters::{CounterRise, ThreadRise};
 
     const MS: u64 = 1_000_000;
 

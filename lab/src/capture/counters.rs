@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use punctual_engine::spawn;
-use punctual_host::root::{Listing, Read, Root};
+use punctual_host::root::{Read, Root};
+use punctual_host::threads::{RunningThread, ThreadTimes};
 use punctual_os::affinity;
 use punctual_os::clock::{ClockId, now_ns, sleep_until_ns};
 
@@ -26,9 +27,7 @@ const THREADS_NS: u64 = 1_000_000_000;
 /// Reads that are kept: ten seconds.
 const KEPT: usize = 1_000;
 /// The most threads whose CPU time is read each time.
-const THREADS_MAX: usize = 64;
-/// The most threads that are looked at to find these.
-const SEEN_MAX: usize = 4_096;
+const COUNTED_MAX: usize = 64;
 /// The most kinds of interrupts.
 const KINDS_MAX: usize = 512;
 
@@ -41,33 +40,6 @@ pub struct CounterPlan {
     pub pid: i32,
     /// Its number.
     pub tid: i32,
-}
-
-/// The CPU time of a thread, from its schedstat (Documentation/scheduler/sched-stats.rst).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ThreadTimes {
-    /// Time on a CPU, ns.
-    pub run_ns: u64,
-    /// Time ready without one, ns; a lower bound.
-    pub wait_ns: u64,
-    /// Times that it got a CPU.
-    pub slices: u64,
-}
-
-impl ThreadTimes {
-    fn parse(text: &str) -> Option<Self> {
-        let mut numbers = text.split_whitespace().map(str::parse);
-        let mut next = || numbers.next()?.ok();
-        Some(Self { run_ns: next()?, wait_ns: next()?, slices: next()? })
-    }
-
-    fn since(&self, before: &Self) -> Self {
-        Self {
-            run_ns: self.run_ns.saturating_sub(before.run_ns),
-            wait_ns: self.wait_ns.saturating_sub(before.wait_ns),
-            slices: self.slices.saturating_sub(before.slices),
-        }
-    }
 }
 
 /// A counter that rose.
@@ -124,18 +96,14 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    fn take(root: &Root, plan: &CounterPlan, threads: &[ThreadRise]) -> Self {
+    fn take(root: &Root, plan: &CounterPlan, threads: &[RunningThread]) -> Self {
         let text = |path: &str| match root.read(path) {
             Read::Text(text) => Some(text),
             Read::Absent | Read::Unreadable { .. } => None,
         };
-        let times = |pid, tid| {
-            let text = text(&format!("/proc/{pid}/task/{tid}/schedstat"))?;
-            ThreadTimes::parse(&text)
-        };
         let others = threads.iter().filter_map(|thread| {
-            let times = times(thread.pid, thread.tid)?;
-            Some(ThreadRise { times, ..thread.clone() })
+            let (times, name) = (thread.times(root)?, thread.name.clone());
+            Some(ThreadRise { pid: thread.pid, tid: thread.tid, name, times })
         });
         let column = |path: &str| column(&text(path)?, plan.cpu);
         Self {
@@ -143,7 +111,7 @@ impl Snapshot {
             interrupts: column("/proc/interrupts"),
             softirqs: column("/proc/softirqs"),
             steal_ticks: text("/proc/stat").and_then(|text| steal(&text, plan.cpu)),
-            own: times(plan.pid, plan.tid),
+            own: ThreadTimes::of(root, plan.pid, plan.tid),
             others: others.collect(),
         }
     }
@@ -212,43 +180,10 @@ fn steal(text: &str, cpu: u32) -> Option<u64> {
     line.split_whitespace().nth(8)?.parse().ok()
 }
 
-/// Threads whose last CPU is this one, by their field 39 (proc_pid_stat(5)), but for the measured
-/// one.
-fn threads_on(root: &Root, plan: &CounterPlan) -> Vec<ThreadRise> {
-    let numbers = |path: &str| match root.list(path) {
-        Listing::Names(names) => names.iter().filter_map(|name| name.parse().ok()).collect(),
-        Listing::Absent | Listing::Unreadable { .. } => Vec::<i32>::new(),
-    };
-    let mut threads = Vec::new();
-    let mut seen = 0;
-    for pid in numbers("/proc") {
-        for tid in numbers(&format!("/proc/{pid}/task")) {
-            seen += 1;
-            if seen > SEEN_MAX || threads.len() == THREADS_MAX {
-                return threads;
-            }
-            let Read::Text(stat) = root.read(&format!("/proc/{pid}/task/{tid}/stat")) else {
-                continue;
-            };
-            if tid != plan.tid && last_cpu(&stat) == Some(plan.cpu) {
-                let name = name_in(&stat).unwrap_or_default().to_owned();
-                threads.push(ThreadRise { pid, tid, name, times: ThreadTimes::default() });
-            }
-        }
-    }
-    threads
-}
-
-/// The second field, in brackets: it may hold anything.
-fn name_in(stat: &str) -> Option<&str> {
-    let (_, rest) = stat.split_once('(')?;
-    rest.rsplit_once(')').map(|(name, _)| name)
-}
-
-fn last_cpu(stat: &str) -> Option<u32> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    // The first of the rest is field 3.
-    rest.split_whitespace().nth(39 - 3)?.parse().ok()
+/// Threads whose last CPU is this one, but for the measured one.
+fn threads_on(root: &Root, plan: &CounterPlan) -> Vec<RunningThread> {
+    let is_other = |thread: &RunningThread| thread.tid != plan.tid && thread.last_cpu == plan.cpu;
+    RunningThread::all(root).into_iter().filter(is_other).take(COUNTED_MAX).collect()
 }
 
 /// What is used instead of events, and why.
@@ -368,17 +303,10 @@ mod tests {
     }
 
     #[test]
-    fn steal_and_threads_are_read_from_their_lines() {
+    fn steal_is_read_from_its_line() {
         let stat = "cpu  1 2 3 4 5 6 7 8 9 10\ncpu1 1 2 3 4 5 6 7 80 9 10\ncpu11 0\n";
         assert_eq!(steal(stat, 1), Some(80));
         assert_eq!((steal(stat, 11), steal(stat, 2)), (None, None));
-        let fields: Vec<String> = (4..=52).map(|number| number.to_string()).collect();
-        let stat = format!("12 (a) b (c)) S {}", fields.join(" "));
-        assert_eq!((name_in(&stat), last_cpu(&stat)), (Some("a) b (c)"), Some(39)));
-        assert_eq!((name_in("12"), last_cpu("12 (x) S 1")), (None, None));
-        let times = ThreadTimes { run_ns: 5, wait_ns: 6, slices: 7 };
-        assert_eq!(ThreadTimes::parse("5 6 7\n"), Some(times));
-        assert_eq!(ThreadTimes::parse("5 6"), None);
     }
 
     fn snapshot(at_ns: u64, count: u64) -> Snapshot {

@@ -1,0 +1,211 @@
+//! Threads that run, as /proc shows them: who they are, how they are scheduled, where they ran last
+//! and for how long.
+//!
+//! Reads through a [`Root`]. A thread may end between two reads: then it is not there, which is no
+//! error.
+
+use std::collections::BTreeSet;
+
+use crate::cpulist::CpuList;
+use crate::root::{Listing, Read, Root};
+
+/// The most threads that are listed: more than any machine with a real-time loop has, and read in
+/// some 50 ms.
+pub const THREADS_MAX: usize = 4_096;
+
+/// A thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningThread {
+    /// Its process.
+    pub pid: i32,
+    /// Its number.
+    pub tid: i32,
+    /// Its name, at most 15 bytes of it; a process may choose any.
+    pub name: String,
+    /// Whether it is one of the kernel's own.
+    pub is_kernel: bool,
+    /// Its policy, as sched(7) numbers them.
+    pub policy: u32,
+    /// Its real-time priority, 1 to 99; 0 where its policy has none.
+    pub priority: u32,
+    /// The CPU that it ran on last.
+    pub last_cpu: u32,
+}
+
+/// The bit of a thread's flags that says it is the kernel's (PF_KTHREAD).
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+impl RunningThread {
+    /// Every thread of the machine, up to [`THREADS_MAX`]: its processes in rising order.
+    pub fn all(root: &Root) -> Vec<Self> {
+        let threads = processes(root).into_iter().flat_map(|pid| Self::of_process(root, pid));
+        threads.take(THREADS_MAX).collect()
+    }
+
+    /// The threads of a process; none where it has ended.
+    pub fn of_process(root: &Root, pid: i32) -> Vec<Self> {
+        let tids = numbers(root, &format!("/proc/{pid}/task"));
+        tids.into_iter().filter_map(|tid| Self::read(root, pid, tid)).collect()
+    }
+
+    fn read(root: &Root, pid: i32, tid: i32) -> Option<Self> {
+        let Read::Text(stat) = root.read(&format!("/proc/{pid}/task/{tid}/stat")) else {
+            return None;
+        };
+        Self::parse(pid, tid, &stat)
+    }
+
+    /// From the line of its `stat` (proc_pid_stat(5)). The name in brackets may hold anything.
+    fn parse(pid: i32, tid: i32, stat: &str) -> Option<Self> {
+        let (_, rest) = stat.split_once('(')?;
+        let (name, rest) = rest.rsplit_once(')')?;
+        // The first of the rest is field 3.
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3);
+        Some(Self {
+            pid,
+            tid,
+            name: name.to_owned(),
+            is_kernel: field(9)?.parse::<u64>().ok()? & KERNEL_THREAD != 0,
+            last_cpu: field(39)?.parse().ok()?,
+            priority: field(40)?.parse().ok()?,
+            policy: field(41)?.parse().ok()?,
+        })
+    }
+
+    /// Its CPU time so far.
+    pub fn times(&self, root: &Root) -> Option<ThreadTimes> {
+        ThreadTimes::of(root, self.pid, self.tid)
+    }
+
+    /// A line of its status (proc_pid_status(5)): `Cpus_allowed_list`.
+    pub fn status(&self, root: &Root, name: &str) -> Option<String> {
+        status(root, &format!("/proc/{}/task/{}/status", self.pid, self.tid), name)
+    }
+
+    /// The CPUs that it may run on.
+    pub fn allowed(&self, root: &Root) -> Option<CpuList> {
+        CpuList::parse(&self.status(root, "Cpus_allowed_list")?, u32::MAX).ok()
+    }
+}
+
+/// The CPU time of a thread, from its schedstat (Documentation/scheduler/sched-stats.rst).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadTimes {
+    /// Time on a CPU, ns.
+    pub run_ns: u64,
+    /// Time ready without one, ns; a lower bound.
+    pub wait_ns: u64,
+    /// Times that it got a CPU.
+    pub slices: u64,
+}
+
+impl ThreadTimes {
+    /// Those of a thread so far.
+    pub fn of(root: &Root, pid: i32, tid: i32) -> Option<Self> {
+        let path = format!("/proc/{pid}/task/{tid}/schedstat");
+        let Read::Text(text) = root.read(&path) else { return None };
+        Self::parse(&text)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut numbers = text.split_whitespace().map(str::parse);
+        let mut next = || numbers.next()?.ok();
+        Some(Self { run_ns: next()?, wait_ns: next()?, slices: next()? })
+    }
+
+    /// What came since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            run_ns: self.run_ns.saturating_sub(before.run_ns),
+            wait_ns: self.wait_ns.saturating_sub(before.wait_ns),
+            slices: self.slices.saturating_sub(before.slices),
+        }
+    }
+}
+
+/// All processes, in rising order.
+pub fn processes(root: &Root) -> Vec<i32> {
+    let mut pids = numbers(root, "/proc");
+    pids.sort_unstable();
+    pids
+}
+
+/// A process with all that it started, and those started in turn: children after their parents.
+pub fn with_children(root: &Root, pid: i32) -> Vec<i32> {
+    let parent = |child| status(root, &format!("/proc/{child}/status"), "PPid")?.parse().ok();
+    let parents: Vec<(i32, i32)> =
+        processes(root).into_iter().filter_map(|child| Some((child, parent(child)?))).collect();
+    let (mut pids, mut known) = (vec![pid], BTreeSet::from([pid]));
+    let mut at = 0;
+    while let Some(&pid) = pids.get(at) {
+        let children = parents.iter().filter(|(_, parent)| *parent == pid).map(|(child, _)| *child);
+        pids.extend(children.filter(|child| known.insert(*child)));
+        at += 1;
+    }
+    pids
+}
+
+/// The numbers among the names of a directory.
+fn numbers(root: &Root, directory: &str) -> Vec<i32> {
+    match root.list(directory) {
+        Listing::Names(names) => names.iter().filter_map(|name| name.parse().ok()).collect(),
+        Listing::Absent | Listing::Unreadable { .. } => Vec::new(),
+    }
+}
+
+/// A line of a status file (proc_pid_status(5)).
+fn status(root: &Root, path: &str, name: &str) -> Option<String> {
+    let Read::Text(text) = root.read(path) else { return None };
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.map(|value| value.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_is_what_its_line_says_whatever_its_name() {
+        let stat = "77 (a) S (b c) R 1 77 77 0 -1 4194368 1 0 0 0 5 6 0 0 -91 0 1 0 900 0 0 \
+                    18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 3 90 1 0 0 0 0 0 0 0 0 0 0 0";
+        let thread = RunningThread::parse(77, 78, stat).expect("a thread");
+        assert_eq!((thread.name.as_str(), thread.last_cpu), ("a) S (b c", 3));
+        assert_eq!((thread.policy, thread.priority, thread.is_kernel), (1, 90, false));
+        let kernel = stat.replacen("4194368", "2129984", 1);
+        assert!(RunningThread::parse(77, 78, &kernel).is_some_and(|thread| thread.is_kernel));
+        assert!(RunningThread::parse(77, 78, "77 (short) R 1 2").is_none());
+    }
+
+    #[test]
+    fn this_process_is_among_those_that_run() {
+        let root = Root::live();
+        let pid = std::process::id().cast_signed();
+        let own = RunningThread::of_process(&root, pid);
+        let main = own.iter().find(|thread| thread.tid == pid).expect("the first thread");
+        assert!(!main.is_kernel && main.times(&root).is_some_and(|times| times.slices > 0));
+        assert!(main.allowed(&root).is_some_and(|cpus| cpus.contains(main.last_cpu)));
+        assert!(RunningThread::all(&root).iter().any(|thread| thread.tid == pid));
+        assert_eq!(with_children(&root, pid)[0], pid);
+        assert!(RunningThread::of_process(&root, i32::MAX).is_empty());
+    }
+
+    #[test]
+    fn times_are_three_numbers() {
+        let times = ThreadTimes::parse("120 7 3\n").expect("three");
+        let before = ThreadTimes { run_ns: 20, wait_ns: 9, slices: 1 };
+        assert_eq!(times.since(&before), ThreadTimes { run_ns: 100, wait_ns: 0, slices: 2 });
+        assert!(ThreadTimes::parse("1 2").is_none() && ThreadTimes::parse("a b c").is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn anything_can_be_read(text in ".{0,200}") {
+            let _ = RunningThread::parse(1, 1, &text);
+            let _ = ThreadTimes::parse(&text);
+        }
+    }
+}

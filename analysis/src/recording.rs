@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::claim::ask::{Ask, ClaimEvent};
 use crate::claim::count::EventCount;
-use crate::claim::dependence::{Exceedances, Tails};
+use crate::claim::dependence::{Exceedances, Tails, ThresholdCount};
 use crate::claim::{Claim, claims};
 use crate::extremes::{self, Peaks};
 use crate::gridfit::{Grid, GridFit, Line};
@@ -531,7 +531,51 @@ impl RunFigures {
         let counts = (self.lateness.count(), self.cycles, self.unrecorded);
         counted(ask, &self.tails, counts, &self.requested)
     }
+
+    /// These figures as a result's JSON gives them, with the parts that it leaves out made from
+    /// its histogram: lateness at the resolution of its buckets, exceedances of `thresholds_ns`
+    /// between the least and the most that these allow, missed releases as counted. The order of
+    /// cycles is not known, so clusters do not show; intervals other than the largest are not known
+    /// at all.
+    ///
+    /// # Errors
+    /// Counts that no run has, in one line.
+    pub fn read_back(self, thresholds_ns: &[i64]) -> Result<Self, String> {
+        let releases = self.releases();
+        if releases > RELEASES_MAX {
+            return Err(format!("its histogram holds more than {RELEASES_MAX} releases"));
+        }
+        let mut lateness = Histogram::new();
+        for &(_, upper_ns, count) in &self.histogram.buckets {
+            lateness.push_many(upper_ns.saturating_sub(1), count);
+        }
+        let latest_ns = self.lateness_ns.max.map_or(i64::MAX, |ns| ns as i64);
+        lateness.push_beyond(latest_ns, self.histogram.overflow);
+        let n = releases - self.unrecorded;
+        let mut thresholds = thresholds_ns.to_vec();
+        thresholds.sort_unstable();
+        thresholds.dedup();
+        let exceeded = |threshold_ns: &i64| {
+            let buckets = self.histogram.buckets.iter();
+            let buckets = buckets.map(|&(low, upper, count)| (low, upper.saturating_sub(1), count));
+            let seen = EventCount::of_buckets(*threshold_ns, buckets, self.histogram.overflow);
+            let most = seen.most.saturating_add(self.censored);
+            ThresholdCount { threshold_ns: *threshold_ns, most, unsure: most - seen.least }
+        };
+        let counts: Vec<ThresholdCount> = thresholds.iter().map(exceeded).collect();
+        let missed = self.missed.map(|missed| {
+            let missed = ThresholdCount { threshold_ns: MISSED, most: missed, unsure: 0 };
+            // What went unrecorded ran.
+            Tails::of_counts(n, 0, &[missed])
+        });
+        let requested = RequestedTails::of(None, missed);
+        let tails = Tails::of_counts(n, self.unrecorded, &counts);
+        Ok(Self { tails, requested, lateness, ..self })
+    }
 }
+
+/// More releases than any run has: 29 years at 1 GHz.
+const RELEASES_MAX: u64 = 1 << 59;
 
 /// The events that are watched beside lateness.
 ///
@@ -672,6 +716,40 @@ mod tests {
         let mut recording = Recording::new(setup);
         recording.extend(samples);
         recording.finish(unrecorded)
+    }
+
+    #[test]
+    fn a_result_read_back_counts_between_what_its_buckets_allow() {
+        let asks = ["p(lateness>50us)<1e-3", "p(lateness>700us)<1e-3", "p(missed)<1e-3"];
+        let asks = asks.map(|text| Ask::parse(text).expect("a claim"));
+        let thresholds_ns = [50_000, 700_000];
+        let setup = RecordingConfig {
+            period: Period::from_ns(1_000_000),
+            thresholds_ns: thresholds_ns.to_vec(),
+            ..RecordingConfig::default()
+        };
+        let mut recording = Recording::new(setup).watching(&asks);
+        // Each fortieth release is missed, behind a wake that is late.
+        let ran = (0..40_000_u64).filter(|k| k % 40 != 0);
+        let samples: Vec<Sample> =
+            ran.map(|k| sample(k, (k * 7_919 % 90_000).cast_signed(), Flags::NONE)).collect();
+        recording.extend(&samples);
+        let recorded = recording.finish_with(999, 7);
+        let text = serde_json::to_string(&recorded).expect("JSON");
+        let bare: RunFigures = serde_json::from_str(&text).expect("the same");
+        assert!(bare.tails.tails().is_empty() && bare.lateness.count() == 0);
+        let read = bare.clone().read_back(&thresholds_ns).expect("sound");
+        assert_eq!(read.lateness.count(), recorded.lateness.count());
+        for ask in &asks {
+            let (exact, back) = (recorded.counted(ask), read.counted(ask));
+            let (exact, back) = (exact.expect("counted"), back.expect("counted"));
+            assert_eq!(back.n, exact.n, "{ask:?}");
+            assert!(back.least <= exact.least && exact.most <= back.most, "{exact:?}: {back:?}");
+            assert!(!back.ordered && back.most - back.least < exact.n / 20, "{back:?}");
+        }
+        let mut wrong = bare;
+        wrong.histogram.buckets = vec![(0, 1, u64::MAX), (i64::MIN, i64::MIN, u64::MAX)];
+        assert!(wrong.read_back(&[0]).expect_err("no run").contains("releases"));
     }
 
     #[test]

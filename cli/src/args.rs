@@ -15,6 +15,7 @@ use punctual_host::root::Root;
 use punctual_lab::periodic::BlameWhen;
 use punctual_lab::waits::{WAITS, WaitRow};
 use punctual_os::scheduler::SchedPolicy;
+use punctual_report::UndecidedAs;
 
 use crate::output::OutputArgs;
 use crate::parse;
@@ -48,6 +49,8 @@ pub(crate) struct ReportArgs {
     #[arg(long, requires = "claims")]
     pub(crate) strict: bool,
     #[command(flatten)]
+    pub(crate) undecided: UndecidedArgs,
+    #[command(flatten)]
     pub(crate) output: OutputArgs,
     /// Print everything: the machine, all measures, what can be claimed
     #[arg(long, short, conflicts_with = "quiet")]
@@ -69,6 +72,35 @@ impl ReportArgs {
             (false, false) => usual,
         }
     }
+}
+
+/// What counts as what where something cannot be decided.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct UndecidedArgs {
+    /// What a claim, a comparison or an answer counts as that needs more data than there are
+    /// [default: neither, which is exit status 3 where nothing fails]
+    #[arg(long = "undecided", value_name = "WORD", value_enum)]
+    word: Option<UndecidedWord>,
+}
+
+impl UndecidedArgs {
+    /// As it was requested.
+    pub(crate) fn counts_as(self) -> UndecidedAs {
+        match self.word {
+            None => UndecidedAs::Itself,
+            Some(UndecidedWord::Pass) => UndecidedAs::Held,
+            Some(UndecidedWord::Fail) => UndecidedAs::Failed,
+        }
+    }
+}
+
+/// What is undecided counts as this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum UndecidedWord {
+    /// As what holds: exit status 0
+    Pass,
+    /// As what fails: exit status 1
+    Fail,
 }
 
 /// Planning of claims.

@@ -1,8 +1,9 @@
 //! `punctual`: the contents page. Parses the command line, runs one subcommand, exits.
 //!
 //! The only crate that prints, exits and parses arguments. One subcommand is one file in `command`.
-//! Exit 0: fine. 1: a limit or claim failed. 2: could not run, or unreadable input. 130, 143, 129:
-//! SIGINT, SIGTERM or SIGHUP ended it early, with results.
+//! Exit 0: fine. 1: a limit or claim failed. 2: could not run, or unreadable input. 3: nothing
+//! failed, and not everything is decided. 130, 143, 129: SIGINT, SIGTERM or SIGHUP ended it early,
+//! with results.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -17,6 +18,7 @@ mod papers;
 mod parse;
 mod program;
 mod progress;
+mod question;
 mod settings;
 mod stored;
 mod subcommand;
@@ -73,8 +75,10 @@ fn command_line() -> ExitCode {
         Err(why) => return refuse(&why),
     };
     match cli.run() {
-        Ok(Exit::Fine) => ended(signal::stop_signal()),
+        Ok(Exit::Fine) => ended(signal::stop_signal(), ExitCode::SUCCESS),
         Ok(Exit::Failed) => ExitCode::from(1),
+        // What was interrupted is undecided for that.
+        Ok(Exit::Undecided) => ended(signal::stop_signal(), ExitCode::from(3)),
         Ok(Exit::Status(status)) => ExitCode::from(status),
         Err(why) => {
             output::message(&format!("{why:#}"));
@@ -84,8 +88,8 @@ fn command_line() -> ExitCode {
 }
 
 /// The exit status of a command that wrote what it has: that of a signal where one ended it early.
-fn ended(signal: Option<i32>) -> ExitCode {
-    signal.map_or(ExitCode::SUCCESS, |signal| {
+fn ended(signal: Option<i32>, otherwise: ExitCode) -> ExitCode {
+    signal.map_or(otherwise, |signal| {
         ExitCode::from(u8::try_from(signal).map_or(u8::MAX, |signal| signal.saturating_add(128)))
     })
 }

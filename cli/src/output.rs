@@ -155,6 +155,9 @@ impl Outputs {
     }
 }
 
+/// The link beside the directories of runs that leads to the last one that has a result.
+pub(crate) const LATEST: &str = "latest";
+
 /// The directory of one run: `DIR/2026-11-21T20-01`, with seconds, then a number, where that is
 /// there already. Two runs that start at once get two directories.
 pub(crate) fn results_dir(under: &Path, started: jiff::Timestamp) -> Result<Dir> {
@@ -309,6 +312,15 @@ mod tests {
             .map(|dir| dir.path().file_name().expect("named").to_string_lossy())
             .collect();
         assert_eq!(names, ["2026-11-21T20-01", "2026-11-21T20-01-07", "2026-11-21T20-01-07-2"]);
+        made[1].be_latest();
+        made[2].be_latest();
+        let latest = fs::read_link(under.join(LATEST)).expect("a link");
+        assert_eq!(latest, Path::new("2026-11-21T20-01-07-2"));
+        // What a user put there stays.
+        fs::remove_file(under.join(LATEST)).expect("a link");
+        fs::write(under.join(LATEST), "mine").expect("writable");
+        made[0].be_latest();
+        assert_eq!(fs::read_to_string(under.join(LATEST)).expect("there"), "mine");
         fs::remove_dir_all(&under).expect("it was made here");
     }
 }

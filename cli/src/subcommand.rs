@@ -16,6 +16,8 @@ pub(crate) enum Exit {
     Fine,
     /// A limit or claim failed.
     Failed,
+    /// None failed, and one needs more data than there are.
+    Undecided,
     /// A command that was run ended with this status; 128 and the signal where one ended it.
     Status(u8),
 }
@@ -23,7 +25,12 @@ pub(crate) enum Exit {
 impl Exit {
     /// The exit status that the verdict of a report requires.
     pub(crate) fn of(report: &Report) -> Self {
-        if report.envelope.verdict.ok { Self::Fine } else { Self::Failed }
+        let verdict = &report.envelope.verdict;
+        match (verdict.ok, verdict.is_undecided()) {
+            (true, _) => Self::Fine,
+            (false, true) => Self::Undecided,
+            (false, false) => Self::Failed,
+        }
     }
 
     /// As `of`, or the error that occurred on the way: returned last, after everything was written.

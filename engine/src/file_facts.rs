@@ -19,6 +19,8 @@ pub struct FileFacts {
     pub started_at: Option<String>,
     /// Facts of the machine, one JSON value; `None` leaves them out.
     pub machine_json: Option<String>,
+    /// The question that it is recorded for, one JSON value; `None` leaves it out.
+    pub question_json: Option<String>,
     /// The runs, in the order in which blocks of samples name them.
     pub runs: Vec<RunFacts>,
 }
@@ -75,6 +77,9 @@ impl FileFacts {
         file.text_if("started_at", self.started_at.as_deref());
         if let Some(machine) = &self.machine_json {
             file.raw("machine", machine);
+        }
+        if let Some(question) = &self.question_json {
+            file.raw("question", question);
         }
         file.raw("runs", list(self.runs.iter().map(RunFacts::json)));
         file.end()
@@ -204,6 +209,7 @@ mod tests {
             version: "1",
             started_at: None,
             machine_json: Some("{\"a\":1}".to_owned()),
+            question_json: Some("{\"miss\":0.1}".to_owned()),
             runs: vec![run, measured],
         };
         let measured_common = "\"name\":\"loop\",\"condition\":\"idle\",\"cpu\":0,\
@@ -213,7 +219,8 @@ mod tests {
         assert_eq!(
             file.json(),
             format!(
-                "{{\"tool\":\"t\",\"version\":\"1\",\"machine\":{{\"a\":1}},\"runs\":[\
+                "{{\"tool\":\"t\",\"version\":\"1\",\"machine\":{{\"a\":1}},\
+                 \"question\":{{\"miss\":0.1}},\"runs\":[\
                  {{{common},\"policy\":\"SCHED_FIFO\",\"priority\":90,\"wait\":\"sleep\"}},\
                  {{{measured_common},\"follows\":\"/dev/ptp0\",\"policy\":\"SCHED_OTHER\",\
                  \"priority\":null,\"wait\":\"sleep\",\"load\":[\"cpu\",\"disk=2\"],\

@@ -121,6 +121,7 @@ impl Writer {
             version: env!("CARGO_PKG_VERSION"),
             started_at: None,
             machine_json: None,
+            question_json: None,
             runs,
         };
         let begun =

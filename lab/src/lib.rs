@@ -23,6 +23,7 @@ pub mod experiment;
 pub mod inject;
 pub mod load;
 pub mod noise;
+pub mod others;
 pub mod outside;
 pub mod periodic;
 pub mod quiet;

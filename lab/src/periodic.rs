@@ -43,6 +43,7 @@ use crate::experiment::{
 };
 pub use crate::experiment::{ConditionBlock, interleave, round, split};
 use crate::load::LoadSpec;
+use crate::others::OthersOnCpu;
 pub use causes::{
     BlameWhen, BlamedCycle, LoopBlamePlan, LoopCauses, NotRecorded, RecordedWhere, first_waiting,
 };
@@ -507,6 +508,9 @@ pub struct RunOutcome {
     /// Time that the host took from the stream's CPU during its blocks, ns, in steps of 10 ms;
     /// `None` where the kernel does not report it, or the stream has no CPU of its own.
     pub steal_ns: Option<u64>,
+    /// What else ran on the stream's CPU during its blocks, where no load ran; `None` under a load,
+    /// and where the stream has no CPU of its own.
+    pub others: Option<OthersOnCpu>,
 }
 
 /// An experiment that is over.

@@ -25,32 +25,69 @@ pub struct User {
 ///
 /// # Real-time: setup only
 pub fn by_name(name: &CStr) -> Result<Option<User>, Errno> {
-    look_up(|entry, buffer, found| {
+    let call = |entry, buffer, found| {
         // SAFETY: `name` ends with a zero; the others are writable for the lengths stated.
         unsafe { libc::getpwnam_r(name.as_ptr(), entry, buffer, ENTRY_BYTES, found) }
-    })
+    };
+    look_up(call, User::of)
 }
 
 /// `getpwuid_r(uid)`: the user of this number; `None` where there is none.
 ///
 /// # Real-time: setup only
 pub fn by_number(uid: u32) -> Result<Option<User>, Errno> {
-    look_up(|entry, buffer, found| {
-        // SAFETY: all are writable for the lengths stated.
-        unsafe { libc::getpwuid_r(uid, entry, buffer, ENTRY_BYTES, found) }
-    })
+    look_up(|entry, buffer, found| number(uid, entry, buffer, found), User::of)
 }
 
-fn look_up(
+/// `getpwuid_r(uid)`: the home directory of the user of this number, into `path`: how many bytes it
+/// has; `None` where there is no such user, or it has no home.
+///
+/// Errors: `ERANGE` for a path longer than `path`.
+///
+/// # Real-time: setup only
+pub fn home(uid: u32, path: &mut [u8]) -> Result<Option<usize>, Errno> {
+    let copied = look_up(
+        |entry, buffer, found| number(uid, entry, buffer, found),
+        |entry| {
+            if entry.pw_dir.is_null() {
+                return Ok(0);
+            }
+            // SAFETY: not null, and getpwuid_r ends it with a zero in a buffer that still lives.
+            let home = unsafe { CStr::from_ptr(entry.pw_dir) }.to_bytes();
+            path.get_mut(..home.len()).ok_or(Errno(libc::ERANGE))?.copy_from_slice(home);
+            Ok(home.len())
+        },
+    )?;
+    Ok(copied.transpose()?.filter(|length| *length > 0))
+}
+
+fn number(
+    uid: u32,
+    entry: *mut libc::passwd,
+    buffer: *mut c_char,
+    found: *mut *mut libc::passwd,
+) -> c_int {
+    // SAFETY: `look_up` gives pointers that are writable for the lengths stated.
+    unsafe { libc::getpwuid_r(uid, entry, buffer, ENTRY_BYTES, found) }
+}
+
+impl User {
+    fn of(entry: &libc::passwd) -> Self {
+        Self { uid: entry.pw_uid, gid: entry.pw_gid }
+    }
+}
+
+fn look_up<T>(
     call: impl FnOnce(*mut libc::passwd, *mut c_char, *mut *mut libc::passwd) -> c_int,
-) -> Result<Option<User>, Errno> {
+    read: impl FnOnce(&libc::passwd) -> T,
+) -> Result<Option<T>, Errno> {
     // SAFETY: all-zero is a valid passwd: null pointers and numbers.
     let mut entry: libc::passwd = unsafe { core::mem::zeroed() };
     let mut buffer: [c_char; ENTRY_BYTES] = [0; ENTRY_BYTES];
     let mut found = core::ptr::null_mut();
     match call(&raw mut entry, buffer.as_mut_ptr(), &raw mut found) {
         0 if found.is_null() => Ok(None),
-        0 => Ok(Some(User { uid: entry.pw_uid, gid: entry.pw_gid })),
+        0 => Ok(Some(read(&entry))),
         errno => Err(Errno(errno)),
     }
 }

@@ -367,6 +367,21 @@ impl Comparison {
             .any(|pair| matches!(pair.verdict, compare::Verdict::Worse | compare::Verdict::Mixed))
             || self.grid.as_ref().is_some_and(FigureGrid::is_worse)
     }
+
+    /// Each run that is worse, with its sentence.
+    pub fn worse(&self) -> impl Iterator<Item = String> {
+        let runs = self.pairs.iter().flat_map(|pair| &pair.runs);
+        let is_worse =
+            |verdict| matches!(verdict, compare::Verdict::Worse | compare::Verdict::Mixed);
+        let worse = runs.filter(move |run| is_worse(run.verdict));
+        worse.map(|run| format!("{}: {}", run.name, run.statement))
+    }
+
+    /// Each run of which it cannot be told whether it is worse, with its sentence.
+    pub fn open(&self) -> impl Iterator<Item = String> {
+        let runs = self.pairs.iter().flat_map(|pair| &pair.runs);
+        runs.filter(|run| run.is_open()).map(|run| format!("{}: {}", run.name, run.statement))
+    }
 }
 
 /// One side.

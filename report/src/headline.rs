@@ -12,7 +12,7 @@ use crate::Envelope;
 use crate::advice::{self, Advice, Findings};
 use crate::format;
 use crate::run::{LoadRow, Run};
-use crate::verdict::{self, Question, Verdict};
+use crate::verdict::{self, AskedQuestion, Question, Verdict};
 
 /// Runs, and verdicts for applications.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -32,8 +32,14 @@ pub struct Judged {
 pub struct Headline {
     /// One for each measured period.
     pub loops: Vec<LoopLine>,
+    /// What else ran where no load did, in a sentence a CPU: then what is called idle was not.
+    #[serde(default)]
+    pub not_idle: Vec<String>,
     /// What the verdicts about loops answer.
     pub question: Option<String>,
+    /// The question as it was put, by the options; null where none was.
+    #[serde(default)]
+    pub asked: Option<AskedQuestion>,
     /// Why it came out so, and what next: from facts of the machine and of the run.
     pub advice: Vec<Advice>,
     /// Settings of the measured CPU that could be better, the most urgent first.
@@ -80,7 +86,9 @@ pub fn judged(
     };
     let failing = verdicts.iter().any(|v| measured(v.stands) && !is_good(v.stands));
     let headline = Headline {
+        not_idle: not_idle(&runs),
         question: (!loops.is_empty()).then(|| verdict::heading(question)),
+        asked: question.asked.cloned(),
         loops,
         advice: match &envelope.machine {
             Some(facts) if failing => {
@@ -102,6 +110,28 @@ pub fn of_first_wait(runs: &[Run]) -> &[Run] {
     let first = runs.first().and_then(|run| run.setup.wait.as_ref());
     let same = runs.iter().take_while(|run| run.setup.wait.as_ref() == first);
     &runs[..same.count()]
+}
+
+/// What else ran on each CPU that was to be idle; loops of one CPU saw the same.
+fn not_idle(runs: &[Run]) -> Vec<String> {
+    let mut told: Vec<(u32, String)> = Vec::new();
+    for run in runs {
+        let Some((cpu, others)) = run.setup.cpu.zip(run.others.as_ref()) else { continue };
+        if told.iter().all(|(known, _)| *known != cpu) {
+            told.extend(others.not_idle(cpu).map(|sentence| (cpu, sentence)));
+        }
+    }
+    told.into_iter().map(|(_, sentence)| sentence).collect()
+}
+
+impl Headline {
+    /// The heading of its advice: why, only where a cause was seen.
+    pub fn advice_heading(&self) -> &'static str {
+        match self.advice.iter().any(|advice| advice.topic == "cause") {
+            true => "Why, and what next",
+            false => "What could help, and what next",
+        }
+    }
 }
 
 /// What was measured, how much was missed and late.

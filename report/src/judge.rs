@@ -11,12 +11,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::run::Run;
+use crate::verdict::{Answer, Verdict};
 
 /// Whether all limits and claims hold.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Overall {
     /// True when every limit and claim holds for every run, and when none was given. A claim that
-    /// holds if late cycles come alone counts as one that holds, but with `--strict`.
+    /// holds if late cycles come alone counts as one that holds, but with `--strict`. False without
+    /// any reason for a failure where something is `open`.
     pub ok: bool,
     /// One for each limit and run.
     pub limits: Vec<JudgedLimit>,
@@ -25,6 +27,25 @@ pub struct Overall {
     pub claims: Vec<JudgedClaim>,
     /// The reasons for a failure, one line each.
     pub reasons: Vec<String>,
+    /// What could not be decided, one line each: claims, comparisons and answers that need more
+    /// data than there are.
+    #[serde(default)]
+    pub open: Vec<String>,
+    /// What they count as.
+    #[serde(skip)]
+    undecided: UndecidedAs,
+}
+
+/// What a judgement counts as that needs more data than there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UndecidedAs {
+    /// Neither: all else holds, and this is not known.
+    #[default]
+    Itself,
+    /// One that holds.
+    Held,
+    /// One that fails.
+    Failed,
 }
 
 /// A limit, judged on one run.
@@ -50,8 +71,13 @@ pub const ENDED_EARLY: &str =
     "the run ended early: conditions that did not run were not checked against limits";
 
 /// Holds every run to every limit. A run that ended before its time, or whose loads did, did not
-/// show that one holds.
-pub fn judge(runs: &[Run], limits: &[MetricLimit], incomplete: bool) -> Overall {
+/// show that one holds. `undecided` is for what is judged after this.
+pub fn judge(
+    runs: &[Run],
+    limits: &[MetricLimit],
+    incomplete: bool,
+    undecided: UndecidedAs,
+) -> Overall {
     let judged: Vec<JudgedLimit> = runs
         .iter()
         .flat_map(|run| {
@@ -71,10 +97,50 @@ pub fn judge(runs: &[Run], limits: &[MetricLimit], incomplete: bool) -> Overall 
     let cut = (incomplete && !limits.is_empty()).then(|| ENDED_EARLY.to_owned());
     let failed = judged.iter().filter(|limit| !limit.judgement.ok);
     let reasons: Vec<String> = cut.into_iter().chain(failed.map(JudgedLimit::failure)).collect();
-    Overall { ok: reasons.is_empty(), limits: judged, claims: Vec::new(), reasons }
+    Overall { ok: reasons.is_empty(), limits: judged, reasons, undecided, ..Overall::default() }
 }
 
 impl Overall {
+    /// Nothing to hold yet.
+    pub fn none(undecided: UndecidedAs) -> Self {
+        Self { ok: true, undecided, ..Self::default() }
+    }
+
+    /// Fails, for this reason.
+    pub fn fail(&mut self, reason: String) {
+        self.reasons.push(reason);
+        self.ok = false;
+    }
+
+    /// Leaves this open; what that counts as was chosen before.
+    pub fn leave_open(&mut self, reason: String) {
+        match self.undecided {
+            UndecidedAs::Failed => self.fail(reason),
+            UndecidedAs::Held => self.open.push(reason),
+            UndecidedAs::Itself => {
+                self.open.push(reason);
+                self.ok = false;
+            }
+        }
+    }
+
+    /// Tells whether nothing failed, and not everything is decided.
+    pub fn is_undecided(&self) -> bool {
+        !self.ok && self.reasons.is_empty() && !self.open.is_empty()
+    }
+
+    /// Holds the answers to a question to it: a "no" fails.
+    pub fn judge_answers(&mut self, verdicts: &[Verdict]) {
+        for verdict in verdicts.iter().filter(|verdict| verdict.is_measured()) {
+            let reason = format!("{}: {}", verdict.subject, verdict.statement);
+            match verdict.answer {
+                Answer::Yes => {}
+                Answer::No => self.fail(reason),
+                Answer::Unknown => self.leave_open(reason),
+            }
+        }
+    }
+
     /// Judges every run by every claim, in addition to what was judged already. A run
     /// that ended early is judged by bounds that are right whenever one stops.
     pub fn judge_claims(
@@ -94,28 +160,27 @@ impl Overall {
         }
     }
 
-    /// Adds a claim judged on a run. One that is not shown fails, whether it is false or too little
-    /// was seen; with `strict` also one that holds only if late cycles come alone.
+    /// Adds a claim judged on a run. One that is false fails, with `strict` also one that holds
+    /// only if late cycles come alone; one for which too little was seen is left open.
     pub fn add_claim(&mut self, run: String, judged: Judged, strict: bool) {
-        let fails = match judged.holds {
-            Holds::Yes => false,
-            Holds::IfAlone => strict,
-            Holds::Undecided | Holds::No => true,
-        };
         let claim = JudgedClaim { run, judged };
-        if fails {
-            self.reasons.push(claim.failure());
-            self.ok = false;
+        match claim.judged.holds {
+            Holds::Yes => {}
+            Holds::IfAlone if !strict => {}
+            Holds::IfAlone | Holds::No => self.fail(claim.failure()),
+            Holds::Undecided => self.leave_open(claim.failure()),
         }
         self.claims.push(claim);
     }
 
-    /// The reasons for a failure, each behind its word: FAILS, or that of a claim.
+    /// The reasons for a failure and what is open, each behind its word: FAILS, OPEN, or that of a
+    /// claim.
     pub fn failures(&self) -> impl Iterator<Item = String> {
-        self.reasons.iter().map(|reason| {
+        let failed = self.reasons.iter().map(|reason| {
             let claim = self.claims.iter().find(|claim| claim.failure() == *reason);
             format!("{} {reason}", claim.map_or("FAILS", JudgedClaim::word))
-        })
+        });
+        failed.chain(self.open.iter().map(|reason| format!("OPEN {reason}")))
     }
 }
 

@@ -47,15 +47,15 @@ pub use body::{
 pub use follow::{Both, Follow, PhaseError};
 pub use headline::{Headline, Judged, LoopLine, judged, of_first_wait};
 pub use judge::{
-    ENDED_EARLY, JudgedClaim, JudgedLimit, Overall, PlannedRun, judge, open_where_loads_died,
-    thresholds,
+    ENDED_EARLY, JudgedClaim, JudgedLimit, Overall, PlannedRun, UndecidedAs, judge,
+    open_where_loads_died, thresholds,
 };
 pub use punctual_analysis::verdict::Stands;
 pub use run::{
-    Approach, BlameRecording, Load, LoadDeath, LoadRow, RecordedBehind, Run, RunBlame, RunEvidence,
-    Setup, WorstWake, deaths, loads,
+    Approach, BlameRecording, Load, LoadDeath, LoadRow, OtherThread, OtherThreads, RecordedBehind,
+    Run, RunBlame, RunEvidence, Setup, WorstWake, deaths, loads,
 };
-pub use verdict::{Answer, Question, Verdict};
+pub use verdict::{Answer, AskedQuestion, Question, Verdict};
 pub use words::{Request, Warning};
 
 /// The version of this schema.
@@ -212,7 +212,7 @@ impl Envelope {
             session: None,
             disturbances: Vec::new(),
             warnings: Vec::new(),
-            verdict: Overall { ok: true, ..Overall::default() },
+            verdict: Overall::none(UndecidedAs::Itself),
         }
     }
 

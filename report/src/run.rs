@@ -6,6 +6,7 @@ use punctual_analysis::recording::{RunFigures, WorstRelease};
 use punctual_analysis::summary::SummaryStats;
 use punctual_lab::blame::{BlamedCause, BlamedRun, BlamedWake, CaptureEvidence, RecordingPrice};
 use punctual_lab::load::{LIMIT, LoadReport};
+use punctual_lab::others::OthersOnCpu;
 use punctual_lab::periodic::{BlamedCycle, RecordedWhere, RunOutcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,10 @@ pub struct Run {
     /// like all others.
     #[serde(default)]
     pub steal_ns: Option<u64>,
+    /// What else ran on the loop's CPU while it was to be idle; not there under a load, and where
+    /// the data do not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<OtherThreads>,
     /// Cost of a timestamp: the resolution of all numbers here.
     pub floor_ns: Option<f64>,
     /// How the wait came to its releases at the end; null for a wait that does not spin.
@@ -59,6 +64,56 @@ pub struct Run {
     /// The wakes that `causes` are of; not there where nothing was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<RunBlame>,
+}
+
+/// The other threads that ran on a CPU: those whose last CPU it was at the end of a block. What
+/// ended within a block is not among them, so that they are the least that ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OtherThreads {
+    /// Their CPU time over the time of the blocks, in [0, 1].
+    pub share: f64,
+    /// By name, most first; at most 8.
+    pub threads: Vec<OtherThread>,
+}
+
+/// Other threads of one name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OtherThread {
+    /// The name.
+    pub name: String,
+    /// Their CPU time over the time of the blocks.
+    pub share: f64,
+}
+
+/// From this share on a CPU is not called idle: the kernel's own work takes 1 to 2 %.
+const NOT_IDLE: f64 = 0.05;
+
+/// So many names are told.
+const NAMES_TOLD: usize = 3;
+
+impl OtherThreads {
+    /// What was seen of a CPU; `None` of no time.
+    pub fn of(others: &OthersOnCpu) -> Option<Self> {
+        let share = others.share()?;
+        let of_time = |ns: u64| ns as f64 / others.wall_ns as f64;
+        let thread =
+            |(name, ns): &(String, u64)| OtherThread { name: name.clone(), share: of_time(*ns) };
+        Some(Self { share, threads: others.threads.iter().map(thread).collect() })
+    }
+
+    /// That the CPU was not idle, in words; `None` where it was.
+    pub(crate) fn not_idle(&self, cpu: u32) -> Option<String> {
+        if self.share < NOT_IDLE {
+            return None;
+        }
+        let told = self.threads.iter().take(NAMES_TOLD);
+        let told = told.filter(|thread| thread.share >= self.share / 20.0);
+        let told = told.map(|thread| format!("{} {}", thread.name, format::share(thread.share)));
+        let names: Vec<String> = told.collect();
+        let names =
+            if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
+        Some(format!("Not idle: others used {} of CPU {cpu}{names}.", format::share(self.share)))
+    }
 }
 
 /// Recording of the kernel's events while loops ran.
@@ -182,6 +237,7 @@ impl Run {
             page_faults: None,
             preempted: None,
             steal_ns: None,
+            others: None,
             floor_ns: None,
             approach: None,
             loads: Vec::new(),

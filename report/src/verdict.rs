@@ -55,6 +55,20 @@ pub enum Answer {
     Unknown,
 }
 
+/// The question that data were recorded for, as it was put: kept with them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AskedQuestion {
+    /// What the loop is for, as `--for` names it; null for a loop as such.
+    #[serde(default, rename = "for")]
+    pub purpose: Option<String>,
+    /// How late a loop may be, ns; null for what its purpose says, else a tenth of its period.
+    #[serde(default)]
+    pub deadline_ns: Option<i64>,
+    /// The share of releases that may be later; null for what its purpose says, else 1e-3.
+    #[serde(default)]
+    pub miss: Option<f64>,
+}
+
 /// What runs are judged by, and in which words.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Question<'a> {
@@ -74,6 +88,8 @@ pub struct Question<'a> {
     pub incomplete: bool,
     /// What the rules about tuning found; `None` for recorded data.
     pub findings: Option<&'a Findings>,
+    /// The question as it was put; `None` where none was.
+    pub asked: Option<&'a AskedQuestion>,
 }
 
 impl Question<'_> {
@@ -93,6 +109,11 @@ impl Verdict {
     pub fn first_word(&self) -> &str {
         let end = self.statement.find([':', ';', ',']).unwrap_or(0);
         self.statement.get(..end).unwrap_or_default()
+    }
+
+    /// Tells whether what it is about was measured.
+    pub fn is_measured(&self) -> bool {
+        !matches!(self.stands, Some(Stands::Expected | Stands::Unmeasured))
     }
 
     /// Its answer in a word or two.

@@ -9,21 +9,25 @@ use std::io::{self, BufRead, BufReader, Cursor, Error, ErrorKind, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use flate2::bufread::MultiGzDecoder;
 use punctual_analysis::claim::ask::{Ask, ClaimEvent};
 use punctual_analysis::recording::{Recording, RecordingConfig, ReleaseInstants, RunFigures};
+use punctual_analysis::verdict::periods_ns;
 use punctual_core::file::FILE_MAGIC;
 use punctual_core::time::{Instant, Period};
 use punctual_import::csv::{ColumnKind, ColumnSpec, CsvFile};
 use punctual_import::formats::{self, Format, HEAD_BYTES, ImportRequest, detect};
 use punctual_import::samples::{FileEnding, RunInfo, SampleFileReader};
-use punctual_report::{self as report, EndedBy, Envelope, Judged, Question, Report, Run, Setup};
+use punctual_report::{
+    self as report, AskedQuestion, EndedBy, Envelope, Judged, Question, Report, Run, Setup,
+};
 
 use crate::args::{Detail, ReportArgs};
 use crate::experiment::loops::UNDER_LOAD;
 use crate::program::PROGRAM;
-use crate::stored::SAMPLES;
+use crate::question::{self, QuestionArgs};
+use crate::stored::{RESULT, SAMPLES, Stored};
 use crate::subcommand::{self, Execute, Exit};
 use crate::{format, parse, stored};
 
@@ -31,10 +35,10 @@ use crate::{format, parse, stored};
 #[derive(Debug, clap::Args)]
 pub(super) struct AnalyseArgs {
     #[arg(help = format!(
-        "A sample file, or a result directory of 'punctual check'; a file of another program \
-         ({}), recognised by its content (docs/importing.md); or, with --column, CSV with one \
-         instant or one lateness per line. Any of them may be compressed with gzip; '-' reads \
-         standard input",
+        "A sample file, a result.json, or a directory of 'punctual check' with either; a file of \
+         another program ({}), recognised by its content (docs/importing.md); or, with --column, \
+         CSV with one instant or one lateness per line. Any of them may be compressed with gzip; \
+         '-' reads standard input",
         formats::programs()
     ))]
     file: PathBuf,
@@ -49,6 +53,8 @@ pub(super) struct AnalyseArgs {
     #[arg(long, allow_hyphen_values = true, value_parser = parse::period)]
     period: Option<parse::Duration>,
     #[command(flatten)]
+    question: QuestionArgs,
+    #[command(flatten)]
     report: ReportArgs,
 }
 
@@ -57,30 +63,42 @@ impl Execute for AnalyseArgs {
         self.report.output.spare([self.file.as_path()])?;
         let outputs = self.report.output.open()?;
         if self.column.is_none() && super::soak::is_campaign(&self.file) {
-            let report = super::soak::judged(&self.file, &self.report)?;
-            subcommand::write_in(&report, outputs, self.report.detail(Detail::Long))?;
+            let report = super::soak::judged(&self.file, &self.report, &self.question)?;
+            subcommand::write_in(&report, outputs, self.report.detail(Detail::Short))?;
             return Ok(Exit::of(&report));
         }
-        let RecordedData { mut envelope, runs } = match &self.column {
+        let RecordedData { mut envelope, runs, asked } = match &self.column {
             Some(column) => of_csv(self, column)?,
             None => recorded(self)?,
         };
+        self.question.suits(&runs).map_err(|why| anyhow!(why))?;
+        let asked = self.question.asked().or(asked);
         let judged = report::of_first_wait(&runs);
-        envelope.verdict = report::judge(judged, &self.report.limits, envelope.incomplete);
+        let undecided = self.report.undecided.counts_as();
+        envelope.verdict =
+            report::judge(judged, &self.report.limits, envelope.incomplete, undecided);
         let claims = (&self.report.claims[..], self.report.strict);
         envelope.verdict.judge_claims(judged, claims, envelope.incomplete);
-        let question = Question { incomplete: envelope.incomplete, ..Question::default() };
+        let question =
+            Question { incomplete: envelope.incomplete, ..question::question(asked.as_ref()) };
         let judged = report::judged(runs, &[], &envelope, &question);
+        if self.question.is_gate() {
+            envelope.verdict.judge_answers(&judged.verdicts);
+        }
         let report = Report { envelope, body: judged.into() };
-        subcommand::write_in(&report, outputs, self.report.detail(Detail::Long))?;
+        // What a foreign file cannot tell stands with its figures alone.
+        let is_own = report.body.runs().iter().all(|run| run.outcome.imported.is_none());
+        let usual = if is_own && self.column.is_none() { Detail::Short } else { Detail::Long };
+        subcommand::write_in(&report, outputs, self.report.detail(usual))?;
         Ok(Exit::of(&report))
     }
 }
 
 fn recorded(args: &AnalyseArgs) -> Result<RecordedData> {
-    // A directory that `check` wrote stands for the samples in it.
-    let inside = args.file.join(SAMPLES);
-    let path = if inside.is_file() { &inside } else { &args.file };
+    // A directory that `check` wrote stands for the samples in it, without any for its result.
+    let [samples, result] = [SAMPLES, RESULT].map(|name| args.file.join(name));
+    let inside = [&samples, &result].into_iter().find(|path| path.is_file());
+    let path = inside.unwrap_or(&args.file);
     let shown = path.display();
     // A name that cannot be read is refused for that, whatever the other options.
     let mut reader = open(path)?;
@@ -92,6 +110,9 @@ fn recorded(args: &AnalyseArgs) -> Result<RecordedData> {
     if head.starts_with(&FILE_MAGIC) {
         let reader = Cursor::new(head).chain(reader);
         return of_samples(&args.report, reader).with_context(|| shown.to_string());
+    }
+    if is_own(&head) {
+        return of_result(args, path);
     }
     let Some(format) = detect(&head) else {
         if let Some((format, text)) = unpasted(&head) {
@@ -119,23 +140,28 @@ pub(super) fn format_of(path: &Path) -> Result<Option<&'static Format>> {
     let mut reader = open(path)?;
     let head = head(&mut reader, HEAD_BYTES);
     let head = head.with_context(|| format!("cannot read {}", path.display()))?;
-    // Results of this program are JSON with versions and threads too.
-    let own = head.windows(10).any(|at| at == b"\"punctual\"");
-    Ok(detect(&head).filter(|_| !own))
+    Ok(detect(&head).filter(|_| !is_own(&head)))
 }
 
-/// RecordedData data, not judged yet.
+/// Whether a file is a result of this program: JSON with versions and threads too.
+fn is_own(head: &[u8]) -> bool {
+    head.trim_ascii_start().starts_with(b"{") && head.windows(10).any(|at| at == b"\"punctual\"")
+}
+
+/// Recorded data, not judged yet.
 pub(crate) struct RecordedData {
     /// The part that every result has.
     envelope: Envelope,
     /// The runs.
     runs: Vec<Run>,
+    /// The question that they were recorded for, where that is known.
+    asked: Option<AskedQuestion>,
 }
 
 impl RecordedData {
     /// Nothing is read yet.
     fn new() -> Self {
-        Self { envelope: Envelope::of(PROGRAM, "analyse"), runs: Vec::new() }
+        Self { envelope: Envelope::of(PROGRAM, "analyse"), runs: Vec::new(), asked: None }
     }
 
     /// As a report without verdicts.
@@ -255,6 +281,41 @@ fn is_prompt(line: &str) -> bool {
     behind.is_some_and(|(before, _)| {
         (before.is_empty() && line.starts_with('$')) || before.contains('@')
     })
+}
+
+/// Reads the runs of a result back from their histograms.
+fn of_result(args: &AnalyseArgs, path: &Path) -> Result<RecordedData> {
+    let shown = path.display();
+    let Stored { report, .. } = stored::read(path)?;
+    if report.body.runs().is_empty() {
+        bail!(
+            "{shown}: a result of '{}', which has no runs of loops to be judged; 'punctual \
+             report' shows it",
+            report.envelope.experiment
+        );
+    }
+    let asked = report.body.headline().and_then(|headline| headline.asked.clone());
+    let mut read = RecordedData::new();
+    let Envelope { started_at, machine, incomplete, ended_by, .. } = report.envelope;
+    read.envelope = Envelope { started_at, machine, incomplete, ended_by, ..read.envelope };
+    read.envelope.warn(
+        "read back from the histograms of a result, without the order of cycles: limits are held \
+         against its figures; answers and claims count between what its buckets allow, and \
+         clusters of late cycles would not show"
+            .to_owned(),
+    );
+    let requirement =
+        question::question(args.question.asked().or(asked.clone()).as_ref()).requirement;
+    for run in report.body.runs() {
+        let mut thresholds = report::thresholds(&args.report.limits, &args.report.claims);
+        let periods = periods_ns().chain(run.setup.period_ns.map(u64::cast_signed));
+        thresholds.extend(periods.map(|ns| requirement.deadline_ns(ns.unsigned_abs())));
+        let outcome = run.outcome.clone().read_back(&thresholds);
+        let outcome = outcome.map_err(|why| anyhow!("{shown}: run {:?}: {why}", run.name))?;
+        read.runs.push(Run { outcome, ..run.clone() });
+    }
+    read.asked = asked;
+    Ok(read)
 }
 
 /// A drift beyond this (1 %) is a wrong period rather than a clock.
@@ -390,6 +451,7 @@ pub(super) fn of_samples(args: &ReportArgs, reader: impl Read) -> Result<Recorde
     let mut read = RecordedData::new();
     read.envelope.started_at = Some(info.started_at.clone()).filter(|at| !at.is_empty());
     read.envelope.machine = info.machine.and_then(|facts| serde_json::from_value(facts).ok());
+    read.asked = info.question.and_then(|question| serde_json::from_value(question).ok());
     let ended = stored::ended(file.ending(), "its data up to there was read");
     read.envelope.incomplete = ended.is_some();
     read.envelope.ended_by = ended.as_ref().map(|_| match file.ending() {

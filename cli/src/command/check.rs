@@ -6,10 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Error, Result, anyhow, bail};
-use clap::Args;
-use punctual_analysis::quantity;
-use punctual_analysis::verdict::{Deadline, Requirement};
+use anyhow::{Context, Error, Result, anyhow, bail};
+use clap::{Args, ValueEnum};
+use punctual_analysis::verdict::Requirement;
 use punctual_core::time::{Period, Span};
 use punctual_core::wait::Adaptive;
 use punctual_engine::wait_policy::WARM_UP_MAX;
@@ -33,6 +32,7 @@ use crate::experiment::{self, COLD_CYCLES, Machine};
 use crate::output::{self, Dir, Outputs};
 use crate::parse::{self, Duration, Phase};
 use crate::program::{PROGRAM, launcher};
+use crate::question::{self, QuestionArgs};
 use crate::stored::{RESULT, SAMPLES};
 use crate::subcommand::{self, Execute, Exit};
 use crate::view;
@@ -57,18 +57,12 @@ pub(super) struct CheckArgs {
         default_value = "1ms",
         value_delimiter = ',',
         allow_hyphen_values = true,
+        conflicts_with = "purpose",
         value_parser = parse::period
     )]
     period: Vec<Duration>,
-    #[arg(long = "for", value_name = "USE", conflicts_with = "period", value_parser = purpose)]
-    #[arg(help = purposes_help(), long_help = purposes_long_help())]
-    purpose: Option<Purpose>,
-    /// How late a loop may be [default: a tenth of its period]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::duration)]
-    deadline: Option<Duration>,
-    /// The share of releases that may be later than the deadline [default: 1e-3]
-    #[arg(long, value_name = "SHARE", value_parser = parse::share)]
-    miss: Option<f64>,
+    #[command(flatten)]
+    question: QuestionArgs,
     /// Offset of the grid from multiples of the period on CLOCK_MONOTONIC: zero, quiet (away from
     /// the kernel's tick) or a duration
     #[arg(long, default_value = "zero", allow_hyphen_values = true)]
@@ -76,6 +70,9 @@ pub(super) struct CheckArgs {
     /// Directory in which each run creates its own directory
     #[arg(long, default_value = "punctual-results", value_name = "DIR")]
     results: PathBuf,
+    /// What becomes of the samples: 1 MB for some 55 000 cycles
+    #[arg(long, value_enum, default_value = "all")]
+    samples: KeptSamples,
     #[command(flatten)]
     report: ReportArgs,
     #[command(flatten)]
@@ -96,7 +93,12 @@ impl Execute for CheckArgs {
         let (cpu, choice) = pick(self.cpu.as_deref(), &machine.measuring)?;
         let (turns, left_out) = turns(self, &machine.measuring);
         let findings = machine.findings(cpu);
-        let question = Question { findings: Some(&findings), ..question(self) };
+        let asked = self.question.asked();
+        let question = Question {
+            command: Some(("punctual check", question::option(asked.as_ref()))),
+            findings: Some(&findings),
+            ..question::question(asked.as_ref())
+        };
         let library = LibraryLoop { phase_ns: 0 };
         let mut plan = Plan { streams: Vec::new(), turns, facts: &machine.measuring, library };
         plan.streams = streams(self, cpu)?;
@@ -148,6 +150,7 @@ impl Execute for CheckArgs {
             follow: None,
             changes: None,
             question: Some(question),
+            gate: self.question.is_gate(),
             notes: machine.foreign.iter().cloned().chain(left_out).chain(placed).collect(),
             first: 0,
         };
@@ -158,14 +161,30 @@ impl Execute for CheckArgs {
         let MeasuredLoops { envelope, loops, rows, recorded, trouble, first: _ } = measured;
         let mut report = Report { envelope, body: CheckBody { loops, rows, compare: None }.into() };
         let uncompared = gate.judge(&mut report, &recorded);
-        write(&report, &results, outputs, self.report.detail(Detail::Short))?;
+        let detail = self.report.detail(Detail::Short);
+        write(&report, &results, outputs, detail, self.samples)?;
         gate.keep(&report, &recorded)?;
         Exit::after(&report, trouble.or(uncompared))
     }
 }
 
+/// What becomes of the samples of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum KeptSamples {
+    /// Every sample stays beside the result: 'analyse' and 'compare' read them
+    All,
+    /// They are removed once the page is drawn; the result keeps histograms and counts
+    None,
+}
+
 /// Writes the page, and JSON and the HTML page into the directory of the run.
-fn write(report: &Report, results: &Dir, outputs: Outputs, detail: Detail) -> Result<()> {
+fn write(
+    report: &Report,
+    results: &Dir,
+    outputs: Outputs,
+    detail: Detail,
+    samples: KeptSamples,
+) -> Result<()> {
     let text = view::json(report)?;
     let shown = results.path().display().to_string();
     let page = view::text(report, Some(&shown), detail);
@@ -174,6 +193,13 @@ fn write(report: &Report, results: &Dir, outputs: Outputs, detail: Detail) -> Re
     subcommand::name_failures(report, detail);
     let kept = results.replace(RESULT, &text);
     let drawn = super::report::write_to(results, report);
+    if kept.is_ok() {
+        results.be_latest();
+    }
+    if samples == KeptSamples::None {
+        // The page has its time series from them.
+        results.remove(SAMPLES).with_context(|| format!("cannot remove {SAMPLES}"))?;
+    }
     shown.and(kept).and(drawn.map(drop))
 }
 
@@ -190,29 +216,9 @@ fn elsewhere(why: Error, results: &Path) -> Error {
     why
 }
 
-/// The requirement of the runs, and how the answer is worded.
-fn question(args: &CheckArgs) -> Question<'_> {
-    let requested = args.purpose.as_ref().and_then(Purpose::of_use);
-    let mut requirement = requested.map_or_else(Requirement::default, |row| row.requirement);
-    if let Some(deadline) = args.deadline {
-        requirement.deadline = Deadline::Ns(deadline.0.as_ns());
-    }
-    requirement.p = args.miss.unwrap_or(requirement.p);
-    Question {
-        requirement,
-        measured_alone: requested.is_some(),
-        stepping: requested.is_some_and(|row| row.stepping),
-        labels: requested.map_or(&[], |row| row.labels),
-        purpose: requested.map(|row| row.purpose),
-        command: Some(("punctual check", requested.map_or("", |row| row.option))),
-        incomplete: false,
-        findings: None,
-    }
-}
-
 /// The loads that start on this machine, and notes about the others.
 fn turns(args: &CheckArgs, facts: &MachineFacts) -> (Turns, Vec<String>) {
-    let own = args.purpose.as_ref().and_then(Purpose::of_use).and_then(|row| row.load);
+    let own = args.question.load();
     let requested = match own {
         // A row of the table, as its test says.
         Some(name) => LoadSpec::parse_list(name).unwrap_or_default(),
@@ -225,7 +231,7 @@ fn turns(args: &CheckArgs, facts: &MachineFacts) -> (Turns, Vec<String>) {
 
 /// The loops that are measured, on one CPU.
 fn streams(args: &CheckArgs, cpu: u32) -> Result<Vec<Stream>> {
-    let requested = args.purpose.as_ref().map(Purpose::periods);
+    let requested = args.question.periods();
     let choices = LoopChoices {
         cpu: None,
         period: requested.as_deref().unwrap_or(&args.period),
@@ -410,154 +416,6 @@ fn rounds(duration: Span, period: Period, blocks: usize) -> u32 {
     u32::try_from(by_time.min(by_cycles).clamp(1, 1_000)).unwrap_or(1)
 }
 
-/// A purpose of loops: their periods, and the requirement that they have to keep.
-#[derive(Debug)]
-struct Use {
-    /// Its name, as in `--for`.
-    name: &'static str,
-    /// The option as it is written.
-    option: &'static str,
-    /// Its measurement, as a clause.
-    help: &'static str,
-    /// The loops that run at once, ns.
-    periods_ns: &'static [i64],
-    /// The requirement that they have to keep.
-    requirement: Requirement,
-    /// The load beside them; `None` for each that `check` knows, in turn.
-    load: Option<&'static str>,
-    /// The loop in words: "A loop".
-    purpose: &'static str,
-    /// The names of its loops, by period in ns, where they have names of their own.
-    labels: &'static [(u64, &'static str)],
-    /// Whether the result judges software stepping.
-    stepping: bool,
-}
-
-const fn within(ns: i64, p: f64) -> Requirement {
-    Requirement { deadline: Deadline::Ns(ns), p }
-}
-
-/// Every use.
-static USES: [Use; 5] = [
-    Use {
-        name: "linuxcnc",
-        option: " --for linuxcnc",
-        // LinuxCNC's latency-test runs these two; up to 50 µs it recommends software stepping.
-        help: "base and servo thread, 25us and 1ms, and whether software can make the steps",
-        periods_ns: &[25_000, 1_000_000],
-        requirement: within(50_000, 1e-4),
-        load: Some("linuxcnc"),
-        purpose: "LinuxCNC threads",
-        labels: &[(25_000, "base thread, 25 µs"), (1_000_000, "servo thread, 1 ms")],
-        stepping: true,
-    },
-    Use {
-        name: "audio",
-        option: " --for audio",
-        help: "64 frames at 48 kHz, half of the time left to compute them",
-        periods_ns: &[1_333_333],
-        requirement: within(667_000, 1e-4),
-        load: None,
-        purpose: "64 frames at 48 kHz",
-        labels: &[],
-        stepping: false,
-    },
-    Use {
-        name: "ros",
-        option: " --for ros",
-        help: "a robot's control loop, 1ms, late by 100us at most",
-        periods_ns: &[1_000_000],
-        requirement: within(100_000, 1e-4),
-        load: None,
-        purpose: "A robot's control loop",
-        labels: &[],
-        stepping: false,
-    },
-    Use {
-        name: "plc",
-        option: " --for plc",
-        help: "a task of a programmable controller, 10ms, late by 1ms at most",
-        periods_ns: &[10_000_000],
-        requirement: within(1_000_000, 1e-3),
-        load: None,
-        purpose: "A PLC task",
-        labels: &[],
-        stepping: false,
-    },
-    Use {
-        name: "ptp",
-        option: " --for ptp",
-        // Class A of IEEE 802.1BA: one frame in each 125 µs.
-        help: "a TSN sender of class A, 125us, half of the interval left to send",
-        periods_ns: &[125_000],
-        requirement: within(62_500, 1e-4),
-        load: None,
-        purpose: "A TSN sender of class A",
-        labels: &[],
-        stepping: false,
-    },
-];
-
-/// The purpose that `--for` names.
-#[derive(Clone, Debug)]
-enum Purpose {
-    /// A row of the table.
-    Use(usize),
-    /// A loop of this period.
-    Period(Duration),
-}
-
-impl Purpose {
-    /// Its row, where it has one.
-    fn of_use(&self) -> Option<&'static Use> {
-        match self {
-            Self::Use(at) => USES.get(*at),
-            Self::Period(_) => None,
-        }
-    }
-
-    /// The periods to run at once.
-    fn periods(&self) -> Vec<Duration> {
-        match self {
-            Self::Use(at) => {
-                USES[*at].periods_ns.iter().map(|&ns| Duration(Span::from_ns(ns))).collect()
-            }
-            Self::Period(period) => vec![*period],
-        }
-    }
-}
-
-fn names() -> String {
-    USES.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
-}
-
-/// `audio`, `1kHz` or `500us`.
-fn purpose(text: &str) -> Result<Purpose, String> {
-    if let Some(at) = USES.iter().position(|row| row.name == text) {
-        return Ok(Purpose::Use(at));
-    }
-    if let Ok(rate) = quantity::rate(text) {
-        let ns = (1e9 / rate.as_hz()).round();
-        let fits = (1.0..=9.2e18).contains(&ns);
-        let period = fits.then(|| Purpose::Period(Duration(Span::from_ns(ns as i64))));
-        return period.ok_or_else(|| format!("{text} has no period that can be measured"));
-    }
-    parse::period(text).map(Purpose::Period).map_err(|_| {
-        format!("accepted are {}, a rate such as 1kHz and a period such as 500us", names())
-    })
-}
-
-/// The help of `--for`, in a line.
-fn purposes_help() -> String {
-    format!("What the loop is for: {}; or a rate, such as 1kHz", names())
-}
-
-/// The help of `--for`, with what each measures.
-fn purposes_long_help() -> String {
-    let each = USES.iter().map(|row| format!("\n- {}: {}", row.name, row.help));
-    purposes_help() + "\n" + &each.collect::<String>()
-}
-
 #[cfg(test)]
 mod tests {
     use punctual::WaitPolicy;
@@ -614,23 +472,5 @@ mod tests {
         assert!(has_one(&plan, 20_000) && !has_one(&plan, 19_999));
         plan.streams.push(Stream { phase_ns: 1, ..plan.streams[0].clone() });
         assert!(!has_one(&plan, 60_000), "two loops share the CPU");
-    }
-
-    #[test]
-    fn each_row_is_what_its_option_asks_for_and_has_loads_that_exist() {
-        for (at, row) in USES.iter().enumerate() {
-            assert_eq!(row.option, format!(" --for {}", row.name));
-            assert!(matches!(purpose(row.name), Ok(Purpose::Use(found)) if found == at));
-            assert!(row.load.is_none_or(|load| LoadSpec::parse_list(load).is_ok()), "{}", row.name);
-            assert!(!row.help.ends_with('.') && !row.periods_ns.is_empty(), "{}", row.name);
-        }
-    }
-
-    #[test]
-    fn a_rate_or_a_period_is_a_purpose_and_anything_else_is_refused() {
-        let ns = |text| purpose(text).expect("a purpose").periods()[0].0.as_ns();
-        assert_eq!((ns("1kHz"), ns("500us"), ns("3Hz")), (1_000_000, 500_000, 333_333_333));
-        let why = purpose("cnc").expect_err("unknown");
-        assert!(why.contains("linuxcnc, audio") && why.contains("1kHz"), "{why}");
     }
 }

@@ -8,8 +8,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use punctual_report::{CompareBody, Comparison, Report};
+use punctual_report::{CompareBody, Comparison, Overall, Report};
 
+use crate::args::UndecidedArgs;
 use crate::comparison::{Recorded, Side, compare_sides, grid, label, read};
 use crate::output::OutputArgs;
 use crate::pages::GRID_MAX;
@@ -22,7 +23,7 @@ use crate::{format, parse};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit status: 0 compared, whatever came out; 1 worse, with --fail-if-worse; \
-                        2 could not compare."
+                        2 could not compare; 3 not worse, and not decided, with --fail-if-worse."
 )]
 pub(super) struct CompareArgs {
     /// Results to compare, two or more: directories of 'punctual check', result.json files, sample
@@ -51,6 +52,8 @@ pub(super) struct CompareArgs {
     /// Exit 1 if another side is worse than the reference in any respect
     #[arg(long)]
     fail_if_worse: bool,
+    #[command(flatten)]
+    undecided: UndecidedArgs,
     /// Compare even a recording with itself, and histograms (which lack the order of cycles) as if
     /// cycles were independent
     #[arg(long)]
@@ -92,14 +95,15 @@ impl Execute for CompareArgs {
                 (outputs, compare_sides(&sides, &thresholds, self.anyway)?)
             }
         };
-        let worse = self.fail_if_worse && comparison.is_worse();
-        let mut report = Report::new(PROGRAM, "compare", CompareBody { compare: comparison });
-        if worse {
-            report.envelope.verdict.ok = false;
-            report.envelope.verdict.reasons.push("worse than the reference".to_owned());
+        let mut verdict = Overall::none(self.undecided.counts_as());
+        if self.fail_if_worse {
+            comparison.is_worse().then(|| verdict.fail("worse than the reference".to_owned()));
+            comparison.open().for_each(|why| verdict.leave_open(why));
         }
+        let mut report = Report::new(PROGRAM, "compare", CompareBody { compare: comparison });
+        report.envelope.verdict = verdict;
         subcommand::write(&report, outputs)?;
-        Ok(if worse { Exit::Failed } else { Exit::Fine })
+        Ok(Exit::of(&report))
     }
 }
 

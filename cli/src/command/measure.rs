@@ -42,13 +42,13 @@ macro_rules! experiments {
         /// The experiments.
         #[derive(Debug, clap::Subcommand)]
         enum MeasureCommand {
-            $($(#[$help])* $name($arguments)),*
+            $($(#[$help])* $name(Box<$arguments>)),*
         }
 
         impl Execute for MeasureCommand {
             fn execute(&self) -> Result<Exit> {
                 match self {
-                    $(Self::$name(arguments) => $run(arguments)),*
+                    $(Self::$name(arguments) => $run(&**arguments)),*
                 }
             }
         }

@@ -12,7 +12,7 @@ use punctual_analysis::plain::steers;
 use punctual_plot::{png, svg};
 use punctual_report::Report;
 
-use crate::output::{self, Dir, Opened};
+use crate::output::{self, Dir, LATEST, Opened};
 use crate::pages::{Page, RESULTS_MAX};
 use crate::stored::{self, RESULT, Stored};
 use crate::subcommand::{Execute, Exit};
@@ -110,8 +110,10 @@ fn results(path: &Path) -> Result<Vec<PathBuf>> {
     }
     let mut inside = Vec::new();
     for entry in fs::read_dir(path).with_context(|| format!("cannot read {shown}"))? {
-        let dir = entry.with_context(|| format!("cannot read {shown}"))?.path();
-        if dir.join(RESULT).is_file() {
+        let entry = entry.with_context(|| format!("cannot read {shown}"))?;
+        let dir = entry.path();
+        // The link to the last one is no other result.
+        if entry.file_name() != LATEST && dir.join(RESULT).is_file() {
             inside.push(dir);
         }
         if inside.len() > RESULTS_MAX {

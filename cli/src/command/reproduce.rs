@@ -373,6 +373,7 @@ impl bench::Bench for Bench<'_> {
             follow: None,
             changes: changes.as_mut().map(|changes| changes as &mut dyn ConditionChanges),
             question: None,
+            gate: false,
             notes,
             first: keep,
         };

@@ -25,6 +25,7 @@ use crate::args::ReportArgs;
 use crate::command::measure::PlannedLoops;
 use crate::experiment::{Machine, words};
 use crate::output;
+use crate::question::QuestionArgs;
 use crate::stored::RESULT;
 use crate::subcommand::{Execute, Exit};
 use config::CampaignConfig;
@@ -188,10 +189,10 @@ fn show(dir: &Path, args: &SoakArgs) -> Result<Exit> {
     print(&stored(dir, |kept| CampaignConfig::of(args, kept))?, outputs)
 }
 
-/// The report of a campaign as it is on disk, judged by these limits and claims; where there are
-/// none, by its own.
-pub(super) fn judged(dir: &Path, args: &ReportArgs) -> Result<Report> {
-    stored(dir, |kept| CampaignConfig::kept(kept, args))
+/// The report of a campaign as it is on disk, judged by these limits, claims and question; where
+/// there are none, by its own.
+pub(super) fn judged(dir: &Path, args: &ReportArgs, question: &QuestionArgs) -> Result<Report> {
+    stored(dir, |kept| CampaignConfig::kept(kept, args, question))
 }
 
 fn stored(

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use punctual_host::baseline::{MACHINE, Name, SETUP, changed, digest};
 use punctual_host::facts::MachineFacts;
 use punctual_host::identity::machine;
@@ -43,20 +43,8 @@ pub(crate) struct BaselineArgs {
     /// Compare this run with baseline NAME, and fail (exit 1) if it is worse
     #[arg(long, value_name = "NAME")]
     against: Option<String>,
-    /// What a comparison with --against that can tell neither counts as: exit status 0, or 1
-    #[arg(long, value_name = "WORD", value_enum, default_value = "pass", requires = "against")]
-    undecided: Undecided,
     #[command(flatten)]
     dir: BaselinesDir,
-}
-
-/// What an undecided comparison counts as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Undecided {
-    /// Only what is worse fails
-    Pass,
-    /// What may be worse fails too
-    Fail,
 }
 
 /// The version of the files.
@@ -334,8 +322,6 @@ fn parse(text: &str) -> Result<Baseline> {
 pub(crate) struct BaselineUse {
     against: Option<Baseline>,
     keep: Option<Keep>,
-    /// Whether an undecided comparison fails.
-    fails_undecided: bool,
     /// The files of both.
     files: Vec<PathBuf>,
 }
@@ -381,8 +367,7 @@ impl BaselineUse {
                 Some(Keep { store, name, force: args.force, file })
             }
         };
-        let fails_undecided = args.undecided == Undecided::Fail;
-        Ok(Self { against, keep, fails_undecided, files })
+        Ok(Self { against, keep, files })
     }
 
     /// Whether the run is kept as a baseline, or held against one.
@@ -423,10 +408,8 @@ impl BaselineUse {
     /// they cannot be compared. The error is for after the report was written.
     pub(crate) fn judge(&self, report: &mut Report, runs: &[RecordedRun]) -> Option<Error> {
         let baseline = self.against.as_ref()?;
-        let why = compared(baseline, self.fails_undecided, report, runs).err()?;
-        let verdict = &mut report.envelope.verdict;
-        verdict.reasons.push(format!("against {}: {why:#}", baseline.name.as_str()));
-        verdict.ok = false;
+        let why = compared(baseline, report, runs).err()?;
+        report.envelope.verdict.fail(format!("against {}: {why:#}", baseline.name.as_str()));
         Some(why)
     }
 
@@ -459,14 +442,9 @@ impl Baseline {
     }
 }
 
-/// Compares a report with a baseline; its verdict fails where the run is worse, and with
-/// `fails_undecided` where it may be.
-fn compared(
-    baseline: &Baseline,
-    fails_undecided: bool,
-    report: &mut Report,
-    runs: &[RecordedRun],
-) -> Result<()> {
+/// Compares a report with a baseline; its verdict fails where the run is worse, and stays open
+/// where it may be.
+fn compared(baseline: &Baseline, report: &mut Report, runs: &[RecordedRun]) -> Result<()> {
     let name = baseline.name.as_str();
     let sides = [
         Side { label: format!("baseline {name}"), results: vec![baseline.recorded.clone()] },
@@ -476,30 +454,21 @@ fn compared(
         },
     ];
     let comparison = compare_sides(&sides, &[], false)?;
+    let verdict = &mut report.envelope.verdict;
+    for why in comparison.worse() {
+        verdict.fail(format!("against {name}: {why}"));
+    }
     if comparison.is_worse() {
-        let worse = comparison.pairs.iter().flat_map(|pair| &pair.runs);
-        let worse = worse.filter(|run| {
-            use punctual_analysis::compare::Verdict::{Mixed, Worse};
-            matches!(run.verdict, Worse | Mixed)
-        });
-        let reasons = worse.map(|run| format!("{}: {}", run.name, run.statement));
-        report.envelope.verdict.reasons.extend(reasons.map(|why| format!("against {name}: {why}")));
         let alone = "one run compared with one: a drift of the machine or a reboot can look \
                      the same; 'punctual compare --a A1,A2,A3 --b B1,B2,B3' with runs \
                      measured in turn separates them";
-        report.envelope.verdict.reasons.push(format!("against {name}: {alone}"));
-        report.envelope.verdict.ok = false;
+        verdict.fail(format!("against {name}: {alone}"));
     }
-    let open = comparison.pairs.iter().flat_map(|pair| &pair.runs).filter(|run| run.is_open());
-    for run in open.filter(|_| fails_undecided) {
-        let why = format!("against {name}: {}: {}", run.name, run.statement);
-        report.envelope.verdict.reasons.push(why);
-        report.envelope.verdict.ok = false;
+    for why in comparison.open() {
+        verdict.leave_open(format!("against {name}: {why}"));
     }
-    let died: Vec<String> = report.body.runs().iter().filter_map(Run::load_died).collect();
-    if let Some(why) = died.first() {
-        report.envelope.verdict.reasons.push(format!("against {name}: {why}"));
-        report.envelope.verdict.ok = false;
+    if let Some(why) = report.body.runs().iter().find_map(Run::load_died) {
+        verdict.fail(format!("against {name}: {why}"));
     }
     report.body.set_compare(comparison);
     Ok(())

@@ -334,6 +334,7 @@ mod tests {
             paused: PausedSpin::default(),
             resumed: false,
             steal_ns: None,
+            others: None,
         }
     }
 

@@ -27,9 +27,9 @@ use punctual_lab::periodic::{
 };
 use punctual_os::scheduler::SchedPolicy;
 use punctual_report::{
-    self as report, Approach, BlameRecording, Choice, EndedBy, Envelope, Follow, Judged, LoadRow,
-    LoopsBody, PlannedRun, Question, RecordedBehind, Run, RunEvidence, Setup, WorstWake, loads,
-    policy_words,
+    self as report, Approach, AskedQuestion, BlameRecording, Choice, EndedBy, Envelope, Follow,
+    Judged, LoadRow, LoopsBody, OtherThreads, PlannedRun, Question, RecordedBehind, Run,
+    RunEvidence, Setup, WorstWake, loads, policy_words,
 };
 
 use super::follow::FollowedClock;
@@ -71,6 +71,8 @@ pub(crate) struct LoopExperiment<'a> {
     pub(crate) changes: Option<&'a mut dyn ConditionChanges>,
     /// The question that the runs answer; `None` where they are not judged.
     pub(crate) question: Option<Question<'a>>,
+    /// Whether a "no" to it fails.
+    pub(crate) gate: bool,
     /// Warnings that are known already.
     pub(crate) notes: Vec<String>,
     /// How many samples of each run are kept as they came.
@@ -115,6 +117,7 @@ impl LoopExperiment<'_> {
             follow,
             changes,
             question,
+            gate,
             mut notes,
             first,
         } = self;
@@ -128,7 +131,10 @@ impl LoopExperiment<'_> {
             let deadline_ns = |stream: &Stream| requirement.deadline_ns(stream.period.as_ns());
             watch.thresholds_ns.extend(plan.streams.iter().map(deadline_ns));
         }
-        let mut destination = Samples::new(samples, watch, &machine.facts, clock.clone(), started);
+        let mut destination = Samples {
+            asked: question.and_then(|question| question.asked),
+            ..Samples::new(samples, watch, &machine.facts, clock.clone(), started)
+        };
         let store = LearnedStore::of(&plan, &machine.measuring, learn.relearn);
         let blame_plan = blame.map(|when| LoopBlamePlan {
             when,
@@ -164,6 +170,9 @@ impl LoopExperiment<'_> {
         let mut measured = made(envelope, finished, followed, plans, (args, merge, question));
         let is_asked = blame == Some(BlameWhen::Asked);
         measured.loops.blame.iter_mut().for_each(|recording| recording.is_asked = is_asked);
+        if gate {
+            measured.envelope.verdict.judge_answers(&measured.loops.judged.verdicts);
+        }
         // After the limits were judged: the figures are those of the whole run.
         if let Some(why) = &trouble {
             measured.envelope.end_early(EndedBy::File);
@@ -256,7 +265,8 @@ fn made(
     let recorded = recorded(&measured.plan, merge, args.keep_cold, &measured.runs, series, &runs);
     envelope.warn_of(unmeasured(&runs, interrupted));
     let judged = if merge { report::of_first_wait(&runs) } else { &runs };
-    envelope.verdict = report::judge(judged, &args.limits, envelope.incomplete);
+    envelope.verdict =
+        report::judge(judged, &args.limits, envelope.incomplete, args.undecided.counts_as());
     envelope.verdict.judge_claims(judged, (&args.claims, args.strict), envelope.incomplete);
     let judged = match question {
         Some(question) => {
@@ -294,6 +304,8 @@ struct Samples<'a> {
     machine: &'a MachineFacts,
     follows: Option<String>,
     started: jiff::Timestamp,
+    /// The question that they are recorded for.
+    asked: Option<&'a AskedQuestion>,
     /// The figures so far, once it has begun, and how many conditions there are.
     standings: Option<(Standings, usize)>,
 }
@@ -307,7 +319,7 @@ impl<'a> Samples<'a> {
         follows: Option<String>,
         started: jiff::Timestamp,
     ) -> Self {
-        Self { file, watch, machine, follows, started, standings: None }
+        Self { file, watch, machine, follows, started, asked: None, standings: None }
     }
 
     /// The sentence about what an error of the sample file leaves of it.
@@ -370,6 +382,7 @@ impl<'a> Samples<'a> {
             version: env!("CARGO_PKG_VERSION"),
             started_at: Some(self.started.to_string()),
             machine_json: Some(serde_json::to_value(self.machine)?.to_string()),
+            question_json: self.asked.map(serde_json::to_string).transpose()?,
             runs,
         })
     }
@@ -510,6 +523,7 @@ impl Maker<'_> {
             ),
             preempted: Some(outcomes.iter().map(|run| run.usage.involuntary_switches).sum()),
             steal_ns: outcomes.iter().filter_map(|run| run.steal_ns).reduce(u64::saturating_add),
+            others: outcomes.iter().find_map(|run| OtherThreads::of(run.others.as_ref()?)),
             floor_ns: Some(self.floor_ns),
             approach: outcomes.last().filter(|_| spins).map(|run| Approach::of(run)),
             loads: conditions.iter().flat_map(|&c| loads(&self.loads[c])).collect(),
@@ -695,6 +709,7 @@ mod tests {
             version: "1",
             started_at: Some("2026-01-02T03:04:05Z".to_owned()),
             machine_json: Some("{\"cpus\":4}".to_owned()),
+            question_json: Some("{\"for\":\"plc\"}".to_owned()),
             runs: vec![run, other],
         };
         let info: FileInfo = serde_json::from_str(&facts.json()).expect("JSON");

@@ -18,13 +18,14 @@ use std::sync::{Arc, OnceLock};
 use anyhow::{Context, Result, bail};
 use punctual_engine::named;
 use punctual_host::root::TreeDir;
-use punctual_os::process;
+use punctual_os::{process, user};
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, Stat, fchmod, fstat, fsync, mkdirat, openat, readlinkat,
-    statat, unlinkat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Uid, chownat, fchmod, fchown, fstat, fsync,
+    mkdirat, openat, readlinkat, renameat, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
+use super::LATEST;
 use super::opened::Opened;
 
 /// Permissions of a file that replaces none, before the umask.
@@ -125,7 +126,50 @@ impl Dir {
     /// Makes a directory in it, which must be new.
     pub(crate) fn make_new(&self, name: &str) -> io::Result<Self> {
         mkdirat(self, name, DIRECTORY_MODE)?;
-        self.below(name)
+        let made = self.below(name)?;
+        Trust::of_process().give(&made.at, &fstat(self)?);
+        Ok(made)
+    }
+
+    /// Makes [`LATEST`] beside it lead to it: for people and scripts. A file system without links
+    /// goes without, and so does a directory where something else has that name.
+    pub(crate) fn be_latest(&self) {
+        let Some(name) = self.path.file_name() else { return };
+        let _no_links = openat(self, "..", DIRECTORY, Mode::empty()).map(|around| {
+            let (at, path) = (Arc::new(around), PathBuf::new());
+            Self { at, path, below_named: self.below_named }.point(LATEST, name)
+        });
+    }
+
+    /// Makes the name `name` a link to `target`, whatever link it was before; anything else of that
+    /// name stays, and is no error.
+    fn point(&self, name: &str, target: &OsStr) -> io::Result<()> {
+        let is_link = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+        match statat(self, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if !is_link(&stat) => return Ok(()),
+            Ok(_) | Err(Errno::NOENT) => {}
+            Err(why) => return Err(why.into()),
+        }
+        let temporary = named::temporary(u64::from(std::process::id()));
+        // One that a kill left behind.
+        let _none = unlinkat(self, &temporary, AtFlags::empty());
+        symlinkat(target, self, &temporary)?;
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        if let Some((uid, gid)) = Trust::of_process().heir(&fstat(self)?) {
+            chownat(self, &temporary, Some(uid), Some(gid), flags)?;
+        }
+        renameat(self, &temporary, self, name).inspect_err(|_| {
+            let _left = unlinkat(self, &temporary, AtFlags::empty());
+        })?;
+        Ok(())
+    }
+
+    /// Gives a file that was just made in it to its owner, where this is root for them.
+    pub(super) fn give(&self, file: &File) -> io::Result<()> {
+        if let Some((uid, gid)) = Trust::of_process().heir(&fstat(self)?) {
+            fchown(file, Some(uid), Some(gid))?;
+        }
+        Ok(())
     }
 
     /// The directory `name` in it, made if need be.
@@ -134,7 +178,12 @@ impl Dir {
             return Err(io::Error::from(Errno::INVAL));
         }
         match mkdirat(self, name, DIRECTORY_MODE) {
-            Ok(()) | Err(Errno::EXIST) => self.below(name),
+            Ok(()) => {
+                let made = self.below(name)?;
+                Trust::of_process().give(&made.at, &fstat(self)?);
+                Ok(made)
+            }
+            Err(Errno::EXIST) => self.below(name),
             Err(why) => Err(why.into()),
         }
     }
@@ -324,7 +373,7 @@ fn walk(path: &Path, make: bool, trust: &Trust) -> Result<Reached> {
         let found = match statat(&walk.at, &part, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) if make && part != ".." => {
                 walk.refuse_distrusted()?;
-                made(&walk.at, &part)
+                made(&walk.at, &part, trust)
                     .and_then(|()| statat(&walk.at, &part, AtFlags::SYMLINK_NOFOLLOW))
             }
             found => found,
@@ -364,10 +413,15 @@ fn parts(path: &Path) -> VecDeque<OsString> {
 }
 
 /// Makes a directory; one that another process made meanwhile is as good.
-fn made(at: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
+fn made(at: &OwnedFd, name: &OsStr, trust: &Trust) -> Result<(), Errno> {
     match mkdirat(at, name, DIRECTORY_MODE) {
         Err(Errno::EXIST) => Ok(()),
-        made => made,
+        Err(why) => Err(why),
+        Ok(()) => {
+            let new = openat(at, name, DIRECTORY.union(OFlags::NOFOLLOW), Mode::empty())?;
+            trust.give(&new, &fstat(at)?);
+            Ok(())
+        }
     }
 }
 
@@ -478,6 +532,30 @@ impl Trust {
         TRUST.get_or_init(|| Self { owners: owners(), named: Vec::new() })
     }
 
+    /// Who owns what is made in a directory: its own owner, where that is who became root. A file
+    /// that `sudo` left behind as root's would be in its user's way.
+    fn heir(&self, around: &Stat) -> Option<(Uid, Gid)> {
+        let owners = self.owners.as_ref()?;
+        let is_callers = around.st_uid != 0 && owners.contains(&around.st_uid);
+        is_callers.then(|| (Uid::from_raw(around.st_uid), Gid::from_raw(around.st_gid)))
+    }
+
+    /// Gives a directory that was just made to the owner of the one around it. One that holds
+    /// anything is not the one that was made.
+    fn give(&self, made: &OwnedFd, around: &Stat) {
+        let Some((uid, gid)) = self.heir(around) else { return };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(readable) = openat(made, ".", flags, Mode::empty()) else { return };
+        let is_dots = |name: &[u8]| [&b"."[..], b".."].contains(&name);
+        let is_empty = rustix::fs::Dir::read_from(&readable).is_ok_and(|mut entries| {
+            entries.all(|entry| entry.is_ok_and(|entry| is_dots(entry.file_name().to_bytes())))
+        });
+        if is_empty && fstat(&readable).is_ok_and(|stat| stat.st_uid == 0) {
+            // Else it stays root's, as everything was that an earlier version made.
+            let _roots = fchown(&readable, Some(uid), Some(gid));
+        }
+    }
+
     /// Whether this directory was named, so that all below it is trusted.
     fn is_named(&self, dir: &Stat) -> bool {
         self.named.contains(&(dir.st_dev, dir.st_ino))
@@ -566,12 +644,26 @@ impl Trust {
 }
 
 /// The directory of what lasts from one run to the next: what XDG_STATE_HOME names, else
-/// `machines`, else the user's. A relative path counts as none (XDG Base Directory Specification).
+/// `machines`, else the user's; under sudo that of who asked, so that both find it. A relative path
+/// counts as none (XDG Base Directory Specification).
 pub(crate) fn state_dir(machines: Option<PathBuf>) -> Option<PathBuf> {
     let absolute =
         |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let users = || absolute("HOME").map(|home| home.join(".local/state"));
+    let home = || home_of_caller().or_else(|| absolute("HOME"));
+    let users = || home().map(|home| home.join(".local/state"));
     absolute("XDG_STATE_HOME").or(machines).or_else(users)
+}
+
+/// The home of the user who called `sudo`; `None` without sudo, and where it has none.
+fn home_of_caller() -> Option<PathBuf> {
+    let uid: u32 = std::env::var("SUDO_UID").ok()?.parse().ok()?;
+    if uid == 0 || process::euid() != 0 {
+        return None;
+    }
+    let mut bytes = vec![0; 4_096];
+    let length = user::home(uid, &mut bytes).ok()??;
+    bytes.truncate(length);
+    Some(PathBuf::from(OsString::from_vec(bytes))).filter(|home| home.is_absolute())
 }
 
 #[cfg(test)]

@@ -268,8 +268,9 @@ impl Pending {
             // Before it was locked, another process may have removed it as left behind.
             let locked = file::try_lock(pending.file.as_raw_fd()) != Ok(false);
             if locked && fstat(&pending.file)?.st_nlink == 1 {
-                if let Some(old) = &old {
-                    pending.take_over(old, mode)?;
+                match &old {
+                    Some(old) => pending.take_over(old, mode)?,
+                    None => dir.give(&pending.file)?,
                 }
                 return Ok(pending);
             }

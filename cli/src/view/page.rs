@@ -124,6 +124,7 @@ fn overview_cells(shown: &Shown, run: &Run) -> Vec<String> {
     let lateness = &run.outcome.lateness_ns;
     let criteria = report.envelope.verdict.limits.len() + report.envelope.verdict.claims.len();
     let limits = match (report.envelope.incomplete, report.envelope.verdict.ok, criteria == 0) {
+        (_, false, _) if report.envelope.verdict.is_undecided() => "undecided",
         (_, false, _) => "fail",
         (true, ..) => "incomplete",
         (false, true, true) => "none given",

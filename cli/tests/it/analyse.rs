@@ -270,7 +270,7 @@ fn releases_that_no_wake_followed_count_as_in_the_summary() {
         format!("the largest of {releases} latenesses was at least {}", Span::from_ns(worst_ns));
     assert_eq!(largest, claimed);
 
-    let page = stdout(&run(["analyse", file]));
+    let page = stdout(&run(["analyse", "-v", file]));
     let row = page.lines().find(|line| line.trim_start().starts_with("control ")).expect("a row");
     assert!(row.contains(&worst), "{row}");
     let counts: Vec<&str> = row.split_whitespace().rev().take(2).collect();
@@ -383,7 +383,7 @@ fn bad_files_are_refused_in_one_line_with_name_and_place() {
         ("empty", b"", &["unrecognised file format"]),
         ("lines", b"a\nb\n", &["unrecognised file format"]),
         ("brace", b"{", &["line 1"]),
-        ("result", b"{\"schema\":1,\"tool\":\"punctual\"}", &["line 1", "punctual report"]),
+        ("result", b"{\"schema\":1,\"tool\":\"punctual\"}", &["schema 1", "punctual analyse"]),
         ("escape", b"{\"file_version\":1,\"cmdline:\":\"\\u001b[2Jx\"}", &["line 1"]),
     ];
     for (name, bytes, words) in cases {

@@ -2,7 +2,6 @@
 //! captures of others.
 
 use std::io::{BufRead as _, Read as _};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -13,7 +12,7 @@ use punctual_os::scheduler::{self, SchedPolicy};
 use punctual_testkit::skip;
 use serde_json::Value;
 
-use crate::{json, punctual, run, stderr, stdout};
+use crate::{json, only_result, punctual, run, stderr, stdout};
 
 /// Each late wake's parts, without gaps, add up to its lateness.
 fn add_up(result: &Value) {
@@ -104,14 +103,6 @@ fn is_hog(name: &Value, tid: i32) -> bool {
     name.contains("-hog (priority 97") && name.contains(&tid.to_string())
 }
 
-/// The only result in a directory of results.
-fn made(results: &Path) -> std::path::PathBuf {
-    let mut runs = std::fs::read_dir(results).expect("made").flatten();
-    let run = runs.next().expect("one run").path();
-    assert!(runs.next().is_none(), "one run only");
-    run
-}
-
 #[test]
 fn check_names_what_made_its_worst_cycles_late() {
     if !skip::need_tracing() {
@@ -130,7 +121,7 @@ fn check_names_what_made_its_worst_cycles_late() {
         (out, hogs.join().expect("no panic"))
     });
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    let made = made(&results);
+    let made = only_result(&results);
     let result = crate::json_file(&made.join("result.json"));
     let recording = &result["blame"];
     assert_eq!((&recording["is_recorded"], &recording["is_asked"]), (&true.into(), &true.into()));

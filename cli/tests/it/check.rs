@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
+use punctual_os::affinity;
 use punctual_testkit::skip;
 
 use crate::{
-    Dir, KernelSetting, fits, json, json_file, names, punctual, refused, run,
+    Dir, KernelSetting, fits, json, json_file, names, only_result, punctual, refused, run,
     settings_of_this_machine, stderr, stdout, text, until,
 };
 
@@ -24,9 +25,7 @@ fn writes_a_result_and_samples_that_tell_the_same() {
     }
     let wide = page.lines().find(|line| line.chars().count() > 80 && !line.contains(results));
     assert_eq!(wide, None, "eighty columns, but for paths");
-    let mut runs = fs::read_dir(results).expect("made").flatten();
-    let made = runs.next().expect("one run").path();
-    assert!(runs.next().is_none(), "one run only");
+    let made = only_result(results.as_ref());
     let result = json_file(&made.join("result.json"));
     assert_eq!(result["experiment"], "check");
     let names: Vec<_> =
@@ -93,7 +92,7 @@ fn says_first_what_was_measured_and_never_more() {
     let page = stdout(&out);
     assert!(page.starts_with("1 kHz on CPU "), "{page}");
     fits(&page);
-    let made = fs::read_dir(results).expect("made").flatten().next().expect("one").path();
+    let made = only_result(results.as_ref());
     let result = json_file(&made.join("result.json"));
     let loops = result["headline"]["loops"].as_array().expect("lines");
     assert_eq!(loops.len(), 2, "one a period: {loops:?}");
@@ -112,10 +111,36 @@ fn says_first_what_was_measured_and_never_more() {
     }
     let quiet = run(args.into_iter().chain(["-q"]));
     assert_eq!(stdout(&quiet).lines().count(), 2, "one line a loop: {}", stdout(&quiet));
-    let long = run(["analyse", made.to_str().expect("UTF-8")]);
+    let long = run(["analyse", "-v", made.to_str().expect("UTF-8")]);
     for part in ["What can be claimed", "same data as other tools report"] {
         assert!(stdout(&long).contains(part), "{part} in {}", stdout(&long));
     }
+}
+
+#[test]
+fn what_else_ran_on_the_cpu_is_named_where_it_was_to_be_idle() {
+    let cpu = affinity::get(0).expect("known").iter().next().expect("one").to_string();
+    let mut busy = Command::new("taskset");
+    busy.args(["-c", &cpu, "sh", "-c", "ulimit -t 60; while :; do :; done"]);
+    let mut busy = busy.spawn().expect("it starts");
+    let out = run(["measure", "periodic", "-d", "3s", "--cpu", &cpu, "--json", "-"]);
+    let quiet = run(["measure", "periodic", "-d", "2s", "--cpu", &cpu, "-q"]);
+    busy.kill().expect("ours");
+    busy.wait().expect("ours");
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let result = json(&out);
+    let others = &result["runs"][0]["others"];
+    assert!(others["share"].as_f64() > Some(0.05), "{others}");
+    let names = others["threads"].as_array().expect("names");
+    assert!(names.iter().any(|thread| thread["name"] == "sh"), "{others}");
+    let told = result["headline"]["not_idle"][0].as_str().expect("a sentence");
+    assert!(told.starts_with("Not idle: others used "), "{told}");
+    assert!(told.contains(&format!(" of CPU {cpu}: ")) && told.contains("sh "), "{told}");
+    assert!(stdout(&quiet).contains("Not idle: others used "), "{}", stdout(&quiet));
+    // Under a load that was wanted nothing of the kind is said.
+    let out = run(["measure", "periodic", "-d", "1s", "--load", "cpu", "--json", "-"]);
+    let result = json(&out);
+    assert!(result["runs"][0]["others"].is_null(), "{result}");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn a_grid_lies_on_the_time_of_the_clock_that_it_follows() {
     assert_eq!(read["runs"][0]["setup"]["follows"], "realtime");
     assert_eq!(read["runs"][0]["lateness_ns"], result["runs"][0]["lateness_ns"]);
     assert!(read["follow"].is_null(), "how well it followed is the result's alone");
-    assert!(page(["analyse", file]).contains("the grid follows realtime"));
+    assert!(page(["analyse", "-v", file]).contains("the grid follows realtime"));
 }
 
 #[test]

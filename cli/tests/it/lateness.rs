@@ -100,7 +100,7 @@ fn every_view_of_a_recording_has_the_same_lateness() {
     assert!(wakes(0.99) < quantile(&known, 0.99) / 10, "the wakes alone look far better");
 
     // Text: median, worst with the sign of what is not known.
-    let text = stdout(&run(["analyse", path]));
+    let text = stdout(&run(["analyse", "-v", path]));
     let shown = |ns: f64| Span::from_ns(ns.round() as i64).to_string();
     for part in [
         shown(near(&lateness["p50"], quantile(&known, 0.5))),

@@ -26,6 +26,7 @@ mod measure;
 mod noise;
 mod outputs;
 mod outside;
+mod question;
 mod quiet;
 mod report;
 mod reproduce;
@@ -428,6 +429,19 @@ struct Nowhere;
 
 impl Sink for Nowhere {
     fn take(&mut self, _: usize, _: &[Sample]) {}
+}
+
+/// The only run in a directory of results, to which `latest` leads.
+fn only_result(results: &Path) -> PathBuf {
+    let entries = fs::read_dir(results).expect("made").flatten();
+    let runs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let runs: Vec<PathBuf> = runs.map(|run| run.path()).collect();
+    let [run] = runs.as_slice() else { panic!("one run only: {runs:?}") };
+    assert_eq!(
+        fs::read_link(results.join("latest")).ok().as_deref(),
+        run.file_name().map(Path::new)
+    );
+    run.clone()
 }
 
 /// The same of these samples, with how many releases each run missed.

@@ -600,7 +600,9 @@ fn open_to_others(dir: &Path) -> Vec<(PathBuf, u32)> {
     let below = |path: PathBuf| {
         let found = path.symlink_metadata().expect("there");
         let writable = if found.is_dir() { 0o022 } else { 0o002 };
-        let own = (found.mode() & writable != 0).then(|| (path.clone(), found.mode()));
+        // A link has no permissions of its own.
+        let own = (!found.is_symlink() && found.mode() & writable != 0)
+            .then(|| (path.clone(), found.mode()));
         let deeper = if found.is_dir() { open_to_others(&path) } else { Vec::new() };
         own.into_iter().chain(deeper)
     };

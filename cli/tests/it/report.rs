@@ -10,7 +10,7 @@ use punctual_core::time::Span;
 use punctual_testkit::browser::{Browser, RETURN, TAB};
 use serde_json::{Value, json};
 
-use crate::{Dir, N, json_file, recording_of, refused, run, stderr, text};
+use crate::{Dir, N, json_file, only_result, recording_of, refused, run, stderr, text};
 
 /// The most bytes of a page.
 const PAGE_MAX: usize = 1_000_000;
@@ -20,7 +20,7 @@ fn checked(dir: &Dir, name: &str) -> PathBuf {
     let results = dir.path(name);
     let out = run(["check", "--duration", "1s", "--results", text(&results)]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    fs::read_dir(&results).expect("made").flatten().next().expect("one run").path()
+    only_result(&results)
 }
 
 /// Runs `report` with `args` and gives the page at `out`.

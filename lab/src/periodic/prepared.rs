@@ -40,6 +40,7 @@ use crate::experiment::{
     BackgroundLoads, ClockFacts, ExperimentEnd, ExperimentProgress, Lookout, StealTicks, keep_to,
     usage_since, watchdog,
 };
+use crate::others::{Census, OthersOnCpu};
 
 /// An experiment that is set up: its clock is calibrated and its grids are fixed.
 #[derive(Debug)]
@@ -273,6 +274,7 @@ fn outcomes(
             paused: tally.paused,
             resumed: tally.resumed,
             steal_ns: tally.steal_ns,
+            others: tally.others.clone(),
             cpu_load: tally.cpu_ns as f64 / (tally.wall_ns.max(1)) as f64,
             wall_ns: tally.wall_ns,
             usage: tally.usage,
@@ -422,6 +424,9 @@ impl StreamThreads {
                 tallies.end = ExperimentEnd::Load(why);
                 break;
             }
+            // A load is what is to run there.
+            let is_idle = context.plan.conditions[block.condition].loads.is_empty();
+            let census = (is_idle && sequence.counts).then(|| Census::take(&root));
             // What it takes to start a load is no time of the block.
             let begun = Instant::from_ns(now_ns(ClockId::Monotonic));
             let end = begun + left;
@@ -437,6 +442,12 @@ impl StreamThreads {
                 background.progress(&progress(block.condition, end));
             });
             tallies.steal(context.plan, block.condition, &StealTicks::read(&root), &before);
+            if let Some(before) = census {
+                let wall_ns = now_ns(ClockId::Monotonic).saturating_sub(begun.as_ns());
+                let now = Census::take(&root);
+                tallies
+                    .others(context.plan, block.condition, |cpu| now.since(&before, cpu, wall_ns));
+            }
             background.end(block.condition);
             flush();
             if ended == Ended::Stopped {
@@ -509,6 +520,20 @@ impl Tallies {
             let tally = &mut self.runs[plan.run(number, condition)];
             let so_far = [tally.steal_ns, steal_ns];
             tally.steal_ns = so_far.into_iter().flatten().reduce(u64::saturating_add);
+        }
+    }
+
+    /// Adds what else ran on each stream's CPU during a block.
+    fn others(
+        &mut self,
+        plan: &PeriodicPlan,
+        condition: usize,
+        of_cpu: impl Fn(u32) -> OthersOnCpu,
+    ) {
+        for (number, stream) in plan.streams.iter().enumerate() {
+            let Some(cpu) = stream.thread.pinned_to() else { continue };
+            let tally = &mut self.runs[plan.run(number, condition)];
+            tally.others.get_or_insert_default().add(&of_cpu(cpu));
         }
     }
 
@@ -626,7 +651,7 @@ enum Answer {
 }
 
 /// What a stream used in a segment, apart from what its ring holds.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct SegmentTally {
     /// CPU time of the thread, in ns.
     cpu_ns: u64,
@@ -646,6 +671,8 @@ struct SegmentTally {
     resumed: bool,
     /// Time that the host took from the stream's CPU, ns; `None` where that is not known.
     steal_ns: Option<u64>,
+    /// What else ran on the stream's CPU, where no load did.
+    others: Option<OthersOnCpu>,
 }
 
 impl SegmentTally {
@@ -742,6 +769,7 @@ impl Worker<'_> {
                 resumed: *resumed,
                 // The coordinator counts that.
                 steal_ns: None,
+                others: None,
             });
             let done =
                 Answer::Done { stream: self.number, condition: order.condition, ended, tally };

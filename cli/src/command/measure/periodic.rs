@@ -27,6 +27,7 @@ use crate::measuring::condition_name;
 use crate::output::Opened;
 use crate::parse::{self, FollowName, Phase};
 use crate::program::PROGRAM;
+use crate::question::{self, QuestionArgs};
 use crate::subcommand::{self, Execute, Exit};
 
 /// The experiment's name in results.
@@ -53,9 +54,12 @@ pub(super) struct Args {
         default_value = "1ms",
         value_delimiter = ',',
         allow_hyphen_values = true,
+        conflicts_with = "purpose",
         value_parser = parse::period
     )]
     period: Vec<parse::Duration>,
+    #[command(flatten)]
+    question: QuestionArgs,
     /// How long to measure, in all
     #[arg(
         long,
@@ -112,9 +116,11 @@ pub(super) struct Args {
 impl Execute for Args {
     fn execute(&self) -> Result<Exit> {
         let machine = Machine::of(self.root.path())?;
+        let asked = self.question.asked();
+        let periods = self.question.periods();
         let choices = LoopChoices {
             cpu: self.cpu.as_deref(),
-            period: &self.period,
+            period: periods.as_deref().unwrap_or(&self.period),
             duration: self.duration.0,
             policy: self.policy,
             priority: self.priority,
@@ -164,9 +170,10 @@ impl Execute for Args {
             follow,
             changes: None,
             question: Some(Question {
-                command: Some(("punctual measure periodic", "")),
-                ..Question::default()
+                command: Some(("punctual measure periodic", question::option(asked.as_ref()))),
+                ..question::question(asked.as_ref())
             }),
+            gate: self.question.is_gate(),
             notes: machine.foreign.iter().cloned().chain(placed).collect(),
             first: 0,
         };

@@ -150,6 +150,7 @@ impl Execute for Args {
             follow: None,
             changes: None,
             question: None,
+            gate: false,
             notes: machine.foreign.iter().cloned().chain(placed).collect(),
             first: 0,
         };

@@ -11,11 +11,13 @@ use punctual_analysis::limit::MetricLimit;
 use punctual_core::time::Span;
 use punctual_lab::load::Loads;
 use punctual_lab::periodic::WaitKind;
+use punctual_report::{self as report, AskedQuestion, UndecidedAs};
 
-use crate::args::{PolicyName, ReportArgs, RootArgs, WaitName};
+use crate::args::{PolicyName, ReportArgs, RootArgs, UndecidedArgs, WaitName};
 use crate::command::measure::{LoopChoices, wait_kind};
 use crate::output::OutputArgs;
 use crate::parse::{self, Phase};
+use crate::question::{self, QuestionArgs};
 
 /// `punctual soak`.
 #[derive(Debug, Default, Args)]
@@ -49,9 +51,12 @@ pub(crate) struct SoakArgs {
         short,
         value_delimiter = ',',
         allow_hyphen_values = true,
+        conflicts_with = "purpose",
         value_parser = parse::period
     )]
     pub(super) period: Vec<parse::Duration>,
+    #[command(flatten)]
+    pub(super) question: QuestionArgs,
     /// The scheduling policy to request [default: fifo]
     #[arg(long, value_enum)]
     pub(super) policy: Option<PolicyName>,
@@ -103,6 +108,8 @@ pub(crate) struct SoakArgs {
     /// Fail (exit 1) also where a claim holds only if late cycles come alone
     #[arg(long)]
     pub(super) strict: bool,
+    #[command(flatten)]
+    pub(super) undecided: UndecidedArgs,
     /// Stop as soon as a limit or claim cannot hold any more
     #[arg(long)]
     pub(super) stop_on_fail: bool,
@@ -168,6 +175,12 @@ pub(super) struct CampaignConfig {
     pub(super) claims: Vec<Ask>,
     /// Whether one that holds only if late cycles come alone fails.
     pub(super) strict: bool,
+    /// The question that it answers beside them.
+    pub(super) asked: Option<AskedQuestion>,
+    /// Whether a "no" to it fails.
+    pub(super) gate: bool,
+    /// What is undecided counts as, now.
+    pub(super) undecided: UndecidedAs,
 }
 
 impl CampaignConfig {
@@ -177,10 +190,10 @@ impl CampaignConfig {
     /// When what it keeps cannot be read, or a value is too long to keep.
     pub(super) fn of(args: &SoakArgs, kept: &BTreeMap<String, String>) -> Result<Self> {
         let kept = Kept(kept);
-        let period = if args.period.is_empty() {
-            kept.list("period", "1ms", parse::period)?
-        } else {
-            args.period.clone()
+        let period = match args.question.periods() {
+            Some(periods) => periods,
+            None if args.period.is_empty() => kept.list("period", "1ms", parse::period)?,
+            None => args.period.clone(),
         };
         let limits = if args.limits.is_empty() {
             kept.list("limit", "", parse::limit)?
@@ -218,20 +231,38 @@ impl CampaignConfig {
             limits,
             claims,
             strict: args.strict || kept.get("strict").is_some(),
+            asked: match args.question.asked() {
+                Some(asked) => Some(asked),
+                None => kept.asked()?,
+            },
+            gate: args.question.is_gate() || kept.get("gate").is_some(),
+            undecided: args.undecided.counts_as(),
         };
         config.check()?;
         Ok(config)
     }
 
-    /// The configuration that a campaign keeps, with the limits and claims of `report` in the place
-    /// of its own where there are any.
+    /// The configuration that a campaign keeps, with the limits, claims and question of now in the
+    /// place of its own where there are any.
     ///
     /// # Errors
     /// When what it keeps cannot be read.
-    pub(super) fn kept(kept: &BTreeMap<String, String>, report: &ReportArgs) -> Result<Self> {
+    pub(super) fn kept(
+        kept: &BTreeMap<String, String>,
+        report: &ReportArgs,
+        question: &QuestionArgs,
+    ) -> Result<Self> {
         let (limits, claims) = (report.limits.clone(), report.claims.clone());
-        let args = SoakArgs { limits, claims, strict: report.strict, ..SoakArgs::default() };
-        Self::of(&args, kept)
+        let args = SoakArgs {
+            limits,
+            claims,
+            strict: report.strict,
+            undecided: report.undecided,
+            ..SoakArgs::default()
+        };
+        let config = Self::of(&args, kept)?;
+        let asked = question.asked().or(config.asked);
+        Ok(Self { asked, gate: config.gate || question.is_gate(), ..config })
     }
 
     fn check(&self) -> Result<()> {
@@ -258,6 +289,7 @@ impl CampaignConfig {
         let limits = joined(self.limits.iter().map(ToString::to_string).collect());
         let claims = joined(self.claims.iter().map(ToString::to_string).collect());
         let periods = joined(self.period.iter().map(|period| ns(period.0)).collect());
+        let asked = self.asked.as_ref();
         let phase = match self.phase {
             Phase::At(0) => "zero".to_owned(),
             Phase::At(ns) => format!("{ns}ns"),
@@ -277,6 +309,10 @@ impl CampaignConfig {
             ("limit", limits),
             ("claim", claims),
             ("strict", self.strict.then(|| "yes".to_owned())),
+            ("for", asked.and_then(|asked| asked.purpose.clone())),
+            ("deadline", asked.and_then(|asked| asked.deadline_ns).map(|ns| format!("{ns}ns"))),
+            ("miss", asked.and_then(|asked| asked.miss).map(|miss| miss.to_string())),
+            ("gate", self.gate.then(|| "yes".to_owned())),
         ];
         let given = words.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         given.collect()
@@ -289,6 +325,15 @@ impl CampaignConfig {
             words.iter().filter(|(name, _)| DECIDING.contains(&name.as_str())).map(owned).collect()
         };
         different(&deciding(kept), &deciding(&self.words()))
+    }
+
+    /// The latenesses that limits, claims and the question are about, ns.
+    pub(super) fn thresholds_ns(&self) -> Vec<i64> {
+        let mut thresholds = report::thresholds(&self.limits, &self.claims);
+        let requirement = question::question(self.asked.as_ref()).requirement;
+        let periods = self.period.iter().map(|period| period.0.as_ns().unsigned_abs());
+        thresholds.extend(periods.map(|ns| requirement.deadline_ns(ns)));
+        thresholds
     }
 
     /// The loops, for a batch of this length.
@@ -328,6 +373,18 @@ struct Kept<'a>(&'a BTreeMap<String, String>);
 impl Kept<'_> {
     fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
+    }
+
+    /// The question that is kept.
+    fn asked(&self) -> Result<Option<AskedQuestion>> {
+        let deadline = self.get("deadline").map(parse::duration).transpose();
+        let miss = self.get("miss").map(parse::share).transpose();
+        let asked = AskedQuestion {
+            purpose: self.get("for").map(str::to_owned),
+            deadline_ns: deadline.map_err(broken("deadline"))?.map(|deadline| deadline.0.as_ns()),
+            miss: miss.map_err(broken("miss"))?,
+        };
+        Ok((asked != AskedQuestion::default()).then_some(asked))
     }
 
     /// The value that is given, else the one that is kept, else the default.

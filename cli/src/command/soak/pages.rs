@@ -18,6 +18,7 @@ use punctual_report::{
 use super::config::CampaignConfig;
 use crate::format;
 use crate::program::PROGRAM;
+use crate::question;
 
 /// The facts of a session, which only the process that measures knows.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +58,7 @@ pub(super) fn report(campaign: &Campaign, config: &CampaignConfig, known: &Sessi
         report_run(campaign, at, pool, number, total, loads.cloned().unwrap_or_default())
     };
     let runs: Vec<Run> = recorded_runs(campaign).map(reported).collect();
-    let mut verdict = report::judge(&runs, &config.limits, incomplete);
+    let mut verdict = report::judge(&runs, &config.limits, incomplete, config.undecided);
     for ((at, number, pool, total), run) in recorded_runs(campaign).zip(&runs) {
         let setup = &pool.setup().runs[number];
         for ask in &config.claims {
@@ -81,8 +82,12 @@ pub(super) fn report(campaign: &Campaign, config: &CampaignConfig, known: &Sessi
         verdict,
         ..Envelope::of(PROGRAM, "soak")
     };
-    let question = Question { incomplete, ..Question::default() };
+    let question = Question { incomplete, ..question::question(config.asked.as_ref()) };
     let judged = report::judged(runs, &[], &envelope, &question);
+    let mut envelope = envelope;
+    if config.gate {
+        envelope.verdict.judge_answers(&judged.verdicts);
+    }
     let body = SoakBody { judged, campaign: own(campaign, duration_ns) };
     Report { envelope, body: body.into() }
 }

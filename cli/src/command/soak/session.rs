@@ -380,7 +380,7 @@ impl<'a> Destination for Place<'a> {
         let setup = setup(runs, self.facts);
         let (pool, differences) = live.campaign.pool(&setup)?;
         let watched = WatchedThresholds {
-            lateness_ns: report::thresholds(&config.limits, &config.claims),
+            lateness_ns: config.thresholds_ns(),
             interval_ns: config.claims.iter().filter_map(|ask| ask.interval_ns()).collect(),
         };
         let batch = live.campaign.batch(pool, &starts, &watched);

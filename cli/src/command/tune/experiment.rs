@@ -487,6 +487,7 @@ impl Measure for Bench<'_> {
             follow: None,
             changes: Some(&mut changes),
             question: None,
+            gate: false,
             notes: Vec::new(),
             first: 0,
         };

@@ -64,9 +64,8 @@ fn answer(verdict: &Verdict) -> Item {
 /// one that is expected to.
 fn telling(verdicts: &[Verdict]) -> Vec<&Verdict> {
     let is = |verdict: &&Verdict, stands| verdict.stands == Some(stands);
-    let is_measured =
-        |verdict: &&Verdict| !is(verdict, Stands::Expected) && !is(verdict, Stands::Unmeasured);
-    let mut telling: Vec<&Verdict> = verdicts.iter().filter(is_measured).collect();
+    let mut telling: Vec<&Verdict> =
+        verdicts.iter().filter(|verdict| verdict.is_measured()).collect();
     let good = telling.iter().all(|verdict| verdict.answer == Answer::Yes);
     let is_shorter = |verdict: &&Verdict| {
         telling.first().is_none_or(|first| verdict.period_ns < first.period_ns)

@@ -7,7 +7,7 @@ use punctual_analysis::imported::{Imported, ImportedQuantity};
 use punctual_analysis::summary::SummaryStats;
 use punctual_document::{Block, Frame, Item, Items, ItemsKind, Table, numbers, words};
 use punctual_report::{
-    Advice, Approach, EndedBy, Follow, LoadRow, LoopLine, Report, Run, SoakBody,
+    Advice, Approach, EndedBy, Follow, Headline, LoadRow, LoopLine, Report, Run, SoakBody,
 };
 
 use super::head::{self, Named};
@@ -113,10 +113,14 @@ pub(super) fn line(report: &Report) -> Option<String> {
     let loops = report.body.headline().map_or(&[][..], |headline| &headline.loops);
     let judged =
         |line: &LoopLine| [&line.counts[..], line.worst.as_deref().unwrap_or("")].join(" ");
-    let lines: Vec<String> = match loops {
+    let mut lines: Vec<String> = match loops {
         [] => report.body.runs().iter().map(run_in_a_line).collect(),
         loops => loops.iter().map(judged).collect(),
     };
+    let not_idle = report.body.headline().map_or(&[][..], |headline| &headline.not_idle);
+    if let Some(first) = lines.first_mut() {
+        not_idle.iter().for_each(|sentence| *first = format!("{} {sentence}", first.trim_end()));
+    }
     let end = match report.envelope.incomplete {
         true => format!(" {}", format::sentence(&EndedBy::brief(report.envelope.ended_by))),
         false => String::new(),
@@ -146,9 +150,10 @@ fn run_in_a_line(run: &Run) -> String {
 
 /// Each measured period in counts, and its worst.
 fn first(report: &Report) -> Vec<Block> {
-    let loops = report.body.headline().into_iter().flat_map(|headline| &headline.loops);
+    let Some(headline) = report.body.headline() else { return Vec::new() };
+    let loops = headline.loops.iter();
     let sentences = loops.flat_map(|line| std::iter::once(&line.counts).chain(&line.worst));
-    sentences.map(Block::words).collect()
+    sentences.chain(&headline.not_idle).map(Block::words).collect()
 }
 
 /// What a reader should know that stands nowhere else in the short document.
@@ -301,10 +306,11 @@ fn histograms(report: &Report) -> Vec<Block> {
     if lines.is_empty() { Vec::new() } else { vec![Block::Drawing(lines)] }
 }
 
-/// Why, and what next; the details last.
+/// Why, where that was seen, and what next; the details last.
 fn next(report: &Report, results: Option<&str>) -> Vec<Block> {
-    let advice = report.body.headline().map_or(&[][..], |headline| &headline.advice);
-    let title = if advice.is_empty() { "What next" } else { "Why, and what next" };
+    let headline = report.body.headline().filter(|headline| !headline.advice.is_empty());
+    let advice = headline.map_or(&[][..], |headline| &headline.advice);
+    let title = headline.map_or("What next", Headline::advice_heading);
     let details = results.map(|results| {
         let open = if format::has_desktop() { "xdg-open " } else { "" };
         Item::new("details", format!("{open}{results}/report.html"))

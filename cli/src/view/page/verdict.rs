@@ -98,6 +98,7 @@ fn card(shown: &Shown, labelled: bool) -> Vec<Block> {
             let worst = line.worst.as_deref().unwrap_or_default();
             blocks.push(Block::words(format!("{} {worst}", line.counts)));
         }
+        blocks.extend(headline.not_idle.iter().map(Block::words));
         let answered = !report.body.verdicts().is_empty();
         let question = headline.question.as_ref().filter(|_| answered);
         blocks.extend(question.cloned().map(Block::Heading));
@@ -112,15 +113,21 @@ fn card(shown: &Shown, labelled: bool) -> Vec<Block> {
 fn criteria(report: &Report) -> Vec<Block> {
     let verdict = &report.envelope.verdict;
     let banner = |text: String, tone| Block::from(Words::new(text).toned(tone));
-    if !verdict.ok {
-        let reasons = verdict.reasons.iter().map(|reason| Item::new("", reason)).collect();
-        return vec![
-            banner("A limit or claim failed:".to_owned(), Tone::Bad),
-            Items::new(ItemsKind::Plain, reasons).into(),
-        ];
+    let listed = |reasons: &[String]| {
+        let reasons = reasons.iter().map(|reason| Item::new("", reason)).collect();
+        Block::from(Items::new(ItemsKind::Plain, reasons))
+    };
+    let mut blocks = Vec::new();
+    if !verdict.ok && !verdict.is_undecided() {
+        blocks.push(banner("A limit or claim failed:".to_owned(), Tone::Bad));
+        blocks.push(listed(&verdict.reasons));
     }
-    if verdict.limits.len() + verdict.claims.len() == 0 {
-        return Vec::new();
+    if !verdict.open.is_empty() {
+        blocks.push(banner("Not decided by this run:".to_owned(), Tone::Plain));
+        blocks.push(listed(&verdict.open));
+    }
+    if !blocks.is_empty() || verdict.limits.len() + verdict.claims.len() == 0 {
+        return blocks;
     }
     let claims = verdict.claims.iter();
     let alone = match claims.filter(|claim| claim.judged.holds == Holds::IfAlone).count() {
@@ -161,12 +168,11 @@ fn body_sentences(report: &Report) -> Vec<Block> {
 
 /// Why it came out so, and what next.
 fn next(report: &Report) -> Vec<Block> {
-    let advice = report.body.headline().map_or(&[][..], |headline| &headline.advice);
-    if advice.is_empty() {
-        return Vec::new();
-    }
-    let items = Items::new(ItemsKind::Notes, loops::advised(advice));
-    vec![Block::Heading("Why, and what next".to_owned()), items.into()]
+    let headline = report.body.headline().filter(|headline| !headline.advice.is_empty());
+    headline.map_or_else(Vec::new, |headline| {
+        let items = Items::new(ItemsKind::Notes, loops::advised(&headline.advice));
+        vec![Block::Heading(headline.advice_heading().to_owned()), items.into()]
+    })
 }
 
 /// A word for each verdict, and its sentence.

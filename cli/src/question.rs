@@ -1,0 +1,286 @@
+//! The question that loops are measured for: what they are for, how late they may be, and how
+//! often.
+//!
+//! `--for`, `--deadline`, `--miss` and `--gate` of every subcommand that judges; kept with the
+//! data, so that they are judged by it again.
+
+use punctual_analysis::quantity;
+use punctual_analysis::verdict::{Deadline, Requirement};
+use punctual_core::time::Span;
+use punctual_report::{AskedQuestion, Question, Run};
+
+use crate::format;
+use crate::parse::{self, Duration};
+
+/// The question, as options.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct QuestionArgs {
+    #[arg(long = "for", value_name = "USE", value_parser = purpose)]
+    #[arg(help = purposes_help(), long_help = purposes_long_help())]
+    purpose: Option<Purpose>,
+    /// How late a loop may be [default: a tenth of its period]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::duration)]
+    deadline: Option<Duration>,
+    /// The share of releases that may be later than the deadline [default: 1e-3]
+    #[arg(long, value_name = "SHARE", value_parser = parse::share)]
+    miss: Option<f64>,
+    /// Fail (exit 1) where the answer is no; where it is not shown yet, --undecided says what that
+    /// counts as
+    #[arg(long)]
+    gate: bool,
+}
+
+impl QuestionArgs {
+    /// Whether its answers decide the exit status.
+    pub(crate) fn is_gate(&self) -> bool {
+        self.gate
+    }
+
+    /// The question in the form that is kept; `None` where nothing is asked beyond what always is.
+    pub(crate) fn asked(&self) -> Option<AskedQuestion> {
+        let purpose = self.purpose.as_ref().and_then(Purpose::of_use);
+        let asked = AskedQuestion {
+            purpose: purpose.map(|row| row.name.to_owned()),
+            deadline_ns: self.deadline.map(|deadline| deadline.0.as_ns()),
+            miss: self.miss,
+        };
+        (asked != AskedQuestion::default()).then_some(asked)
+    }
+
+    /// The periods that it is about; `None` for those of `--period`.
+    pub(crate) fn periods(&self) -> Option<Vec<Duration>> {
+        self.purpose.as_ref().map(Purpose::periods)
+    }
+
+    /// The load that its loops run beside; `None` for those that were requested.
+    pub(crate) fn load(&self) -> Option<&'static str> {
+        self.purpose.as_ref().and_then(Purpose::of_use).and_then(|row| row.load)
+    }
+
+    /// Refuses data that it is not about: without a loop of its period.
+    ///
+    /// # Errors
+    /// In one line, which periods there are.
+    pub(crate) fn suits(&self, runs: &[Run]) -> Result<(), String> {
+        let Some(periods) = self.periods() else { return Ok(()) };
+        let recorded: Vec<u64> = runs.iter().filter_map(|run| run.setup.period_ns).collect();
+        let near = |wanted: u64| recorded.iter().any(|ns| ns.abs_diff(wanted) <= wanted / 1_000);
+        let missing =
+            periods.iter().map(|period| period.0.as_ns().unsigned_abs()).find(|ns| !near(*ns));
+        match missing {
+            Some(ns) if !recorded.is_empty() => {
+                let mut there = recorded;
+                there.sort_unstable();
+                there.dedup();
+                let there: Vec<String> = there.into_iter().map(format::period).collect();
+                Err(format!(
+                    "--for is about a loop of {}, and these data are of {}; --deadline and --miss \
+                     take any period",
+                    format::period(ns),
+                    there.join(", ")
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The words and the requirement of a question as it is kept; one that a newer version knows by a
+/// name that this one does not is judged by its numbers.
+pub(crate) fn question(asked: Option<&AskedQuestion>) -> Question<'_> {
+    let Some(asked) = asked else { return Question::default() };
+    let row = asked.purpose.as_ref().and_then(|name| USES.iter().find(|row| row.name == name));
+    let mut requirement = row.map_or_else(Requirement::default, |row| row.requirement);
+    if let Some(ns) = asked.deadline_ns {
+        requirement.deadline = Deadline::Ns(ns);
+    }
+    requirement.p = asked.miss.unwrap_or(requirement.p);
+    Question {
+        requirement,
+        measured_alone: row.is_some(),
+        stepping: row.is_some_and(|row| row.stepping),
+        labels: row.map_or(&[], |row| row.labels),
+        purpose: row.map(|row| row.purpose),
+        asked: Some(asked),
+        ..Question::default()
+    }
+}
+
+/// The option that names what a question is for, behind a command; empty without one.
+pub(crate) fn option(asked: Option<&AskedQuestion>) -> &'static str {
+    let name = asked.and_then(|asked| asked.purpose.as_deref());
+    USES.iter().find(|row| Some(row.name) == name).map_or("", |row| row.option)
+}
+
+/// A purpose of loops: their periods, and the requirement that they have to keep.
+#[derive(Debug)]
+struct Use {
+    /// Its name, as in `--for`.
+    name: &'static str,
+    /// The option as it is written.
+    option: &'static str,
+    /// Its measurement, as a clause.
+    help: &'static str,
+    /// The loops that run at once, ns.
+    periods_ns: &'static [i64],
+    /// The requirement that they have to keep.
+    requirement: Requirement,
+    /// The load beside them; `None` for each that `check` knows, in turn.
+    load: Option<&'static str>,
+    /// The loop in words: "A loop".
+    purpose: &'static str,
+    /// The names of its loops, by period in ns, where they have names of their own.
+    labels: &'static [(u64, &'static str)],
+    /// Whether the result judges software stepping.
+    stepping: bool,
+}
+
+const fn within(ns: i64, p: f64) -> Requirement {
+    Requirement { deadline: Deadline::Ns(ns), p }
+}
+
+/// Every use.
+static USES: [Use; 5] = [
+    Use {
+        name: "linuxcnc",
+        option: " --for linuxcnc",
+        // LinuxCNC's latency-test runs these two; up to 50 µs it recommends software stepping.
+        help: "base and servo thread, 25us and 1ms, and whether software can make the steps",
+        periods_ns: &[25_000, 1_000_000],
+        requirement: within(50_000, 1e-4),
+        load: Some("linuxcnc"),
+        purpose: "LinuxCNC threads",
+        labels: &[(25_000, "base thread, 25 µs"), (1_000_000, "servo thread, 1 ms")],
+        stepping: true,
+    },
+    Use {
+        name: "audio",
+        option: " --for audio",
+        help: "64 frames at 48 kHz, half of the time left to compute them",
+        periods_ns: &[1_333_333],
+        requirement: within(667_000, 1e-4),
+        load: None,
+        purpose: "64 frames at 48 kHz",
+        labels: &[],
+        stepping: false,
+    },
+    Use {
+        name: "ros",
+        option: " --for ros",
+        help: "a robot's control loop, 1ms, late by 100us at most",
+        periods_ns: &[1_000_000],
+        requirement: within(100_000, 1e-4),
+        load: None,
+        purpose: "A robot's control loop",
+        labels: &[],
+        stepping: false,
+    },
+    Use {
+        name: "plc",
+        option: " --for plc",
+        help: "a task of a programmable controller, 10ms, late by 1ms at most",
+        periods_ns: &[10_000_000],
+        requirement: within(1_000_000, 1e-3),
+        load: None,
+        purpose: "A PLC task",
+        labels: &[],
+        stepping: false,
+    },
+    Use {
+        name: "ptp",
+        option: " --for ptp",
+        // Class A of IEEE 802.1BA: one frame in each 125 µs.
+        help: "a TSN sender of class A, 125us, half of the interval left to send",
+        periods_ns: &[125_000],
+        requirement: within(62_500, 1e-4),
+        load: None,
+        purpose: "A TSN sender of class A",
+        labels: &[],
+        stepping: false,
+    },
+];
+
+/// The purpose that `--for` names.
+#[derive(Clone, Debug)]
+enum Purpose {
+    /// A row of the table.
+    Use(usize),
+    /// A loop of this period.
+    Period(Duration),
+}
+
+impl Purpose {
+    /// Its row, where it has one.
+    fn of_use(&self) -> Option<&'static Use> {
+        match self {
+            Self::Use(at) => USES.get(*at),
+            Self::Period(_) => None,
+        }
+    }
+
+    /// The periods to run at once.
+    fn periods(&self) -> Vec<Duration> {
+        match self {
+            Self::Use(at) => {
+                USES[*at].periods_ns.iter().map(|&ns| Duration(Span::from_ns(ns))).collect()
+            }
+            Self::Period(period) => vec![*period],
+        }
+    }
+}
+
+fn names() -> String {
+    USES.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
+}
+
+/// `audio`, `1kHz` or `500us`.
+fn purpose(text: &str) -> Result<Purpose, String> {
+    if let Some(at) = USES.iter().position(|row| row.name == text) {
+        return Ok(Purpose::Use(at));
+    }
+    if let Ok(rate) = quantity::rate(text) {
+        let ns = (1e9 / rate.as_hz()).round();
+        let fits = (1.0..=9.2e18).contains(&ns);
+        let period = fits.then(|| Purpose::Period(Duration(Span::from_ns(ns as i64))));
+        return period.ok_or_else(|| format!("{text} has no period that can be measured"));
+    }
+    parse::period(text).map(Purpose::Period).map_err(|_| {
+        format!("accepted are {}, a rate such as 1kHz and a period such as 500us", names())
+    })
+}
+
+/// The help of `--for`, in a line.
+fn purposes_help() -> String {
+    format!("What the loop is for: {}; or a rate, such as 1kHz", names())
+}
+
+/// The help of `--for`, with what each measures.
+fn purposes_long_help() -> String {
+    let each = USES.iter().map(|row| format!("\n- {}: {}", row.name, row.help));
+    purposes_help() + "\n" + &each.collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_lab::load::LoadSpec;
+
+    use super::*;
+
+    #[test]
+    fn each_row_is_what_its_option_asks_for_and_has_loads_that_exist() {
+        for (at, row) in USES.iter().enumerate() {
+            assert_eq!(row.option, format!(" --for {}", row.name));
+            assert!(matches!(purpose(row.name), Ok(Purpose::Use(found)) if found == at));
+            assert!(row.load.is_none_or(|load| LoadSpec::parse_list(load).is_ok()), "{}", row.name);
+            assert!(!row.help.ends_with('.') && !row.periods_ns.is_empty(), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn a_rate_or_a_period_is_a_purpose_and_anything_else_is_refused() {
+        let ns = |text| purpose(text).expect("a purpose").periods()[0].0.as_ns();
+        assert_eq!((ns("1kHz"), ns("500us"), ns("3Hz")), (1_000_000, 500_000, 333_333_333));
+        let why = purpose("cnc").expect_err("unknown");
+        assert!(why.contains("linuxcnc, audio") && why.contains("1kHz"), "{why}");
+    }
+}

@@ -1,0 +1,141 @@
+//! What else ran on the CPUs of a measurement: the CPU time of every other thread, before and
+//! after.
+//!
+//! For conditions without a load, which are called idle: whether they were. Costs some milliseconds
+//! on the caller's CPU, between blocks.
+
+use std::collections::HashMap;
+
+use punctual_host::root::Root;
+use punctual_host::threads::RunningThread;
+
+/// The most names that are kept of a CPU.
+const NAMES_MAX: usize = 8;
+
+/// The threads of the machine at one moment, but for those of this process.
+#[derive(Debug, Default)]
+pub(crate) struct Census {
+    /// Each with its CPU time so far, ns.
+    threads: HashMap<i32, (RunningThread, u64)>,
+}
+
+impl Census {
+    /// Reads them.
+    pub(crate) fn take(root: &Root) -> Self {
+        let own = i32::try_from(std::process::id()).unwrap_or(0);
+        let others = RunningThread::all(root).into_iter().filter(|thread| thread.pid != own);
+        let timed = others.filter_map(|thread| {
+            let run_ns = thread.times(root)?.run_ns;
+            Some((thread.tid, (thread, run_ns)))
+        });
+        Self { threads: timed.collect() }
+    }
+
+    /// What ran on a CPU since `before`, in `wall_ns`: threads whose last CPU it is. One that moved
+    /// counts where it is now; one that ended meanwhile is not seen.
+    pub(crate) fn since(&self, before: &Self, cpu: u32, wall_ns: u64) -> OthersOnCpu {
+        let mut by_name: HashMap<&str, u64> = HashMap::new();
+        for (tid, (thread, run_ns)) in &self.threads {
+            let then = before.threads.get(tid).filter(|(then, _)| then.name == thread.name);
+            let ran_ns = run_ns.saturating_sub(then.map_or(0, |(_, run_ns)| *run_ns));
+            if ran_ns > 0 && thread.last_cpu == cpu {
+                *by_name.entry(&thread.name).or_default() += ran_ns;
+            }
+        }
+        let run_ns = by_name.values().sum::<u64>().min(wall_ns);
+        let threads = by_name.into_iter().map(|(name, ns)| (name.to_owned(), ns)).collect();
+        let mut others = OthersOnCpu { wall_ns, run_ns, threads };
+        others.sort();
+        others
+    }
+}
+
+/// What else ran on a CPU during its blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OthersOnCpu {
+    /// How long the blocks were, ns.
+    pub wall_ns: u64,
+    /// How long others ran, ns, at most as long.
+    pub run_ns: u64,
+    /// By name of the thread, most first: for how long, ns.
+    pub threads: Vec<(String, u64)>,
+}
+
+impl OthersOnCpu {
+    /// Adds what ran in a later block.
+    pub(crate) fn add(&mut self, later: &Self) {
+        self.wall_ns += later.wall_ns;
+        self.run_ns += later.run_ns;
+        for (name, ns) in &later.threads {
+            match self.threads.iter_mut().find(|(known, _)| known == name) {
+                Some((_, sum)) => *sum += ns,
+                None => self.threads.push((name.clone(), *ns)),
+            }
+        }
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        self.threads.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        self.threads.truncate(NAMES_MAX);
+    }
+
+    /// The share of the time, in [0, 1]; `None` of no time.
+    pub fn share(&self) -> Option<f64> {
+        (self.wall_ns > 0).then(|| self.run_ns as f64 / self.wall_ns as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn census(threads: &[(i32, &str, u32, u64)]) -> Census {
+        let thread = |&(tid, name, last_cpu, run_ns): &(i32, &str, u32, u64)| {
+            let thread = RunningThread {
+                pid: tid,
+                tid,
+                name: name.to_owned(),
+                is_kernel: false,
+                policy: 0,
+                priority: 0,
+                last_cpu,
+            };
+            (tid, (thread, run_ns))
+        };
+        Census { threads: threads.iter().map(thread).collect() }
+    }
+
+    #[test]
+    fn what_ran_there_since_is_counted_by_name() {
+        let before = census(&[(1, "rustc", 1, 500), (2, "rustc", 0, 500), (3, "old", 1, 9)]);
+        let after = census(&[
+            (1, "rustc", 1, 800),
+            (2, "rustc", 1, 700),
+            // The number was given away to another thread meanwhile.
+            (3, "sh", 1, 100),
+            (4, "elsewhere", 0, 900),
+            (5, "asleep", 1, 0),
+        ]);
+        let others = after.since(&before, 1, 1_000);
+        let expected = vec![("rustc".to_owned(), 500), ("sh".to_owned(), 100)];
+        assert_eq!((others.run_ns, &others.threads), (600, &expected));
+        assert_eq!(others.share(), Some(0.6));
+        assert_eq!(after.since(&before, 1, 400).run_ns, 400, "no more than there was");
+        let mut sum = others;
+        sum.add(&OthersOnCpu {
+            wall_ns: 1_000,
+            run_ns: 700,
+            threads: vec![("sh".to_owned(), 700)],
+        });
+        assert_eq!(sum.threads, [("sh".to_owned(), 800), ("rustc".to_owned(), 500)]);
+        assert_eq!((sum.share(), OthersOnCpu::default().share()), (Some(0.65), None));
+    }
+
+    #[test]
+    fn this_process_is_not_among_them() {
+        let own = std::process::id().cast_signed();
+        let census = Census::take(&Root::live());
+        assert!(census.threads.values().all(|(thread, _)| thread.pid != own));
+    }
+}
